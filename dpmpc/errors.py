@@ -1,0 +1,22 @@
+"""Errors that a user can act on. Each message says the rule, then the value, then the way out; never a secret.
+
+A bug in dpmpc is an AssertionError or any other exception; these are the ones that are not bugs.
+"""
+
+
+class DpmpcError(Exception):
+    """A run could not be done. The command line prints the message in one line and exits with `exit_code`."""
+
+    exit_code = 1
+
+
+class UsageError(DpmpcError):
+    """The caller asked for something that cannot be (a bad value, a missing file or column)."""
+
+    exit_code = 2
+
+
+class PeerError(DpmpcError):
+    """Another process of the run died, never came, or spoke another protocol."""
+
+    exit_code = 3
