@@ -1,0 +1,154 @@
+"""Arithmetic and Shamir sharing in F_p for p = 2^61 - 1, on NumPy uint64 arrays. Touches no network and no file.
+
+Every release is a vector over this field. The prime is of Mersenne form, so a product reduces with shifts, and the addition
+of two 61-bit numbers is ones' complement addition, which the Boolean to Shamir conversion (`circuits.convert`) uses.
+Values are kept reduced: 0 <= x < p. Shares follow MPyC's convention: party i holds the polynomial's value at i + 1.
+"""
+
+import functools
+import itertools
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpmpc.prg import Prg
+
+Words = NDArray[np.uint64]
+
+BITS = 61
+P = (1 << BITS) - 1
+_P = np.uint64(P)
+_61 = np.uint64(BITS)
+_32 = np.uint64(32)
+_29 = np.uint64(29)
+_LOW32 = np.uint64((1 << 32) - 1)
+_LOW29 = np.uint64((1 << 29) - 1)
+_3 = np.uint64(3)
+
+
+def _fold(x: Words) -> Words:
+    """x mod p for any uint64 x."""
+    x = (x & _P) + (x >> _61)
+    return np.where(x >= _P, x - _P, x)
+
+
+def add(a: Words, b: Words) -> Words:
+    """a + b mod p, elementwise."""
+    s = a + b
+    return np.where(s >= _P, s - _P, s)
+
+
+def sub(a: Words, b: Words) -> Words:
+    """a - b mod p, elementwise."""
+    s = a + (_P - b)
+    return np.where(s >= _P, s - _P, s)
+
+
+def neg(a: Words) -> Words:
+    """-a mod p, elementwise."""
+    return np.where(a == 0, a, _P - a)
+
+
+def mul(a: Words, b: Words | int) -> Words:
+    """a * b mod p, elementwise; b may be a public integer of any size or sign."""
+    if isinstance(b, int):
+        b %= P
+        if b == 1:
+            return a
+        if P - b < 8:
+            return neg(mul(a, P - b))
+        if b < 8:  # 61 + 3 bits fit a word
+            return _fold(a * np.uint64(b))
+        b = np.array(b, dtype=np.uint64)
+    a_hi, a_lo, b_hi, b_lo = a >> _32, a & _LOW32, b >> _32, b & _LOW32
+    low = a_lo * b_lo
+    mid = a_hi * b_lo + a_lo * b_hi  # < 2^62
+    # 2^64 = 2^3 and 2^61 = 1 (mod p); the four terms are below 2^61 each, so their sum fits a word.
+    total = ((a_hi * b_hi) << _3) + (mid >> _29) + ((mid & _LOW29) << _32) + (low & _P) + (low >> _61)
+    return _fold(total)
+
+
+def total(values: Words) -> Words:
+    """Sum over the first axis mod p. Blocks of eight words are added before a reduction."""
+    sums = np.zeros(values.shape[1:], dtype=np.uint64)
+    for start in range(0, len(values), 7):
+        sums = _fold(sums + values[start : start + 7].sum(axis=0, dtype=np.uint64))  # 8 * p < 2^64
+    return sums
+
+
+def from_int64(values: NDArray[np.int64]) -> Words:
+    """Signed integers, |v| < p / 2, as field elements."""
+    return np.where(values < 0, values + np.int64(P), values).astype(np.uint64)
+
+
+def to_int64(values: Words) -> NDArray[np.int64]:
+    """Field elements as integers of least absolute value."""
+    signed = values.astype(np.int64)
+    return np.where(values > _P >> np.uint64(1), signed - np.int64(P), signed)
+
+
+def share(values: Words, parties: int, threshold: int, prg: Prg) -> Words:
+    """Shamir shares of secret `values`, shape (parties, *values.shape); row i belongs to party i.
+
+    The polynomials have uniform coefficients from `prg`, which must be secret to the owner. Any `threshold` rows together
+    are uniform; any threshold + 1 determine the values.
+    """
+    coefficients = [uniform(prg, values.shape) for _ in range(threshold)]
+    shares = np.empty((parties, *values.shape), dtype=np.uint64)
+    for i in range(parties):
+        acc = np.zeros_like(values)
+        for c in coefficients:  # Horner
+            acc = mul(add(acc, c), i + 1)
+        shares[i] = add(acc, values)
+    return shares
+
+
+def uniform(prg: Prg, shape: tuple[int, ...]) -> Words:
+    """Field elements, exactly uniform given uniform bits: 61-bit words, drawn again where they are p."""
+    values = prg.words(shape) & _P
+    while (again := values == _P).any():
+        values[again] = prg.words((int(again.sum()),)) & _P
+    return values
+
+
+def recombine(shares: Sequence[Words], holders: Sequence[int]) -> Words:
+    """The secrets whose shares the parties `holders` hold (as many as the degree + 1, in the same order)."""
+    weights = lagrange_at_zero(tuple(holders))
+    result = np.zeros_like(shares[0])
+    for values, weight in zip(shares, weights, strict=True):
+        result = add(result, mul(values, weight))
+    return result
+
+
+@functools.cache
+def lagrange_at_zero(holders: tuple[int, ...]) -> tuple[int, ...]:
+    """Coefficients c with secret = sum c_k share_k mod p for the parties `holders` (party i sits at i + 1)."""
+    weights = []
+    for i in holders:
+        numerator = denominator = 1
+        for j in holders:
+            if j != i:
+                numerator = numerator * (j + 1) % P
+                denominator = denominator * (j - i) % P
+        weights.append(numerator * pow(denominator, -1, P) % P)
+    return tuple(weights)
+
+
+@functools.cache
+def subset_weight(subset: tuple[int, ...], parties: int, party: int) -> int:
+    """f_S(party + 1) for the polynomial f_S of degree n - |S| that is 1 at 0 and 0 at every party outside S.
+
+    A value known to exactly the parties of S has the Shamir shares value * f_S(i + 1): no message (Cramer, Damgård, Ishai 2005).
+    """
+    x = party + 1
+    result = 1
+    for j in range(parties):
+        if j not in subset:
+            result = result * (j + 1 - x) * pow(j + 1, -1, P) % P
+    return result
+
+
+def subsets(parties: int, threshold: int) -> list[tuple[int, ...]]:
+    """The (n - t)-subsets of the parties, in lexicographic order: one replicated component, one PRSS key each."""
+    return list(itertools.combinations(range(parties), parties - threshold))
