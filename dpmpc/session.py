@@ -14,6 +14,7 @@ import socket
 import ssl
 import struct
 import sys
+import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from types import SimpleNamespace
@@ -61,7 +62,9 @@ def import_mpyc() -> Any:
             stack.callback(asyncio.set_event_loop, None)
         try:
             sys.argv = [argv[0] if argv else "dpmpc", "--no-log"]
-            import mpyc.runtime
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", DeprecationWarning)  # it uses numpy.core and asyncio's old loop look-up
+                import mpyc.runtime
         finally:
             sys.argv = argv
             logging.root.handlers[:] = handlers
@@ -125,6 +128,7 @@ class Session:
         self.subsets = field.subsets(parties, threshold)
         self.mine = [s for s in self.subsets if party in s]
         self.peers: dict[int, Peer] = {}
+        self._connections: list[Peer] = []  # also those that were refused
         self.lost: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._channels: set[int] = set()
         self.runtime = self._mpyc_runtime()
@@ -172,7 +176,7 @@ class Session:
         server = None
 
         def accept() -> Peer:
-            peer = Peer("a caller", self.run_id, self._on_lost)
+            peer = self._connection("a caller")
             arrived.put_nowait(peer)
             return peer
 
@@ -201,9 +205,17 @@ class Session:
         finally:
             if server is not None:
                 server.close()
+            if waiting:
+                self.abandon()
+                await asyncio.sleep(0)  # let the transports close
         for j, peer in self.peers.items():
             self.runtime.parties[j].protocol = peer
             _keep_alive(peer)
+
+    def _connection(self, name: str) -> Peer:
+        peer = Peer(name, self.run_id, self._on_lost)
+        self._connections.append(peer)
+        return peer
 
     def _hello(self, digest: bytes) -> bytes:
         return _HELLO.pack(self.party, self.parties, self.threshold, digest)
@@ -221,7 +233,7 @@ class Session:
         self, j: int, endpoint: Endpoint, digest: bytes, waiting: set[int], tls: tuple[ssl.SSLContext, ssl.SSLContext] | None
     ) -> None:
         loop = asyncio.get_running_loop()
-        peer = Peer(f"party {j}", self.run_id, self._on_lost)
+        peer = self._connection(f"party {j}")
         while True:
             try:
                 name = f"party{j}" if tls else None
@@ -238,6 +250,7 @@ class Session:
 
     async def _answer(self, peer: Peer, digest: bytes, waiting: set[int]) -> None:
         payload = await peer.receive(_HELLO_LABEL)
+        peer.send(_HELLO_LABEL, self._hello(digest))  # before any check, so that both sides can say what differs
         j = self._check_hello(payload, digest)
         if j >= self.party or j in self.peers:
             raise PeerError(f"each party must have its own index; a second party {j} calls; mend -I")
@@ -248,7 +261,6 @@ class Session:
             raise PeerError(f"party {j} sent {len(keys)} key bytes where {_KEY_BYTES * len(shared)} were due; are all parties of one version?")
         for k, subset in enumerate(shared):
             self.runtime._prss_keys[subset] = keys[k * _KEY_BYTES : (k + 1) * _KEY_BYTES]
-        peer.send(_HELLO_LABEL, self._hello(digest))
         self.peers[j] = peer
         waiting.discard(j)
 
@@ -272,10 +284,11 @@ class Session:
             with contextlib.suppress(PeerError):
                 await peer.receive(_END_LABEL)
         self.abandon()
+        await asyncio.sleep(0)
 
     def abandon(self) -> None:
         """Close the connections at once; the peers will notice."""
-        for peer in self.peers.values():
+        for peer in self._connections:
             peer.close()
 
     # -- what the protocols use --------------------------------------------------------------------------------------

@@ -1,0 +1,134 @@
+"""The session over real processes: openings, channels, a port in use, a party that never comes, a wrong run."""
+
+import asyncio
+import socket
+
+import numpy as np
+import pytest
+
+from dpmpc import field
+from dpmpc.errors import PeerError, UsageError
+from dpmpc.local import free_base_port, run_parties
+from dpmpc.prg import Prg
+from dpmpc.session import Endpoint, Session, endpoints_here, import_mpyc, parse_endpoints
+
+
+async def _open_sum(session: Session) -> list[int]:
+    """Every party shares a public vector with a common stream; the parties open the sum."""
+    prg = Prg(b"test", "shares")
+    rows = [field.share(field.from_int64(np.array([5, -7, 1 << 40]) * (k + 1)), session.parties, session.threshold, prg) for k in range(4)]
+    mine = field.total(np.stack([r[session.party] for r in rows]))
+    opened = await session.open(mine, session.channel(1))
+    return [int(v) for v in field.to_int64(opened)]
+
+
+@pytest.mark.parametrize(("n", "t"), [(1, 0), (3, 1), (4, 1), (5, 2)])
+def test_parties_open_the_sum_of_shares(n: int, t: int) -> None:
+    assert run_parties(_open_sum, n, t) == [[50, -70, 10 << 40]] * n
+
+
+async def _streams(session: Session) -> dict[tuple[int, ...], int]:
+    return {s: int(session.stream(s, "x", 1).words((1,))[0]) for s in session.mine}
+
+
+def test_prss_streams_agree_within_a_subset_and_differ_between_subsets_and_runs() -> None:
+    first, second = run_parties(_streams, 3), run_parties(_streams, 3)
+    seen: dict[tuple[int, ...], set[int]] = {}
+    for party in first:
+        for subset, word in party.items():
+            seen.setdefault(subset, set()).add(word)
+    assert sorted(seen) == [(0, 1), (0, 2), (1, 2)]
+    assert all(len(words) == 1 for words in seen.values())
+    assert len(set.union(*seen.values())) == 3
+    assert not set.union(*seen.values()) & {w for p in second for w in p.values()}
+
+
+async def _big(session: Session) -> list[int]:
+    channel = session.channel(7)
+    n = session.parties
+    sizes = []
+    for size in (0, 1, 100_000, 3):
+        data = np.arange(size, dtype=np.uint64) + np.uint64(session.party)
+        (got,) = await channel.words({(session.party + 1) % n: data}, [(session.party - 1) % n], size)
+        assert (got == np.arange(size) + (session.party - 1) % n).all()
+        sizes.append(got.size)
+    return [*sizes, channel.rounds, channel.bytes_sent]
+
+
+def test_channels_carry_short_and_long_arrays() -> None:
+    assert run_parties(_big, 3) == [[0, 1, 100_000, 3, 4, 8 * 100_004]] * 3
+
+
+async def _dies(session: Session) -> None:
+    if session.party == 2:
+        raise UsageError("party 2 stops on purpose")
+    await session.peers[2].receive(99)
+
+
+def test_a_party_that_stops_ends_the_others() -> None:
+    with pytest.raises(UsageError, match="on purpose"):
+        run_parties(_dies, 3, seconds=30)
+
+
+def test_a_missing_party_is_named() -> None:
+    async def alone() -> None:
+        session = Session(0, 3, 1, b"run")
+        await session.connect(endpoints_here(3, free_base_port(3)), seconds=0.3)
+
+    with pytest.raises(PeerError, match=r"missing: party 1 .*, 2 "):
+        asyncio.run(alone())
+
+
+def test_a_taken_port_is_named() -> None:
+    base = free_base_port(3)
+    with socket.socket() as s:
+        s.bind(("127.0.0.1", base + 1))
+        s.listen()
+
+        async def second() -> None:
+            await Session(1, 3, 1, b"run").connect(endpoints_here(3, base), seconds=1)
+
+        with pytest.raises(UsageError, match=f"listen on 127.0.0.1:{base + 1}"):
+            asyncio.run(second())
+
+
+@pytest.mark.parametrize(("other_run", "digest", "message"), [(b"b", bytes(32), "another run|left the run"), (b"a", b"x" * 32, "same parameters")])
+def test_parties_of_different_runs_or_parameters_refuse_each_other(other_run: bytes, digest: bytes, message: str) -> None:
+    async def both() -> None:
+        base = free_base_port(3)
+        one, two = Session(0, 2, 0, b"a"), Session(1, 2, 0, other_run)
+        results = await asyncio.gather(
+            one.connect(endpoints_here(2, base), seconds=1), two.connect(endpoints_here(2, base), digest, seconds=1), return_exceptions=True
+        )
+        one.abandon()
+        two.abandon()
+        await asyncio.sleep(0)
+        for error in results:
+            if isinstance(error, PeerError):
+                raise error
+
+    with pytest.raises(PeerError, match=message):
+        asyncio.run(both())
+
+
+def test_bad_indices_and_thresholds_are_refused() -> None:
+    async def make(party: int, n: int, t: int) -> Session:
+        return Session(party, n, t, b"")
+
+    for party, n, t in [(3, 3, 1), (-1, 3, 1), (0, 4, 2), (0, 2, 1)]:
+        with pytest.raises(UsageError):
+            asyncio.run(make(party, n, t))
+
+
+def test_addresses() -> None:
+    assert parse_endpoints(["h:1", "g", ":5"], 100) == [Endpoint("h", 1), Endpoint("g", 101), Endpoint("127.0.0.1", 5)]
+    with pytest.raises(UsageError, match="port"):
+        parse_endpoints(["h:99999"], 1)
+
+
+def test_importing_mpyc_leaves_argv_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sys.argv", ["dpmpc", "-T", "7", "--help"])
+    assert import_mpyc().Runtime
+    import sys
+
+    assert sys.argv == ["dpmpc", "-T", "7", "--help"]
