@@ -1,0 +1,50 @@
+"""The Laplace mechanism: i.i.d. Laplace noise a coordinate, calibrated by the L1 sensitivity; pure epsilon.
+
+A release of L1 sensitivity D with independent Laplace(b) noise has privacy loss at most sum_i |x_i - x'_i| / b <=
+D/b, so T releases are (T D / b, 0)-private. In d coordinates D can be sqrt(d) times the L2 sensitivity; Jayaraman et
+al. 2018, Theorem 3.1, calibrates by L2 and so promises sqrt(d) too little (dpmpc.privacy.literature gives the
+numbers).
+"""
+
+import math
+
+from dpmpc.privacy.budget import check_count, check_delta, check_epsilon, check_positive
+from dpmpc.privacy.gaussian import delta_of_mu, epsilon_of_mu
+
+
+def laplace_scale(epsilon: float, l1_sensitivity: float, releases: int = 1) -> float:
+    """The Laplace scale b = releases * l1_sensitivity / epsilon, in the units of the sensitivity (standard deviation
+    sqrt(2) b).
+
+    Guarantees: (epsilon, 0) for the whole adaptive sequence.
+    """
+    check_positive("L1 sensitivity", l1_sensitivity)
+    return check_count("releases", releases) * l1_sensitivity / check_epsilon(epsilon)
+
+
+def laplace_epsilon(scale: float, l1_sensitivity: float, releases: int = 1, delta: float = 0.0) -> float:
+    """The epsilon of `releases` Laplace releases: T*D/b, or less when a positive `delta` is allowed.
+
+    Guarantees: with delta > 0 the smaller of T*D/b and of the zCDP bound with rho = T (D/b)^2 / 2 (a pure e-private
+    mechanism is e^2/2-zCDP: Bun and Steinke 2016, Proposition 1.4), which wins for many releases of small cost.
+    """
+    check_positive("noise scale", scale)
+    check_positive("L1 sensitivity", l1_sensitivity)
+    one = l1_sensitivity / scale
+    pure = check_count("releases", releases) * one
+    if delta == 0:
+        return pure
+    return min(pure, epsilon_of_mu(math.sqrt(releases) * one, check_delta(delta), "zcdp"))
+
+
+def laplace_delta(scale: float, epsilon: float, l1_sensitivity: float, releases: int = 1) -> float:
+    """A delta at `epsilon` for `releases` Laplace releases: 0 from T*D/b on, else the zCDP bound."""
+    if laplace_epsilon(scale, l1_sensitivity, releases) <= check_epsilon(epsilon):
+        return 0.0
+    return delta_of_mu(math.sqrt(releases) * l1_sensitivity / scale, epsilon, "zcdp")
+
+
+def laplace_releases(scale: float, epsilon: float, l1_sensitivity: float) -> int:
+    """The largest number of Laplace releases with scale b within (epsilon, 0)."""
+    check_positive("L1 sensitivity", l1_sensitivity)
+    return math.floor(check_epsilon(epsilon) * check_positive("noise scale", scale) / l1_sensitivity * (1 + 1e-13))
