@@ -1,0 +1,154 @@
+"""The data sets that go by a name: embedded in scikit-learn, drawn at random, or UCI files in a data folder."""
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+
+import numpy as np
+
+from dpmpc.data.dataset import Dataset, build, split
+from dpmpc.data.preprocess import Floats, Labels, Numeric, Preprocessing, Range, Raw, RowScale
+from dpmpc.data.schemas import DIABETES_COLUMNS, FILE_SETS, WDBC_COLUMNS, FileSet
+from dpmpc.data.table import Table, read_table
+from dpmpc.errors import UsageError
+
+EMBEDDED = ("breast-cancer", "diabetes", "synthetic")
+NAMES = (*EMBEDDED, *FILE_SETS)
+DATA_DIR_VARIABLE = "DPMPC_DATA"
+
+_SYNTHETIC_STREAM = 0x5F17
+_SYNTHETIC_ROWS = 2000
+
+
+def load_dataset(
+    name: str,
+    *,
+    data_dir: Path | None,
+    seed: int,
+    test_fraction: float | None = None,
+    intercept: bool | None = None,
+    max_rows: int | None = None,
+    dimension: int = 10,
+    official_test: bool = False,
+) -> Dataset:
+    """The data set of this name, split by the seed; the same for the same arguments.
+
+    data_dir: the folder with the sets' folders, or a set's own folder; by default $DPMPC_DATA. Embedded sets need none.
+    test_fraction: of the rows, default 0.2 (synthetic: 0.5). max_rows: how many rows are drawn, test rows included
+    (synthetic: made; default 2,000). intercept: whether a constant feature is added; by default for all but synthetic.
+    dimension: of synthetic. official_test: test on the set's own test file (adult, kddcup99) and train on the rest.
+    Errors: an unknown name, a missing file, sizes that leave no training rows.
+    """
+    if name not in NAMES:
+        raise UsageError(f"a data set has one of the names {', '.join(NAMES)}; got '{name}'; for a file of yours use --csv")
+    fraction = (0.5 if name == "synthetic" else 0.2) if test_fraction is None else test_fraction
+    if official_test and not (name in FILE_SETS and FILE_SETS[name].official_test):
+        raise UsageError(f"an official test set exists for adult and kddcup99; '{name}' has none; use a test fraction")
+    if name in FILE_SETS:
+        constant = intercept is None or intercept
+        return _from_files(name, FILE_SETS[name], data_dir, seed, fraction, constant, max_rows, official_test)
+    if name == "synthetic":
+        rows = _SYNTHETIC_ROWS if max_rows is None else max_rows
+        columns, preprocessing = _synthetic(rows, dimension, seed, bool(intercept))
+        max_rows = None
+    else:
+        columns, preprocessing = _embedded(name, intercept is None or intercept)
+    n = len(columns[preprocessing.target.name])
+    train, test = split(n, test_fraction=fraction, max_rows=max_rows, seed=seed)
+    order = np.concatenate([train, test])
+    return build(name, preprocessing, {key: column[order] for key, column in columns.items()}, len(train))
+
+
+def find_file(name: str, data_dir: Path | None) -> Path:
+    """Where a file of a set is: data_dir/FOLDER/FILE or data_dir/FILE. `name` is FOLDER/FILE, FILE with alternatives a|b.
+
+    Errors: no data folder is known, or the file is not in it.
+    """
+    if data_dir is None:
+        given = os.environ.get(DATA_DIR_VARIABLE)
+        if not given:
+            raise UsageError(f"this data set is read from files; no data folder is known; give --data-dir or set"
+                             f" {DATA_DIR_VARIABLE}")
+        data_dir = Path(given)
+    folder, _, files = name.partition("/")
+    for file in files.split("|"):
+        for path in (data_dir / folder / file, data_dir / file):
+            if path.is_file():
+                return path
+    raise UsageError(f"this data set needs {folder}/{files.split('|')[0]}; it is not in {data_dir}; give its folder with"
+                     " --data-dir")
+
+
+def row_scale(target: Labels | Range) -> RowScale:
+    """How rows get into the unit ball: by their own norm for labels, by the largest norm for a numeric target."""
+    return "norm" if isinstance(target, Labels) else "max"
+
+
+def _from_files(
+    name: str,
+    schema: FileSet,
+    data_dir: Path | None,
+    seed: int,
+    test_fraction: float,
+    intercept: bool,
+    max_rows: int | None,
+    official_test: bool,
+) -> Dataset:
+    preprocessing = Preprocessing(schema.columns, schema.target, intercept, row_scale(schema.target), schema.missing, "public")
+    files = [file for file in schema.files if not (official_test and file in schema.official_test)]
+    tables = [_complete(_read(schema, file, data_dir), preprocessing) for file in files]
+    table = tables[0] if len(tables) == 1 else Table.joined(tables)
+    if official_test:
+        train, _ = split(table.n, test_fraction=0.0, max_rows=max_rows, seed=seed)
+        held_out = [_complete(_read(schema, file, data_dir), preprocessing) for file in schema.official_test]
+        return build(name, preprocessing, Table.joined([table.rows(train), *held_out]), len(train))
+    train, test = split(table.n, test_fraction=test_fraction, max_rows=max_rows, seed=seed)
+    return build(name, preprocessing, table.rows(np.concatenate([train, test])), len(train))
+
+
+def _read(schema: FileSet, file: str, data_dir: Path | None) -> Table:
+    path = find_file(f"{schema.folder}/{file}", data_dir)
+    return read_table(path, names=schema.names, separator=schema.separator, comment=schema.comment)
+
+
+def _complete(table: Table, preprocessing: Preprocessing) -> Table:
+    """The table without incomplete records, if those are to be dropped."""
+    if preprocessing.missing == "fill":
+        return table
+    return table.rows(np.flatnonzero(preprocessing.complete(table)))
+
+
+def _embedded(name: str, intercept: bool) -> tuple[Mapping[str, Raw], Preprocessing]:
+    from sklearn import datasets  # slow to import, and only these two sets need it
+
+    target: Labels | Range
+    if name == "breast-cancer":
+        bunch, schema = datasets.load_breast_cancer(), WDBC_COLUMNS
+        target = Labels("diagnosis", ("malignant",), ("benign",), "malignant", "benign")
+        values: Raw = np.where(bunch.target == 0, "malignant", "benign")
+    else:
+        bunch, schema = datasets.load_diabetes(scaled=False), DIABETES_COLUMNS
+        target = Range("progression", 25.0, 350.0)
+        values = np.asarray(bunch.target, dtype=np.float64)
+    columns: dict[str, Raw] = {str(key): bunch.data[:, k] for k, key in enumerate(bunch.feature_names)}
+    columns[target.name] = values
+    return columns, Preprocessing(schema, target, intercept, row_scale(target), "fill", "public")
+
+
+def _synthetic(rows: int, dimension: int, seed: int, intercept: bool) -> tuple[Mapping[str, Raw], Preprocessing]:
+    """Records uniform in the unit ball of R^d, labels the sign of w . x for a random direction w.
+
+    Source: Rajkumar and Agarwal 2012 section 6, who take d = 10, 1,000 training and 1,000 test records.
+    """
+    if rows < 1 or dimension < 1:
+        raise UsageError(f"synthetic data have at least 1 row and 1 dimension; got {rows} and {dimension}; give more")
+    rng = np.random.default_rng([_SYNTHETIC_STREAM, seed])
+    X: Floats = rng.standard_normal((rows, dimension))
+    X *= (rng.random(rows) ** (1.0 / dimension) / np.linalg.norm(X, axis=1))[:, None]
+    positive = X @ rng.standard_normal(dimension) > 0
+    names = [f"x{k}" for k in range(dimension)]
+    columns: dict[str, Raw] = {key: X[:, k] for k, key in enumerate(names)}
+    columns["label"] = np.where(positive, "1", "-1")
+    schema = tuple(Numeric(key, -1.0, 1.0, signed=True) for key in names)
+    target = Labels("label", ("1", "+1"), ("-1",), "1", "-1")
+    return columns, Preprocessing(schema, target, intercept, "norm", "fill", "public")
