@@ -1,5 +1,4 @@
-"""What a release costs in privacy: sensitivity, noise calibration, composition, and what the literature's formulas
-give.
+"""What a release costs in privacy: sensitivity, calibration, composition, and what the literature's formulas give.
 
 Read in this order: budget (what may be asked), sensitivity, gaussian and laplace (continuous laws), account (adding the
 failure probabilities of samplers and of MPC), discrete (the laws on the grid that the tool adds), literature.
