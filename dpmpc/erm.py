@@ -1,101 +1,40 @@
-"""Empirical risk minimisation of linear models: losses, objective, gradients and solvers that certify themselves.
+"""Empirical risk minimisation of linear models: objective, gradients, and solvers that certify themselves.
 
-A model is theta in R^d, its score on a record x is s = x . theta, and a loss l(s, y) is judged on the score alone. Records lie
-in the unit L2 ball, so |dl/ds| <= G makes the loss G-Lipschitz in theta and |d2l/ds2| <= L makes it L-smooth. The objective is
+A model is theta in R^d, its score on a record x is s = x . theta; losses and their G and L are in `losses`. The
+objective is
 
     J(theta) = mean_i l(x_i . theta, y_i) + lam/2 |theta|^2  (+ linear . theta, for objective perturbation)
 
 Everything here is in the clear and on the owners' side; nothing enters the MPC from this module.
-Source: Chaudhuri, Monteleoni, Sarwate 2011 (losses); Jayaraman et al. 2018 section 3 (objective).
+Source: Jayaraman et al. 2018 section 3.
 """
 
 from dataclasses import dataclass
-from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
-from scipy.special import expit
 
 from dpmpc.errors import UsageError
+from dpmpc.losses import LOGISTIC, Loss, ridge
+from dpmpc.newton import CHUNK, Problems, newton
+
+__all__ = [
+    "LOGISTIC",
+    "Loss",
+    "Solution",
+    "accuracy",
+    "gradient",
+    "mse",
+    "objective",
+    "owner_gradients",
+    "ridge",
+    "solve",
+    "solve_owners",
+]
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
-
-_CHUNK = 1 << 22  # doubles held at once in a temporary: 32 MB
-_MAX_STEPS = 200
-
-
-class Loss(Protocol):
-    """A convex loss of the score: |dl/ds| <= G and |d2l/ds2| <= L everywhere. The methods work elementwise."""
-
-    @property
-    def name(self) -> str: ...
-    @property
-    def G(self) -> float: ...
-    @property
-    def L(self) -> float: ...
-    def value(self, s: Floats, y: Floats) -> Floats: ...
-    def derivative(self, s: Floats, y: Floats) -> Floats: ...
-    def second_derivative(self, s: Floats, y: Floats) -> Floats: ...
-
-
-@dataclass(frozen=True)
-class Logistic:
-    """log(1 + exp(-y s)) for labels y = +-1; G = 1, L = 1/4. Stable for every finite s."""
-
-    name: str = "logistic"
-    G: float = 1.0
-    L: float = 0.25
-
-    def value(self, s: Floats, y: Floats) -> Floats:
-        return np.asarray(np.logaddexp(0.0, -y * s), dtype=np.float64)
-
-    def derivative(self, s: Floats, y: Floats) -> Floats:
-        return np.asarray(-y * expit(-y * s), dtype=np.float64)
-
-    def second_derivative(self, s: Floats, y: Floats) -> Floats:
-        return np.asarray(expit(s) * expit(-s), dtype=np.float64)
-
-
-@dataclass(frozen=True)
-class Ridge:
-    """Half the squared residual r = s - y up to |r| = clip, and linear beyond (the Huber loss); G = clip, L = 1.
-
-    The squared loss has no finite G. Clipping its derivative at +-clip gives the derivative of this convex loss, so the
-    optimum of the objective exists and every sensitivity bound for G-Lipschitz convex losses holds. While all residuals
-    stay within clip, this is ridge regression itself.
-    Source: Huber 1964, with delta = clip.
-    """
-
-    clip: float
-    name: str = "ridge"
-    L: float = 1.0
-
-    @property
-    def G(self) -> float:
-        return self.clip
-
-    def value(self, s: Floats, y: Floats) -> Floats:
-        excess = np.abs(s - y)
-        inside = np.minimum(excess, self.clip)
-        return np.asarray(inside * (excess - 0.5 * inside), dtype=np.float64)
-
-    def derivative(self, s: Floats, y: Floats) -> Floats:
-        return np.clip(s - y, -self.clip, self.clip)
-
-    def second_derivative(self, s: Floats, y: Floats) -> Floats:
-        return (np.abs(s - y) <= self.clip).astype(np.float64)
-
-
-LOGISTIC: Loss = Logistic()
-
-
-def ridge(clip: float) -> Loss:
-    """The squared loss with its residual clipped at +-clip (see Ridge), so that G = clip. Errors: clip not positive."""
-    if not (np.isfinite(clip) and clip > 0):
-        raise UsageError(f"the residual clip must be positive and finite; got {clip}; give for instance 1")
-    return Ridge(float(clip))
 
 
 def objective(loss: Loss, theta: Floats, X: Floats, y: Floats, lam: float) -> float:
@@ -104,7 +43,7 @@ def objective(loss: Loss, theta: Floats, X: Floats, y: Floats, lam: float) -> fl
 
 
 def gradient(loss: Loss, theta: Floats, X: Floats, y: Floats, lam: float = 0.0) -> Floats:
-    """The gradient of J at theta, shape (d,): the mean over the rows plus lam theta. Its norm is at most G + lam |theta|."""
+    """The gradient of J at theta, (d,): the mean over the rows plus lam theta. Its norm is at most G + lam |theta|."""
     return np.asarray(loss.derivative(X @ theta, y) @ X / len(y) + lam * theta, dtype=np.float64)
 
 
@@ -128,7 +67,7 @@ def mse(theta: Floats, X: Floats, y: Floats) -> float:
     return float(np.mean((X @ theta - y) ** 2))
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Solution:
     """A minimiser of J and its certificate: |theta - theta*|_2 <= gradient_norm / lam."""
 
@@ -141,8 +80,8 @@ def solve(
 ) -> Solution:
     """The minimiser of J over X (n, d), with the norm of the gradient evaluated afresh at the returned theta.
 
-    J is lam-strongly convex, so the certificate bounds the distance to the optimum. `linear` (d,) adds linear . theta to J.
-    The solver aims at `tolerance`; where rounding stops it earlier, the certificate says how far it came.
+    J is lam-strongly convex: the certificate bounds the distance to the optimum. `linear` (d,) adds linear . theta to
+    J. The solver aims at `tolerance`; where rounding stops it earlier, the certificate says how far it came.
     Errors: lam not positive, no rows, values that are not finite.
     """
     offsets = np.array([0, len(y)], dtype=np.int64)
@@ -180,10 +119,10 @@ def solve_owners(
     begin = 0
     while begin < len(by_size):
         smallest = int(sizes[by_size[begin]])
-        # padding costs at most a quarter more rows, and a batch at most _CHUNK doubles (or one owner)
+        # padding costs at most a quarter more rows, and a batch at most CHUNK doubles (or one owner)
         end = int(np.searchsorted(sizes[by_size], smallest + smallest // 4, side="right"))
         width = int(sizes[by_size[end - 1]])
-        end = min(end, begin + max(1, _CHUNK // (width * max(d, 1))))
+        end = min(end, begin + max(1, CHUNK // (width * max(d, 1))))
         batch = by_size[begin:end]
         shift = None if linear is None else linear[batch]
         theta[batch] = _solve_batch(loss, X_sorted, y_sorted, offsets[batch], sizes[batch], lam, tolerance, shift)
@@ -196,7 +135,7 @@ def solve_owners(
 
 
 def _per_owner(coefficients: Floats, X_sorted: Floats, offsets: Ints) -> Floats:
-    """Row j: the mean of coefficients[i] X_sorted[i] over owner j's rows i. A sparse product needs no (n, d) temporary."""
+    """Row j: the mean of coefficients[i] X_sorted[i] over owner j's rows i, by a sparse product without temporaries."""
     begin, end = int(offsets[0]), int(offsets[-1])
     rows = slice(begin, end)
     sums = csr_array(
@@ -211,7 +150,7 @@ def _owner_scores(theta: Floats, X_sorted: Floats, offsets: Ints) -> Floats:
     if len(sizes) == 1:
         return np.asarray(X_sorted @ theta[0], dtype=np.float64)
     owner = np.repeat(np.arange(len(sizes)), sizes)
-    step = max(1, _CHUNK // max(1, X_sorted.shape[1]))
+    step = max(1, CHUNK // max(1, X_sorted.shape[1]))
     pieces = [
         np.einsum("id,id->i", X_sorted[i : i + step], theta[owner[i : i + step]]) for i in range(0, len(owner), step)
     ]
@@ -241,100 +180,18 @@ def _solve_batch(
         A, target, weight = X[index] * held[:, :, None], y[index], held / sizes[:, None]
     shift = np.zeros((len(sizes), d)) if linear is None else linear
     if width >= d:
-        return _newton(loss, A, target, weight, lam, tolerance, shift)
-    # theta = Q b + rest: Q (d, width) is an orthonormal basis of a space holding the records, A = R^T Q^T, and outside of it J
-    # is lam/2 |rest|^2 + linear . rest, with its minimum at -linear_outside / lam.
+        return newton(Problems(loss, lam, A, target, weight, shift), tolerance)
+    # theta = Q b + rest: Q (d, width) is an orthonormal basis of a space that holds the records, A = R^T Q^T. Outside
+    # of that space J is lam/2 |rest|^2 + linear . rest, with its minimum at -linear_outside / lam.
     if width == 1:
         R = np.linalg.norm(A, axis=2, keepdims=True)
         Q = np.swapaxes(np.divide(A, R, out=np.zeros_like(A), where=R > 0), 1, 2)
     else:
         Q, R = np.linalg.qr(np.swapaxes(A, 1, 2))
     inside = np.einsum("bdr,bd->br", Q, shift)
-    reduced = _newton(loss, np.swapaxes(R, 1, 2), target, weight, lam, tolerance, inside)
+    reduced = newton(Problems(loss, lam, np.swapaxes(R, 1, 2), target, weight, inside), tolerance)
     rest = np.einsum("bdr,br->bd", Q, inside) - shift
     return np.asarray(np.einsum("bdr,br->bd", Q, reduced) + rest / lam, dtype=np.float64)
-
-
-def _newton(loss: Loss, A: Floats, y: Floats, weight: Floats, lam: float, tolerance: float, linear: Floats) -> Floats:
-    """(b, r) the minimisers of b problems with rows A (b, k, r), row weights (b, k) and a linear term (b, r).
-
-    Damped Newton with a line search for each problem. A step is taken when J falls enough; where the promised fall is below
-    what rounding lets J show, when the gradient shrinks. Converged or stuck problems leave the batch.
-    """
-    b, _, r = A.shape
-    theta = np.zeros((b, r))
-    active = np.arange(b)
-    value, grad, scores = _evaluate(loss, A, y, weight, lam, linear, theta)
-    for _ in range(_MAX_STEPS):
-        norm = np.linalg.norm(grad, axis=1)
-        going = norm > tolerance
-        if not going.any():
-            break
-        if not going.all():
-            active, value, grad, scores = active[going], value[going], grad[going], scores[going]
-            A, y, weight, linear = A[going], y[going], weight[going], linear[going]
-        curvature = weight * loss.second_derivative(scores, y)
-        step = -np.linalg.solve(_hessian(A, curvature, lam), grad[:, :, None])[:, :, 0]
-        slope = np.einsum("br,br->b", grad, step)
-        length = np.ones(len(active))
-        pending = np.arange(len(active))
-        norm = np.linalg.norm(grad, axis=1)
-        stuck = np.zeros(len(active), dtype=bool)
-        new_theta, new_value, new_grad, new_scores = theta[active], value.copy(), grad.copy(), scores.copy()
-        for halving in range(50):
-            trial = theta[active[pending]] + length[pending, None] * step[pending]
-            whole = len(pending) == len(active)
-            parts = (A, y, weight) if whole else (A[pending], y[pending], weight[pending])
-            v, g, s = _evaluate(loss, *parts, lam, linear[pending], trial)
-            promised = -length[pending] * slope[pending]
-            falls = v <= value[pending] - 1e-4 * promised
-            blind = promised <= 1e-11 * (1.0 + np.abs(value[pending]))
-            shrinks = np.linalg.norm(g, axis=1) < norm[pending]
-            good = np.where(blind, shrinks, falls)
-            hit = pending[good]
-            new_theta[hit], new_value[hit], new_grad[hit], new_scores[hit] = trial[good], v[good], g[good], s[good]
-            pending = pending[~good]
-            if len(pending) == 0:
-                break
-            length[pending] *= 0.5
-            if halving >= 4:
-                # the gradient no longer shrinks along a Newton step: rounding, not the line search, is the limit
-                stuck[pending[blind[~good]]] = True
-                pending = pending[~stuck[pending]]
-                if len(pending) == 0:
-                    break
-        stuck[pending] = True
-        theta[active] = new_theta
-        keep = ~stuck
-        if not keep.any():
-            break
-        active, value, grad, scores = active[keep], new_value[keep], new_grad[keep], new_scores[keep]
-        if stuck.any():
-            A, y, weight, linear = A[keep], y[keep], weight[keep], linear[keep]
-    return theta
-
-
-def _evaluate(
-    loss: Loss, A: Floats, y: Floats, weight: Floats, lam: float, linear: Floats, theta: Floats
-) -> tuple[Floats, Floats, Floats]:
-    """J (b,), its gradient (b, r) and the scores (b, k) of b problems at theta (b, r)."""
-    scores = np.matmul(A, theta[:, :, None])[:, :, 0]
-    value = np.einsum("bk,bk->b", weight, loss.value(scores, y))
-    value += np.einsum("br,br->b", theta, 0.5 * lam * theta + linear)
-    grad = np.matmul((weight * loss.derivative(scores, y))[:, None, :], A)[:, 0, :] + lam * theta + linear
-    return value, grad, scores
-
-
-def _hessian(A: Floats, curvature: Floats, lam: float) -> Floats:
-    """(b, r, r) A^T diag(curvature) A + lam I, with at most about _CHUNK doubles of temporary."""
-    b, k, r = A.shape
-    total = np.zeros((b, r, r))
-    total[:, np.arange(r), np.arange(r)] = lam
-    step = max(1, _CHUNK // max(1, b * r))
-    for i in range(0, k, step):
-        block = A[:, i : i + step]
-        total += np.matmul(np.swapaxes(block, 1, 2), curvature[:, i : i + step, None] * block)
-    return total
 
 
 def _need_rows(y: Floats) -> None:

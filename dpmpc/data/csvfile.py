@@ -1,19 +1,20 @@
 """Any CSV file as a data set: column kinds and classes found in the file, or fixed by a file of public bounds."""
 
 import json
+import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Literal
 
 import numpy as np
 
-from dpmpc.data.dataset import Dataset, build, split
+from dpmpc.data.dataset import Dataset, Ints, build, split
 from dpmpc.data.preprocess import Bounds, Categorical, Column, Labels, Numeric, Preprocessing, Range, Task
-from dpmpc.data.sets import row_scale
-from dpmpc.data.table import Table, Texts, is_missing, parse, read_table
+from dpmpc.data.table import Floats, Table, Texts, is_missing, parse, read_table
 from dpmpc.errors import UsageError
 
 _MOST_CATEGORIES = 1000
+_DECIMAL_COMMA = re.compile(rb"[+-]?[\d.]*\d,?\d*")
 
 
 def load_csv(
@@ -47,20 +48,26 @@ def load_csv(
         raise UsageError(f"the target and the owners' column are two columns; both are '{target}'; change one")
     features = [name for name in table.names if name not in {target, owners_column, *drop}]
     if not features:
-        raise UsageError(f"training needs features; {table.source} has no column besides target and owners; add columns")
+        raise UsageError(
+            f"training needs features; {table.source} has no column besides target and owners; add columns"
+        )
     public = None if bounds_file is None else read_bounds(bounds_file)
     if public is not None and (absent := [name for name in (*features, target) if name not in public]):
-        raise UsageError(f"public bounds must cover every feature and the target; {bounds_file} lacks {', '.join(absent[:8])};"
-                         " add them, or leave such columns out with --drop")
+        raise UsageError(
+            f"public bounds must cover every feature and the target; {bounds_file} lacks {', '.join(absent[:8])};"
+            " add them, or leave such columns out with --drop"
+        )
     goal = _target(target, table[target], task, positive, None if public is None else public[target])
     given: Mapping[str, list[float] | list[str]] = {} if public is None else public
     columns = tuple(_column(name, table, given.get(name)) for name in features)
     bounds: Bounds = "data" if public is None else "public"
-    preprocessing = Preprocessing(columns, goal, intercept, row_scale(goal), missing, bounds)
+    preprocessing = Preprocessing(columns, goal, intercept, missing, bounds)
     if missing == "drop":
         whole = preprocessing.complete(table)
         if not whole.any():
-            raise UsageError(f"training needs complete records; every record of {table.source} misses a value; fill instead")
+            raise UsageError(
+                f"training needs complete records; every record of {table.source} misses a value; fill instead"
+            )
         table = table.rows(np.flatnonzero(whole))
     groups, names = (None, ()) if owners_column is None else _owners(owners_column, table[owners_column])
     train, test = split(table.n, test_fraction=test_fraction, max_rows=max_rows, seed=seed, groups=groups)
@@ -112,17 +119,28 @@ def _column(name: str, table: Table, public: list[float] | list[str] | None) -> 
     values, bad = parse(raw)
     present = ~is_missing(raw)
     if not present.any():
-        raise UsageError(f"a feature needs values; column '{name}' of {table.source} is empty; leave it out with --drop")
+        raise UsageError(
+            f"a feature needs values; column '{name}' of {table.source} is empty; leave it out with --drop"
+        )
     if not bad.any():
         return Numeric(name, float(np.nanmin(values)), float(np.nanmax(values)))
     distinct = np.unique(raw[present])
     wrong = [text for text in distinct if text.lower().lstrip(b"+-") in (b"nan", b"inf", b"infinity")]
     if wrong:
-        raise UsageError(f"values are finite; column '{name}' of {table.source} holds '{wrong[0].decode()}'; leave missing"
-                         " values empty")
+        raise UsageError(
+            f"values are finite; column '{name}' of {table.source} holds '{wrong[0].decode()}'; leave missing"
+            " values empty"
+        )
+    if all(_DECIMAL_COMMA.fullmatch(text) for text in distinct):
+        raise UsageError(
+            f"numbers have a decimal point; column '{name}' of {table.source} has '{distinct[0].decode()}'; save"
+            " the file with points"
+        )
     if len(distinct) > _MOST_CATEGORIES:
-        raise UsageError(f"a categorical column has at most {_MOST_CATEGORIES} values; '{name}' has {len(distinct)}; leave it"
-                         " out with --drop")
+        raise UsageError(
+            f"a categorical column has at most {_MOST_CATEGORIES} values; '{name}' has {len(distinct)}; leave it"
+            " out with --drop"
+        )
     return Categorical(name, tuple(text.decode() for text in distinct))
 
 
@@ -131,17 +149,21 @@ def _target(
 ) -> Labels | Range:
     absent = is_missing(raw)
     if absent.any():
-        raise UsageError(f"the target is never missing; '{name}' is in record {int(np.argmax(absent)) + 1}; remove such records")
+        raise UsageError(
+            f"the target is never missing; '{name}' is in record {int(np.argmax(absent)) + 1}; remove such records"
+        )
     values, bad = parse(raw)
     if public is not None:
-        return _public_target(name, task, positive, public)
+        return _public_target(name, raw, values, task, positive, public)
     distinct = np.unique(raw)
     if task is None:
         task = "logistic" if len(distinct) <= 2 or bad.any() else "ridge"
     if task == "ridge":
         if bad.any():
             text = raw[int(np.argmax(bad))].decode()
-            raise UsageError(f"ridge needs a target of finite numbers; '{name}' holds '{text[:40]}'; choose another target")
+            raise UsageError(
+                f"ridge needs a target of finite numbers; '{name}' holds '{text[:40]}'; choose another target"
+            )
         if values.min() == values.max():
             raise UsageError(f"a target must vary; '{name}' is always {values.min()}; choose another target")
         return Range(name, float(values.min()), float(values.max()))
@@ -155,8 +177,10 @@ def _target(
     names = list(classes)
     if len(names) != 2:
         shown = ", ".join(names[:6]) + (", ..." if len(names) > 6 else "")
-        raise UsageError(f"a label has two values; target '{name}' has {len(names)} ({shown}); choose a binary target, or ridge"
-                         " for a numeric one")
+        raise UsageError(
+            f"a label has two values; target '{name}' has {len(names)} ({shown}); choose a binary target, or ridge"
+            " for a numeric one"
+        )
     if positive is not None:
         holder = [key for key, texts in classes.items() if positive in texts]
         if not holder:
@@ -165,28 +189,46 @@ def _target(
     return Labels(name, classes[names[1]], classes[names[0]], names[1], names[0])
 
 
-def _public_target(name: str, task: Task | None, positive: str | None, public: list[float] | list[str]) -> Labels | Range:
-    """The target as the bounds file has it: two texts are a label's classes, two numbers a range."""
-    is_label = isinstance(public[0], str)
-    if is_label and len(public) != 2:
-        raise UsageError(f"a label has two values; the bounds file gives target '{name}' {len(public)}; give two")
-    if task is not None and is_label != (task == "logistic"):
-        raise UsageError(f"bounds of a label are two texts, of a numeric target two numbers; task {task} has {public} for"
-                         f" '{name}'; change one of them")
-    if not is_label:
-        return Range(name, float(public[0]), float(public[1]))
-    negative, upper = (str(text) for text in public)
-    if positive not in (None, negative, upper):
-        raise UsageError(f"the positive class is one of {negative} and {upper}; got '{positive}'; correct it")
-    if positive == negative:
-        negative, upper = upper, negative
-    return Labels(name, (upper,), (negative,), upper, negative)
+def _public_target(
+    name: str,
+    raw: Texts,
+    values: Floats,
+    task: Task | None,
+    positive: str | None,
+    public: list[float] | list[str],
+) -> Labels | Range:
+    """The target as the bounds file has it.
+
+    Two texts are a label's classes; two numbers are a range, or a label's classes if the target has no other values.
+    """
+    if isinstance(public[0], str):
+        if len(public) != 2 or task == "ridge":
+            raise UsageError(
+                f"bounds of a label are its two values, of a numeric target [low, high]; '{name}' has"
+                f" {json.dumps(public)[:60]} for {task or 'logistic'}; correct the bounds"
+            )
+        classes = [(str(text),) for text in public]
+    else:
+        if task == "ridge" or (task is None and not np.isin(values, public).all()):
+            return Range(name, float(public[0]), float(public[1]))
+        classes = [
+            tuple(text.decode() for text in np.unique(raw[values == value])) or (f"{value:g}",) for value in public
+        ]
+    if positive is not None:
+        if not any(positive in texts for texts in classes):
+            raise UsageError(
+                f"the positive class is one of {classes[0][0]}, {classes[1][0]}; got '{positive}'; correct it"
+            )
+        classes.sort(key=lambda texts: positive in texts)
+    return Labels(name, classes[1], classes[0], classes[1][0], classes[0][0])
 
 
-def _owners(name: str, raw: Texts) -> tuple[np.ndarray[tuple[int], np.dtype[np.int64]], tuple[str, ...]]:
+def _owners(name: str, raw: Texts) -> tuple[Ints, tuple[str, ...]]:
     """(n,) the number of each record's owner, and the owners' names in the order of their numbers."""
     absent = is_missing(raw)
     if absent.any():
-        raise UsageError(f"every record has an owner; '{name}' is empty in record {int(np.argmax(absent)) + 1}; fill it in")
+        raise UsageError(
+            f"every record has an owner; '{name}' is empty in record {int(np.argmax(absent)) + 1}; fill it in"
+        )
     names, numbers = np.unique(raw, return_inverse=True)
     return numbers.astype(np.int64).reshape(-1), tuple(text.decode() for text in names)

@@ -6,14 +6,15 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from dpmpc.data.preprocess import Bounds, Floats, Preprocessing, Raw, Task
+from dpmpc.data.preprocess import Bounds, Preprocessing, Raw, Task
 from dpmpc.errors import UsageError
 
+Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 _SPLIT_STREAM = 0x5911
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Dataset:
     """Training and test records in the unit ball, with what made them so.
 
@@ -41,10 +42,12 @@ class Dataset:
     @property
     def d(self) -> int:
         """The number of features."""
-        return self.X.shape[1]
+        return len(self.feature_names)
 
 
-def split(n: int, *, test_fraction: float, max_rows: int | None, seed: int, groups: Ints | None = None) -> tuple[Ints, Ints]:
+def split(
+    n: int, *, test_fraction: float, max_rows: int | None, seed: int, groups: Ints | None = None
+) -> tuple[Ints, Ints]:
     """The numbers of the training and of the test rows, in random order fixed by the seed.
 
     max_rows of the n rows are drawn, and round(test_fraction of those) held out; with groups, floor(test_fraction of
@@ -67,8 +70,10 @@ def split(n: int, *, test_fraction: float, max_rows: int | None, seed: int, grou
     order = np.argsort(member, kind="stable")
     counts = np.bincount(member, minlength=int(groups.max()) + 1)
     if counts.min() < 1:
-        raise UsageError(f"every owner needs at least one record; a sample of {len(drawn)} rows leaves owner"
-                         f" {int(np.argmin(counts))} none; use more rows")
+        raise UsageError(
+            f"every owner needs at least one record; a sample of {len(drawn)} rows leaves owner"
+            f" {int(np.argmin(counts))} none; use more rows"
+        )
     rank = np.arange(len(drawn)) - np.repeat(np.cumsum(counts) - counts, counts)
     test[order] = rank < np.floor(test_fraction * counts)[member[order]]
     return drawn[~test], drawn[test]

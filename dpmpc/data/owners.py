@@ -12,7 +12,7 @@ Ints = NDArray[np.int64]
 _STREAM = 0x0A11  # keeps this module's random numbers apart from the train/test split of the same seed
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Partition:
     """Owner j holds rows order[offsets[j]:offsets[j+1]]; every owner holds at least one, no row is held twice."""
 
@@ -48,8 +48,8 @@ def partition(
 
     - owners: m owners, sizes that differ by one at most;
     - sizes: the m sizes; rows beyond their sum are held by nobody;
-    - owners and skew u: the first floor(m/2) owners hold s rows each, the others floor(u s) each, s as large as possible;
-      fewer than m (u + 1) rows are left over. Source: Kang et al. 2019 section 5, u = n_max/n_min with two groups;
+    - owners and skew u: the first floor(m/2) owners hold s rows each, the others floor(u s), s as large as possible;
+      at most about m (u + 1) rows are left over. Source: Kang et al. 2019 section 5, u = n_max/n_min with two groups;
     - groups (n,): the owner of each row, numbered from 0 (rows stay in their order within an owner).
 
     Errors: sizes that are not positive or exceed n, more owners than rows, skew below 1, an owner without rows.
@@ -63,11 +63,15 @@ def partition(
     if sizes is not None:
         counts = np.array(list(sizes), dtype=np.int64)
         if owners is not None and owners != len(counts):
-            raise UsageError(f"one size for each owner; {len(counts)} sizes for {owners} owners; give --owners or sizes")
+            raise UsageError(
+                f"one size for each owner; {len(counts)} sizes for {owners} owners; give --owners or sizes"
+            )
     elif owners is None:
         raise UsageError("the owners must be known; none were given; give a number of owners, sizes or a column")
     elif owners < 1 or owners > n:
-        raise UsageError(f"the number of owners lies between 1 and the {n} training rows; got {owners}; change --owners")
+        raise UsageError(
+            f"the number of owners lies between 1 and the {n} training rows; got {owners}; change --owners"
+        )
     elif skew is not None:
         counts = _skewed(n, owners, skew)
     else:
@@ -76,7 +80,9 @@ def partition(
     if len(counts) == 0 or counts.min() < 1:
         raise UsageError(f"every owner needs at least one record; sizes are {_shown(counts)}; leave empty owners out")
     if counts.sum() > n:
-        raise UsageError(f"owners' sizes may sum to at most the {n} training rows; they sum to {counts.sum()}; lower them")
+        raise UsageError(
+            f"owners' sizes may sum to at most the {n} training rows; they sum to {counts.sum()}; lower them"
+        )
     order = np.random.default_rng([_STREAM, seed]).permutation(n)[: counts.sum()].astype(np.int64)
     return Partition(order, _offsets(counts))
 
@@ -103,8 +109,10 @@ def _skewed(n: int, owners: int, skew: float) -> Ints:
     small = owners // 2
     size = int(n / (small + skew * (owners - small)))
     if size < 1:
-        raise UsageError(f"every owner needs at least one record; skew {skew} over {owners} owners leaves the smaller ones"
-                         f" none of {n} rows; use fewer owners or a smaller skew")
+        raise UsageError(
+            f"every owner needs at least one record; skew {skew} over {owners} owners leaves the smaller ones"
+            f" none of {n} rows; use fewer owners or a smaller skew"
+        )
     return np.array([size] * small + [int(skew * size)] * (owners - small), dtype=np.int64)
 
 

@@ -11,17 +11,18 @@ from typing import Literal, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from dpmpc.data.table import Bools, Floats, Texts, is_missing, numbers
+from dpmpc.data.table import Texts, is_missing, numbers
 from dpmpc.errors import UsageError
 
+Floats = NDArray[np.float64]
+Bools = NDArray[np.bool_]
 Raw = NDArray[np.bytes_] | NDArray[np.str_] | NDArray[np.float64]
 Task = Literal["logistic", "ridge"]
 Bounds = Literal["public", "data"]
-RowScale = Literal["norm", "max"]
 
 INTERCEPT = "(intercept)"
 VERSION = 1
-# Rows are divided by slightly more than their computed norm, so that their exact norm is at most 1 in spite of rounding.
+# Rows are divided by slightly more than their computed norm: the exact norm is at most 1 in spite of rounding.
 _SHRINK = 1.0 - 2.0**-44
 
 
@@ -36,6 +37,9 @@ class Numeric:
     low: float
     high: float
     signed: bool = False
+
+    def __post_init__(self) -> None:
+        _check_range(self.name, self.low, self.high, strict=False)
 
     @property
     def features(self) -> tuple[str, ...]:
@@ -107,8 +111,10 @@ class Labels:
         if wrong.any():
             row = int(np.argmax(wrong))
             shown = bytes(texts[row])[:40].decode(errors="replace")
-            raise UsageError(f"the target '{self.name}' is {self.positive_name} or {self.negative_name}; record {row + 1} has"
-                             f" '{shown}'; correct or remove such records")
+            raise UsageError(
+                f"the target '{self.name}' is {self.positive_name} or {self.negative_name}; record {row + 1} has"
+                f" '{shown}'; correct or remove such records"
+            )
         return np.where(up, 1.0, -1.0)
 
 
@@ -120,12 +126,17 @@ class Range:
     low: float
     high: float
 
+    def __post_init__(self) -> None:
+        _check_range(self.name, self.low, self.high, strict=True)
+
     def values(self, raw: Raw) -> Floats:
         """(n,) values in [-1, 1]. Errors: a missing value."""
         values = as_numbers(raw, self.name)
         if np.isnan(values).any():
             row = int(np.argmax(np.isnan(values)))
-            raise UsageError(f"the target '{self.name}' is never missing; record {row + 1} has none; remove such records")
+            raise UsageError(
+                f"the target '{self.name}' is never missing; record {row + 1} has none; remove such records"
+            )
         return np.asarray(2 * (np.clip(values, self.low, self.high) - self.low) / (self.high - self.low) - 1)
 
     def original(self, y: Floats) -> Floats:
@@ -141,16 +152,16 @@ Target = Labels | Range
 class Preprocessing:
     """Everything that turns raw columns into (X, y); exact under `to_json` and `from_json`.
 
-    rows "norm": each row is divided by max(1, its norm), as Chaudhuri et al. do; directions stay, so a linear rule keeps its
-    sign. rows "max": every row is divided by the largest norm that any row can have, so a linear relation stays linear.
-    missing "fill": see Numeric and Categorical; "drop": training records with a missing value do not count (`transform`
-    always fills, for every row is to get its prediction).
+    After its columns, each row is divided by max(1, its norm), as Chaudhuri et al. do. With an intercept or a
+    categorical column every norm is at least 1 (unless a category is unknown), so rows get norm 1 and keep their
+    direction: a linear classifier has the same decisions before and after. missing "fill": see Numeric and
+    Categorical; "drop": training records with a missing value do not count (`transform` always fills, for every row
+    is to get its prediction).
     """
 
     columns: tuple[Column, ...]
     target: Target
     intercept: bool
-    rows: RowScale
     missing: Literal["fill", "drop"]
     bounds: Bounds
 
@@ -164,13 +175,11 @@ class Preprocessing:
         names = tuple(feature for column in self.columns for feature in column.features)
         return (*names, INTERCEPT) if self.intercept else names
 
-    @property
-    def largest_norm(self) -> float:
-        """The largest norm of a row before row scaling: each column and the intercept contributes 1 at most."""
-        return float(np.sqrt(len(self.columns) + self.intercept))
-
     def transform(self, columns: Mapping[str, Raw]) -> Floats:
-        """(n, d) rows in the unit ball. `columns` may hold more than is needed. Errors: a missing column, a bad number."""
+        """(n, d) rows in the unit ball. `columns` may hold more than is needed.
+
+        Errors: a missing column, a number that is none.
+        """
         absent = [column.name for column in self.columns if column.name not in columns]
         if absent:
             raise UsageError(f"the model needs its columns; {', '.join(absent[:8])} not in the data; add them")
@@ -181,16 +190,16 @@ class Preprocessing:
             column.write(columns[column.name], X[:, begin:end])
             begin = end
         X[:, begin:] = 1.0
-        if self.rows == "max":
-            X *= _SHRINK / self.largest_norm
-        else:
-            X *= (_SHRINK / np.maximum(1.0, np.sqrt(np.einsum("nd,nd->n", X, X))))[:, None]
+        norms = np.sqrt(np.einsum("nd,nd->n", X, X))
+        X *= (_SHRINK / np.maximum(1.0, norms))[:, None]
         return X
 
     def labels(self, columns: Mapping[str, Raw]) -> Floats:
         """(n,) labels +-1, or targets in [-1, 1]. Errors: a missing column or value, a label of neither class."""
         if self.target.name not in columns:
-            raise UsageError(f"labels come from the target column; '{self.target.name}' is not in the data; name another")
+            raise UsageError(
+                f"labels come from the target column; '{self.target.name}' is not in the data; name another"
+            )
         return self.target.values(columns[self.target.name])
 
     def complete(self, columns: Mapping[str, Raw]) -> Bools:
@@ -208,7 +217,6 @@ class Preprocessing:
             "columns": [{"kind": type(column).__name__.lower(), **_plain(column)} for column in self.columns],
             "target": _plain(self.target),
             "intercept": self.intercept,
-            "rows": self.rows,
             "missing": self.missing,
             "bounds": self.bounds,
         }
@@ -217,18 +225,26 @@ class Preprocessing:
     def from_json(value: Mapping[str, object]) -> "Preprocessing":
         """The preprocessing that `to_json` wrote. Errors: another version, or not such a value."""
         if value.get("version") != VERSION:
-            raise UsageError(f"a model's preprocessing has version {VERSION}; this has {value.get('version')}; train again")
+            raise UsageError(
+                f"a model's preprocessing has version {VERSION}; this has {value.get('version')}; train again"
+            )
         try:
             return Preprocessing(
                 columns=tuple(_column(part) for part in cast(list[dict[str, object]], value["columns"])),
                 target=_target(cast(dict[str, object], value["target"])),
                 intercept=bool(value["intercept"]),
-                rows=cast(RowScale, value["rows"]),
                 missing=cast(Literal["fill", "drop"], value["missing"]),
                 bounds=cast(Bounds, value["bounds"]),
             )
         except (KeyError, TypeError) as error:
             raise UsageError(f"a model's preprocessing must be whole; {error} is amiss; train again") from None
+
+
+def _check_range(name: str, low: float, high: float, *, strict: bool) -> None:
+    if not (np.isfinite(high - low) and (low < high or (low == high and not strict))):
+        raise UsageError(
+            f"a range runs from low to high; '{name}' has [{low}, {high}]; correct it or leave the column out"
+        )
 
 
 def as_texts(raw: Raw) -> Texts:

@@ -1,7 +1,8 @@
 """Public facts about the named data sets: file names, columns, ranges and category lists.
 
-Ranges and lists are those that the sets' own descriptions publish (the `.names` files, scikit-learn's descriptions, the KDD Cup
-1999 task page), ranges rounded outwards. They do not depend on the records a user trains on, hence they are `public`.
+Category lists are those of the sets' own descriptions. Ranges are round numbers that contain the published files' values.
+Both are part of this program and do not change with the records a user trains on, hence they are `public`. That these sets
+were once looked at to describe them is not accounted for.
 """
 
 from dataclasses import dataclass
@@ -31,13 +32,17 @@ def _categories(name: str, words: str) -> Categorical:
 
 def _numeric(text: str) -> tuple[Numeric, ...]:
     """Numeric columns from lines of `name: low high`."""
-    parts = [line.split(":") for line in text.strip().splitlines()]
-    return tuple(Numeric(name.strip(), *map(float, pair.split())) for name, pair in parts)
+    columns = []
+    for line in text.strip().splitlines():
+        name, _, pair = line.partition(":")
+        low, high = pair.split()
+        columns.append(Numeric(name.strip(), float(low), float(high)))
+    return tuple(columns)
 
 
 _ADULT_NAMES = (
-    "age", "workclass", "fnlwgt", "education", "education-num", "marital-status", "occupation", "relationship", "race", "sex",
-    "capital-gain", "capital-loss", "hours-per-week", "native-country", "income",
+    "age", "workclass", "fnlwgt", "education", "education-num", "marital-status", "occupation", "relationship", "race",
+    "sex", "capital-gain", "capital-loss", "hours-per-week", "native-country", "income",
 )  # fmt: skip
 # Nobody who never worked has an occupation, so no complete record has this class: 98 one-hot features, 104 in all.
 _ADULT_COLUMNS: tuple[Column, ...] = (
@@ -52,8 +57,8 @@ _ADULT_COLUMNS: tuple[Column, ...] = (
     _categories("workclass", "Private Self-emp-not-inc Self-emp-inc Federal-gov Local-gov State-gov Without-pay"),
     _categories(
         "education",
-        "Bachelors Some-college 11th HS-grad Prof-school Assoc-acdm Assoc-voc 9th 7th-8th 12th Masters 1st-4th 10th Doctorate"
-        " 5th-6th Preschool",
+        "Bachelors Some-college 11th HS-grad Prof-school Assoc-acdm Assoc-voc 9th 7th-8th 12th Masters"
+        " 1st-4th 10th Doctorate 5th-6th Preschool",
     ),
     _categories(
         "marital-status",
@@ -61,48 +66,53 @@ _ADULT_COLUMNS: tuple[Column, ...] = (
     ),
     _categories(
         "occupation",
-        "Tech-support Craft-repair Other-service Sales Exec-managerial Prof-specialty Handlers-cleaners Machine-op-inspct"
-        " Adm-clerical Farming-fishing Transport-moving Priv-house-serv Protective-serv Armed-Forces",
+        "Tech-support Craft-repair Other-service Sales Exec-managerial Prof-specialty Handlers-cleaners"
+        " Machine-op-inspct Adm-clerical Farming-fishing Transport-moving Priv-house-serv Protective-serv"
+        " Armed-Forces",
     ),
     _categories("relationship", "Wife Own-child Husband Not-in-family Other-relative Unmarried"),
     _categories("race", "White Asian-Pac-Islander Amer-Indian-Eskimo Other Black"),
     _categories("sex", "Female Male"),
     _categories(
         "native-country",
-        "United-States Cambodia England Puerto-Rico Canada Germany Outlying-US(Guam-USVI-etc) India Japan Greece South China"
-        " Cuba Iran Honduras Philippines Italy Poland Jamaica Vietnam Mexico Portugal Ireland France Dominican-Republic Laos"
-        " Ecuador Taiwan Haiti Columbia Hungary Guatemala Nicaragua Scotland Thailand Yugoslavia El-Salvador Trinadad&Tobago"
-        " Peru Hong Holand-Netherlands",
+        "United-States Cambodia England Puerto-Rico Canada Germany Outlying-US(Guam-USVI-etc) India Japan"
+        " Greece South China Cuba Iran Honduras Philippines Italy Poland Jamaica Vietnam Mexico Portugal"
+        " Ireland France Dominican-Republic Laos Ecuador Taiwan Haiti Columbia Hungary Guatemala Nicaragua"
+        " Scotland Thailand Yugoslavia El-Salvador Trinadad&Tobago Peru Hong Holand-Netherlands",
     ),
 )
 
 _KDD_NAMES = tuple(
-    """duration protocol_type service flag src_bytes dst_bytes land wrong_fragment urgent hot num_failed_logins logged_in
-    num_compromised root_shell su_attempted num_root num_file_creations num_shells num_access_files num_outbound_cmds
-    is_host_login is_guest_login count srv_count serror_rate srv_serror_rate rerror_rate srv_rerror_rate same_srv_rate
-    diff_srv_rate srv_diff_host_rate dst_host_count dst_host_srv_count dst_host_same_srv_rate dst_host_diff_srv_rate
-    dst_host_same_src_port_rate dst_host_srv_diff_host_rate dst_host_serror_rate dst_host_srv_serror_rate
-    dst_host_rerror_rate dst_host_srv_rerror_rate attack""".split()
+    """
+    duration protocol_type service flag src_bytes dst_bytes land wrong_fragment urgent hot num_failed_logins
+    logged_in num_compromised root_shell su_attempted num_root num_file_creations num_shells num_access_files
+    num_outbound_cmds is_host_login is_guest_login count srv_count serror_rate srv_serror_rate rerror_rate
+    srv_rerror_rate same_srv_rate diff_srv_rate srv_diff_host_rate dst_host_count dst_host_srv_count
+    dst_host_same_srv_rate dst_host_diff_srv_rate dst_host_same_src_port_rate dst_host_srv_diff_host_rate
+    dst_host_serror_rate dst_host_srv_serror_rate dst_host_rerror_rate dst_host_srv_rerror_rate attack
+    """.split()
 )
-# The ranges of the whole set of 4,898,431 connections, rounded outwards; whatever is not named here is a flag or a rate in [0, 1].
+# The ranges of the whole set of 4,898,431 connections, rounded outwards. The others are flags or rates in [0, 1].
 _KDD_RANGES = {
     "duration": 60_000, "src_bytes": 1_400_000_000, "dst_bytes": 1_400_000_000, "wrong_fragment": 3, "urgent": 14,
     "hot": 101, "num_failed_logins": 5, "num_compromised": 7_500, "su_attempted": 4, "num_root": 7_500,
-    "num_file_creations": 100, "num_shells": 5, "num_access_files": 9, "count": 511, "srv_count": 511, "dst_host_count": 255,
-    "dst_host_srv_count": 255,
+    "num_file_creations": 100, "num_shells": 5, "num_access_files": 9, "count": 511, "srv_count": 511,
+    "dst_host_count": 255, "dst_host_srv_count": 255,
 }  # fmt: skip
 _KDD_CATEGORIES = {
     "protocol_type": "icmp tcp udp",
     # the 70 services of the whole set; the 10 % file has 66 of them
-    "service": """IRC X11 Z39_50 aol auth bgp courier csnet_ns ctf daytime discard domain domain_u echo eco_i ecr_i efs exec
-        finger ftp ftp_data gopher harvest hostnames http http_2784 http_443 http_8001 imap4 iso_tsap klogin kshell ldap link
-        login mtp name netbios_dgm netbios_ns netbios_ssn netstat nnsp nntp ntp_u other pm_dump pop_2 pop_3 printer private
-        red_i remote_job rje shell smtp sql_net ssh sunrpc supdup systat telnet tftp_u tim_i time urh_i urp_i uucp uucp_path
-        vmnet whois""",
+    "service": """IRC X11 Z39_50 aol auth bgp courier csnet_ns ctf daytime discard domain domain_u echo eco_i ecr_i efs
+        exec finger ftp ftp_data gopher harvest hostnames http http_2784 http_443 http_8001 imap4 iso_tsap
+        klogin kshell ldap link login mtp name netbios_dgm netbios_ns netbios_ssn netstat nnsp nntp ntp_u other
+        pm_dump pop_2 pop_3 printer private red_i remote_job rje shell smtp sql_net ssh sunrpc supdup systat
+        telnet tftp_u tim_i time urh_i urp_i uucp uucp_path vmnet whois""",
     "flag": "OTH REJ RSTO RSTOS0 RSTR S0 S1 S2 S3 SF SH",
 }
 _KDD_COLUMNS: tuple[Column, ...] = tuple(
-    _categories(name, _KDD_CATEGORIES[name]) if name in _KDD_CATEGORIES else Numeric(name, 0.0, float(_KDD_RANGES.get(name, 1)))
+    _categories(name, _KDD_CATEGORIES[name])
+    if name in _KDD_CATEGORIES
+    else Numeric(name, 0.0, float(_KDD_RANGES.get(name, 1)))
     for name in _KDD_NAMES[:-1]
 )
 # Denial of service: six attacks of the training file and four that only the test file has.
@@ -127,8 +137,8 @@ _BANK_COLUMNS: tuple[Column, ...] = (
     """),
     _categories(
         "job",
-        "admin. blue-collar entrepreneur housemaid management retired self-employed services student technician unemployed"
-        " unknown",
+        "admin. blue-collar entrepreneur housemaid management retired self-employed services student"
+        " technician unemployed unknown",
     ),
     _categories("marital", "divorced married single unknown"),
     _categories(
@@ -196,7 +206,7 @@ FILE_SETS = {
     ),
 }
 
-# scikit-learn's copy of WDBC (mean, standard error and worst of ten measures) and of the diabetes set, in its column names.
+# scikit-learn's copies of WDBC (mean, standard error and worst of ten measures) and of the diabetes set.
 WDBC_COLUMNS = _numeric("""
     mean radius: 6 30
     mean texture: 9 40

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 
 from dpmpc.data.dataset import Dataset, build, split
-from dpmpc.data.preprocess import Floats, Labels, Numeric, Preprocessing, Range, Raw, RowScale
+from dpmpc.data.preprocess import Labels, Numeric, Preprocessing, Range, Raw
 from dpmpc.data.schemas import DIABETES_COLUMNS, FILE_SETS, WDBC_COLUMNS, FileSet
 from dpmpc.data.table import Table, read_table
 from dpmpc.errors import UsageError
@@ -40,7 +40,9 @@ def load_dataset(
     Errors: an unknown name, a missing file, sizes that leave no training rows.
     """
     if name not in NAMES:
-        raise UsageError(f"a data set has one of the names {', '.join(NAMES)}; got '{name}'; for a file of yours use --csv")
+        raise UsageError(
+            f"a data set has one of the names {', '.join(NAMES)}; got '{name}'; for a file of yours use --csv"
+        )
     fraction = (0.5 if name == "synthetic" else 0.2) if test_fraction is None else test_fraction
     if official_test and not (name in FILE_SETS and FILE_SETS[name].official_test):
         raise UsageError(f"an official test set exists for adult and kddcup99; '{name}' has none; use a test fraction")
@@ -60,28 +62,26 @@ def load_dataset(
 
 
 def find_file(name: str, data_dir: Path | None) -> Path:
-    """Where a file of a set is: data_dir/FOLDER/FILE or data_dir/FILE. `name` is FOLDER/FILE, FILE with alternatives a|b.
+    """Where a file of a set is: data_dir/FOLDER/FILE or data_dir/FILE.
 
+    `name` is FOLDER/FILE; FILE may list other names that it goes by, a|b.
     Errors: no data folder is known, or the file is not in it.
     """
     if data_dir is None:
         given = os.environ.get(DATA_DIR_VARIABLE)
         if not given:
-            raise UsageError(f"this data set is read from files; no data folder is known; give --data-dir or set"
-                             f" {DATA_DIR_VARIABLE}")
+            raise UsageError(
+                f"this data set is read from files; no data folder is known; give --data-dir or set {DATA_DIR_VARIABLE}"
+            )
         data_dir = Path(given)
     folder, _, files = name.partition("/")
     for file in files.split("|"):
         for path in (data_dir / folder / file, data_dir / file):
             if path.is_file():
                 return path
-    raise UsageError(f"this data set needs {folder}/{files.split('|')[0]}; it is not in {data_dir}; give its folder with"
-                     " --data-dir")
-
-
-def row_scale(target: Labels | Range) -> RowScale:
-    """How rows get into the unit ball: by their own norm for labels, by the largest norm for a numeric target."""
-    return "norm" if isinstance(target, Labels) else "max"
+    raise UsageError(
+        f"this data set needs {folder}/{files.split('|')[0]}; it is not in {data_dir}; give its folder with --data-dir"
+    )
 
 
 def _from_files(
@@ -94,7 +94,7 @@ def _from_files(
     max_rows: int | None,
     official_test: bool,
 ) -> Dataset:
-    preprocessing = Preprocessing(schema.columns, schema.target, intercept, row_scale(schema.target), schema.missing, "public")
+    preprocessing = Preprocessing(schema.columns, schema.target, intercept, schema.missing, "public")
     files = [file for file in schema.files if not (official_test and file in schema.official_test)]
     tables = [_complete(_read(schema, file, data_dir), preprocessing) for file in files]
     table = tables[0] if len(tables) == 1 else Table.joined(tables)
@@ -132,7 +132,7 @@ def _embedded(name: str, intercept: bool) -> tuple[Mapping[str, Raw], Preprocess
         values = np.asarray(bunch.target, dtype=np.float64)
     columns: dict[str, Raw] = {str(key): bunch.data[:, k] for k, key in enumerate(bunch.feature_names)}
     columns[target.name] = values
-    return columns, Preprocessing(schema, target, intercept, row_scale(target), "fill", "public")
+    return columns, Preprocessing(schema, target, intercept, "fill", "public")
 
 
 def _synthetic(rows: int, dimension: int, seed: int, intercept: bool) -> tuple[Mapping[str, Raw], Preprocessing]:
@@ -143,7 +143,7 @@ def _synthetic(rows: int, dimension: int, seed: int, intercept: bool) -> tuple[M
     if rows < 1 or dimension < 1:
         raise UsageError(f"synthetic data have at least 1 row and 1 dimension; got {rows} and {dimension}; give more")
     rng = np.random.default_rng([_SYNTHETIC_STREAM, seed])
-    X: Floats = rng.standard_normal((rows, dimension))
+    X = rng.standard_normal((rows, dimension))
     X *= (rng.random(rows) ** (1.0 / dimension) / np.linalg.norm(X, axis=1))[:, None]
     positive = X @ rng.standard_normal(dimension) > 0
     names = [f"x{k}" for k in range(dimension)]
@@ -151,4 +151,4 @@ def _synthetic(rows: int, dimension: int, seed: int, intercept: bool) -> tuple[M
     columns["label"] = np.where(positive, "1", "-1")
     schema = tuple(Numeric(key, -1.0, 1.0, signed=True) for key in names)
     target = Labels("label", ("1", "+1"), ("-1",), "1", "-1")
-    return columns, Preprocessing(schema, target, intercept, "norm", "fill", "public")
+    return columns, Preprocessing(schema, target, intercept, "fill", "public")
