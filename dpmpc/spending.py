@@ -129,7 +129,7 @@ def releases_left(before: Cost, planned: Mechanism, budget: tuple[float, float],
     low, high = 0, at_most + 1
     while high - low > 1:
         middle = (low + high) // 2
-        low, high = (middle, high) if _fits(before.plus(planned, middle), budget) else (low, middle)
+        low, high = (middle, high) if within(before.plus(planned, middle), budget) else (low, middle)
     return low
 
 
@@ -153,7 +153,7 @@ def require_budget(
     for digest in data:
         before = cost([entry for entry in entries if digest in entry.data]).plus(planned, unknown)
         after = before.plus(planned, releases)
-        if not _fits(after, budget):
+        if not within(after, budget):
             left = releases_left(before, planned, budget, releases)
             raise UsageError(
                 f"the budget for data {digest[:16]} is epsilon {epsilon:g}, delta {delta:g}; {before.releases} "
@@ -162,5 +162,17 @@ def require_budget(
             )
 
 
-def _fits(total: Cost, budget: tuple[float, float]) -> bool:
+def within(total: Cost, budget: tuple[float, float]) -> bool:
+    """Whether the releases stay within (epsilon, delta), up to 1e-9 relative for the arithmetic."""
     return total.epsilon(budget[1]) <= budget[0] * (1 + _ROUNDING)
+
+
+def parse_budget(text: str) -> tuple[float, float]:
+    """(epsilon, delta) written "EPS,DELTA", as on the command line; delta may be 0."""
+    try:
+        epsilon, delta = (float(part) for part in text.split(","))
+    except ValueError:
+        raise UsageError(f"a budget is two numbers EPS,DELTA; got {text!r}; write for example 1,1e-5") from None
+    if delta != 0:
+        check_delta(delta)
+    return check_epsilon(epsilon), delta

@@ -133,7 +133,7 @@ def _write_for_ever(path: Path, announce: Connection) -> None:
 
 @pytest.mark.slow
 def test_killed_writers_never_lose_a_line_that_append_returned_for(tmp_path: Path) -> None:
-    """A writing process is killed 4 times at any moment: every line announced after `append` returned is in the ledger."""
+    """A writer is killed 4 times at any moment: every line announced after `append` returned is in the ledger."""
     path = tmp_path / "ledger_0.jsonl"
     announced = 0
     context = multiprocessing.get_context("spawn")

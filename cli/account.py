@@ -1,0 +1,236 @@
+"""`dpmpc account`: noise scale, epsilon, delta or number of iterations from the others, and what the literature's
+formulas give."""
+
+import json
+import math
+from typing import Any, Literal
+
+import click
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
+
+from dpmpc.privacy.report import Question, answer
+from dpmpc.privacy.sensitivity import Weights
+
+_CALIBRATIONS = {
+    "tight": "tight (exact)",
+    "zcdp": "zCDP, exact root",
+    "paper": "paper, as printed",
+    "l1": "L1 (pure epsilon)",
+    "l2-density": "exp(-|x|_2 / b)",
+}
+
+
+@click.command()
+@click.option(
+    "--method",
+    type=click.Choice(["gradient", "output"]),
+    default="gradient",
+    show_default=True,
+    help="what is released: gradients (Gaussian noise) or a mean of local models (Laplace noise).",
+)
+@click.option("--law", type=click.Choice(["gaussian", "laplace"]), help="noise law, if not the method's own.")
+@click.option("--owners", type=int, required=True, help="number m of owners.")
+@click.option("--smallest", type=int, required=True, help="records n_(1) of the smallest owner.")
+@click.option("--total", type=int, help="records n of all owners together  [default: m * n_(1)]")
+@click.option(
+    "--weights",
+    type=click.Choice(["equal", "size"]),
+    default="equal",
+    show_default=True,
+    help="aggregate with weights 1/m or n_j/n.",
+)
+@click.option("--epsilon", type=float, help="total epsilon.")
+@click.option("--delta", type=float, help="total delta.")
+@click.option("--iterations", type=int, help="number T of releases  [default: 1 for --method output]")
+@click.option(
+    "--sigma",
+    "--scale",
+    "scale",
+    type=float,
+    help="noise on the released mean: standard deviation, or Laplace scale; then something else is solved for.",
+)
+@click.option(
+    "--dimension",
+    type=int,
+    default=122,
+    show_default=True,
+    help="coordinates d of a release (122: the paper's KDDCup99).",
+)
+@click.option("--lam", type=float, default=0.01, show_default=True, help="regularisation lambda.")
+@click.option("--G", "lipschitz", type=float, default=1.0, show_default=True, help="Lipschitz constant of the loss.")
+@click.option(
+    "--solver-tolerance",
+    type=float,
+    default=0.0,
+    show_default=True,
+    help="bound on every local gradient norm at the returned model (--method output).",
+)
+@click.option("--grid-bits", type=int, help="account the discrete law on the grid of step 2^-BITS, rounding included.")
+@click.option("--security-bits", type=float, help="statistical security of the MPC over the run, with --grid-bits.")
+@click.option(
+    "--sampler-tv",
+    type=float,
+    default=0.0,
+    show_default=True,
+    help="total variation of one coordinate's sampler, with --grid-bits.",
+)
+@click.option("--literature/--no-literature", default=True, show_default=True, help="the table of published methods.")
+@click.option("--json", "as_json", is_flag=True, help="print JSON.")
+def command(
+    method: Literal["gradient", "output"],
+    law: Literal["gaussian", "laplace"] | None,
+    owners: int,
+    smallest: int,
+    total: int | None,
+    weights: Weights,
+    epsilon: float | None,
+    delta: float | None,
+    iterations: int | None,
+    scale: float | None,
+    dimension: int,
+    lam: float,
+    lipschitz: float,
+    solver_tolerance: float,
+    grid_bits: int | None,
+    security_bits: float | None,
+    sampler_tv: float,
+    literature: bool,
+    as_json: bool,
+) -> None:
+    """Account for a run: leave out one of --epsilon, --delta, --sigma, --iterations and it is solved for.
+
+    \b
+    dpmpc account --epsilon 0.5 --delta 1e-3 --iterations 100 --owners 100 --smallest 500
+    dpmpc account --sigma 0.002 --delta 1e-3 --iterations 100 --owners 100 --smallest 500
+    dpmpc account --epsilon 0.5 --method output --owners 100 --smallest 500
+    """
+    question = Question(
+        method=method,
+        owners=owners,
+        smallest=smallest,
+        records=total,
+        weights=weights,
+        dimension=dimension,
+        G=lipschitz,
+        lam=lam,
+        epsilon=epsilon,
+        delta=delta,
+        scale=scale,
+        iterations=iterations,
+        law=law,
+        solver_tolerance=solver_tolerance,
+        grid_bits=grid_bits,
+        security_bits=security_bits,
+        sampler_tv=sampler_tv,
+    )
+    result: dict[str, Any] = answer(question, with_literature=literature)
+    if as_json:
+        click.echo(json.dumps(_finite(result), indent=2))
+    else:
+        _print(result)
+
+
+def _print(result: dict[str, Any]) -> None:
+    console = Console(highlight=False)
+    if not console.is_terminal:
+        console = Console(highlight=False, width=150)
+    q, sensitivity = result["question"], result["sensitivity"]
+    parts = " + ".join(f"{name} {_number(value)}" for name, value in sensitivity["parts"].items() if value)
+    console.print(f"neighbours   {result['neighbours']}")
+    console.print(
+        f"run          {q['method']} releases of {q['owners']} owners, smallest {q['smallest']}, {q['records']} "
+        f"records, weights {q['weights']}, d = {q['dimension']}, G = {q['G']:g}"
+        + (f", lambda = {q['lam']:g}" if q["method"] == "output" else "")
+    )
+    console.print(f"sensitivity  L2 {_number(sensitivity['l2'])} ({parts}), L1 at most {_number(sensitivity['l1'])}")
+    solved = result["solved_for"]
+    value = result["scale" if solved in ("sigma", "scale") else solved]
+    console.print(f"[bold]{solved:12} {_number(value)}[/bold]   ({result['law']} noise, tightest calibration)")
+    console.print(_calibrations(result))
+    if result.get("grid"):
+        _print_grid(console, result)
+    if result.get("literature"):
+        _print_literature(console, result["literature"])
+    for text in result["warnings"]:
+        console.print(f"[yellow]warning: {escape(text)}[/yellow]")
+
+
+def _calibrations(result: dict[str, Any]) -> Table:
+    laplace = result["law"] == "laplace"
+    table = Table(title="Calibrations", title_justify="left", box=None, padding=(0, 2, 0, 0))
+    table.add_column("calibration")
+    scale = "scale b" if laplace else "sigma"
+    for name in (
+        scale,
+        *(["std dev"] if laplace else []),
+        "T",
+        "promised (eps, delta)",
+        "truly eps",
+        "zCDP eps",
+        "holds",
+    ):
+        table.add_column(name, justify="left" if name == "holds" else "right")
+    for row in result["calibrations"]:
+        cells = [_number(row["scale"]), *([_number(row["deviation"])] if laplace else []), str(row["iterations"])]
+        promise = f"({_number(row['epsilon'])}, {_number(row['delta'])})"
+        holds = "yes" if row["holds"] else "[red]NO[/red]"
+        table.add_row(
+            _CALIBRATIONS[row["calibration"]],
+            *cells,
+            promise,
+            _number(row["true_epsilon"]),
+            _number(row["zcdp_epsilon"]),
+            holds,
+        )
+    return table
+
+
+def _print_grid(console: Console, result: dict[str, Any]) -> None:
+    grid = result["grid"]
+    parts = ", ".join(f"{name} {_number(value)}" for name, value in grid["delta_parts"].items())
+    console.print(
+        f"On the grid: discrete {result['law']} of parameter {_number(grid['scale_steps'])} steps (sensitivity "
+        f"{_number(grid['sensitivity_steps'])} steps of {_number(grid['step'])}); everything counted: "
+        f"[bold]epsilon {_number(grid['epsilon'])}, delta {_number(grid['delta'])}[/bold] ({parts})"
+    )
+
+
+def _print_literature(console: Console, rows: list[dict[str, Any]]) -> None:
+    table = Table(title="\nPublished methods, as printed", title_justify="left", box=None, padding=(0, 2, 0, 0))
+    for name in ("method", "law", "noise on the aggregate", "value", "claims", "truly", "towards who sees"):
+        table.add_column(name, no_wrap=True, justify="right" if name in ("value", "claims", "truly") else "left")
+    notes: list[str] = []
+    for row in rows:
+        if row["note"] not in notes:
+            notes.append(row["note"])
+        mark = f" [{notes.index(row['note']) + 1}]"
+        truth = f"({_number(row['epsilon'])}, {_number(row['delta'])})"
+        table.add_row(
+            escape(row["name"] + mark),
+            row["law"],
+            escape(row["formula"]),
+            _number(row["scale"]),
+            row["claim"],
+            truth,
+            row["published"],
+        )
+    console.print(table)
+    for number, note in enumerate(notes, 1):
+        console.print(escape(f"[{number}] {note}"))
+
+
+def _number(value: float | None) -> str:
+    return "-" if value is None else f"{value:.5g}"
+
+
+def _finite(value: Any) -> Any:
+    """The value with infinities as null, which is all that JSON has for them."""
+    if isinstance(value, dict):
+        return {key: _finite(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_finite(item) for item in value]
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    return value
