@@ -92,6 +92,7 @@ class Channel:
         """
         label = self.ident << 32 | self.rounds
         self.rounds += 1
+        self.session.rounds += 1
         peers = self.session.peers
         for party, payload in outgoing.items():
             view = memoryview(payload).cast("B")
@@ -130,6 +131,7 @@ class Session:
         self.peers: dict[int, Peer] = {}
         self._connections: list[Peer] = []  # also those that were refused
         self.lost: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self.rounds = 0  # exchanges of all channels; concurrent ones count each
         self._channels: set[int] = set()
         self.runtime = self._mpyc_runtime()
 
