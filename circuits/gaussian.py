@@ -171,7 +171,9 @@ def certify(plan: GaussianPlan, ideal: list[mpmath.mpf] | None = None) -> Gaussi
         table = abs(law[0] - ideal[0]) + sum(abs(law[y] - 2 * ideal[y]) for y in range(1, CENTRE))
         table += 2 * sum(abs(g) for g in ideal[CENTRE:-1]) + abs(ideal[-1])
         # Mass beyond c PERIOD / 2, folded back by the group, and the difference of the wrapped law's spectrum from exp(-sigma^2 w^2 / 2): theta functions.
-        wrap = 4 * mpmath.exp(-((PERIOD / 2 / s) ** 2) / 2) + 4 * mpmath.exp(-((mpmath.pi * plan.sigma) ** 2) / 2)
+        group = PERIOD << plan.shift
+        assert plan.largest < group // 2
+        wrap = 4 * mpmath.exp(-((PERIOD / 2 / s) ** 2) / 2) + 4 * mpmath.sqrt(group) * mpmath.exp(-((mpmath.pi * plan.sigma) ** 2) / 2)
         up = 1 + 2.0**-40  # to floating point, upwards
         return GaussianCertificate(float(aliasing) * up, float(table / 2) * up, float(wrap) * up)
 
