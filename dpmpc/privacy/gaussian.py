@@ -103,13 +103,13 @@ def delta_of_mu(mu: float, epsilon: float, calibration: Calibration = "tight") -
     """The delta of the calibration at `epsilon` for a given mu (0 when it underflows)."""
     check_positive("mu = sqrt(releases) * sensitivity / scale", mu)
     epsilon = check_epsilon(epsilon)
-    if calibration == "tight":
-        return min(1.0, math.exp(log_delta(epsilon, mu)) * (1 + _SAFE))
+    if calibration == "paper":
+        return math.exp(-((epsilon / mu) ** 2) / 2)
     if calibration == "zcdp":
         rho = mu * mu / 2
         return 1.0 if epsilon <= rho else math.exp(-((epsilon - rho) ** 2) / (4 * rho)) * (1 + _SAFE)
     _check_calibration(calibration)
-    return math.exp(-((epsilon / mu) ** 2) / 2)
+    return min(1.0, math.exp(log_delta(epsilon, mu)) * (1 + _SAFE))
 
 
 def gaussian_scale(
