@@ -157,7 +157,7 @@ def _target(
         return _public_target(name, raw, values, task, positive, public)
     distinct = np.unique(raw)
     if task is None:
-        task = "logistic" if len(distinct) <= 2 or bad.any() else "ridge"
+        task = "logistic" if bad.any() or len(np.unique(values)) <= 2 else "ridge"
     if task == "ridge":
         if bad.any():
             text = raw[int(np.argmax(bad))].decode()

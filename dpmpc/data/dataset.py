@@ -7,11 +7,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpmpc.data.preprocess import Bounds, Preprocessing, Raw, Task
+from dpmpc.data.seeds import Stream, generator
 from dpmpc.errors import UsageError
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
-_SPLIT_STREAM = 0x5911
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,9 +57,7 @@ def split(
         raise UsageError(f"the test fraction lies in [0, 1); got {test_fraction}; use for instance 0.2")
     if max_rows is not None and max_rows < 1:
         raise UsageError(f"the number of rows to use is at least 1; got {max_rows}; leave it out to use all")
-    if seed < 0:
-        raise UsageError(f"a seed is a whole number from 0 on; got {seed}; use for instance 1")
-    drawn = np.random.default_rng([_SPLIT_STREAM, seed]).permutation(n)[:max_rows].astype(np.int64)
+    drawn = generator(Stream.SPLIT, seed).permutation(n)[:max_rows].astype(np.int64)
     if groups is None:
         held_out = round(test_fraction * len(drawn))
         if held_out == len(drawn):

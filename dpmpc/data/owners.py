@@ -6,10 +6,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from dpmpc.data.seeds import Stream, generator
 from dpmpc.errors import UsageError
 
 Ints = NDArray[np.int64]
-_STREAM = 0x0A11  # keeps this module's random numbers apart from the train/test split of the same seed
 
 
 @dataclass(frozen=True, eq=False)
@@ -83,7 +83,7 @@ def partition(
         raise UsageError(
             f"owners' sizes may sum to at most the {n} training rows; they sum to {counts.sum()}; lower them"
         )
-    order = np.random.default_rng([_STREAM, seed]).permutation(n)[: counts.sum()].astype(np.int64)
+    order = generator(Stream.OWNERS, seed).permutation(n)[: counts.sum()].astype(np.int64)
     return Partition(order, _offsets(counts))
 
 

@@ -11,7 +11,7 @@ from typing import Literal, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from dpmpc.data.table import Texts, is_missing, numbers
+from dpmpc.data.table import Table, Texts, is_missing, numbers
 from dpmpc.errors import UsageError
 
 Floats = NDArray[np.float64]
@@ -24,6 +24,7 @@ INTERCEPT = "(intercept)"
 VERSION = 1
 # Rows are divided by slightly more than their computed norm: the exact norm is at most 1 in spite of rounding.
 _SHRINK = 1.0 - 2.0**-44
+_BLOCK = 1 << 14
 
 
 @dataclass(frozen=True)
@@ -109,11 +110,10 @@ class Labels:
         else:
             wrong = ~up & ~np.isin(texts, [text.encode() for text in self.negative])
         if wrong.any():
-            row = int(np.argmax(wrong))
-            shown = bytes(texts[row])[:40].decode(errors="replace")
+            shown = bytes(texts[np.argmax(wrong)])[:40].decode(errors="replace")
             raise UsageError(
-                f"the target '{self.name}' is {self.positive_name} or {self.negative_name}; record {row + 1} has"
-                f" '{shown}'; correct or remove such records"
+                f"the target '{self.name}' is {self.positive_name} or {self.negative_name}; a record has '{shown}';"
+                " correct or remove such records"
             )
         return np.where(up, 1.0, -1.0)
 
@@ -133,10 +133,7 @@ class Range:
         """(n,) values in [-1, 1]. Errors: a missing value."""
         values = as_numbers(raw, self.name)
         if np.isnan(values).any():
-            row = int(np.argmax(np.isnan(values)))
-            raise UsageError(
-                f"the target '{self.name}' is never missing; record {row + 1} has none; remove such records"
-            )
+            raise UsageError(f"the target '{self.name}' is never missing; a record has none; remove such records")
         return np.asarray(2 * (np.clip(values, self.low, self.high) - self.low) / (self.high - self.low) - 1)
 
     def original(self, y: Floats) -> Floats:
@@ -183,7 +180,17 @@ class Preprocessing:
         absent = [column.name for column in self.columns if column.name not in columns]
         if absent:
             raise UsageError(f"the model needs its columns; {', '.join(absent[:8])} not in the data; add them")
-        X = np.empty((len(columns[self.columns[0].name]), len(self.feature_names)))
+        if not isinstance(columns, Table):
+            X = np.empty((len(columns[self.columns[0].name]), len(self.feature_names)))
+            self._write(columns, X)
+            return X
+        X = np.empty((columns.n, len(self.feature_names)))
+        for i in range(0, columns.n, _BLOCK):  # a block's text and rows stay in the cache over all columns
+            block = np.arange(i, min(i + _BLOCK, columns.n))
+            self._write(columns.rows(block), X[i : i + _BLOCK])
+        return X
+
+    def _write(self, columns: Mapping[str, Raw], X: Floats) -> None:
         begin = 0
         for column in self.columns:
             end = begin + len(column.features)
@@ -192,7 +199,6 @@ class Preprocessing:
         X[:, begin:] = 1.0
         norms = np.sqrt(np.einsum("nd,nd->n", X, X))
         X *= (_SHRINK / np.maximum(1.0, norms))[:, None]
-        return X
 
     def labels(self, columns: Mapping[str, Raw]) -> Floats:
         """(n,) labels +-1, or targets in [-1, 1]. Errors: a missing column or value, a label of neither class."""

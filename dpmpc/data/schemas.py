@@ -1,8 +1,8 @@
 """Public facts about the named data sets: file names, columns, ranges and category lists.
 
-Category lists are those of the sets' own descriptions. Ranges are round numbers that contain the published files' values.
-Both are part of this program and do not change with the records a user trains on, hence they are `public`. That these sets
-were once looked at to describe them is not accounted for.
+Category lists are those of the sets' own descriptions. Ranges are round numbers that contain the published files'
+values. Both are part of this program and do not change with the records a user trains on, hence they are `public`.
+That these sets were once looked at to describe them is not accounted for.
 """
 
 from dataclasses import dataclass

@@ -9,6 +9,7 @@ import numpy as np
 from dpmpc.data.dataset import Dataset, build, split
 from dpmpc.data.preprocess import Labels, Numeric, Preprocessing, Range, Raw
 from dpmpc.data.schemas import DIABETES_COLUMNS, FILE_SETS, WDBC_COLUMNS, FileSet
+from dpmpc.data.seeds import Stream, generator
 from dpmpc.data.table import Table, read_table
 from dpmpc.errors import UsageError
 
@@ -16,7 +17,6 @@ EMBEDDED = ("breast-cancer", "diabetes", "synthetic")
 NAMES = (*EMBEDDED, *FILE_SETS)
 DATA_DIR_VARIABLE = "DPMPC_DATA"
 
-_SYNTHETIC_STREAM = 0x5F17
 _SYNTHETIC_ROWS = 2000
 
 
@@ -142,7 +142,7 @@ def _synthetic(rows: int, dimension: int, seed: int, intercept: bool) -> tuple[M
     """
     if rows < 1 or dimension < 1:
         raise UsageError(f"synthetic data have at least 1 row and 1 dimension; got {rows} and {dimension}; give more")
-    rng = np.random.default_rng([_SYNTHETIC_STREAM, seed])
+    rng = generator(Stream.SYNTHETIC, seed)
     X = rng.standard_normal((rows, dimension))
     X *= (rng.random(rows) ** (1.0 / dimension) / np.linalg.norm(X, axis=1))[:, None]
     positive = X @ rng.standard_normal(dimension) > 0

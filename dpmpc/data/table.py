@@ -129,10 +129,9 @@ def numbers(column: Texts, what: str) -> Floats:
     """(n,) the fields' values, NaN where missing. Errors: a field that is no finite decimal number."""
     values, bad = parse(column)
     if bad.any():
-        row = int(np.argmax(bad))
+        shown = bytes(column[np.argmax(bad)])[:40].decode(errors="replace")
         raise UsageError(
-            f"{what} must hold finite numbers; row {row + 1} is '{_show(column[row])}'; correct it,"
-            " or leave it empty if the value is missing"
+            f"{what} must hold finite numbers; it has '{shown}'; correct it, or leave missing values empty"
         )
     return values
 
@@ -176,11 +175,6 @@ def parse(column: Texts) -> tuple[Floats, Bools]:
         values[rest] = np.where(ok, parsed, np.nan)[inverse]
         bad[rest] = wrong[inverse]
     return values, bad
-
-
-def _show(cell: bytes) -> str:
-    shown = bytes(cell)[:40].decode(errors="replace")
-    return shown.replace("\n", " ").replace("\r", " ")
 
 
 def _read(path: Path) -> bytes:
