@@ -4,7 +4,7 @@ X = c (Y - 64) + V - E[V], with c = 2^q, Y a number below 128 from one alias tab
 of plain random bits. V is a smooth bump about c wide (a B-spline, for r_i = r), so the comb c Y convolved with V has the Gaussian's spectrum below
 the comb's frequency, if Y's law is pre-corrected for V's; above it, V's zeros suppress every alias. `docs/noise.md` has the proof; `certify` its numbers.
 Against a convolution of Gaussian digits (Micciancio, Walter 2017) this takes one table instead of one a digit, and reaches every sigma, not only
-products of a radix: 180 ANDs for the table, then about 5 to 8 for each bit of sigma.
+products of a radix: 183 ANDs for the table, then about 5 to 8 for each bit of sigma.
 """
 
 import functools
@@ -65,7 +65,7 @@ class GaussianCertificate:
 async def sample_gaussian(engine: Engine, plan: GaussianPlan) -> Heap:
     """A heap whose value minus `plan.offset` has the certified law, one sample a lane.
 
-    Cost: 57 (one-hot) + 118 (threshold) + 6 ANDs, 10 rounds, 70 + sum(copies) random bits. The heap has 8 + sum(copies) bits.
+    Cost: 57 (one-hot) + 120 (threshold) + 6 ANDs, 10 rounds, 70 + sum(copies) random bits. The heap has 8 + sum(copies) bits.
     """
     sign = engine.random_bits(1)
     magnitude = await sample_alias(engine, plan.table)
