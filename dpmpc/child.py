@@ -1,0 +1,135 @@
+"""One process of a run, as a child of the launcher or on its own: reads its job, does it, reports events, fails with one line.
+
+Child and launcher talk JSON lines: the job on the child's standard input, events on its standard output. The child's input stays open
+until the launcher ends or dies; its end makes the child exit, so that no process outlives its launcher.
+"""
+
+import asyncio
+import json
+import os
+import sys
+import threading
+import time
+import traceback
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from dpmpc.errors import DpmpcError
+from dpmpc.session import Endpoint
+
+Emit = Callable[..., None]
+
+
+def main() -> None:
+    """Entry point of `python -m dpmpc.child ROLE`: the job is the first line of standard input."""
+    role = sys.argv[1]
+    events = os.fdopen(os.dup(1), "w", encoding="utf-8")
+    os.dup2(2, 1)  # whatever prints goes to the log
+
+    def emit(event: str, **fields: Any) -> None:
+        try:
+            events.write(json.dumps({"event": event, **fields}, separators=(",", ":")) + "\n")
+            events.flush()
+        except OSError:
+            os._exit(3)  # the launcher has gone
+
+    _preload(role)
+    line = sys.stdin.buffer.readline()
+    if not line:
+        os._exit(3)
+    threading.Thread(target=_exit_with_launcher, daemon=True).start()
+    code = run_job(role, json.loads(line), emit)
+    sys.stderr.flush()
+    os._exit(code)  # no wait for the thread that watches the launcher
+
+
+def run_job(role: str, job: dict[str, Any], emit: Emit) -> int:
+    """Does a job in this process; the exit code. A failure is one `error` event; a bug propagates, and its traceback goes to the log."""
+    try:
+        if role == "party":
+            _party(job, emit)
+        else:
+            _owners(job, emit)
+    except DpmpcError as error:
+        log_to_stderr(f"error: {error}")
+        emit("error", message=str(error), code=error.exit_code)
+        return error.exit_code
+    except (OSError, MemoryError) as error:  # a full disk, no memory: not bugs, but worth a traceback in the log
+        traceback.print_exc()
+        emit("error", message=f"{role}: {type(error).__name__}: {error}", code=1)
+        return 1
+    return 0
+
+
+def log_to_stderr(text: str) -> None:
+    """One line with the time, to the log that is this process's standard error."""
+    now = time.time()
+    print(
+        f"{time.strftime('%Y-%m-%dT%H:%M:%S', time.gmtime(now))}.{int(now * 1000) % 1000:03d}Z {text}",
+        file=sys.stderr,
+        flush=True,
+    )
+
+
+def endpoints(pairs: list[list[Any]]) -> list[Endpoint]:
+    return [Endpoint(str(host), int(port)) for host, port in pairs]
+
+
+def _preload(role: str) -> None:
+    """Import what the role needs while the launcher still waits for the plan."""
+    if role == "party":
+        import dpmpc.party
+        from dpmpc.session import import_mpyc
+
+        import_mpyc()
+    else:
+        import dpmpc.train
+
+
+def _exit_with_launcher() -> None:
+    while os.read(0, 1 << 12):
+        pass
+    os._exit(3)
+
+
+def _party(job: dict[str, Any], emit: Emit) -> None:
+    from dpmpc.party import PartyJob, run_party
+    from dpmpc.plan import Plan
+
+    asyncio.run(
+        run_party(
+            PartyJob(
+                plan=Plan.read(Path(job["plan"])),
+                index=job["index"],
+                addresses=endpoints(job["addresses"]),
+                owner_addresses=endpoints(job["owner_addresses"]),
+                out=Path(job["out"]),
+                wait=job["wait"],
+            ),
+            log_to_stderr,
+            emit,
+        )
+    )
+
+
+def _owners(job: dict[str, Any], emit: Emit) -> None:
+    from dpmpc.options import Options
+    from dpmpc.owners_run import OwnersJob, run_owners
+
+    run_owners(
+        OwnersJob(
+            options=Options.from_json(job["options"]),
+            owner_addresses=endpoints(job["owner_addresses"]),
+            out=Path(job["out"]),
+            wait=job["wait"],
+            started=job["started"],
+            resume=job["resume"],
+        ),
+        log_to_stderr,
+        emit,
+    )
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,280 @@
+"""The owners' end of a run: their own connections to every party, Shamir shares out, opened releases in. Semi-honest.
+
+One process may play all owners or some of them. Each owner's vector is shared on its own, with fresh randomness of the operating system;
+blocks of owners travel in one frame, shape (owners, d), 8 bytes a value.
+"""
+
+import asyncio
+import struct
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from dpmpc import field
+from dpmpc.errors import PeerError
+from dpmpc.field import Words
+from dpmpc.grid import Ints
+from dpmpc.plan import Plan
+from dpmpc.prg import Prg
+from dpmpc.session import Endpoint
+from dpmpc.wire import Peer
+
+HELLO = struct.Struct("<II32s")  # owners first .. end, digest of the plan
+ANSWER = struct.Struct("<I32s")  # party, digest of the plan
+COST = struct.Struct("<QQQQQddQ")  # see PartyCost
+HELLO_LABEL, READY_LABEL, COST_LABEL = -1, -4, -3
+BLOCK_WORDS = 1 << 19  # 4 MiB a frame
+WINDOW = 4  # frames to one party that may be under way without its consent
+_BLOCK_BITS = 20
+
+
+@dataclass(frozen=True)
+class PartyCost:
+    """What one party counted over a run: bytes to parties and to owners, rounds of the noise and of the openings, seconds."""
+
+    bytes_to_parties: int
+    bytes_to_owners: int
+    bytes_received: int
+    offline_rounds: int
+    online_rounds: int
+    offline_s: float
+    online_s: float
+    peak_memory: int  # bytes
+
+
+def label(release: int, block: int) -> int:
+    """The frame label of a block of shares; with block -1, of the opened release in the other direction."""
+    assert 0 <= block + 1 < 1 << _BLOCK_BITS
+    return (release + 1) << _BLOCK_BITS | (block + 1)
+
+
+def blocks_of(first: int, end: int, dimension: int) -> list[tuple[int, int]]:
+    """The blocks in which owners first .. end - 1 send: at most BLOCK_WORDS values each, one owner at least."""
+    size = max(1, BLOCK_WORDS // dimension)
+    return [(start, min(start + size, end)) for start in range(first, end, size)]
+
+
+class OwnerClient:
+    """Connections of the owners `first` .. `end - 1` with all parties."""
+
+    def __init__(self, plan: Plan, first: int = 0, end: int | None = None) -> None:
+        self.plan = plan
+        self.first, self.end = first, plan.owners if end is None else end
+        assert 0 <= self.first < self.end <= plan.owners
+        self.peers: list[Peer] = []
+
+    async def connect(self, endpoints: Sequence[Endpoint], seconds: float) -> None:
+        """Connect with every party. Errors: PeerError when one does not answer in time or runs another plan."""
+        try:
+            async with asyncio.timeout(seconds):
+                self.peers = list(
+                    await asyncio.gather(*(self._call(i, endpoint, seconds) for i, endpoint in enumerate(endpoints)))
+                )
+        except TimeoutError:
+            raise PeerError(
+                f"every party must answer its owners within {seconds:g} s; one did not; see the parties' logs"
+            ) from None
+
+    async def _call(self, party: int, endpoint: Endpoint, seconds: float) -> Peer:
+        loop = asyncio.get_running_loop()
+        peer = Peer(f"party {party}", self.plan.session_id)
+        deadline = loop.time() + seconds
+        while True:
+            try:
+                await loop.create_connection(lambda: peer, endpoint.host, endpoint.port)
+                break
+            except OSError:
+                if loop.time() > deadline:
+                    raise PeerError(
+                        f"every party must listen for owners within {seconds:g} s; party {party} ({endpoint}) does not; start it, or mend -P / -B"
+                    ) from None
+                await asyncio.sleep(0.02)
+        digest = self.plan.digest()
+        peer.send(HELLO_LABEL, HELLO.pack(self.first, self.end, digest))
+        index, other = ANSWER.unpack(_exact(peer, await peer.receive(HELLO_LABEL), ANSWER.size))
+        if index != party or other != digest:
+            raise PeerError(
+                f"{endpoint} must be party {party} of the same plan; party {index} with plan {other.hex()[:8]} answers; mend -P, or copy plan.json again"
+            )
+        return peer
+
+    async def ready(self) -> None:
+        """Return when every party has the noise it makes ahead."""
+        for peer in self.peers:
+            _exact(peer, await peer.receive(READY_LABEL), 0)
+
+    async def release(self, release: int, blocks: Iterable[Ints]) -> tuple[Words, int]:
+        """The opened integer sum of one release (d,), and the bytes all parties have sent so far.
+
+        `blocks`: the owners' integer vectors in the order and sizes of `blocks_of`. Errors: PeerError when a party leaves, or when the
+        parties' results differ.
+        """
+        plan = self.plan
+        results = [peer.receive(label(release, -1)) for peer in self.peers]
+        prg = Prg.from_os()
+        due = blocks_of(self.first, self.end, plan.dimension)
+        for k, ((start, end), vectors) in enumerate(zip(due, blocks, strict=True)):
+            assert vectors.shape == (end - start, plan.dimension)
+            if k >= WINDOW:
+                for peer in self.peers:
+                    _exact(peer, await peer.receive(label(release, k - WINDOW)), 0)
+            shares = field.share(field.from_int64(vectors), plan.parties, plan.threshold, prg)
+            for peer, row in zip(self.peers, shares, strict=True):
+                peer.send(label(release, k), memoryview(row).cast("B"))
+            await asyncio.sleep(0)
+        opened: list[Words] = []
+        sent = 0
+        for peer, future in zip(self.peers, results, strict=True):
+            words = np.frombuffer(_exact(peer, await future, 8 * (plan.dimension + 1)), dtype="<u8")
+            opened.append(words[:-1])
+            sent += int(words[-1])
+        if any((other != opened[0]).any() for other in opened[1:]):
+            raise PeerError(
+                f"all parties must open the same vector; release {release} differs; a party computes wrongly, see `dpmpc verify`"
+            )
+        return opened[0], sent
+
+    async def finish(self) -> list[PartyCost]:
+        """Every party's costs; ends the connections in agreement."""
+        costs = []
+        for peer in self.peers:
+            costs.append(PartyCost(*COST.unpack(_exact(peer, await peer.receive(COST_LABEL), COST.size))))
+            peer.send(COST_LABEL, b"")
+        self.abandon()
+        await asyncio.sleep(0)
+        return costs
+
+    def abandon(self) -> None:
+        """Close the connections at once."""
+        for peer in self.peers:
+            peer.close()
+
+    @property
+    def bytes_sent(self) -> int:
+        """Bytes these owners have sent to parties, headers included."""
+        return sum(peer.bytes_sent for peer in self.peers)
+
+
+class OwnerGate:
+    """A party's end of the same connections: listens for owners and adds up what they send."""
+
+    def __init__(self, plan: Plan, party: int) -> None:
+        self.plan = plan
+        self.party = party
+        self.lost: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._server: asyncio.Server | None = None
+        self._arrived: asyncio.Queue[Peer] = asyncio.Queue()
+        self._connections: list[Peer] = []
+        self._owners: list[tuple[int, int, Peer]] = []
+
+    async def listen(self, endpoint: Endpoint) -> None:
+        """Open the owners' port. Errors: OSError when it is taken."""
+
+        def accept() -> Peer:
+            peer = Peer("the owners' process", self.plan.session_id, self._on_lost)
+            self._connections.append(peer)
+            self._arrived.put_nowait(peer)
+            return peer
+
+        self._server = await asyncio.get_running_loop().create_server(accept, endpoint.host, endpoint.port)
+
+    async def admit(self, seconds: float) -> None:
+        """Return when all owners are connected. Errors: PeerError when some do not come, come twice, or have another plan."""
+        digest, missing = self.plan.digest(), set(range(self.plan.owners))
+        try:
+            async with asyncio.timeout(seconds):
+                while missing:
+                    peer = await self._arrived.get()
+                    first, end, other = HELLO.unpack(_exact(peer, await peer.receive(HELLO_LABEL), HELLO.size))
+                    peer.send(HELLO_LABEL, ANSWER.pack(self.party, digest))
+                    if other != digest:
+                        raise PeerError(
+                            f"owners and parties must have the same plan; here {digest.hex()[:8]}, theirs {other.hex()[:8]}; copy plan.json again"
+                        )
+                    mine = set(range(first, end))
+                    if not mine or not mine <= missing:
+                        raise PeerError(
+                            f"every owner must come once; owners {first}..{end - 1} came, missing were {len(missing)} of {self.plan.owners}; mend --owner-index"
+                        )
+                    missing -= mine
+                    peer.name = f"the owners' process ({first}..{end - 1})"
+                    self._owners.append((first, end, peer))
+        except TimeoutError:
+            raise PeerError(
+                f"all owners must come within {seconds:g} s; {len(missing)} of {self.plan.owners} did not, the first is owner {min(missing)}; start their process"
+            ) from None
+        self._owners.sort(key=lambda entry: entry[0])
+        if self._server is not None:
+            self._server.close()
+
+    def announce(self) -> None:
+        """Tell the owners that the noise made ahead is there."""
+        for _, _, peer in self._owners:
+            peer.send(READY_LABEL, b"")
+
+    async def collect(self, release: int) -> tuple[Words, list[tuple[int, int]]]:
+        """This party's share (d,) of the sum of all owners' vectors, and the ranges of owners it came from. No message but consent."""
+        d = self.plan.dimension
+        total = np.zeros(d, dtype=np.uint64)
+        ranges = []
+        for first, end, peer in self._owners:
+            blocks = blocks_of(first, end, d)
+            for k, (start, stop) in enumerate(blocks):
+                payload = _exact(peer, await peer.receive(label(release, k)), 8 * (stop - start) * d)
+                shares = np.frombuffer(payload, dtype="<u8").reshape(stop - start, d)
+                if shares.max() >= field.P:
+                    raise PeerError(
+                        f"shares must be below p = 2^61 - 1; {peer.name} sent larger ones in release {release}; are all of one version?"
+                    )
+                total = field.add(total, field.total(shares))
+                if k + WINDOW < len(blocks):
+                    peer.send(label(release, k), b"")
+            ranges.append((first, end))
+        return total, ranges
+
+    def publish(self, release: int, opened: Words, bytes_sent: int) -> None:
+        """Send an opened release to all owners, with the bytes this party has sent so far."""
+        payload = np.append(opened, np.uint64(bytes_sent)).astype("<u8").tobytes()
+        for _, _, peer in self._owners:
+            peer.send(label(release, -1), payload)
+
+    async def finish(self, cost: PartyCost) -> None:
+        """Send the costs and end the connections in agreement."""
+        payload = COST.pack(cost.bytes_to_parties, cost.bytes_to_owners, cost.bytes_received, cost.offline_rounds, cost.online_rounds,
+                            cost.offline_s, cost.online_s, cost.peak_memory)  # fmt: skip
+        for _, _, peer in self._owners:
+            peer.expects_end = True
+            peer.send(COST_LABEL, payload)
+        for _, _, peer in self._owners:
+            await peer.receive(COST_LABEL)
+        self.abandon()
+        await asyncio.sleep(0)
+
+    def abandon(self) -> None:
+        """Close everything at once."""
+        if self._server is not None:
+            self._server.close()
+        for peer in self._connections:
+            peer.close()
+
+    def _on_lost(self, peer: Peer, why: str) -> None:
+        if not self.lost.done():
+            self.lost.set_exception(PeerError(f"{peer.name} left the run ({why}); see its log"))
+            self.lost.exception()
+
+    @property
+    def bytes_sent(self) -> int:
+        return sum(peer.bytes_sent for peer in self._connections)
+
+    @property
+    def bytes_received(self) -> int:
+        return sum(peer.bytes_received for peer in self._connections)
+
+
+def _exact(peer: Peer, payload: bytearray, size: int) -> bytearray:
+    if len(payload) != size:
+        raise PeerError(
+            f"{peer.name} sent {len(payload)} bytes where {size} were due; are all processes of one version?"
+        )
+    return payload

@@ -1,0 +1,267 @@
+"""The plan of a run: every public parameter that owners and parties must agree on, fixed before the first message.
+
+Both sides compare the plan's digest when they connect; a process with other parameters is refused. Everything here is public: sizes,
+dimension, noise scale. No value of a record enters, except that `bounds` says whether scaling bounds were read from records.
+"""
+
+import hashlib
+import json
+import math
+import secrets
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from dpmpc.errors import UsageError
+from dpmpc.grid import NARROWEST, Grid, check_range, check_width, choose_grid
+from dpmpc.ledger import Mechanism
+from dpmpc.options import Options
+
+SCHEMA = 1
+_SAMPLER_TV = 2.0**-60  # what the discrete samplers certify per coordinate at worst; the report uses the real one
+
+
+@dataclass(frozen=True)
+class Facts:
+    """What is public about the data: shape, task, who holds how many records, where the scaling bounds came from."""
+
+    name: str
+    task: str
+    dimension: int
+    sizes: tuple[int, ...]
+    bounds: str
+
+
+@dataclass(frozen=True)
+class Plan:
+    """One run. Lengths that end in `_steps` are grid steps of the opened integer sum; `sensitivity` is of the aggregate."""
+
+    schema: int
+    run_id: str
+    attempt: int  # 0, then one more for every resume; part of what tells messages of two attempts apart
+    first_release: int
+    data: str
+    data_id: str
+    task: str
+    bounds: str
+    dimension: int
+    sizes: tuple[int, ...]
+    parties: int
+    threshold: int
+    method: str
+    loss: str
+    G: float
+    L: float
+    lam: float
+    weights: str
+    releases: int
+    step: float
+    radius: float | None
+    average: str
+    solver_tolerance: float
+    clip: float
+    grid_bits: int
+    epsilon: float
+    delta: float
+    calibration: str
+    law: str
+    sampler: str
+    sensitivity: float
+    sensitivity_parts: dict[str, float]
+    sensitivity_steps: float
+    sensitivity_l1_steps: int  # a bound on the L1 norm of an integer vector of that L2 norm
+    noise_asked: float  # the noise scale that the budget asks for
+    noise_steps: float  # the noise scale that the sampler reaches; 0 only in tests
+    noise_tv: float  # total-variation distance of one coordinate from the exact law
+    certificate: dict[str, float | str]
+    security_bits: float
+    pool: bool
+
+    @property
+    def grid(self) -> Grid:
+        return Grid(self.grid_bits)
+
+    @property
+    def owners(self) -> int:
+        """m."""
+        return len(self.sizes)
+
+    @property
+    def divisor(self) -> int:
+        """What an opened sum is divided by, in the clear: m with equal weights, n = sum n_j with weights n_j/n."""
+        return self.owners if self.weights == "equal" else sum(self.sizes)
+
+    @property
+    def session_id(self) -> bytes:
+        """What every message and every PRSS stream of this attempt is bound to."""
+        return f"{self.run_id}/{self.attempt}".encode()
+
+    def mechanism(self) -> Mechanism:
+        """What one release adds, for the ledger and for accounting. A run without noise (tests only) spends everything."""
+        gaussian = self.law == "gaussian"
+        return Mechanism(
+            law="discrete-gaussian" if gaussian else "discrete-laplace",
+            scale=self.noise_steps or 1e-300,
+            sensitivity=self.sensitivity_steps if gaussian else float(self.sensitivity_l1_steps),
+            dimension=self.dimension,
+            tv=self.noise_tv,
+            mpc_failure=2.0**-self.security_bits / self.releases if self.parties else 0.0,
+        )
+
+    def digest(self) -> bytes:
+        """SHA-256 of the canonical JSON text."""
+        return hashlib.sha256(self.to_text().encode()).digest()
+
+    def to_text(self) -> str:
+        """Canonical JSON: sorted keys, no spaces, floats as Python's repr."""
+        return json.dumps(asdict(self), sort_keys=True, separators=(",", ":"), allow_nan=False)
+
+    @staticmethod
+    def from_text(text: str) -> "Plan":
+        """The plan that `to_text` wrote. Errors: not a plan of this version."""
+        try:
+            value: dict[str, Any] = json.loads(text)
+            if value["schema"] != SCHEMA:
+                raise UsageError(
+                    f"a plan must have schema {SCHEMA}; this one has {value['schema']}; use the same version of dpmpc everywhere"
+                )
+            return Plan(**{**value, "sizes": tuple(value["sizes"])})
+        except (ValueError, KeyError, TypeError) as error:
+            raise UsageError(f"a plan must be what train wrote as plan.json; {error}; copy it again") from None
+
+    @staticmethod
+    def read(path: Path) -> "Plan":
+        """The plan in a file. Errors: as `from_text`, and an unreadable file."""
+        try:
+            return Plan.from_text(path.read_text(encoding="utf-8"))
+        except OSError as error:
+            raise UsageError(f"a run has a plan.json; {path}: {error.strerror}; check the path") from None
+
+    def resumed(self, first_release: int) -> "Plan":
+        """The same run, carried on from `first_release` by a new attempt."""
+        return replace(self, attempt=self.attempt + 1, first_release=first_release)
+
+
+def make_plan(options: Options, facts: Facts) -> Plan:
+    """The plan for these options and this data.
+
+    Errors: a budget that cannot be met, noise too wide for the grid, a sum that could overflow the field.
+    """
+    from dpmpc.erm import LOGISTIC, ridge  # these import SciPy, which a party reading a plan does not need
+    from dpmpc.privacy.discrete import l1_steps_of
+    from dpmpc.privacy.sensitivity import Sensitivity, gradient_sensitivity, output_sensitivity, rounding_bound
+    from dpmpc.samplers import make_sampler
+
+    loss = LOGISTIC if facts.task == "logistic" else ridge(options.residual_clip)
+    m, d, n, T = len(facts.sizes), facts.dimension, sum(facts.sizes), options.releases
+    divisor = m if options.weights == "equal" else n
+    clip = loss.G
+    if options.method == "output":
+        clip = loss.G / options.lam  # an optimum satisfies lam theta = -mean gradient
+        if options.radius is not None:
+            clip = min(clip, options.radius)
+
+    def sensitivity(rounding: float) -> Sensitivity:
+        if options.method == "gradient":
+            return gradient_sensitivity(G=loss.G, sizes=facts.sizes, weights=options.weights, rounding=rounding)
+        return output_sensitivity(G=loss.G, lam=options.lam, sizes=facts.sizes, weights=options.weights, rounding=rounding,
+                                  solver_gradient_norm=options.solver_tolerance)  # fmt: skip
+
+    unrounded = sensitivity(0.0).l2 * divisor
+    if options.grid_bits is None:
+        # The ratio on a grid so fine that rounding does not matter; then the grid, then the real scale on it.
+        ratio = _noise_steps(options, d, T, 2.0**30) / 2.0**30
+        grid = choose_grid(unrounded, ratio, d)
+    else:
+        grid = Grid(options.grid_bits)
+    rounded = sensitivity(rounding_bound(d, grid.step, divisor))
+    sensitivity_steps = rounded.steps(grid.step / divisor)
+    asked = _noise_steps(options, d, T, sensitivity_steps)
+    if asked < NARROWEST / 2 or rounded.parts["rounding"] > 0.5 * rounded.l2:
+        raise UsageError(
+            f"noise must be at least {NARROWEST / 2:g} grid steps wide and rounding at most half the sensitivity; with --grid-bits {grid.bits} "
+            f"it is {asked:.4g} steps and {rounded.parts['rounding'] / rounded.l2:.0%}; choose a finer grid or leave --grid-bits out"
+        )
+    check_width(asked)
+    sampler = make_sampler(options.sampler, options.law, asked)
+    check_range(divisor * clip, grid, m, sampler.largest)
+    tv = float(sampler.certificate["total_variation"])
+    return Plan(
+        schema=SCHEMA,
+        run_id=options.run_id or secrets.token_hex(8),
+        attempt=0,
+        first_release=0,
+        data=facts.name,
+        data_id=data_digest(options.data_id or facts.name),
+        task=facts.task,
+        bounds=facts.bounds,
+        dimension=d,
+        sizes=facts.sizes,
+        parties=options.parties if options.engine == "mpc" else 0,
+        threshold=options.t if options.engine == "mpc" else 0,
+        method=options.method,
+        loss=loss.name,
+        G=loss.G,
+        L=loss.L,
+        lam=options.lam,
+        weights=options.weights,
+        releases=T,
+        step=options.step or 1 / (loss.L + options.lam),
+        radius=options.radius,
+        average=options.average,
+        solver_tolerance=options.solver_tolerance,
+        clip=clip,
+        grid_bits=grid.bits,
+        epsilon=options.epsilon,
+        delta=options.delta or 0.0,
+        calibration=options.calibration,
+        law=options.law,
+        sampler=options.sampler,
+        sensitivity=rounded.l2,
+        sensitivity_parts=rounded.parts,
+        sensitivity_steps=sensitivity_steps,
+        sensitivity_l1_steps=l1_steps_of(sensitivity_steps, d),
+        noise_asked=asked,
+        noise_steps=0.0 if options.noiseless else sampler.scale,
+        noise_tv=tv,
+        certificate={
+            key: value for key, value in sampler.certificate.items() if isinstance(value, str) or math.isfinite(value)
+        },
+        security_bits=options.security_bits,
+        pool=options.method == "gradient" if options.pool is None else options.pool,
+    )
+
+
+def data_digest(name: str) -> str:
+    """The name under which the ledger adds up what was spent on the same data: a digest of a text that the owners agree on."""
+    return hashlib.sha256(b"dpmpc data\0" + name.encode()).hexdigest()
+
+
+def _noise_steps(options: Options, dimension: int, releases: int, sensitivity_steps: float) -> float:
+    """The noise scale (sigma or b), in the unit of `sensitivity_steps`, for the budget asked for.
+
+    Guarantees: with `tight` and `zcdp` all releases together keep (epsilon, delta) in total, the failures of sampler and MPC included;
+    `paper` is the printed formula, whose true guarantee the report states.
+    """
+    from dpmpc.privacy.account import failure_factor, security_failure
+    from dpmpc.privacy.discrete import discrete_gaussian_scale, discrete_laplace_scale, l1_steps_of
+    from dpmpc.privacy.gaussian import gaussian_scale
+
+    epsilon, delta = options.epsilon, options.delta or 0.0
+    if options.law == "laplace":
+        if options.calibration == "paper":  # Theorem 3.1 puts the L2 sensitivity where the L1 sensitivity belongs
+            return discrete_laplace_scale(epsilon, sensitivity_steps, releases)
+        return discrete_laplace_scale(epsilon, l1_steps_of(sensitivity_steps, dimension), releases)
+    if options.calibration == "paper":
+        return gaussian_scale(epsilon, delta, sensitivity_steps, releases, "paper")
+    bits = options.security_bits if options.engine == "mpc" else None
+    if options.calibration == "tight":
+        return discrete_gaussian_scale(
+            epsilon, delta, sensitivity_steps, releases, dimension, tv_per_coordinate=_SAMPLER_TV, security_bits=bits
+        )
+    failures = failure_factor(epsilon) * (releases * dimension * _SAMPLER_TV + security_failure(bits))
+    if failures >= delta:
+        raise UsageError(
+            f"the failures of sampler and MPC alone add {failures:.3g} to delta; allowed {delta:g}; raise --delta or --security-bits"
+        )
+    return gaussian_scale(epsilon, delta - failures, sensitivity_steps, releases, "zcdp")
