@@ -38,7 +38,8 @@ def command(directory: Path, data: str | None, delta: float | None, limit: str |
     entries = merge(books)
     digests = sorted({digest for entry in entries for digest in entry.data if digest.startswith(data or "")})
     if data is not None and not digests:
-        raise UsageError(f"no ledger in {directory} knows data {data!r}; leave --data out to see all digests")
+        raise UsageError(f"--data must begin a digest in the ledgers of {directory}; got {data!r}; leave it out to see all")
+    unknown = sum(book.unknown for book in books)
     rows = []
     for digest in digests:
         total = spent(entries, digest, 0.0 if budget is not None and budget[1] == 0 else delta)
@@ -53,12 +54,12 @@ def command(directory: Path, data: str | None, delta: float | None, limit: str |
         if budget is not None:
             last = mine[-1].mechanism
             row["within_budget"] = within(cost(mine), budget)
-            row["releases_left"] = releases_left(cost(mine), last, budget)
+            row["releases_left"] = releases_left(cost(mine).plus(last, unknown), last, budget)
         rows.append(row)
     result = {
         "ledgers": [str(path) for path in paths],
         "torn": sum(book.torn for book in books),
-        "unknown": sum(book.unknown for book in books),
+        "unknown": unknown,
         "budget": budget,
         "data": rows,
     }
