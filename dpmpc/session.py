@@ -26,6 +26,7 @@ from dpmpc import field
 from dpmpc.errors import PeerError, UsageError
 from dpmpc.field import Words
 from dpmpc.prg import Prg
+from dpmpc.tls import Tls, check_name
 from dpmpc.wire import Peer
 
 _HELLO = struct.Struct("<HHH32s")  # party, parties, threshold, digest of the run's public parameters
@@ -163,11 +164,11 @@ class Session:
         digest: bytes = bytes(32),
         *,
         seconds: float = CONNECT_SECONDS,
-        tls: tuple[ssl.SSLContext, ssl.SSLContext] | None = None,
+        tls: Tls | None = None,
     ) -> None:
         """Connect with every other party; a lower index calls, a higher one listens, as in MPyC. `digest` binds the public parameters.
 
-        `tls` = (server context, client context). Without it PRSS keys cross the network in the clear: loopback only.
+        Without `tls` PRSS keys cross the network in the clear: loopback only.
         Errors: PeerError when a party does not come in time or runs with other parameters; UsageError when the port is taken.
         """
         assert len(endpoints) == self.parties
@@ -185,7 +186,7 @@ class Session:
         if self.party:
             here = endpoints[self.party]
             try:
-                server = await loop.create_server(accept, here.host, here.port, ssl=tls[0] if tls else None)
+                server = await loop.create_server(accept, here.host, here.port, ssl=tls.server if tls else None)
             except OSError as error:
                 raise UsageError(
                     f"party {self.party} must listen on {here}, but that fails ({error.strerror or error}); "
@@ -197,7 +198,7 @@ class Session:
                 callers = asyncio.gather(*(self._call(j, endpoints[j], digest, waiting, tls) for j in range(self.party + 1, self.parties)))
                 try:
                     for _ in range(self.party):
-                        await self._answer(await arrived.get(), digest, waiting)
+                        await self._answer(await arrived.get(), digest, waiting, tls)
                     await callers
                 finally:
                     callers.cancel()
@@ -232,15 +233,17 @@ class Session:
         return int(party)
 
     async def _call(
-        self, j: int, endpoint: Endpoint, digest: bytes, waiting: set[int], tls: tuple[ssl.SSLContext, ssl.SSLContext] | None
+        self, j: int, endpoint: Endpoint, digest: bytes, waiting: set[int], tls: Tls | None
     ) -> None:
         loop = asyncio.get_running_loop()
         peer = self._connection(f"party {j}")
         while True:
             try:
                 name = f"party{j}" if tls else None
-                await loop.create_connection(lambda: peer, endpoint.host, endpoint.port, ssl=tls[1] if tls else None, server_hostname=name)
+                await loop.create_connection(lambda: peer, endpoint.host, endpoint.port, ssl=tls.client if tls else None, server_hostname=name)
                 break
+            except ssl.SSLError as error:
+                raise PeerError(f"party {j} ({endpoint}) must show a certificate of this run's authority; {error.reason}; mend --tls") from None
             except OSError:  # not there yet
                 await asyncio.sleep(0.02)
         keys = [self._new_key(s) for s in self.mine if s[0] == self.party and j in s]
@@ -250,10 +253,12 @@ class Session:
         self.peers[j] = peer
         waiting.discard(j)
 
-    async def _answer(self, peer: Peer, digest: bytes, waiting: set[int]) -> None:
+    async def _answer(self, peer: Peer, digest: bytes, waiting: set[int], tls: Tls | None) -> None:
         payload = await peer.receive(_HELLO_LABEL)
         peer.send(_HELLO_LABEL, self._hello(digest))  # before any check, so that both sides can say what differs
         j = self._check_hello(payload, digest)
+        if tls:
+            check_name(peer.certificate, f"party{j}")
         if j >= self.party or j in self.peers:
             raise PeerError(f"each party must have its own index; a second party {j} calls; mend -I")
         peer.name = f"party {j}"
@@ -332,10 +337,11 @@ def _keep_alive(peer: Peer) -> None:
     sock = peer._transport.get_extra_info("socket") if peer._transport else None
     if sock is None:
         return
-    sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
-    for name, value in (("TCP_KEEPIDLE", 4), ("TCP_KEEPINTVL", 2), ("TCP_KEEPCNT", 4), ("TCP_USER_TIMEOUT", 12_000)):
-        if hasattr(socket, name):
-            sock.setsockopt(socket.IPPROTO_TCP, getattr(socket, name), value)
+    with contextlib.suppress(OSError):  # closed already: whoever reads next is told
+        sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+        for name, value in (("TCP_KEEPIDLE", 4), ("TCP_KEEPINTVL", 2), ("TCP_KEEPCNT", 4), ("TCP_USER_TIMEOUT", 12_000)):
+            if hasattr(socket, name):
+                sock.setsockopt(socket.IPPROTO_TCP, getattr(socket, name), value)
 
 
 def endpoints_here(parties: int, base_port: int) -> list[Endpoint]:

@@ -67,6 +67,11 @@ class Peer(asyncio.BufferedProtocol):
         while self._transport is not None and self.lost is None and self._transport.get_write_buffer_size() > most:
             await asyncio.sleep(0.001)
 
+    @property
+    def certificate(self) -> object:
+        """The verified certificate of a TLS peer, as a dict; None without TLS."""
+        return self._transport.get_extra_info("peercert") if self._transport else None
+
     # -- receiving ---------------------------------------------------------------------------------------------------
     def receive(self, label: int) -> "asyncio.Future[bytearray]":
         """A future for the payload of the frame with this label."""
