@@ -38,7 +38,7 @@ def command(directory: Path, data: str | None, delta: float | None, limit: str |
     entries = merge(books)
     digests = sorted({digest for entry in entries for digest in entry.data if digest.startswith(data or "")})
     if data is not None and not digests:
-        raise UsageError(f"--data must begin a digest in the ledgers of {directory}; got {data!r}; leave it out to see all")
+        raise UsageError(f"--data must begin a digest in {directory}'s ledgers; got {data!r}; leave it out to see all")
     unknown = sum(book.unknown for book in books)
     rows = []
     for digest in digests:
