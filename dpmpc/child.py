@@ -13,12 +13,13 @@ import time
 import traceback
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, TextIO
 
 from dpmpc.errors import DpmpcError
 from dpmpc.session import Endpoint
 
 Emit = Callable[..., None]
+Log = Callable[[str], None]
 
 
 def main() -> None:
@@ -39,20 +40,20 @@ def main() -> None:
     if not line:
         os._exit(3)
     threading.Thread(target=_exit_with_launcher, daemon=True).start()
-    code = run_job(role, json.loads(line), emit)
+    code = run_job(role, json.loads(line), emit, log_to(sys.stderr))
     sys.stderr.flush()
     os._exit(code)  # no wait for the thread that watches the launcher
 
 
-def run_job(role: str, job: dict[str, Any], emit: Emit) -> int:
+def run_job(role: str, job: dict[str, Any], emit: Emit, log: Log) -> int:
     """Does a job in this process; the exit code. A failure is one `error` event; a bug propagates, and its traceback goes to the log."""
     try:
         if role == "party":
-            _party(job, emit)
+            _party(job, emit, log)
         else:
-            _owners(job, emit)
+            _owners(job, emit, log)
     except DpmpcError as error:
-        log_to_stderr(f"error: {error}")
+        log(f"error: {error}")
         emit("error", message=str(error), code=error.exit_code)
         return error.exit_code
     except (OSError, MemoryError) as error:  # a full disk, no memory: not bugs, but worth a traceback in the log
@@ -62,14 +63,15 @@ def run_job(role: str, job: dict[str, Any], emit: Emit) -> int:
     return 0
 
 
-def log_to_stderr(text: str) -> None:
-    """One line with the time, to the log that is this process's standard error."""
-    now = time.time()
-    print(
-        f"{time.strftime('%Y-%m-%dT%H:%M:%S', time.gmtime(now))}.{int(now * 1000) % 1000:03d}Z {text}",
-        file=sys.stderr,
-        flush=True,
-    )
+def log_to(file: TextIO) -> Log:
+    """A function that writes one line with the time to `file`."""
+
+    def log(text: str) -> None:
+        now = time.time()
+        stamp = time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(now))
+        print(f"{stamp}.{int(now * 1000) % 1000:03d}Z {text}", file=file, flush=True)
+
+    return log
 
 
 def endpoints(pairs: list[list[Any]]) -> list[Endpoint]:
@@ -93,7 +95,7 @@ def _exit_with_launcher() -> None:
     os._exit(3)
 
 
-def _party(job: dict[str, Any], emit: Emit) -> None:
+def _party(job: dict[str, Any], emit: Emit, log: Log) -> None:
     from dpmpc.party import PartyJob, run_party
     from dpmpc.plan import Plan
 
@@ -107,13 +109,13 @@ def _party(job: dict[str, Any], emit: Emit) -> None:
                 out=Path(job["out"]),
                 wait=job["wait"],
             ),
-            log_to_stderr,
+            log,
             emit,
         )
     )
 
 
-def _owners(job: dict[str, Any], emit: Emit) -> None:
+def _owners(job: dict[str, Any], emit: Emit, log: Log) -> None:
     from dpmpc.options import Options
     from dpmpc.owners_run import OwnersJob, run_owners
 
@@ -126,7 +128,7 @@ def _owners(job: dict[str, Any], emit: Emit) -> None:
             started=job["started"],
             resume=job["resume"],
         ),
-        log_to_stderr,
+        log,
         emit,
     )
 

@@ -44,7 +44,7 @@ class PartyJob:
 
 
 def ledger_path(out: Path, party: int) -> Path:
-    return out / f"party_{party}.ledger.jsonl"
+    return out / f"ledger_{party}.jsonl"
 
 
 def transcript_path(out: Path, party: int) -> Path:

@@ -55,6 +55,11 @@ def owner_endpoints(addresses: list[Endpoint]) -> list[Endpoint]:
     return [Endpoint(a.host, a.port + len(addresses)) for a in addresses]
 
 
+def options_path(out: Path) -> Path:
+    """Where a run keeps the options it was started with, for --resume."""
+    return out / "options.json"
+
+
 def prepare(out: Path, *, overwrite: bool, resume: bool) -> None:
     """Makes the run directory. Errors: it holds a run and neither --overwrite nor --resume is given, or it cannot be written."""
     held = out.exists() and (not out.is_dir() or any(out.iterdir()))
@@ -100,6 +105,7 @@ def train(
     """
     started = time.time()
     prepare(out, overwrite=overwrite, resume=resume)
+    options_path(out).write_text(json.dumps(options.to_json()), encoding="utf-8")
     asyncio.run(_train(options, out, base_port, resume, wait, started, progress))
 
 

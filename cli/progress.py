@@ -1,0 +1,74 @@
+"""How a training run is shown while it goes on: a live bar on a terminal, a few plain lines elsewhere. All on standard error."""
+
+import sys
+from types import TracebackType
+from typing import Any, Self
+
+import click
+
+
+class Plain:
+    """Plain lines: each stage, and about ten of the iterations."""
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        pass
+
+    def __call__(self, event: dict[str, Any]) -> None:
+        if event["event"] == "stage":
+            click.echo(event["text"], err=True)
+        elif event["event"] == "iteration":
+            done, total = event["done"], event["total"]
+            if done == total or done * 10 // total != (done - 1) * 10 // total:
+                click.echo(f"iteration {done}/{total}{_figures(event)}", err=True)
+
+
+class Live:
+    """A bar with the figures of the last iteration."""
+
+    def __init__(self) -> None:
+        from rich.console import Console
+        from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+
+        self._progress = Progress(
+            TextColumn("{task.description:>24}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(), TextColumn("{task.fields[figures]}"),
+            console=Console(stderr=True), refresh_per_second=8,
+        )  # fmt: skip
+        self._task = self._progress.add_task("starting", total=None, figures="")
+
+    def __enter__(self) -> Self:
+        self._progress.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._progress.stop()
+
+    def __call__(self, event: dict[str, Any]) -> None:
+        if event["event"] == "stage":
+            self._progress.update(self._task, description=event["text"][:40])
+        elif event["event"] == "plan":
+            self._progress.update(self._task, total=event["releases"], completed=event["first"])
+        elif event["event"] == "iteration":
+            self._progress.update(self._task, completed=event["done"], figures=_figures(event))
+
+
+def make_progress() -> "Plain | Live":
+    """The display that suits standard error."""
+    return Live() if sys.stderr.isatty() else Plain()
+
+
+def _figures(event: dict[str, Any]) -> str:
+    parts = [
+        f"{name} {event[key]:.4f}"
+        for name, key in (("loss", "loss"), ("test score", "score"))
+        if event.get(key) is not None
+    ]
+    if event.get("seconds") is not None:
+        parts.append(f"{1000 * event['seconds']:.1f} ms")
+    return f"  {', '.join(parts)}" if parts else ""

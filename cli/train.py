@@ -1,0 +1,78 @@
+"""`dpmpc train`: a private model from the records of several owners."""
+
+from pathlib import Path
+from typing import Any
+
+import click
+
+from dpmpc.cli.train_options import OPTIONS, SectionedCommand
+from dpmpc.errors import UsageError
+from dpmpc.options import Options
+
+
+@click.command("train", cls=SectionedCommand)
+def command(**given: Any) -> None:
+    """Train one private model on the records of several owners.
+
+    Owners clip and round their vectors and send shares to N parties. The parties add them up, add ONE noise vector that they made together,
+    and open only the noisy sum. The run directory gets report.json, model.npz, history.csv, a log, a transcript and a ledger of each party.
+
+    \b
+    Examples:
+      dpmpc train --data breast-cancer --owners 5 --epsilon 1 --delta 1e-4 -M 3 --out runs/demo
+      dpmpc train --data adult --data-dir DIR --owners 100 --method output --epsilon 0.5 -M 3 --out runs/adult
+      dpmpc train --csv hospital.csv --target outcome --owners-column site --epsilon 1 --delta 1e-5 -M 3 --out runs/mine
+      dpmpc train --resume runs/demo
+    """
+    from dpmpc import launch
+    from dpmpc.cli.progress import make_progress
+
+    run = {
+        key: given.pop(key)
+        for key in ("index", "addresses", "base_port", "wait", "out", "overwrite", "resume", "plan_file", "plan_only")
+    }
+    addresses = run.pop("addresses")
+    if addresses:
+        given["parties"] = len(addresses)
+    resume: Path | None = run.pop("resume")
+    if resume is not None:
+        where = launch.Where(out=resume, base_port=run["base_port"], wait=run["wait"])
+        with make_progress() as progress:
+            launch.carry_on(where, progress)
+        show(resume)
+        return
+    if run["out"] is None:
+        raise UsageError("a run needs a directory for its results; none was given; add --out DIRECTORY")
+    where = launch.Where(
+        out=run["out"], base_port=run["base_port"], wait=run["wait"], addresses=addresses, index=run["index"],
+        plan_file=run["plan_file"], overwrite=run["overwrite"],
+    )  # fmt: skip
+    options = None if where.plan_file is not None and where.party is not None else Options(**given)
+    if run["plan_only"]:
+        assert options is not None
+        click.echo(launch.plan_only(options, where))
+        return
+    with make_progress() as progress:
+        launch.start(options, where, progress)
+    if where.party is None:
+        show(where.out)
+
+
+for _section in OPTIONS.values():
+    for _add in _section:
+        command = _add(command)
+
+
+def show(run: Path) -> None:
+    """Prints the summary of a finished run."""
+    from rich.console import Console
+    from rich.table import Table
+
+    from dpmpc.report import read_report, summary
+
+    table = Table(show_header=False, box=None, pad_edge=False, padding=(0, 2))
+    table.add_column(justify="right", style="bold", no_wrap=True)
+    table.add_column(overflow="fold")
+    for what, value in summary(read_report(run), run):
+        table.add_row(what, value, style="yellow" if what == "warning" else "")
+    Console(highlight=False).print(table)

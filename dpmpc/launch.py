@@ -1,0 +1,165 @@
+"""What `dpmpc train` does with its options: a whole run on this machine, one process of a run on several, or the plan alone."""
+
+import hashlib
+import json
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from dpmpc.child import log_to, run_job
+from dpmpc.errors import DpmpcError, UsageError
+from dpmpc.options import Options
+from dpmpc.plan import Plan, make_plan
+from dpmpc.run import RunError, options_path, owner_endpoints, prepare, train
+from dpmpc.session import endpoints_here, parse_endpoints
+
+Progress = Callable[[dict[str, Any]], None]
+BASE_PORT = 11365  # MPyC's own
+
+
+@dataclass(frozen=True)
+class Where:
+    """Where the processes of a run are. `index`: the one to start here, a party's number or "owners"; None for all of them."""
+
+    out: Path
+    base_port: int | None = None
+    wait: float = 10.0
+    addresses: Sequence[str] = ()
+    index: str | None = None
+    plan_file: Path | None = None
+    overwrite: bool = False
+
+    def __post_init__(self) -> None:
+        if self.index not in (None, "owners") and not self.index.isdigit():
+            raise UsageError(f"-I takes a party's number from 0, or owners; got {self.index!r}")
+        if self.addresses and self.index is None:
+            raise UsageError("-P says where the processes of several machines are; add -I to say which of them to start here")
+        if self.plan_file is not None and self.index is None:
+            raise UsageError("--plan is for processes started one by one; add -I, or leave --plan out")
+        if self.base_port is not None and not 1024 <= self.base_port <= 65_000:
+            raise UsageError(f"-B must lie in 1024..65000; got {self.base_port}")
+        if not 0 < self.wait < 1e6:
+            raise UsageError(f"--wait must be a positive number of seconds; got {self.wait:g}")
+
+    @property
+    def party(self) -> int | None:
+        """The number of the party to start here, if it is one."""
+        return int(self.index) if self.index is not None and self.index != "owners" else None
+
+
+def start(options: Options | None, where: Where, progress: Progress) -> None:
+    """Does a run, or this machine's part of it. `options` may be None only for a party with a plan file.
+
+    Errors: as the processes report them.
+    """
+    if where.index is None:
+        assert options is not None
+        train(options, where.out, base_port=where.base_port, overwrite=where.overwrite, wait=where.wait, progress=progress)
+    elif where.party is None:
+        assert options is not None
+        _owners(options, where, progress)
+    else:
+        _party(options, where, where.party, progress)
+
+
+def carry_on(where: Where, progress: Progress) -> None:
+    """Resumes the run in `where.out` with the options it was started with."""
+    prepare(where.out, overwrite=False, resume=True)
+    options = Options.from_json(json.loads(options_path(where.out).read_text(encoding="utf-8")))
+    train(options, where.out, base_port=where.base_port, resume=True, wait=where.wait, progress=progress)
+
+
+def plan_only(options: Options, where: Where) -> str:
+    """Writes plan.json and returns a line on the noise it asks for."""
+    prepare(where.out, overwrite=where.overwrite, resume=False)
+    plan = _plan(options)
+    (where.out / "plan.json").write_text(plan.to_text(), encoding="utf-8")
+    step = plan.grid.step / plan.divisor
+    return (
+        f"{where.out / 'plan.json'}: {plan.owners} owners, dimension {plan.dimension}, {plan.releases} releases; sensitivity {plan.sensitivity:.4g}, "
+        f"{plan.law} noise of scale {plan.noise_steps * step:.4g} ({plan.noise_steps:.0f} grid steps)"
+    )
+
+
+def _plan(options: Options) -> Plan:
+    from dpmpc.train import facts_of, load
+
+    dataset, split = load(options)
+    return make_plan(_named(options), facts_of(dataset, split))
+
+
+def _named(options: Options) -> Options:
+    """The options with a run id that all processes started with the same options agree on."""
+    if options.run_id is not None:
+        return options
+    public = {**options.to_json(), "data_dir": None, "csv": options.csv and Path(options.csv).name, "evaluate": None}
+    return replace(options, run_id=hashlib.sha256(json.dumps(public, sort_keys=True).encode()).hexdigest()[:16])
+
+
+def _party(options: Options | None, where: Where, index: int, progress: Progress) -> None:
+    where.out.mkdir(parents=True, exist_ok=True)
+    if where.plan_file is not None:
+        plan = Plan.read(where.plan_file)
+    else:
+        assert options is not None
+        plan = _plan(options)
+    if index >= plan.parties:
+        raise UsageError(f"-I must be below the number of parties; got {index} for {plan.parties}; mend -I or -M")
+    plan_file = where.out / f"plan_{index}.json"
+    transcript = where.out / f"party_{index}.transcript.jsonl"
+    if transcript.exists():
+        if not where.overwrite:
+            raise UsageError(f"--out already holds a run of party {index} ({transcript}); name another directory, or add --overwrite")
+        for name in (transcript, where.out / f"ledger_{index}.jsonl", where.out / f"party_{index}.opened.bin"):
+            name.unlink(missing_ok=True)
+    plan_file.write_text(plan.to_text(), encoding="utf-8")
+    job = {**_common(where, plan.parties), "plan": str(plan_file), "index": index}
+    _here("party", job, where.out / f"party_{index}.log", progress)
+
+
+def _owners(options: Options, where: Where, progress: Progress) -> None:
+    prepare_owners(where)
+    if where.plan_file is not None:
+        options = replace(options, run_id=Plan.read(where.plan_file).run_id)
+    options = _named(options)
+    job = {**_common(where, options.parties), "options": options.to_json(), "started": time.time(), "resume": False}
+    _here("owners", job, where.out / "owners.log", progress)
+
+
+def prepare_owners(where: Where) -> None:
+    """Makes the run directory of an owners' process that runs alone. Errors: it holds a finished run."""
+    where.out.mkdir(parents=True, exist_ok=True)
+    for name in ("history.csv", "owners.opened.bin", "report.json", "model.npz"):
+        path = where.out / name
+        if path.exists():
+            if not where.overwrite:
+                raise UsageError(f"--out already holds a run ({path}); name another directory, or add --overwrite")
+            path.unlink()
+
+
+def _common(where: Where, parties: int) -> dict[str, Any]:
+    base = BASE_PORT if where.base_port is None else where.base_port
+    if where.addresses and len(where.addresses) != parties:
+        raise UsageError(f"-P must be given once for each party; got {len(where.addresses)} for {parties} parties")
+    addresses = parse_endpoints(where.addresses, base) if where.addresses else endpoints_here(parties, base)
+    pairs = [[e.host, e.port] for e in addresses]
+    owner_pairs = [[e.host, e.port] for e in owner_endpoints(addresses)]
+    return {"out": str(where.out), "wait": where.wait, "addresses": pairs, "owner_addresses": owner_pairs}
+
+
+def _here(role: str, job: dict[str, Any], log: Path, progress: Progress) -> None:
+    """Does one process's job in this process."""
+    errors: list[DpmpcError] = []
+
+    def emit(event: str, **fields: Any) -> None:
+        if event == "error":
+            errors.append(RunError(fields["message"], fields["code"]))
+        else:
+            progress({"event": event, **fields})
+
+    with log.open("a", encoding="utf-8") as file:
+        run_job(role, job, emit, log_to(file))
+    if errors:
+        raise errors[0]
