@@ -2,8 +2,9 @@
 
 Gaussian releases compose exactly (their mu^2 add); Laplace releases add their epsilon; a mixture takes the better of
 basic composition between the two groups and of zCDP over all of them. Runs may be chosen in view of what earlier ones
-released, and stopped by the budget: the sums of mu^2, of rho and of epsilon are all valid as filters for such
-adaptive choices. Source: Rogers et al. 2016 (pure filters); Feldman and Zrnic 2021 (zCDP filters); Smith and Thakurta 2022 and Koskela,
+released, and stopped by the budget: the sums of mu^2, of rho and of epsilon are all valid filters for such choices.
+
+Source: Rogers et al. 2016 (pure filters); Feldman and Zrnic 2021 (zCDP filters); Smith and Thakurta 2022 and Koskela,
 Tobaben and Honkela 2023 (Gaussian filters); docs/privacy.md, "Ledger".
 """
 

@@ -235,3 +235,12 @@ def test_impossible_mechanisms_are_refused(change: dict[str, object]) -> None:
         replace(GAUSS, **change)  # type: ignore[arg-type]
     with pytest.raises(UsageError):
         entry(0, data=())
+
+
+def test_laplace_failures_become_a_delta() -> None:
+    entries = [entry(k, mechanism=replace(LAPLACE, tv=1e-15)) for k in range(4)]
+    pure = [replace(e, delta=0.0) for e in entries]
+    result = spent(pure, "d")
+    assert result.epsilon == pytest.approx(1.0)
+    assert result.delta == pytest.approx((1 + math.e) * 4 * 3 * 1e-15, rel=1e-6)
+    assert cost(pure).epsilon(0.0) == math.inf

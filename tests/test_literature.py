@@ -1,6 +1,8 @@
 """Published numbers, and the holes in them, each recomputed by an independent route."""
 
 import math
+import re
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -175,3 +177,17 @@ def test_gaussian_noise_is_smaller_from_a_few_dimensions_on(epsilon: float, delt
     for d in range(1, 30):
         deviation = math.sqrt(2) * laplace_scale(epsilon, math.sqrt(d))
         assert (sigma < deviation) is (d >= crossing)
+
+
+def test_the_table_in_the_docs_is_what_is_computed() -> None:
+    text = (Path(__file__).parent.parent / "docs" / "privacy.md").read_text()
+    table = re.findall(
+        r"^\| ([^|]+) \| (?:Lap|N) ([0-9.e-]+)[^|]*\| \(0\.5, (?:0|10⁻³)\) \| \(([0-9.]+),", text, flags=re.M
+    )
+    computed = list(rows().values())
+    assert len(table) == len(computed)
+    for name, scale, epsilon in table:
+        plain = name.replace(", at clients", "").replace(", Table 1", "")
+        row = rows()[plain]
+        assert row.scale == pytest.approx(float(scale), rel=6e-3), name
+        assert row.epsilon == pytest.approx(float(epsilon), rel=2e-3), name
