@@ -10,8 +10,7 @@ from dpmpc.errors import UsageError
 from dpmpc.options import Options
 
 
-@click.command("train", cls=SectionedCommand)
-def command(**given: Any) -> None:
+def run_command(**given: Any) -> None:
     """Train one private model on the records of several owners.
 
     Owners clip and round their vectors and send shares to N parties. The parties add them up, add ONE noise vector that they made together,
@@ -58,11 +57,6 @@ def command(**given: Any) -> None:
         show(where.out)
 
 
-for _section in OPTIONS.values():
-    for _add in _section:
-        command = _add(command)
-
-
 def show(run: Path) -> None:
     """Prints the summary of a finished run."""
     from rich.console import Console
@@ -76,3 +70,11 @@ def show(run: Path) -> None:
     for what, value in summary(read_report(run), run):
         table.add_row(what, value, style="yellow" if what == "warning" else "")
     Console(highlight=False).print(table)
+
+
+command = SectionedCommand(
+    "train",
+    callback=run_command,
+    params=[option for options in OPTIONS.values() for option in options],
+    help=run_command.__doc__,
+)

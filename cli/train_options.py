@@ -1,5 +1,6 @@
 """The options of `dpmpc train`, by section, with help texts that say what each is for."""
 
+from pathlib import Path
 from typing import Any
 
 import click
@@ -19,12 +20,12 @@ class _Sizes(click.ParamType):
             self.fail(f"sizes are whole numbers with commas between; got {value!r}; write for example 500,200,100", param, ctx)
 
 
-def _option(*names: str, **settings: Any) -> Any:
-    """A click option that shows its default, if it has one."""
-    return click.option(*names, show_default=settings.get("default") is not None, **settings)
+def _option(*names: str, **settings: Any) -> click.Option:
+    """An option that shows its default, if it has one."""
+    return click.Option(names, show_default=settings.get("default") is not None, **settings)
 
 
-OPTIONS: dict[str, list[Any]] = {
+OPTIONS: dict[str, list[click.Option]] = {
     "Records": [
         _option("--data", metavar="NAME", help="A data set: breast-cancer, diabetes, synthetic (embedded); adult, kddcup99, bank, breast-cancer-wisconsin (from --data-dir)."),
         _option("--data-dir", type=click.Path(), help="Folder with the files of a named data set.  [default: $DPMPC_DATA]"),
@@ -94,22 +95,10 @@ OPTIONS: dict[str, list[Any]] = {
 
 
 class SectionedCommand(click.Command):
-    """A command whose help lists options by section."""
+    """A command with these options, whose help lists them by section."""
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        by_name = {param.name: param for param in self.params}
-        for title, decorators in OPTIONS.items():
+        for title, options in OPTIONS.items():
             with formatter.section(title):
-                names = [_name_of(decorator) for decorator in decorators]
-                records = [by_name[name].get_help_record(ctx) for name in names]
+                records = [option.get_help_record(ctx) for option in options]
                 formatter.write_dl([record for record in records if record is not None])
-
-
-def _name_of(decorator: Any) -> str | None:
-    """The parameter's name of an option decorator."""
-
-    @click.command()
-    def probe() -> None:
-        pass
-
-    return str(decorator(probe).params[0].name)
