@@ -6,7 +6,8 @@ from dpmpc.circuits.engine import Bundle, Engine
 
 
 async def carry_save(engine: Engine, x: Bundle, y: Bundle, z: Bundle) -> tuple[Bundle, Bundle]:
-    """(sum, carry) of three bundles of bits of equal weight: x + y + z = sum + 2 carry. Cost: an AND a wire, one round."""
+    """(sum, carry) of three bundles of bits of equal weight: x + y + z = sum + 2 carry. Cost: an AND a wire, one
+    round."""
     xz = x ^ z
     return xz ^ y, (await engine.and_(xz, y ^ z)) ^ z
 
@@ -35,10 +36,12 @@ async def add_end_around(engine: Engine, x: Bundle, y: Bundle) -> Bundle:
 
 
 async def _add_tree(engine: Engine, x: Bundle, y: Bundle, *, end_around: bool) -> tuple[Bundle, Bundle]:
-    """Sum bits and carry out, by a Brent-Kung tree: up for generate and propagate of blocks, down for the carry into each.
+    """Sum bits and carry out, by a Brent-Kung tree: up for generate and propagate of blocks, down for the carry into
+    each.
 
-    A block generates a carry (G) or propagates the one that enters it (P); G and P exclude each other because P is XOR, so OR is XOR.
-    The carry that enters the whole is 0, or with `end_around` the one that leaves it: ones' complement addition.
+    A block generates a carry (G) or propagates the one that enters it (P); G and P exclude each other because P is
+    XOR, so OR is XOR. The carry that enters the whole is 0, or with `end_around` the one that leaves it: ones'
+    complement addition.
     """
     half = x ^ y
     levels = [(await engine.and_(x, y), half)]

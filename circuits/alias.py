@@ -1,6 +1,7 @@
 """Sampling a small law by Walker's alias method: exact integer tables, and the circuit that reads them.
 
-2^b columns, each with a threshold and an alias. A uniform column index is kept with probability threshold, else replaced by the column's alias.
+2^b columns, each with a threshold and an alias. A uniform column index is kept with probability threshold, else
+replaced by the column's alias.
 """
 
 import functools
@@ -87,7 +88,8 @@ def round_weights(probabilities: Sequence[Fraction], total: int) -> tuple[int, .
 
 
 async def alias_rows(engine: Engine, tables: Sequence[AliasTable], index: Bundle) -> tuple[Bundle, Bundle]:
-    """Thresholds (precision, D, *tail) and aliases (b, D, *tail) of the columns `index` (b, D, *tail), table k for index[:, k].
+    """Thresholds (precision, D, *tail) and aliases (b, D, *tail) of the columns `index` (b, D, *tail), table k for
+    index[:, k].
 
     Cost: 2^b - b - 1 ANDs a table, ceil(log2 b) rounds.
     """
@@ -99,8 +101,8 @@ async def alias_rows(engine: Engine, tables: Sequence[AliasTable], index: Bundle
 async def sample_alias(engine: Engine, table: AliasTable) -> Bundle:
     """A number (b, *tail) with law `table.law`.
 
-    Cost: 2^b - b - 1 (one-hot) + below 2 precision (threshold) + b ANDs; ceil(log2 b) + ceil(log2 precision) + 1 rounds;
-    b + precision - 1 random bits.
+    Cost: 2^b - b - 1 (one-hot) + below 2 precision (threshold) + b ANDs; ceil(log2 b) + ceil(log2 precision) + 1
+    rounds; b + precision - 1 random bits.
     """
     index = engine.random_bits(table.index_bits, 1)
     thresholds, aliases = await alias_rows(engine, [table], index)

@@ -1,11 +1,12 @@
 """From secret bits to Shamir shares in F_p, p = 2^61 - 1, by one masked opening.
 
-The masks r_1 .. r_k are uniform in F_p. Each is known to the parties of one (n-t)-subset, so its bits are a sharing in F_2 and its value one in F_p, both
-without a message; k = C(n, t) - 1, one for each subset but a last one, whose members alone see y = x + sum r (mod p). Any t parties miss
-exactly one subset: either they do not see y, or a uniform mask they do not know hides x in it perfectly. (Mohassel and Rindal 2018 do this over
-Z_2^k for three parties; over a Mersenne prime the adder is ones' complement.) There is no kappa: hiding is perfect, but for y = 0 (mod p), which
-ones' complement can write as 0 or as p. It comes out as 0 only if x and every mask are 0, so the views of two values of x differ by at most
-2^-(61 k) <= 2^-61 p^-1 for k >= 2.
+The masks r_1 .. r_k are uniform in F_p. Each is known to the parties of one (n-t)-subset, so its bits are a sharing in
+F_2 and its value one in F_p, both without a message; k = C(n, t) - 1, one for each subset but a last one, whose
+members alone see y = x + sum r (mod p). Any t parties miss exactly one subset: either they do not see y, or a uniform
+mask they do not know hides x in it perfectly. (Mohassel and Rindal 2018 do this over Z_2^k for three parties; over a
+Mersenne prime the adder is ones' complement.) There is no kappa: hiding is perfect, but for y = 0 (mod p), which ones'
+complement can write as 0 or as p. It comes out as 0 only if x and every mask are 0, so the views of two values of x
+differ by at most 2^-(61 k) <= 2^-61 p^-1 for k >= 2.
 """
 
 import numpy as np

@@ -1,8 +1,9 @@
 """The interface between circuits and whoever evaluates them.
 
-A *bundle* is a NumPy uint64 array of shape (*wires, *engine.tail). The leading axes are wires and belong to the circuit, which may index,
-stack and reshape them; the trailing axes belong to the engine (lanes, share components, labels). One wire carries one bit for each
-of `engine.lanes` independent evaluations (*lanes*). `x ^ y` is XOR in every engine and costs nothing.
+A *bundle* is a NumPy uint64 array of shape (*wires, *engine.tail). The leading axes are wires and belong to the
+circuit, which may index, stack and reshape them; the trailing axes belong to the engine (lanes, share components,
+labels). One wire carries one bit for each of `engine.lanes` independent evaluations (*lanes*). `x ^ y` is XOR in every
+engine and costs nothing.
 """
 
 from typing import Any, Protocol
@@ -19,7 +20,8 @@ class FieldMask(Protocol):
     bits: Bundle  # (k, 61, *tail), least significant bit first
 
     async def open(self, y: Bundle) -> NDArray[np.uint64]:
-        """Shares in F_p of y - (sum of the k masks), p = 2^61 - 1, one a lane; y (61, *tail) is opened to those who may see it."""
+        """Shares in F_p of y - (sum of the k masks), p = 2^61 - 1, one a lane; y (61, *tail) is opened to those who
+        may see it."""
 
 
 class Engine(Protocol):

@@ -1,10 +1,11 @@
 """The discrete Gaussian on the integers, of any sigma from 2^7 to 2^30, as a circuit with a certificate.
 
-X = c (Y - 64) + V - E[V], with c = 2^q, Y a number below 128 from one alias table, and V = sum over i < q of 2^i B_i with B_i ~ Binomial(r_i, 1/2): a sum
-of plain random bits. V is a smooth bump about c wide (a B-spline, for r_i = r), so the comb c Y convolved with V has the Gaussian's spectrum below
-the comb's frequency, if Y's law is pre-corrected for V's; above it, V's zeros suppress every alias. `docs/noise.md` has the proof; `certify` its numbers.
-Against a convolution of Gaussian digits (Micciancio, Walter 2017) this takes one table instead of one a digit, and reaches every sigma, not only
-products of a radix: 183 ANDs for the table, then about 5 to 8 for each bit of sigma.
+X = c (Y - 64) + V - E[V], with c = 2^q, Y a number below 128 from one alias table, and V = sum over i < q of 2^i B_i
+with B_i ~ Binomial(r_i, 1/2): a sum of plain random bits. V is a smooth bump about c wide (a B-spline, for r_i = r),
+so the comb c Y convolved with V has the Gaussian's spectrum below the comb's frequency, if Y's law is pre-corrected
+for V's; above it, V's zeros suppress every alias. `docs/noise.md` has the proof; `certify` its numbers. Against a
+convolution of Gaussian digits (Micciancio, Walter 2017) this takes one table instead of one a digit, and reaches every
+sigma, not only products of a radix: 183 ANDs for the table, then about 5 to 8 for each bit of sigma.
 """
 
 import functools
@@ -38,19 +39,25 @@ class GaussianPlan:
     table: AliasTable  # the law of |Y - 64|, with half the weight at 0 because both signs reach it
 
     @property
+    def centre(self) -> int:
+        """What Y is centred at: 64, but for the tiny plans that are tested exhaustively."""
+        return len(self.table.weights)
+
+    @property
     def offset(self) -> int:
         """What `sample_gaussian`'s heap exceeds the noise by."""
-        return (CENTRE << self.shift) + sum(r << i for i, r in enumerate(self.copies)) // 2
+        return (self.centre << self.shift) + sum(r << i for i, r in enumerate(self.copies)) // 2
 
     @property
     def largest(self) -> int:
         """The largest |X| that can occur."""
-        return ((CENTRE - 1) << self.shift) + sum(r << i for i, r in enumerate(self.copies)) // 2
+        return ((self.centre - 1) << self.shift) + sum(r << i for i, r in enumerate(self.copies)) // 2
 
 
 @dataclass(frozen=True)
 class GaussianCertificate:
-    """Bounds on the total-variation distance of one sample from the discrete Gaussian exp(-x^2 / 2 sigma^2) on Z; their sum is the claim."""
+    """Bounds on the total-variation distance of one sample from the discrete Gaussian exp(-x^2 / 2 sigma^2) on Z;
+    their sum is the claim."""
 
     aliasing: float
     table: float  # rounding of Y's law and the cut of its tail
@@ -65,7 +72,8 @@ class GaussianCertificate:
 async def sample_gaussian(engine: Engine, plan: GaussianPlan) -> Heap:
     """A heap whose value minus `plan.offset` has the certified law, one sample a lane.
 
-    Cost: 57 (one-hot) + 120 (threshold) + 6 ANDs, 10 rounds, 70 + sum(copies) random bits. The heap has 8 + sum(copies) bits.
+    Cost: 57 (one-hot) + 120 (threshold) + 6 ANDs, 10 rounds, 70 + sum(copies) random bits. The heap has 8 +
+    sum(copies) bits.
     """
     sign = engine.random_bits(1)
     magnitude = await sample_alias(engine, plan.table)
@@ -88,7 +96,10 @@ def plan_gaussian(sigma: float) -> tuple[GaussianPlan, GaussianCertificate]:
     Errors: ValueError outside 2^7 .. 2^30.
     """
     if not MINIMUM_SIGMA <= sigma <= MAXIMUM_SIGMA:
-        raise ValueError(f"the discrete Gaussian takes sigma in 2^7 .. 2^30 grid steps; got {sigma:g}; choose a finer or a coarser grid")
+        raise ValueError(
+            f"the discrete Gaussian takes sigma in 2^7 .. 2^30 grid steps; got {sigma:g}; choose a finer or a "
+            "coarser grid"
+        )
     shift = max(1, math.ceil(math.log2(sigma / WIDEST)))
     copies = list(_choose_copies(sigma / 2.0**shift, shift))
     with mpmath.workdps(_DIGITS):
@@ -99,7 +110,8 @@ def plan_gaussian(sigma: float) -> tuple[GaussianPlan, GaussianCertificate]:
 
 
 def _choose_copies(s: float, shift: int) -> tuple[int, ...]:
-    """The fewest copies r_i of each low bit with every aliasing term of `_aliasing` below 2^-2*_TARGET / shift, in floating point.
+    """The fewest copies r_i of each low bit with every aliasing term of `_aliasing` below 2^-2*_TARGET / shift, in
+    floating point.
 
     A choice, not a claim: `certify` bounds what it leads to.
     """
@@ -128,13 +140,15 @@ def _kernel(theta: mpmath.mpf, shift: int, copies: list[int] | tuple[int, ...]) 
 
 
 def _spectrum(s: mpmath.mpf, shift: int, copies: list[int] | tuple[int, ...]) -> list[mpmath.mpf]:
-    """Y's ideal characteristic function exp(-s^2 theta^2 / 2) / K(theta / c) at theta = 2 pi j / PERIOD, j = 0 .. PERIOD / 2."""
+    """Y's ideal characteristic function exp(-s^2 theta^2 / 2) / K(theta / c) at theta = 2 pi j / PERIOD, j = 0 ..
+    PERIOD / 2."""
     angles = [2 * mpmath.pi * j / PERIOD for j in range(PERIOD // 2 + 1)]
     return [mpmath.exp(-((s * a) ** 2) / 2) / _kernel(a, shift, copies) for a in angles]
 
 
 def _ideal_law(s: mpmath.mpf, shift: int, copies: list[int]) -> list[mpmath.mpf]:
-    """Y's ideal law g(y) for y = 0 .. PERIOD / 2 (it is even): the inverse discrete transform of `_spectrum`. It sums to 1 over the group."""
+    """Y's ideal law g(y) for y = 0 .. PERIOD / 2 (it is even): the inverse discrete transform of `_spectrum`. It sums
+    to 1 over the group."""
     spectrum = _spectrum(s, shift, copies)
     cosines = [mpmath.cos(2 * mpmath.pi * j / PERIOD) for j in range(PERIOD)]
     law = []
@@ -145,7 +159,8 @@ def _ideal_law(s: mpmath.mpf, shift: int, copies: list[int]) -> list[mpmath.mpf]
 
 
 def _magnitude_weights(ideal: list[mpmath.mpf]) -> tuple[int, ...]:
-    """Integer weights of |Y - 64| for the alias table: g cut at 63, both signs together, largest remainders rounded up."""
+    """Integer weights of |Y - 64| for the alias table: g cut at 63, both signs together, largest remainders rounded
+    up."""
     values = [_fraction(max(g, mpmath.mpf(0))) * (1 if y == 0 else 2) for y, g in enumerate(ideal[:CENTRE])]
     mass = sum(values)
     return round_weights([v / mass for v in values], 1 << (INDEX_BITS + PRECISION - 1))
@@ -159,31 +174,42 @@ def _fraction(x: mpmath.mpf) -> Fraction:
 def certify(plan: GaussianPlan, ideal: list[mpmath.mpf] | None = None) -> GaussianCertificate:
     """Bounds for `plan`, by the three steps of docs/noise.md; every sum is finite and evaluated to 60 digits.
 
-    aliasing: half the L1 distance on the cyclic group of the ideal comb-and-kernel law from the Gaussian, by Cauchy-Schwarz and Parseval.
-    table: half the L1 distance of the table's exact law of Y from the ideal one. wrap: the Gaussian's mass beyond half the group.
+    aliasing: half the L1 distance on the cyclic group of the ideal comb-and-kernel law from the Gaussian, by
+    Cauchy-Schwarz and Parseval. table: half the L1 distance of the table's exact law of Y from the ideal one. wrap:
+    the Gaussian's mass beyond half the group.
     """
     with mpmath.workdps(_DIGITS):
         s = mpmath.mpf(plan.sigma) / (1 << plan.shift)
+        assert (
+            plan.largest < PERIOD << plan.shift - 1 and min(plan.copies) >= 1
+        )  # X does not wrap; `_aliasing` needs every bit
         if ideal is None:
             ideal = _ideal_law(s, plan.shift, list(plan.copies))
         aliasing = _aliasing(s, plan.shift, plan.copies)
         law = [mpmath.mpf(w) / plan.table.total for w in plan.table.weights]
-        table = abs(law[0] - ideal[0]) + sum(abs(law[y] - 2 * ideal[y]) for y in range(1, CENTRE))
-        table += 2 * sum(abs(g) for g in ideal[CENTRE:-1]) + abs(ideal[-1])
-        # Mass beyond c PERIOD / 2, folded back by the group, and the difference of the wrapped law's spectrum from exp(-sigma^2 w^2 / 2): theta functions.
+        table = abs(law[0] - ideal[0]) + sum(abs(law[y] - 2 * ideal[y]) for y in range(1, plan.centre))
+        table += 2 * sum(abs(g) for g in ideal[plan.centre : -1]) + abs(ideal[-1])
+        # Mass beyond c PERIOD / 2, folded back by the group, and the difference of the wrapped law's spectrum from
+        # exp(-sigma^2 w^2 / 2): theta functions.
         group = PERIOD << plan.shift
         assert plan.largest < group // 2
-        wrap = 4 * mpmath.exp(-((PERIOD / 2 / s) ** 2) / 2) + 4 * mpmath.sqrt(group) * mpmath.exp(-((mpmath.pi * plan.sigma) ** 2) / 2)
+        wrap = 4 * mpmath.exp(-((PERIOD / 2 / s) ** 2) / 2) + 4 * mpmath.sqrt(group) * mpmath.exp(
+            -((mpmath.pi * plan.sigma) ** 2) / 2
+        )
         up = 1 + 2.0**-40  # to floating point, upwards
         return GaussianCertificate(float(aliasing) * up, float(table / 2) * up, float(wrap) * up)
 
 
 def _aliasing(s: mpmath.mpf, shift: int, copies: tuple[int, ...]) -> mpmath.mpf:
-    """1/2 sqrt(sum_j |g^(theta_j)|^2 sum_v sin(theta_j 2^(-2-v))^(2 r_(q-1-v)) + the Gaussian's own spectrum above the comb's frequency)."""
+    """1/2 sqrt(sum_j |g^(theta_j)|^2 sum_v sin(theta_j 2^(-2-v))^(2 r_(q-1-v)) + the Gaussian's own spectrum above the
+    comb's frequency)."""
     total = mpmath.mpf(0)
     for j, g in enumerate(_spectrum(s, shift, copies)):
         theta = 2 * mpmath.pi * j / PERIOD
-        images = sum((mpmath.sin(theta / mpmath.mpf(2) ** (v + 2)) ** (2 * copies[shift - 1 - v]) for v in range(shift)), mpmath.mpf(0))
+        images = sum(
+            (mpmath.sin(theta / mpmath.mpf(2) ** (v + 2)) ** (2 * copies[shift - 1 - v]) for v in range(shift)),
+            mpmath.mpf(0),
+        )
         total += (1 if j in (0, PERIOD // 2) else 2) * g**2 * images
     # |p^| at |theta| > pi: below the geometric series from theta = pi.
     step = 2 * mpmath.pi / PERIOD

@@ -9,7 +9,8 @@ from dpmpc.circuits.engine import Bundle, Engine
 
 
 class Heap:
-    """Bits by weight: `columns[i]` holds single wires (*tail) of weight 2^i. Its value is the sum of all, a nonnegative integer."""
+    """Bits by weight: `columns[i]` holds single wires (*tail) of weight 2^i. Its value is the sum of all, a
+    nonnegative integer."""
 
     def __init__(self, columns: Iterable[Iterable[Bundle]] = ()) -> None:
         self.columns: list[list[Bundle]] = [list(column) for column in columns]
@@ -34,12 +35,13 @@ class Heap:
 async def compress(engine: Engine, heap: Heap, width: int, *, end_around: bool) -> tuple[Bundle, Bundle]:
     """Two numbers (width, *tail) whose sum is the heap's value, mod 2^width, or mod 2^width - 1 with `end_around`.
 
-    Cost: one round for each height of 2, 3, 4, 6, 9, 13, ... below the highest column; about size - 2 width ANDs and one more for each
-    column above the first full one.
-    Source: Dadda 1965. Every column is taken down to the next height at once; a half adder is a full adder with a constant 0.
+    Cost: one round for each height of 2, 3, 4, 6, 9, 13, ... below the highest column; about size - 2 width ANDs and
+    one more for each column above the first full one.
+    Source: Dadda 1965. Every column is taken down to the next height at once; a half adder is a full adder with a
+    constant 0.
     """
     assert len(heap.columns) <= width
-    columns = heap.columns + [[] for _ in range(width - len(heap.columns))]
+    columns = Heap(heap.columns).columns + [[] for _ in range(width - len(heap.columns))]
     zero = engine.constant(np.zeros((), dtype=bool))
     heights = [2]
     while heights[-1] < max(map(len, columns)):
@@ -65,7 +67,8 @@ async def compress(engine: Engine, heap: Heap, width: int, *, end_around: bool) 
 
 
 def _plan(counts: list[int], target: int, *, end_around: bool) -> list[tuple[int, int]]:
-    """(full adders, half adders) for each column, so that no column is higher than `target` when the carries have come in."""
+    """(full adders, half adders) for each column, so that no column is higher than `target` when the carries have come
+    in."""
     wrapped = 0  # carries from the last column into the first: guessed, until the guess is right
     while True:
         adders, carry = [], wrapped

@@ -1,7 +1,8 @@
-"""The discrete Laplace law P(x) proportional to exp(-|x| / b) on the integers, b up to 2^30, as a circuit with a certificate.
+"""The discrete Laplace law P(x) proportional to exp(-|x| / b) on the integers, b up to 2^30, as a circuit with a
+certificate.
 
-X is 0 with probability (1 - q) / (1 + q), q = exp(-1 / b); else its sign is fair and |X| - 1 is geometric. The base-32 digits of a geometric variable
-are independent, digit w with law proportional to exp(-j 32^w / b): one alias table each.
+X is 0 with probability (1 - q) / (1 + q), q = exp(-1 / b); else its sign is fair and |X| - 1 is geometric. The base-32
+digits of a geometric variable are independent, digit w with law proportional to exp(-j 32^w / b): one alias table each.
 """
 
 import functools
@@ -19,6 +20,7 @@ from dpmpc.circuits.selection import biased_bit, mux
 
 DIGIT_BITS = 5
 TAIL_BITS = 64  # P(|X| beyond the digits) <= 2^-64
+INNER_BITS = 40  # the multiplicative bound is given where P(|X| >= inner) is 2^-40
 MINIMUM_SCALE, MAXIMUM_SCALE = 1, 1 << 30
 _DIGITS = 60
 
@@ -29,12 +31,12 @@ class LaplacePlan:
 
     scale: float  # b
     digits: tuple[AliasTable, ...]  # of |X| - 1, least significant first
-    nonzero: int  # P(X != 0) = nonzero / 2^PRECISION, even
+    nonzero: int  # P(X != 0) = nonzero / 2^precision, even
 
     @property
     def width(self) -> int:
         """Bits of |X| - 1."""
-        return DIGIT_BITS * len(self.digits)
+        return self.digits[0].index_bits * len(self.digits)
 
     @property
     def offset(self) -> int:
@@ -53,7 +55,8 @@ class LaplaceCertificate:
 
     tail: float  # total variation: mass beyond the digits
     table: float  # total variation: rounding of all tables
-    multiplicative: float  # |log(P sampled / P exact)| of every value inside the digits
+    multiplicative: float  # |log(P sampled / P exact)| of every value with |x| <= inner
+    inner: float
 
     @property
     def total_variation(self) -> float:
@@ -66,19 +69,24 @@ async def sample_laplace(engine: Engine, plan: LaplacePlan) -> Heap:
 
     Cost: for each digit 26 (one-hot) + 120 (threshold) + 5 ANDs; 120 + width + 2 more; 11 rounds whatever the scale.
     """
-    index = engine.random_bits(DIGIT_BITS, len(plan.digits))
+    index = engine.random_bits(plan.digits[0].index_bits, len(plan.digits))
     thresholds, aliases = await alias_rows(engine, plan.digits, index)
-    zero_threshold = engine.constant([[plan.nonzero >> i & 1] for i in range(PRECISION)])
-    keep = await biased_bit(engine, np.concatenate([thresholds, zero_threshold], axis=1))  # every digit and the zero at once
+    zero_threshold = engine.constant([[plan.nonzero >> i & 1] for i in range(plan.digits[0].precision)])
+    keep = await biased_bit(
+        engine, np.concatenate([thresholds, zero_threshold], axis=1)
+    )  # every digit and the zero at once
     digits, nonzero = await mux(engine, keep[:-1], index, aliases), keep[-1]
     positive = engine.random_bits(1)
-    # x = G + 1 or -(G + 1) = NOT G in two's complement: the sign flips G's bits, and a positive one adds 1; both vanish where X = 0.
+    # x = G + 1 or -(G + 1) = NOT G in two's complement: the sign flips G's bits, and a positive one adds 1; both
+    # vanish where X = 0.
     magnitude = np.concatenate([*digits.swapaxes(0, 1), engine.constant([0])])
     signed = magnitude ^ engine.not_(positive)
     kept = await engine.and_(nonzero, np.concatenate([signed, positive]))
     heap = Heap()
     heap.put_number(kept[: plan.width])
-    heap.put(plan.width, engine.not_(kept[plan.width]))  # the sign bit has weight -2^width: 2^width is added, see `offset`
+    heap.put(
+        plan.width, engine.not_(kept[plan.width])
+    )  # the sign bit has weight -2^width: 2^width is added, see `offset`
     heap.put(0, kept[-1])
     return heap
 
@@ -90,7 +98,10 @@ def plan_laplace(scale: float) -> tuple[LaplacePlan, LaplaceCertificate]:
     Errors: ValueError outside 1 .. 2^30.
     """
     if not MINIMUM_SCALE <= scale <= MAXIMUM_SCALE:
-        raise ValueError(f"the discrete Laplace takes a scale in 1 .. 2^30 grid steps; got {scale:g}; choose a finer or a coarser grid")
+        raise ValueError(
+            f"the discrete Laplace takes a scale in 1 .. 2^30 grid steps; got {scale:g}; choose a finer or a "
+            "coarser grid"
+        )
     digits = math.ceil(math.log2(scale * (TAIL_BITS + 1) * math.log(2)) / DIGIT_BITS)
     tables = []
     total = 1 << (DIGIT_BITS + PRECISION - 1)
@@ -98,6 +109,7 @@ def plan_laplace(scale: float) -> tuple[LaplacePlan, LaplaceCertificate]:
         b = mpmath.mpf(scale)
         q = mpmath.exp(-1 / b)
         distance, ratio = mpmath.mpf(0), mpmath.mpf(0)
+        inner = math.floor(scale * INNER_BITS * math.log(2))
         for w in range(digits):
             step = mpmath.mpf(1 << (DIGIT_BITS * w)) / b
             terms = [mpmath.exp(-j * step) for j in range(1 << DIGIT_BITS)]
@@ -108,7 +120,8 @@ def plan_laplace(scale: float) -> tuple[LaplacePlan, LaplaceCertificate]:
             tables.append(table)
             law = [mpmath.mpf(weight) / total for weight in table.weights]
             distance += mpmath.fsum(abs(x - y) for x, y in zip(law, ideal, strict=True)) / 2
-            ratio += max(abs(mpmath.log(x / y)) if x else mpmath.inf for x, y in zip(law, ideal, strict=True))
+            used = min(1 << DIGIT_BITS, (inner >> (DIGIT_BITS * w)) + 1)  # digits that values up to `inner` have
+            ratio += max(abs(mpmath.log(x / y)) for x, y in zip(law[:used], ideal[:used], strict=True))
         wanted = 2 * q / (1 + q)
         nonzero = 2 * int(mpmath.nint(wanted * (1 << (PRECISION - 1))))
         nonzero = min(nonzero, (1 << PRECISION) - 2)
@@ -118,7 +131,7 @@ def plan_laplace(scale: float) -> tuple[LaplacePlan, LaplaceCertificate]:
         tail = mpmath.exp(-mpmath.mpf(1 << (DIGIT_BITS * digits)) / b)
         ratio += -mpmath.log1p(-tail)  # the digits' law is the geometric one given that it ends inside them
         up = 1 + 2.0**-40
-        certificate = LaplaceCertificate(float(tail) * up, float(distance) * up, float(ratio) * up)
+        certificate = LaplaceCertificate(float(tail) * up, float(distance) * up, float(ratio) * up, inner)
     return LaplacePlan(scale, tuple(tables), nonzero), certificate
 
 

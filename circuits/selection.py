@@ -1,4 +1,5 @@
-"""Choosing: multiplexer, one-hot decoder, table look-up, biased bits, comparison. Bits are (width, *tail), least significant first."""
+"""Choosing: multiplexer, one-hot decoder, table look-up, biased bits, comparison. Bits are (width, *tail), least
+significant first."""
 
 import numpy as np
 from numpy.typing import NDArray
@@ -37,7 +38,8 @@ async def one_hot(engine: Engine, bits: Bundle) -> Bundle:
 def look_up(hot: Bundle, table: NDArray[np.bool_]) -> Bundle:
     """Row v of the public `table` (2^b, width) where `hot` (2^b, ...) is one-hot at v: (width, ...).
 
-    Cost: no AND. Computed by the method of four Russians: all XORs of a group of columns once, then one XOR a group and output bit.
+    Cost: no AND. Computed by the method of four Russians: all XORs of a group of columns once, then one XOR a group
+    and output bit.
     """
     out = np.zeros((table.shape[1], *hot.shape[1:]), dtype=np.uint64)
     for start in range(0, len(hot), _GROUP):
@@ -55,16 +57,19 @@ def look_up(hot: Bundle, table: NDArray[np.bool_]) -> Bundle:
 
 
 async def biased_bit(engine: Engine, threshold: Bundle) -> Bundle:
-    """A wire that is 1 with probability (t + t mod 2) / 2^k, for the number t given by `threshold` (k, ...); the result has shape (...).
+    """A wire that is 1 with probability (t + t mod 2) / 2^k, for the number t given by `threshold` (k, ...); the
+    result has shape (...).
 
-    Compares t with a uniform number u: at the first place, from the top, where they differ, t's bit decides. Whether they differ at a place is a
-    fresh uniform bit, whatever t is, so the equality bits are drawn instead of u. If no place differs, the lowest bit decides; t = 2^k - 1 thus
-    means probability 1. Cost: below 2 k ANDs, ceil(log2 k) rounds, k - 1 random bits.
+    Compares t with a uniform number u: at the first place, from the top, where they differ, t's bit decides. Whether
+    they differ at a place is a fresh uniform bit, whatever t is, so the equality bits are drawn instead of u. If no
+    place differs, the lowest bit decides; t = 2^k - 1 thus means probability 1. Cost: below 2 k ANDs, ceil(log2 k)
+    rounds, k - 1 random bits.
     """
     equal = engine.random_bits(len(threshold) - 1, *threshold.shape[1 : threshold.ndim - len(engine.tail)])
     value = threshold
     while len(value) > 1:
-        # Blocks from the low end; the upper block of a pair decides unless it is equal throughout. `equal[i]` belongs to value[i + 1].
+        # Blocks from the low end; the upper block of a pair decides unless it is equal throughout. `equal[i]` belongs
+        # to value[i + 1].
         n = len(value) // 2
         upper, lower = value[1 : 2 * n : 2], value[0 : 2 * n : 2]
         upper_equal = equal[0 : 2 * n - 1 : 2]

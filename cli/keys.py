@@ -11,10 +11,14 @@ import click
 def command(parties: int, out: Path) -> None:
     """Make a certificate authority and one key for each party and for the owners.
 
-    Give every process ca.crt and its own .crt and .key alone; then start it with --tls FOLDER. Whoever runs this command sees all keys.
+    Give every process ca.crt and its own .crt and .key alone; then start it with --tls FOLDER. Whoever runs this
+    command sees all keys.
     """
     from dpmpc.tls import make_credentials
 
     names = [*(f"party{i}" for i in range(parties)), "owners"]
     make_credentials(out, names)
-    click.echo(f"written to {out}: ca.crt and {', '.join(names)} (.crt, .key). Give each process ca.crt and its own two files, no more.")
+    click.echo(
+        f"written to {out}: ca.crt and {', '.join(names)} (.crt, .key). Give each process ca.crt and its own two "
+        "files, no more."
+    )

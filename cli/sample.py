@@ -2,6 +2,7 @@
 
 import json
 from pathlib import Path
+from typing import Literal, cast
 
 import click
 
@@ -12,20 +13,39 @@ from dpmpc.errors import UsageError
 @click.option("--law", type=click.Choice(["gaussian", "laplace"]), required=True, help="Family of the noise.")
 @click.option("--scale", type=float, required=True, help="sigma (gaussian) or b (laplace), in grid steps.")
 @click.option("--count", type=int, default=100_000, show_default=True, help="Samples to draw.")
-@click.option("-M", "parties", type=click.IntRange(1), default=3, show_default=True, help="Local parties, each a process.")
-@click.option("-T", "threshold", type=int, default=None, help="Parties that may collude, below M / 2.  [default: (M - 1) // 2]")
+@click.option(
+    "-M", "parties", type=click.IntRange(1), default=3, show_default=True, help="Local parties, each a process."
+)
+@click.option(
+    "-T", "threshold", type=int, default=None, help="Parties that may collude, below M / 2.  [default: (M - 1) // 2]"
+)
 @click.option(
     "--engine",
     type=click.Choice(["sharing", "clear", "counting"]),
     default="sharing",
     show_default=True,
-    help="sharing: inside MPC. clear: the same circuit on plain bits. counting: print the predicted cost, draw nothing.",
+    help="sharing: inside MPC. clear: the same circuit on plain bits. counting: print the predicted cost, none drawn.",
 )
 @click.option("--sampler", type=str, default="discrete", show_default=True, help="discrete, box-muller or log-laplace.")
-@click.option("--open", "opened", is_flag=True, help="Open the samples and hold them against the exact law. For study only: opened noise protects nothing.")
-@click.option("--json", "json_file", type=click.Path(dir_okay=False, path_type=Path), help="Also write everything to this file.")
+@click.option(
+    "--open",
+    "opened",
+    is_flag=True,
+    help="Open the samples and hold them against the exact law. For study only: opened noise protects nothing.",
+)
+@click.option(
+    "--json", "json_file", type=click.Path(dir_okay=False, path_type=Path), help="Also write everything to this file."
+)
 def command(
-    law: str, scale: float, count: int, parties: int, threshold: int | None, engine: str, sampler: str, opened: bool, json_file: Path | None
+    law: str,
+    scale: float,
+    count: int,
+    parties: int,
+    threshold: int | None,
+    engine: str,
+    sampler: str,
+    opened: bool,
+    json_file: Path | None,
 ) -> None:
     """Draw noise samples inside MPC and report rate, cost and certificate.
 
@@ -36,31 +56,61 @@ def command(
     t = (parties - 1) // 2 if threshold is None else threshold
     if not 0 <= 2 * t < parties:
         raise UsageError(f"the threshold t must satisfy 0 <= 2t < M; got t = {t}, M = {parties}; mend -T or -M")
-    report, values = sampling.sample(law, scale, count, engine=engine, parties=parties, threshold=t, sampler=sampler, opened=opened)  # type: ignore[arg-type]
+    report, values = sampling.sample(
+        cast(Literal["gaussian", "laplace"], law),
+        scale,
+        count,
+        engine=cast(sampling.EngineName, engine),
+        parties=parties,
+        threshold=t,
+        sampler=sampler,
+        opened=opened,
+    )
     where = "in the clear" if engine == "clear" else f"for n = {parties}, t = {t}"
-    click.echo(f"{report['certificate'].get('law', law)}, scale {report['scale']:g} grid steps, {count} samples {where}")
+    click.echo(
+        f"{report['certificate'].get('law', law)}, scale {report['scale']:g} grid steps, {count} samples {where}"
+    )
     if "rate" in report:
-        click.echo(f"  {report['rate']:,.0f} samples a second ({report['seconds']:.3f} s, connection and start-up excluded)")
+        click.echo(
+            f"  {report['rate']:,.0f} samples a second ({report['seconds']:.3f} s, connection and start-up excluded)"
+        )
     if "predicted" in report:
         cost = report["predicted"]
         per = max(cost["bytes"]) / count
         click.echo(
-            f"  {cost['ands_per_sample']} ANDs and {cost['random_bits_per_sample']} random bits a sample; {cost['rounds']} rounds "
-            f"in {cost['batches']} batch{'es' if cost['batches'] > 1 else ''}; {per:.1f} bytes sent a party and sample (predicted)"
+            f"  {cost['ands_per_sample']} ANDs and {cost['random_bits_per_sample']} random bits a sample; "
+            f"{cost['rounds']} rounds "
+            f"in {cost['batches']} batch{'es' if cost['batches'] > 1 else ''}; {per:.1f} bytes sent a party and "
+            "sample (predicted)"
         )
     if "measured" in report:
         got = report["measured"]
-        agrees = "predicted" not in report or all(got[k] == report["predicted"][k] for k in ("rounds", "bytes", "messages"))
+        agrees = "predicted" not in report or all(
+            got[k] == report["predicted"][k] for k in ("rounds", "bytes", "messages")
+        )
         note = "" if "predicted" not in report else ", as predicted" if agrees else ", NOT as predicted"
-        click.echo(f"  measured: {got['rounds']} rounds, {got['bytes_per_party_and_sample']:.1f} bytes sent a party and sample{note}")
+        click.echo(
+            f"  measured: {got['rounds']} rounds, {got['bytes_per_party_and_sample']:.1f} bytes sent a party and "
+            f"sample{note}"
+        )
     click.echo("certificate, bounds per coordinate")
     for line in sampling.certificate_lines(report["certificate"]):
         click.echo(line)
     if "opened" in report:
         o = report["opened"]
-        click.echo("opened, for study only: these samples can protect nothing any more" if engine != "clear" else "drawn in the clear, for study only")
-        click.echo(f"  mean {o['mean']:.2f} (standard error {o['mean_standard_error']:.2f}), variance {o['variance']:.6g}, of the law {o['law_variance']:.6g}")
-        click.echo(f"  chi-square {o['chi_square']:.1f} on {o['degrees_of_freedom']} degrees of freedom, p = {o['p_value']:.3g}")
+        click.echo(
+            "drawn in the clear, for study only"
+            if engine == "clear"
+            else "opened, for study only: these samples can protect nothing any more"
+        )
+        click.echo(f"  mean {o['mean']:.2f}, standard error {o['mean_standard_error']:.2f}")
+        if o["variance"] is not None:
+            click.echo(f"  variance {o['variance']:.6g}, of the law {o['law_variance']:.6g}")
+        if "p_value" in o:
+            click.echo(
+                f"  chi-square {o['chi_square']:.1f} on {o['degrees_of_freedom']} degrees of freedom, p = "
+                f"{o['p_value']:.3g}"
+            )
         assert values is not None
         for line in sampling.histogram(values, report["scale"]):
             click.echo("  " + line)

@@ -1,8 +1,9 @@
 """Arithmetic and Shamir sharing in F_p for p = 2^61 - 1, on NumPy uint64 arrays. Touches no network and no file.
 
-Every release is a vector over this field. The prime is of Mersenne form, so a product reduces with shifts, and the addition
-of two 61-bit numbers is ones' complement addition, which the Boolean to Shamir conversion (`circuits.convert`) uses.
-Values are kept reduced: 0 <= x < p. Shares follow MPyC's convention: party i holds the polynomial's value at i + 1.
+Every release is a vector over this field. The prime is of Mersenne form, so a product reduces with shifts, and the
+addition of two 61-bit numbers is ones' complement addition, which the Boolean to Shamir conversion
+(`circuits.convert`) uses. Values are kept reduced: 0 <= x < p. Shares follow MPyC's convention: party i holds the
+polynomial's value at i + 1.
 """
 
 import functools
@@ -91,8 +92,8 @@ def to_int64(values: Words) -> NDArray[np.int64]:
 def share(values: Words, parties: int, threshold: int, prg: Prg) -> Words:
     """Shamir shares of secret `values`, shape (parties, *values.shape); row i belongs to party i.
 
-    The polynomials have uniform coefficients from `prg`, which must be secret to the owner. Any `threshold` rows together
-    are uniform; any threshold + 1 determine the values.
+    The polynomials have uniform coefficients from `prg`, which must be secret to the owner. Any `threshold` rows
+    together are uniform; any threshold + 1 determine the values.
     """
     coefficients = [uniform(prg, values.shape) for _ in range(threshold)]
     shares = np.empty((parties, *values.shape), dtype=np.uint64)
@@ -139,7 +140,8 @@ def lagrange_at_zero(holders: tuple[int, ...]) -> tuple[int, ...]:
 def subset_weight(subset: tuple[int, ...], parties: int, party: int) -> int:
     """f_S(party + 1) for the polynomial f_S of degree n - |S| that is 1 at 0 and 0 at every party outside S.
 
-    A value known to exactly the parties of S has the Shamir shares value * f_S(i + 1): no message (Cramer, Damgård, Ishai 2005).
+    A value known to exactly the parties of S has the Shamir shares value * f_S(i + 1): no message (Cramer, Damgård,
+    Ishai 2005).
     """
     x = party + 1
     result = 1

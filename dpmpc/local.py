@@ -1,6 +1,8 @@
-"""Local parties: run one coroutine as n real processes that talk TCP over loopback. For `sample`, `bench`, `verify` and tests.
+"""Local parties: run one coroutine as n real processes that talk TCP over loopback. For `sample`, `bench`, `verify`
+and tests.
 
-A deployed run starts its parties by `dpmpc train`; this module is for measurements, where the caller is all parties at once.
+A deployed run starts its parties by `dpmpc train`; this module is for measurements, where the caller is all parties at
+once.
 """
 
 import asyncio
@@ -8,7 +10,6 @@ import multiprocessing
 import multiprocessing.connection
 import secrets
 import socket
-import sys
 import time
 import traceback
 from collections.abc import Awaitable, Callable
@@ -32,11 +33,21 @@ def free_base_port(parties: int) -> int:
             return base
         except OSError:
             continue
-    raise PeerError(f"{parties} neighbouring ports must be free on 127.0.0.1; found none; end other runs or name a base port with -B")
+    raise PeerError(
+        f"{parties} neighbouring ports must be free on 127.0.0.1; found none; end other runs or name a base port "
+        "with -B"
+    )
 
 
 def _party(
-    pipe: Any, body: Callable[..., Awaitable[T]], args: tuple[Any, ...], party: int, parties: int, threshold: int, run_id: bytes, base_port: int
+    pipe: Any,
+    body: Callable[..., Awaitable[T]],
+    args: tuple[Any, ...],
+    party: int,
+    parties: int,
+    threshold: int,
+    run_id: bytes,
+    base_port: int,
 ) -> None:
     async def main() -> T:
         session = Session(party, parties, threshold, run_id)
@@ -52,15 +63,21 @@ def _party(
         pipe.send((True, asyncio.run(main())))
     except DpmpcError as error:
         pipe.send((False, error))
-    except BaseException:
+    except BaseException:  # a bug: the caller gets the whole traceback
         pipe.send((False, RuntimeError(f"party {party}:\n{traceback.format_exc()}")))
-        sys.exit(1)
+        raise
 
 
 def run_parties(
-    body: Callable[..., Awaitable[T]], parties: int, threshold: int | None = None, args: tuple[Any, ...] = (), *, seconds: float = 600.0
+    body: Callable[..., Awaitable[T]],
+    parties: int,
+    threshold: int | None = None,
+    args: tuple[Any, ...] = (),
+    *,
+    seconds: float = 600.0,
 ) -> list[T]:
-    """What `body(session, *args)` returns at each party, in order. `body` must be importable by name (a module-level function).
+    """What `body(session, *args)` returns at each party, in order. `body` must be importable by name (a module-level
+    function).
 
     Errors: the first party's error; PeerError when a process dies or `seconds` pass. No process is left behind.
     """
@@ -70,12 +87,14 @@ def run_parties(
     processes, pipes = [], []
     for i in range(parties):
         here, there = context.Pipe(duplex=False)
-        process = context.Process(target=_party, args=(there, body, args, i, parties, t, run_id, base_port), daemon=True)
+        process = context.Process(
+            target=_party, args=(there, body, args, i, parties, t, run_id, base_port), daemon=True
+        )
         process.start()
         there.close()
         processes.append(process)
         pipes.append(here)
-    results: dict[int, T] = {}
+    results: dict[int, Any] = {}
     deadline = time.monotonic() + seconds
     errors: list[BaseException] = []
     try:
@@ -83,13 +102,23 @@ def run_parties(
         while waiting and not errors:
             ready = multiprocessing.connection.wait(list(waiting), timeout=max(0.0, deadline - time.monotonic()))
             if not ready:
-                errors.append(PeerError(f"a local run must end within {seconds:g} s; parties {sorted(waiting.values())} have not; see their output"))
+                errors.append(
+                    PeerError(
+                        f"a local run must end within {seconds:g} s; parties {sorted(waiting.values())} have not; "
+                        "see their output"
+                    )
+                )
+            pipe: Any
             for pipe in ready:
                 i = waiting.pop(pipe)
                 try:
-                    ok, value = pipe.recv()  # type: ignore[union-attr]
+                    ok, value = pipe.recv()
                 except EOFError:
-                    ok, value = False, PeerError(f"party {i} died with exit code {processes[i].exitcode}; see its output")
+                    processes[i].join(1.0)
+                    ok, value = (
+                        False,
+                        PeerError(f"party {i} died with exit code {processes[i].exitcode}; see its output"),
+                    )
                 if ok:
                     results[i] = value
                 else:

@@ -14,9 +14,9 @@ _ZEROS = bytes(1 << 16)
 class Prg:
     """A stream of pseudorandom words that every holder of `key` can draw in the same order.
 
-    The AES key is SHA-256(key, length-prefixed domain) truncated to 128 bits: streams of different domains are independent.
-    One stream serves one purpose of one batch, so the counter stays far below 2^48 blocks (distinguishing advantage of
-    counter mode < 2^-33 even there; 2^-69 for 2^30 blocks).
+    The AES key is SHA-256(key, length-prefixed domain) truncated to 128 bits: streams of different domains are
+    independent. One stream serves one purpose of one batch, so the counter stays far below 2^48 blocks (distinguishing
+    advantage of counter mode < 2^-33 even there; 2^-69 for 2^30 blocks).
     """
 
     __slots__ = ("_encryptor",)

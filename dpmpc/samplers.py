@@ -47,10 +47,12 @@ class Sampler(Protocol):
 
     @property
     def certificate(self) -> dict[str, float | str]:
-        """What is proved of the law. `total_variation` is the distance of one coordinate from the exact law, where there is a proof."""
+        """What is proved of the law. `total_variation` is the distance of one coordinate from the exact law, where
+        there is a proof."""
 
     async def shares(self, session: Session, ident: int, count: int) -> Words:
-        """Shamir shares in F_p of `count` fresh samples; all parties call with the same `ident`, a channel not used before."""
+        """Shamir shares in F_p of `count` fresh samples; all parties call with the same `ident`, a channel not used
+        before."""
 
     def clear(self, count: int, prg: Prg) -> NDArray[np.int64]:
         """`count` samples by the same arithmetic, in the clear: for study, tests and `--engine clear`."""
@@ -124,7 +126,7 @@ class DiscreteLaplace:
             "total_variation": self.proof.total_variation,
             "tail": self.proof.tail,
             "table": self.proof.table,
-            "multiplicative": self.proof.multiplicative,
+            f"multiplicative_within_{self.proof.inner / self.scale:.1f}_scales": self.proof.multiplicative,
         }
 
     async def circuit(self, engine: Engine) -> Words:
@@ -156,7 +158,9 @@ def make_sampler(name: str, law: Law, scale: float) -> Sampler:
     """
     try:
         if name == "discrete":
-            return DiscreteGaussian(*plan_gaussian(scale)) if law == "gaussian" else DiscreteLaplace(*plan_laplace(scale))
+            return (
+                DiscreteGaussian(*plan_gaussian(scale)) if law == "gaussian" else DiscreteLaplace(*plan_laplace(scale))
+            )
     except ValueError as error:
         raise UsageError(str(error)) from None
     raise UsageError(f"the samplers are {', '.join(NAMES)}; got {name!r}; choose one of them")

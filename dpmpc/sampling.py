@@ -1,6 +1,8 @@
-"""`dpmpc sample`: draw noise for study, say what it cost and what is proved of it, and hold opened samples against the exact law.
+"""`dpmpc sample`: draw noise for study, say what it cost and what is proved of it, and hold opened samples against the
+exact law.
 
-The parties are local processes. Opening noise defeats its purpose: opened samples serve study and tests, never a release.
+The parties are local processes. Opening noise defeats its purpose: opened samples serve study and tests, never a
+release.
 """
 
 import math
@@ -22,11 +24,15 @@ from dpmpc.session import Session
 
 EngineName = Literal["clear", "sharing", "counting"]
 _OPEN_CHANNEL = 1
+_WARM_UP = 1 << 20
 
 
-async def _draw_at_party(session: Session, name: str, law: Law, scale: float, count: int, opened: bool) -> dict[str, Any]:
+async def _draw_at_party(
+    session: Session, name: str, law: Law, scale: float, count: int, opened: bool
+) -> dict[str, Any]:
     sampler = make_sampler(name, law, scale)
     await session.open(np.zeros(1, dtype=np.uint64), session.channel(0))  # all parties are here
+    await draw(session, sampler, min(count, BATCH), first_channel=_WARM_UP)
     sent, frames, rounds = session.bytes_sent, _frames(session), session.rounds
     start = time.perf_counter()
     shares = await draw(session, sampler, count)
@@ -53,7 +59,10 @@ def predict(sampler: Sampler, count: int, parties: int, threshold: int) -> dict[
     Errors: UsageError for the fixed-point samplers, whose arithmetic the counting engine does not run.
     """
     if not isinstance(sampler, DiscreteGaussian | DiscreteLaplace):
-        raise UsageError(f"costs are predicted for the discrete samplers; got {sampler.name}; leave out --engine counting to measure it")
+        raise UsageError(
+            f"costs are predicted for the discrete samplers; got {sampler.name}; leave out --engine counting to "
+            "measure it"
+        )
     total = CountingEngine(0, parties, threshold)
     number = batches(count)
     size = -(-count // number)
@@ -74,7 +83,15 @@ def predict(sampler: Sampler, count: int, parties: int, threshold: int) -> dict[
 
 
 def sample(
-    law: Law, scale: float, count: int, *, engine: EngineName, parties: int, threshold: int, sampler: str = "discrete", opened: bool = False
+    law: Law,
+    scale: float,
+    count: int,
+    *,
+    engine: EngineName,
+    parties: int,
+    threshold: int,
+    sampler: str = "discrete",
+    opened: bool = False,
 ) -> tuple[dict[str, Any], NDArray[np.int64] | None]:
     """A report (JSON-able) and, if `opened` or in the clear, the samples.
 
@@ -84,9 +101,18 @@ def sample(
         raise UsageError(f"--count takes at least 1; got {count}")
     chosen = make_sampler(sampler, law, scale)
     report: dict[str, Any] = {
-        "sampler": chosen.name, "law": law, "asked_scale": scale, "scale": chosen.scale, "count": count, "engine": engine,
-        "parties": parties, "threshold": threshold, "certificate": chosen.certificate, "largest": chosen.largest, "batch": BATCH,
-    }  # fmt: skip
+        "sampler": chosen.name,
+        "law": law,
+        "asked_scale": scale,
+        "scale": chosen.scale,
+        "count": count,
+        "engine": engine,
+        "parties": parties,
+        "threshold": threshold,
+        "certificate": chosen.certificate,
+        "largest": chosen.largest,
+        "batch": BATCH,
+    }
     values = None
     if engine == "counting":
         if opened:
@@ -102,9 +128,11 @@ def sample(
         report["seconds"] = max(r["seconds"] for r in results)
         report["rate"] = count / report["seconds"]
         report["measured"] = {
-            "rounds": results[0]["rounds"], "messages": [r["messages"] for r in results], "bytes": [r["bytes"] for r in results],
+            "rounds": results[0]["rounds"],
+            "messages": [r["messages"] for r in results],
+            "bytes": [r["bytes"] for r in results],
             "bytes_per_party_and_sample": max(r["bytes"] for r in results) / count,
-        }  # fmt: skip
+        }
         if isinstance(chosen, DiscreteGaussian | DiscreteLaplace):
             report["predicted"] = predict(chosen, count, parties, threshold)
         values = results[0].get("values")
@@ -114,22 +142,23 @@ def sample(
 
 
 def describe(values: NDArray[np.int64], sampler: Sampler) -> dict[str, Any]:
-    """Moments of opened samples beside the law's, and a chi-square against the exact law."""
-    from dpmpc.goodness import chi_square_law
+    """Moments of opened samples beside the law's, and a chi-square against the exact law; no test for fewer than "
+    "100 samples."""
+    from dpmpc.goodness import chi_square, exact_law
 
     x = values.astype(np.float64)
-    variance = sampler.scale**2 if sampler.law == "gaussian" else 2 * sampler.scale**2
-    test = chi_square_law(values, sampler.law, sampler.scale)
-    return {
+    law = exact_law(sampler.law, sampler.scale, discrete=sampler.name == "discrete")
+    result: dict[str, Any] = {
         "mean": float(x.mean()),
-        "mean_standard_error": math.sqrt(variance / len(x)),
-        "variance": float(x.var(ddof=1)) if len(x) > 1 else math.nan,
-        "law_variance": variance,
+        "mean_standard_error": math.sqrt(law.variance / len(x)),
+        "variance": float(x.var(ddof=1)) if len(x) > 1 else None,
+        "law_variance": law.variance,
         "largest": int(np.abs(values).max()),
-        "chi_square": test.statistic,
-        "degrees_of_freedom": test.dof,
-        "p_value": test.p_value,
     }
+    if len(x) >= 100:
+        test = chi_square(values, law)
+        result |= {"chi_square": test.statistic, "degrees_of_freedom": test.degrees, "p_value": test.p_value}
+    return result
 
 
 def histogram(values: NDArray[np.int64], scale: float, width: int = 50) -> list[str]:
@@ -137,7 +166,10 @@ def histogram(values: NDArray[np.int64], scale: float, width: int = 50) -> list[
     edges = np.linspace(-4, 4, 17) * scale
     counts, _ = np.histogram(values, bins=edges)
     most = max(1, int(counts.max()))
-    return [f"{lo / scale:+5.1f} .. {hi / scale:+4.1f} {'#' * round(width * c / most):<{width}} {c}" for lo, hi, c in zip(edges, edges[1:], counts, strict=False)]
+    return [
+        f"{lo / scale:+5.1f} .. {hi / scale:+4.1f} {'#' * round(width * c / most):<{width}} {c}"
+        for lo, hi, c in zip(edges, edges[1:], counts, strict=False)
+    ]
 
 
 def certificate_lines(certificate: Mapping[str, float | str]) -> list[str]:

@@ -1,10 +1,11 @@
-"""The parties' MPC session: connections, PRSS keys, channels and openings, on an MPyC runtime. The only importer of mpyc.
+"""The parties' MPC session: connections, PRSS keys, channels and openings, on an MPyC runtime. The only importer of
+mpyc.
 
-Semi-honest security against t < n/2 colluding parties; PRSS makes it computational. One session serves one run: its PRSS keys are
-fresh, and every stream derived from them is bound to the run id.
+Semi-honest security against t < n/2 colluding parties; PRSS makes it computational. One session serves one run: its
+PRSS keys are fresh, and every stream derived from them is bound to the run id.
 
-Departures from MPyC 0.11's own start-up: sockets listen on the party's own address only; a peer that never comes or dies ends the run
-with a message; frames carry a checked header; array shares travel as raw bytes, never by pickle.
+Departures from MPyC 0.11's own start-up: sockets listen on the party's own address only; a peer that never comes or
+dies ends the run with a message; frames carry a checked header; array shares travel as raw bytes, never by pickle.
 """
 
 import asyncio
@@ -76,7 +77,8 @@ def import_mpyc() -> Any:
 class Channel:
     """A numbered sequence of exchanges between the parties; each exchange is one round.
 
-    All parties call the exchanges of one channel in the same order; different channels may interleave. `ident` is used once a run.
+    All parties call the exchanges of one channel in the same order; different channels may interleave. `ident` is used
+    once a run.
     """
 
     def __init__(self, session: "Session", ident: int) -> None:
@@ -111,7 +113,10 @@ class Channel:
         received = await self.exchange(outgoing, incoming)
         for party, payload in zip(incoming, received, strict=True):
             if len(payload) != 8 * size:
-                raise PeerError(f"party {party} sent {len(payload)} bytes where {8 * size} were due; are all parties of one version?")
+                raise PeerError(
+                    f"party {party} sent {len(payload)} bytes where {8 * size} were due; are all parties of one "
+                    "version?"
+                )
         return [np.frombuffer(payload, dtype="<u8") for payload in received]
 
 
@@ -122,7 +127,9 @@ class Session:
         if not 0 <= party < parties:
             raise UsageError(f"a party's index lies in 0..n-1; got {party} for n = {parties}; mend -I or -M")
         if not 0 <= 2 * threshold < parties:
-            raise UsageError(f"the threshold t must satisfy 0 <= 2t < n; got t = {threshold}, n = {parties}; mend -T or -M")
+            raise UsageError(
+                f"the threshold t must satisfy 0 <= 2t < n; got t = {threshold}, n = {parties}; mend -T or -M"
+            )
         self.party = party
         self.parties = parties
         self.threshold = threshold
@@ -143,9 +150,16 @@ class Session:
         """
         module = import_mpyc()
         options = SimpleNamespace(
-            threshold=self.threshold, no_log=True, no_prss=False, ssl=False, no_async=self.parties == 1, no_barrier=False,
-            mix32_64bit=True, sec_param=60, bit_length=64,
-        )  # fmt: skip
+            threshold=self.threshold,
+            no_log=True,
+            no_prss=False,
+            ssl=False,
+            no_async=self.parties == 1,
+            no_barrier=False,
+            mix32_64bit=True,
+            sec_param=60,
+            bit_length=64,
+        )
         parties = [module.Party(i) for i in range(self.parties)]
         runtime = module.Runtime(self.party, parties, options)
 
@@ -166,10 +180,12 @@ class Session:
         seconds: float = CONNECT_SECONDS,
         tls: Tls | None = None,
     ) -> None:
-        """Connect with every other party; a lower index calls, a higher one listens, as in MPyC. `digest` binds the public parameters.
+        """Connect with every other party; a lower index calls, a higher one listens, as in MPyC. `digest` binds the
+        public parameters.
 
         Without `tls` PRSS keys cross the network in the clear: loopback only.
-        Errors: PeerError when a party does not come in time or runs with other parameters; UsageError when the port is taken.
+        Errors: PeerError when a party does not come in time or runs with other parameters; UsageError when the port is
+        taken.
         """
         assert len(endpoints) == self.parties
         if self.parties == 1:
@@ -195,7 +211,9 @@ class Session:
         waiting: set[int] = set(range(self.parties)) - {self.party}
         try:
             async with asyncio.timeout(seconds):
-                callers = asyncio.gather(*(self._call(j, endpoints[j], digest, waiting, tls) for j in range(self.party + 1, self.parties)))
+                callers = asyncio.gather(
+                    *(self._call(j, endpoints[j], digest, waiting, tls) for j in range(self.party + 1, self.parties))
+                )
                 try:
                     for _ in range(self.party):
                         await self._answer(await arrived.get(), digest, waiting, tls)
@@ -204,7 +222,9 @@ class Session:
                     callers.cancel()
         except TimeoutError:
             who = ", ".join(f"{j} ({endpoints[j]})" for j in sorted(waiting))
-            raise PeerError(f"every party must come within {seconds:g} s; missing: party {who}; start it, or mend -P / -B") from None
+            raise PeerError(
+                f"every party must come within {seconds:g} s; missing: party {who}; start it, or mend -P / -B"
+            ) from None
         finally:
             if server is not None:
                 server.close()
@@ -227,23 +247,28 @@ class Session:
         party, parties, threshold, other = _HELLO.unpack(payload[: _HELLO.size])
         if (parties, threshold) != (self.parties, self.threshold) or other != digest:
             raise PeerError(
-                f"all parties must run with the same parameters; party {party} has n = {parties}, t = {threshold}, parameters "
-                f"{other.hex()[:8]}, party {self.party} has n = {self.parties}, t = {self.threshold}, parameters {digest.hex()[:8]}"
+                f"all parties must run with the same parameters; party {party} has n = {parties}, t = {threshold}, "
+                "parameters "
+                f"{other.hex()[:8]}, party {self.party} has n = {self.parties}, t = {self.threshold}, parameters "
+                f"{digest.hex()[:8]}"
             )
         return int(party)
 
-    async def _call(
-        self, j: int, endpoint: Endpoint, digest: bytes, waiting: set[int], tls: Tls | None
-    ) -> None:
+    async def _call(self, j: int, endpoint: Endpoint, digest: bytes, waiting: set[int], tls: Tls | None) -> None:
         loop = asyncio.get_running_loop()
         peer = self._connection(f"party {j}")
         while True:
             try:
                 name = f"party{j}" if tls else None
-                await loop.create_connection(lambda: peer, endpoint.host, endpoint.port, ssl=tls.client if tls else None, server_hostname=name)
+                await loop.create_connection(
+                    lambda: peer, endpoint.host, endpoint.port, ssl=tls.client if tls else None, server_hostname=name
+                )
                 break
             except ssl.SSLError as error:
-                raise PeerError(f"party {j} ({endpoint}) must show a certificate of this run's authority; {error.reason}; mend --tls") from None
+                raise PeerError(
+                    f"party {j} ({endpoint}) must show a certificate of this run's authority; {error.reason}; mend "
+                    "--tls"
+                ) from None
             except OSError:  # not there yet
                 await asyncio.sleep(0.02)
         keys = [self._new_key(s) for s in self.mine if s[0] == self.party and j in s]
@@ -265,7 +290,10 @@ class Session:
         shared = [s for s in self.mine if s[0] == j]
         keys = bytes(payload[_HELLO.size :])
         if len(keys) != _KEY_BYTES * len(shared):
-            raise PeerError(f"party {j} sent {len(keys)} key bytes where {_KEY_BYTES * len(shared)} were due; are all parties of one version?")
+            raise PeerError(
+                f"party {j} sent {len(keys)} key bytes where {_KEY_BYTES * len(shared)} were due; are all parties "
+                "of one version?"
+            )
         for k, subset in enumerate(shared):
             self.runtime._prss_keys[subset] = keys[k * _KEY_BYTES : (k + 1) * _KEY_BYTES]
         self.peers[j] = peer
@@ -339,7 +367,12 @@ def _keep_alive(peer: Peer) -> None:
         return
     with contextlib.suppress(OSError):  # closed already: whoever reads next is told
         sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
-        for name, value in (("TCP_KEEPIDLE", 4), ("TCP_KEEPINTVL", 2), ("TCP_KEEPCNT", 4), ("TCP_USER_TIMEOUT", 12_000)):
+        for name, value in (
+            ("TCP_KEEPIDLE", 4),
+            ("TCP_KEEPINTVL", 2),
+            ("TCP_KEEPCNT", 4),
+            ("TCP_USER_TIMEOUT", 12_000),
+        ):
             if hasattr(socket, name):
                 sock.setsockopt(socket.IPPROTO_TCP, getattr(socket, name), value)
 
@@ -350,11 +383,14 @@ def endpoints_here(parties: int, base_port: int) -> list[Endpoint]:
 
 
 def parse_endpoints(addresses: Iterable[str], base_port: int) -> list[Endpoint]:
-    """Endpoints from `-P host:port` values, MPyC's meaning: a missing port is base port + index, an empty host is this machine."""
+    """Endpoints from `-P host:port` values, MPyC's meaning: a missing port is base port + index, an empty host is this
+    machine."""
     result = []
     for i, address in enumerate(addresses):
         host, _, port = address.rpartition(":") if ":" in address else (address, "", "")
         if port and not (port.isdigit() and 0 < int(port) < 65536):
-            raise UsageError(f"-P takes host:port with a port in 1..65535; got {address!r}; write for example -P 127.0.0.1:11365")
+            raise UsageError(
+                f"-P takes host:port with a port in 1..65535; got {address!r}; write for example -P 127.0.0.1:11365"
+            )
         result.append(Endpoint(host or "127.0.0.1", int(port) if port else base_port + i))
     return result

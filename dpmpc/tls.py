@@ -1,7 +1,9 @@
-"""TLS between the processes of a run: mutual, TLS 1.3, every certificate bound to the name of the process that may use it.
+"""TLS between the processes of a run: mutual, TLS 1.3, every certificate bound to the name of the process that may use
+it.
 
-A directory holds `ca.crt` and, for the process NAME (`party0`, `party1`, ..., `owners`), `NAME.crt` and `NAME.key`. Without TLS the PRSS keys and
-the owners' shares cross the network in the clear, so only loopback addresses may do without.
+A directory holds `ca.crt` and, for the process NAME (`party0`, `party1`, ..., `owners`), `NAME.crt` and `NAME.key`.
+Without TLS the PRSS keys and the owners' shares cross the network in the clear, so only loopback addresses may do
+without.
 """
 
 import datetime
@@ -34,12 +36,17 @@ class Tls:
             context.verify_mode = ssl.CERT_REQUIRED
             for file in ("ca.crt", f"{name}.crt", f"{name}.key"):
                 if not (directory / file).is_file():
-                    raise UsageError(f"--tls needs ca.crt, {name}.crt and {name}.key in {directory}; {file} is missing; make them with `dpmpc keys`")
+                    raise UsageError(
+                        f"--tls needs ca.crt, {name}.crt and {name}.key in {directory}; {file} is missing; make "
+                        "them with `dpmpc keys`"
+                    )
             try:
                 context.load_verify_locations(cafile=directory / "ca.crt")
                 context.load_cert_chain(directory / f"{name}.crt", directory / f"{name}.key")
             except (ssl.SSLError, OSError) as error:
-                raise UsageError(f"--tls needs matching PEM files for {name} in {directory}; {error}; make them with `dpmpc keys`") from None
+                raise UsageError(
+                    f"--tls needs matching PEM files for {name} in {directory}; {error}; make them with `dpmpc keys`"
+                ) from None
             contexts.append(context)
         return Tls(*contexts)
 
@@ -51,7 +58,10 @@ def check_name(certificate: object, name: str) -> None:
     """
     names = [value for kind, value in (certificate or {}).get("subjectAltName", ()) if kind == "DNS"]  # type: ignore[attr-defined]
     if name not in names:
-        raise PeerError(f"a peer's certificate must be for the name it claims; it claims {name}, the certificate is for {', '.join(names) or 'nobody'}; mend --tls")
+        raise PeerError(
+            f"a peer's certificate must be for the name it claims; it claims {name}, the certificate is for "
+            f"{', '.join(names) or 'nobody'}; mend --tls"
+        )
 
 
 def check_loopback(hosts: Sequence[str]) -> None:
@@ -62,14 +72,19 @@ def check_loopback(hosts: Sequence[str]) -> None:
         except ValueError:
             local = False
         if not local:
-            raise UsageError(f"without TLS only loopback addresses are allowed, for keys and shares would cross the network in the clear; got {host}; add --tls DIR")
+            raise UsageError(
+                "without TLS only loopback addresses are allowed, for keys and shares would cross the network in "
+                f"the clear; got {host}; add --tls DIR"
+            )
 
 
 def make_credentials(directory: Path, names: Sequence[str]) -> None:
-    """Write a new certificate authority and a certificate and key for each name into `directory` (keys readable by the owner alone).
+    """Write a new certificate authority and a certificate and key for each name into `directory` (keys readable by the
+    owner alone).
 
-    Whoever runs this sees every key: fit for trials, or for one trusted operator; otherwise let each organisation make its own key and have the
-    authority sign it. The authority's key is not kept. Errors: UsageError if files are in the way.
+    Whoever runs this sees every key: fit for trials, or for one trusted operator; otherwise let each organisation make
+    its own key and have the authority sign it. The authority's key is not kept. Errors: UsageError if files are in the
+    way.
     """
     from cryptography import x509
     from cryptography.hazmat.primitives import hashes, serialization
@@ -81,7 +96,9 @@ def make_credentials(directory: Path, names: Sequence[str]) -> None:
         raise UsageError(f"the folder for new keys must be empty; {directory} holds {taken[0]}; name another")
     now = datetime.datetime.now(datetime.UTC)
 
-    def certificate(name: str, key: ec.EllipticCurvePrivateKey, issuer: str, signer: ec.EllipticCurvePrivateKey, *, ca: bool) -> bytes:
+    def certificate(
+        name: str, key: ec.EllipticCurvePrivateKey, issuer: str, signer: ec.EllipticCurvePrivateKey, *, ca: bool
+    ) -> bytes:
         builder = (
             x509.CertificateBuilder()
             .subject_name(x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, name)]))
@@ -95,12 +112,19 @@ def make_credentials(directory: Path, names: Sequence[str]) -> None:
             .add_extension(x509.AuthorityKeyIdentifier.from_issuer_public_key(signer.public_key()), critical=False)
             .add_extension(
                 x509.KeyUsage(
-                    digital_signature=not ca, key_cert_sign=ca, crl_sign=ca, content_commitment=False, key_encipherment=False,
-                    data_encipherment=False, key_agreement=False, encipher_only=False, decipher_only=False,
+                    digital_signature=not ca,
+                    key_cert_sign=ca,
+                    crl_sign=ca,
+                    content_commitment=False,
+                    key_encipherment=False,
+                    data_encipherment=False,
+                    key_agreement=False,
+                    encipher_only=False,
+                    decipher_only=False,
                 ),
                 critical=True,
             )
-        )  # fmt: skip
+        )
         if not ca:
             builder = builder.add_extension(x509.SubjectAlternativeName([x509.DNSName(name)]), critical=False)
         return builder.sign(signer, hashes.SHA256()).public_bytes(serialization.Encoding.PEM)
@@ -110,6 +134,8 @@ def make_credentials(directory: Path, names: Sequence[str]) -> None:
     for name in names:
         key = ec.generate_private_key(ec.SECP256R1())
         (directory / f"{name}.crt").write_bytes(certificate(name, key, "dpmpc run", authority, ca=False))
-        pem = key.private_bytes(serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption())
+        pem = key.private_bytes(
+            serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
+        )
         with open(os.open(directory / f"{name}.key", os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
             file.write(pem)

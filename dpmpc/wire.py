@@ -1,8 +1,8 @@
 """Framing of every message between processes: a checked header, then raw bytes of a fixed width. No pickle, no text.
 
-Touches asyncio transports only. A frame is `HEADER` and a payload; the header carries the protocol version, a tag of the run id, a
-label (which exchange of which release this is) and the payload's length. A peer that speaks another version or belongs to another
-run is refused at its first frame.
+Touches asyncio transports only. A frame is `HEADER` and a payload; the header carries the protocol version, a tag of
+the run id, a label (which exchange of which release this is) and the payload's length. A peer that speaks another
+version or belongs to another run is refused at its first frame.
 """
 
 import asyncio

@@ -16,7 +16,10 @@ from dpmpc.session import Endpoint, Session, endpoints_here, import_mpyc, parse_
 async def _open_sum(session: Session) -> list[int]:
     """Every party shares a public vector with a common stream; the parties open the sum."""
     prg = Prg(b"test", "shares")
-    rows = [field.share(field.from_int64(np.array([5, -7, 1 << 40]) * (k + 1)), session.parties, session.threshold, prg) for k in range(4)]
+    rows = [
+        field.share(field.from_int64(np.array([5, -7, 1 << 40]) * (k + 1)), session.parties, session.threshold, prg)
+        for k in range(4)
+    ]
     mine = field.total(np.stack([r[session.party] for r in rows]))
     opened = await session.open(mine, session.channel(1))
     return [int(v) for v in field.to_int64(opened)]
@@ -92,13 +95,20 @@ def test_a_taken_port_is_named() -> None:
             asyncio.run(second())
 
 
-@pytest.mark.parametrize(("other_run", "digest", "message"), [(b"b", bytes(32), "another run|left the run"), (b"a", b"x" * 32, "same parameters")])
-def test_parties_of_different_runs_or_parameters_refuse_each_other(other_run: bytes, digest: bytes, message: str) -> None:
+@pytest.mark.parametrize(
+    ("other_run", "digest", "message"),
+    [(b"b", bytes(32), "another run|left the run"), (b"a", b"x" * 32, "same parameters")],
+)
+def test_parties_of_different_runs_or_parameters_refuse_each_other(
+    other_run: bytes, digest: bytes, message: str
+) -> None:
     async def both() -> None:
         base = free_base_port(3)
         one, two = Session(0, 2, 0, b"a"), Session(1, 2, 0, other_run)
         results = await asyncio.gather(
-            one.connect(endpoints_here(2, base), seconds=1), two.connect(endpoints_here(2, base), digest, seconds=1), return_exceptions=True
+            one.connect(endpoints_here(2, base), seconds=1),
+            two.connect(endpoints_here(2, base), digest, seconds=1),
+            return_exceptions=True,
         )
         one.abandon()
         two.abandon()

@@ -27,7 +27,10 @@ async def _pair(first: Tls | None, second: Tls | None) -> list[object]:
     base = free_base_port(2)
     sessions = [Session(i, 2, 0, b"run") for i in range(2)]
     results = await asyncio.gather(
-        *(s.connect(endpoints_here(2, base), seconds=0.7, tls=tls) for s, tls in zip(sessions, (first, second), strict=True)),
+        *(
+            s.connect(endpoints_here(2, base), seconds=0.7, tls=tls)
+            for s, tls in zip(sessions, (first, second), strict=True)
+        ),
         return_exceptions=True,
     )
     if not any(results):

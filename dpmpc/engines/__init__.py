@@ -1,1 +1,2 @@
-"""Who evaluates circuits: in the clear, counting only, on replicated shares inside MPC. The interface is `dpmpc.circuits.engine`."""
+"""Who evaluates circuits: in the clear, counting only, on replicated shares inside MPC. The interface is
+`dpmpc.circuits.engine`."""

@@ -1,4 +1,5 @@
-"""The clear engine: bits as they are. The oracle of every circuit; `--engine clear` uses it too. No secrecy, no network."""
+"""The clear engine: bits as they are. The oracle of every circuit; `--engine clear` uses it too. No secrecy, no
+network."""
 
 from collections.abc import Coroutine
 from typing import Any, TypeVar

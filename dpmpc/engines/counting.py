@@ -1,6 +1,7 @@
 """The counting engine: what a circuit costs, without evaluating it. Its bundles have no lanes, so they take no memory.
 
-Predicts exactly what `sharing` does for the same (n, t) and number of lanes: ANDs, rounds, random bits, bytes and messages of each party.
+Predicts exactly what `sharing` does for the same (n, t) and number of lanes: ANDs, rounds, random bits, bytes and
+messages of each party.
 """
 
 import math
@@ -11,8 +12,8 @@ from numpy.typing import NDArray
 
 from dpmpc.circuits.convert import FIELD_BITS
 from dpmpc.circuits.engine import Bundle
-from dpmpc.engines.layout import Layout
 from dpmpc.engines.lanes import words_for
+from dpmpc.engines.layout import Layout
 
 
 class CountingEngine:

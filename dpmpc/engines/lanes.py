@@ -8,8 +8,14 @@ from numpy.typing import NDArray
 
 Words = NDArray[np.uint64]
 
-_STEPS = [(j, np.uint64(m)) for j, m in [(32, 0x00000000FFFFFFFF), (16, 0x0000FFFF0000FFFF), (8, 0x00FF00FF00FF00FF),
-                                         (4, 0x0F0F0F0F0F0F0F0F), (2, 0x3333333333333333), (1, 0x5555555555555555)]]  # fmt: skip
+_STEPS = [
+    (32, np.uint64(0x00000000FFFFFFFF)),
+    (16, np.uint64(0x0000FFFF0000FFFF)),
+    (8, np.uint64(0x00FF00FF00FF00FF)),
+    (4, np.uint64(0x0F0F0F0F0F0F0F0F)),
+    (2, np.uint64(0x3333333333333333)),
+    (1, np.uint64(0x5555555555555555)),
+]
 
 
 def words_for(lanes: int) -> int:

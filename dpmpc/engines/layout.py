@@ -1,6 +1,8 @@
-"""Who holds, multiplies and sends what in replicated secret sharing over F_2, for any (n, t) with 2t < n. Pure combinatorics.
+"""Who holds, multiplies and sends what in replicated secret sharing over F_2, for any (n, t) with 2t < n. Pure
+combinatorics.
 
-A bit x is the XOR of one component a subset S of n - t parties; the members of S hold x_S. Any t parties miss one component.
+A bit x is the XOR of one component a subset S of n - t parties; the members of S hold x_S. Any t parties miss one
+component.
 """
 
 import functools
@@ -40,7 +42,8 @@ class Layout:
 
     @functools.cached_property
     def _products(self) -> dict[int, dict[Subset, list[Subset]]]:
-        """For each party, the component products x_S y_S' it computes: S -> all S'. Each pair goes to the least loaded common member."""
+        """For each party, the component products x_S y_S' it computes: S -> all S'. Each pair goes to the least loaded
+        common member."""
         load = [0] * self.parties
         plan: dict[int, dict[Subset, list[Subset]]] = {i: {} for i in range(self.parties)}
         pairs = sorted(itertools.product(self.subsets, repeat=2), key=lambda p: len(set(p[0]) & set(p[1])))
@@ -51,7 +54,8 @@ class Layout:
         return plan
 
     def products(self, party: int) -> list[tuple[int, list[int]]]:
-        """(k, [l, ...]) for each left component: the party computes the XOR of x_k & (y_l ^ ...), in positions of `mine`."""
+        """(k, [l, ...]) for each left component: the party computes the XOR of x_k & (y_l ^ ...), in positions of
+        `mine`."""
         place = {s: k for k, s in enumerate(self.mine(party))}
         return [(place[left], [place[r] for r in rights]) for left, rights in self._products[party].items()]
 
@@ -62,7 +66,8 @@ class Layout:
 
     @functools.cached_property
     def opening_sends(self) -> list[tuple[int, int, tuple[Subset, ...]]]:
-        """(sender, receiver, components) that give the members of `opened_to` every component they lack; the load is spread."""
+        """(sender, receiver, components) that give the members of `opened_to` every component they lack; the load is
+        spread."""
         load = [0] * self.parties
         sends: dict[tuple[int, int], list[Subset]] = {}
         for receiver in self.opened_to:

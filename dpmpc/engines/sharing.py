@@ -1,7 +1,8 @@
 """The sharing engine: replicated secret sharing over F_2 among the parties of a session, for any (n, t) with 2t < n.
 
-Semi-honest, t parties learn nothing: every message of an AND is masked by a PRSS stream that no t parties without the sender know all of.
-Random bits and masks come from PRSS without a message. Streams are bound to the session's keys, the run id and the engine's channel, and each word is used once.
+Semi-honest, t parties learn nothing: every message of an AND is masked by a PRSS stream that no t parties without the
+sender know all of. Random bits and masks come from PRSS without a message. Streams are bound to the session's keys,
+the run id and the engine's channel, and each word is used once.
 Source: Araki et al. 2016 for (3, 1); Cramer, Damgård, Ishai 2005 for PRSS and the general products.
 """
 
@@ -21,7 +22,8 @@ _ONES = np.uint64(0xFFFFFFFFFFFFFFFF)
 
 
 class SharingEngine:
-    """One batch of `lanes` evaluations. Bundles have shape (*wires, K, words), K = C(n-1, t) components in the order of `layout.mine`.
+    """One batch of `lanes` evaluations. Bundles have shape (*wires, K, words), K = C(n-1, t) components in the order
+    of `layout.mine`.
 
     All parties make the engine with the same `ident` (one channel of the session) and run the same circuit on it.
     """
@@ -39,13 +41,21 @@ class SharingEngine:
         self._ident = ident
         self._products = self.layout.products(me)
         self._receivers = self.layout.receivers(me)
-        # Party j's part of a product lands in its target component, masked by the other components of j, which get the masks.
+        # Party j's part of a product lands in its target component, masked by the other components of j, which get the
+        # masks.
         self._target = self.mine.index(self.layout.target(me))
         self._own = [(k, session.stream(s, "and", ident, me)) for k, s in enumerate(self.mine) if k != self._target]
         self._others = [
-            (k, session.stream(s, "and", ident, j)) for k, s in enumerate(self.mine) for j in s if j != me and s != self.layout.target(j)
+            (k, session.stream(s, "and", ident, j))
+            for k, s in enumerate(self.mine)
+            for j in s
+            if j != me and s != self.layout.target(j)
         ]
-        self._senders = [(j, self.mine.index(self.layout.target(j))) for j in range(session.parties) if j != me and me in self.layout.target(j)]
+        self._senders = [
+            (j, self.mine.index(self.layout.target(j)))
+            for j in range(session.parties)
+            if j != me and me in self.layout.target(j)
+        ]
         self._random = [session.stream(s, "random", ident) for s in self.mine]
         self._public = self.mine.index(self.layout.subsets[0]) if me in self.layout.subsets[0] else None
         self._masks = 0
@@ -91,7 +101,9 @@ class SharingEngine:
             local ^= mask
             put(k, mask)
         local = np.ascontiguousarray(local)
-        sent = self.channel.words(dict.fromkeys(self._receivers, local.reshape(-1)), [j for j, _ in self._senders], local.size)
+        sent = self.channel.words(
+            dict.fromkeys(self._receivers, local.reshape(-1)), [j for j, _ in self._senders], local.size
+        )
         put(self._target, local)
         for k, stream in self._others:
             put(k, stream.words(local.shape))
@@ -114,6 +126,26 @@ class SharingEngine:
                 result ^= term
         assert result is not None
         return result
+
+    async def reveal(self, y: Bundle) -> Words | None:
+        """The bits y in the clear, (*wires, words), at the members of `layout.opened_to`; None elsewhere. Cost: one
+        round."""
+        outgoing, incoming, sizes = {}, [], []
+        for sender, receiver, parts in self.layout.opening_sends:
+            if sender == self.party:
+                held = [self.mine.index(s) for s in parts]
+                outgoing[receiver] = np.ascontiguousarray(y[..., held, :]).reshape(-1)
+            if receiver == self.party:
+                incoming.append(sender)
+                sizes.append(len(parts))
+        received = await self.channel.exchange(outgoing, incoming) if self.layout.parties > 1 else []
+        if self.party not in self.layout.opened_to:
+            return None
+        plain = np.bitwise_xor.reduce(y, axis=-2)
+        for payload, count in zip(received, sizes, strict=True):
+            parts_words = np.frombuffer(payload, dtype="<u8").reshape(*plain.shape[:-1], count, self.words)
+            plain ^= np.bitwise_xor.reduce(parts_words, axis=-2)
+        return plain
 
     def field_mask(self) -> "SharedMask":
         self._masks += 1
@@ -138,21 +170,9 @@ class SharedMask:
     async def open(self, y: Bundle) -> Words:
         engine = self._engine
         layout, me, n = engine.layout, engine.party, engine.session.parties
-        outgoing, incoming, sizes = {}, [], []
-        for sender, receiver, parts in layout.opening_sends:
-            if sender == me:
-                outgoing[receiver] = np.ascontiguousarray(y[:, [engine.mine.index(s) for s in parts]]).reshape(-1)
-            if receiver == me:
-                incoming.append(sender)
-                sizes.append(len(parts))
-        plain = np.bitwise_xor.reduce(y, axis=1)
-        if layout.parties > 1:
-            received = await engine.channel.exchange(outgoing, incoming)
-            for payload, parts_count in zip(received, sizes, strict=True):
-                parts_words = np.frombuffer(payload, dtype="<u8").reshape(len(y), parts_count, engine.words)
-                plain ^= np.bitwise_xor.reduce(parts_words, axis=1)
+        plain = await engine.reveal(y)
         share = np.zeros(64 * engine.words, dtype=np.uint64)
-        if me in layout.opened_to:
+        if plain is not None:
             opened = from_planes(plain)
             opened = np.where(opened == np.uint64(field.P), np.uint64(0), opened)
             share = field.mul(opened, field.subset_weight(layout.opened_to, n, me))
