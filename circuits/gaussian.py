@@ -197,7 +197,7 @@ def certify(plan: GaussianPlan, ideal: list[mpmath.mpf] | None = None) -> Gaussi
             -((mpmath.pi * plan.sigma) ** 2) / 2
         )
         up = 1 + 2.0**-40  # to floating point, upwards
-        return GaussianCertificate(float(aliasing) * up, float(table / 2) * up, float(wrap) * up)
+        return GaussianCertificate(float(aliasing) * up, float(table / 2) * up, max(float(wrap), 5e-324) * up)
 
 
 def _aliasing(s: mpmath.mpf, shift: int, copies: tuple[int, ...]) -> mpmath.mpf:

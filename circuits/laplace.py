@@ -131,7 +131,9 @@ def plan_laplace(scale: float) -> tuple[LaplacePlan, LaplaceCertificate]:
         tail = mpmath.exp(-mpmath.mpf(1 << (DIGIT_BITS * digits)) / b)
         ratio += -mpmath.log1p(-tail)  # the digits' law is the geometric one given that it ends inside them
         up = 1 + 2.0**-40
-        certificate = LaplaceCertificate(float(tail) * up, float(distance) * up, float(ratio) * up, inner)
+        certificate = LaplaceCertificate(
+            max(float(tail), 5e-324) * up, float(distance) * up, float(ratio) * up, inner
+        )  # at least the least float, for 0 would be no bound
     return LaplacePlan(scale, tuple(tables), nonzero), certificate
 
 
