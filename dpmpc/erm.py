@@ -111,7 +111,9 @@ def solve_owners(
         raise UsageError(f"the regulariser lam must be positive for the optimum to be unique; got {lam}; try 0.001")
     if len(sizes) == 0 or sizes.min() < 1:
         raise UsageError("every owner needs at least one record; an owner has none; use fewer owners")
-    if not (np.isfinite(y_sorted).all() and np.isfinite(np.sum(X_sorted))):
+    with np.errstate(invalid="ignore"):  # infinities of both signs: their sum is the NaN looked for
+        finite = np.isfinite(y_sorted).all() and np.isfinite(np.sum(X_sorted))
+    if not finite:
         raise UsageError("records must be finite; the data hold NaN or infinity; clean them first")
     d = X_sorted.shape[1]
     theta = np.empty((len(sizes), d))
@@ -176,8 +178,8 @@ def _solve_batch(
     else:
         index = starts[:, None] + np.arange(width)
         held = np.arange(width) < sizes[:, None]
-        index = np.where(held, index, starts[:, None])
-        A, target, weight = X[index] * held[:, :, None], y[index], held / sizes[:, None]
+        index = np.where(held, index, starts[:, None])  # padding repeats the first record, with weight 0
+        A, target, weight = X[index], y[index], held / sizes[:, None]
     shift = np.zeros((len(sizes), d)) if linear is None else linear
     if width >= d:
         return newton(Problems(loss, lam, A, target, weight, shift), tolerance)

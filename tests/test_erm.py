@@ -161,6 +161,14 @@ def test_owners_optima_are_those_of_solving_one_by_one(loss: erm.Loss, d: int) -
         )
 
 
+def test_every_one_of_many_owners_reaches_the_tolerance() -> None:
+    """Near an optimum J no longer shows a step's gain, in some of many problems always; the gradient has to decide."""
+    X, y = records(20_000, 30, 13)
+    for lam in (0.5, 0.1, 0.01):
+        _, norms = erm.solve_owners(erm.LOGISTIC, X, y, np.arange(0, 20_001, 40), lam)
+        assert norms.max() <= 1e-10
+
+
 def test_one_record_each_is_a_scalar_problem() -> None:
     X, y = records(2000, 30, 9)
     theta, norms = erm.solve_owners(erm.LOGISTIC, X, y, np.arange(2001), 1e-3)
@@ -223,6 +231,8 @@ def test_bad_arguments_have_a_way_out() -> None:
         erm.solve_owners(erm.LOGISTIC, X, y, np.array([0, 4, 4, 10]), 0.1)
     with pytest.raises(UsageError, match="finite"):
         erm.solve(erm.LOGISTIC, np.where(X == 0, np.nan, X), y, 0.1)
+    with pytest.raises(UsageError, match="finite"):
+        erm.solve(erm.LOGISTIC, np.where(X > 0, np.inf, -np.inf), y, 0.1)
     with pytest.raises(UsageError, match="clip must be positive"):
         erm.ridge(0.0)
     with pytest.raises(UsageError, match="test fraction"):
