@@ -4,13 +4,14 @@ import asyncio
 import contextlib
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from dpmpc.data import Dataset
 from dpmpc.errors import UsageError
 from dpmpc.field import Words
-from dpmpc.history import History, Row
+from dpmpc.history import History, Row, read_history
+from dpmpc.ledger import Ledger
 from dpmpc.options import Options
 from dpmpc.owner import OwnerClient, PartyCost
 from dpmpc.plan import Plan, make_plan
@@ -50,11 +51,12 @@ def run_owners(job: OwnersJob, log: Log, emit: Emit) -> None:
     log(
         f"{dataset.name}: {dataset.n} training records, {len(dataset.y_test)} test records, {dataset.d} features, {split.m} owners"
     )
-    if job.resume:
-        raise UsageError("--resume is not there yet")
     plan = make_plan(options, facts_of(dataset, split))
     known: dict[int, Words] = {}
-    plan_path(job.out).write_text(plan.to_text(), encoding="utf-8")
+    if job.resume:
+        plan, known = resume(job.out, plan)
+        log(f"carried on from release {plan.first_release}; {len(known)} opened before")
+    write_plan(plan_path(job.out), plan)
     evaluator = None
     if options.evaluate:
         emit("stage", text="finding the non-private optimum, for comparison")
@@ -68,8 +70,18 @@ def run_owners(job: OwnersJob, log: Log, emit: Emit) -> None:
         owners=plan.owners,
     )
     learner = Learner(plan, dataset.X, dataset.y)
+    noted = {row.release for row in read_history(job.out / "history.csv")} if job.resume else set()
     with contextlib.closing(History(job.out / "history.csv", plan)) as history:
-        asyncio.run(_learn(job, plan, learner, evaluator, history, known, emit, log, dataset))
+        for release in sorted(known):
+            learner.apply(known[release])
+            if release not in noted:
+                history.append(_row(learner, evaluator, release, None, None))
+        if plan.first_release >= plan.releases and not learner.iteration:
+            raise UsageError(
+                f"a resumed run goes on within its budget; all {plan.releases} releases are spent and none was opened; "
+                "start a new run, with a budget of its own"
+            )
+        asyncio.run(_learn(job, plan, learner, evaluator, history, emit, log, dataset))
 
 
 async def _learn(
@@ -78,11 +90,11 @@ async def _learn(
     learner: Learner,
     evaluator: Evaluator | None,
     history: History,
-    known: dict[int, Words],
     emit: Emit,
     log: Log,
     dataset: Dataset,
 ) -> None:
+    replayed = learner.iteration
     async with _engine(job, plan, learner, emit) as (release_of, finish):
         emit("stage", text="training")
         seconds: list[float] = []
@@ -105,7 +117,7 @@ async def _learn(
                 seconds=row.seconds,
             )
         party_costs = await finish()
-    costs = Costs(time.time() - job.started, seconds, party_costs, 0)
+    costs = Costs(time.time() - job.started, seconds, party_costs, replayed)
     write_model(job.out / "model.npz", plan, learner, dataset)
     write_report(job.out / "report.json", build_report(plan, learner, evaluator, dataset, costs))
     log(f"{learner.iteration} iterations; report and model written")
@@ -158,6 +170,30 @@ async def _engine(
         await asyncio.sleep(0)
 
 
+def resume(out: Path, fresh: Plan) -> tuple[Plan, dict[int, Words]]:
+    """(the plan of the next attempt, release -> opened vector of the earlier ones) for the interrupted run in `out`.
+
+    A release that any party's ledger has a line for is spent, opened or not; the next attempt goes on after it, so the run never makes
+    more releases than were planned. Errors: the options or records lead to another plan than the one in `out`; nothing is left to do.
+    """
+    plan = Plan.read(plan_path(out))
+    expected = replace(fresh, run_id=plan.run_id, attempt=plan.attempt, first_release=plan.first_release)
+    if expected != plan:
+        raise UsageError(f"a resumed run must have the records and options it began with; {out} has another plan; start a new run")
+    if (out / "report.json").exists():
+        raise UsageError(f"--resume is for interrupted runs; {out} is finished; see its report.json")
+    known = opened_anywhere(out, plan)
+    spent = max((spent_releases(path) for path in sorted(out.glob("ledger_*.jsonl"))), default=0)
+    return plan.resumed(max(spent, max(known, default=-1) + 1)), known
+
+
+def spent_releases(ledger: Path) -> int:
+    """One more than the number of the last release that has a line in this ledger; a torn last line is one more."""
+    book = Ledger.read(ledger)
+    torn = not ledger.read_bytes().endswith(b"\n") and book.lines > 0
+    return max((entry.release + 1 for entry in book.entries), default=0) + torn
+
+
 def opened_anywhere(out: Path, plan: Plan) -> dict[int, Words]:
     """release -> opened vector, from the files of all parties and of the owners in `out`. Errors: two that differ."""
     result: dict[int, Words] = {}
@@ -169,3 +205,10 @@ def opened_anywhere(out: Path, plan: Plan) -> dict[int, Words]:
                 )
             result[release] = values
     return result
+
+
+def write_plan(path: Path, plan: Plan) -> None:
+    """Writes plan.json whole or not at all."""
+    partial = path.with_suffix(".tmp")
+    partial.write_text(plan.to_text(), encoding="utf-8")
+    partial.replace(path)
