@@ -17,22 +17,30 @@ async def mux(engine: Engine, choice: Bundle, if_one: Bundle, if_zero: Bundle) -
 async def one_hot(engine: Engine, bits: Bundle) -> Bundle:
     """(2^b, ...): wire v is 1 where the number `bits` (b, ...) is v, b >= 1; further wire axes are independent numbers.
 
-    The one-hot words of the two halves are multiplied; the last row and column of that product follow from its sums.
-    Cost: 2^b - b - 1 ANDs a number, ceil(log2 b) rounds.
+    The one-hot words of two halves of equal width are computed side by side; an odd bit then joins the upper half.
+    Cost: 2^b - b - 1 ANDs a number, ceil(log2 b) rounds for b <= 6.
     """
     b = len(bits)
     if b == 1:
         return np.concatenate([engine.not_(bits), bits])
+    half = b // 2
+    both = await one_hot(engine, np.stack([bits[:half], bits[half : 2 * half]], axis=1))
+    low, high = both[:, 0], both[:, 1]
     if b % 2:
-        low, high = await one_hot(engine, bits[: b // 2]), await one_hot(engine, bits[b // 2 :])
-    else:  # both halves in the same rounds
-        both = await one_hot(engine, np.stack([bits[: b // 2], bits[b // 2 :]], axis=1))
-        low, high = both[:, 0], both[:, 1]
-    product = np.empty((len(high), len(low), *bits.shape[1:]), dtype=np.uint64)
+        high = await _join(engine, high, await one_hot(engine, bits[-1:]))
+    return await _join(engine, low, high)
+
+
+async def _join(engine: Engine, low: Bundle, high: Bundle) -> Bundle:
+    """The one-hot word of the number whose low and high bits have these one-hot words.
+
+    The last row and column of their product follow from its sums. Cost: (len(low) - 1) (len(high) - 1) ANDs, one round.
+    """
+    product = np.empty((len(high), len(low), *low.shape[1:]), dtype=np.uint64)
     product[:-1, :-1] = await engine.and_(high[:-1, None], low[None, :-1])
     product[:-1, -1] = high[:-1] ^ np.bitwise_xor.reduce(product[:-1, :-1], axis=1)
     product[-1] = low ^ np.bitwise_xor.reduce(product[:-1], axis=0)
-    return product.reshape(len(high) * len(low), *bits.shape[1:])
+    return product.reshape(len(high) * len(low), *low.shape[1:])
 
 
 def look_up(hot: Bundle, table: NDArray[np.bool_]) -> Bundle:
