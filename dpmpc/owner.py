@@ -6,6 +6,7 @@ blocks of owners travel in one frame, shape (owners, d), 8 bytes a value.
 
 import asyncio
 import struct
+import time
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
@@ -63,6 +64,7 @@ class OwnerClient:
         self.first, self.end = first, plan.owners if end is None else end
         assert 0 <= self.first < self.end <= plan.owners
         self.peers: list[Peer] = []
+        self.sharing_s = 0.0  # spent making shares
 
     async def connect(self, endpoints: Sequence[Endpoint], seconds: float) -> None:
         """Connect with every party. Errors: PeerError when one does not answer in time or runs another plan."""
@@ -119,7 +121,9 @@ class OwnerClient:
             if k >= WINDOW:
                 for peer in self.peers:
                     _exact(peer, await peer.receive(label(release, k - WINDOW)), 0)
+            begin = time.perf_counter()
             shares = field.share(field.from_int64(vectors), plan.parties, plan.threshold, prg)
+            self.sharing_s += time.perf_counter() - begin
             for peer, row in zip(self.peers, shares, strict=True):
                 peer.send(label(release, k), memoryview(row).cast("B"))
             await asyncio.sleep(0)
@@ -167,6 +171,7 @@ class OwnerGate:
         self._arrived: asyncio.Queue[Peer] = asyncio.Queue()
         self._connections: list[Peer] = []
         self._owners: list[tuple[int, int, Peer]] = []
+        self.adding_s = 0.0  # spent adding up shares
 
     async def listen(self, endpoint: Endpoint) -> None:
         """Open the owners' port. Errors: OSError when it is taken."""
@@ -222,12 +227,14 @@ class OwnerGate:
             blocks = blocks_of(first, end, d)
             for k, (start, stop) in enumerate(blocks):
                 payload = _exact(peer, await peer.receive(label(release, k)), 8 * (stop - start) * d)
+                begin = time.perf_counter()
                 shares = np.frombuffer(payload, dtype="<u8").reshape(stop - start, d)
                 if shares.max() >= field.P:
                     raise PeerError(
                         f"shares must be below p = 2^61 - 1; {peer.name} sent larger ones in release {release}; are all of one version?"
                     )
                 total = field.add(total, field.total(shares))
+                self.adding_s += time.perf_counter() - begin
                 if k + WINDOW < len(blocks):
                     peer.send(label(release, k), b"")
             ranges.append((first, end))

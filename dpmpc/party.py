@@ -29,6 +29,11 @@ from dpmpc.transcript import Opened, Transcript, digest
 OPENING_CHANNEL = 1000  # + release
 Log = Callable[[str], None]
 Emit = Callable[..., None]
+Observer = Callable[[str, int, Session, OwnerGate], None]  # (stage that has just ended, release, ...): for measurements
+
+
+def unobserved(stage: str, release: int, session: Session, gate: OwnerGate) -> None:
+    """Does nothing."""
 
 
 @dataclass(frozen=True)
@@ -55,8 +60,10 @@ def opened_path(out: Path, party: int) -> Path:
     return out / f"party_{party}.opened.bin"
 
 
-async def run_party(job: PartyJob, log: Log, emit: Emit) -> None:
-    """Returns when the run is over. Errors: PeerError when another process leaves, UsageError for a taken port or ledger."""
+async def run_party(job: PartyJob, log: Log, emit: Emit, observe: Observer = unobserved) -> None:
+    """Returns when the run is over. `observe` is told of every stage of every release.
+
+    Errors: PeerError when another process leaves, UsageError for a taken port or ledger."""
     plan, i = job.plan, job.index
     session = Session(i, plan.parties, plan.threshold, plan.session_id)
     gate = OwnerGate(plan, i)
@@ -71,7 +78,7 @@ async def run_party(job: PartyJob, log: Log, emit: Emit) -> None:
         log(
             f"party {i} of {plan.parties}, threshold {plan.threshold}, run {plan.run_id}, attempt {plan.attempt}, plan {plan.digest().hex()[:16]}"
         )
-        await first_of(_serve(job, session, gate, log, emit), session.lost, gate.lost)
+        await first_of(_serve(job, session, gate, log, emit, observe), session.lost, gate.lost)
     finally:
         gate.abandon()
         session.abandon()
@@ -92,7 +99,9 @@ async def first_of(body: Coroutine[Any, Any, None], *lost: "asyncio.Future[None]
     task.result()
 
 
-async def _serve(job: PartyJob, session: Session, gate: OwnerGate, log: Log, emit: Emit) -> None:
+async def _serve(
+    job: PartyJob, session: Session, gate: OwnerGate, log: Log, emit: Emit, observe: Observer
+) -> None:
     plan, i = job.plan, job.index
     with contextlib.ExitStack() as stack:
         ledger = stack.enter_context(Ledger(ledger_path(job.out, i)))
@@ -121,25 +130,32 @@ async def _serve(job: PartyJob, session: Session, gate: OwnerGate, log: Log, emi
         begin, rounds = time.perf_counter(), 0
         mechanism = plan.mechanism()
         for release in range(plan.first_release, plan.releases):
+            observe("begin", release, session, gate)
             total, ranges = await gate.collect(release)
+            observe("collect", release, session, gate)
             for first, end in ranges:
                 transcript.note("input", release=release, owners=[first, end])
             transcript.note("sum", release=release)
             vector = await noise.take(release)
+            observe("noise", release, session, gate)
             transcript.note("noise", release=release, index=release)
             share = field.add(total, vector)
             transcript.note("add", release=release)
+            observe("add", release, session, gate)
             line = ledger.append(
                 Entry(plan.run_id, release, (plan.data_id,), mechanism, plan.releases, plan.epsilon, plan.delta)
             )
             transcript.note("ledger", release=release, line=line)
             transcript.note("send", release=release, digest=digest(share))
             transcript.flush()
+            observe("ledger", release, session, gate)
             channel = session.channel(OPENING_CHANNEL + release)
             opened = await session.open(share, channel)
             rounds += channel.rounds
+            observe("open", release, session, gate)
             opened_file.append(release, opened)
             gate.publish(release, opened, session.bytes_sent + gate.bytes_sent)
+            observe("publish", release, session, gate)
             transcript.note("open", release=release, digest=digest(opened))
             transcript.flush()
         online = time.perf_counter() - begin
