@@ -1,0 +1,71 @@
+"""Every experiment by name, and running some of them: tasks, figures, report."""
+
+import time
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from rich.console import Console
+
+from dpmpc.data.schemas import FILE_SETS
+from dpmpc.data.sets import find_file
+from dpmpc.errors import UsageError
+from dpmpc.experiments import calibration, convergence, epsilon, parties, skew, table1
+from dpmpc.experiments.plan import Experiment, Plan
+from dpmpc.experiments.report import commit, markdown, provenance
+from dpmpc.experiments.runner import run_tasks
+
+EXPERIMENTS: dict[str, Experiment] = {
+    module.EXPERIMENT.name: module.EXPERIMENT for module in (table1, convergence, epsilon, skew, parties, calibration)
+}
+
+
+def run_experiments(
+    names: Sequence[str], plan: Plan, out: Path, *, data_dir: Path | None, jobs: int, console: Console
+) -> Path:
+    """The path of the report written. Each experiment writes out/NAME: runs.csv, summary.csv, PNGs; out/report.md is
+    all.
+
+    Data sets whose files are not found are left out and named. Errors: a named experiment has none of its data sets.
+    """
+    lines, source = ["# Experiments", ""], commit()
+    for name in names:
+        experiment = EXPERIMENTS[name]
+        found, missing = _available(experiment, data_dir)
+        if experiment.datasets and not found:
+            raise UsageError(f"{name} needs one of {', '.join(experiment.datasets)}; none was found; give --data-dir")
+        if missing:
+            console.print(f"{name}: without {', '.join(missing)}, whose files are not in the data folder")
+        mine = replace(plan, datasets=tuple(found))
+        folder = out / name
+        folder.mkdir(parents=True, exist_ok=True)
+        start = time.perf_counter()
+        rows = run_tasks(
+            experiment.tasks(mine), folder / "runs.csv", data_dir=data_dir, jobs=jobs, console=console, name=name
+        )
+        section = experiment.report(rows, folder, mine)
+        repeats = len({row["seed"] for row in rows}) or 1
+        about = provenance(plan, source, repeats, time.perf_counter() - start, jobs)
+        if missing:
+            about += [f"Left out, for want of files: {', '.join(missing)}.", ""]
+        lone = [f"# {name}: {experiment.reproduces}", "", *about, *markdown(section)]
+        (folder / "report.md").write_text("\n".join(lone), encoding="utf-8")
+        lines += [*markdown(section, f"{name}/"), *about]
+    report = out / "report.md"
+    if len(names) > 1:
+        report.write_text("\n".join(lines), encoding="utf-8")
+        return report
+    return out / names[0] / "report.md"
+
+
+def _available(experiment: Experiment, data_dir: Path | None) -> tuple[list[str], list[str]]:
+    found, missing = [], []
+    for dataset in experiment.datasets:
+        schema = FILE_SETS[dataset]
+        try:
+            for file in schema.files:
+                find_file(f"{schema.folder}/{file}", data_dir)
+            found.append(dataset)
+        except UsageError:
+            missing.append(dataset)
+    return found, missing

@@ -1,0 +1,37 @@
+"""Every method by name. To add one: a module with the five members of `method.Method`, and a line here."""
+
+from dpmpc.experiments.method import Method
+from dpmpc.experiments.methods.central import Central, CentralGradP
+from dpmpc.experiments.methods.gop import Gop
+from dpmpc.experiments.methods.local_grad_p import LocalGradP
+from dpmpc.experiments.methods.local_obj_p import LocalObjP
+from dpmpc.experiments.methods.local_only import LocalOnly
+from dpmpc.experiments.methods.local_out_p import LocalOutP
+from dpmpc.experiments.methods.mpc_grad_p import MpcGradP
+from dpmpc.experiments.methods.mpc_out_p import MpcOutP
+from dpmpc.experiments.methods.pathak import Pathak
+from dpmpc.experiments.methods.psgd import Psgd
+from dpmpc.experiments.methods.wd_dp import WdDp
+
+_ALL: tuple[Method, ...] = (
+    MpcGradP(),
+    MpcOutP(),
+    MpcOutP(name="MPC Out P (L1 Laplace)", law="laplace-l1"),
+    MpcOutP(name="MPC Out P (norm)", law="norm"),
+    MpcOutP(name="MPC Out P (Gaussian)", law="gaussian"),
+    Psgd(),
+    Psgd(name="Rajkumar and Agarwal (as drawn)", reading="as drawn"),
+    LocalOutP(),
+    LocalObjP(),
+    LocalObjP(name="Local Obj P (printed)", reading="printed"),
+    LocalObjP(name="Local Obj P (as drawn)", reading="as drawn"),
+    LocalGradP(),
+    Pathak(),
+    Pathak(name="LA", law="norm"),
+    Gop(),
+    WdDp(),
+    CentralGradP(),
+    Central(),
+    LocalOnly(),
+)
+METHODS: dict[str, Method] = {method.name: method for method in _ALL}

@@ -1,0 +1,75 @@
+"""Means and bands over seeds, and the small CSV files that are committed."""
+
+import csv
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from dpmpc.experiments.task import Row
+
+
+@dataclass(frozen=True)
+class Curve:
+    """A metric over x: mean, and the 95 % confidence band of the mean over runs (Student's t)."""
+
+    x: tuple[float, ...]
+    mean: tuple[float, ...]
+    low: tuple[float, ...]
+    high: tuple[float, ...]
+    count: int
+
+    def at(self, x: float) -> float:
+        """The mean at the recorded x nearest to this one."""
+        return self.mean[int(np.argmin([abs(value - x) for value in self.x]))]
+
+
+def select(rows: Sequence[Row], **equal: object) -> list[Row]:
+    """The rows whose columns have these values."""
+    return [row for row in rows if all(row[name] == value for name, value in equal.items())]
+
+
+def values(rows: Sequence[Row], column: str) -> list[str | float]:
+    """The distinct values of a column, in order of appearance."""
+    return list(dict.fromkeys(row[column] for row in rows))
+
+
+def curve(rows: Sequence[Row], metric: str, x: str | Callable[[Row], float] = "iteration") -> Curve:
+    """The metric of these rows against x (a column or a function of a row), over whatever else differs between them."""
+    groups: dict[float, list[float]] = {}
+    for row in rows:
+        groups.setdefault(float(row[x]) if isinstance(x, str) else x(row), []).append(float(row[metric]))
+    xs = sorted(groups)
+    mean, half = zip(*(_interval(groups[value]) for value in xs), strict=True) if xs else ((), ())
+    low = tuple(a - b for a, b in zip(mean, half, strict=True))
+    high = tuple(a + b for a, b in zip(mean, half, strict=True))
+    return Curve(tuple(xs), tuple(mean), low, high, min((len(groups[value]) for value in xs), default=0))
+
+
+def _interval(sample: list[float]) -> tuple[float, float]:
+    from scipy.stats import t  # slow to import
+
+    n = len(sample)
+    mean = math.fsum(sample) / n
+    if n < 2 or not math.isfinite(mean):
+        return mean, 0.0
+    return mean, float(t.ppf(0.975, n - 1)) * float(np.std(sample, ddof=1)) / math.sqrt(n)
+
+
+def write_summary(rows: Sequence[Row], keys: Sequence[str], metrics: Sequence[str], path: Path) -> None:
+    """A CSV with one line for each combination of keys: the number of runs, and mean and deviation of each metric."""
+    groups: dict[tuple[str | float, ...], list[Row]] = {}
+    for row in rows:
+        groups.setdefault(tuple(row[key] for key in keys), []).append(row)
+    with path.open("w", newline="", encoding="utf-8") as file:
+        writer = csv.writer(file, lineterminator="\n")
+        writer.writerow([*keys, "runs", *(f"{metric}_{what}" for metric in metrics for what in ("mean", "sd"))])
+        for key, members in groups.items():
+            cells = [f"{cell:g}" if isinstance(cell, float) else cell for cell in key]
+            for metric in metrics:
+                sample = np.array([float(row[metric]) for row in members])
+                spread = float(sample.std(ddof=1)) if len(sample) > 1 else 0.0
+                cells += [f"{sample.mean():.4g}", f"{spread:.3g}"]
+            writer.writerow([*cells[: len(keys)], len(members), *cells[len(keys) :]])

@@ -1,0 +1,194 @@
+"""One piece of work: a method on a partition, all its budgets and seeds at once; and the rows it makes.
+
+A task is a value: its key is a digest of all it says, so that finished tasks are recognised in a later run, and any
+row can be computed again from its own seed.
+"""
+
+import hashlib
+from dataclasses import astuple, dataclass
+from functools import lru_cache
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpmpc import erm
+from dpmpc.data import load_dataset, partition
+from dpmpc.errors import UsageError
+from dpmpc.experiments.method import Method, Run
+from dpmpc.experiments.methods import METHODS
+from dpmpc.experiments.nonconvex import SIGMOID_SQUARED
+from dpmpc.experiments.records import Problem, Records
+from dpmpc.privacy.gaussian import Calibration
+
+STEPS = (0.01, 0.05, 0.1, 0.5, 1.0)  # Kang et al. 2019 choose the step size among these
+REACH = 10.0  # a public guess of |theta*|, for choosing it
+
+
+@dataclass(frozen=True)
+class Source:
+    """Which records: a set of dpmpc.data by name, how many of its rows, the test part, and the loss.
+
+    fold k >= 0 tests on the k-th of five parts of a shuffled set; fold -1 on a random test_fraction.
+    """
+
+    dataset: str
+    seed: int
+    lam: float
+    max_rows: int | None = None
+    test_fraction: float = 0.2
+    fold: int = -1
+    loss: str = "logistic"
+
+
+@dataclass(frozen=True)
+class Task:
+    """A method on one partition. at: the numbers of updates recorded.
+
+
+    owners: "even:M", "random:M", "skew:M:U", "shares:0.1,0.9" or "simplex:M" (see `owner_sizes`).
+    """
+
+    experiment: str
+    source: Source
+    owners: str
+    owner_seed: int
+    method: str
+    calibration: Calibration
+    epsilons: tuple[float, ...]
+    delta: float
+    iterations: int
+    eta: float
+    seeds: tuple[int, ...]
+    at: tuple[int, ...]
+    step_of: str = ""
+
+    @property
+    def key(self) -> str:
+        """A digest of all of the task."""
+        return hashlib.sha256(repr(astuple(self)).encode()).hexdigest()[:12]
+
+    @property
+    def rows(self) -> int:
+        """How many rows it makes."""
+        return len(self.epsilons) * len(self.seeds) * len(self.at)
+
+
+COLUMNS = (
+    "task", "dataset", "fold", "loss", "lam", "n", "d", "owners", "owner_seed", "n_min", "method", "calibration",
+    "epsilon", "delta", "iterations", "eta", "law", "scale", "true_epsilon", "seed", "iteration", "objective", "gap",
+    "gradient_norm", "score", "score_loss",
+)  # fmt: skip
+Row = dict[str, str | float | int]
+
+
+def execute(task: Task, data_dir: Path | None) -> list[Row]:
+    """The rows of a task, in the order of budgets, seeds and iterations."""
+    records = load_records(task.source, data_dir)
+    problem = make_problem(records, task.owners, task.owner_seed)
+    method = METHODS[task.method]
+    runs = []
+    for epsilon in task.epsilons:
+        plain = Run(0, epsilon, task.delta, task.iterations, task.eta or 1.0, task.calibration)
+        eta = task.eta or step_size(METHODS[task.step_of or task.method], problem, plain)
+        runs += [Run(seed, epsilon, task.delta, task.iterations, eta, task.calibration) for seed in task.seeds]
+    models = method.models(problem, runs, task.at)
+    objective, score = records.objective(models), records.test_score(models)
+    norm = records.gradient_norms(models)
+    rows: list[Row] = []
+    for k, run in enumerate(runs):
+        claim = method.claim(problem, run)
+        common: Row = {
+            "task": task.key, "dataset": task.source.dataset, "fold": task.source.fold, "loss": task.source.loss,
+            "lam": task.source.lam, "n": problem.n, "d": records.d, "owners": task.owners,
+            "owner_seed": task.owner_seed,
+            "n_min": int(problem.sizes.min()), "method": task.method, "calibration": task.calibration,
+            "epsilon": run.epsilon, "delta": run.delta, "iterations": run.iterations, "eta": run.eta, "law": claim.law,
+            "scale": claim.scale, "true_epsilon": claim.true[0], "seed": run.seed,
+        }  # fmt: skip
+        for i, t in enumerate(task.at):
+            metrics: Row = {
+                "iteration": t,
+                "objective": float(objective[i, k]),
+                "gap": float(objective[i, k]) - records.smallest,
+                "gradient_norm": float(norm[i, k]),
+                "score": float(score[i, k]),
+                "score_loss": records.best_score - float(score[i, k]),
+            }
+            rows.append(common | metrics)
+    return rows
+
+
+def step_size(method: Method, problem: Problem, run: Run) -> float:
+    """The step of STEPS that minimises REACH^2/(2 eta T) + eta d sigma^2/2, the convex bound on the gap after T
+    updates.
+
+    Source: Kang et al. 2019 choose among the same five by cross-validation, whose cost in privacy they do not count.
+    This choice reads nothing but public numbers.
+    """
+    sigma = method.claim(problem, run).scale
+    bound = [REACH**2 / (2 * eta * run.iterations) + eta * problem.records.d * sigma**2 / 2 for eta in STEPS]
+    return STEPS[int(np.argmin(bound))]
+
+
+@lru_cache(maxsize=3)
+def load_records(source: Source, data_dir: Path | None) -> Records:
+    """The records of a source, with their optimum and distinct rows computed once a process."""
+    fraction = 0.2 if source.fold >= 0 else source.test_fraction
+    data = load_dataset(
+        source.dataset, data_dir=data_dir, seed=source.seed, test_fraction=fraction, max_rows=source.max_rows
+    )
+    X, y, X_test, y_test = data.X, data.y, data.X_test, data.y_test
+    if source.fold >= 0:
+        X, y = np.concatenate([X, X_test]), np.concatenate([y, y_test])
+        held_out = np.arange(len(y)) % 5 == source.fold
+        X, y, X_test, y_test = X[~held_out], y[~held_out], X[held_out], y[held_out]
+    loss = erm.ridge(2.0) if data.task == "ridge" else erm.LOGISTIC
+    if source.loss == "sigmoid":
+        loss = SIGMOID_SQUARED
+    return Records(source.dataset, loss, source.lam, X, y, X_test, y_test)
+
+
+def make_problem(records: Records, owners: str, seed: int) -> Problem:
+    """The records in the hands of the owners of `owner_sizes`."""
+    share = partition(records.n, sizes=owner_sizes(records.n, owners, seed), seed=seed)
+    return Problem(records, share.order, share.offsets)
+
+
+def owner_sizes(n: int, owners: str, seed: int) -> list[int]:
+    """How many of n records each owner holds.
+
+    even:M       as even as can be; M = "all" gives every owner one record.
+    random:M     a random point of the simplex, no owner below a tenth of an even share (Kang et al. 2019: "a
+    threshold of the
+                 smallest data set's size").
+    skew:M:U     half of the owners hold U times as much as the other half (Kang et al. 2019, u = n_max/n_min).
+    simplex:M    a random point of the simplex, no owner empty (Rajkumar and Agarwal 2012, section 6, 1a).
+    shares:LIST  these fractions (their section 6, 1b).
+    """
+    kind, _, rest = owners.partition(":")
+    rng = np.random.default_rng([seed, 0x51E5])
+    if kind == "even":
+        m = n if rest == "all" else int(rest)
+        return [n // m + (j < n % m) for j in range(m)]
+    if kind == "skew":
+        text_m, _, text_u = rest.partition(":")
+        m, u = int(text_m), float(text_u)
+        weights = np.where(np.arange(m) < m // 2, 1.0, u)
+        return _round(weights / weights.sum() * n, n)
+    if kind == "random":
+        m = int(rest)
+        return _round(n * (0.1 / m + 0.9 * rng.dirichlet(np.ones(m))), n)
+    if kind == "simplex":
+        return _round(n * rng.dirichlet(np.ones(int(rest))), n)
+    if kind == "shares":
+        return _round(n * np.array([float(x) for x in rest.split(",")]), n)
+    raise UsageError(
+        f"owners are even:M, random:M, skew:M:U, simplex:M or shares:LIST; got '{owners}'; use one of these"
+    )
+
+
+def _round(parts: NDArray[np.float64], n: int) -> list[int]:
+    sizes = np.maximum(1, np.floor(parts)).astype(int)
+    sizes[int(np.argmax(sizes))] += n - int(sizes.sum())
+    return [int(size) for size in sizes]
