@@ -31,19 +31,19 @@ _3 = np.uint64(3)
 def _fold(x: Words) -> Words:
     """x mod p for any uint64 x."""
     x = (x & _P) + (x >> _61)
-    return np.where(x >= _P, x - _P, x)
+    return np.minimum(x, x - _P)  # x - p wraps to a huge word when x < p
 
 
 def add(a: Words, b: Words) -> Words:
     """a + b mod p, elementwise."""
     s = a + b
-    return np.where(s >= _P, s - _P, s)
+    return np.minimum(s, s - _P)
 
 
 def sub(a: Words, b: Words) -> Words:
     """a - b mod p, elementwise."""
-    s = a + (_P - b)
-    return np.where(s >= _P, s - _P, s)
+    s = a - b
+    return np.minimum(s, s + _P)
 
 
 def neg(a: Words) -> Words:
@@ -92,16 +92,19 @@ def to_int64(values: Words) -> NDArray[np.int64]:
 def share(values: Words, parties: int, threshold: int, prg: Prg) -> Words:
     """Shamir shares of secret `values`, shape (parties, *values.shape); row i belongs to party i.
 
-    The polynomials have uniform coefficients from `prg`, which must be secret to the owner. Any `threshold` rows
-    together are uniform; any threshold + 1 determine the values.
+    The polynomials are drawn by their forward differences at 0, which are uniform exactly when the coefficients are (Newton's
+    basis; t < p), and evaluated with t additions a share. `prg` must be secret to the owner. Any `threshold` rows together are
+    uniform; any threshold + 1 determine the values.
     """
-    coefficients = [uniform(prg, values.shape) for _ in range(threshold)]
+    differences = [uniform(prg, values.shape) for _ in range(threshold)]
     shares = np.empty((parties, *values.shape), dtype=np.uint64)
+    value = values
     for i in range(parties):
-        acc = np.zeros_like(values)
-        for c in coefficients:  # Horner
-            acc = mul(add(acc, c), i + 1)
-        shares[i] = add(acc, values)
+        if differences:
+            value = add(value, differences[0])
+        for k in range(threshold - 1):
+            differences[k] = add(differences[k], differences[k + 1])
+        shares[i] = value
     return shares
 
 
