@@ -7,7 +7,7 @@ blocks of owners travel in one frame, shape (owners, d), 8 bytes a value.
 import asyncio
 import struct
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import AsyncIterator, Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -218,12 +218,14 @@ class OwnerGate:
         for _, _, peer in self._owners:
             peer.send(READY_LABEL, b"")
 
-    async def collect(self, release: int) -> tuple[Words, list[tuple[int, int]]]:
-        """This party's share (d,) of the sum of all owners' vectors, and the ranges of owners it came from. No message but consent."""
+    async def contributions(self, release: int) -> AsyncIterator[tuple[int, int, Words]]:
+        """(first, end, share): this party's share (d,) of the sum of owners first .. end - 1, for each owners' process as it arrives.
+
+        No message but consent.
+        """
         d = self.plan.dimension
-        total = np.zeros(d, dtype=np.uint64)
-        ranges = []
         for first, end, peer in self._owners:
+            total = np.zeros(d, dtype=np.uint64)
             blocks = blocks_of(first, end, d)
             for k, (start, stop) in enumerate(blocks):
                 payload = _exact(peer, await peer.receive(label(release, k)), 8 * (stop - start) * d)
@@ -237,8 +239,7 @@ class OwnerGate:
                 self.adding_s += time.perf_counter() - begin
                 if k + WINDOW < len(blocks):
                     peer.send(label(release, k), b"")
-            ranges.append((first, end))
-        return total, ranges
+            yield first, end, total
 
     def publish(self, release: int, opened: Words, bytes_sent: int) -> None:
         """Send an opened release to all owners, with the bytes this party has sent so far."""

@@ -1,4 +1,4 @@
-"""One party of a run: connect, make noise ahead, then per release: inputs -> sum -> + noise -> ledger -> open. Semi-honest, t < n/2.
+"""One party of a run: connect, make noise ahead, then one release after another (dpmpc.release). Semi-honest, t < n/2.
 
 A party process sees shares, public parameters and opened releases; never an owner's vector, a noise value or the plain sum. Everything
 it does to a release is in its transcript, and the ledger line is on disk before the first message of the opening is sent.
@@ -15,25 +15,20 @@ from typing import Any
 
 import numpy as np
 
-from dpmpc import field
 from dpmpc.errors import UsageError
 from dpmpc.field import Words
-from dpmpc.ledger import Entry, Ledger
+from dpmpc.ledger import Ledger
 from dpmpc.owner import OwnerGate, PartyCost
 from dpmpc.plan import Plan
 from dpmpc.pool import Pool
+from dpmpc.release import MakeStep, Observer, Tools, release, unobserved
 from dpmpc.samplers import make_sampler
 from dpmpc.session import Endpoint, Session
-from dpmpc.transcript import Opened, Transcript, digest
+from dpmpc.traffic import Traffic
+from dpmpc.transcript import Opened, Transcript
 
-OPENING_CHANNEL = 1000  # + release
 Log = Callable[[str], None]
 Emit = Callable[..., None]
-Observer = Callable[[str, int, Session, OwnerGate], None]  # (stage that has just ended, release, ...): for measurements
-
-
-def unobserved(stage: str, release: int, session: Session, gate: OwnerGate) -> None:
-    """Does nothing."""
 
 
 @dataclass(frozen=True)
@@ -60,12 +55,15 @@ def opened_path(out: Path, party: int) -> Path:
     return out / f"party_{party}.opened.bin"
 
 
-async def run_party(job: PartyJob, log: Log, emit: Emit, observe: Observer = unobserved) -> None:
-    """Returns when the run is over. `observe` is told of every stage of every release.
+async def run_party(
+    job: PartyJob, log: Log, emit: Emit, observe: Observer = unobserved, make_step: MakeStep = release
+) -> None:
+    """Returns when the run is over. `observe` is told of every stage of every release; `make_step` makes what does a release.
 
     Errors: PeerError when another process leaves, UsageError for a taken port or ledger."""
     plan, i = job.plan, job.index
-    session = Session(i, plan.parties, plan.threshold, plan.session_id)
+    traffic = Traffic()
+    session = Session(i, plan.parties, plan.threshold, plan.session_id, traffic)
     gate = OwnerGate(plan, i)
     try:
         try:
@@ -78,7 +76,7 @@ async def run_party(job: PartyJob, log: Log, emit: Emit, observe: Observer = uno
         log(
             f"party {i} of {plan.parties}, threshold {plan.threshold}, run {plan.run_id}, attempt {plan.attempt}, plan {plan.digest().hex()[:16]}"
         )
-        await first_of(_serve(job, session, gate, log, emit, observe), session.lost, gate.lost)
+        await first_of(_serve(job, session, gate, traffic, log, emit, observe, make_step), session.lost, gate.lost)
     finally:
         gate.abandon()
         session.abandon()
@@ -100,7 +98,14 @@ async def first_of(body: Coroutine[Any, Any, None], *lost: "asyncio.Future[None]
 
 
 async def _serve(
-    job: PartyJob, session: Session, gate: OwnerGate, log: Log, emit: Emit, observe: Observer
+    job: PartyJob,
+    session: Session,
+    gate: OwnerGate,
+    traffic: Traffic,
+    log: Log,
+    emit: Emit,
+    observe: Observer,
+    make_step: MakeStep,
 ) -> None:
     plan, i = job.plan, job.index
     with contextlib.ExitStack() as stack:
@@ -121,54 +126,26 @@ async def _serve(
         await gate.admit(job.wait)
         log(f"connected with all {plan.owners} owners")
         begin = time.perf_counter()
-        noise = Noise(plan, session)
+        tools = Tools(plan, session, gate, Noise(plan, session), ledger, transcript, opened_file, traffic, observe)
+        step = make_step(tools)
         emit("stage", text=f"making noise for {plan.releases - plan.first_release} releases" if plan.pool else "ready")
-        await noise.fill()
+        await tools.source.fill()
         offline = time.perf_counter() - begin
-        log(f"noise made ahead for {noise.ahead} releases in {offline:.3f} s")
+        log(f"noise made ahead for {tools.source.ahead} releases in {offline:.3f} s")
         gate.announce()
-        begin, rounds = time.perf_counter(), 0
-        mechanism = plan.mechanism()
-        for release in range(plan.first_release, plan.releases):
-            observe("begin", release, session, gate)
-            total, ranges = await gate.collect(release)
-            observe("collect", release, session, gate)
-            for first, end in ranges:
-                transcript.note("input", release=release, owners=[first, end])
-            transcript.note("sum", release=release)
-            vector = await noise.take(release)
-            observe("noise", release, session, gate)
-            transcript.note("noise", release=release, index=release)
-            share = field.add(total, vector)
-            transcript.note("add", release=release)
-            observe("add", release, session, gate)
-            line = ledger.append(
-                Entry(plan.run_id, release, (plan.data_id,), mechanism, plan.releases, plan.epsilon, plan.delta)
-            )
-            transcript.note("ledger", release=release, line=line)
-            transcript.note("send", release=release, digest=digest(share))
-            transcript.flush()
-            observe("ledger", release, session, gate)
-            channel = session.channel(OPENING_CHANNEL + release)
-            opened = await session.open(share, channel)
-            rounds += channel.rounds
-            observe("open", release, session, gate)
-            opened_file.append(release, opened)
-            gate.publish(release, opened, session.bytes_sent + gate.bytes_sent)
-            observe("publish", release, session, gate)
-            transcript.note("open", release=release, digest=digest(opened))
-            transcript.flush()
+        begin = time.perf_counter()
+        for number in range(plan.first_release, plan.releases):
+            tools.publish(number, await step(number))
         online = time.perf_counter() - begin
-        transcript.note("end", releases=plan.releases - plan.first_release)
-        transcript.flush()
+        tools.end(plan.releases - plan.first_release)
         log(f"{plan.releases - plan.first_release} releases opened in {online:.3f} s")
         await gate.finish(
             PartyCost(
                 bytes_to_parties=session.bytes_sent,
                 bytes_to_owners=gate.bytes_sent,
                 bytes_received=session.bytes_received + gate.bytes_received,
-                offline_rounds=session.rounds - rounds,
-                online_rounds=rounds,
+                offline_rounds=session.rounds - tools.rounds,
+                online_rounds=tools.rounds,
                 offline_s=offline,
                 online_s=online,
                 peak_memory=resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024,

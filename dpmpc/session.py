@@ -28,7 +28,7 @@ from dpmpc.errors import PeerError, UsageError
 from dpmpc.field import Words
 from dpmpc.prg import Prg
 from dpmpc.tls import Tls, check_name
-from dpmpc.wire import Peer
+from dpmpc.wire import Observe, Peer
 
 _HELLO = struct.Struct("<HHH32s")  # party, parties, threshold, digest of the run's public parameters
 _HELLO_LABEL = -1
@@ -123,7 +123,9 @@ class Channel:
 class Session:
     """What one party knows of a run's MPC: who it is, its peers, its PRSS keys."""
 
-    def __init__(self, party: int, parties: int, threshold: int, run_id: bytes) -> None:
+    def __init__(
+        self, party: int, parties: int, threshold: int, run_id: bytes, observe: Observe | None = None
+    ) -> None:
         if not 0 <= party < parties:
             raise UsageError(f"a party's index lies in 0..n-1; got {party} for n = {parties}; mend -I or -M")
         if not 0 <= 2 * threshold < parties:
@@ -137,6 +139,7 @@ class Session:
         self.subsets = field.subsets(parties, threshold)
         self.mine = [s for s in self.subsets if party in s]
         self.peers: dict[int, Peer] = {}
+        self._observe = observe  # sees every frame between the parties
         self._connections: list[Peer] = []  # also those that were refused
         self.lost: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self.rounds = 0  # exchanges of all channels; concurrent ones count each
@@ -236,7 +239,7 @@ class Session:
             _keep_alive(peer)
 
     def _connection(self, name: str) -> Peer:
-        peer = Peer(name, self.run_id, self._on_lost)
+        peer = Peer(name, self.run_id, self._on_lost, self._observe)
         self._connections.append(peer)
         return peer
 

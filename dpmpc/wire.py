@@ -32,8 +32,15 @@ class Peer(asyncio.BufferedProtocol):
     connection ends, every pending and every later `receive` raises PeerError.
     """
 
-    def __init__(self, name: str, run_id: bytes, on_lost: Callable[["Peer", str], None] | None = None) -> None:
+    def __init__(
+        self,
+        name: str,
+        run_id: bytes,
+        on_lost: Callable[["Peer", str], None] | None = None,
+        observe: "Observe | None" = None,
+    ) -> None:
         self.name = name
+        self.observe = observe
         self.bytes_sent = 0
         self.bytes_received = 0
         self.frames_sent = 0
@@ -60,6 +67,8 @@ class Peer(asyncio.BufferedProtocol):
         size = len(payload)
         self.bytes_sent += HEADER.size + size
         self.frames_sent += 1
+        if self.observe is not None:
+            self.observe(self, True, label, payload)
         self._transport.writelines((HEADER.pack(MAGIC, VERSION, self._tag, label, size), payload))
 
     async def drain(self, most: int = 1 << 24) -> None:
@@ -139,6 +148,8 @@ class Peer(asyncio.BufferedProtocol):
     def _deliver(self) -> None:
         self._open_frame = False
         payload, self._payload = self._payload, bytearray()
+        if self.observe is not None:
+            self.observe(self, False, self._label, payload)
         future = self._awaited.pop(self._label, None)
         if future is None:
             if self._label in self._arrived:
@@ -171,3 +182,6 @@ class Peer(asyncio.BufferedProtocol):
         self.expects_end = True
         if self._transport is not None:
             self._transport.close()
+
+
+Observe = Callable[[Peer, bool, int, bytes | bytearray | memoryview], None]  # peer, outgoing, label, payload
