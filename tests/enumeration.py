@@ -1,4 +1,4 @@
-"""A clear engine whose random bits run through all values: lane l draws the binary digits of l. For exact laws of circuits."""
+"""A clear engine whose random bits run through all values: lane l draws the digits of l. For exact laws of circuits."""
 
 import numpy as np
 from numpy.typing import NDArray

@@ -137,9 +137,7 @@ def test_heaps_compress_to_two_numbers_on_all_inputs(counts: tuple[int, ...], en
         total = value(x) + value(y)
         assert (total % modulus == expected % modulus).all()
         if end_around:
-            assert (
-                (total == 0) == (expected == 0)
-            ).all()  # never turns a multiple of the modulus into 0: see `convert`
+            assert ((total == 0) == (expected == 0)).all()  # what `convert` relies on
 
 
 @pytest.mark.parametrize("end_around", [False, True])
@@ -233,10 +231,10 @@ def test_conversion_reduces_a_heap_modulo_p() -> None:
 
 @pytest.mark.parametrize("width", [2, 3, 4])
 def test_masked_opening_hides_exactly_as_claimed(width: int) -> None:
-    """Over F_p with p = 2^width - 1, on all values and masks: what the opening shows to a coalition that misses one mask.
+    """Over F_p with p = 2^width - 1, on all values and masks: what the opening shows to who misses one mask of two.
 
-    For each mask it knows, the law of the opened word over the other does not depend on the value, but that 0 is written as
-    0 instead of p when value and masks are all 0: p^-2 of all cases, as circuits/convert.py says.
+    For each mask it knows, the law of the opened word over the other does not depend on the value, but that 0 is
+    written as 0 instead of p when value and masks are all 0: p^-2 of all cases, as circuits/convert.py says.
     """
     p = (1 << width) - 1
     engine, (x, r, s), (xs, rs, ss) = on_all_inputs(width, width, width)
