@@ -40,9 +40,10 @@ def run_experiments(
         folder = out / name
         folder.mkdir(parents=True, exist_ok=True)
         start = time.perf_counter()
-        rows = run_tasks(
-            experiment.tasks(mine), folder / "runs.csv", data_dir=data_dir, jobs=jobs, console=console, name=name
-        )
+        work = experiment.tasks(mine)
+        rows = []
+        if work:
+            rows = run_tasks(work, folder / "runs.csv", data_dir=data_dir, jobs=jobs, console=console, name=name)
         section = experiment.report(rows, folder, mine)
         repeats = len({row["seed"] for row in rows}) or 1
         about = provenance(plan, source, repeats, time.perf_counter() - start, jobs)

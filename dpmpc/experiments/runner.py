@@ -70,7 +70,7 @@ def run_tasks(
 
 
 def read_rows(path: Path) -> list[Row]:
-    """The rows of a runs file without a cut last line, numbers as numbers; none if it is missing or has other columns."""
+    """The rows of a runs file, without a cut last line, numbers as numbers; none if missing or of other columns."""
     if not path.is_file():
         return []
     with path.open(newline="", encoding="utf-8") as file:
