@@ -14,6 +14,7 @@ COMMANDS = {
     "predict": "apply a trained model to a CSV file",
     "account": "noise scale from a privacy budget and back, for every calibration",
     "budget": "what was spent on the same data over several runs",
+    "keys": "certificates for a run over several machines",
     "sample": "draw noise inside MPC and measure it",
     "verify": "check that noise was added once, after aggregation",
     "experiment": "reproduce the papers' comparisons",

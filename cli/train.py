@@ -28,7 +28,7 @@ def run_command(**given: Any) -> None:
 
     run = {
         key: given.pop(key)
-        for key in ("index", "addresses", "base_port", "wait", "out", "overwrite", "resume", "plan_file", "plan_only")
+        for key in ("index", "addresses", "base_port", "wait", "out", "overwrite", "resume", "plan_file", "plan_only", "tls")
     }
     addresses = run.pop("addresses")
     if addresses:
@@ -44,7 +44,7 @@ def run_command(**given: Any) -> None:
         raise UsageError("a run needs a directory for its results; none was given; add --out DIRECTORY")
     where = launch.Where(
         out=run["out"], base_port=run["base_port"], wait=run["wait"], addresses=addresses, index=run["index"],
-        plan_file=run["plan_file"], overwrite=run["overwrite"],
+        plan_file=run["plan_file"], overwrite=run["overwrite"], tls=run["tls"],
     )  # fmt: skip
     options = None if where.plan_file is not None and where.party is not None else Options(**given)
     if run["plan_only"]:

@@ -77,6 +77,7 @@ OPTIONS: dict[str, list[click.Option]] = {
         _option("-I", "index", metavar="I", help="Start only party I here (0 ... N-1), or only the owners with `-I owners`."),
         _option("-P", "addresses", multiple=True, metavar="HOST:PORT", help="Address of a party, once for each in order; implies -M. Party I listens there, and for owners on PORT + N."),
         _option("-B", "base_port", type=int, metavar="PORT", help="Party I listens on PORT + I, and for owners on PORT + N + I.  [default: free ports; 11365 with -I]"),
+        _option("--tls", type=click.Path(path_type=Path), metavar="DIR", help="With -I: folder with ca.crt and this process's own .crt and .key, as `dpmpc keys` makes them. Addresses off this machine need it."),
         _option("--pool/--no-pool", default=None, help="Make the noise of all iterations ahead.  [default: yes for gradient]"),
         _option("--wait", type=float, default=10.0, metavar="SECONDS", help="How long to wait for another process to come."),
     ],

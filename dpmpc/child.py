@@ -81,12 +81,11 @@ def endpoints(pairs: list[list[Any]]) -> list[Endpoint]:
 def _preload(role: str) -> None:
     """Import what the role needs while the launcher still waits for the plan."""
     if role == "party":
-        import dpmpc.party
         from dpmpc.session import import_mpyc
 
         import_mpyc()
     else:
-        import dpmpc.train
+        pass
 
 
 def _exit_with_launcher() -> None:
@@ -108,6 +107,7 @@ def _party(job: dict[str, Any], emit: Emit, log: Log) -> None:
                 owner_addresses=endpoints(job["owner_addresses"]),
                 out=Path(job["out"]),
                 wait=job["wait"],
+                tls=Path(job["tls"]) if job["tls"] else None,
             ),
             log,
             emit,
@@ -125,6 +125,7 @@ def _owners(job: dict[str, Any], emit: Emit, log: Log) -> None:
             owner_addresses=endpoints(job["owner_addresses"]),
             out=Path(job["out"]),
             wait=job["wait"],
+            tls=Path(job["tls"]) if job["tls"] else None,
             started=job["started"],
             resume=job["resume"],
         ),

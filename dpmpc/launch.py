@@ -11,9 +11,10 @@ from typing import Any
 from dpmpc.child import log_to, run_job
 from dpmpc.errors import DpmpcError, UsageError
 from dpmpc.options import Options
-from dpmpc.plan import Plan, make_plan
+from dpmpc.plan import Plan, make_plan, plan_path
 from dpmpc.run import RunError, options_path, owner_endpoints, prepare, train
 from dpmpc.session import endpoints_here, parse_endpoints
+from dpmpc.tls import check_loopback
 
 Progress = Callable[[dict[str, Any]], None]
 BASE_PORT = 11365  # MPyC's own
@@ -30,16 +31,23 @@ class Where:
     index: str | None = None
     plan_file: Path | None = None
     overwrite: bool = False
+    tls: Path | None = None
 
     def __post_init__(self) -> None:
         if self.index not in (None, "owners") and not self.index.isdigit():
             raise UsageError(f"-I takes a party's number from 0, or owners; got {self.index!r}")
         if self.addresses and self.index is None:
-            raise UsageError("-P says where the processes of several machines are; add -I to say which of them to start here")
+            raise UsageError(
+                "-P says where the processes of several machines are; add -I to say which of them to start here"
+            )
         if self.plan_file is not None and self.index is None:
             raise UsageError("--plan is for processes started one by one; add -I, or leave --plan out")
         if self.base_port is not None and not 1024 <= self.base_port <= 65_000:
             raise UsageError(f"-B must lie in 1024..65000; got {self.base_port}")
+        if self.tls is not None and self.index is None:
+            raise UsageError(
+                "--tls is for processes on several machines; here all stay on loopback; add -I, or leave --tls out"
+            )
         if not 0 < self.wait < 1e6:
             raise UsageError(f"--wait must be a positive number of seconds; got {self.wait:g}")
 
@@ -56,7 +64,9 @@ def start(options: Options | None, where: Where, progress: Progress) -> None:
     """
     if where.index is None:
         assert options is not None
-        train(options, where.out, base_port=where.base_port, overwrite=where.overwrite, wait=where.wait, progress=progress)
+        train(
+            options, where.out, base_port=where.base_port, overwrite=where.overwrite, wait=where.wait, progress=progress
+        )
     elif where.party is None:
         assert options is not None
         _owners(options, where, progress)
@@ -75,7 +85,7 @@ def plan_only(options: Options, where: Where) -> str:
     """Writes plan.json and returns a line on the noise it asks for."""
     prepare(where.out, overwrite=where.overwrite, resume=False)
     plan = _plan(options)
-    (where.out / "plan.json").write_text(plan.to_text(), encoding="utf-8")
+    plan.write(plan_path(where.out))
     step = plan.grid.step / plan.divisor
     return (
         f"{where.out / 'plan.json'}: {plan.owners} owners, dimension {plan.dimension}, {plan.releases} releases; sensitivity {plan.sensitivity:.4g}, "
@@ -111,10 +121,12 @@ def _party(options: Options | None, where: Where, index: int, progress: Progress
     transcript = where.out / f"party_{index}.transcript.jsonl"
     if transcript.exists():
         if not where.overwrite:
-            raise UsageError(f"--out already holds a run of party {index} ({transcript}); name another directory, or add --overwrite")
+            raise UsageError(
+                f"--out already holds a run of party {index} ({transcript}); name another directory, or add --overwrite"
+            )
         for name in (transcript, where.out / f"ledger_{index}.jsonl", where.out / f"party_{index}.opened.bin"):
             name.unlink(missing_ok=True)
-    plan_file.write_text(plan.to_text(), encoding="utf-8")
+    plan.write(plan_file)
     job = {**_common(where, plan.parties), "plan": str(plan_file), "index": index}
     _here("party", job, where.out / f"party_{index}.log", progress)
 
@@ -144,9 +156,17 @@ def _common(where: Where, parties: int) -> dict[str, Any]:
     if where.addresses and len(where.addresses) != parties:
         raise UsageError(f"-P must be given once for each party; got {len(where.addresses)} for {parties} parties")
     addresses = parse_endpoints(where.addresses, base) if where.addresses else endpoints_here(parties, base)
+    if where.tls is None:
+        check_loopback([e.host for e in addresses])
     pairs = [[e.host, e.port] for e in addresses]
     owner_pairs = [[e.host, e.port] for e in owner_endpoints(addresses)]
-    return {"out": str(where.out), "wait": where.wait, "addresses": pairs, "owner_addresses": owner_pairs}
+    return {
+        "out": str(where.out),
+        "wait": where.wait,
+        "tls": None if where.tls is None else str(where.tls),
+        "addresses": pairs,
+        "owner_addresses": owner_pairs,
+    }
 
 
 def _here(role: str, job: dict[str, Any], log: Path, progress: Progress) -> None:

@@ -5,6 +5,7 @@ blocks of owners travel in one frame, shape (owners, d), 8 bytes a value.
 """
 
 import asyncio
+import ssl
 import struct
 import time
 from collections.abc import AsyncIterator, Iterable, Sequence
@@ -19,10 +20,12 @@ from dpmpc.grid import Ints
 from dpmpc.plan import Plan
 from dpmpc.prg import Prg
 from dpmpc.session import Endpoint
+from dpmpc.tls import Tls, check_name
 from dpmpc.wire import Peer
 
 HELLO = struct.Struct("<II32s")  # owners first .. end, digest of the plan
 ANSWER = struct.Struct("<I32s")  # party, digest of the plan
+READY = struct.Struct("<Q")  # bytes sent so far
 COST = struct.Struct("<QQQQQddQ")  # see PartyCost
 HELLO_LABEL, READY_LABEL, COST_LABEL = -1, -4, -3
 BLOCK_WORDS = 1 << 19  # 4 MiB a frame
@@ -66,27 +69,37 @@ class OwnerClient:
         self.peers: list[Peer] = []
         self.sharing_s = 0.0  # spent making shares
 
-    async def connect(self, endpoints: Sequence[Endpoint], seconds: float) -> None:
+    async def connect(self, endpoints: Sequence[Endpoint], seconds: float, tls: Tls | None = None) -> None:
         """Connect with every party. Errors: PeerError when one does not answer in time or runs another plan."""
         try:
             async with asyncio.timeout(seconds):
                 self.peers = list(
-                    await asyncio.gather(*(self._call(i, endpoint, seconds) for i, endpoint in enumerate(endpoints)))
+                    await asyncio.gather(
+                        *(self._call(i, endpoint, seconds, tls) for i, endpoint in enumerate(endpoints))
+                    )
                 )
         except TimeoutError:
             raise PeerError(
                 f"every party must answer its owners within {seconds:g} s; one did not; see the parties' logs"
             ) from None
 
-    async def _call(self, party: int, endpoint: Endpoint, seconds: float) -> Peer:
+    async def _call(self, party: int, endpoint: Endpoint, seconds: float, tls: Tls | None) -> Peer:
         loop = asyncio.get_running_loop()
         peer = Peer(f"party {party}", self.plan.session_id)
         deadline = loop.time() + seconds
         while True:
             try:
-                await loop.create_connection(lambda: peer, endpoint.host, endpoint.port)
+                name = f"party{party}" if tls else None
+                context = tls.client if tls else None
+                await loop.create_connection(
+                    lambda: peer, endpoint.host, endpoint.port, ssl=context, server_hostname=name
+                )
                 break
-            except OSError:
+            except ssl.SSLError as error:
+                raise PeerError(
+                    f"party {party} ({endpoint}) must show a certificate of this run's authority; {error.reason}; mend --tls"
+                ) from None
+            except OSError:  # not there yet
                 if loop.time() > deadline:
                     raise PeerError(
                         f"every party must listen for owners within {seconds:g} s; party {party} ({endpoint}) does not; start it, or mend -P / -B"
@@ -101,10 +114,10 @@ class OwnerClient:
             )
         return peer
 
-    async def ready(self) -> None:
-        """Return when every party has the noise it makes ahead."""
-        for peer in self.peers:
-            _exact(peer, await peer.receive(READY_LABEL), 0)
+    async def ready(self) -> int:
+        """The bytes all parties have sent so far, when every party has the noise it makes ahead."""
+        sizes = [READY.unpack(_exact(peer, await peer.receive(READY_LABEL), READY.size)) for peer in self.peers]
+        return sum(size for (size,) in sizes)
 
     async def release(self, release: int, blocks: Iterable[Ints]) -> tuple[Words, int]:
         """The opened integer sum of one release (d,), and the bytes all parties have sent so far.
@@ -168,12 +181,13 @@ class OwnerGate:
         self.party = party
         self.lost: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._server: asyncio.Server | None = None
+        self._tls = False
         self._arrived: asyncio.Queue[Peer] = asyncio.Queue()
         self._connections: list[Peer] = []
         self._owners: list[tuple[int, int, Peer]] = []
         self.adding_s = 0.0  # spent adding up shares
 
-    async def listen(self, endpoint: Endpoint) -> None:
+    async def listen(self, endpoint: Endpoint, tls: Tls | None = None) -> None:
         """Open the owners' port. Errors: OSError when it is taken."""
 
         def accept() -> Peer:
@@ -182,7 +196,9 @@ class OwnerGate:
             self._arrived.put_nowait(peer)
             return peer
 
-        self._server = await asyncio.get_running_loop().create_server(accept, endpoint.host, endpoint.port)
+        self._tls = tls is not None
+        context = tls.server if tls else None
+        self._server = await asyncio.get_running_loop().create_server(accept, endpoint.host, endpoint.port, ssl=context)
 
     async def admit(self, seconds: float) -> None:
         """Return when all owners are connected. Errors: PeerError when some do not come, come twice, or have another plan."""
@@ -193,6 +209,8 @@ class OwnerGate:
                     peer = await self._arrived.get()
                     first, end, other = HELLO.unpack(_exact(peer, await peer.receive(HELLO_LABEL), HELLO.size))
                     peer.send(HELLO_LABEL, ANSWER.pack(self.party, digest))
+                    if self._tls:
+                        check_name(peer.certificate, "owners")
                     if other != digest:
                         raise PeerError(
                             f"owners and parties must have the same plan; here {digest.hex()[:8]}, theirs {other.hex()[:8]}; copy plan.json again"
@@ -213,10 +231,10 @@ class OwnerGate:
         if self._server is not None:
             self._server.close()
 
-    def announce(self) -> None:
-        """Tell the owners that the noise made ahead is there."""
+    def announce(self, bytes_sent: int) -> None:
+        """Tell the owners that the noise made ahead is there, and how many bytes this party has sent for it."""
         for _, _, peer in self._owners:
-            peer.send(READY_LABEL, b"")
+            peer.send(READY_LABEL, READY.pack(bytes_sent))
 
     async def contributions(self, release: int) -> AsyncIterator[tuple[int, int, Words]]:
         """(first, end, share): this party's share (d,) of the sum of owners first .. end - 1, for each owners' process as it arrives.

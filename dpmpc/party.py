@@ -24,6 +24,7 @@ from dpmpc.pool import Pool
 from dpmpc.release import MakeStep, Observer, Tools, release, unobserved
 from dpmpc.samplers import make_sampler
 from dpmpc.session import Endpoint, Session
+from dpmpc.tls import Tls
 from dpmpc.traffic import Traffic
 from dpmpc.transcript import Opened, Transcript
 
@@ -41,6 +42,7 @@ class PartyJob:
     owner_addresses: Sequence[Endpoint]
     out: Path
     wait: float
+    tls: Path | None = None  # the directory of this party's certificate and key
 
 
 def ledger_path(out: Path, party: int) -> Path:
@@ -62,12 +64,13 @@ async def run_party(
 
     Errors: PeerError when another process leaves, UsageError for a taken port or ledger."""
     plan, i = job.plan, job.index
+    tls = None if job.tls is None else Tls.load(job.tls, f"party{i}")
     traffic = Traffic()
     session = Session(i, plan.parties, plan.threshold, plan.session_id, traffic)
     gate = OwnerGate(plan, i)
     try:
         try:
-            await gate.listen(job.owner_addresses[i])
+            await gate.listen(job.owner_addresses[i], tls)
         except OSError as error:
             raise UsageError(
                 f"party {i} must listen for owners on {job.owner_addresses[i]}, but that fails ({error.strerror or error}); "
@@ -76,7 +79,7 @@ async def run_party(
         log(
             f"party {i} of {plan.parties}, threshold {plan.threshold}, run {plan.run_id}, attempt {plan.attempt}, plan {plan.digest().hex()[:16]}"
         )
-        await first_of(_serve(job, session, gate, traffic, log, emit, observe, make_step), session.lost, gate.lost)
+        await first_of(_serve(job, tls, session, gate, traffic, log, emit, observe, make_step), session.lost, gate.lost)
     finally:
         gate.abandon()
         session.abandon()
@@ -99,6 +102,7 @@ async def first_of(body: Coroutine[Any, Any, None], *lost: "asyncio.Future[None]
 
 async def _serve(
     job: PartyJob,
+    tls: Tls | None,
     session: Session,
     gate: OwnerGate,
     traffic: Traffic,
@@ -121,7 +125,7 @@ async def _serve(
             first_release=plan.first_release,
         )
         transcript.flush()
-        await session.connect(job.addresses, plan.digest(), seconds=job.wait)
+        await session.connect(job.addresses, plan.digest(), seconds=job.wait, tls=tls)
         log("connected with the other parties")
         await gate.admit(job.wait)
         log(f"connected with all {plan.owners} owners")
@@ -132,7 +136,7 @@ async def _serve(
         await tools.source.fill()
         offline = time.perf_counter() - begin
         log(f"noise made ahead for {tools.source.ahead} releases in {offline:.3f} s")
-        gate.announce()
+        gate.announce(session.bytes_sent + gate.bytes_sent)
         begin = time.perf_counter()
         for number in range(plan.first_release, plan.releases):
             tools.publish(number, await step(number))

@@ -137,9 +137,20 @@ class Plan:
         except OSError as error:
             raise UsageError(f"a run has a plan.json; {path}: {error.strerror}; check the path") from None
 
+    def write(self, path: Path) -> None:
+        """Writes the plan whole or not at all."""
+        partial = path.with_suffix(".tmp")
+        partial.write_text(self.to_text(), encoding="utf-8")
+        partial.replace(path)
+
     def resumed(self, first_release: int) -> "Plan":
         """The same run, carried on from `first_release` by a new attempt."""
         return replace(self, attempt=self.attempt + 1, first_release=first_release)
+
+
+def plan_path(out: Path) -> Path:
+    """Where a run directory keeps its plan."""
+    return out / "plan.json"
 
 
 def make_plan(options: Options, facts: Facts) -> Plan:

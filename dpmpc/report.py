@@ -23,10 +23,12 @@ SCHEMA = "dpmpc.report/1"
 
 @dataclass(frozen=True)
 class Costs:
-    """What a run took. `seconds`: of each iteration of this attempt, evaluation left out. `replayed`: iterations of earlier attempts."""
+    """What a run took. `seconds`: of each iteration of this attempt, evaluation left out; `compute_s` of all of them went into computing
+    the owners' vectors. `replayed`: iterations of earlier attempts."""
 
     wall_s: float
     seconds: Sequence[float]
+    compute_s: float
     parties: Sequence[PartyCost]
     replayed: int
 
@@ -152,6 +154,7 @@ def _cost(plan: Plan, costs: Costs) -> dict[str, Any]:
         "per_iteration_s": {"median": _finite(np.median(seconds)), "p90": _finite(np.quantile(seconds, 0.9))},
         "bytes_sent": [p.bytes_to_parties + p.bytes_to_owners for p in parties],
         "bytes_received": [p.bytes_received for p in parties],
+        "owners_compute_s": costs.compute_s,
         "rounds": max((p.offline_rounds + p.online_rounds for p in parties), default=0),
         "rounds_offline": max((p.offline_rounds for p in parties), default=0),
         "rounds_online": max((p.online_rounds for p in parties), default=0),

@@ -117,7 +117,7 @@ async def _train(
     if n:
         addresses = endpoints_here(n, free_base_port(2 * n) if base_port is None else base_port)
     owner_addresses = owner_endpoints(addresses)
-    common = {"out": str(out), "wait": wait, "addresses": _pairs(addresses), "owner_addresses": _pairs(owner_addresses)}
+    common = {"out": str(out), "wait": wait, "tls": None, "addresses": _pairs(addresses), "owner_addresses": _pairs(owner_addresses)}
     run = _Run()
     try:
         job = {**common, "options": options.to_json(), "started": started, "resume": resume}

@@ -4,6 +4,7 @@ An owner's vector is its mean gradient at the public iterate, or its own optimum
 opened is public, and everything computed from it (iterates, averages, the model) is post-processing.
 """
 
+import time
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -94,6 +95,7 @@ class Learner:
         assert self._offsets[-1] == len(y)
         self.theta = np.zeros(plan.dimension)
         self.iteration = 0
+        self.compute_s = 0.0  # spent computing vectors
         self._average = np.zeros(plan.dimension)
         self._averaged = 0
 
@@ -102,6 +104,7 @@ class Learner:
         plan = self.plan
         for start, end in blocks_of(self._first, self._end, plan.dimension):
             offsets = self._offsets[start - self._first : end - self._first + 1]
+            begin = time.perf_counter()
             rows = slice(int(offsets[0]), int(offsets[-1]))
             X, y, offsets = self._X[rows], self._y[rows], offsets - offsets[0]
             if plan.method == "gradient":
@@ -117,7 +120,9 @@ class Learner:
             vectors = clip(vectors, plan.clip)
             if plan.weights == "size":
                 vectors = vectors * np.diff(offsets)[:, None]
-            yield plan.grid.encode(vectors)
+            steps = plan.grid.encode(vectors)
+            self.compute_s += time.perf_counter() - begin
+            yield steps
 
     def apply(self, opened: Words) -> None:
         """Take in one opened sum (d,): the next iterate, or the model."""
