@@ -10,6 +10,7 @@ from fractions import Fraction
 import mpmath
 import numpy as np
 import pytest
+from alarms import FALSE_ALARM, alarms
 from enumeration import every_bit_string, heap_values
 
 from dpmpc import goodness
@@ -20,8 +21,6 @@ from dpmpc.engines.clear import ClearEngine, evaluate
 from dpmpc.errors import UsageError
 from dpmpc.prg import Prg
 from dpmpc.samplers import DiscreteGaussian, DiscreteLaplace, make_sampler
-
-FALSE_ALARM = 1e-9  # of every statistical test below
 
 
 def gaussian_law(plan: GaussianPlan) -> dict[int, Fraction]:
@@ -212,17 +211,6 @@ def test_scales_out_of_range_are_refused() -> None:
 
 # -- samples ---------------------------------------------------------------------------------------------------------
 COUNT = 1 << 20  # enough to tell sigma from 1.01 sigma at this rate of false alarms
-
-
-def alarms(samples: np.ndarray, law: goodness.ExactLaw) -> dict[str, float]:
-    """The tests that reject the samples, with their p-values."""
-    outcomes = [
-        goodness.chi_square(samples, law),
-        goodness.residues(samples, law, 8),
-        goodness.independence(samples, law),
-        goodness.mean_and_variance(samples, law),
-    ]
-    return {o.name: o.p_value for o in outcomes if o.p_value < FALSE_ALARM}
 
 
 @pytest.mark.parametrize(("law", "scale"), [("gaussian", 700.0), ("gaussian", 2.0**17), ("laplace", 2000.0)])
