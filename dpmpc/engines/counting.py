@@ -53,6 +53,13 @@ class CountingEngine:
                 self.bytes_sent[i] += receivers * wires * self.words * 8
         return np.zeros(shape, dtype=np.uint64)
 
+    def count_reveal(self, wires: int) -> None:
+        """Add what `SharingEngine.reveal` of so many wires costs."""
+        self.rounds += self.layout.parties > 1
+        for sender, _, components in self.layout.opening_sends:
+            self.messages_sent[sender] += 1
+            self.bytes_sent[sender] += len(components) * wires * self.words * 8
+
     def field_mask(self) -> "CountedMask":
         return CountedMask(self)
 
@@ -66,10 +73,5 @@ class CountedMask:
 
     async def open(self, y: Bundle) -> NDArray[np.uint64]:
         engine = self._engine
-        sends = [s for s in engine.layout.opening_sends]
-        if sends:
-            engine.rounds += 1
-        for sender, _, components in sends:
-            engine.messages_sent[sender] += 1
-            engine.bytes_sent[sender] += len(components) * len(y) * engine.words * 8
+        engine.count_reveal(len(y))
         return np.zeros(0, dtype=np.uint64)

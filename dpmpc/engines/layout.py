@@ -64,6 +64,11 @@ class Layout:
         """The last subset: its members see the masked value of a conversion; every other subset holds a mask."""
         return self.subsets[-1]
 
+    @property
+    def product_senders(self) -> tuple[int, ...]:
+        """The 2t + 1 parties whose shares of degree 2t are opened."""
+        return tuple(range(self.parties - 2 * self.threshold - 1, self.parties))
+
     @functools.cached_property
     def opening_sends(self) -> list[tuple[int, int, tuple[Subset, ...]]]:
         """(sender, receiver, components) that give the members of `opened_to` every component they lack; the load is

@@ -1,0 +1,20 @@
+"""Laplace noise as the logarithm of a uniform, on secret numbers: -ln U with a fair sign. Error bound:
+docs/box-muller.md."""
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpmpc.circuits.approximation import Piecewise
+from dpmpc.circuits.engine import Engine
+from dpmpc.circuits.fixed import PART_BITS, FixedEngine
+from dpmpc.circuits.uniform_function import uniform_function
+
+
+async def log_laplace(engine: Engine, fixed: FixedEngine, table: Piecewise, shift: int) -> NDArray[np.uint64]:
+    """Shares in F_p of one Laplace number a lane, (1, lanes), in units of 2^shift / (table's factor) 2^-(fraction
+    bits + PART_BITS).
+
+    Cost: `uniform_function` and one round.
+    """
+    sums = await uniform_function(engine, fixed, table)
+    return await fixed.dot_to_field(sums, shift, table.width - 1 + PART_BITS)
