@@ -10,7 +10,7 @@ from rich.console import Console
 from dpmpc.data.schemas import FILE_SETS
 from dpmpc.data.sets import find_file
 from dpmpc.errors import UsageError
-from dpmpc.experiments import calibration, convergence, epsilon, parties, skew, table1
+from dpmpc.experiments import calibration, convergence, epsilon, kdd98, parties, skew, table1
 from dpmpc.experiments.plan import Experiment, Plan
 from dpmpc.experiments.report import commit, markdown, provenance
 from dpmpc.experiments.runner import run_tasks
@@ -60,8 +60,12 @@ def run_experiments(
 
 
 def _available(experiment: Experiment, data_dir: Path | None) -> tuple[list[str], list[str]]:
-    found, missing = [], []
+    found: list[str] = []
+    missing: list[str] = []
     for dataset in experiment.datasets:
+        if dataset == "kddcup98":
+            (found if kdd98.find(data_dir) else missing).append(dataset)
+            continue
         schema = FILE_SETS[dataset]
         try:
             for file in schema.files:

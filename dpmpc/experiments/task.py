@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from dpmpc import erm
 from dpmpc.data import load_dataset, partition
 from dpmpc.errors import UsageError
+from dpmpc.experiments import kdd98
 from dpmpc.experiments.method import Method, Run
 from dpmpc.experiments.methods import METHODS
 from dpmpc.experiments.nonconvex import SIGMOID_SQUARED
@@ -134,6 +135,14 @@ def step_size(method: Method, problem: Problem, run: Run) -> float:
 @lru_cache(maxsize=3)
 def load_records(source: Source, data_dir: Path | None) -> Records:
     """The records of a source, with their optimum and distinct rows computed once a process."""
+    if source.dataset == "kddcup98":
+        path = kdd98.find(data_dir)
+        if path is None:
+            raise UsageError(
+                f"kddcup98 needs {kdd98.FILES[0]}; it is not in {data_dir}; give its folder with --data-dir"
+            )
+        regression = kdd98.load(path, source.seed, source.max_rows, source.test_fraction)
+        return Records(source.dataset, erm.ridge(1.0), source.lam, *regression)
     fraction = 0.2 if source.fold >= 0 else source.test_fraction
     data = load_dataset(
         source.dataset, data_dir=data_dir, seed=source.seed, test_fraction=fraction, max_rows=source.max_rows
@@ -143,9 +152,7 @@ def load_records(source: Source, data_dir: Path | None) -> Records:
         X, y = np.concatenate([X, X_test]), np.concatenate([y, y_test])
         held_out = np.arange(len(y)) % 5 == source.fold
         X, y, X_test, y_test = X[~held_out], y[~held_out], X[held_out], y[held_out]
-    loss = erm.ridge(2.0) if data.task == "ridge" else erm.LOGISTIC
-    if source.loss == "sigmoid":
-        loss = SIGMOID_SQUARED
+    loss = SIGMOID_SQUARED if source.loss == "sigmoid" else erm.LOGISTIC
     return Records(source.dataset, loss, source.lam, X, y, X_test, y_test)
 
 
