@@ -6,7 +6,7 @@ from typing import Any
 import click
 
 
-class _Sizes(click.ParamType):
+class _Sizes(click.ParamType[tuple[int, ...]]):
     """Comma-separated whole numbers."""
 
     name = "N1,N2,..."

@@ -31,19 +31,22 @@ _3 = np.uint64(3)
 def _fold(x: Words) -> Words:
     """x mod p for any uint64 x."""
     x = (x & _P) + (x >> _61)
-    return np.minimum(x, x - _P)  # x - p wraps to a huge word when x < p
+    reduced: Words = np.minimum(x, x - _P)  # x - p wraps to a huge word when x < p
+    return reduced
 
 
 def add(a: Words, b: Words) -> Words:
     """a + b mod p, elementwise."""
     s = a + b
-    return np.minimum(s, s - _P)
+    reduced: Words = np.minimum(s, s - _P)
+    return reduced
 
 
 def sub(a: Words, b: Words) -> Words:
     """a - b mod p, elementwise."""
     s = a - b
-    return np.minimum(s, s + _P)
+    reduced: Words = np.minimum(s, s + _P)
+    return reduced
 
 
 def neg(a: Words) -> Words:

@@ -1,0 +1,195 @@
+"""Whole runs through real processes: MPC against the clear engine, the report, the files, resuming, one process at a time."""
+
+import csv
+import json
+import os
+import signal
+import subprocess
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from dpmpc import field
+from dpmpc.errors import UsageError
+from dpmpc.ledger import Ledger
+from dpmpc.local import free_base_port
+from dpmpc.options import Options
+from dpmpc.plan import Plan, plan_path
+from dpmpc.transcript import read_opened, read_transcript
+from tests.runs import COMMAND, alive, children_of, dpmpc, opened, rows, run, same, small, wait_until
+
+REPORT_KEYS = {
+    "schema", "method", "sampler", "engine", "calibration", "owners", "owner_sizes", "parties", "threshold", "dimension", "iterations",
+    "privacy", "utility", "cost",
+}  # fmt: skip
+PRIVACY_KEYS = {"epsilon", "delta", "neighbours", "sensitivity", "noise_law", "noise_scale", "statistical_security_bits"}
+COST_KEYS = {"wall_s", "offline_s", "online_s", "per_iteration_s", "bytes_sent", "rounds"}
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        small(method="gradient", weights="size", skew=3.0, average="tail"),
+        small(method="output", iterations=None, epsilon=2.0, lam=0.05),
+        small(method="gradient", parties=5, radius=0.5, iterations=2),
+    ],
+    ids=["gradient-size", "output", "five-parties"],
+)
+def test_without_noise_mpc_opens_what_the_clear_engine_computes(options: Options, tmp_path: Path) -> None:
+    from dataclasses import replace
+
+    options = replace(options, noiseless=True)
+    report = run(options, tmp_path / "mpc")
+    clear = run(replace(options, engine="clear"), tmp_path / "clear")
+    assert same(opened(tmp_path / "mpc"), opened(tmp_path / "clear"))
+    with np.load(tmp_path / "mpc" / "model.npz") as a, np.load(tmp_path / "clear" / "model.npz") as b:
+        assert np.array_equal(a["theta"], b["theta"]) and np.any(a["theta"])
+    assert (report["engine"], clear["engine"]) == ("mpc", "clear")
+    assert report["privacy"]["epsilon"] is None and report["privacy"]["noise_scale"] == 0
+    for i in range(options.parties):
+        theirs = read_opened(tmp_path / "mpc" / f"party_{i}.opened.bin", report["dimension"])
+        assert same(theirs, opened(tmp_path / "mpc"))
+
+
+def test_the_opened_sum_is_that_of_the_owners_own_vectors(tmp_path: Path) -> None:
+    """One noiseless gradient at theta = 0, against a loop over owners and records in plain Python floats."""
+    from dpmpc.train import load
+
+    options = small(iterations=1, owners=3, max_rows=40, noiseless=True, weights="equal")
+    run(options, tmp_path / "run")
+    dataset, split = load(options)
+    grid = Plan.read(plan_path(tmp_path / "run")).grid
+    total = [0] * dataset.d
+    for j in range(split.m):
+        held = range(int(split.offsets[j]), int(split.offsets[j + 1]))
+        for k in range(dataset.d):
+            mean = sum(-float(dataset.y[i]) * 0.5 * float(dataset.X[i, k]) for i in held) / len(held)
+            total[k] += round(mean / grid.step)
+    values = field.to_int64(opened(tmp_path / "run")[0])
+    assert np.abs(values - np.array(total)).max() <= 1  # a mean within rounding of half a step may fall on either side
+    assert np.abs(values).max() > 100
+
+
+def test_a_run_leaves_report_model_history_transcripts_and_ledgers(tmp_path: Path) -> None:
+    out = tmp_path / "run"
+    result = dpmpc("train", "--data", "breast-cancer", "--owners", 5, "--epsilon", 1, "--delta", "1e-4", "--iterations", 20, "-M", 3, "--out", out)
+    assert result.returncode == 0, result.stderr
+    report = json.loads((out / "report.json").read_text())
+    assert report.keys() >= REPORT_KEYS and report["privacy"].keys() >= PRIVACY_KEYS and report["cost"].keys() >= COST_KEYS
+    assert report["utility"].keys() >= {"train_loss", "optimality_gap", "test_accuracy", "nonprivate"}
+    assert (report["parties"], report["threshold"], report["owners"], report["dimension"]) == (3, 1, 5, 31)
+    assert report["privacy"]["epsilon"] == 1 and report["privacy"]["delta"] == 1e-4
+    assert report["privacy"]["epsilon_accounted"] <= 1 and len(report["cost"]["bytes_sent"]) == 3
+    assert 0.3 < report["utility"]["test_accuracy"] <= 1
+    assert f"{report['utility']['test_accuracy']:.4f}" in result.stdout and "0.5 %" not in result.stdout
+    with (out / "history.csv").open() as file:
+        history = list(csv.DictReader(file))
+    assert [int(row["iteration"]) for row in history] == list(range(1, 21))
+    assert float(history[-1]["accuracy"]) == pytest.approx(report["utility"]["test_accuracy"])
+    sizes = [int(row["bytes"]) for row in history]
+    assert min(sizes) > 5 * 3 * 31 * 8 and sum(sizes[1:-1]) == sizes[1] * 18  # the same bytes in every iteration
+    plan = Plan.read(plan_path(out))
+    for i in range(3):
+        book = Ledger.read(out / f"ledger_{i}.jsonl")
+        assert [entry.release for entry in book.entries] == list(range(20)) and book.entries[0].mechanism == plan.mechanism()
+        events = [e for e in read_transcript(out / f"party_{i}.transcript.jsonl") if e.get("release") == 7]
+        assert [e["event"] for e in events] == ["input", "sum", "noise", "add", "ledger", "send", "open"]
+        assert "end" in (out / f"party_{i}.log").read_text()
+    again = dpmpc("train", "--data", "breast-cancer", "--owners", 5, "--delta", "1e-4", "--out", out)
+    assert again.returncode == 2 and "--overwrite" in again.stderr and (out / "report.json").exists()
+
+
+def test_the_noise_has_the_scale_of_the_plan(tmp_path: Path) -> None:
+    """400 coordinates of noise: opened minus the noiseless sum at theta = 0. |mean| and variance within 6 sigma: false alarms 4e-9."""
+    options = small(iterations=1, dimension=400, max_rows=100, owners=2, epsilon=0.5)
+    run(options, tmp_path / "noisy")
+    from dataclasses import replace
+
+    plan = Plan.read(plan_path(tmp_path / "noisy"))
+    run(replace(options, noiseless=True, engine="clear"), tmp_path / "exact")
+    noise = field.to_int64(field.sub(opened(tmp_path / "noisy")[0], opened(tmp_path / "exact")[0])) / plan.noise_steps
+    assert abs(noise.mean()) < 6 / 20 and abs((noise**2).mean() - 1) < 6 * (2 / 400) ** 0.5
+
+
+def test_a_run_without_pool_and_without_evaluation(tmp_path: Path) -> None:
+    report = run(small(pool=False, iterations=3, method="gradient", noise="laplace", delta=None), tmp_path / "run")
+    assert report["utility"] is None and report["privacy"]["noise_law"] == "discrete Laplace"
+    assert 0 < report["privacy"]["delta"] < 1e-10  # what the MPC's statistical security adds
+    assert report["cost"]["rounds_offline"] > 3 * 10 and report["cost"]["rounds_online"] == 3
+
+
+def test_many_owners_in_several_blocks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """20,000 owners x 60 coordinates are three frames a party; 40,000 x 60 go over the window of consent."""
+    from dataclasses import replace
+
+    options = small(owners=40_000, max_rows=80_000, dimension=60, iterations=1, noiseless=True)
+    report = run(options, tmp_path / "mpc")
+    run(replace(options, engine="clear"), tmp_path / "clear")
+    assert same(opened(tmp_path / "mpc"), opened(tmp_path / "clear"))
+    assert max(report["cost"]["peak_memory"]) < 1 << 28
+
+
+def test_an_interrupted_run_is_carried_on_within_its_budget(tmp_path: Path) -> None:
+    out = tmp_path / "run"
+    arguments = ["train", "--data", "synthetic", "--max-rows", "100", "--dimension", "3", "--owners", "2", "--delta", "1e-3", "--no-evaluate"]
+    process = subprocess.Popen([*COMMAND, *arguments, "--iterations", "900", "-M", "3", "--out", str(out)], stderr=subprocess.PIPE, text=True)
+    wait_until(lambda: rows(out) > 50)
+    victims = children_of(process.pid)
+    assert len(victims) == 4
+    os.kill(victims[2], signal.SIGKILL)
+    _, errors = process.communicate(timeout=15)
+    assert process.returncode == 3 and "was killed (SIGKILL)" in errors and "Traceback" not in errors
+    assert alive(victims) == []
+    kept = rows(out)
+    before = {path: read_opened(path, 3) for path in out.glob("*.opened.bin")}
+    result = dpmpc("train", "--resume", out)
+    assert result.returncode == 0, result.stderr
+    report = json.loads((out / "report.json").read_text())
+    spent = max(len(Ledger.read(out / f"ledger_{i}.jsonl").entries) for i in range(3))
+    assert kept > 50 and report["attempts"] == 2 and spent == 900 and 898 <= report["iterations"] <= 900
+    assert rows(out) == report["iterations"]
+    with (out / "history.csv").open() as file:
+        listed = {int(row["release"]) for row in csv.DictReader(file)}
+    assert set().union(*before.values()) <= listed
+    assert dpmpc("train", "--resume", out).returncode == 2
+
+
+def test_processes_started_one_by_one(tmp_path: Path) -> None:
+    base = str(free_base_port(6))
+    common = ["train", "--data", "synthetic", "--max-rows", "60", "--dimension", "3", "--owners", "4", "--delta", "1e-3", "--iterations", "5"]
+    planned = dpmpc(*common, "-M", 3, "--plan-only", "--out", tmp_path / "plan")
+    assert planned.returncode == 0 and "grid steps" in planned.stdout
+    plan = ["--plan", str(tmp_path / "plan" / "plan.json"), "-B", base]
+    parties = [
+        subprocess.Popen([*COMMAND, "train", *plan, "-I", str(i), "--out", str(tmp_path / f"p{i}")], stderr=subprocess.PIPE, text=True)
+        for i in range(3)
+    ]
+    result = dpmpc(*common, *plan, "-M", 3, "-I", "owners", "--out", tmp_path / "owners")
+    errors = [party.communicate(timeout=20)[1] for party in parties]
+    assert result.returncode == 0, (result.stderr, errors)
+    assert [party.returncode for party in parties] == [0, 0, 0], errors
+    assert json.loads((tmp_path / "owners" / "report.json").read_text())["iterations"] == 5
+    for i in range(3):
+        assert same(read_opened(tmp_path / f"p{i}" / f"party_{i}.opened.bin", 3), opened(tmp_path / "owners"))
+
+
+def test_paper_calibration_says_what_it_really_gives(tmp_path: Path) -> None:
+    report = run(small(calibration="paper", engine="clear", epsilon=0.5, delta=1e-3, iterations=10), tmp_path / "run")
+    paper = report["privacy"]["paper"]
+    assert paper["claims"] == {"epsilon": 0.5, "delta": 1e-3}
+    assert report["privacy"]["epsilon"] == paper["really"]["epsilon"] != 0.5
+    wide = run(small(calibration="paper", engine="clear", method="output", iterations=None, delta=None, dimension=25), tmp_path / "out")
+    assert wide["privacy"]["epsilon"] == pytest.approx(5.0, rel=0.01)  # sqrt(d) times what Theorem 3.1 claims
+
+
+def test_options_survive_json() -> None:
+    options = small(owner_sizes=(3, 4), owners=None, drop=())
+    assert Options.from_json(json.loads(json.dumps(options.to_json()))) == options
+
+
+def test_a_resume_of_nothing_is_refused(tmp_path: Path) -> None:
+    from dpmpc.launch import Where, carry_on
+
+    with pytest.raises(UsageError, match="no plan.json"):
+        carry_on(Where(out=tmp_path), lambda event: None)
