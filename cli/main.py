@@ -51,7 +51,9 @@ def group(ctx: click.Context, debug: bool) -> None:
     Owners' vectors are added up inside secure multi-party computation, one copy of noise is made there, and only the noisy sum is opened.
     Start with:
 
-        dpmpc train --data breast-cancer --owners 5 --epsilon 1 --delta 1e-4 -M 3 --out runs/demo
+    \b
+      dpmpc train --data breast-cancer --owners 5 --epsilon 1 \\
+        --delta 1e-4 -M 3 --out runs/demo
     """
 
 
@@ -68,7 +70,12 @@ def main(arguments: list[str] | None = None) -> Any:
         click.echo(f"error: {error}", err=True)
         sys.exit(error.exit_code)
     except click.ClickException as error:
-        error.show()
+        if isinstance(error, click.exceptions.NoArgsIsHelpError):
+            error.show()
+            sys.exit(error.exit_code)
+        context = getattr(error, "ctx", None)
+        where = context.command_path if context is not None else "dpmpc"
+        click.echo(f"error: {error.format_message()}; see {where} --help", err=True)
         sys.exit(error.exit_code)
     except (click.Abort, KeyboardInterrupt):
         click.echo("error: stopped by the user; finished iterations are kept", err=True)
