@@ -1,0 +1,107 @@
+"""`dpmpc verify`: three lines of evidence that noise is added once, after aggregation, as wide as claimed."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal
+
+import click
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
+
+from dpmpc.errors import UsageError
+
+if TYPE_CHECKING:
+    from dpmpc.verify.verification import Verification
+
+
+@click.command()
+@click.argument("run", type=click.Path(path_type=Path), required=False)
+@click.option("--fresh", is_flag=True, help="verify fresh releases with known inputs instead of a run.")
+@click.option("--structure", is_flag=True, help="only the transcripts of RUN; takes a second.")
+@click.option("-M", "parties", type=click.IntRange(1), default=3, show_default=True, help="parties, with --fresh.")
+@click.option("-T", "threshold", type=int, help="parties that may collude, below M / 2.  [default: (M - 1) // 2]")
+@click.option(
+    "--law",
+    type=click.Choice(["gaussian", "laplace", "both"]),
+    default="both",
+    show_default=True,
+    help="noise of the fresh releases, with --fresh.",
+)
+@click.option(
+    "--work",
+    type=click.Path(file_okay=False, path_type=Path),
+    default=Path("runs/verify"),
+    show_default=True,
+    help="where fresh releases leave their transcripts.",
+)
+@click.option(
+    "--json",
+    "json_file",
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="where the verdict is written.  [default: verify.json in RUN, or in --work]",
+)
+@click.option("--details", is_flag=True, help="print every check, not only those that fail.")
+def command(
+    run: Path | None,
+    fresh: bool,
+    structure: bool,
+    parties: int,
+    threshold: int | None,
+    law: Literal["gaussian", "laplace", "both"],
+    work: Path,
+    json_file: Path | None,
+    details: bool,
+) -> int:
+    """Check a RUN directory: its transcripts, and fresh releases of the same kind. Exit code 0 only if all hold.
+
+    \b
+    dpmpc verify runs/demo --structure     what the parties of this run did, from their transcripts
+    dpmpc verify runs/demo                 that, and statistics and a privacy audit of fresh releases like its own
+    dpmpc verify --fresh                   all three lines of evidence on fresh releases, no run needed
+    """
+    from dpmpc.verify.verification import default_cases, verify_fresh, verify_run, verify_structure
+
+    if (run is None) != fresh:
+        raise UsageError(
+            f"verify looks at one thing; got {'neither a run nor' if run is None else 'a run and'} --fresh; "
+            "name a run directory, or give --fresh"
+        )
+    t = (parties - 1) // 2 if threshold is None else threshold
+    if not 0 <= 2 * t < parties:
+        raise UsageError(f"the threshold t must satisfy 0 <= 2t < M; got t = {t}, M = {parties}; mend -T or -M")
+
+    def progress(text: str) -> None:
+        click.echo(text, err=True)
+
+    if run is None:
+        laws: tuple[Literal["gaussian", "laplace"], ...] = ("gaussian", "laplace") if law == "both" else (law,)
+        result = verify_fresh(default_cases(parties, t, laws), work, progress)
+    elif structure:
+        result = verify_structure(run)
+    else:
+        result = verify_run(run, work, progress)
+    path = json_file if json_file is not None else (run or work) / "verify.json"
+    result.write(path)
+    _print(result, details)
+    click.echo(f"written to {path}")
+    return 0 if result.holds else 1
+
+
+def _print(result: "Verification", details: bool) -> None:
+    console = Console(highlight=False)
+    if not console.is_terminal:
+        console = Console(highlight=False, width=160)
+    table = Table(title=f"Evidence on {result.subject}", title_justify="left", box=None, padding=(0, 2, 0, 0))
+    for name in ("evidence", "verdict", "checks", "false alarm", "note"):
+        table.add_column(name)
+    for evidence in result.evidence:
+        verdict = "[green]holds[/green]" if evidence.holds else "[bold red]FAILS[/bold red]"
+        held = sum(check.holds for check in evidence.checks)
+        alarm = f"< {evidence.false_alarm:.0e}" if evidence.false_alarm else "none"
+        table.add_row(evidence.name, verdict, f"{held} of {len(evidence.checks)}", alarm, escape(evidence.note))
+    console.print(table)
+    for evidence in result.evidence:
+        for check in evidence.checks:
+            if details or not check.holds:
+                mark = "[green]holds[/green]" if check.holds else "[bold red]FAILS[/bold red]"
+                console.print(f"{mark}  {evidence.name}: {escape(check.name)}: {escape(check.detail)}")

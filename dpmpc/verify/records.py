@@ -1,0 +1,126 @@
+"""What the parties wrote about a run, read back and sorted: transcripts by attempt, ledgers, opened vectors."""
+
+import hashlib
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from dpmpc.errors import UsageError
+from dpmpc.ledger import Book, Ledger
+from dpmpc.party import ledger_path, opened_path, transcript_path
+from dpmpc.plan import Plan
+from dpmpc.transcript import digest, read_opened, read_transcript
+
+Event = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Attempt:
+    """One party's events of one attempt, between its `start` and its `end` (if it came to that)."""
+
+    party: int
+    start: Event
+    events: tuple[Event, ...]
+    ended: bool
+
+    @property
+    def number(self) -> int:
+        return int(self.start.get("attempt", -1))
+
+    @property
+    def name(self) -> str:
+        return f"party {self.party}" + (f", attempt {self.number}" if self.number else "")
+
+    def releases(self) -> dict[int, list[Event]]:
+        """release -> its events, in order."""
+        result: dict[int, list[Event]] = {}
+        for event in self.events:
+            if "release" in event:
+                result.setdefault(event["release"], []).append(event)
+        return result
+
+    @property
+    def traffic(self) -> list[Event]:
+        """The records of what went over the wires."""
+        return [event for event in self.events if event["event"] == "traffic"]
+
+
+@dataclass(frozen=True)
+class Records:
+    """A run directory as the structure check sees it. Lists are by party."""
+
+    plan: Plan
+    attempts: tuple[tuple[Attempt, ...], ...]
+    strays: tuple[str, ...]  # events before any start
+    books: tuple[Book, ...]
+    ledger_lines: tuple[tuple[str, ...], ...]  # digests of the ledgers' lines, in order
+    opened: dict[str, dict[int, str]]  # file -> release -> digest
+
+    def attempt(self, party: int, number: int) -> Attempt | None:
+        """A party's attempt of this number, if it got so far."""
+        return next((a for a in self.attempts[party] if a.number == number), None)
+
+    @property
+    def all(self) -> list[Attempt]:
+        return [attempt for attempts in self.attempts for attempt in attempts]
+
+    @property
+    def numbers(self) -> list[int]:
+        """The attempts that some party began."""
+        return sorted({attempt.number for attempt in self.all})
+
+
+def read_records(out: Path) -> Records:
+    """Everything the structure check needs from a run directory.
+
+    Errors: not a run directory, a run without MPC, a file that is missing or not what was written, a broken ledger.
+    """
+    plan = Plan.read(out / "plan.json")
+    if not plan.parties:
+        raise UsageError(
+            f"a structure check needs the transcripts of parties; {out} was computed in the clear, without any; "
+            "train with --engine mpc"
+        )
+    attempts, strays, books, lines = [], [], [], []
+    opened = {}
+    for party in range(plan.parties):
+        mine, before = _attempts(party, read_transcript(transcript_path(out, party)))
+        attempts.append(mine)
+        strays += before
+        books.append(Ledger.read(ledger_path(out, party)))
+        content = ledger_path(out, party).read_bytes()
+        lines.append(tuple(hashlib.sha256(line).hexdigest() for line in content.split(b"\n") if line))
+        opened[f"party {party}"] = _digests(opened_path(out, party), plan)
+    if (out / "owners.opened.bin").exists():
+        opened["the owners"] = _digests(out / "owners.opened.bin", plan)
+    return Records(plan, tuple(attempts), tuple(strays), tuple(books), tuple(lines), opened)
+
+
+def _digests(path: Path, plan: Plan) -> dict[int, str]:
+    return {release: digest(values) for release, values in read_opened(path, plan.dimension).items()}
+
+
+def _attempts(party: int, events: list[Event]) -> tuple[tuple[Attempt, ...], list[str]]:
+    result: list[Attempt] = []
+    strays: list[str] = []
+    start: Event | None = None
+    inside: list[Event] = []
+    ended = False
+
+    def close() -> None:
+        if start is not None:
+            result.append(Attempt(party, start, tuple(inside), ended))
+
+    for event in events:
+        kind = event.get("event")
+        if kind == "start":
+            close()
+            start, inside, ended = event, [], False
+        elif start is None or ended:
+            strays.append(f"party {party}: {kind!r} outside an attempt")
+        elif kind == "end":
+            ended = True
+        else:
+            inside.append(event)
+    close()
+    return tuple(result), strays

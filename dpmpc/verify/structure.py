@@ -1,0 +1,294 @@
+"""First line of evidence: the parties' transcripts of a run, held against the protocol and against each other.
+
+A transcript is written by the party itself. What that can show and what not is in docs/verify.md; in short: an event
+that involves a message is told by both of its ends, and one that does not (a local addition) by nobody but the party.
+"""
+
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from dpmpc.plan import Plan
+from dpmpc.pool import AHEAD, BATCH, FIRST_CHANNEL
+from dpmpc.release import OPENING_CHANNEL
+from dpmpc.samplers import DiscreteGaussian, DiscreteLaplace, make_sampler
+from dpmpc.verify.records import Attempt, Event, Records, read_records
+from dpmpc.verify.verdict import Check, Evidence, of_problems
+
+_KINDS = {"input", "sum", "noise", "add", "ledger", "send", "open", "traffic"}
+
+
+def check_structure(out: Path) -> Evidence:
+    """The verdicts on the run in `out`. Errors: as `read_records`."""
+    records = read_records(out)
+    checks = (
+        _one_run(records),
+        _inputs(records),
+        _one_noise(records),
+        _order(records),
+        _ledger(records),
+        _openings(records),
+        _channels(records),
+        _noise_traffic(records),
+        _both_ends(records),
+        _agreement(records),
+    )
+    unfinished = [a.name for a in records.all if not a.ended]
+    note = f"{len(records.all)} transcripts"
+    if unfinished:
+        note += f"; cut short, so that their noise traffic is not counted: {', '.join(unfinished)}"
+    return Evidence("structure", checks, 0.0, note)
+
+
+def _releases(records: Records) -> Iterator[tuple[Attempt, int, list[Event], bool]]:
+    """(attempt, release, its events, whether it must be complete): only the last one of a cut attempt need not be."""
+    for attempt in records.all:
+        releases = attempt.releases()
+        for number, events in releases.items():
+            sent = any(event["event"] in ("send", "open") for event in events)
+            yield attempt, number, events, sent or attempt.ended or number != max(releases)
+
+
+def _count(events: list[Event], kind: str) -> int:
+    return sum(event["event"] == kind for event in events)
+
+
+def _first(events: list[Event], kind: str, default: int) -> int:
+    return next((k for k, event in enumerate(events) if event["event"] == kind), default)
+
+
+def _last(events: list[Event], kind: str) -> int:
+    return max((k for k, event in enumerate(events) if event["event"] == kind), default=-1)
+
+
+def _one_run(records: Records) -> Check:
+    plan, problems = records.plan, list(records.strays)
+    for attempt in records.all:
+        start = attempt.start
+        theirs = replace(plan, attempt=attempt.number, first_release=start.get("first_release", -1))
+        if start.get("run") != plan.run_id or start.get("party") != attempt.party:
+            problems.append(f"{attempt.name} belongs to run {start.get('run')}, party {start.get('party')}")
+        elif start.get("plan") != theirs.digest().hex():
+            problems.append(f"{attempt.name} followed another plan")
+        unknown = {str(event.get("event")) for event in attempt.events} - _KINDS
+        if unknown:
+            problems.append(f"{attempt.name} has events of unknown kinds: {', '.join(sorted(unknown))}")
+    problems += [f"party {i} has no transcript" for i, attempts in enumerate(records.attempts) if not attempts]
+    fine = f"{plan.parties} parties, {len(records.numbers)} attempt(s), one plan"
+    return of_problems("one run, one plan", problems, fine)
+
+
+def _inputs(records: Records) -> Check:
+    problems, m = [], records.plan.owners
+    for attempt, number, events, complete in _releases(records):
+        ranges = sorted(tuple(event["owners"]) for event in events if event["event"] == "input")
+        edges = [0, *(end for _, end in ranges)]
+        once = all(first == edge for (first, _), edge in zip(ranges, edges, strict=False))
+        if (complete and edges[-1] != m) or not once or _count(events, "sum") > 1:
+            problems.append(f"{attempt.name}, release {number}: input from owners {ranges} of {m}")
+    return of_problems("every owner's input once", problems, f"{m} owners in every release")
+
+
+def _one_noise(records: Records) -> Check:
+    problems = [] if records.plan.noise_steps else ["the plan has no noise"]
+    for attempt in records.all:
+        used: Counter[int] = Counter()
+        for number, events in attempt.releases().items():
+            taken = [event["index"] for event in events if event["event"] == "noise"]
+            used.update(taken)
+            adds, sent = _count(events, "add"), _count(events, "send") > 0
+            if len(taken) > 1 or adds > 1 or (sent and (len(taken) != 1 or adds != 1)):
+                problems.append(f"{attempt.name}, release {number}: {len(taken)} noise vectors taken, {adds} added")
+            elif taken and taken != [number]:
+                problems.append(f"{attempt.name}, release {number}: noise vector {taken[0]} used")
+        problems += [f"{attempt.name}: noise vector {k} used {c} times" for k, c in used.items() if c > 1]
+    return of_problems("one noise vector per release, never used twice", problems, "one each")
+
+
+def _order(records: Records) -> Check:
+    problems = []
+    for attempt, number, events, _ in _releases(records):
+        last = _last(events, "input")
+        for kind in ("sum", "noise", "add"):
+            if _first(events, kind, len(events)) < last:
+                problems.append(f"{attempt.name}, release {number}: {kind} before the last owner's input")
+        if _first(events, "add", len(events)) < _first(events, "noise", -1):
+            problems.append(f"{attempt.name}, release {number}: added before noise was taken")
+    return of_problems("noise after the last owner's input", problems, "in every release")
+
+
+def _ledger(records: Records) -> Check:
+    plan, problems = records.plan, []
+    mechanism = plan.mechanism()
+    for party, (book, lines) in enumerate(zip(records.books, records.ledger_lines, strict=True)):
+        spent = Counter(entry.release for entry in book.entries if entry.run == plan.run_id)
+        known = set(lines)
+        opened: Counter[int] = Counter()
+        for attempt in records.attempts[party]:
+            for number, events in attempt.releases().items():
+                sends = _count(events, "send")
+                opened[number] += sends
+                if sends and not _first(events, "ledger", len(events)) < _first(events, "send", len(events)):
+                    problems.append(f"{attempt.name}, release {number}: opened before its ledger line")
+                for event in events:
+                    if event["event"] == "ledger" and event["line"] not in known:
+                        problems.append(f"{attempt.name}, release {number}: its ledger line is not in the ledger")
+        for number, count in opened.items():
+            if count > spent[number]:
+                problems.append(f"party {party}, release {number}: opened {count} times, {spent[number]} ledger lines")
+        if any(entry.run == plan.run_id and entry.mechanism != mechanism for entry in book.entries):
+            problems.append(f"party {party}: its ledger names another mechanism than the plan")
+    fine = f"{max(len(book.entries) for book in records.books)} lines, chains unbroken"
+    return of_problems("ledger line before every opening", problems, fine)
+
+
+def _openings(records: Records) -> Check:
+    problems = []
+    for attempt in records.all:
+        due = int(attempt.start.get("first_release", 0))
+        for number, events in attempt.releases().items():
+            sends, opens = _count(events, "send"), _count(events, "open")
+            if number != due:
+                problems.append(f"{attempt.name}: release {number} where {due} was due")
+            if sends > 1 or opens > 1 or opens > sends:
+                problems.append(f"{attempt.name}, release {number}: sent {sends} times, opened {opens} times")
+            due = number + 1
+        if attempt.ended and due != records.plan.releases:
+            problems.append(f"{attempt.name}: ended after {due} of {records.plan.releases} releases")
+    return of_problems("each release opened once, in order", problems, f"{records.plan.releases} releases planned")
+
+
+def _channels(records: Records) -> Check:
+    plan, problems = records.plan, []
+    n, t, size = plan.parties, plan.threshold, 8 * plan.dimension
+    for attempt in records.all:
+        seen: Counter[int] = Counter()
+        opened = {r for r, events in attempt.releases().items() if _count(events, "open")}
+        for event in attempt.traffic:
+            channel = event["channel"]
+            seen[channel] += 1
+            if FIRST_CHANNEL <= channel:
+                continue  # noise: counted by the next check
+            if channel - OPENING_CHANNEL not in opened:
+                problems.append(f"{attempt.name}: frames on channel {channel}, which no protocol uses")
+                continue
+            for way, sign in (("sent", 1), ("received", -1)):
+                due = {str((attempt.party + sign * k) % n): [1, size] for k in range(1, t + 1)}
+                if {peer: record[:2] for peer, record in event[way].items()} != due:
+                    problems.append(
+                        f"{attempt.name}, release {channel - OPENING_CHANNEL}: other frames than the shares"
+                    )
+        problems += [f"{attempt.name}: channel {c} used {k} times" for c, k in seen.items() if k > 1]
+        problems += [
+            f"{attempt.name}, release {r}: opened without a record of its frames"
+            for r in sorted(opened)
+            if not seen[OPENING_CHANNEL + r]
+        ]
+    fine = f"each party sent {t} share vector(s) of {size} bytes a release"
+    return of_problems("nothing opened besides the release", problems, fine)
+
+
+def batches_due(plan: Plan, releases: int) -> list[int]:
+    """The sizes, in channel order, of the noise batches for this many releases."""
+    result: list[int] = []
+    ahead = max(1, AHEAD // plan.dimension) if plan.pool else 1
+    while releases:
+        vectors = min(releases, ahead)
+        releases -= vectors
+        count = vectors * plan.dimension
+        size = -(-count // -(-count // BATCH))
+        result += [min(size, count - at) for at in range(0, count, size)]
+    return result
+
+
+def _noise_traffic(records: Records) -> Check:
+    plan, problems = records.plan, []
+    name = "noise made once: its frames as many as prescribed"
+    sampler = make_sampler(plan.sampler, plan.law, plan.noise_asked)  # type: ignore[arg-type]
+    counted = isinstance(sampler, DiscreteGaussian | DiscreteLaplace)
+    costs: dict[int, Any] = {}
+    batches = 0
+    for attempt in records.all:
+        if not attempt.ended or plan.parties == 1:
+            continue
+        due = batches_due(plan, plan.releases - int(attempt.start["first_release"]))
+        found = {e["channel"] - FIRST_CHANNEL: e for e in attempt.traffic if e["channel"] >= FIRST_CHANNEL}
+        if sorted(found) != list(range(len(due))):
+            problems.append(f"{attempt.name}: {len(found)} noise batches where {len(due)} were due")
+            continue
+        batches = max(batches, len(due))
+        if not isinstance(sampler, DiscreteGaussian | DiscreteLaplace):
+            continue
+        for k, size in enumerate(due):
+            if size not in costs:
+                costs[size] = sampler.cost(size, plan.parties, plan.threshold)
+            cost, sent = costs[size], found[k]["sent"].values()
+            got = sum(record[0] for record in sent), sum(record[1] for record in sent)
+            wanted = cost.messages_sent[attempt.party], cost.bytes_sent[attempt.party]
+            if got != wanted:
+                problems.append(f"{attempt.name}, batch {k}: sent {got[0]} frames, {got[1]} bytes; due {wanted}")
+    fine = f"{batches} batch(es)" + (", frames and bytes as the circuit has it" if counted else "")
+    return of_problems(name, problems, fine)
+
+
+def _both_ends(records: Records) -> Check:
+    problems, compared = [], 0
+    for number in records.numbers:
+        flows: dict[tuple[int, int, int], dict[str, list[Any]]] = {}
+        cut = set()
+        for party in range(records.plan.parties):
+            attempt = records.attempt(party, number)
+            if attempt is None or not attempt.ended:
+                cut.add(party)
+            for event in attempt.traffic if attempt else ():
+                for way in ("sent", "received"):
+                    for peer, record in event[way].items():
+                        if not peer.isdigit():
+                            problems.append(f"party {party}: frames with a process that is no party")
+                            continue
+                        ends = (party, int(peer)) if way == "sent" else (int(peer), party)
+                        flows.setdefault((event["channel"], *ends), {})[way] = record
+        for (channel, sender, receiver), record in flows.items():
+            if len(record) < 2 and cut & {sender, receiver}:
+                continue
+            compared += 1
+            if record.get("sent") != record.get("received"):
+                problems.append(
+                    f"channel {channel}: what party {sender} says it sent is not what party {receiver} received"
+                )
+    return of_problems("both ends of every connection agree", problems, f"{compared} flows compared by digest")
+
+
+def _agreement(records: Records) -> Check:
+    problems = []
+    for number in records.numbers:
+        present = [a for i in range(records.plan.parties) if (a := records.attempt(i, number)) is not None]
+        for field in ("inputs", "opened"):
+            views: dict[int, dict[Any, list[str]]] = {}
+            for attempt in present:
+                for release, events in attempt.releases().items():
+                    view: Any = None
+                    if field == "inputs" and _count(events, "send"):
+                        view = tuple(tuple(e["owners"]) for e in events if e["event"] == "input")
+                    elif field == "opened" and _count(events, "open"):
+                        view = tuple(e["digest"] for e in events if e["event"] == "open")
+                    if view is not None:
+                        views.setdefault(release, {}).setdefault(view, []).append(attempt.name)
+            problems += [f"release {r}: parties differ on its {field}" for r, v in views.items() if len(v) > 1]
+    told = _opened_digests(records)
+    for file, digests in records.opened.items():
+        for release, value in digests.items():
+            if release in told and value not in told[release]:
+                problems.append(f"release {release}: the vector kept by {file} is not the one that was opened")
+    return of_problems("all parties agree on what was opened", problems, f"{len(told)} releases")
+
+
+def _opened_digests(records: Records) -> dict[int, set[str]]:
+    result: dict[int, set[str]] = {}
+    for attempt in records.all:
+        for event in attempt.events:
+            if event["event"] == "open":
+                result.setdefault(event["release"], set()).add(event["digest"])
+    return result

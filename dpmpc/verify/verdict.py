@@ -1,0 +1,54 @@
+"""A check and its verdict; a line of evidence is some checks that must all hold."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+SHOWN = 3  # problems named in a detail
+
+
+@dataclass(frozen=True)
+class Check:
+    """What was checked, whether it holds, what was found. `figures` are JSON values."""
+
+    name: str
+    holds: bool
+    detail: str
+    figures: dict[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """One line of evidence. `false_alarm` bounds the probability that a correct run fails it."""
+
+    name: str
+    checks: tuple[Check, ...]
+    false_alarm: float = 0.0
+    note: str = ""
+
+    @property
+    def holds(self) -> bool:
+        """Whether there are checks and all of them hold."""
+        return bool(self.checks) and all(check.holds for check in self.checks)
+
+    @property
+    def failed(self) -> list[str]:
+        """The names of the checks that do not hold."""
+        return [check.name for check in self.checks if not check.holds]
+
+    def to_json(self) -> dict[str, Any]:
+        """The same as JSON values."""
+        return {
+            "holds": self.holds,
+            "false_alarm": self.false_alarm,
+            "note": self.note,
+            "checks": [{"name": c.name, "holds": c.holds, "detail": c.detail, **c.figures} for c in self.checks],
+        }
+
+
+def of_problems(name: str, problems: Sequence[str], fine: str) -> Check:
+    """A check that holds if there are no problems; its detail names the first few, or says `fine`."""
+    if not problems:
+        return Check(name, True, fine)
+    more = f" (and {len(problems) - SHOWN} more)" if len(problems) > SHOWN else ""
+    return Check(name, False, "; ".join(problems[:SHOWN]) + more, {"problems": len(problems)})

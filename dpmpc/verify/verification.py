@@ -1,0 +1,165 @@
+"""The three lines of evidence together: on a run directory, or on fresh releases."""
+
+import json
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, cast
+
+from dpmpc.errors import UsageError
+from dpmpc.plan import Plan
+from dpmpc.samplers import Law
+from dpmpc.verify.audit import Trials, check_audit
+from dpmpc.verify.canaries import Canaries, canary_plan
+from dpmpc.verify.claim import claimed_epsilon
+from dpmpc.verify.fresh import by_parties, in_the_clear
+from dpmpc.verify.statistics import Sample, check_statistics
+from dpmpc.verify.structure import check_structure
+from dpmpc.verify.verdict import Check, Evidence
+
+SCHEMA = "dpmpc.verify/1"
+OWNERS = (2, 10, 100)
+_CLEAR_TRIALS = 1_000_000
+_CLEAR_DIMENSION = 64
+_WIDEST = 64  # coordinates of a fresh release
+Progress = Callable[[str], None]
+
+
+@dataclass(frozen=True)
+class Case:
+    """One series of fresh releases; (epsilon, delta) is what each release promises."""
+
+    law: Law
+    owners: int
+    dimension: int
+    releases: int
+    epsilon: float
+    delta: float
+    parties: int
+    threshold: int
+    sampler: str
+
+    @property
+    def name(self) -> str:
+        return f"{self.law}, m = {self.owners}"
+
+    def plan(self) -> Plan:
+        """A new run of this case."""
+        return canary_plan(
+            self.law,
+            self.owners,
+            self.dimension,
+            self.releases,
+            epsilon=self.epsilon,
+            delta=self.delta,
+            parties=self.parties,
+            threshold=self.threshold,
+            sampler=self.sampler,
+        )
+
+
+@dataclass(frozen=True)
+class Verification:
+    """What was verified, and the verdicts."""
+
+    subject: str
+    evidence: tuple[Evidence, ...]
+
+    @property
+    def holds(self) -> bool:
+        """Whether every line of evidence holds."""
+        return all(evidence.holds for evidence in self.evidence)
+
+    def to_json(self) -> dict[str, Any]:
+        """verify.json as a value."""
+        return {
+            "schema": SCHEMA,
+            "subject": self.subject,
+            "holds": self.holds,
+            "false_alarm": sum(evidence.false_alarm for evidence in self.evidence),
+            **{evidence.name: evidence.to_json() for evidence in self.evidence},
+        }
+
+    def write(self, path: Path) -> None:
+        """Writes verify.json whole or not at all. Errors: UsageError if that fails."""
+        partial = path.with_suffix(".tmp")
+        try:
+            partial.write_text(json.dumps(self.to_json(), indent=2) + "\n", encoding="utf-8")
+            partial.replace(path)
+        except OSError as error:
+            raise UsageError(
+                f"the verdict must be written; {path}: {error.strerror}; name another with --json"
+            ) from None
+
+
+def default_cases(parties: int, threshold: int, laws: tuple[Law, ...]) -> list[Case]:
+    """The fresh releases of `dpmpc verify --fresh`."""
+    sizes: dict[Law, tuple[int, int]] = {"gaussian": (64, 1000), "laplace": (32, 1000)}
+    return [
+        Case(law, m, *sizes[law], 2.0, 1e-3 if law == "gaussian" else 0.0, parties, threshold, "discrete")
+        for law in laws
+        for m in OWNERS
+    ]
+
+
+def cases_like(plan: Plan) -> list[Case]:
+    """Fresh releases with a run's law, sampler, parties, dimension (2 .. 64), and ratio of noise to sensitivity."""
+    dimension = min(max(plan.dimension, 2), _WIDEST)
+    releases = min(1500, max(500, 64_000 // dimension))
+    law = cast(Law, plan.law)
+    epsilon = claimed_epsilon(plan)
+    return [
+        Case(law, m, dimension, releases, epsilon, plan.delta, plan.parties, plan.threshold, plan.sampler)
+        for m in OWNERS
+    ]
+
+
+def verify_structure(run: Path) -> Verification:
+    """The structure of the run in `run`, from what it left behind."""
+    return Verification(str(run), (check_structure(run),))
+
+
+def verify_run(run: Path, work: Path, progress: Progress) -> Verification:
+    """The structure of the run in `run`, and statistics and audit of fresh releases like its own, kept in `work`."""
+    structure = check_structure(run)
+    plan = Plan.read(run / "plan.json")
+    if not plan.noise_steps:
+        return Verification(str(run), (structure,))
+    _, samples, trials = _fresh(cases_like(plan), work, progress)
+    return Verification(str(run), (structure, check_statistics(samples), check_audit(trials)))
+
+
+def verify_fresh(cases: list[Case], work: Path, progress: Progress) -> Verification:
+    """All three lines of evidence of fresh releases, which are kept in `work`."""
+    checks, samples, trials = _fresh(cases, work, progress)
+    structure = Evidence("structure", tuple(checks), 0.0, f"{len(cases)} runs of fresh releases")
+    return Verification("fresh releases", (structure, check_statistics(samples), check_audit(trials)))
+
+
+def _fresh(cases: list[Case], work: Path, progress: Progress) -> tuple[list[Check], list[Sample], list[Trials]]:
+    checks: list[Check] = []
+    samples: list[Sample] = []
+    trials: list[Trials] = []
+    for seed, case in enumerate(cases):
+        progress(f"{case.releases} releases by {case.parties} parties: {case.name}")
+        plan = case.plan()
+        out = work / f"{case.law}_{case.owners}"
+        outcome = by_parties(plan, Canaries(plan, seed), out)
+        checks += [replace(check, name=f"{check.name} ({case.name})") for check in check_structure(out).checks]
+        samples.append(outcome.sample())
+        trials.append(outcome.trials(f"MPC, {case.name}"))
+    for seed, (law, case) in enumerate(_one_of_each_law(cases)):
+        progress(f"{_CLEAR_TRIALS} trials in the clear: {law}")
+        dimension = _CLEAR_DIMENSION if law == "gaussian" else case.dimension
+        releases = _CLEAR_TRIALS // (dimension - 1)
+        plan = replace(case, dimension=dimension, releases=releases, owners=2).plan()
+        trials.append(in_the_clear(plan, Canaries(plan, 1000 + seed)).trials(f"clear engine, {law}"))
+    return checks, samples, trials
+
+
+def _one_of_each_law(cases: list[Case]) -> Iterator[tuple[Law, Case]]:
+    seen = set()
+    for case in cases:
+        if case.law not in seen:
+            seen.add(case.law)
+            yield case.law, case
