@@ -51,7 +51,6 @@ class Claim:
     scale: float
     claimed: tuple[float, float]
     true: tuple[float, float]
-    note: str = ""
 
 
 class Method(Protocol):

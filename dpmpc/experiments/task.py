@@ -77,8 +77,8 @@ class Task:
 
 COLUMNS = (
     "task", "dataset", "fold", "loss", "lam", "n", "d", "owners", "owner_seed", "n_min", "method", "calibration",
-    "epsilon", "delta", "iterations", "eta", "law", "scale", "true_epsilon", "seed", "iteration", "objective", "gap",
-    "gradient_norm", "score", "score_loss",
+    "epsilon", "delta", "iterations", "eta", "law", "scale", "claimed_delta", "true_epsilon", "true_delta", "seed",
+    "iteration", "objective", "gap", "gradient_norm", "score", "score_loss",
 )  # fmt: skip
 Row = dict[str, str | float | int]
 
@@ -102,10 +102,10 @@ def execute(task: Task, data_dir: Path | None) -> list[Row]:
         common: Row = {
             "task": task.key, "dataset": task.source.dataset, "fold": task.source.fold, "loss": task.source.loss,
             "lam": task.source.lam, "n": problem.n, "d": records.d, "owners": task.owners,
-            "owner_seed": task.owner_seed,
-            "n_min": int(problem.sizes.min()), "method": task.method, "calibration": task.calibration,
-            "epsilon": run.epsilon, "delta": run.delta, "iterations": run.iterations, "eta": run.eta, "law": claim.law,
-            "scale": claim.scale, "true_epsilon": claim.true[0], "seed": run.seed,
+            "owner_seed": task.owner_seed, "n_min": int(problem.sizes.min()), "method": task.method,
+            "calibration": task.calibration, "epsilon": run.epsilon, "delta": run.delta, "iterations": run.iterations,
+            "eta": run.eta, "law": claim.law, "scale": claim.scale, "claimed_delta": claim.claimed[1], "true_epsilon": claim.true[0],
+            "true_delta": claim.true[1], "seed": run.seed,
         }  # fmt: skip
         for i, t in enumerate(task.at):
             metrics: Row = {

@@ -39,7 +39,7 @@ class Central:
     noise: str = "none"
 
     def claim(self, problem: Problem, run: Run) -> Claim:
-        return Claim("none", 0.0, (float("inf"), 0.0), (float("inf"), 0.0), "not private")
+        return Claim("none", 0.0, (float("inf"), 0.0), (float("inf"), 0.0))
 
     def models(
         self, problem: Problem, runs: Sequence[Run], at: Sequence[int], aggregate: Aggregate | None = None

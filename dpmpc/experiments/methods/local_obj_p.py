@@ -3,7 +3,8 @@
 Source: Chaudhuri et al. 2011, Algorithm 2: b/n_j . theta with b of density exp(-epsilon' |b|/2), and the regulariser
 Delta of `slack`. Two other readings, for the figures: "printed" is Table 1 of Jayaraman et al. 2018, Laplace(2G/(n_j
 epsilon)) coordinates and no Delta; "as drawn" is what its Figure 1 looks like: Delta is there, but all owners share one
-vector of Laplace coordinates. Neither of the two guarantees epsilon.
+vector of Laplace coordinates. Neither of the two guarantees
+epsilon. Algorithm 2's guarantee is for exact minimisers, which descent approaches.
 """
 
 import math
@@ -58,12 +59,12 @@ class LocalObjP:
         scale = 2.0 * problem.records.loss.G / (float(problem.sizes.min()) * float(self.slacks(problem, run)[1].min()))
         claimed = (run.epsilon, 0.0)
         if self.reading == "algorithm":
-            return Claim("norm, in each objective", scale, claimed, claimed, "for exact minimisers")
+            return Claim("norm, in each objective", scale, claimed, claimed)
         if self.reading == "printed":
             jacobian = 2.0 * math.log1p(problem.records.loss.L / (float(problem.sizes.min()) * problem.records.lam))
             true = (math.sqrt(problem.records.d) * run.epsilon + jacobian, 0.0)
-            return Claim("laplace, in each objective", scale, claimed, true, "L2 sensitivity; Jacobian left out")
-        return Claim("laplace, in each objective", scale, claimed, (float("inf"), 0.0), "owners share one draw")
+            return Claim("laplace, in each objective", scale, claimed, true)
+        return Claim("laplace, in each objective", scale, claimed, (float("inf"), 0.0))
 
     def models(
         self, problem: Problem, runs: Sequence[Run], at: Sequence[int], aggregate: Aggregate | None = None

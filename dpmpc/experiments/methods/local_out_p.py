@@ -35,9 +35,7 @@ class LocalOutP:
     def claim(self, problem: Problem, run: Run) -> Claim:
         effective = float(np.sqrt(np.sum(self.scales(problem, run) ** 2)) / problem.m)
         true = (math.sqrt(problem.records.d) * run.epsilon, 0.0)
-        return Claim(
-            "laplace (mean over owners)", effective, (run.epsilon, 0.0), true, "L2 sensitivity, Laplace coordinates"
-        )
+        return Claim("laplace (mean over owners)", effective, (run.epsilon, 0.0), true)
 
     def models(
         self, problem: Problem, runs: Sequence[Run], at: Sequence[int], aggregate: Aggregate | None = None

@@ -45,9 +45,7 @@ class MpcOutP:
             return Claim("gaussian", gaussian_scale(*budget, delta_2, 1, run.calibration), budget, budget)
         scale = delta_2 / run.epsilon
         if self.law == "laplace":
-            return Claim(
-                "laplace", scale, pure, (math.sqrt(d) * run.epsilon, 0.0), "L2 sensitivity, Laplace coordinates"
-            )
+            return Claim("laplace", scale, pure, (math.sqrt(d) * run.epsilon, 0.0))
         if self.law == "norm":
             return Claim("norm", scale, pure, pure)
         return Claim("laplace", math.sqrt(d) * scale, pure, pure)

@@ -34,7 +34,7 @@ class Pathak:
             return Claim(self.law, 0.0, pure, pure)
         scale = 2.0 * problem.records.loss.G / (float(problem.sizes.min()) * problem.records.lam * run.epsilon)
         spread = math.sqrt(problem.records.d) if self.law == "laplace" else 1.0
-        return Claim(self.law, scale, pure, (run.epsilon * spread / problem.m, 0.0), "noise is not divided by m")
+        return Claim(self.law, scale, pure, (run.epsilon * spread / problem.m, 0.0))
 
     def models(
         self, problem: Problem, runs: Sequence[Run], at: Sequence[int], aggregate: Aggregate | None = None

@@ -53,9 +53,8 @@ class Psgd:
         T, L = run.iterations, math.log(1.0 / run.delta)
         rho = T * run.epsilon**2 / 2.0
         total = min(T * run.epsilon, rho + 2.0 * math.sqrt(rho * L))
-        note = f"rho spends epsilon each iteration: {T} x {run.epsilon:g} = {T * run.epsilon:g} by basic composition"
         return Claim(
-            "gaussian, once", self.sigma(problem, run) / problem.n, (run.epsilon, run.delta), (total, run.delta), note
+            "gaussian, once", self.sigma(problem, run) / problem.n, (run.epsilon, run.delta), (total, run.delta)
         )
 
     def models(
