@@ -15,6 +15,7 @@ from dpmpc.history import History, Row, read_history
 from dpmpc.options import Options
 from dpmpc.owner import OwnerClient, PartyCost
 from dpmpc.plan import Plan, make_plan, plan_path
+from dpmpc.plot import draw
 from dpmpc.prg import Prg
 from dpmpc.report import Costs, build_report, write_model, write_report
 from dpmpc.resume import resume
@@ -108,7 +109,9 @@ def run_owners(job: OwnersJob, log: Log, emit: Emit) -> None:
             )
         costs = asyncio.run(_learn(run, emit))
     write_model(job.out / "model.npz", plan, learner, dataset)
-    write_report(job.out / "report.json", build_report(plan, learner, evaluator, dataset, costs))
+    report = build_report(plan, learner, evaluator, costs)
+    write_report(job.out / "report.json", report)
+    draw(job.out, report)
     log(f"{learner.iteration} iterations; report and model written")
     emit("done")
 

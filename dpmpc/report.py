@@ -97,9 +97,7 @@ def warnings_of(plan: Plan) -> list[str]:
     return found
 
 
-def build_report(
-    plan: Plan, learner: Learner, evaluator: Evaluator | None, dataset: Dataset, costs: Costs
-) -> dict[str, Any]:
+def build_report(plan: Plan, learner: Learner, evaluator: Evaluator | None, costs: Costs) -> dict[str, Any]:
     """report.json as a value."""
     report: dict[str, Any] = {
         "schema": SCHEMA,
