@@ -26,6 +26,7 @@ _29 = np.uint64(29)
 _LOW32 = np.uint64((1 << 32) - 1)
 _LOW29 = np.uint64((1 << 29) - 1)
 _3 = np.uint64(3)
+_BLOCK = 1 << 14  # words that are shared at a time
 
 
 def _fold(x: Words) -> Words:
@@ -74,11 +75,12 @@ def mul(a: Words, b: Words | int) -> Words:
 
 
 def total(values: Words) -> Words:
-    """Sum over the first axis mod p. Blocks of eight words are added before a reduction."""
-    sums = np.zeros(values.shape[1:], dtype=np.uint64)
-    for start in range(0, len(values), 7):
-        sums = _fold(sums + values[start : start + 7].sum(axis=0, dtype=np.uint64))  # 8 * p < 2^64
-    return sums
+    """Sum over the first axis mod p. Seven words are added before a reduction: 7 p < 2^64."""
+    while len(values) > 7:
+        groups = len(values) // 7
+        sums = _fold(values[: 7 * groups].reshape(7, groups, *values.shape[1:]).sum(axis=0, dtype=np.uint64))
+        values = np.concatenate([sums, values[7 * groups :]]) if len(values) % 7 else sums
+    return _fold(values.sum(axis=0, dtype=np.uint64))
 
 
 def from_int64(values: NDArray[np.int64]) -> Words:
@@ -95,26 +97,35 @@ def to_int64(values: Words) -> NDArray[np.int64]:
 def share(values: Words, parties: int, threshold: int, prg: Prg) -> Words:
     """Shamir shares of secret `values`, shape (parties, *values.shape); row i belongs to party i.
 
-    The polynomials are drawn by their forward differences at 0, which are uniform exactly when the coefficients are (Newton's
-    basis; t < p), and evaluated with t additions a share. `prg` must be secret to the owner. Any `threshold` rows together are
-    uniform; any threshold + 1 determine the values.
+    The polynomials are drawn by their forward differences at 0, which are uniform exactly when the coefficients are
+    (Newton's basis; t < p), and evaluated with t additions a share. `prg` must be secret to the owner. Any `threshold`
+    rows together are uniform; any threshold + 1 determine the values. Blocks stay in a core's cache.
     """
-    differences = [uniform(prg, values.shape) for _ in range(threshold)]
-    shares = np.empty((parties, *values.shape), dtype=np.uint64)
-    value = values
-    for i in range(parties):
-        if differences:
-            value = add(value, differences[0])
-        for k in range(threshold - 1):
-            differences[k] = add(differences[k], differences[k + 1])
-        shares[i] = value
-    return shares
+    flat = np.ascontiguousarray(values).reshape(-1)
+    shares = np.empty((parties, flat.size), dtype=np.uint64)
+    spare = np.empty(min(_BLOCK, flat.size), dtype=np.uint64)
+    for start in range(0, flat.size, _BLOCK):
+        block = slice(start, start + _BLOCK)
+        value = flat[block]
+        differences = [uniform(prg, value.shape) for _ in range(threshold)]
+        reduced = spare[: value.size]
+        for row in shares[:, block]:
+            if not differences:
+                row[:] = value
+            for k, difference in enumerate(differences):
+                into = differences[k - 1] if k else row
+                np.add(into if k else value, difference, out=into)
+                np.minimum(into, np.subtract(into, _P, out=reduced), out=into)
+            value = row
+    return shares.reshape(parties, *values.shape)
 
 
 def uniform(prg: Prg, shape: tuple[int, ...]) -> Words:
     """Field elements, exactly uniform given uniform bits: 61-bit words, drawn again where they are p."""
-    values = prg.words(shape) & _P
-    while (again := values == _P).any():
+    values = prg.words(shape)
+    values &= _P
+    while values.max(initial=0) == _P:
+        again = values == _P
         values[again] = prg.words((int(again.sum()),)) & _P
     return values
 
