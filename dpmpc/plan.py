@@ -14,7 +14,7 @@ from typing import Any
 
 from dpmpc.errors import UsageError
 from dpmpc.grid import NARROWEST, Grid, check_range, check_width, choose_grid
-from dpmpc.ledger import Mechanism
+from dpmpc.ledger import Law, Mechanism
 from dpmpc.options import Options
 
 SCHEMA = 1
@@ -99,8 +99,14 @@ class Plan:
     def mechanism(self) -> Mechanism:
         """What one release adds, for the ledger and for accounting. A run without noise (tests only) spends everything."""
         gaussian = self.law == "gaussian"
+        laws: dict[tuple[bool, bool], Law] = {
+            (True, True): "discrete-gaussian",
+            (False, True): "discrete-laplace",
+            (True, False): "gaussian",
+            (False, False): "laplace",
+        }
         return Mechanism(
-            law="discrete-gaussian" if gaussian else "discrete-laplace",
+            law=laws[gaussian, self.sampler == "discrete"],
             scale=self.noise_steps or 1e-300,
             sensitivity=self.sensitivity_steps if gaussian else float(self.sensitivity_l1_steps),
             dimension=self.dimension,
