@@ -91,7 +91,8 @@ async def biased_bit(engine: Engine, threshold: Bundle) -> Bundle:
             merged = np.concatenate([merged, value[-1:]])
             merged_equal = np.concatenate([merged_equal, equal[-1:]])
         value, equal = merged, merged_equal
-    return value[0]
+    decided: Bundle = value[0]
+    return decided
 
 
 async def less_than(engine: Engine, x: Bundle, y: Bundle) -> Bundle:
@@ -108,4 +109,5 @@ async def less_than(engine: Engine, x: Bundle, y: Bundle) -> Bundle:
         if len(less) % 2:
             less_up, equal_up = np.concatenate([less_up, less[-1:]]), np.concatenate([equal_up, equal[-1:]])
         less, equal = less_up, equal_up
-    return less[0]
+    smaller: Bundle = less[0]
+    return smaller

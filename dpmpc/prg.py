@@ -47,9 +47,9 @@ class Prg:
         if not values.size:
             return values
         flat = np.ascontiguousarray(values)
-        return self._apply(memoryview(flat).cast("B"), flat.nbytes).reshape(values.shape)
+        return self._apply(flat.data.cast("B"), flat.nbytes).reshape(values.shape)
 
     def _apply(self, data: memoryview, size: int) -> NDArray[np.uint64]:
         out = np.empty(size // 8 + 2, dtype=np.uint64)  # the cipher asks for a block of slack
-        self._encryptor.update_into(data, memoryview(out).cast("B"))
+        self._encryptor.update_into(data, out.data.cast("B"))
         return out[: size // 8]

@@ -143,7 +143,7 @@ class SharingEngine:
         received = await self.channel.exchange(outgoing, incoming) if self.layout.parties > 1 else []
         if self.party not in self.layout.opened_to:
             return None
-        plain = np.bitwise_xor.reduce(y, axis=-2)
+        plain: Words = np.bitwise_xor.reduce(y, axis=-2)
         for payload, count in zip(received, sizes, strict=True):
             parts_words = np.frombuffer(payload, dtype="<u8").reshape(*plain.shape[:-1], count, self.words)
             plain ^= np.bitwise_xor.reduce(parts_words, axis=-2)
