@@ -104,8 +104,8 @@ def execute(task: Task, data_dir: Path | None) -> list[Row]:
             "lam": task.source.lam, "n": problem.n, "d": records.d, "owners": task.owners,
             "owner_seed": task.owner_seed, "n_min": int(problem.sizes.min()), "method": task.method,
             "calibration": task.calibration, "epsilon": run.epsilon, "delta": run.delta, "iterations": run.iterations,
-            "eta": run.eta, "law": claim.law, "scale": claim.scale, "claimed_delta": claim.claimed[1], "true_epsilon": claim.true[0],
-            "true_delta": claim.true[1], "seed": run.seed,
+            "eta": run.eta, "law": claim.law, "scale": claim.scale, "claimed_delta": claim.claimed[1],
+            "true_epsilon": claim.true[0], "true_delta": claim.true[1], "seed": run.seed,
         }  # fmt: skip
         for i, t in enumerate(task.at):
             metrics: Row = {
