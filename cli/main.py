@@ -48,8 +48,8 @@ class _Lazy(click.Group):
 def group(ctx: click.Context, debug: bool) -> None:
     """Differentially private training across organisations.
 
-    Owners' vectors are added up inside secure multi-party computation, one copy of noise is made there, and only the noisy sum is opened.
-    Start with:
+    Owners' vectors are added up inside secure multi-party computation, one copy of noise is made there, and only the
+    noisy sum is opened. Start with:
 
     \b
       dpmpc train --data breast-cancer --owners 5 --epsilon 1 \\
@@ -58,7 +58,8 @@ def group(ctx: click.Context, debug: bool) -> None:
 
 
 def main(arguments: list[str] | None = None) -> Any:
-    """Runs a command and exits: 0, 2 for bad usage, another code for a failure. A failure is one line on standard error."""
+    """Runs a command and exits: 0, 2 for bad usage, another code for a failure. A failure is one line on standard
+    error."""
     arguments = sys.argv[1:] if arguments is None else arguments
     debug = "--debug" in arguments
     try:

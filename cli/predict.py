@@ -12,14 +12,18 @@ from dpmpc.errors import UsageError
 @click.command("predict")
 @click.argument("run", type=click.Path(path_type=Path))
 @click.option(
-    "--csv", "source", required=True, type=click.Path(path_type=Path), help="Records with the model's feature columns, and a header."
+    "--csv",
+    "source",
+    required=True,
+    type=click.Path(path_type=Path),
+    help="Records with the model's feature columns, and a header.",
 )
 @click.option("--out", type=click.Path(path_type=Path), help="Write the predictions here.  [default: standard output]")
 def command(run: Path, source: Path, out: Path | None) -> None:
     """Predict with the model of the run directory RUN.
 
-    Writes one CSV row a record: the predicted class and the probability of the positive class, or the predicted number. If the file has
-    the target column too, accuracy or root mean squared error goes to standard error.
+    Writes one CSV row a record: the predicted class and the probability of the positive class, or the predicted number.
+    If the file has the target column too, accuracy or root mean squared error goes to standard error.
 
     Example: dpmpc predict runs/mine --csv new_patients.csv
     """

@@ -1,4 +1,5 @@
-"""How a training run is shown while it goes on: a live bar on a terminal, a few plain lines elsewhere. All on standard error."""
+"""How a training run is shown while it goes on: a live bar on a terminal, a few plain lines elsewhere. All on standard
+error."""
 
 import sys
 from types import TracebackType
@@ -35,9 +36,14 @@ class Live:
         from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
         self._progress = Progress(
-            TextColumn("{task.description:>24}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(), TextColumn("{task.fields[figures]}"),
-            console=Console(stderr=True), refresh_per_second=8,
-        )  # fmt: skip
+            TextColumn("{task.description:>24}"),
+            BarColumn(),
+            MofNCompleteColumn(),
+            TimeElapsedColumn(),
+            TextColumn("{task.fields[figures]}"),
+            console=Console(stderr=True),
+            refresh_per_second=8,
+        )
         self._task = self._progress.add_task("starting", total=None, figures="")
 
     def __enter__(self) -> Self:

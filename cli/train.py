@@ -13,8 +13,9 @@ from dpmpc.options import Options
 def run_command(**given: Any) -> None:
     """Train one private model on the records of several owners.
 
-    Owners clip and round their vectors and send shares to N parties. The parties add them up, add ONE noise vector that they made together,
-    and open only the noisy sum. The run directory gets report.json, model.npz, history.csv, a log, a transcript and a ledger of each party.
+    Owners clip and round their vectors and send shares to N parties. The parties add them up, add ONE noise vector that
+    they made together, and open only the noisy sum. The run directory gets report.json, model.npz, history.csv, a log,
+    a transcript and a ledger of each party.
 
     \b
     Examples:
@@ -28,7 +29,18 @@ def run_command(**given: Any) -> None:
 
     run = {
         key: given.pop(key)
-        for key in ("index", "addresses", "base_port", "wait", "out", "overwrite", "resume", "plan_file", "plan_only", "tls")
+        for key in (
+            "index",
+            "addresses",
+            "base_port",
+            "wait",
+            "out",
+            "overwrite",
+            "resume",
+            "plan_file",
+            "plan_only",
+            "tls",
+        )
     }
     addresses = run.pop("addresses")
     if addresses:
@@ -43,9 +55,15 @@ def run_command(**given: Any) -> None:
     if run["out"] is None:
         raise UsageError("a run needs a directory for its results; none was given; add --out DIRECTORY")
     where = launch.Where(
-        out=run["out"], base_port=run["base_port"], wait=run["wait"], addresses=addresses, index=run["index"],
-        plan_file=run["plan_file"], overwrite=run["overwrite"], tls=run["tls"],
-    )  # fmt: skip
+        out=run["out"],
+        base_port=run["base_port"],
+        wait=run["wait"],
+        addresses=addresses,
+        index=run["index"],
+        plan_file=run["plan_file"],
+        overwrite=run["overwrite"],
+        tls=run["tls"],
+    )
     options = None if where.plan_file is not None and where.party is not None else Options(**given)
     if run["plan_only"]:
         assert options is not None

@@ -17,7 +17,9 @@ class _Sizes(click.ParamType[tuple[int, ...]]):
         try:
             return tuple(int(part) for part in str(value).split(","))
         except ValueError:
-            self.fail(f"sizes are whole numbers with commas between; got {value!r}; write for example 500,200,100", param, ctx)
+            self.fail(
+                f"sizes are whole numbers with commas between; got {value!r}; write for example 500,200,100", param, ctx
+            )
 
 
 def _option(*names: str, **settings: Any) -> click.Option:
@@ -27,72 +29,241 @@ def _option(*names: str, **settings: Any) -> click.Option:
 
 OPTIONS: dict[str, list[click.Option]] = {
     "Records": [
-        _option("--data", metavar="NAME", help="A data set: breast-cancer, diabetes, synthetic (embedded); adult, kddcup99, bank, breast-cancer-wisconsin (from --data-dir)."),
-        _option("--data-dir", type=click.Path(), help="Folder with the files of a named data set.  [default: $DPMPC_DATA]"),
-        _option("--csv", type=click.Path(), help="Records in a CSV file with a header; text columns become one-hot features."),
-        _option("--target", metavar="COLUMN", help="With --csv: the column to predict. Two values: logistic regression; numbers: ridge regression."),
+        _option(
+            "--data",
+            metavar="NAME",
+            help="A data set: breast-cancer, diabetes, synthetic (embedded); adult, kddcup99, bank, "
+            "breast-cancer-wisconsin (from --data-dir).",
+        ),
+        _option(
+            "--data-dir", type=click.Path(), help="Folder with the files of a named data set.  [default: $DPMPC_DATA]"
+        ),
+        _option(
+            "--csv",
+            type=click.Path(),
+            help="Records in a CSV file with a header; text columns become one-hot features.",
+        ),
+        _option(
+            "--target",
+            metavar="COLUMN",
+            help="With --csv: the column to predict. Two values: logistic regression; numbers: ridge regression.",
+        ),
         _option("--owners-column", metavar="COLUMN", help="With --csv: the column that says who owns a record."),
-        _option("--bounds", "bounds_file", type=click.Path(), help="With --csv: JSON file of public bounds, {column: [low, high] or [category, ...]}. Without it bounds are read from the records, which the guarantee does not cover."),
-        _option("--missing", type=click.Choice(["fill", "drop"]), default="fill", help="With --csv: missing features become the middle of the range (all zero for categories), or the record is dropped."),
+        _option(
+            "--bounds",
+            "bounds_file",
+            type=click.Path(),
+            help="With --csv: JSON file of public bounds, {column: [low, high] or [category, ...]}. Without it "
+            "bounds are read from the records, which the guarantee does not cover.",
+        ),
+        _option(
+            "--missing",
+            type=click.Choice(["fill", "drop"]),
+            default="fill",
+            help="With --csv: missing features become the middle of the range (all zero for categories), or the "
+            "record is dropped.",
+        ),
         _option("--drop", metavar="COLUMN", multiple=True, help="With --csv: a column to leave out; may be repeated."),
         _option("--positive", metavar="VALUE", help="With --csv: the target's value that counts as +1."),
         _option("--task", type=click.Choice(["logistic", "ridge"]), help="The model, if the target leaves a choice."),
-        _option("--test-fraction", type=float, help="Share of records held out for the test.  [default: 0.2; synthetic 0.5]"),
+        _option(
+            "--test-fraction", type=float, help="Share of records held out for the test.  [default: 0.2; synthetic 0.5]"
+        ),
         _option("--official-test", is_flag=True, help="Test on the set's own test file (adult, kddcup99)."),
-        _option("--max-rows", type=int, help="Use at most so many records, drawn by the seed (synthetic: make so many)."),
+        _option(
+            "--max-rows", type=int, help="Use at most so many records, drawn by the seed (synthetic: make so many)."
+        ),
         _option("--dimension", type=int, help="Of synthetic data.  [default: 10]"),
-        _option("--intercept/--no-intercept", default=None, help="Add a constant feature, inside the unit ball.  [default: yes, but for synthetic]"),
-        _option("--seed", type=int, default=1, help="Of the split into training, test and owners. Noise never depends on it."),
-        _option("--data-id", metavar="TEXT", help="Name under which the ledger adds up what is spent on these records.  [default: the data set's name]"),
+        _option(
+            "--intercept/--no-intercept",
+            default=None,
+            help="Add a constant feature, inside the unit ball.  [default: yes, but for synthetic]",
+        ),
+        _option(
+            "--seed",
+            type=int,
+            default=1,
+            help="Of the split into training, test and owners. Noise never depends on it.",
+        ),
+        _option(
+            "--data-id",
+            metavar="TEXT",
+            help="Name under which the ledger adds up what is spent on these records.  [default: the data set's name]",
+        ),
     ],
     "Owners": [
         _option("--owners", type=int, metavar="M", help="Number of owners; records are split evenly."),
         _option("--owner-sizes", type=_Sizes(), help="Records of each owner."),
-        _option("--skew", type=float, metavar="U", help="With --owners: two groups of owners, the larger ones with U times as many records."),
+        _option(
+            "--skew",
+            type=float,
+            metavar="U",
+            help="With --owners: two groups of owners, the larger ones with U times as many records.",
+        ),
     ],
     "Learning": [
-        _option("--method", type=click.Choice(["gradient", "output"]), default="gradient", help="gradient: --iterations releases of mean gradients. output: one release, the mean of the owners' own models."),
+        _option(
+            "--method",
+            type=click.Choice(["gradient", "output"]),
+            default="gradient",
+            help="gradient: --iterations releases of mean gradients. output: one release, the mean of the owners' "
+            "own models.",
+        ),
         _option("--iterations", type=int, metavar="T", help="Releases of --method gradient.  [default: 50]"),
-        _option("--lam", type=float, default=0.01, help="Regularisation: mean loss + lam/2 |theta|^2. --method output needs less noise when it is larger."),
-        _option("--weights", type=click.Choice(["equal", "size"]), default="equal", help="Weight of an owner: 1/m, or its share n_j/n of the records (better when sizes differ)."),
+        _option(
+            "--lam",
+            type=float,
+            default=0.01,
+            help="Regularisation: mean loss + lam/2 |theta|^2. --method output needs less noise when it is larger.",
+        ),
+        _option(
+            "--weights",
+            type=click.Choice(["equal", "size"]),
+            default="equal",
+            help="Weight of an owner: 1/m, or its share n_j/n of the records (better when sizes differ).",
+        ),
         _option("--step", type=float, help="Step length of --method gradient.  [default: 1/(L + lam)]"),
         _option("--radius", type=float, help="Project iterates, or local models, onto the ball of this radius."),
-        _option("--average", type=click.Choice(["none", "tail", "all"]), default="tail", help="The model is the last iterate, or the mean of the last half of the iterates, or of all."),
-        _option("--residual-clip", type=float, default=1.0, help="Ridge regression: residuals count up to this (beyond it the loss is linear), so that G is finite."),
-        _option("--solver-tolerance", type=float, default=1e-8, help="--method output: the gradient norm that every local optimum must reach; enters the sensitivity."),
+        _option(
+            "--average",
+            type=click.Choice(["none", "tail", "all"]),
+            default="tail",
+            help="The model is the last iterate, or the mean of the last half of the iterates, or of all.",
+        ),
+        _option(
+            "--residual-clip",
+            type=float,
+            default=1.0,
+            help="Ridge regression: residuals count up to this (beyond it the loss is linear), so that G is finite.",
+        ),
+        _option(
+            "--solver-tolerance",
+            type=float,
+            default=1e-8,
+            help="--method output: the gradient norm that every local optimum must reach; enters the sensitivity.",
+        ),
     ],
     "Privacy": [
-        _option("--epsilon", type=float, default=1.0, help="Privacy budget of the whole run. Below 1 is strong, above 10 weak."),
-        _option("--delta", type=float, help="Failure probability of the promise, well below 1/n. Needed for Gaussian noise."),
-        _option("--calibration", type=click.Choice(["tight", "zcdp", "paper"]), default="tight", help="tight: the least noise that keeps the promise. zcdp: by zero-concentrated DP. paper: as printed in Jayaraman et al. 2018; the report says what that really gives."),
-        _option("--noise", type=click.Choice(["gaussian", "laplace"]), help="Law of the noise.  [default: gaussian for gradient, laplace for output]"),
-        _option("--sampler", type=click.Choice(["discrete", "box-muller", "log-laplace"]), default="discrete", help="discrete: exact law on the grid, proved. The others work on fixed-point numbers, for comparison."),
-        _option("--grid-bits", type=int, metavar="F", help="Grid step 2^-F.  [default: rounding adds at most 0.5 % to the sensitivity]"),
-        _option("--security-bits", type=float, default=40.0, help="Statistical security of the MPC over the whole run."),
+        _option(
+            "--epsilon",
+            type=float,
+            default=1.0,
+            help="Privacy budget of the whole run. Below 1 is strong, above 10 weak.",
+        ),
+        _option(
+            "--delta", type=float, help="Failure probability of the promise, well below 1/n. Needed for Gaussian noise."
+        ),
+        _option(
+            "--calibration",
+            type=click.Choice(["tight", "zcdp", "paper"]),
+            default="tight",
+            help="tight: the least noise that keeps the promise. zcdp: by zero-concentrated DP. paper: as printed in "
+            "Jayaraman et al. 2018; the report says what that really gives.",
+        ),
+        _option(
+            "--noise",
+            type=click.Choice(["gaussian", "laplace"]),
+            help="Law of the noise.  [default: gaussian for gradient, laplace for output]",
+        ),
+        _option(
+            "--sampler",
+            type=click.Choice(["discrete", "box-muller", "log-laplace"]),
+            default="discrete",
+            help="discrete: exact law on the grid, proved. The others work on fixed-point numbers, for comparison.",
+        ),
+        _option(
+            "--grid-bits",
+            type=int,
+            metavar="F",
+            help="Grid step 2^-F.  [default: rounding adds at most 0.5 % to the sensitivity]",
+        ),
+        _option(
+            "--security-bits", type=float, default=40.0, help="Statistical security of the MPC over the whole run."
+        ),
     ],
     "Parties": [
-        _option("--engine", type=click.Choice(["mpc", "clear"]), default="mpc", help="clear: the same arithmetic in one process, without MPC, for study."),
-        _option("-M", "parties", type=int, default=3, metavar="N", help="Number of parties; without -I all are started here."),
-        _option("-T", "threshold", type=int, metavar="T", help="So many parties together learn nothing; below N/2.  [default: the largest]"),
-        _option("-I", "index", metavar="I", help="Start only party I here (0 ... N-1), or only the owners with `-I owners`."),
-        _option("-P", "addresses", multiple=True, metavar="HOST:PORT", help="Address of a party, once for each in order; implies -M. Party I listens there, and for owners on PORT + N."),
-        _option("-B", "base_port", type=int, metavar="PORT", help="Party I listens on PORT + I, and for owners on PORT + N + I.  [default: free ports; 11365 with -I]"),
-        _option("--tls", type=click.Path(path_type=Path), metavar="DIR", help="With -I: folder with ca.crt and this process's own .crt and .key, as `dpmpc keys` makes them. Addresses off this machine need it."),
-        _option("--pool/--no-pool", default=None, help="Make the noise of all iterations ahead.  [default: yes for gradient]"),
-        _option("--wait", type=float, default=10.0, metavar="SECONDS", help="How long to wait for another process to come."),
+        _option(
+            "--engine",
+            type=click.Choice(["mpc", "clear"]),
+            default="mpc",
+            help="clear: the same arithmetic in one process, without MPC, for study.",
+        ),
+        _option(
+            "-M",
+            "parties",
+            type=int,
+            default=3,
+            metavar="N",
+            help="Number of parties; without -I all are started here.",
+        ),
+        _option(
+            "-T",
+            "threshold",
+            type=int,
+            metavar="T",
+            help="So many parties together learn nothing; below N/2.  [default: the largest]",
+        ),
+        _option(
+            "-I", "index", metavar="I", help="Start only party I here (0 ... N-1), or only the owners with `-I owners`."
+        ),
+        _option(
+            "-P",
+            "addresses",
+            multiple=True,
+            metavar="HOST:PORT",
+            help="Address of a party, once for each in order; implies -M. Party I listens there, and for owners on "
+            "PORT + N.",
+        ),
+        _option(
+            "-B",
+            "base_port",
+            type=int,
+            metavar="PORT",
+            help="Party I listens on PORT + I, and for owners on PORT + N + I.  [default: free ports; 11365 with -I]",
+        ),
+        _option(
+            "--tls",
+            type=click.Path(path_type=Path),
+            metavar="DIR",
+            help="With -I: folder with ca.crt and this process's own .crt and .key, as `dpmpc keys` makes them. "
+            "Addresses off this machine need it.",
+        ),
+        _option(
+            "--pool/--no-pool",
+            default=None,
+            help="Make the noise of all iterations ahead.  [default: yes for gradient]",
+        ),
+        _option(
+            "--wait", type=float, default=10.0, metavar="SECONDS", help="How long to wait for another process to come."
+        ),
     ],
     "The run": [
         _option("--out", type=click.Path(path_type=Path), help="Run directory for report, model, history and logs."),
         _option("--overwrite", is_flag=True, help="Replace an earlier run in --out."),
-        _option("--resume", type=click.Path(path_type=Path), metavar="RUN", help="Carry on an interrupted run from its last opened iterate. Takes no other option than -B and --wait."),
-        _option("--evaluate/--no-evaluate", default=True, help="Compute loss and test score from the plain records of this local run; outside the guarantee."),
-        _option("--plan", "plan_file", type=click.Path(path_type=Path), help="With -I: the plan.json of the run, made by --plan-only. A party then needs no records."),
+        _option(
+            "--resume",
+            type=click.Path(path_type=Path),
+            metavar="RUN",
+            help="Carry on an interrupted run from its last opened iterate. Takes no other option than -B and --wait.",
+        ),
+        _option(
+            "--evaluate/--no-evaluate",
+            default=True,
+            help="Compute loss and test score from the plain records of this local run; outside the guarantee.",
+        ),
+        _option(
+            "--plan",
+            "plan_file",
+            type=click.Path(path_type=Path),
+            help="With -I: the plan.json of the run, made by --plan-only. A party then needs no records.",
+        ),
         _option("--plan-only", is_flag=True, help="Write plan.json to --out, print the noise scale and stop."),
-        _option("--run-id", help="Name of the run; all processes must give the same.  [default: random; with -I from the options]"),
+        _option(
+            "--run-id",
+            help="Name of the run; all processes must give the same.  [default: random; with -I from the options]",
+        ),
     ],
-}  # fmt: skip
-
-
+}
 
 
 class SectionedCommand(click.Command):

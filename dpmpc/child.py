@@ -1,7 +1,9 @@
-"""One process of a run, as a child of the launcher or on its own: reads its job, does it, reports events, fails with one line.
+"""One process of a run, as a child of the launcher or on its own: reads its job, does it, reports events, fails with
+one line.
 
-Child and launcher talk JSON lines: the job on the child's standard input, events on its standard output. The child's input stays open
-until the launcher ends or dies; its end makes the child exit, so that no process outlives its launcher.
+Child and launcher talk JSON lines: the job on the child's standard input, events on its standard output. The child's
+input stays open until the launcher ends or dies; its end makes the child exit, so that no process outlives its
+launcher.
 """
 
 import asyncio
@@ -46,7 +48,8 @@ def main() -> None:
 
 
 def run_job(role: str, job: dict[str, Any], emit: Emit, log: Log) -> int:
-    """Does a job in this process; the exit code. A failure is one `error` event; a bug propagates, and its traceback goes to the log."""
+    """Does a job in this process; the exit code. A failure is one `error` event; a bug propagates, and its traceback
+    goes to the log."""
     try:
         if role == "party":
             _party(job, emit, log)

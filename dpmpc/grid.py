@@ -1,10 +1,12 @@
-"""The grid: every number that enters MPC is a whole number of grid steps gamma = 2^-bits. Touches no network and no file.
+"""The grid: every number that enters MPC is a whole number of grid steps gamma = 2^-bits. Touches no network and no
+file.
 
 Normative rules, all in this module:
 
-- An owner scales its vector by its public factor (1 with equal weights, n_j with weights n_j/n), and then rounds each coordinate to the
-  nearest multiple of gamma, ties to even. Nothing is rounded or truncated after that.
-- Sensitivity and noise live in grid steps of the opened integer sum; the aggregate is sum * gamma / divisor, with divisor m or n.
+- An owner scales its vector by its public factor (1 with equal weights, n_j with weights n_j/n), and then rounds each
+  coordinate to the nearest multiple of gamma, ties to even. Nothing is rounded or truncated after that.
+- Sensitivity and noise live in grid steps of the opened integer sum; the aggregate is sum * gamma / divisor, with
+  divisor m or n.
 - The field must hold the sum and the noise: |sum| + |noise| <= (p - 1) / 2, or the run is refused before it starts.
 """
 
@@ -51,9 +53,11 @@ class Grid:
 
 
 def choose_grid(sensitivity: float, noise_ratio: float, dimension: int) -> Grid:
-    """The coarsest grid on which rounding adds at most ROUNDING_SHARE to the sensitivity and the noise is NARROWEST steps wide.
+    """The coarsest grid on which rounding adds at most ROUNDING_SHARE to the sensitivity and the noise is NARROWEST
+    steps wide.
 
-    `sensitivity`: L2, of the sum of the owners' scaled vectors before rounding. `noise_ratio`: noise scale over that sensitivity.
+    `sensitivity`: L2, of the sum of the owners' scaled vectors before rounding. `noise_ratio`: noise scale over that
+    sensitivity.
     Errors: noise wider than WIDEST steps.
     """
     fine = math.sqrt(dimension) / (ROUNDING_SHARE * sensitivity)
@@ -68,16 +72,18 @@ def check_width(scale_steps: float) -> None:
     """Errors: a noise scale, in grid steps, above WIDEST."""
     if scale_steps > WIDEST:
         raise UsageError(
-            f"the noise scale may be at most 2^{math.log2(WIDEST):g} grid steps; it would be 2^{math.log2(scale_steps):.1f}; "
-            "choose a larger epsilon, fewer iterations or a coarser grid (--grid-bits)"
+            f"the noise scale may be at most 2^{math.log2(WIDEST):g} grid steps; it would be "
+            f"2^{math.log2(scale_steps):.1f}; choose a larger epsilon, fewer iterations or a coarser grid "
+            "(--grid-bits)"
         )
 
 
 def check_range(largest_sum: float, grid: Grid, owners: int, largest_noise: int) -> None:
-    """Errors: the sum of `owners` vectors, each coordinate at most `largest_sum` in total, and its noise could overflow the field."""
+    """Errors: the sum of `owners` vectors, each coordinate at most `largest_sum` in total, and its noise could overflow
+    the field."""
     largest = largest_sum / grid.step + owners / 2 + largest_noise
     if largest > _LARGEST:
         raise UsageError(
-            f"a sum and its noise must stay below {_LARGEST:.3g} grid steps, half the field; they could reach {largest:.3g}; "
-            "choose a coarser grid (--grid-bits), a larger --lam, or a smaller --radius"
+            f"a sum and its noise must stay below {_LARGEST:.3g} grid steps, half the field; they could reach "
+            f"{largest:.3g}; choose a coarser grid (--grid-bits), a larger --lam, or a smaller --radius"
         )

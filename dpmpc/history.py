@@ -9,7 +9,8 @@ from dpmpc.plan import Plan
 
 @dataclass(frozen=True)
 class Row:
-    """One iteration. Utility is None with --no-evaluate; seconds and bytes are None where an interrupted run did not note them.
+    """One iteration. Utility is None with --no-evaluate; seconds and bytes are None where an interrupted run did not
+    note them.
 
     `seconds`: the iteration without its evaluation. `bytes`: what all processes sent in it, headers included.
     """

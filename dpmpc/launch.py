@@ -1,4 +1,5 @@
-"""What `dpmpc train` does with its options: a whole run on this machine, one process of a run on several, or the plan alone."""
+"""What `dpmpc train` does with its options: a whole run on this machine, one process of a run on several, or the plan
+alone."""
 
 import hashlib
 import json
@@ -22,7 +23,8 @@ BASE_PORT = 11365  # MPyC's own
 
 @dataclass(frozen=True)
 class Where:
-    """Where the processes of a run are. `index`: the one to start here, a party's number or "owners"; None for all of them."""
+    """Where the processes of a run are. `index`: the one to start here, a party's number or "owners"; None for all of
+    them."""
 
     out: Path
     base_port: int | None = None
@@ -88,8 +90,9 @@ def plan_only(options: Options, where: Where) -> str:
     plan.write(plan_path(where.out))
     step = plan.grid.step / plan.divisor
     return (
-        f"{where.out / 'plan.json'}: {plan.owners} owners, dimension {plan.dimension}, {plan.releases} releases; sensitivity {plan.sensitivity:.4g}, "
-        f"{plan.law} noise of scale {plan.noise_steps * step:.4g} ({plan.noise_steps:.0f} grid steps)"
+        f"{where.out / 'plan.json'}: {plan.owners} owners, dimension {plan.dimension}, {plan.releases} releases; "
+        f"sensitivity {plan.sensitivity:.4g}, {plan.law} noise of scale {plan.noise_steps * step:.4g} "
+        f"({plan.noise_steps:.0f} grid steps)"
     )
 
 

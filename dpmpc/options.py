@@ -23,7 +23,8 @@ _MOST_RELEASES = 1 << 24
 class Options:
     """A training run as asked for. None means: chosen by the rule that `train --help` states.
 
-    `noiseless` forces the noise scale to 0. It is for tests, which compare MPC with the clear engine; no command sets it.
+    `noiseless` forces the noise scale to 0. It is for tests, which compare MPC with the clear engine; no command sets
+    it.
     """
 
     data: str | None = None
@@ -77,7 +78,8 @@ class Options:
             raise UsageError("a CSV file needs the name of the column to predict; none was given; add --target COLUMN")
         if self.csv is None and (self.target or self.owners_column or self.drop or self.positive or self.bounds_file):
             raise UsageError(
-                "--target, --owners-column, --drop, --positive and --bounds describe a CSV file; there is none; add --csv FILE"
+                "--target, --owners-column, --drop, --positive and --bounds describe a CSV file; there is none; add "
+                "--csv FILE"
             )
         if self.owners_column is not None and self.owners is not None:
             raise UsageError("--owners-column already says who owns a record; --owners was given too; leave one out")
@@ -97,21 +99,29 @@ class Options:
             check_delta(self.delta)
         if self.law == "gaussian" and self.delta is None:
             raise UsageError(
-                "Gaussian noise needs a delta in (0, 1); none was given; add --delta, for example 1e-5, or --noise laplace"
+                "Gaussian noise needs a delta in (0, 1); none was given; add --delta, for example 1e-5, or --noise "
+                "laplace"
             )
         if self.sampler not in SAMPLERS[self.law]:
             raise UsageError(
-                f"--sampler {self.sampler} does not make {self.law} noise; use {' or '.join(SAMPLERS[self.law])}, or change --noise"
+                f"--sampler {self.sampler} does not make {self.law} noise; use {' or '.join(SAMPLERS[self.law])}, or "
+                "change --noise"
             )
-        for name, number in (("--lam", self.lam), ("--residual-clip", self.residual_clip), ("--solver-tolerance", self.solver_tolerance),
-                             ("--step", self.step), ("--radius", self.radius)):  # fmt: skip
+        for name, number in (
+            ("--lam", self.lam),
+            ("--residual-clip", self.residual_clip),
+            ("--solver-tolerance", self.solver_tolerance),
+            ("--step", self.step),
+            ("--radius", self.radius),
+        ):
             if number is not None and not (math.isfinite(number) and number > 0):
                 raise UsageError(f"{name} must be positive and finite; got {number:g}; give a value above 0")
         if self.iterations is not None and not 1 <= self.iterations < _MOST_RELEASES:
             raise UsageError(f"--iterations must lie in 1..{_MOST_RELEASES - 1}; got {self.iterations}")
         if self.method == "output" and self.iterations not in (None, 1):
             raise UsageError(
-                f"--method output makes one release; got --iterations {self.iterations}; leave it out, or use --method gradient"
+                f"--method output makes one release; got --iterations {self.iterations}; leave it out, or use "
+                "--method gradient"
             )
         if not 1 <= self.security_bits <= 128:
             raise UsageError(f"--security-bits must lie in 1..128; got {self.security_bits:g}; 40 is usual")
@@ -136,7 +146,8 @@ class Options:
 
     @property
     def law(self) -> Law:
-        """The law of the noise: as given, else Gaussian for gradients and Laplace for output (Gaussian with box-muller)."""
+        """The law of the noise: as given, else Gaussian for gradients and Laplace for output (Gaussian with
+        box-muller)."""
         if self.noise is not None:
             return self.noise
         if self.method == "gradient" or self.sampler == "box-muller":

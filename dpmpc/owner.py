@@ -1,7 +1,7 @@
 """The owners' end of a run: their own connections to every party, Shamir shares out, opened releases in. Semi-honest.
 
-One process may play all owners or some of them. Each owner's vector is shared on its own, with fresh randomness of the operating system;
-blocks of owners travel in one frame, shape (owners, d), 8 bytes a value.
+One process may play all owners or some of them. Each owner's vector is shared on its own, with fresh randomness of the
+operating system; blocks of owners travel in one frame, shape (owners, d), 8 bytes a value.
 """
 
 import asyncio
@@ -35,7 +35,8 @@ _BLOCK_BITS = 20
 
 @dataclass(frozen=True)
 class PartyCost:
-    """What one party counted over a run: bytes to parties and to owners, rounds of the noise and of the openings, seconds."""
+    """What one party counted over a run: bytes to parties and to owners, rounds of the noise and of the openings,
+    seconds."""
 
     bytes_to_parties: int
     bytes_to_owners: int
@@ -97,12 +98,14 @@ class OwnerClient:
                 break
             except ssl.SSLError as error:
                 raise PeerError(
-                    f"party {party} ({endpoint}) must show a certificate of this run's authority; {error.reason}; mend --tls"
+                    f"party {party} ({endpoint}) must show a certificate of this run's authority; {error.reason}; "
+                    "mend --tls"
                 ) from None
             except OSError:  # not there yet
                 if loop.time() > deadline:
                     raise PeerError(
-                        f"every party must listen for owners within {seconds:g} s; party {party} ({endpoint}) does not; start it, or mend -P / -B"
+                        f"every party must listen for owners within {seconds:g} s; party {party} ({endpoint}) does "
+                        "not; start it, or mend -P / -B"
                     ) from None
                 await asyncio.sleep(0.02)
         digest = self.plan.digest()
@@ -110,7 +113,8 @@ class OwnerClient:
         index, other = ANSWER.unpack(_exact(peer, await peer.receive(HELLO_LABEL), ANSWER.size))
         if index != party or other != digest:
             raise PeerError(
-                f"{endpoint} must be party {party} of the same plan; party {index} with plan {other.hex()[:8]} answers; mend -P, or copy plan.json again"
+                f"{endpoint} must be party {party} of the same plan; party {index} with plan {other.hex()[:8]} "
+                "answers; mend -P, or copy plan.json again"
             )
         return peer
 
@@ -122,8 +126,8 @@ class OwnerClient:
     async def release(self, release: int, blocks: Iterable[Ints]) -> tuple[Words, int]:
         """The opened integer sum of one release (d,), and the bytes all parties have sent so far.
 
-        `blocks`: the owners' integer vectors in the order and sizes of `blocks_of`. Errors: PeerError when a party leaves, or when the
-        parties' results differ.
+        `blocks`: the owners' integer vectors in the order and sizes of `blocks_of`. Errors: PeerError when a party
+        leaves, or when the parties' results differ.
         """
         plan = self.plan
         results = [peer.receive(label(release, -1)) for peer in self.peers]
@@ -148,7 +152,8 @@ class OwnerClient:
             sent += int(words[-1])
         if any((other != opened[0]).any() for other in opened[1:]):
             raise PeerError(
-                f"all parties must open the same vector; release {release} differs; a party computes wrongly, see `dpmpc verify`"
+                f"all parties must open the same vector; release {release} differs; a party computes wrongly, see "
+                "`dpmpc verify`"
             )
         return opened[0], sent
 
@@ -201,7 +206,8 @@ class OwnerGate:
         self._server = await asyncio.get_running_loop().create_server(accept, endpoint.host, endpoint.port, ssl=context)
 
     async def admit(self, seconds: float) -> None:
-        """Return when all owners are connected. Errors: PeerError when some do not come, come twice, or have another plan."""
+        """Return when all owners are connected. Errors: PeerError when some do not come, come twice, or have another
+        plan."""
         digest, missing = self.plan.digest(), set(range(self.plan.owners))
         try:
             async with asyncio.timeout(seconds):
@@ -213,19 +219,22 @@ class OwnerGate:
                         check_name(peer.certificate, "owners")
                     if other != digest:
                         raise PeerError(
-                            f"owners and parties must have the same plan; here {digest.hex()[:8]}, theirs {other.hex()[:8]}; copy plan.json again"
+                            f"owners and parties must have the same plan; here {digest.hex()[:8]}, theirs "
+                            f"{other.hex()[:8]}; copy plan.json again"
                         )
                     mine = set(range(first, end))
                     if not mine or not mine <= missing:
                         raise PeerError(
-                            f"every owner must come once; owners {first}..{end - 1} came, missing were {len(missing)} of {self.plan.owners}; mend --owner-index"
+                            f"every owner must come once; owners {first}..{end - 1} came, missing were {len(missing)} "
+                            f"of {self.plan.owners}; mend --owner-index"
                         )
                     missing -= mine
                     peer.name = f"the owners' process ({first}..{end - 1})"
                     self._owners.append((first, end, peer))
         except TimeoutError:
             raise PeerError(
-                f"all owners must come within {seconds:g} s; {len(missing)} of {self.plan.owners} did not, the first is owner {min(missing)}; start their process"
+                f"all owners must come within {seconds:g} s; {len(missing)} of {self.plan.owners} did not, the first "
+                f"is owner {min(missing)}; start their process"
             ) from None
         self._owners.sort(key=lambda entry: entry[0])
         if self._server is not None:
@@ -237,7 +246,8 @@ class OwnerGate:
             peer.send(READY_LABEL, READY.pack(bytes_sent))
 
     async def contributions(self, release: int) -> AsyncIterator[tuple[int, int, Words]]:
-        """(first, end, share): this party's share (d,) of the sum of owners first .. end - 1, for each owners' process as it arrives.
+        """(first, end, share): this party's share (d,) of the sum of owners first .. end - 1, for each owners' process
+        as it arrives.
 
         No message but consent.
         """
@@ -251,7 +261,8 @@ class OwnerGate:
                 shares = np.frombuffer(payload, dtype="<u8").reshape(stop - start, d)
                 if shares.max() >= field.P:
                     raise PeerError(
-                        f"shares must be below p = 2^61 - 1; {peer.name} sent larger ones in release {release}; are all of one version?"
+                        f"shares must be below p = 2^61 - 1; {peer.name} sent larger ones in release {release}; are "
+                        "all of one version?"
                     )
                 total = field.add(total, field.total(shares))
                 self.adding_s += time.perf_counter() - begin
@@ -267,8 +278,16 @@ class OwnerGate:
 
     async def finish(self, cost: PartyCost) -> None:
         """Send the costs and end the connections in agreement."""
-        payload = COST.pack(cost.bytes_to_parties, cost.bytes_to_owners, cost.bytes_received, cost.offline_rounds, cost.online_rounds,
-                            cost.offline_s, cost.online_s, cost.peak_memory)  # fmt: skip
+        payload = COST.pack(
+            cost.bytes_to_parties,
+            cost.bytes_to_owners,
+            cost.bytes_received,
+            cost.offline_rounds,
+            cost.online_rounds,
+            cost.offline_s,
+            cost.online_s,
+            cost.peak_memory,
+        )
         for _, _, peer in self._owners:
             peer.expects_end = True
             peer.send(COST_LABEL, payload)

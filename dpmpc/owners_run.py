@@ -1,4 +1,5 @@
-"""The owners' process of a run, from records to the files in the run directory; also the whole of a run with `--engine clear`."""
+"""The owners' process of a run, from records to the files in the run directory; also the whole of a run with `--engine
+clear`."""
 
 import asyncio
 import contextlib
@@ -31,7 +32,8 @@ Emit = Callable[..., None]
 
 @dataclass(frozen=True)
 class OwnersJob:
-    """What to do, where the parties listen for owners, where to write. `started`: Unix time at which the user's command began."""
+    """What to do, where the parties listen for owners, where to write. `started`: Unix time at which the user's command
+    began."""
 
     options: Options
     owner_addresses: Sequence[Endpoint]
@@ -81,7 +83,8 @@ def run_owners(job: OwnersJob, log: Log, emit: Emit) -> None:
     emit("stage", text="loading records")
     dataset, split = load(job.options)
     log(
-        f"{dataset.name}: {dataset.n} training and {len(dataset.y_test)} test records, {dataset.d} features, {split.m} owners"
+        f"{dataset.name}: {dataset.n} training and {len(dataset.y_test)} test records, {dataset.d} features, "
+        f"{split.m} owners"
     )
     plan = make_plan(job.options, facts_of(dataset, split))
     known: dict[int, Words] = {}
@@ -104,8 +107,8 @@ def run_owners(job: OwnersJob, log: Log, emit: Emit) -> None:
                 run.note(release, None, None)
         if plan.first_release >= plan.releases and not learner.iteration:
             raise UsageError(
-                f"a resumed run goes on within its budget; all {plan.releases} releases are spent and none was opened; "
-                "start a new run, with a budget of its own"
+                f"a resumed run goes on within its budget; all {plan.releases} releases are spent and none was "
+                "opened; start a new run, with a budget of its own"
             )
         costs = asyncio.run(_learn(run, emit))
     write_model(job.out / "model.npz", plan, learner, dataset)

@@ -1,7 +1,8 @@
 """One party of a run: connect, make noise ahead, then one release after another (dpmpc.release). Semi-honest, t < n/2.
 
-A party process sees shares, public parameters and opened releases; never an owner's vector, a noise value or the plain sum. Everything
-it does to a release is in its transcript, and the ledger line is on disk before the first message of the opening is sent.
+A party process sees shares, public parameters and opened releases; never an owner's vector, a noise value or the plain
+sum. Everything it does to a release is in its transcript, and the ledger line is on disk before the first message of
+the opening is sent.
 """
 
 import asyncio
@@ -60,7 +61,8 @@ def opened_path(out: Path, party: int) -> Path:
 async def run_party(
     job: PartyJob, log: Log, emit: Emit, observe: Observer = unobserved, make_step: MakeStep = release
 ) -> None:
-    """Returns when the run is over. `observe` is told of every stage of every release; `make_step` makes what does a release.
+    """Returns when the run is over. `observe` is told of every stage of every release; `make_step` makes what does a
+    release.
 
     Errors: PeerError when another process leaves, UsageError for a taken port or ledger."""
     plan, i = job.plan, job.index
@@ -73,11 +75,12 @@ async def run_party(
             await gate.listen(job.owner_addresses[i], tls)
         except OSError as error:
             raise UsageError(
-                f"party {i} must listen for owners on {job.owner_addresses[i]}, but that fails ({error.strerror or error}); "
-                "choose another base port with -B, or addresses with -P"
+                f"party {i} must listen for owners on {job.owner_addresses[i]}, but that fails "
+                f"({error.strerror or error}); choose another base port with -B, or addresses with -P"
             ) from None
         log(
-            f"party {i} of {plan.parties}, threshold {plan.threshold}, run {plan.run_id}, attempt {plan.attempt}, plan {plan.digest().hex()[:16]}"
+            f"party {i} of {plan.parties}, threshold {plan.threshold}, run {plan.run_id}, attempt {plan.attempt}, "
+            f"plan {plan.digest().hex()[:16]}"
         )
         await first_of(_serve(job, tls, session, gate, traffic, log, emit, observe, make_step), session.lost, gate.lost)
     finally:
@@ -87,7 +90,8 @@ async def run_party(
 
 
 async def first_of(body: Coroutine[Any, Any, None], *lost: "asyncio.Future[None]") -> None:
-    """Runs `body` to its end, or until one of the futures `lost` fails; then its error is raised and `body` cancelled."""
+    """Runs `body` to its end, or until one of the futures `lost` fails; then its error is raised and `body`
+    cancelled."""
     task = asyncio.ensure_future(body)
     await asyncio.wait([task, *lost], return_when=asyncio.FIRST_COMPLETED)
     if not task.done():

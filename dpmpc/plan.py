@@ -1,7 +1,8 @@
 """The plan of a run: every public parameter that owners and parties must agree on, fixed before the first message.
 
-Both sides compare the plan's digest when they connect; a process with other parameters is refused. Everything here is public: sizes,
-dimension, noise scale. No value of a record enters, except that `bounds` says whether scaling bounds were read from records.
+Both sides compare the plan's digest when they connect; a process with other parameters is refused. Everything here is
+public: sizes, dimension, noise scale. No value of a record enters, except that `bounds` says whether scaling bounds
+were read from records.
 """
 
 import hashlib
@@ -34,7 +35,8 @@ class Facts:
 
 @dataclass(frozen=True)
 class Plan:
-    """One run. Lengths that end in `_steps` are grid steps of the opened integer sum; `sensitivity` is of the aggregate."""
+    """One run. Lengths that end in `_steps` are grid steps of the opened integer sum; `sensitivity` is of the
+    aggregate."""
 
     schema: int
     run_id: str
@@ -97,7 +99,8 @@ class Plan:
         return f"{self.run_id}/{self.attempt}".encode()
 
     def mechanism(self) -> Mechanism:
-        """What one release adds, for the ledger and for accounting. A run without noise (tests only) spends everything."""
+        """What one release adds, for the ledger and for accounting. A run without noise (tests only) spends
+        everything."""
         gaussian = self.law == "gaussian"
         laws: dict[tuple[bool, bool], Law] = {
             (True, True): "discrete-gaussian",
@@ -129,7 +132,8 @@ class Plan:
             value: dict[str, Any] = json.loads(text)
             if value["schema"] != SCHEMA:
                 raise UsageError(
-                    f"a plan must have schema {SCHEMA}; this one has {value['schema']}; use the same version of dpmpc everywhere"
+                    f"a plan must have schema {SCHEMA}; this one has {value['schema']}; use the same version of dpmpc "
+                    "everywhere"
                 )
             return Plan(**{**value, "sizes": tuple(value["sizes"])})
         except (ValueError, KeyError, TypeError) as error:
@@ -181,8 +185,14 @@ def make_plan(options: Options, facts: Facts) -> Plan:
     def sensitivity(rounding: float) -> Sensitivity:
         if options.method == "gradient":
             return gradient_sensitivity(G=loss.G, sizes=facts.sizes, weights=options.weights, rounding=rounding)
-        return output_sensitivity(G=loss.G, lam=options.lam, sizes=facts.sizes, weights=options.weights, rounding=rounding,
-                                  solver_gradient_norm=options.solver_tolerance)  # fmt: skip
+        return output_sensitivity(
+            G=loss.G,
+            lam=options.lam,
+            sizes=facts.sizes,
+            weights=options.weights,
+            rounding=rounding,
+            solver_gradient_norm=options.solver_tolerance,
+        )
 
     unrounded = sensitivity(0.0).l2 * divisor
     if options.grid_bits is None:
@@ -196,8 +206,9 @@ def make_plan(options: Options, facts: Facts) -> Plan:
     asked = _noise_steps(options, d, T, sensitivity_steps)
     if asked < NARROWEST / 2 or rounded.parts["rounding"] > 0.5 * rounded.l2:
         raise UsageError(
-            f"noise must be at least {NARROWEST / 2:g} grid steps wide and rounding at most half the sensitivity; with --grid-bits {grid.bits} "
-            f"it is {asked:.4g} steps and {rounded.parts['rounding'] / rounded.l2:.0%}; choose a finer grid or leave --grid-bits out"
+            f"noise must be at least {NARROWEST / 2:g} grid steps wide and rounding at most half the sensitivity; "
+            f"with --grid-bits {grid.bits} it is {asked:.4g} steps and {rounded.parts['rounding'] / rounded.l2:.0%}; "
+            "choose a finer grid or leave --grid-bits out"
         )
     check_width(asked)
     sampler = make_sampler(options.sampler, options.law, asked)
@@ -250,15 +261,16 @@ def make_plan(options: Options, facts: Facts) -> Plan:
 
 
 def data_digest(name: str) -> str:
-    """The name under which the ledger adds up what was spent on the same data: a digest of a text that the owners agree on."""
+    """The name under which the ledger adds up what was spent on the same data: a digest of a text that the owners agree
+    on."""
     return hashlib.sha256(b"dpmpc data\0" + name.encode()).hexdigest()
 
 
 def _noise_steps(options: Options, dimension: int, releases: int, sensitivity_steps: float) -> float:
     """The noise scale (sigma or b), in the unit of `sensitivity_steps`, for the budget asked for.
 
-    Guarantees: with `tight` and `zcdp` all releases together keep (epsilon, delta) in total, the failures of sampler and MPC included;
-    `paper` is the printed formula, whose true guarantee the report states.
+    Guarantees: with `tight` and `zcdp` all releases together keep (epsilon, delta) in total, the failures of sampler
+    and MPC included; `paper` is the printed formula, whose true guarantee the report states.
     """
     from dpmpc.privacy.account import failure_factor, security_failure
     from dpmpc.privacy.discrete import discrete_gaussian_scale, discrete_laplace_scale, l1_steps_of
@@ -279,6 +291,7 @@ def _noise_steps(options: Options, dimension: int, releases: int, sensitivity_st
     failures = failure_factor(epsilon) * (releases * dimension * _SAMPLER_TV + security_failure(bits))
     if failures >= delta:
         raise UsageError(
-            f"the failures of sampler and MPC alone add {failures:.3g} to delta; allowed {delta:g}; raise --delta or --security-bits"
+            f"the failures of sampler and MPC alone add {failures:.3g} to delta; allowed {delta:g}; raise --delta or "
+            "--security-bits"
         )
     return gaussian_scale(epsilon, delta - failures, sensitivity_steps, releases, "zcdp")

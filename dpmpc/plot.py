@@ -1,4 +1,5 @@
-"""report.png: how the model converged and what each iteration took. Needs matplotlib (the extra `plot`); without it nothing is drawn."""
+"""report.png: how the model converged and what each iteration took. Needs matplotlib (the extra `plot`); without it
+nothing is drawn."""
 
 import importlib.util
 from pathlib import Path

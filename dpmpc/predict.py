@@ -1,4 +1,5 @@
-"""Predictions of a trained model for the records of a CSV file. The model is public; the records stay on this machine."""
+"""Predictions of a trained model for the records of a CSV file. The model is public; the records stay on this
+machine."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,8 +19,8 @@ Floats = NDArray[np.float64]
 class Predictions:
     """What a model says of n records.
 
-    `columns`: name -> n values: the prediction (class, or value in the target's own units), and for classes the probability of the
-    positive one. `score`: (name, value) against the target column, if the file has it.
+    `columns`: name -> n values: the prediction (class, or value in the target's own units), and for classes the
+    probability of the positive one. `score`: (name, value) against the target column, if the file has it.
     """
 
     columns: dict[str, list[object]]
@@ -27,7 +28,8 @@ class Predictions:
 
 
 def predict(run: Path, csv: Path) -> Predictions:
-    """The predictions of the model in the run directory `run` for the records in `csv`, which needs the model's feature columns.
+    """The predictions of the model in the run directory `run` for the records in `csv`, which needs the model's feature
+    columns.
 
     Errors: no model, no such file, a missing column, values that are no numbers where numbers are due.
     """
@@ -41,7 +43,10 @@ def predict(run: Path, csv: Path) -> Predictions:
     if isinstance(target, Labels):
         chance = 1.0 / (1.0 + np.exp(-scores))
         names = [target.positive_name if score > 0 else target.negative_name for score in scores]
-        columns: dict[str, list[object]] = {target.name: list(names), f"probability_{target.positive_name}": [float(p) for p in chance]}
+        columns: dict[str, list[object]] = {
+            target.name: list(names),
+            f"probability_{target.positive_name}": [float(p) for p in chance],
+        }
         score = ("accuracy", accuracy(model.theta, X, preprocessing.labels(table))) if known else None
     else:
         values = target.original(scores)

@@ -23,8 +23,8 @@ SCHEMA = "dpmpc.report/1"
 
 @dataclass(frozen=True)
 class Costs:
-    """What a run took. `seconds`: of each iteration of this attempt, evaluation left out; `compute_s` of all of them went into computing
-    the owners' vectors. `replayed`: iterations of earlier attempts."""
+    """What a run took. `seconds`: of each iteration of this attempt, evaluation left out; `compute_s` of all of them
+    went into computing the owners' vectors. `replayed`: iterations of earlier attempts."""
 
     wall_s: float
     seconds: Sequence[float]
@@ -34,16 +34,23 @@ class Costs:
 
 
 def privacy_section(plan: Plan) -> dict[str, Any]:
-    """The guarantee of the whole run and everything it rests on. `epsilon` and `delta` always hold; a formula that claims more is named apart."""
+    """The guarantee of the whole run and everything it rests on. `epsilon` and `delta` always hold; a formula that
+    claims more is named apart."""
     step = plan.grid.step / plan.divisor
     section: dict[str, Any] = {
         "epsilon": None,
         "delta": None,
         "asked": {"epsilon": plan.epsilon, "delta": plan.delta, "calibration": plan.calibration},
         "neighbours": NEIGHBOURS,
-        "sensitivity": {"l2": plan.sensitivity, "parts": plan.sensitivity_parts, "l2_grid_steps": plan.sensitivity_steps,
-                        "l1_grid_steps": plan.sensitivity_l1_steps},
-        "noise_law": f"discrete {plan.law.capitalize()}" if plan.sampler == "discrete" else f"{plan.law} ({plan.sampler})",
+        "sensitivity": {
+            "l2": plan.sensitivity,
+            "parts": plan.sensitivity_parts,
+            "l2_grid_steps": plan.sensitivity_steps,
+            "l1_grid_steps": plan.sensitivity_l1_steps,
+        },
+        "noise_law": f"discrete {plan.law.capitalize()}"
+        if plan.sampler == "discrete"
+        else f"{plan.law} ({plan.sampler})",
         "noise_scale": plan.noise_steps * step,
         "noise_scale_grid_steps": plan.noise_steps,
         "releases": plan.releases,
@@ -51,7 +58,7 @@ def privacy_section(plan: Plan) -> dict[str, Any]:
         "statistical_security_bits": plan.security_bits if plan.parties else None,
         "sampler_certificate": plan.certificate,
         "bounds": plan.bounds,
-    }  # fmt: skip
+    }
     if not plan.noise_steps:
         section["warning"] = "no noise was added: this run has no privacy guarantee"
         return section
@@ -60,8 +67,9 @@ def privacy_section(plan: Plan) -> dict[str, Any]:
         exact = replace(exact, tv=0.0)
         gap = plan.releases * plan.dimension * plan.noise_tv
         section["assumption"] = (
-            f"epsilon and delta hold if {plan.sampler} draws from the exact law; it is proved only that one run is within "
-            f"{min(1.0, gap):.3g} of it in total variation; use --sampler discrete for a guarantee without this assumption"
+            f"epsilon and delta hold if {plan.sampler} draws from the exact law; it is proved only that one run is "
+            f"within {min(1.0, gap):.3g} of it in total variation; use --sampler discrete for a guarantee without "
+            "this assumption"
         )
     total = Cost().plus(exact, plan.releases)
     if plan.law == "laplace":
@@ -96,11 +104,13 @@ def warnings_of(plan: Plan) -> list[str]:
         found.append(text)
     if plan.sampler != "discrete":
         found.append(
-            f"the guarantee assumes that {plan.sampler} draws from the exact law, which is not proved; --sampler discrete needs no such assumption"
+            f"the guarantee assumes that {plan.sampler} draws from the exact law, which is not proved; --sampler "
+            "discrete needs no such assumption"
         )
     if plan.bounds == "data":
         found.append(
-            "scaling bounds were read from the records and are not covered by the guarantee; give public ones with --bounds FILE"
+            "scaling bounds were read from the records and are not covered by the guarantee; give public ones with "
+            "--bounds FILE"
         )
     if plan.parties and plan.threshold == 0:
         found.append("with threshold 0 every single party can read all owners' vectors; use at least 3 parties")
@@ -239,7 +249,8 @@ def read_report(run: Path) -> dict[str, Any]:
         raise UsageError(f"a report must be what train wrote; {path}: {error}; train again") from None
     if report.get("schema") != SCHEMA:
         raise UsageError(
-            f"a report must have schema {SCHEMA}; {path} has {report.get('schema')}; use the version of dpmpc that wrote it"
+            f"a report must have schema {SCHEMA}; {path} has {report.get('schema')}; use the version of dpmpc that "
+            "wrote it"
         )
     return report
 
@@ -261,7 +272,8 @@ def summary(report: dict[str, Any], run: Path) -> list[tuple[str, str]]:
         ),
         (
             "computed by",
-            f"{who}; {report['iterations']} release{'s' if report['iterations'] != 1 else ''}, method {report['method']}",
+            f"{who}; {report['iterations']} release{'s' if report['iterations'] != 1 else ''}, method "
+            f"{report['method']}",
         ),
     ]
     if privacy["epsilon"] is None:
@@ -274,14 +286,16 @@ def summary(report: dict[str, Any], run: Path) -> list[tuple[str, str]]:
             lines.append(
                 (
                     "the paper's formula",
-                    f"claims epsilon = {privacy['paper']['claims']['epsilon']:g}; the line above is what its scale really gives",
+                    f"claims epsilon = {privacy['paper']['claims']['epsilon']:g}; the line above is what its scale "
+                    "really gives",
                 )
             )
         lines.append(("neighbours", privacy["neighbours"]))
         lines.append(
             (
                 "noise",
-                f"{privacy['noise_law']}, scale {privacy['noise_scale']:.4g} a coordinate of the mean; sensitivity {privacy['sensitivity']['l2']:.4g}",
+                f"{privacy['noise_law']}, scale {privacy['noise_scale']:.4g} a coordinate of the mean; sensitivity "
+                f"{privacy['sensitivity']['l2']:.4g}",
             )
         )
     if utility is not None:
@@ -296,7 +310,8 @@ def summary(report: dict[str, Any], run: Path) -> list[tuple[str, str]]:
         lines.append(
             (
                 "training loss",
-                f"{utility['train_loss']:.4f} (without privacy {utility['nonprivate']['train_loss']:.4f}); outside the guarantee",
+                f"{utility['train_loss']:.4f} (without privacy {utility['nonprivate']['train_loss']:.4f}); outside "
+                "the guarantee",
             )
         )
     median = cost["per_iteration_s"]["median"]

@@ -13,8 +13,9 @@ from dpmpc.transcript import read_opened
 def resume(out: Path, fresh: Plan) -> tuple[Plan, dict[int, Words]]:
     """(the plan of the next attempt, release -> opened vector of the earlier ones) for the interrupted run in `out`.
 
-    A release that any party's ledger has a line for is spent, opened or not; the next attempt goes on after it, so the run never makes
-    more releases than were planned. Errors: the options or records lead to another plan than the one in `out`; nothing is left to do.
+    A release that any party's ledger has a line for is spent, opened or not; the next attempt goes on after it, so the
+    run never makes more releases than were planned. Errors: the options or records lead to another plan than the one in
+    `out`; nothing is left to do.
     """
     plan = Plan.read(plan_path(out))
     expected = replace(fresh, run_id=plan.run_id, attempt=plan.attempt, first_release=plan.first_release)
@@ -43,7 +44,8 @@ def opened_anywhere(out: Path, plan: Plan) -> dict[int, Words]:
         for release, values in read_opened(path, plan.dimension).items():
             if release in result and (result[release] != values).any():
                 raise UsageError(
-                    f"all files must hold the same opened vectors; release {release} differs in {path}; restore the run directory"
+                    f"all files must hold the same opened vectors; release {release} differs in {path}; restore the "
+                    "run directory"
                 )
             result[release] = values
     return result

@@ -1,4 +1,5 @@
-"""The launcher: starts the owners' process and the parties of a run on this machine, watches them, ends them all when one fails.
+"""The launcher: starts the owners' process and the parties of a run on this machine, watches them, ends them all when
+one fails.
 
 It holds no record and no share. Children are told of the launcher's end by the end of their standard input.
 """
@@ -61,17 +62,20 @@ def options_path(out: Path) -> Path:
 
 
 def prepare(out: Path, *, overwrite: bool, resume: bool) -> None:
-    """Makes the run directory. Errors: it holds a run and neither --overwrite nor --resume is given, or it cannot be written."""
+    """Makes the run directory. Errors: it holds a run and neither --overwrite nor --resume is given, or it cannot be
+    written."""
     held = out.exists() and (not out.is_dir() or any(out.iterdir()))
     if resume:
         if not (out / "plan.json").is_file():
             raise UsageError(
-                f"--resume needs a directory that an interrupted run left; {out} has no plan.json; start a new run there without --resume"
+                f"--resume needs a directory that an interrupted run left; {out} has no plan.json; start a new run "
+                "there without --resume"
             )
         return
     if held and not overwrite:
         raise UsageError(
-            f"--out must be a new or empty directory; {out} is not; name another, or add --overwrite, or carry on with --resume {out}"
+            f"--out must be a new or empty directory; {out} is not; name another, or add --overwrite, or carry on "
+            f"with --resume {out}"
         )
     if held:
         if not out.is_dir() or (not (out / "plan.json").exists() and not (out / "owners.log").exists()):
@@ -117,7 +121,13 @@ async def _train(
     if n:
         addresses = endpoints_here(n, free_base_port(2 * n) if base_port is None else base_port)
     owner_addresses = owner_endpoints(addresses)
-    common = {"out": str(out), "wait": wait, "tls": None, "addresses": _pairs(addresses), "owner_addresses": _pairs(owner_addresses)}
+    common = {
+        "out": str(out),
+        "wait": wait,
+        "tls": None,
+        "addresses": _pairs(addresses),
+        "owner_addresses": _pairs(owner_addresses),
+    }
     run = _Run()
     try:
         job = {**common, "options": options.to_json(), "started": started, "resume": resume}
@@ -153,9 +163,16 @@ async def _start(run: _Run, name: str, role: str, log: Path) -> _Child:
         environment |= {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"}
     with log.open("ab") as stderr:
         process = await asyncio.create_subprocess_exec(
-            sys.executable, "-m", "dpmpc.child", role,
-            stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.PIPE, stderr=stderr, env=environment, start_new_session=True,
-        )  # fmt: skip
+            sys.executable,
+            "-m",
+            "dpmpc.child",
+            role,
+            stdin=asyncio.subprocess.PIPE,
+            stdout=asyncio.subprocess.PIPE,
+            stderr=stderr,
+            env=environment,
+            start_new_session=True,
+        )
     child = _Child(name, role, log, process)
     run.children.append(child)
     child.reader = asyncio.create_task(_read(run, child))
@@ -207,8 +224,10 @@ def _died(child: _Child, code: int) -> tuple[str, int]:
             name = signal.Signals(-code).name
         except ValueError:
             name = f"signal {-code}"
-        return (f"every process must live until the end of the run; {child.name} was killed ({name}); finished iterations are in history.csv, "
-                "carry on with --resume"), PeerError.exit_code  # fmt: skip
+        return (
+            f"every process must live until the end of the run; {child.name} was killed ({name}); finished iterations "
+            "are in history.csv, carry on with --resume"
+        ), PeerError.exit_code
     return f"a bug in dpmpc: {child.name} ended with exit code {code}; its traceback is at the end of {child.log}", 1
 
 

@@ -1,7 +1,8 @@
-"""The owners' side of a run: load records, fix the plan, learn. The same arithmetic with MPC (`OwnerClient`) and in the clear.
+"""The owners' side of a run: load records, fix the plan, learn. The same arithmetic with MPC (`OwnerClient`) and in the
+clear.
 
-An owner's vector is its mean gradient at the public iterate, or its own optimum; it is clipped, scaled, rounded on the grid. What is
-opened is public, and everything computed from it (iterates, averages, the model) is post-processing.
+An owner's vector is its mean gradient at the public iterate, or its own optimum; it is clipped, scaled, rounded on the
+grid. What is opened is public, and everything computed from it (iterates, averages, the model) is post-processing.
 """
 
 import time
@@ -57,7 +58,8 @@ def load(options: Options) -> tuple[Dataset, Partition]:
         )
     if options.task is not None and options.task != dataset.task:
         raise UsageError(
-            f"--task {options.task} does not suit the target of {dataset.name}, which asks for {dataset.task}; leave --task out"
+            f"--task {options.task} does not suit the target of {dataset.name}, which asks for {dataset.task}; leave "
+            "--task out"
         )
     owners = options.owners
     if owners is None and options.owner_sizes is None and dataset.groups is None:
@@ -114,8 +116,8 @@ class Learner:
                 if norms.max() > plan.solver_tolerance:
                     j = start + int(norms.argmax())
                     raise UsageError(
-                        f"every local optimum must reach a gradient norm of {plan.solver_tolerance:g}; owner {j} reached {norms.max():.3g}; "
-                        "raise --solver-tolerance or --lam"
+                        f"every local optimum must reach a gradient norm of {plan.solver_tolerance:g}; owner {j} "
+                        f"reached {norms.max():.3g}; raise --solver-tolerance or --lam"
                     )
             vectors = clip(vectors, plan.clip)
             if plan.weights == "size":

@@ -1,7 +1,9 @@
-"""What a party writes about a run: the transcript of its MPC events, and the vectors that were opened. Neither holds a secret.
+"""What a party writes about a run: the transcript of its MPC events, and the vectors that were opened. Neither holds a
+secret.
 
-Transcript: JSON lines in the order of the events, each flushed to the kernel before the next step, so that a killed process loses none.
-Opened vectors: fixed-width records, so that a run can be resumed from the last opened iterate even if the owners' process died first.
+Transcript: JSON lines in the order of the events, each flushed to the kernel before the next step, so that a killed
+process loses none. Opened vectors: fixed-width records, so that a run can be resumed from the last opened iterate even
+if the owners' process died first.
 """
 
 import hashlib
@@ -46,7 +48,8 @@ class Transcript:
 
 
 def read_transcript(path: Path) -> list[dict[str, Any]]:
-    """The events of a transcript, in order; a torn last line is left out. Errors: no such file, or a line that is not an event."""
+    """The events of a transcript, in order; a torn last line is left out. Errors: no such file, or a line that is not
+    an event."""
     try:
         lines = path.read_bytes().split(b"\n")
     except OSError as error:
@@ -75,7 +78,8 @@ class Opened:
 
 
 def read_opened(path: Path, dimension: int) -> dict[int, Words]:
-    """release -> opened vector. A torn last record is left out; a missing file holds none. Errors: another dimension."""
+    """release -> opened vector. A torn last record is left out; a missing file holds none. Errors: another
+    dimension."""
     raw = path.read_bytes() if path.exists() else b""
     result: dict[int, Words] = {}
     size = _RECORD.size + 8 * dimension
@@ -83,7 +87,8 @@ def read_opened(path: Path, dimension: int) -> dict[int, Words]:
         magic, d, release = _RECORD.unpack_from(raw, at)
         if magic != _MAGIC or d != dimension:
             raise UsageError(
-                f"opened vectors must have dimension {dimension}; {path} holds another kind of record at byte {at}; restore the file"
+                f"opened vectors must have dimension {dimension}; {path} holds another kind of record at byte {at}; "
+                "restore the file"
             )
         result[release] = np.frombuffer(raw, dtype="<u8", count=dimension, offset=at + _RECORD.size).astype(np.uint64)
     return result

@@ -22,8 +22,14 @@ COMMAND = [sys.executable, "-W", "error::ResourceWarning", "-m", "dpmpc.cli.main
 def small(**changes: Any) -> Options:
     """Options of a small run: synthetic records, three parties."""
     base: dict[str, Any] = {
-        "data": "synthetic", "max_rows": 200, "dimension": 4, "owners": 6, "iterations": 4, "delta": 1e-4, "evaluate": False,
-    }  # fmt: skip
+        "data": "synthetic",
+        "max_rows": 200,
+        "dimension": 4,
+        "owners": 6,
+        "iterations": 4,
+        "delta": 1e-4,
+        "evaluate": False,
+    }
     return Options(**{**base, **changes})
 
 
@@ -45,7 +51,9 @@ def run(options: Options, out: Path, **settings: Any) -> dict[str, Any]:
 
 def dpmpc(*arguments: str | Path, seconds: float = 60) -> "subprocess.CompletedProcess[str]":
     """The `dpmpc` command with these arguments."""
-    return subprocess.run([*COMMAND, *map(str, arguments)], capture_output=True, text=True, timeout=seconds, check=False)
+    return subprocess.run(
+        [*COMMAND, *map(str, arguments)], capture_output=True, text=True, timeout=seconds, check=False
+    )
 
 
 def children_of(pid: int) -> list[int]:

@@ -1,4 +1,5 @@
-"""What goes wrong: bad input, ports, processes that die or never come. One line, an exit code, no process left, within 15 seconds."""
+"""What goes wrong: bad input, ports, processes that die or never come. One line, an exit code, no process left, within
+15 seconds."""
 
 import os
 import signal
@@ -13,8 +14,24 @@ from dpmpc.errors import UsageError
 from dpmpc.local import free_base_port
 from tests.runs import COMMAND, alive, children_of, dpmpc, rows, run, small, wait_until
 
-LONG = ["train", "--data", "synthetic", "--max-rows", "100", "--dimension", "3", "--owners", "2", "--delta", "1e-3", "--no-evaluate",
-        "--iterations", "100000", "-M", "3"]  # fmt: skip
+LONG = [
+    "train",
+    "--data",
+    "synthetic",
+    "--max-rows",
+    "100",
+    "--dimension",
+    "3",
+    "--owners",
+    "2",
+    "--delta",
+    "1e-3",
+    "--no-evaluate",
+    "--iterations",
+    "100000",
+    "-M",
+    "3",
+]
 
 BAD = [
     (["--csv", "nowhere.csv", "--target", "y", "--owners", "2"], "nowhere.csv"),
@@ -47,7 +64,7 @@ BAD = [
     (["--data", "breast-cancer", "--owners", "2", "-P", "10.0.0.1:1", "-P", "10.0.0.2:1", "-I", "0"], "--tls"),
     (["--data", "breast-cancer", "--owners", "2", "--lam", "0"], "--lam"),
     (["--data", "breast-cancer", "--owners", "2", "--sampler", "log-laplace", "--noise", "gaussian"], "--sampler"),
-]  # fmt: skip
+]
 
 
 @pytest.fixture(scope="module")
@@ -55,7 +72,9 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("bad")
     records = [f"{i % 7},{i % 5},{'ab'[i % 2]}" for i in range(60)]
     (path / "good.csv").write_text("\n".join(["u,v,y", *records]) + "\n")
-    (path / "three.csv").write_text("\n".join(["u,v,y", *(f"{i % 7},{i % 5},{'abc'[i % 3]}" for i in range(60))]) + "\n")
+    (path / "three.csv").write_text(
+        "\n".join(["u,v,y", *(f"{i % 7},{i % 5},{'abc'[i % 3]}" for i in range(60))]) + "\n"
+    )
     (path / "nan.csv").write_text("\n".join(["u,v,y", *records, "nan,1,a"]) + "\n")
     return path
 
@@ -76,7 +95,19 @@ def test_bad_input_is_one_line_with_exit_code_2(
 
 
 def test_an_error_is_one_line_and_leaves_no_traceback(folder: Path) -> None:
-    result = dpmpc("train", "--csv", folder / "good.csv", "--target", "outcome", "--owners", 2, "--delta", "1e-5", "--out", folder / "x")
+    result = dpmpc(
+        "train",
+        "--csv",
+        folder / "good.csv",
+        "--target",
+        "outcome",
+        "--owners",
+        2,
+        "--delta",
+        "1e-5",
+        "--out",
+        folder / "x",
+    )
     lines = result.stderr.strip().splitlines()
     assert result.returncode == 2 and lines[-1].startswith("error: ") and "Traceback" not in result.stderr
     assert dpmpc("train", "--epsilon", 0, "--debug", "--data", "diabetes").stderr.count("Traceback") == 1
@@ -96,7 +127,9 @@ def test_no_directory_is_overwritten_that_is_not_a_run(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("victim", [0, 1, 2, 3], ids=["owners", "party 0", "party 1", "party 2"])
 def test_killing_any_process_ends_all_with_a_message(victim: int, tmp_path: Path) -> None:
-    process = subprocess.Popen([*COMMAND, *LONG, "--out", str(tmp_path / "run"), "--no-pool"], stderr=subprocess.PIPE, text=True)
+    process = subprocess.Popen(
+        [*COMMAND, *LONG, "--out", str(tmp_path / "run"), "--no-pool"], stderr=subprocess.PIPE, text=True
+    )
     wait_until(lambda: rows(tmp_path / "run") > 5)
     pids = children_of(process.pid)
     begin = time.monotonic()
@@ -109,7 +142,9 @@ def test_killing_any_process_ends_all_with_a_message(victim: int, tmp_path: Path
 
 
 def test_no_process_outlives_a_killed_launcher(tmp_path: Path) -> None:
-    process = subprocess.Popen([*COMMAND, *LONG, "--out", str(tmp_path / "run"), "--no-pool"], stderr=subprocess.DEVNULL)
+    process = subprocess.Popen(
+        [*COMMAND, *LONG, "--out", str(tmp_path / "run"), "--no-pool"], stderr=subprocess.DEVNULL
+    )
     wait_until(lambda: rows(tmp_path / "run") > 2)
     pids = children_of(process.pid)
     process.kill()
@@ -118,12 +153,19 @@ def test_no_process_outlives_a_killed_launcher(tmp_path: Path) -> None:
 
 
 def test_an_interrupt_ends_all(tmp_path: Path) -> None:
-    process = subprocess.Popen([*COMMAND, *LONG, "--out", str(tmp_path / "run"), "--no-pool"], stderr=subprocess.PIPE, text=True)
+    process = subprocess.Popen(
+        [*COMMAND, *LONG, "--out", str(tmp_path / "run"), "--no-pool"], stderr=subprocess.PIPE, text=True
+    )
     wait_until(lambda: rows(tmp_path / "run") > 2)
     pids = children_of(process.pid)
     process.send_signal(signal.SIGINT)
     _, errors = process.communicate(timeout=15)
-    assert process.returncode == 130 and "stopped by the user" in errors and "Traceback" not in errors and alive(pids) == []
+    assert (
+        process.returncode == 130
+        and "stopped by the user" in errors
+        and "Traceback" not in errors
+        and alive(pids) == []
+    )
 
 
 @pytest.mark.parametrize("offset", [1, 3], ids=["parties' port", "owners' port"])
@@ -139,10 +181,29 @@ def test_a_port_in_use_is_named(offset: int, tmp_path: Path) -> None:
 
 def test_a_party_that_never_comes_is_named(tmp_path: Path) -> None:
     base = str(free_base_port(6))
-    common = ["train", "--data", "synthetic", "--max-rows", "60", "--owners", "4", "--delta", "1e-3", "-M", "3", "-B", base, "--wait", "2"]
+    common = [
+        "train",
+        "--data",
+        "synthetic",
+        "--max-rows",
+        "60",
+        "--owners",
+        "4",
+        "--delta",
+        "1e-3",
+        "-M",
+        "3",
+        "-B",
+        base,
+        "--wait",
+        "2",
+    ]
     begin = time.monotonic()
     parties = [
-        subprocess.Popen([*COMMAND, *common, "-I", str(i), "--out", str(tmp_path / f"p{i}")], stderr=subprocess.PIPE, text=True) for i in (0, 1)
+        subprocess.Popen(
+            [*COMMAND, *common, "-I", str(i), "--out", str(tmp_path / f"p{i}")], stderr=subprocess.PIPE, text=True
+        )
+        for i in (0, 1)
     ]
     errors = [party.communicate(timeout=15)[1] for party in parties]
     assert time.monotonic() - begin < 15 and [party.returncode for party in parties] == [3, 3]
@@ -151,9 +212,29 @@ def test_a_party_that_never_comes_is_named(tmp_path: Path) -> None:
 
 def test_a_party_with_another_plan_is_refused(tmp_path: Path) -> None:
     base = str(free_base_port(4))
-    common = ["train", "--data", "synthetic", "--max-rows", "60", "--owners", "4", "--delta", "1e-3", "-M", "2", "-B", base, "--wait", "4"]
+    common = [
+        "train",
+        "--data",
+        "synthetic",
+        "--max-rows",
+        "60",
+        "--owners",
+        "4",
+        "--delta",
+        "1e-3",
+        "-M",
+        "2",
+        "-B",
+        base,
+        "--wait",
+        "4",
+    ]
     parties = [
-        subprocess.Popen([*COMMAND, *common, "--lam", lam, "--run-id", "x", "-I", str(i), "--out", str(tmp_path / f"p{i}")], stderr=subprocess.PIPE, text=True)
+        subprocess.Popen(
+            [*COMMAND, *common, "--lam", lam, "--run-id", "x", "-I", str(i), "--out", str(tmp_path / f"p{i}")],
+            stderr=subprocess.PIPE,
+            text=True,
+        )
         for i, lam in enumerate(("0.01", "0.02"))
     ]
     errors = [party.communicate(timeout=20)[1] for party in parties]

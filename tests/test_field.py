@@ -59,7 +59,8 @@ def _below(values: field.Words, cut: int) -> float:
 
 @pytest.mark.parametrize(("n", "t"), [(3, 1), (5, 2)])
 def test_any_t_shares_are_uniform_whatever_the_values(n: int, t: int) -> None:
-    """Each share, and each difference of two, below p/2 half of the time: 6 sigma, so false alarms 2e-9 a comparison."""
+    """Each share, and each difference of two, below p/2 half of the time: 6 sigma, so false alarms 2e-9 a
+    comparison."""
     count = 40_000
     for secret in (0, P - 1):
         shares = field.share(np.full(count, secret, dtype=np.uint64), n, t, Prg(b"test", "uniform", secret % 97))

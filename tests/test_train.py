@@ -1,4 +1,5 @@
-"""Whole runs through real processes: MPC against the clear engine, the report, the files, resuming, one process at a time."""
+"""Whole runs through real processes: MPC against the clear engine, the report, the files, resuming, one process at a
+time."""
 
 import csv
 import json
@@ -20,10 +21,30 @@ from dpmpc.transcript import read_opened, read_transcript
 from tests.runs import COMMAND, alive, children_of, dpmpc, opened, rows, run, same, small, wait_until
 
 REPORT_KEYS = {
-    "schema", "method", "sampler", "engine", "calibration", "owners", "owner_sizes", "parties", "threshold", "dimension", "iterations",
-    "privacy", "utility", "cost",
-}  # fmt: skip
-PRIVACY_KEYS = {"epsilon", "delta", "neighbours", "sensitivity", "noise_law", "noise_scale", "statistical_security_bits"}
+    "schema",
+    "method",
+    "sampler",
+    "engine",
+    "calibration",
+    "owners",
+    "owner_sizes",
+    "parties",
+    "threshold",
+    "dimension",
+    "iterations",
+    "privacy",
+    "utility",
+    "cost",
+}
+PRIVACY_KEYS = {
+    "epsilon",
+    "delta",
+    "neighbours",
+    "sensitivity",
+    "noise_law",
+    "noise_scale",
+    "statistical_security_bits",
+}
 COST_KEYS = {"wall_s", "offline_s", "online_s", "per_iteration_s", "bytes_sent", "rounds"}
 
 
@@ -73,10 +94,28 @@ def test_the_opened_sum_is_that_of_the_owners_own_vectors(tmp_path: Path) -> Non
 
 def test_a_run_leaves_report_model_history_transcripts_and_ledgers(tmp_path: Path) -> None:
     out = tmp_path / "run"
-    result = dpmpc("train", "--data", "breast-cancer", "--owners", 5, "--epsilon", 1, "--delta", "1e-4", "--iterations", 20, "-M", 3, "--out", out)
+    result = dpmpc(
+        "train",
+        "--data",
+        "breast-cancer",
+        "--owners",
+        5,
+        "--epsilon",
+        1,
+        "--delta",
+        "1e-4",
+        "--iterations",
+        20,
+        "-M",
+        3,
+        "--out",
+        out,
+    )
     assert result.returncode == 0, result.stderr
     report = json.loads((out / "report.json").read_text())
-    assert report.keys() >= REPORT_KEYS and report["privacy"].keys() >= PRIVACY_KEYS and report["cost"].keys() >= COST_KEYS
+    assert (
+        report.keys() >= REPORT_KEYS and report["privacy"].keys() >= PRIVACY_KEYS and report["cost"].keys() >= COST_KEYS
+    )
     assert report["utility"].keys() >= {"train_loss", "optimality_gap", "test_accuracy", "nonprivate"}
     assert (report["parties"], report["threshold"], report["owners"], report["dimension"]) == (3, 1, 5, 31)
     assert report["privacy"]["epsilon"] == 1 and report["privacy"]["delta"] == 1e-4
@@ -92,7 +131,9 @@ def test_a_run_leaves_report_model_history_transcripts_and_ledgers(tmp_path: Pat
     plan = Plan.read(plan_path(out))
     for i in range(3):
         book = Ledger.read(out / f"ledger_{i}.jsonl")
-        assert [entry.release for entry in book.entries] == list(range(20)) and book.entries[0].mechanism == plan.mechanism()
+        assert [entry.release for entry in book.entries] == list(range(20)) and book.entries[
+            0
+        ].mechanism == plan.mechanism()
         events = [e for e in read_transcript(out / f"party_{i}.transcript.jsonl") if e.get("release") == 7]
         assert [e["event"] for e in events] == ["input", "sum", "noise", "add", "ledger", "send", "open"]
         assert "end" in (out / f"party_{i}.log").read_text()
@@ -101,7 +142,8 @@ def test_a_run_leaves_report_model_history_transcripts_and_ledgers(tmp_path: Pat
 
 
 def test_the_noise_has_the_scale_of_the_plan(tmp_path: Path) -> None:
-    """400 coordinates of noise: opened minus the noiseless sum at theta = 0. |mean| and variance within 6 sigma: false alarms 4e-9."""
+    """400 coordinates of noise: opened minus the noiseless sum at theta = 0. |mean| and variance within 6 sigma: false
+    alarms 4e-9."""
     options = small(iterations=1, dimension=400, max_rows=100, owners=2, epsilon=0.5)
     run(options, tmp_path / "noisy")
     from dataclasses import replace
@@ -132,8 +174,23 @@ def test_many_owners_in_several_blocks(tmp_path: Path, monkeypatch: pytest.Monke
 
 def test_an_interrupted_run_is_carried_on_within_its_budget(tmp_path: Path) -> None:
     out = tmp_path / "run"
-    arguments = ["train", "--data", "synthetic", "--max-rows", "100", "--dimension", "3", "--owners", "2", "--delta", "1e-3", "--no-evaluate"]
-    process = subprocess.Popen([*COMMAND, *arguments, "--iterations", "900", "-M", "3", "--out", str(out)], stderr=subprocess.PIPE, text=True)
+    arguments = [
+        "train",
+        "--data",
+        "synthetic",
+        "--max-rows",
+        "100",
+        "--dimension",
+        "3",
+        "--owners",
+        "2",
+        "--delta",
+        "1e-3",
+        "--no-evaluate",
+    ]
+    process = subprocess.Popen(
+        [*COMMAND, *arguments, "--iterations", "900", "-M", "3", "--out", str(out)], stderr=subprocess.PIPE, text=True
+    )
     wait_until(lambda: rows(out) > 50)
     victims = children_of(process.pid)
     assert len(victims) == 4
@@ -157,12 +214,30 @@ def test_an_interrupted_run_is_carried_on_within_its_budget(tmp_path: Path) -> N
 
 def test_processes_started_one_by_one(tmp_path: Path) -> None:
     base = str(free_base_port(6))
-    common = ["train", "--data", "synthetic", "--max-rows", "60", "--dimension", "3", "--owners", "4", "--delta", "1e-3", "--iterations", "5"]
+    common = [
+        "train",
+        "--data",
+        "synthetic",
+        "--max-rows",
+        "60",
+        "--dimension",
+        "3",
+        "--owners",
+        "4",
+        "--delta",
+        "1e-3",
+        "--iterations",
+        "5",
+    ]
     planned = dpmpc(*common, "-M", 3, "--plan-only", "--out", tmp_path / "plan")
     assert planned.returncode == 0 and "grid steps" in planned.stdout
     plan = ["--plan", str(tmp_path / "plan" / "plan.json"), "-B", base]
     parties = [
-        subprocess.Popen([*COMMAND, "train", *plan, "-I", str(i), "--out", str(tmp_path / f"p{i}")], stderr=subprocess.PIPE, text=True)
+        subprocess.Popen(
+            [*COMMAND, "train", *plan, "-I", str(i), "--out", str(tmp_path / f"p{i}")],
+            stderr=subprocess.PIPE,
+            text=True,
+        )
         for i in range(3)
     ]
     result = dpmpc(*common, *plan, "-M", 3, "-I", "owners", "--out", tmp_path / "owners")
@@ -179,7 +254,10 @@ def test_paper_calibration_says_what_it_really_gives(tmp_path: Path) -> None:
     paper = report["privacy"]["paper"]
     assert paper["claims"] == {"epsilon": 0.5, "delta": 1e-3}
     assert report["privacy"]["epsilon"] == paper["really"]["epsilon"] != 0.5
-    wide = run(small(calibration="paper", engine="clear", method="output", iterations=None, delta=None, dimension=25), tmp_path / "out")
+    wide = run(
+        small(calibration="paper", engine="clear", method="output", iterations=None, delta=None, dimension=25),
+        tmp_path / "out",
+    )
     assert wide["privacy"]["epsilon"] == pytest.approx(5.0, rel=0.01)  # sqrt(d) times what Theorem 3.1 claims
 
 
@@ -191,5 +269,5 @@ def test_options_survive_json() -> None:
 def test_a_resume_of_nothing_is_refused(tmp_path: Path) -> None:
     from dpmpc.launch import Where, carry_on
 
-    with pytest.raises(UsageError, match="no plan.json"):
+    with pytest.raises(UsageError, match="no plan"):
         carry_on(Where(out=tmp_path), lambda event: None)
