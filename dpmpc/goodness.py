@@ -182,6 +182,22 @@ def cross_independence(first: Integers, second: Integers, law: ExactLaw) -> Outc
     return _largest_correlation("cross-correlation", _scores(first, law), _scores(second, law))
 
 
+def repeats(samples: Integers, law: ExactLaw) -> Outcome:
+    """Runs of samples that occur twice, for a law whose mode is 0: what a generator that repeats a block leaves behind.
+
+    Runs are as long as it takes to expect fewer than 1e-10 pairs of equal ones; that expectation bounds the p-value.
+    """
+    mode = float(np.diff(law.cdf(np.array([-1, 0], dtype=np.int64)))[0])
+    pairs = len(samples) ** 2 / 2
+    length = max(1, math.ceil(math.log(1e-10 / pairs) / math.log(mode)))
+    windows = np.lib.stride_tricks.sliding_window_view(samples, min(length, len(samples)))
+    factors = np.random.default_rng(1).integers(1, 1 << 62, windows.shape[1], dtype=np.int64) | 1
+    order = np.argsort(hashes := (windows * factors).sum(axis=1), kind="stable")
+    same = np.flatnonzero(np.diff(hashes[order]) == 0)
+    found = int((windows[order[same]] == windows[order[same + 1]]).all(axis=1).sum())
+    return Outcome("repeats", float(found), None, min(1.0, pairs * mode**length) if found else 1.0)
+
+
 def _scores(samples: Integers, law: ExactLaw) -> Reals:
     from scipy.special import ndtri
 

@@ -15,5 +15,6 @@ def alarms(samples: NDArray[np.int64], law: goodness.ExactLaw) -> dict[str, floa
         goodness.residues(samples, law, 8),
         goodness.independence(samples, law),
         goodness.mean_and_variance(samples, law),
+        goodness.repeats(samples, law),
     ]
     return {o.name: o.p_value for o in outcomes if o.p_value < FALSE_ALARM}
