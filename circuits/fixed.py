@@ -77,6 +77,7 @@ async def to_fixed(engine: Engine, fixed: FixedEngine, bits: Bundle) -> Number:
     if not masks:
         return await mask.open(bits)
     total = ((1 << width) + (masks << width + CONVERSION_BITS)).bit_length()
+    assert total <= 128
     rows = [_widen(engine, x, total) for x in (bits, *mask.bits)]
     while len(rows) > 2:
         x, y, z, *rows = rows

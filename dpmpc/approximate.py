@@ -81,24 +81,24 @@ class FixedPointSampler:
         """The statistical distance, a coordinate, that the masks of all openings leave to any t parties."""
         engine = CountingEngine(1, parties, threshold)
         fixed = CountingFixed(engine)
-        evaluate(self._circuit(engine, fixed, parties, threshold))
+        evaluate(self.circuit(engine, fixed, parties, threshold))
         return fixed.distance / self._samples_per_lane
 
     async def shares(self, session: Session, ident: int, count: int) -> Words:
         engine = SharingEngine(session, ident, self._lanes(count))
-        values = await self._circuit(engine, SharedFixed(engine), session.parties, session.threshold)
+        values = await self.circuit(engine, SharedFixed(engine), session.parties, session.threshold)
         return values.reshape(-1)[:count]
 
     def clear(self, count: int, prg: Prg) -> NDArray[np.int64]:
         engine = ClearEngine(self._lanes(count), prg)
-        values = evaluate(self._circuit(engine, ClearFixed.fresh(engine, prg), 3, 1))
+        values = evaluate(self.circuit(engine, ClearFixed.fresh(engine, prg), 3, 1))
         return field.to_int64(values.reshape(-1)[:count])
 
     def cost(self, count: int, parties: int, threshold: int) -> CountingEngine:
         """The cost of one batch of `count` samples, exactly. Its `ands` and `random_bits_drawn` are those of a lane,
         which gives two normals or one Laplace number."""
         engine = CountingEngine(self._lanes(count), parties, threshold)
-        evaluate(self._circuit(engine, CountingFixed(engine), parties, threshold))
+        evaluate(self.circuit(engine, CountingFixed(engine), parties, threshold))
         return engine
 
     @property
@@ -108,7 +108,8 @@ class FixedPointSampler:
     def _lanes(self, count: int) -> int:
         return -(-count // self._samples_per_lane)
 
-    async def _circuit(self, engine: Engine, fixed: FixedEngine, parties: int, threshold: int) -> Words:
+    async def circuit(self, engine: Engine, fixed: FixedEngine, parties: int, threshold: int) -> Words:
+        """Shares of the noise, (samples per lane, lanes), on any pair of engines; (n, t) sets the fraction bits."""
         bits = fraction_bits(self.law, math.comb(parties, threshold), threshold + 1)
         exponent = math.floor(math.log2(self.scale))
         table = piecewise(self.law, self.scale / 2.0**exponent, bits)
