@@ -57,15 +57,15 @@ def run_tasks(
                     keep(execute(task, data_dir))
         elif todo:
             context = multiprocessing.get_context("spawn")
-            with ProcessPoolExecutor(min(jobs, len(todo)), mp_context=context, initializer=_one_thread) as pool:
-                pending: set[Future[list[Row]]] = {pool.submit(execute, task, data_dir) for task in todo}
-                try:
-                    while pending:
-                        finished, pending = wait(pending, return_when=FIRST_COMPLETED)
-                        for future in finished:
-                            keep(future.result())
-                finally:
-                    pool.shutdown(wait=False, cancel_futures=True)
+            pool = ProcessPoolExecutor(min(jobs, len(todo)), mp_context=context, initializer=_one_thread)
+            pending: set[Future[list[Row]]] = {pool.submit(execute, task, data_dir) for task in todo}
+            try:
+                while pending:
+                    finished, pending = wait(pending, return_when=FIRST_COMPLETED)
+                    for future in finished:
+                        keep(future.result())
+            finally:
+                pool.shutdown(cancel_futures=True)  # leaving a `with` block would uncancel what still waits
     return rows
 
 

@@ -63,7 +63,7 @@ def _panels(rows: Sequence[Row]) -> list[list[Panel]]:
     above, below = [], []
     for dataset in values(rows, "dataset"):
         accuracy = Panel(str(dataset), "u = n_max / n_min", "accuracy")
-        gap = Panel(str(dataset), "u = n_max / n_min", "J - J*", log_y=True)
+        gap = Panel(str(dataset), "u = n_max / n_min", "J - J*", log_y=True, floor=1e-4)
         for dash, method in enumerate(METHODS):
             chosen = select(rows, dataset=dataset, method=method)
             label = kang.NAMES.get(method, method)
