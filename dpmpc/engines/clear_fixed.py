@@ -96,4 +96,5 @@ class ClearIntegers:
         result = numbers(y)
         for value in self._drawn:
             result = result - value
-        return wide.to_ints(result[..., : self._lanes])
+        limbs = wide.canonical(result[..., : self._lanes])  # below 2^60, as the bits were
+        return (limbs[:, 0] + (limbs[:, 1] << np.int64(26)) + (limbs[:, 2] << np.int64(52))).astype(object)
