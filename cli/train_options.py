@@ -178,6 +178,18 @@ OPTIONS: dict[str, list[click.Option]] = {
             help="Grid step 2^-F.  [default: rounding adds at most 0.5 % to the sensitivity]",
         ),
         _option(
+            "--budget",
+            metavar="EPS,DELTA",
+            help="Refuse a run that would spend more than this on the same records (--data-id), earlier runs included.",
+        ),
+        _option(
+            "--ledgers",
+            type=click.Path(),
+            metavar="DIR",
+            help="With --budget: where the ledgers of earlier runs are, in any folder below.  [default: the folder of "
+            "--out]",
+        ),
+        _option(
             "--security-bits", type=float, default=40.0, help="Statistical security of the MPC over the whole run."
         ),
     ],

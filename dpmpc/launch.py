@@ -127,7 +127,7 @@ def _party(options: Options | None, where: Where, index: int, progress: Progress
             raise UsageError(
                 f"--out already holds a run of party {index} ({transcript}); name another directory, or add --overwrite"
             )
-        for name in (transcript, where.out / f"ledger_{index}.jsonl", where.out / f"party_{index}.opened.bin"):
+        for name in (transcript, where.out / f"party_{index}.opened.bin"):
             name.unlink(missing_ok=True)
     plan.write(plan_file)
     job = {**_common(where, plan.parties), "plan": str(plan_file), "index": index}

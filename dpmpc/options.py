@@ -63,6 +63,8 @@ class Options:
     sampler: SamplerName = "discrete"
     grid_bits: int | None = None
     security_bits: float = 40.0
+    budget: str | None = None
+    ledgers: str | None = None
     engine: Engine = "mpc"
     parties: int = 3
     threshold: int | None = None
@@ -123,6 +125,10 @@ class Options:
                 f"--method output makes one release; got --iterations {self.iterations}; leave it out, or use "
                 "--method gradient"
             )
+        if self.budget is not None:
+            from dpmpc.spending import parse_budget  # imports SciPy, which a party does not need
+
+            parse_budget(self.budget)
         if not 1 <= self.security_bits <= 128:
             raise UsageError(f"--security-bits must lie in 1..128; got {self.security_bits:g}; 40 is usual")
         if self.engine == "mpc":

@@ -13,6 +13,7 @@ from dpmpc.data import Dataset
 from dpmpc.errors import UsageError
 from dpmpc.field import Words
 from dpmpc.history import History, Row, read_history
+from dpmpc.ledger import Ledger, merge
 from dpmpc.options import Options
 from dpmpc.owner import OwnerClient, PartyCost
 from dpmpc.plan import Plan, make_plan, plan_path
@@ -22,6 +23,7 @@ from dpmpc.report import Costs, build_report, write_model, write_report
 from dpmpc.resume import resume
 from dpmpc.samplers import make_sampler
 from dpmpc.session import Endpoint
+from dpmpc.spending import parse_budget, require_budget
 from dpmpc.tls import Tls
 from dpmpc.train import Evaluator, Learner, clear_release, facts_of, load
 from dpmpc.transcript import Opened
@@ -91,6 +93,9 @@ def run_owners(job: OwnersJob, log: Log, emit: Emit) -> None:
     if job.resume:
         plan, known = resume(job.out, plan)
         log(f"carried on from release {plan.first_release}; {len(known)} opened before")
+    if job.options.budget is not None:
+        directory = job.out.resolve().parent if job.options.ledgers is None else Path(job.options.ledgers)
+        check_budget(plan, directory, parse_budget(job.options.budget))
     plan.write(plan_path(job.out))
     evaluator = None
     if job.options.evaluate:
@@ -117,6 +122,16 @@ def run_owners(job: OwnersJob, log: Log, emit: Emit) -> None:
     draw(job.out, report)
     log(f"{learner.iteration} iterations; report and model written")
     emit("done")
+
+
+def check_budget(plan: Plan, ledgers: Path, budget: tuple[float, float]) -> None:
+    """Returns if the releases that `plan` still has fit into `budget`, with all that the ledgers below `ledgers` say
+    was spent on the same data. Errors: they do not; a ledger that was changed."""
+    books = [Ledger.read(path) for path in sorted(ledgers.rglob("ledger*.jsonl"))]
+    left = plan.releases - plan.first_release
+    if left:
+        unknown = sum(book.unknown for book in books)
+        require_budget(merge(books), [plan.data_id], plan.mechanism(), left, budget, unknown)
 
 
 async def _learn(run: _Run, emit: Emit) -> Costs:

@@ -26,15 +26,15 @@ def resume(out: Path, fresh: Plan) -> tuple[Plan, dict[int, Words]]:
     if (out / "report.json").exists():
         raise UsageError(f"--resume is for interrupted runs; {out} is finished; see its report.json")
     known = opened_anywhere(out, plan)
-    spent = max((spent_releases(path) for path in sorted(out.glob("ledger_*.jsonl"))), default=0)
+    spent = max((spent_releases(path, plan.run_id) for path in sorted(out.glob("ledger_*.jsonl"))), default=0)
     return plan.resumed(max(spent, max(known, default=-1) + 1)), known
 
 
-def spent_releases(ledger: Path) -> int:
-    """One more than the number of the last release that has a line in this ledger; a torn last line is one more."""
+def spent_releases(ledger: Path, run_id: str) -> int:
+    """One more than the number of the run's last release with a line in this ledger; a torn last line is one more."""
     book = Ledger.read(ledger)
     torn = not ledger.read_bytes().endswith(b"\n") and book.lines > 0
-    return max((entry.release + 1 for entry in book.entries), default=0) + torn
+    return max((entry.release + 1 for entry in book.entries if entry.run == run_id), default=0) + torn
 
 
 def opened_anywhere(out: Path, plan: Plan) -> dict[int, Words]:

@@ -23,7 +23,8 @@ from dpmpc.session import Endpoint, endpoints_here
 
 Progress = Callable[[dict[str, Any]], None]
 _GRACE = 1.5  # seconds in which other processes may still say what the cause was
-_FILES = ("*.json", "*.jsonl", "*.log", "*.bin", "history.csv", "model.npz", "report.png", "*.tmp")
+# What --overwrite removes of an earlier run. Its ledgers stay: what was spent stays spent.
+_FILES = ("*.json", "party_*.jsonl", "*.log", "*.bin", "history.csv", "model.npz", "report.png", "*.tmp")
 
 
 class RunError(DpmpcError):
