@@ -15,7 +15,14 @@ from enumeration import every_bit_string, heap_values
 
 from dpmpc import goodness
 from dpmpc.circuits.alias import AliasTable, round_weights
-from dpmpc.circuits.gaussian import GaussianPlan, certify, plan_gaussian, sample_gaussian
+from dpmpc.circuits.gaussian import (
+    GaussianPlan,
+    _ideal_law,
+    _magnitude_weights,
+    certify,
+    plan_gaussian,
+    sample_gaussian,
+)
 from dpmpc.circuits.laplace import LaplacePlan, plan_laplace, sample_laplace
 from dpmpc.engines.clear import ClearEngine, evaluate
 from dpmpc.errors import UsageError
@@ -130,6 +137,17 @@ def test_a_gaussian_certificate_sees_a_bad_table_and_missing_copies() -> None:
         true = gaussian_distance(bad)
         assert true > 4 * certificate.total_variation
         assert true <= certify(bad).total_variation
+
+
+@pytest.mark.parametrize("copies", [(4, 4, 4, 4, 4), (4, 6, 8, 10, 14), (2, 12, 15, 19, 30), (10, 3, 15, 19, 30)])
+def test_the_aliasing_term_holds_and_is_tight_where_it_is_all(copies: tuple[int, ...]) -> None:
+    """Fewer copies, and the table that is right for them: what is left is aliasing."""
+    with mpmath.workdps(60):
+        ideal = _ideal_law(mpmath.mpf(4), 5, list(copies))
+    plan = GaussianPlan(128.0, 5, copies, AliasTable(_magnitude_weights(ideal)))
+    certificate, true = certify(plan), gaussian_distance(plan)
+    assert certificate.aliasing > 100 * certificate.table
+    assert true <= certificate.total_variation <= 200 * true
 
 
 @pytest.mark.parametrize("sigma", [2.0**7, 300.0, 2.0**13, 3e5, 2.0**18, 2.0**30])

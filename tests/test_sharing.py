@@ -376,3 +376,27 @@ def test_two_batches_at_once_are_those_of_two_batches_in_turn() -> None:
         assert (a.reshape(3, -1) == b.reshape(3, -1)[[1, 2, 0]]).all()
     values = field.recombine([one[0], one[1]], [0, 1]).reshape(3, -1)
     assert not (values[0] == values[1]).all()
+
+
+@pytest.mark.parametrize(("n", "t"), [(3, 1), (4, 1), (5, 2)])
+def test_no_stream_is_used_twice(n: int, t: int) -> None:
+    """Over two batches of both samplers: each party opens each stream once, with the batch in its name."""
+    opened: list[list[tuple[Any, ...]]] = [[] for _ in range(n)]
+
+    async def body(session: Any) -> None:
+        make = session.stream
+
+        def stream(subset: tuple[int, ...], *domain: Any) -> Prg:
+            opened[session.party].append((subset, *domain))
+            return make(subset, *domain)  # type: ignore[no-any-return]
+
+        session.stream = stream
+        for ident, law in [(7, "gaussian"), (8, "gaussian"), (9, "laplace")]:
+            await make_sampler("discrete", law, 1000.0).shares(session, ident, 64)  # type: ignore[arg-type]
+
+    Network(n, t).run(body)
+    for names in opened:
+        assert len(set(names)) == len(names)
+        assert {(kind, ident) for _, kind, ident, *_ in names} == set(
+            itertools.product(["random", "and", "mask"], [7, 8, 9])
+        )
