@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpmpc import field
+from dpmpc.approximate import FixedPointSampler
 from dpmpc.circuits.convert import to_field
 from dpmpc.circuits.engine import Engine
 from dpmpc.circuits.gaussian import GaussianCertificate, GaussianPlan, plan_gaussian, sample_gaussian
@@ -154,13 +155,18 @@ def _less(values: Words, offset: int) -> Words:
 def make_sampler(name: str, law: Law, scale: float) -> Sampler:
     """The sampler called `name` for `law` at `scale` grid steps.
 
-    Errors: UsageError for an unknown name, or a scale out of the sampler's range.
+    Errors: UsageError for an unknown name, a sampler of another law, or a scale out of the sampler's range.
     """
+    made_for = {"box-muller": "gaussian", "log-laplace": "laplace"}.get(name, law)
+    if made_for != law:
+        raise UsageError(f"{name} makes {made_for} noise; got {law}; choose the law or the sampler to fit")
     try:
         if name == "discrete":
             return (
                 DiscreteGaussian(*plan_gaussian(scale)) if law == "gaussian" else DiscreteLaplace(*plan_laplace(scale))
             )
+        if name in NAMES:
+            return FixedPointSampler(law, scale)
     except ValueError as error:
         raise UsageError(str(error)) from None
     raise UsageError(f"the samplers are {', '.join(NAMES)}; got {name!r}; choose one of them")

@@ -97,4 +97,5 @@ class ClearIntegers:
         for value in self._drawn:
             result = result - value
         limbs = wide.canonical(result[..., : self._lanes])  # below 2^60, as the bits were
-        return (limbs[:, 0] + (limbs[:, 1] << np.int64(26)) + (limbs[:, 2] << np.int64(52))).astype(object)
+        integers = limbs[:, 0] + (limbs[:, 1] << np.int64(26)) + (limbs[:, 2] << np.int64(52))
+        return np.asarray(integers, dtype=object)
