@@ -12,8 +12,8 @@ from dpmpc.data.sets import find_file
 from dpmpc.errors import UsageError
 from dpmpc.experiments import calibration, convergence, epsilon, kdd98, parties, skew, table1
 from dpmpc.experiments.plan import Experiment, Plan
-from dpmpc.experiments.report import commit, markdown, provenance
-from dpmpc.experiments.runner import run_tasks
+from dpmpc.experiments.report import commit, markdown, provenance, record
+from dpmpc.experiments.runner import read_rows, run_tasks
 
 EXPERIMENTS: dict[str, Experiment] = {
     module.EXPERIMENT.name: module.EXPERIMENT for module in (table1, convergence, epsilon, skew, parties, calibration)
@@ -39,14 +39,19 @@ def run_experiments(
         mine = replace(plan, datasets=tuple(found))
         folder = out / name
         folder.mkdir(parents=True, exist_ok=True)
+        work, runs = experiment.tasks(mine), folder / "runs.csv"
+        known = {row["task"] for row in read_rows(runs)}
         start = time.perf_counter()
-        work = experiment.tasks(mine)
         rows = []
         if work:
-            rows = run_tasks(work, folder / "runs.csv", data_dir=data_dir, jobs=jobs, console=console, name=name)
+            rows = run_tasks(work, runs, data_dir=data_dir, jobs=jobs, console=console, name=name)
+        fresh = len({row["task"] for row in rows} - known)
+        seconds = time.perf_counter() - start
+        entry = f"{fresh} of {len(work)} tasks at commit {source} in {seconds:.0f} s by {jobs} processes"
+        log = record(folder / "computed.txt", entry if fresh else "")
         section = experiment.report(rows, folder, mine)
         repeats = len({row["seed"] for row in rows}) or 1
-        about = provenance(plan, source, repeats, time.perf_counter() - start, jobs)
+        about = provenance(plan, log or [f"at commit {source}"], repeats)
         if missing:
             about += [f"Left out, for want of files: {', '.join(missing)}.", ""]
         lone = [f"# {name}: {experiment.reproduces}", "", *about, *markdown(section)]

@@ -1,8 +1,9 @@
 """Aggregated local models with output noise: what Pathak, Local Out P, MPC Out P and local aggregation have in common.
 
 Each point of a trajectory is the model that would be released if the owners stopped there, with noise of its own; a
-trajectory as a whole is not a release. After t updates with step eta <= 2/(L + lam) the model of n_j records changes by
-at most 2G/(n_j lam) (1 - (1 - eta lam)^t) when one record does, so the bound for exact minimisers covers every point.
+trajectory as a whole is not a release. After t updates with step eta <= 2/(L + 2 lam) the model of n_j records changes
+by at most 2G/(n_j lam) (1 - (1 - eta lam)^t) when one record does, so the bound for exact minimisers covers every
+point.
 """
 
 from collections.abc import Callable, Sequence

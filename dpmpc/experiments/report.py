@@ -27,15 +27,23 @@ def markdown(section: Section, folder: str = "") -> list[str]:
     return lines + ([*section.notes, ""] if section.notes else [])
 
 
-def provenance(plan: Plan, source: str, repeats: int, seconds: float, jobs: int) -> list[str]:
-    """One paragraph: commit `source`, seeds, versions, host, and the time of what was not already computed."""
+def provenance(plan: Plan, computed: Sequence[str], repeats: int) -> list[str]:
+    """One paragraph: what was `computed` at which commits, seeds, versions and host."""
     packages = ", ".join(f"{name} {version(name)}" for name in ("numpy", "scipy", "scikit-learn"))
     return [
-        f"Commit {source}; noise seeds {plan.seed} to {plan.seed + repeats - 1}; {'--quick; ' if plan.quick else ''}"
-        f"Python {platform.python_version()}, {packages}; {platform.machine()}, {os.cpu_count()} cores, {jobs} "
-        f"processes; {seconds:.0f} s of computing for what was not already there.",
+        f"Computed: {'; '.join(computed)}. Noise seeds {plan.seed} to {plan.seed + repeats - 1}"
+        f"{', --quick' if plan.quick else ''}. Python {platform.python_version()}, {packages}; {platform.machine()}, "
+        f"{os.cpu_count()} cores.",
         "",
     ]
+
+
+def record(path: Path, entry: str) -> list[str]:
+    """All entries of the log at `path`, after adding this one unless it is empty."""
+    if entry:
+        with path.open("a", encoding="utf-8") as file:
+            file.write(entry + "\n")
+    return path.read_text(encoding="utf-8").splitlines() if path.is_file() else []
 
 
 def commit() -> str:
