@@ -4,6 +4,7 @@ BIN := .venv/bin
 
 demo: .venv/.ready
 	$(BIN)/dpmpc train --data breast-cancer --owners 5 --method gradient --epsilon 1 --delta 1e-4 --iterations 50 -M 3 --out runs/demo --overwrite
+	$(BIN)/dpmpc verify runs/demo --structure
 
 test: .venv/.ready
 	$(BIN)/python -m pytest

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from dpmpc.verify.verdict import Check, Evidence
 
 ALPHA = 1e-9
+ENOUGH = 0.95  # of the sensitivity: influence that a canary must have, or its audit says little
 THRESHOLDS = tuple(float(z) for z in np.linspace(-1, 5, 13))  # in units of the claimed scale; fixed before any trial
 
 
@@ -24,13 +25,15 @@ THRESHOLDS = tuple(float(z) for z in np.linspace(-1, 5, 13))  # in units of the 
 class Trials:
     """Independent guesses: `scores` = (opened - the sum without noise if the bit were 0) / scale, and the bits.
 
-    `shift`: the score of bit 1 without noise, at most. `epsilon`, `delta`: what is claimed of one release.
+    `shift`: what the accounting bounds the influence of a record by. `influence`: (least, largest) influence of a
+    canary on its coordinate of the exact sum. Both in units of the scale. `epsilon`, `delta`: claimed of one release.
     """
 
     name: str
     scores: NDArray[np.float64]
     bits: NDArray[np.bool_]
     shift: float
+    influence: tuple[float, float]
     epsilon: float
     delta: float
 
@@ -74,12 +77,19 @@ def epsilon_bound(trials: Trials, alpha: float = ALPHA) -> Bound:
 
 
 def check_audit(audits: Sequence[Trials]) -> Evidence:
-    """One verdict for each audit: the empirical bound does not exceed the claimed epsilon."""
+    """Two verdicts for each audit: a record's influence is what is accounted for, neither more nor (an audit without
+    power) much less; the empirical bound does not exceed the claimed epsilon."""
     checks = []
     for trials in audits:
+        least, largest = (value / trials.shift for value in trials.influence)
+        detail = f"{least:.4f} .. {largest:.4f} of the sensitivity"
+        figures = {"least": least, "largest": largest}
+        checks.append(
+            Check(f"influence of a record ({trials.name})", ENOUGH <= least and largest <= 1, detail, figures)
+        )
         bound = epsilon_bound(trials)
         detail = f"epsilon >= {bound.epsilon:.3f} found, {trials.epsilon:.3f} claimed, {trials.bits.size} trials"
-        figures = {"found": bound.epsilon, "claimed": trials.epsilon, "delta": trials.delta, "trials": trials.bits.size}
-        checks.append(Check(f"audit ({trials.name})", bound.epsilon <= trials.epsilon, detail, figures))
+        found = {"found": bound.epsilon, "claimed": trials.epsilon, "delta": trials.delta, "trials": trials.bits.size}
+        checks.append(Check(f"audit ({trials.name})", bound.epsilon <= trials.epsilon, detail, found))
     note = "a bound from below: it can refute a claim, and says nothing of attacks that do better than a threshold"
-    return Evidence("audit", tuple(checks), ALPHA * len(checks), note)
+    return Evidence("audit", tuple(checks), ALPHA * len(audits), note)

@@ -60,7 +60,17 @@ class Outcome:
         base = np.stack([k.base for k in self.known])
         scores = (self.opened - base)[:, 1:].astype(np.float64) / plan.noise_steps
         bits = np.stack([k.bits for k in self.known])
-        return Trials(name, scores.reshape(-1), bits.reshape(-1), shift_of(plan), claimed_epsilon(plan), plan.delta)
+        moved = np.stack([k.total for k in self.known]) - base
+        influence = np.abs(moved[:, 1:][bits]) / plan.noise_steps
+        return Trials(
+            name,
+            scores.reshape(-1),
+            bits.reshape(-1),
+            shift_of(plan),
+            (float(influence.min()), float(influence.max())),
+            claimed_epsilon(plan),
+            plan.delta,
+        )
 
 
 def in_the_clear(plan: Plan, canaries: Canaries) -> Outcome:

@@ -13,6 +13,19 @@ from dpmpc.transcript import digest, read_opened, read_transcript
 
 Event = dict[str, Any]
 
+_FIELDS: dict[str, dict[str, type]] = {
+    "start": {"run": str, "attempt": int, "party": int, "plan": str, "first_release": int},
+    "input": {"release": int, "owners": list},
+    "sum": {"release": int},
+    "noise": {"release": int, "index": int},
+    "add": {"release": int},
+    "ledger": {"release": int, "line": str},
+    "send": {"release": int, "digest": str},
+    "open": {"release": int, "digest": str},
+    "traffic": {"channel": int, "sent": dict, "received": dict},
+    "end": {"releases": int},
+}
+
 
 @dataclass(frozen=True)
 class Attempt:
@@ -100,6 +113,17 @@ def _digests(path: Path, plan: Plan) -> dict[int, str]:
     return {release: digest(values) for release, values in read_opened(path, plan.dimension).items()}
 
 
+def _check_fields(party: int, event: Event) -> None:
+    """Errors: a line that is no event, or an event of a known kind without its fields."""
+    known = isinstance(event, dict) and isinstance(event.get("event"), str)
+    fields = _FIELDS.get(event["event"], {}) if known else {}
+    if not known or not all(isinstance(event.get(name), kind) for name, kind in fields.items()):
+        raise UsageError(
+            f"an event of a transcript names its kind and has that kind's fields; party {party} has {str(event)[:80]}; "
+            "restore the file"
+        )
+
+
 def _attempts(party: int, events: list[Event]) -> tuple[tuple[Attempt, ...], list[str]]:
     result: list[Attempt] = []
     strays: list[str] = []
@@ -112,7 +136,8 @@ def _attempts(party: int, events: list[Event]) -> tuple[tuple[Attempt, ...], lis
             result.append(Attempt(party, start, tuple(inside), ended))
 
     for event in events:
-        kind = event.get("event")
+        _check_fields(party, event)
+        kind = event["event"]
         if kind == "start":
             close()
             start, inside, ended = event, [], False

@@ -103,7 +103,7 @@ def scale_check(sample: Sample) -> Check:
     holds = low <= 1 <= high and not inside
     detail = f"variance / claimed = {ratio:.4f}, interval {low:.4f} .. {high:.4f}"
     if inside:
-        detail += f", which does not exclude {', '.join(inside)}: too few samples"
+        detail += f", which does not exclude {', '.join(inside)}"
     return Check(f"scale ({sample.name})", holds, detail, {"ratio": ratio, "interval": [low, high], "detects": detects})
 
 
@@ -133,7 +133,7 @@ def _coordinates(scores: Reals) -> goodness.Outcome:
     k, d = scores.shape
     if d == 1:
         return goodness.Outcome("correlation (one coordinate)", 0.0, None, 1.0)
-    norms = np.maximum(np.sqrt((scores**2).sum(axis=0)), 1e-300)
+    norms = np.maximum(np.sqrt((scores**2).sum(axis=0)), 1e-100)
     r = np.abs((scores.T @ scores) / np.outer(norms, norms))[np.triu_indices(d, 1)]
     worst = min(float(r.max()), 1 - 1e-12)
     p = 2 * float(student.sf(worst * math.sqrt((k - 1) / (1 - worst**2)), k - 1)) * len(r)

@@ -75,6 +75,11 @@ def _one_run(records: Records) -> Check:
         unknown = {str(event.get("event")) for event in attempt.events} - _KINDS
         if unknown:
             problems.append(f"{attempt.name} has events of unknown kinds: {', '.join(sorted(unknown))}")
+    for i, attempts in enumerate(records.attempts):
+        counted = Counter(attempt.number for attempt in attempts)
+        problems += [
+            f"party {i} began attempt {number} {times} times" for number, times in counted.items() if times > 1
+        ]
     problems += [f"party {i} has no transcript" for i, attempts in enumerate(records.attempts) if not attempts]
     fine = f"{plan.parties} parties, {len(records.numbers)} attempt(s), one plan"
     return of_problems("one run, one plan", problems, fine)
