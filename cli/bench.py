@@ -1,0 +1,296 @@
+"""`dpmpc bench`: what a release costs, how that grows, and how near it is to what the wires allow."""
+
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import click
+
+from dpmpc.errors import UsageError
+
+Progress = Callable[[str], None]
+_quick = click.option(
+    "--quick/--full", "quick", default=True, show_default=True, help="Under 2 minutes, or under 40 on 2 cores."
+)
+_json = click.option(
+    "--json", "json_file", type=click.Path(dir_okay=False, path_type=Path), help="Write everything to this file."
+)
+_csv = click.option(
+    "--csv", "csv_file", type=click.Path(dir_okay=False, path_type=Path), help="Write one line a record to this file."
+)
+
+
+def numbers(ctx: click.Context, param: click.Parameter, value: str | None) -> list[int] | None:
+    """Whole numbers from 1 on, separated by commas; `1k` is 1,000."""
+    if value is None:
+        return None
+    try:
+        found = [int(part[:-1]) * 1000 if part.endswith("k") else int(part) for part in value.split(",")]
+    except ValueError:
+        raise click.BadParameter(f"takes whole numbers separated by commas, such as 10,122,1k; got {value!r}") from None
+    if min(found) < 1:
+        raise click.BadParameter(f"takes numbers from 1 on; got {min(found)}")
+    return found
+
+
+def _numbers(*names: str, help: str, default: str | None = None) -> Callable[[Any], Any]:
+    return click.option(
+        *names, callback=numbers, metavar="N,N,...", help=help, default=default, show_default=default is not None
+    )
+
+
+@click.group("bench")
+def command() -> None:
+    """Measure what one release costs: seconds, bytes, rounds, memory; beside the same bytes over bare TCP, and beside
+    plain MPyC.
+
+    Counts are exact and are checked against their formulas. Seconds are medians with quartiles, after a warm-up.
+
+    \b
+    Examples:
+      dpmpc bench all --quick --json results.json
+      dpmpc bench iteration -d 122,10k -m 100 -M 3,5 --rtt 40 --bandwidth 100
+      dpmpc bench compare before.json after.json
+    """
+
+
+@command.command("iteration")
+@_quick
+@_numbers("-d", "dimensions", help="Dimensions; with any of -d, -m, -M these cells replace the profile's.")
+@_numbers("-m", "owners", help="Numbers of owners.")
+@_numbers("-M", "parties", help="Numbers of parties.")
+@click.option(
+    "--method",
+    type=click.Choice(["gradient", "output"]),
+    default=None,
+    help="Method of the cells named by -d, -m, -M.  [default: gradient]",
+)
+@click.option(
+    "--noise",
+    "law",
+    type=click.Choice(["gaussian", "laplace"]),
+    default=None,
+    help="Law of their noise.  [default: gaussian]",
+)
+@click.option(
+    "--sampler",
+    type=click.Choice(["discrete", "box-muller", "log-laplace"]),
+    default=None,
+    help="Their sampler.  [default: discrete]",
+)
+@click.option(
+    "--pool/--no-pool", default=None, help="Make noise ahead, or in each release.  [default: pool for gradient]"
+)
+@click.option(
+    "--network",
+    type=click.Choice(["loopback", "lan", "wan"]),
+    default=None,
+    help="lan: 0.5 ms, 1 Gb/s; wan: 40 ms, 100 Mb/s; by netem, or by a relay without it.  [default: loopback]",
+)
+@click.option("--rtt", type=click.FloatRange(0), help="Also predict for this round-trip time, in ms ...")
+@click.option(
+    "--bandwidth", type=click.FloatRange(0, min_open=True), help="... and this bandwidth of a party, in Mb/s."
+)
+@_json
+@_csv
+def iteration(
+    quick: bool,
+    dimensions: list[int] | None,
+    owners: list[int] | None,
+    parties: list[int] | None,
+    method: Any,
+    law: Any,
+    sampler: Any,
+    pool: bool | None,
+    network: str | None,
+    rtt: float | None,
+    bandwidth: float | None,
+    json_file: Path | None,
+    csv_file: Path | None,
+) -> None:
+    """The main table: one release, split into its stages."""
+    from dpmpc.bench import suite, tables
+    from dpmpc.bench.counts import Link
+
+    if (rtt is None) != (bandwidth is None):
+        raise UsageError("a prediction needs both --rtt and --bandwidth; one was given; add the other")
+    link = None if rtt is None or bandwidth is None else Link.of(rtt, bandwidth)
+    named = any(x is not None for x in (dimensions, owners, parties, method, law, sampler, pool, network))
+    chosen = (
+        suite.cross(dimensions, owners, parties, method, law, sampler, pool, network) if named else suite.cells(quick)
+    )
+    with _bar(len(chosen)) as progress:
+        results = suite.results(quick, lambda: suite.run_cells(chosen, quick, progress, link))
+    click.echo(tables.plain(tables.iteration_rows(results.records)))
+    _write(results, json_file, csv_file)
+
+
+@command.command("noise")
+@_quick
+@_numbers("-M", "parties", help="Numbers of parties.", default="3")
+@click.option(
+    "--plain/--no-plain", default=True, show_default=True, help="Measure plain MPyC too; it takes half a minute."
+)
+@_json
+@_csv
+def noise(quick: bool, parties: list[int], plain: bool, json_file: Path | None, csv_file: Path | None) -> None:
+    """Samplers against each other and against plain MPyC."""
+    from dpmpc.bench import suite, tables
+
+    with _bar(None) as progress:
+        results = suite.results(quick, lambda: suite.run_noise(parties, quick, progress, plain))
+    click.echo(tables.plain(tables.noise_rows(results.records)))
+    _write(results, json_file, csv_file)
+
+
+@command.command("limit")
+@_quick
+@_numbers("-d", "dimensions", help="Dimensions.")
+@_numbers("-m", "owners", help="Numbers of owners.")
+@_numbers("-M", "parties", help="Numbers of parties.")
+@click.option(
+    "--network",
+    type=click.Choice(["loopback", "lan", "wan"]),
+    default="loopback",
+    show_default=True,
+    help="As for iteration.",
+)
+@_json
+@_csv
+def limit(
+    quick: bool,
+    dimensions: list[int] | None,
+    owners: list[int] | None,
+    parties: list[int] | None,
+    network: str,
+    json_file: Path | None,
+    csv_file: Path | None,
+) -> None:
+    """The physical limit: a release's messages between as many processes over bare TCP, with no computation."""
+    from dpmpc.bench import suite, tables
+
+    chosen = suite.cross(dimensions, owners, parties, None, None, None, None, network)
+    with _bar(len(chosen)) as progress:
+        results = suite.results(quick, lambda: suite.run_limit(chosen, quick, progress))
+    click.echo(tables.plain(tables.limit_rows(results.records)))
+    _write(results, json_file, csv_file)
+
+
+@command.command("scale")
+@_quick
+@click.option(
+    "--from",
+    "source",
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="Fit the results in this file instead of measuring.",
+)
+@_json
+def scale(quick: bool, source: Path | None, json_file: Path | None) -> None:
+    """How cost grows with d, m, n and T; flags what is worse than linear."""
+    from dpmpc.bench import records, suite
+
+    if source is not None:
+        results = records.read(source)
+    else:
+        chosen = suite.scale_cells(quick)
+        with _bar(len(chosen) + len(suite.RUNS)) as progress:
+            results = suite.results(
+                quick, lambda: suite.run_cells(chosen, quick, progress) + suite.run_growth(quick, progress)
+            )
+    _findings(results)
+    _write(results, json_file, None)
+
+
+@command.command("all")
+@_quick
+@_json
+@_csv
+def everything(quick: bool, json_file: Path | None, csv_file: Path | None) -> None:
+    """Iterations, growth and noise in one result file, with slopes and targets."""
+    from dpmpc.bench import suite, tables
+
+    with _bar(None) as progress:
+        results = suite.results(quick, lambda: suite.run_all(quick, progress))
+    click.echo(tables.plain(tables.iteration_rows(results.find("iteration"))) + "\n")
+    click.echo(tables.plain(tables.noise_rows(results.find("noise"))) + "\n")
+    _findings(results)
+    _write(results, json_file, csv_file)
+
+
+@command.command("plot")
+@click.argument("file", type=click.Path(dir_okay=False, path_type=Path))
+@click.option(
+    "--out", type=click.Path(file_okay=False, path_type=Path), help="Directory of the PNGs.  [default: beside FILE]"
+)
+def plot(file: Path, out: Path | None) -> None:
+    """Draw FILE: cost against d, m and n, the breakdown of a release, the samplers' rates."""
+    from dpmpc.bench import plot, records
+
+    for path in plot.draw(records.read(file), out or file.parent, file.stem):
+        click.echo(f"written to {path}")
+
+
+@command.command("compare")
+@click.argument("old", type=click.Path(dir_okay=False, path_type=Path))
+@click.argument("new", type=click.Path(dir_okay=False, path_type=Path))
+def compare(old: Path, new: Path) -> None:
+    """What got better or worse from OLD to NEW: counts exactly, times beyond their noise. Exits with 1 if anything
+    got worse.
+    """
+    from dpmpc.bench import records, tables
+    from dpmpc.bench.compare import compare as compare_results
+
+    found = compare_results(records.read(old), records.read(new))
+    if found.changes:
+        click.echo(tables.plain(tables.comparison_rows(found)) + "\n")
+    worse = sum(c.verdict == "worse" for c in found.changes)
+    better = sum(c.verdict == "better" for c in found.changes)
+    click.echo(
+        f"{found.matched} cells in both: {better} figures better, {worse} worse; "
+        f"{len(found.only_old)} cells only in the old file, {len(found.only_new)} only in the new one"
+    )
+    if found.drift is not None:
+        click.echo(f"the machine itself: bare TCP took {found.drift:.2f} times as long; times above are net of that")
+    if not found.same_machine:
+        click.echo("the two files come from different machines: compare their counts, not their times")
+    click.get_current_context().exit(1 if worse else 0)
+
+
+def _findings(results: Any) -> None:
+    from dpmpc.bench import scale, tables
+
+    if growth := scale.growth(results):
+        click.echo(tables.plain(tables.growth_rows(growth)) + "\n")
+    if targets := scale.targets(results):
+        click.echo(tables.plain(tables.target_rows(targets)))
+
+
+def _write(results: Any, json_file: Path | None, csv_file: Path | None) -> None:
+    from dpmpc.bench import records
+
+    for path, write in ((json_file, records.write_json), (csv_file, records.write_csv)):
+        if path is not None:
+            write(results, path)
+            click.echo(f"written to {path}")
+
+
+@contextmanager
+def _bar(total: int | None) -> Iterator[Progress]:
+    """A live bar on a terminal, one line a cell elsewhere; on standard error."""
+    if not sys.stderr.isatty():
+        yield lambda text: click.echo(text, err=True)
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+
+    columns: Sequence[Any] = (BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(), TextColumn("{task.description}"))
+    with Progress(*columns, console=Console(stderr=True)) as bar:
+        task = bar.add_task("starting", total=total, completed=-1)
+
+        def advance(text: str) -> None:
+            bar.update(task, description=text, advance=1)
+
+        yield advance
+        bar.update(task, advance=1)

@@ -1,0 +1,64 @@
+"""Where and by what a result was measured: commit, versions, processor, load. Reads only public facts of the machine;
+never its name.
+"""
+
+import importlib.metadata
+import os
+import platform
+import subprocess
+import time
+from pathlib import Path
+from typing import Any
+
+PACKAGES = ("dpmpc", "mpyc", "numpy", "gmpy2", "cryptography")
+
+
+def machine() -> dict[str, Any]:
+    """JSON-able facts, at the time of the call."""
+    return {
+        "time": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
+        "commit": commit(),
+        "versions": {"python": platform.python_version(), **{name: _version(name) for name in PACKAGES}},
+        "system": f"{platform.system()} {platform.machine()}",
+        "processor": processor(),
+        "cores": os.cpu_count(),
+        "memory_bytes": os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"),
+        "load": [round(x, 2) for x in os.getloadavg()],
+    }
+
+
+def commit() -> str | None:
+    """The commit that is checked out, with `+` when files that are tracked differ from it; None outside a
+    repository.
+    """
+    here = Path(__file__).resolve().parent
+
+    def git(*command: str) -> str | None:
+        try:
+            done = subprocess.run(("git", "-C", str(here), *command), capture_output=True, text=True, check=False)
+        except OSError:
+            return None
+        return done.stdout.strip() if done.returncode == 0 else None
+
+    head = git("rev-parse", "--short=12", "HEAD")
+    if head is None or git("ls-files", "--error-unmatch", __file__) is None:
+        return None  # installed: a repository around site-packages is not ours
+    return head + ("+" if git("status", "--porcelain", "--untracked-files=no") else "")
+
+
+def processor() -> str:
+    """The processor's model, as the kernel names it."""
+    try:
+        for line in Path("/proc/cpuinfo").read_text().splitlines():
+            if line.startswith("model name"):
+                return line.partition(":")[2].strip()
+    except OSError:
+        pass
+    return platform.processor() or "unknown"
+
+
+def _version(package: str) -> str | None:
+    try:
+        return importlib.metadata.version(package)
+    except importlib.metadata.PackageNotFoundError:
+        return None

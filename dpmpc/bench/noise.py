@@ -1,0 +1,79 @@
+"""What noise costs: the samplers against each other and against plain MPyC, as samples a second on the same machine
+in the same run.
+"""
+
+import time
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from dpmpc.bench.figures import Figure, figure
+from dpmpc.bench.network import Network
+from dpmpc.bench.processes import Job
+from dpmpc.local import run_parties
+from dpmpc.options import SamplerName
+from dpmpc.pool import batches, draw
+from dpmpc.samplers import Law, make_sampler
+from dpmpc.session import Session
+
+SCALE = float(1 << 20)  # grid steps
+SAMPLERS: tuple[tuple[Law, SamplerName], ...] = (
+    ("gaussian", "discrete"),
+    ("laplace", "discrete"),
+    ("gaussian", "box-muller"),
+    ("laplace", "log-laplace"),
+)
+_START = 1
+
+
+@dataclass(frozen=True)
+class NoiseCost:
+    """One sampler at `count` samples a draw."""
+
+    law: str
+    sampler: str
+    parties: int
+    count: int
+    seconds: Figure  # of a draw
+    rounds: int  # of a draw
+    bytes: int  # of a draw, of the party that sends most
+
+    @property
+    def rate(self) -> float:
+        """Samples a second."""
+        return self.count / self.seconds.median
+
+
+async def _draw_often(session: Session, law: Law, name: str, count: int, repetitions: int) -> dict[str, Any]:
+    sampler = make_sampler(name, law, SCALE)
+    channel = 1 << 24
+    seconds, rounds, sent = [], 0, 0
+    for k in range(repetitions + 1):  # the first warms up
+        await session.open(np.zeros(1, dtype=np.uint64), session.channel(_START + k))  # all parties are here
+        rounds, sent = session.rounds, session.bytes_sent
+        begin = time.perf_counter()
+        await draw(session, sampler, count, first_channel=channel)
+        seconds.append(time.perf_counter() - begin)
+        rounds, sent = session.rounds - rounds, session.bytes_sent - sent
+        channel += batches(count)
+    return {"seconds": seconds[1:], "rounds": rounds, "bytes": sent}
+
+
+def measure_sampler(law: Law, name: str, parties: int, count: int, repetitions: int) -> NoiseCost:
+    """The cost of drawing `count` samples, over `repetitions` draws after a warm-up.
+
+    Errors: UsageError for an unknown sampler; PeerError when a process dies.
+    """
+    results = run_parties(_draw_often, parties, None, (law, name, count, repetitions))
+    seconds = np.array([r["seconds"] for r in results]).max(axis=0)
+    return NoiseCost(law, name, parties, count, figure(seconds), results[0]["rounds"], max(r["bytes"] for r in results))
+
+
+def measure_plain(parties: int, count: int, repetitions: int) -> NoiseCost:
+    """The same for plain MPyC: Box-Muller in its own fixed-point arrays, as `dpmpc.bench.plain` writes it."""
+    with Network("loopback").places(parties) as places:
+        common = {"addresses": places.addresses, "count": count, "repetitions": repetitions}
+        results = places.run([Job("plain mpyc", {"index": i, **common}) for i in range(parties)])
+    seconds = np.array([r["seconds"] for r in results]).max(axis=0)
+    return NoiseCost("gaussian", "plain MPyC", parties, count, figure(seconds), 0, max(r["bytes"] for r in results))
