@@ -89,6 +89,7 @@ class Peer(asyncio.BufferedProtocol):
             future.set_result(payload)
         elif self.lost is not None:
             future.set_exception(PeerError(f"{self.name} left the run ({self.lost}); see its log"))
+            future.exception()  # as in connection_lost
         else:
             self._awaited[label] = future
         return future
