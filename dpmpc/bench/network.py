@@ -82,7 +82,7 @@ def named(name: str) -> Network:
         return Network(name)
     if name not in NETWORKS:
         raise UsageError(
-            f"a network is loopback, {', '.join(NETWORKS)}; got {name!r}; choose one, or predict with --rtt and --bandwidth"
+            f"a network is loopback, {', '.join(NETWORKS)}; got {name!r}; choose one, or use --rtt and --bandwidth"
         )
     return Network(name, NETWORKS[name], "netem" if netem_allowed() else "relay")
 

@@ -8,9 +8,8 @@ from typing import Any
 
 import numpy as np
 
+from dpmpc.bench import plain
 from dpmpc.bench.figures import Figure, figure
-from dpmpc.bench.network import Network
-from dpmpc.bench.processes import Job
 from dpmpc.local import run_parties
 from dpmpc.options import SamplerName
 from dpmpc.pool import batches, draw
@@ -24,6 +23,7 @@ SAMPLERS: tuple[tuple[Law, SamplerName], ...] = (
     ("gaussian", "box-muller"),
     ("laplace", "log-laplace"),
 )
+PLAIN = "plain MPyC"
 _START = 1
 
 
@@ -36,7 +36,7 @@ class NoiseCost:
     parties: int
     count: int
     seconds: Figure  # of a draw
-    rounds: int  # of a draw
+    rounds: int | None  # of a draw; plain MPyC does not count them
     bytes: int  # of a draw, of the party that sends most
 
     @property
@@ -70,10 +70,9 @@ def measure_sampler(law: Law, name: str, parties: int, count: int, repetitions: 
     return NoiseCost(law, name, parties, count, figure(seconds), results[0]["rounds"], max(r["bytes"] for r in results))
 
 
-def measure_plain(parties: int, count: int, repetitions: int) -> NoiseCost:
-    """The same for plain MPyC: Box-Muller in its own fixed-point arrays, as `dpmpc.bench.plain` writes it."""
-    with Network("loopback").places(parties) as places:
-        common = {"addresses": places.addresses, "count": count, "repetitions": repetitions}
-        results = places.run([Job("plain mpyc", {"index": i, **common}) for i in range(parties)])
-    seconds = np.array([r["seconds"] for r in results]).max(axis=0)
-    return NoiseCost("gaussian", "plain MPyC", parties, count, figure(seconds), 0, max(r["bytes"] for r in results))
+def measure_plain(law: Law, parties: int, count: int, repetitions: int) -> NoiseCost:
+    """The same for plain MPyC, as `dpmpc.bench.plain` writes it."""
+    costs = [plain.measure(law, count, parties) for _ in range(repetitions)]
+    return NoiseCost(
+        law, PLAIN, parties, count, figure([c.seconds for c in costs]), None, max(c.bytes_sent for c in costs)
+    )

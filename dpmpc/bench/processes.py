@@ -96,7 +96,7 @@ async def _run_jobs(jobs: Sequence[Job], seconds: float, background: Sequence[Jo
                 raise min(errors, key=lambda e: isinstance(e, PeerError))  # a PeerError is an echo of another's failure
             if waiting:
                 raise PeerError(
-                    f"a measurement must end within {seconds:g} s; {len(waiting)} processes have not; name smaller cells"
+                    f"a measurement must end within {seconds:g} s; {len(waiting)} processes have not; ask for less"
                 )
             return [task.result() for task in tasks]
         finally:

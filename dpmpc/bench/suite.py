@@ -153,11 +153,12 @@ def run_noise(parties: Sequence[int], quick: bool, progress: Progress, plain: bo
                 except UsageError:
                     break
     if plain:
-        count = 4 if quick else 122
-        progress(f"noise: plain MPyC, {count} at n=3")
-        costs.append(noise.measure_plain(3, count, 1 if quick else 3))
-    slow = next((c.rate for c in costs if c.sampler == "plain MPyC"), None)
-    return [_noise_record(cost, slow if cost.parties == 3 else None) for cost in costs]
+        for law in ("gaussian", "laplace"):
+            count = 8 if quick else 122
+            progress(f"noise: {law}/{noise.PLAIN}, {count} at n=3")
+            costs.append(noise.measure_plain(law, 3, count, 1 if quick else 3))
+    slow = {c.law: c.rate for c in costs if c.sampler == noise.PLAIN}
+    return [_noise_record(cost, slow.get(cost.law) if cost.parties == 3 else None) for cost in costs]
 
 
 def _noise_record(cost: noise.NoiseCost, plain: float | None) -> Record:

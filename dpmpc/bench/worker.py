@@ -16,7 +16,6 @@ ROLES = {
     "bare party": ("dpmpc.bench.bare", "party"),
     "bare owners": ("dpmpc.bench.bare", "owners"),
     "relay": ("dpmpc.bench.relay", "relay"),
-    "plain mpyc": ("dpmpc.bench.plain", "party"),
 }
 
 

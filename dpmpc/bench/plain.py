@@ -4,7 +4,7 @@ Everything is MPyC 0.11 as released: its secret-shared random bits, its products
 default statistical security of 2^-30 an opening. Parties are real processes. The uniform is normalised by its leading
 one, the logarithm is a polynomial, the square root Newton's iteration, sine and cosine are polynomials.
 
-    python -m benchmarks.plain_mpyc [count]
+    python -m dpmpc.bench.plain [count]
 """
 
 import math
