@@ -56,7 +56,7 @@ def test_a_party_that_changes_its_own_share_ends_the_run(tmp_path: Path) -> None
 @pytest.mark.slow
 def test_fresh_verification_and_verification_of_its_run(tmp_path: Path) -> None:
     case = Case("laplace", 2, 12, 300, 2.0, 0.0, 3, 1, "discrete")
-    result = verify_fresh([case], tmp_path, lambda text: None)
+    result = verify_fresh([case], tmp_path, lambda text: None, clear_trials=30_000)
     assert result.holds and result.to_json()["false_alarm"] < 1e-6
     assert [evidence.name for evidence in result.evidence] == ["structure", "statistics", "audit"]
     clear = result.to_json()["audit"]["checks"][-1]

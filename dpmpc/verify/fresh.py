@@ -91,7 +91,8 @@ def by_parties(
     prepare(out, overwrite=True, resume=False)
     (out / "plan.json").write_text(plan.to_text(), encoding="utf-8")
     addresses = endpoints_here(plan.parties, free_base_port(2 * plan.parties))
-    context = multiprocessing.get_context("spawn")
+    context = multiprocessing.get_context("forkserver")
+    context.set_forkserver_preload(["dpmpc.verify.fresh"])  # imports are paid once, not by each party of each run
     processes, pipes = [], []
     try:
         for i in range(plan.parties):

@@ -19,7 +19,7 @@ from dpmpc.verify.verdict import Check, Evidence
 
 SCHEMA = "dpmpc.verify/1"
 OWNERS = (2, 10, 100)
-_CLEAR_TRIALS = 1_000_000
+CLEAR_TRIALS = 1_000_000
 _CLEAR_DIMENSION = 64
 _WIDEST = 64  # coordinates of a fresh release
 Progress = Callable[[str], None]
@@ -125,18 +125,20 @@ def verify_run(run: Path, work: Path, progress: Progress) -> Verification:
     plan = Plan.read(run / "plan.json")
     if not plan.noise_steps:
         return Verification(str(run), (structure,))
-    _, samples, trials = _fresh(cases_like(plan), work, progress)
+    _, samples, trials = _fresh(cases_like(plan), work, progress, CLEAR_TRIALS)
     return Verification(str(run), (structure, check_statistics(samples), check_audit(trials)))
 
 
-def verify_fresh(cases: list[Case], work: Path, progress: Progress) -> Verification:
+def verify_fresh(cases: list[Case], work: Path, progress: Progress, clear_trials: int = CLEAR_TRIALS) -> Verification:
     """All three lines of evidence of fresh releases, which are kept in `work`."""
-    checks, samples, trials = _fresh(cases, work, progress)
+    checks, samples, trials = _fresh(cases, work, progress, clear_trials)
     structure = Evidence("structure", tuple(checks), 0.0, f"{len(cases)} runs of fresh releases")
     return Verification("fresh releases", (structure, check_statistics(samples), check_audit(trials)))
 
 
-def _fresh(cases: list[Case], work: Path, progress: Progress) -> tuple[list[Check], list[Sample], list[Trials]]:
+def _fresh(
+    cases: list[Case], work: Path, progress: Progress, clear_trials: int
+) -> tuple[list[Check], list[Sample], list[Trials]]:
     checks: list[Check] = []
     samples: list[Sample] = []
     trials: list[Trials] = []
@@ -149,9 +151,9 @@ def _fresh(cases: list[Case], work: Path, progress: Progress) -> tuple[list[Chec
         samples.append(outcome.sample())
         trials.append(outcome.trials(f"MPC, {case.name}"))
     for seed, (law, case) in enumerate(_one_of_each_law(cases)):
-        progress(f"{_CLEAR_TRIALS} trials in the clear: {law}")
+        progress(f"{clear_trials} trials in the clear: {law}")
         dimension = _CLEAR_DIMENSION if law == "gaussian" else case.dimension
-        releases = _CLEAR_TRIALS // (dimension - 1)
+        releases = clear_trials // (dimension - 1)
         plan = replace(case, dimension=dimension, releases=releases, owners=2).plan()
         trials.append(in_the_clear(plan, Canaries(plan, 1000 + seed)).trials(f"clear engine, {law}"))
     return checks, samples, trials
