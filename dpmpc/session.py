@@ -16,7 +16,7 @@ import ssl
 import struct
 import sys
 import warnings
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from types import SimpleNamespace
 from typing import Any
@@ -88,10 +88,10 @@ class Channel:
         self.bytes_sent = 0
         self.messages_sent = 0
 
-    async def exchange(self, outgoing: Mapping[int, Any], incoming: Sequence[int]) -> list[bytearray]:
-        """The payloads sent by the parties `incoming` in this round, after sending `outgoing` (party -> bytes).
+    def exchange(self, outgoing: Mapping[int, Any], incoming: Sequence[int]) -> Awaitable[list[bytearray]]:
+        """Sends `outgoing` (party -> bytes) now; to be awaited: the payloads that the parties `incoming` send in this round.
 
-        Cost: one round.
+        Cost: one round. What is computed between the call and the await hides the network's delay.
         """
         label = self.ident << 32 | self.rounds
         self.rounds += 1
@@ -103,21 +103,30 @@ class Channel:
             self.messages_sent += 1
             peers[party].send(label, view)
         futures = [peers[party].receive(label) for party in incoming]
-        return [await future for future in futures]
 
-    async def words(self, outgoing: Mapping[int, Words], incoming: Sequence[int], size: int) -> list[Words]:
+        async def received() -> list[bytearray]:
+            return [await future for future in futures]
+
+        return received()
+
+    def words(self, outgoing: Mapping[int, Words], incoming: Sequence[int], size: int) -> Awaitable[list[Words]]:
         """As `exchange`, for contiguous uint64 arrays; each received array is flat and has `size` words.
 
         Errors: PeerError when a peer sends another length.
         """
-        received = await self.exchange(outgoing, incoming)
-        for party, payload in zip(incoming, received, strict=True):
-            if len(payload) != 8 * size:
-                raise PeerError(
-                    f"party {party} sent {len(payload)} bytes where {8 * size} were due; are all parties of one "
-                    "version?"
-                )
-        return [np.frombuffer(payload, dtype="<u8") for payload in received]
+        pending = self.exchange(outgoing, incoming)
+
+        async def received() -> list[Words]:
+            payloads = await pending
+            for party, payload in zip(incoming, payloads, strict=True):
+                if len(payload) != 8 * size:
+                    raise PeerError(
+                        f"party {party} sent {len(payload)} bytes where {8 * size} were due; are all parties of one "
+                        "version?"
+                    )
+            return [np.frombuffer(payload, dtype="<u8") for payload in payloads]
+
+        return received()
 
 
 class Session:
@@ -332,7 +341,8 @@ class Session:
     # -- what the protocols use --------------------------------------------------------------------------------------
     def channel(self, ident: int) -> Channel:
         """A new channel. Numbers are public and must agree between the parties; each is used once a run."""
-        assert 0 <= ident < 1 << 31 and ident not in self._channels, f"channel {ident} is used already"
+        if not 0 <= ident < 1 << 31 or ident in self._channels:  # holds under -O too: streams are bound to the number
+            raise AssertionError(f"channel {ident} is used already")
         self._channels.add(ident)
         return Channel(self, ident)
 

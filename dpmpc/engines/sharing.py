@@ -101,16 +101,17 @@ class SharingEngine:
             local ^= mask
             put(k, mask)
         local = np.ascontiguousarray(local)
+        pending = None
+        if self.layout.parties > 1:  # sent at once; the streams below are drawn while the network works
+            pending = self.channel.words(
+                dict.fromkeys(self._receivers, local.reshape(-1)), [j for j, _ in self._senders], local.size
+            )
         put(self._target, local)
         for k, stream in self._others:
             put(k, stream.words(local.shape))
-        if self.layout.parties == 1:
-            return out
-        received = await self.channel.words(
-            dict.fromkeys(self._receivers, local.reshape(-1)), [j for j, _ in self._senders], local.size
-        )
-        for (_, k), words in zip(self._senders, received, strict=True):
-            put(k, words.reshape(local.shape))
+        if pending is not None:
+            for (_, k), words in zip(self._senders, await pending, strict=True):
+                put(k, words.reshape(local.shape))
         return out
 
     def _local_product(self, x: Bundle, y: Bundle) -> Words:
