@@ -24,8 +24,7 @@ _FLOAT_ANGLE = 2.0**-48  # cos and sin in double precision of a double-precision
 
 @functools.cache
 def transform_error(law: Law, fraction_bits: int, subsets: int, angles: int) -> float:
-    """A bound for numbers of so many fraction bits, truncations that `subsets` = C(n, t) masks make, `angles` = t +
-    1."""
+    """A bound for numbers of so many fraction bits; `subsets` is C(n, t), `angles` is t + 1."""
     unit, part_unit = 2.0**-fraction_bits, 2.0**-PART_BITS
     rounding = subsets / 2  # of one truncation, in its units
     # Powers of t: each inherits the errors of its factors, |t| <= 1, and adds a truncation.
@@ -33,7 +32,7 @@ def transform_error(law: Law, fraction_bits: int, subsets: int, angles: int) -> 
     powers = (0.0, 0.0, square, 2 * square, 3 * square + square**2)
     largest = [c + unit for c in largest_coefficients(law)]
     function = INTERPOLATION_ERROR[law]
-    function += (len(powers) * unit / 2) * (1 + square) ** 2  # rounded coefficients
+    function += (len(powers) * unit / 2) * (1 + powers[-1])  # rounded coefficients
     function += sum(c * e for c, e in zip(largest, powers, strict=True))
     function += PLACE_ERROR
     if law == "laplace":

@@ -29,8 +29,8 @@ def unit_vectors(prg: Any, lanes: int, fraction_bits: int) -> NDArray[np.int64]:
 
 
 async def box_muller(engine: Engine, fixed: FixedEngine, table: Piecewise, shift: int) -> NDArray[np.uint64]:
-    """Shares in F_p of 2 independent normals a lane, (2, lanes), in units of 2^shift / (table's factor) 2^-(2
-    fraction bits).
+    """Shares in F_p of two independent normals a lane, (2, lanes): z times the table's factor times
+    2^(2 fraction_bits - shift), rounded at random by less than C(n, t) / 2.
 
     Cost: `uniform_function`, then t + 2 rounds: the radius, and two products for each of the t + 1 angles.
     """

@@ -33,8 +33,7 @@ class FixedMask(Protocol):
     bits: Bundle  # (k, width, values, *tail of the bit engine), least significant bit first
 
     async def open(self, y: Bundle) -> Number:
-        """y - (sum of the k masks), (values, *tail); y (any width, values, *tail) is opened to those who may see
-        it."""
+        """y - (sum of the k masks), (values, *tail); y (width <= 128, values, *tail) is opened to those who may."""
 
 
 class FixedEngine(Protocol):
@@ -53,8 +52,7 @@ class FixedEngine(Protocol):
         """
 
     async def dot(self, sums: Sums, shift: int, bits: int) -> Number:
-        """Each sum of products, divided by 2^shift and rounded at random by less than C(n, t) / 2 units; (len(sums),
-        *tail).
+        """Each sum of products over 2^shift, rounded at random by less than C(n, t) / 2; (len(sums), *tail).
 
         Every sum must stay below 2^bits in absolute value. Cost: one round.
         """

@@ -11,8 +11,8 @@ from dpmpc.circuits.uniform_function import uniform_function
 
 
 async def log_laplace(engine: Engine, fixed: FixedEngine, table: Piecewise, shift: int) -> NDArray[np.uint64]:
-    """Shares in F_p of one Laplace number a lane, (1, lanes), in units of 2^shift / (table's factor) 2^-(fraction
-    bits + PART_BITS).
+    """Shares in F_p of one Laplace number a lane, (1, lanes): x times the table's factor times
+    2^(fraction_bits + PART_BITS - shift), rounded at random by less than C(n, t) / 2.
 
     Cost: `uniform_function` and one round.
     """

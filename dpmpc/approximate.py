@@ -111,11 +111,11 @@ class FixedPointSampler:
     async def circuit(self, engine: Engine, fixed: FixedEngine, parties: int, threshold: int) -> Words:
         """Shares of the noise, (samples per lane, lanes), on any pair of engines; (n, t) sets the fraction bits."""
         bits = fraction_bits(self.law, math.comb(parties, threshold), threshold + 1)
-        exponent = math.floor(math.log2(self.scale))
-        table = piecewise(self.law, self.scale / 2.0**exponent, bits)
+        half, exponent = math.frexp(self.scale)
+        table = piecewise(self.law, 2 * half, bits)
         if self.law == "gaussian":
-            return await box_muller(engine, fixed, table, 2 * bits - exponent)
-        return await log_laplace(engine, fixed, table, bits + PART_BITS - exponent)
+            return await box_muller(engine, fixed, table, 2 * bits - exponent + 1)
+        return await log_laplace(engine, fixed, table, bits + PART_BITS - exponent + 1)
 
     def transform_error(self, parties: int, threshold: int) -> float:
         """A bound, in units of `scale`, on the distance of a sample before rounding from that of exact arithmetic on

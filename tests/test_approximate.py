@@ -258,7 +258,7 @@ def test_a_stuck_angle_is_noticed() -> None:
 
 # -- the sampler -------------------------------------------------------------------------------------------------------
 @pytest.mark.parametrize("law", LAWS)
-@pytest.mark.parametrize("scale", [1.0, 1.9, 1000.3, 2.0**30])
+@pytest.mark.parametrize("scale", [1.0, 1.9, 1000.3, math.nextafter(2.0**20, 0), 2.0**30])
 def test_any_scale(law: Law, scale: float) -> None:
     """Six standard errors of the mean square, kurtosis 3 and 6; the rounding adds at most 3 / 4 at (3, 1)."""
     sampler, count = FixedPointSampler(law, scale), 20_000
