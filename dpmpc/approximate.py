@@ -26,7 +26,6 @@ from dpmpc.engines.fixed import SharedFixed
 from dpmpc.engines.sharing import SharingEngine
 from dpmpc.field import Words
 from dpmpc.prg import Prg
-from dpmpc.privacy.discrete import rounded_noise_tv
 from dpmpc.session import Session
 
 MINIMUM_SCALE, MAXIMUM_SCALE = 1.0, 2.0**30
@@ -74,6 +73,8 @@ class FixedPointSampler:
     def total_variation(self, error: float) -> float:
         """What can be claimed of one coordinate against the exact law, rounded likewise: a rounding differs only near
         a boundary. It shrinks but linearly in the fraction bits."""
+        from dpmpc.privacy.discrete import rounded_noise_tv  # imports SciPy, which a party does not need
+
         density = 1 / math.sqrt(2 * math.pi) if self.law == "gaussian" else 0.5
         return rounded_noise_tv(error * self.scale, 1.0, density / self.scale) + _TAIL
 

@@ -21,6 +21,7 @@ from dpmpc.plan import Plan
 from dpmpc.prg import Prg
 from dpmpc.session import Endpoint
 from dpmpc.tls import Tls, check_name
+from dpmpc.wire import HEADER as FRAME_HEADER
 from dpmpc.wire import Peer
 
 HELLO = struct.Struct("<II32s")  # owners first .. end, digest of the plan
@@ -272,6 +273,7 @@ class OwnerGate:
 
     def publish(self, release: int, opened: Words, bytes_sent: int) -> None:
         """Send an opened release to all owners, with the bytes this party has sent so far."""
+        bytes_sent += len(self._owners) * (FRAME_HEADER.size + 8 * (len(opened) + 1))  # these frames too
         payload = np.append(opened, np.uint64(bytes_sent)).astype("<u8").tobytes()
         for _, _, peer in self._owners:
             peer.send(label(release, -1), payload)

@@ -11,12 +11,15 @@ import math
 import secrets
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from dpmpc.errors import UsageError
 from dpmpc.grid import NARROWEST, Grid, check_range, check_width, choose_grid
 from dpmpc.ledger import Law, Mechanism
 from dpmpc.options import Options
+
+if TYPE_CHECKING:
+    from dpmpc.samplers import Sampler
 
 SCHEMA = 1
 _SAMPLER_TV = 2.0**-60  # what the discrete samplers certify per coordinate at worst; the report uses the real one
@@ -76,6 +79,7 @@ class Plan:
     noise_steps: float  # the noise scale that the sampler reaches; 0 only in tests
     noise_tv: float  # total-variation distance of one coordinate from the exact law
     certificate: dict[str, float | str]
+    hiding: float  # statistical distance that the masks of all openings leave, over the whole run; 0 where they hide perfectly
     security_bits: float
     pool: bool
 
@@ -252,12 +256,28 @@ def make_plan(options: Options, facts: Facts) -> Plan:
         noise_asked=asked,
         noise_steps=0.0 if options.noiseless else sampler.scale,
         noise_tv=tv,
+        hiding=_hiding(options, sampler, T * d),
         certificate={
             key: value for key, value in sampler.certificate.items() if isinstance(value, str) or math.isfinite(value)
         },
         security_bits=options.security_bits,
         pool=options.method == "gradient" if options.pool is None else options.pool,
     )
+
+
+def _hiding(options: Options, sampler: "Sampler", coordinates: int) -> float:
+    """What the masks of the sampler's openings fail to hide, over the run. Errors: more than --security-bits allows."""
+    from dpmpc.approximate import FixedPointSampler
+
+    if options.engine == "clear" or not isinstance(sampler, FixedPointSampler):
+        return 0.0
+    distance = sampler.hiding(options.parties, options.t) * coordinates
+    if distance > 2.0**-options.security_bits:
+        raise UsageError(
+            f"the openings of {coordinates} coordinates by {options.sampler} must be {options.security_bits:g} bits secure; they are "
+            f"{-math.log2(distance):.1f}; lower --security-bits, release less, or use --sampler discrete"
+        )
+    return distance
 
 
 def data_digest(name: str) -> str:

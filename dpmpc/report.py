@@ -56,6 +56,7 @@ def privacy_section(plan: Plan) -> dict[str, Any]:
         "releases": plan.releases,
         "grid": {"bits": plan.grid_bits, "step": plan.grid.step, "divisor": plan.divisor, "step_of_aggregate": step},
         "statistical_security_bits": plan.security_bits if plan.parties else None,
+        "masks_of_openings_bits": None if not plan.hiding else -math.log2(plan.hiding),
         "sampler_certificate": plan.certificate,
         "bounds": plan.bounds,
     }
