@@ -301,6 +301,7 @@ async def _draw(session: Session, count: int) -> dict[str, Any]:
     return result
 
 
+@pytest.mark.slow
 def test_real_parties_draw_and_agree() -> None:
     n, t, count = 3, 1, 1999  # odd
     results = run_parties(_draw, n, t, (count,))
