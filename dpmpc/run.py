@@ -11,7 +11,7 @@ import os
 import signal
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -22,6 +22,7 @@ from dpmpc.options import Options
 from dpmpc.session import Endpoint, endpoints_here
 
 Progress = Callable[[dict[str, Any]], None]
+PROGRAM = ("-m", "dpmpc.child")
 _GRACE = 1.5  # seconds in which other processes may still say what the cause was
 # What --overwrite removes of an earlier run. Its ledgers stay: what was spent stays spent.
 _FILES = ("*.json", "party_*.jsonl", "*.log", "*.bin", "history.csv", "model.npz", "report.png", "*.tmp")
@@ -103,19 +104,27 @@ def train(
     resume: bool = False,
     wait: float = 10.0,
     progress: Progress = lambda event: None,
+    program: Sequence[str] = PROGRAM,
 ) -> None:
-    """Does a whole run on this machine and returns when report.json is written.
+    """Does a whole run on this machine and returns when report.json is written. `program`: what Python runs in a child.
 
     Errors: RunError with the one line that names the cause; UsageError for an unusable directory.
     """
     started = time.time()
     prepare(out, overwrite=overwrite, resume=resume)
     options_path(out).write_text(json.dumps(options.to_json()), encoding="utf-8")
-    asyncio.run(_train(options, out, base_port, resume, wait, started, progress))
+    asyncio.run(_train(options, out, base_port, resume, wait, started, progress, program))
 
 
 async def _train(
-    options: Options, out: Path, base_port: int | None, resume: bool, wait: float, started: float, progress: Progress
+    options: Options,
+    out: Path,
+    base_port: int | None,
+    resume: bool,
+    wait: float,
+    started: float,
+    progress: Progress,
+    program: Sequence[str],
 ) -> None:
     n = options.parties if options.engine == "mpc" else 0
     addresses: list[Endpoint] = []
@@ -132,8 +141,8 @@ async def _train(
     run = _Run()
     try:
         job = {**common, "options": options.to_json(), "started": started, "resume": resume}
-        owners = await _start(run, "the owners' process", "owners", out / "owners.log")
-        parties = [await _start(run, f"party {i}", "party", out / f"party_{i}.log") for i in range(n)]
+        owners = await _start(run, "the owners' process", "owners", out / "owners.log", program)
+        parties = [await _start(run, f"party {i}", "party", out / f"party_{i}.log", program) for i in range(n)]
         _send(owners, job)
         while not all(child.done for child in run.children):
             child, event = await run.events.get()
@@ -158,15 +167,14 @@ def _pairs(endpoints: list[Endpoint]) -> list[list[Any]]:
     return [[e.host, e.port] for e in endpoints]
 
 
-async def _start(run: _Run, name: str, role: str, log: Path) -> _Child:
+async def _start(run: _Run, name: str, role: str, log: Path, program: Sequence[str]) -> _Child:
     environment = dict(os.environ)
     if role == "party":  # parties do no linear algebra; more threads would only take the cores from each other
         environment |= {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"}
     with log.open("ab") as stderr:
         process = await asyncio.create_subprocess_exec(
             sys.executable,
-            "-m",
-            "dpmpc.child",
+            *program,
             role,
             stdin=asyncio.subprocess.PIPE,
             stdout=asyncio.subprocess.PIPE,

@@ -19,6 +19,7 @@ from dpmpc.plan import Facts, Plan, make_plan
 from dpmpc.samplers import Law
 from dpmpc.train import Learner
 
+CANARIES = "canaries"  # the name of the data
 TILT = 0.02  # s
 FAR = 2000.0  # M
 
@@ -56,7 +57,7 @@ def canary_plan(
 ) -> Plan:
     """The plan of `releases` releases on data sets of their own: (epsilon, delta) is what each of them promises."""
     options = Options(
-        data="canaries",
+        data=CANARIES,
         owners=owners,
         method="gradient",
         iterations=1,
@@ -68,7 +69,7 @@ def canary_plan(
         threshold=threshold,
         pool=True,
     )
-    facts = Facts("canaries", "logistic", dimension, (dimension,) * owners, "public")
+    facts = Facts(CANARIES, "logistic", dimension, (dimension,) * owners, "public")
     return replace(make_plan(options, facts), releases=releases)
 
 

@@ -14,19 +14,19 @@ import numpy as np
 
 from dpmpc import field
 from dpmpc.child import log_to
-from dpmpc.errors import DpmpcError, PeerError
+from dpmpc.errors import DpmpcError, PeerError, UsageError
 from dpmpc.grid import Ints
 from dpmpc.local import free_base_port
 from dpmpc.owner import OwnerClient
 from dpmpc.party import PartyJob, run_party
-from dpmpc.plan import Plan
+from dpmpc.plan import Plan, plan_path
 from dpmpc.prg import Prg
 from dpmpc.release import MakeStep, release
 from dpmpc.run import owner_endpoints, prepare
 from dpmpc.samplers import Law, make_sampler
 from dpmpc.session import endpoints_here
 from dpmpc.verify.audit import Trials
-from dpmpc.verify.canaries import Canaries, Known, processes_of
+from dpmpc.verify.canaries import CANARIES, Canaries, Known, processes_of
 from dpmpc.verify.claim import claimed_epsilon, shift_of
 from dpmpc.verify.statistics import Sample
 
@@ -88,8 +88,9 @@ def by_parties(
 
     Errors: the first party's error, one line; PeerError when a party dies.
     """
+    _clear(out)
     prepare(out, overwrite=True, resume=False)
-    (out / "plan.json").write_text(plan.to_text(), encoding="utf-8")
+    plan.write(plan_path(out))
     addresses = endpoints_here(plan.parties, free_base_port(2 * plan.parties))
     context = multiprocessing.get_context("forkserver")
     context.set_forkserver_preload(["dpmpc.verify.fresh"])  # imports are paid once, not by each party of each run
@@ -114,6 +115,17 @@ def by_parties(
                 process.terminate()
                 process.join()
     return Outcome(plan, opened, known)
+
+
+def _clear(out: Path) -> None:
+    """Takes away the ledgers of an earlier verification in `out`: nobody's records. Errors: another run is there."""
+    if plan_path(out).exists():
+        if (data := Plan.read(plan_path(out)).data) != CANARIES:
+            raise UsageError(
+                f"--work holds nothing but fresh releases; {out} has a run on {data}; name another directory"
+            )
+        for path in out.glob("ledger_*.jsonl"):
+            path.unlink()
 
 
 def _cause(pipes: list[Any], echo: PeerError) -> DpmpcError:

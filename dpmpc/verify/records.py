@@ -8,7 +8,7 @@ from typing import Any
 from dpmpc.errors import UsageError
 from dpmpc.ledger import Book, Ledger
 from dpmpc.party import ledger_path, opened_path, transcript_path
-from dpmpc.plan import Plan
+from dpmpc.plan import Plan, plan_path
 from dpmpc.transcript import digest, read_opened, read_transcript
 
 Event = dict[str, Any]
@@ -88,7 +88,7 @@ def read_records(out: Path) -> Records:
 
     Errors: not a run directory, a run without MPC, a file that is missing or not what was written, a broken ledger.
     """
-    plan = Plan.read(out / "plan.json")
+    plan = Plan.read(plan_path(out))
     if not plan.parties:
         raise UsageError(
             f"a structure check needs the transcripts of parties; {out} was computed in the clear, without any; "

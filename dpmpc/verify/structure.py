@@ -88,7 +88,7 @@ def _one_run(records: Records) -> Check:
 def _inputs(records: Records) -> Check:
     problems, m = [], records.plan.owners
     for attempt, number, events, complete in _releases(records):
-        ranges = sorted(tuple(event["owners"]) for event in events if event["event"] == "input")
+        ranges = sorted((*event["owners"],) for event in events if event["event"] == "input")
         edges = [0, *(end for _, end in ranges)]
         once = all(first == edge for (first, _), edge in zip(ranges, edges, strict=False))
         if (complete and edges[-1] != m) or not once or _count(events, "sum") > 1:
@@ -145,7 +145,8 @@ def _ledger(records: Records) -> Check:
                 problems.append(f"party {party}, release {number}: opened {count} times, {spent[number]} ledger lines")
         if any(entry.run == plan.run_id and entry.mechanism != mechanism for entry in book.entries):
             problems.append(f"party {party}: its ledger names another mechanism than the plan")
-    fine = f"{max(len(book.entries) for book in records.books)} lines, chains unbroken"
+    written = max(sum(entry.run == plan.run_id for entry in book.entries) for book in records.books)
+    fine = f"{written} lines of this run, chains unbroken"
     return of_problems("ledger line before every opening", problems, fine)
 
 

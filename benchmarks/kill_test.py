@@ -1,0 +1,163 @@
+"""Kills parties at every point of a release, carries the run on each time, and compares what was spent with what was
+released.
+
+    python -m benchmarks.kill_test --kills 100
+
+The whole product runs: launcher, owners' process, three parties over TCP, noise inside MPC, ledgers, --resume. What was
+really released is told by witness files that the parties' processes write outside of all that the product writes:
+every share that left, every vector that was learned. After each kill, from the files alone:
+
+- every release of which a share left has a line in some ledger, and the accounted epsilon is at least that of the
+  releases of which one left;
+- every vector that any party learned is known to the run that carries on, bit by bit.
+
+At the end `dpmpc train --resume` finishes the run, and the structure of all its attempts must hold.
+"""
+
+import argparse
+import hashlib
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from benchmarks.mortal import POINTS
+from dpmpc.errors import DpmpcError
+from dpmpc.ledger import Ledger, merge
+from dpmpc.options import Options
+from dpmpc.party import ledger_path
+from dpmpc.plan import Plan, plan_path
+from dpmpc.resume import opened_anywhere, resume
+from dpmpc.run import train
+from dpmpc.spending import Cost, cost
+from dpmpc.verify.structure import check_structure
+
+MORTAL = Path(__file__).parent / "mortal.py"
+PARTIES = 3
+
+
+@dataclass(frozen=True)
+class State:
+    """After a kill: releases with a ledger line, of which a share left, learned by a party, known to a resume."""
+
+    spent: int
+    sent: int
+    learned: int
+    known: int
+    accounted: float
+    released: float  # epsilon
+    next: int  # the release with which a resume begins
+
+
+def witnessed(out: Path) -> tuple[set[int], dict[int, str]]:
+    """(releases of which a share left a party, release -> digest of the vector that a party learned)."""
+    sent: set[int] = set()
+    learned: dict[int, str] = {}
+    for path in out.glob("witness_*.txt"):
+        for line in path.read_text().splitlines():
+            kind, release, digest = line.split()
+            if kind == "sent":
+                sent.add(int(release))
+            else:
+                assert learned.setdefault(int(release), digest) == digest, f"parties learned two vectors of {release}"
+    return sent, learned
+
+
+def check(out: Path) -> State:
+    """Asserts what must hold of the files in `out`; the counts."""
+    plan = Plan.read(plan_path(out))
+    books = [Ledger.read(ledger_path(out, i)) for i in range(PARTIES) if ledger_path(out, i).exists()]
+    entries = merge(books)
+    spent = {entry.release for entry in entries}
+    sent, learned = witnessed(out)
+    assert sent <= spent, f"released without a ledger line: {sorted(sent - spent)}"
+    accounted = cost(entries).epsilon(plan.delta)
+    released = Cost().plus(plan.mechanism(), len(sent)).epsilon(plan.delta)
+    assert accounted >= released, f"accounted {accounted}, released {released}"
+    known = opened_anywhere(out, plan)
+    lost = [r for r, digest in learned.items() if r not in known or _digest(known[r]) != digest]
+    assert not lost, f"learned by a party, but lost: {lost}"
+    fresh = replace(plan, attempt=0, first_release=0)
+    return State(
+        len(spent), len(sent), len(learned), len(known), accounted, released, resume(out, fresh)[0].first_release
+    )
+
+
+def _digest(values: object) -> str:
+    return hashlib.sha256(values.astype("<u8").tobytes()).hexdigest()  # type: ignore[attr-defined]
+
+
+def kill_test(kills: int, out: Path, *, points: Sequence[str] = POINTS, say: bool = False) -> dict[str, object]:
+    """The figures of a run that was killed `kills` times. AssertionError if anything was lost or not accounted for."""
+    options = Options(
+        data="synthetic", max_rows=120, dimension=6, owners=3, iterations=4 * kills, delta=1e-4, evaluate=False
+    )
+    begin, by_point = time.perf_counter(), dict.fromkeys(points, 0)
+    os.environ["WITNESS"] = str(out)
+    state = State(0, 0, 0, 0, 0.0, 0.0, 0)
+    for kill in range(kills):
+        point, victim = points[kill % len(points)], kill % PARTIES
+        os.environ["KILL"] = f"{victim}:{point}:{state.next + (kill // len(points)) % 3}"
+        try:
+            train(options, out, resume=kill > 0, program=(str(MORTAL),))
+        except DpmpcError as error:
+            assert f"party {victim} was killed" in str(error), f"kill {kill} at {point}: {error}"
+        else:
+            raise AssertionError(f"kill {kill} at {point} of release {os.environ['KILL']} did not happen")
+        state = check(out)
+        by_point[point] += 1
+        if say:
+            print(f"kill {kill + 1}: party {victim}, {point}: {state}", flush=True)
+    resumed = subprocess.run(
+        [sys.executable, "-m", "dpmpc.cli.main", "train", "--resume", str(out)],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert resumed.returncode == 0, resumed.stderr
+    plan = Plan.read(plan_path(out))
+    books = [Ledger.read(ledger_path(out, i)) for i in range(PARTIES)]
+    assert len({entry.release for entry in merge(books)}) == plan.releases, (
+        "every planned release is spent, and no other"
+    )
+    structure = check_structure(out)
+    assert structure.holds, structure.failed
+    report = json.loads((out / "report.json").read_text())
+    return {
+        "kills": kills,
+        "by_point": by_point,
+        "attempts": report["attempts"],
+        "planned": plan.releases,
+        "ledger_lines_at_most": max(book.lines for book in books),
+        "torn_lines": sum(book.torn for book in books),
+        "spent_at_last_kill": state.spent,
+        "share_left_at_last_kill": state.sent,
+        "learned_and_kept_at_last_kill": state.learned,
+        "epsilon_accounted_at_last_kill": state.accounted,
+        "epsilon_released_at_last_kill": state.released,
+        "iterations_in_the_model": report["iterations"],
+        "structure": "holds",
+        "seconds": round(time.perf_counter() - begin, 1),
+    }
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--kills", type=int, default=100)
+    parser.add_argument("--json", type=Path)
+    arguments = parser.parse_args()
+    with tempfile.TemporaryDirectory() as directory:
+        figures = kill_test(arguments.kills, Path(directory) / "run", say=True)
+    text = json.dumps(figures, indent=2)
+    print(text)
+    if arguments.json:
+        arguments.json.write_text(text + "\n")
+
+
+if __name__ == "__main__":
+    main()
