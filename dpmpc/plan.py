@@ -79,7 +79,7 @@ class Plan:
     noise_steps: float  # the noise scale that the sampler reaches; 0 only in tests
     noise_tv: float  # total-variation distance of one coordinate from the exact law
     certificate: dict[str, float | str]
-    hiding: float  # statistical distance that the masks of all openings leave, over the whole run; 0 where they hide perfectly
+    hiding: float  # statistical distance that the masks of the noise's openings leave over the run; 0: they hide perfectly
     security_bits: float
     pool: bool
 
@@ -274,8 +274,8 @@ def _hiding(options: Options, sampler: "Sampler", coordinates: int) -> float:
     distance = sampler.hiding(options.parties, options.t) * coordinates
     if distance > 2.0**-options.security_bits:
         raise UsageError(
-            f"the openings of {coordinates} coordinates by {options.sampler} must be {options.security_bits:g} bits secure; they are "
-            f"{-math.log2(distance):.1f}; lower --security-bits, release less, or use --sampler discrete"
+            f"the openings of {coordinates} coordinates by {options.sampler} must be {options.security_bits:g} bits "
+            f"secure; they are {-math.log2(distance):.1f}; lower --security-bits, release less, or use --sampler discrete"
         )
     return distance
 
