@@ -15,7 +15,7 @@ check: .venv/.ready
 	$(BIN)/lint-imports
 
 bench: .venv/.ready
-	$(BIN)/dpmpc bench iteration --quick
+	$(BIN)/dpmpc bench all --quick
 
 .venv/.ready: pyproject.toml
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "dpmpc needs CPython 3.11 or later; set PYTHON=python3.11")'

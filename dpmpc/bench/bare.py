@@ -112,23 +112,21 @@ def party(
     index: int,
     traffic: dict[str, Any],
     rounds: int,
-    durable: bool,
     addresses: list[list[Any]],
     owner_addresses: list[list[Any]],
 ) -> dict[str, Any]:
-    """When the opening began and ended in every round. If `durable`, a line is on disk before it, as the ledger's
-    must be.
+    """When the opening began and ended in every round. In the second half of the rounds a line is on disk before the
+    opening, as the ledger's must be.
     """
     with tempfile.TemporaryFile() as file:
-        line = file.fileno() if durable else None
-        return asyncio.run(_party(index, Traffic(**traffic), rounds, line, addresses, owner_addresses))
+        return asyncio.run(_party(index, Traffic(**traffic), rounds, file.fileno(), addresses, owner_addresses))
 
 
 async def _party(
     index: int,
     traffic: Traffic,
     rounds: int,
-    file: int | None,
+    file: int,
     addresses: list[list[Any]],
     owner_addresses: list[list[Any]],
 ) -> dict[str, Any]:
@@ -148,7 +146,7 @@ async def _party(
     begins, ends = [], []
     for k in range(1, rounds + 1):
         await owners.until(k * sum(traffic.inputs))
-        if file is not None:
+        if 2 * k > rounds:
             os.write(file, _LINE)
             os.fsync(file)
         begins.append(time.perf_counter())

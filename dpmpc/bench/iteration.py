@@ -85,26 +85,21 @@ def measure(cell: Cell, network: Network, releases: int, *, limit: bool = True) 
 
 def measure_limit(cell: Cell, network: Network, releases: int) -> Limit:
     """The physical limit of a release."""
-    total, opening = _bare(cell, network, releases, durable=False)
-    durable, _ = _bare(cell, network, releases, durable=True)
-    return Limit(total, opening, durable)
-
-
-def _bare(cell: Cell, network: Network, releases: int, *, durable: bool) -> tuple[Figure, Figure]:
-    common = {"traffic": Traffic.of(cell).to_json(), "rounds": WARM_UP + releases}
+    rounds = WARM_UP + releases
+    common = {"traffic": Traffic.of(cell).to_json(), "rounds": 2 * rounds}
     with network.places(cell.parties) as places:
         jobs = [Job("bare owners", {**common, "owner_addresses": places.owners_see()}, places.prefix(None))]
         for i in range(cell.parties):
-            party = {
-                "index": i,
-                "durable": durable,
-                "addresses": places.party_sees(i),
-                "owner_addresses": places.owner_ports(),
-            }
+            party = {"index": i, "addresses": places.party_sees(i), "owner_addresses": places.owner_ports()}
             jobs.append(Job("bare party", {**common, **party}, places.prefix(i)))
         owners, *parties = places.run(jobs)
-    begins, ends = (np.array([party[name] for party in parties])[:, WARM_UP:] for name in ("begins", "ends"))
-    return figure(owners["seconds"][WARM_UP:]), figure(ends.max(axis=0) - begins.max(axis=0))
+    begins, ends = (np.array([party[name] for party in parties])[:, WARM_UP:rounds] for name in ("begins", "ends"))
+    seconds = owners["seconds"]
+    return Limit(
+        figure(seconds[WARM_UP:rounds]),
+        figure(ends.max(axis=0) - begins.max(axis=0)),
+        figure(seconds[rounds + WARM_UP :]),
+    )
 
 
 def summarise(cell: Cell, owners: dict[str, Any], parties: list[dict[str, Any]], limit: Limit | None) -> Measured:
