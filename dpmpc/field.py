@@ -85,7 +85,9 @@ def total(values: Words) -> Words:
 
 def from_int64(values: NDArray[np.int64]) -> Words:
     """Signed integers, |v| < p / 2, as field elements."""
-    return np.where(values < 0, values + np.int64(P), values).astype(np.uint64)
+    words = values.view(np.uint64)
+    reduced: Words = np.minimum(words, words + _P)  # a negative v is 2^64 - |v| as a word, and wraps to p - |v|
+    return reduced
 
 
 def to_int64(values: Words) -> NDArray[np.int64]:
