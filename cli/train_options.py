@@ -216,7 +216,10 @@ OPTIONS: dict[str, list[click.Option]] = {
             help="So many parties together learn nothing; below N/2.  [default: the largest]",
         ),
         _option(
-            "-I", "index", metavar="I", help="Start only party I here (0 ... N-1), or only the owners with `-I owners`."
+            "-I",
+            "index",
+            metavar="I",
+            help="Start one process here: party I (0 ... N-1), `owners` for all owners, `owner0` and so on for one.",
         ),
         _option(
             "-P",

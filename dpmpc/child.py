@@ -129,6 +129,8 @@ def _owners(job: dict[str, Any], emit: Emit, log: Log) -> None:
             out=Path(job["out"]),
             wait=job["wait"],
             tls=Path(job["tls"]) if job["tls"] else None,
+            plan=Path(job["plan"]) if job.get("plan") else None,
+            owner=job.get("owner"),
             started=job["started"],
             resume=job["resume"],
         ),

@@ -3,6 +3,7 @@ alone."""
 
 import hashlib
 import json
+import re
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
@@ -12,7 +13,7 @@ from typing import Any
 from dpmpc.child import log_to, run_job
 from dpmpc.errors import DpmpcError, UsageError
 from dpmpc.options import Options
-from dpmpc.plan import Plan, make_plan, plan_path
+from dpmpc.plan import Facts, Plan, make_plan, plan_path
 from dpmpc.run import RunError, options_path, owner_endpoints, prepare, train
 from dpmpc.session import endpoints_here, parse_endpoints
 from dpmpc.tls import check_loopback
@@ -36,8 +37,12 @@ class Where:
     tls: Path | None = None
 
     def __post_init__(self) -> None:
-        if self.index not in (None, "owners") and not self.index.isdigit():
-            raise UsageError(f"-I takes a party's number from 0, or owners; got {self.index!r}")
+        if self.index is not None and not re.fullmatch(r"\d{1,6}|owners|owner\d{1,6}", self.index):
+            raise UsageError(f"-I takes a party's number from 0, or owners, or owner0 and so on; got {self.index!r}")
+        if self.owner is not None and self.plan_file is None:
+            raise UsageError(
+                f"-I {self.index} plays one owner of a plan; there is none; add --plan FILE, as --plan-only makes it"
+            )
         if self.addresses and self.index is None:
             raise UsageError(
                 "-P says where the processes of several machines are; add -I to say which of them to start here"
@@ -56,7 +61,12 @@ class Where:
     @property
     def party(self) -> int | None:
         """The number of the party to start here, if it is one."""
-        return int(self.index) if self.index is not None and self.index != "owners" else None
+        return int(self.index) if self.index is not None and self.index.isdigit() else None
+
+    @property
+    def owner(self) -> int | None:
+        """The number of the only owner to play here, if it is one."""
+        return int(self.index[5:]) if self.index is not None and self.index[5:].isdigit() else None
 
 
 def start(options: Options | None, where: Where, progress: Progress) -> None:
@@ -99,8 +109,13 @@ def plan_only(options: Options, where: Where) -> str:
 def _plan(options: Options) -> Plan:
     from dpmpc.train import facts_of, load
 
-    dataset, split = load(options)
-    return make_plan(_named(options), facts_of(dataset, split))
+    if options.has_records:
+        dataset, split = load(options)
+        facts = facts_of(dataset, split)
+    else:
+        assert options.task is not None and options.dimension is not None and options.owner_sizes is not None
+        facts = Facts(options.data_id or "records", options.task, options.dimension, options.owner_sizes, "public")
+    return make_plan(_named(options), facts)
 
 
 def _named(options: Options) -> Options:
@@ -136,11 +151,11 @@ def _party(options: Options | None, where: Where, index: int, progress: Progress
 
 def _owners(options: Options, where: Where, progress: Progress) -> None:
     prepare_owners(where)
-    if where.plan_file is not None:
-        options = replace(options, run_id=Plan.read(where.plan_file).run_id)
     options = _named(options)
-    job = {**_common(where, options.parties), "options": options.to_json(), "started": time.time(), "resume": False}
-    _here("owners", job, where.out / "owners.log", progress)
+    parties = options.parties if where.plan_file is None else Plan.read(where.plan_file).parties
+    plan = None if where.plan_file is None else str(where.plan_file)
+    job = {**_common(where, parties), "options": options.to_json(), "started": time.time(), "resume": False}
+    _here("owners", {**job, "plan": plan, "owner": where.owner}, where.out / "owners.log", progress)
 
 
 def prepare_owners(where: Where) -> None:

@@ -74,8 +74,13 @@ class Options:
     noiseless: bool = False
 
     def __post_init__(self) -> None:
-        if (self.data is None) == (self.csv is None):
-            raise UsageError("training needs one source of records; give either --data NAME or --csv FILE")
+        if self.data is not None and self.csv is not None:
+            raise UsageError("training needs one source of records; got two; leave out --data or --csv")
+        if not (self.has_records or (self.dimension and self.owner_sizes and self.task)):
+            raise UsageError(
+                "training needs one source of records; give either --data NAME or --csv FILE (or, to plan without records, "
+                "--dimension, --owner-sizes and --task)"
+            )
         if self.csv is not None and self.target is None:
             raise UsageError("a CSV file needs the name of the column to predict; none was given; add --target COLUMN")
         if self.csv is None and (self.target or self.owners_column or self.drop or self.positive or self.bounds_file):
@@ -144,6 +149,11 @@ class Options:
             raise UsageError(
                 "--run-id must be 1 to 64 printable ASCII characters; give a short name that no earlier run had"
             )
+
+    @property
+    def has_records(self) -> bool:
+        """Whether records are named; else only their public shape is."""
+        return self.data is not None or self.csv is not None
 
     @property
     def t(self) -> int:

@@ -71,6 +71,11 @@ class OwnerClient:
         self.peers: list[Peer] = []
         self.sharing_s = 0.0  # spent making shares
 
+    @property
+    def name(self) -> str:
+        """The name that this process's certificate must be for."""
+        return certificate_name(self.plan, self.first, self.end)
+
     async def connect(self, endpoints: Sequence[Endpoint], seconds: float, tls: Tls | None = None) -> None:
         """Connect with every party. Errors: PeerError when one does not answer in time or runs another plan."""
         try:
@@ -216,13 +221,13 @@ class OwnerGate:
                     peer = await self._arrived.get()
                     first, end, other = HELLO.unpack(_exact(peer, await peer.receive(HELLO_LABEL), HELLO.size))
                     peer.send(HELLO_LABEL, ANSWER.pack(self.party, digest))
-                    if self._tls:
-                        check_name(peer.certificate, "owners")
                     if other != digest:
                         raise PeerError(
                             f"owners and parties must have the same plan; here {digest.hex()[:8]}, theirs "
                             f"{other.hex()[:8]}; copy plan.json again"
                         )
+                    if self._tls:
+                        check_name(peer.certificate, certificate_name(self.plan, first, end))
                     mine = set(range(first, end))
                     if not mine or not mine <= missing:
                         raise PeerError(
@@ -317,6 +322,11 @@ class OwnerGate:
     @property
     def bytes_received(self) -> int:
         return sum(peer.bytes_received for peer in self._connections)
+
+
+def certificate_name(plan: Plan, first: int, end: int) -> str:
+    """`owners` for a process that plays all owners, and the number of its first owner for another, as `owner7`."""
+    return "owners" if (first, end) == (0, plan.owners) else f"owner{first}"
 
 
 def _exact(peer: Peer, payload: bytearray, size: int) -> bytearray:

@@ -25,7 +25,7 @@ from dpmpc.samplers import make_sampler
 from dpmpc.session import Endpoint
 from dpmpc.spending import parse_budget, require_budget
 from dpmpc.tls import Tls
-from dpmpc.train import Evaluator, Learner, clear_release, facts_of, load
+from dpmpc.train import Evaluator, Learner, check_shape, clear_release, facts_of, load, load_owner
 from dpmpc.transcript import Opened
 
 Log = Callable[[str], None]
@@ -44,6 +44,8 @@ class OwnersJob:
     started: float
     resume: bool
     tls: Path | None = None  # the directory of the owners' certificate and key
+    plan: Path | None = None  # a plan made before; by default it is made here
+    owner: int | None = None  # the only owner to play here; by default all
 
 
 class Aggregation(Protocol):
@@ -83,12 +85,8 @@ class _Run:
 def run_owners(job: OwnersJob, log: Log, emit: Emit) -> None:
     """Does the run. Errors: bad input (before any connection), and PeerError when a party leaves."""
     emit("stage", text="loading records")
-    dataset, split = load(job.options)
-    log(
-        f"{dataset.name}: {dataset.n} training and {len(dataset.y_test)} test records, {dataset.d} features, "
-        f"{split.m} owners"
-    )
-    plan = make_plan(job.options, facts_of(dataset, split))
+    dataset, plan = _records_and_plan(job)
+    log(f"{dataset.name}: {dataset.n} training and {len(dataset.y_test)} test records, {dataset.d} features")
     known: dict[int, Words] = {}
     if job.resume:
         plan, known = resume(job.out, plan)
@@ -98,12 +96,13 @@ def run_owners(job: OwnersJob, log: Log, emit: Emit) -> None:
         check_budget(plan, directory, parse_budget(job.options.budget))
     plan.write(plan_path(job.out))
     evaluator = None
-    if job.options.evaluate:
+    if job.options.evaluate and job.owner is None:
         emit("stage", text="finding the non-private optimum, for comparison")
         evaluator = Evaluator(plan, dataset)
     emit("plan", path=str(plan_path(job.out)), releases=plan.releases, first=plan.first_release)
     noted = {row.release for row in read_history(job.out / "history.csv")}
-    learner = Learner(plan, dataset.X, dataset.y)
+    first, end = (0, plan.owners) if job.owner is None else (job.owner, job.owner + 1)
+    learner = Learner(plan, dataset.X, dataset.y, first, end)
     with contextlib.closing(History(job.out / "history.csv", plan)) as history:
         run = _Run(job, plan, dataset, learner, evaluator, history)
         for release in sorted(known):
@@ -122,6 +121,23 @@ def run_owners(job: OwnersJob, log: Log, emit: Emit) -> None:
     draw(job.out, report)
     log(f"{learner.iteration} iterations; report and model written")
     emit("done")
+
+
+def _records_and_plan(job: OwnersJob) -> tuple[Dataset, Plan]:
+    """The training rows of the owners played here, sorted by owner, and the plan."""
+    if job.owner is not None:
+        assert job.plan is not None
+        plan = Plan.read(job.plan)
+        if job.owner >= plan.owners:
+            raise UsageError(f"owners are numbered from 0; got owner {job.owner} of {plan.owners}; mend -I")
+        return load_owner(job.options, plan, job.owner), plan
+    dataset, split = load(job.options)
+    facts = facts_of(dataset, split)
+    if job.plan is None:
+        return dataset, make_plan(job.options, facts)
+    plan = Plan.read(job.plan)
+    check_shape(plan, dataset, facts.sizes, plan.sizes)
+    return dataset, plan
 
 
 def check_budget(plan: Plan, ledgers: Path, budget: tuple[float, float]) -> None:
@@ -168,10 +184,11 @@ async def _aggregation(run: _Run, emit: Emit) -> AsyncIterator[Aggregation]:
     if not run.plan.parties:
         yield _Clear(run.plan, run.learner)
         return
-    client = OwnerClient(run.plan)
+    owner = run.job.owner
+    client = OwnerClient(run.plan) if owner is None else OwnerClient(run.plan, owner, owner + 1)
     try:
         emit("stage", text="connecting")
-        tls = None if run.job.tls is None else Tls.load(run.job.tls, "owners")
+        tls = None if run.job.tls is None else Tls.load(run.job.tls, client.name)
         await client.connect(run.job.owner_addresses, run.job.wait, tls)
         yield _Parties(client, run.learner)
     finally:

@@ -79,7 +79,7 @@ class Plan:
     noise_steps: float  # the noise scale that the sampler reaches; 0 only in tests
     noise_tv: float  # total-variation distance of one coordinate from the exact law
     certificate: dict[str, float | str]
-    hiding: float  # statistical distance that the masks of the noise's openings leave over the run; 0: they hide perfectly
+    hiding: float  # statistical distance that the masks of the openings of noise leave over the run; 0: perfect
     security_bits: float
     pool: bool
 
@@ -275,7 +275,7 @@ def _hiding(options: Options, sampler: "Sampler", coordinates: int) -> float:
     if distance > 2.0**-options.security_bits:
         raise UsageError(
             f"the openings of {coordinates} coordinates by {options.sampler} must be {options.security_bits:g} bits "
-            f"secure; they are {-math.log2(distance):.1f}; lower --security-bits, release less, or use --sampler discrete"
+            f"secure; they are {-math.log2(distance):.1f}; lower --security-bits, or use --sampler discrete"
         )
     return distance
 

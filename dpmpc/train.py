@@ -23,11 +23,8 @@ from dpmpc.owner import blocks_of
 from dpmpc.plan import Facts, Plan
 
 
-def load(options: Options) -> tuple[Dataset, Partition]:
-    """The data set, its training rows sorted by owner, and the partition that says who holds which.
-
-    Errors: all that loaders refuse; an owner without records.
-    """
+def load_records(options: Options) -> Dataset:
+    """The data set that the options name. Errors: all that loaders refuse; no data set is named."""
     if options.csv is not None:
         assert options.target is not None
         dataset = load_csv(
@@ -44,8 +41,7 @@ def load(options: Options) -> tuple[Dataset, Partition]:
             drop=options.drop,
             positive=options.positive,
         )
-    else:
-        assert options.data is not None
+    elif options.data is not None:
         dataset = load_dataset(
             options.data,
             data_dir=None if options.data_dir is None else Path(options.data_dir),
@@ -56,11 +52,22 @@ def load(options: Options) -> tuple[Dataset, Partition]:
             dimension=options.dimension or 10,
             official_test=options.official_test,
         )
+    else:
+        raise UsageError("owners need records; none were named; add --data NAME or --csv FILE")
     if options.task is not None and options.task != dataset.task:
         raise UsageError(
             f"--task {options.task} does not suit the target of {dataset.name}, which asks for {dataset.task}; leave "
             "--task out"
         )
+    return dataset
+
+
+def load(options: Options) -> tuple[Dataset, Partition]:
+    """The data set, its training rows sorted by owner, and the partition that says who holds which.
+
+    Errors: as `load_records`; an owner without records.
+    """
+    dataset = load_records(options)
     owners = options.owners
     if owners is None and options.owner_sizes is None and dataset.groups is None:
         raise UsageError(
@@ -78,6 +85,37 @@ def load(options: Options) -> tuple[Dataset, Partition]:
 def facts_of(dataset: Dataset, split: Partition) -> Facts:
     """What the plan needs to know of the data."""
     return Facts(dataset.name, dataset.task, dataset.d, tuple(int(size) for size in split.sizes), dataset.bounds)
+
+
+def load_owner(options: Options, plan: Plan, owner: int) -> Dataset:
+    """The records of one owner that takes part from its own machine; all are for training, unless a test fraction is
+    given.
+
+    Errors: as `load_records`; records that do not have the shape that the plan says this owner's have; bounds that are
+    not public, for then every owner would scale its records differently.
+    """
+    dataset = load_records(replace_fraction(options))
+    if dataset.bounds != "public":
+        raise UsageError(
+            "an owner on its own needs public bounds, the same for all; none were given; add --bounds FILE"
+        )
+    check_shape(plan, dataset, (dataset.n,), (plan.sizes[owner],))
+    return dataset
+
+
+def replace_fraction(options: Options) -> Options:
+    """The options with no test records, unless they were asked for."""
+    return replace(options, test_fraction=0.0) if options.test_fraction is None else options
+
+
+def check_shape(plan: Plan, dataset: Dataset, sizes: tuple[int, ...], planned: tuple[int, ...]) -> None:
+    """Errors: the records are not those that the plan was made for, as far as public figures tell."""
+    if (dataset.task, dataset.d, sizes) != (plan.task, plan.dimension, planned):
+        raise UsageError(
+            f"records must have the shape in the plan: {plan.task}, {plan.dimension} features, {sum(planned)} training "
+            f"records; these have {dataset.task}, {dataset.d}, {sum(sizes)}; check the file, --bounds and "
+            "--test-fraction, or plan again"
+        )
 
 
 def loss_of(plan: Plan) -> Loss:

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from dpmpc import field
-from dpmpc.errors import UsageError
+from dpmpc.errors import DpmpcError, UsageError
 from dpmpc.ledger import Ledger
 from dpmpc.local import free_base_port
 from dpmpc.options import Options
@@ -247,6 +247,87 @@ def test_processes_started_one_by_one(tmp_path: Path) -> None:
     assert json.loads((tmp_path / "owners" / "report.json").read_text())["iterations"] == 5
     for i in range(3):
         assert same(read_opened(tmp_path / f"p{i}" / f"party_{i}.opened.bin", 3), opened(tmp_path / "owners"))
+
+
+def test_owners_and_parties_each_on_their_own_with_tls(tmp_path: Path) -> None:
+    """Three owners' processes with a CSV file each and public bounds, two parties, a plan made without any record."""
+    rng = np.random.default_rng(3)
+    sizes = (20, 30, 25)
+    bounds = {"u": [0, 1], "v": [0, 1], "y": ["no", "yes"]}
+    (tmp_path / "bounds.json").write_text(json.dumps(bounds))
+    for j, size in enumerate(sizes):
+        table = rng.random((size, 2))
+        lines = ["u,v,y", *(f"{u:.4f},{v:.4f},{'yes' if u > v else 'no'}" for u, v in table)]
+        (tmp_path / f"site{j}.csv").write_text("\n".join(lines) + "\n")
+    assert dpmpc("keys", "-M", 2, "--owners", 3, "--out", tmp_path / "keys").returncode == 0
+    for name in ("party0", "party1", "owner0", "owner1", "owner2"):
+        folder = tmp_path / f"keys_{name}"
+        folder.mkdir()
+        for file in ("ca.crt", f"{name}.crt", f"{name}.key"):
+            (folder / file).write_bytes((tmp_path / "keys" / file).read_bytes())
+    planned = dpmpc(
+        "train",
+        "--owner-sizes",
+        "20,30,25",
+        "--dimension",
+        3,
+        "--task",
+        "logistic",
+        "--delta",
+        "1e-3",
+        "--iterations",
+        4,
+        "-M",
+        2,
+        "--plan-only",
+        "--out",
+        tmp_path / "plan",
+    )
+    assert planned.returncode == 0, planned.stderr
+    base = free_base_port(4)
+    common = ["train", "--plan", str(tmp_path / "plan" / "plan.json")]
+    for i in range(2):
+        common += ["-P", f"127.0.0.1:{base + i}"]
+
+    def start(name: str, *more: str) -> "subprocess.Popen[str]":
+        index = name.removeprefix("party")
+        where = ["-I", index, "--tls", str(tmp_path / f"keys_{name}"), "--out", str(tmp_path / name)]
+        return subprocess.Popen(
+            [*COMMAND, *common, *where, *more], stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True
+        )
+
+    records = ["--target", "y", "--bounds", str(tmp_path / "bounds.json"), "--delta", "1e-3"]
+    processes = [start(f"party{i}") for i in range(2)]
+    processes += [start(f"owner{j}", "--csv", str(tmp_path / f"site{j}.csv"), *records) for j in range(3)]
+    errors = [process.communicate(timeout=30)[1] for process in processes]
+    assert [process.returncode for process in processes] == [0] * 5, errors
+    first = opened(tmp_path / "owner0")
+    assert len(first) == 4 and same(first, opened(tmp_path / "owner1")) and same(first, opened(tmp_path / "owner2"))
+    with np.load(tmp_path / "owner0" / "model.npz") as a, np.load(tmp_path / "owner2" / "model.npz") as b:
+        assert np.array_equal(a["theta"], b["theta"])
+    wrong = dpmpc(
+        *common,
+        "-I",
+        "owner1",
+        "--csv",
+        tmp_path / "site0.csv",
+        *records,
+        "--tls",
+        tmp_path / "keys_owner1",
+        "--out",
+        tmp_path / "x",
+    )
+    assert wrong.returncode == 2 and "30 training records" in wrong.stderr
+
+
+def test_a_budget_is_kept_over_runs(tmp_path: Path) -> None:
+    options = small(epsilon=1.0, delta=1e-6, budget="1.2,1e-5")
+    run(options, tmp_path / "first")
+    with pytest.raises(DpmpcError, match="the budget for data") as caught:
+        run(options, tmp_path / "second")
+    assert caught.value.exit_code == 2 and not (tmp_path / "second" / "report.json").exists()
+    with pytest.raises(DpmpcError, match="the budget for data"):  # overwriting a run does not give its budget back
+        run(options, tmp_path / "first", overwrite=True)
 
 
 def test_paper_calibration_says_what_it_really_gives(tmp_path: Path) -> None:
