@@ -35,21 +35,20 @@ def tasks(plan: Plan) -> list[Task]:
         seeds = repeats(plan, dataset)
         for loss in ("logistic", "sigmoid"):
             counts = (32,) if plan.quick or loss == "sigmoid" else OWNERS
-            for method, _ in METHODS:
-                central = method.startswith("Centralised")
-                for owners, seed in [("even:1", s) for s in seeds] if central else [
-                    (f"random:{m}", s) for m in counts for s in seeds
-                ]:  # fmt: skip
-                    if method == "Centralised non-private" and seed != seeds[0]:
-                        continue
-                    work.append(
-                        Task(
-                            "epsilon", source(plan, dataset, loss), owners, seed, method, "zcdp", EPSILONS, DELTA,
-                            ITERATIONS,
-                            1.0 if method == "Centralised non-private" else 0.0, (seed,), (ITERATIONS,),
-                        )
-                    )  # fmt: skip
+            uneven = [(f"random:{m}", seed) for m in counts for seed in seeds]
+            whole = [("even:1", seed) for seed in seeds]
+            work += [_task(plan, dataset, loss, *owned, method="MPC Grad P") for owned in uneven]
+            work += [_task(plan, dataset, loss, *owned, method="WD-DP") for owned in uneven]
+            work += [_task(plan, dataset, loss, *owned, method="Centralised private") for owned in whole]
+            work += [_task(plan, dataset, loss, *whole[0], method="Centralised non-private", eta=1.0)]
     return work
+
+
+def _task(plan: Plan, dataset: str, loss: str, owners: str, seed: int, method: str, eta: float = 0.0) -> Task:
+    records = source(plan, dataset, loss)
+    return Task(
+        "epsilon", records, owners, seed, method, "zcdp", EPSILONS, DELTA, ITERATIONS, eta, (seed,), (ITERATIONS,)
+    )  # fmt: skip
 
 
 def report(rows: Sequence[Row], folder: Path, plan: Plan) -> Section:

@@ -1,13 +1,13 @@
 """Figures 1-2 of Rajkumar and Agarwal 2012: test error against the number of parties K and three skew vectors."""
 
 from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
 
 from dpmpc.experiments.figures import Line, Panel, draw
 from dpmpc.experiments.plan import Check, Experiment, Plan, Section
 from dpmpc.experiments.summary import Curve, curve, select, values, write_summary
 from dpmpc.experiments.task import Row, Source, Task
+from dpmpc.privacy.gaussian import Calibration
 
 EPSILONS, DELTA, ITERATIONS = (0.1, 0.2), 0.05, 200
 LAM = {"synthetic": 0.1, "breast-cancer": 0.01}
@@ -28,13 +28,14 @@ def tasks(plan: Plan) -> list[Task]:
         for source in (simulated, real):
             for owners in [f"simplex:{k}" for k in PARTIES] + [f"shares:{s}" for s in SKEWS]:
                 for method in METHODS:
-                    calibration = "tight" if method == "WD-DP" else "zcdp"
-                    task = Task(
-                        "parties", source, owners, plan.seed + draw_number, method, "zcdp", EPSILONS, DELTA, ITERATIONS,
-                        1.0,
-                        seeds[:1] if method == "Centralised non-private" else seeds, (ITERATIONS,),
+                    calibration: Calibration = "tight" if method == "WD-DP" else "zcdp"
+                    noise = seeds[:1] if method == "Centralised non-private" else seeds
+                    work.append(
+                        Task(
+                            "parties", source, owners, plan.seed + draw_number, method, calibration, EPSILONS, DELTA,
+                            ITERATIONS, 1.0, noise, (ITERATIONS,),
+                        )
                     )  # fmt: skip
-                    work.append(replace(task, calibration="tight") if calibration == "tight" else task)
     return work
 
 
