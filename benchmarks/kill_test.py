@@ -25,6 +25,7 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from unittest.mock import patch
 
 from benchmarks.mortal import POINTS
 from dpmpc.errors import DpmpcError
@@ -98,17 +99,17 @@ def kill_test(kills: int, out: Path, *, points: Sequence[str] = POINTS, say: boo
         data="synthetic", max_rows=120, dimension=6, owners=3, iterations=4 * kills, delta=1e-4, evaluate=False
     )
     begin, by_point = time.perf_counter(), dict.fromkeys(points, 0)
-    os.environ["WITNESS"] = str(out)
     state = State(0, 0, 0, 0, 0.0, 0.0, 0)
     for kill in range(kills):
         point, victim = points[kill % len(points)], kill % PARTIES
-        os.environ["KILL"] = f"{victim}:{point}:{state.next + (kill // len(points)) % 3}"
+        order = f"{victim}:{point}:{state.next + (kill // len(points)) % 3}"
         try:
-            train(options, out, resume=kill > 0, program=(str(MORTAL),))
+            with patch.dict(os.environ, {"KILL": order, "WITNESS": str(out)}):
+                train(options, out, resume=kill > 0, program=(str(MORTAL),))
         except DpmpcError as error:
             assert f"party {victim} was killed" in str(error), f"kill {kill} at {point}: {error}"
         else:
-            raise AssertionError(f"kill {kill} at {point} of release {os.environ['KILL']} did not happen")
+            raise AssertionError(f"kill {order} did not happen")
         state = check(out)
         by_point[point] += 1
         if say:

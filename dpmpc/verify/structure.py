@@ -10,6 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from dpmpc.approximate import FixedPointSampler
 from dpmpc.plan import Plan
 from dpmpc.pool import AHEAD, BATCH, FIRST_CHANNEL
 from dpmpc.release import OPENING_CHANNEL
@@ -213,7 +214,7 @@ def _noise_traffic(records: Records) -> Check:
     plan, problems = records.plan, []
     name = "noise made once: its frames as many as prescribed"
     sampler = make_sampler(plan.sampler, plan.law, plan.noise_asked)  # type: ignore[arg-type]
-    counted = isinstance(sampler, DiscreteGaussian | DiscreteLaplace)
+    assert isinstance(sampler, DiscreteGaussian | DiscreteLaplace | FixedPointSampler)
     costs: dict[int, Any] = {}
     batches = 0
     for attempt in records.all:
@@ -225,8 +226,6 @@ def _noise_traffic(records: Records) -> Check:
             problems.append(f"{attempt.name}: {len(found)} noise batches where {len(due)} were due")
             continue
         batches = max(batches, len(due))
-        if not isinstance(sampler, DiscreteGaussian | DiscreteLaplace):
-            continue
         for k, size in enumerate(due):
             if size not in costs:
                 costs[size] = sampler.cost(size, plan.parties, plan.threshold)
@@ -235,7 +234,7 @@ def _noise_traffic(records: Records) -> Check:
             wanted = cost.messages_sent[attempt.party], cost.bytes_sent[attempt.party]
             if got != wanted:
                 problems.append(f"{attempt.name}, batch {k}: sent {got[0]} frames, {got[1]} bytes; due {wanted}")
-    fine = f"{batches} batch(es)" + (", frames and bytes as the circuit has it" if counted else "")
+    fine = f"{batches} batch(es), frames and bytes as the circuit has it"
     return of_problems(name, problems, fine)
 
 
