@@ -93,7 +93,6 @@ def _panels(rows: Sequence[Row], owners: str) -> list[list[Panel]]:
 def _statements(rows: Sequence[Row], label: str) -> list[Check]:
     uneven = [row for row in rows if row["owners"] != "even:1"]
     wins = total = 0
-    worst = ""
     ratios = []
     for owners in values(uneven, "owners"):
         size = curve(select(uneven, owners=owners, method="WD-DP"), "gap", "epsilon")
@@ -101,15 +100,13 @@ def _statements(rows: Sequence[Row], label: str) -> list[Check]:
         wins += sum(a < b for a, b in zip(size.mean, equal.mean, strict=True))
         total += len(size.x)
         ratios += [b / a for a, b in zip(size.mean, equal.mean, strict=True)]
-    worst = f"smaller in {wins} of {total} settings; equal/size {min(ratios):.2g} to {max(ratios):.2g}"
-    size, central = (
-        curve(select(rows, method="WD-DP"), "gap", "epsilon"),
-        curve(select(rows, method="Centralised private"), "gap", "epsilon"),
-    )
+    spread = f"smaller in {wins} of {total} settings; equal/size {min(ratios):.2g} to {max(ratios):.2g}"
+    size = curve(select(rows, method="WD-DP"), "gap", "epsilon")
+    central = curve(select(rows, method="Centralised private"), "gap", "epsilon")
     near = [a / b for a, b in zip(size.mean, central.mean, strict=True)]
     falls = size.mean[0] > size.mean[-1]
     return [
-        Check(f"{label}: gap of size weights below that of equal weights", "holds", worst,
+        Check(f"{label}: gap of size weights below that of equal weights", "holds", spread,
               "reproduced" if wins == total else "reproduced in most" if wins > 0.8 * total else "not reproduced"),
         Check(f"{label}: size weights like a trusted centre", "similar",
               f"ratio of gaps {min(near):.2f} to {max(near):.2f}",
