@@ -17,6 +17,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, TextIO
 
+from dpmpc.allocator import keep_freed_blocks
 from dpmpc.errors import DpmpcError
 from dpmpc.session import Endpoint
 
@@ -27,6 +28,7 @@ Log = Callable[[str], None]
 def main() -> None:
     """Entry point of `python -m dpmpc.child ROLE`: the job is the first line of standard input."""
     role = sys.argv[1]
+    keep_freed_blocks()
     events = os.fdopen(os.dup(1), "w", encoding="utf-8")
     os.dup2(2, 1)  # whatever prints goes to the log
 

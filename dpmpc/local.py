@@ -15,6 +15,7 @@ import traceback
 from collections.abc import Awaitable, Callable
 from typing import Any, TypeVar
 
+from dpmpc.allocator import keep_freed_blocks
 from dpmpc.errors import DpmpcError, PeerError
 from dpmpc.session import Session, endpoints_here
 
@@ -49,6 +50,8 @@ def _party(
     run_id: bytes,
     base_port: int,
 ) -> None:
+    keep_freed_blocks()
+
     async def main() -> T:
         session = Session(party, parties, threshold, run_id)
         try:

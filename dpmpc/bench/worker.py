@@ -8,6 +8,7 @@ import os
 import sys
 from typing import Any
 
+from dpmpc.allocator import keep_freed_blocks
 from dpmpc.errors import DpmpcError
 
 ROLES = {
@@ -23,6 +24,7 @@ def main() -> int:
     """The exit code. A failure that the user can act on is reported to the parent; a bug leaves its traceback on
     standard error.
     """
+    keep_freed_blocks()  # as the processes of a training run do
     out = os.fdopen(os.dup(1), "w", encoding="utf-8")
     os.dup2(2, 1)  # whatever prints goes to the log
 
