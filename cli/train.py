@@ -64,6 +64,8 @@ def run_command(**given: Any) -> None:
         overwrite=run["overwrite"],
         tls=run["tls"],
     )
+    if where.plan_file is not None:
+        given |= launch.planned(where.plan_file)
     options = None if where.plan_file is not None and where.party is not None else Options(**given)
     if run["plan_only"]:
         assert options is not None

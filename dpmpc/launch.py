@@ -106,6 +106,21 @@ def plan_only(options: Options, where: Where) -> str:
     )
 
 
+def planned(plan_file: Path) -> dict[str, Any]:
+    """The options that a plan has settled, for processes that are given one."""
+    plan = Plan.read(plan_file)
+    return {
+        "method": plan.method,
+        "iterations": plan.releases,
+        "epsilon": plan.epsilon,
+        "delta": plan.delta or None,
+        "noise": plan.law,
+        "sampler": plan.sampler,
+        "parties": plan.parties,
+        "threshold": plan.threshold,
+    }
+
+
 def _plan(options: Options) -> Plan:
     from dpmpc.train import facts_of, load
 

@@ -78,8 +78,8 @@ class Options:
             raise UsageError("training needs one source of records; got two; leave out --data or --csv")
         if not (self.has_records or (self.dimension and self.owner_sizes and self.task)):
             raise UsageError(
-                "training needs one source of records; give either --data NAME or --csv FILE (or, to plan without records, "
-                "--dimension, --owner-sizes and --task)"
+                "training needs one source of records; give either --data NAME or --csv FILE (or, to plan without "
+                "records, --dimension, --owner-sizes and --task)"
             )
         if self.csv is not None and self.target is None:
             raise UsageError("a CSV file needs the name of the column to predict; none was given; add --target COLUMN")

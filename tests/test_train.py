@@ -296,7 +296,7 @@ def test_owners_and_parties_each_on_their_own_with_tls(tmp_path: Path) -> None:
             [*COMMAND, *common, *where, *more], stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True
         )
 
-    records = ["--target", "y", "--bounds", str(tmp_path / "bounds.json"), "--delta", "1e-3"]
+    records = ["--target", "y", "--bounds", str(tmp_path / "bounds.json")]
     processes = [start(f"party{i}") for i in range(2)]
     processes += [start(f"owner{j}", "--csv", str(tmp_path / f"site{j}.csv"), *records) for j in range(3)]
     errors = [process.communicate(timeout=30)[1] for process in processes]
