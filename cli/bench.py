@@ -219,6 +219,16 @@ def everything(quick: bool, json_file: Path | None, csv_file: Path | None) -> No
     _write(results, json_file, csv_file)
 
 
+@command.command("table")
+@click.argument("file", type=click.Path(dir_okay=False, path_type=Path))
+def table(file: Path) -> None:
+    """The cost table of the README and the noise table, from FILE, in Markdown."""
+    from dpmpc.bench import records, tables
+
+    results = records.read(file)
+    click.echo(tables.readme(results) + "\n\n" + tables.markdown(tables.noise_rows(results.find("noise"))))
+
+
 @command.command("plot")
 @click.argument("file", type=click.Path(dir_okay=False, path_type=Path))
 @click.option(

@@ -132,8 +132,9 @@ def _results(cost: Any, offline: Any = lambda d: 1e-6 * d) -> Results:
     rows = []
     for d in (1_000, 3_000, 10_000, 30_000, 100_000):
         cell = Cell(dimension=d)
-        values = {"without_ledger_s": cost(d), "noise_offline_s": offline(d)}
-        rows.append(Record("iteration", cell.key(), counts.counts_record(cell, 1), {}, values))
+        figures = {"without ledger": figure([cost(d)])}
+        values = {"noise_offline_s": offline(d)}
+        rows.append(Record("iteration", cell.key(), counts.counts_record(cell, 1), figures, values))
     return Results({}, "full", tuple(rows))
 
 
@@ -215,8 +216,8 @@ def test_a_failing_process_ends_the_measurement_with_its_cause() -> None:
 # -- result files ----------------------------------------------------------------------------------------------------
 def _row(seconds: Figure, limit: float = 1.0, **changed: int) -> Record:
     cell = Cell()
-    figures = {"total": seconds, "limit": Figure(limit, limit, limit, 9)}
-    values = {"without_ledger_s": 1.0, "noise_offline_s": 1.0}
+    figures = {"total": seconds, "without ledger": seconds, "limit": Figure(limit, limit, limit, 9)}
+    values = {"noise_offline_s": 1.0}
     return Record("iteration", cell.key(), counts.counts_record(cell, 1) | changed, figures, values)
 
 
@@ -233,8 +234,8 @@ def test_comparison_finds_counts_exactly_and_times_beyond_their_noise() -> None:
     assert changes(_row(base, bytes_owners=292_873)) == [("bytes_owners", "worse")]  # one byte more
     assert changes(_row(base, rounds=0)) == [("rounds", "better")]
     assert changes(_row(Figure(1.04, 0.94, 1.14, 100))) == []  # notches overlap
-    assert changes(_row(Figure(1.3, 1.2, 1.4, 100))) == [("total", "worse")]
-    assert changes(_row(Figure(0.7, 0.6, 0.8, 100))) == [("total", "better")]
+    assert changes(_row(Figure(1.3, 1.2, 1.4, 100))) == [("total", "worse"), ("without ledger", "worse")]
+    assert changes(_row(Figure(0.7, 0.6, 0.8, 100))) == [("total", "better"), ("without ledger", "better")]
     assert changes(_row(Figure(1.3, 0.9, 1.7, 9))) == []  # too few, too scattered
     assert changes(_row(Figure(1.3, 1.2, 1.4, 100), limit=1.3)) == []  # the machine was slower
     other = Results({**machine, "cores": 64}, "quick", (_row(base),))

@@ -37,17 +37,13 @@ class Measured:
 
     cell: Cell
     total: Figure
+    without_ledger: Figure  # the total less the ledger's write to disk, release by release
     parts: dict[str, Figure]
     noise_offline: float  # seconds a release, made ahead
     counts: dict[str, Any]
     peak_party: int  # bytes
     peak_owners: int
     limit: Limit | None
-
-    @property
-    def without_disk(self) -> float:
-        """The median seconds of a release without the ledger's write to disk."""
-        return self.total.median - self.parts["ledger"].median
 
 
 def repetitions(cell: Cell, quick: bool) -> int:
@@ -106,12 +102,14 @@ def summarise(cell: Cell, owners: dict[str, Any], parties: list[dict[str, Any]],
     """The figures of one run of the processes. Errors: counts that differ from the formula."""
     expected = counts.counts_record(cell, len(owners["begins"]))
     check_counts(cell, expected, owners, parties)
-    parts = {name: figure(values[WARM_UP:]) for name, values in split(owners, parties).items()}
+    times = split(owners, parties)
+    parts = {name: figure(values[WARM_UP:]) for name, values in times.items()}
     total = np.array(owners["ends"]) - np.array(owners["begins"])
     offline = max(party["offline_s"] for party in parties) / len(total) if cell.pool else 0.0
     return Measured(
         cell,
         figure(total[WARM_UP:]),
+        figure((total - times["ledger"])[WARM_UP:]),
         parts,
         offline,
         expected,

@@ -68,7 +68,7 @@ def _growth(plt: Any, results: Results) -> Any:
         sizes = [r.key[key] for r in records]
         for name, colour, marker, of in (
             ("one release, ledger on disk", "#aa3377", "s", lambda r: r.seconds["total"].median),
-            ("one release, without the disk", "#4477aa", "o", lambda r: r.values["without_ledger_s"]),
+            ("one release, without the disk", "#4477aa", "o", lambda r: r.seconds["without ledger"].median),
             ("noise made ahead", "#228833", "^", lambda r: r.values["noise_offline_s"]),
             (
                 "limit: bare TCP, same bytes",

@@ -26,7 +26,7 @@ def growth(results: Results) -> list[dict[str, Any]]:
     number of messages grows as n t, so the flag is for d, m and T only.
     """
     costs: dict[str, Callable[[Record], float]] = {
-        "online": lambda r: r.values["without_ledger_s"],
+        "online": lambda r: r.seconds["without ledger"].median,
         "noise ahead": lambda r: r.values["noise_offline_s"],
         "bytes received": lambda r: r.counts["bytes_party_received"],
     }
@@ -92,7 +92,7 @@ def targets(results: Results) -> list[dict[str, Any]]:
     ):
         found = [r for r in results.find("iteration", **_BASE, **fixed) if sizes[0] <= r.key[key] <= sizes[1]]
         if {r.key[key] for r in found} >= set(sizes):
-            units = [r.values["without_ledger_s"] / r.key[key] for r in found]
+            units = [r.seconds["without ledger"].median / r.key[key] for r in found]
             spread = max(units) / min(units)
             add(name + ": largest over smallest", "<= 1.5 (flat within 20 %)", spread, spread <= 1.5)
     if large := one(dimension=122, owners=50_000, parties=3):
