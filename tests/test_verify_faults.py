@@ -80,6 +80,15 @@ def test_verify_wants_a_run_or_fresh_releases(arguments: list[str]) -> None:
     assert isinstance(answer.exception, UsageError) and "--fresh" in str(answer.exception)
 
 
+def test_fresh_releases_do_not_replace_a_run(tmp_path: Path) -> None:
+    plan = canary_plan("gaussian", 2, 4, 3, epsilon=2, delta=1e-3, parties=3, threshold=1)
+    (tmp_path / "plan.json").write_text('{"data":"hospital"}')
+    (tmp_path / "ledger_0.jsonl").write_text("spent\n")
+    with pytest.raises(UsageError, match="--work"):
+        by_parties(plan, Canaries(plan, 1), tmp_path)
+    assert (tmp_path / "ledger_0.jsonl").exists()
+
+
 def test_verify_names_a_bad_threshold_and_a_missing_run(tmp_path: Path) -> None:
     answer = CliRunner().invoke(command, ["--fresh", "-T", "2"], standalone_mode=False)
     assert isinstance(answer.exception, UsageError) and "2t < M" in str(answer.exception)
