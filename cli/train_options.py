@@ -113,8 +113,8 @@ OPTIONS: dict[str, list[click.Option]] = {
         _option(
             "--lam",
             type=float,
-            default=0.01,
-            help="Regularisation: mean loss + lam/2 |theta|^2. --method output needs less noise when it is larger.",
+            help="Regularisation: mean loss + lam/2 |theta|^2. --method output needs less noise when it is larger.  "
+            "[default: 0.001 for gradient, 0.01 for output]",
         ),
         _option(
             "--weights",

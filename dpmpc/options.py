@@ -48,12 +48,12 @@ class Options:
     owner_sizes: tuple[int, ...] | None = None
     skew: float | None = None
     method: Method = "gradient"
-    lam: float = 0.01
+    lam: float | None = None
     residual_clip: float = 1.0
     iterations: int | None = None
     step: float | None = None
     radius: float | None = None
-    average: Average = "none"
+    average: Average = "tail"
     weights: Literal["equal", "size"] = "equal"
     solver_tolerance: float = 1e-8
     epsilon: float = 1.0
@@ -169,6 +169,11 @@ class Options:
         if self.method == "gradient" or self.sampler == "box-muller":
             return "laplace" if self.sampler == "log-laplace" else "gaussian"
         return "laplace"
+
+    @property
+    def regularisation(self) -> float:
+        """lam: as given, else 0.001 for gradients and 0.01 for output, whose sensitivity is inverse to it."""
+        return self.lam if self.lam is not None else 0.01 if self.method == "output" else 0.001
 
     @property
     def releases(self) -> int:

@@ -182,7 +182,7 @@ def make_plan(options: Options, facts: Facts) -> Plan:
     divisor = m if options.weights == "equal" else n
     clip = loss.G
     if options.method == "output":
-        clip = loss.G / options.lam  # an optimum satisfies lam theta = -mean gradient
+        clip = loss.G / options.regularisation  # an optimum satisfies lam theta = -mean gradient
         if options.radius is not None:
             clip = min(clip, options.radius)
 
@@ -191,7 +191,7 @@ def make_plan(options: Options, facts: Facts) -> Plan:
             return gradient_sensitivity(G=loss.G, sizes=facts.sizes, weights=options.weights, rounding=rounding)
         return output_sensitivity(
             G=loss.G,
-            lam=options.lam,
+            lam=options.regularisation,
             sizes=facts.sizes,
             weights=options.weights,
             rounding=rounding,
@@ -235,10 +235,10 @@ def make_plan(options: Options, facts: Facts) -> Plan:
         loss=loss.name,
         G=loss.G,
         L=loss.L,
-        lam=options.lam,
+        lam=options.regularisation,
         weights=options.weights,
         releases=T,
-        step=options.step or 1 / (loss.L + options.lam),
+        step=options.step or 1 / (loss.L + options.regularisation),
         radius=options.radius,
         average=options.average,
         solver_tolerance=options.solver_tolerance,
