@@ -1,7 +1,7 @@
 """The three lines of evidence together: on a run directory, or on fresh releases."""
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, cast
@@ -19,8 +19,8 @@ from dpmpc.verify.verdict import Check, Evidence
 
 SCHEMA = "dpmpc.verify/1"
 OWNERS = (2, 10, 100)
-CLEAR_TRIALS = 1_000_000
-_CLEAR_DIMENSION = 64
+# Coordinates and trials of the audit in the clear. One coordinate shows epsilon / sqrt(d) of Laplace noise: d is small.
+CLEAR: Mapping[Law, tuple[int, int]] = {"gaussian": (64, 1_000_000), "laplace": (4, 100_000)}
 _WIDEST = 64  # coordinates of a fresh release
 Progress = Callable[[str], None]
 
@@ -125,19 +125,21 @@ def verify_run(run: Path, work: Path, progress: Progress) -> Verification:
     plan = Plan.read(run / "plan.json")
     if not plan.noise_steps:
         return Verification(str(run), (structure,))
-    _, samples, trials = _fresh(cases_like(plan), work, progress, CLEAR_TRIALS)
+    _, samples, trials = _fresh(cases_like(plan), work, progress, CLEAR)
     return Verification(str(run), (structure, check_statistics(samples), check_audit(trials)))
 
 
-def verify_fresh(cases: list[Case], work: Path, progress: Progress, clear_trials: int = CLEAR_TRIALS) -> Verification:
+def verify_fresh(
+    cases: list[Case], work: Path, progress: Progress, clear: Mapping[Law, tuple[int, int]] = CLEAR
+) -> Verification:
     """All three lines of evidence of fresh releases, which are kept in `work`."""
-    checks, samples, trials = _fresh(cases, work, progress, clear_trials)
+    checks, samples, trials = _fresh(cases, work, progress, clear)
     structure = Evidence("structure", tuple(checks), 0.0, f"{len(cases)} runs of fresh releases")
     return Verification("fresh releases", (structure, check_statistics(samples), check_audit(trials)))
 
 
 def _fresh(
-    cases: list[Case], work: Path, progress: Progress, clear_trials: int
+    cases: list[Case], work: Path, progress: Progress, clear: Mapping[Law, tuple[int, int]]
 ) -> tuple[list[Check], list[Sample], list[Trials]]:
     checks: list[Check] = []
     samples: list[Sample] = []
@@ -151,9 +153,9 @@ def _fresh(
         samples.append(outcome.sample())
         trials.append(outcome.trials(f"MPC, {case.name}"))
     for seed, (law, case) in enumerate(_one_of_each_law(cases)):
-        progress(f"{clear_trials} trials in the clear: {law}")
-        dimension = _CLEAR_DIMENSION if law == "gaussian" else case.dimension
-        releases = clear_trials // (dimension - 1)
+        dimension, count = clear[law]
+        progress(f"{count} trials in the clear: {law}")
+        releases = count // (dimension - 1)
         plan = replace(case, dimension=dimension, releases=releases, owners=2).plan()
         trials.append(in_the_clear(plan, Canaries(plan, 1000 + seed)).trials(f"clear engine, {law}"))
     return checks, samples, trials
