@@ -44,6 +44,11 @@ class GaussianPlan:
         return len(self.table.weights)
 
     @property
+    def scale(self) -> float:
+        """sigma."""
+        return self.sigma
+
+    @property
     def offset(self) -> int:
         """What `sample_gaussian`'s heap exceeds the noise by."""
         return (self.centre << self.shift) + sum(r << i for i, r in enumerate(self.copies)) // 2

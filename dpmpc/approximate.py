@@ -104,6 +104,7 @@ class FixedPointSampler:
 
     @property
     def _samples_per_lane(self) -> int:
+        """A pair of normals comes from one radius and one angle."""
         return 2 if self.law == "gaussian" else 1
 
     def _lanes(self, count: int) -> int:

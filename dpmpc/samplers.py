@@ -58,59 +58,22 @@ class Sampler(Protocol):
     def clear(self, count: int, prg: Prg) -> NDArray[np.int64]:
         """`count` samples by the same arithmetic, in the clear: for study, tests and `--engine clear`."""
 
-
-@dataclass(frozen=True)
-class DiscreteGaussian:
-    """P(x) proportional to exp(-x^2 / 2 sigma^2) on the integers, up to `certificate.total_variation`."""
-
-    plan: GaussianPlan
-    proof: GaussianCertificate
-    name = "discrete"
-    law: Law = "gaussian"
-
-    @property
-    def scale(self) -> float:
-        return self.plan.sigma
-
-    @property
-    def largest(self) -> int:
-        return self.plan.largest
-
-    @property
-    def certificate(self) -> dict[str, float | str]:
-        return {
-            "law": "discrete Gaussian",
-            "total_variation": self.proof.total_variation,
-            "aliasing": self.proof.aliasing,
-            "table": self.proof.table,
-            "wrap": self.proof.wrap,
-        }
-
-    async def circuit(self, engine: Engine) -> Words:
-        """Shares of sample + offset, on any engine."""
-        return await to_field(engine, await sample_gaussian(engine, self.plan))
-
-    async def shares(self, session: Session, ident: int, count: int) -> Words:
-        return _less(await self.circuit(SharingEngine(session, ident, count)), self.plan.offset)
-
-    def clear(self, count: int, prg: Prg) -> NDArray[np.int64]:
-        return field.to_int64(_less(evaluate(self.circuit(ClearEngine(count, prg))), self.plan.offset))
-
     def cost(self, count: int, parties: int, threshold: int) -> CountingEngine:
-        """The cost of one batch of `count` samples, exactly."""
-        engine = CountingEngine(count, parties, threshold)
-        evaluate(self.circuit(engine))
-        return engine
+        """The cost of one batch of `count` samples, exactly; `ands` and `random_bits_drawn` are those of a lane."""
 
 
 @dataclass(frozen=True)
-class DiscreteLaplace:
-    """P(x) proportional to exp(-|x| / b) on the integers, up to `certificate.total_variation`."""
+class DiscreteSampler:
+    """An exact law on the integers, up to `certificate["total_variation"]`: P(x) proportional to exp(-x^2 / 2 scale^2)
+    or to exp(-|x| / scale)."""
 
-    plan: LaplacePlan
-    proof: LaplaceCertificate
+    plan: GaussianPlan | LaplacePlan
+    proof: GaussianCertificate | LaplaceCertificate
     name = "discrete"
-    law: Law = "laplace"
+
+    @property
+    def law(self) -> Law:
+        return "gaussian" if isinstance(self.plan, GaussianPlan) else "laplace"
 
     @property
     def scale(self) -> float:
@@ -122,16 +85,20 @@ class DiscreteLaplace:
 
     @property
     def certificate(self) -> dict[str, float | str]:
-        return {
-            "law": "discrete Laplace",
-            "total_variation": self.proof.total_variation,
-            "tail": self.proof.tail,
-            "table": self.proof.table,
-            f"multiplicative_within_{self.proof.inner / self.scale:.1f}_scales": self.proof.multiplicative,
+        proof = self.proof
+        result: dict[str, float | str] = {
+            "law": f"discrete {self.law.capitalize()}",
+            "total_variation": proof.total_variation,
         }
+        if isinstance(proof, GaussianCertificate):
+            return result | {"aliasing": proof.aliasing, "table": proof.table, "wrap": proof.wrap}
+        within = f"multiplicative_within_{proof.inner / self.scale:.1f}_scales"
+        return result | {"tail": proof.tail, "table": proof.table, within: proof.multiplicative}
 
     async def circuit(self, engine: Engine) -> Words:
-        """Shares of sample + offset, on any engine."""
+        """Shares of sample + plan.offset, on any engine."""
+        if isinstance(self.plan, GaussianPlan):
+            return await to_field(engine, await sample_gaussian(engine, self.plan))
         return await to_field(engine, await sample_laplace(engine, self.plan))
 
     async def shares(self, session: Session, ident: int, count: int) -> Words:
@@ -141,7 +108,6 @@ class DiscreteLaplace:
         return field.to_int64(_less(evaluate(self.circuit(ClearEngine(count, prg))), self.plan.offset))
 
     def cost(self, count: int, parties: int, threshold: int) -> CountingEngine:
-        """The cost of one batch of `count` samples, exactly."""
         engine = CountingEngine(count, parties, threshold)
         evaluate(self.circuit(engine))
         return engine
@@ -162,9 +128,7 @@ def make_sampler(name: str, law: Law, scale: float) -> Sampler:
         raise UsageError(f"{name} makes {made_for} noise; got {law}; choose the law or the sampler to fit")
     try:
         if name == "discrete":
-            return (
-                DiscreteGaussian(*plan_gaussian(scale)) if law == "gaussian" else DiscreteLaplace(*plan_laplace(scale))
-            )
+            return DiscreteSampler(*(plan_gaussian if law == "gaussian" else plan_laplace)(scale))
         if name in NAMES:
             return FixedPointSampler(law, scale)
     except ValueError as error:

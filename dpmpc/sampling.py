@@ -19,7 +19,7 @@ from dpmpc.errors import UsageError
 from dpmpc.local import run_parties
 from dpmpc.pool import BATCH, batches, draw
 from dpmpc.prg import Prg
-from dpmpc.samplers import DiscreteGaussian, DiscreteLaplace, Law, Sampler, make_sampler
+from dpmpc.samplers import Law, Sampler, make_sampler
 from dpmpc.session import Session
 
 EngineName = Literal["clear", "sharing", "counting"]
@@ -54,21 +54,15 @@ def _frames(session: Session) -> int:
 
 
 def predict(sampler: Sampler, count: int, parties: int, threshold: int) -> dict[str, Any]:
-    """The cost of drawing `count` samples in the pool's batches, from the counting engine: exact.
-
-    Errors: UsageError for the fixed-point samplers, whose arithmetic the counting engine does not run.
-    """
-    if not isinstance(sampler, DiscreteGaussian | DiscreteLaplace):
-        raise UsageError(
-            f"costs are predicted for the discrete samplers; got {sampler.name}; leave out --engine counting to "
-            "measure it"
-        )
+    """The cost of drawing `count` samples in the pool's batches, from the counting engine: exact."""
     total = CountingEngine(0, parties, threshold)
     number = batches(count)
     size = -(-count // number)
     for k in range(number):
-        batch = sampler.cost(min(size, count - k * size), parties, threshold)
-        total.ands, total.random_bits_drawn = batch.ands, batch.random_bits_drawn
+        part = min(size, count - k * size)
+        batch = sampler.cost(part, parties, threshold)
+        total.ands = batch.ands * batch.lanes // part  # a lane of Box-Muller gives two samples
+        total.random_bits_drawn = batch.random_bits_drawn * batch.lanes // part
         total.rounds += batch.rounds
         total.bytes_sent = [a + b for a, b in zip(total.bytes_sent, batch.bytes_sent, strict=True)]
         total.messages_sent = [a + b for a, b in zip(total.messages_sent, batch.messages_sent, strict=True)]
@@ -133,8 +127,7 @@ def sample(
             "bytes": [r["bytes"] for r in results],
             "bytes_per_party_and_sample": max(r["bytes"] for r in results) / count,
         }
-        if isinstance(chosen, DiscreteGaussian | DiscreteLaplace):
-            report["predicted"] = predict(chosen, count, parties, threshold)
+        report["predicted"] = predict(chosen, count, parties, threshold)
         values = results[0].get("values")
     if values is not None:
         report["opened"] = describe(values, chosen)

@@ -89,7 +89,8 @@ class Channel:
         self.messages_sent = 0
 
     def exchange(self, outgoing: Mapping[int, Any], incoming: Sequence[int]) -> Awaitable[list[bytearray]]:
-        """Sends `outgoing` (party -> bytes) now; to be awaited: the payloads that the parties `incoming` send in this round.
+        """Sends `outgoing` (party -> bytes) now; to be awaited: the payloads that the parties `incoming` send in this
+        round.
 
         Cost: one round. What is computed between the call and the await hides the network's delay.
         """

@@ -27,7 +27,7 @@ from dpmpc.circuits.laplace import LaplacePlan, plan_laplace, sample_laplace
 from dpmpc.engines.clear import ClearEngine, evaluate
 from dpmpc.errors import UsageError
 from dpmpc.prg import Prg
-from dpmpc.samplers import DiscreteGaussian, DiscreteLaplace, make_sampler
+from dpmpc.samplers import DiscreteSampler, make_sampler
 
 
 def gaussian_law(plan: GaussianPlan) -> dict[int, Fraction]:
@@ -153,7 +153,7 @@ def test_the_aliasing_term_holds_and_is_tight_where_it_is_all(copies: tuple[int,
 @pytest.mark.parametrize("sigma", [2.0**7, 300.0, 2.0**13, 3e5, 2.0**18, 2.0**30])
 def test_every_gaussian_is_certified_and_as_cheap_as_promised(sigma: float) -> None:
     sampler = make_sampler("discrete", "gaussian", sigma)
-    assert isinstance(sampler, DiscreteGaussian) and sampler.scale == sigma
+    assert isinstance(sampler, DiscreteSampler) and sampler.scale == sigma
     assert float(sampler.certificate["total_variation"]) <= 2.0**-60
     engine = sampler.cost(1 << 15, 3, 1)
     assert engine.ands <= 1000 and sum(engine.bytes_sent) <= 3 * 150 * (1 << 15)
@@ -199,7 +199,7 @@ def test_a_laplace_law_without_its_last_digit_is_short_of_its_tail() -> None:
 @pytest.mark.parametrize("scale", [1.0, 100.0, 2.0**17, 2.0**30])
 def test_every_laplace_is_certified(scale: float) -> None:
     sampler = make_sampler("discrete", "laplace", scale)
-    assert isinstance(sampler, DiscreteLaplace) and sampler.scale == scale
+    assert isinstance(sampler, DiscreteSampler) and sampler.scale == scale
     assert float(sampler.certificate["total_variation"]) <= 2.0**-60
     assert sampler.largest < 1 << 60  # a sum of a sample and an aggregate stays inside the field
 
@@ -262,7 +262,7 @@ class RepeatedBlock(ClearEngine):
 
 def draw(engine: ClearEngine, plan: GaussianPlan) -> np.ndarray:
     """`engine.lanes` samples."""
-    return evaluate(DiscreteGaussian(plan, plan_gaussian(plan.sigma)[1]).circuit(engine)).astype(np.int64) - plan.offset
+    return evaluate(DiscreteSampler(plan, plan_gaussian(plan.sigma)[1]).circuit(engine)).astype(np.int64) - plan.offset
 
 
 def test_the_same_tests_reject_wrong_samplers() -> None:

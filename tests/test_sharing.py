@@ -22,7 +22,7 @@ from dpmpc.field import Words
 from dpmpc.local import run_parties
 from dpmpc.pool import draw
 from dpmpc.prg import Prg
-from dpmpc.samplers import DiscreteGaussian, DiscreteLaplace, make_sampler
+from dpmpc.samplers import DiscreteSampler, make_sampler
 from dpmpc.session import Session
 
 CASES = [(1, 0), (3, 1), (4, 1), (5, 2)]
@@ -142,7 +142,7 @@ async def run_samplers(session: Session) -> list[Transcript]:
     records = []
     for law, (scale, ident) in SAMPLERS.items():
         sampler = make_sampler("discrete", law, scale)  # type: ignore[arg-type]
-        assert isinstance(sampler, DiscreteGaussian | DiscreteLaplace)
+        assert isinstance(sampler, DiscreteSampler)
         engine = RecordingEngine(session, ident, LANES)
         records.append(transcript(engine, await sampler.circuit(engine)))
     return records
@@ -158,7 +158,7 @@ def counted(lanes: int, n: int, t: int, name: str) -> CountingEngine:
         evaluate(every_gate(engine))
         return engine
     sampler = make_sampler("discrete", name, SAMPLERS[name][0])  # type: ignore[arg-type]
-    assert isinstance(sampler, DiscreteGaussian | DiscreteLaplace)
+    assert isinstance(sampler, DiscreteSampler)
     return sampler.cost(lanes, n, t)
 
 
@@ -173,7 +173,7 @@ def check(n: int, t: int, records: list[list[Transcript]]) -> None:
             assert (secret(layout, results) == evaluate(every_gate(clear))).all()
         else:
             sampler = make_sampler("discrete", name, SAMPLERS[name][0])  # type: ignore[arg-type]
-            assert isinstance(sampler, DiscreteGaussian | DiscreteLaplace)
+            assert isinstance(sampler, DiscreteSampler)
             expected = evaluate(sampler.circuit(clear))
             assert (abs(expected.astype(np.int64) - sampler.plan.offset) <= sampler.largest).all()
             for holders in itertools.combinations(range(n), t + 1):
@@ -237,7 +237,7 @@ async def run_views(session: Session, coalition: tuple[int, ...]) -> list[Transc
     """A Gaussian batch, and one by an engine that forgets one mask. Kept by the coalition and one other party."""
     missing = tuple(i for i in range(session.parties) if i not in coalition)
     sampler = make_sampler("discrete", "gaussian", 700.0)
-    assert isinstance(sampler, DiscreteGaussian)
+    assert isinstance(sampler, DiscreteSampler)
     layout = Layout.of(session.parties, session.threshold)
     leaker = next(j for j in missing if layout.target(j) != missing)
     records: list[Transcript | None] = []
