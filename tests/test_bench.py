@@ -153,7 +153,6 @@ def test_prediction_by_hand() -> None:
     bytes_in = HEADER + 97_600 + HEADER + 976
     assert network_seconds(cell, wan) == pytest.approx(1.5 * 0.04 + (bytes_in + HEADER + 984) / 12.5e6)
     noise = counts.noise_counts(cell, 1)
-    assert noise is not None
     online = network_seconds(cell, wan, noise) - network_seconds(cell, wan)
     assert online == pytest.approx(noise.rounds * 0.02 + noise.bytes / 12.5e6)
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from dpmpc.bench.cell import Cell, plan_of
 from dpmpc.owner import WINDOW, blocks_of
-from dpmpc.samplers import DiscreteGaussian, DiscreteLaplace, make_sampler
+from dpmpc.samplers import make_sampler
 from dpmpc.sampling import predict
 from dpmpc.wire import HEADER
 
@@ -24,17 +24,10 @@ class Counts:
     received_bytes: int  # by each party
     rounds: int
 
-    @property
-    def per_party(self) -> int:
-        """Bytes that a party sends."""
-        return self.parties_bytes + self.results_bytes
-
 
 @dataclass(frozen=True)
 class NoiseCounts:
-    """The noise of one release, made in one batch of `vectors` noise vectors. Bytes: of the party that sends most;
-    exact for the discrete samplers.
-    """
+    """The noise of one release, made together with that of others. Bytes: of the party that sends most."""
 
     ands: int  # a coordinate
     rounds: int  # of the whole batch
@@ -57,14 +50,10 @@ def owner_bytes(cell: Cell) -> int:
     return cell.parties * (HEADER.size + WORD * cell.dimension)
 
 
-def noise_counts(cell: Cell, vectors: int) -> NoiseCounts | None:
-    """The counts of making `vectors` noise vectors together; None for the fixed-point samplers, whose circuits are
-    not counted.
-    """
+def noise_counts(cell: Cell, vectors: int) -> NoiseCounts:
+    """The counts of making `vectors` noise vectors together."""
     plan = plan_of(cell, vectors)
-    sampler = make_sampler(cell.sampler, plan.law, plan.noise_asked)  # type: ignore[arg-type]
-    if not isinstance(sampler, DiscreteGaussian | DiscreteLaplace):
-        return None
+    sampler = make_sampler(cell.sampler, cell.law, plan.noise_asked)
     cost = predict(sampler, vectors * cell.dimension, cell.parties, cell.threshold)
     return NoiseCounts(cost["ands_per_sample"], cost["rounds"], max(cost["bytes"]) / vectors, tuple(cost["bytes"]))
 
@@ -105,21 +94,17 @@ def network_seconds(cell: Cell, link: Link, online_noise: NoiseCounts | None = N
 
 
 def counts_record(cell: Cell, vectors: int) -> dict[str, Any]:
-    """All of it, JSON-able, under the names of the result file."""
+    """All of it under the names of the result file; with a pool, `vectors` noise vectors are made together."""
     counts, noise = release_counts(cell), noise_counts(cell, vectors if cell.pool else 1)
-    record: dict[str, Any] = {
+    return {
         "bytes_party_to_parties": counts.parties_bytes,
         "bytes_party_to_owners": counts.results_bytes,
         "bytes_party_received": counts.received_bytes,
         "bytes_owners": counts.owners_bytes,
         "bytes_one_owner": owner_bytes(cell),
         "rounds": counts.rounds,
+        "noise_ands_a_coordinate": noise.ands,
+        "noise_rounds": noise.rounds,
+        "noise_bytes_party": noise.bytes,
+        "noise_bytes_by_party": list(noise.bytes_by_party),
     }
-    if noise is not None:
-        record |= {
-            "noise_ands_a_coordinate": noise.ands,
-            "noise_rounds": noise.rounds,
-            "noise_bytes_party": noise.bytes,
-            "noise_bytes_by_party": list(noise.bytes_by_party),
-        }
-    return record

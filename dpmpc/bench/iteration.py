@@ -150,15 +150,14 @@ def check_counts(cell: Cell, expected: dict[str, Any], owners: dict[str, Any], p
     """Errors: bytes or rounds of a release that differ from the formula. Only noise made in the release itself may
     add to them.
     """
-    noise = [0] * cell.parties if cell.pool else expected.get("noise_bytes_by_party")
-    rounds = 0 if cell.pool else expected.get("noise_rounds")
+    noise = [0] * cell.parties if cell.pool else expected["noise_bytes_by_party"]
     for i, party in enumerate(parties):
         for found in party["counts"]:
             due = [
-                expected["bytes_party_to_parties"] + noise[i] if noise is not None else found[0],
+                expected["bytes_party_to_parties"] + noise[i],
                 expected["bytes_party_to_owners"],
                 expected["bytes_party_received"] if cell.pool else found[2],
-                expected["rounds"] + rounds if rounds is not None else found[3],
+                expected["rounds"] + (0 if cell.pool else expected["noise_rounds"]),
             ]
             if found != due:
                 raise DpmpcError(

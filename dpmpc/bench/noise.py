@@ -10,10 +10,12 @@ import numpy as np
 
 from dpmpc.bench import plain
 from dpmpc.bench.figures import Figure, figure
+from dpmpc.errors import DpmpcError
 from dpmpc.local import run_parties
 from dpmpc.options import SamplerName
 from dpmpc.pool import batches, draw
 from dpmpc.samplers import Law, make_sampler
+from dpmpc.sampling import predict
 from dpmpc.session import Session
 
 SCALE = float(1 << 20)  # grid steps
@@ -38,6 +40,7 @@ class NoiseCost:
     seconds: Figure  # of a draw
     rounds: int | None  # of a draw; plain MPyC does not count them
     bytes: int  # of a draw, of the party that sends most
+    ands: int | None  # a sample
 
     @property
     def rate(self) -> float:
@@ -63,16 +66,30 @@ async def _draw_often(session: Session, law: Law, name: str, count: int, repetit
 def measure_sampler(law: Law, name: str, parties: int, count: int, repetitions: int) -> NoiseCost:
     """The cost of drawing `count` samples, over `repetitions` draws after a warm-up.
 
-    Errors: UsageError for an unknown sampler; PeerError when a process dies.
+    Errors: DpmpcError when rounds or bytes differ from the counting engine's; PeerError when a process dies.
     """
     results = run_parties(_draw_often, parties, None, (law, name, count, repetitions))
+    expected = predict(make_sampler(name, law, SCALE), count, parties, (parties - 1) // 2)
+    found = [r["rounds"] for r in results], [r["bytes"] for r in results]
+    due = [expected["rounds"]] * parties, expected["bytes"]
+    if found != due:
+        raise DpmpcError(f"rounds and bytes must be as counted; {law}/{name}: {found}, counted {due}; report this")
     seconds = np.array([r["seconds"] for r in results]).max(axis=0)
-    return NoiseCost(law, name, parties, count, figure(seconds), results[0]["rounds"], max(r["bytes"] for r in results))
+    return NoiseCost(
+        law,
+        name,
+        parties,
+        count,
+        figure(seconds),
+        expected["rounds"],
+        max(expected["bytes"]),
+        expected["ands_per_sample"],
+    )
 
 
 def measure_plain(law: Law, parties: int, count: int, repetitions: int) -> NoiseCost:
     """The same for plain MPyC, as `dpmpc.bench.plain` writes it."""
     costs = [plain.measure(law, count, parties) for _ in range(repetitions)]
     return NoiseCost(
-        law, PLAIN, parties, count, figure([c.seconds for c in costs]), None, max(c.bytes_sent for c in costs)
+        law, PLAIN, parties, count, figure([c.seconds for c in costs]), None, max(c.bytes_sent for c in costs), None
     )

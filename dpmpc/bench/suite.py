@@ -166,7 +166,11 @@ def _noise_record(cost: noise.NoiseCost, plain: float | None) -> Record:
     if plain is not None:
         values["over_plain_mpyc"] = cost.rate / plain
     return Record(
-        "noise", key, {"rounds": cost.rounds, "bytes_a_sample": cost.bytes / cost.count}, {"draw": cost.seconds}, values
+        "noise",
+        key,
+        {"rounds": cost.rounds, "bytes_a_sample": cost.bytes / cost.count, "ands_a_sample": cost.ands},
+        {"draw": cost.seconds},
+        values,
     )
 
 

@@ -86,7 +86,9 @@ def limit_rows(records: Iterable[Record]) -> Rows:
 
 def noise_rows(records: Iterable[Record]) -> Rows:
     """The samplers' table."""
-    rows = [["sampler", "n", "samples", "seconds", "samples/s", "bytes a sample", "rounds", "x plain MPyC"]]
+    rows = [
+        ["sampler", "n", "samples", "seconds", "samples/s", "bytes a sample", "ANDs a sample", "rounds", "x plain MPyC"]
+    ]
     for r in records:
         ratio = r.values.get("over_plain_mpyc")
         rate = r.values["samples_a_second"]
@@ -98,6 +100,7 @@ def noise_rows(records: Iterable[Record]) -> Rows:
                 seconds(r.seconds["draw"].median),
                 f"{rate:,.0f}" if rate >= 100 else f"{rate:.2f}",
                 f"{r.counts['bytes_a_sample']:,.0f}",
+                str(r.counts["ands_a_sample"] or ""),
                 str(r.counts["rounds"] or ""),
                 f"{ratio:,.0f}" if ratio else "",
             ]
