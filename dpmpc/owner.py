@@ -69,6 +69,7 @@ class OwnerClient:
         self.first, self.end = first, plan.owners if end is None else end
         assert 0 <= self.first < self.end <= plan.owners
         self.peers: list[Peer] = []
+        self._connections: list[Peer] = []  # also those that came to nothing
         self.sharing_s = 0.0  # spent making shares
 
     @property
@@ -78,21 +79,22 @@ class OwnerClient:
 
     async def connect(self, endpoints: Sequence[Endpoint], seconds: float, tls: Tls | None = None) -> None:
         """Connect with every party. Errors: PeerError when one does not answer in time or runs another plan."""
+        calls = [asyncio.ensure_future(self._call(i, endpoint, seconds, tls)) for i, endpoint in enumerate(endpoints)]
         try:
             async with asyncio.timeout(seconds):
-                self.peers = list(
-                    await asyncio.gather(
-                        *(self._call(i, endpoint, seconds, tls) for i, endpoint in enumerate(endpoints))
-                    )
-                )
+                self.peers = list(await asyncio.gather(*calls))
         except TimeoutError:
             raise PeerError(
                 f"every party must answer its owners within {seconds:g} s; one did not; see the parties' logs"
             ) from None
+        finally:
+            for call in calls:
+                call.cancel()
 
     async def _call(self, party: int, endpoint: Endpoint, seconds: float, tls: Tls | None) -> Peer:
         loop = asyncio.get_running_loop()
         peer = Peer(f"party {party}", self.plan.session_id)
+        self._connections.append(peer)
         deadline = loop.time() + seconds
         while True:
             try:
@@ -175,7 +177,7 @@ class OwnerClient:
 
     def abandon(self) -> None:
         """Close the connections at once."""
-        for peer in self.peers:
+        for peer in self._connections:
             peer.close()
 
     @property

@@ -43,7 +43,7 @@ BAD = [
     (["--data", "breast-cancer"], "--owners"),
     (["--data", "iris", "--owners", "2"], "breast-cancer"),
     (["--data", "adult", "--data-dir", ".", "--owners", "2"], "adult.data"),
-    (["--data", "breast-cancer", "--csv", "good.csv", "--owners", "2"], "--data NAME or --csv"),
+    (["--data", "breast-cancer", "--csv", "good.csv", "--owners", "2"], "leave out --data or --csv"),
     (["--data", "breast-cancer", "--owners", "2", "--epsilon", "0"], "epsilon"),
     (["--data", "breast-cancer", "--owners", "2", "--epsilon", "-1"], "epsilon"),
     (["--data", "breast-cancer", "--owners", "2", "--epsilon", "nan"], "epsilon"),
