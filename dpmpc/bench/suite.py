@@ -137,27 +137,28 @@ def run_limit(chosen: Iterable[Cell], quick: bool, progress: Progress) -> list[R
 
 
 def run_noise(parties: Sequence[int], quick: bool, progress: Progress, plain: bool = True) -> list[Record]:
-    """The samplers, and plain MPyC, with their ratios to plain MPyC. Samplers that this version does not have are
-    left out.
-    """
+    """The samplers, and plain MPyC, with their ratios to plain MPyC at the same law."""
     costs: list[noise.NoiseCost] = []
     for n in parties:
         for law, name in noise.SAMPLERS:
-            for count in (122, 10_000) if quick else (122, 10_000, 100_000, 1_000_000):
-                if name != "discrete" and count > (100_000 if n == 3 else 10_000):
-                    continue
+            for count in _draws(name, n, quick):
                 progress(f"noise: {law}/{name}, {count:,} at n={n}")
-                try:
-                    costs.append(noise.measure_sampler(law, name, n, count, 3 if quick else 5))
-                except UsageError:
-                    break
+                costs.append(noise.measure_sampler(law, name, n, count, 3 if quick else 5))
     if plain:
-        for law in ("gaussian", "laplace"):
+        for law, _ in noise.SAMPLERS[:2]:
             count = 8 if quick else 122
             progress(f"noise: {law}/{noise.PLAIN}, {count} at n=3")
             costs.append(noise.measure_plain(law, 3, count, 1 if quick else 3))
     slow = {c.law: c.rate for c in costs if c.sampler == noise.PLAIN}
     return [_noise_record(cost, slow.get(cost.law) if cost.parties == 3 else None) for cost in costs]
+
+
+def _draws(sampler: str, parties: int, quick: bool) -> tuple[int, ...]:
+    """Samples in a draw; the slower samplers and the larger n stop earlier."""
+    sizes = (122, 10_000, 100_000, 1_000_000)
+    if quick or parties > 5:
+        return sizes[:2]
+    return sizes if sampler == "discrete" and parties == 3 else sizes[:3]
 
 
 def _noise_record(cost: noise.NoiseCost, plain: float | None) -> Record:
