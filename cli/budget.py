@@ -23,8 +23,9 @@ from dpmpc.spending import cost, parse_budget, releases_left, spent, within
 def command(directory: Path, data: str | None, delta: float | None, limit: str | None, as_json: bool) -> None:
     """What was spent on each data set, over every ledger*.jsonl in DIRECTORY and below.
 
-    Copies of one release in several parties' ledgers count once. A line counts as spent whether or not its opening came
-    to pass.
+    Copies of one release in several parties' ledgers (ledger_0.jsonl, ledger_1.jsonl, ...) count once; lines in two
+    ledgers of the same party count twice, for a plan may have been run twice. A line counts as spent whether or not
+    its opening came to pass.
     """
     budget = None if limit is None else parse_budget(limit)
     paths = sorted(directory.rglob("ledger*.jsonl")) if directory.is_dir() else [directory]

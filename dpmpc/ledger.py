@@ -93,6 +93,7 @@ class Book:
     unknown: int
     lines: int
     head: str
+    name: str = ""  # of the file, which says whose ledger it is
 
 
 class LedgerError(DpmpcError):
@@ -175,12 +176,16 @@ class Ledger:
 def merge(books: Iterable[Book]) -> tuple[Entry, ...]:
     """The releases in several parties' ledgers, the copies of one release counted once.
 
-    Guarantees: never fewer than in any one ledger. Copies are equal entries; a release that one party wrote twice (a
-    repeated iteration), or that parties describe differently, counts each time.
+    Guarantees: never fewer than any party wrote down. Copies are equal entries in ledgers of different names
+    (`ledger_0.jsonl`, `ledger_1.jsonl`: different parties). What one party wrote twice, in one file (a repeated
+    iteration) or in two (a plan that was run twice), and what parties describe differently, counts each time.
     """
-    total: Counter[Entry] = Counter()
+    written: dict[str, Counter[Entry]] = {}
     for book in books:
-        total |= Counter(book.entries)
+        written.setdefault(book.name, Counter()).update(book.entries)
+    total: Counter[Entry] = Counter()
+    for entries in written.values():
+        total |= entries
     return tuple(total.elements())
 
 
@@ -237,7 +242,7 @@ def _parse(content: bytes, path: Path) -> Book:
         if previous is not None:
             counted.append(previous)
     unknown = 0 if known else torn_lines
-    return Book(entries=tuple(counted), torn=torn_lines, unknown=unknown, lines=len(lines), head=head)
+    return Book(entries=tuple(counted), torn=torn_lines, unknown=unknown, lines=len(lines), head=head, name=path.name)
 
 
 def _sync_directory(directory: Path) -> None:

@@ -173,6 +173,18 @@ def test_copies_of_other_parties_count_once_and_repeats_twice(tmp_path: Path) ->
     assert len(merge([*read, Ledger.read(tmp_path / "ledger_2.jsonl")])) == 6
 
 
+def test_a_plan_that_was_run_twice_is_spent_twice(tmp_path: Path) -> None:
+    books = []
+    for run in ("first", "second"):  # two run directories, two parties; the plan gives both the same run id
+        for party in range(2):
+            path = tmp_path / run / f"ledger_{party}.jsonl"
+            with Ledger(path) as ledger:
+                for release in range(3):
+                    ledger.append(entry(release))
+            books.append(Ledger.read(path))
+    assert sorted(e.release for e in merge(books)) == [0, 0, 1, 1, 2, 2]
+
+
 def test_gaussian_runs_compose_by_mu_squared() -> None:
     wide = replace(GAUSS, scale=5.0)
     entries = [entry(k) for k in range(3)] + [entry(k, "b", wide) for k in range(7)]
