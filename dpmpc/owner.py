@@ -204,9 +204,8 @@ class OwnerGate:
         """Open the owners' port. Errors: OSError when it is taken."""
 
         def accept() -> Peer:
-            peer = Peer("the owners' process", self.plan.session_id, self._on_lost)
+            peer = Peer("the owners' process", self.plan.session_id, self._on_lost, on_made=self._arrived.put_nowait)
             self._connections.append(peer)
-            self._arrived.put_nowait(peer)
             return peer
 
         self._tls = tls is not None
@@ -230,11 +229,11 @@ class OwnerGate:
                         )
                     if self._tls:
                         check_name(peer.certificate, certificate_name(self.plan, first, end))
-                    mine = set(range(first, end))
+                    mine = set(range(first, min(end, self.plan.owners + 1)))
                     if not mine or not mine <= missing:
                         raise PeerError(
                             f"every owner must come once; owners {first}..{end - 1} came, missing were {len(missing)} "
-                            f"of {self.plan.owners}; mend --owner-index"
+                            f"of {self.plan.owners}; mend -I"
                         )
                     missing -= mine
                     peer.name = f"the owners' process ({first}..{end - 1})"
@@ -327,8 +326,11 @@ class OwnerGate:
 
 
 def certificate_name(plan: Plan, first: int, end: int) -> str:
-    """`owners` for a process that plays all owners, and the number of its first owner for another, as `owner7`."""
-    return "owners" if (first, end) == (0, plan.owners) else f"owner{first}"
+    """`owners` for a process that plays all owners, `owner7` for one that plays owner 7 alone; no other has a
+    certificate."""
+    if (first, end) == (0, plan.owners):
+        return "owners"
+    return f"owner{first}" if end == first + 1 else f"owners {first}..{end - 1}"
 
 
 def _exact(peer: Peer, payload: bytearray, size: int) -> bytearray:

@@ -16,7 +16,7 @@ import ssl
 import struct
 import sys
 import warnings
-from collections.abc import Awaitable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from types import SimpleNamespace
 from typing import Any
@@ -133,9 +133,7 @@ class Channel:
 class Session:
     """What one party knows of a run's MPC: who it is, its peers, its PRSS keys."""
 
-    def __init__(
-        self, party: int, parties: int, threshold: int, run_id: bytes, observe: Observe | None = None
-    ) -> None:
+    def __init__(self, party: int, parties: int, threshold: int, run_id: bytes, observe: Observe | None = None) -> None:
         if not 0 <= party < parties:
             raise UsageError(f"a party's index lies in 0..n-1; got {party} for n = {parties}; mend -I or -M")
         if not 0 <= 2 * threshold < parties:
@@ -208,9 +206,7 @@ class Session:
         server = None
 
         def accept() -> Peer:
-            peer = self._connection("a caller")
-            arrived.put_nowait(peer)
-            return peer
+            return self._connection("a caller", arrived.put_nowait)
 
         if self.party:
             here = endpoints[self.party]
@@ -248,8 +244,8 @@ class Session:
             self.runtime.parties[j].protocol = peer
             _keep_alive(peer)
 
-    def _connection(self, name: str) -> Peer:
-        peer = Peer(name, self.run_id, self._on_lost, self._observe)
+    def _connection(self, name: str, on_made: Callable[[Peer], None] | None = None) -> Peer:
+        peer = Peer(name, self.run_id, self._on_lost, self._observe, on_made)
         self._connections.append(peer)
         return peer
 

@@ -31,17 +31,16 @@ class Tls:
         """The contexts for the process `name`. Errors: UsageError for a missing or unreadable file."""
         contexts = []
         for purpose in (ssl.Purpose.CLIENT_AUTH, ssl.Purpose.SERVER_AUTH):
-            context = ssl.create_default_context(purpose)
-            context.minimum_version = ssl.TLSVersion.TLSv1_3
-            context.verify_mode = ssl.CERT_REQUIRED
             for file in ("ca.crt", f"{name}.crt", f"{name}.key"):
                 if not (directory / file).is_file():
                     raise UsageError(
                         f"--tls needs ca.crt, {name}.crt and {name}.key in {directory}; {file} is missing; make "
                         "them with `dpmpc keys`"
                     )
-            try:
-                context.load_verify_locations(cafile=directory / "ca.crt")
+            try:  # with `cafile` the authorities that the system trusts are left out
+                context = ssl.create_default_context(purpose, cafile=str(directory / "ca.crt"))
+                context.minimum_version = ssl.TLSVersion.TLSv1_3
+                context.verify_mode = ssl.CERT_REQUIRED
                 context.load_cert_chain(directory / f"{name}.crt", directory / f"{name}.key")
             except (ssl.SSLError, OSError) as error:
                 raise UsageError(

@@ -38,7 +38,10 @@ class Peer(asyncio.BufferedProtocol):
         run_id: bytes,
         on_lost: Callable[["Peer", str], None] | None = None,
         observe: "Observe | None" = None,
+        on_made: Callable[["Peer"], None] | None = None,
     ) -> None:
+        """`on_made` is told when the connection stands: over TLS when the other side has shown a certificate of the
+        run's authority, not before."""
         self.name = name
         self.observe = observe
         self.bytes_sent = 0
@@ -47,7 +50,7 @@ class Peer(asyncio.BufferedProtocol):
         self.expects_end = False
         self.lost: str | None = None
         self._tag = run_tag(run_id)
-        self._on_lost = on_lost
+        self._on_lost, self._on_made = on_lost, on_made
         self._transport: asyncio.Transport | None = None
         self._scratch = bytearray(_SCRATCH)
         self._held = 0  # bytes of an incomplete header at the start of the scratch buffer
@@ -97,6 +100,8 @@ class Peer(asyncio.BufferedProtocol):
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast(asyncio.Transport, transport)
         self._transport.set_write_buffer_limits(high=1 << 26)
+        if self._on_made is not None:
+            self._on_made(self)
 
     def get_buffer(self, sizehint: int) -> memoryview:
         # A long payload is received in place; everything else goes through the scratch buffer.

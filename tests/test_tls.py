@@ -2,6 +2,7 @@
 
 import asyncio
 import shutil
+import ssl
 import stat
 from pathlib import Path
 
@@ -10,6 +11,9 @@ import pytest
 
 from dpmpc.errors import DpmpcError, PeerError, UsageError
 from dpmpc.local import free_base_port
+from dpmpc.options import Options
+from dpmpc.owner import certificate_name
+from dpmpc.plan import Facts, make_plan
 from dpmpc.session import Session, endpoints_here
 from dpmpc.tls import Tls, check_loopback, make_credentials
 
@@ -59,6 +63,48 @@ def test_a_stranger_and_a_clear_text_peer_are_refused(keys: Path, tmp_path: Path
         results = asyncio.run(_pair(Tls.load(keys, "party0"), second))
         assert any(isinstance(r, PeerError) for r in results)
     assert any(isinstance(r, PeerError) for r in asyncio.run(_pair(None, Tls.load(keys, "party1"))))
+
+
+def test_only_the_authority_of_the_run_is_trusted(keys: Path) -> None:
+    tls = Tls.load(keys, "party0")
+    for context in (tls.server, tls.client):  # not those of the system
+        (authority,) = context.get_ca_certs()
+        assert authority["subject"] == ((("commonName", "dpmpc run"),),)
+        assert context.verify_mode is ssl.CERT_REQUIRED and context.minimum_version is ssl.TLSVersion.TLSv1_3
+
+
+async def _with_strangers(keys: Path) -> list[object]:
+    """Before party 0 calls, party 1 is called by one who is silent, one who talks nonsense and one who hangs up."""
+    base = free_base_port(2)
+    second, first = Session(1, 2, 0, b"run"), Session(0, 2, 0, b"run")
+    listening = asyncio.ensure_future(second.connect(endpoints_here(2, base), seconds=5, tls=Tls.load(keys, "party1")))
+    await asyncio.sleep(0.1)
+    strangers = [await asyncio.open_connection("127.0.0.1", base + 1) for _ in range(3)]
+    strangers[1][1].write(bytes(range(256)))
+    strangers[2][1].close()
+    await asyncio.sleep(0.1)
+    await asyncio.gather(listening, first.connect(endpoints_here(2, base), seconds=5, tls=Tls.load(keys, "party0")))
+    opened = await asyncio.gather(*(s.open(np.array([7], dtype=np.uint64), s.channel(1)) for s in (first, second)))
+    lost = [s.lost.done() for s in (first, second)]
+    for s in (first, second):
+        s.abandon()
+    for _, writer in strangers:
+        writer.transport.abort()
+    await asyncio.sleep(0.05)
+    return [*(int(x[0]) for x in opened), *lost]
+
+
+def test_callers_without_a_certificate_do_not_stop_a_run(keys: Path) -> None:
+    assert asyncio.run(_with_strangers(keys)) == [7, 7, False, False]
+
+
+def test_the_certificate_of_an_owner_is_for_that_owner_alone(keys: Path) -> None:
+    options = Options(dimension=3, owner_sizes=(5, 5, 5, 5), task="logistic", epsilon=1.0, delta=1e-5)
+    plan = make_plan(options, Facts("records", "logistic", 3, (5, 5, 5, 5), "public"))
+    assert [certificate_name(plan, j, j + 1) for j in range(4)] == ["owner0", "owner1", "owner2", "owner3"]
+    assert certificate_name(plan, 0, 4) == "owners"
+    groups = {certificate_name(plan, j, k) for j in range(4) for k in range(j + 2, 5) if (j, k) != (0, 4)}
+    assert not groups & {"owners", *(f"owner{j}" for j in range(4))}  # no certificate has such a name
 
 
 def test_keys_are_private_and_never_overwritten(keys: Path) -> None:
