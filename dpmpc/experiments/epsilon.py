@@ -132,7 +132,8 @@ def _text() -> list[str]:
         "noise (here exact zCDP for every method). It chooses the step among five by cross-validation, which "
         "spends privacy uncounted; here the step minimises a bound made of public numbers. Noise is added once, "
         "after aggregation, which is what its proof covers. WD-DP and a trusted centre with the same constant have "
-        "the same law, so their lines differ by noise alone. Credit card fraud is not at hand.",
+        "the same law, so their lines differ by noise alone. Where equal weights do better, "
+        "the bound gave them a shorter step. Credit card fraud is not at hand.",
     ]
 
 
