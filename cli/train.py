@@ -63,6 +63,8 @@ def run_command(**given: Any) -> None:
         plan_file=run["plan_file"],
         overwrite=run["overwrite"],
         tls=run["tls"],
+        budget=given["budget"],
+        ledgers=None if given["ledgers"] is None else Path(given["ledgers"]),
     )
     if where.plan_file is not None:
         given |= launch.planned(where.plan_file)

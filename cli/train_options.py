@@ -180,7 +180,8 @@ OPTIONS: dict[str, list[click.Option]] = {
         _option(
             "--budget",
             metavar="EPS,DELTA",
-            help="Refuse a run that would spend more than this on the same records (--data-id), earlier runs included.",
+            help="Refuse a run that would spend more than this on the same records (--data-id), earlier runs included. "
+            "With -I it is for the parties, each of which holds its own ledgers against it.",
         ),
         _option(
             "--ledgers",

@@ -14,7 +14,8 @@ from dpmpc.child import log_to, run_job
 from dpmpc.errors import DpmpcError, UsageError
 from dpmpc.options import Options
 from dpmpc.plan import Facts, Plan, make_plan, plan_path
-from dpmpc.run import RunError, options_path, owner_endpoints, prepare, train
+from dpmpc.run import RunError, options_path, owner_endpoints, train
+from dpmpc.rundir import opened_nothing, prepare
 from dpmpc.session import endpoints_here, parse_endpoints
 from dpmpc.tls import check_loopback
 
@@ -35,6 +36,8 @@ class Where:
     plan_file: Path | None = None
     overwrite: bool = False
     tls: Path | None = None
+    budget: str | None = None  # for a party that is started alone: the parties keep the ledgers
+    ledgers: Path | None = None
 
     def __post_init__(self) -> None:
         if self.index is not None and not re.fullmatch(r"\d{1,6}|owners|owner\d{1,6}", self.index):
@@ -54,6 +57,11 @@ class Where:
         if self.tls is not None and self.index is None:
             raise UsageError(
                 "--tls is for processes on several machines; here all stay on loopback; add -I, or leave --tls out"
+            )
+        if self.budget is not None and self.index is not None and self.party is None:
+            raise UsageError(
+                f"--budget is held against the ledgers, which the parties keep; got it for {self.index}; give it to "
+                "the parties instead"
             )
         if not 0 < self.wait < 1e6:
             raise UsageError(f"--wait must be a positive number of seconds; got {self.wait:g}")
@@ -150,14 +158,19 @@ def _party(options: Options | None, where: Where, index: int, progress: Progress
         plan = _plan(options)
     if index >= plan.parties:
         raise UsageError(f"-I must be below the number of parties; got {index} for {plan.parties}; mend -I or -M")
+    if where.budget is not None:
+        from dpmpc.owners_run import check_budget
+        from dpmpc.spending import parse_budget
+
+        check_budget(plan, where.ledgers or where.out.resolve().parent, parse_budget(where.budget))
     plan_file = where.out / f"plan_{index}.json"
-    transcript = where.out / f"party_{index}.transcript.jsonl"
+    transcript, opened = where.out / f"party_{index}.transcript.jsonl", where.out / f"party_{index}.opened.bin"
     if transcript.exists():
-        if not where.overwrite:
+        if not where.overwrite and not opened_nothing(opened, where.out / f"ledger_{index}.jsonl"):
             raise UsageError(
                 f"--out already holds a run of party {index} ({transcript}); name another directory, or add --overwrite"
             )
-        for name in (transcript, where.out / f"party_{index}.opened.bin"):
+        for name in (transcript, opened):
             name.unlink(missing_ok=True)
     plan.write(plan_file)
     job = {**_common(where, plan.parties), "plan": str(plan_file), "index": index}
@@ -174,14 +187,15 @@ def _owners(options: Options, where: Where, progress: Progress) -> None:
 
 
 def prepare_owners(where: Where) -> None:
-    """Makes the run directory of an owners' process that runs alone. Errors: it holds a finished run."""
+    """Makes the run directory of an owners' process that runs alone. Errors: it holds a run that opened something."""
     where.out.mkdir(parents=True, exist_ok=True)
-    for name in ("history.csv", "owners.opened.bin", "report.json", "model.npz"):
-        path = where.out / name
-        if path.exists():
-            if not where.overwrite:
+    opened, finished = where.out / "owners.opened.bin", [where.out / name for name in ("report.json", "model.npz")]
+    if not where.overwrite:
+        for path in (opened, *finished):
+            if not opened_nothing(path):
                 raise UsageError(f"--out already holds a run ({path}); name another directory, or add --overwrite")
-            path.unlink()
+    for path in (opened, where.out / "history.csv", *finished):
+        path.unlink(missing_ok=True)
 
 
 def _common(where: Where, parties: int) -> dict[str, Any]:

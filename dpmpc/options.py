@@ -131,6 +131,10 @@ class Options:
                 "--method gradient"
             )
         if self.budget is not None:
+            if self.engine == "clear":
+                raise UsageError(
+                    "--budget is held against the parties' ledgers; --engine clear has none; leave one of them out"
+                )
             from dpmpc.spending import parse_budget  # imports SciPy, which a party does not need
 
             parse_budget(self.budget)

@@ -330,6 +330,19 @@ def test_a_budget_is_kept_over_runs(tmp_path: Path) -> None:
         run(options, tmp_path / "first", overwrite=True)
 
 
+def test_a_party_on_its_own_keeps_the_budget(tmp_path: Path) -> None:
+    run(small(epsilon=1.0, delta=1e-6), tmp_path / "first")
+    plan = tmp_path / "first" / "plan.json"  # a plan that was run before
+    common = ("train", "--plan", plan, "--out", tmp_path / "second", "--wait", "0.2", "--budget")
+    refused = dpmpc(*common, "1.2,1e-5", "-I", 0)
+    assert refused.returncode == 2 and "the budget for data" in refused.stderr, refused.stderr
+    allowed = dpmpc(*common, "3,1e-5", "-I", 0)
+    assert allowed.returncode == 3 and "missing: party" in allowed.stderr, allowed.stderr  # nobody else was started
+    assert "give it to the parties" in dpmpc(*common, "3,1e-5", "-I", "owner0", "--csv", "x", "--target", "y").stderr
+    with pytest.raises(UsageError, match="--engine clear has none"):
+        small(engine="clear", budget="3,1e-5")
+
+
 def test_paper_calibration_says_what_it_really_gives(tmp_path: Path) -> None:
     report = run(small(calibration="paper", engine="clear", epsilon=0.5, delta=1e-3, iterations=10), tmp_path / "run")
     paper = report["privacy"]["paper"]
