@@ -13,7 +13,7 @@ from typing import Any
 from dpmpc.child import log_to, run_job
 from dpmpc.errors import DpmpcError, UsageError
 from dpmpc.options import Options
-from dpmpc.plan import Facts, Plan, make_plan, plan_path
+from dpmpc.plan import Facts, Plan, check_promise, make_plan, plan_path
 from dpmpc.run import RunError, options_path, owner_endpoints, train
 from dpmpc.rundir import opened_nothing, prepare
 from dpmpc.session import endpoints_here, parse_endpoints
@@ -153,6 +153,7 @@ def _party(options: Options | None, where: Where, index: int, progress: Progress
     where.out.mkdir(parents=True, exist_ok=True)
     if where.plan_file is not None:
         plan = Plan.read(where.plan_file)
+        check_promise(plan)
     else:
         assert options is not None
         plan = _plan(options)

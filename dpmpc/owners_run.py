@@ -16,7 +16,7 @@ from dpmpc.history import History, Row, read_history
 from dpmpc.ledger import Ledger, merge
 from dpmpc.options import Options
 from dpmpc.owner import OwnerClient, PartyCost
-from dpmpc.plan import Plan, make_plan, plan_path
+from dpmpc.plan import Plan, check_promise, make_plan, plan_path
 from dpmpc.plot import draw
 from dpmpc.prg import Prg
 from dpmpc.report import Costs, build_report, write_model, write_report
@@ -127,7 +127,7 @@ def _records_and_plan(job: OwnersJob) -> tuple[Dataset, Plan]:
     """The training rows of the owners played here, sorted by owner, and the plan."""
     if job.owner is not None:
         assert job.plan is not None
-        plan = Plan.read(job.plan)
+        plan = _read_plan(job.plan)
         if job.owner >= plan.owners:
             raise UsageError(f"owners are numbered from 0; got owner {job.owner} of {plan.owners}; mend -I")
         return load_owner(job.options, plan, job.owner), plan
@@ -135,9 +135,16 @@ def _records_and_plan(job: OwnersJob) -> tuple[Dataset, Plan]:
     facts = facts_of(dataset, split)
     if job.plan is None:
         return dataset, make_plan(job.options, facts)
-    plan = Plan.read(job.plan)
+    plan = _read_plan(job.plan)
     check_shape(plan, dataset, facts.sizes, plan.sizes)
     return dataset, plan
+
+
+def _read_plan(path: Path) -> Plan:
+    """A plan that was made elsewhere; an owner does not take its promise on trust."""
+    plan = Plan.read(path)
+    check_promise(plan)
+    return plan
 
 
 def check_budget(plan: Plan, ledgers: Path, budget: tuple[float, float]) -> None:

@@ -265,6 +265,47 @@ def make_plan(options: Options, facts: Facts) -> Plan:
     )
 
 
+def check_promise(plan: Plan) -> None:
+    """Returns if a plan that was made elsewhere adds the noise that its own public parameters ask for.
+
+    Errors: less noise, a smaller sensitivity or another clipping than `make_plan` gives; what `make_plan` refuses.
+    """
+    options = Options(
+        task="logistic" if plan.task == "logistic" else "ridge",
+        dimension=plan.dimension,
+        owner_sizes=plan.sizes,
+        method=plan.method,  # type: ignore[arg-type]
+        lam=plan.lam,
+        residual_clip=plan.G,
+        iterations=plan.releases,
+        radius=plan.radius,
+        weights=plan.weights,  # type: ignore[arg-type]
+        solver_tolerance=plan.solver_tolerance,
+        epsilon=plan.epsilon,
+        delta=plan.delta or None,
+        calibration=plan.calibration,  # type: ignore[arg-type]
+        noise=plan.law,  # type: ignore[arg-type]
+        sampler=plan.sampler,  # type: ignore[arg-type]
+        grid_bits=plan.grid_bits,
+        security_bits=plan.security_bits,
+        engine="mpc" if plan.parties else "clear",
+        parties=plan.parties or 1,
+        threshold=plan.threshold,
+    )
+    honest = make_plan(options, Facts(plan.data, plan.task, plan.dimension, plan.sizes, plan.bounds))
+    for name in ("noise_asked", "noise_steps", "noise_tv", "sensitivity", "sensitivity_steps", "sensitivity_l1_steps"):
+        if getattr(plan, name) < getattr(honest, name) * (1 - 1e-9):
+            raise UsageError(
+                f"a plan's noise must keep the epsilon and delta it states; its {name} is {getattr(plan, name):.6g}, "
+                f"needed are {getattr(honest, name):.6g}; plan again"
+            )
+    if (plan.loss, plan.G) != (honest.loss, honest.G) or plan.clip > honest.clip * (1 + 1e-9):
+        raise UsageError(
+            f"a plan must clip as its loss asks; it has {plan.loss}, G {plan.G:g}, clip {plan.clip:g}, needed are "
+            f"{honest.loss}, G {honest.G:g}, clip {honest.clip:g}; plan again"
+        )
+
+
 def _hiding(options: Options, sampler: "Sampler", coordinates: int) -> float:
     """What the masks of the sampler's openings fail to hide, over the run. Errors: more than --security-bits allows."""
     from dpmpc.approximate import FixedPointSampler
