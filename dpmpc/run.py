@@ -16,16 +16,15 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from dpmpc.errors import DpmpcError, PeerError, UsageError
+from dpmpc.errors import DpmpcError, PeerError
 from dpmpc.local import free_base_port
 from dpmpc.options import Options
+from dpmpc.rundir import alone, prepare
 from dpmpc.session import Endpoint, endpoints_here
 
 Progress = Callable[[dict[str, Any]], None]
 PROGRAM = ("-m", "dpmpc.child")
 _GRACE = 1.5  # seconds in which other processes may still say what the cause was
-# What --overwrite removes of an earlier run. Its ledgers stay: what was spent stays spent.
-_FILES = ("*.json", "party_*.jsonl", "*.log", "*.bin", "history.csv", "model.npz", "report.png", "*.tmp")
 
 
 class RunError(DpmpcError):
@@ -63,38 +62,6 @@ def options_path(out: Path) -> Path:
     return out / "options.json"
 
 
-def prepare(out: Path, *, overwrite: bool, resume: bool) -> None:
-    """Makes the run directory. Errors: it holds a run and neither --overwrite nor --resume is given, or it cannot be
-    written."""
-    held = out.exists() and (not out.is_dir() or any(out.iterdir()))
-    if resume:
-        if not (out / "plan.json").is_file():
-            raise UsageError(
-                f"--resume needs a directory that an interrupted run left; {out} has no plan.json; start a new run "
-                "there without --resume"
-            )
-        return
-    if held and not overwrite:
-        raise UsageError(
-            f"--out must be a new or empty directory; {out} is not; name another, or add --overwrite, or carry on "
-            f"with --resume {out}"
-        )
-    if held:
-        if not out.is_dir() or (not (out / "plan.json").exists() and not (out / "owners.log").exists()):
-            raise UsageError(
-                f"--overwrite replaces an earlier run; {out} does not look like one; name another directory"
-            )
-        for pattern in _FILES:
-            for path in out.glob(pattern):
-                path.unlink()
-    try:
-        out.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise UsageError(
-            f"--out must be a directory that can be written; {out}: {error.strerror}; name another"
-        ) from None
-
-
 def train(
     options: Options,
     out: Path,
@@ -111,9 +78,12 @@ def train(
     Errors: RunError with the one line that names the cause; UsageError for an unusable directory.
     """
     started = time.time()
-    prepare(out, overwrite=overwrite, resume=resume)
-    options_path(out).write_text(json.dumps(options.to_json()), encoding="utf-8")
-    asyncio.run(_train(options, out, base_port, resume, wait, started, progress, program))
+    if not out.exists():
+        prepare(out, overwrite=overwrite, resume=resume)
+    with alone(out):
+        prepare(out, overwrite=overwrite, resume=resume)
+        options_path(out).write_text(json.dumps(options.to_json()), encoding="utf-8")
+        asyncio.run(_train(options, out, base_port, resume, wait, started, progress, program))
 
 
 async def _train(

@@ -22,7 +22,8 @@ from dpmpc.party import PartyJob, run_party
 from dpmpc.plan import Plan, plan_path
 from dpmpc.prg import Prg
 from dpmpc.release import MakeStep, release
-from dpmpc.run import owner_endpoints, prepare
+from dpmpc.run import owner_endpoints
+from dpmpc.rundir import prepare
 from dpmpc.samplers import Law, make_sampler
 from dpmpc.session import endpoints_here
 from dpmpc.verify.audit import Trials

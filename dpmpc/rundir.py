@@ -1,0 +1,75 @@
+"""The run directory before a run: who may use it, and what is cleared away."""
+
+import contextlib
+import fcntl
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+from dpmpc.errors import UsageError
+
+# What --overwrite removes of an earlier run. Its ledgers stay: what was spent stays spent.
+_FILES = ("*.json", "party_*.jsonl", "*.log", "*.bin", "history.csv", "model.npz", "report.png", "*.tmp")
+
+
+def prepare(out: Path, *, overwrite: bool, resume: bool) -> None:
+    """Makes the run directory, and clears away what a run left that failed before its first release. Errors: it holds
+    another run and neither --overwrite nor --resume is given, or it cannot be written."""
+    held = out.exists() and (not out.is_dir() or any(out.iterdir()))
+    if resume:
+        if not (out / "plan.json").is_file():
+            raise UsageError(
+                f"--resume needs a directory that an interrupted run left; {out} has no plan.json; start a new run "
+                "there without --resume"
+            )
+        return
+    if held and not overwrite and not _failed_early(out):
+        raise UsageError(
+            f"--out must be a new or empty directory; {out} is not; name another, or add --overwrite, or carry on "
+            f"with --resume {out}"
+        )
+    if held:
+        if not out.is_dir() or (not (out / "plan.json").exists() and not (out / "owners.log").exists()):
+            raise UsageError(
+                f"--overwrite replaces an earlier run; {out} does not look like one; name another directory"
+            )
+        for pattern in _FILES:
+            for path in out.glob(pattern):
+                path.unlink()
+    try:
+        out.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise UsageError(
+            f"--out must be a directory that can be written; {out}: {error.strerror}; name another"
+        ) from None
+
+
+def opened_nothing(*files: Path) -> bool:
+    """Whether each of these ledgers and files of opened vectors is empty or absent: nothing was spent or opened."""
+    return not any(file.exists() and file.stat().st_size for file in files)
+
+
+@contextlib.contextmanager
+def alone(out: Path) -> Iterator[None]:
+    """Keeps other runs out of the directory `out`. Errors: one is in it."""
+    descriptor = os.open(out, os.O_RDONLY)
+    try:
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise UsageError(
+                f"a run directory has one run at a time; {out} is in use by another process; wait, or name another"
+            ) from None
+        yield
+    finally:
+        os.close(descriptor)
+
+
+def _failed_early(out: Path) -> bool:
+    """Whether `out` holds only what a run leaves that failed before its first release."""
+    if not out.is_dir() or not (out / "options.json").is_file() or not (out / "owners.log").is_file():
+        return False
+    ledgers = set(out.glob("ledger_*.jsonl"))
+    ours = ledgers.union(*(out.glob(pattern) for pattern in _FILES))
+    finished = any((out / name).exists() for name in ("report.json", "model.npz"))
+    return not finished and set(out.iterdir()) <= ours and opened_nothing(*ledgers, *out.glob("*.opened.bin"))
