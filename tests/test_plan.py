@@ -12,6 +12,14 @@ from dpmpc.plan import Facts, Plan, check_promise, make_plan
 FACTS = Facts("records", "logistic", 5, (40, 60, 50), "public")
 
 
+def test_openings_and_noise_have_channels_of_their_own() -> None:
+    from dpmpc import options, pool, release
+
+    assert release.OPENING_CHANNEL + options._MOST_RELEASES <= pool.FIRST_CHANNEL
+    with pytest.raises(UsageError, match="--iterations"):
+        plan_of(iterations=options._MOST_RELEASES)
+
+
 def plan_of(task: str = "logistic", **changes: Any) -> Plan:
     asked: dict[str, Any] = {"owner_sizes": FACTS.sizes, "task": task, "epsilon": 1.0, "delta": 1e-5, **changes}
     return make_plan(Options(dimension=5, **asked), replace(FACTS, task=task))
