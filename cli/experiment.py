@@ -9,7 +9,7 @@ NAMES = ("table1", "convergence", "epsilon", "skew", "parties", "calibration")
 
 
 @click.command("experiment")
-@click.argument("name", type=click.Choice([*NAMES, "all"]))
+@click.argument("name", metavar="NAME", type=click.Choice([*NAMES, "all"]))
 @click.option(
     "--data-dir", type=click.Path(path_type=Path, file_okay=False), help="Folder of the data sets' files [$DPMPC_DATA]."
 )
@@ -26,7 +26,9 @@ def command(
     """Reproduce a table or a figure of the papers, in the clear, with every run in a CSV file.
 
     Writes OUT/NAME/runs.csv, summary.csv, PNG figures and report.md, which puts our number beside the printed one. Runs
-    that are already in runs.csv are not computed again. NAME `all` is every experiment.
+    that are already in runs.csv are not computed again.
+
+    NAME is table1, convergence, epsilon, skew, parties, calibration, or all of them.
     """
     from rich.console import Console
 

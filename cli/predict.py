@@ -44,4 +44,5 @@ def command(run: Path, source: Path, out: Path | None) -> None:
             file.close()
     if result.score is not None:
         name, score = result.score
-        click.echo(f"{name} on {len(next(iter(result.columns.values())))} records: {score:.4f}", err=True)
+        figure = f"{score:.4f}" if name == "accuracy" else f"{score:.5g}"
+        click.echo(f"{name} on {len(next(iter(result.columns.values())))} records: {figure}", err=True)

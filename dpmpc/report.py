@@ -113,6 +113,12 @@ def warnings_of(plan: Plan) -> list[str]:
             "scaling bounds were read from the records and are not covered by the guarantee; give public ones with "
             "--bounds FILE"
         )
+    ratio = sum(plan.sizes) / (plan.owners * min(plan.sizes))
+    if plan.weights == "equal" and ratio >= 2:
+        found.append(
+            "with equal weights the smallest owner's size sets the noise; --weights size would need about "
+            f"{ratio:.3g} times less"
+        )
     if plan.parties and plan.threshold == 0:
         found.append("with threshold 0 every single party can read all owners' vectors; use at least 3 parties")
     if not plan.parties:
@@ -316,7 +322,8 @@ def summary(report: dict[str, Any], run: Path) -> list[tuple[str, str]]:
             )
         )
     median = cost["per_iteration_s"]["median"]
-    each = f", {1000 * median:.1f} ms an iteration" if median is not None else ""
+    each = "" if median is None else f", {median:.1f} s" if median >= 1 else f", {1000 * median:.1f} ms"
+    each += " an iteration" if each else ""
     lines.append(("time", f"{cost['wall_s']:.1f} s in all; noise ahead {cost['offline_s']:.2f} s{each}"))
     if cost["bytes_sent"]:
         lines.append(("traffic", f"{max(cost['bytes_sent']) / 1e6:.2f} MB sent by a party, {cost['rounds']} rounds"))
