@@ -37,7 +37,7 @@ def prepare(out: Path, *, overwrite: bool, resume: bool) -> None:
             for path in out.glob(pattern):
                 path.unlink()
     try:
-        out.mkdir(parents=True, exist_ok=True)
+        out.mkdir(mode=0o700, parents=True, exist_ok=True)  # utility figures come from plain records
     except OSError as error:
         raise UsageError(
             f"--out must be a directory that can be written; {out}: {error.strerror}; name another"

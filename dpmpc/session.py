@@ -397,7 +397,13 @@ def parse_endpoints(addresses: Iterable[str], base_port: int) -> list[Endpoint]:
     machine."""
     result = []
     for i, address in enumerate(addresses):
-        host, _, port = address.rpartition(":") if ":" in address else (address, "", "")
+        if address.startswith("["):  # an IPv6 address
+            host, _, port = address[1:].partition("]")
+            port = port.removeprefix(":")
+        elif address.count(":") > 1:
+            host, port = address, ""
+        else:
+            host, _, port = address.partition(":")
         if port and not (port.isdigit() and 0 < int(port) < 65536):
             raise UsageError(
                 f"-P takes host:port with a port in 1..65535; got {address!r}; write for example -P 127.0.0.1:11365"

@@ -17,6 +17,7 @@ VERSION = 1
 HEADER = struct.Struct("<HHIqQ")  # magic, version, run tag, label, payload bytes
 MAGIC = 0xD9C5
 MAX_PAYLOAD = 1 << 32
+MAX_HELLO = 1 << 20  # of the first frame, whose sender nobody has checked yet
 _SCRATCH = 1 << 18
 
 
@@ -59,6 +60,7 @@ class Peer(asyncio.BufferedProtocol):
         self._filled = 0
         self._open_frame = False
         self._direct = False
+        self._greeted = False
         self._arrived: dict[int, bytearray] = {}
         self._awaited: dict[int, asyncio.Future[bytearray]] = {}
 
@@ -144,10 +146,11 @@ class Peer(asyncio.BufferedProtocol):
             self.abort(f"it speaks another protocol (magic {magic:#x}, version {version}; here {MAGIC:#x}, {VERSION})")
         elif tag != self._tag:
             self.abort("it belongs to another run; give every process the same run id")
-        elif size > MAX_PAYLOAD:
-            self.abort(f"it announced a frame of {size} bytes, above the {MAX_PAYLOAD} allowed")
+        elif size > (most := MAX_PAYLOAD if self._greeted else MAX_HELLO):
+            self.abort(f"it announced a frame of {size} bytes, above the {most} allowed")
         else:
             self._label, self._payload, self._filled, self._open_frame = label, bytearray(size), 0, True
+            self._greeted = True
             return True
         return False
 

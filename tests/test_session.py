@@ -131,6 +131,11 @@ def test_bad_indices_and_thresholds_are_refused() -> None:
 
 
 def test_addresses() -> None:
+    assert parse_endpoints(["[::1]:7", "::1", "[::1]"], 100) == [
+        Endpoint("::1", 7),
+        Endpoint("::1", 101),
+        Endpoint("::1", 102),
+    ]
     assert parse_endpoints(["h:1", "g", ":5"], 100) == [Endpoint("h", 1), Endpoint("g", 101), Endpoint("127.0.0.1", 5)]
     with pytest.raises(UsageError, match="port"):
         parse_endpoints(["h:99999"], 1)
