@@ -37,6 +37,6 @@ def command(
 
     plan = Plan(seed=seed, repeats=repeats, quick=quick)
     names = NAMES if name == "all" else (name,)
-    workers = jobs or len(os.sched_getaffinity(0))
+    workers = jobs or (len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1)
     report = run_experiments(names, plan, out, data_dir=data_dir, jobs=workers, console=Console(stderr=True))
     click.echo(str(report))

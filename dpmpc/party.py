@@ -147,6 +147,7 @@ async def _serve(
         online = time.perf_counter() - begin
         tools.end(plan.releases - plan.first_release)
         log(f"{plan.releases - plan.first_release} releases opened in {online:.3f} s")
+        emit("stage", text=f"{plan.releases - plan.first_release} releases opened")
         await gate.finish(
             PartyCost(
                 bytes_to_parties=session.bytes_sent,
