@@ -84,8 +84,10 @@ class OwnerClient:
             async with asyncio.timeout(seconds):
                 self.peers = list(await asyncio.gather(*calls))
         except TimeoutError:
+            silent = [i for i, call in enumerate(calls) if not call.done() or call.cancelled()]
             raise PeerError(
-                f"every party must answer its owners within {seconds:g} s; one did not; see the parties' logs"
+                f"every party must answer its owners within {seconds:g} s; missing: party "
+                f"{', '.join(f'{i} ({endpoints[i]})' for i in silent)}; start it, or see its log"
             ) from None
         finally:
             for call in calls:

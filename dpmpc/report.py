@@ -307,11 +307,13 @@ def summary(report: dict[str, Any], run: Path) -> list[tuple[str, str]]:
         )
     if utility is not None:
         name = "test_accuracy" if "test_accuracy" in utility else "test_mse"
+        unit = "" if name == "test_accuracy" else " on the target scaled to [-1, 1]"
         if utility[name] is not None:
             lines.append(
                 (
                     name.replace("_", " "),
-                    f"{utility[name]:.4f} (without privacy {utility['nonprivate'][name]:.4f}); outside the guarantee",
+                    f"{utility[name]:.4f} (without privacy {utility['nonprivate'][name]:.4f}){unit}; outside the "
+                    "guarantee",
                 )
             )
         lines.append(
