@@ -76,7 +76,7 @@ def main(arguments: list[str] | None = None) -> Any:
             sys.exit(error.exit_code)
         context = getattr(error, "ctx", None)
         where = context.command_path if context is not None else "dpmpc"
-        click.echo(f"error: {error.format_message().rstrip(".")}; see {where} --help", err=True)
+        click.echo(f"error: {error.format_message().rstrip('.')}; see {where} --help", err=True)
         sys.exit(error.exit_code)
     except (click.Abort, KeyboardInterrupt):
         click.echo("error: stopped by the user; finished iterations are kept", err=True)
