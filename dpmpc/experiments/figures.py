@@ -76,7 +76,7 @@ def draw(path: Path, panels: Sequence[Sequence[Panel]]) -> None:
             axis.set_title(panel.title, fontsize=9)
             axis.set_xlabel(panel.x, fontsize=8)
             axis.set_ylabel(panel.y, fontsize=8)
-            axis.tick_params(labelsize=7)
+            axis.tick_params(which="both", labelsize=7)
             marks = sorted({x for line in panel.lines for x in line.curve.x})
             if 1 < len(marks) <= 6:
                 axis.set_xticks(marks)
