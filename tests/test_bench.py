@@ -145,6 +145,9 @@ def test_growth_worse_than_linear_is_flagged() -> None:
     assert target["found"] == pytest.approx(100**0.2) and not target["met"]
     target = next(row for row in scale.targets(_results(lambda d: 1e-7 * d)) if "coordinate" in row["target"])
     assert target["found"] == pytest.approx(1) and target["met"]
+    falling = scale.targets(_results(lambda d: 1.0 + 1e-7 * d))
+    spread, rise = (row for row in falling if "coordinate" in row["target"])
+    assert not spread["met"] and rise["met"] and rise["found"] == pytest.approx(1)
 
 
 # -- networks --------------------------------------------------------------------------------------------------------
@@ -326,3 +329,19 @@ def test_the_profiles_hold_the_cells_that_the_targets_speak_of() -> None:
     assert len(full) == len(set(full))
     assert set(suite.scale_cells(False)) >= {Cell(dimension=100_000), Cell(owners=50_000)}
     assert WARM_UP >= 1
+
+
+def test_the_page_on_cost_shows_the_committed_results() -> None:
+    root = Path(__file__).parents[1]
+    committed = records.read(root / "benchmarks" / "results" / "full.json")
+    page = (root / "docs" / "cost.md").read_text(encoding="utf-8")
+    assert tables.readme(committed) in page
+    assert tables.markdown(tables.noise_rows(committed.find("noise", parties=3))) in page
+    assert tables.markdown(tables.target_rows([f for f in committed.findings if f["kind"] == "target"])) in page
+    cells = committed.find("iteration")
+    assert len(cells) > 60
+    for record in cells:  # what was measured then is what the formulas say now
+        cell = Cell(**record.key)
+        now = counts.release_counts(cell)
+        assert record.counts["bytes_party_to_parties"] == now.parties_bytes, record.title()
+        assert record.counts["bytes_owners"] == now.owners_bytes

@@ -115,9 +115,9 @@ def growth_rows(found: Sequence[dict[str, Any]]) -> Rows:
         verdict = (
             "WORSE THAN LINEAR"
             if f["worse_than_linear"]
-            else "grows with n t"
+            else "not judged"
             if f["axis"] == "n"
-            else "at most linear"
+            else "not shown to be worse than linear"
         )
         rows.append(
             [
