@@ -1,6 +1,9 @@
-"""How this process's memory allocator treats freed blocks. Changes nothing but speed."""
+"""This process's memory: how the allocator treats freed blocks, and how much was in use at most."""
 
 import ctypes
+import resource
+import sys
+from pathlib import Path
 
 _TRIM_THRESHOLD, _MMAP_THRESHOLD = -1, -3  # names of glibc's mallopt
 _LARGEST = 32 << 20  # what glibc takes at most: larger arrays go back to the kernel
@@ -19,3 +22,17 @@ def keep_freed_blocks() -> None:
         return
     mallopt(_MMAP_THRESHOLD, _LARGEST)
     mallopt(_TRIM_THRESHOLD, _KEPT)
+
+
+def peak_memory() -> int:
+    """The most bytes of memory this process has had resident.
+
+    From /proc on Linux: getrusage there reports the parent's size at the fork if that was larger.
+    """
+    status = Path("/proc/self/status")
+    if status.exists():
+        for line in status.read_text().splitlines():
+            if line.startswith("VmHWM:"):
+                return int(line.split()[1]) * 1024
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return peak if sys.platform == "darwin" else peak * 1024

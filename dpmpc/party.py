@@ -7,7 +7,6 @@ the opening is sent.
 
 import asyncio
 import contextlib
-import resource
 import time
 from collections.abc import Callable, Coroutine, Sequence
 from dataclasses import dataclass
@@ -16,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from dpmpc.allocator import peak_memory
 from dpmpc.errors import UsageError
 from dpmpc.field import Words
 from dpmpc.ledger import Ledger
@@ -157,7 +157,7 @@ async def _serve(
                 online_rounds=tools.rounds,
                 offline_s=offline,
                 online_s=online,
-                peak_memory=resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024,
+                peak_memory=peak_memory(),
             )
         )
         await session.close()

@@ -5,7 +5,6 @@ Times are readings of the monotonic clock, which all processes of a machine shar
 """
 
 import asyncio
-import resource
 import tempfile
 import time
 from collections.abc import Iterator
@@ -15,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from dpmpc import field
+from dpmpc.allocator import peak_memory
 from dpmpc.child import endpoints
 from dpmpc.errors import DpmpcError
 from dpmpc.grid import Ints
@@ -63,7 +63,7 @@ def party(index: int, plan: str, addresses: list[list[Any]], owner_addresses: li
         "adding": adding,
         "counts": counts,
         "offline_s": offline["end"] - offline["begin"],
-        "peak_memory": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024,
+        "peak_memory": peak_memory(),
     }
 
 
@@ -98,7 +98,7 @@ async def _owners(plan: Plan, owner_addresses: list[list[Any]]) -> dict[str, Any
     finally:
         client.abandon()
         await asyncio.sleep(0)
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+    peak = peak_memory()
     return {"begins": begins, "ends": ends, "sharing": sharing, "bytes_sent": sent, "peak_memory": peak}
 
 
