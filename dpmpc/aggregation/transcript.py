@@ -14,16 +14,16 @@ from typing import Any, BinaryIO
 
 import numpy as np
 
+from dpmpc.aggregation.grid import Ints
 from dpmpc.errors import UsageError
-from dpmpc.mpc.field import Words
 
 _RECORD = struct.Struct("<4sIQ")  # magic, dimension, release
-_MAGIC = b"dpr1"
+_MAGIC = b"dpr2"
 
 
-def digest(values: Words) -> str:
-    """SHA-256 of a vector's little-endian words."""
-    return hashlib.sha256(np.ascontiguousarray(values, dtype="<u8").tobytes()).hexdigest()
+def digest(values: Ints) -> str:
+    """SHA-256 of an opened vector's little-endian numbers."""
+    return hashlib.sha256(np.ascontiguousarray(values, dtype="<i8").tobytes()).hexdigest()
 
 
 class Transcript:
@@ -69,19 +69,19 @@ class Opened:
     def __init__(self, path: Path) -> None:
         self._file: BinaryIO = path.open("ab", buffering=0)
 
-    def append(self, release: int, values: Words) -> None:
+    def append(self, release: int, values: Ints) -> None:
         """Write one record; it survives the death of this process."""
-        self._file.write(_RECORD.pack(_MAGIC, values.size, release) + values.astype("<u8").tobytes())
+        self._file.write(_RECORD.pack(_MAGIC, values.size, release) + values.astype("<i8").tobytes())
 
     def close(self) -> None:
         self._file.close()
 
 
-def read_opened(path: Path, dimension: int) -> dict[int, Words]:
+def read_opened(path: Path, dimension: int) -> dict[int, Ints]:
     """release -> opened vector. A torn last record is left out; a missing file holds none. Errors: another
     dimension."""
     raw = path.read_bytes() if path.exists() else b""
-    result: dict[int, Words] = {}
+    result: dict[int, Ints] = {}
     size = _RECORD.size + 8 * dimension
     for at in range(0, len(raw) - size + 1, size):
         magic, d, release = _RECORD.unpack_from(raw, at)
@@ -90,5 +90,5 @@ def read_opened(path: Path, dimension: int) -> dict[int, Words]:
                 f"opened vectors must have dimension {dimension}; {path} holds another kind of record at byte {at}; "
                 "restore the file"
             )
-        result[release] = np.frombuffer(raw, dtype="<u8", count=dimension, offset=at + _RECORD.size).astype(np.uint64)
+        result[release] = np.frombuffer(raw, dtype="<i8", count=dimension, offset=at + _RECORD.size).astype(np.int64)
     return result

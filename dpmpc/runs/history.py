@@ -4,7 +4,8 @@ import csv
 from dataclasses import astuple, dataclass
 from pathlib import Path
 
-from dpmpc.aggregation.plan import Plan
+from dpmpc.learning.evaluate import score_name
+from dpmpc.learning.method import Learning
 
 
 @dataclass(frozen=True)
@@ -24,20 +25,20 @@ class Row:
     bytes: int | None
 
 
-def columns(plan: Plan) -> list[str]:
+def columns(learning: Learning) -> list[str]:
     """The names in the header; the score is accuracy or mse, on the test rows."""
-    return ["iteration", "release", "loss", "gap", "accuracy" if plan.task == "logistic" else "mse", "seconds", "bytes"]
+    return ["iteration", "release", "loss", "gap", score_name(learning), "seconds", "bytes"]
 
 
 class History:
     """An open history file."""
 
-    def __init__(self, path: Path, plan: Plan) -> None:
+    def __init__(self, path: Path, learning: Learning) -> None:
         new = not path.exists()
         self._file = path.open("a", encoding="utf-8", newline="")
         self._writer = csv.writer(self._file)
         if new:
-            self._writer.writerow(columns(plan))
+            self._writer.writerow(columns(learning))
             self._file.flush()
 
     def append(self, row: Row) -> None:
