@@ -8,7 +8,7 @@ from typing import Any, cast
 
 from dpmpc.errors import UsageError
 from dpmpc.learning.method import METHODS, Learning
-from dpmpc.privacy.checks import NEIGHBOURS, check_count, delta_warning
+from dpmpc.privacy.checks import NEIGHBOURS, check_count, check_nonnegative, delta_warning
 from dpmpc.privacy.law import LAWS, Law, Need
 from dpmpc.privacy.literature import Setting, literature
 from dpmpc.privacy.question import Question, Row
@@ -113,7 +113,8 @@ def _grid(q: Account, law: Law, solved_for: str, best: Row, sensitivity: Sensiti
     iterations = cast(int, best["iterations"])
     if iterations == 0:
         return {}
-    failure = 0.0 if q.security_bits is None else 2.0**-q.security_bits
+    bits = q.security_bits
+    failure = 0.0 if bits is None else 2.0 ** -check_nonnegative("statistical security in bits", bits)
     steps = sensitivity.steps(step)
     need = Need(epsilon, delta, steps, q.dimension, iterations, tv=q.sampler_tv, mpc_failure=failure)
     scale_steps = scale / step
