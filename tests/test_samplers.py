@@ -10,7 +10,7 @@ from fractions import Fraction
 import mpmath
 import numpy as np
 import pytest
-from alarms import FALSE_ALARM, alarms
+from alarms import FALSE_ALARM, alarms, mean_and_variance
 from enumeration import every_bit_string, heap_values
 
 from dpmpc.circuits.alias import AliasTable, round_weights
@@ -23,11 +23,15 @@ from dpmpc.circuits.gaussian import (
     sample_gaussian,
 )
 from dpmpc.circuits.laplace import LaplacePlan, plan_laplace, sample_laplace
+from dpmpc.circuits.sampler import DiscreteSampler
 from dpmpc.errors import UsageError
+from dpmpc.mpc.backends.sharing import SHARING
+from dpmpc.mpc.clear_noise import clear_noise
 from dpmpc.mpc.engines.clear import ClearEngine, evaluate
+from dpmpc.mpc.engines.counting import CountingEngine
 from dpmpc.mpc.prg import Prg
 from dpmpc.noise import goodness
-from dpmpc.noise.samplers import DiscreteSampler, make_sampler
+from dpmpc.privacy.law import LAWS
 
 
 def gaussian_law(plan: GaussianPlan) -> dict[int, Fraction]:
@@ -152,12 +156,12 @@ def test_the_aliasing_term_holds_and_is_tight_where_it_is_all(copies: tuple[int,
 
 @pytest.mark.parametrize("sigma", [2.0**7, 300.0, 2.0**13, 3e5, 2.0**18, 2.0**30])
 def test_every_gaussian_is_certified_and_as_cheap_as_promised(sigma: float) -> None:
-    sampler = make_sampler("discrete", "gaussian", sigma)
+    sampler = LAWS["gaussian"].sampler("discrete", sigma)
     assert isinstance(sampler, DiscreteSampler) and sampler.scale == sigma
     assert float(sampler.certificate["total_variation"]) <= 2.0**-60
-    engine = sampler.cost(1 << 15, 3, 1)
-    assert engine.ands <= 1000 and sum(engine.bytes_sent) <= 3 * 150 * (1 << 15)
-    assert engine.random_bits_drawn == 70 + sum(sampler.plan.copies)
+    cost = SHARING.count_noise(sampler, 1 << 15, 3, 1)
+    assert cost.sample["ands"] <= 1000 and sum(cost.bytes_sent) <= 3 * 150 * (1 << 15)
+    assert cost.sample["random bits"] == 70 + sum(sampler.plan.copies)
 
 
 def laplace_distance(plan: LaplacePlan, inner: float) -> tuple[mpmath.mpf, mpmath.mpf]:
@@ -198,15 +202,13 @@ def test_a_laplace_law_without_its_last_digit_is_short_of_its_tail() -> None:
 
 @pytest.mark.parametrize("scale", [1.0, 100.0, 2.0**17, 2.0**30])
 def test_every_laplace_is_certified(scale: float) -> None:
-    sampler = make_sampler("discrete", "laplace", scale)
+    sampler = LAWS["laplace"].sampler("discrete", scale)
     assert isinstance(sampler, DiscreteSampler) and sampler.scale == scale
     assert float(sampler.certificate["total_variation"]) <= 2.0**-60
     assert sampler.largest < 1 << 60  # a sum of a sample and an aggregate stays inside the field
 
 
 def test_sampler_circuits_cost_as_documented() -> None:
-    from dpmpc.mpc.engines.counting import CountingEngine
-
     plan, _ = plan_gaussian(2.0**13)
     engine = CountingEngine(1)
     heap = evaluate(sample_gaussian(engine, plan))
@@ -222,9 +224,10 @@ def test_sampler_circuits_cost_as_documented() -> None:
 def test_scales_out_of_range_are_refused() -> None:
     for law, scale in [("gaussian", 127.9), ("gaussian", 2.0**30 + 1), ("laplace", 0.5), ("laplace", 2.0**31)]:
         with pytest.raises(UsageError, match="grid steps"):
-            make_sampler("discrete", law, scale)  # type: ignore[arg-type]
-    with pytest.raises(UsageError, match="choose one"):
-        make_sampler("nonesuch", "gaussian", 1000.0)
+            LAWS[law].sampler("discrete", scale)
+    for law, name in [("gaussian", "nonesuch"), ("gaussian", "log-laplace"), ("laplace", "box-muller")]:
+        with pytest.raises(UsageError, match=f"{law} noise is drawn by discrete or .*; got '{name}'; choose"):
+            LAWS[law].sampler(name, 1000.0)
 
 
 # -- samples ---------------------------------------------------------------------------------------------------------
@@ -233,9 +236,9 @@ COUNT = 1 << 20  # enough to tell sigma from 1.01 sigma at this rate of false al
 
 @pytest.mark.parametrize(("law", "scale"), [("gaussian", 700.0), ("gaussian", 2.0**17), ("laplace", 2000.0)])
 def test_clear_samples_follow_the_exact_law(law: str, scale: float) -> None:
-    samples = make_sampler("discrete", law, scale).clear(COUNT, Prg.from_os())  # type: ignore[arg-type]
+    samples = clear_noise(LAWS[law].sampler("discrete", scale), COUNT, Prg.from_os())
     assert len(samples) == COUNT
-    assert not alarms(samples, goodness.exact_law(law, scale))  # type: ignore[arg-type]
+    assert not alarms(samples, LAWS[law].exact(scale, True))
 
 
 class StuckBit(ClearEngine):
@@ -268,7 +271,7 @@ def draw(engine: ClearEngine, plan: GaussianPlan) -> np.ndarray:
 def test_the_same_tests_reject_wrong_samplers() -> None:
     sigma = 700.0
     plan, _ = plan_gaussian(sigma)
-    law = goodness.exact_law("gaussian", sigma)
+    law = LAWS["gaussian"].exact(sigma, True)
     assert not alarms(draw(ClearEngine(COUNT, Prg.from_os()), plan), law)
     for wrong in (0.99 * sigma, 1.01 * sigma):
         found = alarms(draw(ClearEngine(COUNT, Prg.from_os()), plan_gaussian(wrong)[0]), law)
@@ -290,17 +293,17 @@ def test_the_same_tests_reject_wrong_samplers() -> None:
 def test_bits_that_are_missing_from_the_heap_are_seen() -> None:
     """Without the bits of one weight, but with the offset that they call for, the mean is short by copies 2^i / 2."""
     plan, _ = plan_gaussian(128.0)
-    law = goodness.exact_law("gaussian", 128.0)
+    law = LAWS["gaussian"].exact(128.0, True)
     for i in range(plan.shift):
         short = GaussianPlan(128.0, plan.shift, (*plan.copies[:i], 0, *plan.copies[i + 1 :]), plan.table)
         samples = draw(ClearEngine(1 << 18, Prg.from_os()), short) + short.offset - plan.offset
-        assert goodness.mean_and_variance(samples, law).p_value < FALSE_ALARM
+        assert mean_and_variance(samples, law).p_value < FALSE_ALARM
 
 
 def test_vectors_and_runs_are_independent() -> None:
-    sampler = make_sampler("discrete", "gaussian", 700.0)
-    law = goodness.exact_law("gaussian", 700.0)
-    first, second = (sampler.clear(1 << 18, Prg.from_os()) for _ in range(2))
+    sampler = LAWS["gaussian"].sampler("discrete", 700.0)
+    law = LAWS["gaussian"].exact(700.0, True)
+    first, second = (clear_noise(sampler, 1 << 18, Prg.from_os()) for _ in range(2))
     assert goodness.cross_independence(first, second, law).p_value > FALSE_ALARM
     mixed = np.where(np.arange(len(first)) % 32 == 0, np.roll(first, 77), second)  # a thirty-second part is used twice
     assert goodness.cross_independence(first, mixed, law).p_value < FALSE_ALARM
