@@ -4,6 +4,7 @@ import csv
 from dataclasses import astuple, dataclass
 from pathlib import Path
 
+from dpmpc.aggregation.transcript import whole_lines
 from dpmpc.learning.evaluate import score_name
 from dpmpc.learning.method import Learning
 
@@ -34,10 +35,12 @@ class History:
     """An open history file."""
 
     def __init__(self, path: Path, learning: Learning) -> None:
-        new = not path.exists()
+        """Appends to an interrupted run's; a torn last row of that one is cut off."""
         self._file = path.open("a", encoding="utf-8", newline="")
+        whole = whole_lines(path)
+        self._file.truncate(whole)
         self._writer = csv.writer(self._file)
-        if new:
+        if not whole:
             self._writer.writerow(columns(learning))
             self._file.flush()
 
@@ -56,8 +59,8 @@ def read_history(path: Path) -> list[Row]:
     """The rows of a history file; a torn last row is left out."""
     if not path.exists():
         return []
-    text = path.read_text(encoding="utf-8")
-    lines = list(csv.reader(text[: text.rfind("\n") + 1].splitlines()))[1:]
+    text = path.read_bytes()[: whole_lines(path)].decode("utf-8")
+    lines = list(csv.reader(text.splitlines()))[1:]
 
     def number(cell: str) -> float | None:
         return float(cell) if cell else None
