@@ -22,9 +22,9 @@ def loads(line: bytes | bytearray | str) -> Any:
 
 
 def _encode(value: Any) -> Any:
-    if isinstance(value, np.ndarray):
-        flat = np.ascontiguousarray(value)
-        return {"array": base64.b64encode(flat.data.cast("B")).decode(), "dtype": flat.dtype.str, "shape": value.shape}
+    if isinstance(value, np.ndarray) and not value.dtype.hasobject:
+        raw = base64.b64encode(np.ascontiguousarray(value).data.cast("B") if value.size else b"")
+        return {"array": raw.decode(), "dtype": value.dtype.str, "shape": value.shape}
     if isinstance(value, bytes | bytearray):
         return {"bytes": base64.b64encode(value).decode()}
     if isinstance(value, Path):
