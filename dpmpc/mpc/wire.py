@@ -130,6 +130,8 @@ class Peer(asyncio.BufferedProtocol):
                 if self._filled < len(self._payload):
                     return
                 self._deliver()
+                if self.lost is not None:  # refused: nothing more of it is read
+                    return
             if end - at < HEADER.size:
                 self._scratch[: end - at] = bytes(view[at:end])
                 self._held = end - at
