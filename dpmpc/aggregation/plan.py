@@ -20,7 +20,15 @@ from dpmpc.errors import UsageError
 from dpmpc.learning.method import METHODS, Learning
 from dpmpc.mpc.backend import BACKENDS, DEFAULT
 from dpmpc.mpc.channels import MOST_RELEASES
-from dpmpc.privacy.checks import check_count, check_delta, check_epsilon, check_nonnegative, check_positive
+from dpmpc.privacy.checks import (
+    check_count,
+    check_delta,
+    check_epsilon,
+    check_nonnegative,
+    check_number,
+    check_positive,
+    check_whole,
+)
 from dpmpc.privacy.law import LAWS
 from dpmpc.privacy.sensitivity import Weights
 
@@ -130,7 +138,7 @@ class Plan:
         whole numbers, one an owner (its number of records, say): the mean is then weighted by them. Errors: UsageError
         for anything that no run can do.
         """
-        check_count("the number of owners", owners)
+        owners, releases = check_count("the number of owners", owners), check_count("the number of releases", releases)
         if isinstance(weights, str):
             if weights != "equal":
                 raise UsageError(
@@ -138,34 +146,40 @@ class Plan:
                 )
             sizes: tuple[int, ...] = (1,) * owners
         else:
-            sizes = tuple(check_count("an owner's weight", int(w)) for w in weights)
+            sizes = tuple(check_count("an owner's weight", w) for w in weights)
             if len(sizes) != owners:
                 raise UsageError(f"there is one weight an owner; got {len(sizes)} for {owners} owners; mend weights")
         law = law or ("laplace" if not delta else "gaussian")
-        mpc = engine == "mpc" and parties > 0
         if engine not in ("mpc", "clear"):
             raise UsageError(f"the engine is mpc or clear; got {engine!r}; choose one")
+        mpc = engine == "mpc"
+        parties = check_count("the number of parties", parties) if mpc else 0
+        if threshold is None:
+            threshold = BACKENDS[backend].threshold(parties) if mpc else 0
         return cls(
             run_id=run_id or secrets.token_hex(8),
             data="vectors",
             data_id=data_digest(data_id),
             sizes=sizes,
-            dimension=dimension,
+            dimension=check_count("the dimension", dimension),
             releases=releases,
-            source=Vectors(float(clip), None if sensitivity is None else float(sensitivity)),
+            source=Vectors(
+                check_positive("the clipping norm", clip),
+                None if sensitivity is None else check_positive("the stated sensitivity", sensitivity),
+            ),
             neighbours="owner" if sensitivity is None else "stated",
             weights="equal" if isinstance(weights, str) else "size",
-            epsilon=float(epsilon),
-            delta=float(delta or 0.0),
+            epsilon=check_epsilon(epsilon),
+            delta=check_nonnegative("delta", delta or 0.0),
             calibration=calibration,
             law=law,
             sampler=sampler or next(iter(LAWS[law].samplers)),
-            scale=None if scale is None else float(scale),
-            grid_bits=grid_bits,
-            security_bits=security_bits,
+            scale=None if scale is None else check_nonnegative("the noise scale", scale),
+            grid_bits=None if grid_bits is None else check_whole("grid_bits", grid_bits),
+            security_bits=check_number("security_bits", security_bits),
             backend=backend,
-            parties=parties if mpc else 0,
-            threshold=0 if not mpc else BACKENDS[backend].threshold(parties) if threshold is None else threshold,
+            parties=parties,
+            threshold=check_whole("the threshold", threshold) if mpc else 0,
             pool=releases > 1 if pool is None else pool,
         )
 
@@ -282,9 +296,11 @@ def _check(plan: Plan) -> None:
     """Errors: UsageError for a value of another type, or out of its range."""
     for name, kind in _TYPES.items():
         value = getattr(plan, name)
+        if value is None and name in _MAY_BE_NONE:
+            continue
         good = isinstance(value, kind) and not (isinstance(value, bool) and kind is not bool)
         if not good or (isinstance(value, float) and not math.isfinite(value)):
-            raise UsageError(f"a plan's {name} must be a finite {kind.__name__}; got {value!r}; plan again")
+            raise UsageError(f"a plan's {name} must be {_KINDS[kind]}; got {value!r}; plan again")
     if not plan.sizes or not all(type(size) is int and size >= 1 for size in plan.sizes):
         raise UsageError(f"a plan's sizes are whole numbers of at least 1; got {plan.sizes[:5]!r}; plan again")
     check_count("dimension", plan.dimension)
@@ -310,6 +326,8 @@ def _check(plan: Plan) -> None:
         )
     if plan.scale is not None:
         check_nonnegative("the noise scale", plan.scale)
+    if plan.grid_bits is not None and abs(plan.grid_bits) > _FINEST_GRID:
+        raise UsageError(f"--grid-bits must lie in -{_FINEST_GRID}..{_FINEST_GRID}; got {plan.grid_bits}; leave it out")
     if plan.neighbours == "record" and not isinstance(plan.source, Learning):
         raise UsageError(
             "record-level neighbours need a method of learning; this plan has vectors; state a sensitivity"
@@ -325,10 +343,18 @@ def _check(plan: Plan) -> None:
         BACKENDS[plan.backend].check(plan.parties, plan.threshold)
 
 
+_FINEST_GRID = 1000  # bits: a double reaches no further
+_KINDS = {str: "a text", int: "a whole number", float: "a finite number such as 1.0", bool: "true or false"}
+_MAY_BE_NONE = ("scale", "grid_bits")
 _TYPES: dict[str, type] = {
     "run_id": str,
     "data": str,
     "data_id": str,
+    "calibration": str,
+    "law": str,
+    "sampler": str,
+    "scale": float,
+    "grid_bits": int,
     "dimension": int,
     "releases": int,
     "epsilon": float,

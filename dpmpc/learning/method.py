@@ -44,11 +44,11 @@ class Learning:
     def __post_init__(self) -> None:
         for name, value, allowed in (("task", self.task, Task), ("average", self.average, Average)):
             if value not in get_args(allowed):
-                raise UsageError(f"the {name} must be one of {', '.join(get_args(allowed))}; got {value!r}")
+                raise UsageError(f"the {name} must be one of {', '.join(get_args(allowed))}; got {value!r}; choose one")
         check_nonnegative("solver tolerance", self.solver_tolerance)
         for name in ("lam", "residual_clip", "step", "radius"):
             number = getattr(self, name)
-            if number is not None:
+            if number is not None or name in ("lam", "residual_clip"):
                 check_positive(name.replace("_", " "), number)
 
     @property
