@@ -94,6 +94,8 @@ class TcpLink:
 
         server = None
         try:
+            if not me and self._bound is not None:
+                self._bound.close()  # nobody calls the first party
             if me:
                 server = await listen(
                     lambda: make("a caller", arrived.put_nowait),
