@@ -8,6 +8,7 @@ import asyncio
 import contextlib
 import logging
 import sys
+import threading
 import warnings
 from collections.abc import Mapping
 from types import SimpleNamespace
@@ -16,12 +17,18 @@ from typing import Any
 from dpmpc.mpc.link import Connection
 
 KEY_BYTES = 16
+_IMPORTING = threading.Lock()
 
 
 def import_mpyc() -> Any:
     """The module mpyc.runtime, imported without letting it read this program's command line or set up logging."""
-    if "mpyc.runtime" in sys.modules:
-        return sys.modules["mpyc.runtime"]
+    with _IMPORTING:
+        if "mpyc.runtime" not in sys.modules:
+            _import()
+    return sys.modules["mpyc.runtime"]
+
+
+def _import() -> None:
     argv, level = sys.argv, logging.root.level
     handlers = list(logging.root.handlers)
     with contextlib.ExitStack() as stack:
@@ -36,12 +43,11 @@ def import_mpyc() -> Any:
             sys.argv = [argv[0] if argv else "dpmpc", "--no-log"]
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore", DeprecationWarning)  # it uses numpy.core and asyncio's old loop look-up
-                import mpyc.runtime
+                import mpyc.runtime  # noqa: F401
         finally:
             sys.argv = argv
             logging.root.handlers[:] = handlers
             logging.root.setLevel(level)
-    return mpyc.runtime
 
 
 def make_runtime(party: int, parties: int, threshold: int) -> Any:
