@@ -27,8 +27,6 @@ PAGE = Path(__file__).parents[1] / "docs" / "python.md"
 SMALL = {"owners": 3, "dimension": 4, "clip": 1.0, "epsilon": 1.0, "delta": 1e-3}
 
 
-def test_the_pages_code_runs(tmp_path: Path) -> None:
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     blocks = re.findall(r"^```python\n(.*?)^```", PAGE.read_text(encoding="utf-8"), flags=re.MULTILINE | re.DOTALL)
     assert len(blocks) >= 6
