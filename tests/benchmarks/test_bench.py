@@ -332,7 +332,7 @@ def test_the_profiles_hold_the_cells_that_the_targets_speak_of() -> None:
 
 
 def test_the_page_on_cost_shows_the_committed_results() -> None:
-    root = Path(__file__).parents[1]
+    root = Path(__file__).parents[2]
     committed = records.read(root / "benchmarks" / "results" / "full.json")
     page = (root / "docs" / "cost.md").read_text(encoding="utf-8")
     assert tables.readme(committed) in page
