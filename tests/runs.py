@@ -14,12 +14,12 @@ from dpmpc.aggregation.plan import Plan, plan_path
 from dpmpc.aggregation.transcript import read_opened
 from dpmpc.mpc.field import Words
 from dpmpc.runs.launcher import train
-from dpmpc.runs.request import Options
+from dpmpc.runs.request import Request
 
 COMMAND = [sys.executable, "-W", "error::ResourceWarning", "-m", "dpmpc.cli.main"]
 
 
-def small(**changes: Any) -> Options:
+def small(**changes: Any) -> Request:
     """Options of a small run: synthetic records, three parties."""
     base: dict[str, Any] = {
         "data": "synthetic",
@@ -30,7 +30,7 @@ def small(**changes: Any) -> Options:
         "delta": 1e-4,
         "evaluate": False,
     }
-    return Options(**{**base, **changes})
+    return Request(**{**base, **changes})
 
 
 def opened(out: Path) -> dict[int, Words]:
@@ -43,7 +43,7 @@ def same(a: dict[int, Words], b: dict[int, Words]) -> bool:
     return a.keys() == b.keys() and all(np.array_equal(a[k], b[k]) for k in a)
 
 
-def run(options: Options, out: Path, **settings: Any) -> dict[str, Any]:
+def run(options: Request, out: Path, **settings: Any) -> dict[str, Any]:
     """The report of a run done in `out`."""
     train(options, out, **settings)
     return dict(json.loads((out / "report.json").read_text()))

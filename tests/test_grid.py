@@ -82,7 +82,7 @@ def test_no_replaced_record_moves_the_integer_sum_beyond_its_sensitivity(method:
     from dpmpc.runs.train import Learner
 
     sizes, d = (3, 5), 4
-    options = small(method=method, weights=weights, lam=0.1, iterations=None, delta=1e-3, noise="gaussian")
+    options = small(method=method, weights=weights, lam=0.1, iterations=None, delta=1e-3, law="gaussian")
     plan = make_plan(options, Facts("x", "logistic", d, sizes, "public"))
     rng = np.random.default_rng(2)
     worst = 0.0

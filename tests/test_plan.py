@@ -7,7 +7,7 @@ import pytest
 
 from dpmpc.aggregation.plan import Facts, Plan, check_promise, make_plan
 from dpmpc.errors import UsageError
-from dpmpc.runs.request import Options
+from dpmpc.runs.request import Request
 
 FACTS = Facts("records", "logistic", 5, (40, 60, 50), "public")
 
@@ -24,7 +24,7 @@ def test_openings_and_noise_have_channels_of_their_own() -> None:
 
 def plan_of(task: str = "logistic", **changes: Any) -> Plan:
     asked: dict[str, Any] = {"owner_sizes": FACTS.sizes, "task": task, "epsilon": 1.0, "delta": 1e-5, **changes}
-    return make_plan(Options(dimension=5, **asked), replace(FACTS, task=task))
+    return make_plan(Request(dimension=5, **asked), replace(FACTS, task=task))
 
 
 @pytest.mark.parametrize(
@@ -68,6 +68,6 @@ def test_a_plan_that_promises_more_than_its_noise_keeps_is_refused(lie: dict[str
 
 @pytest.mark.parametrize("lie", [{"lam": 0.001}, {"solver_tolerance": 1e-2}, {"security_bits": 10.0}, {"G": 0.1}])
 def test_an_output_plan_that_promises_more_is_refused(lie: dict[str, Any]) -> None:
-    plan = plan_of(method="output", noise="gaussian")
+    plan = plan_of(method="output", law="gaussian")
     with pytest.raises(UsageError, match=r"needed are|alone"):
         check_promise(replace(plan, **lie))

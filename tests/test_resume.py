@@ -101,7 +101,7 @@ def _check(plan: Plan, out: Path) -> int:
 
 @pytest.mark.slow
 def test_a_hundred_kills_lose_no_iterate_and_no_ledger_line(tmp_path: Path) -> None:
-    options = small(owners=2, iterations=4 * KILLS, dimension=3, noiseless=True)  # quick: no sampler
+    options = small(owners=2, iterations=4 * KILLS, dimension=3, scale=0.0)  # quick: no sampler
     plan = fresh = make_plan(options, Facts("synthetic", "logistic", 3, (50, 50), "public"))
     plan.write(plan_path(tmp_path))
     kept: dict[int, np.ndarray] = {}

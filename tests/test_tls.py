@@ -15,7 +15,7 @@ from dpmpc.errors import DpmpcError, PeerError, UsageError
 from dpmpc.mpc.loopback import free_base_port
 from dpmpc.mpc.session import Session, endpoints_here
 from dpmpc.mpc.tls import Tls, check_loopback, make_credentials
-from dpmpc.runs.request import Options
+from dpmpc.runs.request import Request
 
 NAMES = ("party0", "party1", "owners")
 
@@ -99,7 +99,7 @@ def test_callers_without_a_certificate_do_not_stop_a_run(keys: Path) -> None:
 
 
 def test_the_certificate_of_an_owner_is_for_that_owner_alone(keys: Path) -> None:
-    options = Options(dimension=3, owner_sizes=(5, 5, 5, 5), task="logistic", epsilon=1.0, delta=1e-5)
+    options = Request(dimension=3, owner_sizes=(5, 5, 5, 5), task="logistic", epsilon=1.0, delta=1e-5)
     plan = make_plan(options, Facts("records", "logistic", 3, (5, 5, 5, 5), "public"))
     assert [certificate_name(plan, j, j + 1) for j in range(4)] == ["owner0", "owner1", "owner2", "owner3"]
     assert certificate_name(plan, 0, 4) == "owners"

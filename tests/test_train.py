@@ -17,7 +17,7 @@ from dpmpc.errors import DpmpcError, UsageError
 from dpmpc.mpc import field
 from dpmpc.mpc.loopback import free_base_port
 from dpmpc.privacy.ledger import Ledger
-from dpmpc.runs.request import Options
+from dpmpc.runs.request import Request
 from tests.runs import COMMAND, alive, children_of, dpmpc, opened, rows, run, same, small, wait_until
 
 REPORT_KEYS = {
@@ -57,10 +57,10 @@ COST_KEYS = {"wall_s", "offline_s", "online_s", "per_iteration_s", "bytes_sent",
     ],
     ids=["gradient-size", "output", "five-parties"],
 )
-def test_without_noise_mpc_opens_what_the_clear_engine_computes(options: Options, tmp_path: Path) -> None:
+def test_without_noise_mpc_opens_what_the_clear_engine_computes(options: Request, tmp_path: Path) -> None:
     from dataclasses import replace
 
-    options = replace(options, noiseless=True)
+    options = replace(options, scale=0.0)
     report = run(options, tmp_path / "mpc")
     clear = run(replace(options, engine="clear"), tmp_path / "clear")
     assert same(opened(tmp_path / "mpc"), opened(tmp_path / "clear"))
@@ -77,7 +77,7 @@ def test_the_opened_sum_is_that_of_the_owners_own_vectors(tmp_path: Path) -> Non
     """One noiseless gradient at theta = 0, against a loop over owners and records in plain Python floats."""
     from dpmpc.runs.train import load
 
-    options = small(iterations=1, owners=3, max_rows=40, noiseless=True, weights="equal")
+    options = small(iterations=1, owners=3, max_rows=40, scale=0.0, weights="equal")
     run(options, tmp_path / "run")
     dataset, split = load(options)
     grid = Plan.read(plan_path(tmp_path / "run")).grid
@@ -149,13 +149,13 @@ def test_the_noise_has_the_scale_of_the_plan(tmp_path: Path) -> None:
     from dataclasses import replace
 
     plan = Plan.read(plan_path(tmp_path / "noisy"))
-    run(replace(options, noiseless=True, engine="clear"), tmp_path / "exact")
+    run(replace(options, scale=0.0, engine="clear"), tmp_path / "exact")
     noise = field.to_int64(field.sub(opened(tmp_path / "noisy")[0], opened(tmp_path / "exact")[0])) / plan.noise_steps
     assert abs(noise.mean()) < 6 / 20 and abs((noise**2).mean() - 1) < 6 * (2 / 400) ** 0.5
 
 
 def test_a_run_without_pool_and_without_evaluation(tmp_path: Path) -> None:
-    report = run(small(pool=False, iterations=3, method="gradient", noise="laplace", delta=None), tmp_path / "run")
+    report = run(small(pool=False, iterations=3, method="gradient", law="laplace", delta=None), tmp_path / "run")
     assert report["utility"] is None and report["privacy"]["noise_law"] == "discrete Laplace"
     assert 0 < report["privacy"]["delta"] < 1e-10  # what the MPC's statistical security adds
     assert report["cost"]["rounds_offline"] > 3 * 10 and report["cost"]["rounds_online"] == 3
@@ -165,7 +165,7 @@ def test_many_owners_in_several_blocks(tmp_path: Path, monkeypatch: pytest.Monke
     """20,000 owners x 60 coordinates are three frames a party; 40,000 x 60 go over the window of consent."""
     from dataclasses import replace
 
-    options = small(owners=40_000, max_rows=80_000, dimension=60, iterations=1, noiseless=True)
+    options = small(owners=40_000, max_rows=80_000, dimension=60, iterations=1, scale=0.0)
     report = run(options, tmp_path / "mpc")
     run(replace(options, engine="clear"), tmp_path / "clear")
     assert same(opened(tmp_path / "mpc"), opened(tmp_path / "clear"))
@@ -357,7 +357,7 @@ def test_paper_calibration_says_what_it_really_gives(tmp_path: Path) -> None:
 
 def test_options_survive_json() -> None:
     options = small(owner_sizes=(3, 4), owners=None, drop=())
-    assert Options.from_json(json.loads(json.dumps(options.to_json()))) == options
+    assert Request.from_json(json.loads(json.dumps(options.to_json()))) == options
 
 
 def test_a_resume_of_nothing_is_refused(tmp_path: Path) -> None:

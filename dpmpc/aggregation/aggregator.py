@@ -128,11 +128,18 @@ class Aggregator:
         **settings: Any,
     ) -> Self:
         """An aggregator for a plan. `addresses`: where the parties listen for owners; without them the parties are
-        processes of this machine: those of `parties`, or new ones with `settings` (of `LocalParties`). `owners`:
-        (first, end) of those played here, by default all."""
+        processes of this machine: those of `parties`, whom the caller ends, or new ones with `settings` (of
+        `LocalParties`). `owners`: (first, end) of those played here, by default all."""
         self = cls.__new__(cls)
         self._begin(plan, out, wait, parties, addresses, owners, attempt, tls, settings)
         return self
+
+    @classmethod
+    def joining(cls, plan: Plan, parties: PartiesHere, owners: tuple[int, int], wait: float = WAIT) -> Self:
+        """An aggregator of the owners first .. end - 1 alone, for parties of this machine that have their job already.
+        Whoever gave it to them ends them."""
+        addresses = parties.parties.owner_addresses
+        return cls.of_plan(plan, parties=parties, addresses=addresses, owners=owners, wait=wait)
 
     def _begin(
         self,
@@ -151,7 +158,6 @@ class Aggregator:
         self.next = attempt.first_release  # the next release
         self.sharing_s = 0.0  # spent making shares
         self.bytes_before = 0  # sent by all processes when the noise made ahead was there
-        self.party_results: list[Any] = []  # what the roles of local parties returned, after `finish`
         self._out, self._addresses, self._tls, self._wait = out, addresses, tls, wait
         self._parties, self._settings = parties, settings or {}
         self._costs: list[PartyCost] = []
@@ -176,11 +182,12 @@ class Aggregator:
             if addresses is None:
                 if self._parties is None:
                     self._parties = PartiesHere(self.plan.parties, self._out, **self._settings)
+                    self._stop = self._parties.end
                 if self._out is not None:
                     self.plan.write(plan_path(self._out))
                 self._parties.begin(self.plan, self.attempt, self._wait)
                 addresses = self._parties.parties.owner_addresses
-            else:
+            elif self._parties is None:
                 self._background = Background("dpmpc")
                 self._stop = weakref.finalize(self, self._background.stop)
             client = OwnerClient(self.plan, self.attempt, self.first, self.end)
@@ -342,8 +349,8 @@ class Aggregator:
         if client is not None:
             self.wait_for_noise()
             self._costs = self._run(client.finish)
-            if self._parties is not None:
-                self.party_results = self._loop().run(self._parties.parties.done())
+            if self._parties is not None and self._stop is self._parties.end:
+                self._parties.wait()
         self.abandon()
         return self._costs
 
@@ -363,8 +370,6 @@ class Aggregator:
         if self._client is not None:
             with contextlib.suppress(RuntimeError):  # the loop has ended
                 self._loop().run(_call(self._client.abandon))
-        if self._parties is not None:
-            self._parties.end()
         self._stop()
 
     def __enter__(self) -> Self:

@@ -66,12 +66,12 @@ def derive(plan: Plan) -> Derived:
         grid = Grid(plan.grid_bits)
     rounded = sensitivity(rounding_bound(plan.dimension, grid.step, plan.divisor))
     steps = rounded.steps(grid.step / plan.divisor)
-    if plan.scale:
-        asked = round_up(plan.scale * plan.divisor / grid.step)
-        sampler = law.sampler(plan.sampler, asked)
-        hiding = _hiding(plan, sampler)
-    else:
+    if plan.scale is None:
         asked, sampler, hiding = _asked(plan, law, steps)
+    else:  # without noise there still is a sampler, of the narrowest noise, which nobody draws from
+        asked = round_up(plan.scale * plan.divisor / grid.step) or NARROWEST
+        sampler = law.sampler(plan.sampler, asked)
+        hiding = _hiding(plan, sampler) if plan.scale else 0.0
     if asked < NARROWEST / 2 or rounded.parts["rounding"] > 0.5 * rounded.l2:
         raise UsageError(
             f"noise must be at least {NARROWEST / 2:g} grid steps wide and rounding at most half the sensitivity; "

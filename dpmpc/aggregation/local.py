@@ -107,6 +107,10 @@ class PartiesHere:
 
         self.background.run(begin())
 
+    def wait(self) -> list[Any]:
+        """What every party's role returned, when all have ended. Errors: the cause of the first failure."""
+        return self.background.run(self.parties.done())
+
 
 def _end(background: Background, parties: LocalParties, temporary: str | None) -> None:
     try:

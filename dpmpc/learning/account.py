@@ -4,7 +4,7 @@ The unknown is whichever of epsilon, delta, scale and number of releases is not 
 """
 
 from dataclasses import asdict, dataclass
-from typing import cast
+from typing import Any, cast
 
 from dpmpc.errors import UsageError
 from dpmpc.learning.method import METHODS, Learning
@@ -53,6 +53,12 @@ class Account:
             return [smallest]
         base, extra = divmod(total - smallest, m - 1)
         return [smallest] + [base + (i < extra) for i in range(m - 1)]
+
+
+def account(*, literature: bool = False, **known: Any) -> dict[str, object]:
+    """What `dpmpc account` says, as JSON values: leave out one of epsilon, delta, scale and iterations; it is solved
+    for. `known`: the fields of `Account`. Errors: UsageError where the question is none."""
+    return answer(Account(**known), literature)
 
 
 def answer(question: Account, with_literature: bool = True) -> dict[str, object]:

@@ -8,7 +8,7 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
-from typing import Any, Literal, get_args
+from typing import Any, ClassVar, Literal, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -78,11 +78,11 @@ class Learning:
 class Method(ABC):
     """One method; it holds no state."""
 
-    name: str  # on the command line and in plans
-    repeats: bool  # whether it makes many releases, one an iteration, or a single one
-    law: str  # of its noise, if nothing else is asked for
-    lam: float  # regularisation, likewise
-    help: str  # what an owner sends, for the command line
+    name: ClassVar[str]  # on the command line and in plans
+    repeats: ClassVar[bool]  # whether it makes many releases, one an iteration, or a single one
+    law: ClassVar[str]  # of its noise, if nothing else is asked for
+    lam: ClassVar[float]  # regularisation, likewise
+    help: ClassVar[str]  # what an owner sends, for the command line
 
     @abstractmethod
     def clip(self, learning: Learning) -> float:

@@ -1,4 +1,4 @@
-"""A backend: who computes on shares of vectors, and how. The rest of the house knows vectors of integers and calls these.
+"""A backend: who computes on shares of vectors, and how. The rest of the house knows vectors of integers.
 
 A share is opaque to everybody but its backend: nobody else may look into it, slice it or send it. A new backend is one
 module with the two classes below and an entry of `BACKENDS`, or an entry point of another package in the group

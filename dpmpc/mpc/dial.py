@@ -142,8 +142,8 @@ class TcpLink:
         if parties != hello.parties or digest != hello.digest:
             raise PeerError(
                 f"all parties must run with the same parameters; party {party} has n = {parties}, parameters "
-                f"{digest.hex()[:8]}, party {hello.party} has n = {hello.parties}, parameters {hello.digest.hex()[:8]}; "
-                "copy plan.json again"
+                f"{digest.hex()[:8]}, party {hello.party} has n = {hello.parties}, parameters {hello.digest.hex()[:8]};"
+                " copy plan.json again"
             )
         return int(party)
 

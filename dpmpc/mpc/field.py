@@ -133,8 +133,7 @@ def uniform(prg: Prg, shape: tuple[int, ...]) -> Words:
 
 
 def recombine(shares: Sequence[Words], holders: Sequence[int]) -> Words:
-    """The secrets whose shares the parties `holders` hold (as many as the degree + 1, in the same order; party i sits at
-    i + 1)."""
+    """The secrets whose shares the parties `holders` hold (as many as the degree + 1, in the same order)."""
     weights = lagrange(tuple(i + 1 for i in holders), 0)
     result = np.zeros_like(shares[0])
     for values, weight in zip(shares, weights, strict=True):

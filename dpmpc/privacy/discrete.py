@@ -105,9 +105,8 @@ def discrete_gaussian_scale(
 ) -> float:
     """The parameter sigma, in grid steps, with which everything a run opens is (epsilon, delta)-private *in total*.
 
-    Arguments as in `discrete_gaussian_guarantee`; the sampler's and the MPC's failures (`mpc_failure`: of the whole run)
-    are paid from `delta` first.
-    UsageError when they alone exceed it.
+    Arguments as in `discrete_gaussian_guarantee`; the sampler's and the MPC's failures (`mpc_failure`: of the whole
+    run) are paid from `delta` first. UsageError when they alone exceed it.
     """
     epsilon, delta = check_epsilon(epsilon), check_delta(delta)
     check_positive("sensitivity in grid steps", sensitivity_steps)

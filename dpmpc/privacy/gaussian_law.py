@@ -1,7 +1,8 @@
 """Gaussian noise: exact composition of its releases, three calibrations, two samplers."""
 
+from collections.abc import Mapping
 from dataclasses import replace
-from typing import Literal, cast, get_args
+from typing import ClassVar, Literal, cast, get_args
 
 from dpmpc.circuits.fixed_sampler import gaussian_by_box_muller
 from dpmpc.circuits.sampler import discrete_gaussian
@@ -14,6 +15,7 @@ from dpmpc.privacy.discrete import (
     discrete_gaussian_scale,
     rounding_log_ratio,
 )
+from dpmpc.privacy.exact import Integers
 from dpmpc.privacy.gaussian import (
     Calibration,
     gaussian_delta,
@@ -22,7 +24,7 @@ from dpmpc.privacy.gaussian import (
     gaussian_scale,
 )
 from dpmpc.privacy.guarantee import Guarantee, failure_factor
-from dpmpc.privacy.law import Law, Need
+from dpmpc.privacy.law import Law, MakeSampler, Need
 from dpmpc.privacy.mechanism import Mechanism
 from dpmpc.privacy.question import Question, Row, unknown_of
 from dpmpc.privacy.sensitivity import Sensitivity
@@ -35,7 +37,10 @@ class GaussianLaw(Law):
     name = "gaussian"
     norm = 2
     pure = False
-    samplers = {"discrete": discrete_gaussian, "box-muller": gaussian_by_box_muller}
+    samplers: ClassVar[Mapping[str, MakeSampler]] = {
+        "discrete": discrete_gaussian,
+        "box-muller": gaussian_by_box_muller,
+    }
     calibrations = get_args(Calibration)
     accounts = get_args(Calibration)
     why_paper_fails = "Theorem 3.4 drops the term rho"
@@ -61,6 +66,10 @@ class GaussianLaw(Law):
 
     def exact(self, scale: float, discrete: bool) -> exact.ExactLaw:
         return exact.discrete_gaussian(scale) if discrete else exact.rounded_normal(scale)
+
+    def scale_statistic(self, noise: Integers, scale: float, discrete: bool) -> tuple[float, int, int]:
+        x = noise.reshape(-1) / scale
+        return float(x @ x), x.size, 1
 
     def scale(self, need: Need, calibration: str = "tight") -> float:
         """As `Law.scale`; "paper" is the printed formula, whose true guarantee the report states."""

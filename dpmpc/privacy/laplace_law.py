@@ -1,15 +1,20 @@
 """Laplace noise: pure epsilon by the L1 sensitivity, the paper's calibration beside it, two samplers."""
 
 import math
+from collections.abc import Mapping
+from typing import ClassVar
+
+import numpy as np
 
 from dpmpc.circuits.fixed_sampler import laplace_by_logarithm
 from dpmpc.circuits.sampler import discrete_laplace
 from dpmpc.privacy import exact
 from dpmpc.privacy.checks import check_delta
 from dpmpc.privacy.discrete import discrete_laplace_guarantee, discrete_laplace_scale
+from dpmpc.privacy.exact import Integers
 from dpmpc.privacy.guarantee import Guarantee
 from dpmpc.privacy.laplace import laplace_epsilon, laplace_releases, laplace_scale
-from dpmpc.privacy.law import AuditPlan, Law, Need
+from dpmpc.privacy.law import AuditPlan, Law, MakeSampler, Need
 from dpmpc.privacy.mechanism import Mechanism
 from dpmpc.privacy.question import Question, Row, unknown_of
 from dpmpc.privacy.sensitivity import Sensitivity
@@ -22,7 +27,7 @@ class LaplaceLaw(Law):
     name = "laplace"
     norm = 1
     pure = True
-    samplers = {"discrete": discrete_laplace, "log-laplace": laplace_by_logarithm}
+    samplers: ClassVar[Mapping[str, MakeSampler]] = {"discrete": discrete_laplace, "log-laplace": laplace_by_logarithm}
     calibrations = ("tight", "zcdp", "paper")
     accounts = ("l1", "paper", "l2-density")
     why_paper_fails = "Theorem 3.1 gives i.i.d. Laplace noise the L2 sensitivity"
@@ -43,6 +48,11 @@ class LaplaceLaw(Law):
 
     def exact(self, scale: float, discrete: bool) -> exact.ExactLaw:
         return exact.discrete_laplace(scale) if discrete else exact.rounded_laplace(scale)
+
+    def scale_statistic(self, noise: Integers, scale: float, discrete: bool) -> tuple[float, int, int]:
+        """2 sum |x| / b is chi-square with 2 N degrees; the variance goes with its square."""
+        x = noise.reshape(-1) / scale
+        return 2 * float(np.abs(x).sum()), 2 * x.size, 2
 
     def scale(self, need: Need, calibration: str = "tight") -> float:
         """As `Law.scale`, for pure epsilon. "paper": Theorem 3.1 puts the L2 sensitivity where the L1 one belongs."""

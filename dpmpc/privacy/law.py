@@ -9,12 +9,15 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from typing import ClassVar
+
+import numpy as np
 
 from dpmpc.circuits.sampler import Sampler
 from dpmpc.errors import UsageError
 from dpmpc.privacy.checks import check_delta, check_epsilon
 from dpmpc.privacy.discrete import l1_steps_of
-from dpmpc.privacy.exact import ExactLaw
+from dpmpc.privacy.exact import ExactLaw, Integers
 from dpmpc.privacy.guarantee import Guarantee, combine
 from dpmpc.privacy.mechanism import Mechanism
 from dpmpc.privacy.question import Question, Row, unknown_of
@@ -56,14 +59,14 @@ class Law(ABC):
     """One law of noise. Subclasses set the attributes and the two abstract methods; the rest follows from them, or is
     overridden where a closed form is better."""
 
-    name: str  # on the command line, in plans and ledgers
-    norm: int  # of the sensitivity that it is calibrated by: 1 or 2
-    pure: bool  # whether delta = 0 can be kept
-    samplers: Mapping[str, MakeSampler]  # by name; the first is the default; they refuse a scale by ValueError
-    calibrations: tuple[str, ...] = ("tight",)
-    accounts: tuple[str, ...] = ("tight",)  # the rows of `dpmpc account`; the first is the answer
-    audit = AuditPlan(64, 1_000_000, 64)
-    why_paper_fails = ""  # for a law with the calibration "paper"
+    name: ClassVar[str]  # on the command line, in plans and ledgers
+    norm: ClassVar[int]  # of the sensitivity that it is calibrated by: 1 or 2
+    pure: ClassVar[bool]  # whether delta = 0 can be kept
+    samplers: ClassVar[Mapping[str, MakeSampler]]  # the first is the default; they refuse a scale by ValueError
+    calibrations: ClassVar[tuple[str, ...]] = ("tight",)
+    accounts: ClassVar[tuple[str, ...]] = ("tight",)  # the rows of `dpmpc account`; the first is the answer
+    audit: ClassVar[AuditPlan] = AuditPlan(64, 1_000_000, 64)
+    why_paper_fails: ClassVar[str] = ""  # for a law with the calibration "paper"
 
     @abstractmethod
     def spending(self, mechanism: Mechanism) -> Spending:
@@ -159,6 +162,18 @@ class Law(ABC):
             sampler_failure=coordinates * mechanism.tv,
             mpc_failure=releases * mechanism.mpc_failure,
         )
+
+    def scale_statistic(self, noise: Integers, scale: float, discrete: bool) -> tuple[float, int, int]:
+        """(statistic, degrees, power) of a test of the scale: for noise of this scale the statistic is chi-square with
+        so many degrees, and it grows with the variance to the power 1/`power`.
+
+        By normal scores; laws with an exact statistic override it.
+        """
+        from scipy.special import ndtri
+
+        law, x = self.exact(scale, discrete), noise.reshape(-1)
+        scores = ndtri(np.clip((law.cdf(x) + law.cdf(x - 1)) / 2, 1e-15, 1 - 1e-15))
+        return float(scores @ scores), x.size, 1
 
     def check_calibration(self, calibration: str) -> None:
         """Errors: UsageError for a calibration that this law does not have."""

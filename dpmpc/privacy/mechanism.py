@@ -27,7 +27,7 @@ class Mechanism:
     def __post_init__(self) -> None:
         if not isinstance(self.law, str) or not isinstance(self.discrete, bool):
             raise UsageError(
-                f"a release names its law, and whether that is discrete; got {self.law!r}, {self.discrete!r}; restore it"
+                f"a release names its law, and whether that is discrete; got {self.law!r}, {self.discrete!r}; mend"
             )
         check_nonnegative("noise scale", self.scale)
         check_positive("sensitivity", self.sensitivity)

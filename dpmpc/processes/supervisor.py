@@ -1,4 +1,4 @@
-"""Starts processes of this machine, gives each its job, hears what they say, tells a cause from its echo, ends them all.
+"""Starts processes of this machine, gives each its job, hears what they say, tells a cause from its echo, ends them.
 
 Everything that runs in more than one process here goes through this: the parties of a run, measurements, tests. The
 starter holds one pipe to each process; when the starter ends or dies, all of them end.

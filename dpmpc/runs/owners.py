@@ -192,4 +192,6 @@ def _learn(run: _Run, parties: PartiesHere | None, emit: Emit) -> Costs:
                     seconds=row.seconds,
                 )
             costs = aggregator.finish()
+        if parties is not None:
+            parties.wait()
     return Costs(time.time() - job.started, seconds, learner.compute_s, costs, replayed)
