@@ -11,6 +11,7 @@ import signal
 from collections.abc import Awaitable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NoReturn
+from unittest.mock import patch
 
 import dpmpc.privacy.ledger
 from dpmpc.aggregation.grid import Ints
@@ -87,16 +88,16 @@ def mortal(victim: int, point: str, release: int, directory: Path) -> None:
             reached(self.holder.party, number, after)
             return result
 
-        setattr(ReleaseSteps, name, waiting if asyncio.iscoroutinefunction(original) else at_once)
+        patch.object(ReleaseSteps, name, waiting if asyncio.iscoroutinefunction(original) else at_once).start()
 
     spend = ReleaseSteps.spend
 
     def mortal_spend(self: ReleaseSteps, number: int) -> None:
         if (self.holder.party, number) == (victim, release):
             if point == "ledger line torn":
-                dpmpc.privacy.ledger.os = _Os(write=_write_half)  # type: ignore[assignment]
+                patch.object(dpmpc.privacy.ledger, "os", _Os(write=_write_half)).start()
             if point == "ledger line not synced":
-                dpmpc.privacy.ledger.os = _Os(fsync=lambda fd: die())  # type: ignore[assignment]
+                patch.object(dpmpc.privacy.ledger, "os", _Os(fsync=lambda fd: die())).start()
         spend(self, number)
 
     opening = SharingHolder.open
@@ -121,9 +122,9 @@ def mortal(victim: int, point: str, release: int, directory: Path) -> None:
             die()
         return exchange(self, outgoing, incoming)
 
-    ReleaseSteps.spend = mortal_spend  # type: ignore[method-assign]
-    SharingHolder.open = mortal_open  # type: ignore[method-assign]
-    Channel.exchange = mortal_exchange  # type: ignore[method-assign]
+    patch.object(ReleaseSteps, "spend", mortal_spend).start()
+    patch.object(SharingHolder, "open", mortal_open).start()
+    patch.object(Channel, "exchange", mortal_exchange).start()
     around("inputs", "before inputs", "after inputs")
     around("noise", "", "after noise")
     around("add", "", "after add")
