@@ -11,6 +11,7 @@ Every process of a run finds them that way, and the command line's choices are r
 
 import importlib
 from collections.abc import Mapping
+from functools import cached_property
 from importlib.metadata import entry_points
 from typing import Any, Generic, TypeVar
 
@@ -29,12 +30,12 @@ class Registry(Generic[T]):
 
     def names(self) -> tuple[str, ...]:
         """All names, our own first. Errors: another package takes one of them."""
-        return tuple(self._targets())
+        return tuple(self._targets)
 
     def __getitem__(self, name: str) -> T:
         """The thing called `name`. Errors: UsageError when there is none."""
         if name not in self._loaded:
-            target = self._own.get(name) or self._targets().get(name)
+            target = self._own.get(name) or self._targets.get(name)
             if target is None:
                 raise UsageError(
                     f"a {self.kind} is one of {', '.join(self.names())}; got {name!r}; choose one, or install the "
@@ -44,12 +45,13 @@ class Registry(Generic[T]):
         return self._loaded[name]
 
     def __contains__(self, name: object) -> bool:
-        return name in self._targets()
+        return name in self._targets
 
     def items(self) -> list[tuple[str, T]]:
         """All of them, loaded."""
         return [(name, self[name]) for name in self.names()]
 
+    @cached_property
     def _targets(self) -> dict[str, str]:
         found = dict(self._own)
         for point in entry_points(group=self.group):

@@ -8,6 +8,7 @@ import mpmath
 import numpy as np
 import pytest
 from alarms import FALSE_ALARM, alarms
+from dpmpc.noise.fixed_point import FixedPointSampler
 from numpy.typing import NDArray
 
 from dpmpc.circuits.accuracy import INTERPOLATION_ERROR, PLACE_ERROR, TARGET, fraction_bits, transform_error
@@ -22,7 +23,6 @@ from dpmpc.mpc.engines.clear_fixed import ClearFixed
 from dpmpc.mpc.engines.lanes import to_planes, words_for
 from dpmpc.mpc.prg import Prg
 from dpmpc.noise import goodness
-from dpmpc.noise.fixed_point import FixedPointSampler
 
 LAWS: list[Law] = ["gaussian", "laplace"]
 

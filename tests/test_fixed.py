@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from dpmpc.noise.fixed_point import FixedPointSampler
 from enumeration import EveryBitString
 from inprocess import Network, Subset, Words
 from scipy.stats import chi2
@@ -23,7 +24,6 @@ from dpmpc.mpc.engines.sharing_fixed import SharedFixed, hiding, mask_bits, numb
 from dpmpc.mpc.loopback import run_parties
 from dpmpc.mpc.prg import Prg
 from dpmpc.mpc.session import Session
-from dpmpc.noise.fixed_point import FixedPointSampler
 
 CASES = [(1, 0), (3, 1), (4, 1), (5, 2)]
 LANES = 200

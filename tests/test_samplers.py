@@ -11,6 +11,7 @@ import mpmath
 import numpy as np
 import pytest
 from alarms import FALSE_ALARM, alarms
+from dpmpc.noise.samplers import DiscreteSampler, make_sampler
 from enumeration import every_bit_string, heap_values
 
 from dpmpc.circuits.alias import AliasTable, round_weights
@@ -27,7 +28,6 @@ from dpmpc.errors import UsageError
 from dpmpc.mpc.engines.clear import ClearEngine, evaluate
 from dpmpc.mpc.prg import Prg
 from dpmpc.noise import goodness
-from dpmpc.noise.samplers import DiscreteSampler, make_sampler
 
 
 def gaussian_law(plan: GaussianPlan) -> dict[int, Fraction]:

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 from alarms import FALSE_ALARM, alarms
+from dpmpc.noise.samplers import DiscreteSampler, make_sampler
 from inprocess import Network
 
 from dpmpc.circuits.engine import Bundle, Engine
@@ -24,7 +25,6 @@ from dpmpc.mpc.prg import Prg
 from dpmpc.mpc.session import Session
 from dpmpc.noise import goodness
 from dpmpc.noise.pool import draw
-from dpmpc.noise.samplers import DiscreteSampler, make_sampler
 
 CASES = [(1, 0), (3, 1), (4, 1), (5, 2)]
 LANES = 300  # not a multiple of 64

@@ -162,7 +162,7 @@ class Plan:
             sampler=sampler or next(iter(LAWS[law].samplers)),
             scale=None if scale is None else float(scale),
             grid_bits=grid_bits,
-            security_bits=security_bits,
+            security_bits=float(security_bits),
             backend=backend,
             parties=parties if mpc else 0,
             threshold=0 if not mpc else BACKENDS[backend].threshold(parties) if threshold is None else threshold,

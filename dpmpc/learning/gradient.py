@@ -5,7 +5,6 @@ Source: Rajkumar and Agarwal 2012; Jayaraman et al. 2018, section 3.2 (noise aft
 
 from collections.abc import Sequence
 
-from dpmpc.learning.erm import owner_gradients
 from dpmpc.learning.method import Floats, Ints, Learning, Method, project
 from dpmpc.privacy.sensitivity import Sensitivity, Weights, gradient_sensitivity
 
@@ -24,6 +23,8 @@ class GradientMethod(Method):
         return gradient_sensitivity(G=learning.loss.G, sizes=sizes, weights=weights, rounding=rounding)
 
     def vectors(self, learning: Learning, theta: Floats, X: Floats, y: Floats, offsets: Ints) -> Floats:
+        from dpmpc.learning.erm import owner_gradients  # and SciPy, which a party does without
+
         return owner_gradients(learning.loss, theta, X, y, offsets)
 
     def update(self, learning: Learning, theta: Floats, mean: Floats) -> Floats:

@@ -6,7 +6,6 @@ Source: Pathak, Rane, Raj 2010; Jayaraman et al. 2018, section 3.1 (noise after 
 from collections.abc import Sequence
 
 from dpmpc.errors import UsageError
-from dpmpc.learning.erm import solve_owners
 from dpmpc.learning.method import Floats, Ints, Learning, Method, project
 from dpmpc.privacy.sensitivity import Sensitivity, Weights, output_sensitivity
 
@@ -33,6 +32,8 @@ class OutputMethod(Method):
         )
 
     def vectors(self, learning: Learning, theta: Floats, X: Floats, y: Floats, offsets: Ints) -> Floats:
+        from dpmpc.learning.erm import solve_owners  # and SciPy, which a party does without
+
         vectors, norms = solve_owners(learning.loss, X, y, offsets, learning.lam, learning.solver_tolerance / 10)
         if norms.max() > learning.solver_tolerance:
             raise UsageError(  # neither who nor how far: both depend on records

@@ -10,7 +10,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from dpmpc.errors import PeerError, UsageError
 from dpmpc.mpc.addresses import Endpoint
 from dpmpc.mpc.channels import HELLO
-from dpmpc.mpc.link import Connection, Hello, OnLost
+from dpmpc.mpc.link import Connection, Hello, Observe, OnLost
 from dpmpc.mpc.tls import Tls, check_name
 from dpmpc.mpc.wire import Peer
 
@@ -71,7 +71,9 @@ class TcpLink:
         self._made: list[Peer] = []  # also those that were refused
         self._peers: dict[int, Peer] = {}
 
-    async def connect(self, hello: Hello, run_id: bytes, seconds: float, on_lost: OnLost) -> dict[int, Connection]:
+    async def connect(
+        self, hello: Hello, run_id: bytes, seconds: float, on_lost: OnLost, observe: Observe | None
+    ) -> dict[int, Connection]:
         """As `Link` has it. Without TLS the PRSS keys that follow cross the network in the clear: loopback only."""
         assert len(self._addresses) == hello.parties
         me = hello.party
@@ -79,7 +81,7 @@ class TcpLink:
         waiting = set(range(hello.parties)) - {me}
 
         def make(name: str, on_made: Callable[[Peer], None] | None = None) -> Peer:
-            self._made.append(Peer(name, run_id, on_lost, on_made=on_made))
+            self._made.append(Peer(name, run_id, on_lost, observe, on_made))
             return self._made[-1]
 
         async def call(j: int) -> None:
@@ -94,6 +96,8 @@ class TcpLink:
 
         server = None
         try:
+            if not me and self._bound is not None:
+                self._bound.close()  # nobody calls the first party
             if me:
                 server = await listen(
                     lambda: make("a caller", arrived.put_nowait),

@@ -19,7 +19,6 @@ class Connection(Protocol):
 
     name: str
     expects_end: bool
-    observe: "Observe | None"
 
     @property
     def bytes_sent(self) -> int:
@@ -59,8 +58,11 @@ class Hello:
 class Link(Protocol):
     """The connections of one party of one attempt of a run."""
 
-    async def connect(self, hello: Hello, run_id: bytes, seconds: float, on_lost: OnLost) -> Mapping[int, Connection]:
-        """Connections with all other parties, each of which has said the same digest and its own number.
+    async def connect(
+        self, hello: Hello, run_id: bytes, seconds: float, on_lost: OnLost, observe: Observe | None
+    ) -> Mapping[int, Connection]:
+        """Connections with all other parties, each of which has said the same digest and its own number. `observe` sees
+        every frame from the first on: a peer that was quicker may send before this returns.
 
         Errors: PeerError when one does not come in time, is another, or runs with other parameters; UsageError when
         this party cannot listen.

@@ -93,9 +93,8 @@ class Mesh:
         if self.parties == 1:
             return
         self._link = link
-        self.peers = await link.connect(Hello(self.party, self.parties, digest), self.run_id, seconds, self._on_lost)
-        for peer in self.peers.values():
-            peer.observe = self._observe
+        hello = Hello(self.party, self.parties, digest)
+        self.peers = await link.connect(hello, self.run_id, seconds, self._on_lost, self._observe)
 
     def _on_lost(self, peer: Connection, why: str) -> None:
         if not self.lost.done():

@@ -39,12 +39,13 @@ class Peer(asyncio.BufferedProtocol):
         name: str,
         run_id: bytes,
         on_lost: OnLost | None = None,
+        observe: Observe | None = None,
         on_made: Callable[["Peer"], None] | None = None,
     ) -> None:
         """`on_made` is told when the connection stands: over TLS when the other side has shown a certificate of the
         run's authority, not before."""
         self.name = name
-        self.observe: Observe | None = None
+        self.observe = observe
         self.bytes_sent = self.bytes_received = self.frames_sent = 0
         self.expects_end = False
         self.lost: str | None = None

@@ -118,6 +118,8 @@ class Law(ABC):
         check_epsilon(need.epsilon)
         if need.delta != 0:
             check_delta(need.delta)
+        if need.delta == 0:  # pure: the failures are what delta will be
+            need = replace(need, tv=0.0, mpc_failure=0.0)
         return self._bisect(lambda scale: self.mechanism(scale, True, need), need)
 
     def _bisect(self, mechanism: Callable[[float], Mechanism], need: Need) -> float:

@@ -7,12 +7,13 @@ from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 from dpmpc.aggregation.aggregator import Aggregator
 from dpmpc.aggregation.grid import Ints
-from dpmpc.aggregation.local import ROLE, PartiesHere
+from dpmpc.aggregation.local import PartiesHere
 from dpmpc.aggregation.plan import FIRST_ATTEMPT, Plan, plan_path
 from dpmpc.errors import UsageError
 from dpmpc.mpc.clear_noise import clear_noise
@@ -72,9 +73,9 @@ def in_the_clear(plan: Plan, canaries: Canaries) -> Outcome:
     return Outcome(plan, np.stack([k.total for k in known]) + noise.reshape(plan.releases, plan.dimension), known)
 
 
-def by_parties(plan: Plan, canaries: Canaries, out: Path, *, role: str = ROLE, send: Send = as_they_are) -> Outcome:
+def by_parties(plan: Plan, canaries: Canaries, out: Path, *, send: Send = as_they_are, **settings: Any) -> Outcome:
     """K releases by parties in processes of their own, for owners in two processes' stead; their transcripts, ledgers
-    and logs are left in `out`.
+    and logs are left in `out`. `settings`: of `LocalParties`, for doubles of a party.
 
     Errors: the first party's error, one line; PeerError when a party dies.
     """
@@ -83,7 +84,7 @@ def by_parties(plan: Plan, canaries: Canaries, out: Path, *, role: str = ROLE, s
     plan.write(plan_path(out))
     opened, known = [], []
     with ExitStack() as stack:
-        parties = PartiesHere(plan.parties, out, role=role)
+        parties = PartiesHere(plan.parties, out, **settings)
         stack.callback(parties.end)
         parties.begin(plan, FIRST_ATTEMPT, _WAIT)
         aggregators = [
