@@ -9,6 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import click
 import numpy as np
 import pytest
 from click.testing import CliRunner
@@ -25,6 +26,9 @@ from dpmpc.benchmarks.records import Record, Results
 from dpmpc.benchmarks.relay import Gate
 from dpmpc.cli.bench import command
 from dpmpc.errors import DpmpcError, UsageError
+from dpmpc.mpc import backend
+from dpmpc.mpc.backend import BACKENDS
+from dpmpc.privacy.law import LAWS, sampler_names
 
 LOOPBACK = Network("loopback")
 HEADER = 24  # bytes of a frame before its payload, by the wire format's description
@@ -61,6 +65,35 @@ def test_bare_openings_go_to_t_successors(parties: int) -> None:
         assert sent == tuple(
             tuple(((i + k) % parties, message) for k in range(1, t + 1)) for i in range(parties)
         )  # fmt: skip
+
+
+class Lopsided:
+    """What a backend of two parties counts whose shares differ in size, and of which one opens in two rounds."""
+
+    def threshold(self, parties: int) -> int:
+        return 1
+
+    def payload_bytes(self, parties: int, threshold: int, owners: int, dimension: int) -> tuple[int, ...]:
+        return (16, 8 * owners * dimension)
+
+    def count_opening(self, dimension: int, parties: int, threshold: int) -> backend.Counts:
+        return backend.Counts(rounds=2, bytes_sent=(21, 8 * dimension), messages_sent=(2, 1))
+
+
+def test_counts_are_the_backends_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(backend.BACKENDS._loaded, "lopsided", Lopsided())
+    cell = Cell(dimension=10, owners=4, parties=2, backend="lopsided")
+    found = counts.release_counts(cell)
+    assert found.parties_bytes == (21 + 2 * HEADER, 80 + HEADER) and found.rounds == 2
+    assert found.inputs_bytes == (16 + HEADER, 320 + HEADER)
+    assert found.owners_bytes == 336 + 2 * HEADER and counts.owner_bytes(cell) == 16 + 80 + 2 * HEADER
+    assert found.received_bytes == -(-(336 + 101 + 5 * HEADER) // 2)
+    traffic = Traffic.of(cell)
+    assert traffic.inputs == ((16 + HEADER,), (320 + HEADER,))
+    assert traffic.opening == ((((1, 35),), ((0, 104),)), (((1, 34),), ()))  # 69 bytes in two messages: a round each
+    wan = NETWORKS["wan"]
+    bytes_in = found.received_bytes + found.results_bytes
+    assert network_seconds(cell, wan) == pytest.approx((2 + 2) * 0.02 + bytes_in / 12.5e6)
 
 
 @pytest.mark.slow
@@ -272,6 +305,9 @@ def test_comparison_finds_counts_exactly_and_times_beyond_their_noise() -> None:
     assert changes(_row(base)) == []
     assert changes(_row(base, bytes_owners=292_873)) == [("bytes_owners", "worse")]  # one byte more
     assert changes(_row(base, rounds=0)) == [("rounds", "better")]
+    assert changes(_row(base, new_kind=7)) == []  # nobody counted it before
+    found = compare(Results(machine, "quick", (_row(base, old_kind=7),)), Results(machine, "quick", (_row(base),)))
+    assert [(c.name, c.old, c.new) for c in found.changes] == [("old_kind", 7, None)]
     assert changes(_row(Figure(1.04, 0.94, 1.14, 100))) == []  # notches overlap
     assert changes(_row(Figure(1.3, 1.2, 1.4, 100))) == [("total", "worse"), ("without ledger", "worse")]
     assert changes(_row(Figure(0.7, 0.6, 0.8, 100))) == [("total", "better"), ("without ledger", "better")]
@@ -344,6 +380,24 @@ def test_the_command_measures_writes_plots_and_compares(tmp_path: Path) -> None:
         drawn = run.invoke(command, ["plot", str(file), "--out", str(tmp_path)], catch_exceptions=False)
         assert drawn.exit_code == 0
         assert (tmp_path / f"r-{name}.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_numbers_have_suffixes() -> None:
+    option = next(p for p in command.commands["iteration"].params if p.name == "dimensions")
+    assert option.process_value(click.Context(command), "1M,20k,3") == [1_000_000, 20_000, 3]
+    for wrong in ("1m", "1kk", "k", "1.5k", "", "1,,2"):
+        with pytest.raises(click.BadParameter, match="whole numbers separated by commas"):
+            option.process_value(click.Context(command), wrong)
+
+
+def test_laws_samplers_and_backends_are_those_installed() -> None:
+    for name in ("iteration", "noise"):
+        params = {p.name: p for p in command.commands[name].params}
+        assert params["law"].opts == ["--law", "--noise"]
+        for option, names in (("law", LAWS.names()), ("sampler", sampler_names()), ("backend", BACKENDS.names())):
+            assert tuple(params[option].type.choices) == names  # type: ignore[attr-defined]
+    assert suite.cross(sampler="log-laplace")[0] == Cell(law="laplace", sampler="log-laplace")
+    assert suite.cross(law="laplace", method="output")[0] == Cell(method="output", law="laplace", pool=False)
 
 
 def test_the_command_refuses_what_it_cannot_do(tmp_path: Path) -> None:
