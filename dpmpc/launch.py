@@ -145,7 +145,9 @@ def _named(options: Options) -> Options:
     """The options with a run id that all processes started with the same options agree on."""
     if options.run_id is not None:
         return options
-    public = {**options.to_json(), "data_dir": None, "csv": options.csv and Path(options.csv).name, "evaluate": None}
+    local = dict.fromkeys(("data_dir", "evaluate", "database", "sql", "schema_file", "memory", "precision"))
+    names = {key: value and Path(value).name for key, value in (("csv", options.csv), ("records", options.records))}
+    public = {**options.to_json(), **local, **names}
     return replace(options, run_id=hashlib.sha256(json.dumps(public, sort_keys=True).encode()).hexdigest()[:16])
 
 

@@ -4,6 +4,7 @@ import math
 from dataclasses import asdict, dataclass
 from typing import Any, Literal, get_args
 
+from dpmpc.data.memory import parse_memory
 from dpmpc.errors import UsageError
 from dpmpc.privacy.budget import check_delta, check_epsilon
 
@@ -29,6 +30,12 @@ class Options:
 
     data: str | None = None
     csv: str | None = None
+    records: str | None = None  # a file, folder or pattern
+    database: str | None = None  # a URL without a password
+    sql: str | None = None
+    schema_file: str | None = None
+    memory: str | None = None
+    precision: Literal["double", "single"] = "double"
     target: str | None = None
     owners_column: str | None = None
     data_dir: str | None = None
@@ -74,19 +81,34 @@ class Options:
     noiseless: bool = False
 
     def __post_init__(self) -> None:
-        if self.data is not None and self.csv is not None:
-            raise UsageError("training needs one source of records; got two; leave out --data or --csv")
+        given = [part for part in (self.data, self.csv, self.records, self.database) if part is not None]
+        if len(given) > 1:
+            raise UsageError(
+                f"training needs one source of records; got {len(given)}; leave out all but one of --data, --csv,"
+                " --records and --database"
+            )
         if not (self.has_records or (self.dimension and self.owner_sizes and self.task)):
             raise UsageError(
-                "training needs one source of records; give either --data NAME or --csv FILE (or, to plan without "
-                "records, --dimension, --owner-sizes and --task)"
+                "training needs one source of records; give --data NAME, --csv FILE, --records SOURCE or --database URL"
+                " (or, to plan without records, --dimension, --owner-sizes and --task)"
             )
-        if self.csv is not None and self.target is None:
-            raise UsageError("a CSV file needs the name of the column to predict; none was given; add --target COLUMN")
-        if self.csv is None and (self.target or self.owners_column or self.drop or self.positive or self.bounds_file):
+        if (self.database is None) != (self.sql is None):
+            raise UsageError("--database and --sql go together: where the records are, and which; one is missing; add it")
+        if self.memory is not None:
+            parse_memory(self.memory)
+        if self.source is not None and self.target is None and self.schema_file is None:
+            what = "a CSV file needs" if self.csv is not None else "records need"
+            raise UsageError(f"{what} the name of the column to predict; none was given; add --target COLUMN")
+        described = self.target or self.drop or self.positive or self.bounds_file
+        if self.source is None and (described or self.owners_column or self.schema_file):
             raise UsageError(
-                "--target, --owners-column, --drop, --positive and --bounds describe a CSV file; there is none; add "
-                "--csv FILE"
+                "--target, --owners-column, --drop, --positive, --bounds and --schema describe a source of records; "
+                "there is none; add --csv FILE, --records SOURCE or --database URL"
+            )
+        if self.schema_file is not None and described:
+            raise UsageError(
+                "--schema says all about the columns; --target, --drop, --positive or --bounds was given too; leave it"
+                " out"
             )
         if self.owners_column is not None and self.owners is not None:
             raise UsageError("--owners-column already says who owns a record; --owners was given too; leave one out")
@@ -157,7 +179,12 @@ class Options:
     @property
     def has_records(self) -> bool:
         """Whether records are named; else only their public shape is."""
-        return self.data is not None or self.csv is not None
+        return self.data is not None or self.source is not None
+
+    @property
+    def source(self) -> str | None:
+        """Where records that users keep are: a path, a pattern or a URL."""
+        return self.csv or self.records or self.database
 
     @property
     def t(self) -> int:

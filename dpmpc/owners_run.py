@@ -86,7 +86,7 @@ def run_owners(job: OwnersJob, log: Log, emit: Emit) -> None:
     """Does the run. Errors: bad input (before any connection), and PeerError when a party leaves."""
     emit("stage", text="loading records")
     dataset, plan = _records_and_plan(job)
-    log(f"{dataset.name}: {dataset.n} training and {len(dataset.y_test)} test records, {dataset.d} features")
+    log(f"{dataset.name}: {dataset.n} training and {dataset.test.n} test records, {dataset.d} features")
     known: dict[int, Words] = {}
     if job.resume:
         plan, known = resume(job.out, plan)
@@ -102,7 +102,7 @@ def run_owners(job: OwnersJob, log: Log, emit: Emit) -> None:
     emit("plan", path=str(plan_path(job.out)), releases=plan.releases, first=plan.first_release)
     noted = {row.release for row in read_history(job.out / "history.csv")}
     first, end = (0, plan.owners) if job.owner is None else (job.owner, job.owner + 1)
-    learner = Learner(plan, dataset.X, dataset.y, first, end)
+    learner = Learner(plan, dataset.train, first, end)
     with contextlib.closing(History(job.out / "history.csv", plan)) as history:
         run = _Run(job, plan, dataset, learner, evaluator, history)
         for release in sorted(known):
@@ -130,8 +130,8 @@ def _records_and_plan(job: OwnersJob) -> tuple[Dataset, Plan]:
         plan = _read_plan(job.plan)
         if job.owner >= plan.owners:
             raise UsageError(f"owners are numbered from 0; got owner {job.owner} of {plan.owners}; mend -I")
-        return load_owner(job.options, plan, job.owner), plan
-    dataset, split = load(job.options)
+        return load_owner(job.options, plan, job.owner, job.out), plan
+    dataset, split = load(job.options, job.out)
     facts = facts_of(dataset, split)
     if job.plan is None:
         return dataset, make_plan(job.options, facts)

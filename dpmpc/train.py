@@ -13,8 +13,11 @@ from pathlib import Path
 import numpy as np
 
 from dpmpc import field
-from dpmpc.data import Dataset, Partition, load_csv, load_dataset, partition
-from dpmpc.erm import LOGISTIC, Loss, accuracy, mse, objective, owner_gradients, ridge, solve, solve_owners
+from dpmpc.data import CsvFile, Dataset, Partition, Query, Records, Schema, load_dataset, partition
+from dpmpc.data import load as load_source
+from dpmpc.data.blocks import arranged
+from dpmpc.erm import LOGISTIC, Loss, ridge
+from dpmpc.erm_blocks import accuracy, mse, objective, optima, owner_gradients, solve
 from dpmpc.errors import UsageError
 from dpmpc.field import Words
 from dpmpc.grid import Floats, Ints
@@ -23,12 +26,14 @@ from dpmpc.owner import blocks_of
 from dpmpc.plan import Facts, Plan
 
 
-def load_records(options: Options) -> Dataset:
-    """The data set that the options name. Errors: all that loaders refuse; no data set is named."""
-    if options.csv is not None:
-        assert options.target is not None
-        dataset = load_csv(
-            Path(options.csv),
+def load_records(options: Options, folder: Path | None = None) -> Dataset:
+    """The data set that the options name; `folder` may take temporary files. Errors: all that loaders refuse; no data
+    set is named."""
+    if options.source is not None:
+        source = options.source
+        dataset = load_source(
+            Query(source, options.sql or "") if options.database else CsvFile(Path(source)) if options.csv else source,
+            schema=None if options.schema_file is None else Schema.read(Path(options.schema_file)),
             target=options.target,
             owners_column=options.owners_column,
             task=options.task,
@@ -36,10 +41,13 @@ def load_records(options: Options) -> Dataset:
             test_fraction=0.2 if options.test_fraction is None else options.test_fraction,
             intercept=options.intercept is not False,
             max_rows=options.max_rows,
-            bounds_file=None if options.bounds_file is None else Path(options.bounds_file),
+            bounds=None if options.bounds_file is None else Path(options.bounds_file),
             missing=options.missing,
             drop=options.drop,
             positive=options.positive,
+            memory=options.memory,
+            precision=options.precision,
+            folder=folder,
         )
     elif options.data is not None:
         dataset = load_dataset(
@@ -53,7 +61,7 @@ def load_records(options: Options) -> Dataset:
             official_test=options.official_test,
         )
     else:
-        raise UsageError("owners need records; none were named; add --data NAME or --csv FILE")
+        raise UsageError("owners need records; none were named; add --data NAME, --csv FILE or --records SOURCE")
     if options.task is not None and options.task != dataset.task:
         raise UsageError(
             f"--task {options.task} does not suit the target of {dataset.name}, which asks for {dataset.task}; leave "
@@ -62,12 +70,12 @@ def load_records(options: Options) -> Dataset:
     return dataset
 
 
-def load(options: Options) -> tuple[Dataset, Partition]:
+def load(options: Options, folder: Path | None = None) -> tuple[Dataset, Partition]:
     """The data set, its training rows sorted by owner, and the partition that says who holds which.
 
     Errors: as `load_records`; an owner without records.
     """
-    dataset = load_records(options)
+    dataset = load_records(options, folder)
     owners = options.owners
     if owners is None and options.owner_sizes is None and dataset.groups is None:
         raise UsageError(
@@ -78,7 +86,9 @@ def load(options: Options) -> tuple[Dataset, Partition]:
     )
     order = split.order[: split.n]
     if not np.array_equal(order, np.arange(dataset.n)):
-        dataset = replace(dataset, X=dataset.X[order], y=dataset.y[order])
+        rest = np.arange(dataset.training, dataset.records.n)
+        records = arranged(dataset.records, np.concatenate([order, rest]), folder)
+        dataset = replace(dataset, records=records, training=len(order))
     return dataset, split
 
 
@@ -87,14 +97,14 @@ def facts_of(dataset: Dataset, split: Partition) -> Facts:
     return Facts(dataset.name, dataset.task, dataset.d, tuple(int(size) for size in split.sizes), dataset.bounds)
 
 
-def load_owner(options: Options, plan: Plan, owner: int) -> Dataset:
+def load_owner(options: Options, plan: Plan, owner: int, folder: Path | None = None) -> Dataset:
     """The records of one owner that takes part from its own machine; all are for training, unless a test fraction is
     given.
 
     Errors: as `load_records`; records that do not have the shape that the plan says this owner's have; bounds that are
     not public, for then every owner would scale its records differently.
     """
-    dataset = load_records(replace_fraction(options))
+    dataset = load_records(replace_fraction(options), folder)
     if dataset.bounds != "public":
         raise UsageError(
             "an owner on its own needs public bounds, the same for all; none were given; add --bounds FILE"
@@ -126,13 +136,13 @@ def loss_of(plan: Plan) -> Loss:
 class Learner:
     """The owners of one process and the public iterate: vectors out, opened sums in."""
 
-    def __init__(self, plan: Plan, X: Floats, y: Floats, first: int = 0, end: int | None = None) -> None:
-        """X (n, d) and y (n,) hold the records of owners first .. end - 1, sorted by owner."""
+    def __init__(self, plan: Plan, records: Records, first: int = 0, end: int | None = None) -> None:
+        """`records` are those of owners first .. end - 1, sorted by owner."""
         self.plan, self.loss = plan, loss_of(plan)
-        self._X, self._y = X, y
+        self._records = records
         self._first, self._end = first, plan.owners if end is None else end
         self._offsets = np.concatenate([[0], np.cumsum(plan.sizes[self._first : self._end])]).astype(np.int64)
-        assert self._offsets[-1] == len(y)
+        assert self._offsets[-1] == records.n
         self.theta = np.zeros(plan.dimension)
         self.iteration = 0
         self.compute_s = 0.0  # spent computing vectors
@@ -145,12 +155,11 @@ class Learner:
         for start, end in blocks_of(self._first, self._end, plan.dimension):
             offsets = self._offsets[start - self._first : end - self._first + 1]
             begin = time.perf_counter()
-            rows = slice(int(offsets[0]), int(offsets[-1]))
-            X, y, offsets = self._X[rows], self._y[rows], offsets - offsets[0]
+            records, offsets = self._records.part(int(offsets[0]), int(offsets[-1])), offsets - offsets[0]
             if plan.method == "gradient":
-                vectors = owner_gradients(self.loss, self.theta, X, y, offsets)
+                vectors = owner_gradients(self.loss, self.theta, records, offsets)
             else:
-                vectors, norms = solve_owners(self.loss, X, y, offsets, plan.lam, plan.solver_tolerance / 10)
+                vectors, norms = optima(self.loss, records, offsets, plan.lam, plan.solver_tolerance / 10)
                 if norms.max() > plan.solver_tolerance:
                     raise UsageError(  # neither who nor how far: both depend on records
                         f"every local optimum must reach a gradient norm of {plan.solver_tolerance:g}; not all did; "
@@ -207,13 +216,13 @@ class Evaluator:
     def __init__(self, plan: Plan, dataset: Dataset) -> None:
         self.loss, self.lam, self.data = loss_of(plan), plan.lam, dataset
         self.score_name = "accuracy" if plan.task == "logistic" else "mse"
-        self._score: Callable[[Floats, Floats, Floats], float] = accuracy if plan.task == "logistic" else mse
-        self.optimum = solve(self.loss, dataset.X, dataset.y, plan.lam, 1e-9).theta
+        self._score: Callable[[Floats, Records], float] = accuracy if plan.task == "logistic" else mse
+        self.optimum = solve(self.loss, dataset.train, plan.lam, 1e-9).theta
         self.best = self.objective(self.optimum)
 
     def objective(self, theta: Floats) -> float:
-        return objective(self.loss, theta, self.data.X, self.data.y, self.lam)
+        return objective(self.loss, theta, self.data.train, self.lam)
 
     def score(self, theta: Floats) -> float | None:
         """Accuracy or mean squared error on the test rows; None if there are none."""
-        return self._score(theta, self.data.X_test, self.data.y_test) if len(self.data.y_test) else None
+        return self._score(theta, self.data.test) if self.data.test.n else None
