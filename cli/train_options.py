@@ -52,16 +52,16 @@ OPTIONS: dict[str, list[click.Option]] = {
         _option(
             "--database",
             metavar="URL",
-            help="With --sql: records in sqlite:///FILE or postgresql://HOST/DATABASE. Login by PGUSER, PGPASSWORD or a "
-            "password file, never in the URL.",
+            help="With --sql: records in sqlite:///FILE or postgresql://HOST/DATABASE. Login by PGUSER, PGPASSWORD or "
+            "a password file, never in the URL.",
         ),
         _option("--sql", metavar="QUERY", help="With --database: one SELECT; its rows are the records."),
         _option(
             "--schema",
             "schema_file",
             type=click.Path(),
-            help="Public schema of the records, JSON or TOML, as `dpmpc describe --schema` drafts it. Says what --target, "
-            "--bounds, --positive, --drop and --missing would.",
+            help="Public schema of the records, JSON or TOML, as `dpmpc describe --schema` drafts it. Says what "
+            "--target, --bounds, --positive, --drop and --missing would.",
         ),
         _option(
             "--memory",

@@ -149,9 +149,7 @@ def solve(loss: Loss, records: Records, lam: float, tolerance: float = 1e-10) ->
     return Solution(theta[0], float(norms[0]))
 
 
-def optima(
-    loss: Loss, records: Records, offsets: Ints, lam: float, tolerance: float = 1e-10
-) -> tuple[Floats, Floats]:
+def optima(loss: Loss, records: Records, offsets: Ints, lam: float, tolerance: float = 1e-10) -> tuple[Floats, Floats]:
     """Every owner's own optimum (m, d), and the norm of its own objective's gradient there (m,), evaluated afresh.
 
     As `erm.solve_owners`, for records of any size: owners with many numbers are solved by Newton's method over tiles,

@@ -93,7 +93,7 @@ class Options:
                 " (or, to plan without records, --dimension, --owner-sizes and --task)"
             )
         if (self.database is None) != (self.sql is None):
-            raise UsageError("--database and --sql go together: where the records are, and which; one is missing; add it")
+            raise UsageError("--database and --sql go together: where the records are, and which; one is missing")
         if self.memory is not None:
             parse_memory(self.memory)
         if self.source is not None and self.target is None and self.schema_file is None:

@@ -5,6 +5,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
+from dpmpc.data.blocks import in_memory
 from dpmpc.errors import UsageError
 from dpmpc.field import P
 from dpmpc.grid import NARROWEST, ROUNDING_SHARE, Grid, check_range, choose_grid
@@ -97,7 +98,7 @@ def test_no_replaced_record_moves_the_integer_sum_beyond_its_sensitivity(method:
             y2[0] *= sign  # a record of the smallest owner
             if method == "gradient":
                 X2[0] = theta / np.linalg.norm(theta)
-            learner = Learner(plan, X2, y2)
+            learner = Learner(plan, in_memory(X2, y2))
             learner.theta = theta
             sums.append(np.concatenate(list(learner.vectors())).sum(axis=0))
         worst = max(worst, float(np.linalg.norm(sums[0] - sums[1])))

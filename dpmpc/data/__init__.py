@@ -1,4 +1,4 @@
-"""Records from wherever users keep them, through a public schema into the unit ball, and their partition over owners."""
+"""Records from wherever users keep them, through a public schema into the unit ball, and who owns which."""
 
 import importlib
 from typing import TYPE_CHECKING, Any
@@ -23,7 +23,18 @@ _HOMES = {
     "NAMES": "sets",
     "load_dataset": "sets",
 }
-__all__ = ["NAMES", "CsvFile", "Dataset", "Partition", "Query", "Records", "Schema", "load", "load_dataset", "partition"]
+__all__ = [
+    "NAMES",
+    "CsvFile",
+    "Dataset",
+    "Partition",
+    "Query",
+    "Records",
+    "Schema",
+    "load",
+    "load_dataset",
+    "partition",
+]
 
 
 def __getattr__(name: str) -> Any:

@@ -8,7 +8,6 @@ line at fault or makes a clean copy (blank lines with spaces, lines that start w
 import codecs
 import csv
 import hashlib
-
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -49,8 +48,8 @@ def scan(path: Path, name: str) -> Scan:
                     at = position - pending + error.start
                     raise UsageError(f"a data file is UTF-8; {name} is not at byte {at}; save it as UTF-8") from None
             position += len(chunk)
-    if decoder.getstate()[0]:
-        raise UsageError(f"a data file is UTF-8; {name} is not at byte {position}; save it as UTF-8")
+    if pending := len(decoder.getstate()[0]):
+        raise UsageError(f"a data file is UTF-8; {name} is not at byte {position - pending}; save it as UTF-8")
     return Scan(digest.hexdigest(), underscores)
 
 
@@ -200,5 +199,3 @@ def write_csv(rows: Iterable[Sequence[object]], path: Path) -> None:
 def spooled(path: Path, width: int) -> str:
     """The relation of a CSV file without header that `write_csv` or a database wrote."""
     return _relation(path, width, ",", 0)
-
-

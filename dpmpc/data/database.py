@@ -88,6 +88,7 @@ def _sqlite(file: Path, query: str, path: Path) -> tuple[Column, ...]:
 def _postgresql(url: str, query: str, path: Path) -> tuple[Column, ...]:
     try:
         import psycopg
+        from psycopg.conninfo import make_conninfo
     except ImportError:
         raise UsageError(
             "PostgreSQL is read by psycopg, which is not installed; pip install 'dpmpc[postgresql]'"
@@ -103,7 +104,8 @@ def _postgresql(url: str, query: str, path: Path) -> tuple[Column, ...]:
         options["sslmode"] = "require"  # libpq would go on in the clear
     target = parts._replace(query="").geturl()
     try:
-        with psycopg.connect(target, **options, connect_timeout=10, application_name="dpmpc") as database:
+        options |= {"connect_timeout": "10", "application_name": "dpmpc"}
+        with psycopg.connect(make_conninfo(target, **options)) as database:
             return _copied(database, query, path)
     except psycopg.Error as error:
         raise UsageError(_refused(error)) from None
@@ -119,9 +121,7 @@ def _copied(database: Any, query: str, path: Path) -> tuple[Column, ...]:
         Column(name, _spelled(k, part.type_code), _type(part.type_code))
         for k, (name, part) in enumerate(zip(names, described, strict=True))
     )
-    widened = ", ".join(
-        f"c{k}::float8" if part.type_code == _FLOAT4 else f"c{k}" for k, part in enumerate(described)
-    )
+    widened = ", ".join(f"c{k}::float8" if part.type_code == _FLOAT4 else f"c{k}" for k, part in enumerate(described))
     aliases = ", ".join(f"c{k}" for k in range(len(described)))
     copy = f"COPY (SELECT {widened} FROM ({query}) AS records({aliases})) TO STDOUT (FORMAT csv, ENCODING 'UTF8')"
     with path.open("wb") as file, database.cursor().copy(copy.encode()) as rows:
@@ -147,7 +147,7 @@ def _refused(error: Any) -> str:
     said = str(getattr(error.diag, "message_primary", None) or "")[:160]
     if state.startswith("28") or "password" in str(error) or "authentication" in str(error):
         return "a database must let us in; it refused the login; set PGUSER and PGPASSWORD, or a password file"
-    if state == "3D000" or "does not exist" in str(error) and not state:
+    if state == "3D000" or ("does not exist" in str(error) and not state):
         return "a database must be there; the server does not have this one, or this user; check --database and PGUSER"
     if state.startswith("42"):
         return f"--sql must be a query that the database can answer; {said}; correct it"

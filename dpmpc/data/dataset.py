@@ -2,11 +2,11 @@
 
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
-from dpmpc.data.blocks import Records, Rows
+from dpmpc.data.blocks import Records
 from dpmpc.data.mapping import Counts
 from dpmpc.data.schema import Bounds, Schema, Task
 from dpmpc.data.seeds import Stream, generator
@@ -68,16 +68,16 @@ class Dataset:
         return self.records.part(self.training, self.records.n)
 
     @property
-    def X(self) -> Rows:
-        return self.records.X[: self.training]
+    def X(self) -> Floats:
+        return cast(Floats, self.records.X[: self.training])
 
     @property
     def y(self) -> Floats:
         return self.records.y[: self.training]
 
     @property
-    def X_test(self) -> Rows:
-        return self.records.X[self.training :]
+    def X_test(self) -> Floats:
+        return cast(Floats, self.records.X[self.training :])
 
     @property
     def y_test(self) -> Floats:

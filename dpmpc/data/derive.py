@@ -18,7 +18,7 @@ from dpmpc.errors import UsageError
 _MOST_CATEGORIES = 1000
 _MOST_CLASSES = 20  # a target of more whole numbers than that is a quantity
 _DECIMAL_COMMA = re.compile(r"[+-]?[\d.]*\d,?\d*")
-_DATE = re.compile(r"\d{4}[-/.]\d{1,2}[-/.]\d{1,2}([T ].*)?|\d{1,2}[-/.]\d{1,2}[-/.](\d{4}|\d\d)([T ].*)?")
+DATE = re.compile(r"\d{4}[-/.]\d{1,2}[-/.]\d{1,2}([T ].*)?|\d{1,2}[-/.]\d{1,2}[-/.](\d{4}|\d\d)([T ].*)?")
 _WORDS = ("nan", "inf", "infinity")
 PublicBounds = Given[str, list[float] | list[str]]
 
@@ -47,6 +47,9 @@ def features_of(table: Table, asked: Asked) -> list[str]:
         raise UsageError(
             f"training needs features; {table.source} has no column besides target and owners; add columns"
         )
+    for name in (*features, asked.target):
+        if table[name].kind in ("date", "other"):
+            raise UsageError(table.refusal(table[name]))
     return features
 
 
@@ -58,24 +61,23 @@ def schema_of_bounds(table: Table, asked: Asked, public: PublicBounds) -> Schema
     features = features_of(table, asked)
     if absent := [name for name in (*features, asked.target) if name not in public]:
         raise UsageError(
-            f"public bounds must cover every feature and the target; they lack {some(absent, 8)}; add them, or leave"
-            " such columns out with --drop"
+            f"public bounds must cover every feature and the target; what was given lacks {some(absent, 8)}; add them,"
+            " or leave such columns out with --drop"
         )
     # in the order of the bounds, which owners share; the order of a file's columns is each owner's own
     columns = tuple(_given(name, public[name]) for name in public if name in set(features))
     return Schema(columns, _given_target(asked, public[asked.target]), asked.intercept, asked.missing, "public")
 
 
-def schema_of_records(table: Table, asked: Asked) -> Schema:
+def schema_of_records(table: Table, asked: Asked, features: list[str]) -> Schema:
     """A schema whose kinds, ranges, lists and classes are those of the table's records.
 
     A column is numeric if all its values are numbers, and else categorical. A target with two values is a label (+1 is
     `positive`, by default the greater number or the later text); one with more numbers is for ridge regression.
     Errors: columns that cannot be features, or a target that suits no task.
     """
-    features = features_of(table, asked)
     target = _target(table, asked)
-    seen = _survey(table, features)
+    seen = survey(table, features)
     columns = tuple(_column(table, name, *seen[name]) for name in features)
     return Schema(columns, target, asked.intercept, asked.missing, "data")
 
@@ -106,7 +108,9 @@ def _label(name: str, classes: list[str], positive: str | None) -> Labels:
     """The label of two classes, the second of which is +1 unless `positive` says otherwise."""
     if positive is not None:
         if canonical(positive) not in classes:
-            raise UsageError(f"the positive class is one of {classes[0]} and {classes[1]}; got '{positive}'; correct it")
+            raise UsageError(
+                f"the positive class is one of {classes[0]} and {classes[1]}; got '{positive}'; correct it"
+            )
         classes = sorted(classes, key=lambda value: value == canonical(positive))
     return Labels(name, (classes[1],), (classes[0],))
 
@@ -114,7 +118,7 @@ def _label(name: str, classes: list[str], positive: str | None) -> Labels:
 Seen = tuple[int, int, float | None, float | None]  # values that are there, of them no numbers; least and greatest
 
 
-def _survey(table: Table, names: Sequence[str]) -> dict[str, Seen]:
+def survey(table: Table, names: Sequence[str]) -> dict[str, Seen]:
     """What one pass says of each column."""
     parts = []
     for name in names:
@@ -149,7 +153,7 @@ def _column(table: Table, name: str, present: int, odd: int, low: float | None, 
     if all(_DECIMAL_COMMA.fullmatch(text) for text in values):
         comma = next((text for text in values if "," in text), next(iter(values)))
         raise UsageError(f"numbers have a decimal point; {where} has '{comma}'; save the file with points")
-    if all(_DATE.fullmatch(text) for text in values):
+    if all(DATE.fullmatch(text) for text in values):
         raise UsageError(
             f"columns hold numbers or texts; {where} holds dates ('{distinct[0][:30]}'); make them numbers, such as"
             " days since a fixed day, or leave them out with --drop"
@@ -189,7 +193,7 @@ def _target(table: Table, asked: Asked) -> Target:
     name, task = asked.target, asked.task
     if row := first_row(table, table.missing(name)):
         raise UsageError(f"the target is never missing; '{name}' is in record {row}; remove such records")
-    _, odd, low, high = _survey(table, [name])[name]
+    _, odd, low, high = survey(table, [name])[name]
     if task is None:
         task = "logistic" if odd or _classes(table, name, asked) else "ridge"
     if task == "ridge":

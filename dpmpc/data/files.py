@@ -225,9 +225,7 @@ def described(relation: str, source: str, named: list[str] | None, connection: d
         raise UsageError(
             f"column names differ in more than case; {source} has {', '.join(double[:6]) or 'others'}; rename them"
         )
-    table = Table(
-        source, tuple(Column(str(n), quoted(str(n)), str(t)) for n, t, *_ in found), relation, connection
-    )
+    table = Table(source, tuple(Column(str(n), quoted(str(n)), str(t)) for n, t, *_ in found), relation, connection)
     if table.n == 0:
         raise UsageError(f"a table needs records; {source} has none; add rows")
     return table
@@ -263,7 +261,9 @@ def _arrow(path: Path, connection: duckdb.DuckDBPyConnection) -> Table:
         connection.register(view, opened)
         return described(view, path.name, list(opened.schema.names), connection)
     except (pa.ArrowException, OSError):
-        raise UsageError(f"an Arrow file must be whole; {path.name} is damaged or no Arrow file; copy it again") from None
+        raise UsageError(
+            f"an Arrow file must be whole; {path.name} is damaged or no Arrow file; copy it again"
+        ) from None
     except duckdb.Error as error:
         raise UsageError(explained(error, path.name)) from None
 
@@ -310,9 +310,7 @@ def _joined(tables: list[Table], source: str, connection: duckdb.DuckDBPyConnect
         word = types.pop() if len(types) == 1 else "DOUBLE" if column.kind == "number" else "VARCHAR"
         columns.append(Column(column.name, f"c{k}", word))
     parts = [
-        "SELECT "
-        + ", ".join(f"{_cast(table, c)} AS {c.sql}" for c in columns)
-        + f" FROM {table.relation}"
+        "SELECT " + ", ".join(f"{_cast(table, c)} AS {c.sql}" for c in columns) + f" FROM {table.relation}"
         for table in tables
     ]
     checks: list[Callable[[], None]] = [table.unchanged for table in tables]
@@ -330,5 +328,3 @@ def _joined(tables: list[Table], source: str, connection: duckdb.DuckDBPyConnect
         unchanged,
         parsed=any(table.parsed for table in tables),
     )
-
-

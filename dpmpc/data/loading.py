@@ -1,8 +1,8 @@
 """The one way from records, wherever they lie, to a data set: open, schema, split, features."""
 
 import os
-from contextlib import contextmanager
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -12,7 +12,7 @@ import numpy as np
 from dpmpc.data.blocks import Precision, Records, allocate
 from dpmpc.data.database import open_database
 from dpmpc.data.dataset import Dataset, split
-from dpmpc.data.derive import Asked, PublicBounds, schema_of_bounds, schema_of_records
+from dpmpc.data.derive import Asked, PublicBounds, features_of, schema_of_bounds, schema_of_records
 from dpmpc.data.files import open_file, open_files
 from dpmpc.data.mapping import Mapping, complete, owner_numbers, owners_of
 from dpmpc.data.memory import parse_memory, usual_memory
@@ -104,8 +104,10 @@ def load(
             asked = Asked(target, owners_column, tuple(drop), task, positive, intercept, missing)
             public = read_bounds(bounds) if isinstance(bounds, Path) else bounds
             if public is None:
-                table = held(table, table_columns(table, asked))
-                schema = schema_of_records(table, asked)
+                features = features_of(table, asked)
+                others = [name for name in (target, owners_column) if name is not None]
+                table = held(table, [*features, *others])
+                schema = schema_of_records(table, asked, features)
             else:
                 schema = schema_of_bounds(table, asked, public)
         return build(
@@ -120,17 +122,6 @@ def load(
             precision=precision,
             name=name,
         )
-
-
-def table_columns(table: Table, asked: Asked) -> list[str]:
-    """The columns that a table is read for: those that are not dropped. Errors: one that is asked for is not there."""
-    for column in (asked.target, *([asked.owners_column] if asked.owners_column is not None else []), *asked.drop):
-        table[column]
-    names = [column.name for column in table.columns if column.name not in asked.drop]
-    for column in names:
-        if table[column].kind in ("date", "other"):
-            raise UsageError(table.refusal(table[column]))
-    return names
 
 
 def build(
@@ -151,7 +142,8 @@ def build(
     if schema.missing == "drop":
         table = complete(table, schema)
         mapping = Mapping(table, schema)
-    groups, names = None, ()
+    groups: Ints | None = None
+    names: tuple[str, ...] = ()
     if owners_column is not None:
         sql, names = owner_numbers(table, owners_column)
         groups = owners_of(table, sql)
@@ -206,5 +198,3 @@ def _place(
     records.X[to[kept]] = X[kept]
     records.y[to[kept]] = labels[kept]
     records.forget()
-
-

@@ -48,9 +48,7 @@ class Mapping:
         if absent:
             near = difflib.get_close_matches(absent[0], self.table.names, 1, 0.7)
             hint = f" (is '{near[0]}' '{absent[0]}'?)" if near else ""
-            raise UsageError(
-                f"the model needs its columns; {', '.join(absent[:8])} not in the data{hint}; add them"
-            )
+            raise UsageError(f"the model needs its columns; {', '.join(absent[:8])} not in the data{hint}; add them")
         if self.labels and self.schema.target.name not in self.table:
             raise UsageError(
                 f"labels come from the target column; '{self.schema.target.name}' is not in the data; name another"
@@ -68,12 +66,16 @@ class Mapping:
             expressions.append(self._target_sql())
         d = len(schema.columns)
         self.counts = {column.name: Counts(column.name) for column in schema.columns}
-        for block in table.blocks([*expressions, *(extra or [])]):
-            for column, values in zip(schema.columns, block, strict=False):
-                self._count(column, values)
-            n = len(block[0])
-            y = self._labels(block[d]) if self.labels else np.zeros(n)
-            yield block[:d], y, block[d + self.labels :]
+        stream = table.blocks([*expressions, *(extra or [])])
+        for block in stream:
+            values, labels = block[:d], block[d] if self.labels else None
+            if self._wrong(values, labels):
+                stream.close()  # type: ignore[attr-defined]  # the next query needs the connection
+                raise UsageError(self._complaint(values, labels))
+            for column, part in zip(schema.columns, values, strict=True):
+                self._count(column, part)
+            y = np.zeros(len(values[0])) if labels is None else schema.target.values(labels)
+            yield values, y, block[d + self.labels :]
 
     def _sql(self, column: Column) -> str:
         if isinstance(column, Numeric):
@@ -95,33 +97,42 @@ class Mapping:
             counts.missing += int(np.count_nonzero(values == -1))
             counts.unknown += int(np.count_nonzero(values == -2))
             return
-        if np.isinf(values).any():
-            raise UsageError(
-                f"column '{column.name}' must hold finite numbers; it has {self._shown(column.name)}; correct it, or"
-                " leave missing values empty"
-            )
         counts.missing += int(np.count_nonzero(np.isnan(values)))
         counts.clipped += int(np.count_nonzero(values < column.low) + np.count_nonzero(values > column.high))
 
-    def _labels(self, values: NDArray[Any]) -> Floats:
-        target = self.schema.target
-        if isinstance(target, Labels):
-            y = target.values(values)
-            if np.isnan(y).any():
-                shown = self._shown(target.name, f"{self._target_sql()} < 0")
-                raise UsageError(
-                    f"the target '{target.name}' is {target.positive_name} or {target.negative_name}; a record has"
-                    f" {shown}; correct or remove such records"
+    def _wrong(self, values: list[NDArray[Any]], labels: NDArray[Any] | None) -> bool:
+        """Whether some value is no number where one is due, or some label of neither class."""
+        if any(part.dtype.kind == "f" and np.isinf(part).any() for part in values):
+            return True
+        if labels is None:
+            return False
+        if isinstance(self.schema.target, Labels):
+            return bool(np.isnan(self.schema.target.values(labels)).any())
+        return not np.isfinite(labels).all()
+
+    def _complaint(self, values: list[NDArray[Any]], labels: NDArray[Any] | None) -> str:
+        """What is wrong, with the first value at fault."""
+        for column, part in zip(self.schema.columns, values, strict=True):
+            if part.dtype.kind == "f" and np.isinf(part).any():
+                return (
+                    f"column '{column.name}' must hold finite numbers; it has {self._shown(column.name)}; correct it,"
+                    " or leave missing values empty"
                 )
-            return y
-        if np.isinf(values).any():
-            raise UsageError(
+        target = self.schema.target
+        assert labels is not None
+        if isinstance(target, Labels):
+            others = target.negative is None
+            shown = self._shown(target.name, f"{self._target_sql()} {'=' if others else '<'} {-1 if others else 0}")
+            return (
+                f"the target '{target.name}' is {target.positive_name} or {target.negative_name}; a record has"
+                f" {shown}; correct or remove such records"
+            )
+        if np.isinf(labels).any():
+            return (
                 f"ridge needs a target of finite numbers; '{target.name}' holds {self._shown(target.name)}; choose"
                 " another target"
             )
-        if np.isnan(values).any():
-            raise UsageError(f"the target '{target.name}' is never missing; a record has none; remove such records")
-        return target.values(values)
+        return f"the target '{target.name}' is never missing; a record has none; remove such records"
 
     def _shown(self, name: str, wrong: str | None = None) -> str:
         """The first value of a column that is wrong (by default: that is no finite number), in quotes."""

@@ -11,7 +11,7 @@ _LEAST = 512 * 10**6
 
 
 def parse_memory(text: str) -> int:
-    """The bytes that a size such as 2GB means. Errors: it is none, or below 512 MB, which Python itself nearly needs."""
+    """The bytes that a size such as 2GB means. Errors: it is none, or below 512 MB, which the libraries need."""
     number = text.strip().lower().removesuffix("ib") if text.strip().lower().endswith("ib") else text.strip().lower()
     digits = number.rstrip("kmgtb ")
     unit = number[len(digits) :].strip()

@@ -1,4 +1,4 @@
-"""Records that are Python objects: pandas, Polars, Arrow, DuckDB and NumPy, without a copy where the library allows it."""
+"""Records that are Python objects: pandas, Polars, Arrow, DuckDB and NumPy, without a copy where that works."""
 
 from collections.abc import Mapping
 from dataclasses import replace
@@ -18,7 +18,7 @@ KINDS = "a pandas, Polars or PyArrow table, a DuckDB relation, or {column: NumPy
 def open_object(value: Any, connection: duckdb.DuckDBPyConnection, folder: Path, source: str = "records") -> Table:
     """The table that a Python object holds. It must not be changed while it is read.
 
-    A NaN in pandas or NumPy is a missing value, as it is there; in Arrow and Polars it is an error, for they have nulls.
+    A NaN in pandas or NumPy is a missing value, as it is there; in Arrow and Polars, which have nulls, it is an error.
     Errors: an object of another kind, columns of unequal length or of one name, no rows.
     """
     library = type(value).__module__.split(".")[0]

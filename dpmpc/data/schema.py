@@ -35,7 +35,9 @@ class SchemaError(UsageError, ValueError):
     """A schema that cannot be; a ValueError too, for msgspec adds the place in the file to those."""
 
 
-class Numeric(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_field="kind", tag="number"):
+class Numeric(
+    msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True, tag_field="kind", tag="number"
+):
     """One feature: the column clipped to [low, high] and mapped linearly on [0, 1] (or on [-1, 1] if `signed`).
 
     A missing value becomes the middle of the range; a column with low = high becomes 0.
@@ -228,14 +230,14 @@ def editor_schema() -> dict[str, Any]:
     return json_schema(Schema)
 
 
-BoundsFile = dict[str, list[Scalar]]
-
-
 def read_bounds(path: Path) -> dict[str, list[float] | list[str]]:
-    """The public bounds in a JSON or TOML file: column -> [low, high], or a list of categories. Errors: anything else."""
+    """The public bounds in a JSON or TOML file: column -> [low, high], or categories. Errors: anything else."""
     rule = "a bounds file maps each column to [low, high] or to a list of texts"
     result: dict[str, list[float] | list[str]] = {}
-    for name, entry in read_written(path, dict[str, Any], "a bounds").items():
+    value = read_written(path, Any, "a bounds")
+    if not isinstance(value, dict):
+        raise UsageError(f"{rule}; {path.name} holds a {type(value).__name__}; write an object")
+    for name, entry in value.items():
         shown = json.dumps(entry)[:60]
         if not isinstance(entry, list) or not entry:
             raise UsageError(f"{rule}; '{name}' has {shown}; correct it")
@@ -260,8 +262,8 @@ def _spelled(values: tuple[Scalar, ...]) -> tuple[str, ...]:
 def _set_range(part: Numeric | Range, *, strict: bool) -> None:
     low, high = float(part.low), float(part.high)
     if not (np.isfinite(high - low) and (low < high or (low == high and not strict))):
-        raise SchemaError(f"a range runs from low to high; '{part.name}' has [{low}, {high}]; correct it or leave it out")
+        raise SchemaError(
+            f"a range runs from low to high; '{part.name}' has [{low}, {high}]; correct it or leave it out"
+        )
     msgspec.structs.force_setattr(part, "low", low)
     msgspec.structs.force_setattr(part, "high", high)
-
-

@@ -169,9 +169,10 @@ class Table:
         if self.repair is not None:
             self.n  # noqa: B018  reads everything once, so that what needs repair is repaired before the first block
         with self.reading():
-            stream = nanoarrow.ArrayStream(self.connection.sql(f"SELECT {select} FROM {self.relation} {tail}"))
-            for part in stream:
-                yield [_values(part.child(k)) for k in range(len(expressions))]
+            query = self.connection.sql(f"SELECT {select} FROM {self.relation} {tail}")
+            with nanoarrow.ArrayStream(query) as stream:
+                for part in stream:
+                    yield [_values(part.child(k)) for k in range(len(expressions))]
         self.unchanged()
 
     @contextlib.contextmanager
@@ -251,7 +252,9 @@ def explained(error: Exception, source: str) -> str:
         return f"a data file must be whole; {source} is damaged or cut short; copy it again"
     if "malformed json" in lowered or "json transform error" in lowered:
         where = re.search(r"in line (\d+)", lowered)
-        return f"each line is a JSON object with every key once; {source}, line {where[1] if where else '?'}; correct it"
+        return (
+            f"each line is a JSON object with every key once; {source}, line {where[1] if where else '?'}; correct it"
+        )
     text = re.sub(r"^[\w ]*Error: ", "", text)
     return f"records must be readable; {source}: {text[:160]}; correct the source"
 
@@ -310,9 +313,7 @@ def code_sql(table: Table, name: str, values: Mapping[str, int]) -> str:
         parts.append(_look_up(text, words))
     if numbers:
         spelled = {
-            str(row[0]): numbers[text]
-            for text in numbers
-            for row in duckdb_spelling(table.connection, float(text))
+            str(row[0]): numbers[text] for text in numbers for row in duckdb_spelling(table.connection, float(text))
         }
         parts.append(_look_up(f"CAST({table.number(name)} + 0.0 AS VARCHAR)", spelled))
     parts.append(f"CASE WHEN {table.missing(name)} THEN -1 ELSE -2 END")

@@ -52,7 +52,9 @@ def checked(value: Any, kind: type[Value], what: str, name: str, text: str = "")
         found = _PLACE.search(message)
         place = found[1] if found else ""
         message = message[: found.start()] if found else message
-        raise UsageError(f"{what} is checked when it is read; {_where(name, place, text)}: {_said(message, kind)}") from None
+        raise UsageError(
+            f"{what} is checked when it is read; {_where(name, place, text)}: {_said(message, kind)}"
+        ) from None
 
 
 def json_schema(kind: Any) -> dict[str, Any]:
@@ -102,7 +104,9 @@ def _line(text: str, steps: list[str]) -> int | None:
         if step.isdigit():
             position = _element(text, position, int(step))
         else:
-            key = re.compile(rf'(?:"{re.escape(step)}"\s*:|^\s*"?{re.escape(step)}"?\s*=|^\s*\[+{re.escape(step)}\]+)', re.M)
+            key = re.compile(
+                rf'(?:"{re.escape(step)}"\s*:|^\s*"?{re.escape(step)}"?\s*=|^\s*\[+{re.escape(step)}\]+)', re.M
+            )
             found = key.search(text, position)
             position = -1 if found is None else found.end()
         if position < 0:

@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
+from dpmpc.data.blocks import in_memory
 from dpmpc.grid import Floats, Ints
 from dpmpc.options import Options
 from dpmpc.plan import Facts, Plan, make_plan
@@ -28,7 +29,7 @@ Vectors = Callable[[Plan, Floats, Floats, Floats, int, int], list[Ints]]
 
 def owners_vectors(plan: Plan, theta: Floats, X: Floats, y: Floats, first: int, end: int) -> list[Ints]:
     """The integer vectors of owners first .. end - 1, block by block, as training makes them. X (n, d): theirs."""
-    learner = Learner(plan, X, y, first, end)
+    learner = Learner(plan, in_memory(X, y), first, end)
     learner.theta = theta
     return list(learner.vectors())
 
