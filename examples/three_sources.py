@@ -59,7 +59,7 @@ def into_postgres(server: Server, rows: list[dict[str, object]]) -> None:
 
 
 def into_files(folder: Path, second: list[dict[str, object]], third: list[dict[str, object]]) -> None:
-    """The second owner's Parquet file, and the third's CSV with its columns turned round and stages as 1.0, 2.0, 3.0."""
+    """The second owner's Parquet file, and the third's CSV: columns turned round, stages 1.0, 2.0, 3.0."""
     (folder / "second.json").write_text("\n".join(map(json.dumps, second)))
     duckdb.sql(f"COPY (FROM '{folder}/second.json') TO '{folder}/second.parquet'")
     names = list(third[0])[::-1]

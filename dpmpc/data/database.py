@@ -35,7 +35,7 @@ def open_database(url: str, query: str, connection: duckdb.DuckDBPyConnection, f
         raise UsageError("--database needs a query; --sql is empty; write for example --sql 'SELECT * FROM patients'")
     try:
         if scheme == "sqlite":
-            columns = _sqlite(Path(unquote(rest.removeprefix("//").partition("?")[0])), query, path)
+            columns = _sqlite(_file(unquote(rest.removeprefix("//").partition("?")[0])), query, path)
         elif scheme in ("postgresql", "postgres"):
             columns = _postgresql(url, query, path)
         else:
@@ -53,12 +53,16 @@ def open_database(url: str, query: str, connection: duckdb.DuckDBPyConnection, f
     return table
 
 
+def _file(name: str) -> Path:
+    """The SQLite file that the rest of a URL names: /relative, //absolute, or a plain path. Errors: there is none."""
+    plain = name.lstrip("/")
+    for path in (Path("/" + plain),) if name.startswith("//") else (Path(plain), Path(name)):
+        if path.is_file():
+            return path
+    raise UsageError("a database must be there; --database names no SQLite file; check the path")
+
+
 def _sqlite(file: Path, query: str, path: Path) -> tuple[Column, ...]:
-    file = Path("/") / file.relative_to("/") if str(file).startswith("//") else file
-    if not file.is_file():
-        file = Path(str(file).removeprefix("/"))  # sqlite:///relative
-    if not file.is_file():
-        raise UsageError("a database must be there; --database names no SQLite file; check the path")
     try:
         database = sqlite3.connect(f"{file.resolve().as_uri()}?mode=ro", uri=True)
     except sqlite3.Error:
