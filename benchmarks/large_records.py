@@ -51,7 +51,7 @@ def worker(path: str, columns: int, memory: str, precision: str, folder: str) ->
     )
     begin = time.perf_counter()
     data = load(path, schema=schema, test_fraction=0.0, memory=memory, precision=precision, folder=Path(folder))  # type: ignore[arg-type]
-    loaded = time.perf_counter() - begin
+    loaded, busy = time.perf_counter() - begin, time.process_time()
     records, offsets = data.train, np.array([0, data.n], dtype=np.int64)
     read, gradient = [], []
     theta = np.zeros(data.d)
@@ -71,6 +71,7 @@ def worker(path: str, columns: int, memory: str, precision: str, folder: str) ->
                 "rows": data.n,
                 "d": data.d,
                 "load_s": round(loaded, 1),
+                "load_cpu_s": round(busy, 1),  # of all threads
                 "read_s": round(statistics.median(read), 3),
                 "gradient_s": round(statistics.median(gradient), 3),
                 "ratio": round(statistics.median(gradient) / statistics.median(read), 2),

@@ -311,7 +311,8 @@ def test_sqlite_refusals(tmp_path: Path) -> None:
 
 def test_dates_lists_and_bytes_are_refused_with_the_way_out(tmp_path: Path) -> None:
     duckdb.sql(
-        "COPY (SELECT DATE '2001-02-03' AS born, [1, 2] AS many, 'x'::BLOB AS raw, 1 AS a, k % 2 AS y FROM range(9) r(k))"
+        "COPY (SELECT DATE '2001-02-03' AS born, [1, 2] AS many, 'x'::BLOB AS raw, 1 AS a, k % 2 AS y"
+        " FROM range(9) r(k))"
         f" TO '{tmp_path}/d.parquet'"
     )
     for drop, words in (

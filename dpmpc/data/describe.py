@@ -68,14 +68,15 @@ def _number(table: Table, name: str, type_: str, rows: int, present: int, low: A
     distinct, middle = table.one(f"approx_count_distinct({value})", f"approx_quantile({value}, 0.5)")
     if distinct <= _LISTED:
         distinct = table.one(f"count(DISTINCT {value})")[0]
-    bars: tuple[tuple[str, int], ...] = ((f"{low:g}", present),)
-    if high > low:
+    if distinct <= BINS:
+        found = table.rows(f"{value} AS v, count(*)", f"WHERE isfinite({value}) GROUP BY 1 ORDER BY 1")
+        bars = tuple((f"{number:.6g}", int(count)) for number, count in found)
+    else:
         share = f"({value} / 2 - {low / 2!r}) / {high / 2 - low / 2!r}"  # halves, for the width may overflow
         place = f"least({BINS - 1}, CAST(floor({share} * {BINS}) AS INTEGER))"
         counted = dict(table.rows(f"{place} AS k, count(*)", f"WHERE isfinite({value}) GROUP BY 1"))
-        edges = np.linspace(low, high, BINS + 1)
-        bars = tuple((f"{edges[k]:.4g}", int(counted.get(k, 0))) for k in range(BINS))
-    most = max((count for _, count in bars), default=0) if distinct > 1 else present
+        bars = tuple((f"{v:.4g}", int(counted.get(k, 0))) for k, v in enumerate(np.linspace(low, high, BINS + 1)[:-1]))
+    most = max((count for _, count in bars), default=0)
     notes = _notes(rows, present, distinct, most if distinct <= BINS else 0, number=True)
     return Described(name, "number", type_, rows, rows - present, distinct, low, high, middle, bars, notes)
 
@@ -166,4 +167,4 @@ def balance(columns: list[Described], target: str) -> Mapping[str, int]:
         raise UsageError(f"a column must exist to be used; there is no '{target}'; check --target")
     if column.kind == "text":
         return dict(column.bars)
-    return {label: count for label, count in column.bars if count} if column.distinct <= 2 else {}
+    return dict(column.bars) if column.distinct <= BINS else {}
