@@ -155,7 +155,8 @@ def test_describe_says_what_a_table_holds(tmp_path: Path) -> None:
 
 def test_describe_of_typed_columns_and_refusals(tmp_path: Path) -> None:
     duckdb.sql(
-        f"COPY (SELECT k AS a, k % 3 = 0 AS b, DATE '2001-01-01' + k::INT AS c, [k] AS l, k / 1e300 * 1e300 AS f, k % 2 AS y"
+        f"COPY (SELECT k AS a, k % 3 = 0 AS b, DATE '2001-01-01' + k::INT AS c, [k] AS l, k / 1e300 * 1e300 AS f,"
+        f" k % 2 AS y"
         f" FROM range(50) t(k)) TO '{tmp_path}/t.parquet' "
     )
     result = run(describe_command, tmp_path / "t.parquet")
@@ -199,3 +200,18 @@ def test_identifiers_near_names_and_small_classes_are_refused(tmp_path: Path) ->
     with pytest.raises(UsageError, match=r"'y' has 3 \(0, 1, 2\); say --task ridge"):
         load(site(tmp_path, "d.csv", three), target="y")
     assert load(site(tmp_path, "d.csv", three), target="y", task="ridge").task == "ridge"
+
+
+def test_columns_that_are_numbers_but_for_a_few_values(tmp_path: Path) -> None:
+    """One `unknown` far down does not turn ages into a hundred categories."""
+    lines = [f"{20 + k % 70},{k % 2}" for k in range(2000)]
+    for odd, words in (("unknown", "2000 numbers and 1 other values, as 'unknown'"), ("31,5", "line 2002 has 3")):
+        text = "\n".join(["age,y", *lines, f"{odd},1"])
+        with pytest.raises(UsageError, match=words):
+            load(site(tmp_path, "a.csv", text), target="y")
+    shares = "\n".join(["share,y", *(f"{k % 9} %,{k % 2}" for k in range(90))])
+    with pytest.raises(UsageError, match="numbers have no unit"):
+        load(site(tmp_path, "b.csv", shares), target="y")
+    dotted = "\n".join(["day,y", *(f"{k % 9 + 10}.03.2021,{k % 2}" for k in range(90))])
+    with pytest.raises(UsageError, match="holds dates"):
+        load(site(tmp_path, "c.csv", dotted), target="y")

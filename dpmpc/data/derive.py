@@ -16,6 +16,7 @@ from dpmpc.data.table import LONGEST_TEXT, Table, canonical, is_number, some, va
 from dpmpc.errors import UsageError
 
 _MOST_CATEGORIES = 1000
+_MOSTLY_NUMBERS = 0.9
 _MOST_CLASSES = 20  # a target of more whole numbers than that is a quantity
 _DECIMAL_COMMA = re.compile(r"[+-]?[\d.]*\d,?\d*")
 DATE = re.compile(r"\d{4}[-/.]\d{1,2}[-/.]\d{1,2}([T ].*)?|\d{1,2}[-/.]\d{1,2}[-/.](\d{4}|\d\d)([T ].*)?")
@@ -150,13 +151,22 @@ def _column(table: Table, name: str, present: int, odd: int, low: float | None, 
     distinct = sorted({canonical(text) for text in values}, key=str.encode)
     if wrong := [text for text in values if text.lower().lstrip("+-") in _WORDS]:
         raise UsageError(f"values are finite; {where} holds '{wrong[0]}'; leave missing values empty")
-    if all(_DECIMAL_COMMA.fullmatch(text) for text in values):
-        comma = next((text for text in values if "," in text), next(iter(values)))
-        raise UsageError(f"numbers have a decimal point; {where} has '{comma}'; save the file with points")
     if all(DATE.fullmatch(text) for text in values):
         raise UsageError(
             f"columns hold numbers or texts; {where} holds dates ('{distinct[0][:30]}'); make them numbers, such as"
             " days since a fixed day, or leave them out with --drop"
+        )
+    if all(_DECIMAL_COMMA.fullmatch(text) for text in values):
+        comma = next((text for text in values if "," in text), next(iter(values)))
+        raise UsageError(f"numbers have a decimal point; {where} has '{comma}'; save the file with points")
+    if all(text.endswith("%") and is_number(text[:-1].strip()) for text in values):
+        raise UsageError(f"numbers have no unit; {where} has '{distinct[0][:30]}'; write 0.05 or 5 for 5%")
+    numbers = sum(count for text, count in values.items() if is_number(text))
+    if numbers >= _MOSTLY_NUMBERS * present and len([text for text in distinct if is_number(text)]) > _MOST_CLASSES:
+        word = next(text for text in distinct if not is_number(text))
+        raise UsageError(
+            f"a column holds numbers or texts; {where} has {numbers} numbers and {present - numbers} other values, as"
+            f" '{word[:30]}'; correct them, leave missing values empty, or leave the column out with --drop"
         )
     if len(distinct) > _MOST_CATEGORIES:
         raise UsageError(

@@ -170,7 +170,7 @@ def _filled(mapping: Mapping, n: int, order: Ints, private: Path, memory: int, p
     straight = len(order) == n and bool((order == np.arange(n)).all())
     place = np.full(n, -1, dtype=np.int64)
     place[order] = np.arange(len(order))
-    step = max(1, (1 << 24) // max(1, 8 * d))
+    step = max(64, (1 << 18) // max(1, d))  # rows that stay in a core's cache while their columns are written
     seen = 0
     for values, labels, _ in mapping.blocks():
         for begin in range(0, len(labels), step):
