@@ -9,7 +9,6 @@ import duckdb
 import numpy as np
 import pytest
 from click.testing import CliRunner, Result
-from tables import cells_of, write
 
 from dpmpc.cli.check import command as check_command
 from dpmpc.cli.describe import command as describe_command
@@ -18,6 +17,7 @@ from dpmpc.data.check import check, schema_in
 from dpmpc.data.loading import opened
 from dpmpc.data.writing import write_table
 from dpmpc.errors import UsageError
+from tests.tables import cells_of, write
 
 SCHEMA = {
     "columns": [

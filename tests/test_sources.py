@@ -15,13 +15,13 @@ import polars as pl
 import pyarrow as pa
 import pyarrow.feather as feather
 import pytest
-from tables import cells_of, write
 
 from dpmpc.data import CsvFile, Dataset, Query, Schema, load
 from dpmpc.data.database import open_database
 from dpmpc.data.files import check_unchanged, file_digest
 from dpmpc.data.loading import opened
 from dpmpc.errors import UsageError
+from tests.tables import cells_of, write
 
 sys.path.append(str(Path(__file__).resolve().parents[1] / "examples"))
 from postgres_server import postgres_server, server_folder

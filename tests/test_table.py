@@ -9,11 +9,11 @@ from typing import Any
 
 import numpy as np
 import pytest
-from tables import csv_cells, write
 
 from dpmpc.data.loading import CsvFile, opened
 from dpmpc.data.table import canonical, code_sql, is_missing, is_number, value_sql
 from dpmpc.errors import UsageError
+from tests.tables import csv_cells, write
 
 
 def values_of(texts: list[str], folder: Path) -> Any:

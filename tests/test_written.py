@@ -6,11 +6,11 @@ from typing import Any
 
 import jsonschema
 import pytest
-from tables import write
 
 from dpmpc.data.schema import Schema, editor_schema, read_bounds
 from dpmpc.data.written import known_keys
 from dpmpc.errors import UsageError
+from tests.tables import write
 
 GOOD = """{
   "columns": [
