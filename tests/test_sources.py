@@ -423,3 +423,10 @@ def test_the_spool_of_a_query_is_private_and_gone(tmp_path: Path) -> None:
     with opened(query, folder=tmp_path) as (_table, private):
         assert (private.stat().st_mode & 0o777) == 0o700 and any(private.iterdir())
     assert not private.exists()
+
+
+def test_nothing_is_printed_or_fetched() -> None:
+    """A slow reading draws no bar on standard output, and no extension is loaded over the network."""
+    with opened({"a": np.zeros(3)}) as (table, _):
+        for setting in ("enable_progress_bar", "autoinstall_known_extensions", "autoload_known_extensions"):
+            assert table.connection.execute(f"SELECT current_setting('{setting}')").fetchall() == [(False,)]

@@ -237,7 +237,10 @@ def connect(folder: Path | None, memory: int | None, threads: int | None = None)
         config["memory_limit"] = f"{memory}B"
     if folder is not None:
         config["temp_directory"] = str(folder)
-    return duckdb.connect(config=config)
+    connection = duckdb.connect(config=config)
+    # standard output is for results and, in a run's processes, for events
+    connection.execute("SET enable_progress_bar = false")
+    return connection
 
 
 def explained(error: Exception, source: str) -> str:

@@ -10,7 +10,7 @@ import duckdb
 from numpy.typing import NDArray
 
 from dpmpc.data.files import pyarrow_module
-from dpmpc.data.table import literal
+from dpmpc.data.table import connect, literal
 from dpmpc.errors import UsageError
 
 _FORMATS = {
@@ -44,7 +44,7 @@ def write_table(columns: Mapping[str, NDArray[Any]], path: Path) -> None:
             feather.write_feather(pyarrow_module("pyarrow", path.name).table(dict(columns)), str(part))
         else:
             squeeze = f", COMPRESSION {packed}" if packed and "parquet" not in _FORMATS[suffix] else ""
-            with duckdb.connect() as connection:
+            with connect(None, None) as connection:
                 connection.register("predictions", dict(columns))
                 connection.execute(f"COPY predictions TO {literal(str(part))} ({_FORMATS[suffix]}{squeeze})")
         os.replace(part, path)
