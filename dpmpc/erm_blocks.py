@@ -6,6 +6,7 @@ order: so a result is the same to the last bit, however much is held in memory a
 however many cores there are. What is held at once are `ahead` tiles for each core.
 """
 
+import contextlib
 import os
 from collections import deque
 from collections.abc import Callable, Iterator
@@ -77,7 +78,8 @@ def over_tiles(
     ahead: int = 4,
 ) -> Iterator[tuple[Tile, Result]]:
     """work(tile, X, y) of every tile, in the tiles' order; X in double precision. `work` runs in threads."""
-    cores = cores or len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else cores or os.cpu_count() or 1
+    if cores is None:
+        cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
     def one(tile: Tile) -> Result:
         X = records.X[tile.begin : tile.end]
@@ -85,9 +87,14 @@ def over_tiles(
         records.forget(tile.begin, tile.end)
         return result
 
-    with _blas().limit(limits=1), ThreadPoolExecutor(cores) as pool:
+    every = list(tiles(offsets, records.X.shape[1]))
+    with _blas().limit(limits=1), contextlib.ExitStack() as stack:
+        if len(every) <= 2 or cores == 1:  # not worth a thread
+            yield from ((tile, one(tile)) for tile in every)
+            return
+        pool = stack.enter_context(ThreadPoolExecutor(cores))
         waiting: deque[tuple[Tile, Future[Result]]] = deque()
-        for tile in tiles(offsets, records.X.shape[1]):
+        for tile in every:
             waiting.append((tile, pool.submit(one, tile)))
             if len(waiting) >= ahead * cores:
                 done, future = waiting.popleft()

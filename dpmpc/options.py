@@ -81,12 +81,10 @@ class Options:
     noiseless: bool = False
 
     def __post_init__(self) -> None:
-        given = [part for part in (self.data, self.csv, self.records, self.database) if part is not None]
+        named = {"--data": self.data, "--csv": self.csv, "--records": self.records, "--database": self.database}
+        given = [option for option, value in named.items() if value is not None]
         if len(given) > 1:
-            raise UsageError(
-                f"training needs one source of records; got {len(given)}; leave out all but one of --data, --csv,"
-                " --records and --database"
-            )
+            raise UsageError(f"training needs one source of records; got {len(given)}; leave out {' or '.join(given)}")
         if not (self.has_records or (self.dimension and self.owner_sizes and self.task)):
             raise UsageError(
                 "training needs one source of records; give --data NAME, --csv FILE, --records SOURCE or --database URL"

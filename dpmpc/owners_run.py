@@ -87,6 +87,9 @@ def run_owners(job: OwnersJob, log: Log, emit: Emit) -> None:
     emit("stage", text="loading records")
     dataset, plan = _records_and_plan(job)
     log(f"{dataset.name}: {dataset.n} training and {dataset.test.n} test records, {dataset.d} features")
+    for counts in dataset.counts:
+        if counts.warning is not None:  # for this process's own terminal: it depends on records
+            emit("stage", text=f"warning: {counts.warning}")
     known: dict[int, Words] = {}
     if job.resume:
         plan, known = resume(job.out, plan)
