@@ -19,8 +19,6 @@ import numpy as np
 import psycopg
 from postgres_server import Server, postgres_server
 
-from dpmpc.local import free_base_port
-
 SIZES = (400, 300, 500)
 SCHEMA = {
     "columns": [
@@ -96,8 +94,10 @@ def main() -> None:
         public = ("--task", "logistic", "--dimension", 9, "--owner-sizes", sizes, "--weights", "size", "-M", 3)
         spent = ("--epsilon", 2, "--delta", "1e-5", "--iterations", 40)
         dpmpc("train", *public, *spent, "--plan-only", "--out", folder / "plan")
-        base, plan = free_base_port(6), folder / "plan" / "plan.json"
-        common = ("train", "--plan", plan, "-B", base, "--wait", 60)
+        plan = folder / "plan" / "plan.json"
+        host = f"127.1.{os.getpid() % 250}.1"  # a loopback host that nothing else uses
+        parties = [part for i in range(3) for part in ("-P", f"{host}:{11365 + i}")]
+        common = ("train", "--plan", plan, *parties, "--wait", 600)
         commands = [(*common, "-I", i, "--out", folder / f"party{i}") for i in range(3)]
         commands += [
             (*common, "-I", f"owner{j}", *source, "--schema", schema, "--out", folder / f"owner{j}")

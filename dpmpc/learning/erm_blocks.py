@@ -21,8 +21,8 @@ from scipy.sparse import csr_array
 from threadpoolctl import ThreadpoolController  # type: ignore[import-untyped]
 
 from dpmpc.data.blocks import Records
-from dpmpc.learning.erm import Solution, solve_owners
 from dpmpc.errors import UsageError
+from dpmpc.learning.erm import Solution, solve_owners
 from dpmpc.learning.losses import Loss
 from dpmpc.learning.newton import Point, newton
 

@@ -23,7 +23,7 @@ from dpmpc.data.loading import opened
 from dpmpc.errors import UsageError
 from tests.tables import cells_of, write
 
-sys.path.append(str(Path(__file__).resolve().parents[1] / "examples"))
+sys.path.append(str(Path(__file__).resolve().parents[2] / "examples"))
 from postgres_server import postgres_server, server_folder
 
 N = 60
