@@ -11,13 +11,13 @@ from typing import Any
 import numpy as np
 import pytest
 
-from dpmpc.learning import erm
 from dpmpc.data import CsvFile, load
 from dpmpc.data.blocks import Records, allocate, arranged
 from dpmpc.data.loading import opened
 from dpmpc.data.memory import parse_memory, usual_memory
 from dpmpc.data.scratch import scratch_folder, sweep
 from dpmpc.errors import UsageError
+from dpmpc.learning import erm
 from dpmpc.learning.erm_blocks import accuracy, mse, objective, optima, owner_gradients, scores, solve, tile_rows, tiles
 from dpmpc.learning.losses import LOGISTIC, ridge
 
