@@ -97,8 +97,7 @@ OPTIONS: dict[str, list[click.Option]] = {
             "--missing",
             type=click.Choice(["fill", "drop"]),
             default="fill",
-            help="Missing features become the middle of the range (all zero for categories), or the "
-            "record is dropped.",
+            help="Missing features become the middle of the range (all zero for categories), or the record is dropped.",
         ),
         _option("--drop", metavar="COLUMN", multiple=True, help="A column to leave out; may be repeated."),
         _option("--positive", metavar="VALUE", help="The target's value that counts as +1."),
