@@ -1,5 +1,6 @@
 """`dpmpc train`: a private model from the records of several owners."""
 
+import os
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +28,7 @@ def run_command(**given: Any) -> None:
     from dpmpc.cli.progress import make_progress
     from dpmpc.runs import start as starting
 
+    os.umask(0o077)  # what a run writes is for this user alone
     run = {
         key: given.pop(key)
         for key in (
@@ -34,6 +36,7 @@ def run_command(**given: Any) -> None:
             "addresses",
             "base_port",
             "wait",
+            "stall",
             "out",
             "overwrite",
             "resume",
@@ -47,7 +50,7 @@ def run_command(**given: Any) -> None:
         given["parties"] = len(addresses)
     resume: Path | None = run.pop("resume")
     if resume is not None:
-        where = starting.Where(out=resume, base_port=run["base_port"], wait=run["wait"])
+        where = starting.Where(out=resume, base_port=run["base_port"], wait=run["wait"], stall=run["stall"])
         with make_progress() as progress:
             starting.carry_on(where, progress)
         show(resume)
@@ -58,6 +61,7 @@ def run_command(**given: Any) -> None:
         out=run["out"],
         base_port=run["base_port"],
         wait=run["wait"],
+        stall=run["stall"],
         addresses=addresses,
         index=run["index"],
         plan_file=run["plan_file"],

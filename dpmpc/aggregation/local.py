@@ -1,6 +1,7 @@
 """The parties of a run as processes of this machine, started by whoever aggregates."""
 
 import asyncio
+import secrets
 import shutil
 import socket
 import tempfile
@@ -14,6 +15,7 @@ from dpmpc.aggregation.party import PartyJob
 from dpmpc.aggregation.plan import Attempt, Plan
 from dpmpc.errors import DpmpcError, UsageError
 from dpmpc.mpc.addresses import Endpoint, bound_socket, endpoint_of, endpoints_here, owner_endpoints
+from dpmpc.mpc.pulse import STALL
 from dpmpc.processes.supervisor import Event, Process, Supervisor
 
 ROLE = "dpmpc.aggregation.party:serve"
@@ -38,6 +40,7 @@ class LocalParties:
         self.parties, self.out = parties, out
         self._role, self._extra = role, dict(extra or {})
         self._supervisor = Supervisor(on_event)
+        self.secret = secrets.token_hex(16)
         self._sockets = _bind(parties, base_port)
         self.addresses = [endpoint_of(s) for s in self._sockets[:parties]]
         self.owner_addresses = [endpoint_of(s) for s in self._sockets[parties:]]
@@ -51,13 +54,22 @@ class LocalParties:
             sockets = (self._sockets[i], self._sockets[n + i])
             await self._supervisor.start(f"party {i}", log=log, preload=(*PRELOAD, module), sockets=sockets)
 
-    def begin(self, plan: Plan, attempt: Attempt, wait: float) -> None:
+    def begin(self, plan: Plan, attempt: Attempt, wait: float, stall: float = STALL) -> None:
         """Give each its job."""
         n = self.parties
         for i, process in enumerate(self._supervisor.processes):
             numbers = self._sockets[i].fileno(), self._sockets[n + i].fileno()
             job = PartyJob(
-                plan, i, self.addresses, self.owner_addresses, self.out, wait, attempt=attempt, sockets=numbers
+                plan,
+                i,
+                self.addresses,
+                self.owner_addresses,
+                self.out,
+                wait,
+                attempt=attempt,
+                sockets=numbers,
+                stall=stall,
+                secret=self.secret,
             )
             process.give(self._role, {"job": job.to_json(), **self._extra})
         for bound in self._sockets:
@@ -99,11 +111,11 @@ class PartiesHere:
         self.end = weakref.finalize(self, _end, self.background, self.parties, temporary)
         self.background.run(self.parties.start())
 
-    def begin(self, plan: Plan, attempt: Attempt, wait: float) -> None:
+    def begin(self, plan: Plan, attempt: Attempt, wait: float, stall: float = STALL) -> None:
         """Give each its job."""
 
         async def begin() -> None:
-            self.parties.begin(plan, attempt, wait)
+            self.parties.begin(plan, attempt, wait, stall)
 
         self.background.run(begin())
 

@@ -5,33 +5,52 @@ operating system; blocks of owners travel in one frame.
 """
 
 import asyncio
-from collections.abc import Sequence
+import contextlib
+from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 from dpmpc.aggregation import frames
-from dpmpc.aggregation.frames import ANSWER, HELLO, READY, WINDOW, PartyCost, exact, result_bytes
+from dpmpc.aggregation.frames import ANSWER, HELLO, READY, WINDOW, PartyCost, exact, greeting, result_bytes
 from dpmpc.aggregation.grid import Ints
 from dpmpc.aggregation.plan import Attempt, Plan
 from dpmpc.errors import PeerError
 from dpmpc.mpc import channels
 from dpmpc.mpc.addresses import Endpoint
 from dpmpc.mpc.channels import block_label
-from dpmpc.mpc.dial import dial
+from dpmpc.mpc.dial import Call, keep_alive
+from dpmpc.mpc.link import Connection, part
+from dpmpc.mpc.meeting import Meeting
+from dpmpc.mpc.pulse import STALL, Pulse
 from dpmpc.mpc.tls import Tls
-from dpmpc.mpc.wire import Peer
+from dpmpc.mpc.wire import FRAME_COST, Peer
 
 
 class OwnerClient:
     """Connections of the owners `first` .. `end - 1` with all parties, for one attempt of a run."""
 
-    def __init__(self, plan: Plan, attempt: Attempt, first: int = 0, end: int | None = None) -> None:
+    def __init__(
+        self,
+        plan: Plan,
+        attempt: Attempt,
+        first: int = 0,
+        end: int | None = None,
+        *,
+        stall: float = STALL,
+        say: Callable[[str], None] = lambda text: None,
+        secret: str = "",
+    ) -> None:
+        """`say` gets the lines on who is waited for; `stall` and `secret` as the parties have them. Needs a running
+        event loop only from `connect` on."""
         self.plan, self.attempt = plan, attempt
         self.first, self.end = first, plan.owners if end is None else end
         assert 0 <= self.first < self.end <= plan.owners
         self.peers: list[Peer] = []
-        self._made: list[Peer] = []  # also those that came to nothing
+        self._here: dict[int, Peer] = {}
+        self._pulse = Pulse(stall, say)
+        self._greeting = greeting(plan, attempt, secret)
 
     @property
     def name(self) -> str:
@@ -39,46 +58,76 @@ class OwnerClient:
         return frames.certificate_name(self.plan, self.first, self.end)
 
     async def connect(self, endpoints: Sequence[Endpoint], seconds: float, tls: Tls | None = None) -> None:
-        """Connect with every party. Errors: PeerError when one does not answer in time or runs another plan."""
-        calls = [asyncio.ensure_future(self._call(i, endpoint, tls)) for i, endpoint in enumerate(endpoints)]
+        """Connect with every party; one that leaves before all are here may come again. Errors: PeerError when one
+        does not answer in time or runs another plan."""
+        meeting = Meeting(range(len(endpoints)), self._on_lost)
+        self._here = meeting.here
+        calls = [Call(endpoint, f"party{i}", tls) for i, endpoint in enumerate(endpoints)]
+
+        def missing() -> str:
+            names = [f"{i} ({calls[i].endpoint}, {calls[i].problem})" for i in meeting.missing()]
+            return f"party {', '.join(names)}" if names else ""
+
+        for i, call in enumerate(calls):
+            meeting.keep_calling(i, partial(self._call, meeting, i, call))
         try:
-            async with asyncio.timeout(seconds):
-                self.peers = list(await asyncio.gather(*calls))
+            with self._pulse.waiting(missing):
+                async with asyncio.timeout(seconds):
+                    await meeting.all_come()
         except TimeoutError:
-            silent = [i for i, call in enumerate(calls) if not call.done() or call.cancelled()]
             raise PeerError(
-                f"every party must answer its owners within {seconds:g} s; missing: party "
-                f"{', '.join(f'{i} ({endpoints[i]})' for i in silent)}; start it, see its log, or mend -P / -B"
+                f"every party must answer its owners within {seconds:g} s; missing: {missing()}; start it, or mend -P "
+                "/ -B"
             ) from None
         finally:
-            for call in calls:
-                call.cancel()
-            await asyncio.gather(*calls, return_exceptions=True)
+            meeting.end()
+        self.peers = [self._here[i] for i in range(len(calls))]
 
-    async def _call(self, party: int, endpoint: Endpoint, tls: Tls | None) -> Peer:
-        peer = Peer(f"party {party}", self.plan.session_id(self.attempt))
-        self._made.append(peer)
-        await dial(peer, endpoint, f"party{party}", tls)
-        digest = self.plan.digest(self.attempt)
-        peer.send(channels.HELLO, HELLO.pack(self.first, self.end, digest))
-        index, other = ANSWER.unpack(exact(peer, await peer.receive(channels.HELLO), ANSWER.size))
-        if index != party or other != digest:
-            raise PeerError(
-                f"{endpoint} must be party {party} of the same plan; party {index} with plan {other.hex()[:8]} "
-                "answers; mend -P, or copy plan.json again"
-            )
-        return peer
+    async def _call(self, meeting: Meeting, party: int, call: Call) -> Peer:
+        def check(peer: Peer, payload: bytearray) -> None:
+            index, other = ANSWER.unpack(exact(peer, payload, ANSWER.size))
+            if index != party or other != self._greeting:
+                raise PeerError(
+                    f"{call.endpoint} must be party {party} of the same plan; party {index} with plan "
+                    f"{other.hex()[:8]} answers; mend -P, or copy plan.json again"
+                )
+            keep_alive(peer)
+            self._pulse.watch(peer)
+            meeting.come(party, peer)
+            largest = max(result_bytes(self.plan.dimension), frames.COST.size)
+            peer.admit(largest, (WINDOW + 4) * (largest + FRAME_COST))
+
+        run_id = self.plan.session_id(self.attempt)
+        hello = HELLO.pack(self.first, self.end, self._greeting)
+        return await call.greeted(lambda: Peer(f"party {party}", run_id, meeting.lost), hello, check)
+
+    def _on_lost(self, peer: Connection, error: PeerError) -> None:
+        """Whoever awaits something of it is told; the others' frames are on their way."""
+
+    @property
+    def called(self) -> str:
+        """What others call this process."""
+        one = self.end == self.first + 1 and self.plan.owners > 1
+        return f"owner {self.first}" if one else "the owners' process"
+
+    async def leave(self, reason: str) -> None:
+        """End the connections, and tell the parties why."""
+        self._pulse.stop()
+        await part(list(self._here.values()), reason)
+
+    async def _from_all(self, label: int, size: int) -> list[bytearray]:
+        """The payload of `size` bytes of every party's frame with this label, in order. Errors: PeerError."""
+        awaited = [peer.receive(label) for peer in self.peers]
+        return [exact(peer, await each, size) for peer, each in zip(self.peers, awaited, strict=True)]
 
     async def ready(self) -> int:
         """The bytes all parties have sent so far, when every party has the noise it makes ahead."""
-        payloads = [exact(peer, await peer.receive(channels.READY), READY.size) for peer in self.peers]
-        return sum(READY.unpack(payload)[0] for payload in payloads)
+        return sum(READY.unpack(payload)[0] for payload in await self._from_all(channels.READY, READY.size))
 
     async def send(self, release: int, block: int, payloads: Sequence[Any]) -> None:
         """Send one block of shares, a payload a party; waits for consent where too many are under way."""
         if block >= WINDOW:
-            for peer in self.peers:
-                exact(peer, await peer.receive(block_label(release, block - WINDOW)), 0)
+            await self._from_all(block_label(release, block - WINDOW), 0)
         for peer, payload in zip(self.peers, payloads, strict=True):
             peer.send(block_label(release, block), payload)
 
@@ -89,9 +138,8 @@ class OwnerClient:
         """
         results: list[Ints] = []
         sent = 0
-        for peer in self.peers:
-            payload = await peer.receive(block_label(release, -1))
-            words = np.frombuffer(exact(peer, payload, result_bytes(self.plan.dimension)), dtype="<i8")
+        for payload in await self._from_all(block_label(release, -1), result_bytes(self.plan.dimension)):
+            words = np.frombuffer(payload, dtype="<i8")
             results.append(words[:-1])
             sent += int(words[-1])
         if any((other != results[0]).any() for other in results[1:]):
@@ -103,17 +151,18 @@ class OwnerClient:
 
     async def finish(self) -> list[PartyCost]:
         """Every party's costs; ends the connections in agreement."""
-        costs = []
+        costs = [PartyCost.unpack(payload) for payload in await self._from_all(channels.COST, frames.COST.size)]
         for peer in self.peers:
-            costs.append(PartyCost.unpack(exact(peer, await peer.receive(channels.COST), frames.COST.size)))
-            peer.send(channels.COST, b"")
+            with contextlib.suppress(PeerError):  # it may have left already
+                peer.send(channels.COST, b"")
         self.abandon()
         await asyncio.sleep(0)
         return costs
 
     def abandon(self) -> None:
         """Close the connections at once."""
-        for peer in self._made:
+        self._pulse.stop()
+        for peer in self._here.values():
             peer.close()
 
     @property

@@ -13,6 +13,7 @@ from dpmpc.aggregation.party import PartyJob, check_index, run_party
 from dpmpc.aggregation.plan import Plan
 from dpmpc.errors import UsageError
 from dpmpc.mpc.addresses import Endpoint, check_loopback, owner_endpoints, parse_endpoints
+from dpmpc.mpc.pulse import STALL, check_stall
 from dpmpc.processes.supervisor import run_here
 from dpmpc.processes.worker import log_to
 
@@ -50,6 +51,7 @@ class Owner:
         *,
         tls: Path | str | None = None,
         wait: float = WAIT,
+        stall: float = STALL,
     ) -> None:
         """Connects with all parties. `addresses`: host:port of each, in order; they listen for owners on port + n.
         `tls`: the folder with ca.crt, owner<index>.crt and .key. Errors: UsageError, PeerError."""
@@ -62,6 +64,7 @@ class Owner:
             owners=(index, index + 1),
             tls=None if tls is None else Path(tls),
             wait=wait,
+            stall=stall,
         )
 
     @property
@@ -109,19 +112,23 @@ class Party:
         tls: Path | str | None = None,
         out: Path | str,
         wait: float = WAIT,
+        stall: float = STALL,
     ) -> None:
         """`out`: where its ledger, transcript and log go. Errors: UsageError."""
         plan, out = read_plan(plan), Path(out)
         check_index(plan, index)
         found = endpoints(plan, addresses, tls)
         folder = None if tls is None else Path(tls)
-        self._job = PartyJob(plan, index, found, owner_endpoints(found), out, wait, tls=folder)
+        self._job = PartyJob(
+            plan, index, found, owner_endpoints(found), out, wait, tls=folder, stall=check_stall(stall)
+        )
 
     def run(self) -> None:
         """Connects, makes noise, opens every planned release. Errors: PeerError when another process leaves or does
         not come, UsageError for a taken port or a ledger in use."""
         job = self._job
         job.out.mkdir(mode=0o700, parents=True, exist_ok=True)
+        job.out.chmod(0o700)
         job.plan.write(job.out / f"plan_{job.index}.json")
         path = job.out / f"party_{job.index}.log"
         with open(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600), "a", encoding="utf-8") as file:

@@ -11,6 +11,8 @@ END = -2
 COST = -3
 READY = -4
 KEYS = -5
+ALIVE = -6  # a heartbeat
+REASON = -7  # the last frame of a process that fails: why
 
 # channels between parties
 OPENING = 1000  # + release

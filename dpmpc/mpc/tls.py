@@ -46,7 +46,23 @@ class Tls:
                     f"--tls needs matching PEM files for {name} in {directory}; {error}; make them with `dpmpc keys`"
                 ) from None
             contexts.append(context)
+        check_dates(directory / f"{name}.crt")
         return Tls(*contexts)
+
+
+def check_dates(path: Path) -> None:
+    """Errors: UsageError for a certificate that has expired, or is not valid yet."""
+    from cryptography import x509
+
+    certificate = x509.load_pem_x509_certificate(path.read_bytes())
+    now = datetime.datetime.now(datetime.UTC)
+    first, last = certificate.not_valid_before_utc, certificate.not_valid_after_utc
+    if not first <= now <= last:
+        state = "has expired" if now > last else "is not valid yet"
+        raise UsageError(
+            f"a certificate must be valid today; {path} {state} (valid {first:%Y-%m-%d} to {last:%Y-%m-%d}); have it "
+            "made again, or set this machine's clock"
+        )
 
 
 def check_name(certificate: object, name: str) -> None:

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from dpmpc.errors import DpmpcError, PeerError
+from dpmpc.mpc.pulse import STALL
 from dpmpc.processes.worker import log_to
 from dpmpc.runs.folder import alone, prepare
 from dpmpc.runs.owners import OwnersJob, run_owners
@@ -29,6 +30,7 @@ def train(
     overwrite: bool = False,
     resume: bool = False,
     wait: float = WAIT,
+    stall: float = STALL,
     progress: Progress = lambda event: None,
     role: str | None = None,
 ) -> None:
@@ -42,7 +44,7 @@ def train(
     with alone(out):
         prepare(out, overwrite=overwrite, resume=resume)
         request_path(out).write_text(json.dumps(request.to_json()), encoding="utf-8")
-        job = OwnersJob(request, out, wait, started, resume=resume, base_port=base_port, role=role)
+        job = OwnersJob(request, out, wait, started, resume=resume, base_port=base_port, role=role, stall=stall)
         do_here(job, out / "owners.log", progress, carry_on=True)
 
 

@@ -20,6 +20,7 @@ from dpmpc.learning.evaluate import Evaluator
 from dpmpc.learning.learner import Learner
 from dpmpc.learning.model import write_model
 from dpmpc.mpc.addresses import Endpoint
+from dpmpc.mpc.pulse import STALL
 from dpmpc.privacy.composition import parse_budget, require_budget
 from dpmpc.privacy.ledger import Ledger, merge
 from dpmpc.processes.worker import Log
@@ -55,6 +56,7 @@ class OwnersJob:
     tls: Path | None = None
     plan: Path | None = None
     owner: int | None = None
+    stall: float = STALL
 
 
 def run_owners(job: OwnersJob, log: Log, emit: Emit) -> None:
@@ -124,7 +126,7 @@ def _run(job: OwnersJob, parties: PartiesHere | None, log: Log, emit: Emit) -> N
                 f"a resumed run goes on within its budget; all {plan.releases} releases are spent and none was "
                 "opened; start a new run, with a budget of its own"
             )
-        costs = _learn(run, parties, emit)
+        costs = _learn(run, parties, log, emit)
     write_model(job.out / "model.npz", learner.model, dataset, plan.run_id)
     report = build_report(plan, attempt, learner, evaluator, costs)
     write_report(job.out / "report.json", report)
@@ -156,11 +158,16 @@ def check_budget(plan: Plan, attempt: Attempt, ledgers: Path, budget: tuple[floa
         require_budget(merge(books), [plan.data_id], plan.derived.mechanism, left, budget, unknown)
 
 
-def _learn(run: _Run, parties: PartiesHere | None, emit: Emit) -> Costs:
+def _learn(run: _Run, parties: PartiesHere | None, log: Log, emit: Emit) -> Costs:
     plan, learner, job = run.plan, run.learner, run.job
     replayed = learner.iteration
     seconds: list[float] = []
     owners = None if job.owner is None else (job.owner, job.owner + 1)
+
+    def say(text: str) -> None:
+        log(text)
+        emit("stage", text=text)
+
     with contextlib.closing(Opened(job.out / OPENED)) as opened:
         if plan.parties:
             emit("stage", text="connecting")
@@ -173,6 +180,8 @@ def _learn(run: _Run, parties: PartiesHere | None, emit: Emit) -> Costs:
             attempt=run.attempt,
             tls=job.tls,
             wait=job.wait,
+            stall=job.stall,
+            say=say,
         ) as aggregator:
             emit("stage", text="making noise" if plan.pool else "starting")
             aggregator.wait_for_noise()

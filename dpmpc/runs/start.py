@@ -22,15 +22,17 @@ from dpmpc.mpc.addresses import (
     owner_endpoints,
     parse_endpoints,
 )
+from dpmpc.mpc.pulse import STALL, check_stall
 from dpmpc.privacy.composition import parse_budget
 from dpmpc.processes.worker import log_to
-from dpmpc.runs.folder import opened_nothing, prepare
+from dpmpc.runs.folder import make_private, opened_nothing, prepare
 from dpmpc.runs.launcher import WAIT, do_here, request_path, train
 from dpmpc.runs.owners import OPENED, OwnersJob, check_budget
 from dpmpc.runs.planning import facts_of, facts_without_records, plan_of
 from dpmpc.runs.records import load
 from dpmpc.runs.request import Request
 
+WAIT_FOR_PEOPLE = 600.0  # seconds
 Progress = Callable[[dict[str, Any]], None]
 
 
@@ -41,7 +43,8 @@ class Where:
 
     out: Path
     base_port: int | None = None
-    wait: float = WAIT
+    wait: float | None = None  # seconds; by default WAIT, or where processes are started one by one WAIT_FOR_PEOPLE
+    stall: float = STALL
     addresses: Sequence[str] = ()
     index: str | None = None
     plan_file: Path | None = None
@@ -74,8 +77,16 @@ class Where:
                 f"--budget is held against the ledgers, which the parties keep; got it for {self.index}; give it to "
                 "the parties instead"
             )
-        if not 0 < self.wait < 1e6:
+        if self.wait is not None and not 0 < self.wait < 1e6:
             raise UsageError(f"--wait must be a positive number of seconds; got {self.wait:g}; give for instance 60")
+        check_stall(self.stall)
+
+    @property
+    def patience(self) -> float:
+        """Seconds for the other processes to come."""
+        if self.wait is not None:
+            return self.wait
+        return WAIT if self.index is None else WAIT_FOR_PEOPLE
 
     @property
     def party(self) -> int | None:
@@ -109,7 +120,13 @@ def start(request: Request | None, where: Where, progress: Progress) -> None:
     assert request is not None
     if where.index is None:
         train(
-            request, where.out, base_port=where.base_port, overwrite=where.overwrite, wait=where.wait, progress=progress
+            request,
+            where.out,
+            base_port=where.base_port,
+            overwrite=where.overwrite,
+            wait=where.patience,
+            stall=where.stall,
+            progress=progress,
         )
     else:
         _owners(request, where, progress)
@@ -125,7 +142,15 @@ def carry_on(where: Where, progress: Progress) -> None:
             f"--resume needs the request.json of a run that was started on one machine; {where.out}: {error}; start a "
             "new run"
         ) from None
-    train(request, where.out, base_port=where.base_port, resume=True, wait=where.wait, progress=progress)
+    train(
+        request,
+        where.out,
+        base_port=where.base_port,
+        resume=True,
+        wait=where.patience,
+        stall=where.stall,
+        progress=progress,
+    )
 
 
 def plan_only(request: Request, where: Where) -> str:
@@ -174,7 +199,7 @@ def _named(request: Request) -> Request:
 
 
 def _party(request: Request | None, where: Where, index: int, progress: Progress) -> None:
-    where.out.mkdir(parents=True, exist_ok=True)
+    make_private(where.out)
     if where.plan_file is not None:
         plan = Plan.read(where.plan_file)
     else:
@@ -193,7 +218,9 @@ def _party(request: Request | None, where: Where, index: int, progress: Progress
         for name in (transcript, opened):
             name.unlink(missing_ok=True)
     plan.write(where.out / f"plan_{index}.json")
-    job = PartyJob(plan, index, addresses, owner_endpoints(addresses), where.out, where.wait, tls=where.tls)
+    job = PartyJob(
+        plan, index, addresses, owner_endpoints(addresses), where.out, where.patience, tls=where.tls, stall=where.stall
+    )
     with (where.out / f"party_{index}.log").open("a", encoding="utf-8") as file:
         log = log_to(file)
         try:
@@ -210,19 +237,20 @@ def _owners(request: Request, where: Where, progress: Progress) -> None:
     job = OwnersJob(
         request,
         where.out,
-        where.wait,
+        where.patience,
         time.time(),
         addresses=owner_endpoints(where.endpoints(parties)),
         tls=where.tls,
         plan=where.plan_file,
         owner=where.owner,
+        stall=where.stall,
     )
     do_here(job, where.out / "owners.log", progress)
 
 
 def prepare_owners(where: Where) -> None:
     """Makes the run directory of an owners' process that runs alone. Errors: it holds a run that opened something."""
-    where.out.mkdir(parents=True, exist_ok=True)
+    make_private(where.out)
     opened, finished = where.out / OPENED, [where.out / name for name in ("report.json", "model.npz")]
     if not where.overwrite:
         for path in (opened, *finished):

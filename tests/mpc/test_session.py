@@ -103,7 +103,7 @@ def test_a_taken_port_is_named() -> None:
 @pytest.mark.parametrize(
     ("other_run", "digest", "messages"),
     [
-        (b"b", bytes(32), {"it belongs to another run"}),
+        (b"b", bytes(32), {"party 0 belongs to another run"}),
         (b"a", b"x" * 32, {"all parties must run with the same parameters"}),
     ],
 )

@@ -28,13 +28,13 @@ def keys(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return directory
 
 
-async def _pair(first: Tls | None, second: Tls | None) -> list[object]:
+async def _pair(first: Tls | None, second: Tls | None, seconds: float = HANG) -> list[object]:
     """What each side gets: the opened value; or its error; or None where it still waits when the other has failed."""
     bound = [bound_socket() for _ in range(2)]
     where = [endpoint_of(s) for s in bound]
     sessions = [Session(i, 2, 0, b"run") for i in range(2)]
     calls = [
-        asyncio.ensure_future(s.connect(TcpLink(i, where, tls=tls, bound=bound[i]), seconds=HANG))
+        asyncio.ensure_future(s.connect(TcpLink(i, where, tls=tls, bound=bound[i]), seconds=seconds))
         for i, (s, tls) in enumerate(zip(sessions, (first, second), strict=True))
     ]
     done, waiting = await asyncio.wait(calls, return_when=asyncio.FIRST_EXCEPTION)
@@ -57,13 +57,13 @@ def test_parties_talk_over_tls(keys: Path) -> None:
 @pytest.mark.parametrize(
     ("first", "second", "side", "words"),
     [
-        ("owners", "party1", 1, "a peer's certificate must be for the name it claims; it claims party0"),
+        ("owners", "party1", 0, "refuses this process: a peer's certificate must be for the name it claims; it claims"),
         ("party0", "owners", 0, "must show a certificate of this run's authority"),
         ("party1", "party0", 0, "must show a certificate of this run's authority"),
     ],
 )
 def test_a_certificate_of_another_name_is_refused(keys: Path, first: str, second: str, side: int, words: str) -> None:
-    """By the side that can know: who is called checks the caller's name, who calls checks the host's."""
+    """By the side that can know: who is called checks the caller's name, and says so; who calls checks the host's."""
     results = asyncio.run(_pair(Tls.load(keys, first), Tls.load(keys, second)))
     assert isinstance(results[side], PeerError) and words in str(results[side]), results
 
@@ -76,11 +76,14 @@ def test_strangers_are_refused(keys: Path, tmp_path: Path) -> None:
 
 
 def test_clear_text_peers_are_refused(keys: Path) -> None:
-    """One that is called without TLS cannot answer the handshake; one that calls without is hung up on."""
-    results = asyncio.run(_pair(Tls.load(keys, "party0"), None))
-    assert any(isinstance(r, PeerError) and "another protocol" in str(r) for r in results), results
-    results = asyncio.run(_pair(None, Tls.load(keys, "party1")))
-    assert isinstance(results[0], PeerError) and "left the run" in str(results[0]), results
+    """Whoever is called hangs up and waits on for the right one; then both say who is missing, and who came instead."""
+    for first, second, why in ((True, False, "it speaks another protocol"), (False, True, "no TLS handshake")):
+        pair = [Tls.load(keys, f"party{i}") if tls else None for i, tls in enumerate((first, second))]
+        results = asyncio.run(_pair(*pair, seconds=0.5))
+        assert all(isinstance(r, PeerError) for r in results if r is not None), results
+        assert "missing: party 1" in str(results[0]) or f"refused meanwhile: a caller from 127.0.0.1: {why}" in str(
+            results[1]
+        ), results
 
 
 def test_only_the_authority_of_the_run_is_trusted(keys: Path) -> None:
