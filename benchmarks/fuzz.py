@@ -37,6 +37,7 @@ from dpmpc.mpc.wire import HEADER, MAGIC, VERSION, run_tag
 
 PARTIES, OWNERS, RELEASES, RECORDS = 4, 3, 20, 40
 MOST_MEMORY = 50 << 20  # bytes a party may take for all of it
+_PATIENCE = 0.5  # seconds until a connection that is not dropped is given up
 _TOGETHER = 16  # connections at a time
 _SIZES = (0, 1, 23, 24, 36, 40, 44, 255, 4096, 4097, 1 << 20, 1 << 32, 1 << 63, (1 << 64) - 1)
 _LONGEST = 5000  # bytes of a payload that is really sent
@@ -137,7 +138,7 @@ class Fuzzer:
             burst = self.burst(count, rightly)
             writer.write(b"".join(burst))
             target.frames += len(burst)
-            async with asyncio.timeout(20):
+            async with asyncio.timeout(_PATIENCE):
                 await writer.drain()
                 while await reader.read(1 << 16):
                     pass

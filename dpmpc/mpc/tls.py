@@ -16,6 +16,7 @@ from pathlib import Path
 from dpmpc.errors import PeerError, UsageError
 
 _DAYS = 825
+_EARLY = datetime.timedelta(minutes=5)  # clocks differ
 
 
 @dataclass(frozen=True)
@@ -105,7 +106,7 @@ def make_credentials(directory: Path, names: Sequence[str]) -> None:
             .issuer_name(x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, issuer)]))
             .public_key(key.public_key())
             .serial_number(x509.random_serial_number())
-            .not_valid_before(now - datetime.timedelta(minutes=5))
+            .not_valid_before(now - _EARLY)
             .not_valid_after(now + datetime.timedelta(days=_DAYS))
             .add_extension(x509.BasicConstraints(ca=ca, path_length=0 if ca else None), critical=True)
             .add_extension(x509.SubjectKeyIdentifier.from_public_key(key.public_key()), critical=False)

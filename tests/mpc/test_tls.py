@@ -1,6 +1,7 @@
 """TLS sessions: they work, and a stranger's certificate, another party's name or a clear-text peer does not."""
 
 import asyncio
+import datetime
 import shutil
 import ssl
 import stat
@@ -12,6 +13,7 @@ import pytest
 from dpmpc.aggregation.frames import certificate_name
 from dpmpc.aggregation.plan import Plan
 from dpmpc.errors import PeerError, UsageError
+from dpmpc.mpc import tls as tls_module
 from dpmpc.mpc.addresses import bound_socket, check_loopback, endpoint_of
 from dpmpc.mpc.dial import TcpLink
 from dpmpc.mpc.session import Session
@@ -156,3 +158,16 @@ def test_only_loopback_may_do_without() -> None:
     for host in ("hospital.example", "192.0.2.7"):
         with pytest.raises(UsageError, match="--tls"):
             check_loopback([host])
+
+
+def test_expired_certificates_are_called_expired(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """At the start, of one's own; by the peer, of one that expired since."""
+    with monkeypatch.context() as patched:
+        patched.setattr(tls_module, "_DAYS", -1)
+        patched.setattr(tls_module, "_EARLY", datetime.timedelta(days=3))
+        make_credentials(tmp_path / "keys", NAMES)
+    with pytest.raises(UsageError, match=r"party0.crt has expired \(valid .* to .*\); have it made again"):
+        Tls.load(tmp_path / "keys", "party0")
+    monkeypatch.setattr(tls_module, "check_dates", lambda path: None)
+    results = asyncio.run(_pair(Tls.load(tmp_path / "keys", "party0"), Tls.load(tmp_path / "keys", "party1")))
+    assert "certificate has expired" in str(results[0]), results

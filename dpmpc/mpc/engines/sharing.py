@@ -13,6 +13,7 @@ import numpy as np
 
 from dpmpc.circuits.convert import FIELD_BITS
 from dpmpc.circuits.engine import Bundle
+from dpmpc.errors import PeerError
 from dpmpc.mpc import field
 from dpmpc.mpc.engines.lanes import Words, from_planes, to_planes, words_for
 from dpmpc.mpc.engines.layout import Layout, Subset
@@ -145,7 +146,12 @@ class SharingEngine:
         if self.party not in self.layout.opened_to:
             return None
         plain: Words = np.bitwise_xor.reduce(y, axis=-2)
-        for payload, count in zip(received, sizes, strict=True):
+        for party, payload, count in zip(incoming, received, sizes, strict=True):
+            if len(payload) != 8 * plain.size * count:
+                raise PeerError(
+                    f"party {party} sent {len(payload)} bytes where {8 * plain.size * count} were due; are all parties "
+                    "of one version?"
+                )
             parts_words = np.frombuffer(payload, dtype="<u8").reshape(*plain.shape[:-1], count, self.words)
             plain ^= np.bitwise_xor.reduce(parts_words, axis=-2)
         return plain
