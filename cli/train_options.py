@@ -131,6 +131,20 @@ OPTIONS: dict[str, list[click.Option]] = {
         _option("--owners", type=int, metavar="M", help="Number of owners; records are split evenly."),
         _option("--owner-sizes", type=_Sizes(), help="Records of each owner."),
         _option(
+            "--min-owners",
+            type=int,
+            metavar="K",
+            help="A release is made from the owners whose shares have come, if they are K at least; owners may leave, "
+            "come late and return. Presence must not depend on records: see docs/privacy.md.  [default: all owners]",
+        ),
+        _option(
+            "--release-wait",
+            type=float,
+            default=10.0,
+            metavar="SECONDS",
+            help="With --min-owners: how long a release waits for owners that are connected.",
+        ),
+        _option(
             "--skew",
             type=float,
             metavar="U",

@@ -10,12 +10,21 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
-import numpy as np
-
 from dpmpc.aggregation import frames
-from dpmpc.aggregation.frames import ANSWER, HELLO, READY, WINDOW, PartyCost, exact, greeting, result_bytes
+from dpmpc.aggregation.frames import (
+    ANSWER,
+    COUNT,
+    HELLO,
+    READY,
+    WINDOW,
+    PartyCost,
+    exact,
+    greeting,
+    result_size,
+    unpack_result,
+)
 from dpmpc.aggregation.grid import Ints
-from dpmpc.aggregation.plan import Attempt, Plan
+from dpmpc.aggregation.plan import Attempt, Plan, Presence
 from dpmpc.errors import PeerError
 from dpmpc.mpc import channels
 from dpmpc.mpc.addresses import Endpoint
@@ -94,8 +103,9 @@ class OwnerClient:
             keep_alive(peer)
             self._pulse.watch(peer)
             meeting.come(party, peer)
-            largest = max(result_bytes(self.plan.dimension), frames.COST.size)
-            peer.admit(largest, (WINDOW + 4) * (largest + FRAME_COST))
+            largest = max(result_size(self.plan), frames.COST.size)
+            history = self.plan.releases if self.plan.dropouts else 0
+            peer.admit(largest, (WINDOW + 4 + history) * (largest + FRAME_COST))
 
         run_id = self.plan.session_id(self.attempt)
         hello = HELLO.pack(self.first, self.end, self._greeting)
@@ -124,6 +134,18 @@ class OwnerClient:
         """The bytes all parties have sent so far, when every party has the noise it makes ahead."""
         return sum(READY.unpack(payload)[0] for payload in await self._from_all(channels.READY, READY.size))
 
+    async def join(self, known: int) -> tuple[int, int]:
+        """(the release this process begins with, the bytes all parties have sent so far), where owners may come late:
+        it has the opened vectors of the releases before `known`, and gets the others. Returns when the parties have
+        the noise that they make ahead."""
+        for peer in self.peers:
+            peer.send(channels.KNOWN, COUNT.pack(known))
+        sent = await self.ready()
+        joins = [COUNT.unpack(payload)[0] for payload in await self._from_all(channels.JOIN, COUNT.size)]
+        for peer in self.peers:
+            peer.send(channels.JOIN, COUNT.pack(max(joins)))
+        return max(joins), sent
+
     async def send(self, release: int, block: int, payloads: Sequence[Any]) -> None:
         """Send one block of shares, a payload a party; waits for consent where too many are under way."""
         if block >= WINDOW:
@@ -131,23 +153,21 @@ class OwnerClient:
         for peer, payload in zip(self.peers, payloads, strict=True):
             peer.send(block_label(release, block), payload)
 
-    async def opened(self, release: int) -> tuple[Ints, int]:
-        """The opened sum of one release (d,) in grid steps, and the bytes all parties have sent so far.
+    async def opened(self, release: int) -> tuple[Ints, int, Presence | None]:
+        """(the opened sum of one release (d,) in grid steps, the bytes all parties have sent so far, who is in it).
 
-        Errors: PeerError when a party leaves, or when the parties' results differ.
+        The last is None where nobody may be missing. Errors: PeerError when a party leaves, or when the parties'
+        results differ.
         """
-        results: list[Ints] = []
-        sent = 0
-        for payload in await self._from_all(block_label(release, -1), result_bytes(self.plan.dimension)):
-            words = np.frombuffer(payload, dtype="<i8")
-            results.append(words[:-1])
-            sent += int(words[-1])
-        if any((other != results[0]).any() for other in results[1:]):
+        payloads = await self._from_all(block_label(release, -1), result_size(self.plan))
+        results = [unpack_result(self.plan, payload) for payload in payloads]
+        total, _, present = results[0]
+        if any((other != total).any() or who != present for other, _, who in results[1:]):
             raise PeerError(
                 f"all parties must open the same vector; release {release} differs; a party computes wrongly, see "
                 "`dpmpc verify`"
             )
-        return results[0], sent
+        return total, sum(sent for _, sent, _ in results), present
 
     async def finish(self) -> list[PartyCost]:
         """Every party's costs; ends the connections in agreement."""

@@ -15,10 +15,11 @@ from dpmpc.aggregation.frames import (
     blocks_of,
     certificate_name,
     greeting,
-    result_bytes,
+    pack_result,
+    result_size,
 )
 from dpmpc.aggregation.grid import Ints
-from dpmpc.aggregation.plan import Attempt, Plan
+from dpmpc.aggregation.plan import Attempt, Plan, Presence
 from dpmpc.errors import PeerError
 from dpmpc.mpc import channels
 from dpmpc.mpc.addresses import Endpoint
@@ -100,7 +101,11 @@ class OwnerGate:
         peer.admit(largest, (WINDOW + 2) * (largest + FRAME_COST))
         self._pulse.watch(peer)
         self._owners[first] = (end, peer)
+        self._came(first, end, peer)
         self._changed.set()
+
+    def _came(self, first: int, end: int, peer: Peer) -> None:
+        """An owners' process was admitted."""
 
     def _forget(self, first: int, end: int) -> None:
         """These owners have come again by another connection: the one they have may be dead, and is dropped."""
@@ -147,6 +152,10 @@ class OwnerGate:
         for _, _, peer in self._each():
             peer.send(channels.READY, READY.pack(bytes_sent))
 
+    async def agree(self, release: int) -> Presence:
+        """The owners whose shares of this release have reached all parties; the parties agree on them."""
+        return tuple(range(self.plan.owners))
+
     async def contributions(self, release: int) -> AsyncIterator[tuple[int, int, Share]]:
         """(first, end, share): this party's share (d,) of the sum of owners first .. end - 1, for each owners' process
         as it arrives.
@@ -182,10 +191,11 @@ class OwnerGate:
         self.adding_s += time.perf_counter() - begin
         return share
 
-    def publish(self, release: int, opened: Ints, bytes_sent: int) -> None:
-        """Send an opened release to all owners, with the bytes this party has sent so far."""
-        bytes_sent += len(self._owners) * (HEADER.size + result_bytes(len(opened)))  # these frames too
-        payload = opened.astype("<i8").tobytes() + bytes_sent.to_bytes(8, "little")
+    def publish(self, release: int, opened: Ints, bytes_sent: int, present: Presence | None = None) -> None:
+        """Send an opened release to all owners, with the bytes this party has sent so far, and who is in it where some
+        may be missing."""
+        bytes_sent += len(self._owners) * (HEADER.size + result_size(self.plan))  # these frames too
+        payload = pack_result(self.plan, opened, bytes_sent, present)
         for _, _, peer in self._each():
             peer.send(block_label(release, -1), payload)
 

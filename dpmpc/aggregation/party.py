@@ -18,6 +18,7 @@ from dpmpc.aggregation.frames import PartyCost, greeting
 from dpmpc.aggregation.owner_gate import OwnerGate
 from dpmpc.aggregation.plan import FIRST_ATTEMPT, Attempt, Plan
 from dpmpc.aggregation.release import MakeStep, NoiseSource, Observer, ReleaseSteps, release, unobserved
+from dpmpc.aggregation.returning import ReturningGate
 from dpmpc.aggregation.traffic import Traffic
 from dpmpc.aggregation.transcript import Opened, Transcript
 from dpmpc.errors import UsageError
@@ -131,7 +132,8 @@ async def run_party(
         emit("stage", text=text)
 
     pulse = Pulse(job.stall, say)
-    gate = OwnerGate(plan, attempt, holder, pulse=pulse, log=say, secret=job.secret)
+    make_gate = ReturningGate if plan.dropouts else OwnerGate
+    gate = make_gate(plan, attempt, holder, pulse=pulse, log=say, secret=job.secret)
     try:
         await gate.listen(job.owner_addresses[i], tls, sockets[1])
         log(

@@ -38,6 +38,7 @@ if TYPE_CHECKING:
 SCHEMA = 2
 Neighbours = Literal["owner", "record", "stated"]
 Bounds = Literal["public", "data"]
+Presence = tuple[int, ...]  # the owners whose vectors are in a sum, in order
 
 
 @dataclass(frozen=True)
@@ -75,7 +76,8 @@ class Plan:
     `delta` 0: a pure promise. `scale`: the noise scale of a coordinate of the mean, where the caller fixes it and takes
     the epsilon that follows; 0 is no noise and no promise. `grid_bits` None: the grid is chosen. `security_bits`: what
     the masks of openings must hide up to, over the whole run. `parties` 0: no MPC, the arithmetic of the parties in one
-    process. `pool`: noise is made ahead.
+    process. `pool`: noise is made ahead. `min_owners`: so many owners are enough for a release, 0 for all of them; then
+    `release_wait` seconds are the time that a release waits for the others.
     """
 
     run_id: str
@@ -100,6 +102,8 @@ class Plan:
     parties: int = 3
     threshold: int = 1
     pool: bool = True
+    min_owners: int = 0
+    release_wait: float = 10.0
 
     def __post_init__(self) -> None:
         _check(self)
@@ -127,6 +131,8 @@ class Plan:
         backend: str = DEFAULT,
         engine: Literal["mpc", "clear"] = "mpc",
         pool: bool | None = None,
+        min_owners: int | None = None,
+        release_wait: float = 10.0,
         data_id: str = "vectors",
         run_id: str | None = None,
     ) -> "Plan":
@@ -181,12 +187,28 @@ class Plan:
             parties=parties,
             threshold=check_whole("the threshold", threshold) if mpc else 0,
             pool=releases > 1 if pool is None else pool,
+            min_owners=0 if min_owners is None else check_count("min_owners", min_owners),
+            release_wait=check_positive("release_wait", release_wait),
         )
 
     @property
     def owners(self) -> int:
         """m."""
         return len(self.sizes)
+
+    @property
+    def fewest(self) -> int:
+        """The owners that a release needs at least."""
+        return self.min_owners or self.owners
+
+    @property
+    def dropouts(self) -> bool:
+        """Whether a release may do without some owners."""
+        return self.fewest < self.owners
+
+    def divisor_of(self, present: Presence | None) -> int:
+        """What a sum over these owners is divided by; None: all of them."""
+        return self.divisor if present is None else sum(self.factors[j] for j in present)
 
     @property
     def factors(self) -> tuple[int, ...]:
@@ -337,6 +359,12 @@ def _check(plan: Plan) -> None:
         raise UsageError("a stated sensitivity and neighbours as stated go together; the plan has one; plan again")
     if not 1 <= plan.security_bits <= 128:
         raise UsageError(f"--security-bits must lie in 1..128; got {plan.security_bits:g}; 40 is usual")
+    if not 0 <= plan.min_owners <= plan.owners:
+        raise UsageError(
+            f"--min-owners must lie in 1..{plan.owners}, the number of owners; got {plan.min_owners}; leave it out for "
+            "all"
+        )
+    check_positive("--release-wait", plan.release_wait)
     if plan.parties:
         if plan.parties < 1:
             raise UsageError(f"the number of parties must be at least 1; got {plan.parties}; use -M 3")
@@ -364,4 +392,6 @@ _TYPES: dict[str, type] = {
     "parties": int,
     "threshold": int,
     "pool": bool,
+    "min_owners": int,
+    "release_wait": float,
 }

@@ -13,10 +13,13 @@ READY = -4
 KEYS = -5
 ALIVE = -6  # a heartbeat
 REASON = -7  # the last frame of a process that fails: why
+KNOWN = -8  # an owner that may come late: how many opened releases it has
+JOIN = -9  # with which release it may begin; in the other direction, with which it does
 
 # channels between parties
 OPENING = 1000  # + release
 NOISE = 1 << 24  # + batch
+PRESENCE = 1 << 29  # + release: whose shares are here
 WARM_UP = 1 << 30  # + batch, of measurements; a run's noise ends far below
 MOST_RELEASES = NOISE - OPENING
 

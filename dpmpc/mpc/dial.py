@@ -20,6 +20,7 @@ from dpmpc.mpc.tls import Tls, check_name
 from dpmpc.mpc.wire import Peer
 
 GREETING = struct.Struct("<HH32s")  # party, parties, digest of the run's public parameters
+_MEETING = 1 << 24  # bytes of a frame, while some have not come
 _RETRY = (0.02, 0.5)  # seconds between two calls of a process that is not there yet: at first, and at most
 _SHUTDOWN = 2.0  # seconds for the end of a TLS connection
 
@@ -166,6 +167,8 @@ class TcpLink:
         finally:
             meeting.end()
             door.close()
+        for peer in self._peers.values():
+            peer.admit()
         return dict(self._peers)
 
     async def _leave(self, me: int, error: BaseException) -> None:
@@ -235,7 +238,7 @@ class _Desk:
         keep_alive(peer)
         self._pulse.watch(peer)
         self._meeting.come(j, peer)
-        peer.admit()
+        peer.admit(_MEETING, 4 * _MEETING)
 
 
 def _pack(hello: Hello) -> bytes:

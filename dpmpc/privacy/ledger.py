@@ -35,7 +35,8 @@ class Entry:
 
     `data`: opaque digests given by the owners, never computed from records: one for each owner, or one for them all
     when they always take part together. `planned`, `epsilon`, `delta`: what the run as a whole set out to release and
-    promised.
+    promised. `present`: the owners whose vectors are in it, where some may be missing; what is spent does not depend on
+    it.
     """
 
     run: str
@@ -45,6 +46,7 @@ class Entry:
     planned: int
     epsilon: float
     delta: float
+    present: tuple[int, ...] | None = None
 
     def __post_init__(self) -> None:
         if not self.data or not all(self.data):
@@ -99,6 +101,8 @@ class Ledger:
     def append(self, entry: Entry) -> str:
         """The digest of the line; when this returns the line is on disk, and the release may be opened."""
         record: dict[str, object] = {"v": FORMAT, "prev": self._head, **asdict(entry)}
+        if entry.present is None:
+            del record["present"]
         if self._torn:
             record["torn"] = True
         line = json.dumps(record, separators=(",", ":"), allow_nan=False).encode()
@@ -176,7 +180,9 @@ def _entry(line: bytes) -> tuple[Entry, str, bool] | None:
             return None
         prev, torn = record.pop("prev"), record.pop("torn", False)
         mechanism = _mechanism(version, record.pop("mechanism"))
-        return Entry(mechanism=mechanism, data=tuple(record.pop("data")), **record), prev, torn
+        if (present := record.pop("present", None)) is not None:
+            present = tuple(int(owner) for owner in present)
+        return Entry(mechanism=mechanism, data=tuple(record.pop("data")), present=present, **record), prev, torn
     except (ValueError, TypeError, KeyError, AttributeError, UsageError):
         return None
 

@@ -4,7 +4,7 @@ out. With parties here it is the whole run; with parties elsewhere it plays all 
 import contextlib
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from dpmpc.aggregation.aggregator import Aggregator
@@ -12,7 +12,7 @@ from dpmpc.aggregation.encoding import decode
 from dpmpc.aggregation.frames import rows_of_block
 from dpmpc.aggregation.grid import Ints
 from dpmpc.aggregation.local import PartiesHere
-from dpmpc.aggregation.plan import FIRST_ATTEMPT, Attempt, Plan, plan_path
+from dpmpc.aggregation.plan import FIRST_ATTEMPT, Attempt, Plan, Presence, plan_path
 from dpmpc.aggregation.transcript import Opened
 from dpmpc.data import Dataset
 from dpmpc.errors import UsageError
@@ -30,7 +30,7 @@ from dpmpc.runs.planning import check_shape, facts_of, plan_of
 from dpmpc.runs.records import load, load_owner
 from dpmpc.runs.report import Costs, build_report, write_report
 from dpmpc.runs.request import Request
-from dpmpc.runs.resume import note_attempt, resume
+from dpmpc.runs.resume import note_attempt, presence_anywhere, resume
 
 Emit = Callable[..., None]
 OPENED = "owners.opened.bin"
@@ -78,15 +78,20 @@ class _Run:
     learner: Learner
     evaluator: Evaluator | None
     history: History
+    presence: dict[int, Presence] = field(default_factory=dict)  # by release, where owners may be missing
 
-    def note(self, release: int, seconds: float | None, sent: int | None) -> Row:
+    def note(self, release: int, seconds: float | None, sent: int | None, present: Presence | None = None) -> Row:
         """Write the row of the iteration that `release` gave."""
+        if present is not None:
+            self.presence[release] = present
         loss = gap = score = None
         if self.evaluator is not None:
             model = self.learner.model
             loss, score = self.evaluator.objective(model), self.evaluator.score(model)
             gap = loss - self.evaluator.best
-        row = Row(self.learner.iteration, release, loss, gap, score, seconds, sent)
+        row = Row(
+            self.learner.iteration, release, loss, gap, score, seconds, sent, None if present is None else len(present)
+        )
         self.history.append(row)
         return row
 
@@ -117,10 +122,11 @@ def _run(job: OwnersJob, parties: PartiesHere | None, log: Log, emit: Emit) -> N
     learner = Learner(plan.learning, plan.releases, dataset.train, plan.sizes[first:end])
     with contextlib.closing(History(job.out / "history.csv", plan.learning)) as history:
         run = _Run(job, plan, attempt, learner, evaluator, history)
+        sets = presence_anywhere(job.out, plan) if plan.dropouts else {}
         for release in sorted(known):
-            learner.apply(decode(plan, known[release]))
+            learner.apply(decode(plan, known[release], sets.get(release)))
             if release not in noted:
-                run.note(release, None, None)
+                run.note(release, None, None, sets.get(release))
         if attempt.first_release >= plan.releases and not learner.iteration:
             raise UsageError(
                 f"a resumed run goes on within its budget; all {plan.releases} releases are spent and none was "
@@ -128,7 +134,7 @@ def _run(job: OwnersJob, parties: PartiesHere | None, log: Log, emit: Emit) -> N
             )
         costs = _learn(run, parties, log, emit)
     write_model(job.out / "model.npz", learner.model, dataset, plan.run_id)
-    report = build_report(plan, attempt, learner, evaluator, costs)
+    report = build_report(plan, attempt, learner, evaluator, costs, run.presence)
     write_report(job.out / "report.json", report)
     draw(job.out, report)
     log(f"{learner.iteration} iterations; report and model written")
@@ -187,13 +193,18 @@ def _learn(run: _Run, parties: PartiesHere | None, log: Log, emit: Emit) -> Cost
             aggregator.wait_for_noise()
             before = aggregator.bytes_before
             emit("stage", text="training")
-            for number in range(run.attempt.first_release, plan.releases):
+            for missed in aggregator.catch_up():
+                opened.append(missed.number, missed.total)
+                learner.apply(decode(plan, missed.total, missed.present))
+                run.note(missed.number, None, None, missed.present)
+                before = missed.bytes_sent
+            for number in range(aggregator.next, plan.releases):
                 begin = time.perf_counter()
                 release = aggregator.open(learner.vectors(rows_of_block(plan.dimension)))
                 opened.append(number, release.total)
-                learner.apply(decode(plan, release.total))
+                learner.apply(decode(plan, release.total, release.present))
                 seconds.append(time.perf_counter() - begin)
-                row = run.note(number, seconds[-1], release.bytes_sent - before)
+                row = run.note(number, seconds[-1], release.bytes_sent - before, release.present)
                 before = release.bytes_sent
                 emit(
                     "iteration",

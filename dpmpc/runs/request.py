@@ -74,6 +74,8 @@ class Request:
     parties: int = 3
     threshold: int | None = None
     pool: bool | None = None
+    min_owners: int | None = None
+    release_wait: float = 10.0
     evaluate: bool = True
     run_id: str | None = None
 

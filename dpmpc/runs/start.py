@@ -180,6 +180,8 @@ def planned(plan_file: Path) -> dict[str, Any]:
         "backend": plan.backend,
         "parties": plan.parties,
         "threshold": plan.threshold,
+        "min_owners": plan.min_owners or None,
+        "release_wait": plan.release_wait,
     }
 
 
@@ -249,12 +251,21 @@ def _owners(request: Request, where: Where, progress: Progress) -> None:
 
 
 def prepare_owners(where: Where) -> None:
-    """Makes the run directory of an owners' process that runs alone. Errors: it holds a run that opened something."""
+    """Makes the run directory of an owners' process that runs alone. An owner that returns to a run which may do
+    without some owners gets the history anew. Errors: it holds a run that opened something."""
     make_private(where.out)
     opened, finished = where.out / OPENED, [where.out / name for name in ("report.json", "model.npz")]
     if not where.overwrite:
-        for path in (opened, *finished):
+        for path in finished if _returns(where) else (opened, *finished):
             if not opened_nothing(path):
                 raise UsageError(f"--out already holds a run ({path}); name another directory, or add --overwrite")
     for path in (opened, where.out / "history.csv", *finished):
         path.unlink(missing_ok=True)
+
+
+def _returns(where: Where) -> bool:
+    """Whether this process was here before, in the same run, and may come again."""
+    if where.plan_file is None or not plan_path(where.out).is_file():
+        return False
+    plan = Plan.read(where.plan_file)
+    return plan.dropouts and plan == Plan.read(plan_path(where.out))
