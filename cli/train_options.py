@@ -290,6 +290,12 @@ OPTIONS: dict[str, list[click.Option]] = {
             "PORT + N.",
         ),
         _option(
+            "--listen",
+            metavar="HOST[:PORT]",
+            help="With -I and -P: where this party listens, if others call it at another address (NAT, a proxy); for "
+            "owners on PORT + N. 0.0.0.0 and :: are all addresses.",
+        ),
+        _option(
             "-B",
             "base_port",
             type=int,

@@ -45,6 +45,7 @@ class Where:
     base_port: int | None = None
     wait: float | None = None  # seconds; by default WAIT, or where processes are started one by one WAIT_FOR_PEOPLE
     stall: float = STALL
+    listen: str | None = None  # where a party listens, if it is not the address that others call
     addresses: Sequence[str] = ()
     index: str | None = None
     plan_file: Path | None = None
@@ -80,6 +81,11 @@ class Where:
         if self.wait is not None and not 0 < self.wait < 1e6:
             raise UsageError(f"--wait must be a positive number of seconds; got {self.wait:g}; give for instance 60")
         check_stall(self.stall)
+        if self.listen is not None and (self.party is None or not self.addresses):
+            raise UsageError(
+                f"--listen says where a party listens that others call at its -P address; got {self.listen!r} without; "
+                "add -I with a party's number, and -P"
+            )
 
     @property
     def patience(self) -> float:
@@ -87,6 +93,17 @@ class Where:
         if self.wait is not None:
             return self.wait
         return WAIT if self.index is None else WAIT_FOR_PEOPLE
+
+    def listening(self, index: int, addresses: Sequence[Endpoint]) -> tuple[list[Endpoint], list[Endpoint]]:
+        """(where the parties are for parties, for owners) as party `index` has it: its own entries are where it
+        listens. Errors: UsageError for an address off this machine without TLS."""
+        parties, owners = list(addresses), owner_endpoints(addresses)
+        if self.listen is not None:
+            (here,) = parse_endpoints([self.listen], addresses[index].port)
+            if self.tls is None:
+                check_loopback([here.host])
+            parties[index], owners[index] = here, Endpoint(here.host, here.port + len(addresses))
+        return parties, owners
 
     @property
     def party(self) -> int | None:
@@ -220,9 +237,8 @@ def _party(request: Request | None, where: Where, index: int, progress: Progress
         for name in (transcript, opened):
             name.unlink(missing_ok=True)
     plan.write(where.out / f"plan_{index}.json")
-    job = PartyJob(
-        plan, index, addresses, owner_endpoints(addresses), where.out, where.patience, tls=where.tls, stall=where.stall
-    )
+    parties, owners = where.listening(index, addresses)
+    job = PartyJob(plan, index, parties, owners, where.out, where.patience, tls=where.tls, stall=where.stall)
     with (where.out / f"party_{index}.log").open("a", encoding="utf-8") as file:
         log = log_to(file)
         try:
