@@ -3,7 +3,7 @@ formulas give."""
 
 import json
 import math
-from typing import Any
+from typing import Any, Literal
 
 import click
 from rich.console import Console
@@ -42,6 +42,13 @@ _CALIBRATIONS = {
     default="equal",
     show_default=True,
     help="aggregate with weights 1/m or n_j/n.",
+)
+@click.option(
+    "--neighbours",
+    type=click.Choice(["record", "owner"]),
+    default="record",
+    show_default=True,
+    help="what the promise hides: one record, or all of one owner's records.",
 )
 @click.option("--epsilon", type=float, help="total epsilon.")
 @click.option("--delta", type=float, help="total delta.")
@@ -87,6 +94,7 @@ def command(
     smallest: int,
     total: int | None,
     weights: Weights,
+    neighbours: Literal["record", "owner"],
     epsilon: float | None,
     delta: float | None,
     iterations: int | None,
@@ -114,6 +122,7 @@ def command(
         smallest=smallest,
         records=total,
         weights=weights,
+        neighbours=neighbours,
         dimension=dimension,
         G=lipschitz,
         lam=lam,

@@ -4,6 +4,7 @@ from pathlib import Path
 from typing import Any
 
 import click
+from click.core import ParameterSource
 
 from dpmpc.cli.train_options import OPTIONS, SectionedCommand
 from dpmpc.errors import UsageError
@@ -25,6 +26,7 @@ def run_command(**given: Any) -> None:
       dpmpc train --resume runs/demo
     """
     from dpmpc.cli.progress import make_progress
+    from dpmpc.runs import beside
     from dpmpc.runs import start as starting
 
     run = {
@@ -40,8 +42,11 @@ def run_command(**given: Any) -> None:
             "plan_file",
             "plan_only",
             "tls",
+            "accept",
         )
     }
+    context = click.get_current_context()
+    explicit = {name for name in context.params if context.get_parameter_source(name) is not ParameterSource.DEFAULT}
     addresses = run.pop("addresses")
     if addresses:
         given["parties"] = len(addresses)
@@ -65,9 +70,10 @@ def run_command(**given: Any) -> None:
         tls=run["tls"],
         budget=given["budget"],
         ledgers=None if given["ledgers"] is None else Path(given["ledgers"]),
+        limits=beside.limits_of(run["accept"], given, explicit if run["plan_file"] is not None else set()),
     )
     if where.plan_file is not None:
-        given |= starting.planned(where.plan_file)
+        given = beside.planned(where.plan_file, given, explicit)
     request = None if where.plan_file is not None and where.party is not None else Request(**given)
     if run["plan_only"]:
         assert request is not None

@@ -186,6 +186,12 @@ OPTIONS: dict[str, list[click.Option]] = {
             help="Privacy budget of the whole run. Below 1 is strong, above 10 weak.",
         ),
         _option(
+            "--neighbours",
+            type=click.Choice(["record", "owner"]),
+            default="record",
+            help="What the promise hides: any one record, or all records of any one owner (more noise).",
+        ),
+        _option(
             "--delta", type=float, help="Failure probability of the promise, well below 1/n. Needed for Gaussian noise."
         ),
         _option(
@@ -316,7 +322,15 @@ OPTIONS: dict[str, list[click.Option]] = {
             "--plan",
             "plan_file",
             type=click.Path(path_type=Path),
-            help="With -I: the plan.json of the run, made by --plan-only. A party then needs no records.",
+            help="With -I: the plan.json of the run, made by --plan-only. A party then needs no records. --epsilon, "
+            "--delta, -T, --neighbours, --data-id and --budget beside it are limits that the plan must keep.",
+        ),
+        _option(
+            "--accept",
+            type=click.Path(path_type=Path),
+            metavar="FILE",
+            help="With -I: TOML file of what this organisation takes part in: epsilon, delta, threshold, neighbours, "
+            "data_id, budget_epsilon, budget_delta, schema, assumptions.",
         ),
         _option("--plan-only", is_flag=True, help="Write plan.json to --out, print the noise scale and stop."),
         _option(

@@ -17,7 +17,7 @@ from dpmpc.errors import UsageError
 from dpmpc.mpc.backend import BACKENDS
 from dpmpc.privacy.law import LAWS, Law, Need
 from dpmpc.privacy.mechanism import Mechanism
-from dpmpc.privacy.sensitivity import Sensitivity, rounding_bound, sum_of_parts
+from dpmpc.privacy.sensitivity import Sensitivity, owner_sensitivity, rounding_bound
 
 _DIGITS = 24
 _SAMPLER_TV = 2.0**-63  # what the discrete samplers certify a coordinate at worst; others are tried again with theirs
@@ -104,10 +104,10 @@ def _sensitivity(plan: Plan, rounding: float) -> Sensitivity:
     """Of the mean, in L2."""
     if plan.neighbours == "record":
         return plan.learning.sensitivity(plan.sizes, plan.weights, rounding)
-    moved = 2 * plan.clip  # one owner's whole vector is replaced
+    moved = plan.clip
     if isinstance(plan.source, Vectors) and plan.source.sensitivity is not None:
-        moved = min(moved, plan.source.sensitivity)
-    return sum_of_parts({"vector": moved * max(plan.factors) / plan.divisor}, rounding)
+        moved = min(moved, plan.source.sensitivity / 2)
+    return owner_sensitivity(moved, plan.factors, plan.divisor, rounding)
 
 
 def _asked(plan: Plan, law: Law, sensitivity_steps: float) -> tuple[float, Sampler, float]:

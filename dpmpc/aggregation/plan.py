@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Self, get_args
 
 from dpmpc.aggregation.grid import Grid
+from dpmpc.data.schema import Schema
 from dpmpc.errors import UsageError
 from dpmpc.learning.method import METHODS, Learning
 from dpmpc.mpc.backend import BACKENDS, DEFAULT
@@ -35,7 +36,7 @@ from dpmpc.privacy.sensitivity import Weights
 if TYPE_CHECKING:
     from dpmpc.aggregation.derive import Derived
 
-SCHEMA = 2
+VERSION = 3
 Neighbours = Literal["owner", "record", "stated"]
 Bounds = Literal["public", "data"]
 
@@ -70,7 +71,9 @@ FIRST_ATTEMPT = Attempt()
 
 @dataclass(frozen=True, kw_only=True)
 class Plan:
-    """One run. `sizes`: records of each owner (of use to `weights="size"` and to record-level neighbours).
+    """One run. `schema`: what maps every owner's records into vectors (`data.schema.Schema` as JSON values), None where
+    the caller brings vectors; its constants are public, or were read off records (`bounds`). `sizes`: records of each
+    owner (of use to `weights="size"` and to record-level neighbours).
 
     `delta` 0: a pure promise. `scale`: the noise scale of a coordinate of the mean, where the caller fixes it and takes
     the epsilon that follows; 0 is no noise and no promise. `grid_bits` None: the grid is chosen. `security_bits`: what
@@ -87,6 +90,7 @@ class Plan:
     source: Vectors | Learning
     neighbours: Neighbours = "record"
     weights: Weights = "equal"
+    schema: dict[str, Any] | None = None
     bounds: Bounds = "public"
     epsilon: float = 1.0
     delta: float = 0.0
@@ -204,6 +208,11 @@ class Plan:
         return self.source.clip
 
     @property
+    def schema_digest(self) -> str | None:
+        """The digest of the schema that records are mapped by; None where the plan has none."""
+        return None if self.schema is None else Schema.from_json(self.schema).digest
+
+    @property
     def learning(self) -> Learning:
         """How a model is learned. Errors: the plan is for vectors of the caller's own."""
         if not isinstance(self.source, Learning):
@@ -236,17 +245,17 @@ class Plan:
         """Canonical JSON: sorted keys, no spaces, floats as Python's repr."""
         kind = "learning" if isinstance(self.source, Learning) else "vectors"
         fields = {name: value for name, value in asdict(self).items() if name != "source"}
-        return _canonical({"schema": SCHEMA, kind: asdict(self.source), **fields})
+        return _canonical({"version": VERSION, kind: asdict(self.source), **fields})
 
     @classmethod
     def from_text(cls, text: str) -> Self:
         """The plan that `to_text` wrote. Errors: UsageError where it is not one."""
         try:
             value: dict[str, Any] = json.loads(text)
-            schema = value.pop("schema")
-            if schema != SCHEMA:
+            version = value.pop("version", None)
+            if version != VERSION:
                 raise UsageError(
-                    f"a plan must have schema {SCHEMA}; this one has {schema}; use the same version of dpmpc everywhere"
+                    f"a plan must have version {VERSION}; this one has {version}; use the same dpmpc everywhere"
                 )
             kinds = {"learning": Learning, "vectors": Vectors}
             (kind,) = kinds.keys() & value.keys()
@@ -332,6 +341,8 @@ def _check(plan: Plan) -> None:
         raise UsageError(
             "record-level neighbours need a method of learning; this plan has vectors; state a sensitivity"
         )
+    if plan.schema is not None:
+        _check_schema(plan, plan.schema)
     stated = isinstance(plan.source, Vectors) and plan.source.sensitivity is not None
     if (plan.neighbours == "stated") != stated:
         raise UsageError("a stated sensitivity and neighbours as stated go together; the plan has one; plan again")
@@ -341,6 +352,22 @@ def _check(plan: Plan) -> None:
         if plan.parties < 1:
             raise UsageError(f"the number of parties must be at least 1; got {plan.parties}; use -M 3")
         BACKENDS[plan.backend].check(plan.parties, plan.threshold)
+
+
+def _check_schema(plan: Plan, value: object) -> None:
+    """Errors: UsageError for what is no schema, or one that does not suit the rest of the plan."""
+    if not isinstance(value, dict):
+        raise UsageError(f"a plan's schema is an object; got {str(value)[:40]}; plan again")
+    schema = Schema.from_json(value)
+    if schema.to_json() != value:
+        raise UsageError("a plan's schema must be spelled as dpmpc spells it; this one is not; plan again")
+    for name, asked, made in (
+        ("dimension", plan.dimension, len(schema.feature_names)),
+        ("bounds", plan.bounds, schema.bounds),
+        ("task", plan.learning.task, schema.task),
+    ):
+        if asked != made:
+            raise UsageError(f"a plan's {name} is its schema's; the plan has {asked}, its schema {made}; plan again")
 
 
 _FINEST_GRID = 1000  # bits: a double reaches no further

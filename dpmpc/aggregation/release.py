@@ -89,10 +89,7 @@ class ReleaseSteps:
 
     def spend(self, release: int) -> None:
         """Write the ledger line; it is on disk when this returns."""
-        plan = self.plan
-        mechanism = plan.derived.mechanism
-        entry = Entry(plan.run_id, release, (plan.data_id,), mechanism, plan.releases, plan.epsilon, plan.delta)
-        line = self._ledger.append(entry)
+        line = self._ledger.append(entry_of(self.plan, release))
         self._transcript.note("ledger", release=release, line=line)
         self._observe("ledger", release, self.holder, self.gate)
 
@@ -122,6 +119,12 @@ class ReleaseSteps:
             self._transcript.note("traffic", **self._traffic.take(self.holder.connections(), channel))
         self._transcript.note("end", releases=releases)
         self._transcript.flush()
+
+
+def entry_of(plan: Plan, release: int) -> Entry:
+    """The ledger's line of one release of a plan."""
+    mechanism = plan.derived.mechanism
+    return Entry(plan.run_id, release, (plan.data_id,), mechanism, plan.releases, plan.epsilon, plan.delta)
 
 
 Step = Callable[[int], Awaitable[Ints]]

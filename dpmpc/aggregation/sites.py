@@ -9,6 +9,7 @@ from typing import Any, Self
 from dpmpc.aggregation.aggregator import Aggregator
 from dpmpc.aggregation.grid import Floats
 from dpmpc.aggregation.guarantee import Promise
+from dpmpc.aggregation.limits import NO_LIMITS, Limits
 from dpmpc.aggregation.party import PartyJob, check_index, run_party
 from dpmpc.aggregation.plan import Plan
 from dpmpc.errors import UsageError
@@ -50,10 +51,13 @@ class Owner:
         *,
         tls: Path | str | None = None,
         wait: float = WAIT,
+        limits: Limits = NO_LIMITS,
     ) -> None:
         """Connects with all parties. `addresses`: host:port of each, in order; they listen for owners on port + n.
-        `tls`: the folder with ca.crt, owner<index>.crt and .key. Errors: UsageError, PeerError."""
+        `tls`: the folder with ca.crt, owner<index>.crt and .key. `limits`: what the plan must keep, or nothing is sent.
+        Errors: UsageError, PeerError."""
         plan = read_plan(plan)
+        limits.check(plan)
         if not 0 <= index < plan.owners:
             raise UsageError(f"owners are numbered from 0; got owner {index} of {plan.owners}; mend the index")
         self._aggregator = Aggregator.of_plan(
@@ -109,9 +113,11 @@ class Party:
         tls: Path | str | None = None,
         out: Path | str,
         wait: float = WAIT,
+        limits: Limits = NO_LIMITS,
     ) -> None:
-        """`out`: where its ledger, transcript and log go. Errors: UsageError."""
+        """`out`: where its ledger, transcript and log go. `limits`: what the plan must keep. Errors: UsageError."""
         plan, out = read_plan(plan), Path(out)
+        limits.check(plan)
         check_index(plan, index)
         found = endpoints(plan, addresses, tls)
         folder = None if tls is None else Path(tls)

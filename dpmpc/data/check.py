@@ -6,7 +6,8 @@ from typing import Any, Literal
 
 from dpmpc.data.mapping import Counts
 from dpmpc.data.schema import Categorical, Labels, Numeric, Range, Schema
-from dpmpc.data.table import Table, canonical, code_sql, value_sql
+from dpmpc.data.spelling import canonical
+from dpmpc.data.table import Table, code_sql, value_sql
 from dpmpc.data.written import checked, written
 from dpmpc.errors import UsageError
 

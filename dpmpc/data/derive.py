@@ -12,7 +12,8 @@ import numpy as np
 
 from dpmpc.data.mapping import first_row
 from dpmpc.data.schema import Categorical, Column, Labels, Missing, Numeric, Range, Schema, Target, Task
-from dpmpc.data.table import LONGEST_TEXT, Table, canonical, is_number, some, value_sql
+from dpmpc.data.spelling import canonical, is_number
+from dpmpc.data.table import LONGEST_TEXT, Table, some, value_sql
 from dpmpc.errors import UsageError
 
 _MOST_CATEGORIES = 1000

@@ -9,7 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpmpc.data.schema import Categorical, Column, Labels, Numeric, Schema
-from dpmpc.data.table import Floats, Ints, Table, canonical, code_sql, literal, value_sql
+from dpmpc.data.spelling import canonical
+from dpmpc.data.table import Floats, Ints, Table, code_sql, literal, value_sql
 from dpmpc.errors import UsageError
 
 _MOSTLY = 0.9  # a column is mended, not trained on, if so much of it is unknown, clipped or missing

@@ -15,13 +15,14 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from dpmpc.data.table import Floats, canonical
+from dpmpc.data.spelling import canonical
 from dpmpc.data.written import checked, json_schema, read_written
 from dpmpc.errors import UsageError
 
 Task = Literal["logistic", "ridge"]
 Bounds = Literal["public", "data"]
 Missing = Literal["fill", "drop"]
+Floats = NDArray[np.float64]
 Codes = NDArray[np.int32]
 Scalar = str | int | float | bool
 

@@ -4,15 +4,15 @@ The unknown is whichever of epsilon, delta, scale and number of releases is not 
 """
 
 from dataclasses import asdict, dataclass
-from typing import Any, cast
+from typing import Any, Literal, cast
 
 from dpmpc.errors import UsageError
 from dpmpc.learning.method import METHODS, Learning
-from dpmpc.privacy.checks import NEIGHBOURS, check_count, check_nonnegative, delta_warning
+from dpmpc.privacy.checks import NEIGHBOURS, OWNER_NEIGHBOURS, check_count, check_nonnegative, delta_warning
 from dpmpc.privacy.law import LAWS, Law, Need
 from dpmpc.privacy.literature import Setting, literature
 from dpmpc.privacy.question import Question, Row
-from dpmpc.privacy.sensitivity import Sensitivity, Weights, rounding_bound
+from dpmpc.privacy.sensitivity import Sensitivity, Weights, owner_sensitivity, rounding_bound
 
 
 @dataclass(frozen=True)
@@ -24,6 +24,7 @@ class Account:
     smallest: int
     records: int | None = None
     weights: Weights = "equal"
+    neighbours: Literal["record", "owner"] = "record"
     dimension: int = 122
     G: float = 1.0
     lam: float = 0.01
@@ -71,12 +72,14 @@ def answer(question: Account, with_literature: bool = True) -> dict[str, object]
     q = question
     law = LAWS[q.law or METHODS[q.method].law]
     sizes = q.sizes()
+    if q.neighbours not in ("record", "owner"):
+        raise UsageError(f"neighbours are record or owner; got {q.neighbours!r}; choose one")
     sensitivity = _sensitivity(q, sizes)
     known = Question(q.dimension, q.epsilon, q.delta, q.scale, q.iterations, one_release=not METHODS[q.method].repeats)
     solved_for, rows = law.solve(known, sensitivity)
     best = rows[0]
     result: dict[str, object] = {
-        "neighbours": NEIGHBOURS,
+        "neighbours": NEIGHBOURS if q.neighbours == "record" else OWNER_NEIGHBOURS,
         "question": asdict(q) | {"records": sum(sizes)},
         "law": law.name,
         "solved_for": solved_for,
@@ -86,7 +89,7 @@ def answer(question: Account, with_literature: bool = True) -> dict[str, object]
     }
     if q.grid_bits is not None:
         result["grid"] = _grid(q, law, solved_for, best, sensitivity, sum(sizes))
-    if with_literature and (q.delta is not None or not law.pure):
+    if with_literature and q.neighbours == "record" and (q.delta is not None or not law.pure):
         result["literature"] = _literature(q, best, sum(sizes))
     result["warnings"] = _warnings(q, best, sum(sizes))
     return result
@@ -99,6 +102,9 @@ def _sensitivity(q: Account, sizes: list[int]) -> Sensitivity:
     learning = Learning(
         method=q.method, task="ridge", lam=q.lam, residual_clip=q.G, solver_tolerance=q.solver_tolerance
     )
+    if q.neighbours == "owner":
+        factors = sizes if q.weights == "size" else [1] * len(sizes)
+        return owner_sensitivity(learning.clip, factors, sum(factors), rounding)
     return learning.sensitivity(sizes, q.weights, rounding)
 
 

@@ -17,7 +17,7 @@ from dpmpc.data.blocks import Records
 from dpmpc.errors import UsageError
 from dpmpc.learning.losses import LOGISTIC, Loss, ridge
 from dpmpc.privacy.checks import check_nonnegative, check_positive
-from dpmpc.privacy.sensitivity import Sensitivity, Weights
+from dpmpc.privacy.sensitivity import Sensitivity, Weights, arithmetic_bound
 from dpmpc.registry import Registry
 
 Floats = NDArray[np.float64]
@@ -68,8 +68,10 @@ class Learning:
         return METHODS[self.method].clip(self)
 
     def sensitivity(self, sizes: Sequence[int], weights: Weights, rounding: float = 0.0) -> Sensitivity:
-        """How far one record moves the weighted mean of the owners' vectors."""
-        return METHODS[self.method].sensitivity(self, sizes, weights, rounding)
+        """How far one record moves the weighted mean of the owners' vectors, as computed in doubles."""
+        method = METHODS[self.method]
+        rounding += arithmetic_bound(method.arithmetic(self), sizes, weights)
+        return method.sensitivity(self, sizes, weights, rounding)
 
     def to_json(self) -> dict[str, Any]:
         """The same as JSON values."""
@@ -92,6 +94,10 @@ class Method(ABC):
     @abstractmethod
     def sensitivity(self, learning: Learning, sizes: Sequence[int], weights: Weights, rounding: float) -> Sensitivity:
         """How far one record moves the weighted mean of the owners' vectors; `rounding` is that part of it."""
+
+    def arithmetic(self, learning: Learning) -> float:
+        """A norm that bounds what an owner's vector is the mean of: see `arithmetic_bound`."""
+        return self.clip(learning)
 
     @abstractmethod
     def vectors(self, learning: Learning, theta: Floats, records: Records, offsets: Ints) -> Floats:

@@ -22,6 +22,10 @@ class OutputMethod(Method):
         clip = learning.loss.G / learning.lam  # an optimum satisfies lam theta = -mean gradient
         return clip if learning.radius is None else min(clip, learning.radius)
 
+    def arithmetic(self, learning: Learning) -> float:
+        # The optimum is that of a gradient that is computed to within so much; a radius does not make that less.
+        return learning.loss.G / learning.lam
+
     def sensitivity(self, learning: Learning, sizes: Sequence[int], weights: Weights, rounding: float) -> Sensitivity:
         return output_sensitivity(
             G=learning.loss.G,

@@ -13,6 +13,7 @@ from dpmpc.aggregation.frames import rows_of_block
 from dpmpc.aggregation.grid import Ints
 from dpmpc.aggregation.local import PartiesHere
 from dpmpc.aggregation.plan import FIRST_ATTEMPT, Attempt, Plan, plan_path
+from dpmpc.aggregation.release import entry_of
 from dpmpc.aggregation.transcript import Opened
 from dpmpc.data import Dataset
 from dpmpc.errors import UsageError
@@ -41,7 +42,8 @@ class OwnersJob:
 
     `addresses`: where parties elsewhere listen for owners; None: the parties are started here, on `base_port` or free
     ports, doing `role`. `tls`: the directory of the owners' certificate and key. `plan`: made before; by default it is
-    made here. `owner`: the only one to play here; by default all.
+    made here. `owner`: the only one to play here; by default all. `check`: told the plan before anything is sent, and
+    may refuse it; the lines that it returns go into the log.
     """
 
     request: Request
@@ -55,6 +57,7 @@ class OwnersJob:
     tls: Path | None = None
     plan: Path | None = None
     owner: int | None = None
+    check: Callable[[Plan], list[str]] = lambda plan: []
 
 
 def run_owners(job: OwnersJob, log: Log, emit: Emit) -> None:
@@ -90,8 +93,14 @@ class _Run:
 
 
 def _run(job: OwnersJob, parties: PartiesHere | None, log: Log, emit: Emit) -> None:
+    if job.plan is not None:  # before a record is read
+        for line in job.check(Plan.read(job.plan)):
+            log(line)
     emit("stage", text="loading records")
     dataset, plan = _records_and_plan(job)
+    if job.plan is None:
+        for line in job.check(plan):
+            log(line)
     log(f"{dataset.name}: {dataset.n} training and {dataset.test.n} test records, {dataset.d} features")
     for counts in dataset.counts:
         if counts.warning is not None:  # for this process's own terminal: it depends on records
@@ -138,7 +147,7 @@ def _records_and_plan(job: OwnersJob) -> tuple[Dataset, Plan]:
     if job.owner is not None:
         assert plan is not None
         return load_owner(job.request, plan, job.owner, job.out), plan
-    dataset, split = load(job.request, job.out)
+    dataset, split = load(job.request, job.out, plan)
     facts = facts_of(dataset, split)
     if plan is None:
         return dataset, plan_of(job.request, facts)
@@ -161,7 +170,10 @@ def _learn(run: _Run, parties: PartiesHere | None, emit: Emit) -> Costs:
     replayed = learner.iteration
     seconds: list[float] = []
     owners = None if job.owner is None else (job.owner, job.owner + 1)
-    with contextlib.closing(Opened(job.out / OPENED)) as opened:
+    with contextlib.ExitStack() as stack:
+        opened = stack.enter_context(contextlib.closing(Opened(job.out / OPENED)))
+        # With parties elsewhere, this process keeps a ledger of its own: theirs are not at hand.
+        ledger = None if job.addresses is None else stack.enter_context(Ledger(job.out / "ledger_owners.jsonl"))
         if plan.parties:
             emit("stage", text="connecting")
         with Aggregator.of_plan(
@@ -180,6 +192,8 @@ def _learn(run: _Run, parties: PartiesHere | None, emit: Emit) -> Costs:
             emit("stage", text="training")
             for number in range(run.attempt.first_release, plan.releases):
                 begin = time.perf_counter()
+                if ledger is not None:
+                    ledger.append(entry_of(plan, number))  # before a share of it leaves
                 release = aggregator.open(learner.vectors(rows_of_block(plan.dimension)))
                 opened.append(number, release.total)
                 learner.apply(decode(plan, release.total))

@@ -2,9 +2,11 @@
 
 import secrets
 from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
 
 from dpmpc.aggregation.plan import Bounds, Plan, data_digest
-from dpmpc.data import Dataset, Partition
+from dpmpc.data import Dataset, Partition, Schema
 from dpmpc.errors import UsageError
 from dpmpc.learning.method import Learning, Task
 from dpmpc.runs.request import Request
@@ -12,24 +14,32 @@ from dpmpc.runs.request import Request
 
 @dataclass(frozen=True)
 class Facts:
-    """What is public about the data: shape, task, who holds how many records, where the scaling bounds came from."""
+    """What is public about the data: shape, task, who holds how many records, where the scaling bounds came from.
+
+    `schema`: what maps the records, from which all but the sizes follow; None for made-up facts.
+    """
 
     name: str
     task: Task
     dimension: int
     sizes: tuple[int, ...]
     bounds: Bounds
+    schema: dict[str, Any] | None = None
 
 
 def facts_of(dataset: Dataset, split: Partition) -> Facts:
     """What the plan needs to know of the data."""
-    return Facts(dataset.name, dataset.task, dataset.d, tuple(int(size) for size in split.sizes), dataset.bounds)
+    return _facts(dataset.name, dataset.schema, tuple(int(size) for size in split.sizes))
 
 
 def facts_without_records(request: Request) -> Facts:
-    """The public shape that the request states, where it names no records."""
-    assert request.task is not None and request.dimension is not None and request.owner_sizes is not None
-    return Facts(request.data_id or "records", request.task, request.dimension, request.owner_sizes, "public")
+    """What the request's schema and sizes say, where it names no records. Errors: it is no schema."""
+    assert request.schema_file is not None and request.owner_sizes is not None
+    return _facts(request.data_id or "records", Schema.read(Path(request.schema_file)), request.owner_sizes)
+
+
+def _facts(name: str, schema: Schema, sizes: tuple[int, ...]) -> Facts:
+    return Facts(name, schema.task, len(schema.feature_names), sizes, schema.bounds, schema.to_json())
 
 
 def plan_of(request: Request, facts: Facts) -> Plan:
@@ -54,6 +64,8 @@ def plan_of(request: Request, facts: Facts) -> Plan:
         releases=request.releases,
         source=learning,
         weights=request.weights,
+        neighbours=request.neighbours,
+        schema=facts.schema,
         bounds=facts.bounds,
         epsilon=float(request.epsilon),
         delta=float(request.delta or 0.0),
@@ -73,11 +85,18 @@ def plan_of(request: Request, facts: Facts) -> Plan:
 
 
 def check_shape(plan: Plan, dataset: Dataset, sizes: tuple[int, ...], planned: tuple[int, ...]) -> None:
-    """Errors: the records are not those that the plan was made for, as far as public figures tell."""
-    task = plan.learning.task
-    if (dataset.task, dataset.d, sizes) != (task, plan.dimension, planned):
+    """Errors: the records were not mapped by the plan's schema, or are not as many as it says."""
+    if dataset.schema.digest != plan.schema_digest:
         raise UsageError(
-            f"records must have the shape in the plan: {task}, {plan.dimension} features, {sum(planned)} training "
-            f"records; these have {dataset.task}, {dataset.d}, {sum(sizes)}; check the file, --bounds and "
-            "--test-fraction, or plan again"
+            f"records are mapped by the plan's schema, {(plan.schema_digest or 'none')[:16]}; those of {dataset.name} "
+            f"have {dataset.schema.digest[:16]}; use the same data set and options as the plan, or plan again"
         )
+    if sizes != planned:
+        raise UsageError(
+            f"owners hold as many training records as the plan says, {_some(planned)}; these are {_some(sizes)}; check "
+            "the file and --test-fraction, or plan again"
+        )
+
+
+def _some(sizes: tuple[int, ...]) -> str:
+    return ", ".join(map(str, sizes[:8])) + (f" and {len(sizes) - 8} more" if len(sizes) > 8 else "")

@@ -158,9 +158,11 @@ def summary(report: dict[str, Any], run: Path) -> list[tuple[str, str]]:
     if privacy["epsilon"] is None:
         lines.append(("guarantee", "none: no noise was added"))
     else:
-        lines.append(
-            ("guarantee", f"epsilon = {privacy['epsilon']:.6g}, delta = {privacy['delta']:.3g} for the whole run")
-        )
+        known = f"epsilon = {privacy['epsilon']:.6g}, delta = {privacy['delta']:.3g} for the whole run"
+        if privacy["assumptions"]:
+            lines.append(("guarantee, if", f"{' and '.join(privacy['assumptions'])}: {known}"))
+        else:
+            lines.append(("guarantee", known))
         if "paper" in privacy:
             lines.append(
                 (

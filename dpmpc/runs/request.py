@@ -58,6 +58,7 @@ class Request:
     radius: float | None = None
     average: Average = "tail"
     weights: Weights = "equal"
+    neighbours: Literal["record", "owner"] = "record"
     solver_tolerance: float = 1e-8
     epsilon: float = 1.0
     delta: float | None = None
@@ -76,6 +77,7 @@ class Request:
     pool: bool | None = None
     evaluate: bool = True
     run_id: str | None = None
+    planned: bool = False  # a plan that was made before says what the records mean
 
     def __post_init__(self) -> None:
         _check_records(self)
@@ -142,23 +144,28 @@ def _check_records(r: Request) -> None:
     given = [option for option, value in named.items() if value is not None]
     if len(given) > 1:
         raise UsageError(f"training needs one source of records; got {len(given)}; leave out {' or '.join(given)}")
-    if not (r.has_records or (r.dimension and r.owner_sizes and r.task)):
+    if not (r.has_records or (r.schema_file and r.owner_sizes)):
         raise UsageError(
             "training needs one source of records; give --data NAME, --csv FILE, --records SOURCE or --database URL"
-            " (or, to plan without records, --dimension, --owner-sizes and --task)"
+            " (or, to plan without records, --schema FILE and --owner-sizes N1,N2,...)"
         )
     if (r.database is None) != (r.sql is None):
         raise UsageError("--database and --sql go together: where the records are, and which; one is missing")
     if r.memory is not None:
         parse_memory(r.memory)
-    if r.source is not None and r.target is None and r.schema_file is None:
+    if r.source is not None and r.target is None and r.schema_file is None and not r.planned:
         what = "a CSV file needs" if r.csv is not None else "records need"
         raise UsageError(f"{what} the name of the column to predict; none was given; add --target COLUMN")
     described = r.target or r.drop or r.positive or r.bounds_file
-    if r.source is None and (described or r.owners_column or r.schema_file):
+    if r.source is None and (described or r.owners_column or (r.schema_file and r.data)):
         raise UsageError(
             "--target, --owners-column, --drop, --positive, --bounds and --schema describe a source of records; "
             "there is none; add --csv FILE, --records SOURCE or --database URL"
+        )
+    if r.planned and (described or r.schema_file):
+        raise UsageError(
+            "the plan's schema says all about the columns; --target, --drop, --positive, --bounds or --schema was "
+            "given beside --plan; leave it out"
         )
     if r.schema_file is not None and described:
         raise UsageError(
@@ -176,6 +183,7 @@ def _check_choices(r: Request) -> None:
         ("--backend", r.backend, BACKENDS.names()),
         ("--average", r.average, get_args(Average)),
         ("--weights", r.weights, get_args(Weights)),
+        ("--neighbours", r.neighbours, ("record", "owner")),
         ("--calibration", r.calibration, law.calibrations),
     ):
         if value not in allowed:

@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from dpmpc.aggregation.limits import NO_LIMITS, Limits, taking_part
 from dpmpc.aggregation.party import PartyJob, check_index, ledger_path, opened_path, run_party, transcript_path
 from dpmpc.aggregation.plan import FIRST_ATTEMPT, Plan, plan_path
 from dpmpc.errors import DpmpcError, UsageError
@@ -47,8 +48,9 @@ class Where:
     plan_file: Path | None = None
     overwrite: bool = False
     tls: Path | None = None
-    budget: str | None = None  # for a party that is started alone: the parties keep the ledgers
+    budget: str | None = None  # as given, where no plan was made before
     ledgers: Path | None = None
+    limits: Limits | None = None  # what a process that is started alone takes part in
 
     def __post_init__(self) -> None:
         if self.index is not None and not re.fullmatch(r"\d{1,6}|owners|owner\d{1,6}", self.index):
@@ -69,11 +71,8 @@ class Where:
             raise UsageError(
                 "--tls is for processes on several machines; here all stay on loopback; add -I, or leave --tls out"
             )
-        if self.budget is not None and self.index is not None and self.party is None:
-            raise UsageError(
-                f"--budget is held against the ledgers, which the parties keep; got it for {self.index}; give it to "
-                "the parties instead"
-            )
+        if self.limits is not None and self.index is None:
+            raise UsageError("--accept is for processes started one by one; add -I, or leave --accept out")
         if not 0 < self.wait < 1e6:
             raise UsageError(f"--wait must be a positive number of seconds; got {self.wait:g}; give for instance 60")
 
@@ -142,22 +141,6 @@ def plan_only(request: Request, where: Where) -> str:
     )
 
 
-def planned(plan_file: Path) -> dict[str, Any]:
-    """The options that a plan has settled, for processes that are given one."""
-    plan = Plan.read(plan_file)
-    return {
-        "method": plan.learning.method,
-        "iterations": plan.releases,
-        "epsilon": plan.epsilon,
-        "delta": plan.delta or None,
-        "law": plan.law,
-        "sampler": plan.sampler,
-        "backend": plan.backend,
-        "parties": plan.parties,
-        "threshold": plan.threshold,
-    }
-
-
 def _plan(request: Request) -> Plan:
     facts = facts_of(*load(request)) if request.has_records else facts_without_records(request)
     return plan_of(_named(request), facts)
@@ -181,9 +164,8 @@ def _party(request: Request | None, where: Where, index: int, progress: Progress
         assert request is not None
         plan = _plan(request)
     check_index(plan, index)
-    if where.budget is not None:
-        check_budget(plan, FIRST_ATTEMPT, where.ledgers or where.out.resolve().parent, parse_budget(where.budget))
     addresses = where.endpoints(plan.parties)
+    part = _part(plan, where, addresses, progress)
     transcript, opened = transcript_path(where.out, index), opened_path(where.out, index)
     if transcript.exists():
         if not where.overwrite and not opened_nothing(opened, ledger_path(where.out, index)):
@@ -196,6 +178,8 @@ def _party(request: Request | None, where: Where, index: int, progress: Progress
     job = PartyJob(plan, index, addresses, owner_endpoints(addresses), where.out, where.wait, tls=where.tls)
     with (where.out / f"party_{index}.log").open("a", encoding="utf-8") as file:
         log = log_to(file)
+        for line in part:
+            log(line)
         try:
             asyncio.run(run_party(job, log, lambda event, **fields: progress({"event": event, **fields})))
         except DpmpcError as error:
@@ -206,18 +190,36 @@ def _party(request: Request | None, where: Where, index: int, progress: Progress
 def _owners(request: Request, where: Where, progress: Progress) -> None:
     prepare_owners(where)
     request = _named(request)
-    parties = request.parties if where.plan_file is None else Plan.read(where.plan_file).parties
+    plan = None if where.plan_file is None else Plan.read(where.plan_file)
+    addresses = where.endpoints(request.parties if plan is None else plan.parties)
     job = OwnersJob(
         request,
         where.out,
         where.wait,
         time.time(),
-        addresses=owner_endpoints(where.endpoints(parties)),
+        addresses=owner_endpoints(addresses),
+        check=lambda made: _part(made, where, addresses, progress),
         tls=where.tls,
         plan=where.plan_file,
         owner=where.owner,
     )
     do_here(job, where.out / "owners.log", progress)
+
+
+def _part(plan: Plan, where: Where, addresses: Sequence[Endpoint], progress: Progress) -> list[str]:
+    """Tells what this process is about to take part in, and returns the lines. Errors: it exceeds this process's
+    limits; without any, those that hold for everybody, where somebody else made the plan."""
+    lines = taking_part(plan, [f"{e.host}:{e.port}" for e in addresses])
+    for line in lines:
+        progress({"event": "part", "text": line})
+    if where.plan_file is not None or where.limits is not None:
+        (where.limits or NO_LIMITS).check(plan)
+    budget = where.limits.budget if where.limits is not None else None
+    if where.plan_file is None and where.budget is not None:
+        budget = parse_budget(where.budget)
+    if budget is not None:
+        check_budget(plan, FIRST_ATTEMPT, where.ledgers or where.out.resolve().parent, budget)
+    return lines
 
 
 def prepare_owners(where: Where) -> None:
