@@ -36,7 +36,9 @@ class Promise:
 
     def __str__(self) -> str:
         if math.isinf(self.epsilon):
-            return "no promise: no noise was added"
+            return (
+                "no promise: no noise was added" if self.delta == 1 else "no promise: there is too little noise for any"
+            )
         text = f"epsilon = {self.epsilon:.6g}, delta = {self.delta:.3g}; neighbours: {self.neighbours}"
         return f"if {' and '.join(self.assumptions)}: {text}" if self.assumptions else text
 

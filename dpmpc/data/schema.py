@@ -203,7 +203,7 @@ class Schema(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     def to_json(self) -> dict[str, Any]:
         """The same as JSON values; floats survive `json` exactly."""
-        value = msgspec.to_builtins(self)
+        value = msgspec.json.decode(msgspec.json.encode(self))  # lists, not tuples
         assert isinstance(value, dict)
         return value
 

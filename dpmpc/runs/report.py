@@ -156,7 +156,7 @@ def summary(report: dict[str, Any], run: Path) -> list[tuple[str, str]]:
         ),
     ]
     if privacy["epsilon"] is None:
-        lines.append(("guarantee", "none: no noise was added"))
+        lines.append(("guarantee", privacy["statement"].removeprefix("guarantee: ")))
     else:
         known = f"epsilon = {privacy['epsilon']:.6g}, delta = {privacy['delta']:.3g} for the whole run"
         if privacy["assumptions"]:
