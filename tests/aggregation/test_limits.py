@@ -227,13 +227,13 @@ def drawn(rng: random.Random) -> tuple[Plan, Limits]:
 def test_nobody_takes_part_in_less_privacy_than_its_limits_or_is_told_of_more() -> None:
     """Random plans, schemas and limits; what is accepted and what is printed against an independent computation.
 
-    1,500 here, `python -m tests.aggregation.test_limits` does 10,000."""
+    150 here, `python -m tests.aggregation.test_limits` does 10,000."""
     accepted = taken = 0
     rng = random.Random(10)
-    for _ in range(1500):
+    for _ in range(150):
         taken += check_one(rng)
         accepted += 1
-    assert accepted == 1500 and taken > 50  # neither all nor none
+    assert accepted == 150 and taken > 5  # neither all nor none
 
 
 def check_one(rng: random.Random) -> bool:
@@ -279,7 +279,7 @@ def test_a_plan_whose_text_was_changed_is_refused_or_kept() -> None:
     text = plan().to_text()
     values = [0, -1, 5.0, -45, math.inf, 1e300, "", "paper", True, None, [], {}, 1 << 60, 1e-30]
     changed = 0
-    for _ in range(400):
+    for _ in range(150):
         value = json.loads(text)
         part = rng.choice([value, value["learning"], value["schema"], value["schema"]["columns"][0]])
         part[rng.choice(sorted(part))] = rng.choice(values)
