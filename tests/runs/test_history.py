@@ -34,7 +34,7 @@ def test_rows_come_back_under_one_header(tmp_path: Path) -> None:
     assert path.read_text().splitlines()[0] == (
         "iteration,release,loss_outside_guarantee,gap_outside_guarantee,accuracy_outside_guarantee,seconds,bytes"
     )
-    assert columns(Learning(method="gradient", task="ridge", lam=0.1))[4] == "mse"
+    assert columns(Learning(method="gradient", task="ridge", lam=0.1))[4] == "mse_outside_guarantee"
 
 
 @pytest.mark.parametrize("more", [ROWS[1], ROWS[2]])
