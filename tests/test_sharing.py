@@ -9,112 +9,127 @@ from typing import Any
 import numpy as np
 import pytest
 from alarms import FALSE_ALARM, alarms
-from inprocess import Network
+from direct import DirectEngine, evaluate, less_masks
+from inprocess import Network, Subset
 
 from dpmpc.circuits.engine import Bundle, Engine
+from dpmpc.circuits.program import Program, program_of
 from dpmpc.circuits.selection import less_than, look_up, mux, one_hot
 from dpmpc.mpc import field
-from dpmpc.mpc.engines.clear import ClearEngine, ClearMask, evaluate
-from dpmpc.mpc.engines.counting import CountingEngine
+from dpmpc.mpc.engines.counting import Cost
 from dpmpc.mpc.engines.layout import Layout
-from dpmpc.mpc.engines.sharing import SharedMask, SharingEngine
+from dpmpc.mpc.engines.sharing import SharingBatch
 from dpmpc.mpc.field import Words
 from dpmpc.mpc.loopback import run_parties
 from dpmpc.mpc.prg import Prg
 from dpmpc.mpc.session import Session
 from dpmpc.noise import goodness
 from dpmpc.noise.pool import draw
-from dpmpc.noise.samplers import DiscreteSampler, make_sampler
+from dpmpc.noise.samplers import DiscreteSampler, make_sampler, noise_circuit
 
 CASES = [(1, 0), (3, 1), (4, 1), (5, 2)]
 LANES = 300  # not a multiple of 64
 
 
 # -- recording -------------------------------------------------------------------------------------------------------
-class RecordingEngine(SharingEngine):
-    """Keeps this party's components of all random bits and masks, and what it receives."""
+class Recorded:
+    """A session that keeps what its party draws for random bits and masks, and what it receives."""
 
-    def __init__(self, session: Any, ident: int, lanes: int) -> None:
-        super().__init__(session, ident, lanes)
-        self.bits: list[Bundle] = []
-        self.masks: list[dict[tuple[int, ...], Words]] = []
+    def __init__(self, session: Any) -> None:
+        self._session = session
+        self.drawn: dict[tuple[str, Subset], list[Words]] = {}
         self.received: list[tuple[int, bytes]] = []
-        self._exchange, self.channel.exchange = self.channel.exchange, self._keep  # type: ignore[method-assign]
 
-    async def _keep(self, outgoing: Any, incoming: Sequence[int]) -> list[bytearray]:
-        payloads = await self._exchange(outgoing, incoming)
-        self.received += [(party, bytes(p)) for party, p in zip(incoming, payloads, strict=True)]
-        return payloads
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._session, name)
 
-    def random_bits(self, *wires: int) -> Bundle:
-        bits = super().random_bits(*wires)
-        self.bits.append(bits.copy())
-        return bits
+    def stream(self, subset: Subset, kind: str, *domain: Any) -> Any:
+        stream = self._session.stream(subset, kind, *domain)
+        if kind in ("random", "mask"):
+            return Kept(stream, self.drawn.setdefault((kind, subset), []))
+        return stream
 
-    def field_mask(self) -> SharedMask:
-        mask = super().field_mask()
-        self.masks.append(dict(mask._values))
-        return mask
+    def channel(self, ident: int) -> Any:
+        channel = self._session.channel(ident)
+        exchange = channel.exchange
+
+        async def keep(outgoing: Any, incoming: Sequence[int]) -> list[bytearray]:
+            payloads: list[bytearray] = await exchange(outgoing, incoming)
+            self.received += [(party, bytes(p)) for party, p in zip(incoming, payloads, strict=True)]
+            return payloads
+
+        channel.exchange = keep
+        return channel
+
+
+class Kept:
+    """A stream whose words are kept."""
+
+    def __init__(self, stream: Any, kept: list[Words]) -> None:
+        self._stream, self._kept = stream, kept
+
+    def words(self, shape: tuple[int, ...]) -> Words:
+        words: Words = self._stream.words(shape)
+        self._kept.append(words.copy())
+        return words
 
 
 @dataclass
 class Transcript:
-    """What one party kept of a circuit, and what the circuit gave it."""
+    """What one party kept of a program, and what the program gave it."""
 
     result: Any
-    bits: list[Bundle]
-    masks: list[dict[tuple[int, ...], Words]]
+    drawn: dict[tuple[str, Subset], list[Words]]
     received: list[tuple[int, bytes]]
-    cost: tuple[int, int, int, int]  # ANDs, rounds, bytes sent, messages sent
+    cost: tuple[int, int, int]  # rounds, bytes sent, messages sent
 
 
-def transcript(engine: RecordingEngine, result: Any) -> Transcript:
-    channel = engine.channel
-    cost = (engine.ands, channel.rounds, channel.bytes_sent, channel.messages_sent)
-    return Transcript(result, engine.bits, engine.masks, engine.received, cost)
+def transcript(session: Recorded, batch: SharingBatch, result: Any) -> Transcript:
+    channel = batch.channel
+    cost = (channel.rounds, channel.bytes_sent, channel.messages_sent)
+    return Transcript(result, session.drawn, session.received, cost)
 
 
-class ReplayEngine(ClearEngine):
-    """A clear engine whose random bits and masks are those of a transcript."""
+class Replay(DirectEngine):
+    """The circuit itself, on the random bits that the parties had together, and on others that should not matter."""
 
-    def __init__(self, lanes: int, bits: list[Bundle], masks: list[list[Words]]) -> None:
-        super().__init__(lanes, Prg(b""))
-        self._bits, self._given = iter(bits), iter(masks)
+    def __init__(self, lanes: int, program: Program, layout: Layout, records: list[Transcript]) -> None:
+        parts = common(layout, records, "random")
+        total = np.bitwise_xor.reduce([np.concatenate(parts[s]) for s in layout.subsets])
+        masks = common(layout, records, "mask")
+        assert sorted(masks) == ([s for s in layout.subsets if s != layout.opened_to] if program.masks else [])
+        super().__init__(lanes, Prg(b"whatever"), [masks[s][0] & np.uint64(field.P) for s in sorted(masks)])
+        self._given = dict(zip(program.drawn.tolist(), total, strict=True))
 
     def random_bits(self, *wires: int) -> Bundle:
-        return next(self._bits).reshape(*wires, *self.tail)
-
-    def field_mask(self) -> ClearMask:
-        values = next(self._given)
-        return ClearMask(values or [np.zeros(64 * self.tail[0], dtype=np.uint64)], self.lanes)
-
-    def exhausted(self) -> bool:
-        return next(self._bits, None) is None and next(self._given, None) is None
+        first = self.drawn
+        bits = super().random_bits(*wires).reshape(-1, *self.tail)
+        for k in range(len(bits)):
+            bits[k] = self._given.get(first + k, bits[k])
+        return bits.reshape(*wires, *self.tail)
 
 
-def secret(layout: Layout, bundles: Sequence[Bundle]) -> Bundle:
-    """The bits that the parties' bundles share; all holders of a component must agree on it."""
+def common(layout: Layout, records: list[Transcript], kind: str) -> dict[Subset, list[Words]]:
+    """What the members of each subset drew; they must agree."""
+    found: dict[Subset, list[Words]] = {}
+    for party, record in enumerate(records):
+        for (what, subset), words in record.drawn.items():
+            assert party in subset
+            if what == kind:
+                other = found.setdefault(subset, words)
+                assert len(other) == len(words) and all((a == b).all() for a, b in zip(words, other, strict=True))
+    return found
+
+
+def secret(layout: Layout, shares: Sequence[Words]) -> Words:
+    """The bits (wires, words) that the parties' shares stand for; all holders of a component must agree on it."""
     total = None
     for s in layout.subsets:
-        parts = [bundles[i][..., layout.mine(i).index(s), :] for i in s]
+        parts = [shares[i][:, layout.mine(i).index(s)] for i in s]
         assert all((part == parts[0]).all() for part in parts), "parties differ in a component"
         total = parts[0] if total is None else total ^ parts[0]
     assert total is not None
     return total
-
-
-def replay(layout: Layout, records: list[Transcript], lanes: int) -> ReplayEngine:
-    """The clear engine on the random bits that the parties had together."""
-    bits = [secret(layout, calls) for calls in zip(*(r.bits for r in records), strict=True)]
-    masks = []
-    for calls in zip(*(r.masks for r in records), strict=True):
-        held: dict[tuple[int, ...], Words] = {}
-        for party, mask in enumerate(calls):
-            for s, values in mask.items():
-                assert party in s and (held.setdefault(s, values) == values).all()
-        assert sorted(held) == sorted(s for s in layout.subsets if s != layout.opened_to)
-        masks.append([held[s] for s in sorted(held)])
-    return ReplayEngine(lanes, bits, masks)
 
 
 # -- the same circuits -----------------------------------------------------------------------------------------------
@@ -131,21 +146,31 @@ async def every_gate(engine: Engine) -> Bundle:
     return np.concatenate([x, chosen, wide.reshape(18, *engine.tail), less[None], mixed, engine.not_(mixed), nothing])
 
 
+GATES = program_of(every_gate)
+
+
 async def run_every_gate(session: Session) -> Transcript:
-    engine = RecordingEngine(session, 1, LANES)
-    return transcript(engine, await every_gate(engine))
+    recorded = Recorded(session)
+    batch = SharingBatch(recorded, 1, LANES)  # type: ignore[arg-type]
+    return transcript(recorded, batch, await batch.run(GATES))
 
 
 SAMPLERS = {"gaussian": (700.0, 2), "laplace": (1000.0, 3)}
 
 
+def sampler_of(name: str) -> DiscreteSampler:
+    sampler = make_sampler("discrete", name, SAMPLERS[name][0])  # type: ignore[arg-type]
+    assert isinstance(sampler, DiscreteSampler)
+    return sampler
+
+
 async def run_samplers(session: Session) -> list[Transcript]:
     records = []
-    for law, (scale, ident) in SAMPLERS.items():
-        sampler = make_sampler("discrete", law, scale)  # type: ignore[arg-type]
-        assert isinstance(sampler, DiscreteSampler)
-        engine = RecordingEngine(session, ident, LANES)
-        records.append(transcript(engine, await sampler.circuit(engine)))
+    for name, (_, ident) in SAMPLERS.items():
+        recorded, sampler = Recorded(session), sampler_of(name)
+        batch = SharingBatch(recorded, ident, LANES)  # type: ignore[arg-type]
+        program = sampler.program(len(batch.layout.subsets) - 1)
+        records.append(transcript(recorded, batch, await batch.to_field(program)))
     return records
 
 
@@ -153,37 +178,28 @@ async def run_all(session: Session) -> list[Transcript]:
     return [await run_every_gate(session), *await run_samplers(session)]
 
 
-def counted(lanes: int, n: int, t: int, name: str) -> CountingEngine:
-    if name == "gates":
-        engine = CountingEngine(lanes, n, t)
-        evaluate(every_gate(engine))
-        return engine
-    sampler = make_sampler("discrete", name, SAMPLERS[name][0])  # type: ignore[arg-type]
-    assert isinstance(sampler, DiscreteSampler)
-    return sampler.cost(lanes, n, t)
-
-
 def check(n: int, t: int, records: list[list[Transcript]]) -> None:
-    """Records by party, of every gate and of both samplers: the same as in the clear, at the cost that was counted."""
+    """Records by party, of every gate and of both samplers: what the circuit gives in the clear, at the cost
+    that was counted."""
     layout = Layout.of(n, t)
     for k, name in enumerate(["gates", *SAMPLERS]):
         parties = [r[k] for r in records]
-        clear = replay(layout, parties, LANES)
         results = [p.result for p in parties]
         if name == "gates":
+            program, cost = GATES, Cost(LANES, n, t)
+            cost.add_program(GATES)
+            clear = Replay(LANES, program, layout, parties)
             assert (secret(layout, results) == evaluate(every_gate(clear))).all()
         else:
-            sampler = make_sampler("discrete", name, SAMPLERS[name][0])  # type: ignore[arg-type]
-            assert isinstance(sampler, DiscreteSampler)
-            expected = evaluate(sampler.circuit(clear))
+            sampler = sampler_of(name)
+            program, cost = sampler.program(len(layout.subsets) - 1), sampler.cost(LANES, n, t)
+            clear = Replay(LANES, program, layout, parties)
+            expected = less_masks(evaluate(noise_circuit(clear, sampler.plan)), clear.masks)[:LANES]
             assert (abs(expected.astype(np.int64) - sampler.plan.offset) <= sampler.largest).all()
             for holders in itertools.combinations(range(n), t + 1):
                 assert (field.recombine([results[i] for i in holders], holders) == expected).all()
-        assert clear.exhausted()
-        engine = counted(LANES, n, t, name)
-        measured = [p.cost for p in parties]
-        predicted = [(engine.ands, engine.rounds, engine.bytes_sent[i], engine.messages_sent[i]) for i in range(n)]
-        assert measured == predicted
+        for i, party in enumerate(parties):
+            assert party.cost == (cost.rounds, cost.bytes_sent[i], cost.messages_sent[i])
 
 
 @pytest.mark.parametrize(("n", "t"), CASES)
@@ -226,7 +242,7 @@ class _Fixed:
 
     def words(self, shape: tuple[int, ...]) -> Words:
         bits = self._stream.words((*shape[:-1], 1)) & np.uint64(1)
-        return np.broadcast_to(bits * np.uint64(0xFFFFFFFFFFFFFFFF), shape)
+        return bits * np.full(shape, 0xFFFFFFFFFFFFFFFF, dtype=np.uint64)
 
 
 class _Zeros:
@@ -243,9 +259,10 @@ async def run_views(session: Session, coalition: tuple[int, ...]) -> list[Transc
     leaker = next(j for j in missing if layout.target(j) != missing)
     records: list[Transcript | None] = []
     for ident, who in enumerate([None, leaker]):
-        engine = RecordingEngine(Watched(session, missing, who), 10 + ident, VIEW_LANES)
-        shares = await sampler.circuit(engine)
-        records.append(transcript(engine, shares) if session.party in (*coalition, missing[0]) else None)
+        recorded = Recorded(Watched(session, missing, who))
+        batch = SharingBatch(recorded, 10 + ident, VIEW_LANES)  # type: ignore[arg-type]
+        shares = await batch.to_field(sampler.program(len(layout.subsets) - 1))
+        records.append(transcript(recorded, batch, shares) if session.party in (*coalition, missing[0]) else None)
     return records
 
 
@@ -259,12 +276,10 @@ def largest_correlation(
     n: int, t: int, coalition: tuple[int, ...], records: list[Transcript | None]
 ) -> tuple[float, float, int]:
     """z of the worst bias of a received bit, z of its worst correlation with a component the coalition lacks, pairs."""
-    layout = Layout.of(n, t)
     missing = tuple(i for i in range(n) if i not in coalition)
     other = records[missing[0]]
     assert other is not None
-    place = layout.mine(missing[0]).index(missing)
-    unknown = signs(np.concatenate([b.reshape(-1, *b.shape[-2:])[:, place] for b in other.bits]))
+    unknown = signs(np.concatenate(other.drawn["random", missing]))
     received = []
     for party in coalition:
         record = records[party]

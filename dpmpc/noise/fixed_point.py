@@ -6,6 +6,7 @@ are one flag away, for comparison with the literature.
 """
 
 import math
+from concurrent.futures import Executor as Workers
 from dataclasses import dataclass
 
 import numpy as np
@@ -14,15 +15,14 @@ from numpy.typing import NDArray
 from dpmpc.circuits.accuracy import fraction_bits, transform_error
 from dpmpc.circuits.approximation import LARGEST, Law, piecewise
 from dpmpc.circuits.box_muller import box_muller
-from dpmpc.circuits.engine import Engine
 from dpmpc.circuits.fixed import PART_BITS, FixedEngine
 from dpmpc.circuits.log_laplace import log_laplace
+from dpmpc.circuits.trace import evaluate
 from dpmpc.mpc import field
-from dpmpc.mpc.engines.clear import ClearEngine, evaluate
 from dpmpc.mpc.engines.clear_fixed import ClearFixed
-from dpmpc.mpc.engines.counting import CountingEngine
+from dpmpc.mpc.engines.counting import Cost
 from dpmpc.mpc.engines.counting_fixed import CountingFixed
-from dpmpc.mpc.engines.sharing import SharingEngine
+from dpmpc.mpc.engines.sharing import SharingBatch
 from dpmpc.mpc.engines.sharing_fixed import SharedFixed
 from dpmpc.mpc.field import Words
 from dpmpc.mpc.prg import Prg
@@ -80,27 +80,25 @@ class FixedPointSampler:
 
     def hiding(self, parties: int, threshold: int) -> float:
         """The statistical distance, a coordinate, that the masks of all openings leave to any t parties."""
-        engine = CountingEngine(1, parties, threshold)
-        fixed = CountingFixed(engine)
-        evaluate(self.circuit(engine, fixed, parties, threshold))
+        fixed = CountingFixed(Cost(1, parties, threshold))
+        evaluate(self.circuit(fixed, parties, threshold))
         return fixed.distance / self._samples_per_lane
 
-    async def shares(self, session: Session, ident: int, count: int) -> Words:
-        engine = SharingEngine(session, ident, self._lanes(count))
-        values = await self.circuit(engine, SharedFixed(engine), session.parties, session.threshold)
+    async def shares(self, session: Session, ident: int, count: int, workers: Workers | None = None) -> Words:
+        fixed = SharedFixed(SharingBatch(session, ident, self._lanes(count), workers))
+        values = await self.circuit(fixed, session.parties, session.threshold)
         return values.reshape(-1)[:count]
 
     def clear(self, count: int, prg: Prg) -> NDArray[np.int64]:
-        engine = ClearEngine(self._lanes(count), prg)
-        values = evaluate(self.circuit(engine, ClearFixed.fresh(engine, prg), 3, 1))
+        values = evaluate(self.circuit(ClearFixed.fresh(self._lanes(count), prg), 3, 1))
         return field.to_int64(values.reshape(-1)[:count])
 
-    def cost(self, count: int, parties: int, threshold: int) -> CountingEngine:
-        """The cost of one batch of `count` samples, exactly. Its `ands` and `random_bits_drawn` are those of a lane,
-        which gives two normals or one Laplace number."""
-        engine = CountingEngine(self._lanes(count), parties, threshold)
-        evaluate(self.circuit(engine, CountingFixed(engine), parties, threshold))
-        return engine
+    def cost(self, count: int, parties: int, threshold: int) -> Cost:
+        """The cost of one batch of `count` samples, exactly. Its `ands` and `random_bits` are those of a lane, which
+        gives two normals or one Laplace number."""
+        cost = Cost(self._lanes(count), parties, threshold)
+        evaluate(self.circuit(CountingFixed(cost), parties, threshold))
+        return cost
 
     @property
     def _samples_per_lane(self) -> int:
@@ -110,14 +108,14 @@ class FixedPointSampler:
     def _lanes(self, count: int) -> int:
         return -(-count // self._samples_per_lane)
 
-    async def circuit(self, engine: Engine, fixed: FixedEngine, parties: int, threshold: int) -> Words:
-        """Shares of the noise, (samples per lane, lanes), on any pair of engines; (n, t) sets the fraction bits."""
+    async def circuit(self, fixed: FixedEngine, parties: int, threshold: int) -> Words:
+        """Shares of the noise, (samples per lane, lanes), on any fixed-point engine; (n, t) sets the fraction bits."""
         bits = fraction_bits(self.law, math.comb(parties, threshold), threshold + 1)
         half, exponent = math.frexp(self.scale)
         table = piecewise(self.law, 2 * half, bits)
         if self.law == "gaussian":
-            return await box_muller(engine, fixed, table, 2 * bits - exponent + 1)
-        return await log_laplace(engine, fixed, table, bits + PART_BITS - exponent + 1)
+            return await box_muller(fixed, table, 2 * bits - exponent + 1)
+        return await log_laplace(fixed, table, bits + PART_BITS - exponent + 1)
 
     def transform_error(self, parties: int, threshold: int) -> float:
         """A bound, in units of `scale`, on the distance of a sample before rounding from that of exact arithmetic on

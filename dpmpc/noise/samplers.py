@@ -3,6 +3,9 @@
 A sampler draws integers, in grid steps. `shares` gives the parties Shamir shares of them and no one the integers.
 """
 
+import functools
+import math
+from concurrent.futures import Executor as Workers
 from dataclasses import dataclass
 from typing import Literal, Protocol
 
@@ -10,20 +13,23 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpmpc.circuits.convert import to_field
-from dpmpc.circuits.engine import Engine
+from dpmpc.circuits.engine import Bundle, Engine
 from dpmpc.circuits.gaussian import GaussianCertificate, GaussianPlan, plan_gaussian, sample_gaussian
 from dpmpc.circuits.laplace import LaplaceCertificate, LaplacePlan, plan_laplace, sample_laplace
+from dpmpc.circuits.program import Program, program_of
 from dpmpc.errors import UsageError
 from dpmpc.mpc import field
-from dpmpc.mpc.engines.clear import ClearEngine, evaluate
-from dpmpc.mpc.engines.counting import CountingEngine
-from dpmpc.mpc.engines.sharing import SharingEngine
+from dpmpc.mpc.engines.clear import run_to_field
+from dpmpc.mpc.engines.counting import Cost
+from dpmpc.mpc.engines.counting import count as count_program
+from dpmpc.mpc.engines.sharing import SharingBatch
 from dpmpc.mpc.field import Words
 from dpmpc.mpc.prg import Prg
 from dpmpc.mpc.session import Session
 from dpmpc.noise.fixed_point import FixedPointSampler
 
 Law = Literal["gaussian", "laplace"]
+_CLEAR_MASKS = 2  # as three parties have them
 NAMES = ("discrete", "box-muller", "log-laplace")
 
 
@@ -51,15 +57,15 @@ class Sampler(Protocol):
         """What is proved of the law. `total_variation` is the distance of one coordinate from the exact law, where
         there is a proof."""
 
-    async def shares(self, session: Session, ident: int, count: int) -> Words:
+    async def shares(self, session: Session, ident: int, count: int, workers: Workers | None = None) -> Words:
         """Shamir shares in F_p of `count` fresh samples; all parties call with the same `ident`, a channel not used
-        before."""
+        before. Kernels run on `workers`, if any."""
 
     def clear(self, count: int, prg: Prg) -> NDArray[np.int64]:
         """`count` samples by the same arithmetic, in the clear: for study, tests and `--engine clear`."""
 
-    def cost(self, count: int, parties: int, threshold: int) -> CountingEngine:
-        """The cost of one batch of `count` samples, exactly; `ands` and `random_bits_drawn` are those of a lane."""
+    def cost(self, count: int, parties: int, threshold: int) -> Cost:
+        """The cost of one batch of `count` samples, exactly; `ands` and `random_bits` are those of a lane."""
 
 
 @dataclass(frozen=True)
@@ -95,27 +101,32 @@ class DiscreteSampler:
         within = f"multiplicative_within_{proof.inner / self.scale:.1f}_scales"
         return result | {"tail": proof.tail, "table": proof.table, within: proof.multiplicative}
 
-    async def circuit(self, engine: Engine) -> Words:
-        """Shares of sample + plan.offset, on any engine."""
-        if isinstance(self.plan, GaussianPlan):
-            return await to_field(engine, await sample_gaussian(engine, self.plan))
-        return await to_field(engine, await sample_laplace(engine, self.plan))
+    def program(self, masks: int) -> Program:
+        """What gives sample + plan.offset plus so many masks, to be opened; see `circuits.convert`."""
+        return noise_program(self.plan, masks)
 
-    async def shares(self, session: Session, ident: int, count: int) -> Words:
-        return _less(await self.circuit(SharingEngine(session, ident, count)), self.plan.offset)
+    async def shares(self, session: Session, ident: int, count: int, workers: Workers | None = None) -> Words:
+        batch = SharingBatch(session, ident, count, workers)
+        return await batch.to_field(self.program(len(batch.layout.subsets) - 1), self.plan.offset)
 
     def clear(self, count: int, prg: Prg) -> NDArray[np.int64]:
-        return field.to_int64(_less(evaluate(self.circuit(ClearEngine(count, prg))), self.plan.offset))
+        return field.to_int64(run_to_field(self.program(_CLEAR_MASKS), count, prg, self.plan.offset))
 
-    def cost(self, count: int, parties: int, threshold: int) -> CountingEngine:
-        engine = CountingEngine(count, parties, threshold)
-        evaluate(self.circuit(engine))
-        return engine
+    def cost(self, count: int, parties: int, threshold: int) -> Cost:
+        return count_program(self.program(math.comb(parties, threshold) - 1), count, parties, threshold)
 
 
-def _less(values: Words, offset: int) -> Words:
-    """Shares of value - offset: a public constant is its own share at every party."""
-    return field.sub(values, np.full(1, offset, dtype=np.uint64))
+@functools.lru_cache(maxsize=64)
+def noise_program(plan: GaussianPlan | LaplacePlan, masks: int) -> Program:
+    """The program of `noise_circuit`."""
+    return program_of(lambda engine: noise_circuit(engine, plan), masks)
+
+
+async def noise_circuit(engine: Engine, plan: GaussianPlan | LaplacePlan) -> Bundle:
+    """A sample plus plan.offset, plus masks, to be opened."""
+    if isinstance(plan, GaussianPlan):
+        return await to_field(engine, await sample_gaussian(engine, plan))
+    return await to_field(engine, await sample_laplace(engine, plan))
 
 
 def make_sampler(name: str, law: Law, scale: float) -> Sampler:

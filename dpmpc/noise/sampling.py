@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from dpmpc.errors import UsageError
 from dpmpc.mpc import field
-from dpmpc.mpc.engines.counting import CountingEngine
+from dpmpc.mpc.engines.counting import Cost
 from dpmpc.mpc.loopback import run_parties
 from dpmpc.mpc.prg import Prg
 from dpmpc.mpc.session import Session
@@ -54,21 +54,21 @@ def _frames(session: Session) -> int:
 
 
 def predict(sampler: Sampler, count: int, parties: int, threshold: int) -> dict[str, Any]:
-    """The cost of drawing `count` samples in the pool's batches, from the counting engine: exact."""
-    total = CountingEngine(0, parties, threshold)
+    """The cost of drawing `count` samples in the pool's batches, counted on its program: exact."""
+    total = Cost(0, parties, threshold)
     number = batches(count)
     size = -(-count // number)
     for k in range(number):
         part = min(size, count - k * size)
         batch = sampler.cost(part, parties, threshold)
         total.ands = batch.ands * batch.lanes // part  # a lane of Box-Muller gives two samples
-        total.random_bits_drawn = batch.random_bits_drawn * batch.lanes // part
+        total.random_bits = batch.random_bits * batch.lanes // part
         total.rounds += batch.rounds
         total.bytes_sent = [a + b for a, b in zip(total.bytes_sent, batch.bytes_sent, strict=True)]
         total.messages_sent = [a + b for a, b in zip(total.messages_sent, batch.messages_sent, strict=True)]
     return {
         "ands_per_sample": total.ands,
-        "random_bits_per_sample": total.random_bits_drawn,
+        "random_bits_per_sample": total.random_bits,
         "batches": number,
         "rounds": total.rounds,
         "messages": total.messages_sent,

@@ -1,77 +1,64 @@
-"""The counting engine: what a circuit costs, without evaluating it. Its bundles have no lanes, so they take no memory.
+"""What a program costs the parties, for any (n, t) and number of lanes: arithmetic on the program, nothing is run.
 
-Predicts exactly what `sharing` does for the same (n, t) and number of lanes: ANDs, rounds, random bits, bytes and
-messages of each party.
+Predicts exactly what `sharing` does: ANDs, rounds, random bits, bytes and messages of each party.
 """
 
-import math
-from typing import Any
+from dataclasses import dataclass, field
 
-import numpy as np
-from numpy.typing import NDArray
-
-from dpmpc.circuits.convert import FIELD_BITS
-from dpmpc.circuits.engine import Bundle
+from dpmpc.circuits.program import Program
 from dpmpc.mpc.engines.lanes import words_for
 from dpmpc.mpc.engines.layout import Layout
 
 
-class CountingEngine:
-    """Counts for `lanes` lanes at (parties, threshold); bundles have shape (*wires, 0)."""
+@dataclass
+class Cost:
+    """The cost of one batch of `lanes` lanes."""
 
-    def __init__(self, lanes: int, parties: int = 3, threshold: int = 1) -> None:
-        self.lanes = lanes
-        self.tail: tuple[int, ...] = (0,)
-        self.layout = Layout.of(parties, threshold)
-        self.words = words_for(lanes)
-        self.ands = 0  # a lane
-        self.rounds = 0
-        self.random_bits_drawn = 0  # a lane
-        self.bytes_sent = [0] * parties  # payload, by party
-        self.messages_sent = [0] * parties
+    lanes: int
+    parties: int
+    threshold: int
+    ands: int = 0  # a lane
+    random_bits: int = 0  # a lane
+    rounds: int = 0
+    bytes_sent: list[int] = field(default_factory=list)  # payload, by party
+    messages_sent: list[int] = field(default_factory=list)
 
-    def constant(self, bits: Any) -> Bundle:
-        return np.zeros((*np.shape(bits), 0), dtype=np.uint64)
+    def __post_init__(self) -> None:
+        self.bytes_sent = self.bytes_sent or [0] * self.parties
+        self.messages_sent = self.messages_sent or [0] * self.parties
 
-    def not_(self, x: Bundle) -> Bundle:
-        return x
+    @property
+    def layout(self) -> Layout:
+        return Layout.of(self.parties, self.threshold)
 
-    def random_bits(self, *wires: int) -> Bundle:
-        self.random_bits_drawn += math.prod(wires)
-        return np.zeros((*wires, 0), dtype=np.uint64)
+    def add_round(self) -> None:
+        """One exchange; a party alone has none."""
+        self.rounds += self.parties > 1
 
-    async def and_(self, x: Bundle, y: Bundle) -> Bundle:
-        shape = np.broadcast_shapes(x.shape, y.shape)
-        wires = math.prod(shape[:-1])
-        if wires:
-            self.ands += wires
-            if self.layout.parties > 1:
-                self.rounds += 1
-            for i in range(self.layout.parties):
-                receivers = len(self.layout.receivers(i))
-                self.messages_sent[i] += receivers
-                self.bytes_sent[i] += receivers * wires * self.words * 8
-        return np.zeros(shape, dtype=np.uint64)
+    def add_message(self, sender: int, size: int, copies: int = 1) -> None:
+        """`copies` messages of so many bytes."""
+        self.messages_sent[sender] += copies
+        self.bytes_sent[sender] += copies * size
 
-    def count_reveal(self, wires: int) -> None:
-        """Add what `SharingEngine.reveal` of so many wires costs."""
-        self.rounds += self.layout.parties > 1
+    def add_program(self, program: Program) -> None:
+        """One evaluation of a program by `sharing`: a bit of every AND to each receiver."""
+        self.ands += program.ands
+        self.random_bits += program.random_bits
+        for width in program.widths:
+            self.add_round()
+            for i in range(self.parties):
+                self.add_message(i, width * words_for(self.lanes) * 8, len(self.layout.receivers(i)))
+
+    def add_reveal(self, wires: int) -> None:
+        """The opening of so many wires to those who may see them."""
+        self.add_round()
         for sender, _, components in self.layout.opening_sends:
-            self.messages_sent[sender] += 1
-            self.bytes_sent[sender] += len(components) * wires * self.words * 8
-
-    def field_mask(self) -> "CountedMask":
-        return CountedMask(self)
+            self.add_message(sender, len(components) * wires * words_for(self.lanes) * 8)
 
 
-class CountedMask:
-    """The cost of one conversion's opening."""
-
-    def __init__(self, engine: CountingEngine) -> None:
-        self._engine = engine
-        self.bits: Bundle = np.zeros((len(engine.layout.subsets) - 1, FIELD_BITS, 0), dtype=np.uint64)
-
-    async def open(self, y: Bundle) -> NDArray[np.uint64]:
-        engine = self._engine
-        engine.count_reveal(len(y))
-        return np.zeros(0, dtype=np.uint64)
+def count(program: Program, lanes: int, parties: int, threshold: int) -> Cost:
+    """The cost of a program and of opening its outputs."""
+    cost = Cost(lanes, parties, threshold)
+    cost.add_program(program)
+    cost.add_reveal(len(program.outputs))
+    return cost

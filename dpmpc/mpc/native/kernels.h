@@ -58,5 +58,8 @@ void give_back(array *arrays, int count);
 
 /* One file, one function that adds its kernels to the module. */
 int add_planes(PyObject *module);
+int add_aes(PyObject *module);
+int add_program(PyObject *module);
+int add_field(PyObject *module);
 
 #endif
