@@ -41,6 +41,8 @@ class Scripted:
         self._row += shape[0]
         return self._planes[self._row - shape[0] : self._row].reshape(shape).copy()
 
+    reserve = words
+
 
 class Given:
     """A private stream that gives these words."""
@@ -52,6 +54,8 @@ class Given:
         assert shape == self._words.shape
         return self._words
 
+    reserve = words
+
 
 class Masks(Prg):
     """A PRSS stream of all zeros or all ones: the truncations err as far as they can, to one side."""
@@ -61,6 +65,8 @@ class Masks(Prg):
 
     def words(self, shape: tuple[int, ...]) -> NDArray[np.uint64]:
         return np.full(shape, self._word)
+
+    reserve = words
 
 
 def inputs() -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.uint64], NDArray[np.uint64]]:

@@ -39,6 +39,8 @@ class SameBits:
     def words(self, shape: tuple[int, ...]) -> Words:
         return np.bitwise_xor.reduce([prg.words(shape) for prg in self._streams])
 
+    reserve = words
+
 
 def stream(subset: Subset, *domain: Any) -> Prg:
     return Prg(bytes(subset), "test", *domain)
@@ -235,6 +237,8 @@ class Constant:
 
     def words(self, shape: tuple[int, ...]) -> Words:
         return np.full(shape, self._prg.words((1,))[0] | np.uint64(1 << 32 | 1))
+
+    reserve = words
 
 
 @pytest.mark.parametrize(("n", "t"), [(3, 1), (4, 1), (5, 2)])

@@ -77,6 +77,8 @@ class Rows:
         self._next += shape[0]
         return self._rows[self._next - shape[0] : self._next].reshape(shape).copy()
 
+    reserve = words
+
 
 def inputs_of(circuit: Circuit, masks: int) -> tuple[int, int, int]:
     """(random bits, bits of a mask, given bits) that a circuit asks for."""

@@ -99,6 +99,8 @@ class EveryString:
         self._row += shape[0]
         return self._planes[self._row - shape[0] : self._row].reshape(shape)
 
+    reserve = words
+
 
 def law_of_program(plan: GaussianPlan | LaplacePlan) -> dict[int, Fraction]:
     """The exact law of what a plan's program gives, over all strings of the random bits that it draws."""
@@ -297,6 +299,8 @@ class StuckBit:
             self._row += shape[0]
         return bits
 
+    reserve = words
+
 
 class RepeatedBlock:
     """The generator gives the words of the first half of every wire again in the second."""
@@ -310,6 +314,8 @@ class RepeatedBlock:
             half = shape[1] // 2
             bits[:, half:] = bits[:, :half]
         return bits
+
+    reserve = words
 
 
 def draw(plan: GaussianPlan, prg: Any = None, count: int = 0) -> np.ndarray:

@@ -73,6 +73,8 @@ class Kept:
         self._kept.append(words.copy())
         return words
 
+    reserve = words
+
 
 @dataclass
 class Transcript:
@@ -244,10 +246,14 @@ class _Fixed:
         bits = self._stream.words((*shape[:-1], 1)) & np.uint64(1)
         return bits * np.full(shape, 0xFFFFFFFFFFFFFFFF, dtype=np.uint64)
 
+    reserve = words
+
 
 class _Zeros:
     def words(self, shape: tuple[int, ...]) -> Words:
         return np.zeros(shape, dtype=np.uint64)
+
+    reserve = words
 
 
 async def run_views(session: Session, coalition: tuple[int, ...]) -> list[Transcript | None]:

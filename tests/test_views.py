@@ -42,6 +42,8 @@ class Fixed:
         bits = self._prg.words((*shape[:-1], 1)) & np.uint64(1)
         return bits * np.full(shape, 0xFFFFFFFFFFFFFFFF, dtype=np.uint64)
 
+    reserve = words
+
 
 class Enumerated:
     """A stream of which every bit is one more digit of the lane's number; the same for all who hold it."""
@@ -56,12 +58,16 @@ class Enumerated:
             self._position += 1
         return np.array(rows).reshape(shape)
 
+    reserve = words
+
 
 class Zeros:
     """A mask that was forgotten."""
 
     def words(self, shape: tuple[int, ...]) -> Words:
         return np.zeros(shape, dtype=np.uint64)
+
+    reserve = words
 
 
 def views_differ(n: int, t: int, coalition: tuple[int, ...], forgotten: tuple[int, ...] = (), seed: int = 0) -> bool:

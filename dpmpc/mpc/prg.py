@@ -6,7 +6,7 @@ import secrets
 import numpy as np
 from numpy.typing import NDArray
 
-from dpmpc.mpc.native.aes import KeyStream
+from dpmpc.mpc.native.aes import KeyStream, Stretch
 
 
 class Prg:
@@ -37,3 +37,7 @@ class Prg:
     def words(self, shape: tuple[int, ...]) -> NDArray[np.uint64]:
         """The next uint64 words of the stream."""
         return self._stream.words(shape)
+
+    def reserve(self, shape: tuple[int, ...]) -> NDArray[np.uint64] | Stretch:
+        """The next words of the stream, to be made by the kernel that uses them, where that can be."""
+        return self._stream.reserve(shape)

@@ -15,7 +15,7 @@ from dpmpc.mpc.session import Session
 from dpmpc.noise.samplers import Sampler
 
 FIRST_CHANNEL = 1 << 24  # channels of noise batches; the lower ones are the run's
-BATCH = 1 << 15  # lanes of one batch: its working set fits a core's cache
+BATCH = 1 << 17  # lanes of one batch: rounds are paid once for all of them
 AHEAD = 1 << 23  # coordinates held at most: 64 MiB
 TOGETHER = 2  # batches in flight: one computes while another waits for the network
 

@@ -29,10 +29,10 @@ class ClearExecutor:
     def _inputs(self, layer: Layer) -> list[Deposit]:
         result = [*mask_deposits(layer, self._masks, 1), *given_deposits(layer, self._given)]
         if len(layer.random):
-            result.append(Deposit(layer.random, 0, (self._prg.words((len(layer.random), self.words)),)))
+            result.append(Deposit(layer.random, 0, (self._prg.reserve((len(layer.random), self.words)),)))
         return result
 
-    async def layer(self, slots: Slots, layer: Layer, results: list[Deposit], following: Layer | None) -> list[Deposit]:
+    async def layer(self, slots: Slots, layer: Layer, results: list[Deposit]) -> list[Deposit]:
         products = np.empty((len(layer.ands), self.words), dtype=np.uint64)
         slots.run(layer, results + self._inputs(layer), _PRODUCT, (), products)
         return [Deposit(layer.results, 0, (products,))]

@@ -24,9 +24,9 @@ class Executor(Protocol):
     words: int
     public: int | None  # the component in which the constant 1 is 1, if it is held
 
-    async def layer(self, slots: Slots, layer: Layer, results: list[Deposit], following: Layer | None) -> list[Deposit]:
+    async def layer(self, slots: Slots, layer: Layer, results: list[Deposit]) -> list[Deposit]:
         """Deposits the results of the ANDs before and the inputs that `layer` loads, does its XORs, and returns the
-        results of its ANDs. What the layer that follows loads may be drawn while the network works.
+        results of its ANDs; the last layer has none.
 
         An executor that checks its ANDs finds their operands in the slots of `layer.ands` when it has done the XORs.
         """
@@ -37,8 +37,8 @@ async def execute(program: Program, executor: Executor) -> Words:
     slots = Slots(program.slots, executor.components, executor.words)
     slots.set_constants(executor.public)
     results: list[Deposit] = []
-    for layer, following in zip(program.layers, (*program.layers[1:], None), strict=True):
-        results = await executor.layer(slots, layer, results, following)
+    for layer in program.layers:
+        results = await executor.layer(slots, layer, results)
     return slots.gather(program.outputs)
 
 

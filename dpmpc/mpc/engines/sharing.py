@@ -20,7 +20,7 @@ from dpmpc.mpc import field
 from dpmpc.mpc.engines.executor import MaskBits, Words, execute, given_deposits, mask_deposits
 from dpmpc.mpc.engines.lanes import from_planes, to_planes, words_for
 from dpmpc.mpc.engines.layout import Layout, Subset
-from dpmpc.mpc.native.layers import Deposit, Products, Slots
+from dpmpc.mpc.native.layers import Deposit, Products, Slots, Source
 from dpmpc.mpc.native.residues import weighted_sum
 from dpmpc.mpc.session import Session
 
@@ -132,49 +132,38 @@ class _SharingExecutor:
             (j, mine.index(layout.target(j))) for j in range(session.parties) if j != me and me in layout.target(j)
         ]
         self._random = [session.stream(s, "random", batch.ident) for s in mine]
-        self._ahead: tuple[list[Words], list[Deposit]] | None = None  # what the next layer draws
 
     def _inputs(self, layer: Layer) -> list[Deposit]:
         result = mask_deposits(layer, self._masks, self.components) + given_deposits(layer, self._given)
         if len(layer.random):
             shape = (len(layer.random), self.words)
-            result += [Deposit(layer.random, k, (stream.words(shape),)) for k, stream in enumerate(self._random)]
+            result += [Deposit(layer.random, k, (stream.reserve(shape),)) for k, stream in enumerate(self._random)]
         return result
 
-    async def layer(self, slots: Slots, layer: Layer, results: list[Deposit], following: Layer | None) -> list[Deposit]:
+    async def layer(self, slots: Slots, layer: Layer, results: list[Deposit]) -> list[Deposit]:
         batch, shape = self._batch, (len(layer.ands), self.words)
         message = np.empty(shape, dtype=np.uint64)  # a new one each time: the network may still read the last one
 
-        def local() -> list[Words]:
-            own, fresh = self._ahead or self._draw_for(layer)
-            slots.run(layer, results + fresh, self._products, own, message)
+        def local() -> list[Source]:
+            own = [stream.reserve(shape) for _, stream in self._own]
+            slots.run(layer, results + self._inputs(layer), self._products, own, message)
             return own
 
         own = await batch.work(local)
-        if following is None:
+        if not len(layer.ands):
             return []
         pending = None
         if batch.layout.parties > 1:
             pending = batch.channel.words(
                 dict.fromkeys(self._receivers, message.reshape(-1)), [j for j, _ in self._senders], message.size
             )
-
-        def meanwhile() -> list[Words]:
-            others = [stream.words(shape) for _, stream in self._others]
-            self._ahead = self._draw_for(following)
-            return others
-
-        others = await batch.work(meanwhile)
-        parts: list[list[Words]] = [[] for _ in range(self.components)]
+        parts: list[list[Source]] = [[] for _ in range(self.components)]
         parts[self._target].append(message)
-        for (k, _), mask in zip((*self._own, *self._others), (*own, *others), strict=True):
+        for (k, _), mask in zip(self._own, own, strict=True):
             parts[k].append(mask)
+        for k, stream in self._others:
+            parts[k].append(stream.reserve(shape))
         if pending is not None:
             for (_, k), words in zip(self._senders, await pending, strict=True):
                 parts[k].append(words.reshape(shape))
-        return [Deposit(layer.results, k, tuple(words)) for k, words in enumerate(parts)]
-
-    def _draw_for(self, layer: Layer) -> tuple[list[Words], list[Deposit]]:
-        """What hides this party's message, and the inputs that the layer loads."""
-        shape = (len(layer.ands), self.words)
-        return [stream.words(shape) for _, stream in self._own], self._inputs(layer)
+        return [Deposit(layer.results, k, tuple(sources)) for k, sources in enumerate(parts)]

@@ -5,6 +5,7 @@ from numpy.typing import NDArray
 
 Words = NDArray[np.uint64]
 Ints = NDArray[np.int32]
+Source = Words | tuple[bytes, int]
 
 def features() -> list[str]: ...
 def restrict_to(names: tuple[str, ...]) -> list[str]: ...
@@ -14,11 +15,11 @@ def aes_words(schedule: bytes, position: int, out: Words) -> None: ...
 def run_layer(
     state: Words,
     shape: tuple[int, int, int, int],
-    deposits: tuple[tuple[Ints, int, tuple[Words, ...]], ...],
+    deposits: tuple[tuple[Ints, int, tuple[Source, ...]], ...],
     xors: Ints,
     ands: Ints,
     pairs: Ints,
-    own: tuple[Words, ...],
+    own: tuple[Source, ...],
     message: Words,
     tiles: tuple[int, int],
 ) -> None: ...

@@ -45,18 +45,22 @@ AES_TARGET static void chunk_aes(const uint8_t *schedule, uint64_t first, uint64
     }
 }
 
-AES_TARGET static void stream_aes(const uint8_t *schedule, uint64_t position, uint64_t *out, Py_ssize_t count) {
+/* out = or ^= the words of `made` from `skip` on. */
+static inline void put(uint64_t *out, const uint64_t *made, Py_ssize_t count, int add) {
+    for (Py_ssize_t i = 0; i < count; i++) out[i] = add ? out[i] ^ made[i] : made[i];
+}
+
+AES_TARGET static void stream_aes(const uint8_t *schedule, uint64_t position, uint64_t *out, Py_ssize_t count, int add) {
     while (count > 0) {
         uint64_t spare[CHUNK];
         Py_ssize_t skip = position & 1, take = CHUNK - skip < count ? CHUNK - skip : count;
-        int direct = !skip && take == CHUNK;
-        chunk_aes(schedule, position / 2, direct ? out : spare);
-        if (!direct) memcpy(out, spare + skip, (size_t)take * 8);
+        chunk_aes(schedule, position / 2, spare);
+        put(out, spare + skip, take, add);
         out += take, count -= take, position += (uint64_t)take;
     }
 }
 
-VAES_TARGET static void stream_vaes(const uint8_t *schedule, uint64_t position, uint64_t *out, Py_ssize_t count) {
+VAES_TARGET static void stream_vaes(const uint8_t *schedule, uint64_t position, uint64_t *out, Py_ssize_t count, int add) {
     const __m512i swap = _mm512_broadcast_i32x4(_mm_set_epi8(8, 9, 10, 11, 12, 13, 14, 15, 7, 6, 5, 4, 3, 2, 1, 0));
     const __m512i step = _mm512_set_epi64(4, 0, 4, 0, 4, 0, 4, 0);
     __m512i k[ROUNDS + 1];
@@ -64,31 +68,53 @@ VAES_TARGET static void stream_vaes(const uint8_t *schedule, uint64_t position, 
     while (count > 0) {
         uint64_t spare[CHUNK];
         Py_ssize_t skip = position & 1, take = CHUNK - skip < count ? CHUNK - skip : count;
-        int direct = !skip && take == CHUNK;
         long long first = (long long)(position / 2);
         __m512i c = _mm512_set_epi64(first + 3, 0, first + 2, 0, first + 1, 0, first, 0), b[4];
         for (int i = 0; i < 4; i++, c = _mm512_add_epi64(c, step)) b[i] = _mm512_xor_si512(_mm512_shuffle_epi8(c, swap), k[0]);
         for (int r = 1; r < ROUNDS; r++)
             for (int i = 0; i < 4; i++) b[i] = _mm512_aesenc_epi128(b[i], k[r]);
-        for (int i = 0; i < 4; i++) _mm512_storeu_si512((direct ? out : spare) + 8 * i, _mm512_aesenclast_epi128(b[i], k[ROUNDS]));
-        if (!direct) memcpy(out, spare + skip, (size_t)take * 8);
+        for (int i = 0; i < 4; i++) b[i] = _mm512_aesenclast_epi128(b[i], k[ROUNDS]);
+        if (take == CHUNK) { /* whole: without a detour over memory */
+            for (int i = 0; i < 4; i++) {
+                if (add) b[i] = _mm512_xor_si512(b[i], _mm512_loadu_si512(out + 8 * i));
+                _mm512_storeu_si512(out + 8 * i, b[i]);
+            }
+        } else {
+            for (int i = 0; i < 4; i++) _mm512_storeu_si512(spare + 8 * i, b[i]);
+            put(out, spare + skip, take, add);
+        }
         out += take, count -= take, position += (uint64_t)take;
     }
 }
 #endif
 
-static int no_unit(void) {
-    if (HAS(HAS_AES)) return 0;
-    PyErr_SetString(PyExc_RuntimeError, "this processor has no AES unit that may be used");
-    return -1;
+void aes_stream(const uint8_t *schedule, uint64_t position, uint64_t *out, Py_ssize_t count, int add) {
+#if DPMPC_X86
+    if (HAS(HAS_VAES | HAS_AVX512))
+        stream_vaes(schedule, position, out, count, add);
+    else
+        stream_aes(schedule, position, out, count, add);
+#else
+    (void)schedule, (void)position, (void)out, (void)count, (void)add; /* never called: take_schedule refuses */
+#endif
+}
+
+int take_schedule(array *a, PyObject *object) {
+    if (!HAS(HAS_AES)) {
+        PyErr_SetString(PyExc_RuntimeError, "this processor has no AES unit that may be used");
+        return -1;
+    }
+    return take(a, object, "schedule", 'B', 0, AES_SCHEDULE);
 }
 
 static PyObject *aes_schedule(PyObject *self, PyObject *args) {
     PyObject *key;
     array a[1] = {0};
-    uint8_t schedule[16 * (ROUNDS + 1)] = {0};
+    uint8_t schedule[AES_SCHEDULE] = {0};
     (void)self;
-    if (!PyArg_ParseTuple(args, "O", &key) || no_unit() || take(&a[0], key, "key", 'B', 0, 16)) return NULL;
+    if (!PyArg_ParseTuple(args, "O", &key)) return NULL;
+    if (!HAS(HAS_AES)) return PyErr_Format(PyExc_RuntimeError, "this processor has no AES unit that may be used");
+    if (take(&a[0], key, "key", 'B', 0, 16)) return NULL;
     if (a[0].count != 16) {
         PyErr_Format(PyExc_ValueError, "key must hold 16 bytes; got %zd", a[0].count);
         give_back(a, 1);
@@ -106,20 +132,15 @@ static PyObject *aes_words(PyObject *self, PyObject *args) {
     unsigned long long position;
     array a[2] = {0};
     (void)self;
-    if (!PyArg_ParseTuple(args, "OKO", &schedule, &position, &out) || no_unit()) return NULL;
-    if (take(&a[0], schedule, "schedule", 'B', 0, 16 * (ROUNDS + 1)) || take(&a[1], out, "out", 'Q', 1, 0) ||
+    if (!PyArg_ParseTuple(args, "OKO", &schedule, &position, &out)) return NULL;
+    if (take_schedule(&a[0], schedule) || take(&a[1], out, "out", 'Q', 1, 0) ||
         apart(&a[0], &a[1], "schedule and out")) {
         give_back(a, 2);
         return NULL;
     }
-#if DPMPC_X86
     Py_BEGIN_ALLOW_THREADS
-    if (HAS(HAS_VAES | HAS_AVX512))
-        stream_vaes(a[0].view.buf, position, a[1].view.buf, a[1].count);
-    else
-        stream_aes(a[0].view.buf, position, a[1].view.buf, a[1].count);
+    aes_stream(a[0].view.buf, position, a[1].view.buf, a[1].count, 0);
     Py_END_ALLOW_THREADS
-#endif
     give_back(a, 2);
     Py_RETURN_NONE;
 }

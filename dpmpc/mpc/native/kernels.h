@@ -56,6 +56,12 @@ int apart(const array *a, const array *b, const char *names);
 /* Releases arrays; those that were never taken are skipped if they were zeroed. */
 void give_back(array *arrays, int count);
 
+/* The key stream of AES-128 in counter mode: words position, position + 1, ... of it, to `out` or XORed to it. */
+#define AES_SCHEDULE 176 /* bytes: 11 round keys */
+void aes_stream(const uint8_t *schedule, uint64_t position, uint64_t *out, Py_ssize_t count, int add);
+/* Takes round keys; -1 with an exception, also where there is no AES unit. */
+int take_schedule(array *a, PyObject *object);
+
 /* One file, one function that adds its kernels to the module. */
 int add_planes(PyObject *module);
 int add_aes(PyObject *module);

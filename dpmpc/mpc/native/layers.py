@@ -13,10 +13,12 @@ from numpy.typing import NDArray
 
 from dpmpc.circuits.program import ONE, Ints, Layer
 from dpmpc.mpc.native import choice
+from dpmpc.mpc.native.aes import Stretch
 
 Words = NDArray[np.uint64]
+Source = Words | Stretch
 
-TILE = 16  # words of a slot in a tile
+TILE = 128  # words of a slot in a tile
 _LINE = 64  # bytes of a cache line
 _NOTHING = np.zeros(0, dtype=np.int32)
 _NO_WORDS = np.zeros(0, dtype=np.uint64)
@@ -24,11 +26,11 @@ _NO_WORDS = np.zeros(0, dtype=np.uint64)
 
 @dataclass(frozen=True)
 class Deposit:
-    """Rows for one component of slots: the XOR of `blocks`, (len(slots), words) each; of none: zeros."""
+    """Rows for one component of slots: the XOR of `sources`, (len(slots), words) each; of none: zeros."""
 
     slots: Ints
     component: int
-    blocks: tuple[Words, ...]
+    sources: tuple[Source, ...]
 
 
 @dataclass(frozen=True)
@@ -74,7 +76,7 @@ class Slots:
         layer: Layer,
         deposits: Sequence[Deposit],
         products: Products | None = None,
-        masks: Sequence[Words] = (),
+        masks: Sequence[Source] = (),
         message: Words | None = None,
         tiles: tuple[int, int] | None = None,
     ) -> None:
@@ -88,7 +90,7 @@ class Slots:
         choice.compiled.run_layer(
             self.state,
             (slots, components, tile, self.words),
-            tuple((d.slots, d.component, d.blocks) for d in deposits),
+            tuple((d.slots, d.component, d.sources) for d in deposits),
             layer.xors,
             _NOTHING if products is None else layer.ands,
             _NOTHING if products is None else products.encoded,
@@ -115,12 +117,17 @@ def _parts(slots: Slots, begin: int, end: int) -> list[tuple[int, slice, int]]:
     return [(t, slice(at, at + tile), min(tile, slots.words - at)) for t, at in starts]
 
 
+def _rows(source: Source) -> Words:
+    assert not isinstance(source, Stretch), "only the compiled kernel makes words by itself"
+    return source
+
+
 def _run_twin(
     slots: Slots,
     layer: Layer,
     deposits: Sequence[Deposit],
     products: Products | None,
-    masks: Sequence[Words],
+    masks: Sequence[Source],
     message: Words | None,
     begin: int,
     end: int,
@@ -129,8 +136,8 @@ def _run_twin(
         tile = slots.state[t]
         for d in deposits:
             total = np.zeros((len(d.slots), width), dtype=np.uint64)
-            for block in d.blocks:
-                total ^= block[:, rows]
+            for source in d.sources:
+                total ^= _rows(source)[:, rows]
             tile[d.slots, d.component, :width] = total
         for out, operands in layer.xor_groups:
             tile[out] = np.bitwise_xor.reduce(tile[operands], axis=1)
@@ -142,5 +149,5 @@ def _run_twin(
         for k, others in products.pairs:
             total ^= x[:, k] & np.bitwise_xor.reduce(y[:, list(others)], axis=1)
         for mask in masks:
-            total ^= mask[:, rows]
+            total ^= _rows(mask)[:, rows]
         message[:, rows] = total

@@ -6,12 +6,19 @@ Which slot is read or written when depends on the program alone. */
 
 #include "kernels.h"
 
+/* Rows of words: in memory, or a stretch of a key stream that is made where it is wanted. */
+typedef struct {
+    const uint64_t *words;
+    const uint8_t *schedule;
+    uint64_t position;
+} source;
+
 typedef struct {
     const int32_t *slots;
     Py_ssize_t count;
     int comp;
     Py_ssize_t first;
-    int blocks; /* blocks first, first + 1, ..., each (count, words), are added up; none gives zeros */
+    int count_sources; /* sources first, first + 1, ..., of `count` rows each, are added up; none gives zeros */
 } deposit;
 
 typedef struct {
@@ -19,14 +26,14 @@ typedef struct {
     Py_ssize_t tiles, slots, comps, tile, words;
     const deposit *deposits;
     Py_ssize_t deposit_count;
-    const uint64_t **blocks; /* of all deposits */
+    const source *sources; /* of all deposits */
     const int32_t *xors; /* out, how many operands, those; for each */
     Py_ssize_t xor_count; /* numbers in xors */
     const int32_t *ands; /* (count, 3) */
     Py_ssize_t and_count;
     const int32_t *pairs;
     Py_ssize_t pair_count;
-    const uint64_t **own; /* masks (and_count, words) that are added to the message */
+    const source *own; /* masks of and_count rows that are added to the message */
     int own_count;
     uint64_t *message; /* (and_count, words) */
 } layer;
@@ -85,6 +92,21 @@ static int take_rows(const layer *w, array *a, PyObject *object, const array *st
     return apart(a, state, "the state and what is put in or out");
 }
 
+/* Rows in an array, or (round keys, position) of a key stream. */
+static int take_source(const layer *w, source *s, array *a, PyObject *object, const array *state, const char *name, Py_ssize_t rows) {
+    PyObject *schedule;
+    unsigned long long position;
+    if (!PyTuple_Check(object)) {
+        if (take_rows(w, a, object, state, name, 0, rows)) return -1;
+        s->words = a->view.buf;
+        return 0;
+    }
+    if (!PyArg_ParseTuple(object, "OK", &schedule, &position) || take_schedule(a, schedule)) return -1;
+    s->schedule = a->view.buf;
+    s->position = position;
+    return 0;
+}
+
 enum { STATE, XORS, ANDS, PAIRS, MESSAGE, FIXED };
 
 static PyObject *run(PyObject *self, PyObject *args) {
@@ -94,6 +116,7 @@ static PyObject *run(PyObject *self, PyObject *args) {
     layer w = {0};
     array fixed[FIXED] = {0}, *more = NULL;
     deposit *list = NULL;
+    source *sources = NULL;
     Py_ssize_t more_count = 0;
     (void)self;
     if (!PyArg_ParseTuple(args, "O(nnnn)O!OOOO!O(nn)", &state, &slots, &comps, &tile, &words, &PyTuple_Type, &deposits, &xors, &ands, &pairs,
@@ -116,49 +139,45 @@ static PyObject *run(PyObject *self, PyObject *args) {
         goto done;
     }
     if (in_range(w.ands, 3 * w.and_count, slots, "slots of ands")) goto done;
-    Py_ssize_t owns = PyTuple_Size(own), blocks = 0;
+    Py_ssize_t owns = PyTuple_Size(own), count = 0;
     w.deposit_count = PyTuple_Size(deposits);
     for (Py_ssize_t d = 0; d < w.deposit_count; d++) {
         if (!PyArg_ParseTuple(PyTuple_GetItem(deposits, d), "OiO!", &where, &comp, &PyTuple_Type, &given)) goto done;
-        blocks += PyTuple_Size(given);
+        count += PyTuple_Size(given);
     }
-    more = PyMem_Calloc((size_t)(w.deposit_count + blocks + owns) + 1, sizeof *more);
+    more = PyMem_Calloc((size_t)(w.deposit_count + count + owns) + 1, sizeof *more);
     list = PyMem_Calloc((size_t)w.deposit_count + 1, sizeof *list);
-    w.blocks = PyMem_Calloc((size_t)blocks + 1, sizeof *w.blocks);
-    w.own = PyMem_Calloc((size_t)owns + 1, sizeof *w.own);
-    if (!more || !list || !w.blocks || !w.own) {
+    sources = PyMem_Calloc((size_t)(count + owns) + 1, sizeof *sources);
+    if (!more || !list || !sources) {
         PyErr_NoMemory();
         goto done;
     }
     w.deposits = list;
-    blocks = 0;
+    w.sources = sources;
+    w.own = sources + count;
+    count = 0;
     for (Py_ssize_t d = 0; d < w.deposit_count; d++) {
         if (!PyArg_ParseTuple(PyTuple_GetItem(deposits, d), "OiO!", &where, &comp, &PyTuple_Type, &given)) goto done;
         array *a = &more[more_count++];
         if (take(a, where, "slots", 'i', 0, 0) || in_range(a->view.buf, a->count, slots, "slots of a deposit")) goto done;
-        list[d] = (deposit){a->view.buf, a->count, comp, blocks, (int)PyTuple_Size(given)};
+        list[d] = (deposit){a->view.buf, a->count, comp, count, (int)PyTuple_Size(given)};
         if (comp < 0 || comp >= comps) {
             PyErr_Format(PyExc_ValueError, "the component of a deposit must lie in 0 .. %zd; got %d", comps - 1, comp);
             goto done;
         }
-        for (Py_ssize_t k = 0; k < list[d].blocks; k++) {
-            array *b = &more[more_count++];
-            if (take_rows(&w, b, PyTuple_GetItem(given, k), &fixed[STATE], "a deposit", 0, a->count)) goto done;
-            w.blocks[blocks++] = b->view.buf;
-        }
+        for (Py_ssize_t k = 0; k < list[d].count_sources; k++)
+            if (take_source(&w, &sources[count++], &more[more_count++], PyTuple_GetItem(given, k), &fixed[STATE], "a deposit", a->count))
+                goto done;
     }
     if (w.and_count) {
         if (take_rows(&w, &fixed[MESSAGE], message, &fixed[STATE], "message", 1, w.and_count)) goto done;
         w.message = fixed[MESSAGE].view.buf;
-        for (Py_ssize_t k = 0; k < more_count; k++)
-            if (apart(&more[k], &fixed[MESSAGE], "message and deposits")) goto done;
-        for (Py_ssize_t k = 0; k < owns; k++) {
-            array *a = &more[more_count++];
-            if (take_rows(&w, a, PyTuple_GetItem(own, k), &fixed[STATE], "a mask", 0, w.and_count) ||
-                apart(a, &fixed[MESSAGE], "message and masks"))
+        for (Py_ssize_t k = 0; k < owns; k++)
+            if (take_source(&w, &sources[count++], &more[more_count++], PyTuple_GetItem(own, k), &fixed[STATE], "a mask", w.and_count))
                 goto done;
-            w.own[w.own_count++] = a->view.buf;
-        }
+        w.own_count = (int)owns;
+        for (Py_ssize_t k = 0; k < more_count; k++)
+            if (apart(&more[k], &fixed[MESSAGE], "the message and what is added up")) goto done;
     }
     Py_BEGIN_ALLOW_THREADS
     CHOOSE(run_layer)(&w, begin, end);
@@ -170,8 +189,7 @@ done:
     if (more) give_back(more, (int)more_count);
     PyMem_Free(more);
     PyMem_Free(list);
-    PyMem_Free(w.blocks);
-    PyMem_Free(w.own);
+    PyMem_Free(sources);
     return result;
 }
 

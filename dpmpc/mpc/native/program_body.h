@@ -28,31 +28,30 @@ TARGET static void NAME(xor_rows)(const layer *w, uint64_t *tile) {
     }
 }
 
-INLINE NAME(put_piece)(const uint64_t *const *blocks, int count, Py_ssize_t place, uint64_t *out, const int n) {
-    words8 sum[4];
-    EACH sum[j] = IN(blocks[0] + place);
-    for (int k = 1; k < count; k++) EACH sum[j] ^= IN(blocks[k] + place);
-    EACH OUT(out) = sum[j];
+/* A piece of a row of a source, to `out` or XORed to it. */
+TARGET static void NAME(add_source)(const source *from, Py_ssize_t place, uint64_t *out, Py_ssize_t words, int add) {
+    if (from->schedule) {
+        aes_stream(from->schedule, from->position + (uint64_t)place, out, words, add);
+        return;
+    }
+    const uint64_t *in = from->words + place;
+    Py_ssize_t v = 0;
+    if (!add) {
+        memcpy(out, in, (size_t)words * 8);
+        return;
+    }
+    for (; v + 8 <= words; v += 8) *(words8 *)(out + v) ^= *(const words8 *)(in + v);
+    for (; v < words; v++) out[v] ^= in[v];
 }
 
-/* The XOR of the blocks of a deposit, row by row, to one component of its slots. */
+/* The XOR of the sources of a deposit, row by row, to one component of its slots. */
 TARGET static void NAME(put_rows)(const layer *w, const deposit *from, uint64_t *tile, Py_ssize_t at, Py_ssize_t words) {
     Py_ssize_t row = w->comps * w->tile;
-    const uint64_t *const *blocks = w->blocks + from->first;
     for (Py_ssize_t i = 0; i < from->count; i++) {
         uint64_t *out = tile + from->slots[i] * row + from->comp * w->tile;
-        Py_ssize_t v = 0, place = i * w->words + at;
-        if (!from->blocks) {
-            memset(out, 0, (size_t)w->tile * 8);
-            continue;
-        }
-        for (; v + FOUR <= words; v += FOUR) NAME(put_piece)(blocks, from->blocks, place + v, out + v, 4);
-        for (; v + 8 <= words; v += 8) NAME(put_piece)(blocks, from->blocks, place + v, out + v, 1);
-        for (; v < words; v++) {
-            uint64_t sum = blocks[0][place + v];
-            for (int k = 1; k < from->blocks; k++) sum ^= blocks[k][place + v];
-            out[v] = sum;
-        }
+        if (!from->count_sources) memset(out, 0, (size_t)words * 8);
+        for (int k = 0; k < from->count_sources; k++)
+            NAME(add_source)(w->sources + from->first + k, i * w->words + at, out, words, k > 0);
     }
 }
 
@@ -68,7 +67,6 @@ INLINE NAME(and_piece)(const layer *w, const uint64_t *x, const uint64_t *y, Py_
         }
         EACH sum[j] ^= IN(left) & right[j];
     }
-    for (int k = 0; k < w->own_count; k++) EACH sum[j] ^= IN(w->own[k] + place);
     EACH OUT(w->message + place) = sum[j];
 }
 
@@ -88,9 +86,9 @@ TARGET static void NAME(multiply)(const layer *w, const uint64_t *tile, Py_ssize
                 for (int r = 0; r < pair[1]; r++) right ^= y[pair[2 + r] * w->tile + v];
                 sum ^= x[pair[0] * w->tile + v] & right;
             }
-            for (int k = 0; k < w->own_count; k++) sum ^= w->own[k][place + v];
             w->message[place + v] = sum;
         }
+        for (int k = 0; k < w->own_count; k++) NAME(add_source)(w->own + k, place, w->message + place, words, 1);
     }
 }
 
