@@ -14,7 +14,6 @@ from .engine import Bundle, Engine
 from .heap import Heap, compress
 
 FIELD_BITS = 61
-FIELD_PRIME = (1 << FIELD_BITS) - 1
 
 
 async def to_field(engine: Engine, heap: Heap) -> Bundle:

@@ -35,8 +35,12 @@ class FixedEngine(Protocol):
         """Evaluations side by side."""
 
     @property
-    def masks(self) -> int:
-        """k: the masks that a conversion adds."""
+    def subsets(self) -> int:
+        """C(n, t): how many masks, and so carries, a truncation can have."""
+
+    @property
+    def dealers(self) -> int:
+        """t + 1: of whom any t parties miss one."""
 
     def constant(self, value: int) -> Number:
         """A public integer, which broadcasts over lanes."""

@@ -12,7 +12,7 @@ import functools
 from collections import Counter
 from collections.abc import Callable, Coroutine
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,6 +21,24 @@ from .engine import Bundle
 from .trace import Graph, Tracer, evaluate, nodes_of
 
 Ints = NDArray[np.int32]
+
+class ProgramEngine(Protocol):
+    """One batch of `lanes` evaluations of a program whose number becomes shares in F_p, p = 2^61 - 1."""
+
+    @property
+    def lanes(self) -> int:
+        """Evaluations side by side."""
+
+    @property
+    def masks(self) -> int:
+        """k: the masks that a conversion adds."""
+
+    async def to_field(self, program: "Program") -> NDArray[np.uint64]:
+        """Shares in F_p, one a lane, of the number whose masked sum the program gives (`circuits.convert.to_field`).
+
+        Cost: a round for each layer of ANDs; one opening.
+        """
+
 
 ZERO, ONE = 0, 1  # slots that hold the constants throughout
 

@@ -39,7 +39,7 @@ async def uniform_function(fixed: FixedEngine, table: Piecewise) -> Sums:
     Below table.offset 2^PART_BITS in absolute value.
     Cost: `uniform_program`, its opening, two rounds of products (t^2, then t^3 and t^4).
     """
-    program = uniform_program(table, fixed.masks, fixed.lanes < _MANY_LANES)
+    program = uniform_program(table, fixed.subsets - 1, fixed.lanes < _MANY_LANES)
     numbers = await fixed.numbers(program, 1 + len(table.coefficients[0]), table.width)
     t = numbers[0] - fixed.constant(1 << PART_BITS)
     coefficients = numbers[1:] - fixed.constant(table.offset)

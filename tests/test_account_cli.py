@@ -12,7 +12,8 @@ from dpmpc.cli.account import command as account
 from dpmpc.cli.budget import command as budget
 from dpmpc.errors import DpmpcError, UsageError
 from dpmpc.privacy.gaussian import gaussian_scale
-from dpmpc.privacy.ledger import Entry, Ledger, Mechanism
+from dpmpc.privacy.ledger import Entry, Ledger
+from dpmpc.privacy.mechanism import Mechanism
 
 RUN = "--owners 100 --smallest 500"
 ISSUE = f"--epsilon 0.5 --delta 1e-3 --iterations 100 {RUN} --method gradient"
@@ -102,6 +103,8 @@ def test_the_grid_counts_everything() -> None:
     laplace = ask(f"--epsilon 0.5 --method output {RUN} {options}")["grid"]
     assert laplace["epsilon"] == pytest.approx(0.5, rel=1e-6) and 0 < laplace["delta"] < 1e-11
     assert "On the grid" in CliRunner().invoke(account, f"{ISSUE} {options}".split()).output
+    perfect = ask(f"{ISSUE} --grid-bits 30 --no-literature")["grid"]  # no MPC, or one that is perfectly secure
+    assert perfect["delta_parts"]["mpc"] == perfect["delta_parts"]["sampler"] == 0.0
 
 
 @pytest.mark.parametrize(
@@ -125,6 +128,9 @@ def test_the_grid_counts_everything() -> None:
         f"{ISSUE} --G 0",
         f"--epsilon 0.5 --method output {RUN} --lam 0",
         f"{ISSUE} --grid-bits 20 --security-bits 2",
+        f"{ISSUE} --grid-bits 30 --security-bits -5",
+        f"{ISSUE} --grid-bits 30 --security-bits -2000",
+        f"{ISSUE} --grid-bits 30 --sampler-tv -1",
         f"--sigma 0.01 --iterations 0 --delta 1e-3 {RUN}",
         f"--epsilon 0.5 --method output --delta 2 {RUN}",
     ],
@@ -144,7 +150,7 @@ def test_wrong_types_are_refused_by_click_with_code_2() -> None:
 @pytest.fixture
 def runs(tmp_path: Path) -> Path:
     sigma = gaussian_scale(1.0, 1e-5, 0.5, 50)
-    mechanism = Mechanism("gaussian", sigma, 0.5, 3)
+    mechanism = Mechanism("gaussian", False, sigma, 0.5, 3)
     for run in ("a", "b"):
         for party in range(3):
             with Ledger(tmp_path / run / f"ledger_{party}.jsonl") as ledger:

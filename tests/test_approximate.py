@@ -14,19 +14,21 @@ from dpmpc.circuits.accuracy import INTERPOLATION_ERROR, PLACE_ERROR, TARGET, fr
 from dpmpc.circuits.approximation import DEGREE, LARGEST, SEGMENTS, Law, piecewise, segment_value
 from dpmpc.circuits.box_muller import box_muller
 from dpmpc.circuits.fixed import PART_BITS, SUB_BITS, ZERO_BITS
+from dpmpc.circuits.fixed_sampler import FixedPointSampler
 from dpmpc.circuits.log_laplace import log_laplace
 from dpmpc.circuits.program import Program
 from dpmpc.circuits.trace import evaluate
 from dpmpc.circuits.uniform_function import uniform_program
 from dpmpc.mpc import field
+from dpmpc.mpc.clear_noise import clear_noise
 from dpmpc.mpc.engines.clear_fixed import ClearFixed
 from dpmpc.mpc.engines.lanes import to_planes, words_for
 from dpmpc.mpc.prg import Prg
 from dpmpc.noise import goodness
-from dpmpc.noise.fixed_point import FixedPointSampler
+from dpmpc.privacy.law import LAWS
 
 Words = NDArray[np.uint64]
-LAWS: list[Law] = ["gaussian", "laplace"]
+BOTH: list[Law] = ["gaussian", "laplace"]
 
 
 # -- chosen inputs -----------------------------------------------------------------------------------------------------
@@ -158,7 +160,7 @@ def test_the_transform_is_within_its_bound_of_mpmath(exact: Any, law: Law, n: in
 
 
 def test_too_few_fraction_bits_are_noticed(exact: Any) -> None:
-    for law in LAWS:
+    for law in BOTH:
         error = np.abs(transformed(law, 22, MASKS["random"], 3, 1) - exact(law))
         assert error.max() > TARGET
 
@@ -171,7 +173,7 @@ def test_both_ends_of_the_uniform_are_reached(exact: Any) -> None:
 
 
 # -- the bound's parts -------------------------------------------------------------------------------------------------
-@pytest.mark.parametrize("law", LAWS)
+@pytest.mark.parametrize("law", BOTH)
 def test_the_interpolation_error_follows_from_lagranges_remainder(law: Law) -> None:
     """max |f^(5)| / 5! 2^-4 over t in [-1, 1], the derivative enclosed by interval recurrences over whole segments."""
     iv = mpmath.ctx_iv.MPIntervalContext()
@@ -200,7 +202,7 @@ def test_the_interpolation_error_follows_from_lagranges_remainder(law: Law) -> N
     assert INTERPOLATION_ERROR[law] / 2 < worst * 2.0**-DEGREE * (1 + 2.0**-40) <= INTERPOLATION_ERROR[law]
 
 
-@pytest.mark.parametrize("law", LAWS)
+@pytest.mark.parametrize("law", BOTH)
 @pytest.mark.parametrize("factor", [1.0, 1.6853, 1.6854, 1.9999])
 def test_tables_keep_their_margin(law: Law, factor: float) -> None:
     table = piecewise(law, factor, 30)
@@ -213,9 +215,9 @@ def test_tables_keep_their_margin(law: Law, factor: float) -> None:
 
 
 @pytest.mark.parametrize(("n", "t"), [(1, 0), (3, 1), (4, 1), (5, 2), (6, 2), (7, 3), (9, 4)])
-@pytest.mark.parametrize("law", LAWS)
+@pytest.mark.parametrize("law", BOTH)
 def test_every_number_of_parties_meets_the_target(law: Law, n: int, t: int) -> None:
-    assert FixedPointSampler(law, 3.0).transform_error(n, t) <= 2.0**-24
+    assert FixedPointSampler(law, 3.0).transform_error(math.comb(n, t), t + 1) <= 2.0**-24
 
 
 # -- the law -----------------------------------------------------------------------------------------------------------
@@ -224,24 +226,26 @@ SCALE = 23_456.75
 
 @pytest.fixture(scope="module")
 def samples() -> dict[Law, NDArray[np.int64]]:
-    draws = {law: [FixedPointSampler(law, SCALE).clear(62_500, Prg(b"law", k)) for k in range(16)] for law in LAWS}
+    draws = {
+        law: [clear_noise(FixedPointSampler(law, SCALE), 62_500, Prg(b"law", k)) for k in range(16)] for law in BOTH
+    }
     return {law: np.concatenate(parts) for law, parts in draws.items()}
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("law", LAWS)
+@pytest.mark.parametrize("law", BOTH)
 def test_a_million_samples_follow_the_law_and_no_other(samples: Any, law: Law) -> None:
     """Each test has a false-alarm rate of 1e-9; the chi-square rejects a scale that is 1 % off, at this sample size."""
-    assert alarms(samples[law], goodness.exact_law(law, SCALE, discrete=False)) == {}
+    assert alarms(samples[law], LAWS[law].exact(SCALE, False)) == {}
     assert np.abs(samples[law]).max() <= FixedPointSampler(law, SCALE).largest
     for wrong in (0.99, 1.01):
-        claimed = goodness.exact_law(law, SCALE * wrong, discrete=False)
+        claimed = LAWS[law].exact(SCALE * wrong, False)
         assert goodness.chi_square(samples[law], claimed, 16).p_value < FALSE_ALARM
 
 
 @pytest.mark.slow
 def test_the_two_normals_of_a_pair_are_independent(samples: Any) -> None:
-    law = goodness.exact_law("gaussian", SCALE, discrete=False)
+    law = LAWS["gaussian"].exact(SCALE, False)
     first, second = samples["gaussian"].reshape(16, 2, -1).swapaxes(0, 1).reshape(2, -1)
     assert goodness.cross_independence(first, second, law).p_value > FALSE_ALARM
     # Also their squares: the radius is common, the angle must make up for it. z of the correlation, 6.1 for 1e-9.
@@ -254,17 +258,17 @@ def test_a_stuck_angle_is_noticed() -> None:
     still = [Given(np.full(lanes, 1 << 60, dtype=np.uint64))] * 2
     fixed = ClearFixed(lanes, 3, 1, Prg(b"stuck"), MASKS["random"], still)  # type: ignore[arg-type]
     values = evaluate(box_muller(fixed, piecewise("gaussian", 1.0, 30), 40))
-    law = goodness.exact_law("gaussian", 2.0**20, discrete=False)
+    law = LAWS["gaussian"].exact(2.0**20, False)
     assert goodness.chi_square(field.to_int64(values).reshape(-1), law).p_value < FALSE_ALARM
 
 
 # -- the sampler -------------------------------------------------------------------------------------------------------
-@pytest.mark.parametrize("law", LAWS)
+@pytest.mark.parametrize("law", BOTH)
 @pytest.mark.parametrize("scale", [1.0, 1.9, 1000.3, math.nextafter(2.0**20, 0), 2.0**30])
 def test_any_scale(law: Law, scale: float) -> None:
     """Six standard errors of the mean square, kurtosis 3 and 6; the rounding adds at most 3 / 4 at (3, 1)."""
     sampler, count = FixedPointSampler(law, scale), 20_000
-    values = sampler.clear(count, Prg(b"scale")).astype(float)
+    values = clear_noise(sampler, count, Prg(b"scale")).astype(float)
     variance = scale**2 * (1 if law == "gaussian" else 2)
     spread = 6 * math.sqrt((2 if law == "gaussian" else 5) / count)
     assert variance * (1 - spread) < float((values**2).mean()) < (variance + 0.75) * (1 + spread)

@@ -10,20 +10,19 @@ from numpy.typing import NDArray
 from scipy.integrate import quad
 from scipy.stats import laplace, norm
 
+from dpmpc.circuits.accuracy import rounded_noise_tv
 from dpmpc.errors import UsageError
 from dpmpc.privacy.discrete import (
     discrete_gaussian_guarantee,
     discrete_gaussian_scale,
     discrete_laplace_guarantee,
     discrete_laplace_scale,
-    discrete_laplace_tail,
     l1_steps_of,
-    rounded_noise_tv,
     rounding_log_ratio,
     smoothing_error,
 )
 from dpmpc.privacy.gaussian import gaussian_delta
-from dpmpc.privacy.guarantee import combine, failure_factor, security_failure
+from dpmpc.privacy.guarantee import combine, failure_factor
 
 Array = NDArray[np.float64]
 
@@ -114,7 +113,7 @@ def test_randomly_rounded_continuous_noise_is_as_close_to_the_discrete_gaussian_
 @pytest.mark.parametrize(("epsilon", "delta"), [(0.5, 1e-3), (1e-2, 1e-9), (5.0, 1e-6), (1.0, 1e-11)])
 @pytest.mark.parametrize("steps", [1.0, 37.5, 1e6])
 def test_scale_pays_for_every_failure_and_is_tight(epsilon: float, delta: float, steps: float) -> None:
-    failures = {"tv_per_coordinate": 1e-19, "security_bits": 45.0, "log_ratio_per_coordinate": 2.0**-60}
+    failures = {"tv_per_coordinate": 1e-19, "mpc_failure": 2.0**-45, "log_ratio_per_coordinate": 2.0**-60}
     sigma = discrete_gaussian_scale(epsilon, delta, steps, 200, 50, **failures)
     got = discrete_gaussian_guarantee(sigma, steps, 200, 50, epsilon=epsilon, **failures)
     assert got.delta <= delta * (1 + 1e-9) and got.epsilon == pytest.approx(epsilon, rel=1e-12)
@@ -128,7 +127,7 @@ def test_scale_pays_for_every_failure_and_is_tight(epsilon: float, delta: float,
 
 def test_impossible_budgets_and_arguments() -> None:
     with pytest.raises(UsageError, match="failures of sampler and MPC alone"):
-        discrete_gaussian_scale(1.0, 1e-9, 100.0, 1000, 100, security_bits=20)
+        discrete_gaussian_scale(1.0, 1e-9, 100.0, 1000, 100, mpc_failure=2.0**-20)
     with pytest.raises(UsageError, match="log ratio"):
         discrete_gaussian_scale(1e-3, 1e-9, 100.0, 1000, 100, log_ratio_per_coordinate=1e-6)
     with pytest.raises(UsageError, match="log ratio"):
@@ -137,6 +136,11 @@ def test_impossible_budgets_and_arguments() -> None:
         discrete_gaussian_guarantee(50.0, 1.0, 1, 1)
     with pytest.raises(UsageError, match=r"at least 0\.5"):
         smoothing_error(0.4)
+
+
+def discrete_laplace_tail(b: float, bound: int) -> float:
+    """P(|X| > bound) = 2 e^{-(bound+1)/b} / (1 + e^{-1/b}): the distance of the law from the one cut at the bound."""
+    return 2 * math.exp(-(bound + 1) / b) / (1 + math.exp(-1 / b))
 
 
 @pytest.mark.parametrize(("b", "shift", "bound"), [(3.0, 2, 60), (10.0, 1, 50), (50.0, 40, 500)])
@@ -211,11 +215,12 @@ def test_combine_bounds_every_perturbation_of_random_mechanisms() -> None:
 
 
 def test_combine_adds_up_and_saturates() -> None:
-    g = combine(1.0, 1e-6, sampler_failure=1e-8, mpc_failure=security_failure(40))
+    g = combine(1.0, 1e-6, sampler_failure=1e-8, mpc_failure=2.0**-40)
     assert g.delta == pytest.approx(1e-6 + (1 + math.e) * (1e-8 + 2.0**-40))
     assert "(1, 1.03719e-06)" in str(g) and "replaced" in str(g)
     assert combine(2000.0, 0.0, mpc_failure=0.1).delta == 1.0
-    assert failure_factor(1e9) < math.inf and security_failure(None) == 0.0
+    assert combine(1.0, 1e-6).delta == 1e-6 and combine(1.0).delta == 0.0
+    assert failure_factor(1e9) < math.inf
 
 
 def test_wide_noise_is_accounted_as_the_continuous_law() -> None:

@@ -84,5 +84,15 @@ def test_subset_weights_are_the_polynomials_of_replicated_sharing(n: int, t: int
         weights = [field.subset_weight(subset, n, i) for i in range(n)]
         assert all(weights[j] == 0 for j in range(n) if j not in subset)
         for holders in itertools.combinations(range(n), t + 1):
-            at_zero = sum(w * weights[i] for w, i in zip(field.lagrange_at_zero(holders), holders, strict=True)) % P
-            assert at_zero == 1
+            at_zero = field.lagrange(tuple(i + 1 for i in holders), 0)
+            assert sum(w * weights[i] for w, i in zip(at_zero, holders, strict=True)) % P == 1
+
+
+@pytest.mark.parametrize("nodes", [(1,), (1, 2), (3, 1, 7), (0, 2, 4, 9)])
+def test_interpolation_gives_every_polynomial_of_low_degree_anywhere(nodes: tuple[int, ...]) -> None:
+    def value(x: int) -> int:
+        return sum(int(RANDOM[k]) * x**k for k in range(len(nodes))) % P
+
+    for x in (0, 5, 100, P - 1):
+        weights = field.lagrange(nodes, x)
+        assert sum(w * value(node) for w, node in zip(weights, nodes, strict=True)) % P == value(x)

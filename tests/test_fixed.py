@@ -13,8 +13,10 @@ from inprocess import Network, Subset, Words
 from scipy.stats import chi2
 
 from dpmpc.circuits.fixed import FixedEngine, floating_uniform, leading_zeros, masked
+from dpmpc.circuits.fixed_sampler import FixedPointSampler
 from dpmpc.circuits.program import Program, program_of
 from dpmpc.mpc import field, wide
+from dpmpc.mpc.backends.sharing import SHARING, SharingHolder
 from dpmpc.mpc.engines.clear_fixed import ClearFixed
 from dpmpc.mpc.engines.lanes import from_planes, words_for
 from dpmpc.mpc.engines.layout import Layout
@@ -22,8 +24,7 @@ from dpmpc.mpc.engines.sharing import SharingBatch
 from dpmpc.mpc.engines.sharing_fixed import SharedFixed, hiding, mask_bits, numbers, planes
 from dpmpc.mpc.loopback import run_parties
 from dpmpc.mpc.prg import Prg
-from dpmpc.mpc.session import Session
-from dpmpc.noise.fixed_point import FixedPointSampler
+from dpmpc.mpc.wire import HEADER
 
 CASES = [(1, 0), (3, 1), (4, 1), (5, 2)]
 LANES = 200
@@ -103,8 +104,8 @@ def test_bits_become_numbers(n: int, t: int, width: int, few_rounds: bool) -> No
 
 def test_many_lanes_take_the_adder_with_the_fewest_gates() -> None:
     sampler = FixedPointSampler("laplace", 1000.0)
-    few, many = sampler.cost(2999, 3, 1), sampler.cost(3000, 3, 1)
-    assert few.ands > 1.5 * many.ands and many.rounds > 3 * few.rounds
+    few, many = (SHARING.count_noise(sampler, count, 3, 1) for count in (2999, 3000))
+    assert few.sample["ands"] > 1.5 * many.sample["ands"] and many.rounds > 3 * few.rounds
 
 
 @pytest.mark.parametrize(("n", "t"), CASES)
@@ -156,9 +157,10 @@ def test_dealers_share_what_they_draw(n: int, t: int) -> None:
 @pytest.mark.parametrize("law", ["gaussian", "laplace"])
 def test_samplers_give_the_twins_noise_at_the_counted_cost(n: int, t: int, law: Any) -> None:
     sampler = FixedPointSampler(law, 54321.5)
+    unused: Any = None
 
     async def circuit(fixed: FixedEngine) -> Any:
-        return await sampler.circuit(fixed, n, t)
+        return await sampler.circuit(unused, fixed)
 
     results = parties(n, t, circuit)
     shares = [values for values, _ in results]
@@ -167,7 +169,7 @@ def test_samplers_give_the_twins_noise_at_the_counted_cost(n: int, t: int, law: 
         assert np.array_equal(field.recombine([shares[i] for i in holders], list(holders)), clear)
     assert 0.5 < np.abs(field.to_int64(clear)).mean() / sampler.scale < 1.5
     count = LANES * (2 if law == "gaussian" else 1)
-    cost = sampler.cost(count, n, t)
+    cost = SHARING.count_noise(sampler, count, n, t)
     for i, (_, batch) in enumerate(results):
         channel = batch.channel
         assert n == 1 or channel.rounds == cost.rounds
@@ -216,8 +218,11 @@ def test_masks_fill_the_field_and_never_wrap(n: int, t: int, bits: int) -> None:
 @pytest.mark.parametrize("law", ["gaussian", "laplace"])
 def test_all_openings_of_a_sample_hide(law: Any) -> None:
     for scale in (1.0, 1.99, 2.0**30):
-        assert FixedPointSampler(law, scale).hiding(3, 1) < 2.0**-60
-        assert FixedPointSampler(law, scale).hiding(5, 2) < 2.0**-58
+        sampler = FixedPointSampler(law, scale)
+        for n, t, bits in ((3, 1, 60), (5, 2, 58)):
+            lane = SHARING.count_noise(sampler, sampler.samples_per_lane, n, t).distance
+            assert 0 < lane < 2.0**-bits * sampler.samples_per_lane
+            assert SHARING.count_noise(sampler, 1000 * sampler.samples_per_lane, n, t).distance == 1000 * lane
 
 
 @pytest.mark.parametrize("width", [1, 63, 64, 65, 100, 128])
@@ -294,15 +299,15 @@ def _looks_uniform(x: wide.Wide) -> bool:
 
 
 # -- real processes --------------------------------------------------------------------------------------------------
-async def _draw(session: Session, count: int) -> dict[str, Any]:
+async def _draw(holder: SharingHolder, count: int) -> dict[str, Any]:
     result: dict[str, Any] = {}
     for k, law in enumerate(("gaussian", "laplace")):
         sampler = FixedPointSampler(law, 4096.0)  # type: ignore[arg-type]
-        sent = session.bytes_sent
-        shares = [await sampler.shares(session, 70 + 2 * k + again, count) for again in (0, 1)]
-        sent = session.bytes_sent - sent
-        values = await session.open(np.stack(shares), session.channel(k))
-        result[law] = field.to_int64(values), sent
+        sent = holder.bytes_sent
+        shares = [await holder.noise(sampler, 70 + 2 * k + again, count) for again in (0, 1)]
+        sent = holder.bytes_sent - sent
+        values = await holder.open(holder.join(shares), k)
+        result[law] = [values.reshape(2, count), sent]
     return result
 
 
@@ -312,11 +317,11 @@ def test_real_parties_draw_and_agree() -> None:
     results = run_parties(_draw, n, t, (count,))
     for law, sizes in (("gaussian", 1.0), ("laplace", 2.0)):
         (first, again), _ = results[0][law]
-        cost = FixedPointSampler(law, 4096.0).cost(count, n, t)  # type: ignore[arg-type]
+        cost = SHARING.count_noise(FixedPointSampler(law, 4096.0), count, n, t)  # type: ignore[arg-type]
         for party, result in enumerate(results):
             values, sent = result[law]
             assert np.array_equal(values, [first, again])
-            assert sent == 2 * (cost.bytes_sent[party] + 24 * cost.messages_sent[party])
+            assert sent == 2 * cost.bytes_with_headers(HEADER.size)[party]
         assert first.shape == (count,) and not np.array_equal(first, again)
         # Six standard errors of the mean square, kurtosis 3 and 6: false alarm below 1e-8.
         assert abs(np.mean((first / 4096.0) ** 2) / sizes - 1) < 6 * math.sqrt((2 if sizes == 1 else 5) / count)

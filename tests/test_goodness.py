@@ -4,9 +4,12 @@ import math
 
 import numpy as np
 import pytest
+from alarms import mean_and_variance, variance_ratio
 
 from dpmpc.noise import goodness
-from dpmpc.noise.goodness import ExactLaw
+from dpmpc.privacy import exact
+from dpmpc.privacy.exact import ExactLaw
+from dpmpc.privacy.law import LAWS
 
 RNG = np.random.default_rng(20180)
 
@@ -31,18 +34,18 @@ def _normal(z: float) -> float:
     return math.erfc(-z / math.sqrt(2)) / 2
 
 
-LAWS = {
-    "discrete gaussian": goodness.discrete_gaussian,
-    "discrete laplace": goodness.discrete_laplace,
-    "rounded normal": goodness.rounded_normal,
-    "rounded laplace": goodness.rounded_laplace,
+MAKERS = {
+    "discrete gaussian": exact.discrete_gaussian,
+    "discrete laplace": exact.discrete_laplace,
+    "rounded normal": exact.rounded_normal,
+    "rounded laplace": exact.rounded_laplace,
 }
 
 
-@pytest.mark.parametrize("name", LAWS)
+@pytest.mark.parametrize("name", MAKERS)
 @pytest.mark.parametrize("scale", [1.0, 3.7, 40.0])
 def test_laws_equal_direct_sums(name: str, scale: float) -> None:
-    law = LAWS[name](scale)
+    law = MAKERS[name](scale)
     reach = math.ceil(60 * scale)
     p = direct(name, scale, reach)
     x = np.arange(-reach, reach + 1)
@@ -53,7 +56,7 @@ def test_laws_equal_direct_sums(name: str, scale: float) -> None:
 
 @pytest.mark.parametrize("sigma", [4097.0, 2.0**20 + 0.3])
 def test_wide_gaussians_by_integrals_equal_sums(sigma: float) -> None:
-    law = goodness.discrete_gaussian(sigma)
+    law = exact.discrete_gaussian(sigma)
     for first, last in [(0, 5000), (-300, 700), (3 * int(sigma), 3 * int(sigma) + 20_000)]:
         x = np.arange(first + 1, last + 1)
         direct_sum = math.fsum(np.exp(-((x / sigma) ** 2) / 2)) / (sigma * math.sqrt(2 * math.pi))
@@ -62,7 +65,7 @@ def test_wide_gaussians_by_integrals_equal_sums(sigma: float) -> None:
 
 
 def test_the_law_of_a_table() -> None:
-    law = goodness.from_pmf(-1, np.array([0.5, 0.0, 0.25, 0.25]))
+    law = exact.from_pmf(-1, np.array([0.5, 0.0, 0.25, 0.25]))
     assert law.cdf(np.array([-5, -2, -1, 0, 1, 2, 9])).tolist() == [0, 0, 0.5, 0.5, 0.75, 1, 1]
     assert law.variance == pytest.approx(0.5 + 0.25 + 1 - 0.25**2)
     assert law.quantiles(np.array([0.5, 0.6, 0.99])).tolist() == [-1, 1, 2]
@@ -71,7 +74,7 @@ def test_the_law_of_a_table() -> None:
 @pytest.mark.parametrize("scale", [1.0, 5.0, 300.0, 2.0**30])
 @pytest.mark.parametrize("count", [50, 1000, 10**6])
 def test_bins_come_from_the_law_and_are_full_enough(scale: float, count: int) -> None:
-    for make in (goodness.discrete_laplace, goodness.rounded_normal):
+    for make in (exact.discrete_laplace, exact.rounded_normal):
         law = make(scale)
         edges, probabilities = goodness.bins(law, count)
         assert len(probabilities) == len(edges) + 1 >= 2 and (np.diff(edges) > 0).all()
@@ -84,13 +87,13 @@ def samples(law: ExactLaw, count: int) -> np.ndarray:
 
 def test_p_values_are_uniform_under_the_law() -> None:
     """400 samples of each test: Kolmogorov-Smirnov distance below 0.17 (exceeded with probability below 2e-10)."""
-    law = goodness.discrete_gaussian(900.0)
+    law = exact.discrete_gaussian(900.0)
     found: dict[str, list[float]] = {"chi": [], "low": [], "moments": []}
     for _ in range(400):
         x = samples(law, 4000)
         found["chi"].append(goodness.chi_square(x, law).p_value)
         found["low"].append(goodness.residues(x, law, 8).p_value)
-        ratio, low, high = goodness.variance_ratio(x, law, 0.9)
+        ratio, low, high = variance_ratio(x, law, 0.9)
         assert low < ratio < high
         found["moments"].append(float(low <= 1 <= high))
     for name in ("chi", "low"):
@@ -100,7 +103,7 @@ def test_p_values_are_uniform_under_the_law() -> None:
 
 
 def test_the_largest_correlation_has_an_honest_p_value() -> None:
-    law = goodness.discrete_laplace(900.0)
+    law = exact.discrete_laplace(900.0)
     p = [goodness.independence(samples(law, 10_000), law).p_value for _ in range(100)]
     q = [goodness.cross_independence(samples(law, 10_000), samples(law, 10_000), law).p_value for _ in range(100)]
     for values in (p, q):
@@ -108,21 +111,21 @@ def test_the_largest_correlation_has_an_honest_p_value() -> None:
 
 
 def test_an_empty_bin_counts() -> None:
-    law = goodness.from_pmf(0, np.full(10, 0.1))
+    law = exact.from_pmf(0, np.full(10, 0.1))
     x = np.arange(9000) % 9
     outcome = goodness.chi_square(x, law)
     assert outcome.degrees == 9 and outcome.statistic == pytest.approx(9 * 100**2 / 900 + 900)
 
 
 def test_each_test_sees_what_it_is_for() -> None:
-    law = goodness.discrete_gaussian(900.0)
+    law = exact.discrete_gaussian(900.0)
     x = samples(law, 1 << 18)
     assert min(o.p_value for o in (goodness.chi_square(x, law), goodness.residues(x, law, 2))) > 1e-9
-    assert goodness.chi_square(x, goodness.discrete_gaussian(920.0)).p_value < 1e-9
-    assert goodness.chi_square(x, goodness.discrete_laplace(900 / math.sqrt(2))).p_value < 1e-9
+    assert goodness.chi_square(x, exact.discrete_gaussian(920.0)).p_value < 1e-9
+    assert goodness.chi_square(x, exact.discrete_laplace(900 / math.sqrt(2))).p_value < 1e-9
     assert goodness.residues(x & ~np.int64(1), law, 2).p_value < 1e-9
-    assert goodness.mean_and_variance(x + 20, law).p_value < 1e-9
-    assert goodness.mean_and_variance(np.roll(x, 1), law).p_value > 1e-9
+    assert mean_and_variance(x + 20, law).p_value < 1e-9
+    assert mean_and_variance(np.roll(x, 1), law).p_value > 1e-9
     assert goodness.independence(np.concatenate([x[:9000], x[:-9000]]), law).p_value < 1e-9
     assert goodness.repeats(x, law).p_value == 1.0
     assert goodness.repeats(np.concatenate([x, x[500:532]]), law).p_value < 1e-9
@@ -130,8 +133,8 @@ def test_each_test_sees_what_it_is_for() -> None:
 
 
 def test_laws_by_name_and_narrow_laws_for_residues() -> None:
-    assert goodness.exact_law("laplace", 5.0).name == "discrete Laplace"
-    assert goodness.exact_law("gaussian", 5.0, discrete=False).name == "rounded normal"
-    assert goodness.exact_law("laplace", 5.0, discrete=False).name == "rounded Laplace"
+    assert LAWS["laplace"].exact(5.0, True).name == "discrete Laplace"
+    assert LAWS["gaussian"].exact(5.0, False).name == "rounded normal"
+    assert LAWS["laplace"].exact(5.0, False).name == "rounded Laplace"
     with pytest.raises(AssertionError, match="64 times"):
-        goodness.residues(np.zeros(10, dtype=np.int64), goodness.discrete_gaussian(100.0), 2)
+        goodness.residues(np.zeros(10, dtype=np.int64), exact.discrete_gaussian(100.0), 2)

@@ -1,5 +1,6 @@
 """The ledger on disk, and what its lines cost together."""
 
+import hashlib
 import json
 import math
 import multiprocessing
@@ -12,13 +13,15 @@ from pathlib import Path
 import pytest
 
 from dpmpc.errors import UsageError
-from dpmpc.privacy.composition import Cost, cost, releases_left, require_budget, spent
+from dpmpc.privacy.composition import releases_left, require_budget, spending_of, spent, total
 from dpmpc.privacy.discrete import discrete_gaussian_guarantee, discrete_gaussian_scale
 from dpmpc.privacy.gaussian import gaussian_epsilon, gaussian_scale
-from dpmpc.privacy.ledger import GENESIS, Entry, Ledger, LedgerError, Mechanism, merge
+from dpmpc.privacy.ledger import GENESIS, Entry, Ledger, LedgerError, merge
+from dpmpc.privacy.mechanism import Mechanism
+from dpmpc.privacy.spending import Spending
 
-GAUSS = Mechanism("gaussian", scale=2.0, sensitivity=0.5, dimension=3)
-LAPLACE = Mechanism("laplace", scale=2.0, sensitivity=0.5, dimension=3)
+GAUSS = Mechanism("gaussian", False, scale=2.0, sensitivity=0.5, dimension=3)
+LAPLACE = Mechanism("laplace", False, scale=2.0, sensitivity=0.5, dimension=3)
 
 
 def entry(release: int, run: str = "a", mechanism: Mechanism = GAUSS, data: tuple[str, ...] = ("d",)) -> Entry:
@@ -41,6 +44,53 @@ def test_round_trip_chain_and_resume(path: Path) -> None:
     assert (book.torn, book.unknown, book.lines, book.head) == (0, 0, 5, head)
     assert json.loads(path.read_text().splitlines()[0])["prev"] == GENESIS
     assert os.stat(path).st_mode & 0o077 == 0
+
+
+def format_1(path: Path) -> str:
+    """Writes a ledger as format 1 had it, the law and whether it is discrete in one word; the digest of its end."""
+    head = GENESIS
+    with path.open("wb") as file:
+        for k, (law, scale) in enumerate(
+            [("discrete-gaussian", 5000.5), ("gaussian", 2.0), ("discrete-laplace", 300.0), ("laplace", 2.0)]
+        ):
+            discrete = law.startswith("discrete")
+            mechanism = {"law": law, "scale": scale, "sensitivity": 16.0 if discrete else 0.5, "dimension": 3}
+            mechanism |= {"tv": 2.0**-60 if discrete else 0.0, "log_ratio": 0.0, "mpc_failure": 0.0 if k else 2.0**-42}
+            record: dict[str, object] = {"v": 1, "prev": head, "run": "old", "release": k, "data": ["d"]}
+            record |= {"mechanism": mechanism, "planned": 4, "epsilon": 1.0, "delta": 1e-5}
+            line = json.dumps(record, separators=(",", ":")).encode()
+            file.write(line + b"\n")
+            head = hashlib.sha256(line).hexdigest()
+    return head
+
+
+def test_lines_of_format_1_are_read_priced_and_followed(tmp_path: Path) -> None:
+    """The digest and the epsilons are those that the program which wrote format 1 gave."""
+    path = tmp_path / "ledger_0.jsonl"
+    assert format_1(path) == "a935439554e09c9dfb840208c126cb68c1f05191b85b21ad41b07f72743f59b2"
+    old = Ledger.read(path).entries
+    assert [(e.mechanism.law, e.mechanism.discrete) for e in old] == [
+        ("gaussian", True), ("gaussian", False), ("laplace", True), ("laplace", False)
+    ]  # fmt: skip
+    epsilons = [total([e]).epsilon(1e-5) for e in old]
+    assert epsilons == pytest.approx([0.007534997864903662, 0.9263415039991558, 16 / 300, 0.25], rel=1e-9)
+    with Ledger(path) as ledger:
+        ledger.append(entry(4))
+    book = Ledger.read(path)
+    assert book.entries == (*old, entry(4)) and book.torn == 0
+    assert [json.loads(line)["v"] for line in path.read_text().splitlines()] == [1, 1, 1, 1, 2]
+    with Ledger(tmp_path / "ledger_1.jsonl") as ledger:  # another party noted one of them in format 2
+        ledger.append(old[2])
+    assert sorted(e.release for e in merge([book, Ledger.read(tmp_path / "ledger_1.jsonl")])) == [0, 1, 2, 3, 4]
+
+
+@pytest.mark.parametrize("change", [(b'"v":1', b'"v":3'), (b'"discrete-laplace"', b'"laplace"')])
+def test_a_changed_line_of_format_1_is_found(tmp_path: Path, change: tuple[bytes, bytes]) -> None:
+    path = tmp_path / "ledger_0.jsonl"
+    format_1(path)
+    path.write_bytes(path.read_bytes().replace(*change, 1))
+    with pytest.raises(LedgerError, match="restore"):
+        Ledger.read(path)
 
 
 def test_every_changed_byte_but_the_last_line_is_found(path: Path) -> None:
@@ -197,28 +247,29 @@ def test_gaussian_runs_compose_by_mu_squared() -> None:
 
 
 def test_laplace_adds_and_mixtures_take_the_better_bound() -> None:
-    assert cost([entry(k, mechanism=LAPLACE) for k in range(4)]).epsilon(0.0) == pytest.approx(1.0)
+    assert total([entry(k, mechanism=LAPLACE) for k in range(4)]).epsilon(0.0) == pytest.approx(1.0)
     many = [entry(k, mechanism=replace(LAPLACE, scale=500.0)) for k in range(10_000)]
-    assert cost(many).epsilon(1e-5) < 0.6 < 9.9 < cost(many).epsilon(0.0)
+    assert total(many).epsilon(1e-5) < 0.6 < 9.9 < total(many).epsilon(0.0)
     mixed = [entry(0), entry(1, mechanism=LAPLACE)]
-    assert cost(mixed).epsilon(1e-5) == pytest.approx(gaussian_epsilon(2.0, 1e-5, 0.5) + 0.25, rel=1e-9)
-    assert cost(mixed).epsilon(0.0) == math.inf
+    assert total(mixed).epsilon(1e-5) == pytest.approx(gaussian_epsilon(2.0, 1e-5, 0.5) + 0.25, rel=1e-9)
+    assert total(mixed).epsilon(0.0) == math.inf
 
 
 def test_failures_and_ratios_enter_the_total() -> None:
-    sigma = discrete_gaussian_scale(1.0, 1e-5, 1000.0, 50, 30, tv_per_coordinate=1e-12, security_bits=40)
-    mechanism = Mechanism("discrete-gaussian", sigma, 1000.0, 30, tv=1e-12, log_ratio=0.0, mpc_failure=2.0**-40 / 50)
+    sigma = discrete_gaussian_scale(1.0, 1e-5, 1000.0, 50, 30, tv_per_coordinate=1e-12, mpc_failure=2.0**-40)
+    mechanism = Mechanism("gaussian", True, sigma, 1000.0, 30, tv=1e-12, log_ratio=0.0, mpc_failure=2.0**-40 / 50)
     entries = [entry(k, mechanism=mechanism) for k in range(50)]
-    assert cost(entries).epsilon(1e-5) == pytest.approx(1.0, rel=1e-8)
+    assert total(entries).epsilon(1e-5) == pytest.approx(1.0, rel=1e-8)
     guarantee = discrete_gaussian_guarantee(
-        sigma, 1000.0, 50, 30, epsilon=1.0, tv_per_coordinate=1e-12, security_bits=40
+        sigma, 1000.0, 50, 30, epsilon=1.0, tv_per_coordinate=1e-12, mpc_failure=2.0**-40
     )
     assert guarantee.delta == pytest.approx(1e-5, rel=1e-8)
     leaky = replace(mechanism, tv=1e-6)
-    assert cost([entry(0, mechanism=leaky)]).epsilon(1e-5) == math.inf
+    assert total([entry(0, mechanism=leaky)]).epsilon(1e-5) == math.inf
     narrow = replace(mechanism, scale=1.2, sensitivity=1.0, tv=0.0, mpc_failure=0.0)
-    assert math.isfinite(cost([entry(0, mechanism=narrow)]).epsilon(1e-5))
-    assert Cost().plus(narrow, 0).epsilon(1e-5) == 0
+    assert math.isfinite(total([entry(0, mechanism=narrow)]).epsilon(1e-5))
+    assert (Spending() + spending_of(narrow, 0)).epsilon(1e-5) == 0
+    assert spending_of(narrow, 3) == spending_of(narrow) + spending_of(narrow) + spending_of(narrow)
 
 
 def test_a_run_planned_for_exactly_the_budget_passes_and_one_more_release_does_not() -> None:
@@ -236,11 +287,21 @@ def test_a_run_planned_for_exactly_the_budget_passes_and_one_more_release_does_n
         require_budget(half, ["d"], planned, 30, (1.0, 1e-5), unknown=1)
     with pytest.raises(UsageError):
         require_budget([], ["d"], planned, 1, (1.0, 0.0))
-    assert releases_left(cost(half), planned, (1.0, 1e-5)) == 30
+    assert releases_left(total(half), planned, (1.0, 1e-5)) == 30
 
 
 @pytest.mark.parametrize(
-    "change", [{"scale": 0.0}, {"sensitivity": -1.0}, {"dimension": 0}, {"tv": -1e-9}, {"law": "cauchy"}]
+    "change",
+    [
+        {"scale": -1.0},
+        {"scale": math.nan},
+        {"sensitivity": -1.0},
+        {"dimension": 0},
+        {"tv": -1e-9},
+        {"law": None},
+        {"discrete": "yes"},
+        {"discrete": 1},
+    ],
 )
 def test_impossible_mechanisms_are_refused(change: dict[str, object]) -> None:
     with pytest.raises(UsageError, match=r"^[^\n;]+;[^\n;]+;[^\n]+$"):
@@ -249,10 +310,24 @@ def test_impossible_mechanisms_are_refused(change: dict[str, object]) -> None:
         entry(0, data=())
 
 
+def test_a_law_that_is_not_installed_here_has_no_price() -> None:
+    unknown = entry(0, mechanism=replace(GAUSS, law="cauchy"))
+    for question in (lambda: total([unknown]), lambda: spent([entry(1), unknown], "d")):
+        with pytest.raises(UsageError, match=r"^a law of noise is one of gaussian, [^\n;]*; got 'cauchy'; [^\n]+$"):
+            question()
+
+
+def test_a_release_without_noise_hides_nothing() -> None:
+    bare = entry(0, mechanism=replace(GAUSS, scale=0.0))
+    assert total([bare]).epsilon(1e-5) == total([entry(1), bare]).epsilon(0.5) == math.inf
+    with pytest.raises(UsageError, match="1 releases are spent"):
+        require_budget([bare], ["d"], GAUSS, 1, (1e6, 0.5))
+
+
 def test_laplace_failures_become_a_delta() -> None:
     entries = [entry(k, mechanism=replace(LAPLACE, tv=1e-15)) for k in range(4)]
     pure = [replace(e, delta=0.0) for e in entries]
     result = spent(pure, "d")
     assert result.epsilon == pytest.approx(1.0)
     assert result.delta == pytest.approx((1 + math.e) * 4 * 3 * 1e-15, rel=1e-6)
-    assert cost(pure).epsilon(0.0) == math.inf
+    assert total(pure).epsilon(0.0) == math.inf

@@ -19,6 +19,7 @@ from dpmpc.circuits.gaussian import GaussianPlan, plan_gaussian
 from dpmpc.circuits.heap import Heap
 from dpmpc.circuits.laplace import LaplacePlan, plan_laplace
 from dpmpc.circuits.program import ONE, Program, compile_graph, computes, program_of
+from dpmpc.circuits.sampler import noise_circuit
 from dpmpc.circuits.selection import biased_bit, less_than, look_up, mux, one_hot
 from dpmpc.circuits.trace import Graph, Tracer, nodes_of
 from dpmpc.circuits.uniform_function import masked_uniform
@@ -27,7 +28,6 @@ from dpmpc.mpc.engines.executor import MaskBits
 from dpmpc.mpc.engines.lanes import to_planes
 from dpmpc.mpc.native import choice
 from dpmpc.mpc.prg import Prg
-from dpmpc.noise.samplers import noise_circuit
 
 Words = NDArray[np.uint64]
 Circuit = Callable[[Any], Coroutine[Any, Any, Bundle]]

@@ -2,15 +2,14 @@
 
 import fcntl
 import os
-import socket
 from pathlib import Path
 
 import pytest
 
 from dpmpc.errors import UsageError
-from dpmpc.mpc.loopback import free_base_port
+from dpmpc.mpc.addresses import bound_socket, endpoint_of
 from dpmpc.runs.folder import alone, prepare
-from tests.runs import dpmpc
+from tests.runs import dpmpc, own_addresses
 
 SMALL = ["train", "--data", "synthetic", "--max-rows", "60", "--dimension", "2", "--owners", "2", "--delta", "1e-3"]
 SMALL += ["--no-evaluate", "--iterations", "2", "-M", "3"]
@@ -19,7 +18,7 @@ SMALL += ["--no-evaluate", "--iterations", "2", "-M", "3"]
 def failed(out: Path) -> None:
     """What a run leaves that could not connect."""
     out.mkdir()
-    for name in ("options.json", "plan.json", "owners.log", "party_0.log", "party_0.transcript.jsonl", "history.csv"):
+    for name in ("request.json", "plan.json", "owners.log", "party_0.log", "party_0.transcript.jsonl", "history.csv"):
         (out / name).write_text("something")
     for name in ("ledger_0.jsonl", "party_0.opened.bin", "owners.opened.bin"):
         (out / name).touch()
@@ -52,16 +51,16 @@ def test_a_plan_that_was_made_ahead_is_kept(tmp_path: Path) -> None:
 
 
 def test_a_command_that_failed_can_be_repeated(tmp_path: Path) -> None:
-    base = free_base_port(6)
-    command = [*SMALL, "-B", str(base), "--out", str(tmp_path / "run")]
-    with socket.create_server(("127.0.0.1", base + 1)):
-        assert dpmpc(*command).returncode == 2
-    assert dpmpc(*command).returncode == 0
+    with bound_socket() as taken:
+        taken.listen()
+        failed = dpmpc(*SMALL, "-B", endpoint_of(taken).port, "--out", tmp_path / "run")
+        assert failed.returncode == 2 and "must listen" in failed.stderr
+    assert dpmpc(*SMALL, "--out", tmp_path / "run").returncode == 0
 
 
 @pytest.mark.parametrize("who", ["0", "owners"])
 def test_a_process_that_waited_in_vain_can_be_started_again(tmp_path: Path, who: str) -> None:
-    command = [*SMALL, "-I", who, "-B", str(free_base_port(6)), "--wait", "0.3", "--out", str(tmp_path / "run")]
+    command = [*SMALL, "-I", who, *own_addresses(3), "--wait", "0.3", "--out", tmp_path / "run"]
     for _ in range(2):
         outcome = dpmpc(*command)
         assert outcome.returncode == 3 and "within 0.3 s" in outcome.stderr, outcome.stderr

@@ -28,12 +28,15 @@ from dpmpc.circuits.gaussian import (
 from dpmpc.circuits.heap import Heap
 from dpmpc.circuits.laplace import LaplacePlan, plan_laplace, sample_laplace
 from dpmpc.circuits.program import program_of
+from dpmpc.circuits.sampler import DiscreteSampler, noise_program
 from dpmpc.errors import UsageError
-from dpmpc.mpc.engines.clear import run, run_to_field
+from dpmpc.mpc.backends.sharing import SHARING
+from dpmpc.mpc.clear_noise import clear_noise
+from dpmpc.mpc.engines.clear import ClearBatch, run
 from dpmpc.mpc.engines.lanes import from_planes, to_planes
 from dpmpc.mpc.prg import Prg
 from dpmpc.noise import goodness
-from dpmpc.noise.samplers import DiscreteSampler, make_sampler, noise_program
+from dpmpc.privacy.law import LAWS
 
 
 def gaussian_law(plan: GaussianPlan) -> dict[int, Fraction]:
@@ -192,12 +195,12 @@ def test_the_aliasing_term_holds_and_is_tight_where_it_is_all(copies: tuple[int,
 
 @pytest.mark.parametrize("sigma", [2.0**7, 300.0, 2.0**13, 3e5, 2.0**18, 2.0**30])
 def test_every_gaussian_is_certified_and_as_cheap_as_promised(sigma: float) -> None:
-    sampler = make_sampler("discrete", "gaussian", sigma)
+    sampler = LAWS["gaussian"].sampler("discrete", sigma)
     assert isinstance(sampler, DiscreteSampler) and sampler.scale == sigma
     assert float(sampler.certificate["total_variation"]) <= 2.0**-60
-    engine = sampler.cost(1 << 15, 3, 1)
-    assert engine.ands <= 1000 and sum(engine.bytes_sent) <= 3 * 150 * (1 << 15)
-    assert engine.random_bits == 70 + sum(sampler.plan.copies)
+    cost = SHARING.count_noise(sampler, 1 << 15, 3, 1)
+    assert cost.sample["ands"] <= 1000 and sum(cost.bytes_sent) <= 3 * 150 * (1 << 15)
+    assert cost.sample["random bits"] == 70 + sum(sampler.plan.copies)
 
 
 def laplace_distance(plan: LaplacePlan, inner: float) -> tuple[mpmath.mpf, mpmath.mpf]:
@@ -238,7 +241,7 @@ def test_a_laplace_law_without_its_last_digit_is_short_of_its_tail() -> None:
 
 @pytest.mark.parametrize("scale", [1.0, 100.0, 2.0**17, 2.0**30])
 def test_every_laplace_is_certified(scale: float) -> None:
-    sampler = make_sampler("discrete", "laplace", scale)
+    sampler = LAWS["laplace"].sampler("discrete", scale)
     assert isinstance(sampler, DiscreteSampler) and sampler.scale == scale
     assert float(sampler.certificate["total_variation"]) <= 2.0**-60
     assert sampler.largest < 1 << 60  # a sum of a sample and an aggregate stays inside the field
@@ -268,9 +271,10 @@ async def wires_of(circuit: Coroutine[Any, Any, Heap]) -> np.ndarray:
 def test_scales_out_of_range_are_refused() -> None:
     for law, scale in [("gaussian", 127.9), ("gaussian", 2.0**30 + 1), ("laplace", 0.5), ("laplace", 2.0**31)]:
         with pytest.raises(UsageError, match="grid steps"):
-            make_sampler("discrete", law, scale)  # type: ignore[arg-type]
-    with pytest.raises(UsageError, match="choose one"):
-        make_sampler("nonesuch", "gaussian", 1000.0)
+            LAWS[law].sampler("discrete", scale)
+    for law, name in [("gaussian", "nonesuch"), ("gaussian", "log-laplace"), ("laplace", "box-muller")]:
+        with pytest.raises(UsageError, match=f"{law} noise is drawn by discrete or .*; got '{name}'; choose"):
+            LAWS[law].sampler(name, 1000.0)
 
 
 # -- samples ---------------------------------------------------------------------------------------------------------
@@ -279,9 +283,9 @@ COUNT = 1 << 20  # enough to tell sigma from 1.01 sigma at this rate of false al
 
 @pytest.mark.parametrize(("law", "scale"), [("gaussian", 700.0), ("gaussian", 2.0**17), ("laplace", 2000.0)])
 def test_clear_samples_follow_the_exact_law(law: str, scale: float) -> None:
-    samples = make_sampler("discrete", law, scale).clear(COUNT, Prg.from_os())  # type: ignore[arg-type]
+    samples = clear_noise(LAWS[law].sampler("discrete", scale), COUNT, Prg.from_os())
     assert len(samples) == COUNT
-    assert not alarms(samples, goodness.exact_law(law, scale))  # type: ignore[arg-type]
+    assert not alarms(samples, LAWS[law].exact(scale, True))
 
 
 class StuckBit:
@@ -320,14 +324,14 @@ class RepeatedBlock:
 
 def draw(plan: GaussianPlan, prg: Any = None, count: int = 0) -> np.ndarray:
     """Samples of a plan, from a given generator."""
-    words = run_to_field(noise_program(plan, 2), count or COUNT, prg or Prg.from_os())
-    return words.astype(np.int64) - plan.offset
+    batch = ClearBatch(count or COUNT, prg or Prg.from_os())
+    return evaluate(batch.to_field(noise_program(plan, 2))).astype(np.int64) - plan.offset
 
 
 def test_the_same_tests_reject_wrong_samplers() -> None:
     sigma = 700.0
     plan, _ = plan_gaussian(sigma)
-    law = goodness.exact_law("gaussian", sigma)
+    law = LAWS["gaussian"].exact(sigma, True)
     assert not alarms(draw(plan), law)
     for wrong in (0.99 * sigma, 1.01 * sigma):
         found = alarms(draw(plan_gaussian(wrong)[0]), law)
@@ -349,7 +353,7 @@ def test_the_same_tests_reject_wrong_samplers() -> None:
 def test_bits_that_are_missing_from_the_heap_are_seen() -> None:
     """Without the bits of one weight, but with the offset that they call for, the mean is short by copies 2^i / 2."""
     plan, _ = plan_gaussian(128.0)
-    law = goodness.exact_law("gaussian", 128.0)
+    law = LAWS["gaussian"].exact(128.0, True)
     for i in range(plan.shift):
         short = GaussianPlan(128.0, plan.shift, (*plan.copies[:i], 0, *plan.copies[i + 1 :]), plan.table)
         samples = draw(short, count=1 << 18) + short.offset - plan.offset
@@ -357,9 +361,9 @@ def test_bits_that_are_missing_from_the_heap_are_seen() -> None:
 
 
 def test_vectors_and_runs_are_independent() -> None:
-    sampler = make_sampler("discrete", "gaussian", 700.0)
-    law = goodness.exact_law("gaussian", 700.0)
-    first, second = (sampler.clear(1 << 18, Prg.from_os()) for _ in range(2))
+    sampler = LAWS["gaussian"].sampler("discrete", 700.0)
+    law = LAWS["gaussian"].exact(700.0, True)
+    first, second = (clear_noise(sampler, 1 << 18, Prg.from_os()) for _ in range(2))
     assert goodness.cross_independence(first, second, law).p_value > FALSE_ALARM
     mixed = np.where(np.arange(len(first)) % 32 == 0, np.roll(first, 77), second)  # a thirty-second part is used twice
     assert goodness.cross_independence(first, mixed, law).p_value < FALSE_ALARM

@@ -1,16 +1,20 @@
 """The session over real processes: openings, channels, a port in use, a party that never comes, a wrong run."""
 
 import asyncio
-import socket
+import contextlib
 
 import numpy as np
 import pytest
 
 from dpmpc.errors import PeerError, UsageError
 from dpmpc.mpc import field
-from dpmpc.mpc.loopback import free_base_port, run_parties
+from dpmpc.mpc.addresses import Endpoint, bound_socket, endpoint_of, parse_endpoints
+from dpmpc.mpc.dial import TcpLink
+from dpmpc.mpc.loopback import run_parties
+from dpmpc.mpc.mpyc_runtime import import_mpyc
 from dpmpc.mpc.prg import Prg
-from dpmpc.mpc.session import Endpoint, Session, endpoints_here, import_mpyc, parse_endpoints
+from dpmpc.mpc.session import Session
+from tests.runs import HANG
 
 
 async def _open_sum(session: Session) -> list[int]:
@@ -21,7 +25,7 @@ async def _open_sum(session: Session) -> list[int]:
         for k in range(4)
     ]
     mine = field.total(np.stack([r[session.party] for r in rows]))
-    opened = await session.open(mine, session.channel(1))
+    opened = await session.open_words(mine, session.channel(1))
     return [int(v) for v in field.to_int64(opened)]
 
 
@@ -30,20 +34,20 @@ def test_parties_open_the_sum_of_shares(n: int, t: int) -> None:
     assert run_parties(_open_sum, n, t) == [[50, -70, 10 << 40]] * n
 
 
-async def _streams(session: Session) -> dict[tuple[int, ...], int]:
-    return {s: int(session.stream(s, "x", 1).words((1,))[0]) for s in session.mine}
+async def _streams(session: Session) -> list[list[int]]:
+    return [[*s, int(session.stream(s, "x", 1).words((1,))[0])] for s in session.mine]
 
 
 def test_prss_streams_agree_within_a_subset_and_differ_between_subsets_and_runs() -> None:
     first, second = run_parties(_streams, 3), run_parties(_streams, 3)
     seen: dict[tuple[int, ...], set[int]] = {}
     for party in first:
-        for subset, word in party.items():
-            seen.setdefault(subset, set()).add(word)
+        for *subset, word in party:
+            seen.setdefault(tuple(subset), set()).add(word)
     assert sorted(seen) == [(0, 1), (0, 2), (1, 2)]
     assert all(len(words) == 1 for words in seen.values())
     assert len(set.union(*seen.values())) == 3
-    assert not set.union(*seen.values()) & {w for p in second for w in p.values()}
+    assert not set.union(*seen.values()) & {word for party in second for *_, word in party}
 
 
 async def _big(session: Session) -> list[int]:
@@ -70,55 +74,63 @@ async def _dies(session: Session) -> None:
 
 def test_a_party_that_stops_ends_the_others() -> None:
     with pytest.raises(UsageError, match="on purpose"):
-        run_parties(_dies, 3, seconds=30)
+        run_parties(_dies, 3)
 
 
 def test_a_missing_party_is_named() -> None:
     async def alone() -> None:
         session = Session(0, 3, 1, b"run")
-        await session.connect(endpoints_here(3, free_base_port(3)), seconds=0.3)
+        with contextlib.ExitStack() as stack:
+            silent = [stack.enter_context(bound_socket()) for _ in range(3)]  # bound, but nobody listens
+            await session.connect(TcpLink(0, [endpoint_of(s) for s in silent]), seconds=0.3)
 
     with pytest.raises(PeerError, match=r"missing: party 1 .*, 2 "):
         asyncio.run(alone())
 
 
 def test_a_taken_port_is_named() -> None:
-    base = free_base_port(3)
-    with socket.socket() as s:
-        s.bind(("127.0.0.1", base + 1))
-        s.listen()
+    with bound_socket() as taken:
+        taken.listen()
+        here = endpoint_of(taken)
 
         async def second() -> None:
-            await Session(1, 3, 1, b"run").connect(endpoints_here(3, base), seconds=1)
+            await Session(1, 3, 1, b"run").connect(TcpLink(1, [here] * 3), seconds=HANG)
 
-        with pytest.raises(UsageError, match=f"listen on 127.0.0.1:{base + 1}"):
+        with pytest.raises(UsageError, match=f"party 1 must listen on {here}"):
             asyncio.run(second())
 
 
 @pytest.mark.parametrize(
-    ("other_run", "digest", "message"),
-    [(b"b", bytes(32), "another run|left the run"), (b"a", b"x" * 32, "same parameters")],
+    ("other_run", "digest", "messages"),
+    [
+        (b"b", bytes(32), {"it belongs to another run"}),
+        (b"a", b"x" * 32, {"all parties must run with the same parameters"}),
+    ],
 )
 def test_parties_of_different_runs_or_parameters_refuse_each_other(
-    other_run: bytes, digest: bytes, message: str
+    other_run: bytes, digest: bytes, messages: set[str]
 ) -> None:
-    async def both() -> None:
-        base = free_base_port(3)
-        one, two = Session(0, 2, 0, b"a"), Session(1, 2, 0, other_run)
-        results = await asyncio.gather(
-            one.connect(endpoints_here(2, base), seconds=1),
-            two.connect(endpoints_here(2, base), digest, seconds=1),
-            return_exceptions=True,
-        )
-        one.abandon()
-        two.abandon()
-        await asyncio.sleep(0)
-        for error in results:
-            if isinstance(error, PeerError):
-                raise error
+    """The one that answers says why; with other parameters, so does the one that called."""
 
-    with pytest.raises(PeerError, match=message):
-        asyncio.run(both())
+    async def both() -> list[str]:
+        bound = [bound_socket() for _ in range(2)]
+        where = [endpoint_of(s) for s in bound]
+        sessions = [Session(0, 2, 0, b"a"), Session(1, 2, 0, other_run)]
+        digests = [bytes(32), digest]
+        calls = [
+            asyncio.ensure_future(s.connect(TcpLink(i, where, bound=bound[i]), digests[i], seconds=HANG))
+            for i, s in enumerate(sessions)
+        ]
+        done, waiting = await asyncio.wait(calls, return_when=asyncio.FIRST_EXCEPTION)
+        for call in waiting:
+            call.cancel()
+        for s in sessions:
+            s.abandon()
+        await asyncio.gather(*calls, return_exceptions=True)
+        return [str(call.exception()) for call in done]
+
+    told = asyncio.run(both())
+    assert all(any(message in text for text in told) for message in messages), told
 
 
 def test_bad_indices_and_thresholds_are_refused() -> None:

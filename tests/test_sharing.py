@@ -2,7 +2,7 @@
 
 import asyncio
 import itertools
-from collections.abc import Sequence
+from collections.abc import Awaitable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,21 +14,33 @@ from inprocess import Network, Subset
 
 from dpmpc.circuits.engine import Bundle, Engine
 from dpmpc.circuits.program import Program, program_of
+from dpmpc.circuits.sampler import (
+    DiscreteSampler,
+    Sampler,
+    discrete_gaussian,
+    discrete_laplace,
+    noise_circuit,
+    noise_program,
+)
 from dpmpc.circuits.selection import less_than, look_up, mux, one_hot
 from dpmpc.mpc import field
-from dpmpc.mpc.engines.counting import Cost
+from dpmpc.mpc.backends.sharing import SHARING, SharingHolder
+from dpmpc.mpc.engines.counting import CountingBatch
 from dpmpc.mpc.engines.layout import Layout
 from dpmpc.mpc.engines.sharing import SharingBatch
 from dpmpc.mpc.field import Words
 from dpmpc.mpc.loopback import run_parties
 from dpmpc.mpc.prg import Prg
-from dpmpc.mpc.session import Session
 from dpmpc.noise import goodness
-from dpmpc.noise.pool import draw
-from dpmpc.noise.samplers import DiscreteSampler, make_sampler, noise_circuit
+from dpmpc.noise.draw import draw
+from dpmpc.privacy import exact
 
 CASES = [(1, 0), (3, 1), (4, 1), (5, 2)]
 LANES = 300  # not a multiple of 64
+
+
+def discrete(law: str, scale: float) -> Sampler:
+    return {"gaussian": discrete_gaussian, "laplace": discrete_laplace}[law](scale)
 
 
 # -- recording -------------------------------------------------------------------------------------------------------
@@ -53,10 +65,15 @@ class Recorded:
         channel = self._session.channel(ident)
         exchange = channel.exchange
 
-        async def keep(outgoing: Any, incoming: Sequence[int]) -> list[bytearray]:
-            payloads: list[bytearray] = await exchange(outgoing, incoming)
-            self.received += [(party, bytes(p)) for party, p in zip(incoming, payloads, strict=True)]
-            return payloads
+        def keep(outgoing: Any, incoming: Sequence[int]) -> Awaitable[list[bytearray]]:
+            pending = exchange(outgoing, incoming)
+
+            async def kept() -> list[bytearray]:
+                payloads: list[bytearray] = await pending
+                self.received += [(party, bytes(p)) for party, p in zip(incoming, payloads, strict=True)]
+                return payloads
+
+            return kept()
 
         channel.exchange = keep
         return channel
@@ -84,6 +101,21 @@ class Transcript:
     drawn: dict[tuple[str, Subset], list[Words]]
     received: list[tuple[int, bytes]]
     cost: tuple[int, int, int]  # rounds, bytes sent, messages sent
+
+    def to_json(self) -> list[Any]:
+        """As it goes between processes."""
+        drawn = [[kind, subset, words] for (kind, subset), words in self.drawn.items()]
+        return [self.result, drawn, self.received, self.cost]
+
+    @staticmethod
+    def from_json(value: list[Any]) -> "Transcript":
+        result, drawn, received, cost = value
+        return Transcript(
+            result,
+            {(kind, tuple(subset)): words for kind, subset, words in drawn},
+            [(party, payload) for party, payload in received],
+            tuple(cost),
+        )
 
 
 def transcript(session: Recorded, batch: SharingBatch, result: Any) -> Transcript:
@@ -151,7 +183,7 @@ async def every_gate(engine: Engine) -> Bundle:
 GATES = program_of(every_gate)
 
 
-async def run_every_gate(session: Session) -> Transcript:
+async def run_every_gate(session: Any) -> Transcript:
     recorded = Recorded(session)
     batch = SharingBatch(recorded, 1, LANES)  # type: ignore[arg-type]
     return transcript(recorded, batch, await batch.run(GATES))
@@ -160,24 +192,36 @@ async def run_every_gate(session: Session) -> Transcript:
 SAMPLERS = {"gaussian": (700.0, 2), "laplace": (1000.0, 3)}
 
 
-def sampler_of(name: str) -> DiscreteSampler:
-    sampler = make_sampler("discrete", name, SAMPLERS[name][0])  # type: ignore[arg-type]
-    assert isinstance(sampler, DiscreteSampler)
-    return sampler
-
-
-async def run_samplers(session: Session) -> list[Transcript]:
+async def run_samplers(session: Any) -> list[Transcript]:
     records = []
-    for name, (_, ident) in SAMPLERS.items():
-        recorded, sampler = Recorded(session), sampler_of(name)
+    for law, (scale, ident) in SAMPLERS.items():
+        recorded = Recorded(session)
         batch = SharingBatch(recorded, ident, LANES)  # type: ignore[arg-type]
-        program = sampler.program(len(batch.layout.subsets) - 1)
-        records.append(transcript(recorded, batch, await batch.to_field(program)))
+        records.append(transcript(recorded, batch, await discrete(law, scale).circuit(batch, None)))
     return records
 
 
-async def run_all(session: Session) -> list[Transcript]:
+async def run_all(session: Any) -> list[Transcript]:
     return [await run_every_gate(session), *await run_samplers(session)]
+
+
+async def run_all_far(holder: SharingHolder) -> list[Any]:
+    return [record.to_json() for record in await run_all(holder)]
+
+
+def counted(n: int, t: int, name: str) -> CountingBatch:
+    """What counting on the program says; what the backend says of a sampler is the same."""
+    batch = CountingBatch(LANES, n, t)
+    if name == "gates":
+        batch.add_program(GATES)
+        return batch
+    sampler = discrete(name, SAMPLERS[name][0])
+    evaluate(sampler.circuit(batch, None))
+    counts = SHARING.count_noise(sampler, LANES, n, t)
+    assert (counts.rounds, counts.bytes_sent) == (batch.rounds, tuple(batch.bytes_sent))
+    assert counts.messages_sent == tuple(batch.messages_sent)
+    assert counts.sample == {"ands": batch.ands, "random bits": batch.random_bits}
+    return batch
 
 
 def check(n: int, t: int, records: list[list[Transcript]]) -> None:
@@ -188,25 +232,25 @@ def check(n: int, t: int, records: list[list[Transcript]]) -> None:
         parties = [r[k] for r in records]
         results = [p.result for p in parties]
         if name == "gates":
-            program, cost = GATES, Cost(LANES, n, t)
-            cost.add_program(GATES)
-            clear = Replay(LANES, program, layout, parties)
+            clear = Replay(LANES, GATES, layout, parties)
             assert (secret(layout, results) == evaluate(every_gate(clear))).all()
         else:
-            sampler = sampler_of(name)
-            program, cost = sampler.program(len(layout.subsets) - 1), sampler.cost(LANES, n, t)
-            clear = Replay(LANES, program, layout, parties)
+            sampler = discrete(name, SAMPLERS[name][0])
+            assert isinstance(sampler, DiscreteSampler)
+            clear = Replay(LANES, noise_program(sampler.plan, len(layout.subsets) - 1), layout, parties)
             expected = less_masks(evaluate(noise_circuit(clear, sampler.plan)), clear.masks)[:LANES]
-            assert (abs(expected.astype(np.int64) - sampler.plan.offset) <= sampler.largest).all()
+            assert (abs(expected.astype(np.int64) - sampler.offset) <= sampler.largest).all()
             for holders in itertools.combinations(range(n), t + 1):
                 assert (field.recombine([results[i] for i in holders], holders) == expected).all()
+        cost = counted(n, t, name)
         for i, party in enumerate(parties):
             assert party.cost == (cost.rounds, cost.bytes_sent[i], cost.messages_sent[i])
 
 
 @pytest.mark.parametrize(("n", "t"), CASES)
 def test_sharing_equals_clear_and_costs_what_is_counted(n: int, t: int) -> None:
-    check(n, t, run_parties(run_all, n, t))
+    results = run_parties(run_all_far, n, t)
+    check(n, t, [[Transcript.from_json(value) for value in result] for result in results])
 
 
 @pytest.mark.parametrize(("n", "t"), [(2, 0), (3, 0), (6, 2), (7, 3)])
@@ -225,7 +269,7 @@ class Watched:
     So what varies is what the coalition does not know, as in test_views. The masks of `leaker` that it lacks are zero.
     """
 
-    def __init__(self, session: Session, missing: tuple[int, ...], leaker: int | None) -> None:
+    def __init__(self, session: SharingHolder, missing: tuple[int, ...], leaker: int | None) -> None:
         self._session, self._missing, self._leaker = session, missing, leaker
 
     def __getattr__(self, name: str) -> Any:
@@ -256,19 +300,18 @@ class _Zeros:
     reserve = words
 
 
-async def run_views(session: Session, coalition: tuple[int, ...]) -> list[Transcript | None]:
+async def run_views(session: SharingHolder, coalition: Sequence[int]) -> list[list[Any] | None]:
     """A Gaussian batch, and one by an engine that forgets one mask. Kept by the coalition and one other party."""
     missing = tuple(i for i in range(session.parties) if i not in coalition)
-    sampler = make_sampler("discrete", "gaussian", 700.0)
-    assert isinstance(sampler, DiscreteSampler)
+    sampler = discrete("gaussian", 700.0)
     layout = Layout.of(session.parties, session.threshold)
     leaker = next(j for j in missing if layout.target(j) != missing)
-    records: list[Transcript | None] = []
+    records: list[list[Any] | None] = []
     for ident, who in enumerate([None, leaker]):
         recorded = Recorded(Watched(session, missing, who))
         batch = SharingBatch(recorded, 10 + ident, VIEW_LANES)  # type: ignore[arg-type]
-        shares = await batch.to_field(sampler.program(len(layout.subsets) - 1))
-        records.append(transcript(recorded, batch, shares) if session.party in (*coalition, missing[0]) else None)
+        record = transcript(recorded, batch, await sampler.circuit(batch, None))
+        records.append(record.to_json() if session.party in (*coalition, missing[0]) else None)
     return records
 
 
@@ -308,7 +351,8 @@ def test_what_a_coalition_receives_is_uniform_and_independent_of_the_noise(n: in
     False alarms: z > 8.5 has probability 2e-17 a pair, with at most 10^7 pairs 2e-10.
     """
     coalition = VIEWS[n, t]
-    results = run_parties(run_views, n, t, (coalition,))
+    found = run_parties(run_views, n, t, (coalition,))
+    results = [[None if value is None else Transcript.from_json(value) for value in values] for values in found]
     bias, correlation, pairs = largest_correlation(n, t, coalition, [r[0] for r in results])
     assert 10**5 < pairs < 10**7
     assert bias < 8.5 and correlation < 8.5
@@ -328,8 +372,8 @@ def test_shares_are_uniform(n: int, t: int) -> None:
     assert not any((one == two).any() for one, two in itertools.combinations(results, 2))  # 2^-61 each
 
 
-async def run_shares(session: Session) -> Words:
-    return await make_sampler("discrete", "gaussian", 700.0).shares(session, 5, VIEW_LANES)
+async def run_shares(session: Any) -> Words:
+    return await session.noise(discrete("gaussian", 700.0), 5, VIEW_LANES)  # type: ignore[no-any-return]
 
 
 # -- samples ---------------------------------------------------------------------------------------------------------
@@ -338,9 +382,11 @@ MANY = 1 << 20
 
 
 class Forgetful:
-    """A session whose streams do not depend on the batch: the PRG's blocks repeat."""
+    """A holder whose streams do not depend on the batch: the PRG's blocks repeat."""
 
-    def __init__(self, session: Session) -> None:
+    noise = SharingHolder.noise  # with the streams below
+
+    def __init__(self, session: SharingHolder) -> None:
         self._session = session
 
     def __getattr__(self, name: str) -> Any:
@@ -350,34 +396,33 @@ class Forgetful:
         return self._session.stream(subset, kind, 0, *rest)
 
 
-async def run_samples(session: Session) -> list[np.ndarray] | None:
-    sampler = make_sampler("discrete", "gaussian", SIGMA)
-    good = await draw(session, sampler, MANY, first_channel=100)
-    bad = await draw(Forgetful(session), sampler, 1 << 16, first_channel=200, batch=1 << 14)  # type: ignore[arg-type]
-    laplace = await draw(session, make_sampler("discrete", "laplace", SIGMA), 1 << 18, first_channel=300)
-    opened = [field.to_int64(await session.open(x, session.channel(k))) for k, x in enumerate([good, bad, laplace])]
-    return opened if session.party == 0 else None
+async def run_samples(holder: SharingHolder) -> list[np.ndarray] | None:
+    sampler = discrete("gaussian", SIGMA)
+    good = await draw(holder, sampler, MANY, first_channel=100)
+    bad = await draw(Forgetful(holder), sampler, 1 << 16, first_channel=200, batch=1 << 14)  # type: ignore[arg-type]
+    laplace = await draw(holder, discrete("laplace", SIGMA), 1 << 18, first_channel=300)
+    opened = [await holder.open(x, k) for k, x in enumerate([good, bad, laplace])]
+    return opened if holder.party == 0 else None
 
 
 def test_opened_samples_follow_the_law_and_repeated_blocks_are_seen() -> None:
-    law, first = goodness.discrete_gaussian(SIGMA), run_parties(run_samples, 3)[0]
+    law, first = exact.discrete_gaussian(SIGMA), run_parties(run_samples, 3)[0]
     assert first is not None
     good, bad, laplace = first
     assert len(good) == MANY and not alarms(good, law)
-    assert not alarms(laplace, goodness.discrete_laplace(SIGMA))
+    assert not alarms(laplace, exact.discrete_laplace(SIGMA))
     assert {"autocorrelation", "repeats"} <= alarms(bad, law).keys()
     for wrong in (0.99 * SIGMA, 1.01 * SIGMA):
-        assert {"chi-square", "mean and variance"} <= alarms(good, goodness.discrete_gaussian(wrong)).keys()
+        assert {"chi-square", "mean and variance"} <= alarms(good, exact.discrete_gaussian(wrong)).keys()
 
 
-async def run_few(session: Session) -> Words:
-    sampler = make_sampler("discrete", "gaussian", SIGMA)
-    return field.to_int64(await session.open(await draw(session, sampler, 1 << 14), session.channel(0)))
+async def run_few(holder: SharingHolder) -> np.ndarray:
+    return await holder.open(await draw(holder, discrete("gaussian", SIGMA), 1 << 14), 0)
 
 
 def test_runs_are_independent() -> None:
     one, two = run_parties(run_few, 3)[0], run_parties(run_few, 3)[2]
-    law = goodness.discrete_gaussian(SIGMA)
+    law = exact.discrete_gaussian(SIGMA)
     assert goodness.cross_independence(one, two, law).p_value > FALSE_ALARM
     assert goodness.independence(np.concatenate([one, two]), law).p_value > FALSE_ALARM
     assert goodness.cross_independence(one, np.roll(one, 5), law).p_value < FALSE_ALARM
@@ -385,13 +430,13 @@ def test_runs_are_independent() -> None:
 
 def test_two_batches_at_once_are_those_of_two_batches_in_turn() -> None:
     """Batches in flight together use their own channels and streams: order and interleaving change nothing."""
-    sampler = make_sampler("discrete", "gaussian", SIGMA)
+    sampler = discrete("gaussian", SIGMA)
 
     async def together(session: Any) -> Words:
-        return np.concatenate(await asyncio.gather(*(sampler.shares(session, 7 + k, 200) for k in range(3))))
+        return np.concatenate(await asyncio.gather(*(session.noise(sampler, 7 + k, 200) for k in range(3))))
 
     async def in_turn(session: Any) -> Words:
-        return np.concatenate([await sampler.shares(session, 7 + k, 200) for k in (2, 0, 1)])
+        return np.concatenate([await session.noise(sampler, 7 + k, 200) for k in (2, 0, 1)])
 
     one, two = Network(3, 1).run(together), Network(3, 1).run(in_turn)
     for a, b in zip(one, two, strict=True):
@@ -414,7 +459,7 @@ def test_no_stream_is_used_twice(n: int, t: int) -> None:
 
         session.stream = stream
         for ident, law in [(7, "gaussian"), (8, "gaussian"), (9, "laplace")]:
-            await make_sampler("discrete", law, 1000.0).shares(session, ident, 64)  # type: ignore[arg-type]
+            await session.noise(discrete(law, 1000.0), ident, 64)
 
     Network(n, t).run(body)
     for names in opened:

@@ -1,11 +1,11 @@
 """Whole runs through real processes: MPC against the clear engine, the report, the files, resuming, one process at a
 time."""
 
+import contextlib
 import csv
 import json
 import os
 import signal
-import subprocess
 from pathlib import Path
 
 import numpy as np
@@ -14,11 +14,22 @@ import pytest
 from dpmpc.aggregation.plan import Plan, plan_path
 from dpmpc.aggregation.transcript import read_opened, read_transcript
 from dpmpc.errors import DpmpcError, UsageError
-from dpmpc.mpc import field
-from dpmpc.mpc.loopback import free_base_port
 from dpmpc.privacy.ledger import Ledger
-from dpmpc.runs.request import Options
-from tests.runs import COMMAND, alive, children_of, dpmpc, opened, rows, run, same, small, wait_until
+from dpmpc.runs.request import Request
+from tests.runs import (
+    alive,
+    children_of,
+    dpmpc,
+    errors_of,
+    opened,
+    own_addresses,
+    rows,
+    run,
+    same,
+    small,
+    started,
+    wait_until,
+)
 
 REPORT_KEYS = {
     "schema",
@@ -57,10 +68,10 @@ COST_KEYS = {"wall_s", "offline_s", "online_s", "per_iteration_s", "bytes_sent",
     ],
     ids=["gradient-size", "output", "five-parties"],
 )
-def test_without_noise_mpc_opens_what_the_clear_engine_computes(options: Options, tmp_path: Path) -> None:
+def test_without_noise_mpc_opens_what_the_clear_engine_computes(options: Request, tmp_path: Path) -> None:
     from dataclasses import replace
 
-    options = replace(options, noiseless=True)
+    options = replace(options, scale=0.0)
     report = run(options, tmp_path / "mpc")
     clear = run(replace(options, engine="clear"), tmp_path / "clear")
     assert same(opened(tmp_path / "mpc"), opened(tmp_path / "clear"))
@@ -75,9 +86,9 @@ def test_without_noise_mpc_opens_what_the_clear_engine_computes(options: Options
 
 def test_the_opened_sum_is_that_of_the_owners_own_vectors(tmp_path: Path) -> None:
     """One noiseless gradient at theta = 0, against a loop over owners and records in plain Python floats."""
-    from dpmpc.runs.train import load
+    from dpmpc.runs.records import load
 
-    options = small(iterations=1, owners=3, max_rows=40, noiseless=True, weights="equal")
+    options = small(iterations=1, owners=3, max_rows=40, scale=0.0, weights="equal")
     run(options, tmp_path / "run")
     dataset, split = load(options)
     grid = Plan.read(plan_path(tmp_path / "run")).grid
@@ -87,7 +98,7 @@ def test_the_opened_sum_is_that_of_the_owners_own_vectors(tmp_path: Path) -> Non
         for k in range(dataset.d):
             mean = sum(-float(dataset.y[i]) * 0.5 * float(dataset.X[i, k]) for i in held) / len(held)
             total[k] += round(mean / grid.step)
-    values = field.to_int64(opened(tmp_path / "run")[0])
+    values = opened(tmp_path / "run")[0]
     assert np.abs(values - np.array(total)).max() <= 1  # a mean within rounding of half a step may fall on either side
     assert np.abs(values).max() > 100
 
@@ -133,7 +144,7 @@ def test_a_run_leaves_report_model_history_transcripts_and_ledgers(tmp_path: Pat
         book = Ledger.read(out / f"ledger_{i}.jsonl")
         assert [entry.release for entry in book.entries] == list(range(20)) and book.entries[
             0
-        ].mechanism == plan.mechanism()
+        ].mechanism == plan.derived.mechanism
         events = [e for e in read_transcript(out / f"party_{i}.transcript.jsonl") if e.get("release") == 7]
         assert [e["event"] for e in events] == ["input", "sum", "noise", "add", "ledger", "send", "open"]
         assert "end" in (out / f"party_{i}.log").read_text()
@@ -149,13 +160,13 @@ def test_the_noise_has_the_scale_of_the_plan(tmp_path: Path) -> None:
     from dataclasses import replace
 
     plan = Plan.read(plan_path(tmp_path / "noisy"))
-    run(replace(options, noiseless=True, engine="clear"), tmp_path / "exact")
-    noise = field.to_int64(field.sub(opened(tmp_path / "noisy")[0], opened(tmp_path / "exact")[0])) / plan.noise_steps
+    run(replace(options, scale=0.0, engine="clear"), tmp_path / "exact")
+    noise = (opened(tmp_path / "noisy")[0] - opened(tmp_path / "exact")[0]) / plan.derived.mechanism.scale
     assert abs(noise.mean()) < 6 / 20 and abs((noise**2).mean() - 1) < 6 * (2 / 400) ** 0.5
 
 
 def test_a_run_without_pool_and_without_evaluation(tmp_path: Path) -> None:
-    report = run(small(pool=False, iterations=3, method="gradient", noise="laplace", delta=None), tmp_path / "run")
+    report = run(small(pool=False, iterations=3, method="gradient", law="laplace", delta=None), tmp_path / "run")
     assert report["utility"] is None and report["privacy"]["noise_law"] == "discrete Laplace"
     assert 0 < report["privacy"]["delta"] < 1e-10  # what the MPC's statistical security adds
     assert report["cost"]["rounds_offline"] > 3 * 10 and report["cost"]["rounds_online"] == 3
@@ -165,7 +176,7 @@ def test_many_owners_in_several_blocks(tmp_path: Path, monkeypatch: pytest.Monke
     """20,000 owners x 60 coordinates are three frames a party; 40,000 x 60 go over the window of consent."""
     from dataclasses import replace
 
-    options = small(owners=40_000, max_rows=80_000, dimension=60, iterations=1, noiseless=True)
+    options = small(owners=40_000, max_rows=80_000, dimension=60, iterations=1, scale=0.0)
     report = run(options, tmp_path / "mpc")
     run(replace(options, engine="clear"), tmp_path / "clear")
     assert same(opened(tmp_path / "mpc"), opened(tmp_path / "clear"))
@@ -188,15 +199,13 @@ def test_an_interrupted_run_is_carried_on_within_its_budget(tmp_path: Path) -> N
         "1e-3",
         "--no-evaluate",
     ]
-    process = subprocess.Popen(
-        [*COMMAND, *arguments, "--iterations", "900", "-M", "3", "--out", str(out)], stderr=subprocess.PIPE, text=True
-    )
-    wait_until(lambda: rows(out) > 50)
-    victims = children_of(process.pid)
-    assert len(victims) == 4
-    os.kill(victims[2], signal.SIGKILL)
-    _, errors = process.communicate(timeout=15)
-    assert process.returncode == 3 and "was killed (SIGKILL)" in errors and "Traceback" not in errors
+    with started(*arguments, "--iterations", "900", "-M", "3", "--out", out) as process:
+        wait_until(lambda: rows(out) > 50)
+        victims = children_of(process.pid)
+        assert len(victims) == 3
+        os.kill(victims[2], signal.SIGKILL)
+        errors = errors_of(process)
+        assert process.returncode == 3 and "was killed (SIGKILL)" in errors and "Traceback" not in errors
     assert alive(victims) == []
     kept = rows(out)
     before = {path: read_opened(path, 3) for path in out.glob("*.opened.bin")}
@@ -213,37 +222,17 @@ def test_an_interrupted_run_is_carried_on_within_its_budget(tmp_path: Path) -> N
 
 
 def test_processes_started_one_by_one(tmp_path: Path) -> None:
-    base = str(free_base_port(6))
-    common = [
-        "train",
-        "--data",
-        "synthetic",
-        "--max-rows",
-        "60",
-        "--dimension",
-        "3",
-        "--owners",
-        "4",
-        "--delta",
-        "1e-3",
-        "--iterations",
-        "5",
-    ]
+    common = ["train", "--data", "synthetic", "--max-rows", "60", "--dimension", "3", "--owners", "4"]
+    common += ["--delta", "1e-3", "--iterations", "5"]
     planned = dpmpc(*common, "-M", 3, "--plan-only", "--out", tmp_path / "plan")
     assert planned.returncode == 0 and "grid steps" in planned.stdout
-    plan = ["--plan", str(tmp_path / "plan" / "plan.json"), "-B", base]
-    parties = [
-        subprocess.Popen(
-            [*COMMAND, "train", *plan, "-I", str(i), "--out", str(tmp_path / f"p{i}")],
-            stderr=subprocess.PIPE,
-            text=True,
-        )
-        for i in range(3)
-    ]
-    result = dpmpc(*common, *plan, "-M", 3, "-I", "owners", "--out", tmp_path / "owners")
-    errors = [party.communicate(timeout=20)[1] for party in parties]
-    assert result.returncode == 0, (result.stderr, errors)
-    assert [party.returncode for party in parties] == [0, 0, 0], errors
+    plan = ["--plan", tmp_path / "plan" / "plan.json", *own_addresses(3)]
+    with contextlib.ExitStack() as stack:
+        parties = [stack.enter_context(started("train", *plan, "-I", i, "--out", tmp_path / f"p{i}")) for i in range(3)]
+        result = dpmpc(*common, *plan, "-I", "owners", "--out", tmp_path / "owners")
+        errors = [errors_of(party) for party in parties]
+        assert result.returncode == 0, (result.stderr, errors)
+        assert [party.returncode for party in parties] == [0, 0, 0], errors
     assert json.loads((tmp_path / "owners" / "report.json").read_text())["iterations"] == 5
     for i in range(3):
         assert same(read_opened(tmp_path / f"p{i}" / f"party_{i}.opened.bin", 3), opened(tmp_path / "owners"))
@@ -284,23 +273,19 @@ def test_owners_and_parties_each_on_their_own_with_tls(tmp_path: Path) -> None:
         tmp_path / "plan",
     )
     assert planned.returncode == 0, planned.stderr
-    base = free_base_port(4)
-    common = ["train", "--plan", str(tmp_path / "plan" / "plan.json")]
-    for i in range(2):
-        common += ["-P", f"127.0.0.1:{base + i}"]
+    common = ["train", "--plan", tmp_path / "plan" / "plan.json", *own_addresses(2)]
 
-    def start(name: str, *more: str) -> "subprocess.Popen[str]":
-        index = name.removeprefix("party")
-        where = ["-I", index, "--tls", str(tmp_path / f"keys_{name}"), "--out", str(tmp_path / name)]
-        return subprocess.Popen(
-            [*COMMAND, *common, *where, *more], stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True
-        )
+    def command(name: str, *more: str | Path) -> list[str | Path]:
+        where = ["-I", name.removeprefix("party"), "--tls", tmp_path / f"keys_{name}", "--out", tmp_path / name]
+        return [*common, *where, *more]
 
-    records = ["--target", "y", "--bounds", str(tmp_path / "bounds.json")]
-    processes = [start(f"party{i}") for i in range(2)]
-    processes += [start(f"owner{j}", "--csv", str(tmp_path / f"site{j}.csv"), *records) for j in range(3)]
-    errors = [process.communicate(timeout=30)[1] for process in processes]
-    assert [process.returncode for process in processes] == [0] * 5, errors
+    records = ["--target", "y", "--bounds", tmp_path / "bounds.json"]
+    commands = [command(f"party{i}") for i in range(2)]
+    commands += [command(f"owner{j}", "--csv", tmp_path / f"site{j}.csv", *records) for j in range(3)]
+    with contextlib.ExitStack() as stack:
+        processes = [stack.enter_context(started(*each)) for each in commands]
+        errors = [errors_of(process) for process in processes]
+        assert [process.returncode for process in processes] == [0] * 5, errors
     first = opened(tmp_path / "owner0")
     assert len(first) == 4 and same(first, opened(tmp_path / "owner1")) and same(first, opened(tmp_path / "owner2"))
     with np.load(tmp_path / "owner0" / "model.npz") as a, np.load(tmp_path / "owner2" / "model.npz") as b:
@@ -357,7 +342,7 @@ def test_paper_calibration_says_what_it_really_gives(tmp_path: Path) -> None:
 
 def test_options_survive_json() -> None:
     options = small(owner_sizes=(3, 4), owners=None, drop=())
-    assert Options.from_json(json.loads(json.dumps(options.to_json()))) == options
+    assert Request.from_json(json.loads(json.dumps(options.to_json()))) == options
 
 
 def test_a_resume_of_nothing_is_refused(tmp_path: Path) -> None:

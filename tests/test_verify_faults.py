@@ -6,7 +6,6 @@ times the scale, is 20 standard deviations away.
 
 from pathlib import Path
 
-import faulty
 import pytest
 from click.testing import CliRunner
 
@@ -18,6 +17,7 @@ from dpmpc.verify.fresh import by_parties
 from dpmpc.verify.statistics import check_statistics
 from dpmpc.verify.structure import check_structure
 from dpmpc.verify.verification import Case, verify_fresh, verify_run
+from tests import faulty
 
 DOCS = Path(__file__).parent.parent / "docs" / "verify.md"
 
@@ -27,7 +27,7 @@ DOCS = Path(__file__).parent.parent / "docs" / "verify.md"
 def test_each_fault_is_caught_by_the_evidence_that_should(fault: faulty.Fault, tmp_path: Path) -> None:
     plan = canary_plan("gaussian", 3, 24, 80, epsilon=2, delta=1e-3, parties=3, threshold=1)
     canaries = Canaries(plan, 1, fault.vectors)
-    outcome = by_parties(plan, canaries, tmp_path / "run", make_step=fault.make_step, send=fault.send)
+    outcome = by_parties(plan, canaries, tmp_path / "run", send=fault.send, **fault.role)
     evidence = (
         check_structure(tmp_path / "run"),
         check_statistics([outcome.sample()]),
@@ -50,7 +50,7 @@ def test_a_party_that_changes_its_own_share_ends_the_run(tmp_path: Path) -> None
     """Shares of one party alone enter the openings of some parties and not of others."""
     plan = canary_plan("gaussian", 2, 4, 3, epsilon=2, delta=1e-3, parties=3, threshold=1)
     with pytest.raises(DpmpcError, match="all parties must open the same vector"):
-        by_parties(plan, Canaries(plan, 1), tmp_path / "run", make_step=faulty.one_share_changed)
+        by_parties(plan, Canaries(plan, 1), tmp_path / "run", **faulty.party_with("one_share_changed"))
 
 
 @pytest.mark.slow
@@ -89,6 +89,6 @@ def test_fresh_releases_do_not_replace_a_run(tmp_path: Path) -> None:
 
 def test_verify_names_a_bad_threshold_and_a_missing_run(tmp_path: Path) -> None:
     answer = CliRunner().invoke(command, ["--fresh", "-T", "2"], standalone_mode=False)
-    assert isinstance(answer.exception, UsageError) and "2t < M" in str(answer.exception)
+    assert isinstance(answer.exception, UsageError) and "2t < n" in str(answer.exception)
     with pytest.raises(UsageError, match=r"plan\.json"):
         verify_run(tmp_path / "nothing", tmp_path, lambda text: None)

@@ -169,7 +169,7 @@ def test_canaries_attain_the_sensitivity_of_the_owners_own_code(law: str) -> Non
         known = canaries.draw()
         moved = known.total - known.base
         assert (np.abs(moved[1:][~known.bits]) <= 1).all()
-        influence = moved[1:][known.bits] / plan.noise_steps / shift_of(plan)
+        influence = moved[1:][known.bits] / plan.derived.mechanism.scale / shift_of(plan)
         assert ((influence > 0.99) & (influence <= 1)).all()
         assert [sum(len(block) for block in half) for half in known.halves] == [e - f for f, e in processes_of(4)]
     outcome = in_the_clear(plan, Canaries(plan, 2))

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from dpmpc.errors import DpmpcError, UsageError
-from dpmpc.noise.pool import AHEAD, BATCH, Pool
+from dpmpc.noise.pool import CAPACITY, Pool
 from dpmpc.privacy.ledger import LedgerError
 from dpmpc.verify.canaries import Canaries, canary_plan
 from dpmpc.verify.fresh import by_parties
@@ -203,16 +203,21 @@ def test_batches_are_those_of_the_pool(dimension: int, releases: int, pool: bool
     sizes: list[int] = []
 
     class Noted:
-        async def shares(self, session: object, ident: int, count: int) -> Any:
+        async def noise(self, sampler: object, channel: int, count: int) -> Any:
             sizes.append(count)
             return np.zeros(count, dtype=np.uint64)
 
+        def join(self, shares: Any) -> Any:
+            return np.concatenate(shares)
+
+        def cut(self, share: Any, size: int) -> Any:
+            return list(share.reshape(-1, size))
+
     async def drive() -> None:
-        made = Pool(None, Noted(), releases, dimension, ahead=AHEAD if pool else dimension, batch=BATCH)  # type: ignore[arg-type]
+        made = Pool(Noted(), None, releases, dimension, capacity=CAPACITY if pool else dimension)  # type: ignore[arg-type]
         if pool:
             await made.fill()
-        for k in range(releases):
-            await made.take(k)
+        assert [(await made.take())[0] for _ in range(releases)] == list(range(releases))
 
     asyncio.run(drive())
     plan = SimpleNamespace(dimension=dimension, pool=pool)

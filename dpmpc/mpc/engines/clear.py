@@ -46,12 +46,19 @@ def run(
     return evaluate(execute(program, ClearExecutor(words, prg, masks, shaped)))[:, 0]
 
 
-def run_to_field(program: Program, lanes: int, prg: Prg, offset: int = 0) -> Words:
-    """The numbers less `offset`, mod p, that a program converts by `to_field`, one a lane; masks are drawn first."""
-    words = words_for(lanes)
-    values = [field.uniform(prg, (64 * words,)) for _ in range(program.masks)]
-    opened = run(program, words, prg, [MaskBits(0, to_planes(v, FIELD_BITS)) for v in values])
-    result = field.fold(from_planes(opened))
-    for value in values:
-        result = field.sub(result, value)
-    return field.sub(result, np.full(1, offset % field.P, dtype=np.uint64))[:lanes]
+class ClearBatch:
+    """One batch of `lanes` evaluations in the clear; `prg` is all their randomness."""
+
+    def __init__(self, lanes: int, prg: Prg, masks: int = 2) -> None:
+        self.lanes, self.masks = lanes, masks
+        self._prg = prg
+
+    async def to_field(self, program: Program) -> Words:
+        """See `ProgramEngine.to_field`: the numbers themselves. Masks are drawn first."""
+        words = words_for(self.lanes)
+        values = [field.uniform(self._prg, (64 * words,)) for _ in range(program.masks)]
+        opened = run(program, words, self._prg, [MaskBits(0, to_planes(v, FIELD_BITS)) for v in values])
+        result = field.fold(from_planes(opened))
+        for value in values:
+            result = field.sub(result, value)
+        return result[: self.lanes]

@@ -38,8 +38,9 @@ class ClearFixed:
         self._words = words_for(lanes)
         self._bits = bits
         layout = Layout.of(parties, threshold)
+        self.subsets, self.dealers = len(layout.subsets), threshold + 1
         masked = [s for s in layout.subsets if s != layout.opened_to]
-        self.masks = len(masked)
+        self._masks = len(masked)
         self._mask_streams = [streams(s, "fixed mask") for s in masked]
         self._bit_streams = [streams(s, "fixed bits") for s in masked]
         self._private = private
@@ -69,7 +70,7 @@ class ClearFixed:
         return [draw(prg).astype(object) for prg in self._private]
 
     async def dot(self, sums: Sums, shift: int, bits: int) -> Objects:
-        masked = self._lowest_masks(len(sums), shift, mask_bits(self.masks, bits)) + offset(self.masks, shift, bits)
+        masked = self._lowest_masks(len(sums), shift, mask_bits(self._masks, bits)) + offset(self._masks, shift, bits)
         result = []
         for row, pairs in enumerate(sums):
             exact = sum(x * y for x, y in pairs)

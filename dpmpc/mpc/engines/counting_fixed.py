@@ -5,7 +5,7 @@ from numpy.typing import NDArray
 
 from dpmpc.circuits.fixed import CONVERSION_BITS, Draw, Sums
 from dpmpc.circuits.program import Program
-from dpmpc.mpc.engines.counting import Cost
+from dpmpc.mpc.engines.counting import CountingBatch
 from dpmpc.mpc.engines.sharing_fixed import hiding
 from dpmpc.mpc.wide import PACKED_BYTES
 
@@ -13,16 +13,16 @@ Empty = NDArray[np.int64]
 
 
 class CountingFixed:
-    """Adds to the counts of `cost`; numbers have shape (*values, 0).
+    """Adds to the counts of its batch; numbers have shape (*values, 0).
 
     Predicts exactly what `SharedFixed` does for the same (n, t): rounds, bytes and messages of each party. `distance`
     bounds, for one lane, the statistical distance that all masks together leave.
     """
 
-    def __init__(self, cost: Cost) -> None:
-        self.cost = cost
-        self.lanes = cost.lanes
-        self.masks = len(cost.layout.subsets) - 1
+    def __init__(self, batch: CountingBatch) -> None:
+        self.batch = batch
+        self.lanes = batch.lanes
+        self.subsets, self.dealers = len(batch.layout.subsets), batch.layout.threshold + 1
         self.products = 0  # opened sums a lane
         self.distance = 0.0
 
@@ -30,26 +30,25 @@ class CountingFixed:
         return np.zeros((0,), dtype=np.int64)
 
     async def numbers(self, program: Program, values: int, width: int) -> Empty:
-        if self.masks:
+        if self.batch.masks:
             self.distance += values * 2.0**-CONVERSION_BITS
-        self.cost.add_program(program)
-        self.cost.add_reveal(len(program.outputs))
+        self.batch.add_program(program)
+        self.batch.add_reveal(len(program.outputs))
         return np.zeros((values, 0), dtype=np.int64)
 
     async def deal(self, draw: Draw, rows: int) -> list[Empty]:
-        dealers = range(self.cost.threshold + 1)
-        for i in dealers:
-            self.cost.add_message(i, PACKED_BYTES * rows * self.lanes, len(self.cost.layout.receivers(i)))
-        self.cost.add_round()
-        return [np.zeros((rows, 0), dtype=np.int64) for _ in dealers]
+        for i in range(self.dealers):
+            self.batch.add_message(i, PACKED_BYTES * rows * self.lanes, len(self.batch.layout.receivers(i)))
+        self.batch.add_round()
+        return [np.zeros((rows, 0), dtype=np.int64) for _ in range(self.dealers)]
 
     async def dot(self, sums: Sums, shift: int, bits: int) -> Empty:
-        layout = self.cost.layout
+        layout = self.batch.layout
         self.products += len(sums)
-        self.distance += len(sums) * hiding(self.masks, bits)
+        self.distance += len(sums) * hiding(self.batch.masks, bits)
         for i in layout.product_senders:
-            self.cost.add_message(i, PACKED_BYTES * len(sums) * self.lanes, len(set(layout.opened_to) - {i}))
-        self.cost.add_round()
+            self.batch.add_message(i, PACKED_BYTES * len(sums) * self.lanes, len(set(layout.opened_to) - {i}))
+        self.batch.add_round()
         return np.zeros((len(sums), 0), dtype=np.int64)
 
     async def dot_to_field(self, sums: Sums, shift: int, bits: int) -> NDArray[np.uint64]:

@@ -59,7 +59,8 @@ class SharedFixed:
         session, layout, ident = batch.session, batch.layout, batch.channel.ident
         me, n, t = session.party, session.parties, session.threshold
         self._private = private or Prg.from_os()
-        self.masks = len(layout.subsets) - 1
+        self.subsets, self.dealers = len(layout.subsets), t + 1
+        self._masks = self.subsets - 1
         self._weights = {s: wide.subset_weight(s, n, me) for s in batch.mine}
         self._field_weights = {s: field.subset_weight(s, n, me) for s in batch.mine}
         self._mask_streams = {s: session.stream(s, "fixed mask", ident) for s in batch.mine if s != layout.opened_to}
@@ -163,7 +164,7 @@ class SharedFixed:
         self.products += len(sums)
         session, me = self.batch.session, self.batch.party
         shape = (len(sums), self.lanes)
-        size = mask_bits(self.masks, bits)
+        size = mask_bits(self._masks, bits)
         masks = {s: wide.draw(stream, shape, size) for s, stream in self._mask_streams.items()}
         mine = np.empty((len(sums), wide.LIMBS, self.lanes), dtype=np.int64)
         if me in self._senders:
@@ -173,7 +174,7 @@ class SharedFixed:
                 for power in range(1, session.threshold + 1):
                     blind = blind + wide.draw(stream, shape) * np.int64((me + 1) ** power)
                 blinds.append((blind, wide.constant(self._weights[s])))
-            added = wide.constant(offset(self.masks, shift, bits))
+            added = wide.constant(offset(self._masks, shift, bits))
             for row, pairs in enumerate(sums):
                 for part in self._parts():
                     terms = [(_part(x, part), _part(y, part)) for x, y in pairs]
