@@ -28,8 +28,6 @@ SMALL = {"owners": 3, "dimension": 4, "clip": 1.0, "epsilon": 1.0, "delta": 1e-3
 
 
 def test_the_pages_code_runs(tmp_path: Path) -> None:
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
     blocks = re.findall(r"^```python\n(.*?)^```", PAGE.read_text(encoding="utf-8"), flags=re.MULTILINE | re.DOTALL)
     assert len(blocks) >= 6
     (tmp_path / "page.py").write_text("\n".join(blocks))  # as a script: no `if __name__ == "__main__"` is needed

@@ -64,7 +64,7 @@ def _mills_slope(x: float) -> float:
     if x < 50:
         return 1 - x * _mills(x)
     y = 1 / (x * x)
-    return y * (1 - 3 * y * (1 - 5 * y * (1 - 7 * y)))
+    return y * (1 - 3 * y * (1 - 5 * y * (1 - 7 * y * (1 - 9 * y))))
 
 
 def log_delta(epsilon: float, mu: float) -> float:

@@ -11,6 +11,8 @@ from dp_accounting.rdp import RdpAccountant
 
 from dpmpc.errors import UsageError
 from dpmpc.privacy.gaussian import (
+    _mills,
+    _mills_slope,
     delta_of_mu,
     epsilon_of_mu,
     gaussian_delta,
@@ -18,6 +20,7 @@ from dpmpc.privacy.gaussian import (
     gaussian_releases,
     gaussian_scale,
     log_delta,
+    log_ndtr,
     mu_of_budget,
 )
 
@@ -164,3 +167,19 @@ def test_epsilon_is_zero_when_delta_covers_everything_and_delta_is_one_beyond_re
 def test_bad_values_are_named_in_one_line_with_a_way_out(call) -> None:  # type: ignore[no-untyped-def]
     with pytest.raises(UsageError, match=r"^[^\n;]+; got [^\n;]+; [^\n]+$"):
         call()
+
+
+@pytest.mark.parametrize(
+    "x", [-36.9, -20.0, -5.0, -1.0, -1e-3, 0.0, 1e-9, 0.5, 1.0, 4.999999, 5.0, 7.3, 49.9, 50.001, 1e4]
+)
+def test_tails_of_the_normal_law_agree_with_mpmath(x: float) -> None:
+    """Mills' ratio, its slope and log Phi, where they change their formula too."""
+    with mpmath.workdps(60):
+        z = mpmath.mpf(x)
+        ratio = mpmath.sqrt(mpmath.pi / 2) * mpmath.exp(z * z / 2) * mpmath.erfc(z / mpmath.sqrt(2))
+        if x < 1e4:
+            assert abs(_mills(x) / ratio - 1) < 2e-13
+        if -1 < x < 1e4:
+            assert abs(_mills_slope(x) / (1 - z * ratio) - 1) < 1e-11
+        log_tail = mpmath.log(mpmath.erfc(-z / mpmath.sqrt(2)) / 2) if x < 1e4 else mpmath.mpf(0)
+        assert abs(log_ndtr(x) - log_tail) <= 1e-12 * max(1e-3, abs(log_tail))
