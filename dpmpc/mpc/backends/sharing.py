@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from dpmpc.circuits.program import Program
 from dpmpc.circuits.sampler import Sampler, lanes_for
 from dpmpc.circuits.trace import evaluate
 from dpmpc.errors import PeerError
@@ -101,9 +102,7 @@ class Sharing:
         return SharingHolder(party, parties, threshold, run_id, observe)
 
     def count_noise(self, sampler: Sampler, count: int, parties: int, threshold: int) -> Counts:
-        batch = CountingBatch(lanes_for(sampler, count), parties, threshold)
-        fixed = CountingFixed(batch) if sampler.uses_fixed else None
-        evaluate(sampler.circuit(batch, fixed))
+        batch, fixed = _counted(sampler, count, parties, threshold)
         # of the one conversion a lane, see circuits.convert
         hiding = 2.0 ** (-field.BITS * batch.masks) if batch.masks else 0.0
         return Counts(
@@ -120,6 +119,20 @@ class Sharing:
     def count_opening(self, dimension: int, parties: int, threshold: int) -> Counts:
         sent = (threshold * WORD * dimension,) * parties
         return Counts(int(parties > 1), sent, (threshold,) * parties)
+
+
+def _counted(
+    sampler: Sampler, count: int, parties: int, threshold: int
+) -> tuple[CountingBatch, CountingFixed | None]:
+    batch = CountingBatch(lanes_for(sampler, count), parties, threshold)
+    fixed = CountingFixed(batch) if sampler.uses_fixed else None
+    evaluate(sampler.circuit(batch, fixed))
+    return batch, fixed
+
+
+def programs_of(sampler: Sampler, count: int, parties: int, threshold: int) -> list[Program]:
+    """The programs that the parties run to draw `count` samples, in order."""
+    return _counted(sampler, count, parties, threshold)[0].programs
 
 
 def less_offset(values: Words, offset: int) -> Words:

@@ -22,6 +22,7 @@ class CountingBatch:
         self.rounds = 0
         self.bytes_sent = [0] * parties  # payload, by party
         self.messages_sent = [0] * parties
+        self.programs: list[Program] = []
 
     @property
     def masks(self) -> int:
@@ -38,6 +39,7 @@ class CountingBatch:
 
     def add_program(self, program: Program) -> None:
         """A program as `sharing` runs it: a bit of every AND to each receiver."""
+        self.programs.append(program)
         self.ands += program.ands
         self.random_bits += program.random_bits
         for width in program.widths:

@@ -45,22 +45,22 @@ AES_TARGET static void chunk_aes(const uint8_t *schedule, uint64_t first, uint64
     }
 }
 
-/* out = or ^= the words of `made` from `skip` on. */
-static inline void put(uint64_t *out, const uint64_t *made, Py_ssize_t count, int add) {
-    for (Py_ssize_t i = 0; i < count; i++) out[i] = add ? out[i] ^ made[i] : made[i];
+static inline void put(const uint64_t *made, const uint64_t *in, uint64_t *out, Py_ssize_t count) {
+    for (Py_ssize_t i = 0; i < count; i++) out[i] = in ? in[i] ^ made[i] : made[i];
 }
 
-AES_TARGET static void stream_aes(const uint8_t *schedule, uint64_t position, uint64_t *out, Py_ssize_t count, int add) {
+AES_TARGET static void stream_aes(const uint8_t *schedule, uint64_t position, const uint64_t *in, uint64_t *out, Py_ssize_t count) {
     while (count > 0) {
         uint64_t spare[CHUNK];
         Py_ssize_t skip = position & 1, take = CHUNK - skip < count ? CHUNK - skip : count;
         chunk_aes(schedule, position / 2, spare);
-        put(out, spare + skip, take, add);
+        put(spare + skip, in, out, take);
+        in = in ? in + take : NULL;
         out += take, count -= take, position += (uint64_t)take;
     }
 }
 
-VAES_TARGET static void stream_vaes(const uint8_t *schedule, uint64_t position, uint64_t *out, Py_ssize_t count, int add) {
+VAES_TARGET static void stream_vaes(const uint8_t *schedule, uint64_t position, const uint64_t *in, uint64_t *out, Py_ssize_t count) {
     const __m512i swap = _mm512_broadcast_i32x4(_mm_set_epi8(8, 9, 10, 11, 12, 13, 14, 15, 7, 6, 5, 4, 3, 2, 1, 0));
     const __m512i step = _mm512_set_epi64(4, 0, 4, 0, 4, 0, 4, 0);
     __m512i k[ROUNDS + 1];
@@ -76,26 +76,27 @@ VAES_TARGET static void stream_vaes(const uint8_t *schedule, uint64_t position, 
         for (int i = 0; i < 4; i++) b[i] = _mm512_aesenclast_epi128(b[i], k[ROUNDS]);
         if (take == CHUNK) { /* whole: without a detour over memory */
             for (int i = 0; i < 4; i++) {
-                if (add) b[i] = _mm512_xor_si512(b[i], _mm512_loadu_si512(out + 8 * i));
+                if (in) b[i] = _mm512_xor_si512(b[i], _mm512_loadu_si512(in + 8 * i));
                 _mm512_storeu_si512(out + 8 * i, b[i]);
             }
         } else {
             for (int i = 0; i < 4; i++) _mm512_storeu_si512(spare + 8 * i, b[i]);
-            put(out, spare + skip, take, add);
+            put(spare + skip, in, out, take);
         }
+        in = in ? in + take : NULL;
         out += take, count -= take, position += (uint64_t)take;
     }
 }
 #endif
 
-void aes_stream(const uint8_t *schedule, uint64_t position, uint64_t *out, Py_ssize_t count, int add) {
+void aes_stream(const uint8_t *schedule, uint64_t position, const uint64_t *in, uint64_t *out, Py_ssize_t count) {
 #if DPMPC_X86
     if (HAS(HAS_VAES | HAS_AVX512))
-        stream_vaes(schedule, position, out, count, add);
+        stream_vaes(schedule, position, in, out, count);
     else
-        stream_aes(schedule, position, out, count, add);
+        stream_aes(schedule, position, in, out, count);
 #else
-    (void)schedule, (void)position, (void)out, (void)count, (void)add; /* never called: take_schedule refuses */
+    (void)schedule, (void)position, (void)in, (void)out, (void)count; /* never called: take_schedule refuses */
 #endif
 }
 
@@ -139,7 +140,7 @@ static PyObject *aes_words(PyObject *self, PyObject *args) {
         return NULL;
     }
     Py_BEGIN_ALLOW_THREADS
-    aes_stream(a[0].view.buf, position, a[1].view.buf, a[1].count, 0);
+    aes_stream(a[0].view.buf, position, NULL, a[1].view.buf, a[1].count);
     Py_END_ALLOW_THREADS
     give_back(a, 2);
     Py_RETURN_NONE;

@@ -56,9 +56,10 @@ int apart(const array *a, const array *b, const char *names);
 /* Releases arrays; those that were never taken are skipped if they were zeroed. */
 void give_back(array *arrays, int count);
 
-/* The key stream of AES-128 in counter mode: words position, position + 1, ... of it, to `out` or XORed to it. */
+/* out = words position, position + 1, ... of the key stream of AES-128 in counter mode, XOR `in` unless that is NULL; in and
+out may be the same. */
 #define AES_SCHEDULE 176 /* bytes: 11 round keys */
-void aes_stream(const uint8_t *schedule, uint64_t position, uint64_t *out, Py_ssize_t count, int add);
+void aes_stream(const uint8_t *schedule, uint64_t position, const uint64_t *in, uint64_t *out, Py_ssize_t count);
 /* Takes round keys; -1 with an exception, also where there is no AES unit. */
 int take_schedule(array *a, PyObject *object);
 

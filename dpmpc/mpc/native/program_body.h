@@ -28,20 +28,35 @@ TARGET static void NAME(xor_rows)(const layer *w, uint64_t *tile) {
     }
 }
 
-/* A piece of a row of a source, to `out` or XORed to it. */
-TARGET static void NAME(add_source)(const source *from, Py_ssize_t place, uint64_t *out, Py_ssize_t words, int add) {
-    if (from->schedule) {
-        aes_stream(from->schedule, from->position + (uint64_t)place, out, words, add);
-        return;
-    }
-    const uint64_t *in = from->words + place;
+/* out = a ^ b, or a copy of a. */
+TARGET static void NAME(xor_words)(const uint64_t *a, const uint64_t *b, uint64_t *out, Py_ssize_t words) {
     Py_ssize_t v = 0;
-    if (!add) {
-        memcpy(out, in, (size_t)words * 8);
+    if (!b) {
+        memcpy(out, a, (size_t)words * 8);
         return;
     }
-    for (; v + 8 <= words; v += 8) *(words8 *)(out + v) ^= *(const words8 *)(in + v);
-    for (; v < words; v++) out[v] ^= in[v];
+    for (; v + 8 <= words; v += 8) *(words8 *)(out + v) = *(const words8 *)(a + v) ^ *(const words8 *)(b + v);
+    for (; v < words; v++) out[v] = a[v] ^ b[v];
+}
+
+/* out = the XOR of a piece of a row of every source, and of `sum` if there is one; zeros if there is nothing. A sum goes
+to `out` no sooner than it must: an array and a key stream are added in one pass. */
+TARGET static void NAME(add_up)(const source *from, int count, Py_ssize_t place, const uint64_t *sum, uint64_t *out, Py_ssize_t words) {
+    for (int k = 0; k < count; k++) {
+        if (from[k].schedule)
+            aes_stream(from[k].schedule, from[k].position + (uint64_t)place, sum, out, words);
+        else if (sum)
+            NAME(xor_words)(sum, from[k].words + place, out, words);
+        else {
+            sum = from[k].words + place;
+            continue;
+        }
+        sum = out;
+    }
+    if (!sum)
+        memset(out, 0, (size_t)words * 8);
+    else if (sum != out)
+        NAME(xor_words)(sum, NULL, out, words);
 }
 
 /* The XOR of the sources of a deposit, row by row, to one component of its slots. */
@@ -49,9 +64,7 @@ TARGET static void NAME(put_rows)(const layer *w, const deposit *from, uint64_t 
     Py_ssize_t row = w->comps * w->tile;
     for (Py_ssize_t i = 0; i < from->count; i++) {
         uint64_t *out = tile + from->slots[i] * row + from->comp * w->tile;
-        if (!from->count_sources) memset(out, 0, (size_t)words * 8);
-        for (int k = 0; k < from->count_sources; k++)
-            NAME(add_source)(w->sources + from->first + k, i * w->words + at, out, words, k > 0);
+        NAME(add_up)(w->sources + from->first, from->count_sources, i * w->words + at, NULL, out, words);
     }
 }
 
@@ -88,7 +101,7 @@ TARGET static void NAME(multiply)(const layer *w, const uint64_t *tile, Py_ssize
             }
             w->message[place + v] = sum;
         }
-        for (int k = 0; k < w->own_count; k++) NAME(add_source)(w->own + k, place, w->message + place, words, 1);
+        NAME(add_up)(w->own, w->own_count, place, w->message + place, w->message + place, words);
     }
 }
 
