@@ -2,6 +2,7 @@
 
 import ast
 import importlib
+import importlib.util
 import inspect
 import re
 import shutil
@@ -12,6 +13,7 @@ from pathlib import Path
 import pytest
 
 import dpmpc
+from dpmpc.mpc.link import LINKS
 
 ROOT = Path(__file__).parents[1]
 LAYERS = "imports point down, and every module has its layer"
@@ -161,3 +163,22 @@ def test_to_import_dpmpc_costs_nothing_that_is_not_used() -> None:
     )
     outcome = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     assert outcome.stdout.splitlines() == ["[]", "['dpmpc', 'dpmpc.errors']"]
+
+
+# -- texts -------------------------------------------------------------------------------------------------------------
+def test_files_that_the_texts_name_exist() -> None:
+    named = {
+        (page.name, path)
+        for page in (ROOT / "README.md", ROOT / "CHANGELOG.md", *sorted((ROOT / "docs").glob("*.md")))
+        for path in re.findall(r"`((?:tests|dpmpc|circuits|benchmarks|cli|docs)/[\w./-]+)`", page.read_text())
+    }
+    assert ("privacy.md", "tests/privacy/test_gaussian.py") in named
+    assert [(page, path) for page, path in sorted(named) if not (ROOT / path).exists()] == []
+
+
+def test_modules_that_the_texts_name_exist() -> None:
+    groups = {registry.group for registry in (dpmpc.LAWS, dpmpc.BACKENDS, dpmpc.METHODS, LINKS)}
+    for page in (ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))):
+        for name in set(re.findall(r"\bdpmpc\.[a-z_]+(?:\.[a-z_]+)*", page.read_text())) - groups:
+            first = name.removeprefix("dpmpc.")
+            assert first in dpmpc.__all__ or importlib.util.find_spec(name), f"{page.name}: {name}"

@@ -204,6 +204,11 @@ class Aggregator:
         if client is not None and not self.bytes_before:
             self.bytes_before = self._run(client.ready) + client.bytes_sent
 
+    @property
+    def bytes_sent(self) -> int:
+        """Bytes that the owners here have sent to parties so far, headers included."""
+        return 0 if self._client is None else self._client.bytes_sent
+
     def _loop(self) -> Background:
         background = self._background if self._parties is None else self._parties.background
         assert background is not None

@@ -49,6 +49,11 @@ def blocks_of(first: int, end: int, dimension: int) -> list[tuple[int, int]]:
     return [(start, min(start + size, end)) for start in range(first, end, size)]
 
 
+def result_bytes(dimension: int) -> int:
+    """The size of an opened release as a party sends it to owners: the vector, and the bytes it has sent so far."""
+    return 8 * (dimension + 1)
+
+
 def certificate_name(plan: Plan, first: int, end: int) -> str:
     """`owners` for a process that plays all owners, `owner7` for one that plays owner 7 alone; no other has a
     certificate."""

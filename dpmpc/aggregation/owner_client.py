@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from dpmpc.aggregation import frames
-from dpmpc.aggregation.frames import ANSWER, HELLO, READY, WINDOW, PartyCost, exact
+from dpmpc.aggregation.frames import ANSWER, HELLO, READY, WINDOW, PartyCost, exact, result_bytes
 from dpmpc.aggregation.grid import Ints
 from dpmpc.aggregation.plan import Attempt, Plan
 from dpmpc.errors import PeerError
@@ -91,7 +91,7 @@ class OwnerClient:
         sent = 0
         for peer in self.peers:
             payload = await peer.receive(block_label(release, -1))
-            words = np.frombuffer(exact(peer, payload, 8 * (self.plan.dimension + 1)), dtype="<i8")
+            words = np.frombuffer(exact(peer, payload, result_bytes(self.plan.dimension)), dtype="<i8")
             results.append(words[:-1])
             sent += int(words[-1])
         if any((other != results[0]).any() for other in results[1:]):

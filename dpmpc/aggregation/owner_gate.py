@@ -5,7 +5,17 @@ import socket
 import time
 from collections.abc import AsyncIterator
 
-from dpmpc.aggregation.frames import ANSWER, HELLO, READY, WINDOW, PartyCost, blocks_of, certificate_name, exact
+from dpmpc.aggregation.frames import (
+    ANSWER,
+    HELLO,
+    READY,
+    WINDOW,
+    PartyCost,
+    blocks_of,
+    certificate_name,
+    exact,
+    result_bytes,
+)
 from dpmpc.aggregation.grid import Ints
 from dpmpc.aggregation.plan import Attempt, Plan
 from dpmpc.errors import PeerError
@@ -110,7 +120,7 @@ class OwnerGate:
 
     def publish(self, release: int, opened: Ints, bytes_sent: int) -> None:
         """Send an opened release to all owners, with the bytes this party has sent so far."""
-        bytes_sent += len(self._owners) * (HEADER.size + 8 * (len(opened) + 1))  # these frames too
+        bytes_sent += len(self._owners) * (HEADER.size + result_bytes(len(opened)))  # these frames too
         payload = opened.astype("<i8").tobytes() + bytes_sent.to_bytes(8, "little")
         for _, _, peer in self._owners:
             peer.send(block_label(release, -1), payload)

@@ -202,7 +202,8 @@ class Job:
 
 
 def run_jobs(jobs: Sequence[Job], seconds: float | None = 600.0, background: Sequence[Job] = ()) -> list[Any]:
-    """What every job returned, in order. Jobs in the `background` run as long as the others. No process is left behind.
+    """What every job returned, in order. Jobs in the `background` run as long as the others, and end all where one of
+    them fails. No process is left behind.
 
     Works where an event loop runs in this thread, too. Errors: the cause of the first failure; PeerError after
     `seconds`.
@@ -219,8 +220,16 @@ def run_jobs(jobs: Sequence[Job], seconds: float | None = 600.0, background: Seq
             for job in (*jobs, *background):
                 for s in job.sockets:
                     s.close()
-            results: list[Any] = await supervisor.done(seconds)
-            return results
+            results, broken = asyncio.ensure_future(supervisor.done(seconds)), asyncio.ensure_future(beside.failure())
+            try:
+                await asyncio.wait([results, broken], return_when=asyncio.FIRST_COMPLETED)
+                if broken.done():
+                    raise broken.result()
+                return results.result()
+            finally:
+                for task in (results, broken):
+                    task.cancel()
+                await asyncio.gather(results, broken, return_exceptions=True)
         finally:
             await supervisor.end()
             await beside.end()

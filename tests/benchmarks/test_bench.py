@@ -9,6 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import click
 import numpy as np
 import pytest
 from click.testing import CliRunner
@@ -18,14 +19,16 @@ from dpmpc.benchmarks.bare import Traffic
 from dpmpc.benchmarks.cell import Cell
 from dpmpc.benchmarks.compare import compare, notch
 from dpmpc.benchmarks.counts import NETWORKS, Link, network_seconds
-from dpmpc.benchmarks.iteration import PARTS, WARM_UP, check_counts, measure, measure_limit, split
+from dpmpc.benchmarks.iteration import PARTS, WARM_UP, check_counts, measure, measure_limit, repetitions, split
 from dpmpc.benchmarks.network import Network, named, namespaces
-from dpmpc.benchmarks.processes import Job, run_jobs
 from dpmpc.benchmarks.quartiles import Figure, figure, slope
 from dpmpc.benchmarks.records import Record, Results
 from dpmpc.benchmarks.relay import Gate
 from dpmpc.cli.bench import command
 from dpmpc.errors import DpmpcError, UsageError
+from dpmpc.mpc import backend
+from dpmpc.mpc.backend import BACKENDS
+from dpmpc.privacy.law import LAWS, sampler_names
 
 LOOPBACK = Network("loopback")
 HEADER = 24  # bytes of a frame before its payload, by the wire format's description
@@ -34,13 +37,13 @@ HEADER = 24  # bytes of a frame before its payload, by the wire format's descrip
 # -- counts ----------------------------------------------------------------------------------------------------------
 def test_counts_of_a_release_by_hand() -> None:
     found = counts.release_counts(Cell(dimension=122, owners=100, parties=3))
-    assert found.parties_bytes == HEADER + 8 * 122  # one share vector to one successor
+    assert found.parties_bytes == (HEADER + 8 * 122,) * 3  # one share vector to one successor
     assert found.results_bytes == HEADER + 8 * 123  # the opened vector and a count of bytes
     assert found.owners_bytes == 3 * (HEADER + 8 * 122 * 100)
     assert found.received_bytes == HEADER + 8 * 122 * 100 + HEADER + 8 * 122
     assert found.rounds == 1
     assert counts.owner_bytes(Cell(parties=5)) == 5 * (HEADER + 8 * 122)
-    assert counts.release_counts(Cell(parties=7)).parties_bytes == 3 * (HEADER + 8 * 122)  # t = 3 successors
+    assert counts.release_counts(Cell(parties=7)).parties_bytes == (3 * (HEADER + 8 * 122),) * 7  # t = 3 successors
 
 
 def test_long_inputs_travel_in_frames_with_consents() -> None:
@@ -49,7 +52,48 @@ def test_long_inputs_travel_in_frames_with_consents() -> None:
     found = counts.release_counts(Cell(dimension=d, owners=m))
     assert found.owners_bytes == 3 * (frames * HEADER + 8 * m * d)
     assert found.results_bytes == (frames - 4) * HEADER + HEADER + 8 * (d + 1)
-    assert sum(Traffic.of(Cell(dimension=d, owners=m)).inputs) == frames * HEADER + 8 * m * d
+    for inputs in Traffic.of(Cell(dimension=d, owners=m)).inputs:
+        assert len(inputs) == frames and sum(inputs) == frames * HEADER + 8 * m * d
+
+
+@pytest.mark.parametrize("parties", [1, 3, 5, 7])
+def test_bare_openings_go_to_t_successors(parties: int) -> None:
+    t, message = (parties - 1) // 2, HEADER + 8 * 122
+    opening = Traffic.of(Cell(parties=parties)).opening
+    assert len(opening) == (parties > 1)
+    for sent in opening:
+        assert sent == tuple(
+            tuple(((i + k) % parties, message) for k in range(1, t + 1)) for i in range(parties)
+        )  # fmt: skip
+
+
+class Lopsided:
+    """What a backend of two parties counts whose shares differ in size, and of which one opens in two rounds."""
+
+    def threshold(self, parties: int) -> int:
+        return 1
+
+    def payload_bytes(self, parties: int, threshold: int, owners: int, dimension: int) -> tuple[int, ...]:
+        return (16, 8 * owners * dimension)
+
+    def count_opening(self, dimension: int, parties: int, threshold: int) -> backend.Counts:
+        return backend.Counts(rounds=2, bytes_sent=(21, 8 * dimension), messages_sent=(2, 1))
+
+
+def test_counts_are_the_backends_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(backend.BACKENDS._loaded, "lopsided", Lopsided())
+    cell = Cell(dimension=10, owners=4, parties=2, backend="lopsided")
+    found = counts.release_counts(cell)
+    assert found.parties_bytes == (21 + 2 * HEADER, 80 + HEADER) and found.rounds == 2
+    assert found.inputs_bytes == (16 + HEADER, 320 + HEADER)
+    assert found.owners_bytes == 336 + 2 * HEADER and counts.owner_bytes(cell) == 16 + 80 + 2 * HEADER
+    assert found.received_bytes == -(-(336 + 101 + 5 * HEADER) // 2)
+    traffic = Traffic.of(cell)
+    assert traffic.inputs == ((16 + HEADER,), (320 + HEADER,))
+    assert traffic.opening == ((((1, 35),), ((0, 104),)), (((1, 34),), ()))  # 69 bytes in two messages: a round each
+    wan = NETWORKS["wan"]
+    bytes_in = found.received_bytes + found.results_bytes
+    assert network_seconds(cell, wan) == pytest.approx((2 + 2) * 0.02 + bytes_in / 12.5e6)
 
 
 @pytest.mark.slow
@@ -65,31 +109,46 @@ def test_real_processes_send_what_the_formula_says(cell: Cell) -> None:
     assert measured.total.repetitions == 4
     assert measured.counts["rounds"] == 1
     assert measured.counts["noise_ands_a_coordinate"] > 100
-    assert (measured.parts["noise online"].median > 1e-3) == (not cell.pool)  # thirty rounds take more than 1 ms
     assert measured.noise_offline > 0 if cell.pool else measured.noise_offline == 0
     assert 1 << 24 < measured.peak_party < 1 << 30
 
 
-def _party_answer(cell: Cell, **wrong: int) -> dict[str, Any]:
-    c = counts.counts_record(cell, 1)
-    row = {"to": c["bytes_party_to_parties"], "owners": c["bytes_party_to_owners"], "in": c["bytes_party_received"]}
-    row |= {"rounds": 1} | wrong
-    return {"counts": [list(row.values())]}
+def _answers(cell: Cell, **wrong: int) -> tuple[dict[str, Any], list[dict[str, Any]]]:
+    """What owners and parties report of one release, and one party with something wrong."""
+    one, noise = counts.release_counts(cell), counts.noise_counts(cell, 1)
+    received = (one.owners_bytes + sum(one.parties_bytes)) // cell.parties
+    parties = []
+    for i in range(cell.parties):
+        row = {"to": one.parties_bytes[i], "owners": one.results_bytes, "in": received, "rounds": one.rounds}
+        ahead = {"ahead": noise.bytes_by_party[i], "ahead rounds": noise.rounds}
+        if i == 1:
+            row |= {k: v for k, v in wrong.items() if k in row}
+            ahead |= {k: v for k, v in wrong.items() if k in ahead}
+        parties.append({"counts": [list(row.values())], "ahead": list(ahead.values())})
+    return {"bytes_sent": [one.owners_bytes]}, parties
 
 
-@pytest.mark.parametrize("wrong", [{}, {"to": 1001}, {"owners": 0}, {"in": 98_625}, {"rounds": 2}], ids=str)
+WRONG = [
+    {},
+    {"to": 1001},
+    {"owners": 0},
+    {"in": 98_625},
+    {"rounds": 2},
+    {"ahead": 7},
+    {"ahead rounds": 30},
+]
+
+
+@pytest.mark.parametrize("wrong", WRONG, ids=str)
 def test_a_count_that_differs_is_refused(wrong: dict[str, int]) -> None:
-    cell = Cell()
-    expected = counts.counts_record(cell, 1)
-    owners = {"bytes_sent": [expected["bytes_owners"]]}
-    parties = [_party_answer(cell), _party_answer(cell, **wrong), _party_answer(cell)]
+    owners, parties = _answers(Cell(), **wrong)
     if not wrong:
-        check_counts(cell, expected, owners, parties)
+        check_counts(Cell(), 1, owners, parties)
         with pytest.raises(DpmpcError, match="owners sent 5"):
-            check_counts(cell, expected, {"bytes_sent": [5]}, parties)
+            check_counts(Cell(), 1, {"bytes_sent": [5]}, parties)
         return
     with pytest.raises(DpmpcError, match="counts must equal"):
-        check_counts(cell, expected, owners, parties)
+        check_counts(Cell(), 1, owners, parties)
 
 
 # -- times -----------------------------------------------------------------------------------------------------------
@@ -172,9 +231,8 @@ def test_the_relays_gate_lets_bytes_through_at_its_rate() -> None:
 def test_the_relay_delays_a_release_by_three_half_round_trips() -> None:
     slow = Network("slow", Link.of(60.0, 100.0), "relay")
     limit = measure_limit(Cell(dimension=10, owners=2), slow, 3)
-    predicted = network_seconds(Cell(dimension=10, owners=2), slow.link or Link.of(0, 1))
-    assert 0.0899 <= limit.total.median <= predicted + 0.1
-    assert 0.0299 <= limit.open.median
+    assert limit.total.median >= 0.0899  # no load of the machine makes it shorter
+    assert limit.open.median >= 0.0299
 
 
 def _namespace_list() -> str:
@@ -186,15 +244,11 @@ def _namespace_list() -> str:
 def test_namespaces_carry_a_release_and_are_removed() -> None:
     try:
         with namespaces(3, None) as places:
-            tag = places.prefix(0)[-1].rsplit("-", 1)[0]
+            tag = places.prefixes[0][-1].rsplit("-", 1)[0]
             assert tag in _namespace_list()
             traffic = Traffic.of(Cell(dimension=10, owners=2)).to_json()
-            common = {"traffic": traffic, "rounds": 4}
-            jobs = [Job("bare owners", {**common, "owner_addresses": places.owners_see()}, places.prefix(None))]
-            for i in range(3):
-                party = {"index": i, "addresses": places.party_sees(i), "owner_addresses": places.owner_ports()}
-                jobs.append(Job("bare party", {**common, **party}, places.prefix(i)))
-            assert len(places.run(jobs)[0]["seconds"]) == 4
+            owners, parties = places.run("dpmpc.benchmarks.bare", {"traffic": traffic, "rounds": 4})
+            assert len(owners["seconds"]) == 4 and len(parties) == 3
     except UsageError as error:
         pytest.skip(str(error))
     assert tag not in _namespace_list()
@@ -209,10 +263,26 @@ def test_networks_have_names() -> None:
 
 # -- processes -------------------------------------------------------------------------------------------------------
 def test_a_failing_process_ends_the_measurement_with_its_cause() -> None:
-    waits = Job("relay", {"routes": [], "delay": 0, "bandwidth": 1})  # runs for ever
-    fails = Job("owners", {"plan": "{}", "owner_addresses": []})
-    with pytest.raises(UsageError, match=r"a plan must be what train wrote"):
-        run_jobs([waits, fails])
+    with LOOPBACK.places(2) as places, pytest.raises(UsageError, match=r"a plan must be what dpmpc wrote"):
+        places.run("dpmpc.benchmarks.release", {"plan": "{}"})
+
+
+def test_a_failing_relay_ends_the_measurement_with_its_cause() -> None:
+    traffic = Traffic.of(Cell(dimension=10, owners=2)).to_json()
+    with Network("slow", Link.of(60.0, 100.0), "relay").places(3) as places:
+        (relay,) = places.background
+        broken = replace(relay, arguments={**relay.arguments, "routes": [["not a socket", "", 0, 0, 1]]})
+        with pytest.raises(DpmpcError, match="a bug in dpmpc: the relay ended"):
+            replace(places, background=(broken,)).run("dpmpc.benchmarks.bare", {"traffic": traffic, "rounds": 4})
+
+
+def test_no_socket_of_a_measurement_is_left_open() -> None:
+    for network in (LOOPBACK, Network("slow", Link.of(60.0, 100.0), "relay")):
+        with network.places(3) as places:
+            sockets = [s for pair in places.sockets for s in pair]
+            sockets += [s for job in places.background for s in job.sockets]
+            assert len({s.getsockname() for s in sockets}) == (6 if network is LOOPBACK else 6 + 3 + 3)
+        assert all(s.fileno() == -1 for s in sockets)
 
 
 # -- result files ----------------------------------------------------------------------------------------------------
@@ -235,6 +305,9 @@ def test_comparison_finds_counts_exactly_and_times_beyond_their_noise() -> None:
     assert changes(_row(base)) == []
     assert changes(_row(base, bytes_owners=292_873)) == [("bytes_owners", "worse")]  # one byte more
     assert changes(_row(base, rounds=0)) == [("rounds", "better")]
+    assert changes(_row(base, new_kind=7)) == []  # nobody counted it before
+    found = compare(Results(machine, "quick", (_row(base, old_kind=7),)), Results(machine, "quick", (_row(base),)))
+    assert [(c.name, c.old, c.new) for c in found.changes] == [("old_kind", 7, None)]
     assert changes(_row(Figure(1.04, 0.94, 1.14, 100))) == []  # notches overlap
     assert changes(_row(Figure(1.3, 1.2, 1.4, 100))) == [("total", "worse"), ("without ledger", "worse")]
     assert changes(_row(Figure(0.7, 0.6, 0.8, 100))) == [("total", "better"), ("without ledger", "better")]
@@ -309,6 +382,24 @@ def test_the_command_measures_writes_plots_and_compares(tmp_path: Path) -> None:
         assert (tmp_path / f"r-{name}.png").read_bytes().startswith(b"\x89PNG")
 
 
+def test_numbers_have_suffixes() -> None:
+    option = next(p for p in command.commands["iteration"].params if p.name == "dimensions")
+    assert option.process_value(click.Context(command), "1M,20k,3") == [1_000_000, 20_000, 3]
+    for wrong in ("1m", "1kk", "k", "1.5k", "", "1,,2"):
+        with pytest.raises(click.BadParameter, match="whole numbers separated by commas"):
+            option.process_value(click.Context(command), wrong)
+
+
+def test_laws_samplers_and_backends_are_those_installed() -> None:
+    for name in ("iteration", "noise"):
+        params = {p.name: p for p in command.commands[name].params}
+        assert params["law"].opts == ["--law", "--noise"]
+        for option, names in (("law", LAWS.names()), ("sampler", sampler_names()), ("backend", BACKENDS.names())):
+            assert tuple(params[option].type.choices) == names  # type: ignore[attr-defined]
+    assert suite.cross(sampler="log-laplace")[0] == Cell(law="laplace", sampler="log-laplace")
+    assert suite.cross(law="laplace", method="output")[0] == Cell(method="output", law="laplace", pool=False)
+
+
 def test_the_command_refuses_what_it_cannot_do(tmp_path: Path) -> None:
     run = CliRunner()
     assert "such as 10,122,1k" in run.invoke(command, ["iteration", "-d", "ten"]).output
@@ -328,11 +419,10 @@ def test_the_profiles_hold_the_cells_that_the_targets_speak_of() -> None:
     assert {c.dimension for c in full} == set(suite.DIMENSIONS) and {c.owners for c in full} == set(suite.OWNERS)
     assert len(full) == len(set(full))
     assert set(suite.scale_cells(False)) >= {Cell(dimension=100_000), Cell(owners=50_000)}
-    assert WARM_UP >= 1
 
 
 def test_the_page_on_cost_shows_the_committed_results() -> None:
-    root = Path(__file__).parents[1]
+    root = Path(__file__).parents[2]
     committed = records.read(root / "benchmarks" / "results" / "full.json")
     page = (root / "docs" / "cost.md").read_text(encoding="utf-8")
     assert tables.readme(committed) in page
@@ -343,5 +433,9 @@ def test_the_page_on_cost_shows_the_committed_results() -> None:
     for record in cells:  # what was measured then is what the formulas say now
         cell = Cell(**record.key)
         now = counts.release_counts(cell)
-        assert record.counts["bytes_party_to_parties"] == now.parties_bytes, record.title()
+        assert (record.counts["bytes_party_to_parties"],) * cell.parties == now.parties_bytes, record.title()
         assert record.counts["bytes_owners"] == now.owners_bytes
+    for record in cells[::9]:
+        cell = Cell(**record.key)
+        all_of_it = counts.counts_record(cell, WARM_UP + repetitions(cell, False))
+        assert record.counts.items() <= all_of_it.items(), record.title()

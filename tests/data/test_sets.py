@@ -14,7 +14,7 @@ from dpmpc.data.schemas import FILE_SETS
 from dpmpc.data.sets import find_file
 from dpmpc.errors import UsageError
 
-BESIDE = Path(__file__).resolve().parents[2] / "shared" / "data"
+BESIDE = Path(__file__).resolve().parents[3] / "shared" / "data"
 
 
 def real(folder: str) -> Path:

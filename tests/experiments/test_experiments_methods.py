@@ -24,7 +24,7 @@ from dpmpc.learning import erm
 
 Array = NDArray[np.float64]
 ALARM = 1e-8
-DATA = Path(os.environ.get("DPMPC_DATA", Path(__file__).resolve().parents[1].parent / "shared" / "data"))
+DATA = Path(os.environ.get("DPMPC_DATA", Path(__file__).resolve().parents[3] / "shared" / "data"))
 IN_MPC = ("MPC Grad P", "WD-DP", "MPC Out P", "MPC Out P (norm)", "MPC Out P (Gaussian)")
 
 

@@ -56,7 +56,7 @@ def _attempt(plan: Plan, attempt: Attempt, out: Path, victim: int, stage: str, r
     sockets = [(bound_socket(), bound_socket()) for _ in range(PARTIES)]
     addresses, owner_addresses = ([endpoint_of(pair[k]) for pair in sockets] for k in range(2))
     context = multiprocessing.get_context("forkserver")  # for speed: imports are paid once, not 300 times
-    context.set_forkserver_preload(["tests.preload", "tests.test_resume"])
+    context.set_forkserver_preload(["tests.preload", "test_resume"])
     processes = []
     for i in range(PARTIES):
         job = PartyJob(plan, i, addresses, owner_addresses, out, HANG, attempt)

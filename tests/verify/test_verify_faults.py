@@ -19,7 +19,7 @@ from dpmpc.verify.structure import check_structure
 from dpmpc.verify.verification import Case, verify_fresh, verify_run
 from tests import faulty
 
-DOCS = Path(__file__).parent.parent / "docs" / "verify.md"
+DOCS = Path(__file__).parents[2] / "docs" / "verify.md"
 
 
 @pytest.mark.slow
