@@ -33,8 +33,9 @@ class ProgramEngine(Protocol):
     def masks(self) -> int:
         """k: the masks that a conversion adds."""
 
-    async def to_field(self, program: "Program") -> NDArray[np.uint64]:
-        """Shares in F_p, one a lane, of the number whose masked sum the program gives (`circuits.convert.to_field`).
+    async def to_field(self, program: "Program", less: int = 0) -> NDArray[np.uint64]:
+        """Shares in F_p, one a lane, of the number whose masked sum the program gives (`circuits.convert.to_field`),
+        less a public number.
 
         Cost: a round for each layer of ANDs; one opening.
         """

@@ -77,6 +77,7 @@ class DiscreteSampler:
     discrete = True
     samples_per_lane = 1
     uses_fixed = False
+    offset = 0  # taken off in the conversion
 
     @property
     def scale(self) -> float:
@@ -85,10 +86,6 @@ class DiscreteSampler:
     @property
     def largest(self) -> int:
         return self.plan.largest
-
-    @property
-    def offset(self) -> int:
-        return self.plan.offset
 
     @property
     def certificate(self) -> Certificate:
@@ -101,7 +98,7 @@ class DiscreteSampler:
         return result | {"tail": proof.tail, "table": proof.table, within: proof.multiplicative}
 
     async def circuit(self, engine: ProgramEngine, fixed: FixedEngine | None = None) -> NDArray[np.uint64]:
-        return await engine.to_field(noise_program(self.plan, engine.masks))
+        return await engine.to_field(noise_program(self.plan, engine.masks), self.plan.offset)
 
 
 @functools.lru_cache(maxsize=64)

@@ -12,7 +12,7 @@ from dpmpc.errors import PeerError
 from dpmpc.mpc.backend import Backend, Counts, Holder, Share
 from dpmpc.mpc.channels import NOISE
 
-BATCH = 1 << 16  # samples of one batch: its rounds are paid once for all of them
+BATCH = 3 << 14  # samples of one batch: more pay rounds less often, and take more memory
 TOGETHER = 2  # batches in flight: one computes while another waits for the network
 
 

@@ -238,8 +238,10 @@ def check(n: int, t: int, records: list[list[Transcript]]) -> None:
             sampler = discrete(name, SAMPLERS[name][0])
             assert isinstance(sampler, DiscreteSampler)
             clear = Replay(LANES, noise_program(sampler.plan, len(layout.subsets) - 1), layout, parties)
-            expected = less_masks(evaluate(noise_circuit(clear, sampler.plan)), clear.masks)[:LANES]
-            assert (abs(expected.astype(np.int64) - sampler.offset) <= sampler.largest).all()
+            lifted = less_masks(evaluate(noise_circuit(clear, sampler.plan)), clear.masks)[:LANES]
+            samples = lifted.astype(np.int64) - sampler.plan.offset
+            assert (abs(samples) <= sampler.largest).all()
+            expected = field.from_int64(samples)
             for holders in itertools.combinations(range(n), t + 1):
                 assert (field.recombine([results[i] for i in holders], holders) == expected).all()
         cost = counted(n, t, name)

@@ -53,7 +53,7 @@ class ClearBatch:
         self.lanes, self.masks = lanes, masks
         self._prg = prg
 
-    async def to_field(self, program: Program) -> Words:
+    async def to_field(self, program: Program, less: int = 0) -> Words:
         """See `ProgramEngine.to_field`: the numbers themselves. Masks are drawn first."""
         words = words_for(self.lanes)
         values = [field.uniform(self._prg, (64 * words,)) for _ in range(program.masks)]
@@ -61,4 +61,4 @@ class ClearBatch:
         result = field.fold(from_planes(opened))
         for value in values:
             result = field.sub(result, value)
-        return result[: self.lanes]
+        return field.sub(result, np.full(1, less % field.P, dtype=np.uint64))[: self.lanes]

@@ -53,7 +53,7 @@ class CountingBatch:
         for sender, _, components in self.layout.opening_sends:
             self.add_message(sender, len(components) * wires * words_for(self.lanes) * 8)
 
-    async def to_field(self, program: Program) -> NDArray[np.uint64]:
+    async def to_field(self, program: Program, less: int = 0) -> NDArray[np.uint64]:
         """See `ProgramEngine.to_field`; no numbers."""
         self.add_program(program)
         self.add_reveal(len(program.outputs))

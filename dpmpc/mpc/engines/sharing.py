@@ -84,12 +84,12 @@ class SharingBatch:
     def masks(self) -> int:
         return len(self.layout.subsets) - 1
 
-    async def to_field(self, program: Program) -> Words:
+    async def to_field(self, program: Program, less: int = 0) -> Words:
         """See `ProgramEngine.to_field`."""
         values = await self.work(self._field_masks)
         bits = [MaskBits(self.mine.index(s), to_planes(v, FIELD_BITS)) if v is not None else None for s, v in values]
         opened = await self.reveal(await self.run(program, bits))
-        return await self.work(lambda: self._unmask(opened, values)[: self.lanes])
+        return await self.work(lambda: self._unmask(opened, values, less)[: self.lanes])
 
     def _field_masks(self) -> list[tuple[Subset, Words | None]]:
         """PRSS elements of F_p, one a lane, for each subset but `layout.opened_to`; None where this party is not in
@@ -100,13 +100,13 @@ class SharingBatch:
     def _field_mask(self, subset: Subset) -> Words:
         return field.uniform(self.session.stream(subset, "mask", self.ident), (64 * self.words,))
 
-    def _unmask(self, opened: Words | None, masks: list[tuple[Subset, Words | None]]) -> Words:
-        """opened - sum of the masks, as this party's share: each term is known to all parties of a subset."""
+    def _unmask(self, opened: Words | None, masks: list[tuple[Subset, Words | None]], less: int) -> Words:
+        """opened - sum of the masks - less, as this party's share: each term is known to all parties of a subset."""
         n, me = self.layout.parties, self.party
         terms = [(v, -field.subset_weight(s, n, me)) for s, v in masks if v is not None]
         if opened is not None:
             terms.append((from_planes(opened), field.subset_weight(self.layout.opened_to, n, me)))
-        return weighted_sum([v for v, _ in terms], [w for _, w in terms])
+        return weighted_sum([v for v, _ in terms], [w for _, w in terms], -less)
 
 
 class _SharingExecutor:

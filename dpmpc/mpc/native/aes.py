@@ -5,10 +5,9 @@ another kernel, so that masks are never written to memory.
 """
 
 import math
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
-from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
 from numpy.typing import NDArray
 
 from dpmpc.mpc.native import choice
@@ -36,7 +35,7 @@ class KeyStream:
         if choice.compiled is not None and "aes" in choice.compiled.features():
             self._schedule = choice.compiled.aes_schedule(key)
         else:
-            self._encryptor = Cipher(algorithms.AES(key), modes.CTR(bytes(16))).encryptor()
+            self._encryptor = _encryptor(key)
 
     def words(self, shape: tuple[int, ...]) -> Words:
         """The next words, in a new array."""
@@ -61,3 +60,9 @@ class KeyStream:
         out = np.empty(size // 8 + 2, dtype=np.uint64)  # the cipher asks for a block of slack
         self._encryptor.update_into(memoryview(zeros)[:size], out.data.cast("B"))
         return out[: size // 8].reshape(shape)
+
+
+def _encryptor(key: bytes) -> Any:
+    from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes  # 6 MB that a party may not need
+
+    return Cipher(algorithms.AES(key), modes.CTR(bytes(16))).encryptor()
