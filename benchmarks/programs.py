@@ -20,6 +20,7 @@ from typing import Any
 
 ROOT = Path(__file__).resolve().parents[1]
 OLD = "71173d3"
+SCALE = float(1 << 20)  # grid steps
 CASES: dict[str, dict[str, Any]] = {
     "gaussian": {"law": "gaussian", "count": 1_000_000},
     "laplace": {"law": "laplace", "count": 1_000_000},
@@ -30,27 +31,49 @@ CASES: dict[str, dict[str, Any]] = {
 _DEFAULTS = {"sampler": "discrete", "parties": 3, "times": 1}
 
 
-async def draw_at_party(session: Any, case: dict[str, Any]) -> dict[str, float]:
+async def draw_new(holder: Any, case: dict[str, Any]) -> dict[str, float]:
     """Seconds and processor seconds of one draw after a warm-up, and what it sent."""
-    import numpy as np
+    from dpmpc.noise.draw import draw
+    from dpmpc.privacy.law import LAWS
 
-    try:
-        from dpmpc.noise import pool
-        from dpmpc.noise.samplers import make_sampler
-    except ImportError:
-        from dpmpc.samplers import make_sampler  # type: ignore[import-not-found, no-redef]
-
-        from dpmpc import pool  # type: ignore[attr-defined, no-redef]
-
-    sampler = make_sampler(case["sampler"], case["law"], float(1 << 20))
-    channel, times = 1 << 26, case["times"]
     begin = time.perf_counter()
-    await pool.draw(session, sampler, min(case["count"], 1 << 17), first_channel=1 << 20)
+    sampler = LAWS[case["law"]].sampler(case["sampler"], SCALE)
+
+    async def again(channel: int, count: int) -> None:
+        await draw(holder, sampler, count, first_channel=channel)
+
+    async def here() -> None:
+        await holder.here(1)
+
+    return await _measured(case, holder, again, here, begin)
+
+
+async def draw_old(session: Any, case: dict[str, Any]) -> dict[str, float]:
+    """The same in the old version."""
+    import numpy as np
+    from dpmpc.pool import draw  # type: ignore[import-not-found]
+    from dpmpc.samplers import make_sampler  # type: ignore[import-not-found]
+
+    begin = time.perf_counter()
+    sampler = make_sampler(case["sampler"], case["law"], SCALE)
+
+    async def again(channel: int, count: int) -> None:
+        await draw(session, sampler, count, first_channel=channel)
+
+    async def here() -> None:
+        await session.open(np.zeros(1, dtype=np.uint64), session.channel(1))
+
+    return await _measured(case, session, again, here, begin)
+
+
+async def _measured(case: dict[str, Any], session: Any, again: Any, here: Any, begin: float) -> dict[str, float]:
+    channel, times = 1 << 26, case["times"]
+    await again(1 << 25, min(case["count"], 1 << 17))
     first = time.perf_counter() - begin
-    await session.open(np.zeros(1, dtype=np.uint64), session.channel(1))  # all are here
+    await here()
     rounds, sent, cpu, begin = session.rounds, session.bytes_sent, time.process_time(), time.perf_counter()
     for _ in range(times):
-        await pool.draw(session, sampler, case["count"], first_channel=channel)
+        await again(channel, case["count"])
         channel += 1 << 10
     return {
         "seconds": (time.perf_counter() - begin) / times,
@@ -58,17 +81,29 @@ async def draw_at_party(session: Any, case: dict[str, Any]) -> dict[str, float]:
         "rounds": (session.rounds - rounds) / times,
         "bytes": (session.bytes_sent - sent) / times,
         "first": first,
-        "memory": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024,
+        "memory": _peak() / 1e6,
     }
 
 
-def work(case: dict[str, Any]) -> dict[str, float]:
+def _peak() -> int:
+    """The most memory this process has had, bytes."""
+    status = Path("/proc/self/status")
+    if status.exists():
+        return next(int(line.split()[1]) << 10 for line in status.read_text().splitlines() if line.startswith("VmHWM"))
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+
+
+def work(case: dict[str, Any], old: bool) -> dict[str, float]:
     """One run of all parties as processes: the slowest one's time, the mean of the others' figures."""
-    try:
+    if old:
+        from dpmpc.local import run_parties  # type: ignore[import-not-found]
+
+        found = run_parties(draw_old, case["parties"], None, (case,))
+    else:
+        from dpmpc.benchmarks import programs
         from dpmpc.mpc.loopback import run_parties
-    except ImportError:
-        from dpmpc.local import run_parties  # type: ignore[import-not-found, no-redef]
-    found = run_parties(draw_at_party, case["parties"], None, (case,))
+
+        found = run_parties(programs.draw_new, case["parties"], None, (case,))
     mean = {key: statistics.fmean(f[key] for f in found) for key in found[0]}
     return {**mean, "seconds": max(f["seconds"] for f in found)}
 
@@ -76,8 +111,9 @@ def work(case: dict[str, Any]) -> dict[str, float]:
 def measure(tree: Path, case: dict[str, Any]) -> dict[str, float]:
     """`work` by the version in `tree`."""
     environment = {**os.environ, "PYTHONPATH": str(tree), "OMP_NUM_THREADS": "1"}
-    command = [sys.executable, str(Path(__file__).resolve()), "--work", json.dumps(case)]
-    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
+    which = "new" if tree == ROOT else "old"
+    command = [sys.executable, str(Path(__file__).resolve()), "--work", which, json.dumps(case)]
+    done = subprocess.run(command, env=environment, stdout=subprocess.PIPE, text=True, check=True)
     result: dict[str, float] = json.loads(done.stdout)
     return result
 
@@ -126,10 +162,10 @@ def main() -> None:
     parser.add_argument("--cases", default=",".join(CASES))
     parser.add_argument("--repetitions", type=int, default=5)
     parser.add_argument("--json", type=Path)
-    parser.add_argument("--work", help=argparse.SUPPRESS)
+    parser.add_argument("--work", nargs=2, help=argparse.SUPPRESS)
     arguments = parser.parse_args()
     if arguments.work:
-        print(json.dumps(work(json.loads(arguments.work))))
+        print(json.dumps(work(json.loads(arguments.work[1]), arguments.work[0] == "old")))
         return
     results = compare(arguments.cases.split(","), arguments.repetitions)
     if arguments.json:

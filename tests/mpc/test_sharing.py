@@ -2,6 +2,7 @@
 
 import asyncio
 import itertools
+import threading
 from collections.abc import Awaitable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -445,6 +446,59 @@ def test_two_batches_at_once_are_those_of_two_batches_in_turn() -> None:
         assert (a.reshape(3, -1) == b.reshape(3, -1)[[1, 2, 0]]).all()
     values = field.recombine([one[0], one[1]], [0, 1]).reshape(3, -1)
     assert not (values[0] == values[1]).all()
+
+
+@pytest.mark.parametrize(("n", "t"), [(1, 0), (3, 1), (5, 2)])
+def test_threads_change_nothing(n: int, t: int) -> None:
+    """Batches in flight on three threads a party give the shares and send the messages of batches in turn on none."""
+    sampler = discrete("laplace", SIGMA)
+
+    async def on_threads(session: Any) -> Words:
+        session.use_threads(3)
+        names = set()
+
+        async def batch(ident: int) -> Words:
+            names.add(await session.work(lambda: threading.current_thread().name))
+            return await session.noise(sampler, ident, 3000)  # type: ignore[no-any-return]
+
+        shares = np.concatenate(await asyncio.gather(*(batch(k) for k in range(6))))
+        assert names and threading.current_thread().name not in names
+        session._stop_workers()
+        return shares
+
+    async def on_none(session: Any) -> Words:
+        assert await session.work(threading.current_thread) is threading.current_thread()
+        return np.concatenate([await session.noise(sampler, k, 3000) for k in range(6)])
+
+    one, two = Network(n, t), Network(n, t)
+    for a, b in zip(one.run(on_threads), two.run(on_none), strict=True):
+        assert (a == b).all()
+    assert one.sent.keys() == two.sent.keys()
+    for way in one.sent:
+        assert sorted(m.tobytes() for m in one.sent[way]) == sorted(m.tobytes() for m in two.sent[way])
+
+
+async def run_on_threads(holder: SharingHolder) -> list[Any]:
+    share = await draw(holder, discrete("gaussian", SIGMA), 1 << 14, first_channel=100, batch=1 << 10)
+    return [holder.threads, await holder.open(share, 0)]
+
+
+def test_real_parties_on_threads_draw_the_law() -> None:
+    (threads, samples), *others = run_parties(run_on_threads, 3, threads=3)
+    assert threads == 3 and all((samples == other).all() for _, other in others)
+    assert not alarms(samples, exact.discrete_gaussian(SIGMA))
+
+
+def test_a_batch_runs_one_program() -> None:
+    """A second one would draw the first one's words again."""
+
+    async def twice(session: Any) -> None:
+        batch = SharingBatch(session, 1, 64)
+        await batch.run(GATES)
+        with pytest.raises(AssertionError, match="channel 1 has run a program already"):
+            await batch.run(GATES)
+
+    Network(1, 0).run(twice)
 
 
 @pytest.mark.parametrize(("n", "t"), [(3, 1), (4, 1), (5, 2)])

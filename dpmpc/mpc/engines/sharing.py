@@ -6,10 +6,7 @@ the run id and the batch's channel, and each word is used once.
 Source: Araki et al. 2016 for (3, 1); Cramer, Damgård, Ishai 2005 for PRSS and the general products.
 """
 
-import asyncio
-from collections.abc import Callable, Sequence
-from concurrent.futures import Executor as Workers
-from typing import TypeVar
+from collections.abc import Sequence
 
 import numpy as np
 
@@ -24,35 +21,30 @@ from dpmpc.mpc.native.layers import Deposit, Products, Slots, Source
 from dpmpc.mpc.native.residues import weighted_sum
 from dpmpc.mpc.session import Session
 
-T = TypeVar("T")
-
 
 class SharingBatch:
     """One batch of `lanes` evaluations on one channel of the session; it runs one program.
 
-    All parties make the batch with the same `ident` and run the same program on it. Kernels run on `workers`, if there
-    are any, and on this thread otherwise; one batch is never on two threads at once.
+    All parties make the batch with the same `ident` and run the same program on it. Kernels run where the session says;
+    one batch is never on two threads at once.
     """
 
-    def __init__(self, session: Session, ident: int, lanes: int, workers: Workers | None = None) -> None:
+    def __init__(self, session: Session, ident: int, lanes: int) -> None:
         self.session, self.ident, self.lanes = session, ident, lanes
         self.channel = session.channel(ident)
         self.layout = Layout.of(session.parties, session.threshold)
         self.party = session.party
         self.mine = self.layout.mine(self.party)
         self.words = words_for(lanes)
-        self._workers = workers
-
-    async def work(self, job: Callable[[], T]) -> T:
-        """What the job returns, done where kernels run."""
-        if self._workers is None:
-            return job()
-        return await asyncio.get_running_loop().run_in_executor(self._workers, job)
+        self._used = False
 
     async def run(
         self, program: Program, masks: Sequence[MaskBits | None] = (), given: Words | None = None
     ) -> Words:
         """Shares (outputs, components, words) of the program's outputs; `given` are shares of its given bits."""
+        if self._used:  # holds under -O too: the streams are bound to the channel, and would begin again
+            raise AssertionError(f"the batch on channel {self.ident} has run a program already")
+        self._used = True
         return await execute(program, _SharingExecutor(self, masks, given))
 
     async def reveal(self, shares: Words) -> Words | None:
@@ -86,10 +78,10 @@ class SharingBatch:
 
     async def to_field(self, program: Program, less: int = 0) -> Words:
         """See `ProgramEngine.to_field`."""
-        values = await self.work(self._field_masks)
+        values = await self.session.work(self._field_masks)
         bits = [MaskBits(self.mine.index(s), to_planes(v, FIELD_BITS)) if v is not None else None for s, v in values]
         opened = await self.reveal(await self.run(program, bits))
-        return await self.work(lambda: self._unmask(opened, values, less)[: self.lanes])
+        return await self.session.work(lambda: self._unmask(opened, values, less)[: self.lanes])
 
     def _field_masks(self) -> list[tuple[Subset, Words | None]]:
         """PRSS elements of F_p, one a lane, for each subset but `layout.opened_to`; None where this party is not in
@@ -150,7 +142,7 @@ class _SharingExecutor:
             slots.run(layer, results + self._inputs(layer), self._products, own, message)
             return own
 
-        own = await batch.work(local)
+        own = await batch.session.work(local)
         if not len(layer.ands):
             return []
         pending = None
