@@ -357,7 +357,7 @@ def test_bits_that_are_missing_from_the_heap_are_seen() -> None:
     for i in range(plan.shift):
         short = GaussianPlan(128.0, plan.shift, (*plan.copies[:i], 0, *plan.copies[i + 1 :]), plan.table)
         samples = draw(short, count=1 << 18) + short.offset - plan.offset
-        assert goodness.mean_and_variance(samples, law).p_value < FALSE_ALARM
+        assert mean_and_variance(samples, law).p_value < FALSE_ALARM
 
 
 def test_vectors_and_runs_are_independent() -> None:
