@@ -22,6 +22,7 @@ from .trace import Graph, Tracer, evaluate, nodes_of
 
 Ints = NDArray[np.int32]
 
+
 class ProgramEngine(Protocol):
     """One batch of `lanes` evaluations of a program whose number becomes shares in F_p, p = 2^61 - 1."""
 

@@ -12,7 +12,7 @@ from typing import Any
 import mpmath
 import numpy as np
 import pytest
-from alarms import FALSE_ALARM, alarms
+from alarms import FALSE_ALARM, alarms, mean_and_variance
 from direct import DirectEngine, evaluate
 from enumeration import every_bit_string, heap_values
 

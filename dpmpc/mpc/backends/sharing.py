@@ -121,9 +121,7 @@ class Sharing:
         return Counts(int(parties > 1), sent, (threshold,) * parties)
 
 
-def _counted(
-    sampler: Sampler, count: int, parties: int, threshold: int
-) -> tuple[CountingBatch, CountingFixed | None]:
+def _counted(sampler: Sampler, count: int, parties: int, threshold: int) -> tuple[CountingBatch, CountingFixed | None]:
     batch = CountingBatch(lanes_for(sampler, count), parties, threshold)
     fixed = CountingFixed(batch) if sampler.uses_fixed else None
     evaluate(sampler.circuit(batch, fixed))

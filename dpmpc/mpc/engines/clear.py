@@ -38,9 +38,7 @@ class ClearExecutor:
         return [Deposit(layer.results, 0, (products,))]
 
 
-def run(
-    program: Program, words: int, prg: Prg, masks: Sequence[MaskBits] = (), given: Words | None = None
-) -> Words:
+def run(program: Program, words: int, prg: Prg, masks: Sequence[MaskBits] = (), given: Words | None = None) -> Words:
     """The program's outputs (outputs, words), with random bits from `prg` and given bits (given, words)."""
     shaped = None if given is None else given[:, None]
     return evaluate(execute(program, ClearExecutor(words, prg, masks, shaped)))[:, 0]

@@ -38,9 +38,7 @@ class SharingBatch:
         self.words = words_for(lanes)
         self._used = False
 
-    async def run(
-        self, program: Program, masks: Sequence[MaskBits | None] = (), given: Words | None = None
-    ) -> Words:
+    async def run(self, program: Program, masks: Sequence[MaskBits | None] = (), given: Words | None = None) -> Words:
         """Shares (outputs, components, words) of the program's outputs; `given` are shares of its given bits."""
         if self._used:  # holds under -O too: the streams are bound to the channel, and would begin again
             raise AssertionError(f"the batch on channel {self.ident} has run a program already")
