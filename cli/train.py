@@ -43,6 +43,7 @@ def run_command(**given: Any) -> None:
             "plan_only",
             "tls",
             "accept",
+            "threads",
         )
     }
     context = click.get_current_context()
@@ -52,7 +53,7 @@ def run_command(**given: Any) -> None:
         given["parties"] = len(addresses)
     resume: Path | None = run.pop("resume")
     if resume is not None:
-        where = starting.Where(out=resume, base_port=run["base_port"], wait=run["wait"])
+        where = starting.Where(out=resume, base_port=run["base_port"], wait=run["wait"], threads=run["threads"])
         with make_progress() as progress:
             starting.carry_on(where, progress)
         show(resume)
@@ -68,6 +69,7 @@ def run_command(**given: Any) -> None:
         plan_file=run["plan_file"],
         overwrite=run["overwrite"],
         tls=run["tls"],
+        threads=run["threads"],
         budget=given["budget"],
         ledgers=None if given["ledgers"] is None else Path(given["ledgers"]),
         limits=beside.limits_of(run["accept"], given, explicit if run["plan_file"] is not None else set()),

@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from dpmpc.aggregation.aggregator import Aggregator
 from dpmpc.aggregation.encoding import decode
@@ -41,9 +42,9 @@ class OwnersJob:
     """What to do and where to write. `started`: Unix time at which the user's command began.
 
     `addresses`: where parties elsewhere listen for owners; None: the parties are started here, on `base_port` or free
-    ports, doing `role`. `tls`: the directory of the owners' certificate and key. `plan`: made before; by default it is
-    made here. `owner`: the only one to play here; by default all. `check`: told the plan before anything is sent, and
-    may refuse it; the lines that it returns go into the log.
+    ports, on `threads` threads each, doing `role`. `tls`: the directory of the owners' certificate and key. `plan`:
+    made before; by default it is made here. `owner`: the only one to play here; by default all. `check`: told the plan
+    before anything is sent, and may refuse it; the lines that it returns go into the log.
     """
 
     request: Request
@@ -53,6 +54,7 @@ class OwnersJob:
     resume: bool = False
     addresses: Sequence[Endpoint] | None = None
     base_port: int | None = None
+    threads: int | None = None
     role: str | None = None
     tls: Path | None = None
     plan: Path | None = None
@@ -65,8 +67,9 @@ def run_owners(job: OwnersJob, log: Log, emit: Emit) -> None:
     with contextlib.ExitStack() as stack:
         parties = None
         if job.addresses is None and job.request.engine == "mpc":  # they import while records are loaded
-            settings = {} if job.role is None else {"role": job.role}
-            parties = PartiesHere(job.request.parties, job.out, base_port=job.base_port, **settings)
+            settings: dict[str, Any] = {} if job.role is None else {"role": job.role}
+            settings |= {"base_port": job.base_port, "threads": job.threads}
+            parties = PartiesHere(job.request.parties, job.out, **settings)
             stack.callback(parties.end)
         _run(job, parties, log, emit)
 

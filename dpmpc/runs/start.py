@@ -24,6 +24,7 @@ from dpmpc.mpc.addresses import (
     parse_endpoints,
 )
 from dpmpc.privacy.composition import parse_budget
+from dpmpc.processes.cores import threads_for
 from dpmpc.processes.worker import log_to
 from dpmpc.runs.folder import opened_nothing, prepare
 from dpmpc.runs.launcher import WAIT, do_here, request_path, train
@@ -51,6 +52,7 @@ class Where:
     budget: str | None = None  # as given, where no plan was made before
     ledgers: Path | None = None
     limits: Limits | None = None  # what a process that is started alone takes part in
+    threads: int | None = None  # of a party
 
     def __post_init__(self) -> None:
         if self.index is not None and not re.fullmatch(r"\d{1,6}|owners|owner\d{1,6}", self.index):
@@ -108,7 +110,13 @@ def start(request: Request | None, where: Where, progress: Progress) -> None:
     assert request is not None
     if where.index is None:
         train(
-            request, where.out, base_port=where.base_port, overwrite=where.overwrite, wait=where.wait, progress=progress
+            request,
+            where.out,
+            base_port=where.base_port,
+            overwrite=where.overwrite,
+            wait=where.wait,
+            threads=where.threads,
+            progress=progress,
         )
     else:
         _owners(request, where, progress)
@@ -124,7 +132,15 @@ def carry_on(where: Where, progress: Progress) -> None:
             f"--resume needs the request.json of a run that was started on one machine; {where.out}: {error}; start a "
             "new run"
         ) from None
-    train(request, where.out, base_port=where.base_port, resume=True, wait=where.wait, progress=progress)
+    train(
+        request,
+        where.out,
+        base_port=where.base_port,
+        resume=True,
+        wait=where.wait,
+        threads=where.threads,
+        progress=progress,
+    )
 
 
 def plan_only(request: Request, where: Where) -> str:
@@ -175,7 +191,10 @@ def _party(request: Request | None, where: Where, index: int, progress: Progress
         for name in (transcript, opened):
             name.unlink(missing_ok=True)
     plan.write(where.out / f"plan_{index}.json")
-    job = PartyJob(plan, index, addresses, owner_endpoints(addresses), where.out, where.wait, tls=where.tls)
+    threads = where.threads or threads_for(1 if where.addresses else plan.parties)
+    job = PartyJob(
+        plan, index, addresses, owner_endpoints(addresses), where.out, where.wait, tls=where.tls, threads=threads
+    )
     with (where.out / f"party_{index}.log").open("a", encoding="utf-8") as file:
         log = log_to(file)
         for line in part:
