@@ -1,0 +1,117 @@
+"""Sampling an alias table over F_p: a bilinear look-up, and a threshold that is read at the place of first difference.
+
+The table's value depends on the column v (uniform, b bits) and on the first place k, from the top, at which a uniform
+number differs from the column's threshold: it is A[v, k], v where bit k of the threshold is 1 and else v's alias. As in
+`selection.biased_bit`, equality at each place is a fresh fair bit e_k, so with E_k = e_0 ... e_(k - 1) the weights
+w_k = E_k - E_(k+1) are 1 at the place and 0 elsewhere (the lowest place takes what is left: w = E_k there). With the
+monomials of v's low bits, L, and of its high bits, H, the value is sum_h H_h sum_l L_l M_hl, where M = C E is a public
+matrix C (the Moebius transform of A) times the prefix products E: local. That is 2^hi + 1 sums of products and no
+multiplexer.
+"""
+
+import functools
+from collections.abc import Sequence
+
+import numpy as np
+
+from .alias import AliasTable
+from .arithmetic import Arithmetic, Public, Values, dot, in_step, multiply
+from .prefix import monomials, prefix_products
+
+
+def low_bits(index_bits: int) -> int:
+    """How many bits of an index are its low part: the larger half."""
+    return (index_bits + 1) // 2
+
+
+@functools.lru_cache(maxsize=256)
+def coefficients(table: AliasTable) -> Public:
+    """C (2^low, 2^high, precision): A[v, k] = sum over l subset of v's low bits, h subset of its high bits of
+    C[l, h, k]."""
+    low = low_bits(table.index_bits)
+    thresholds = table.bits[:, : table.precision][:, ::-1]  # most significant first
+    aliases = np.array([alias for _, alias in table.columns], dtype=np.int64)
+    value = np.where(thresholds, np.arange(len(aliases))[:, None], aliases[:, None]).astype(np.int64)
+    for bit in range(table.index_bits):
+        rows = value.reshape(-1, 2, 1 << bit, table.precision)
+        rows[:, 1] -= rows[:, 0]
+    return value.reshape(-1, 1 << low, table.precision).swapaxes(0, 1)
+
+
+def at_places(values: Public, first: int, count: int, last: bool) -> tuple[Public, Public]:
+    """(constant (...), matrix (..., count)): the sum over places of values[..., k] w_k, as an affine map of the
+    prefix products E_1 .. E_count of the equality bits from place `first` on.
+
+    With `last` it covers all places from `first` to the bottom one; else those below first + count, and is 0 when all
+    bits are equal.
+    """
+    assert not last or first + count == values.shape[-1] - 1, "one equality bit less than there are places"
+    end = values[..., first + count] if last else np.zeros_like(values[..., 0])
+    steps = np.concatenate([values[..., first : first + count], end[..., None]], axis=-1)
+    return values[..., first], np.diff(steps, axis=-1)
+
+
+async def read_bit(engine: Arithmetic, threshold: Sequence[int], equal: Values, first: int, last: bool) -> Values:
+    """(...): the bit of the public `threshold`, most significant first, at the place of first difference; 0 when it is
+    not reached. `equal` (count, ...) are prefix products. Local."""
+    constant, steps = at_places(np.array(threshold, dtype=np.int64), first, len(equal), last)
+    read: Values = engine.add(engine.matrix(steps[None], equal), engine.constant(constant))[0]
+    return read
+
+
+async def look_up(
+    engine: Arithmetic, table: AliasTable, low: Values, equal: Values, first: int, last: bool
+) -> Values:
+    """(2^high, ...): for each monomial of the column's high bits what it is to be multiplied with; the table's value is
+    the sum of these products.
+
+    `low` (2^low, ...) are the monomials of the column's low bits, `equal` (count, ...) the prefix products of the
+    equality bits from place `first` on. Cost: 2^high products, one round.
+    """
+    constant, steps = at_places(coefficients(table), first, len(equal), last)
+    parts = engine.matrix(steps.reshape(-1, len(equal)), equal).reshape(*constant.shape, *equal.shape[1:])
+    offset = engine.constant(constant.reshape(*constant.shape, *([1] * (len(equal.shape) - 1 - len(engine.tail)))))
+    return await dot(engine, low[:, None], engine.add(parts, offset))
+
+
+async def index_monomials(engine: Arithmetic, index: Values) -> tuple[Values, Values]:
+    """Monomials of the low and of the high bits of `index` (b, ...), least significant first.
+
+    Cost: 2^low + 2^high - b - 2 products, the rounds of the low part.
+    """
+    low = low_bits(len(index))
+    first, second = await in_step(
+        engine, lambda inner: monomials(inner, index[:low]), lambda inner: monomials(inner, index[low:])
+    )
+    return first, second
+
+
+async def partial_draw(
+    engine: Arithmetic,
+    table: AliasTable,
+    index: Values,
+    equal: Values,
+    *,
+    first: int = 0,
+    pairings: int | None = None,
+    sign: Values | None = None,
+) -> tuple[Values, Values, Values]:
+    """(high, partial, beyond) of a draw from the table: its value, times `sign`, is the sum over the first axis of
+    high * partial, and `beyond` whether all of the equality bits `equal` (count, ...), those from place `first` on,
+    are 1.
+
+    They end at the bottom place, or the value is 0 where `beyond` is 1. Cost: `index_monomials`, 2^high - 1 products
+    for a sign, `prefix_products` beside them; then `look_up`.
+    """
+
+    async def columns(inner: Arithmetic) -> tuple[Values, Values]:
+        low, high = await index_monomials(inner, index)
+        if sign is not None:
+            high = inner.join([sign[None], await multiply(inner, sign[None], high[1:])])
+        return low, high
+
+    (low, high), prefixes = await in_step(
+        engine, columns, lambda inner: prefix_products(inner, equal, pairings)
+    )
+    last = first + len(equal) == table.precision - 1
+    return high, await look_up(engine, table, low, prefixes, first, last), prefixes[-1]
