@@ -7,7 +7,7 @@ costs what one product costs, for it is opened or shared again once.
 """
 
 import math
-from collections.abc import Awaitable, Callable, Coroutine, Generator, Sequence
+from collections.abc import Callable, Coroutine, Generator, Sequence
 from typing import Any, Protocol, TypeVar
 
 import numpy as np
@@ -104,7 +104,8 @@ async def in_step(engine: Arithmetic, *circuits: Callable[[Arithmetic], Coroutin
             except StopIteration as stop:
                 results[k] = stop.value
                 del running[k]
-        products = iter(await engine.dots([pair for request in asked.values() for pair in request.pairs]) if asked else ())
+        pairs = [pair for request in asked.values() for pair in request.pairs]
+        products = iter(await engine.dots(pairs) if pairs else ())
         given = {k: [next(products) for _ in request.pairs] for k, request in asked.items()}
     return results
 
@@ -127,7 +128,7 @@ class _Stepped:
         self.constant, self.add, self.subtract = engine.constant, engine.add, engine.subtract
         self.matrix, self.join = engine.matrix, engine.join
 
-    def random_bits(self, count: int) -> Awaitable[Values]:
+    async def random_bits(self, count: int) -> Values:
         raise AssertionError("random bits are drawn before circuits run in step")
 
     async def dots(self, pairs: Sequence[Pair]) -> list[Values]:

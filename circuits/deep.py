@@ -5,13 +5,13 @@ and a group of samples shares a few *deep draws*: complete samples of their own 
 The r-th sample of a group whose k0 bits are all equal takes the r-th deep draw in place of its own value. Which index,
 sign and bits it takes there is as good as its own: they are fresh, and independent of its first k0 bits.
 
-Guarantees: let D_i say that sample i goes deep, and A that more than `slots` of a group do. Given any D_1 .. D_g outside
-A, the samples are independent and each has the law that it has without sharing, given D_i: those with D_i = 0 have used
-nothing shared, the others a draw each of their own. The joint law of a group is therefore the product law outside A, and
-the two differ in total variation by at most P(A) = P(Binomial(g, 2^-k0) > slots). In A, ranks beyond `slots` take a
-value of the polynomial below that means nothing: neither the joint law nor any sample's own law is kept there, and no
-bound on its size. So a group is charged P(A) once, as a whole; bounding each sample's own law and adding up would not
-bound the joint law. D_i, the ranks and A stay secret.
+Guarantees: let D_i say that sample i goes deep, and A that more than `slots` of a group do. Given any D_1 .. D_g
+outside A, the samples are independent and each has the law that it has without sharing, given D_i: those with D_i = 0
+have used nothing shared, the others a draw each of their own. The joint law of a group is therefore the product law
+outside A, and the two differ in total variation by at most P(A) = P(Binomial(g, 2^-k0) > slots). In A, ranks beyond
+`slots` take a value of the polynomial below that means nothing: neither the joint law nor any sample's own law is kept
+there, and no bound on its size. So a group is charged P(A) once, as a whole; bounding each sample's own law and adding
+up would not bound the joint law. D_i, the ranks and A stay secret.
 """
 
 import functools
@@ -21,7 +21,7 @@ from fractions import Fraction
 
 import numpy as np
 
-from .arithmetic import P, Arithmetic, Public, Values, multiply
+from .arithmetic import Arithmetic, P, Public, Values, multiply
 
 PAIRINGS = 3  # of the deep draws' prefix products: few products, and they end before the samples' own
 
@@ -117,7 +117,7 @@ async def rank_powers(engine: Arithmetic, goes_deep: Values, slots: int) -> Valu
 
 
 def deal_out(engine: Arithmetic, draws: Values, size: int) -> Values:
-    """(slots, size, *tail): what the powers of a rank are to be multiplied with, so that the sum is the draw of that rank;
-    `draws` (slots, *tail). Local."""
+    """(slots, size, *tail): what the powers of a rank are to be multiplied with, so that the sum is the draw of that
+    rank; `draws` (slots, *tail). Local."""
     each = engine.matrix(_interpolation(len(draws)), draws)[:, None]
     return engine.add(each, engine.constant(np.zeros((1, size), dtype=np.int64)))

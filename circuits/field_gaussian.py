@@ -11,7 +11,7 @@ import numpy as np
 
 from .arithmetic import Arithmetic, Bits, Values, dot, in_step, multiply, signs
 from .deep import PAIRINGS, Deep, deal_out, rank_powers
-from .field_table import partial_draw
+from .field_table import compare, look_up
 from .gaussian import GaussianCertificate, GaussianPlan
 
 
@@ -55,8 +55,9 @@ async def sample_gaussian(
     index, sign = bits.take(table.index_bits, size), signs(engine, bits.take(size))
     if deep is None:
         equal = bits.take(table.precision - 1, size)
-        high, partial, _ = await partial_draw(engine, table, index, equal, pairings=pairings)
-        signed = await multiply(engine, sign, await dot(engine, high, partial))
+        low, high, prefixes = await compare(engine, index, equal, pairings=pairings)
+        magnitude = await dot(engine, high, await look_up(engine, table, low, prefixes))
+        signed = await multiply(engine, sign, magnitude)
         return _add_low_bits(engine, plan, signed, bits.take(sum(plan.copies), size))
     slots = deep.slots
     equal = bits.take(deep.depth, size)
@@ -64,14 +65,17 @@ async def sample_gaussian(
     slot_equal = bits.take(table.precision - 1 - deep.depth, slots)
 
     async def shallow(inner: Arithmetic) -> list[Values]:
-        high, partial, beyond = await partial_draw(inner, table, index, equal, pairings=pairings)
-        return await in_step(inner, lambda i: dot(i, high, partial), lambda i: rank_powers(i, beyond, slots))
+        low, high, prefixes = await compare(inner, index, equal, pairings=pairings)
+
+        async def magnitude(i: Arithmetic) -> Values:
+            return await dot(i, high, await look_up(i, table, low, prefixes))
+
+        return await in_step(inner, magnitude, lambda i: rank_powers(i, prefixes[-1], slots))
 
     async def draws(inner: Arithmetic) -> Values:
-        high, partial, _ = await partial_draw(
-            inner, table, slot_index, slot_equal, first=deep.depth, pairings=0 if fast else PAIRINGS, sign=slot_sign
-        )
-        return await dot(inner, high, partial)
+        slot_pairings = 0 if fast else PAIRINGS
+        low, high, prefixes = await compare(inner, slot_index, slot_equal, pairings=slot_pairings, sign=slot_sign)
+        return await dot(inner, high, await look_up(inner, table, low, prefixes, deep.depth))
 
     (magnitude, powers), drawn = await in_step(engine, shallow, draws)
     signed = await dot(

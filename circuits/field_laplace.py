@@ -13,7 +13,7 @@ import numpy as np
 from .alias import AliasTable
 from .arithmetic import Arithmetic, Bits, Values, dot, in_step, multiply, signs
 from .deep import PAIRINGS, Deep, deal_out, rank_powers
-from .field_table import partial_draw, read_bit
+from .field_table import compare, look_up, read_bit
 from .laplace import LaplaceCertificate, LaplacePlan
 from .prefix import prefix_products
 
@@ -77,8 +77,8 @@ def _digit(table: AliasTable, deep: Deep | None, bits: Bits, size: int, fast: bo
         every = bits.take(table.precision - 1, size)
 
         async def plain(engine: Arithmetic) -> Values:
-            high, partial, _ = await partial_draw(engine, table, index, every, pairings=pairings)
-            return await dot(engine, high, partial)
+            low, high, prefixes = await compare(engine, index, every, pairings=pairings)
+            return await dot(engine, high, await look_up(engine, table, low, prefixes))
 
         return plain
     equal = bits.take(deep.depth, size)
@@ -86,20 +86,21 @@ def _digit(table: AliasTable, deep: Deep | None, bits: Bits, size: int, fast: bo
     slot_equal = bits.take(table.precision - 1 - deep.depth, deep.slots)
 
     async def shallow(engine: Arithmetic) -> tuple[Values, Values, Values]:
-        high, partial, beyond = await partial_draw(engine, table, index, equal, pairings=pairings)
-        return high, partial, await rank_powers(engine, beyond, deep.slots)
+        low, high, prefixes = await compare(engine, index, equal, pairings=pairings)
+        partial, powers = await in_step(
+            engine,
+            lambda inner: look_up(inner, table, low, prefixes),
+            lambda inner: rank_powers(inner, prefixes[-1], deep.slots),
+        )
+        return high, partial, powers
 
     async def draws(engine: Arithmetic) -> Values:
-        high, partial, _ = await partial_draw(
-            engine, table, slot_index, slot_equal, first=deep.depth, pairings=0 if fast else PAIRINGS
-        )
-        return await dot(engine, high, partial)
+        low, high, prefixes = await compare(engine, slot_index, slot_equal, pairings=0 if fast else PAIRINGS)
+        return await dot(engine, high, await look_up(engine, table, low, prefixes, deep.depth))
 
     async def shared(engine: Arithmetic) -> Values:
         (high, partial, powers), drawn = await in_step(engine, shallow, draws)
-        return await dot(
-            engine, engine.join([high, powers]), engine.join([partial, deal_out(engine, drawn, size)])
-        )
+        return await dot(engine, engine.join([high, powers]), engine.join([partial, deal_out(engine, drawn, size)]))
 
     return shared
 
@@ -113,21 +114,18 @@ def _nonzero(plan: LaplacePlan, deep: Deep | None, bits: Bits, size: int, fast: 
     if deep is None:
 
         async def plain(engine: Arithmetic) -> Values:
-            return await read_bit(engine, threshold, await prefix_products(engine, equal, pairings), 0, True)
+            return read_bit(engine, threshold, await prefix_products(engine, equal, pairings))
 
         return plain
     slot_equal = bits.take(precision - 1 - deep.depth, deep.slots)
 
     async def shallow(engine: Arithmetic) -> tuple[Values, Values]:
         prefixes = await prefix_products(engine, equal, pairings)
-        return (
-            await read_bit(engine, threshold, prefixes, 0, False),
-            await rank_powers(engine, prefixes[-1], deep.slots),
-        )
+        return read_bit(engine, threshold, prefixes), await rank_powers(engine, prefixes[-1], deep.slots)
 
     async def draws(engine: Arithmetic) -> Values:
         prefixes = await prefix_products(engine, slot_equal, 0 if fast else PAIRINGS)
-        return await read_bit(engine, threshold, prefixes, deep.depth, True)
+        return read_bit(engine, threshold, prefixes, deep.depth)
 
     async def shared(engine: Arithmetic) -> Values:
         (decided, powers), drawn = await in_step(engine, shallow, draws)

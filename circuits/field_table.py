@@ -51,24 +51,23 @@ def at_places(values: Public, first: int, count: int, last: bool) -> tuple[Publi
     return values[..., first], np.diff(steps, axis=-1)
 
 
-async def read_bit(engine: Arithmetic, threshold: Sequence[int], equal: Values, first: int, last: bool) -> Values:
-    """(...): the bit of the public `threshold`, most significant first, at the place of first difference; 0 when it is
-    not reached. `equal` (count, ...) are prefix products. Local."""
+def read_bit(engine: Arithmetic, threshold: Sequence[int], equal: Values, first: int = 0) -> Values:
+    """(...): the bit of the public `threshold`, most significant first, at the place of first difference; 0 if that
+    lies beyond `equal` (count, ...), the prefix products from place `first` on. Local."""
+    last = first + len(equal) == len(threshold) - 1
     constant, steps = at_places(np.array(threshold, dtype=np.int64), first, len(equal), last)
     read: Values = engine.add(engine.matrix(steps[None], equal), engine.constant(constant))[0]
     return read
 
 
-async def look_up(
-    engine: Arithmetic, table: AliasTable, low: Values, equal: Values, first: int, last: bool
-) -> Values:
+async def look_up(engine: Arithmetic, table: AliasTable, low: Values, equal: Values, first: int = 0) -> Values:
     """(2^high, ...): for each monomial of the column's high bits what it is to be multiplied with; the table's value is
-    the sum of these products.
+    the sum of these products, or 0 if the comparison goes beyond `equal` and these do not end at the bottom place.
 
     `low` (2^low, ...) are the monomials of the column's low bits, `equal` (count, ...) the prefix products of the
     equality bits from place `first` on. Cost: 2^high products, one round.
     """
-    constant, steps = at_places(coefficients(table), first, len(equal), last)
+    constant, steps = at_places(coefficients(table), first, len(equal), first + len(equal) == table.precision - 1)
     parts = engine.matrix(steps.reshape(-1, len(equal)), equal).reshape(*constant.shape, *equal.shape[1:])
     offset = engine.constant(constant.reshape(*constant.shape, *([1] * (len(equal.shape) - 1 - len(engine.tail)))))
     return await dot(engine, low[:, None], engine.add(parts, offset))
@@ -86,22 +85,18 @@ async def index_monomials(engine: Arithmetic, index: Values) -> tuple[Values, Va
     return first, second
 
 
-async def partial_draw(
+async def compare(
     engine: Arithmetic,
-    table: AliasTable,
     index: Values,
     equal: Values,
     *,
-    first: int = 0,
     pairings: int | None = None,
     sign: Values | None = None,
 ) -> tuple[Values, Values, Values]:
-    """(high, partial, beyond) of a draw from the table: its value, times `sign`, is the sum over the first axis of
-    high * partial, and `beyond` whether all of the equality bits `equal` (count, ...), those from place `first` on,
-    are 1.
+    """(low, high, prefixes): the index's monomials, the high ones times `sign`, and the prefix products of `equal`.
 
-    They end at the bottom place, or the value is 0 where `beyond` is 1. Cost: `index_monomials`, 2^high - 1 products
-    for a sign, `prefix_products` beside them; then `look_up`.
+    The last prefix product says whether the comparison goes beyond them. Cost: `index_monomials`, 2^high - 1 products
+    for a sign, `prefix_products` beside them.
     """
 
     async def columns(inner: Arithmetic) -> tuple[Values, Values]:
@@ -110,8 +105,5 @@ async def partial_draw(
             high = inner.join([sign[None], await multiply(inner, sign[None], high[1:])])
         return low, high
 
-    (low, high), prefixes = await in_step(
-        engine, columns, lambda inner: prefix_products(inner, equal, pairings)
-    )
-    last = first + len(equal) == table.precision - 1
-    return high, await look_up(engine, table, low, prefixes, first, last), prefixes[-1]
+    (low, high), prefixes = await in_step(engine, columns, lambda inner: prefix_products(inner, equal, pairings))
+    return low, high, prefixes

@@ -54,7 +54,8 @@ class Mersenne:
         k %= self.bits
         if not k:
             return a
-        return (a << np.uint64(k)) & self._p | a >> np.uint64(self.bits - k)
+        rotated: Words = (a << np.uint64(k)) & self._p | a >> np.uint64(self.bits - k)
+        return rotated
 
     def total(self, values: Words) -> Words:
         """The sum over the first axis."""
@@ -124,8 +125,8 @@ class Mersenne:
         return self.multiply(power, half)
 
     def uniform(self, prg: Prg, count: int) -> Words:
-        """The next words of a stream as field elements, exactly uniform given uniform words: b bits of each, drawn again
-        where they are p."""
+        """The next words of a stream as field elements, exactly uniform given uniform words: b bits of each, drawn
+        again where they are p."""
         values = prg.words((count,)) & self._p
         while values.max(initial=0) == self._p:
             again = values == self._p
@@ -142,6 +143,4 @@ def _limbs_of(public: Public, terms: int) -> list[tuple[int, NDArray[np.float64]
     rest = np.abs(public)
     sign = np.sign(public)
     mask = np.int64((1 << _LIMB) - 1)
-    return [
-        (_LIMB * k, (sign * (rest >> np.int64(_LIMB * k) & mask)).astype(np.float64)) for k in range(3)
-    ]
+    return [(_LIMB * k, (sign * (rest >> np.int64(_LIMB * k) & mask)).astype(np.float64)) for k in range(3)]
