@@ -17,11 +17,11 @@ check: .venv/.ready
 bench: .venv/.ready
 	$(BIN)/dpmpc bench all --quick
 
-.venv/.ready: pyproject.toml
+.venv/.ready: pyproject.toml setup.py $(wildcard dpmpc/mpc/native/*.[ch])
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "dpmpc needs CPython 3.11 or later; set PYTHON=python3.11")'
 	$(PYTHON) -m venv .venv
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[dev]'
 	touch $@
 
 clean:
-	rm -rf .venv build *.egg-info
+	rm -rf .venv build *.egg-info dpmpc/mpc/native/*.so

@@ -1,7 +1,7 @@
 """Kills parties at every point of a release, carries the run on each time, and compares what was spent with what was
 released.
 
-    python -m benchmarks.kill_test --kills 100
+    python -m dpmpc.benchmarks.kill_test --kills 100
 
 The whole product runs: launcher, owners' process, three parties over TCP, noise inside MPC, ledgers, --resume. What was
 really released is told by witness files that the parties' processes write outside of all that the product writes:
@@ -27,15 +27,15 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from unittest.mock import patch
 
-from benchmarks.mortal import POINTS
+from dpmpc.aggregation.party import ledger_path
+from dpmpc.aggregation.plan import Plan, plan_path
+from dpmpc.benchmarks.mortal import POINTS
 from dpmpc.errors import DpmpcError
-from dpmpc.ledger import Ledger, merge
-from dpmpc.options import Options
-from dpmpc.party import ledger_path
-from dpmpc.plan import Plan, plan_path
-from dpmpc.resume import opened_anywhere, resume
-from dpmpc.run import train
-from dpmpc.spending import Cost, cost
+from dpmpc.privacy.composition import Cost, cost
+from dpmpc.privacy.ledger import Ledger, merge
+from dpmpc.runs.launcher import train
+from dpmpc.runs.request import Options
+from dpmpc.runs.resume import opened_anywhere, resume
 from dpmpc.verify.structure import check_structure
 
 MORTAL = Path(__file__).parent / "mortal.py"

@@ -1,4 +1,5 @@
-"""A child process of a run that kills itself at one point of one release. Used by kill_test.py in place of dpmpc.child.
+"""A child process of a run that kills itself at one point of one release. Used by kill_test.py in place of
+dpmpc.runs.worker.
 
 KILL = "party:point:release" in the environment says who dies where. Before dying at or after an opening, the process
 notes in its witness file what it had sent and learned by then: what was really released, told by nobody's ledger.
@@ -12,13 +13,13 @@ import sys
 from pathlib import Path
 from typing import Any
 
-import dpmpc.child
-import dpmpc.ledger
-import dpmpc.release
-from dpmpc.field import Words
-from dpmpc.pool import Pool
-from dpmpc.release import OPENING_CHANNEL, Tools
-from dpmpc.session import Channel, Session
+import dpmpc.aggregation.release
+import dpmpc.privacy.ledger
+import dpmpc.runs.worker
+from dpmpc.aggregation.release import OPENING_CHANNEL, Tools
+from dpmpc.mpc.field import Words
+from dpmpc.mpc.session import Channel, Session
+from dpmpc.noise.pool import Pool
 
 POINTS = (
     "noise ahead",  # while noise is made
@@ -92,7 +93,7 @@ def mortal(victim: int, point: str, release: int, witness_directory: Path) -> No
 
     spend = Tools.spend
 
-    def mortal_spend(self: Tools, number: int) -> None:
+    def mortal_spend(self: Tools, release: int) -> None:
         if (self.session.party, number) == (victim, release):
             if point == "ledger line torn":
                 write = os.write
@@ -102,13 +103,13 @@ def mortal(victim: int, point: str, release: int, witness_directory: Path) -> No
                     die()
                     raise AssertionError
 
-                dpmpc.ledger.os.write = half  # type: ignore[attr-defined]
+                dpmpc.privacy.ledger.os.write = half  # type: ignore[attr-defined]
             if point == "ledger line not synced":
-                dpmpc.ledger.os.fsync = lambda fd: die()  # type: ignore[attr-defined]
+                dpmpc.privacy.ledger.os.fsync = lambda fd: die()  # type: ignore[attr-defined]
         spend(self, number)
         reached(self.session.party, number, "after ledger")
 
-    Tools.spend = mortal_spend  # type: ignore[method-assign]
+    Tools.spend = mortal_spend  # type: ignore[method-assign, assignment]
 
     opening = Session.open
 
@@ -123,7 +124,7 @@ def mortal(victim: int, point: str, release: int, witness_directory: Path) -> No
         reached(self.party, number, "opened, not kept")
         return opened
 
-    Session.open = mortal_open  # type: ignore[method-assign]
+    Session.open = mortal_open  # type: ignore[method-assign, assignment]
 
     fill = Pool.fill
 
@@ -133,11 +134,11 @@ def mortal(victim: int, point: str, release: int, witness_directory: Path) -> No
             await asyncio.sleep(0.01)
         await fill(self)
 
-    Pool.fill = mortal_fill  # type: ignore[method-assign]
+    Pool.fill = mortal_fill  # type: ignore[method-assign, assignment]
 
 
 if __name__ == "__main__":
     party, where, number = os.environ["KILL"].split(":")
     if sys.argv[1] == "party":
         mortal(int(party), where, int(number), Path(os.environ["WITNESS"]))
-    dpmpc.child.main()
+    dpmpc.runs.worker.main()

@@ -15,8 +15,8 @@ from pathlib import Path
 
 from scipy.stats import t as student
 
-from dpmpc.options import Options
-from dpmpc.run import train
+from dpmpc.runs.launcher import train
+from dpmpc.runs.request import Options
 
 
 def accuracies(options: Options, runs: int, folder: Path) -> list[float]:

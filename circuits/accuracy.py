@@ -8,8 +8,8 @@ The last rounding, to the grid, is not part of them: it is less than C(n, t) / 2
 import functools
 import math
 
-from dpmpc.circuits.approximation import LARGEST, Law, largest_coefficients
-from dpmpc.circuits.fixed import PART_BITS, SUB_BITS
+from .approximation import LARGEST, Law, largest_coefficients
+from .fixed import PART_BITS, SUB_BITS
 
 TARGET = 2.0**-24
 LEAST_FRACTION_BITS = 30

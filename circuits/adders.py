@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from dpmpc.circuits.engine import Bundle, Engine
+from .engine import Bundle, Engine
 
 
 async def carry_save(engine: Engine, x: Bundle, y: Bundle, z: Bundle) -> tuple[Bundle, Bundle]:

@@ -12,8 +12,8 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
-from dpmpc.circuits.engine import Bundle, Engine
-from dpmpc.circuits.selection import biased_bit, look_up, mux, one_hot
+from .engine import Bundle, Engine
+from .selection import biased_bit, look_up, mux, one_hot
 
 PRECISION = 64  # bits of a threshold; a probability is a multiple of 2^-(PRECISION - 1) within a column
 

@@ -15,7 +15,7 @@ import mpmath
 import numpy as np
 from numpy.typing import NDArray
 
-from dpmpc.circuits.fixed import SUB_BITS, ZERO_BITS
+from .fixed import SUB_BITS, ZERO_BITS
 
 Law = Literal["gaussian", "laplace"]
 

@@ -14,10 +14,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dpmpc.circuits.approximation import Piecewise
-from dpmpc.circuits.engine import Engine
-from dpmpc.circuits.fixed import PART_BITS, FixedEngine
-from dpmpc.circuits.uniform_function import uniform_function
+from .approximation import Piecewise
+from .engine import Engine
+from .fixed import PART_BITS, FixedEngine
+from .uniform_function import uniform_function
 
 
 def unit_vectors(prg: Any, lanes: int, fraction_bits: int) -> NDArray[np.int64]:

@@ -12,9 +12,9 @@ differ by at most 2^-(61 k) <= 2^-61 p^-1 for k >= 2.
 import numpy as np
 from numpy.typing import NDArray
 
-from dpmpc.circuits.adders import add_end_around
-from dpmpc.circuits.engine import Engine
-from dpmpc.circuits.heap import Heap, compress
+from .adders import add_end_around
+from .engine import Engine
+from .heap import Heap, compress
 
 FIELD_BITS = 61
 FIELD_PRIME = (1 << FIELD_BITS) - 1

@@ -10,9 +10,9 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from dpmpc.circuits.adders import add, add_ripple, carry_save
-from dpmpc.circuits.engine import Bundle, Engine
-from dpmpc.circuits.selection import one_hot
+from .adders import add, add_ripple, carry_save
+from .engine import Bundle, Engine
+from .selection import one_hot
 
 # Shape (*values, *tail): leading axes belong to the circuit, trailing ones to the engine. `x + y`, `x - y` and `-x` are
 # those of the integers.

@@ -16,9 +16,9 @@ from fractions import Fraction
 import mpmath
 import numpy as np
 
-from dpmpc.circuits.alias import PRECISION, AliasTable, round_weights, sample_alias
-from dpmpc.circuits.engine import Engine
-from dpmpc.circuits.heap import Heap
+from .alias import PRECISION, AliasTable, round_weights, sample_alias
+from .engine import Engine
+from .heap import Heap
 
 INDEX_BITS = 6  # |Y - 64| < 64
 CENTRE = 1 << INDEX_BITS

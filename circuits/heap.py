@@ -4,8 +4,8 @@ from collections.abc import Iterable
 
 import numpy as np
 
-from dpmpc.circuits.adders import carry_save
-from dpmpc.circuits.engine import Bundle, Engine
+from .adders import carry_save
+from .engine import Bundle, Engine
 
 
 class Heap:

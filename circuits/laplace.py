@@ -13,10 +13,10 @@ from fractions import Fraction
 import mpmath
 import numpy as np
 
-from dpmpc.circuits.alias import PRECISION, AliasTable, alias_rows, round_weights
-from dpmpc.circuits.engine import Engine
-from dpmpc.circuits.heap import Heap
-from dpmpc.circuits.selection import biased_bit, mux
+from .alias import PRECISION, AliasTable, alias_rows, round_weights
+from .engine import Engine
+from .heap import Heap
+from .selection import biased_bit, mux
 
 DIGIT_BITS = 5
 TAIL_BITS = 64  # P(|X| beyond the digits) <= 2^-64

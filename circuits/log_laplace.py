@@ -4,10 +4,10 @@ docs/box-muller.md."""
 import numpy as np
 from numpy.typing import NDArray
 
-from dpmpc.circuits.approximation import Piecewise
-from dpmpc.circuits.engine import Engine
-from dpmpc.circuits.fixed import PART_BITS, FixedEngine
-from dpmpc.circuits.uniform_function import uniform_function
+from .approximation import Piecewise
+from .engine import Engine
+from .fixed import PART_BITS, FixedEngine
+from .uniform_function import uniform_function
 
 
 async def log_laplace(engine: Engine, fixed: FixedEngine, table: Piecewise, shift: int) -> NDArray[np.uint64]:

@@ -4,7 +4,7 @@ significant first."""
 import numpy as np
 from numpy.typing import NDArray
 
-from dpmpc.circuits.engine import Bundle, Engine
+from .engine import Bundle, Engine
 
 _GROUP = 5  # columns of a look-up that are combined by one table of all their XORs
 

@@ -3,10 +3,10 @@ log-Laplace share."""
 
 import numpy as np
 
-from dpmpc.circuits.approximation import Piecewise
-from dpmpc.circuits.engine import Engine
-from dpmpc.circuits.fixed import PART_BITS, FixedEngine, Sums, floating_uniform, to_fixed
-from dpmpc.circuits.selection import look_up
+from .approximation import Piecewise
+from .engine import Engine
+from .fixed import PART_BITS, FixedEngine, Sums, floating_uniform, to_fixed
+from .selection import look_up
 
 
 async def uniform_function(engine: Engine, fixed: FixedEngine, table: Piecewise) -> Sums:

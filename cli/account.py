@@ -10,7 +10,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from dpmpc.privacy.report import Question, answer
+from dpmpc.privacy.question import Question, answer
 from dpmpc.privacy.sensitivity import Weights
 
 _CALIBRATIONS = {

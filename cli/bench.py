@@ -111,8 +111,8 @@ def iteration(
     csv_file: Path | None,
 ) -> None:
     """The main table: one release, split into its stages."""
-    from dpmpc.bench import suite, tables
-    from dpmpc.bench.counts import Link
+    from dpmpc.benchmarks import suite, tables
+    from dpmpc.benchmarks.counts import Link
 
     if (rtt is None) != (bandwidth is None):
         raise UsageError("a prediction needs both --rtt and --bandwidth; one was given; add the other")
@@ -137,7 +137,7 @@ def iteration(
 @_csv
 def noise(quick: bool, parties: list[int], plain: bool, json_file: Path | None, csv_file: Path | None) -> None:
     """Samplers against each other and against plain MPyC."""
-    from dpmpc.bench import suite, tables
+    from dpmpc.benchmarks import suite, tables
 
     with _bar(None) as progress:
         results = suite.results(quick, lambda: suite.run_noise(parties, quick, progress, plain))
@@ -169,7 +169,7 @@ def limit(
     csv_file: Path | None,
 ) -> None:
     """The physical limit: a release's messages between as many processes over bare TCP, with no computation."""
-    from dpmpc.bench import suite, tables
+    from dpmpc.benchmarks import suite, tables
 
     chosen = suite.cross(dimensions, owners, parties, None, None, None, None, network)
     with _bar(len(chosen)) as progress:
@@ -189,7 +189,7 @@ def limit(
 @_json
 def scale(quick: bool, source: Path | None, json_file: Path | None) -> None:
     """How cost grows with d, m, n and T; flags what is worse than linear."""
-    from dpmpc.bench import records, suite
+    from dpmpc.benchmarks import records, suite
 
     if source is not None:
         results = records.read(source)
@@ -209,7 +209,7 @@ def scale(quick: bool, source: Path | None, json_file: Path | None) -> None:
 @_csv
 def everything(quick: bool, json_file: Path | None, csv_file: Path | None) -> None:
     """Iterations, growth and noise in one result file, with slopes and targets."""
-    from dpmpc.bench import suite, tables
+    from dpmpc.benchmarks import suite, tables
 
     with _bar(None) as progress:
         results = suite.results(quick, lambda: suite.run_all(quick, progress))
@@ -223,7 +223,7 @@ def everything(quick: bool, json_file: Path | None, csv_file: Path | None) -> No
 @click.argument("file", type=click.Path(dir_okay=False, path_type=Path))
 def table(file: Path) -> None:
     """The cost table of the README and the noise table, from FILE, in Markdown."""
-    from dpmpc.bench import records, tables
+    from dpmpc.benchmarks import records, tables
 
     results = records.read(file)
     click.echo(tables.readme(results) + "\n\n" + tables.markdown(tables.noise_rows(results.find("noise"))))
@@ -236,7 +236,7 @@ def table(file: Path) -> None:
 )
 def plot(file: Path, out: Path | None) -> None:
     """Draw FILE: cost against d, m and n, the breakdown of a release, the samplers' rates."""
-    from dpmpc.bench import plot, records
+    from dpmpc.benchmarks import plot, records
 
     for path in plot.draw(records.read(file), out or file.parent, file.stem):
         click.echo(f"written to {path}")
@@ -249,8 +249,8 @@ def compare(old: Path, new: Path) -> None:
     """What got better or worse from OLD to NEW: counts exactly, times beyond their noise. Exits with 1 if anything
     got worse.
     """
-    from dpmpc.bench import records, tables
-    from dpmpc.bench.compare import compare as compare_results
+    from dpmpc.benchmarks import records, tables
+    from dpmpc.benchmarks.compare import compare as compare_results
 
     found = compare_results(records.read(old), records.read(new))
     if found.changes:
@@ -269,7 +269,7 @@ def compare(old: Path, new: Path) -> None:
 
 
 def _findings(results: Any) -> None:
-    from dpmpc.bench import scale, tables
+    from dpmpc.benchmarks import scale, tables
 
     if growth := scale.growth(results):
         click.echo(tables.plain(tables.growth_rows(growth)) + "\n")
@@ -278,7 +278,7 @@ def _findings(results: Any) -> None:
 
 
 def _write(results: Any, json_file: Path | None, csv_file: Path | None) -> None:
-    from dpmpc.bench import records
+    from dpmpc.benchmarks import records
 
     for path, write in ((json_file, records.write_json), (csv_file, records.write_csv)):
         if path is not None:

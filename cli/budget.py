@@ -9,9 +9,9 @@ from rich.console import Console
 from rich.table import Table
 
 from dpmpc.errors import DpmpcError, UsageError
-from dpmpc.ledger import Ledger, merge
-from dpmpc.privacy.budget import check_delta
-from dpmpc.spending import cost, parse_budget, releases_left, spent, within
+from dpmpc.privacy.checks import check_delta
+from dpmpc.privacy.composition import cost, parse_budget, releases_left, spent, within
+from dpmpc.privacy.ledger import Ledger, merge
 
 
 @click.command()

@@ -15,7 +15,7 @@ def command(parties: int, out: Path, owners: int) -> None:
     Give every process ca.crt and its own .crt and .key alone; then start it with --tls FOLDER. Whoever runs this
     command sees all keys.
     """
-    from dpmpc.tls import make_credentials
+    from dpmpc.mpc.tls import make_credentials
 
     names = [*(f"party{i}" for i in range(parties)), "owners", *(f"owner{j}" for j in range(owners))]
     make_credentials(out, names)

@@ -27,7 +27,7 @@ def command(run: Path, source: Path, out: Path | None) -> None:
 
     Example: dpmpc predict runs/mine --csv new_patients.csv
     """
-    from dpmpc.predict import predict
+    from dpmpc.learning.predict import predict
 
     result = predict(run, source)
     try:

@@ -51,7 +51,7 @@ def command(
 
     Example: dpmpc sample --law gaussian --scale 65536 --count 100000 -M 3 --open
     """
-    from dpmpc import sampling
+    from dpmpc.noise import sampling
 
     t = (parties - 1) // 2 if threshold is None else threshold
     if not 0 <= 2 * t < parties:

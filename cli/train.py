@@ -7,7 +7,7 @@ import click
 
 from dpmpc.cli.train_options import OPTIONS, SectionedCommand
 from dpmpc.errors import UsageError
-from dpmpc.options import Options
+from dpmpc.runs.request import Options
 
 
 def run_command(**given: Any) -> None:
@@ -24,8 +24,8 @@ def run_command(**given: Any) -> None:
       dpmpc train --csv hospital.csv --target outcome --owners-column site --epsilon 1 --delta 1e-5 -M 3 --out runs/mine
       dpmpc train --resume runs/demo
     """
-    from dpmpc import launch
     from dpmpc.cli.progress import make_progress
+    from dpmpc.runs import start as launch
 
     run = {
         key: given.pop(key)
@@ -84,7 +84,7 @@ def show(run: Path) -> None:
     from rich.console import Console
     from rich.table import Table
 
-    from dpmpc.report import read_report, summary
+    from dpmpc.runs.report import read_report, summary
 
     table = Table(show_header=False, box=None, pad_edge=False, padding=(0, 2))
     table.add_column(justify="right", style="bold", no_wrap=True)

@@ -3,7 +3,7 @@
 import numpy as np
 from numpy.typing import NDArray
 
-from dpmpc import goodness
+from dpmpc.noise import goodness
 
 FALSE_ALARM = 1e-9  # of each test
 

@@ -5,9 +5,9 @@ from numpy.typing import NDArray
 
 from dpmpc.circuits.engine import Bundle
 from dpmpc.circuits.heap import Heap
-from dpmpc.engines.clear import ClearEngine
-from dpmpc.engines.lanes import from_planes, to_planes
-from dpmpc.prg import Prg
+from dpmpc.mpc.engines.clear import ClearEngine
+from dpmpc.mpc.engines.lanes import from_planes, to_planes
+from dpmpc.mpc.prg import Prg
 
 
 class EveryBitString(ClearEngine):

@@ -8,15 +8,15 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from dpmpc import field
-from dpmpc.field import Words
-from dpmpc.grid import Floats, Ints
-from dpmpc.party import Noise
-from dpmpc.plan import Plan
-from dpmpc.pool import Pool
-from dpmpc.prg import Prg
-from dpmpc.release import MakeStep, NoiseSource, Step, Tools, release
-from dpmpc.samplers import make_sampler
+from dpmpc.aggregation.grid import Floats, Ints
+from dpmpc.aggregation.party import Noise
+from dpmpc.aggregation.plan import Plan
+from dpmpc.aggregation.release import MakeStep, NoiseSource, Step, Tools, release
+from dpmpc.mpc import field
+from dpmpc.mpc.field import Words
+from dpmpc.mpc.prg import Prg
+from dpmpc.noise.pool import Pool
+from dpmpc.noise.samplers import make_sampler
 from dpmpc.verify.canaries import Vectors, owners_vectors
 from dpmpc.verify.fresh import Send, as_they_are
 

@@ -7,8 +7,8 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from dpmpc.field import subsets
-from dpmpc.prg import Prg
+from dpmpc.mpc.field import subsets
+from dpmpc.mpc.prg import Prg
 
 Words = NDArray[np.uint64]
 Subset = tuple[int, ...]
@@ -53,7 +53,7 @@ class LocalSession:
 
 
 class LocalChannel:
-    """As `dpmpc.session.Channel`."""
+    """As `dpmpc.mpc.session.Channel`."""
 
     def __init__(self, session: LocalSession, ident: int) -> None:
         self.session, self.ident = session, ident

@@ -10,11 +10,11 @@ from typing import Any
 
 import numpy as np
 
-from dpmpc.field import Words
-from dpmpc.options import Options
-from dpmpc.plan import Plan, plan_path
-from dpmpc.run import train
-from dpmpc.transcript import read_opened
+from dpmpc.aggregation.plan import Plan, plan_path
+from dpmpc.aggregation.transcript import read_opened
+from dpmpc.mpc.field import Words
+from dpmpc.runs.launcher import train
+from dpmpc.runs.request import Options
 
 COMMAND = [sys.executable, "-W", "error::ResourceWarning", "-m", "dpmpc.cli.main"]
 

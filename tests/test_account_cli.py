@@ -11,8 +11,8 @@ from click.testing import CliRunner
 from dpmpc.cli.account import command as account
 from dpmpc.cli.budget import command as budget
 from dpmpc.errors import DpmpcError, UsageError
-from dpmpc.ledger import Entry, Ledger, Mechanism
 from dpmpc.privacy.gaussian import gaussian_scale
+from dpmpc.privacy.ledger import Entry, Ledger, Mechanism
 
 RUN = "--owners 100 --smallest 500"
 ISSUE = f"--epsilon 0.5 --delta 1e-3 --iterations 100 {RUN} --method gradient"

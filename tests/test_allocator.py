@@ -10,7 +10,7 @@ import pytest
 PROGRAM = """
 import resource, sys
 import numpy as np
-from dpmpc.allocator import keep_freed_blocks
+from dpmpc.processes.memory import keep_freed_blocks
 
 if sys.argv[1] == "kept":
     keep_freed_blocks()

@@ -10,18 +10,19 @@ import pytest
 from alarms import FALSE_ALARM, alarms
 from numpy.typing import NDArray
 
-from dpmpc import field, goodness
-from dpmpc.approximate import FixedPointSampler
 from dpmpc.circuits.accuracy import INTERPOLATION_ERROR, PLACE_ERROR, TARGET, fraction_bits, transform_error
 from dpmpc.circuits.approximation import DEGREE, LARGEST, SEGMENTS, Law, piecewise, segment_value
 from dpmpc.circuits.box_muller import box_muller
 from dpmpc.circuits.engine import Bundle
 from dpmpc.circuits.fixed import PART_BITS, SUB_BITS, ZERO_BITS
 from dpmpc.circuits.log_laplace import log_laplace
-from dpmpc.engines.clear import ClearEngine, evaluate
-from dpmpc.engines.clear_fixed import ClearFixed
-from dpmpc.engines.lanes import to_planes, words_for
-from dpmpc.prg import Prg
+from dpmpc.mpc import field
+from dpmpc.mpc.engines.clear import ClearEngine, evaluate
+from dpmpc.mpc.engines.clear_fixed import ClearFixed
+from dpmpc.mpc.engines.lanes import to_planes, words_for
+from dpmpc.mpc.prg import Prg
+from dpmpc.noise import goodness
+from dpmpc.noise.fixed_point import FixedPointSampler
 
 LAWS: list[Law] = ["gaussian", "laplace"]
 

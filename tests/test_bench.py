@@ -13,17 +13,17 @@ import numpy as np
 import pytest
 from click.testing import CliRunner
 
-from dpmpc.bench import counts, records, scale, suite, tables
-from dpmpc.bench.bare import Traffic
-from dpmpc.bench.cell import Cell
-from dpmpc.bench.compare import compare, notch
-from dpmpc.bench.counts import NETWORKS, Link, network_seconds
-from dpmpc.bench.figures import Figure, figure, slope
-from dpmpc.bench.iteration import PARTS, WARM_UP, check_counts, measure, measure_limit, split
-from dpmpc.bench.network import Network, named, namespaces
-from dpmpc.bench.processes import Job, run_jobs
-from dpmpc.bench.records import Record, Results
-from dpmpc.bench.relay import Gate
+from dpmpc.benchmarks import counts, records, scale, suite, tables
+from dpmpc.benchmarks.bare import Traffic
+from dpmpc.benchmarks.cell import Cell
+from dpmpc.benchmarks.compare import compare, notch
+from dpmpc.benchmarks.counts import NETWORKS, Link, network_seconds
+from dpmpc.benchmarks.iteration import PARTS, WARM_UP, check_counts, measure, measure_limit, split
+from dpmpc.benchmarks.network import Network, named, namespaces
+from dpmpc.benchmarks.processes import Job, run_jobs
+from dpmpc.benchmarks.quartiles import Figure, figure, slope
+from dpmpc.benchmarks.records import Record, Results
+from dpmpc.benchmarks.relay import Gate
 from dpmpc.cli.bench import command
 from dpmpc.errors import DpmpcError, UsageError
 
@@ -260,7 +260,7 @@ def test_result_files_come_back_as_written(tmp_path: Path) -> None:
 
 
 def test_units_for_people() -> None:
-    from dpmpc.bench.plot import seconds
+    from dpmpc.benchmarks.plot import seconds
 
     assert [seconds(x) for x in (3.0, 0.0123, 4.5e-6)] == ["3 s", "12.3 ms", "4.5 µs"]
     assert [tables.size(x) for x in (216, 2_008, 48.8e6)] == ["216 B", "2.01 kB", "48.8 MB"]

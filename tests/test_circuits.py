@@ -12,17 +12,17 @@ import pytest
 from enumeration import every_bit_string
 from numpy.typing import NDArray
 
-from dpmpc import field
 from dpmpc.circuits.adders import add, add_end_around, add_ripple, carry_save
 from dpmpc.circuits.alias import AliasTable, round_weights, sample_alias
 from dpmpc.circuits.convert import FIELD_BITS, to_field
 from dpmpc.circuits.engine import Bundle, Engine
 from dpmpc.circuits.heap import Heap, compress
 from dpmpc.circuits.selection import biased_bit, less_than, look_up, mux, one_hot
-from dpmpc.engines.clear import ClearEngine, ClearMask, evaluate
-from dpmpc.engines.counting import CountingEngine
-from dpmpc.engines.lanes import from_planes, to_planes, words_for
-from dpmpc.prg import Prg
+from dpmpc.mpc import field
+from dpmpc.mpc.engines.clear import ClearEngine, ClearMask, evaluate
+from dpmpc.mpc.engines.counting import CountingEngine
+from dpmpc.mpc.engines.lanes import from_planes, to_planes, words_for
+from dpmpc.mpc.prg import Prg
 
 Numbers = NDArray[np.uint64]
 

@@ -11,7 +11,6 @@ from scipy.integrate import quad
 from scipy.stats import laplace, norm
 
 from dpmpc.errors import UsageError
-from dpmpc.privacy.account import combine, failure_factor, security_failure
 from dpmpc.privacy.discrete import (
     discrete_gaussian_guarantee,
     discrete_gaussian_scale,
@@ -24,6 +23,7 @@ from dpmpc.privacy.discrete import (
     smoothing_error,
 )
 from dpmpc.privacy.gaussian import gaussian_delta
+from dpmpc.privacy.guarantee import combine, failure_factor, security_failure
 
 Array = NDArray[np.float64]
 

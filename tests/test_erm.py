@@ -7,8 +7,8 @@ from numpy.typing import NDArray
 from scipy.optimize import minimize, minimize_scalar
 from sklearn.linear_model import LogisticRegression
 
-from dpmpc import erm
 from dpmpc.errors import UsageError
+from dpmpc.learning import erm
 
 Floats = NDArray[np.float64]
 LOSSES = [erm.LOGISTIC, erm.ridge(0.4), erm.ridge(3.0)]

@@ -11,7 +11,6 @@ import pytest
 from numpy.typing import NDArray
 from scipy import stats
 
-from dpmpc import erm
 from dpmpc.errors import UsageError
 from dpmpc.experiments.local import LocalDescent
 from dpmpc.experiments.method import Run
@@ -21,6 +20,7 @@ from dpmpc.experiments.nonconvex import SIGMOID_SQUARED
 from dpmpc.experiments.printed import POSTER_AT, POSTER_GAP
 from dpmpc.experiments.records import Problem, Records
 from dpmpc.experiments.task import Source, load_records, make_problem, owner_sizes, step_size
+from dpmpc.learning import erm
 
 Array = NDArray[np.float64]
 ALARM = 1e-8

@@ -5,12 +5,12 @@ import math
 import numpy as np
 import pytest
 
-from dpmpc import erm
 from dpmpc.errors import UsageError
 from dpmpc.experiments.method import Run
 from dpmpc.experiments.methods import METHODS
 from dpmpc.experiments.records import Problem, Records
 from dpmpc.experiments.through_parties import RealParties
+from dpmpc.learning import erm
 
 
 def _problem() -> Problem:

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from dpmpc.errors import UsageError
-from dpmpc.local import free_base_port
+from dpmpc.mpc.loopback import free_base_port
 from tests.runs import COMMAND, alive, children_of, dpmpc, rows, run, small, wait_until
 
 LONG = [

@@ -5,9 +5,9 @@ import itertools
 import numpy as np
 import pytest
 
-from dpmpc import field
-from dpmpc.field import P
-from dpmpc.prg import Prg
+from dpmpc.mpc import field
+from dpmpc.mpc.field import P
+from dpmpc.mpc.prg import Prg
 
 EDGES = np.array([0, 1, 2, 7, P - 1, P - 2, P // 2, P // 2 + 1, 1 << 32, (1 << 32) - 1], dtype=np.uint64)
 RANDOM = np.random.default_rng(1).integers(0, P, 200).astype(np.uint64)

@@ -11,19 +11,19 @@ from enumeration import EveryBitString
 from inprocess import Network, Subset, Words
 from scipy.stats import chi2
 
-from dpmpc import field, wide
-from dpmpc.approximate import FixedPointSampler
 from dpmpc.circuits.engine import Bundle, Engine
 from dpmpc.circuits.fixed import FixedEngine, floating_uniform, leading_zeros, to_fixed
-from dpmpc.engines.clear import ClearEngine, evaluate
-from dpmpc.engines.clear_fixed import ClearFixed
-from dpmpc.engines.fixed import SharedFixed, hiding, mask_bits, numbers, planes
-from dpmpc.engines.lanes import from_planes, to_planes
-from dpmpc.engines.layout import Layout
-from dpmpc.engines.sharing import SharingEngine
-from dpmpc.local import run_parties
-from dpmpc.prg import Prg
-from dpmpc.session import Session
+from dpmpc.mpc import field, wide
+from dpmpc.mpc.engines.clear import ClearEngine, evaluate
+from dpmpc.mpc.engines.clear_fixed import ClearFixed
+from dpmpc.mpc.engines.lanes import from_planes, to_planes
+from dpmpc.mpc.engines.layout import Layout
+from dpmpc.mpc.engines.sharing import SharingEngine
+from dpmpc.mpc.engines.sharing_fixed import SharedFixed, hiding, mask_bits, numbers, planes
+from dpmpc.mpc.loopback import run_parties
+from dpmpc.mpc.prg import Prg
+from dpmpc.mpc.session import Session
+from dpmpc.noise.fixed_point import FixedPointSampler
 
 CASES = [(1, 0), (3, 1), (4, 1), (5, 2)]
 LANES = 200

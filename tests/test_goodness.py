@@ -5,8 +5,8 @@ import math
 import numpy as np
 import pytest
 
-from dpmpc import goodness
-from dpmpc.goodness import ExactLaw
+from dpmpc.noise import goodness
+from dpmpc.noise.goodness import ExactLaw
 
 RNG = np.random.default_rng(20180)
 

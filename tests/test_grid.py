@@ -5,10 +5,10 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
+from dpmpc.aggregation.grid import NARROWEST, ROUNDING_SHARE, Grid, check_range, choose_grid
+from dpmpc.aggregation.plan import Facts, Plan, make_plan
 from dpmpc.errors import UsageError
-from dpmpc.field import P
-from dpmpc.grid import NARROWEST, ROUNDING_SHARE, Grid, check_range, choose_grid
-from dpmpc.plan import Facts, Plan, make_plan
+from dpmpc.mpc.field import P
 from tests.runs import small
 
 
@@ -79,7 +79,7 @@ def test_weights_by_size_have_the_sensitivity_of_the_whole() -> None:
 @pytest.mark.parametrize("method", ["gradient", "output"])
 def test_no_replaced_record_moves_the_integer_sum_beyond_its_sensitivity(method: str, weights: str) -> None:
     """Adversarial neighbours: an owner's record is replaced by its opposite; the whole path from record to integer."""
-    from dpmpc.train import Learner
+    from dpmpc.runs.train import Learner
 
     sizes, d = (3, 5), 4
     options = small(method=method, weights=weights, lam=0.1, iterations=None, delta=1e-3, noise="gaussian")

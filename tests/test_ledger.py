@@ -12,10 +12,10 @@ from pathlib import Path
 import pytest
 
 from dpmpc.errors import UsageError
-from dpmpc.ledger import GENESIS, Entry, Ledger, LedgerError, Mechanism, merge
+from dpmpc.privacy.composition import Cost, cost, releases_left, require_budget, spent
 from dpmpc.privacy.discrete import discrete_gaussian_guarantee, discrete_gaussian_scale
 from dpmpc.privacy.gaussian import gaussian_epsilon, gaussian_scale
-from dpmpc.spending import Cost, cost, releases_left, require_budget, spent
+from dpmpc.privacy.ledger import GENESIS, Entry, Ledger, LedgerError, Mechanism, merge
 
 GAUSS = Mechanism("gaussian", scale=2.0, sensitivity=0.5, dimension=3)
 LAPLACE = Mechanism("laplace", scale=2.0, sensitivity=0.5, dimension=3)

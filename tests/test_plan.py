@@ -5,15 +5,17 @@ from typing import Any
 
 import pytest
 
+from dpmpc.aggregation.plan import Facts, Plan, check_promise, make_plan
 from dpmpc.errors import UsageError
-from dpmpc.options import Options
-from dpmpc.plan import Facts, Plan, check_promise, make_plan
+from dpmpc.runs.request import Options
 
 FACTS = Facts("records", "logistic", 5, (40, 60, 50), "public")
 
 
 def test_openings_and_noise_have_channels_of_their_own() -> None:
-    from dpmpc import options, pool, release
+    from dpmpc.aggregation import release
+    from dpmpc.noise import pool
+    from dpmpc.runs import request as options
 
     assert release.OPENING_CHANNEL + options._MOST_RELEASES <= pool.FIRST_CHANNEL
     with pytest.raises(UsageError, match="--iterations"):

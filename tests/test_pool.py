@@ -6,11 +6,12 @@ import numpy as np
 import pytest
 from alarms import FALSE_ALARM
 
-from dpmpc import field, goodness
-from dpmpc.local import run_parties
-from dpmpc.pool import FIRST_CHANNEL, Pool, batches, draw
-from dpmpc.samplers import make_sampler
-from dpmpc.session import Session
+from dpmpc.mpc import field
+from dpmpc.mpc.loopback import run_parties
+from dpmpc.mpc.session import Session
+from dpmpc.noise import goodness
+from dpmpc.noise.pool import FIRST_CHANNEL, Pool, batches, draw
+from dpmpc.noise.samplers import make_sampler
 
 SIGMA = 700.0
 SAMPLER = make_sampler("discrete", "gaussian", SIGMA)

@@ -14,17 +14,17 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from dpmpc.aggregation.grid import Ints
+from dpmpc.aggregation.owner import OwnerClient, OwnerGate
+from dpmpc.aggregation.party import PartyJob, run_party, transcript_path
+from dpmpc.aggregation.plan import Facts, Plan, make_plan, plan_path
+from dpmpc.aggregation.transcript import Opened, read_transcript
 from dpmpc.errors import PeerError, UsageError
-from dpmpc.grid import Ints
-from dpmpc.ledger import Ledger, merge
-from dpmpc.local import free_base_port
-from dpmpc.owner import OwnerClient, OwnerGate
-from dpmpc.party import PartyJob, run_party, transcript_path
-from dpmpc.plan import Facts, Plan, make_plan, plan_path
-from dpmpc.resume import opened_anywhere, resume
-from dpmpc.run import owner_endpoints
-from dpmpc.session import Session, endpoints_here
-from dpmpc.transcript import Opened, read_transcript
+from dpmpc.mpc.loopback import free_base_port
+from dpmpc.mpc.session import Session, endpoints_here
+from dpmpc.privacy.ledger import Ledger, merge
+from dpmpc.runs.launcher import owner_endpoints
+from dpmpc.runs.resume import opened_anywhere, resume
 from tests.runs import small
 
 STAGES = ("begin", "collect", "noise", "add", "ledger", "open", "publish")

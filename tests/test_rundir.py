@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from dpmpc.errors import UsageError
-from dpmpc.local import free_base_port
-from dpmpc.rundir import alone, prepare
+from dpmpc.mpc.loopback import free_base_port
+from dpmpc.runs.folder import alone, prepare
 from tests.runs import dpmpc
 
 SMALL = ["train", "--data", "synthetic", "--max-rows", "60", "--dimension", "2", "--owners", "2", "--delta", "1e-3"]

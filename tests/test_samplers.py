@@ -13,7 +13,6 @@ import pytest
 from alarms import FALSE_ALARM, alarms
 from enumeration import every_bit_string, heap_values
 
-from dpmpc import goodness
 from dpmpc.circuits.alias import AliasTable, round_weights
 from dpmpc.circuits.gaussian import (
     GaussianPlan,
@@ -24,10 +23,11 @@ from dpmpc.circuits.gaussian import (
     sample_gaussian,
 )
 from dpmpc.circuits.laplace import LaplacePlan, plan_laplace, sample_laplace
-from dpmpc.engines.clear import ClearEngine, evaluate
 from dpmpc.errors import UsageError
-from dpmpc.prg import Prg
-from dpmpc.samplers import DiscreteSampler, make_sampler
+from dpmpc.mpc.engines.clear import ClearEngine, evaluate
+from dpmpc.mpc.prg import Prg
+from dpmpc.noise import goodness
+from dpmpc.noise.samplers import DiscreteSampler, make_sampler
 
 
 def gaussian_law(plan: GaussianPlan) -> dict[int, Fraction]:
@@ -205,7 +205,7 @@ def test_every_laplace_is_certified(scale: float) -> None:
 
 
 def test_sampler_circuits_cost_as_documented() -> None:
-    from dpmpc.engines.counting import CountingEngine
+    from dpmpc.mpc.engines.counting import CountingEngine
 
     plan, _ = plan_gaussian(2.0**13)
     engine = CountingEngine(1)

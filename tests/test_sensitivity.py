@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from dpmpc.errors import UsageError
-from dpmpc.privacy.budget import delta_warning
+from dpmpc.privacy.checks import delta_warning
 from dpmpc.privacy.sensitivity import Weights, gradient_sensitivity, output_sensitivity, owner_weights, rounding_bound
 
 SIZES = (40, 7, 7, 100)

@@ -6,11 +6,11 @@ import socket
 import numpy as np
 import pytest
 
-from dpmpc import field
 from dpmpc.errors import PeerError, UsageError
-from dpmpc.local import free_base_port, run_parties
-from dpmpc.prg import Prg
-from dpmpc.session import Endpoint, Session, endpoints_here, import_mpyc, parse_endpoints
+from dpmpc.mpc import field
+from dpmpc.mpc.loopback import free_base_port, run_parties
+from dpmpc.mpc.prg import Prg
+from dpmpc.mpc.session import Endpoint, Session, endpoints_here, import_mpyc, parse_endpoints
 
 
 async def _open_sum(session: Session) -> list[int]:

@@ -11,19 +11,20 @@ import pytest
 from alarms import FALSE_ALARM, alarms
 from inprocess import Network
 
-from dpmpc import field, goodness
 from dpmpc.circuits.engine import Bundle, Engine
 from dpmpc.circuits.selection import less_than, look_up, mux, one_hot
-from dpmpc.engines.clear import ClearEngine, ClearMask, evaluate
-from dpmpc.engines.counting import CountingEngine
-from dpmpc.engines.layout import Layout
-from dpmpc.engines.sharing import SharedMask, SharingEngine
-from dpmpc.field import Words
-from dpmpc.local import run_parties
-from dpmpc.pool import draw
-from dpmpc.prg import Prg
-from dpmpc.samplers import DiscreteSampler, make_sampler
-from dpmpc.session import Session
+from dpmpc.mpc import field
+from dpmpc.mpc.engines.clear import ClearEngine, ClearMask, evaluate
+from dpmpc.mpc.engines.counting import CountingEngine
+from dpmpc.mpc.engines.layout import Layout
+from dpmpc.mpc.engines.sharing import SharedMask, SharingEngine
+from dpmpc.mpc.field import Words
+from dpmpc.mpc.loopback import run_parties
+from dpmpc.mpc.prg import Prg
+from dpmpc.mpc.session import Session
+from dpmpc.noise import goodness
+from dpmpc.noise.pool import draw
+from dpmpc.noise.samplers import DiscreteSampler, make_sampler
 
 CASES = [(1, 0), (3, 1), (4, 1), (5, 2)]
 LANES = 300  # not a multiple of 64

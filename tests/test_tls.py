@@ -9,13 +9,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from dpmpc.aggregation.owner import certificate_name
+from dpmpc.aggregation.plan import Facts, make_plan
 from dpmpc.errors import DpmpcError, PeerError, UsageError
-from dpmpc.local import free_base_port
-from dpmpc.options import Options
-from dpmpc.owner import certificate_name
-from dpmpc.plan import Facts, make_plan
-from dpmpc.session import Session, endpoints_here
-from dpmpc.tls import Tls, check_loopback, make_credentials
+from dpmpc.mpc.loopback import free_base_port
+from dpmpc.mpc.session import Session, endpoints_here
+from dpmpc.mpc.tls import Tls, check_loopback, make_credentials
+from dpmpc.runs.request import Options
 
 NAMES = ("party0", "party1", "owners")
 

@@ -11,13 +11,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from dpmpc import field
+from dpmpc.aggregation.plan import Plan, plan_path
+from dpmpc.aggregation.transcript import read_opened, read_transcript
 from dpmpc.errors import DpmpcError, UsageError
-from dpmpc.ledger import Ledger
-from dpmpc.local import free_base_port
-from dpmpc.options import Options
-from dpmpc.plan import Plan, plan_path
-from dpmpc.transcript import read_opened, read_transcript
+from dpmpc.mpc import field
+from dpmpc.mpc.loopback import free_base_port
+from dpmpc.privacy.ledger import Ledger
+from dpmpc.runs.request import Options
 from tests.runs import COMMAND, alive, children_of, dpmpc, opened, rows, run, same, small, wait_until
 
 REPORT_KEYS = {
@@ -75,7 +75,7 @@ def test_without_noise_mpc_opens_what_the_clear_engine_computes(options: Options
 
 def test_the_opened_sum_is_that_of_the_owners_own_vectors(tmp_path: Path) -> None:
     """One noiseless gradient at theta = 0, against a loop over owners and records in plain Python floats."""
-    from dpmpc.train import load
+    from dpmpc.runs.train import load
 
     options = small(iterations=1, owners=3, max_rows=40, noiseless=True, weights="equal")
     run(options, tmp_path / "run")
@@ -361,7 +361,7 @@ def test_options_survive_json() -> None:
 
 
 def test_a_resume_of_nothing_is_refused(tmp_path: Path) -> None:
-    from dpmpc.launch import Where, carry_on
+    from dpmpc.runs.start import Where, carry_on
 
     with pytest.raises(UsageError, match="no plan"):
         carry_on(Where(out=tmp_path), lambda event: None)

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.kill_test import kill_test
+from dpmpc.benchmarks.kill_test import kill_test
 
 
 @pytest.mark.slow

@@ -12,8 +12,8 @@ import numpy as np
 import pytest
 
 from dpmpc.errors import DpmpcError, UsageError
-from dpmpc.ledger import LedgerError
-from dpmpc.pool import AHEAD, BATCH, Pool
+from dpmpc.noise.pool import AHEAD, BATCH, Pool
+from dpmpc.privacy.ledger import LedgerError
 from dpmpc.verify.canaries import Canaries, canary_plan
 from dpmpc.verify.fresh import by_parties
 from dpmpc.verify.structure import batches_due, check_structure

@@ -9,10 +9,10 @@ import pytest
 from inprocess import Network, Subset, Words
 
 from dpmpc.circuits.engine import Bundle
-from dpmpc.engines.lanes import to_planes
-from dpmpc.engines.layout import Layout
-from dpmpc.engines.sharing import SharingEngine
-from dpmpc.prg import Prg
+from dpmpc.mpc.engines.lanes import to_planes
+from dpmpc.mpc.engines.layout import Layout
+from dpmpc.mpc.engines.sharing import SharingEngine
+from dpmpc.mpc.prg import Prg
 
 WIRES = 3
 BITS = 13  # lanes run through all values of at most so many bits

@@ -6,8 +6,8 @@ import gmpy2
 import numpy as np
 import pytest
 
-from dpmpc import field, wide
-from dpmpc.prg import Prg
+from dpmpc.mpc import field, wide
+from dpmpc.mpc.prg import Prg
 
 Q = wide.Q
 EDGES = [0, 1, 4, 5, 6, Q - 1, Q - 2, Q - 5, Q // 2, (1 << 26) - 1, 1 << 26, 1 << 104, 1 << 128, (1 << 128) - 1]

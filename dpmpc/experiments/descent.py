@@ -8,9 +8,9 @@ from collections.abc import Callable, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from dpmpc import erm
 from dpmpc.experiments.method import Aggregate
 from dpmpc.experiments.records import Problem
+from dpmpc.learning import erm
 
 Array = NDArray[np.float64]
 

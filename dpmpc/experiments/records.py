@@ -12,8 +12,8 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from dpmpc import erm
 from dpmpc.experiments.nonconvex import SigmoidSquared, minimise
+from dpmpc.learning import erm
 
 Array = NDArray[np.float64]
 SPARSE_BELOW = 0.25  # density under which compressed rows beat BLAS, measured at 10 columns

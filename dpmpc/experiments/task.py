@@ -12,7 +12,6 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from dpmpc import erm
 from dpmpc.data import load_dataset, partition
 from dpmpc.errors import UsageError
 from dpmpc.experiments import kdd98
@@ -20,6 +19,7 @@ from dpmpc.experiments.method import Method, Run
 from dpmpc.experiments.methods import METHODS
 from dpmpc.experiments.nonconvex import SIGMOID_SQUARED
 from dpmpc.experiments.records import Problem, Records
+from dpmpc.learning import erm
 from dpmpc.privacy.gaussian import Calibration
 
 STEPS = (0.01, 0.05, 0.1, 0.5, 1.0)  # Kang et al. 2019 choose the step size among these

@@ -16,13 +16,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dpmpc import field
 from dpmpc.errors import DpmpcError, PeerError, UsageError
-from dpmpc.local import free_base_port
-from dpmpc.pool import FIRST_CHANNEL, batches, draw
-from dpmpc.prg import Prg
-from dpmpc.samplers import make_sampler
-from dpmpc.session import Session, endpoints_here
+from dpmpc.mpc import field
+from dpmpc.mpc.loopback import free_base_port
+from dpmpc.mpc.prg import Prg
+from dpmpc.mpc.session import Session, endpoints_here
+from dpmpc.noise.pool import FIRST_CHANNEL, batches, draw
+from dpmpc.noise.samplers import make_sampler
 
 FINEST = 40  # bits of the grid without noise: rounding is below 2^-41
 _NOISE_STEPS = 1 << 24

@@ -14,9 +14,9 @@ import math
 from typing import Literal
 
 from dpmpc.errors import UsageError
-from dpmpc.privacy.account import Guarantee, combine, failure_factor, security_failure
-from dpmpc.privacy.budget import check_count, check_delta, check_epsilon, check_nonnegative, check_positive
+from dpmpc.privacy.checks import check_count, check_delta, check_epsilon, check_nonnegative, check_positive
 from dpmpc.privacy.gaussian import gaussian_delta, gaussian_epsilon, gaussian_scale
+from dpmpc.privacy.guarantee import Guarantee, combine, failure_factor, security_failure
 
 ROUNDING_WIDTH = 1.5
 

@@ -22,7 +22,7 @@ from scipy.optimize import brentq
 from scipy.special import erfcx, log_ndtr
 
 from dpmpc.errors import UsageError
-from dpmpc.privacy.budget import check_count, check_delta, check_epsilon, check_positive
+from dpmpc.privacy.checks import check_count, check_delta, check_epsilon, check_positive
 
 Calibration = Literal["tight", "zcdp", "paper"]
 

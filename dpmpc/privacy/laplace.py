@@ -8,7 +8,7 @@ numbers).
 
 import math
 
-from dpmpc.privacy.budget import check_count, check_delta, check_epsilon, check_positive
+from dpmpc.privacy.checks import check_count, check_delta, check_epsilon, check_positive
 from dpmpc.privacy.gaussian import delta_of_mu, epsilon_of_mu
 
 

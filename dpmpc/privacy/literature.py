@@ -12,7 +12,7 @@ from typing import Literal
 
 from scipy.stats import chi2
 
-from dpmpc.privacy.budget import check_count, check_delta, check_epsilon, check_positive
+from dpmpc.privacy.checks import check_count, check_delta, check_epsilon, check_positive
 from dpmpc.privacy.gaussian import epsilon_of_mu, mu_of_budget
 from dpmpc.privacy.laplace import laplace_epsilon
 

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpmpc.errors import UsageError
-from dpmpc.privacy.budget import check_count, check_nonnegative, check_positive
+from dpmpc.privacy.checks import check_count, check_nonnegative, check_positive
 
 Weights = Literal["equal", "size"]
 

@@ -13,11 +13,11 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from dpmpc.grid import Floats, Ints
-from dpmpc.options import Options
-from dpmpc.plan import Facts, Plan, make_plan
-from dpmpc.samplers import Law
-from dpmpc.train import Learner
+from dpmpc.aggregation.grid import Floats, Ints
+from dpmpc.aggregation.plan import Facts, Plan, make_plan
+from dpmpc.noise.samplers import Law
+from dpmpc.runs.request import Options
+from dpmpc.runs.train import Learner
 
 CANARIES = "canaries"  # the name of the data
 TILT = 0.02  # s

@@ -2,8 +2,8 @@
 
 from dataclasses import replace
 
-from dpmpc.plan import Plan
-from dpmpc.spending import Cost
+from dpmpc.aggregation.plan import Plan
+from dpmpc.privacy.composition import Cost
 
 
 def claimed_epsilon(plan: Plan) -> float:

@@ -12,20 +12,20 @@ from typing import Any, cast
 
 import numpy as np
 
-from dpmpc import field
-from dpmpc.child import log_to
+from dpmpc.aggregation.grid import Ints
+from dpmpc.aggregation.owner import OwnerClient
+from dpmpc.aggregation.party import PartyJob, run_party
+from dpmpc.aggregation.plan import Plan, plan_path
+from dpmpc.aggregation.release import MakeStep, release
 from dpmpc.errors import DpmpcError, PeerError, UsageError
-from dpmpc.grid import Ints
-from dpmpc.local import free_base_port
-from dpmpc.owner import OwnerClient
-from dpmpc.party import PartyJob, run_party
-from dpmpc.plan import Plan, plan_path
-from dpmpc.prg import Prg
-from dpmpc.release import MakeStep, release
-from dpmpc.run import owner_endpoints
-from dpmpc.rundir import prepare
-from dpmpc.samplers import Law, make_sampler
-from dpmpc.session import endpoints_here
+from dpmpc.mpc import field
+from dpmpc.mpc.loopback import free_base_port
+from dpmpc.mpc.prg import Prg
+from dpmpc.mpc.session import endpoints_here
+from dpmpc.noise.samplers import Law, make_sampler
+from dpmpc.runs.folder import prepare
+from dpmpc.runs.launcher import owner_endpoints
+from dpmpc.runs.worker import log_to
 from dpmpc.verify.audit import Trials
 from dpmpc.verify.canaries import CANARIES, Canaries, Known, processes_of
 from dpmpc.verify.claim import claimed_epsilon, shift_of

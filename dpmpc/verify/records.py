@@ -5,11 +5,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from dpmpc.aggregation.party import ledger_path, opened_path, transcript_path
+from dpmpc.aggregation.plan import Plan, plan_path
+from dpmpc.aggregation.transcript import digest, read_opened, read_transcript
 from dpmpc.errors import UsageError
-from dpmpc.ledger import Book, Ledger
-from dpmpc.party import ledger_path, opened_path, transcript_path
-from dpmpc.plan import Plan, plan_path
-from dpmpc.transcript import digest, read_opened, read_transcript
+from dpmpc.privacy.ledger import Book, Ledger
 
 Event = dict[str, Any]
 

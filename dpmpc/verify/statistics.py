@@ -10,9 +10,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from dpmpc import goodness
-from dpmpc.goodness import ExactLaw, Integers, Reals
-from dpmpc.samplers import Law
+from dpmpc.noise import goodness
+from dpmpc.noise.goodness import ExactLaw, Integers, Reals
+from dpmpc.noise.samplers import Law
 from dpmpc.verify.verdict import Check, Evidence
 
 ALPHA = 1e-9

@@ -10,10 +10,10 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from dpmpc.plan import Plan
-from dpmpc.pool import AHEAD, BATCH, FIRST_CHANNEL
-from dpmpc.release import OPENING_CHANNEL
-from dpmpc.samplers import make_sampler
+from dpmpc.aggregation.plan import Plan
+from dpmpc.aggregation.release import OPENING_CHANNEL
+from dpmpc.noise.pool import AHEAD, BATCH, FIRST_CHANNEL
+from dpmpc.noise.samplers import make_sampler
 from dpmpc.verify.records import Attempt, Event, Records, read_records
 from dpmpc.verify.verdict import Check, Evidence, of_problems
 

@@ -6,9 +6,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, cast
 
+from dpmpc.aggregation.plan import Plan
 from dpmpc.errors import UsageError
-from dpmpc.plan import Plan
-from dpmpc.samplers import Law
+from dpmpc.noise.samplers import Law
 from dpmpc.verify.audit import Trials, check_audit
 from dpmpc.verify.canaries import Canaries, canary_plan
 from dpmpc.verify.claim import claimed_epsilon

@@ -10,12 +10,12 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from dpmpc import erm
 from dpmpc.experiments.method import Aggregate, Claim, Run
 from dpmpc.experiments.methods.psgd import Psgd
 from dpmpc.experiments.noise import generator
 from dpmpc.experiments.outputs import no_mpc
 from dpmpc.experiments.records import Problem
+from dpmpc.learning import erm
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,246 @@
+"""What is measured in the quick and the full profile, and how measurements become records."""
+
+import time
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
+from typing import Any
+
+from dpmpc.benchmarks import noise
+from dpmpc.benchmarks.cell import Cell
+from dpmpc.benchmarks.counts import NETWORKS, Link, NoiseCounts, network_seconds, noise_counts
+from dpmpc.benchmarks.iteration import Limit, Measured, measure, measure_limit, repetitions
+from dpmpc.benchmarks.machine import machine
+from dpmpc.benchmarks.network import Network, named
+from dpmpc.benchmarks.quartiles import Figure, figure
+from dpmpc.benchmarks.records import Record, Results
+from dpmpc.benchmarks.scale import findings
+from dpmpc.errors import UsageError
+from dpmpc.runs.request import Law, Method, SamplerName
+
+DIMENSIONS = (10, 31, 122, 1_000, 10_000, 100_000)
+OWNERS = (2, 10, 100, 1_000, 10_000, 50_000)
+PARTIES = (3, 5, 7)
+RUNS = (10, 50, 250)  # releases, for growth in T
+_MOST_VALUES = 12_500_000  # numbers into a party in one release: 100 MB; larger cells take the owners' process minutes
+Progress = Callable[[str], None]
+
+
+def cells(quick: bool) -> list[Cell]:
+    """The iteration table. Full: every d with every m at n = 3 that fits, both sweeps at n = 5 and 7, then methods,
+    samplers, pool, networks.
+    """
+    base = Cell()  # the one that the targets speak of
+    found: list[Cell] = []
+    if quick:
+        found += [replace(base, dimension=d) for d in (10, 122, 1_000, 10_000)]
+        found += [replace(base, owners=m) for m in (2, 1_000, 10_000)]
+        found += [replace(base, parties=n) for n in PARTIES]
+        found += [replace(base, pool=False), replace(base, network="lan"), replace(base, network="wan")]
+    else:
+        found += [Cell(dimension=d, owners=m) for d in DIMENSIONS for m in OWNERS if d * m <= _MOST_VALUES]
+        for n in PARTIES[1:]:
+            found += [Cell(dimension=d, parties=n) for d in DIMENSIONS]
+            found += [Cell(owners=m, parties=n) for m in OWNERS]
+        for law, sampler in noise.SAMPLERS:
+            found += [replace(base, law=law, sampler=sampler, pool=pool) for pool in (True, False)]
+        found += [
+            replace(base, method="output", law=law, pool=False) for law, name in noise.SAMPLERS if name == "discrete"
+        ]
+        found += [replace(base, pool=False, parties=n) for n in PARTIES]
+        for network in NETWORKS:
+            found += [Cell(dimension=d, parties=n, network=network) for d in (122, 10_000) for n in (3, 5)]
+            found += [Cell(network=network, pool=False), Cell(owners=10_000, network=network)]
+    return list(dict.fromkeys(found))
+
+
+def run_cells(chosen: Sequence[Cell], quick: bool, progress: Progress, link: Link | None = None) -> list[Record]:
+    """One iteration record for each cell; with `link`, also the time predicted for that network. Cells that a sampler
+    refuses are left out.
+
+    Errors: UsageError when no cell can be measured.
+    """
+    records, refused = [], ""
+    networks: dict[str, Network] = {}
+    for cell in chosen:
+        progress(str(cell))
+        if cell.network not in networks:
+            networks[cell.network] = named(cell.network)
+        network = networks[cell.network]
+        try:
+            measured = measure(cell, network, repetitions(cell, quick))
+        except UsageError as error:
+            refused = str(error)
+            continue
+        records.append(iteration_record(measured, network, link))
+    if not records:
+        raise UsageError(refused)
+    return with_predictions(records)
+
+
+def iteration_record(measured: Measured, network: Network, link: Link | None = None) -> Record:
+    """The row of a measured cell."""
+    cell = measured.cell
+    seconds = {"total": measured.total, "without ledger": measured.without_ledger, **measured.parts}
+    values: dict[str, Any] = {
+        "noise_offline_s": measured.noise_offline,
+        "peak_memory_party": measured.peak_party,
+        "peak_memory_owners": measured.peak_owners,
+        "network_made_by": network.how,
+    }
+    if measured.limit is not None:
+        limit = measured.limit
+        seconds |= limit_figures(limit)
+        values |= {
+            "over_limit": measured.without_ledger.median / limit.total.median,
+            "over_durable_limit": measured.total.median / limit.durable.median,
+        }
+    if link is not None:
+        values["predicted_s"] = measured.total.median + network_seconds(cell, link, _online(cell))
+    return Record("iteration", cell.key(), measured.counts, seconds, values)
+
+
+def limit_figures(limit: Limit) -> dict[str, Figure]:
+    """The limit under the names of the result file."""
+    return {"limit": limit.total, "limit open": limit.open, "limit durable": limit.durable}
+
+
+def _online(cell: Cell) -> NoiseCounts | None:
+    return None if cell.pool else noise_counts(cell, 1)
+
+
+def with_predictions(records: Sequence[Record]) -> list[Record]:
+    """The records; those over a slow network get the prediction beside the measurement: the same cell on loopback,
+    plus what the network adds.
+    """
+    local = {r.name: r for r in records}
+    found = []
+    for record in records:
+        name = record.key["network"]
+        if name != "loopback":
+            twin = local.get(Record("iteration", {**record.key, "network": "loopback"}).name)
+            if twin is not None:
+                cell = Cell(**record.key)
+                seconds = twin.seconds["total"].median + network_seconds(cell, NETWORKS[name], _online(cell))
+                record = replace(record, values={**record.values, "predicted_s": seconds})
+        found.append(record)
+    return found
+
+
+def run_limit(chosen: Iterable[Cell], quick: bool, progress: Progress) -> list[Record]:
+    """The limit alone."""
+    records = []
+    for cell in chosen:
+        progress(str(cell))
+        limit = measure_limit(cell, named(cell.network), repetitions(cell, quick))
+        records.append(Record("limit", cell.key(), {}, limit_figures(limit)))
+    return records
+
+
+def run_noise(parties: Sequence[int], quick: bool, progress: Progress, plain: bool = True) -> list[Record]:
+    """The samplers, and plain MPyC, with their ratios to plain MPyC at the same law."""
+    costs: list[noise.NoiseCost] = []
+    for n in parties:
+        for law, name in noise.SAMPLERS:
+            for count in _draws(name, n, quick):
+                progress(f"noise: {law}/{name}, {count:,} at n={n}")
+                costs.append(noise.measure_sampler(law, name, n, count, 3 if quick else 5))
+    if plain:
+        for law, _ in noise.SAMPLERS[:2]:
+            count = 8 if quick else 122
+            progress(f"noise: {law}/{noise.PLAIN}, {count} at n=3")
+            costs.append(noise.measure_plain(law, 3, count, 1 if quick else 3))
+    slow = {c.law: c.rate for c in costs if c.sampler == noise.PLAIN}
+    return [_noise_record(cost, slow.get(cost.law) if cost.parties == 3 else None) for cost in costs]
+
+
+def _draws(sampler: str, parties: int, quick: bool) -> tuple[int, ...]:
+    """Samples in a draw; the slower samplers and the larger n stop earlier."""
+    sizes = (122, 10_000, 100_000, 1_000_000)
+    if quick or parties > 5:
+        return sizes[:2]
+    return sizes if sampler == "discrete" and parties == 3 else sizes[:3]
+
+
+def _noise_record(cost: noise.NoiseCost, plain: float | None) -> Record:
+    key = {"law": cost.law, "sampler": cost.sampler, "parties": cost.parties, "count": cost.count}
+    values: dict[str, Any] = {"samples_a_second": cost.rate}
+    if plain is not None:
+        values["over_plain_mpyc"] = cost.rate / plain
+    return Record(
+        "noise",
+        key,
+        {"rounds": cost.rounds, "bytes_a_sample": cost.bytes / cost.count, "ands_a_sample": cost.ands},
+        {"draw": cost.seconds},
+        values,
+    )
+
+
+def run_growth(quick: bool, progress: Progress) -> list[Record]:
+    """Whole runs of T releases: noise made ahead, then the releases. The seconds of connecting are not in it."""
+    records = []
+    for T in RUNS[:2] if quick else RUNS:
+        progress(f"a run of {T} releases")
+        totals = []
+        for _ in range(1 if quick else 3):
+            measured = measure(Cell(), named("loopback"), T, limit=False)
+            totals.append(measured.total.median * T + measured.noise_offline * (T + 3))
+        records.append(Record("growth", {"releases": T}, {}, {"run": figure(totals)}))
+    return records
+
+
+def cross(
+    dimensions: Sequence[int] | None,
+    owners: Sequence[int] | None,
+    parties: Sequence[int] | None,
+    method: Method | None,
+    law: Law | None,
+    sampler: SamplerName | None,
+    pool: bool | None,
+    network: str | None,
+) -> list[Cell]:
+    """All combinations; what is None takes the base cell's value. Without a pool named, `gradient` has one, as in
+    `dpmpc train`.
+    """
+    chosen: Method = method or "gradient"
+    family: Law = law or ("laplace" if sampler == "log-laplace" else "gaussian")
+    return [
+        Cell(
+            dimension=d,
+            owners=m,
+            parties=n,
+            method=chosen,
+            law=family,
+            sampler=sampler or "discrete",
+            pool=chosen == "gradient" if pool is None else pool,
+            network=network or "loopback",
+        )
+        for n in parties or (3,)
+        for m in owners or (100,)
+        for d in dimensions or (122,)
+    ]
+
+
+def scale_cells(quick: bool) -> list[Cell]:
+    """The cells that `growth` fits, and no others."""
+    most_d, most_m = (10_000, 10_000) if quick else (100_000, 50_000)
+    found = [Cell(dimension=d) for d in (1_000, 3_000, 10_000, 30_000, 100_000) if d <= most_d]
+    found += [Cell(owners=m) for m in (100, 1_000, 10_000, 50_000) if m <= most_m]
+    return found + [Cell(parties=n) for n in PARTIES[1:]]
+
+
+def run_all(quick: bool, progress: Progress) -> list[Record]:
+    """Everything that a result file holds."""
+    return (
+        run_noise((3,) if quick else PARTIES, quick, progress)
+        + run_cells(cells(quick), quick, progress)
+        + run_growth(quick, progress)
+    )
+
+
+def results(quick: bool, run: Callable[[], list[Record]]) -> Results:
+    """The records of `run` with the machine they come from, slopes and targets."""
+    facts, begin = machine(), time.monotonic()
+    records = tuple(run())
+    facts["load_after"] = machine()["load"]
+    found = Results(facts, "quick" if quick else "full", records, (), time.monotonic() - begin)
+    return replace(found, findings=findings(found))

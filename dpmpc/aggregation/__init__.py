@@ -1,0 +1,1 @@
+"""Vectors -> one noisy sum: plan, owners' and parties' ends, one release."""

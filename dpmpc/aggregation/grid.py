@@ -1,0 +1,89 @@
+"""The grid: every number that enters MPC is a whole number of grid steps gamma = 2^-bits. Touches no network and no
+file.
+
+Normative rules, all in this module:
+
+- An owner scales its vector by its public factor (1 with equal weights, n_j with weights n_j/n), and then rounds each
+  coordinate to the nearest multiple of gamma, ties to even. Nothing is rounded or truncated after that.
+- Sensitivity and noise live in grid steps of the opened integer sum; the aggregate is sum * gamma / divisor, with
+  divisor m or n.
+- The field must hold the sum and the noise: |sum| + |noise| <= (p - 1) / 2, or the run is refused before it starts.
+"""
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpmpc.errors import UsageError
+from dpmpc.mpc.field import P
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+
+ROUNDING_SHARE = 0.005  # of the sensitivity: what rounding may add to it
+NARROWEST = 2.0**12  # grid steps: noise scales below this would let the grid show
+WIDEST = 2.0**30  # grid steps: what the samplers reach
+_LARGEST = (P - 1) // 2
+
+
+@dataclass(frozen=True)
+class Grid:
+    """The multiples of gamma = 2^-bits; `bits` may be negative."""
+
+    bits: int
+
+    @property
+    def step(self) -> float:
+        """gamma."""
+        return math.ldexp(1.0, -self.bits)
+
+    def encode(self, values: Floats) -> Ints:
+        """`values` in grid steps, rounded half to even. They must be finite and below 2^62 steps: our bug otherwise."""
+        steps = np.rint(np.ldexp(values, self.bits))
+        assert np.abs(steps, out=np.empty_like(steps)).max(initial=0.0) < 2.0**62, (
+            "a value must fit the grid"
+        )  # also false for NaN
+        return steps.astype(np.int64)
+
+    def decode(self, steps: Ints) -> Floats:
+        """Grid steps as real numbers (exact up to 2^53 steps)."""
+        return np.ldexp(steps.astype(np.float64), -self.bits)
+
+
+def choose_grid(sensitivity: float, noise_ratio: float, dimension: int) -> Grid:
+    """The coarsest grid on which rounding adds at most ROUNDING_SHARE to the sensitivity and the noise is NARROWEST
+    steps wide.
+
+    `sensitivity`: L2, of the sum of the owners' scaled vectors before rounding. `noise_ratio`: noise scale over that
+    sensitivity.
+    Errors: noise wider than WIDEST steps.
+    """
+    fine = math.sqrt(dimension) / (ROUNDING_SHARE * sensitivity)
+    wide = NARROWEST / (noise_ratio * sensitivity)
+    bits = math.ceil(math.log2(max(fine, wide)))
+    grid = Grid(bits)
+    check_width(noise_ratio * sensitivity / grid.step)
+    return grid
+
+
+def check_width(scale_steps: float) -> None:
+    """Errors: a noise scale, in grid steps, above WIDEST."""
+    if scale_steps > WIDEST:
+        raise UsageError(
+            f"the noise scale may be at most 2^{math.log2(WIDEST):g} grid steps; it would be "
+            f"2^{math.log2(scale_steps):.1f}; choose a larger epsilon, fewer iterations or a coarser grid "
+            "(--grid-bits)"
+        )
+
+
+def check_range(largest_sum: float, grid: Grid, owners: int, largest_noise: int) -> None:
+    """Errors: the sum of `owners` vectors, each coordinate at most `largest_sum` in total, and its noise could overflow
+    the field."""
+    largest = largest_sum / grid.step + owners / 2 + largest_noise
+    if largest > _LARGEST:
+        raise UsageError(
+            f"a sum and its noise must stay below {_LARGEST:.3g} grid steps, half the field; they could reach "
+            f"{largest:.3g}; choose a coarser grid (--grid-bits), a larger --lam, or a smaller --radius"
+        )

@@ -1,0 +1,54 @@
+"""What went over the wires between the parties, by channel: frames, bytes, and a digest that both ends must agree on.
+
+Counted below the protocols, where frames leave and arrive, so that a protocol cannot leave one out. The digests are of
+frames that look uniform to everybody but the two ends and the parties that know their masks; control frames, which
+carry PRSS keys, are not looked at.
+"""
+
+import hashlib
+import struct
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from dpmpc.mpc.wire import Peer
+
+_LABELS = (-1, -2)  # greeting and end of a session
+_FRAME = struct.Struct("<qQ")
+
+
+@dataclass
+class _Flow:
+    frames: int = 0
+    size: int = 0
+    digest: Any = field(default_factory=hashlib.sha256)
+
+
+class Traffic:
+    """An observer of a session's connections; `take` gives out the record of a channel and forgets it."""
+
+    def __init__(self) -> None:
+        self._flows: dict[int, dict[tuple[Peer, bool], _Flow]] = {}
+
+    def __call__(self, peer: Peer, outgoing: bool, label: int, payload: bytes | bytearray | memoryview) -> None:
+        """Note one frame."""
+        if label in _LABELS:
+            return
+        flow = self._flows.setdefault(label >> 32, {}).setdefault((peer, outgoing), _Flow())
+        flow.frames += 1
+        flow.size += len(payload)
+        flow.digest.update(_FRAME.pack(label, len(payload)))
+        flow.digest.update(payload)
+
+    def take(self, peers: Mapping[int, Peer], channel: int) -> dict[str, Any]:
+        """{"sent": {party: [frames, bytes, digest]}, "received": ...} of one channel; empty if it carried nothing."""
+        record: dict[str, Any] = {"channel": channel, "sent": {}, "received": {}}
+        parties = {peer: party for party, peer in peers.items()}
+        for (peer, outgoing), flow in self._flows.pop(channel, {}).items():
+            party = str(parties.get(peer, "nobody"))
+            record["sent" if outgoing else "received"][party] = [flow.frames, flow.size, flow.digest.hexdigest()]
+        return record
+
+    def channels(self) -> list[int]:
+        """The channels that carried frames and were not taken yet."""
+        return sorted(self._flows)

@@ -1,0 +1,1 @@
+"""Records and an iterate -> vectors; opened means -> a model."""

@@ -1,0 +1,1 @@
+"""Numbers -> shares -> opened numbers: fields, engines, connections."""

@@ -1,0 +1,175 @@
+"""Arithmetic and Shamir sharing in F_p for p = 2^61 - 1, on NumPy uint64 arrays. Touches no network and no file.
+
+Every release is a vector over this field. The prime is of Mersenne form, so a product reduces with shifts, and the
+addition of two 61-bit numbers is ones' complement addition, which the Boolean to Shamir conversion
+(`circuits.convert`) uses. Values are kept reduced: 0 <= x < p. Shares follow MPyC's convention: party i holds the
+polynomial's value at i + 1.
+"""
+
+import functools
+import itertools
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpmpc.mpc.prg import Prg
+
+Words = NDArray[np.uint64]
+
+BITS = 61
+P = (1 << BITS) - 1
+_P = np.uint64(P)
+_61 = np.uint64(BITS)
+_32 = np.uint64(32)
+_29 = np.uint64(29)
+_LOW32 = np.uint64((1 << 32) - 1)
+_LOW29 = np.uint64((1 << 29) - 1)
+_3 = np.uint64(3)
+_BLOCK = 1 << 14  # words that are shared at a time
+
+
+def _fold(x: Words) -> Words:
+    """x mod p for any uint64 x."""
+    x = (x & _P) + (x >> _61)
+    reduced: Words = np.minimum(x, x - _P)  # x - p wraps to a huge word when x < p
+    return reduced
+
+
+def add(a: Words, b: Words) -> Words:
+    """a + b mod p, elementwise."""
+    s = a + b
+    reduced: Words = np.minimum(s, s - _P)
+    return reduced
+
+
+def sub(a: Words, b: Words) -> Words:
+    """a - b mod p, elementwise."""
+    s = a - b
+    reduced: Words = np.minimum(s, s + _P)
+    return reduced
+
+
+def neg(a: Words) -> Words:
+    """-a mod p, elementwise."""
+    return np.where(a == 0, a, _P - a)
+
+
+def mul(a: Words, b: Words | int) -> Words:
+    """a * b mod p, elementwise; b may be a public integer of any size or sign."""
+    if isinstance(b, int):
+        b %= P
+        if b == 1:
+            return a
+        if P - b < 8:
+            return neg(mul(a, P - b))
+        if b < 8:  # 61 + 3 bits fit a word
+            return _fold(a * np.uint64(b))
+        b = np.array(b, dtype=np.uint64)
+    a_hi, a_lo, b_hi, b_lo = a >> _32, a & _LOW32, b >> _32, b & _LOW32
+    low = a_lo * b_lo
+    mid = a_hi * b_lo + a_lo * b_hi  # < 2^62
+    # 2^64 = 2^3 and 2^61 = 1 (mod p); the four terms are below 2^61 each, so their sum fits a word.
+    total = ((a_hi * b_hi) << _3) + (mid >> _29) + ((mid & _LOW29) << _32) + (low & _P) + (low >> _61)
+    return _fold(total)
+
+
+def total(values: Words) -> Words:
+    """Sum over the first axis mod p. Seven words are added before a reduction: 7 p < 2^64."""
+    while len(values) > 7:
+        groups = len(values) // 7
+        sums = _fold(values[: 7 * groups].reshape(7, groups, *values.shape[1:]).sum(axis=0, dtype=np.uint64))
+        values = np.concatenate([sums, values[7 * groups :]]) if len(values) % 7 else sums
+    return _fold(values.sum(axis=0, dtype=np.uint64))
+
+
+def from_int64(values: NDArray[np.int64]) -> Words:
+    """Signed integers, |v| < p / 2, as field elements."""
+    words = values.view(np.uint64)
+    reduced: Words = np.minimum(words, words + _P)  # a negative v is 2^64 - |v| as a word, and wraps to p - |v|
+    return reduced
+
+
+def to_int64(values: Words) -> NDArray[np.int64]:
+    """Field elements as integers of least absolute value."""
+    signed = values.astype(np.int64)
+    return np.where(values > _P >> np.uint64(1), signed - np.int64(P), signed)
+
+
+def share(values: Words, parties: int, threshold: int, prg: Prg) -> Words:
+    """Shamir shares of secret `values`, shape (parties, *values.shape); row i belongs to party i.
+
+    The polynomials are drawn by their forward differences at 0, which are uniform exactly when the coefficients are
+    (Newton's basis; t < p), and evaluated with t additions a share. `prg` must be secret to the owner. Any `threshold`
+    rows together are uniform; any threshold + 1 determine the values. Blocks stay in a core's cache.
+    """
+    flat = np.ascontiguousarray(values).reshape(-1)
+    shares = np.empty((parties, flat.size), dtype=np.uint64)
+    spare = np.empty(min(_BLOCK, flat.size), dtype=np.uint64)
+    for start in range(0, flat.size, _BLOCK):
+        block = slice(start, start + _BLOCK)
+        value = flat[block]
+        differences = [uniform(prg, value.shape) for _ in range(threshold)]
+        reduced = spare[: value.size]
+        for row in shares[:, block]:
+            if not differences:
+                row[:] = value
+            for k, difference in enumerate(differences):
+                into = differences[k - 1] if k else row
+                np.add(into if k else value, difference, out=into)
+                np.minimum(into, np.subtract(into, _P, out=reduced), out=into)
+            value = row
+    return shares.reshape(parties, *values.shape)
+
+
+def uniform(prg: Prg, shape: tuple[int, ...]) -> Words:
+    """Field elements, exactly uniform given uniform bits: 61-bit words, drawn again where they are p."""
+    values = prg.words(shape)
+    values &= _P
+    while values.max(initial=0) == _P:
+        again = values == _P
+        values[again] = prg.words((int(again.sum()),)) & _P
+    return values
+
+
+def recombine(shares: Sequence[Words], holders: Sequence[int]) -> Words:
+    """The secrets whose shares the parties `holders` hold (as many as the degree + 1, in the same order)."""
+    weights = lagrange_at_zero(tuple(holders))
+    result = np.zeros_like(shares[0])
+    for values, weight in zip(shares, weights, strict=True):
+        result = add(result, mul(values, weight))
+    return result
+
+
+@functools.cache
+def lagrange_at_zero(holders: tuple[int, ...]) -> tuple[int, ...]:
+    """Coefficients c with secret = sum c_k share_k mod p for the parties `holders` (party i sits at i + 1)."""
+    weights = []
+    for i in holders:
+        numerator = denominator = 1
+        for j in holders:
+            if j != i:
+                numerator = numerator * (j + 1) % P
+                denominator = denominator * (j - i) % P
+        weights.append(numerator * pow(denominator, -1, P) % P)
+    return tuple(weights)
+
+
+@functools.cache
+def subset_weight(subset: tuple[int, ...], parties: int, party: int) -> int:
+    """f_S(party + 1) for the polynomial f_S of degree n - |S| that is 1 at 0 and 0 at every party outside S.
+
+    A value known to exactly the parties of S has the Shamir shares value * f_S(i + 1): no message (Cramer, Damgård,
+    Ishai 2005).
+    """
+    x = party + 1
+    result = 1
+    for j in range(parties):
+        if j not in subset:
+            result = result * (j + 1 - x) * pow(j + 1, -1, P) % P
+    return result
+
+
+def subsets(parties: int, threshold: int) -> list[tuple[int, ...]]:
+    """The (n - t)-subsets of the parties, in lexicographic order: one replicated component, one PRSS key each."""
+    return list(itertools.combinations(range(parties), parties - threshold))

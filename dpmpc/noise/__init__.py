@@ -1,0 +1,1 @@
+"""A law -> shares of one noise vector a release."""

@@ -1,0 +1,1 @@
+"""Processes of this machine: their memory, how they are started, watched and ended."""

@@ -1,0 +1,68 @@
+"""report.png: how the model converged and what each iteration took. Needs matplotlib (the extra `plot`); without it
+nothing is drawn."""
+
+import importlib.util
+from pathlib import Path
+from typing import Any
+
+from dpmpc.runs.history import Row, read_history
+
+
+def draw(run: Path, report: dict[str, Any]) -> Path | None:
+    """The path of the picture of the run in `run`, or None without matplotlib."""
+    if importlib.util.find_spec("matplotlib") is None:
+        return None
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
+
+    rows = read_history(run / "history.csv")
+    utility, cost = report["utility"], report["cost"]
+    left_panels = 2 if utility is not None and len(rows) > 1 else 0
+    figure = Figure(figsize=(4.2 * (left_panels + 1), 3.6), layout="constrained")
+    FigureCanvasAgg(figure)
+    axes = figure.subplots(1, left_panels + 1, squeeze=False)[0]
+    if left_panels:
+        _curve(axes[0], rows, [row.gap for row in rows], "optimality gap J(θ) − J(θ*)", None)
+        axes[0].set_yscale("log")
+        name = "test_accuracy" if "test_accuracy" in utility else "test_mse"
+        _curve(axes[1], rows, [row.score for row in rows], name.replace("_", " "), utility["nonprivate"][name])
+    _costs(axes[-1], rows, cost)
+    privacy = report["privacy"]
+    promise = "no noise" if privacy["epsilon"] is None else f"ε = {privacy['epsilon']:.4g}, δ = {privacy['delta']:.2g}"
+    figure.suptitle(f"{report['data']}: {report['owners']} owners, method {report['method']}, {promise}", fontsize=10)
+    path = run / "report.png"
+    figure.savefig(path, dpi=120)
+    return path
+
+
+def _curve(axis: Any, rows: list[Row], values: list[float | None], name: str, reference: float | None) -> None:
+    known = [(row.iteration, value) for row, value in zip(rows, values, strict=True) if value is not None]
+    if known:
+        axis.plot(*zip(*known, strict=True), color="tab:blue", linewidth=1.4, label="private")
+    if reference is not None:
+        axis.axhline(reference, color="tab:gray", linestyle="--", linewidth=1, label="without privacy")
+        axis.legend(frameon=False, fontsize=8)
+    axis.set_xlabel("iteration", fontsize=9)
+    axis.set_title(name, fontsize=9)
+    axis.tick_params(which="both", labelsize=8)
+    axis.grid(alpha=0.25)
+
+
+def _costs(axis: Any, rows: list[Row], cost: dict[str, Any]) -> None:
+    """Where the time went: bars, in seconds."""
+    online = sum(row.seconds for row in rows if row.seconds is not None)
+    compute = min(cost["owners_compute_s"], online)
+    parts = [
+        ("noise ahead", cost["offline_s"]),
+        ("owners compute", compute),
+        ("shares, sum, open", online - compute),
+        ("start, load, evaluate", max(0.0, cost["wall_s"] - cost["offline_s"] - online)),
+    ]
+    names, seconds = zip(*reversed(parts), strict=True)
+    bars = axis.barh(names, seconds, color=["tab:gray", "tab:green", "tab:orange", "tab:blue"])
+    axis.bar_label(bars, labels=[f"{value:.2f} s" for value in seconds], fontsize=8, padding=3)
+    axis.set_xlim(0, 1.25 * max(seconds) or 1)
+    axis.set_title("seconds", fontsize=9)
+    axis.tick_params(labelsize=8)
+    for side in ("top", "right"):
+        axis.spines[side].set_visible(False)

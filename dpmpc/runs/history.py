@@ -1,0 +1,68 @@
+"""history.csv: one row an iteration, written and flushed as soon as the iteration is over."""
+
+import csv
+from dataclasses import astuple, dataclass
+from pathlib import Path
+
+from dpmpc.aggregation.plan import Plan
+
+
+@dataclass(frozen=True)
+class Row:
+    """One iteration. Utility is None with --no-evaluate; seconds and bytes are None where an interrupted run did not
+    note them.
+
+    `seconds`: the iteration without its evaluation. `bytes`: what all processes sent in it, headers included.
+    """
+
+    iteration: int
+    release: int
+    loss: float | None
+    gap: float | None
+    score: float | None
+    seconds: float | None
+    bytes: int | None
+
+
+def columns(plan: Plan) -> list[str]:
+    """The names in the header; the score is accuracy or mse, on the test rows."""
+    return ["iteration", "release", "loss", "gap", "accuracy" if plan.task == "logistic" else "mse", "seconds", "bytes"]
+
+
+class History:
+    """An open history file."""
+
+    def __init__(self, path: Path, plan: Plan) -> None:
+        new = not path.exists()
+        self._file = path.open("a", encoding="utf-8", newline="")
+        self._writer = csv.writer(self._file)
+        if new:
+            self._writer.writerow(columns(plan))
+            self._file.flush()
+
+    def append(self, row: Row) -> None:
+        """Write one row, and flush it."""
+        self._writer.writerow(
+            ["" if value is None else f"{value:.9g}" if isinstance(value, float) else value for value in astuple(row)]
+        )
+        self._file.flush()
+
+    def close(self) -> None:
+        self._file.close()
+
+
+def read_history(path: Path) -> list[Row]:
+    """The rows of a history file; a torn last row is left out."""
+    if not path.exists():
+        return []
+    text = path.read_text(encoding="utf-8")
+    lines = list(csv.reader(text[: text.rfind("\n") + 1].splitlines()))[1:]
+
+    def number(cell: str) -> float | None:
+        return float(cell) if cell else None
+
+    return [
+        Row(int(c[0]), int(c[1]), number(c[2]), number(c[3]), number(c[4]), number(c[5]), int(c[6]) if c[6] else None)
+        for c in lines
+        if len(c) == 7
+    ]
