@@ -47,8 +47,8 @@ async def sample_gaussian(
 ) -> Values:
     """(size, *tail): samples of the certified law as field elements; the samples of a lane are one group.
 
-    `fast` spends products on rounds. Cost, for 64 columns of 64 bits: `bits_needed`; by default 37 products a sample and
-    7 * 111 a group, in 18 rounds (fast 47, 7 * 167 and 9); without sharing 80 products in 65 rounds (fast 210 and 9).
+    `fast` spends products on rounds. Cost, for 64 columns of 64 bits and `Deep()`: `bits_needed`; 37 products a sample
+    and 111 a deep draw in 18 rounds; fast 46, 172 and 9; without sharing 80 in 65 rounds, fast 204 in 9.
     """
     bits = Bits(await engine.random_bits(bits_needed(plan, deep, size)))
     table, pairings = plan.table, 0 if fast else None

@@ -16,7 +16,7 @@ from collections.abc import Awaitable, Callable
 from typing import Any, TypeVar
 
 from dpmpc.errors import DpmpcError, PeerError
-from dpmpc.mpc.session import Session, endpoints_here
+from dpmpc.mpc.session import CONNECT_SECONDS, Session, endpoints_here
 from dpmpc.processes.memory import keep_freed_blocks
 
 T = TypeVar("T")
@@ -49,13 +49,15 @@ def _party(
     threshold: int,
     run_id: bytes,
     base_port: int,
+    prss: bool,
 ) -> None:
     keep_freed_blocks()
 
     async def main() -> T:
-        session = Session(party, parties, threshold, run_id)
+        session = Session(party, parties, threshold, run_id, prss=prss)
         try:
-            await session.connect(endpoints_here(parties, base_port))
+            # n processes start on one machine's cores: each more needs its share of them to import NumPy
+            await session.connect(endpoints_here(parties, base_port), seconds=CONNECT_SECONDS + parties)
             result = await body(session, *args)
             await session.close()
             return result
@@ -78,6 +80,7 @@ def run_parties(
     args: tuple[Any, ...] = (),
     *,
     seconds: float = 600.0,
+    prss: bool = True,
 ) -> list[T]:
     """What `body(session, *args)` returns at each party, in order. `body` must be importable by name (a module-level
     function).
@@ -91,7 +94,7 @@ def run_parties(
     for i in range(parties):
         here, there = context.Pipe(duplex=False)
         process = context.Process(
-            target=_party, args=(there, body, args, i, parties, t, run_id, base_port), daemon=True
+            target=_party, args=(there, body, args, i, parties, t, run_id, base_port, prss), daemon=True
         )
         process.start()
         there.close()

@@ -133,7 +133,18 @@ class Channel:
 class Session:
     """What one party knows of a run's MPC: who it is, its peers, its PRSS keys."""
 
-    def __init__(self, party: int, parties: int, threshold: int, run_id: bytes, observe: Observe | None = None) -> None:
+    def __init__(
+        self,
+        party: int,
+        parties: int,
+        threshold: int,
+        run_id: bytes,
+        observe: Observe | None = None,
+        *,
+        prss: bool = True,
+    ) -> None:
+        """Without `prss` there is no key for each (n-t)-subset and no MPyC runtime: for n beyond ten or so, where the
+        engine makes keys by pairs."""
         if not 0 <= party < parties:
             raise UsageError(f"a party's index lies in 0..n-1; got {party} for n = {parties}; mend -I or -M")
         if not 0 <= 2 * threshold < parties:
@@ -144,7 +155,7 @@ class Session:
         self.parties = parties
         self.threshold = threshold
         self.run_id = run_id
-        self.subsets = field.subsets(parties, threshold)
+        self.subsets = field.subsets(parties, threshold) if prss else []
         self.mine = [s for s in self.subsets if party in s]
         self.peers: dict[int, Peer] = {}
         self._observe = observe  # sees every frame between the parties
@@ -152,7 +163,7 @@ class Session:
         self.lost: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self.rounds = 0  # exchanges of all channels; concurrent ones count each
         self._channels: set[int] = set()
-        self.runtime = self._mpyc_runtime()
+        self.runtime = self._mpyc_runtime() if prss else None
 
     def _mpyc_runtime(self) -> Any:
         """An MPyC runtime of this party that uses this session's connections and keys.
@@ -241,7 +252,8 @@ class Session:
                 self.abandon()
                 await asyncio.sleep(0)  # let the transports close
         for j, peer in self.peers.items():
-            self.runtime.parties[j].protocol = peer
+            if self.runtime is not None:
+                self.runtime.parties[j].protocol = peer
             _keep_alive(peer)
 
     def _connection(self, name: str, on_made: Callable[[Peer], None] | None = None) -> Peer:

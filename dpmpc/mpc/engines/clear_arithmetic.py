@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from dpmpc.circuits.arithmetic import Pair, Public
-from dpmpc.mpc.engines.mersenne import Mersenne, Words
+from dpmpc.mpc.native.mersenne import Mersenne, Words
 from dpmpc.mpc.prg import Prg
 
 _FIELD = Mersenne()

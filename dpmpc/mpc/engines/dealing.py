@@ -14,8 +14,8 @@ messages of the same step, which every receiver checks.
 import numpy as np
 
 from dpmpc.mpc.engines.many_layout import ManyLayout
-from dpmpc.mpc.engines.mersenne import Mersenne, Words
 from dpmpc.mpc.engines.pair_keys import BatchStreams
+from dpmpc.mpc.native.mersenne import Mersenne, Words
 
 
 class Dealer:
@@ -32,7 +32,6 @@ class Dealer:
         self._given = [streams.between("zero", party, j) for j in others]
         self._zeros = {j: streams.between("zero", j, party) for j in others}
         self._interpolation = np.array(layout.interpolation(party), dtype=np.int64)
-        self._shifts = [[i * row % arithmetic.bits for i in range(layout.parties)] for row in range(layout.extracted)]
 
     def deal(self, count: int) -> "Dealt":
         """This party's dealings for `count` random sharings: what to send, and what it keeps. Cost: one message of
@@ -56,22 +55,18 @@ class Dealer:
     def zero_sharings(self, count: int) -> Words:
         """(count,): summands of 0. Local."""
         columns = self._layout.columns(count)
+        given = np.empty((len(self._given), columns), dtype=np.uint64)
+        for row, stream in zip(given, self._given, strict=True):
+            row[:] = self._arithmetic.uniform(stream, columns)
         words = np.empty((self._layout.parties, columns), dtype=np.uint64)
-        total = np.zeros(columns, dtype=np.uint64)
-        for stream in self._given:
-            total = self._arithmetic.subtract(total, self._arithmetic.uniform(stream, columns))
-        words[self._party] = total
+        words[self._party] = self._arithmetic.scale(self._arithmetic.total(given), -1)
         for j, stream in self._zeros.items():
             words[j] = self._arithmetic.uniform(stream, columns)
         return self._extract(words, count)
 
     def _extract(self, words: Words, count: int) -> Words:
-        """Row r is the sum over dealers i of 2^(i r) words[i]; rows one after another, cut to `count`."""
-        arithmetic = self._arithmetic
-        out = np.empty((self._layout.extracted, words.shape[1]), dtype=np.uint64)
-        for row, shifts in zip(out, self._shifts, strict=True):
-            row[:] = arithmetic.total(np.stack([arithmetic.rotate(w, k) for w, k in zip(words, shifts, strict=True)]))
-        return out.reshape(-1)[:count]
+        """Rows of the extraction one after another, cut to `count`."""
+        return self._arithmetic.extract(words, self._layout.extracted).reshape(-1)[:count]
 
 
 class Dealt:

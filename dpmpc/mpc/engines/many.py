@@ -15,6 +15,7 @@ out of step; masks of products are drawn from the same streams before the bits. 
 Source: Damgaard and Nielsen 2007, with dealings and zero sharings from seeds; Damgaard et al. 2006 for bits by roots.
 """
 
+import math
 from collections.abc import Awaitable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -23,11 +24,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpmpc.circuits.arithmetic import Pair, Public
+from dpmpc.errors import PeerError
 from dpmpc.mpc.engines.dealing import Dealer, Dealt
 from dpmpc.mpc.engines.many_layout import ManyLayout
-from dpmpc.mpc.engines.mersenne import Mersenne, Words
 from dpmpc.mpc.engines.pair_keys import BatchStreams
-from dpmpc.errors import PeerError
+from dpmpc.mpc.native.mersenne import Mersenne, Words
 
 CHUNK = 1 << 18  # sharings that are dealt together: what they need fits a core's cache
 _FIELD = Mersenne()
@@ -98,15 +99,19 @@ class ManyEngine:
     # -- sums of products ----------------------------------------------------------------------------------------------
     async def dots(self, pairs: Sequence[Pair]) -> list[Words]:
         """Cost: two exchanges; a product sends (n - 1) / n + (n - t - 1) / n words, a mask (n - t - 1) / (n - t)."""
-        sums = [self._arithmetic.dot(x, y) for x, y in pairs]
-        flat = np.concatenate([s.reshape(-1) for s in sums])
-        if not flat.size:
-            return sums
-        rho, masks = await self._take(flat.size)
-        scaled = self._arithmetic.scale(flat, self.layout.at_zero[self.party])
-        shares = await self._by_kings(self._arithmetic.add(scaled, masks), rho)
-        ends = np.cumsum([s.size for s in sums])[:-1]
-        return [part.reshape(s.shape) for part, s in zip(np.split(shares, ends), sums, strict=True)]
+        shapes = [np.broadcast_shapes(x.shape[1:], y.shape[1:]) for x, y in pairs]
+        sizes = [math.prod(shape) for shape in shapes]
+        if not sum(sizes):
+            return [np.zeros(shape, dtype=np.uint64) for shape in shapes]
+        ends = np.cumsum(sizes)[:-1]
+        rho, masks = await self._take(sum(sizes))
+        weight = self.layout.at_zero[self.party]
+        summands = [
+            self._arithmetic.dot(x, y, weight, mask).reshape(-1)
+            for (x, y), mask in zip(pairs, np.split(masks, ends), strict=True)
+        ]
+        shares = await self._by_kings(np.concatenate(summands), rho)
+        return [part.reshape(shape) for part, shape in zip(np.split(shares, ends), shapes, strict=True)]
 
     async def _take(self, count: int) -> tuple[Words, Words]:
         """Shares of `count` random rho, and this party's z - lambda rho; each is used once."""
@@ -187,13 +192,12 @@ class ManyEngine:
         return dict.fromkeys(self._others, opened.roots), {k: self._size(opened.r.size, k) for k in self._others}
 
     def _put_aside(self, rho: Words, zero: Words) -> None:
-        minus = self._arithmetic.scale(rho, -self.layout.at_zero[self.party])
+        masks = self._arithmetic.add(zero, self._arithmetic.scale(rho, -self.layout.at_zero[self.party]))
         self._rho = np.concatenate([self._rho, rho])
-        self._masks = np.concatenate([self._masks, self._arithmetic.add(zero, minus)])
+        self._masks = np.concatenate([self._masks, masks])
 
     def _squares(self, first: int, r: Words, zero: Words) -> _Drawn:
-        square = self._arithmetic.scale(self._arithmetic.multiply(r, r), self.layout.at_zero[self.party])
-        return _Drawn(first, r, self._arithmetic.add(square, zero))
+        return _Drawn(first, r, self._arithmetic.dot(r[None], r[None], self.layout.at_zero[self.party], zero))
 
     def _roots(self, squares: Words) -> Words:
         """1 / (2 y) for each y^2, or 0 for 0; public to all parties.

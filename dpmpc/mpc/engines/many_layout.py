@@ -11,8 +11,8 @@ is cut into n slices, and party k opens slice k.
 import functools
 from dataclasses import dataclass
 
-from dpmpc.mpc import field
 from dpmpc.errors import UsageError
+from dpmpc.mpc import field
 
 MOST_PARTIES = 32  # the extraction allows 61, 128-bit sums of products 63
 

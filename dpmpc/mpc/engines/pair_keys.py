@@ -21,8 +21,8 @@ from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey, X
 from cryptography.hazmat.primitives.hashes import SHA256
 from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 
-from dpmpc.mpc.engines.burnt import Burnt
 from dpmpc.errors import PeerError
+from dpmpc.mpc.engines.burnt import Burnt
 from dpmpc.mpc.prg import Prg
 
 _OFFER = struct.Struct("<Q32s32s")  # least epoch, digest of the plan, public key

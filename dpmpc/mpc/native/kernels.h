@@ -58,5 +58,6 @@ void give_back(array *arrays, int count);
 
 /* One file, one function that adds its kernels to the module. */
 int add_planes(PyObject *module);
+int add_mersenne(PyObject *module);
 
 #endif
