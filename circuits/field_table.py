@@ -38,39 +38,45 @@ def coefficients(table: AliasTable) -> Public:
     return value.reshape(-1, 1 << low, table.precision).swapaxes(0, 1)
 
 
-def at_places(values: Public, first: int, count: int, last: bool) -> tuple[Public, Public]:
-    """(constant (...), matrix (..., count)): the sum over places of values[..., k] w_k, as an affine map of the
-    prefix products E_1 .. E_count of the equality bits from place `first` on.
+def at_places(values: Public, first: int, count: int, *, last: bool) -> Public:
+    """(..., 1 + count): the sum over places of values[..., k] w_k, as a linear map of 1 and the prefix products E_1 ..
+    E_count of the equality bits from place `first` on.
 
     With `last` it covers all places from `first` to the bottom one; else those below first + count, and is 0 when all
     bits are equal.
     """
     assert not last or first + count == values.shape[-1] - 1, "one equality bit less than there are places"
+    read = values[..., first : first + count]
     end = values[..., first + count] if last else np.zeros_like(values[..., 0])
-    steps = np.concatenate([values[..., first : first + count], end[..., None]], axis=-1)
-    return values[..., first], np.diff(steps, axis=-1)
+    return np.diff(np.concatenate([read, end[..., None]], axis=-1), prepend=0, axis=-1)
 
 
-def read_bit(engine: Arithmetic, threshold: Sequence[int], equal: Values, first: int = 0) -> Values:
+def _from_one(engine: Arithmetic, prefixes: Values) -> Values:
+    """(1 + count, ...): 1, then the prefix products."""
+    wires = prefixes.shape[1 : len(prefixes.shape) - len(engine.tail)]
+    return engine.join([engine.constant(np.ones((1, *wires), dtype=np.int64)), prefixes])
+
+
+def read_bit(engine: Arithmetic, threshold: Sequence[int], prefixes: Values, first: int = 0) -> Values:
     """(...): the bit of the public `threshold`, most significant first, at the place of first difference; 0 if that
-    lies beyond `equal` (count, ...), the prefix products from place `first` on. Local."""
-    last = first + len(equal) == len(threshold) - 1
-    constant, steps = at_places(np.array(threshold, dtype=np.int64), first, len(equal), last)
-    read: Values = engine.add(engine.matrix(steps[None], equal), engine.constant(constant))[0]
+    lies beyond `prefixes` (count, ...), the prefix products from place `first` on. Local."""
+    last = first + len(prefixes) == len(threshold) - 1
+    steps = at_places(np.array(threshold, dtype=np.int64), first, len(prefixes), last=last)
+    read: Values = engine.matrix(steps[None], _from_one(engine, prefixes))[0]
     return read
 
 
-async def look_up(engine: Arithmetic, table: AliasTable, low: Values, equal: Values, first: int = 0) -> Values:
+async def look_up(engine: Arithmetic, table: AliasTable, low: Values, prefixes: Values, first: int = 0) -> Values:
     """(2^high, ...): for each monomial of the column's high bits what it is to be multiplied with; the table's value is
-    the sum of these products, or 0 if the comparison goes beyond `equal` and these do not end at the bottom place.
+    the sum of these products, or 0 if the comparison goes beyond `prefixes` and these do not end at the bottom place.
 
-    `low` (2^low, ...) are the monomials of the column's low bits, `equal` (count, ...) the prefix products of the
+    `low` (2^low, ...) are the monomials of the column's low bits, `prefixes` (count, ...) the prefix products of the
     equality bits from place `first` on. Cost: 2^high products, one round.
     """
-    constant, steps = at_places(coefficients(table), first, len(equal), first + len(equal) == table.precision - 1)
-    parts = engine.matrix(steps.reshape(-1, len(equal)), equal).reshape(*constant.shape, *equal.shape[1:])
-    offset = engine.constant(constant.reshape(*constant.shape, *([1] * (len(equal.shape) - 1 - len(engine.tail)))))
-    return await dot(engine, low[:, None], engine.add(parts, offset))
+    last = first + len(prefixes) == table.precision - 1
+    steps = at_places(coefficients(table), first, len(prefixes), last=last)
+    parts = engine.matrix(steps.reshape(-1, steps.shape[-1]), _from_one(engine, prefixes))
+    return await dot(engine, low[:, None], parts.reshape(*steps.shape[:-1], *parts.shape[1:]))
 
 
 async def index_monomials(engine: Arithmetic, index: Values) -> tuple[Values, Values]:

@@ -163,7 +163,7 @@ class Session:
         self.lost: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self.rounds = 0  # exchanges of all channels; concurrent ones count each
         self._channels: set[int] = set()
-        self.runtime = self._mpyc_runtime() if prss else None
+        self.runtime: Any = self._mpyc_runtime() if prss else None
 
     def _mpyc_runtime(self) -> Any:
         """An MPyC runtime of this party that uses this session's connections and keys.

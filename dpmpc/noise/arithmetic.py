@@ -31,7 +31,7 @@ from dpmpc.mpc.prg import Prg
 from dpmpc.mpc.session import Session
 from dpmpc.noise.samplers import Law
 
-BATCH = 1 << 14  # samples of one batch
+BATCH = 1 << 13  # samples of one batch: two in flight take below 100 MB
 FEW = 1 << 11  # up to so many samples, rounds cost more than products
 VERSION = 1  # of the protocol and the order of its streams; part of the digest
 

@@ -11,6 +11,8 @@ Streams are drawn from in the same order and by the same counts everywhere: a co
 messages of the same step, which every receiver checks.
 """
 
+from dataclasses import dataclass
+
 import numpy as np
 
 from dpmpc.mpc.engines.many_layout import ManyLayout
@@ -40,39 +42,32 @@ class Dealer:
         own = self._arithmetic.uniform(self._own, columns)
         given = [own, *(self._arithmetic.uniform(stream, columns) for stream in self._seeded)]
         computed = self._arithmetic.matrix(self._interpolation, np.stack(given))
-        shares = np.empty((self._layout.parties, columns), dtype=np.uint64)
-        shares[self._party] = own
-        for j, stream in self._taken.items():
-            shares[j] = self._arithmetic.uniform(stream, columns)
-        return Dealt(count, dict(zip(self._layout.sent(self._party), computed, strict=True)), shares)
+        shares = {j: self._arithmetic.uniform(stream, columns) for j, stream in self._taken.items()}
+        return Dealt(
+            count, dict(zip(self._layout.sent(self._party), computed, strict=True)), {self._party: own} | shares
+        )
 
     def random_sharings(self, dealt: "Dealt", received: dict[int, Words]) -> Words:
         """(count,): shares of random field elements, from all dealings."""
-        for j in self._layout.dealers_to(self._party):
-            dealt.shares[j] = received[j]
-        return self._extract(dealt.shares, dealt.count)
+        return self._extract(dealt.shares | received, dealt.count)
 
     def zero_sharings(self, count: int) -> Words:
         """(count,): summands of 0. Local."""
         columns = self._layout.columns(count)
-        given = np.empty((len(self._given), columns), dtype=np.uint64)
-        for row, stream in zip(given, self._given, strict=True):
-            row[:] = self._arithmetic.uniform(stream, columns)
-        words = np.empty((self._layout.parties, columns), dtype=np.uint64)
-        words[self._party] = self._arithmetic.scale(self._arithmetic.total(given), -1)
-        for j, stream in self._zeros.items():
-            words[j] = self._arithmetic.uniform(stream, columns)
-        return self._extract(words, count)
+        given = self._arithmetic.total([self._arithmetic.uniform(stream, columns) for stream in self._given])
+        words = {j: self._arithmetic.uniform(stream, columns) for j, stream in self._zeros.items()}
+        return self._extract(words | {self._party: self._arithmetic.scale(given, -1)}, count)
 
-    def _extract(self, words: Words, count: int) -> Words:
-        """Rows of the extraction one after another, cut to `count`."""
-        return self._arithmetic.extract(words, self._layout.extracted).reshape(-1)[:count]
+    def _extract(self, words: dict[int, Words], count: int) -> Words:
+        """Rows of the extraction from the dealers' words, one after another, cut to `count`."""
+        rows = [words[dealer] for dealer in range(self._layout.parties)]
+        return self._arithmetic.extract(rows, self._layout.extracted).reshape(-1)[:count]
 
 
+@dataclass(frozen=True)
 class Dealt:
     """Dealings under way."""
 
-    def __init__(self, count: int, outgoing: dict[int, Words], shares: Words) -> None:
-        self.count = count
-        self.outgoing = outgoing  # by receiver
-        self.shares = shares  # (dealer, columns): this party's; rows that come by message are filled in later
+    count: int
+    outgoing: dict[int, Words]  # by receiver
+    shares: dict[int, Words]  # by dealer: this party's, but for those that come by message

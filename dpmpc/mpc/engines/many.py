@@ -15,6 +15,7 @@ out of step; masks of products are drawn from the same streams before the bits. 
 Source: Damgaard and Nielsen 2007, with dealings and zero sharings from seeds; Damgaard et al. 2006 for bits by roots.
 """
 
+import itertools
 import math
 from collections.abc import Awaitable, Sequence
 from dataclasses import dataclass, field
@@ -32,6 +33,12 @@ from dpmpc.mpc.native.mersenne import Mersenne, Words
 
 CHUNK = 1 << 18  # sharings that are dealt together: what they need fits a core's cache
 _FIELD = Mersenne()
+
+
+def _pieces(words: Words, sizes: Sequence[int]) -> list[Words]:
+    """Consecutive pieces of these sizes."""
+    ends = list(itertools.accumulate(sizes))
+    return [words[end - size : end] for size, end in zip(sizes, ends, strict=True)]
 
 
 _NONE = np.zeros(0, dtype=np.uint64)
@@ -103,15 +110,14 @@ class ManyEngine:
         sizes = [math.prod(shape) for shape in shapes]
         if not sum(sizes):
             return [np.zeros(shape, dtype=np.uint64) for shape in shapes]
-        ends = np.cumsum(sizes)[:-1]
         rho, masks = await self._take(sum(sizes))
         weight = self.layout.at_zero[self.party]
         summands = [
             self._arithmetic.dot(x, y, weight, mask).reshape(-1)
-            for (x, y), mask in zip(pairs, np.split(masks, ends), strict=True)
+            for (x, y), mask in zip(pairs, _pieces(masks, sizes), strict=True)
         ]
         shares = await self._by_kings(np.concatenate(summands), rho)
-        return [part.reshape(shape) for part, shape in zip(np.split(shares, ends), shapes, strict=True)]
+        return [part.reshape(shape) for part, shape in zip(_pieces(shares, sizes), shapes, strict=True)]
 
     async def _take(self, count: int) -> tuple[Words, Words]:
         """Shares of `count` random rho, and this party's z - lambda rho; each is used once."""
@@ -129,12 +135,11 @@ class ManyEngine:
         (told,) = await self._exchange(
             [(dict.fromkeys(layout.told(self.party), e), {k: self._size(count, k) for k in self._kings})]
         )
-        shares = rho.copy()
+        opened, weights = np.zeros(count, dtype=np.uint64), np.zeros(count, dtype=np.uint64)
         for king, words in [(self.party, e), *told.items()]:
-            first, end = layout.bounds(count, king)
-            part = self._arithmetic.scale(words, layout.weight(king, self.party))
-            shares[first:end] = self._arithmetic.add(shares[first:end], part)
-        return shares
+            part = slice(*layout.bounds(count, king))
+            opened[part], weights[part] = words, layout.weight(king, self.party)
+        return self._arithmetic.dot(opened[None], weights[None], 1, rho)
 
     # -- random bits ---------------------------------------------------------------------------------------------------
     async def random_bits(self, count: int) -> Words:
@@ -192,6 +197,8 @@ class ManyEngine:
         return dict.fromkeys(self._others, opened.roots), {k: self._size(opened.r.size, k) for k in self._others}
 
     def _put_aside(self, rho: Words, zero: Words) -> None:
+        if not rho.size:
+            return
         masks = self._arithmetic.add(zero, self._arithmetic.scale(rho, -self.layout.at_zero[self.party]))
         self._rho = np.concatenate([self._rho, rho])
         self._masks = np.concatenate([self._masks, masks])
@@ -215,12 +222,13 @@ class ManyEngine:
 
     def _finish(self, bits: Words, opened: _Drawn, roots: dict[int, Words]) -> None:
         """Write the chunk's bits, r / (2 y) + 1/2."""
-        half = self._arithmetic.rotate(np.ones(1, dtype=np.uint64), -1)
-        for king, words in [(self.party, opened.roots), *roots.items()]:
-            first, end = self.layout.bounds(opened.r.size, king)
-            part = self._arithmetic.add(self._arithmetic.multiply(opened.r[first:end], words), half)
+        by_king = roots | {self.party: opened.roots}
+        words = np.concatenate([by_king[king] for king in range(self.layout.parties)])
+        half = np.full(words.size, (self._arithmetic.p + 1) // 2, dtype=np.uint64)
+        part = self._arithmetic.dot(opened.r[None], words[None], 1, half)
+        if np.count_nonzero(words) < words.size:
             part[words == 0] = _REFUSED
-            bits[opened.first + first : opened.first + end] = part
+        bits[opened.first : opened.first + words.size] = part
 
     # -- messages ------------------------------------------------------------------------------------------------------
     def _size(self, count: int, king: int) -> int:
@@ -234,7 +242,7 @@ class ManyEngine:
     def _sum(self, summands: Words, received: dict[int, Words]) -> Words:
         """This king's slice of the sum of all parties' summands."""
         mine = summands[slice(*self.layout.bounds(summands.size, self.party))]
-        return self._arithmetic.total(np.stack([mine, *received.values()]))
+        return self._arithmetic.total([mine, *received.values()])
 
     def _exchange(self, parts: Sequence[_Part]) -> Awaitable[list[dict[int, Words]]]:
         """Send every party its words of all parts in one message, now; to be awaited: the words that came, by part and
@@ -253,13 +261,12 @@ class ManyEngine:
 
         async def received() -> list[dict[int, Words]]:
             result: list[dict[int, Words]] = [{} for _ in parts]
-            for j, payload in zip(senders, await pending, strict=True):
-                words = self._read(j, payload, sum(due[j]))
-                for k, piece in enumerate(np.split(words, np.cumsum(due[j])[:-1])):
+            payloads = dict(zip(senders, await pending, strict=True))
+            for j, sizes in due.items():
+                words = self._read(j, payloads[j], sum(sizes)) if j in payloads else _NONE
+                for k, piece in enumerate(_pieces(words, sizes)):
                     if j in parts[k][1]:
                         result[k][j] = piece
-            for k, (_, sizes) in enumerate(parts):
-                result[k] |= {j: _NONE for j in sizes if j not in result[k]}
             return result
 
         return received()

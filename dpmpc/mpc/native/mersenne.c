@@ -167,37 +167,62 @@ static PyObject *matrix(PyObject *self, PyObject *args) {
     Py_RETURN_NONE;
 }
 
+/* The arrays of a tuple and one more for the output, apart from each other. */
+typedef struct {
+    array arrays[MOST_ROWS + 1];
+    const uint64_t *rows[MOST_ROWS];
+    uint64_t *out;
+    Py_ssize_t count;
+} row_set;
+
+/* Takes rows of `columns` words and an output of `rows_out` such rows; 0, or -1 with an exception. */
+static int take_rows(row_set *set, PyObject *rows, PyObject *out, Py_ssize_t rows_out, Py_ssize_t columns) {
+    memset(set, 0, sizeof *set);
+    set->count = PyTuple_Size(rows);
+    if (set->count < 1 || set->count > MOST_ROWS || rows_out < 0 || rows_out > MOST_ROWS) {
+        PyErr_Format(PyExc_ValueError, "rows must be 1 to %d; got %zd and %zd", MOST_ROWS, set->count, rows_out);
+        return -1;
+    }
+    array *last = &set->arrays[MOST_ROWS];
+    if (fit(MOST_ROWS, columns, 1) || take(last, out, "out", 'Q', 1, 0) || holds(last, "out", rows_out * columns)) goto refused;
+    for (Py_ssize_t k = 0; k < set->count; k++) {
+        PyObject *row = PyTuple_GetItem(rows, k);
+        if (!row || take(&set->arrays[k], row, "a row", 'Q', 0, 0) || holds(&set->arrays[k], "a row", columns) ||
+            apart(&set->arrays[k], last, "a row and out"))
+            goto refused;
+        set->rows[k] = set->arrays[k].view.buf;
+    }
+    set->out = last->view.buf;
+    return 0;
+refused:
+    give_back(set->arrays, MOST_ROWS + 1);
+    return -1;
+}
+
 static PyObject *total(PyObject *self, PyObject *args) {
     PyObject *x, *out;
-    Py_ssize_t rows, columns;
-    array a[2] = {0};
+    Py_ssize_t columns;
+    row_set set;
     (void)self;
-    if (!PyArg_ParseTuple(args, "OOnn", &x, &out, &rows, &columns)) return NULL;
-    if (fit(rows, columns, 1) || take(&a[0], x, "x", 'Q', 0, 0) || take(&a[1], out, "out", 'Q', 1, 0) ||
-        holds(&a[0], "x", rows * columns) || holds(&a[1], "out", columns) || apart(&a[0], &a[1], "x and out"))
-        return fail(a, 2);
+    if (!PyArg_ParseTuple(args, "O!On", &PyTuple_Type, &x, &out, &columns) || take_rows(&set, x, out, 1, columns)) return NULL;
     Py_BEGIN_ALLOW_THREADS
-    CHOOSE(total)(a[0].view.buf, a[1].view.buf, rows, columns);
+    CHOOSE(total)(set.rows, set.out, set.count, columns);
     Py_END_ALLOW_THREADS
-    give_back(a, 2);
+    give_back(set.arrays, MOST_ROWS + 1);
     Py_RETURN_NONE;
 }
 
 static PyObject *extract(PyObject *self, PyObject *args) {
     PyObject *x, *out;
-    Py_ssize_t rows_in, rows_out, columns;
-    array a[2] = {0};
+    Py_ssize_t rows_out, columns;
+    row_set set;
     (void)self;
-    if (!PyArg_ParseTuple(args, "OOnnn", &x, &out, &rows_in, &rows_out, &columns)) return NULL;
-    if (rows_in < 1 || rows_in > MOST_ROWS || rows_out < 0 || rows_out > MOST_ROWS)
-        return PyErr_Format(PyExc_ValueError, "rows must be 1 to %d; got %zd and %zd", MOST_ROWS, rows_in, rows_out);
-    if (fit(MOST_ROWS, columns, 1) || take(&a[0], x, "x", 'Q', 0, 0) || take(&a[1], out, "out", 'Q', 1, 0) ||
-        holds(&a[0], "x", rows_in * columns) || holds(&a[1], "out", rows_out * columns) || apart(&a[0], &a[1], "x and out"))
-        return fail(a, 2);
+    if (!PyArg_ParseTuple(args, "O!Onn", &PyTuple_Type, &x, &out, &rows_out, &columns) || take_rows(&set, x, out, rows_out, columns))
+        return NULL;
     Py_BEGIN_ALLOW_THREADS
-    CHOOSE(extract)(a[0].view.buf, a[1].view.buf, rows_in, rows_out, columns);
+    CHOOSE(extract)(set.rows, set.out, set.count, rows_out, columns);
     Py_END_ALLOW_THREADS
-    give_back(a, 2);
+    give_back(set.arrays, MOST_ROWS + 1);
     Py_RETURN_NONE;
 }
 
@@ -233,8 +258,8 @@ static PyObject *cut(PyObject *self, PyObject *args) {
 static PyMethodDef METHODS[] = {
     {"dot", dot, METH_VARARGS, "dot(x, y, add, out, terms, rows, columns, x_rows, y_rows, scale): out = scale sum x y + add."},
     {"matrix", matrix, METH_VARARGS, "matrix(c, x, out, rows, terms, columns): out = c x."},
-    {"total", total, METH_VARARGS, "total(x, out, rows, columns): out = the sum of the rows."},
-    {"extract", extract, METH_VARARGS, "extract(x, out, rows_in, rows_out, columns): out[r] = sum of 2^(i r) x[i]."},
+    {"total", total, METH_VARARGS, "total(rows, out, columns): out = the sum of the tuple of rows."},
+    {"extract", extract, METH_VARARGS, "extract(rows, out, rows_out, columns): out[r] = sum of 2^(i r) rows[i]."},
     {"inverse_root", inverse_root, METH_VARARGS, "inverse_root(a, out): out = a^(2^59 - 1)."},
     {"cut", cut, METH_VARARGS, "cut(x): x mod 2^61, in place; whether any is p."},
     {NULL, NULL, 0, NULL},

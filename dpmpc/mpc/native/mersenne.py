@@ -6,6 +6,7 @@ so roots are powers.
 """
 
 import math
+from collections.abc import Sequence
 from types import ModuleType
 
 import numpy as np
@@ -49,12 +50,13 @@ class Mersenne:
         reduced: Words = np.minimum(s, s + self._p)
         return reduced
 
-    def total(self, rows: Words) -> Words:
-        """The sum over the first axis."""
+    def total(self, rows: Sequence[Words]) -> Words:
+        """The sum of 1 to 32 contiguous arrays (columns,)."""
         if (kernels := self._kernels) is None:
-            return field.total(rows) if self.bits == field.BITS else rows.sum(axis=0, dtype=np.uint64) % self._p
-        out = np.empty(rows.shape[1:], dtype=np.uint64)
-        kernels.total(np.ascontiguousarray(rows), out, len(rows), out.size)
+            values = np.stack(rows)
+            return field.total(values) if self.bits == field.BITS else values.sum(axis=0, dtype=np.uint64) % self._p
+        out = np.empty(rows[0].shape, dtype=np.uint64)
+        kernels.total(tuple(rows), out, out.size)
         return out
 
     # -- products ----------------------------------------------------------------------------------------------------
@@ -105,14 +107,15 @@ class Mersenne:
             into[:, start : start + _COLUMNS] = self._float_product(rows, flat[:, start : start + _COLUMNS])
         return out
 
-    def extract(self, words: Words, rows: int) -> Words:
-        """(rows, columns): row r is the sum over i of 2^(i r) words[i], for words (n, columns), n and rows <= 32."""
-        out = np.empty((rows, words.shape[1]), dtype=np.uint64)
+    def extract(self, words: Sequence[Words], rows: int) -> Words:
+        """(rows, columns): row r is the sum over i of 2^(i r) words[i], for 1 to 32 contiguous arrays (columns,); rows
+        <= 32."""
+        out = np.empty((rows, words[0].size), dtype=np.uint64)
         if (kernels := self._kernels) is not None:
-            kernels.extract(np.ascontiguousarray(words), out, len(words), rows, words.shape[1])
+            kernels.extract(tuple(words), out, rows, words[0].size)
             return out
         for r, row in enumerate(out):
-            row[:] = self.total(np.stack([self.rotate(word, i * r) for i, word in enumerate(words)]))
+            row[:] = self.total([self.rotate(word, i * r) for i, word in enumerate(words)])
         return out
 
     def inverse_root(self, a: Words) -> Words:
