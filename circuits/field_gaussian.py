@@ -48,7 +48,7 @@ async def sample_gaussian(
     """(size, *tail): samples of the certified law as field elements; the samples of a lane are one group.
 
     `fast` spends products on rounds. Cost, for 64 columns of 64 bits and `Deep()`: `bits_needed`; 37 products a sample
-    and 111 a deep draw in 18 rounds; fast 46, 172 and 9; without sharing 80 in 65 rounds, fast 204 in 9.
+    and 113 a deep draw in 18 rounds; fast 49, 154 and 9; without sharing 80 in 65 rounds, fast 204 in 9.
     """
     bits = Bits(await engine.random_bits(bits_needed(plan, deep, size)))
     table, pairings = plan.table, 0 if fast else None

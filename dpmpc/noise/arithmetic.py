@@ -100,10 +100,13 @@ class ArithmeticSampler:
         return await field_laplace.sample_laplace(engine, self.plan, self.deep, size, fast=fast)
 
     def clear(self, samples: int, prg: Prg) -> NDArray[np.int64]:
-        """`samples` samples by the same arithmetic, in the clear."""
-        engine = ClearArithmetic(self.lanes(samples), prg)
-        values: Words = evaluate(self.circuit(engine, samples))
-        return field.to_int64(values.reshape(-1)[:samples])
+        """`samples` samples by the same arithmetic, in the clear, batch by batch."""
+        result = np.empty(samples, dtype=np.int64)
+        for start in range(0, samples, BATCH):
+            part = result[start : start + BATCH]
+            values: Words = evaluate(self.circuit(ClearArithmetic(self.lanes(len(part)), prg), len(part)))
+            part[:] = field.to_int64(values.reshape(-1)[: len(part)])
+        return result
 
     def cost(self, samples: int, parties: int, threshold: int) -> CountingArithmetic:
         """What one batch costs, exactly."""
