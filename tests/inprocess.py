@@ -42,7 +42,12 @@ class LocalSession:
     def __init__(self, network: Network, party: int) -> None:
         self.network, self.party = network, party
         self.parties, self.threshold = network.parties, network.threshold
-        self.mine = [s for s in subsets(self.parties, self.threshold) if party in s]
+        self.run_id = b"in one process.."
+
+    @property
+    def mine(self) -> list[Subset]:
+        """The subsets that this party is a member of."""
+        return [s for s in subsets(self.parties, self.threshold) if self.party in s]
 
     def channel(self, ident: int) -> "LocalChannel":
         return LocalChannel(self, ident)

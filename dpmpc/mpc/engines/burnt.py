@@ -17,7 +17,8 @@ class Burnt:
     def __init__(self, path: Path | None) -> None:
         """Errors: UsageError for a file that is not such a record."""
         self._path = path
-        self._epoch = 0
+        self._epoch = 0  # the last that began, in this process or before
+        self._current: int | None = None  # the one that this process began
         self._batches: set[int] = set()
         if path is not None and path.exists():
             text = path.read_bytes()
@@ -44,12 +45,13 @@ class Burnt:
         if epoch <= self._epoch:  # holds under -O too: an epoch that begins twice draws its streams twice
             raise AssertionError(f"epoch {epoch} asked for, {self._epoch} has begun")
         self._append(f"epoch {epoch}\n")
-        self._epoch, self._batches = epoch, set()
+        self._epoch = self._current = epoch
+        self._batches = set()
 
     def burn(self, epoch: int, batch: int) -> None:
-        """Use up a batch of the current epoch; it is on disk when this returns."""
-        if epoch != self._epoch or batch in self._batches:
-            raise AssertionError(f"batch {batch} of epoch {epoch} is used already; the epoch is {self._epoch}")
+        """Use up a batch of the epoch that this process began last; it is on disk when this returns."""
+        if epoch != self._current or batch in self._batches:
+            raise AssertionError(f"batch {batch} of epoch {epoch} is used already, or not this process's")
         self._append(f"batch {epoch} {batch}\n")
         self._batches.add(batch)
 
