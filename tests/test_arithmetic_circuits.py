@@ -269,6 +269,7 @@ def test_the_joint_law_of_a_group_at_every_depth(
             assert 0 < off <= deep.joint(size, comparisons)
 
 
+@pytest.mark.slow
 def test_three_samples_share_two_draws() -> None:
     """A group of three: any two samples that go deep are independent; three share two draws' polynomial."""
     plan, deep = GaussianPlan(1.0, 0, (), AliasTable((7, 5, 0, 4), 3)), Deep(1, 2, 3)

@@ -101,7 +101,8 @@ class Mersenne:
             constants = np.ascontiguousarray(self.constants(public))
             kernels.matrix(constants, np.ascontiguousarray(x), out, *public.shape, math.prod(x.shape[1:]))
             return out
-        flat, into = x.reshape(len(x), -1), out.reshape(len(out), math.prod(x.shape[1:]))
+        columns = math.prod(x.shape[1:])
+        flat, into = x.reshape(len(x), columns), out.reshape(len(out), columns)
         rows = _limbs(public)
         for start in range(0, flat.shape[1], _COLUMNS):
             into[:, start : start + _COLUMNS] = self._float_product(rows, flat[:, start : start + _COLUMNS])
