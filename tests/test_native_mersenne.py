@@ -54,7 +54,11 @@ def test_sums_of_products_equal_their_twin(level: tuple[str, ...], columns: int)
         x, y = draw(*left, columns), draw(*right, columns)
         shape = np.broadcast_shapes(x.shape[1:], y.shape[1:])
         for scale, add in ((1, None), (-1, draw(*shape)), (P // 3, draw(*shape)), (P + 2, None)):
-            assert same(COMPILED.dot(x, y, scale, add), TWIN.dot(x, y, scale, add))
+            for offset in (0, -1, P // 2):
+                into = np.empty(shape, dtype=np.uint64)
+                expected = TWIN.dot(x, y, scale, add, offset, np.empty(shape, dtype=np.uint64))
+                assert same(COMPILED.dot(x, y, scale, add, offset), expected)
+                assert COMPILED.dot(x, y, scale, add, offset, into) is into and same(into, expected)
     strided = draw(2, 3, 2 * columns)[:, :, ::2]
     assert same(COMPILED.dot(strided, strided), TWIN.dot(strided, strided))
 
@@ -84,6 +88,7 @@ def test_the_kernels_are_right_in_python_s_integers() -> None:
         sums = [sum(int(a) * int(b) for a, b in zip(x[:, i], y[:, i], strict=True)) for i in range(9)]
         scaled = [(12345 * s + int(a)) % P for s, a in zip(sums, add, strict=True)]
         assert arithmetic.dot(x, y, 12345, add).tolist() == scaled
+        assert arithmetic.dot(x, y, 12345, add, -7).tolist() == [(s - 7) % P for s in scaled]
         public = np.random.default_rng(1).integers(-P + 1, P, (4, 70))
         products = [
             [sum(int(c) * int(a) for c, a in zip(row, x[:, i], strict=True)) % P for i in range(9)] for row in public
@@ -145,14 +150,18 @@ Bad = Callable[[], object]
 @pytest.mark.parametrize(
     ("call", "says"),
     [
-        (lambda k: k.dot(draw(3, 4), draw(3, 4), None, draw(4), 3, 1, 5, 1, 1, 1), "x must hold 15 words; got 12"),
-        (lambda k: k.dot(draw(3, 4), draw(3, 3), None, draw(4), 3, 1, 4, 1, 1, 1), "y must hold 12 words; got 9"),
-        (lambda k: k.dot(draw(3, 4), draw(3, 4), draw(3), draw(4), 3, 1, 4, 1, 1, 1), "add must hold 4 words; got 3"),
-        (lambda k: k.dot(draw(3, 4), draw(3, 4), None, draw(5), 3, 1, 4, 1, 1, 1), "out must hold 4 words; got 5"),
-        (lambda k: k.dot(draw(3, 4), draw(3, 4), None, draw(4), 3, 1, 4, 2, 1, 1), "1 or 1 rows"),
-        (lambda k: k.dot(draw(3, 4), draw(3, 4), None, draw(4), 3, 1, 4, 1, 1, P), "scale be below p"),
-        (lambda k: k.dot(draw(1), draw(1), None, draw(1), -1, 1, 1, 1, 1, 1), "at least 0"),
-        (lambda k: k.dot(draw(1), draw(1), None, draw(1), 1 << 40, 1 << 40, 0, 1, 1, 1), "fit memory"),
+        (lambda k: k.dot(draw(3, 4), draw(3, 4), None, draw(4), 3, 1, 5, 1, 1, 1, 0), "x must hold 15 words; got 12"),
+        (lambda k: k.dot(draw(3, 4), draw(3, 3), None, draw(4), 3, 1, 4, 1, 1, 1, 0), "y must hold 12 words; got 9"),
+        (
+            lambda k: k.dot(draw(3, 4), draw(3, 4), draw(3), draw(4), 3, 1, 4, 1, 1, 1, 0),
+            "add must hold 4 words; got 3",
+        ),
+        (lambda k: k.dot(draw(3, 4), draw(3, 4), None, draw(5), 3, 1, 4, 1, 1, 1, 0), "out must hold 4 words; got 5"),
+        (lambda k: k.dot(draw(3, 4), draw(3, 4), None, draw(4), 3, 1, 4, 2, 1, 1, 0), "1 or 1 rows"),
+        (lambda k: k.dot(draw(3, 4), draw(3, 4), None, draw(4), 3, 1, 4, 1, 1, P, 0), "scale and offset be below p"),
+        (lambda k: k.dot(draw(3, 4), draw(3, 4), None, draw(4), 3, 1, 4, 1, 1, 1, P), "scale and offset be below p"),
+        (lambda k: k.dot(draw(1), draw(1), None, draw(1), -1, 1, 1, 1, 1, 1, 0), "at least 0"),
+        (lambda k: k.dot(draw(1), draw(1), None, draw(1), 1 << 40, 1 << 40, 0, 1, 1, 1, 0), "fit memory"),
         (lambda k: k.matrix(draw(6), draw(8), draw(8), 2, 3, 4), "x must hold 12 words; got 8"),
         (lambda k: k.matrix(draw(6), draw(12), draw(8), 2, 2, 4), "c must hold 4 words; got 6"),
         (lambda k: k.matrix(draw(6), draw(12), draw(9), 2, 3, 4), "out must hold 8 words; got 9"),
@@ -177,9 +186,9 @@ def test_an_output_must_not_share_memory_with_an_input() -> None:
     words = draw(64)
     kernels = choice.compiled
     for call in (
-        lambda: kernels.dot(words[:8], draw(8), None, words[4:12], 1, 1, 8, 1, 1, 1),
-        lambda: kernels.dot(draw(8), words[:8], None, words[4:12], 1, 1, 8, 1, 1, 1),
-        lambda: kernels.dot(draw(8), draw(8), words[:8], words[4:12], 1, 1, 8, 1, 1, 1),
+        lambda: kernels.dot(words[:8], draw(8), None, words[4:12], 1, 1, 8, 1, 1, 1, 0),
+        lambda: kernels.dot(draw(8), words[:8], None, words[4:12], 1, 1, 8, 1, 1, 1, 0),
+        lambda: kernels.dot(draw(8), draw(8), words[:8], words[4:12], 1, 1, 8, 1, 1, 1, 0),
         lambda: kernels.matrix(draw(1), words[:8], words[4:12], 1, 1, 8),
         lambda: kernels.total((draw(8), words[:8]), words[7:15], 8),
         lambda: kernels.extract((draw(8), words[:8]), words[7:15], 1, 8),

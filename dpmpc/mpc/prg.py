@@ -1,14 +1,14 @@
 """A pseudorandom generator: AES-128 in counter mode under a derived key. Touches no network and no file."""
 
 import hashlib
-import math
 import secrets
 
 import numpy as np
 from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
 from numpy.typing import NDArray
 
-_ZEROS = bytes(1 << 16)
+_ZEROS = memoryview(bytes(1 << 16))
+_SLACK = 16  # bytes that the cipher wants to see after what it writes
 
 
 class Prg:
@@ -38,9 +38,19 @@ class Prg:
 
     def words(self, shape: tuple[int, ...]) -> NDArray[np.uint64]:
         """The next uint64 words of the stream."""
-        size = 8 * math.prod(shape)
-        zeros = _ZEROS if size <= len(_ZEROS) else bytes(size)
-        return self._apply(memoryview(zeros)[:size], size).reshape(shape)
+        out = np.empty(shape, dtype=np.uint64)
+        self.fill(out)
+        return out
+
+    def fill(self, out: NDArray[np.uint64]) -> None:
+        """Write the next words of the stream over a contiguous array, piece by piece through a core's cache."""
+        view = out.reshape(-1).data.cast("B")
+        for start in range(0, len(view), len(_ZEROS)):
+            piece = min(len(_ZEROS), len(view) - start)
+            if start + piece + _SLACK <= len(view):
+                self._encryptor.update_into(_ZEROS[:piece], view[start:])
+            else:
+                view[start:] = self._encryptor.update(_ZEROS[:piece])
 
     def mask(self, values: NDArray[np.uint64]) -> NDArray[np.uint64]:
         """values XOR the next words of the stream, as a new array of the same shape."""

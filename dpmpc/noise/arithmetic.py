@@ -6,6 +6,7 @@ group of samples shares.
 
 import hashlib
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,6 +30,7 @@ from dpmpc.mpc.engines.pair_keys import PairKeys, agree
 from dpmpc.mpc.field import Words
 from dpmpc.mpc.prg import Prg
 from dpmpc.mpc.session import Session
+from dpmpc.mpc.wire import HEADER
 from dpmpc.noise.samplers import Law
 
 BATCH = 1 << 13  # samples of one batch: two in flight take below 100 MB
@@ -138,3 +140,23 @@ class ManySampler:
             engine = ManyEngine(session.channel(ident), self.layout, streams, lanes, lanes * self._products[count])
             values: Words = await self.sampler.circuit(engine, count)
         return values.reshape(-1)[:count]
+
+
+def predict(sampler: ArithmeticSampler, samples: int, parties: int, threshold: int) -> dict[str, Any]:
+    """The cost of drawing `samples` samples in the pool's batches of `BATCH`, from the counting engine: exact, but for
+    bits drawn again (one in 2^61). Bytes and messages are by party, headers included."""
+    number = -(-samples // BATCH)
+    size = -(-samples // number) if number else 0
+    total: dict[str, Any] = {"batches": number, "products": 0, "random_bits": 0, "exchanges": 0}
+    total |= {"bytes": [0] * parties, "messages": [0] * parties}
+    counted: dict[int, CountingArithmetic] = {}
+    for k in range(number):
+        part = min(size, samples - k * size)
+        cost = counted.setdefault(part, counted.get(part) or sampler.cost(part, parties, threshold))
+        total["products"] += cost.products * cost.lanes
+        total["random_bits"] += cost.random_bits_drawn * cost.lanes
+        total["exchanges"] += cost.exchanges
+        for i in range(parties):
+            total["messages"][i] += cost.messages_sent[i]
+            total["bytes"][i] += cost.bytes_sent[i] + HEADER.size * cost.messages_sent[i]
+    return total

@@ -223,12 +223,13 @@ class ManyEngine:
     def _finish(self, bits: Words, opened: _Drawn, roots: dict[int, Words]) -> None:
         """Write the chunk's bits, r / (2 y) + 1/2."""
         by_king = roots | {self.party: opened.roots}
-        words = np.concatenate([by_king[king] for king in range(self.layout.parties)])
-        half = np.full(words.size, (self._arithmetic.p + 1) // 2, dtype=np.uint64)
-        part = self._arithmetic.dot(opened.r[None], words[None], 1, half)
-        if np.count_nonzero(words) < words.size:
-            part[words == 0] = _REFUSED
-        bits[opened.first : opened.first + words.size] = part
+        half = (self._arithmetic.p + 1) // 2
+        for king, words in by_king.items():
+            first, end = self.layout.bounds(opened.r.size, king)
+            part = bits[opened.first + first : opened.first + end]
+            self._arithmetic.dot(opened.r[None, first:end], words[None], offset=half, out=part)
+            if np.count_nonzero(words) < words.size:
+                part[words == 0] = _REFUSED
 
     # -- messages ------------------------------------------------------------------------------------------------------
     def _size(self, count: int, king: int) -> int:

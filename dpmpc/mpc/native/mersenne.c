@@ -38,9 +38,9 @@ static inline uint64_t residue(uint128 x) {
 
 static inline uint64_t times(uint64_t a, uint64_t b) { return residue((uint128)a * b); }
 
-/* out[m] = scale * (sum over k of x[k][m] * y[k][m]) + add[m], rows of `columns` words; x and y may have one row for all m. */
+/* out[m] = scale * (sum over k of x[k][m] * y[k][m]) + add[m] + offset, rows of `columns` words; x and y may have one row for all m. */
 static void dot_words(const uint64_t *x, const uint64_t *y, const uint64_t *add, uint64_t *out, Py_ssize_t terms, Py_ssize_t rows,
-                      Py_ssize_t columns, Py_ssize_t x_rows, Py_ssize_t y_rows, uint64_t scale) {
+                      Py_ssize_t columns, Py_ssize_t x_rows, Py_ssize_t y_rows, uint64_t scale, uint64_t offset) {
     for (Py_ssize_t m = 0; m < rows; m++) {
         const uint64_t *x0 = x + (x_rows > 1 ? m : 0) * columns, *y0 = y + (y_rows > 1 ? m : 0) * columns;
         for (Py_ssize_t i = 0; i < columns; i++) {
@@ -50,7 +50,7 @@ static void dot_words(const uint64_t *x, const uint64_t *y, const uint64_t *add,
                 if (k % 32 == 31) sum = folded(sum);
             }
             if (scale != 1) sum = (uint128)residue(sum) * scale;
-            if (add) sum += add[m * columns + i];
+            sum += offset + (uint128)(add ? add[m * columns + i] : 0);
             out[m * columns + i] = residue(sum);
         }
     }
@@ -123,12 +123,13 @@ static int fit(Py_ssize_t a, Py_ssize_t b, Py_ssize_t c) {
 static PyObject *dot(PyObject *self, PyObject *args) {
     PyObject *x, *y, *add, *out;
     Py_ssize_t terms, rows, columns, x_rows, y_rows;
-    unsigned long long scale;
+    unsigned long long scale, offset;
     array a[4] = {0};
     (void)self;
-    if (!PyArg_ParseTuple(args, "OOOOnnnnnK", &x, &y, &add, &out, &terms, &rows, &columns, &x_rows, &y_rows, &scale)) return NULL;
-    if ((x_rows != 1 && x_rows != rows) || (y_rows != 1 && y_rows != rows) || scale >= P)
-        return PyErr_Format(PyExc_ValueError, "x and y must have 1 or %zd rows, and scale be below p", rows);
+    if (!PyArg_ParseTuple(args, "OOOOnnnnnKK", &x, &y, &add, &out, &terms, &rows, &columns, &x_rows, &y_rows, &scale, &offset))
+        return NULL;
+    if ((x_rows != 1 && x_rows != rows) || (y_rows != 1 && y_rows != rows) || scale >= P || offset >= P)
+        return PyErr_Format(PyExc_ValueError, "x and y must have 1 or %zd rows, and scale and offset be below p", rows);
     int added = add != Py_None;
     if (fit(terms, rows, columns) || take(&a[0], x, "x", 'Q', 0, 0) || take(&a[1], y, "y", 'Q', 0, 0) ||
         (added && take(&a[2], add, "add", 'Q', 0, 0)) || take(&a[3], out, "out", 'Q', 1, 0) ||
@@ -137,7 +138,8 @@ static PyObject *dot(PyObject *self, PyObject *args) {
         apart(&a[1], &a[3], "y and out") || (added && apart(&a[2], &a[3], "add and out")))
         return fail(a, 4);
     Py_BEGIN_ALLOW_THREADS
-    WITH_PRODUCTS(dot)(a[0].view.buf, a[1].view.buf, added ? a[2].view.buf : NULL, a[3].view.buf, terms, rows, columns, x_rows, y_rows, scale);
+    WITH_PRODUCTS(dot)(a[0].view.buf, a[1].view.buf, added ? a[2].view.buf : NULL, a[3].view.buf, terms, rows, columns, x_rows, y_rows, scale,
+                       offset);
     Py_END_ALLOW_THREADS
     give_back(a, 4);
     Py_RETURN_NONE;
@@ -256,7 +258,7 @@ static PyObject *cut(PyObject *self, PyObject *args) {
 }
 
 static PyMethodDef METHODS[] = {
-    {"dot", dot, METH_VARARGS, "dot(x, y, add, out, terms, rows, columns, x_rows, y_rows, scale): out = scale sum x y + add."},
+    {"dot", dot, METH_VARARGS, "dot(x, y, add, out, terms, rows, columns, x_rows, y_rows, scale, offset): out = scale sum x y + add + offset."},
     {"matrix", matrix, METH_VARARGS, "matrix(c, x, out, rows, terms, columns): out = c x."},
     {"total", total, METH_VARARGS, "total(rows, out, columns): out = the sum of the tuple of rows."},
     {"extract", extract, METH_VARARGS, "extract(rows, out, rows_out, columns): out[r] = sum of 2^(i r) rows[i]."},

@@ -60,22 +60,31 @@ class Mersenne:
         return out
 
     # -- products ----------------------------------------------------------------------------------------------------
-    def dot(self, x: Words, y: Words, scale: int = 1, add: Words | None = None) -> Words:
-        """`scale` times the sum over the first axis of x * y, plus `add`; the other axes of x and y broadcast. `scale`
-        is public, of any sign."""
+    def dot(
+        self, x: Words, y: Words, scale: int = 1, add: Words | None = None, offset: int = 0, out: Words | None = None
+    ) -> Words:
+        """`scale` times the sum over the first axis of x * y, plus `add`, plus `offset`; the other axes of x and y
+        broadcast. `scale` and `offset` are public, of any sign. Written to `out` if that is given, contiguous."""
         shape = np.broadcast_shapes(x.shape[1:], y.shape[1:])
         if (kernels := self._kernels) is not None:
             (rows, columns), x, y = _as_rows(shape, x, y)
-            out = np.empty(shape, dtype=np.uint64)
+            out = np.empty(shape, dtype=np.uint64) if out is None else out
             held = None if add is None else np.ascontiguousarray(add)
-            kernels.dot(x, y, held, out, len(x), rows, columns, x.shape[1], y.shape[1], scale % self.p)
+            kernels.dot(x, y, held, out, len(x), rows, columns, x.shape[1], y.shape[1], scale % self.p, offset % self.p)
             return out
         result = np.zeros(shape, dtype=np.uint64)
         for a, b in zip(x, y, strict=True):
             result = self.add(result, self._times(a, b))
         if scale % self.p != 1:
             result = self._times(result, np.uint64(scale % self.p))
-        return result if add is None else self.add(result, add.reshape(shape))
+        if add is not None:
+            result = self.add(result, add.reshape(shape))
+        if offset % self.p:
+            result = self.add(result, np.full(1, offset % self.p, dtype=np.uint64))
+        if out is None:
+            return result
+        out[:] = result
+        return out
 
     def multiply(self, a: Words, b: Words) -> Words:
         """a * b."""
@@ -139,7 +148,7 @@ class Mersenne:
 
     def uniform(self, prg: Prg, count: int) -> Words:
         """The next words of a stream as field elements, exactly uniform given uniform words: b bits of each, drawn
-        again where they are p."""
+        again where they are p. Whether any is p, once in 2^61, decides a branch."""
         values = prg.words((count,))
         if (kernels := self._kernels) is not None:
             found = kernels.cut(values)

@@ -37,9 +37,9 @@ AVX512 static inline void store_avx512(uint64_t *to, words8 x, Py_ssize_t left) 
         memcpy(to, &x, (size_t)left * 8);
 }
 
-/* out[m] = scale * (sum over k of x[k][m] * y[k][m]) + add[m], rows of `columns` words; x and y may have one row for all m. */
+/* out[m] = scale * (sum over k of x[k][m] * y[k][m]) + add[m] + offset, rows of `columns` words; x and y may have one row for all m. */
 AVX512 static void dot_avx512(const uint64_t *x, const uint64_t *y, const uint64_t *add, uint64_t *out, Py_ssize_t terms, Py_ssize_t rows,
-                             Py_ssize_t columns, Py_ssize_t x_rows, Py_ssize_t y_rows, uint64_t scale) {
+                             Py_ssize_t columns, Py_ssize_t x_rows, Py_ssize_t y_rows, uint64_t scale, uint64_t offset) {
     const words8 factor = (words8){0} + scale;
     for (Py_ssize_t m = 0; m < rows; m++) {
         const uint64_t *x0 = x + (x_rows > 1 ? m : 0) * columns, *y0 = y + (y_rows > 1 ? m : 0) * columns;
@@ -52,6 +52,7 @@ AVX512 static void dot_avx512(const uint64_t *x, const uint64_t *y, const uint64
                 sum = (sum & P) + (sum >> 61);
             }
             if (scale != 1) sum = times_avx512(sum, factor);
+            sum += offset;
             if (add) sum += load_avx512(add + m * columns + i, columns - i);
             store_avx512(out + m * columns + i, reduced_avx512(sum), columns - i);
         }
