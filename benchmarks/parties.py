@@ -107,9 +107,8 @@ def line(cost: PartiesCost) -> str:
 def main(wanted: list[int]) -> None:
     """Print the table for so many parties each."""
     few = f"{FEW} samples"
-    print(
-        f"{'engine':>10} {'law':>8} {'n':>3} {'samples':>8} {'rate':>12} {'CPU':>11} {'bytes':>9} {'exch.':>5} {few:>11} {'memory':>9}"
-    )
+    print(f"{'engine':>10} {'law':>8} {'n':>3} {'samples':>8} {'rate':>12} {'CPU':>11}", end=" ")
+    print(f"{'bytes':>9} {'exch.':>5} {few:>11} {'memory':>9}")
     for n in wanted:
         print(line(measure(n, 4 * BATCH if n < 16 else 2 * BATCH)), flush=True)
         if n <= REPLICATED_UP_TO:
