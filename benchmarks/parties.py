@@ -12,13 +12,15 @@ from typing import Any
 import numpy as np
 
 from dpmpc.benchmarks.quartiles import Figure, figure
+from dpmpc.circuits.sampler import Sampler
 from dpmpc.errors import DpmpcError
-from dpmpc.mpc.engines.burnt import Burnt
+from dpmpc.mpc.backend import BACKENDS, Holder
+from dpmpc.mpc.backends.shamir import BATCH
+from dpmpc.mpc.channels import NOISE
 from dpmpc.mpc.loopback import run_parties
-from dpmpc.mpc.session import Session
-from dpmpc.noise.arithmetic import BATCH, ArithmeticSampler, ManySampler, predict
-from dpmpc.noise.pool import FIRST_CHANNEL, batches, draw
-from dpmpc.noise.samplers import Law, make_sampler
+from dpmpc.mpc.wire import HEADER
+from dpmpc.noise.draw import batch_sizes, count_draw, draw
+from dpmpc.privacy.law import LAWS
 from dpmpc.processes.memory import peak_memory
 
 SCALE = float(1 << 20)  # grid steps
@@ -30,7 +32,7 @@ REPLICATED_UP_TO = 9  # its shares grow as comb(n - 1, t): n = 11 makes none in 
 class PartiesCost:
     """`samples` samples of one law among `parties` parties."""
 
-    engine: str
+    backend: str
     law: str
     parties: int
     samples: int
@@ -47,42 +49,42 @@ class PartiesCost:
         return self.samples / self.seconds.median
 
 
-async def _draws(session: Session, law: Law, samples: int, repetitions: int, many: bool) -> dict[str, Any]:
-    sampler: Any = make_sampler("discrete", law, SCALE)
-    batch = 1 << 15
-    if many:
-        sampler, batch = await ManySampler.start(ArithmeticSampler.make(law, SCALE), session, 0, Burnt(None)), BATCH
-    channel, result = FIRST_CHANNEL, dict[str, Any](seconds=[], few=[])
+async def _draws(holder: Holder, law: str, samples: int, repetitions: int) -> dict[str, Any]:
+    sampler = _sampler(law)
+    channel, result = NOISE, dict[str, Any](seconds=[], few=[])
     for k in range(2 * repetitions + 2):  # the first two warm up
         count = FEW if k % 2 else samples
-        await session.open(np.zeros(1, dtype=np.uint64), session.channel(1 + k))  # all parties are here
-        sent, rounds, cpu = session.bytes_sent, session.rounds, time.process_time()
+        await holder.here(k)
+        sent, rounds, cpu = holder.bytes_sent, holder.rounds, time.process_time()
         begin = time.perf_counter()
-        await draw(session, sampler, count, first_channel=channel, batch=batch)
-        channel += batches(count, batch)
+        await draw(holder, sampler, count, first_channel=channel)
+        channel += len(batch_sizes(count))
         if k >= 2:
             result["few" if k % 2 else "seconds"].append(time.perf_counter() - begin)
         if not k % 2:
-            result |= {"bytes": session.bytes_sent - sent, "exchanges": session.rounds - rounds}
+            result |= {"bytes": holder.bytes_sent - sent, "exchanges": holder.rounds - rounds}
             result["cpu"] = time.process_time() - cpu
     return result | {"memory": peak_memory()}
 
 
+def _sampler(law: str) -> Sampler:
+    return LAWS[law].sampler("discrete", SCALE)
+
+
 def measure(
-    parties: int, samples: int, repetitions: int = 3, *, law: Law = "gaussian", many: bool = True
+    parties: int, samples: int, repetitions: int = 3, *, law: str = "gaussian", backend: str = "shamir"
 ) -> PartiesCost:
     """The cost of drawing `samples` samples, over `repetitions` draws after a warm-up.
 
-    Errors: DpmpcError when bytes or exchanges differ from the counting engine's; PeerError when a process dies.
+    Errors: DpmpcError when bytes or exchanges differ from what the backend counts; PeerError when a process dies.
     """
-    results = run_parties(_draws, parties, None, (law, samples, repetitions, many), prss=not many)
-    if many:
-        expected = predict(ArithmeticSampler.make(law, SCALE), samples, parties, (parties - 1) // 2)
-        found = [r["bytes"] for r in results], {r["exchanges"] for r in results}
-        if found != (expected["bytes"], {expected["exchanges"]}):
-            raise DpmpcError(f"bytes and exchanges must be as counted; got {found}, counted {expected}; report this")
+    results = run_parties(_draws, parties, None, (law, samples, repetitions), backend=backend)
+    expected = count_draw(BACKENDS[backend], _sampler(law), samples, parties, (parties - 1) // 2)
+    found = [r["bytes"] for r in results], {r["exchanges"] for r in results}
+    if found != (expected.bytes_with_headers(HEADER.size), {expected.rounds}):
+        raise DpmpcError(f"bytes and exchanges must be as counted; got {found}, counted {expected}; report this")
     return PartiesCost(
-        "many" if many else "replicated",
+        backend,
         law,
         parties,
         samples,
@@ -98,7 +100,7 @@ def measure(
 def line(cost: PartiesCost) -> str:
     """One row of the table."""
     return (
-        f"{cost.engine:>10} {cost.law:>8} {cost.parties:>3} {cost.samples:>8} {cost.rate:>10,.0f}/s "
+        f"{cost.backend:>10} {cost.law:>8} {cost.parties:>3} {cost.samples:>8} {cost.rate:>10,.0f}/s "
         f"{cost.cpu_seconds / cost.samples * 1e6:>8.1f} us {cost.bytes / cost.samples:>7,.0f} B {cost.exchanges:>5} "
         f"{cost.few_seconds.median * 1e3:>8.1f} ms {cost.memory / 1e6:>6.0f} MB"
     )
@@ -107,13 +109,15 @@ def line(cost: PartiesCost) -> str:
 def main(wanted: list[int]) -> None:
     """Print the table for so many parties each."""
     few = f"{FEW} samples"
-    print(f"{'engine':>10} {'law':>8} {'n':>3} {'samples':>8} {'rate':>12} {'CPU':>11}", end=" ")
+    print(f"{'backend':>10} {'law':>8} {'n':>3} {'samples':>8} {'rate':>12} {'CPU':>11}", end=" ")
     print(f"{'bytes':>9} {'exch.':>5} {few:>11} {'memory':>9}")
     for n in wanted:
         print(line(measure(n, 4 * BATCH if n < 16 else 2 * BATCH)), flush=True)
         if n <= REPLICATED_UP_TO:
-            print(line(measure(n, 1000 if n > 7 else 4 * BATCH, 1, many=False)), flush=True)
+            print(line(measure(n, 1000 if n > 7 else 4 * BATCH, 1, backend="sharing")), flush=True)
 
 
 if __name__ == "__main__":
-    main([int(word) for word in sys.argv[1:]] or [3, 5, 7, 9, 16, 32])
+    from dpmpc.benchmarks import parties as module  # the processes find `_draws` there, not in __main__
+
+    module.main([int(word) for word in sys.argv[1:]] or [3, 5, 7, 9, 16, 32])

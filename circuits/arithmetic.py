@@ -13,9 +13,9 @@ from typing import Any, Protocol, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from .convert import FIELD_PRIME
+from .convert import FIELD_BITS
 
-P = FIELD_PRIME
+P = (1 << FIELD_BITS) - 1
 Values = Any  # an engine's array: indexed and reshaped along its leading axes, combined by the engine alone
 Pair = tuple[Values, Values]
 Public = NDArray[np.int64]

@@ -5,32 +5,12 @@ needs an adder or a conversion. |Y| comes from the alias table as `field_table` 
 groups as in `deep`, or not at all.
 """
 
-from dataclasses import dataclass
-
 import numpy as np
 
 from .arithmetic import Arithmetic, Bits, Values, dot, in_step, multiply, signs
 from .deep import PAIRINGS, Deep, deal_out, rank_powers
 from .field_table import compare, look_up
-from .gaussian import GaussianCertificate, GaussianPlan
-
-
-@dataclass(frozen=True)
-class SharedGaussianCertificate:
-    """The law's certificate and what shared deep bits add to it."""
-
-    law: GaussianCertificate
-    group: float  # of one sample; N times this pays for all groups of N samples, see `deep`
-
-    @property
-    def total_variation(self) -> float:
-        """N times this bounds the distance of the joint law of N samples from that of N independent exact ones."""
-        return self.law.total_variation + self.group
-
-
-def certify_shared(certificate: GaussianCertificate, deep: Deep | None) -> SharedGaussianCertificate:
-    """The certificate of samples that share deep bits, one comparison each."""
-    return SharedGaussianCertificate(certificate, deep.charge(1) if deep else 0.0)
+from .gaussian import GaussianPlan
 
 
 def bits_needed(plan: GaussianPlan, deep: Deep | None, size: int) -> int:

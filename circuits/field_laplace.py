@@ -5,7 +5,6 @@ drawn side by side, each a comparison whose deep bits are shared by groups as in
 """
 
 from collections.abc import Callable, Coroutine
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -14,27 +13,8 @@ from .alias import AliasTable
 from .arithmetic import Arithmetic, Bits, Values, dot, in_step, multiply, signs
 from .deep import PAIRINGS, Deep, deal_out, rank_powers
 from .field_table import compare, look_up, read_bit
-from .laplace import LaplaceCertificate, LaplacePlan
+from .laplace import LaplacePlan
 from .prefix import prefix_products
-
-
-@dataclass(frozen=True)
-class SharedLaplaceCertificate:
-    """The law's certificate and what shared deep bits add to it. The law's `multiplicative` bound holds outside the
-    event that `group` pays for."""
-
-    law: LaplaceCertificate
-    group: float  # of one sample; N times this pays for all groups of N samples, see `deep`
-
-    @property
-    def total_variation(self) -> float:
-        """N times this bounds the distance of the joint law of N samples from that of N independent exact ones."""
-        return self.law.total_variation + self.group
-
-
-def certify_shared(certificate: LaplaceCertificate, plan: LaplacePlan, deep: Deep | None) -> SharedLaplaceCertificate:
-    """The certificate of samples that share deep bits: a comparison for each digit and one for zero."""
-    return SharedLaplaceCertificate(certificate, deep.charge(len(plan.digits) + 1) if deep else 0.0)
 
 
 def bits_needed(plan: LaplacePlan, deep: Deep | None, size: int) -> int:

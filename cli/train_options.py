@@ -5,6 +5,11 @@ from typing import Any
 
 import click
 
+from dpmpc.learning.method import METHODS
+from dpmpc.mpc.backend import BACKENDS, DEFAULT
+from dpmpc.privacy.law import LAWS, calibration_names, sampler_names
+from dpmpc.runs.launcher import WAIT
+
 
 class _Sizes(click.ParamType[tuple[int, ...]]):
     """Comma-separated whole numbers."""
@@ -104,10 +109,9 @@ OPTIONS: dict[str, list[click.Option]] = {
     "Learning": [
         _option(
             "--method",
-            type=click.Choice(["gradient", "output"]),
+            type=click.Choice(METHODS.names()),
             default="gradient",
-            help="gradient: --iterations releases of mean gradients. output: one release, the mean of the owners' "
-            "own models.",
+            help=". ".join(f"{name}: {method.help}" for name, method in METHODS.items()) + ".",
         ),
         _option("--iterations", type=int, metavar="T", help="Releases of --method gradient.  [default: 50]"),
         _option(
@@ -155,21 +159,25 @@ OPTIONS: dict[str, list[click.Option]] = {
         ),
         _option(
             "--calibration",
-            type=click.Choice(["tight", "zcdp", "paper"]),
+            type=click.Choice(calibration_names()),
             default="tight",
             help="tight: the least noise that keeps the promise. zcdp: by zero-concentrated DP. paper: as printed in "
             "Jayaraman et al. 2018; the report says what that really gives.",
         ),
         _option(
+            "--law",
             "--noise",
-            type=click.Choice(["gaussian", "laplace"]),
-            help="Law of the noise.  [default: gaussian for gradient, laplace for output]",
+            "law",
+            type=click.Choice(LAWS.names()),
+            help="Law of the noise.  [default: the method's: "
+            + ", ".join(f"{method.law} for {name}" for name, method in METHODS.items())
+            + "]",
         ),
         _option(
             "--sampler",
-            type=click.Choice(["discrete", "box-muller", "log-laplace"]),
-            default="discrete",
-            help="discrete: exact law on the grid, proved. The others work on fixed-point numbers, for comparison.",
+            type=click.Choice(sampler_names()),
+            help="discrete (the default): exact law on the grid, proved. The others work on fixed-point numbers, for "
+            "comparison.",
         ),
         _option(
             "--grid-bits",
@@ -200,6 +208,12 @@ OPTIONS: dict[str, list[click.Option]] = {
             type=click.Choice(["mpc", "clear"]),
             default="mpc",
             help="clear: the same arithmetic in one process, without MPC, for study.",
+        ),
+        _option(
+            "--backend",
+            type=click.Choice(BACKENDS.names()),
+            default=DEFAULT,
+            help="How the parties compute. sharing: secret sharing, an honest majority of them.",
         ),
         _option(
             "-M",
@@ -250,7 +264,7 @@ OPTIONS: dict[str, list[click.Option]] = {
             help="Make the noise of all iterations ahead.  [default: yes for gradient]",
         ),
         _option(
-            "--wait", type=float, default=10.0, metavar="SECONDS", help="How long to wait for another process to come."
+            "--wait", type=float, default=WAIT, metavar="SECONDS", help="How long to wait for another process to come."
         ),
     ],
     "The run": [

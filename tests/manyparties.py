@@ -60,6 +60,7 @@ class Parties:
         async def party(session: Any) -> T:
             streams: Any = Streams(session.party, self._make)
             engine = ManyEngine(
+                session.party,
                 session.channel(IDENT),
                 self.layout,
                 streams,

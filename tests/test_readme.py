@@ -48,7 +48,7 @@ def test_every_command_of_the_readme_runs(tmp_path: Path, monkeypatch: pytest.Mo
                 continue  # no UCI files here; tests/test_sets.py says what is missing
             arguments[arguments.index("--data-dir") + 1] = str(data_dir())
             arguments += ["--max-rows", "8000"]
-        result = dpmpc(*arguments, seconds=120)
+        result = dpmpc(*arguments)
         assert result.returncode == 0, (line, result.stderr)
         if "predict" in arguments:
             assert len(result.stdout.splitlines()) == 3

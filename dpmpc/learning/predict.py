@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from dpmpc.data import Preprocessing, read_table
 from dpmpc.data.preprocess import Labels
 from dpmpc.learning.erm import accuracy
-from dpmpc.runs.report import read_model
+from dpmpc.learning.model import read_model
 
 Floats = NDArray[np.float64]
 

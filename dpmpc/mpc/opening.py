@@ -4,52 +4,55 @@ Semi-honest: shares are taken as they come. While noise is made nobody may be lo
 than t + 1 shares.
 """
 
-import asyncio
-
 import numpy as np
 
 from dpmpc.errors import PeerError
 from dpmpc.mpc import field
+from dpmpc.mpc.channels import exchange_label
 from dpmpc.mpc.field import Words
-from dpmpc.mpc.session import Channel, Session
+from dpmpc.mpc.mesh import Mesh
+
+_WORD = 8
 
 
-async def open_from_any(session: Session, shares: Words, channel: Channel) -> Words:
-    """The values whose Shamir shares of degree t in F_p the parties hold, from the first t other shares that arrive;
-    every party that is left learns them.
+async def open_from_any(mesh: Mesh, threshold: int, shares: Words, ident: int) -> Words:
+    """The values whose Shamir shares of degree t in F_p the parties hold, from the shares of all that are left; each of
+    them learns the values. `ident`: a channel, used once.
 
-    Cost: one round, a message of 8 bytes a value to each of n - 1 parties (`Session.open` sends t, and needs all).
+    Cost: one round, a message of 8 bytes a value to each other party (`Session.open_words` sends t, and needs all).
     Errors: PeerError when fewer than t + 1 parties are left, with the names of those lost, or for a share of another
     length.
     """
+    mesh.channel(ident)
+    mesh.rounds += 1
+    label = exchange_label(ident, 0)
     flat = np.ascontiguousarray(shares).reshape(-1)
-    label = channel.ident << 32 | channel.rounds
-    left = [j for j, peer in session.peers.items() if peer.lost is None]
-    await channel.exchange(dict.fromkeys(left, flat), [])
-    coming = {asyncio.ensure_future(session.peers[j].receive(label)): j for j in session.peers}
-    holders, rows, lost = [session.party], [flat], list[int]()
-    while len(holders) <= session.threshold:
-        if not coming:
+    coming = {}
+    lost: list[int] = []
+    for j, peer in mesh.peers.items():
+        try:
+            peer.send(label, flat.data.cast("B"))
+            coming[j] = peer.receive(label)
+        except PeerError:
+            lost.append(j)
+    rows = {mesh.party: flat}
+    for j, future in coming.items():
+        try:
+            payload = await future
+        except PeerError:
+            lost.append(j)
+            continue
+        if len(payload) != _WORD * flat.size:
             raise PeerError(
-                f"an opening needs the shares of {session.threshold + 1} parties; only {len(holders)} are left, for "
-                f"{', '.join(f'party {j}' for j in sorted(lost))} left the run; see their logs"
+                f"party {j} sent {len(payload)} bytes where {_WORD * flat.size} were due; are all parties of one "
+                "version?"
             )
-        done, _ = await asyncio.wait(coming, return_when=asyncio.FIRST_COMPLETED)
-        for future in sorted(done, key=lambda f: coming[f]):
-            party = coming.pop(future)
-            if isinstance(future.exception(), PeerError):
-                lost.append(party)
-            elif len(holders) <= session.threshold:
-                holders.append(party)
-                rows.append(_read(party, future.result(), flat.size))
-    for future in coming:
-        future.cancel()  # they come too late, or never
-    return field.recombine(rows, holders).reshape(shares.shape)
-
-
-def _read(party: int, payload: bytearray, size: int) -> Words:
-    if len(payload) != 8 * size:
+        rows[j] = np.frombuffer(payload, dtype="<u8")
+    if len(rows) <= threshold:
+        gone = ", ".join(f"party {j}" for j in sorted(lost))
         raise PeerError(
-            f"party {party} sent {len(payload)} bytes where {8 * size} were due; are all parties of one version?"
+            f"an opening needs the shares of {threshold + 1} parties; only {len(rows)} are left, for {gone} left the "
+            "run; see their logs"
         )
-    return np.frombuffer(payload, dtype="<u8")
+    holders = list(rows)[: threshold + 1]
+    return field.recombine([rows[j] for j in holders], holders).reshape(shares.shape)

@@ -104,7 +104,9 @@ class CountingArithmetic:
             self.messages_sent[sender] += count > 0
 
 
-def count(circuit: Circuit, lanes: int, parties: int, threshold: int, *, chunk: int = CHUNK) -> CountingArithmetic:
+def count_circuit(
+    circuit: Circuit, lanes: int, parties: int, threshold: int, *, chunk: int = CHUNK
+) -> CountingArithmetic:
     """The cost of the circuit when its products' masks are dealt together with its random bits."""
     first = CountingArithmetic(0, parties, threshold)
     evaluate(circuit(first))

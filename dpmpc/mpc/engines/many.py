@@ -29,6 +29,7 @@ from dpmpc.errors import PeerError
 from dpmpc.mpc.engines.dealing import Dealer, Dealt
 from dpmpc.mpc.engines.many_layout import ManyLayout
 from dpmpc.mpc.engines.pair_keys import BatchStreams
+from dpmpc.mpc.mesh import Channel
 from dpmpc.mpc.native.mersenne import Mersenne, Words
 
 CHUNK = 1 << 18  # sharings that are dealt together: what they need fits a core's cache
@@ -66,7 +67,8 @@ class ManyEngine:
 
     def __init__(
         self,
-        channel: Any,
+        party: int,
+        channel: Channel,
         layout: ManyLayout,
         streams: BatchStreams,
         lanes: int,
@@ -78,9 +80,9 @@ class ManyEngine:
         self.lanes = lanes
         self.tail: tuple[int, ...] = (lanes,)
         self.channel, self.layout = channel, layout
-        self.party: int = channel.session.party
+        self.party = party
         self._arithmetic, self._chunk = arithmetic, chunk
-        self._dealer = Dealer(layout, self.party, streams, arithmetic)
+        self._dealer = Dealer(layout, party, streams, arithmetic)
         self._others = [j for j in range(layout.parties) if j != self.party]
         self._kings = layout.kings_of(self.party)
         self._planned = products

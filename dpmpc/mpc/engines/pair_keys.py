@@ -1,7 +1,7 @@
 """Keys that each two parties have in common, and the streams drawn from them, each word once.
 
 Every epoch (one per start of the processes, and one after any failure) has keys of its own: each party makes an X25519
-key that lives in memory alone, sends the public half to all over the session's connections, and derives a key with each
+key that lives in memory alone, sends the public half to all over the parties' connections, and derives a key with each
 other party by HKDF. Nobody deals keys, and no third party's message enters them. The run id, the epoch, both indices,
 both public halves and a digest of the sampler's plan are bound into each key, and both sides confirm it before use.
 
@@ -15,31 +15,20 @@ import struct
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any, Protocol
 
 from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey, X25519PublicKey
 from cryptography.hazmat.primitives.hashes import SHA256
 from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 
 from dpmpc.errors import PeerError
+from dpmpc.mpc.channels import CONFIRM, KEYS
 from dpmpc.mpc.engines.burnt import Burnt
+from dpmpc.mpc.mesh import Mesh
 from dpmpc.mpc.prg import Prg
 
 _OFFER = struct.Struct("<Q32s32s")  # least epoch, digest of the plan, public key
 _TAG_BYTES = 16
 _KEY_BYTES = 32
-
-
-class Exchanging(Protocol):
-    """What is needed of a session."""
-
-    party: int
-    parties: int
-    threshold: int
-    run_id: bytes
-
-    def channel(self, ident: int) -> Any:
-        """A numbered sequence of exchanges, used once."""
 
 
 @dataclass(frozen=True)
@@ -52,8 +41,8 @@ class _Offer:
 class PairKeys:
     """One party's keys of one epoch. Made by `agree` alone."""
 
-    def __init__(self, session: Exchanging, epoch: int, keys: dict[int, bytes], burnt: Burnt) -> None:
-        self.party, self.parties, self.run_id, self.epoch = session.party, session.parties, session.run_id, epoch
+    def __init__(self, party: int, run_id: bytes, epoch: int, keys: dict[int, bytes], burnt: Burnt) -> None:
+        self.party, self.run_id, self.epoch = party, run_id, epoch
         self._keys, self._burnt = keys, burnt
         self._broken = False
 
@@ -103,35 +92,39 @@ class BatchStreams:
         self._open = False
 
 
-async def agree(session: Exchanging, ident: int, burnt: Burnt, digest: bytes) -> PairKeys:
+async def agree(mesh: Mesh, threshold: int, burnt: Burnt, digest: bytes) -> PairKeys:
     """New keys with every other party, for the first epoch that none of them has begun.
 
-    `digest` is SHA-256 of all public parameters that the parties' computation depends on; `ident` a channel not used
-    before. Cost: two exchanges of 72 and 16 bytes.
-    Errors: PeerError when a party has other parameters, a key that is not its own, or does not confirm.
+    `digest` is SHA-256 of all public parameters that the parties' computation depends on. Cost: two exchanges of 72 and
+    16 bytes. Errors: PeerError when a party has other parameters, a key that is not its own, or does not confirm.
     """
     assert len(digest) == 32
-    me, others = session.party, [j for j in range(session.parties) if j != session.party]
-    channel = session.channel(ident)
+    me = mesh.party
     private = X25519PrivateKey.generate()
     offer = _Offer(burnt.next_epoch, digest, private.public_key().public_bytes_raw())
     packed = _OFFER.pack(offer.epoch, offer.digest, offer.public)
-    received = await channel.exchange(dict.fromkeys(others, packed), others)
-    offers = {me: offer} | {j: _read_offer(j, raw) for j, raw in zip(others, received, strict=True)}
+    received = await _exchange(mesh, KEYS, dict.fromkeys(mesh.peers, packed))
+    offers = {me: offer} | {j: _read_offer(j, raw) for j, raw in received.items()}
     _check_offers(offers, me)
     epoch = max(o.epoch for o in offers.values())
     burnt.begin(epoch)
     keys, tags = {}, {}
-    for j in others:
-        key, tags[j] = _derive(session, private, epoch, offers, j)
-        keys[j] = key
-    shown = await channel.exchange({j: tags[j][0] for j in others}, others)
-    for j, tag in zip(others, shown, strict=True):
+    for j in mesh.peers:
+        keys[j], tags[j] = _derive(mesh, threshold, private, epoch, offers, j)
+    for j, tag in (await _exchange(mesh, CONFIRM, {j: tags[j][0] for j in mesh.peers})).items():
         if not hmac.compare_digest(bytes(tag), tags[j][1]):
             raise PeerError(
                 f"each two parties must derive the same key; party {j} has another than party {me}; start all again"
             )
-    return PairKeys(session, epoch, keys, burnt)
+    return PairKeys(me, mesh.run_id, epoch, keys, burnt)
+
+
+async def _exchange(mesh: Mesh, label: int, outgoing: dict[int, bytes]) -> dict[int, bytearray]:
+    """What each other party sends under this label; a round of its own."""
+    mesh.rounds += 1
+    for j, payload in outgoing.items():
+        mesh.peers[j].send(label, memoryview(payload))
+    return {j: await mesh.peers[j].receive(label) for j in outgoing}
 
 
 def _read_offer(party: int, raw: bytes | bytearray) -> _Offer:
@@ -158,10 +151,10 @@ def _check_offers(offers: dict[int, _Offer], me: int) -> None:
 
 
 def _derive(
-    session: Exchanging, private: X25519PrivateKey, epoch: int, offers: dict[int, _Offer], other: int
+    mesh: Mesh, threshold: int, private: X25519PrivateKey, epoch: int, offers: dict[int, _Offer], other: int
 ) -> tuple[bytes, tuple[bytes, bytes]]:
     """(key, (tag to show, tag to be shown)) with party `other`."""
-    me = session.party
+    me = mesh.party
     low, high = sorted((me, other))
     try:
         common = private.exchange(X25519PublicKey.from_public_bytes(offers[other].public))
@@ -172,13 +165,13 @@ def _derive(
     info = hashlib.sha256()
     for part in (
         b"dpmpc pair key",
-        struct.pack("<QHHHH", epoch, session.parties, session.threshold, low, high),
+        struct.pack("<QHHHH", epoch, mesh.parties, threshold, low, high),
         offers[low].public,
         offers[high].public,
         offers[me].digest,
     ):
         info.update(len(part).to_bytes(8, "little") + part)
-    material = HKDF(SHA256(), _KEY_BYTES + 2 * _TAG_BYTES, session.run_id, info.digest()).derive(common)
+    material = HKDF(SHA256(), _KEY_BYTES + 2 * _TAG_BYTES, mesh.run_id, info.digest()).derive(common)
     key, first, second = _cut(material, (_KEY_BYTES, _TAG_BYTES, _TAG_BYTES))
     return key, (first, second) if me == low else (second, first)
 

@@ -1,0 +1,35 @@
+"""Gradient perturbation: an owner sends its mean gradient at the public iterate, which descends.
+
+Source: Rajkumar and Agarwal 2012; Jayaraman et al. 2018, section 3.2 (noise after aggregation).
+"""
+
+from collections.abc import Sequence
+
+from dpmpc.learning.method import Floats, Ints, Learning, Method, project
+from dpmpc.privacy.sensitivity import Sensitivity, Weights, gradient_sensitivity
+
+
+class GradientMethod(Method):
+    name = "gradient"
+    repeats = True
+    law = "gaussian"
+    lam = 0.001
+    help = "--iterations releases of mean gradients"
+
+    def clip(self, learning: Learning) -> float:
+        return learning.loss.G
+
+    def sensitivity(self, learning: Learning, sizes: Sequence[int], weights: Weights, rounding: float) -> Sensitivity:
+        return gradient_sensitivity(G=learning.loss.G, sizes=sizes, weights=weights, rounding=rounding)
+
+    def vectors(self, learning: Learning, theta: Floats, X: Floats, y: Floats, offsets: Ints) -> Floats:
+        from dpmpc.learning.erm import owner_gradients  # and SciPy, which a party does without
+
+        return owner_gradients(learning.loss, theta, X, y, offsets)
+
+    def update(self, learning: Learning, theta: Floats, mean: Floats) -> Floats:
+        theta = theta - learning.step_length * (mean + learning.lam * theta)
+        return theta if learning.radius is None else project(theta[None, :], learning.radius)[0]
+
+
+GRADIENT = GradientMethod()

@@ -1,0 +1,53 @@
+"""The owners of one process and the public iterate: vectors out, opened means in. Knows nothing of plans or MPC."""
+
+import time
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+
+from dpmpc.learning.method import METHODS, Floats, Learning, tail_begins
+
+
+class Learner:
+    """Learns from the records of some owners, in step with all others."""
+
+    def __init__(self, learning: Learning, iterations: int, X: Floats, y: Floats, sizes: Sequence[int]) -> None:
+        """X (n, d) and y (n,) hold the records of these owners, sorted by owner; `sizes`: of each."""
+        self.learning, self.iterations = learning, iterations
+        self._method = METHODS[learning.method]
+        self._X, self._y = X, y
+        self._offsets = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
+        assert self._offsets[-1] == len(y)
+        self.theta = np.zeros(X.shape[1])
+        self.iteration = 0
+        self.compute_s = 0.0  # spent computing vectors
+        self._average = np.zeros(X.shape[1])
+        self._averaged = 0
+
+    def vectors(self, at_once: int | None = None) -> Iterator[Floats]:
+        """The owners' vectors at the present iterate, (k, d) each with k at most `at_once`, in the owners' order."""
+        m = len(self._offsets) - 1
+        size = at_once or m
+        for start in range(0, m, size):
+            begin = time.perf_counter()
+            offsets = self._offsets[start : start + size + 1]
+            rows = slice(int(offsets[0]), int(offsets[-1]))
+            vectors = self._method.vectors(
+                self.learning, self.theta, self._X[rows], self._y[rows], offsets - offsets[0]
+            )
+            self.compute_s += time.perf_counter() - begin
+            yield vectors
+
+    def apply(self, mean: Floats) -> None:
+        """Take in one opened mean (d,): the next iterate, or the model. Post-processing."""
+        self.theta = self._method.update(self.learning, self.theta, mean)
+        self.iteration += 1
+        average = self.learning.average
+        if average == "all" or (average == "tail" and self.iteration >= tail_begins(self.iterations)):
+            self._averaged += 1
+            self._average += (self.theta - self._average) / self._averaged
+
+    @property
+    def model(self) -> Floats:
+        """(d,) what would be the result if the run ended now: the iterate, or the average of iterates so far."""
+        return self._average.copy() if self._averaged else self.theta
