@@ -50,7 +50,7 @@ class Prg:
             if start + piece + _SLACK <= len(view):
                 self._encryptor.update_into(_ZEROS[:piece], view[start:])
             else:
-                view[start:] = self._encryptor.update(_ZEROS[:piece])
+                view[start : start + piece] = self._encryptor.update(_ZEROS[:piece])
 
     def mask(self, values: NDArray[np.uint64]) -> NDArray[np.uint64]:
         """values XOR the next words of the stream, as a new array of the same shape."""
