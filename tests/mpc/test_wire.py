@@ -14,6 +14,7 @@ import pytest
 from dpmpc.errors import PeerError
 from dpmpc.mpc.addresses import bound_socket
 from dpmpc.mpc.wire import HEADER, MAGIC, MAX_HELLO, MAX_PAYLOAD, VERSION, Peer, run_tag
+from tests.runs import HANG
 
 RUN = b"run/0"
 
@@ -46,12 +47,15 @@ def on_a_line(body: Callable[[Line], Awaitable[None]]) -> None:
         ended: asyncio.Future[str] = asyncio.get_running_loop().create_future()
         bound = bound_socket()
         server = await asyncio.get_running_loop().create_server(
-            lambda: Peer("a caller", RUN, lambda _, why: ended.set_result(why), made.put_nowait), sock=bound
+            lambda: Peer("a caller", RUN, on_lost=lambda _, why: ended.set_result(why), on_made=made.put_nowait),
+            sock=bound,
         )
         reader, writer = await asyncio.open_connection(*bound.getsockname())
-        peer = await made.get()
+        async with asyncio.timeout(HANG):
+            peer = await made.get()
         try:
-            await body(Line(peer, reader, writer, ended))
+            async with asyncio.timeout(HANG):
+                await body(Line(peer, reader, writer, ended))
         finally:
             writer.close()
             peer.close()
