@@ -53,8 +53,8 @@ def test_a_wheel_works_with_a_compiler_and_without(sources: Path, tmp_path: Path
     assert not [n for n in names if n.endswith((".c", ".h"))]
     code = (
         "import numpy as np, dpmpc; from dpmpc.mpc.native import describe; from dpmpc.mpc.prg import Prg;"
-        "from dpmpc.noise.samplers import make_sampler; sampler = make_sampler('discrete', 'gaussian', 1000.0);"
-        "x = sampler.clear(500, Prg(b'seed'));"
+        "from dpmpc.circuits.sampler import discrete_gaussian; from dpmpc.mpc.clear_noise import clear_noise;"
+        "x = clear_noise(discrete_gaussian(1000.0), 500, Prg(b'seed'));"
         "print(dpmpc.__file__, describe().split()[0], int(np.abs(x).sum()))"
     )
     done = subprocess.run(

@@ -103,7 +103,7 @@ class Shamir:
     largest = (field.P - 1) // 2
 
     def threshold(self, parties: int) -> int:
-        return (parties - 1) // 2
+        return (parties - 1) // 2 if parties >= 3 else -1  # with t = 0 a share is the secret
 
     def check(self, parties: int, threshold: int) -> None:
         ManyLayout.of(parties, threshold)
