@@ -99,7 +99,7 @@ def command() -> None:
 @_computed(
     "Law of their noise.  [default: gaussian, or the sampler's]",
     "Their sampler.  [default: the law's first]",
-    f"Who computes.  [default: {DEFAULT}]",
+    "Who computes.  [default: the backend that computes less]",
 )
 @click.option(
     "--pool/--no-pool", default=None, help="Make noise ahead, or in each release.  [default: pool for gradient]"

@@ -62,20 +62,22 @@ def run_command(**given: Any) -> None:
         index=run["index"],
         plan_file=run["plan_file"],
         overwrite=run["overwrite"],
+        role=given["role"],
         tls=run["tls"],
         budget=given["budget"],
         ledgers=None if given["ledgers"] is None else Path(given["ledgers"]),
     )
     if where.plan_file is not None:
         given |= starting.planned(where.plan_file)
-    request = None if where.plan_file is not None and where.party is not None else Request(**given)
+    alone = where.party is not None and where.role != "both"
+    request = None if where.plan_file is not None and alone else Request(**given)
     if run["plan_only"]:
         assert request is not None
         click.echo(starting.plan_only(request, where))
         return
     with make_progress() as progress:
         starting.start(request, where, progress)
-    if where.party is None:
+    if not alone:
         show(where.out)
 
 

@@ -5,7 +5,8 @@ operating system; blocks of owners travel in one frame.
 """
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -19,6 +20,7 @@ from dpmpc.mpc import channels
 from dpmpc.mpc.addresses import Endpoint
 from dpmpc.mpc.channels import block_label
 from dpmpc.mpc.dial import dial
+from dpmpc.mpc.link import Connection
 from dpmpc.mpc.tls import Tls
 from dpmpc.mpc.wire import Peer
 
@@ -26,12 +28,21 @@ from dpmpc.mpc.wire import Peer
 class OwnerClient:
     """Connections of the owners `first` .. `end - 1` with all parties, for one attempt of a run."""
 
-    def __init__(self, plan: Plan, attempt: Attempt, first: int = 0, end: int | None = None) -> None:
+    def __init__(
+        self,
+        plan: Plan,
+        attempt: Attempt,
+        first: int = 0,
+        end: int | None = None,
+        within: Mapping[int, Connection] = MappingProxyType({}),
+    ) -> None:
+        """`within`: connections with parties of this process, by number; the others are called."""
         self.plan, self.attempt = plan, attempt
         self.first, self.end = first, plan.owners if end is None else end
         assert 0 <= self.first < self.end <= plan.owners
-        self.peers: list[Peer] = []
-        self._made: list[Peer] = []  # also those that came to nothing
+        self.peers: list[Connection] = []
+        self._within = within
+        self._made: list[Connection] = []  # also those that came to nothing
 
     @property
     def name(self) -> str:
@@ -55,10 +66,15 @@ class OwnerClient:
                 call.cancel()
             await asyncio.gather(*calls, return_exceptions=True)
 
-    async def _call(self, party: int, endpoint: Endpoint, tls: Tls | None) -> Peer:
-        peer = Peer(f"party {party}", self.plan.session_id(self.attempt))
-        self._made.append(peer)
-        await dial(peer, endpoint, f"party{party}", tls)
+    async def _call(self, party: int, endpoint: Endpoint, tls: Tls | None) -> Connection:
+        if party in self._within:
+            peer = self._within[party]
+            self._made.append(peer)
+        else:
+            called = Peer(f"party {party}", self.plan.session_id(self.attempt))
+            self._made.append(called)
+            await dial(called, endpoint, f"party{party}", tls)
+            peer = called
         digest = self.plan.digest(self.attempt)
         peer.send(channels.HELLO, HELLO.pack(self.first, self.end, digest))
         index, other = ANSWER.unpack(exact(peer, await peer.receive(channels.HELLO), ANSWER.size))

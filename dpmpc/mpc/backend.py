@@ -8,7 +8,8 @@ dpmpc.backends.
 import asyncio
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from pathlib import Path
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -117,6 +118,14 @@ class Holder(Protocol):
 
     def abandon(self) -> None:
         """Leave at once; the others will notice."""
+
+
+@runtime_checkable
+class Remembers(Protocol):
+    """A holder that notes on disk what it has used up, where a run of its own may be started again."""
+
+    def remember(self, folder: Path) -> None:
+        """Where to keep the notes; called once, before `Holder.connect`. Errors: UsageError for unreadable ones."""
 
 
 class Dealer(Protocol):

@@ -4,14 +4,16 @@ out. With parties here it is the whole run; with parties elsewhere it plays all 
 import contextlib
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from dpmpc.aggregation.aggregator import Aggregator
+from dpmpc.aggregation.both import PartyHere
 from dpmpc.aggregation.encoding import decode
 from dpmpc.aggregation.frames import rows_of_block
 from dpmpc.aggregation.grid import Ints
 from dpmpc.aggregation.local import PartiesHere
+from dpmpc.aggregation.party import PartyJob
 from dpmpc.aggregation.plan import FIRST_ATTEMPT, Attempt, Plan, plan_path
 from dpmpc.aggregation.transcript import Opened
 from dpmpc.data import Dataset
@@ -30,6 +32,7 @@ from dpmpc.runs.records import load, load_owner
 from dpmpc.runs.report import Costs, build_report, write_report
 from dpmpc.runs.request import Request
 from dpmpc.runs.resume import note_attempt, resume
+from dpmpc.runs.sites import SitesHere, SitesRun
 
 Emit = Callable[..., None]
 OPENED = "owners.opened.bin"
@@ -41,7 +44,8 @@ class OwnersJob:
 
     `addresses`: where parties elsewhere listen for owners; None: the parties are started here, on `base_port` or free
     ports, doing `role`. `tls`: the directory of the owners' certificate and key. `plan`: made before; by default it is
-    made here. `owner`: the only one to play here; by default all.
+    made here. `owner`: the only one to play here; by default all. `party`: of this process too, with the owner's
+    number; its end of the connections.
     """
 
     request: Request
@@ -55,13 +59,17 @@ class OwnersJob:
     tls: Path | None = None
     plan: Path | None = None
     owner: int | None = None
+    party: PartyJob | None = None
 
 
 def run_owners(job: OwnersJob, log: Log, emit: Emit) -> None:
     """Does the run. Errors: bad input (before any connection), and PeerError when a party leaves."""
     with contextlib.ExitStack() as stack:
-        parties = None
-        if job.addresses is None and job.request.engine == "mpc":  # they import while records are loaded
+        parties: PartiesHere | SitesHere | None = None
+        if job.request.role == "both" and job.party is None:
+            parties = SitesHere(job.request.parties, job.out, job.base_port)
+            stack.callback(parties.end)
+        elif job.addresses is None and job.request.engine == "mpc":  # they import while records are loaded
             settings = {} if job.role is None else {"role": job.role}
             parties = PartiesHere(job.request.parties, job.out, base_port=job.base_port, **settings)
             stack.callback(parties.end)
@@ -73,9 +81,12 @@ class _Run:
     job: OwnersJob
     plan: Plan
     attempt: Attempt
+    known: dict[int, Ints]  # opened by earlier attempts
+    dataset: Dataset
     learner: Learner
     evaluator: Evaluator | None
     history: History
+    wait: list[Callable[[], object]] = field(default_factory=list)  # for parties here, at the end
 
     def note(self, release: int, seconds: float | None, sent: int | None) -> Row:
         """Write the row of the iteration that `release` gave."""
@@ -89,7 +100,7 @@ class _Run:
         return row
 
 
-def _run(job: OwnersJob, parties: PartiesHere | None, log: Log, emit: Emit) -> None:
+def _run(job: OwnersJob, parties: PartiesHere | SitesHere | None, log: Log, emit: Emit) -> None:
     emit("stage", text="loading records")
     dataset, plan = _records_and_plan(job)
     log(f"{dataset.name}: {dataset.n} training and {dataset.test.n} test records, {dataset.d} features")
@@ -114,7 +125,7 @@ def _run(job: OwnersJob, parties: PartiesHere | None, log: Log, emit: Emit) -> N
     first, end = (0, plan.owners) if job.owner is None else (job.owner, job.owner + 1)
     learner = Learner(plan.learning, plan.releases, dataset.train, plan.sizes[first:end])
     with contextlib.closing(History(job.out / "history.csv", plan.learning)) as history:
-        run = _Run(job, plan, attempt, learner, evaluator, history)
+        run = _Run(job, plan, attempt, known, dataset, learner, evaluator, history)
         for release in sorted(known):
             learner.apply(decode(plan, known[release]))
             if release not in noted:
@@ -124,7 +135,7 @@ def _run(job: OwnersJob, parties: PartiesHere | None, log: Log, emit: Emit) -> N
                 f"a resumed run goes on within its budget; all {plan.releases} releases are spent and none was "
                 "opened; start a new run, with a budget of its own"
             )
-        costs = _learn(run, parties, emit)
+        costs = _learn(run, parties, log, emit)
     write_model(job.out / "model.npz", learner.model, dataset, plan.run_id)
     report = build_report(plan, attempt, learner, evaluator, costs)
     write_report(job.out / "report.json", report)
@@ -156,24 +167,42 @@ def check_budget(plan: Plan, attempt: Attempt, ledgers: Path, budget: tuple[floa
         require_budget(merge(books), [plan.data_id], plan.derived.mechanism, left, budget, unknown)
 
 
-def _learn(run: _Run, parties: PartiesHere | None, emit: Emit) -> Costs:
+def _aggregator(
+    run: _Run, parties: PartiesHere | SitesHere | None, stack: contextlib.ExitStack, log: Log, emit: Emit
+) -> Aggregator | SitesRun:
+    """What opens the releases of this attempt."""
+    job, plan = run.job, run.plan
+    if isinstance(parties, SitesHere):
+        return stack.enter_context(parties.of(plan, run.attempt, job.wait, job.out, run.dataset.train, run.known))
+    here: PartiesHere | PartyHere | None = parties
+    if job.party is not None:
+        here = PartyHere(job.party, log, emit)
+        stack.callback(here.end)
+    aggregator = Aggregator.of_plan(
+        plan,
+        out=job.out,
+        parties=here,
+        addresses=job.addresses,
+        owners=None if job.owner is None else (job.owner, job.owner + 1),
+        attempt=run.attempt,
+        tls=job.tls,
+        wait=job.wait,
+    )
+    stack.enter_context(aggregator)
+    if here is not None:
+        run.wait.append(here.wait)
+    return aggregator
+
+
+def _learn(run: _Run, parties: PartiesHere | SitesHere | None, log: Log, emit: Emit) -> Costs:
     plan, learner, job = run.plan, run.learner, run.job
     replayed = learner.iteration
     seconds: list[float] = []
-    owners = None if job.owner is None else (job.owner, job.owner + 1)
     with contextlib.closing(Opened(job.out / OPENED)) as opened:
         if plan.parties:
             emit("stage", text="connecting")
-        with Aggregator.of_plan(
-            plan,
-            out=job.out,
-            parties=parties,
-            addresses=job.addresses,
-            owners=owners,
-            attempt=run.attempt,
-            tls=job.tls,
-            wait=job.wait,
-        ) as aggregator:
+        with contextlib.ExitStack() as stack:
+            aggregator = _aggregator(run, parties, stack, log, emit)
             emit("stage", text="making noise" if plan.pool else "starting")
             aggregator.wait_for_noise()
             before = aggregator.bytes_before
@@ -195,6 +224,6 @@ def _learn(run: _Run, parties: PartiesHere | None, emit: Emit) -> Costs:
                     seconds=row.seconds,
                 )
             costs = aggregator.finish()
-        if parties is not None:
-            parties.wait()
+            for wait in run.wait:
+                wait()
     return Costs(time.time() - job.started, seconds, learner.compute_s, costs, replayed)

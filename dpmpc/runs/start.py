@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from dpmpc.aggregation.party import PartyJob, check_index, ledger_path, opened_path, run_party, transcript_path
-from dpmpc.aggregation.plan import FIRST_ATTEMPT, Plan, plan_path
+from dpmpc.aggregation.plan import FIRST_ATTEMPT, Plan, Role, plan_path
 from dpmpc.errors import DpmpcError, UsageError
 from dpmpc.mpc.addresses import (
     BASE_PORT,
@@ -47,6 +47,7 @@ class Where:
     plan_file: Path | None = None
     overwrite: bool = False
     tls: Path | None = None
+    role: Role = "apart"
     budget: str | None = None  # for a party that is started alone: the parties keep the ledgers
     ledgers: Path | None = None
 
@@ -56,6 +57,11 @@ class Where:
         if self.owner is not None and self.plan_file is None:
             raise UsageError(
                 f"-I {self.index} plays one owner of a plan; there is none; add --plan FILE, as --plan-only makes it"
+            )
+        if self.role == "both" and self.index is not None and not (self.index.isdigit() and self.plan_file):
+            raise UsageError(
+                f"--role both starts one site of a plan, owner and party; got -I {self.index}; give the site's number "
+                "and --plan FILE, as --plan-only makes it"
             )
         if self.addresses and self.index is None:
             raise UsageError(
@@ -103,6 +109,12 @@ def start(request: Request | None, where: Where, progress: Progress) -> None:
 
     Errors: as the processes report them.
     """
+    if where.plan_file is not None:
+        check_role(Plan.read(where.plan_file), where)
+    if where.party is not None and where.role == "both":
+        assert request is not None
+        _site(request, where, where.party, progress)
+        return
     if where.party is not None:
         _party(request, where, where.party, progress)
         return
@@ -113,6 +125,22 @@ def start(request: Request | None, where: Where, progress: Progress) -> None:
         )
     else:
         _owners(request, where, progress)
+
+
+def check_role(plan: Plan, where: Where) -> None:
+    """Errors: UsageError for an owner or a party alone where the plan has every owner a party, or the other way."""
+    if plan.role == "both" and where.role != "both":
+        number = where.party if where.owner is None else where.owner
+        site = "I" if number is None else number
+        raise UsageError(
+            f"in this plan every owner is a party, one process a site; -I {where.index} would be one without the "
+            f"other; add --role both and give -I {site}"
+        )
+    if plan.role != "both" and where.role == "both":
+        raise UsageError(
+            "--role both needs a plan in which every owner is a party; this one has them apart; make it with "
+            "--plan-only --role both"
+        )
 
 
 def carry_on(where: Where, progress: Progress) -> None:
@@ -155,6 +183,7 @@ def planned(plan_file: Path) -> dict[str, Any]:
         "backend": plan.backend,
         "parties": plan.parties,
         "threshold": plan.threshold,
+        "role": plan.role,
     }
 
 
@@ -181,8 +210,47 @@ def _party(request: Request | None, where: Where, index: int, progress: Progress
         assert request is not None
         plan = _plan(request)
     check_index(plan, index)
+    _check_ledgers(plan, where)
+    job = _party_job(plan, where, index)
+    with (where.out / f"party_{index}.log").open("a", encoding="utf-8") as file:
+        log = log_to(file)
+        try:
+            asyncio.run(run_party(job, log, lambda event, **fields: progress({"event": event, **fields})))
+        except DpmpcError as error:
+            log(f"error: {error}")
+            raise
+
+
+def _site(request: Request, where: Where, index: int, progress: Progress) -> None:
+    """Owner and party `index` in this process."""
+    prepare_owners(where)
+    assert where.plan_file is not None
+    plan = Plan.read(where.plan_file)
+    check_index(plan, index)
+    _check_ledgers(plan, where)
+    party = _party_job(plan, where, index)
+    job = OwnersJob(
+        replace(_named(request), role="both", budget=None),
+        where.out,
+        where.wait,
+        time.time(),
+        addresses=party.owner_addresses,
+        tls=where.tls,
+        plan=where.plan_file,
+        owner=index,
+        party=party,
+    )
+    do_here(job, where.out / f"site_{index}.log", progress)
+
+
+def _check_ledgers(plan: Plan, where: Where) -> None:
+    """Errors: UsageError where the party's ledgers and the plan exceed the budget that was given."""
     if where.budget is not None:
         check_budget(plan, FIRST_ATTEMPT, where.ledgers or where.out.resolve().parent, parse_budget(where.budget))
+
+
+def _party_job(plan: Plan, where: Where, index: int) -> PartyJob:
+    """The job of a party in `where.out`, which is made ready. Errors: UsageError where it holds another run."""
     addresses = where.endpoints(plan.parties)
     transcript, opened = transcript_path(where.out, index), opened_path(where.out, index)
     if transcript.exists():
@@ -193,14 +261,7 @@ def _party(request: Request | None, where: Where, index: int, progress: Progress
         for name in (transcript, opened):
             name.unlink(missing_ok=True)
     plan.write(where.out / f"plan_{index}.json")
-    job = PartyJob(plan, index, addresses, owner_endpoints(addresses), where.out, where.wait, tls=where.tls)
-    with (where.out / f"party_{index}.log").open("a", encoding="utf-8") as file:
-        log = log_to(file)
-        try:
-            asyncio.run(run_party(job, log, lambda event, **fields: progress({"event": event, **fields})))
-        except DpmpcError as error:
-            log(f"error: {error}")
-            raise
+    return PartyJob(plan, index, addresses, owner_endpoints(addresses), where.out, where.wait, tls=where.tls)
 
 
 def _owners(request: Request, where: Where, progress: Progress) -> None:

@@ -5,6 +5,7 @@ parties agree on. A replicated share has comb(n - 1, t) parts; a Shamir share is
 """
 
 import hashlib
+from pathlib import Path
 
 from dpmpc.circuits.deep import Deep
 from dpmpc.circuits.field_sampler import FEW, FieldSampler
@@ -60,6 +61,10 @@ class ShamirHolder(ShamirShares, Mesh):
         self.burnt = Burnt(None)
         self._keys: PairKeys | None = None
         self._products: dict[tuple[Sampler, int], int] = {}
+
+    def remember(self, folder: Path) -> None:
+        """Epochs and batches are burnt in a file there from now on."""
+        self.burnt = Burnt(folder / f"used_{self.party}.txt")
 
     async def connect(self, link: Link, digest: bytes = bytes(32), *, seconds: float = CONNECT_SECONDS) -> None:
         """As `Mesh.connect`; then each two parties agree on a key. Without TLS these messages could be changed under

@@ -1,11 +1,13 @@
 """Secret sharing with an honest majority: vectors as Shamir shares over F_p, p = 2^61 - 1; noise by Boolean circuits on
 replicated shares over F_2, converted. Semi-honest, 2t < n."""
 
+import math
 from typing import Any
 
 import numpy as np
 
 from dpmpc.circuits.sampler import Sampler, lanes_for
+from dpmpc.errors import UsageError
 from dpmpc.mpc import field
 from dpmpc.mpc.backend import Counts, Ints
 from dpmpc.mpc.backends.shares import WORD, ShamirDealer, ShamirShares
@@ -17,6 +19,8 @@ from dpmpc.mpc.engines.sharing_fixed import SharedFixed
 from dpmpc.mpc.field import Words
 from dpmpc.mpc.link import Observe
 from dpmpc.mpc.session import Session, check_threshold
+
+MOST_PARTS = 500  # the pairs of parts, whose products each AND takes, are listed ahead: with more that takes minutes
 
 
 class SharingHolder(ShamirShares, Session):
@@ -45,6 +49,11 @@ class Sharing:
 
     def check(self, parties: int, threshold: int) -> None:
         check_threshold(parties, threshold)
+        if (parts := math.comb(parties - 1, threshold)) > MOST_PARTS:
+            raise UsageError(
+                f"a replicated share has comb(n - 1, t) parts, at most {MOST_PARTS}; with n = {parties} and "
+                f"t = {threshold} there are {parts:,}; use --backend shamir, or a smaller -T"
+            )
 
     def dealer(self, parties: int, threshold: int) -> ShamirDealer:
         return ShamirDealer(parties, threshold)
