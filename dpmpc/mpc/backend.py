@@ -135,6 +135,14 @@ class Dealer(Protocol):
         """One payload a party, of the vectors (k, d): buffers to send as they are. Secret from all but that party."""
 
 
+@runtime_checkable
+class Paced(Protocol):
+    """A backend that can say how long its noise takes a party of this machine."""
+
+    def noise_seconds(self, sampler: Sampler, count: int, parties: int, threshold: int, cost: Counts) -> float:
+        """Seconds of one core, about, for a draw of `count` samples whose counted cost is `cost`."""
+
+
 class Backend(Protocol):
     """A way to compute on shares; it holds no state."""
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from dpmpc.aggregation.aggregator import Aggregator
-from dpmpc.aggregation.both import PartyHere
+from dpmpc.aggregation.both import PartyHere, named
 from dpmpc.aggregation.encoding import decode
 from dpmpc.aggregation.frames import rows_of_block
 from dpmpc.aggregation.grid import Ints
@@ -17,11 +17,13 @@ from dpmpc.aggregation.party import PartyJob
 from dpmpc.aggregation.plan import FIRST_ATTEMPT, Attempt, Plan, plan_path
 from dpmpc.aggregation.transcript import Opened
 from dpmpc.data import Dataset
-from dpmpc.errors import UsageError
+from dpmpc.errors import DpmpcError, UsageError
 from dpmpc.learning.evaluate import Evaluator
 from dpmpc.learning.learner import Learner
 from dpmpc.learning.model import write_model
 from dpmpc.mpc.addresses import Endpoint
+from dpmpc.mpc.backend import BACKENDS
+from dpmpc.noise.forecast import Forecast, forecast
 from dpmpc.privacy.composition import parse_budget, require_budget
 from dpmpc.privacy.ledger import Ledger, merge
 from dpmpc.processes.worker import Log
@@ -73,7 +75,12 @@ def run_owners(job: OwnersJob, log: Log, emit: Emit) -> None:
             settings = {} if job.role is None else {"role": job.role}
             parties = PartiesHere(job.request.parties, job.out, base_port=job.base_port, **settings)
             stack.callback(parties.end)
-        _run(job, parties, log, emit)
+        try:
+            _run(job, parties, log, emit)
+        except DpmpcError as error:
+            if job.party is None:
+                raise
+            raise named(f"owner {job.owner}", error) from None
 
 
 @dataclass(frozen=True)
@@ -167,6 +174,15 @@ def check_budget(plan: Plan, attempt: Attempt, ledgers: Path, budget: tuple[floa
         require_budget(merge(books), [plan.data_id], plan.derived.mechanism, left, budget, unknown)
 
 
+def forecast_of(plan: Plan, releases: int, *, here: bool) -> Forecast | None:
+    """What the noise made ahead for so many releases will take; None where none is. `here`: all parties are on this
+    machine."""
+    if not (plan.parties and plan.pool and plan.derived.mechanism.scale and releases):
+        return None
+    backend = BACKENDS[plan.backend]
+    return forecast(backend, plan.derived.sampler, releases, plan.dimension, plan.parties, plan.threshold, here=here)
+
+
 def _aggregator(
     run: _Run, parties: PartiesHere | SitesHere | None, stack: contextlib.ExitStack, log: Log, emit: Emit
 ) -> Aggregator | SitesRun:
@@ -201,9 +217,10 @@ def _learn(run: _Run, parties: PartiesHere | SitesHere | None, log: Log, emit: E
     with contextlib.closing(Opened(job.out / OPENED)) as opened:
         if plan.parties:
             emit("stage", text="connecting")
+        expected = forecast_of(plan, plan.releases - run.attempt.first_release, here=job.addresses is None)
         with contextlib.ExitStack() as stack:
             aggregator = _aggregator(run, parties, stack, log, emit)
-            emit("stage", text="making noise" if plan.pool else "starting")
+            emit("stage", text=f"making noise: {expected}" if expected else "starting")
             aggregator.wait_for_noise()
             before = aggregator.bytes_before
             emit("stage", text="training")

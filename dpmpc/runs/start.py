@@ -26,7 +26,7 @@ from dpmpc.privacy.composition import parse_budget
 from dpmpc.processes.worker import log_to
 from dpmpc.runs.folder import opened_nothing, prepare
 from dpmpc.runs.launcher import WAIT, do_here, request_path, train
-from dpmpc.runs.owners import OPENED, OwnersJob, check_budget
+from dpmpc.runs.owners import OPENED, OwnersJob, check_budget, forecast_of
 from dpmpc.runs.planning import facts_of, facts_without_records, plan_of
 from dpmpc.runs.records import load
 from dpmpc.runs.request import Request
@@ -163,10 +163,12 @@ def plan_only(request: Request, where: Where) -> str:
     plan.write(plan_path(where.out))
     step = plan.grid.step / plan.divisor
     derived = plan.derived
+    expected = forecast_of(plan, plan.releases, here=False)
+    ahead = "" if expected is None else f"\n{expected}; an exchange takes half a round trip besides"
     return (
         f"{where.out / 'plan.json'}: {plan.owners} owners, dimension {plan.dimension}, {plan.releases} releases; "
         f"sensitivity {derived.sensitivity.l2:.4g}, {plan.law} noise of scale {derived.scale_steps * step:.4g} "
-        f"({derived.scale_steps:.0f} grid steps)"
+        f"({derived.scale_steps:.0f} grid steps){ahead}"
     )
 
 

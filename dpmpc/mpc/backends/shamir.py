@@ -18,6 +18,7 @@ from dpmpc.mpc.engines.burnt import Burnt
 from dpmpc.mpc.engines.counting_arithmetic import CountingArithmetic, count_circuit
 from dpmpc.mpc.engines.many import CHUNK, ManyEngine
 from dpmpc.mpc.engines.many_layout import ManyLayout
+from dpmpc.mpc.engines.pace import MESSAGE_SECONDS, sharing_seconds
 from dpmpc.mpc.engines.pair_keys import PairKeys, agree
 from dpmpc.mpc.field import Words
 from dpmpc.mpc.link import Link, Observe
@@ -145,6 +146,12 @@ class Shamir:
             {kind: number // max(count, 1) for kind, number in gates.items()},
             total.distance,
         )
+
+    def noise_seconds(self, sampler: Sampler, count: int, parties: int, threshold: int, cost: Counts) -> float:
+        """Sharings at this machine's pace, and messages."""
+        sharings = count * sum(cost.sample.values())
+        messages = max(cost.messages_sent, default=0)
+        return sharings * sharing_seconds(parties, threshold) + messages * MESSAGE_SECONDS
 
     def count_opening(self, dimension: int, parties: int, threshold: int) -> Counts:
         sent = ((parties - 1) * WORD * dimension,) * parties
