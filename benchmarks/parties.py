@@ -1,59 +1,117 @@
 """What noise costs against the number of parties: Shamir sharing among many, beside replicated sharing in the same run.
 
-`python -m dpmpc.benchmarks.parties 7 9 16 32` prints one line a number of parties. All parties are processes of this
-machine; what other programs do on it shows in the seconds and the rate, little in CPU seconds, not at all in counts.
+All parties are processes of this machine; what other programs do on it shows in the seconds and the rate, little in CPU
+seconds, not at all in counts.
 """
 
-import sys
+import asyncio
 import time
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
 
-from dpmpc.benchmarks.quartiles import Figure, figure
+from dpmpc.benchmarks.network import Addresses, named
+from dpmpc.benchmarks.quartiles import figure
+from dpmpc.benchmarks.records import Record
 from dpmpc.circuits.sampler import Sampler
 from dpmpc.errors import DpmpcError
+from dpmpc.mpc.addresses import Endpoint, inherited
 from dpmpc.mpc.backend import BACKENDS, Holder
-from dpmpc.mpc.backends.shamir import BATCH
 from dpmpc.mpc.channels import NOISE
-from dpmpc.mpc.loopback import run_parties
+from dpmpc.mpc.dial import TcpLink
 from dpmpc.mpc.wire import HEADER
 from dpmpc.noise.draw import batch_sizes, count_draw, draw
 from dpmpc.privacy.law import LAWS
 from dpmpc.processes.memory import peak_memory
+from dpmpc.processes.worker import Emit, Log
 
 SCALE = float(1 << 20)  # grid steps
 FEW = 122  # samples of a draw whose latency is measured
+NUMBERS = (3, 5, 7, 9, 16, 32)
 REPLICATED_UP_TO = 9  # its shares grow as comb(n - 1, t): n = 11 makes none in 100 s
+PUBLISHED = {16: 16.0}  # parties -> samples a second; see below
+PUBLISHED_BY = "Franzese et al. 2025, another trust model"
+_WAIT = 120.0  # seconds for connections: a busy machine may start processes slowly
 
 
 @dataclass(frozen=True)
-class PartiesCost:
-    """`samples` samples of one law among `parties` parties."""
+class Draw:
+    """What is drawn, by whom, over which network."""
 
     backend: str
     law: str
     parties: int
     samples: int
-    seconds: Figure  # of a draw, of the slowest party
-    cpu_seconds: float  # of one draw, the mean of the parties
-    few_seconds: Figure  # of a draw of `FEW` samples
-    bytes: int  # of a draw, of the party that sends most
-    exchanges: int  # of a draw
-    memory: int  # bytes, of the party that used most
+    network: str = "loopback"
+    repetitions: int = 3
 
     @property
-    def rate(self) -> float:
-        """Samples a second."""
-        return self.samples / self.seconds.median
+    def sampler(self) -> Sampler:
+        """The law's exact sampler."""
+        return LAWS[self.law].sampler("discrete", SCALE)
+
+    def __str__(self) -> str:
+        return f"{self.samples:,} samples of {self.law} noise at n={self.parties} {self.backend} {self.network}"
 
 
-async def _draws(holder: Holder, law: str, samples: int, repetitions: int) -> dict[str, Any]:
-    sampler = _sampler(law)
-    channel, result = NOISE, dict[str, Any](seconds=[], few=[])
-    for k in range(2 * repetitions + 2):  # the first two warm up
-        count = FEW if k % 2 else samples
+def draws(numbers: Sequence[int], quick: bool, law: str = "gaussian") -> list[Draw]:
+    """The rows of the table: both backends up to `REPLICATED_UP_TO`, then Shamir sharing alone; lan and wan besides."""
+    found = []
+    for n in numbers:
+        many = (1 << 13) if quick else (1 << 15) if n < 16 else (1 << 14)
+        if n >= 3:
+            found.append(Draw("shamir", law, n, many))
+        if n <= REPLICATED_UP_TO:
+            found.append(Draw("sharing", law, n, many if n <= 7 else 1000, repetitions=3 if n <= 7 else 1))
+    for network, samples in (("lan", 1 << 13), ("wan", 1 << 11)):
+        some = [n for n in numbers if n in ((7,) if quick else (3, 7, 16))]
+        found += [Draw("shamir" if n > 3 else "sharing", law, n, samples, network, 1) for n in some]
+    return found
+
+
+def owners(*, emit: Emit, log: Log, **where: Any) -> None:
+    """The owners' role: there are none here."""
+
+
+def party(
+    *,
+    index: int,
+    draw: dict[str, Any],
+    run_id: bytes,
+    addresses: Addresses,
+    owner_addresses: Addresses,
+    sockets: Sequence[int] | None,
+    emit: Emit,
+    log: Log,
+) -> dict[str, Any]:
+    """The role of a party: its times, counts and memory."""
+    what = Draw(**draw)
+
+    async def main() -> dict[str, Any]:
+        entry = BACKENDS[what.backend]
+        holder = entry.holder(index, what.parties, entry.threshold(what.parties), run_id)
+        bound = inherited(sockets[0]) if sockets else None
+        try:
+            await holder.connect(
+                TcpLink(index, [Endpoint(*a) for a in addresses], bound=bound), bytes(32), seconds=_WAIT
+            )
+            result = await _draws(holder, what)
+            await holder.close()
+            return result
+        finally:
+            holder.abandon()
+            await asyncio.sleep(0)
+
+    return asyncio.run(main())
+
+
+async def _draws(holder: Holder, what: Draw) -> dict[str, Any]:
+    sampler, channel = what.sampler, NOISE
+    result: dict[str, Any] = {"seconds": [], "few": []}
+    for k in range(2 * what.repetitions + 2):  # the first two warm up
+        count = FEW if k % 2 else what.samples
         await holder.here(k)
         sent, rounds, cpu = holder.bytes_sent, holder.rounds, time.process_time()
         begin = time.perf_counter()
@@ -62,62 +120,47 @@ async def _draws(holder: Holder, law: str, samples: int, repetitions: int) -> di
         if k >= 2:
             result["few" if k % 2 else "seconds"].append(time.perf_counter() - begin)
         if not k % 2:
-            result |= {"bytes": holder.bytes_sent - sent, "exchanges": holder.rounds - rounds}
+            result |= {"bytes": holder.bytes_sent - sent, "rounds": holder.rounds - rounds}
             result["cpu"] = time.process_time() - cpu
     return result | {"memory": peak_memory()}
 
 
-def _sampler(law: str) -> Sampler:
-    return LAWS[law].sampler("discrete", SCALE)
-
-
-def measure(
-    parties: int, samples: int, repetitions: int = 3, *, law: str = "gaussian", backend: str = "shamir"
-) -> PartiesCost:
-    """The cost of drawing `samples` samples, over `repetitions` draws after a warm-up.
+def measure(what: Draw) -> Record:
+    """The cost of a draw, over its repetitions after a warm-up; `few`: of a draw of `FEW` samples. Seconds are those of
+    the slowest party, CPU seconds the mean of all.
 
     Errors: DpmpcError when bytes or exchanges differ from what the backend counts; PeerError when a process dies.
     """
-    results = run_parties(_draws, parties, None, (law, samples, repetitions), backend=backend)
-    expected = count_draw(BACKENDS[backend], _sampler(law), samples, parties, (parties - 1) // 2)
-    found = [r["bytes"] for r in results], {r["exchanges"] for r in results}
+    network = named(what.network)
+    with network.places(what.parties) as places:
+        arguments = {"draw": asdict(what), "run_id": str(what).encode()}
+        _, results = places.run("dpmpc.benchmarks.parties", arguments)
+    entry = BACKENDS[what.backend]
+    threshold = entry.threshold(what.parties)
+    expected = count_draw(entry, what.sampler, what.samples, what.parties, threshold)
+    found = [r["bytes"] for r in results], {r["rounds"] for r in results}
     if found != (expected.bytes_with_headers(HEADER.size), {expected.rounds}):
         raise DpmpcError(f"bytes and exchanges must be as counted; got {found}, counted {expected}; report this")
-    return PartiesCost(
-        backend,
-        law,
-        parties,
-        samples,
-        figure(np.array([r["seconds"] for r in results]).max(axis=0)),
-        float(np.mean([r["cpu"] for r in results])),
-        figure(np.array([r["few"] for r in results]).max(axis=0)),
-        max(r["bytes"] for r in results),
-        results[0]["exchanges"],
-        max(r["memory"] for r in results),
+    seconds = figure(np.array([r["seconds"] for r in results]).max(axis=0))
+    key = {name: value for name, value in asdict(what).items() if name != "repetitions"}
+    return Record(
+        "parties",
+        {**key, "threshold": threshold},
+        {"exchanges": expected.rounds, "bytes_a_sample": max(found[0]) / what.samples, **expected.sample},
+        {"draw": seconds, "few": figure(np.array([r["few"] for r in results]).max(axis=0))},
+        {
+            "samples_a_second": what.samples / seconds.median,
+            "cpu_us_a_sample": float(np.mean([r["cpu"] for r in results])) / what.samples * 1e6,
+            "memory": max(r["memory"] for r in results),
+            "network_made_by": network.how,
+        },
     )
 
 
-def line(cost: PartiesCost) -> str:
-    """One row of the table."""
-    return (
-        f"{cost.backend:>10} {cost.law:>8} {cost.parties:>3} {cost.samples:>8} {cost.rate:>10,.0f}/s "
-        f"{cost.cpu_seconds / cost.samples * 1e6:>8.1f} us {cost.bytes / cost.samples:>7,.0f} B {cost.exchanges:>5} "
-        f"{cost.few_seconds.median * 1e3:>8.1f} ms {cost.memory / 1e6:>6.0f} MB"
-    )
-
-
-def main(wanted: list[int]) -> None:
-    """Print the table for so many parties each."""
-    few = f"{FEW} samples"
-    print(f"{'backend':>10} {'law':>8} {'n':>3} {'samples':>8} {'rate':>12} {'CPU':>11}", end=" ")
-    print(f"{'bytes':>9} {'exch.':>5} {few:>11} {'memory':>9}")
-    for n in wanted:
-        print(line(measure(n, 4 * BATCH if n < 16 else 2 * BATCH)), flush=True)
-        if n <= REPLICATED_UP_TO:
-            print(line(measure(n, 1000 if n > 7 else 4 * BATCH, 1, backend="sharing")), flush=True)
-
-
-if __name__ == "__main__":
-    from dpmpc.benchmarks import parties as module  # the processes find `_draws` there, not in __main__
-
-    module.main([int(word) for word in sys.argv[1:]] or [3, 5, 7, 9, 16, 32])
+def run(numbers: Sequence[int], quick: bool, progress: Callable[[str], None]) -> list[Record]:
+    """The records of `draws`, one after another on the same machine."""
+    records = []
+    for what in draws(numbers, quick):
+        progress(str(what))
+        records.append(measure(what))
+    return records
