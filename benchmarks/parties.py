@@ -24,6 +24,7 @@ from dpmpc.mpc.dial import TcpLink
 from dpmpc.mpc.wire import HEADER
 from dpmpc.noise.draw import batch_sizes, count_draw, draw
 from dpmpc.privacy.law import LAWS
+from dpmpc.processes.cores import threads_for
 from dpmpc.processes.memory import peak_memory
 from dpmpc.processes.worker import Emit, Log
 
@@ -92,6 +93,7 @@ def party(
     async def main() -> dict[str, Any]:
         entry = BACKENDS[what.backend]
         holder = entry.holder(index, what.parties, entry.threshold(what.parties), run_id)
+        holder.use_threads(threads_for(what.parties))
         bound = inherited(sockets[0]) if sockets else None
         try:
             await holder.connect(

@@ -18,6 +18,7 @@ COMMANDS = {
     "budget": "what was spent on the same data over several runs",
     "keys": "certificates for a run over several machines",
     "sample": "draw noise inside MPC and measure it",
+    "circuit": "show what a sampler computes on secret bits",
     "verify": "check that noise was added once, after aggregation",
     "experiment": "reproduce the papers' comparisons",
     "bench": "measure what an iteration costs",

@@ -33,6 +33,9 @@ GATES = {"ands": "ANDs"}
     "--backend", type=click.Choice(BACKENDS.names()), help="Who draws it.  [default: the one that computes less]"
 )
 @click.option(
+    "--threads", type=click.IntRange(1), help="Threads of a party that compute.  [default: its part of the cores]"
+)
+@click.option(
     "--open",
     "opened",
     is_flag=True,
@@ -50,6 +53,7 @@ def command(
     engine: str,
     sampler: str | None,
     backend: str | None,
+    threads: int | None,
     opened: bool,
     json_file: Path | None,
 ) -> None:
@@ -69,6 +73,7 @@ def command(
         threshold=threshold,
         sampler=sampler,
         opened=opened,
+        threads=threads,
     )
     where = "in the clear" if engine == "clear" else f"for n = {parties}, t = {report['threshold']}"
     click.echo(

@@ -40,6 +40,7 @@ def run_command(**given: Any) -> None:
             "plan_file",
             "plan_only",
             "tls",
+            "threads",
         )
     }
     addresses = run.pop("addresses")
@@ -47,7 +48,7 @@ def run_command(**given: Any) -> None:
         given["parties"] = len(addresses)
     resume: Path | None = run.pop("resume")
     if resume is not None:
-        where = starting.Where(out=resume, base_port=run["base_port"], wait=run["wait"])
+        where = starting.Where(out=resume, base_port=run["base_port"], wait=run["wait"], threads=run["threads"])
         with make_progress() as progress:
             starting.carry_on(where, progress)
         show(resume)
@@ -64,6 +65,7 @@ def run_command(**given: Any) -> None:
         overwrite=run["overwrite"],
         role=given["role"],
         tls=run["tls"],
+        threads=run["threads"],
         budget=given["budget"],
         ledgers=None if given["ledgers"] is None else Path(given["ledgers"]),
     )

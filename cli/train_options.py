@@ -303,6 +303,11 @@ OPTIONS: dict[str, list[click.Option]] = {
             help="Make the noise of all iterations ahead.  [default: yes for gradient]",
         ),
         _option(
+            "--threads",
+            type=click.IntRange(1),
+            help="Threads of a party that compute.  [default: the cores of its machine, shared by the parties on it]",
+        ),
+        _option(
             "--wait", type=float, default=WAIT, metavar="SECONDS", help="How long to wait for another process to come."
         ),
     ],
@@ -313,7 +318,8 @@ OPTIONS: dict[str, list[click.Option]] = {
             "--resume",
             type=click.Path(path_type=Path),
             metavar="RUN",
-            help="Carry on an interrupted run from its last opened iterate. Takes no other option than -B and --wait.",
+            help="Carry on an interrupted run from its last opened iterate. Takes no other option than -B, --threads "
+            "and --wait.",
         ),
         _option(
             "--evaluate/--no-evaluate",

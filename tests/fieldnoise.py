@@ -6,9 +6,9 @@ from numpy.typing import NDArray
 from dpmpc.circuits.deep import Deep
 from dpmpc.circuits.field_sampler import FieldSampler
 from dpmpc.circuits.sampler import DiscreteSampler, discrete_gaussian, discrete_laplace
+from dpmpc.circuits.trace import evaluate
 from dpmpc.mpc import field
 from dpmpc.mpc.backends.shamir import BATCH
-from dpmpc.mpc.engines.clear import evaluate
 from dpmpc.mpc.engines.clear_arithmetic import ClearArithmetic
 from dpmpc.mpc.prg import Prg
 

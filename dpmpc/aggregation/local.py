@@ -14,6 +14,7 @@ from dpmpc.aggregation.party import PartyJob
 from dpmpc.aggregation.plan import Attempt, Plan
 from dpmpc.errors import DpmpcError, UsageError
 from dpmpc.mpc.addresses import Endpoint, bound_socket, endpoint_of, endpoints_here, owner_endpoints
+from dpmpc.processes.cores import threads_for
 from dpmpc.processes.supervisor import Event, Process, Supervisor
 
 ROLE = "dpmpc.aggregation.party:serve"
@@ -29,16 +30,19 @@ class LocalParties:
         out: Path,
         *,
         base_port: int | None = None,
+        threads: int | None = None,
         role: str = ROLE,
         name: str = "party",
         preload: Sequence[str] = PRELOAD,
         extra: Mapping[str, Any] | None = None,
         on_event: Callable[[Process, Event], None] = lambda process, event: None,
     ) -> None:
-        """`base_port`: party i listens there + i, and for owners on + n + i; by default on free ports. `role`: what
-        a party's process does, called with `job` and `extra`; `name`: what messages and its log call it; `preload`:
-        what it imports at once. Errors: UsageError for a taken port."""
+        """`base_port`: party i listens there + i, and for owners on + n + i; by default on free ports. `threads`: of
+        each party; by default an equal part of the cores. `role`: what a party's process does, called with `job` and
+        `extra`; `name`: what messages and its log call it; `preload`: what it imports at once. Errors: UsageError for a
+        taken port."""
         self.parties, self.out = parties, out
+        self._threads = threads or threads_for(parties)
         self._role, self._extra = role, dict(extra or {})
         self._name, self._preload = name, preload
         self._supervisor = Supervisor(on_event)
@@ -63,7 +67,15 @@ class LocalParties:
         for i, process in enumerate(self._supervisor.processes):
             numbers = self._sockets[i].fileno(), self._sockets[n + i].fileno()
             job = PartyJob(
-                plan, i, self.addresses, self.owner_addresses, self.out, wait, attempt=attempt, sockets=numbers
+                plan,
+                i,
+                self.addresses,
+                self.owner_addresses,
+                self.out,
+                wait,
+                attempt=attempt,
+                sockets=numbers,
+                threads=self._threads,
             )
             more = own[i] if own else {}
             process.give(self._role, {"job": job.to_json(), **self._extra, **more})

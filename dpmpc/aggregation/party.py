@@ -36,7 +36,7 @@ class PartyJob:
     """Which party of which attempt of a run this is, where everybody listens, where it writes.
 
     `sockets`: file descriptors of sockets that are bound already, for parties and for owners. `tls`: the directory of
-    this party's certificate and key.
+    this party's certificate and key. `threads`: those that compute.
     """
 
     plan: Plan
@@ -49,6 +49,7 @@ class PartyJob:
     tls: Path | None = None
     link: str = "tcp"
     sockets: tuple[int, int] | None = None
+    threads: int = 1
 
     def to_json(self) -> dict[str, Any]:
         """The arguments of the role `serve`."""
@@ -63,6 +64,7 @@ class PartyJob:
             "tls": None if self.tls is None else str(self.tls),
             "link": self.link,
             "sockets": self.sockets,
+            "threads": self.threads,
         }
 
     @staticmethod
@@ -79,6 +81,7 @@ class PartyJob:
             tls=None if value["tls"] is None else Path(value["tls"]),
             link=value["link"],
             sockets=None if value["sockets"] is None else tuple(value["sockets"]),
+            threads=value["threads"],
         )
 
 
@@ -116,6 +119,7 @@ async def run_party(
     sockets = (None, None) if job.sockets is None else tuple(inherited(number) for number in job.sockets)
     traffic = Traffic()
     holder = BACKENDS[plan.backend].holder(i, plan.parties, plan.threshold, plan.session_id(attempt), traffic)
+    holder.use_threads(job.threads)
     if isinstance(holder, Remembers):
         holder.remember(job.out)
     gate = OwnerGate(plan, attempt, holder)

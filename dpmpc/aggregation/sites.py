@@ -13,6 +13,7 @@ from dpmpc.aggregation.party import PartyJob, check_index, run_party
 from dpmpc.aggregation.plan import Plan
 from dpmpc.errors import UsageError
 from dpmpc.mpc.addresses import Endpoint, check_loopback, owner_endpoints, parse_endpoints
+from dpmpc.processes.cores import threads_for
 from dpmpc.processes.supervisor import run_here
 from dpmpc.processes.worker import log_to
 
@@ -109,13 +110,16 @@ class Party:
         tls: Path | str | None = None,
         out: Path | str,
         wait: float = WAIT,
+        threads: int | None = None,
     ) -> None:
-        """`out`: where its ledger, transcript and log go. Errors: UsageError."""
+        """`out`: where its ledger, transcript and log go. `threads`: those that compute; by default as many as this
+        process has cores. Errors: UsageError."""
         plan, out = read_plan(plan), Path(out)
         check_index(plan, index)
         found = endpoints(plan, addresses, tls)
         folder = None if tls is None else Path(tls)
-        self._job = PartyJob(plan, index, found, owner_endpoints(found), out, wait, tls=folder)
+        threads = threads or threads_for(1)
+        self._job = PartyJob(plan, index, found, owner_endpoints(found), out, wait, tls=folder, threads=threads)
 
     def run(self) -> None:
         """Connects, makes noise, opens every planned release. Errors: PeerError when another process leaves or does

@@ -61,6 +61,13 @@ class Holder(Protocol):
         """This party's number."""
 
     @property
+    def threads(self) -> int:
+        """Threads that this process computes on; 1 at first."""
+
+    def use_threads(self, threads: int) -> None:
+        """Computes on so many threads from now on."""
+
+    @property
     def rounds(self) -> int:
         """Exchanges with other parties so far."""
 

@@ -71,6 +71,7 @@ def sample(
     engine: str = "mpc",
     sampler: str | None = None,
     opened: bool = False,
+    threads: int | None = None,
 ) -> tuple[dict[str, Any], NDArray[np.int64] | None]:
     """A report (JSON-able) and, if `opened` or in the clear, the samples. `engine`: mpc, clear or counting. `backend`:
     by default the one that computes less.
@@ -110,7 +111,8 @@ def sample(
         report["seconds"] = time.perf_counter() - start
         report["rate"] = count / report["seconds"]
     else:
-        results = run_parties(_draw_at_party, parties, t, (law, name, scale, count, opened), backend=backend)
+        arguments = (law, name, scale, count, opened)
+        results = run_parties(_draw_at_party, parties, t, arguments, backend=backend, threads=threads)
         report["seconds"] = max(r["seconds"] for r in results)
         report["rate"] = count / report["seconds"]
         report["measured"] = {

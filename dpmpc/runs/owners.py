@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from dpmpc.aggregation.aggregator import Aggregator
 from dpmpc.aggregation.both import PartyHere, named
@@ -45,9 +46,9 @@ class OwnersJob:
     """What to do and where to write. `started`: Unix time at which the user's command began.
 
     `addresses`: where parties elsewhere listen for owners; None: the parties are started here, on `base_port` or free
-    ports, doing `role`. `tls`: the directory of the owners' certificate and key. `plan`: made before; by default it is
-    made here. `owner`: the only one to play here; by default all. `party`: of this process too, with the owner's
-    number; its end of the connections.
+    ports, on `threads` threads each, doing `role`. `tls`: the directory of the owners' certificate and key. `plan`:
+    made before; by default it is made here. `owner`: the only one to play here; by default all. `party`: of this
+    process too, with the owner's number; its end of the connections.
     """
 
     request: Request
@@ -57,6 +58,7 @@ class OwnersJob:
     resume: bool = False
     addresses: Sequence[Endpoint] | None = None
     base_port: int | None = None
+    threads: int | None = None
     role: str | None = None
     tls: Path | None = None
     plan: Path | None = None
@@ -69,11 +71,12 @@ def run_owners(job: OwnersJob, log: Log, emit: Emit) -> None:
     with contextlib.ExitStack() as stack:
         parties: PartiesHere | SitesHere | None = None
         if job.request.role == "both" and job.party is None:
-            parties = SitesHere(job.request.parties, job.out, job.base_port)
+            parties = SitesHere(job.request.parties, job.out, job.base_port, job.threads)
             stack.callback(parties.end)
         elif job.addresses is None and job.request.engine == "mpc":  # they import while records are loaded
-            settings = {} if job.role is None else {"role": job.role}
-            parties = PartiesHere(job.request.parties, job.out, base_port=job.base_port, **settings)
+            settings: dict[str, Any] = {} if job.role is None else {"role": job.role}
+            settings |= {"base_port": job.base_port, "threads": job.threads}
+            parties = PartiesHere(job.request.parties, job.out, **settings)
             stack.callback(parties.end)
         try:
             _run(job, parties, log, emit)

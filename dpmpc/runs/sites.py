@@ -101,10 +101,17 @@ class SitesHere:
     """The sites of a run on this machine. They import what they need while records are loaded; `of` gives them their
     jobs and is followed as an `Aggregator` is."""
 
-    def __init__(self, sites: int, out: Path, base_port: int | None = None) -> None:
+    def __init__(self, sites: int, out: Path, base_port: int | None = None, threads: int | None = None) -> None:
         self._events: asyncio.Queue[Event] = asyncio.Queue()
         self._here = PartiesHere(
-            sites, out, base_port=base_port, role=ROLE, name="site", on_event=self._hear, preload=("dpmpc.runs.sites",)
+            sites,
+            out,
+            base_port=base_port,
+            threads=threads,
+            role=ROLE,
+            name="site",
+            on_event=self._hear,
+            preload=("dpmpc.runs.sites",),
         )
         self.end = self._here.end
 

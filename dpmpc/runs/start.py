@@ -23,6 +23,7 @@ from dpmpc.mpc.addresses import (
     parse_endpoints,
 )
 from dpmpc.privacy.composition import parse_budget
+from dpmpc.processes.cores import threads_for
 from dpmpc.processes.worker import log_to
 from dpmpc.runs.folder import opened_nothing, prepare
 from dpmpc.runs.launcher import WAIT, do_here, request_path, train
@@ -50,6 +51,7 @@ class Where:
     role: Role = "apart"
     budget: str | None = None  # for a party that is started alone: the parties keep the ledgers
     ledgers: Path | None = None
+    threads: int | None = None  # of a party
 
     def __post_init__(self) -> None:
         if self.index is not None and not re.fullmatch(r"\d{1,6}|owners|owner\d{1,6}", self.index):
@@ -121,7 +123,13 @@ def start(request: Request | None, where: Where, progress: Progress) -> None:
     assert request is not None
     if where.index is None:
         train(
-            request, where.out, base_port=where.base_port, overwrite=where.overwrite, wait=where.wait, progress=progress
+            request,
+            where.out,
+            base_port=where.base_port,
+            overwrite=where.overwrite,
+            wait=where.wait,
+            threads=where.threads,
+            progress=progress,
         )
     else:
         _owners(request, where, progress)
@@ -153,7 +161,15 @@ def carry_on(where: Where, progress: Progress) -> None:
             f"--resume needs the request.json of a run that was started on one machine; {where.out}: {error}; start a "
             "new run"
         ) from None
-    train(request, where.out, base_port=where.base_port, resume=True, wait=where.wait, progress=progress)
+    train(
+        request,
+        where.out,
+        base_port=where.base_port,
+        resume=True,
+        wait=where.wait,
+        threads=where.threads,
+        progress=progress,
+    )
 
 
 def plan_only(request: Request, where: Where) -> str:
@@ -263,7 +279,10 @@ def _party_job(plan: Plan, where: Where, index: int) -> PartyJob:
         for name in (transcript, opened):
             name.unlink(missing_ok=True)
     plan.write(where.out / f"plan_{index}.json")
-    return PartyJob(plan, index, addresses, owner_endpoints(addresses), where.out, where.wait, tls=where.tls)
+    threads = where.threads or threads_for(1 if where.addresses else plan.parties)
+    return PartyJob(
+        plan, index, addresses, owner_endpoints(addresses), where.out, where.wait, tls=where.tls, threads=threads
+    )
 
 
 def _owners(request: Request, where: Where, progress: Progress) -> None:

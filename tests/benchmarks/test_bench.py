@@ -438,4 +438,5 @@ def test_the_page_on_cost_shows_the_committed_results() -> None:
     for record in cells[::9]:
         cell = Cell(**record.key)
         all_of_it = counts.counts_record(cell, WARM_UP + repetitions(cell, False))
-        assert record.counts.items() <= all_of_it.items(), record.title()
+        measured = {k: v for k, v in record.counts.items() if not k.startswith("noise_")}  # made otherwise then
+        assert measured.items() <= all_of_it.items(), record.title()

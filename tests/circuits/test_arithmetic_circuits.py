@@ -22,8 +22,8 @@ from dpmpc.circuits.gaussian import GaussianPlan, plan_gaussian
 from dpmpc.circuits.laplace import LaplacePlan, plan_laplace
 from dpmpc.circuits.prefix import monomials, prefix_products
 from dpmpc.circuits.sampler import discrete_gaussian, discrete_laplace
+from dpmpc.circuits.trace import evaluate
 from dpmpc.mpc import field
-from dpmpc.mpc.engines.clear import evaluate
 from dpmpc.mpc.engines.clear_arithmetic import ClearArithmetic
 from dpmpc.mpc.engines.counting_arithmetic import CountingArithmetic
 from dpmpc.mpc.prg import Prg

@@ -15,10 +15,10 @@ from dpmpc.circuits.deep import Deep
 from dpmpc.circuits.field_sampler import FieldSampler
 from dpmpc.circuits.gaussian import plan_gaussian
 from dpmpc.circuits.laplace import LaplacePlan, plan_laplace
+from dpmpc.circuits.trace import evaluate
 from dpmpc.errors import PeerError, UsageError
 from dpmpc.mpc import field
 from dpmpc.mpc.backends.shamir import BATCH, SHAMIR, ShamirHolder, batch_sizes
-from dpmpc.mpc.engines.clear import evaluate
 from dpmpc.mpc.engines.clear_arithmetic import ClearArithmetic
 from dpmpc.mpc.engines.counting_arithmetic import CountingArithmetic, count_circuit
 from dpmpc.mpc.engines.many import ManyEngine

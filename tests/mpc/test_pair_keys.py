@@ -277,7 +277,7 @@ class Recorder:
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.drawn: Counter[tuple[bytes, int]] = Counter()  # (AES key, word): how often it was drawn
         recorder = self
-        algorithm = prg.algorithms.AES
+        stream = prg.KeyStream
 
         class Recorded(Prg):
             def __init__(self, key: bytes, *domain: bytes | int | str) -> None:
@@ -291,12 +291,12 @@ class Recorder:
                 self.at += count
                 return super().words(shape)
 
-        def aes(key: bytes) -> Any:
+        def of_key(key: bytes) -> Any:
             recorder.last = key
-            return algorithm(key)
+            return stream(key)
 
         self.last = b""
-        monkeypatch.setattr(prg.algorithms, "AES", aes)
+        monkeypatch.setattr(prg, "KeyStream", of_key)
         monkeypatch.setattr(pair_keys, "Prg", Recorded)
         self.Recorded = Recorded
 

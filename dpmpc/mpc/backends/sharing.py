@@ -6,15 +6,16 @@ from typing import Any
 
 import numpy as np
 
+from dpmpc.circuits.program import Program
 from dpmpc.circuits.sampler import Sampler, lanes_for
+from dpmpc.circuits.trace import evaluate
 from dpmpc.errors import UsageError
 from dpmpc.mpc import field
 from dpmpc.mpc.backend import Counts, Ints
 from dpmpc.mpc.backends.shares import WORD, ShamirDealer, ShamirShares
-from dpmpc.mpc.engines.clear import evaluate
-from dpmpc.mpc.engines.counting import CountingEngine
+from dpmpc.mpc.engines.counting import CountingBatch
 from dpmpc.mpc.engines.counting_fixed import CountingFixed
-from dpmpc.mpc.engines.sharing import SharingEngine
+from dpmpc.mpc.engines.sharing import SharingBatch
 from dpmpc.mpc.engines.sharing_fixed import SharedFixed
 from dpmpc.mpc.field import Words
 from dpmpc.mpc.link import Observe
@@ -30,8 +31,8 @@ class SharingHolder(ShamirShares, Session):
         await self.open(self.zero(1), channel)
 
     async def noise(self, sampler: Sampler, channel: int, count: int) -> Words:
-        engine = SharingEngine(self, channel, lanes_for(sampler, count))
-        values = await sampler.circuit(engine, SharedFixed(engine) if sampler.uses_fixed else None)
+        batch = SharingBatch(self, channel, lanes_for(sampler, count))
+        values = await sampler.circuit(batch, SharedFixed(batch) if sampler.uses_fixed else None)
         return less_offset(values.reshape(-1)[:count], sampler.offset)
 
     async def open(self, share: Words, channel: Any) -> Ints:
@@ -67,25 +68,35 @@ class Sharing:
         return SharingHolder(party, parties, threshold, run_id, observe)
 
     def count_noise(self, sampler: Sampler, count: int, parties: int, threshold: int) -> Counts:
-        engine = CountingEngine(lanes_for(sampler, count), parties, threshold)
-        fixed = CountingFixed(engine) if sampler.uses_fixed else None
-        evaluate(sampler.circuit(engine, fixed))
-        masks = len(engine.layout.subsets) - 1
-        hiding = 2.0 ** (-field.BITS * masks) if masks else 0.0  # of the one conversion a lane, see circuits.convert
+        batch, fixed = _counted(sampler, count, parties, threshold)
+        # of the one conversion a lane, see circuits.convert
+        hiding = 2.0 ** (-field.BITS * batch.masks) if batch.masks else 0.0
         return Counts(
-            rounds=engine.rounds,
-            bytes_sent=tuple(engine.bytes_sent),
-            messages_sent=tuple(engine.messages_sent),
+            rounds=batch.rounds,
+            bytes_sent=tuple(batch.bytes_sent),
+            messages_sent=tuple(batch.messages_sent),
             sample={
-                "ands": engine.ands * engine.lanes // max(count, 1),
-                "random bits": engine.random_bits_drawn * engine.lanes // max(count, 1),
+                "ands": batch.ands * batch.lanes // max(count, 1),
+                "random bits": batch.random_bits * batch.lanes // max(count, 1),
             },
-            distance=engine.lanes * (fixed.distance if fixed is not None else hiding),
+            distance=batch.lanes * (fixed.distance if fixed is not None else hiding),
         )
 
     def count_opening(self, dimension: int, parties: int, threshold: int) -> Counts:
         sent = (threshold * WORD * dimension,) * parties
         return Counts(int(parties > 1), sent, (threshold,) * parties)
+
+
+def _counted(sampler: Sampler, count: int, parties: int, threshold: int) -> tuple[CountingBatch, CountingFixed | None]:
+    batch = CountingBatch(lanes_for(sampler, count), parties, threshold)
+    fixed = CountingFixed(batch) if sampler.uses_fixed else None
+    evaluate(sampler.circuit(batch, fixed))
+    return batch, fixed
+
+
+def programs_of(sampler: Sampler, count: int, parties: int, threshold: int) -> list[Program]:
+    """The programs that the parties run to draw `count` samples, in order."""
+    return _counted(sampler, count, parties, threshold)[0].programs
 
 
 def less_offset(values: Words, offset: int) -> Words:

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpmpc.circuits.arithmetic import Arithmetic, Pair, Public
-from dpmpc.mpc.engines.clear import evaluate
+from dpmpc.circuits.trace import evaluate
 from dpmpc.mpc.engines.many import CHUNK
 from dpmpc.mpc.engines.many_layout import ManyLayout
 

@@ -56,8 +56,18 @@ int apart(const array *a, const array *b, const char *names);
 /* Releases arrays; those that were never taken are skipped if they were zeroed. */
 void give_back(array *arrays, int count);
 
+/* out = words position, position + 1, ... of the key stream of AES-128 in counter mode, XOR `in` unless that is NULL; in and
+out may be the same. */
+#define AES_SCHEDULE 176 /* bytes: 11 round keys */
+void aes_stream(const uint8_t *schedule, uint64_t position, const uint64_t *in, uint64_t *out, Py_ssize_t count);
+/* Takes round keys; -1 with an exception, also where there is no AES unit. */
+int take_schedule(array *a, PyObject *object);
+
 /* One file, one function that adds its kernels to the module. */
 int add_planes(PyObject *module);
 int add_mersenne(PyObject *module);
+int add_aes(PyObject *module);
+int add_program(PyObject *module);
+int add_field(PyObject *module);
 
 #endif

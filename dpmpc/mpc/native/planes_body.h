@@ -17,24 +17,33 @@
         (x)[4 * stride] = r4, (x)[5 * stride] = r5, (x)[6 * stride] = r6, (x)[7 * stride] = r7; \
     }
 
+TARGET static void NAME(transpose_block)(words8 *x, int stride) {
+    for (int i = 0; i < 8; i++)
+        THREE_STEPS(x + i * stride, 8 * stride, 32, 0x00000000FFFFFFFFu, 16, 0x0000FFFF0000FFFFu, 8, 0x00FF00FF00FF00FFu)
+    for (int i = 0; i < 64; i += 8)
+        THREE_STEPS(x + i * stride, stride, 4, 0x0F0F0F0F0F0F0F0Fu, 2, 0x3333333333333333u, 1, 0x5555555555555555u)
+}
+
+/* Rows are far apart in memory, often by a power of two: they are read and written 256 bytes at a time. */
 TARGET static void NAME(transpose_rows)(const uint64_t *in, Py_ssize_t rows_in, uint64_t *out, Py_ssize_t rows_out, Py_ssize_t words) {
-    words8 x[64];
+    words8 x[64][4];
     memset(x, 0, sizeof x);
-    for (Py_ssize_t at = 0; at < words; at += 8) {
-        size_t bytes = (size_t)(words - at) * 8;
-        if (bytes >= 64)
-            for (Py_ssize_t i = 0; i < rows_in; i++) memcpy(&x[i], in + i * words + at, 64);
-        else
-            for (Py_ssize_t i = 0; i < rows_in; i++) memcpy(&x[i], in + i * words + at, bytes);
-        for (Py_ssize_t i = rows_in; i < 64; i++) x[i] = (words8){0};
-        for (int i = 0; i < 8; i++)
-            THREE_STEPS(x + i, 8, 32, 0x00000000FFFFFFFFu, 16, 0x0000FFFF0000FFFFu, 8, 0x00FF00FF00FF00FFu)
-        for (int i = 0; i < 64; i += 8)
-            THREE_STEPS(x + i, 1, 4, 0x0F0F0F0F0F0F0F0Fu, 2, 0x3333333333333333u, 1, 0x5555555555555555u)
-        if (bytes >= 64)
-            for (Py_ssize_t i = 0; i < rows_out; i++) memcpy(out + i * words + at, &x[i], 64);
-        else
-            for (Py_ssize_t i = 0; i < rows_out; i++) memcpy(out + i * words + at, &x[i], bytes);
+    for (Py_ssize_t at = 0; at < words; at += 32) {
+        Py_ssize_t left = words - at < 32 ? words - at : 32;
+        for (Py_ssize_t i = 0; i < rows_in; i++) {
+            if (left == 32)
+                memcpy(x[i], in + i * words + at, 256);
+            else
+                memcpy(x[i], in + i * words + at, (size_t)left * 8);
+        }
+        for (Py_ssize_t i = rows_in; i < 64; i++) memset(x[i], 0, 256);
+        for (int k = 0; 8 * k < left; k++) NAME(transpose_block)(&x[0][k], 4);
+        for (Py_ssize_t i = 0; i < rows_out; i++) {
+            if (left == 32)
+                memcpy(out + i * words + at, x[i], 256);
+            else
+                memcpy(out + i * words + at, x[i], (size_t)left * 8);
+        }
     }
 }
 
