@@ -211,6 +211,11 @@ class Aggregator:
         """Bytes that the owners here have sent to parties so far, headers included."""
         return 0 if self._client is None else self._client.bytes_sent
 
+    @property
+    def parties_lost(self) -> list[int]:
+        """The parties that left after noise was made, where the backend opens sums without them."""
+        return [] if self._client is None else sorted(self._client.lost)
+
     def _loop(self) -> Background:
         background = self._background if self._parties is None else self._parties.background
         assert background is not None
@@ -338,6 +343,7 @@ class Aggregator:
             "threshold": self.plan.threshold,
             "dimension": self.plan.dimension,
             "releases_made": self.next,
+            "parties_lost": self.parties_lost,
             "privacy": privacy_section(self.plan),
             "warnings": warnings_of(self.plan),
         }

@@ -143,6 +143,14 @@ class Dealer(Protocol):
 
 
 @runtime_checkable
+class Spares(Protocol):
+    """A backend whose sums can be opened without some of the parties."""
+
+    def spare(self, parties: int, threshold: int) -> int:
+        """How many parties may leave once noise is made."""
+
+
+@runtime_checkable
 class Paced(Protocol):
     """A backend that can say how long its noise takes a party of this machine."""
 

@@ -15,7 +15,7 @@ from dpmpc.privacy.law import LAWS
 
 MANY = "shamir"
 SHARING_WORDS = (
-    16  # replicated words that take as long as one random sharing of Shamir's, made and used; measured 7..20
+    16  # replicated words that take as long as one random sharing of Shamir's, made and used; measured 12..33
 )
 _SCALE = float(1 << 20)  # gates hardly depend on it
 _LANES = 1 << 12

@@ -246,4 +246,5 @@ def _learn(run: _Run, parties: PartiesHere | SitesHere | None, log: Log, emit: E
             costs = aggregator.finish()
             for wait in run.wait:
                 wait()
-    return Costs(time.time() - job.started, seconds, learner.compute_s, costs, replayed)
+    lost = aggregator.parties_lost if isinstance(aggregator, Aggregator) else ()
+    return Costs(time.time() - job.started, seconds, learner.compute_s, costs, replayed, lost)

@@ -10,7 +10,7 @@ from pathlib import Path
 from dpmpc.circuits.deep import Deep
 from dpmpc.circuits.field_sampler import FEW, FieldSampler
 from dpmpc.circuits.sampler import DiscreteSampler, Sampler
-from dpmpc.errors import UsageError
+from dpmpc.errors import PeerError, UsageError
 from dpmpc.mpc import field
 from dpmpc.mpc.backend import Counts, Ints
 from dpmpc.mpc.backends.shares import WORD, ShamirDealer, ShamirShares
@@ -21,7 +21,7 @@ from dpmpc.mpc.engines.many_layout import ManyLayout
 from dpmpc.mpc.engines.pace import MESSAGE_SECONDS, sharing_seconds
 from dpmpc.mpc.engines.pair_keys import PairKeys, agree
 from dpmpc.mpc.field import Words
-from dpmpc.mpc.link import Link, Observe
+from dpmpc.mpc.link import Connection, Link, Observe
 from dpmpc.mpc.mesh import CONNECT_SECONDS, Mesh
 from dpmpc.mpc.opening import open_from_any
 
@@ -61,6 +61,8 @@ class ShamirHolder(ShamirShares, Mesh):
         self.layout = ManyLayout.of(parties, threshold)
         self.burnt = Burnt(None)
         self._keys: PairKeys | None = None
+        self._making = 1  # batches under way that need all parties; agreeing on keys is one
+        self._gone: list[str] = []
         self._products: dict[tuple[Sampler, int], int] = {}
 
     def remember(self, folder: Path) -> None:
@@ -74,12 +76,29 @@ class ShamirHolder(ShamirShares, Mesh):
         parameters = (VERSION, BATCH, CHUNK, FEW, Deep(), self.parties, self.threshold)
         everything = hashlib.sha256(digest + repr(parameters).encode()).digest()
         self._keys = await agree(self, self.threshold, self.burnt, everything)
+        self._making -= 1
+
+    def _on_lost(self, peer: Connection, why: str) -> None:
+        """Between batches so many may leave as openings can do without."""
+        self._gone.append(peer.name)
+        if self._making or len(self._gone) > SHAMIR.spare(self.parties, self.threshold):
+            super()._on_lost(peer, why)
 
     async def here(self, channel: int) -> None:
         await self.open(self.zero(1), channel)
 
     async def noise(self, sampler: Sampler, channel: int, count: int) -> Words:
         assert self._keys is not None, "noise is made between connected parties"
+        if self._gone:
+            raise PeerError(f"noise is made by all parties; {', '.join(self._gone)} left the run; see its log")
+        self._making += 1
+        try:
+            return await self._noise(sampler, channel, count)
+        finally:
+            self._making -= 1
+
+    async def _noise(self, sampler: Sampler, channel: int, count: int) -> Words:
+        assert self._keys is not None
         chosen, link = field_sampler(sampler), self.channel(channel)
         parts = []
         for k, samples in enumerate(batch_sizes(count)):
@@ -113,6 +132,10 @@ class Shamir:
 
     def check(self, parties: int, threshold: int) -> None:
         ManyLayout.of(parties, threshold)
+
+    def spare(self, parties: int, threshold: int) -> int:
+        """All but t + 1."""
+        return parties - threshold - 1
 
     def dealer(self, parties: int, threshold: int) -> ShamirDealer:
         return ShamirDealer(parties, threshold)
