@@ -18,6 +18,7 @@ from dpmpc.benchmarks.scale import findings
 from dpmpc.errors import UsageError
 from dpmpc.learning.method import METHODS
 from dpmpc.mpc.backend import BACKENDS, DEFAULT
+from dpmpc.mpc.cheaper import cheaper
 from dpmpc.privacy.law import LAWS
 
 DIMENSIONS = (10, 31, 122, 1_000, 10_000, 100_000)
@@ -222,7 +223,7 @@ def cross(
     backend: str | None = None,
 ) -> list[Cell]:
     """All combinations; what is None takes the base cell's value. Without a pool named, methods of many releases have
-    one, as in `dpmpc train`.
+    one, and without a backend named the one that computes less is taken, as in `dpmpc train`.
     """
     base = Cell()
     family, drawn_by = law_and_sampler(law, sampler)
@@ -233,10 +234,9 @@ def cross(
         sampler=drawn_by,
         pool=METHODS[method or base.method].repeats if pool is None else pool,
         network=network or base.network,
-        backend=backend or base.backend,
     )
     return [
-        replace(common, dimension=d, owners=m, parties=n)
+        replace(common, dimension=d, owners=m, parties=n, backend=backend or cheaper(family, drawn_by, n, None))
         for n in parties or (base.parties,)
         for m in owners or (base.owners,)
         for d in dimensions or (base.dimension,)

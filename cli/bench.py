@@ -11,6 +11,7 @@ import click
 from dpmpc.errors import UsageError
 from dpmpc.learning.method import METHODS
 from dpmpc.mpc.backend import BACKENDS, DEFAULT
+from dpmpc.mpc.engines.many_layout import MOST_PARTIES
 from dpmpc.privacy.law import LAWS, sampler_names
 
 Progress = Callable[[str], None]
@@ -99,7 +100,7 @@ def command() -> None:
 @_computed(
     "Law of their noise.  [default: gaussian, or the sampler's]",
     "Their sampler.  [default: the law's first]",
-    f"Who computes.  [default: {DEFAULT}]",
+    "Who computes.  [default: the backend that computes less]",
 )
 @click.option(
     "--pool/--no-pool", default=None, help="Make noise ahead, or in each release.  [default: pool for gradient]"
@@ -177,6 +178,35 @@ def noise(
         results = suite.results(quick, lambda: suite.run_noise(parties, quick, progress, plain, **kind))
     click.echo(tables.plain(tables.noise_rows(results.records)))
     _write(results, json_file, csv_file)
+
+
+@command.command("parties")
+@_quick
+@_numbers("-M", "parties", help="Numbers of parties, up to 32.", default="3,5,7,9,16,32")
+@click.option(
+    "--png",
+    type=click.Path(dir_okay=False, path_type=Path),
+    default=Path("parties.png"),
+    show_default=True,
+    help="Draw rate, bytes and latency against the number of parties here.",
+)
+@_json
+@_csv
+def many(quick: bool, parties: list[int], png: Path, json_file: Path | None, csv_file: Path | None) -> None:
+    """Noise against the number of parties: numbers mod a prime beside replicated bits, in one run."""
+    from dpmpc.benchmarks import parties as benchmark
+    from dpmpc.benchmarks import parties_plot, plot, suite, tables
+
+    if max(parties) > MOST_PARTIES:
+        raise UsageError(f"-M takes numbers of parties up to {MOST_PARTIES}; got {max(parties)}; leave it out")
+    with _bar(len(benchmark.draws(parties, quick))) as progress:
+        results = suite.results(quick, lambda: benchmark.run(parties, quick, progress))
+    click.echo(tables.plain(parties_plot.rows(results.records)))
+    click.echo(f"best published rate known: 16 a second at n = 16 ({benchmark.PUBLISHED_BY})")
+    _write(results, json_file, csv_file)
+    for path in plot.draw(results, png.parent, png.stem.removesuffix("-parties")):
+        path.replace(png)
+        click.echo(f"written to {png}")
 
 
 @command.command("limit")

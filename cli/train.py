@@ -68,6 +68,7 @@ def run_command(**given: Any) -> None:
         index=run["index"],
         plan_file=run["plan_file"],
         overwrite=run["overwrite"],
+        role=given["role"],
         tls=run["tls"],
         threads=run["threads"],
         budget=given["budget"],
@@ -76,14 +77,15 @@ def run_command(**given: Any) -> None:
     )
     if where.plan_file is not None:
         given = beside.planned(where.plan_file, given, explicit)
-    request = None if where.plan_file is not None and where.party is not None else Request(**given)
+    alone = where.party is not None and where.role != "both"
+    request = None if where.plan_file is not None and alone else Request(**given)
     if run["plan_only"]:
         assert request is not None
         click.echo(starting.plan_only(request, where))
         return
     with make_progress() as progress:
         starting.start(request, where, progress)
-    if where.party is None:
+    if not alone:
         show(where.out)
 
 

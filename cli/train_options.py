@@ -6,7 +6,7 @@ from typing import Any
 import click
 
 from dpmpc.learning.method import METHODS
-from dpmpc.mpc.backend import BACKENDS, DEFAULT
+from dpmpc.mpc.backend import BACKENDS
 from dpmpc.privacy.law import LAWS, calibration_names, sampler_names
 from dpmpc.runs.launcher import WAIT
 
@@ -249,8 +249,9 @@ OPTIONS: dict[str, list[click.Option]] = {
         _option(
             "--backend",
             type=click.Choice(BACKENDS.names()),
-            default=DEFAULT,
-            help="How the parties compute. sharing: secret sharing, an honest majority of them.",
+            help="How the parties compute; an honest majority of them is needed. sharing: replicated bits, for few "
+            "parties. shamir: numbers mod a prime, for up to 32.  [default: the one that computes less: shamir from 7 "
+            "parties]",
         ),
         _option(
             "-M",
@@ -259,6 +260,13 @@ OPTIONS: dict[str, list[click.Option]] = {
             default=3,
             metavar="N",
             help="Number of parties; without -I all are started here.",
+        ),
+        _option(
+            "--role",
+            type=click.Choice(["apart", "both"]),
+            default="apart",
+            help="both: every owner is a party, one process a site, so give as many of both (-M 16 --owners 16). "
+            "With -I I and --plan: start site I here, with its own records.",
         ),
         _option(
             "-T",

@@ -252,6 +252,30 @@ def test_owners_and_parties_on_their_own(tmp_path: Path) -> None:
     assert (tmp_path / "party2" / "ledger_2.jsonl").exists()
 
 
+def test_every_owner_may_be_a_party(tmp_path: Path) -> None:
+    plan = dpmpc.Plan.create(**{**SMALL, "owners": 3}, releases=3, scale=0.0, role="both")
+    plan.write(tmp_path / "plan.json")
+    addresses = own_addresses(3)[1::2]
+
+    def site(index: int) -> list[np.ndarray]:
+        with dpmpc.Site(tmp_path / "plan.json", index, addresses, out=tmp_path / f"site{index}", wait=HANG) as me:
+            return [me.mean(np.full(4, (index + 1) * k / 20)) for k in range(3)]
+
+    with ThreadPoolExecutor(3) as pool:
+        results = list(pool.map(site, range(3)))
+    for k in range(3):
+        assert all(np.array_equal(result[k], results[0][k]) for result in results)
+        np.testing.assert_allclose(results[0][k], 0.1 * k, atol=plan.grid.step)
+    names = {path.name for path in (tmp_path / "site2").iterdir()}
+    assert {"ledger_2.jsonl", "party_2.transcript.jsonl", "site_2.log"} <= names
+    with pytest.raises(dpmpc.UsageError, match="every owner is a party, one process a site; one role was asked for"):
+        dpmpc.Owner(plan, 0, addresses)
+    with pytest.raises(dpmpc.UsageError, match="every owner is a party, one process a site; one role was asked for"):
+        dpmpc.Party(plan, 0, addresses, out=tmp_path)
+    with pytest.raises(dpmpc.UsageError, match="this one has them apart"):
+        dpmpc.Site(dpmpc.Plan.create(**SMALL), 0, addresses, out=tmp_path)
+
+
 def test_wrong_sites_are_refused(tmp_path: Path) -> None:
     plan = dpmpc.Plan.create(**SMALL)
     with pytest.raises(dpmpc.UsageError, match="owners are numbered"):

@@ -19,6 +19,7 @@ from typing import Any, Literal, Self, TypeVar
 import numpy as np
 
 from dpmpc.aggregation.background import Background, Pending, Ready
+from dpmpc.aggregation.both import PartyHere
 from dpmpc.aggregation.encoding import as_blocks, decode, encode
 from dpmpc.aggregation.frames import PartyCost, blocks_of, rows_of_block
 from dpmpc.aggregation.grid import Floats, Ints
@@ -118,7 +119,7 @@ class Aggregator:
         plan: Plan,
         *,
         out: Path | None = None,
-        parties: PartiesHere | None = None,
+        parties: PartiesHere | PartyHere | None = None,
         addresses: Sequence[Endpoint] | None = None,
         owners: tuple[int, int] | None = None,
         attempt: Attempt = FIRST_ATTEMPT,
@@ -128,7 +129,8 @@ class Aggregator:
     ) -> Self:
         """An aggregator for a plan. `addresses`: where the parties listen for owners; without them the parties are
         processes of this machine: those of `parties`, whom the caller ends, or new ones with `settings` (of
-        `LocalParties`). `owners`: (first, end) of those played here, by default all."""
+        `LocalParties`). A `PartyHere` is the one of this process; the others are at `addresses`. `owners`: (first, end)
+        of those played here, by default all."""
         self = cls.__new__(cls)
         self._begin(plan, out, wait, parties, addresses, owners, attempt, tls, settings)
         return self
@@ -145,7 +147,7 @@ class Aggregator:
         plan: Plan,
         out: Path | None,
         wait: float,
-        parties: PartiesHere | None = None,
+        parties: PartiesHere | PartyHere | None = None,
         addresses: Sequence[Endpoint] | None = None,
         owners: tuple[int, int] | None = None,
         attempt: Attempt = FIRST_ATTEMPT,
@@ -189,7 +191,8 @@ class Aggregator:
             elif self._parties is None:
                 self._background = Background("dpmpc")
                 self._stop = weakref.finalize(self, self._background.stop)
-            client = OwnerClient(self.plan, self.attempt, self.first, self.end)
+            within = self._parties.within if isinstance(self._parties, PartyHere) else {}
+            client = OwnerClient(self.plan, self.attempt, self.first, self.end, within)
             self._client = client
             tls = None if self._tls is None else Tls.load(self._tls, client.name)
             self._run(lambda: client.connect(addresses, self._wait, tls))
@@ -207,6 +210,11 @@ class Aggregator:
     def bytes_sent(self) -> int:
         """Bytes that the owners here have sent to parties so far, headers included."""
         return 0 if self._client is None else self._client.bytes_sent
+
+    @property
+    def parties_lost(self) -> list[int]:
+        """The parties that left after noise was made, where the backend opens sums without them."""
+        return [] if self._client is None else sorted(self._client.lost)
 
     def _loop(self) -> Background:
         background = self._background if self._parties is None else self._parties.background
@@ -335,6 +343,7 @@ class Aggregator:
             "threshold": self.plan.threshold,
             "dimension": self.plan.dimension,
             "releases_made": self.next,
+            "parties_lost": self.parties_lost,
             "privacy": privacy_section(self.plan),
             "warnings": warnings_of(self.plan),
         }

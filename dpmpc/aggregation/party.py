@@ -21,9 +21,10 @@ from dpmpc.aggregation.traffic import Traffic
 from dpmpc.aggregation.transcript import Opened, Transcript
 from dpmpc.errors import UsageError
 from dpmpc.mpc.addresses import Endpoint, inherited
-from dpmpc.mpc.backend import BACKENDS, Holder, Share
+from dpmpc.mpc.backend import BACKENDS, Holder, Remembers, Share
 from dpmpc.mpc.link import LINKS
 from dpmpc.mpc.tls import Tls
+from dpmpc.mpc.within import Within
 from dpmpc.noise.pool import CAPACITY, Pool
 from dpmpc.privacy.ledger import Ledger
 from dpmpc.processes.memory import peak_memory
@@ -102,10 +103,15 @@ def opened_path(out: Path, party: int) -> Path:
 
 
 async def run_party(
-    job: PartyJob, log: Log, emit: Emit, observe: Observer = unobserved, make_step: MakeStep = release
+    job: PartyJob,
+    log: Log,
+    emit: Emit,
+    observe: Observer = unobserved,
+    make_step: MakeStep = release,
+    within: Within | None = None,
 ) -> None:
     """Returns when the run is over. `observe` is told of every stage of every release; `make_step` makes what does a
-    release.
+    release. `within`: the connection with the owner of this process, if there is one.
 
     Errors: PeerError when another process leaves, UsageError for a taken port or ledger."""
     plan, attempt, i = job.plan, job.attempt, job.index
@@ -114,8 +120,12 @@ async def run_party(
     traffic = Traffic()
     holder = BACKENDS[plan.backend].holder(i, plan.parties, plan.threshold, plan.session_id(attempt), traffic)
     holder.use_threads(job.threads)
+    if isinstance(holder, Remembers):
+        holder.remember(job.out)
     gate = OwnerGate(plan, attempt, holder)
     try:
+        if within is not None:
+            gate.join(within)
         await gate.listen(job.owner_addresses[i], tls, sockets[1])
         log(
             f"party {i} of {plan.parties}, threshold {plan.threshold}, run {plan.run_id}, attempt {attempt.number}, "

@@ -21,6 +21,7 @@ from dpmpc.errors import UsageError
 from dpmpc.learning.method import METHODS, Learning
 from dpmpc.mpc.backend import BACKENDS, DEFAULT
 from dpmpc.mpc.channels import MOST_RELEASES
+from dpmpc.mpc.cheaper import cheaper
 from dpmpc.privacy.checks import (
     check_count,
     check_delta,
@@ -39,6 +40,7 @@ if TYPE_CHECKING:
 VERSION = 3
 Neighbours = Literal["owner", "record", "stated"]
 Bounds = Literal["public", "data"]
+Role = Literal["apart", "both"]
 
 
 @dataclass(frozen=True)
@@ -78,7 +80,7 @@ class Plan:
     `delta` 0: a pure promise. `scale`: the noise scale of a coordinate of the mean, where the caller fixes it and takes
     the epsilon that follows; 0 is no noise and no promise. `grid_bits` None: the grid is chosen. `security_bits`: what
     the masks of openings must hide up to, over the whole run. `parties` 0: no MPC, the arithmetic of the parties in one
-    process. `pool`: noise is made ahead.
+    process. `pool`: noise is made ahead. `role`: "both" where every owner is a party, in one process.
     """
 
     run_id: str
@@ -104,6 +106,7 @@ class Plan:
     parties: int = 3
     threshold: int = 1
     pool: bool = True
+    role: Role = "apart"
 
     def __post_init__(self) -> None:
         _check(self)
@@ -128,9 +131,10 @@ class Plan:
         scale: float | None = None,
         grid_bits: int | None = None,
         security_bits: float = 40.0,
-        backend: str = DEFAULT,
+        backend: str | None = None,
         engine: Literal["mpc", "clear"] = "mpc",
         pool: bool | None = None,
+        role: Role = "apart",
         data_id: str = "vectors",
         run_id: str | None = None,
     ) -> "Plan":
@@ -139,7 +143,8 @@ class Plan:
 
         Neighbours: one owner's whole vector is replaced, so the sum moves by 2 clip; with `sensitivity`, one unit whose
         change moves its owner's vector by at most that much in L2 norm, as the caller states. `weights`: "equal", or
-        whole numbers, one an owner (its number of records, say): the mean is then weighted by them. Errors: UsageError
+        whole numbers, one an owner (its number of records, say): the mean is then weighted by them. `backend`: by
+        default the one that computes less (`mpc.cheaper`). `role`: "both" where owner i is party i. Errors: UsageError
         for anything that no run can do.
         """
         owners, releases = check_count("the number of owners", owners), check_count("the number of releases", releases)
@@ -158,6 +163,8 @@ class Plan:
             raise UsageError(f"the engine is mpc or clear; got {engine!r}; choose one")
         mpc = engine == "mpc"
         parties = check_count("the number of parties", parties) if mpc else 0
+        sampler = sampler or next(iter(LAWS[law].samplers))
+        backend = backend or (cheaper(law, sampler, parties, threshold) if mpc else DEFAULT)
         if threshold is None:
             threshold = BACKENDS[backend].threshold(parties) if mpc else 0
         return cls(
@@ -177,7 +184,7 @@ class Plan:
             delta=check_nonnegative("delta", delta or 0.0),
             calibration=calibration,
             law=law,
-            sampler=sampler or next(iter(LAWS[law].samplers)),
+            sampler=sampler,
             scale=None if scale is None else check_nonnegative("the noise scale", scale),
             grid_bits=None if grid_bits is None else check_whole("grid_bits", grid_bits),
             security_bits=check_number("security_bits", security_bits),
@@ -185,6 +192,7 @@ class Plan:
             parties=parties,
             threshold=check_whole("the threshold", threshold) if mpc else 0,
             pool=releases > 1 if pool is None else pool,
+            role=role,
         )
 
     @property
@@ -319,6 +327,7 @@ def _check(plan: Plan) -> None:
         ("neighbours", plan.neighbours, get_args(Neighbours)),
         ("weights", plan.weights, get_args(Weights)),
         ("bounds", plan.bounds, get_args(Bounds)),
+        ("role", plan.role, get_args(Role)),
         ("learning.method", getattr(plan.source, "method", None), (None, *METHODS.names())),
     ):
         if value not in allowed:
@@ -348,6 +357,11 @@ def _check(plan: Plan) -> None:
         raise UsageError("a stated sensitivity and neighbours as stated go together; the plan has one; plan again")
     if not 1 <= plan.security_bits <= 128:
         raise UsageError(f"--security-bits must lie in 1..128; got {plan.security_bits:g}; 40 is usual")
+    if plan.role == "both" and plan.owners != plan.parties:
+        raise UsageError(
+            f"with --role both every owner is a party, one process a site; got {plan.owners} owners and {plan.parties} "
+            "parties; give as many of both with -M, or leave --role out"
+        )
     if plan.parties:
         if plan.parties < 1:
             raise UsageError(f"the number of parties must be at least 1; got {plan.parties}; use -M 3")

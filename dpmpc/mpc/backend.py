@@ -8,7 +8,8 @@ dpmpc.backends.
 import asyncio
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from pathlib import Path
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -126,11 +127,35 @@ class Holder(Protocol):
         """Leave at once; the others will notice."""
 
 
+@runtime_checkable
+class Remembers(Protocol):
+    """A holder that notes on disk what it has used up, where a run of its own may be started again."""
+
+    def remember(self, folder: Path) -> None:
+        """Where to keep the notes; called once, before `Holder.connect`. Errors: UsageError for unreadable ones."""
+
+
 class Dealer(Protocol):
     """The owners' end: makes shares of their vectors with randomness of the operating system."""
 
     def deal(self, vectors: Ints) -> list[Any]:
         """One payload a party, of the vectors (k, d): buffers to send as they are. Secret from all but that party."""
+
+
+@runtime_checkable
+class Spares(Protocol):
+    """A backend whose sums can be opened without some of the parties."""
+
+    def spare(self, parties: int, threshold: int) -> int:
+        """How many parties may leave once noise is made."""
+
+
+@runtime_checkable
+class Paced(Protocol):
+    """A backend that can say how long its noise takes a party of this machine."""
+
+    def noise_seconds(self, sampler: Sampler, count: int, parties: int, threshold: int, cost: Counts) -> float:
+        """Seconds of one core, about, for a draw of `count` samples whose counted cost is `cost`."""
 
 
 class Backend(Protocol):
@@ -161,5 +186,9 @@ class Backend(Protocol):
         """The cost of `Holder.open`, exactly."""
 
 
-BACKENDS: Registry[Backend] = Registry("backend", "dpmpc.backends", {"sharing": "dpmpc.mpc.backends.sharing:SHARING"})
+BACKENDS: Registry[Backend] = Registry(
+    "backend",
+    "dpmpc.backends",
+    {"sharing": "dpmpc.mpc.backends.sharing:SHARING", "shamir": "dpmpc.mpc.backends.shamir:SHAMIR"},
+)
 DEFAULT = "sharing"

@@ -17,6 +17,7 @@ from dpmpc.circuits.sampler import Sampler
 from dpmpc.errors import UsageError
 from dpmpc.mpc.backend import BACKENDS, DEFAULT, Holder
 from dpmpc.mpc.channels import WARM_UP
+from dpmpc.mpc.cheaper import cheaper
 from dpmpc.mpc.clear_noise import clear_noise
 from dpmpc.mpc.loopback import run_parties
 from dpmpc.mpc.prg import Prg
@@ -66,13 +67,14 @@ def sample(
     *,
     parties: int,
     threshold: int | None = None,
-    backend: str = DEFAULT,
+    backend: str | None = None,
     engine: str = "mpc",
     sampler: str | None = None,
     opened: bool = False,
     threads: int | None = None,
 ) -> tuple[dict[str, Any], NDArray[np.int64] | None]:
-    """A report (JSON-able) and, if `opened` or in the clear, the samples. `engine`: mpc, clear or counting.
+    """A report (JSON-able) and, if `opened` or in the clear, the samples. `engine`: mpc, clear or counting. `backend`:
+    by default the one that computes less.
 
     Errors: UsageError for a count below 1, a scale out of range, or `opened` with the counting engine.
     """
@@ -80,6 +82,7 @@ def sample(
         raise UsageError(f"--count takes at least 1; got {count}; ask for 1 or more")
     name = sampler or next(iter(LAWS[law].samplers))
     chosen = LAWS[law].sampler(name, scale)
+    backend = backend or cheaper(law, name, parties, threshold)
     chosen_backend = BACKENDS[backend]
     t = chosen_backend.threshold(parties) if threshold is None else threshold
     chosen_backend.check(parties, t)

@@ -37,6 +37,7 @@ def settled(plan: Plan) -> dict[str, Any]:
         "parties": plan.parties,
         "pool": plan.pool,
         "run_id": plan.run_id,
+        "role": plan.role,
     }
 
 

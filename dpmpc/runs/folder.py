@@ -70,6 +70,6 @@ def _failed_early(out: Path) -> bool:
     if not out.is_dir() or not (out / "request.json").is_file() or not (out / "owners.log").is_file():
         return False
     ledgers = set(out.glob("ledger_*.jsonl"))
-    ours = ledgers.union(*(out.glob(pattern) for pattern in _FILES))
+    ours = ledgers.union(*(out.glob(pattern) for pattern in (*_FILES, "used_*.txt")))
     finished = any((out / name).exists() for name in ("report.json", "model.npz"))
     return not finished and set(out.iterdir()) <= ours and opened_nothing(*ledgers, *out.glob("*.opened.bin"))

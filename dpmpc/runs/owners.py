@@ -4,24 +4,28 @@ out. With parties here it is the whole run; with parties elsewhere it plays all 
 import contextlib
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from dpmpc.aggregation.aggregator import Aggregator
+from dpmpc.aggregation.both import PartyHere, named
 from dpmpc.aggregation.encoding import decode
 from dpmpc.aggregation.frames import rows_of_block
 from dpmpc.aggregation.grid import Ints
 from dpmpc.aggregation.local import PartiesHere
+from dpmpc.aggregation.party import PartyJob
 from dpmpc.aggregation.plan import FIRST_ATTEMPT, Attempt, Plan, plan_path
 from dpmpc.aggregation.release import entry_of
 from dpmpc.aggregation.transcript import Opened
 from dpmpc.data import Dataset
-from dpmpc.errors import UsageError
+from dpmpc.errors import DpmpcError, UsageError
 from dpmpc.learning.evaluate import Evaluator
 from dpmpc.learning.learner import Learner
 from dpmpc.learning.model import write_model
 from dpmpc.mpc.addresses import Endpoint
+from dpmpc.mpc.backend import BACKENDS
+from dpmpc.noise.forecast import Forecast, forecast
 from dpmpc.privacy.composition import parse_budget, require_budget
 from dpmpc.privacy.ledger import Ledger, merge
 from dpmpc.processes.worker import Log
@@ -32,6 +36,7 @@ from dpmpc.runs.records import load, load_owner
 from dpmpc.runs.report import Costs, build_report, write_report
 from dpmpc.runs.request import Request
 from dpmpc.runs.resume import note_attempt, resume
+from dpmpc.runs.sites import SitesHere, SitesRun
 
 Emit = Callable[..., None]
 OPENED = "owners.opened.bin"
@@ -43,8 +48,9 @@ class OwnersJob:
 
     `addresses`: where parties elsewhere listen for owners; None: the parties are started here, on `base_port` or free
     ports, on `threads` threads each, doing `role`. `tls`: the directory of the owners' certificate and key. `plan`:
-    made before; by default it is made here. `owner`: the only one to play here; by default all. `check`: told the plan
-    before anything is sent, and may refuse it; the lines that it returns go into the log.
+    made before; by default it is made here. `owner`: the only one to play here; by default all. `party`: of this
+    process too, with the owner's number; its end of the connections. `check`: told the plan before anything is sent,
+    and may refuse it; the lines that it returns go into the log.
     """
 
     request: Request
@@ -60,18 +66,27 @@ class OwnersJob:
     plan: Path | None = None
     owner: int | None = None
     check: Callable[[Plan], list[str]] = lambda plan: []
+    party: PartyJob | None = None
 
 
 def run_owners(job: OwnersJob, log: Log, emit: Emit) -> None:
     """Does the run. Errors: bad input (before any connection), and PeerError when a party leaves."""
     with contextlib.ExitStack() as stack:
-        parties = None
-        if job.addresses is None and job.request.engine == "mpc":  # they import while records are loaded
+        parties: PartiesHere | SitesHere | None = None
+        if job.request.role == "both" and job.party is None:
+            parties = SitesHere(job.request.parties, job.out, job.base_port, job.threads)
+            stack.callback(parties.end)
+        elif job.addresses is None and job.request.engine == "mpc":  # they import while records are loaded
             settings: dict[str, Any] = {} if job.role is None else {"role": job.role}
             settings |= {"base_port": job.base_port, "threads": job.threads}
             parties = PartiesHere(job.request.parties, job.out, **settings)
             stack.callback(parties.end)
-        _run(job, parties, log, emit)
+        try:
+            _run(job, parties, log, emit)
+        except DpmpcError as error:
+            if job.party is None:
+                raise
+            raise named(f"owner {job.owner}", error) from None
 
 
 @dataclass(frozen=True)
@@ -79,9 +94,12 @@ class _Run:
     job: OwnersJob
     plan: Plan
     attempt: Attempt
+    known: dict[int, Ints]  # opened by earlier attempts
+    dataset: Dataset
     learner: Learner
     evaluator: Evaluator | None
     history: History
+    wait: list[Callable[[], object]] = field(default_factory=list)  # for parties here, at the end
 
     def note(self, release: int, seconds: float | None, sent: int | None) -> Row:
         """Write the row of the iteration that `release` gave."""
@@ -95,7 +113,7 @@ class _Run:
         return row
 
 
-def _run(job: OwnersJob, parties: PartiesHere | None, log: Log, emit: Emit) -> None:
+def _run(job: OwnersJob, parties: PartiesHere | SitesHere | None, log: Log, emit: Emit) -> None:
     if job.plan is not None:  # before a record is read
         for line in job.check(Plan.read(job.plan)):
             log(line)
@@ -126,7 +144,7 @@ def _run(job: OwnersJob, parties: PartiesHere | None, log: Log, emit: Emit) -> N
     first, end = (0, plan.owners) if job.owner is None else (job.owner, job.owner + 1)
     learner = Learner(plan.learning, plan.releases, dataset.train, plan.sizes[first:end])
     with contextlib.closing(History(job.out / "history.csv", plan.learning)) as history:
-        run = _Run(job, plan, attempt, learner, evaluator, history)
+        run = _Run(job, plan, attempt, known, dataset, learner, evaluator, history)
         for release in sorted(known):
             learner.apply(decode(plan, known[release]))
             if release not in noted:
@@ -136,7 +154,7 @@ def _run(job: OwnersJob, parties: PartiesHere | None, log: Log, emit: Emit) -> N
                 f"a resumed run goes on within its budget; all {plan.releases} releases are spent and none was "
                 "opened; start a new run, with a budget of its own"
             )
-        costs = _learn(run, parties, emit)
+        costs = _learn(run, parties, log, emit)
     write_model(job.out / "model.npz", learner.model, dataset, plan.run_id)
     report = build_report(plan, attempt, learner, evaluator, costs)
     write_report(job.out / "report.json", report)
@@ -168,28 +186,57 @@ def check_budget(plan: Plan, attempt: Attempt, ledgers: Path, budget: tuple[floa
         require_budget(merge(books), [plan.data_id], plan.derived.mechanism, left, budget, unknown)
 
 
-def _learn(run: _Run, parties: PartiesHere | None, emit: Emit) -> Costs:
+def forecast_of(plan: Plan, releases: int, *, here: bool) -> Forecast | None:
+    """What the noise made ahead for so many releases will take; None where none is. `here`: all parties are on this
+    machine."""
+    if not (plan.parties and plan.pool and plan.derived.mechanism.scale and releases):
+        return None
+    backend = BACKENDS[plan.backend]
+    return forecast(backend, plan.derived.sampler, releases, plan.dimension, plan.parties, plan.threshold, here=here)
+
+
+def _aggregator(
+    run: _Run, parties: PartiesHere | SitesHere | None, stack: contextlib.ExitStack, log: Log, emit: Emit
+) -> Aggregator | SitesRun:
+    """What opens the releases of this attempt."""
+    job, plan = run.job, run.plan
+    if isinstance(parties, SitesHere):
+        return stack.enter_context(parties.of(plan, run.attempt, job.wait, job.out, run.dataset.train, run.known))
+    here: PartiesHere | PartyHere | None = parties
+    if job.party is not None:
+        here = PartyHere(job.party, log, emit)
+        stack.callback(here.end)
+    aggregator = Aggregator.of_plan(
+        plan,
+        out=job.out,
+        parties=here,
+        addresses=job.addresses,
+        owners=None if job.owner is None else (job.owner, job.owner + 1),
+        attempt=run.attempt,
+        tls=job.tls,
+        wait=job.wait,
+    )
+    stack.enter_context(aggregator)
+    if here is not None:
+        run.wait.append(here.wait)
+    return aggregator
+
+
+def _learn(run: _Run, parties: PartiesHere | SitesHere | None, log: Log, emit: Emit) -> Costs:
     plan, learner, job = run.plan, run.learner, run.job
     replayed = learner.iteration
     seconds: list[float] = []
-    owners = None if job.owner is None else (job.owner, job.owner + 1)
-    with contextlib.ExitStack() as stack:
-        opened = stack.enter_context(contextlib.closing(Opened(job.out / OPENED)))
+    with contextlib.ExitStack() as outer:
+        opened = outer.enter_context(contextlib.closing(Opened(job.out / OPENED)))
         # With parties elsewhere, this process keeps a ledger of its own: theirs are not at hand.
-        ledger = None if job.addresses is None else stack.enter_context(Ledger(job.out / "ledger_owners.jsonl"))
+        own = job.addresses is not None and job.party is None
+        ledger = outer.enter_context(Ledger(job.out / "ledger_owners.jsonl")) if own else None
         if plan.parties:
             emit("stage", text="connecting")
-        with Aggregator.of_plan(
-            plan,
-            out=job.out,
-            parties=parties,
-            addresses=job.addresses,
-            owners=owners,
-            attempt=run.attempt,
-            tls=job.tls,
-            wait=job.wait,
-        ) as aggregator:
-            emit("stage", text="making noise" if plan.pool else "starting")
+        expected = forecast_of(plan, plan.releases - run.attempt.first_release, here=job.addresses is None)
+        with contextlib.ExitStack() as stack:
+            aggregator = _aggregator(run, parties, stack, log, emit)
+            emit("stage", text=f"making noise: {expected}" if expected else "starting")
             aggregator.wait_for_noise()
             before = aggregator.bytes_before
             emit("stage", text="training")
@@ -212,6 +259,7 @@ def _learn(run: _Run, parties: PartiesHere | None, emit: Emit) -> Costs:
                     seconds=row.seconds,
                 )
             costs = aggregator.finish()
-        if parties is not None:
-            parties.wait()
-    return Costs(time.time() - job.started, seconds, learner.compute_s, costs, replayed)
+            for wait in run.wait:
+                wait()
+    lost = aggregator.parties_lost if isinstance(aggregator, Aggregator) else ()
+    return Costs(time.time() - job.started, seconds, learner.compute_s, costs, replayed, lost)

@@ -75,10 +75,11 @@ def plan_of(request: Request, facts: Facts) -> Plan:
         scale=None if request.scale is None else float(request.scale),
         grid_bits=request.grid_bits,
         security_bits=float(request.security_bits),
-        backend=request.backend,
+        backend=request.computed_by,
         parties=request.parties if mpc else 0,
         threshold=request.t if mpc else 0,
         pool=request.learning_method.repeats if request.pool is None else request.pool,
+        role=request.role,
     )
     _ = plan.derived
     return plan

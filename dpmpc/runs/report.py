@@ -28,6 +28,7 @@ class Costs:
     compute_s: float
     parties: Sequence[PartyCost]
     replayed: int
+    lost: Sequence[int] = ()  # parties that left after noise was made, without which sums were opened
 
 
 def build_report(
@@ -68,9 +69,13 @@ def build_report(
         "privacy": privacy_section(plan),
         "utility": None if evaluator is None else _utility(learner, evaluator),
         "cost": _cost(plan, costs),
-        "warnings": warnings_of(plan),
+        "warnings": [*warnings_of(plan), *map(_lost, costs.lost)],
     }
     return report
+
+
+def _lost(party: int) -> str:
+    return f"party {party} left the run after noise was made; the others opened the sums without it"
 
 
 def _utility(learner: Learner, evaluator: Evaluator) -> dict[str, Any]:

@@ -3,11 +3,13 @@
 from dataclasses import asdict, dataclass
 from typing import Any, Literal, get_args
 
+from dpmpc.aggregation.plan import Role
 from dpmpc.data.memory import parse_memory
 from dpmpc.errors import UsageError
 from dpmpc.learning.method import METHODS, Average, Method
-from dpmpc.mpc.backend import BACKENDS, DEFAULT
+from dpmpc.mpc.backend import BACKENDS
 from dpmpc.mpc.channels import MOST_RELEASES
+from dpmpc.mpc.cheaper import cheaper
 from dpmpc.privacy.checks import check_delta, check_epsilon, check_positive
 from dpmpc.privacy.composition import parse_budget
 from dpmpc.privacy.law import LAWS, Law, law_of_sampler
@@ -71,9 +73,10 @@ class Request:
     budget: str | None = None
     ledgers: str | None = None
     engine: Engine = "mpc"
-    backend: str = DEFAULT
+    backend: str | None = None
     parties: int = 3
     threshold: int | None = None
+    role: Role = "apart"
     pool: bool | None = None
     evaluate: bool = True
     run_id: str | None = None
@@ -96,9 +99,14 @@ class Request:
         return self.csv or self.records or self.database
 
     @property
+    def computed_by(self) -> str:
+        """The backend's name: as given, else the one that computes less."""
+        return self.backend or cheaper(self.noise_law.name, self.noise_sampler, self.parties, self.threshold)
+
+    @property
     def t(self) -> int:
         """The threshold: as given, else the largest that the backend allows."""
-        return BACKENDS[self.backend].threshold(self.parties) if self.threshold is None else self.threshold
+        return BACKENDS[self.computed_by].threshold(self.parties) if self.threshold is None else self.threshold
 
     @property
     def learning_method(self) -> Method:
@@ -180,14 +188,16 @@ def _check_choices(r: Request) -> None:
     for name, value, allowed in (
         ("--method", r.method, METHODS.names()),
         ("--engine", r.engine, get_args(Engine)),
-        ("--backend", r.backend, BACKENDS.names()),
+        ("--role", r.role, get_args(Role)),
+        ("--backend", r.backend, (None, *BACKENDS.names())),
         ("--average", r.average, get_args(Average)),
         ("--weights", r.weights, get_args(Weights)),
         ("--neighbours", r.neighbours, ("record", "owner")),
         ("--calibration", r.calibration, law.calibrations),
     ):
         if value not in allowed:
-            raise UsageError(f"{name} must be one of {', '.join(allowed)}; got {value!r}; choose one of them")
+            known = ", ".join(filter(None, allowed))
+            raise UsageError(f"{name} must be one of {known}; got {value!r}; choose one of them")
     if r.noise_sampler not in law.samplers:
         raise UsageError(
             f"--sampler {r.sampler} does not make {law.name} noise; use {' or '.join(law.samplers)}, or change --law"
@@ -229,7 +239,16 @@ def _check_parties(r: Request) -> None:
     if r.engine == "mpc":
         if r.parties < 1:
             raise UsageError(f"the number of parties must be at least 1; got {r.parties}; use -M 3")
-        BACKENDS[r.backend].check(r.parties, r.t)
+        BACKENDS[r.computed_by].check(r.parties, r.t)
+    if r.role == "both":
+        if r.engine != "mpc":
+            raise UsageError("--role both makes every owner a party; --engine clear has none; leave one of them out")
+        owners = r.owners or (r.owner_sizes and len(r.owner_sizes)) or r.parties
+        if owners != r.parties:
+            raise UsageError(
+                f"with --role both every owner is a party, one process a site; got {owners} owners and {r.parties} "
+                "parties; give as many of both with -M, or leave --role out"
+            )
     if r.run_id is not None and not (
         r.run_id and r.run_id.isascii() and r.run_id.isprintable() and len(r.run_id) <= 64
     ):

@@ -13,7 +13,7 @@ from typing import Any
 
 from dpmpc.aggregation.limits import NO_LIMITS, Limits, taking_part
 from dpmpc.aggregation.party import PartyJob, check_index, ledger_path, opened_path, run_party, transcript_path
-from dpmpc.aggregation.plan import FIRST_ATTEMPT, Plan, plan_path
+from dpmpc.aggregation.plan import FIRST_ATTEMPT, Plan, Role, plan_path
 from dpmpc.errors import DpmpcError, UsageError
 from dpmpc.mpc.addresses import (
     BASE_PORT,
@@ -28,7 +28,7 @@ from dpmpc.processes.cores import threads_for
 from dpmpc.processes.worker import log_to
 from dpmpc.runs.folder import opened_nothing, prepare
 from dpmpc.runs.launcher import WAIT, do_here, request_path, train
-from dpmpc.runs.owners import OPENED, OwnersJob, check_budget
+from dpmpc.runs.owners import OPENED, OwnersJob, check_budget, forecast_of
 from dpmpc.runs.planning import facts_of, facts_without_records, plan_of
 from dpmpc.runs.records import load
 from dpmpc.runs.request import Request
@@ -50,6 +50,7 @@ class Where:
     overwrite: bool = False
     tls: Path | None = None
     budget: str | None = None  # as given, where no plan was made before
+    role: Role = "apart"
     ledgers: Path | None = None
     limits: Limits | None = None  # what a process that is started alone takes part in
     threads: int | None = None  # of a party
@@ -60,6 +61,11 @@ class Where:
         if self.owner is not None and self.plan_file is None:
             raise UsageError(
                 f"-I {self.index} plays one owner of a plan; there is none; add --plan FILE, as --plan-only makes it"
+            )
+        if self.role == "both" and self.index is not None and not (self.index.isdigit() and self.plan_file):
+            raise UsageError(
+                f"--role both starts one site of a plan, owner and party; got -I {self.index}; give the site's number "
+                "and --plan FILE, as --plan-only makes it"
             )
         if self.addresses and self.index is None:
             raise UsageError(
@@ -104,6 +110,12 @@ def start(request: Request | None, where: Where, progress: Progress) -> None:
 
     Errors: as the processes report them.
     """
+    if where.plan_file is not None:
+        check_role(Plan.read(where.plan_file), where)
+    if where.party is not None and where.role == "both":
+        assert request is not None
+        _site(request, where, where.party, progress)
+        return
     if where.party is not None:
         _party(request, where, where.party, progress)
         return
@@ -120,6 +132,22 @@ def start(request: Request | None, where: Where, progress: Progress) -> None:
         )
     else:
         _owners(request, where, progress)
+
+
+def check_role(plan: Plan, where: Where) -> None:
+    """Errors: UsageError for an owner or a party alone where the plan has every owner a party, or the other way."""
+    if plan.role == "both" and where.role != "both":
+        number = where.party if where.owner is None else where.owner
+        site = "I" if number is None else number
+        raise UsageError(
+            f"in this plan every owner is a party, one process a site; -I {where.index} would be one without the "
+            f"other; add --role both and give -I {site}"
+        )
+    if plan.role != "both" and where.role == "both":
+        raise UsageError(
+            "--role both needs a plan in which every owner is a party; this one has them apart; make it with "
+            "--plan-only --role both"
+        )
 
 
 def carry_on(where: Where, progress: Progress) -> None:
@@ -150,10 +178,12 @@ def plan_only(request: Request, where: Where) -> str:
     plan.write(plan_path(where.out))
     step = plan.grid.step / plan.divisor
     derived = plan.derived
+    expected = forecast_of(plan, plan.releases, here=False)
+    ahead = "" if expected is None else f"\n{expected}; an exchange takes half a round trip besides"
     return (
         f"{where.out / 'plan.json'}: {plan.owners} owners, dimension {plan.dimension}, {plan.releases} releases; "
         f"sensitivity {derived.sensitivity.l2:.4g}, {plan.law} noise of scale {derived.scale_steps * step:.4g} "
-        f"({derived.scale_steps:.0f} grid steps)"
+        f"({derived.scale_steps:.0f} grid steps){ahead}"
     )
 
 
@@ -180,8 +210,45 @@ def _party(request: Request | None, where: Where, index: int, progress: Progress
         assert request is not None
         plan = _plan(request)
     check_index(plan, index)
+    part = _part(plan, where, where.endpoints(plan.parties), progress)
+    job = _party_job(plan, where, index)
+    with (where.out / f"party_{index}.log").open("a", encoding="utf-8") as file:
+        log = log_to(file)
+        for line in part:
+            log(line)
+        try:
+            asyncio.run(run_party(job, log, lambda event, **fields: progress({"event": event, **fields})))
+        except DpmpcError as error:
+            log(f"error: {error}")
+            raise
+
+
+def _site(request: Request, where: Where, index: int, progress: Progress) -> None:
+    """Owner and party `index` in this process."""
+    prepare_owners(where)
+    assert where.plan_file is not None
+    plan = Plan.read(where.plan_file)
+    check_index(plan, index)
+    part = _part(plan, where, where.endpoints(plan.parties), progress)
+    party = _party_job(plan, where, index)
+    job = OwnersJob(
+        replace(_named(request), role="both", budget=None),
+        where.out,
+        where.wait,
+        time.time(),
+        addresses=party.owner_addresses,
+        tls=where.tls,
+        plan=where.plan_file,
+        owner=index,
+        party=party,
+        check=lambda made: part,
+    )
+    do_here(job, where.out / f"site_{index}.log", progress)
+
+
+def _party_job(plan: Plan, where: Where, index: int) -> PartyJob:
+    """The job of a party in `where.out`, which is made ready. Errors: UsageError where it holds another run."""
     addresses = where.endpoints(plan.parties)
-    part = _part(plan, where, addresses, progress)
     transcript, opened = transcript_path(where.out, index), opened_path(where.out, index)
     if transcript.exists():
         if not where.overwrite and not opened_nothing(opened, ledger_path(where.out, index)):
@@ -192,18 +259,9 @@ def _party(request: Request | None, where: Where, index: int, progress: Progress
             name.unlink(missing_ok=True)
     plan.write(where.out / f"plan_{index}.json")
     threads = where.threads or threads_for(1 if where.addresses else plan.parties)
-    job = PartyJob(
+    return PartyJob(
         plan, index, addresses, owner_endpoints(addresses), where.out, where.wait, tls=where.tls, threads=threads
     )
-    with (where.out / f"party_{index}.log").open("a", encoding="utf-8") as file:
-        log = log_to(file)
-        for line in part:
-            log(line)
-        try:
-            asyncio.run(run_party(job, log, lambda event, **fields: progress({"event": event, **fields})))
-        except DpmpcError as error:
-            log(f"error: {error}")
-            raise
 
 
 def _owners(request: Request, where: Where, progress: Progress) -> None:
