@@ -163,6 +163,7 @@ class Plan:
             raise UsageError(f"the engine is mpc or clear; got {engine!r}; choose one")
         mpc = engine == "mpc"
         parties = check_count("the number of parties", parties) if mpc else 0
+        threshold = None if threshold is None else check_whole("the threshold", threshold)
         sampler = sampler or next(iter(LAWS[law].samplers))
         backend = backend or (cheaper(law, sampler, parties, threshold) if mpc else DEFAULT)
         if threshold is None:
@@ -190,7 +191,7 @@ class Plan:
             security_bits=check_number("security_bits", security_bits),
             backend=backend,
             parties=parties,
-            threshold=check_whole("the threshold", threshold) if mpc else 0,
+            threshold=threshold if mpc else 0,
             pool=releases > 1 if pool is None else pool,
             role=role,
         )

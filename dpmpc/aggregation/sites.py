@@ -127,10 +127,12 @@ class Site(Owner):
         out: Path | str,
         wait: float = WAIT,
         threads: int | None = None,
+        limits: Limits = NO_LIMITS,
     ) -> None:
         """As `Owner` and `Party`; one log for both, in `out`. What a role fails with begins with `as owner` or `as
         party`. Errors: UsageError, PeerError."""
         plan, out = read_plan(plan), Path(out)
+        limits.check(plan)
         if plan.role != "both":
             raise UsageError(
                 'a site needs a plan in which every owner is a party; this one has them apart; make it with role="both"'
