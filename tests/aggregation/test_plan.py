@@ -229,7 +229,7 @@ BAD: dict[str, list[Any]] = {
     "threshold": [-1, 2, -45, 1.0, "1", True, None, []],
     "pool": [0, 1, 1.0, "yes", None],
     "version": [1, 2, None, "3"],
-    "role": ["both", "owner", None, 1],
+    "role": ["owner", None, 1],
     "schema": [
         1,
         "x",
