@@ -65,6 +65,7 @@ def run_command(**given: Any) -> None:
         tls=run["tls"],
         budget=given["budget"],
         ledgers=None if given["ledgers"] is None else Path(given["ledgers"]),
+        data_id=given["data_id"],
     )
     if where.plan_file is not None:
         given |= starting.planned(where.plan_file)

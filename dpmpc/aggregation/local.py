@@ -14,6 +14,7 @@ from dpmpc.aggregation.party import PartyJob
 from dpmpc.aggregation.plan import Attempt, Plan
 from dpmpc.errors import DpmpcError, UsageError
 from dpmpc.mpc.addresses import Endpoint, bound_socket, endpoint_of, endpoints_here, owner_endpoints
+from dpmpc.privacy.budget import Budget
 from dpmpc.processes.supervisor import Event, Process, Supervisor
 
 ROLE = "dpmpc.aggregation.party:serve"
@@ -29,13 +30,15 @@ class LocalParties:
         out: Path,
         *,
         base_port: int | None = None,
+        budget: Budget | None = None,
         role: str = ROLE,
         extra: Mapping[str, Any] | None = None,
         on_event: Callable[[Process, Event], None] = lambda process, event: None,
     ) -> None:
         """`base_port`: party i listens there + i, and for owners on + n + i; by default on free ports. `role`: what
-        a party's process does, called with `job` and `extra`. Errors: UsageError for a taken port."""
-        self.parties, self.out = parties, out
+        a party's process does, called with `job` and `extra`. `budget`: what each holds its ledgers against. Errors:
+        UsageError for a taken port."""
+        self.parties, self.out, self._budget = parties, out, budget
         self._role, self._extra = role, dict(extra or {})
         self._supervisor = Supervisor(on_event)
         self._sockets = _bind(parties, base_port)
@@ -57,7 +60,15 @@ class LocalParties:
         for i, process in enumerate(self._supervisor.processes):
             numbers = self._sockets[i].fileno(), self._sockets[n + i].fileno()
             job = PartyJob(
-                plan, i, self.addresses, self.owner_addresses, self.out, wait, attempt=attempt, sockets=numbers
+                plan,
+                i,
+                self.addresses,
+                self.owner_addresses,
+                self.out,
+                wait,
+                attempt=attempt,
+                sockets=numbers,
+                budget=self._budget,
             )
             process.give(self._role, {"job": job.to_json(), **self._extra})
         for bound in self._sockets:

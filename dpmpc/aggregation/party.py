@@ -17,6 +17,7 @@ from dpmpc.aggregation.frames import PartyCost
 from dpmpc.aggregation.owner_gate import OwnerGate
 from dpmpc.aggregation.plan import FIRST_ATTEMPT, Attempt, Plan
 from dpmpc.aggregation.release import MakeStep, NoiseSource, Observer, ReleaseSteps, release, unobserved
+from dpmpc.aggregation.spending import reservation_of
 from dpmpc.aggregation.traffic import Traffic
 from dpmpc.aggregation.transcript import Opened, Transcript
 from dpmpc.errors import UsageError
@@ -25,6 +26,7 @@ from dpmpc.mpc.backend import BACKENDS, Holder, Share
 from dpmpc.mpc.link import LINKS
 from dpmpc.mpc.tls import Tls
 from dpmpc.noise.pool import CAPACITY, Pool
+from dpmpc.privacy.budget import Budget, reserved
 from dpmpc.privacy.ledger import Ledger
 from dpmpc.processes.memory import peak_memory
 from dpmpc.processes.worker import Emit, Log
@@ -35,7 +37,7 @@ class PartyJob:
     """Which party of which attempt of a run this is, where everybody listens, where it writes.
 
     `sockets`: file descriptors of sockets that are bound already, for parties and for owners. `tls`: the directory of
-    this party's certificate and key.
+    this party's certificate and key. `budget`: what the ledgers are held against.
     """
 
     plan: Plan
@@ -48,6 +50,7 @@ class PartyJob:
     tls: Path | None = None
     link: str = "tcp"
     sockets: tuple[int, int] | None = None
+    budget: Budget | None = None
 
     def to_json(self) -> dict[str, Any]:
         """The arguments of the role `serve`."""
@@ -62,6 +65,7 @@ class PartyJob:
             "tls": None if self.tls is None else str(self.tls),
             "link": self.link,
             "sockets": self.sockets,
+            "budget": None if self.budget is None else self.budget.to_json(),
         }
 
     @staticmethod
@@ -78,6 +82,7 @@ class PartyJob:
             tls=None if value["tls"] is None else Path(value["tls"]),
             link=value["link"],
             sockets=None if value["sockets"] is None else tuple(value["sockets"]),
+            budget=None if value["budget"] is None else Budget.from_json(value["budget"]),
         )
 
 
@@ -104,7 +109,7 @@ async def run_party(
     """Returns when the run is over. `observe` is told of every stage of every release; `make_step` makes what does a
     release.
 
-    Errors: PeerError when another process leaves, UsageError for a taken port or ledger."""
+    Errors: PeerError when another process leaves, UsageError for a taken port or ledger, or an exceeded budget."""
     plan, attempt, i = job.plan, job.attempt, job.index
     tls = None if job.tls is None else Tls.load(job.tls, f"party{i}")
     sockets = (None, None) if job.sockets is None else tuple(inherited(number) for number in job.sockets)
@@ -158,6 +163,7 @@ async def _serve(
     with contextlib.ExitStack() as stack:
         stack.callback(connect.close)  # nothing, once it was awaited
         ledger = stack.enter_context(Ledger(ledger_path(job.out, i)))
+        stack.enter_context(reserved(ledger, reservation_of(plan, attempt), job.budget))
         transcript = stack.enter_context(contextlib.closing(Transcript(transcript_path(job.out, i))))
         opened = stack.enter_context(contextlib.closing(Opened(opened_path(job.out, i))))
         transcript.note(

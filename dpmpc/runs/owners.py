@@ -12,7 +12,9 @@ from dpmpc.aggregation.encoding import decode
 from dpmpc.aggregation.frames import rows_of_block
 from dpmpc.aggregation.grid import Ints
 from dpmpc.aggregation.local import PartiesHere
+from dpmpc.aggregation.party import ledger_path
 from dpmpc.aggregation.plan import FIRST_ATTEMPT, Attempt, Plan, plan_path
+from dpmpc.aggregation.spending import reservation_of
 from dpmpc.aggregation.transcript import Opened
 from dpmpc.data import Dataset
 from dpmpc.errors import UsageError
@@ -20,8 +22,8 @@ from dpmpc.learning.evaluate import Evaluator
 from dpmpc.learning.learner import Learner
 from dpmpc.learning.model import write_model
 from dpmpc.mpc.addresses import Endpoint
-from dpmpc.privacy.composition import parse_budget, require_budget
-from dpmpc.privacy.ledger import Ledger, merge
+from dpmpc.privacy.budget import Budget, check_fits
+from dpmpc.privacy.ledgers import read_ledgers
 from dpmpc.processes.worker import Log
 from dpmpc.runs.chart import draw
 from dpmpc.runs.history import History, Row, read_history
@@ -63,7 +65,9 @@ def run_owners(job: OwnersJob, log: Log, emit: Emit) -> None:
         parties = None
         if job.addresses is None and job.request.engine == "mpc":  # they import while records are loaded
             settings = {} if job.role is None else {"role": job.role}
-            parties = PartiesHere(job.request.parties, job.out, base_port=job.base_port, **settings)
+            parties = PartiesHere(
+                job.request.parties, job.out, base_port=job.base_port, budget=budget_of(job), **settings
+            )
             stack.callback(parties.end)
         _run(job, parties, log, emit)
 
@@ -100,9 +104,9 @@ def _run(job: OwnersJob, parties: PartiesHere | None, log: Log, emit: Emit) -> N
     if job.resume:
         plan, attempt, known = resume(job.out, plan)
         log(f"carried on from release {attempt.first_release}; {len(known)} opened before")
-    if job.request.budget is not None:
-        ledgers = job.out.resolve().parent if job.request.ledgers is None else Path(job.request.ledgers)
-        check_budget(plan, attempt, ledgers, parse_budget(job.request.budget))
+    budget = budget_of(job)
+    if budget is not None:
+        check_budget(plan, attempt, budget, ledger_path(job.out, 0))
     plan.write(plan_path(job.out))
     note_attempt(job.out, attempt)
     evaluator = None
@@ -146,14 +150,33 @@ def _records_and_plan(job: OwnersJob) -> tuple[Dataset, Plan]:
     return dataset, plan
 
 
-def check_budget(plan: Plan, attempt: Attempt, ledgers: Path, budget: tuple[float, float]) -> None:
-    """Returns if the releases that the attempt still has fit into `budget`, with all that the ledgers below `ledgers`
-    say was spent on the same data. Errors: they do not; a ledger that was changed."""
-    books = [Ledger.read(path) for path in sorted(ledgers.rglob("ledger*.jsonl"))]
-    left = plan.releases - attempt.first_release
-    if left:
-        unknown = sum(book.unknown for book in books)
-        require_budget(merge(books), [plan.data_id], plan.derived.mechanism, left, budget, unknown)
+def budget_of(job: OwnersJob) -> Budget | None:
+    """The budget that was asked for, over the ledgers below the folder of the run's directory unless another is
+    named."""
+    return budget_below(job.request.budget, job.request.ledgers, job.out)
+
+
+def budget_below(text: str | None, ledgers: Path | str | None, out: Path) -> Budget | None:
+    """The budget `text`, over the ledgers below `ledgers`, by default below the folder that `out` is in. Errors:
+    UsageError where the run's own ledgers would not be among them."""
+    if text is None:
+        return None
+    root = out.resolve().parent if ledgers is None else Path(ledgers).resolve()
+    if not out.resolve().is_relative_to(root):
+        raise UsageError(
+            f"a run's own ledgers must count for the runs after it; {out} is not below {root}; put --out below "
+            "--ledgers"
+        )
+    return Budget.parse(text, root)
+
+
+def check_budget(plan: Plan, attempt: Attempt, budget: Budget, ledger: Path) -> None:
+    """Returns if the releases that the attempt still has fit into `budget` now, with all that was spent or is reserved
+    on the same data. What binds is each party's own reservation; this one names the cause before anything starts.
+    Errors: they do not; a ledger that was changed."""
+    reservation = reservation_of(plan, attempt)
+    if reservation.first < reservation.end:
+        check_fits(budget, reservation, read_ledgers(budget.root), ledger.resolve())
 
 
 def _learn(run: _Run, parties: PartiesHere | None, emit: Emit) -> Costs:

@@ -12,7 +12,8 @@ from pathlib import Path
 from typing import Any
 
 from dpmpc.aggregation.party import PartyJob, check_index, ledger_path, opened_path, run_party, transcript_path
-from dpmpc.aggregation.plan import FIRST_ATTEMPT, Plan, plan_path
+from dpmpc.aggregation.plan import FIRST_ATTEMPT, Plan, data_digest, plan_path
+from dpmpc.data import NAMES
 from dpmpc.errors import DpmpcError, UsageError
 from dpmpc.mpc.addresses import (
     BASE_PORT,
@@ -22,11 +23,10 @@ from dpmpc.mpc.addresses import (
     owner_endpoints,
     parse_endpoints,
 )
-from dpmpc.privacy.composition import parse_budget
 from dpmpc.processes.worker import log_to
 from dpmpc.runs.folder import opened_nothing, prepare
 from dpmpc.runs.launcher import WAIT, do_here, request_path, train
-from dpmpc.runs.owners import OPENED, OwnersJob, check_budget
+from dpmpc.runs.owners import OPENED, OwnersJob, budget_below, check_budget
 from dpmpc.runs.planning import facts_of, facts_without_records, plan_of
 from dpmpc.runs.records import load
 from dpmpc.runs.request import Request
@@ -49,6 +49,7 @@ class Where:
     tls: Path | None = None
     budget: str | None = None  # for a party that is started alone: the parties keep the ledgers
     ledgers: Path | None = None
+    data_id: str | None = None  # which the budget is for
 
     def __post_init__(self) -> None:
         if self.index is not None and not re.fullmatch(r"\d{1,6}|owners|owner\d{1,6}", self.index):
@@ -181,8 +182,10 @@ def _party(request: Request | None, where: Where, index: int, progress: Progress
         assert request is not None
         plan = _plan(request)
     check_index(plan, index)
-    if where.budget is not None:
-        check_budget(plan, FIRST_ATTEMPT, where.ledgers or where.out.resolve().parent, parse_budget(where.budget))
+    budget = budget_below(where.budget, where.ledgers, where.out)
+    if budget is not None:
+        _check_data_id(plan, where)
+        check_budget(plan, FIRST_ATTEMPT, budget, ledger_path(where.out, index))
     addresses = where.endpoints(plan.parties)
     transcript, opened = transcript_path(where.out, index), opened_path(where.out, index)
     if transcript.exists():
@@ -193,7 +196,8 @@ def _party(request: Request | None, where: Where, index: int, progress: Progress
         for name in (transcript, opened):
             name.unlink(missing_ok=True)
     plan.write(where.out / f"plan_{index}.json")
-    job = PartyJob(plan, index, addresses, owner_endpoints(addresses), where.out, where.wait, tls=where.tls)
+    there = owner_endpoints(addresses)
+    job = PartyJob(plan, index, addresses, there, where.out, where.wait, tls=where.tls, budget=budget)
     with (where.out / f"party_{index}.log").open("a", encoding="utf-8") as file:
         log = log_to(file)
         try:
@@ -201,6 +205,22 @@ def _party(request: Request | None, where: Where, index: int, progress: Progress
         except DpmpcError as error:
             log(f"error: {error}")
             raise
+
+
+def _check_data_id(plan: Plan, where: Where) -> None:
+    """Errors: the plan is for other data than the budget, or it is not said which the budget is for."""
+    if where.data_id is None:
+        if where.plan_file is None or (plan.data in NAMES and plan.data_id == data_digest(plan.data)):
+            return
+        raise UsageError(
+            f"--budget is for the records of one --data-id; the plan has {plan.data!r}; add --data-id with the name "
+            "that you keep your budget under"
+        )
+    if plan.data_id != data_digest(where.data_id):
+        raise UsageError(
+            f"a budget binds runs on the same data; --data-id {where.data_id!r} is not the plan's {plan.data!r}; plan "
+            "again, or refuse to take part"
+        )
 
 
 def _owners(request: Request, where: Where, progress: Progress) -> None:
