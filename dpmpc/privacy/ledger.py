@@ -5,8 +5,9 @@ line before it (64 zeros first), so that an edited, removed or inserted line is 
 *end* shows only against the digest that `append` returned or against another party's ledger, and `merge` counts a
 release that any party wrote down. A line means spent, whether or not the opening came to pass.
 
-The first line also carries a random number, so that no two ledgers begin alike: files whose chains begin with the same
-digest are copies of one ledger, whatever their names, and each line of it counts once (`merge`).
+Every line also carries a random number, so that no two ledgers begin alike: files whose chains begin with the same
+digest are copies of one ledger, whatever their names, and each line of it counts once (`merge`). Where copies go on
+separately, their lines differ and count each.
 
 A crash can leave a torn last line. It is kept; the next line says `"torn": true` and chains to its bytes. `append`
 had not returned, so this party did not open the release; it is counted as spent all the same, as the release after the
@@ -126,8 +127,9 @@ class Ledger:
         Errors: the guard's; nothing is written then."""
         self.guard(entry)
         record: dict[str, object] = {"v": FORMAT, "prev": self._head, **asdict(entry)}
+        record["salt"] = secrets.token_hex(16)
         if self._empty:
-            record |= {"ledger": secrets.token_hex(16), "by": self.name}
+            record["by"] = self.name
         if self._torn:
             record["torn"] = True
         line = json.dumps(record, separators=(",", ":"), allow_nan=False).encode()
@@ -330,8 +332,7 @@ def _parsed(line: bytes) -> _Parsed | None:
         if version not in (1, 2, FORMAT):
             return None
         prev, torn = record.pop("prev"), record.pop("torn", False)
-        first = record.pop("by") if "ledger" in record else None
-        record.pop("ledger", None)
+        first = record.pop("by", None) if record.pop("salt", "") else None
         mechanism = _mechanism(version, record.pop("mechanism"))
         data, names = tuple(record.pop("data")), tuple(record.pop("names", ()))
         return _Parsed(Entry(mechanism=mechanism, data=data, names=names, **record), prev, torn, first)

@@ -11,7 +11,6 @@ Murtagh and Vadhan 2016).
 """
 
 import math
-from collections.abc import Sequence
 from functools import lru_cache
 
 import numpy as np
@@ -42,29 +41,49 @@ def pure_epsilon(losses: Losses, delta: float) -> float:
     law = _law(losses) if delta > 0 and losses and math.isfinite(plain) else None
     if law is None:
         return plain
-    largest, step, masses, lost = law
+    largest, step, b, d, lost = law
     left = delta / _SAFE - lost
     if left <= 0:
         return plain
-    # Losses fall by `step`. B[i] = sum over the losses L_j >= L_i of P_j e^(L_i - L_j); delta(L_i) = D[i] is the sum of
-    # B[j] (1 - e^-step) before i: of positive terms. Between L_i and L_(i+1), delta(e) = D[i] + (1 - e^(e - L_i)) B[i].
-    from scipy.signal import lfilter
-
-    b = lfilter([1.0], [1.0, -math.exp(-step)], masses)
-    d = np.concatenate(([0.0], np.cumsum(b[:-1] * -math.expm1(-step))))
     i = int(np.searchsorted(d, left, side="right")) - 1
-    if i < 0:
-        return plain
     share = (left - float(d[i])) / float(b[i])
     if share >= 1:
         return 0.0
     return min(plain, max(0.0, (largest - step * i + math.log1p(-share)) * _SAFE))
 
 
+def pure_delta(losses: Losses, epsilon: float) -> float:
+    """The least delta at `epsilon`; 0 from the sum of all e on, 1 where the law of the sum is too large to be had."""
+    if math.fsum(loss * count for loss, count in losses) <= epsilon:
+        return 0.0
+    law = _law(losses)
+    if law is None:
+        return 1.0
+    largest, step, b, d, lost = law
+    i = min(len(d) - 1, max(0, math.floor((largest - epsilon) / step)))
+    return min(1.0, (float(d[i]) - math.expm1(epsilon - (largest - step * i)) * float(b[i])) * _SAFE + lost)
+
+
 @lru_cache(maxsize=64)
-def _law(losses: Losses) -> tuple[float, float, NDArray[np.float64], float] | None:
-    """(the largest loss of the sum, the step by which they fall, their probabilities, probability that was cut); None:
-    too large."""
+def _law(losses: Losses) -> tuple[float, float, NDArray[np.float64], NDArray[np.float64], float] | None:
+    """(the largest loss L_0 of the sum, the step by which losses fall, B, D, cut probability); None: too large.
+
+    B[i] = sum over L_j >= L_i of P_j e^(L_i - L_j). D[i] = delta(L_i) = sum of B[j] (1 - e^-step) over j < i: positive
+    terms, so that small ones are exact. Between L_(i+1) and L_i, delta(e) = D[i] + (1 - e^(e - L_i)) B[i].
+    """
+    from scipy.signal import lfilter
+
+    atoms = _atoms_of_sum(losses)
+    if atoms is None:
+        return None
+    largest, step, masses, lost = atoms
+    b = np.asarray(lfilter([1.0], [1.0, -math.exp(-step)], masses), dtype=np.float64)
+    d = np.concatenate(([0.0], np.cumsum(b[:-1] * -math.expm1(-step))))
+    return largest, step, b, d, lost
+
+
+def _atoms_of_sum(losses: Losses) -> tuple[float, float, NDArray[np.float64], float] | None:
+    """(the largest loss of the sum, the step by which they fall, their probabilities, probability that was cut)."""
     counts = sum(count for _, count in losses)
     if counts > _MOST:
         return None
@@ -100,8 +119,3 @@ def _atoms(loss: float, count: int) -> tuple[NDArray[np.int64], NDArray[np.float
 
     below = np.arange(count + 1)
     return below, np.asarray(binom.pmf(below, count, 1 / (1 + math.exp(min(loss, 700.0)))), dtype=np.float64)
-
-
-def losses_of(epsilons: Sequence[float]) -> Losses:
-    """One release of each epsilon."""
-    return join(*(((epsilon, 1),) for epsilon in epsilons))
