@@ -14,7 +14,16 @@ from rich.table import Table
 
 from dpmpc.errors import DpmpcError, UsageError
 from dpmpc.privacy.checks import check_delta
-from dpmpc.privacy.composition import OWNER, parse_budget, releases_left, spending_of, spent, total, within
+from dpmpc.privacy.composition import (
+    OWNER,
+    mechanism_for,
+    parse_budget,
+    releases_left,
+    spending_of,
+    spent,
+    total,
+    within,
+)
 from dpmpc.privacy.ledger import Book, Entry
 from dpmpc.privacy.ledgers import attempts, copies, ledgers_below, merge, read_ledgers
 
@@ -74,7 +83,7 @@ def command(directory: Path, data: str | None, delta: float | None, limit: str |
                 "delta": sums.delta,
             }
             if budget is not None:
-                last = all_of_it[-1].mechanism
+                last = mechanism_for(all_of_it[-1], neighbours) or all_of_it[-1].mechanism
                 counted = total(all_of_it, neighbours)
                 row["within_budget"] = within(counted, budget)
                 row["releases_left"] = releases_left(counted + spending_of(last, unknown), last, budget)
