@@ -32,7 +32,7 @@ class LaplaceLaw(Law):
     calibrations = ("tight", "zcdp", "paper")
     accounts = ("l1", "paper", "l2-density")
     why_paper_fails = "Theorem 3.1 gives i.i.d. Laplace noise the L2 sensitivity"
-    audit = AuditPlan(4, 100_000, 32)  # one coordinate shows epsilon / sqrt(d): d is small
+    audit = AuditPlan(4, 1_000_000, 32)  # the loss is epsilon where no coordinate lies between: d is small
 
     def spending(self, mechanism: Mechanism) -> Spending:
         """Pure epsilon = sensitivity / scale, discrete or not; a pure e-private release is e^2/2-zCDP (Bun and Steinke
