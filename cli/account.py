@@ -180,6 +180,7 @@ def _calibrations(result: dict[str, Any]) -> Table:
         "promised (eps, delta)",
         "truly eps",
         "zCDP eps",
+        *(["eps at delta"] if laplace else []),
         "holds",
     ):
         table.add_column(name, justify="left" if name == "holds" else "right")
@@ -193,6 +194,7 @@ def _calibrations(result: dict[str, Any]) -> Table:
             promise,
             _number(row["true_epsilon"]),
             _number(row["zcdp_epsilon"]),
+            *([_number(row.get("composed_epsilon"))] if laplace else []),
             holds,
         )
     return table

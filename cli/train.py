@@ -74,6 +74,7 @@ def run_command(**given: Any) -> None:
         budget=given["budget"],
         ledgers=None if given["ledgers"] is None else Path(given["ledgers"]),
         limits=beside.limits_of(run["accept"], given, explicit if run["plan_file"] is not None else set()),
+        data_id=given["data_id"],
     )
     if where.plan_file is not None:
         given = beside.planned(where.plan_file, given, explicit)

@@ -170,7 +170,7 @@ class Plan:
             threshold = BACKENDS[backend].threshold(parties) if mpc else 0
         return cls(
             run_id=run_id or secrets.token_hex(8),
-            data="vectors",
+            data=data_id,
             data_id=data_digest(data_id),
             sizes=sizes,
             dimension=check_count("the dimension", dimension),

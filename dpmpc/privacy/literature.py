@@ -211,9 +211,9 @@ def _rajkumar(s: Setting) -> Method:
     transcript = laplace_epsilon(1.0, s.epsilon, s.iterations, s.delta)
     pure = s.iterations * s.epsilon
     note = (
-        f"rho_t spends eps every iteration: T eps = {pure:.4g} pure, {transcript:.4g} by zCDP at delta; eta is drawn "
-        f"once; computeSlack leaves eps {left:.3g}, extra regulariser {extra:.3g}; the printed chi^2 condition lacks a "
-        "square"
+        f"rho_t spends eps every iteration: T eps = {pure:.4g} pure, {transcript:.4g} at delta by optimal composition; "
+        f"eta is drawn once; computeSlack leaves eps {left:.3g}, extra regulariser {extra:.3g}; the printed chi^2 "
+        "condition lacks a square"
     )
     return Method(
         name="Rajkumar and Agarwal",

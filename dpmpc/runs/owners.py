@@ -14,9 +14,9 @@ from dpmpc.aggregation.encoding import decode
 from dpmpc.aggregation.frames import rows_of_block
 from dpmpc.aggregation.grid import Ints
 from dpmpc.aggregation.local import PartiesHere
-from dpmpc.aggregation.party import PartyJob
+from dpmpc.aggregation.party import PartyJob, ledger_path
 from dpmpc.aggregation.plan import FIRST_ATTEMPT, Attempt, Plan, plan_path
-from dpmpc.aggregation.release import entry_of
+from dpmpc.aggregation.spending import entry_of, reservation_of
 from dpmpc.aggregation.transcript import Opened
 from dpmpc.data import Dataset
 from dpmpc.errors import DpmpcError, UsageError
@@ -26,8 +26,9 @@ from dpmpc.learning.model import write_model
 from dpmpc.mpc.addresses import Endpoint
 from dpmpc.mpc.backend import BACKENDS
 from dpmpc.noise.forecast import Forecast, forecast
-from dpmpc.privacy.composition import parse_budget, require_budget
-from dpmpc.privacy.ledger import Ledger, merge
+from dpmpc.privacy.budget import Budget, check_fits, reserved
+from dpmpc.privacy.ledger import Ledger
+from dpmpc.privacy.ledgers import read_ledgers
 from dpmpc.processes.worker import Log
 from dpmpc.runs.chart import draw
 from dpmpc.runs.history import History, Row, read_history
@@ -40,6 +41,7 @@ from dpmpc.runs.sites import SitesHere, SitesRun
 
 Emit = Callable[..., None]
 OPENED = "owners.opened.bin"
+OWN_LEDGER = "ledger_owners.jsonl"
 
 
 @dataclass(frozen=True)
@@ -50,7 +52,8 @@ class OwnersJob:
     ports, on `threads` threads each, doing `role`. `tls`: the directory of the owners' certificate and key. `plan`:
     made before; by default it is made here. `owner`: the only one to play here; by default all. `party`: of this
     process too, with the owner's number; its end of the connections. `check`: told the plan before anything is sent,
-    and may refuse it; the lines that it returns go into the log.
+    and may refuse it; the lines that it returns go into the log. `budget`: what this process's own ledger is held
+    against, with parties elsewhere.
     """
 
     request: Request
@@ -67,6 +70,7 @@ class OwnersJob:
     owner: int | None = None
     check: Callable[[Plan], list[str]] = lambda plan: []
     party: PartyJob | None = None
+    budget: Budget | None = None
 
 
 def run_owners(job: OwnersJob, log: Log, emit: Emit) -> None:
@@ -74,11 +78,11 @@ def run_owners(job: OwnersJob, log: Log, emit: Emit) -> None:
     with contextlib.ExitStack() as stack:
         parties: PartiesHere | SitesHere | None = None
         if job.request.role == "both" and job.party is None:
-            parties = SitesHere(job.request.parties, job.out, job.base_port, job.threads)
+            parties = SitesHere(job.request.parties, job.out, job.base_port, job.threads, budget_of(job))
             stack.callback(parties.end)
         elif job.addresses is None and job.request.engine == "mpc":  # they import while records are loaded
             settings: dict[str, Any] = {} if job.role is None else {"role": job.role}
-            settings |= {"base_port": job.base_port, "threads": job.threads}
+            settings |= {"base_port": job.base_port, "threads": job.threads, "budget": budget_of(job)}
             parties = PartiesHere(job.request.parties, job.out, **settings)
             stack.callback(parties.end)
         try:
@@ -130,9 +134,9 @@ def _run(job: OwnersJob, parties: PartiesHere | SitesHere | None, log: Log, emit
     if job.resume:
         plan, attempt, known = resume(job.out, plan)
         log(f"carried on from release {attempt.first_release}; {len(known)} opened before")
-    if job.request.budget is not None:
-        ledgers = job.out.resolve().parent if job.request.ledgers is None else Path(job.request.ledgers)
-        check_budget(plan, attempt, ledgers, parse_budget(job.request.budget))
+    budget = budget_of(job)
+    if budget is not None:
+        check_budget(plan, attempt, budget, ledger_path(job.out, 0))
     plan.write(plan_path(job.out))
     note_attempt(job.out, attempt)
     evaluator = None
@@ -176,14 +180,33 @@ def _records_and_plan(job: OwnersJob) -> tuple[Dataset, Plan]:
     return dataset, plan
 
 
-def check_budget(plan: Plan, attempt: Attempt, ledgers: Path, budget: tuple[float, float]) -> None:
-    """Returns if the releases that the attempt still has fit into `budget`, with all that the ledgers below `ledgers`
-    say was spent on the same data. Errors: they do not; a ledger that was changed."""
-    books = [Ledger.read(path) for path in sorted(ledgers.rglob("ledger*.jsonl"))]
-    left = plan.releases - attempt.first_release
-    if left:
-        unknown = sum(book.unknown for book in books)
-        require_budget(merge(books), [plan.data_id], plan.derived.mechanism, left, budget, unknown)
+def budget_of(job: OwnersJob) -> Budget | None:
+    """The budget that was asked for, over the ledgers below the folder of the run's directory unless another is
+    named."""
+    return budget_below(job.request.budget, job.request.ledgers, job.out)
+
+
+def budget_below(text: str | None, ledgers: Path | str | None, out: Path) -> Budget | None:
+    """The budget `text`, over the ledgers below `ledgers`, by default below the folder that `out` is in. Errors:
+    UsageError where the run's own ledgers would not be among them."""
+    if text is None:
+        return None
+    root = out.resolve().parent if ledgers is None else Path(ledgers).resolve()
+    if not out.resolve().is_relative_to(root):
+        raise UsageError(
+            f"a run's own ledgers must count for the runs after it; {out} is not below {root}; put --out below "
+            "--ledgers"
+        )
+    return Budget.parse(text, root)
+
+
+def check_budget(plan: Plan, attempt: Attempt, budget: Budget, ledger: Path) -> None:
+    """Returns if the releases that the attempt still has fit into `budget` now, with all that was spent or is reserved
+    on the same data. What binds is each party's own reservation; this one names the cause before anything starts.
+    Errors: they do not; a ledger that was changed."""
+    reservation = reservation_of(plan, attempt)
+    if reservation.first < reservation.end:
+        check_fits(budget, reservation, read_ledgers(budget.root), ledger.resolve())
 
 
 def forecast_of(plan: Plan, releases: int, *, here: bool) -> Forecast | None:
@@ -230,7 +253,9 @@ def _learn(run: _Run, parties: PartiesHere | SitesHere | None, log: Log, emit: E
         opened = outer.enter_context(contextlib.closing(Opened(job.out / OPENED)))
         # With parties elsewhere, this process keeps a ledger of its own: theirs are not at hand.
         own = job.addresses is not None and job.party is None
-        ledger = outer.enter_context(Ledger(job.out / "ledger_owners.jsonl")) if own else None
+        ledger = outer.enter_context(Ledger(job.out / OWN_LEDGER)) if own else None
+        if ledger is not None:
+            outer.enter_context(reserved(ledger, reservation_of(plan, run.attempt), job.budget))
         if plan.parties:
             emit("stage", text="connecting")
         expected = forecast_of(plan, plan.releases - run.attempt.first_release, here=job.addresses is None)
@@ -243,7 +268,7 @@ def _learn(run: _Run, parties: PartiesHere | SitesHere | None, log: Log, emit: E
             for number in range(run.attempt.first_release, plan.releases):
                 begin = time.perf_counter()
                 if ledger is not None:
-                    ledger.append(entry_of(plan, number))  # before a share of it leaves
+                    ledger.append(entry_of(plan, run.attempt, number))  # before a share of it leaves
                 release = aggregator.open(learner.vectors(rows_of_block(plan.dimension)))
                 opened.append(number, release.total)
                 learner.apply(decode(plan, release.total))

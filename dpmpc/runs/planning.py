@@ -57,7 +57,7 @@ def plan_of(request: Request, facts: Facts) -> Plan:
     )
     plan = Plan(
         run_id=request.run_id or secrets.token_hex(8),
-        data=facts.name,
+        data=request.data_id or facts.name,
         data_id=data_digest(request.data_id or facts.name),
         sizes=facts.sizes,
         dimension=facts.dimension,

@@ -231,6 +231,11 @@ def _check_numbers(r: Request) -> None:
                 "--budget is held against the parties' ledgers; --engine clear has none; leave one of them out"
             )
         parse_budget(r.budget)
+        if r.data is None and r.data_id is None:
+            raise UsageError(
+                "--budget is kept by the name of the records, not of their file; none was given; add --data-id NAME, "
+                "the same for every run on them"
+            )
     if not 1 <= r.security_bits <= 128:
         raise UsageError(f"--security-bits must lie in 1..128; got {r.security_bits:g}; 40 is usual")
 
