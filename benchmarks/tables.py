@@ -19,7 +19,7 @@ def size(count: float) -> str:
     return f"{count:.0f} B"
 
 
-def iteration_rows(records: Iterable[Record], *, link: bool = False) -> Rows:
+def iteration_rows(records: Iterable[Record]) -> Rows:
     """The iteration table, header first; one line a cell."""
     rows = [
         [

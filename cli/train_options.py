@@ -49,27 +49,58 @@ OPTIONS: dict[str, list[click.Option]] = {
             help="Records in a CSV file with a header; text columns become one-hot features.",
         ),
         _option(
+            "--records",
+            metavar="SOURCE",
+            help="Records in a file, a folder or a pattern of files: CSV, TSV, Parquet, Arrow or Feather, JSON lines; "
+            "text also as .gz or .zst.",
+        ),
+        _option(
+            "--database",
+            metavar="URL",
+            help="With --sql: records in sqlite:///FILE or postgresql://HOST/DATABASE. Login by PGUSER, PGPASSWORD or "
+            "a password file, never in the URL.",
+        ),
+        _option("--sql", metavar="QUERY", help="With --database: one SELECT; its rows are the records."),
+        _option(
+            "--schema",
+            "schema_file",
+            type=click.Path(),
+            help="Public schema of the records, JSON or TOML, as `dpmpc describe --schema` drafts it. Says what "
+            "--target, --bounds, --positive, --drop and --missing would.",
+        ),
+        _option(
+            "--memory",
+            metavar="SIZE",
+            help="What the owners' process may use, such as 2GB; features that need more lie in the run's folder.  "
+            "[default: half of the machine's]",
+        ),
+        _option(
+            "--precision",
+            type=click.Choice(["double", "single"]),
+            default="double",
+            help="single: features in 32 bits, half the room; each record is rounded within the unit ball.",
+        ),
+        _option(
             "--target",
             metavar="COLUMN",
-            help="With --csv: the column to predict. Two values: logistic regression; numbers: ridge regression.",
+            help="The column to predict. Two values: logistic regression; numbers: ridge regression.",
         ),
-        _option("--owners-column", metavar="COLUMN", help="With --csv: the column that says who owns a record."),
+        _option("--owners-column", metavar="COLUMN", help="The column that says who owns a record."),
         _option(
             "--bounds",
             "bounds_file",
             type=click.Path(),
-            help="With --csv: JSON file of public bounds, {column: [low, high] or [category, ...]}. Without it "
+            help="JSON or TOML file of public bounds, {column: [low, high] or [category, ...]}. Without it "
             "bounds are read from the records, which the guarantee does not cover.",
         ),
         _option(
             "--missing",
             type=click.Choice(["fill", "drop"]),
             default="fill",
-            help="With --csv: missing features become the middle of the range (all zero for categories), or the "
-            "record is dropped.",
+            help="Missing features become the middle of the range (all zero for categories), or the record is dropped.",
         ),
-        _option("--drop", metavar="COLUMN", multiple=True, help="With --csv: a column to leave out; may be repeated."),
-        _option("--positive", metavar="VALUE", help="With --csv: the target's value that counts as +1."),
+        _option("--drop", metavar="COLUMN", multiple=True, help="A column to leave out; may be repeated."),
+        _option("--positive", metavar="VALUE", help="The target's value that counts as +1."),
         _option("--task", type=click.Choice(["logistic", "ridge"]), help="The model, if the target leaves a choice."),
         _option(
             "--test-fraction", type=float, help="Share of records held out for the test.  [default: 0.2; synthetic 0.5]"

@@ -10,7 +10,6 @@ import contextlib
 import time
 import weakref
 from collections.abc import Callable, Coroutine, Iterable, Sequence
-from concurrent.futures import Future
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -19,7 +18,7 @@ from typing import Any, Literal, Self, TypeVar
 
 import numpy as np
 
-from dpmpc.aggregation.background import Background
+from dpmpc.aggregation.background import Background, Pending, Ready
 from dpmpc.aggregation.encoding import as_blocks, decode, encode
 from dpmpc.aggregation.frames import PartyCost, blocks_of, rows_of_block
 from dpmpc.aggregation.grid import Floats, Ints
@@ -267,7 +266,7 @@ class Aggregator:
         them. Their owners' own code is `open`."""
         return self.begin_steps(blocks).result()
 
-    def begin_steps(self, blocks: Iterable[Ints]) -> "Future[Release]":
+    def begin_steps(self, blocks: Iterable[Ints]) -> Pending[Release] | Ready[Release]:
         """As `open_steps`, without waiting for the result: other owners' processes may be played by this thread too."""
         self._check_open()
         if self.next >= self.plan.releases:
@@ -277,10 +276,9 @@ class Aggregator:
             )
         number = self.next
         if self._client is None:
-            result: Future[Release] = Future()
-            result.set_result(self._in_the_clear(number, blocks))
+            release = self._in_the_clear(number, blocks)
             self.next += 1
-            return result
+            return Ready(release)
         self.wait_for_noise()
         try:
             return self._send(self._client, number, blocks)
@@ -290,7 +288,7 @@ class Aggregator:
             self.abandon()
             raise
 
-    def _send(self, client: OwnerClient, number: int, blocks: Iterable[Ints]) -> "Future[Release]":
+    def _send(self, client: OwnerClient, number: int, blocks: Iterable[Ints]) -> Pending[Release]:
         """Deals block after block in this thread and sends it on the loop; the last one goes with the wait for the
         result, which saves a change of threads."""
         due = blocks_of(self.first, self.end, self.plan.dimension)

@@ -2,8 +2,8 @@
 
 from collections.abc import Callable
 
-from dpmpc.data import Dataset
-from dpmpc.learning.erm import accuracy, mse, objective, solve
+from dpmpc.data import Dataset, Records
+from dpmpc.learning.erm_blocks import accuracy, mse, objective, solve
 from dpmpc.learning.method import Floats, Learning
 
 
@@ -13,16 +13,16 @@ class Evaluator:
     def __init__(self, learning: Learning, dataset: Dataset) -> None:
         self.loss, self.lam, self.data = learning.loss, learning.lam, dataset
         self.score_name = score_name(learning)
-        self._score: Callable[[Floats, Floats, Floats], float] = accuracy if self.score_name == "accuracy" else mse
-        self.optimum = solve(self.loss, dataset.X, dataset.y, self.lam, 1e-9).theta
+        self._score: Callable[[Floats, Records], float] = accuracy if self.score_name == "accuracy" else mse
+        self.optimum = solve(self.loss, dataset.train, self.lam, 1e-9).theta
         self.best = self.objective(self.optimum)
 
     def objective(self, theta: Floats) -> float:
-        return objective(self.loss, theta, self.data.X, self.data.y, self.lam)
+        return objective(self.loss, theta, self.data.train, self.lam)
 
     def score(self, theta: Floats) -> float | None:
         """Accuracy or mean squared error on the test rows; None if there are none."""
-        return self._score(theta, self.data.X_test, self.data.y_test) if len(self.data.y_test) else None
+        return self._score(theta, self.data.test) if self.data.test.n else None
 
 
 def score_name(learning: Learning) -> str:

@@ -5,6 +5,7 @@ Source: Rajkumar and Agarwal 2012; Jayaraman et al. 2018, section 3.2 (noise aft
 
 from collections.abc import Sequence
 
+from dpmpc.data.blocks import Records
 from dpmpc.learning.method import Floats, Ints, Learning, Method, project
 from dpmpc.privacy.sensitivity import Sensitivity, Weights, gradient_sensitivity
 
@@ -22,10 +23,10 @@ class GradientMethod(Method):
     def sensitivity(self, learning: Learning, sizes: Sequence[int], weights: Weights, rounding: float) -> Sensitivity:
         return gradient_sensitivity(G=learning.loss.G, sizes=sizes, weights=weights, rounding=rounding)
 
-    def vectors(self, learning: Learning, theta: Floats, X: Floats, y: Floats, offsets: Ints) -> Floats:
-        from dpmpc.learning.erm import owner_gradients  # and SciPy, which a party does without
+    def vectors(self, learning: Learning, theta: Floats, records: Records, offsets: Ints) -> Floats:
+        from dpmpc.learning.erm_blocks import owner_gradients  # and SciPy, which a party does without
 
-        return owner_gradients(learning.loss, theta, X, y, offsets)
+        return owner_gradients(learning.loss, theta, records, offsets)
 
     def update(self, learning: Learning, theta: Floats, mean: Floats) -> Floats:
         theta = theta - learning.step_length * (mean + learning.lam * theta)

@@ -5,23 +5,24 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
+from dpmpc.data.blocks import Records
 from dpmpc.learning.method import METHODS, Floats, Learning, tail_begins
 
 
 class Learner:
     """Learns from the records of some owners, in step with all others."""
 
-    def __init__(self, learning: Learning, iterations: int, X: Floats, y: Floats, sizes: Sequence[int]) -> None:
-        """X (n, d) and y (n,) hold the records of these owners, sorted by owner; `sizes`: of each."""
+    def __init__(self, learning: Learning, iterations: int, records: Records, sizes: Sequence[int]) -> None:
+        """`records` are those of these owners, sorted by owner; `sizes`: how many each has."""
         self.learning, self.iterations = learning, iterations
         self._method = METHODS[learning.method]
-        self._X, self._y = X, y
+        self._records = records
         self._offsets = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
-        assert self._offsets[-1] == len(y)
-        self.theta = np.zeros(X.shape[1])
+        assert self._offsets[-1] == records.n
+        self.theta = np.zeros(records.X.shape[1])
         self.iteration = 0
         self.compute_s = 0.0  # spent computing vectors
-        self._average = np.zeros(X.shape[1])
+        self._average = np.zeros(records.X.shape[1])
         self._averaged = 0
 
     def vectors(self, at_once: int | None = None) -> Iterator[Floats]:
@@ -31,10 +32,8 @@ class Learner:
         for start in range(0, m, size):
             begin = time.perf_counter()
             offsets = self._offsets[start : start + size + 1]
-            rows = slice(int(offsets[0]), int(offsets[-1]))
-            vectors = self._method.vectors(
-                self.learning, self.theta, self._X[rows], self._y[rows], offsets - offsets[0]
-            )
+            records = self._records.part(int(offsets[0]), int(offsets[-1]))
+            vectors = self._method.vectors(self.learning, self.theta, records, offsets - offsets[0])
             self.compute_s += time.perf_counter() - begin
             yield vectors
 

@@ -13,6 +13,7 @@ from typing import Any, ClassVar, Literal, get_args
 import numpy as np
 from numpy.typing import NDArray
 
+from dpmpc.data.blocks import Records
 from dpmpc.errors import UsageError
 from dpmpc.learning.losses import LOGISTIC, Loss, ridge
 from dpmpc.privacy.checks import check_nonnegative, check_positive
@@ -93,9 +94,9 @@ class Method(ABC):
         """How far one record moves the weighted mean of the owners' vectors; `rounding` is that part of it."""
 
     @abstractmethod
-    def vectors(self, learning: Learning, theta: Floats, X: Floats, y: Floats, offsets: Ints) -> Floats:
+    def vectors(self, learning: Learning, theta: Floats, records: Records, offsets: Ints) -> Floats:
         """(m, d): what each of m owners sends at the public iterate `theta`; owner j holds rows offsets[j]:offsets[j+1]
-        of X (n, d) and y (n,). Secret."""
+        of the records. Secret."""
 
     @abstractmethod
     def update(self, learning: Learning, theta: Floats, mean: Floats) -> Floats:

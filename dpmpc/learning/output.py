@@ -5,6 +5,7 @@ Source: Pathak, Rane, Raj 2010; Jayaraman et al. 2018, section 3.1 (noise after 
 
 from collections.abc import Sequence
 
+from dpmpc.data.blocks import Records
 from dpmpc.errors import UsageError
 from dpmpc.learning.method import Floats, Ints, Learning, Method, project
 from dpmpc.privacy.sensitivity import Sensitivity, Weights, output_sensitivity
@@ -31,10 +32,10 @@ class OutputMethod(Method):
             solver_gradient_norm=learning.solver_tolerance,
         )
 
-    def vectors(self, learning: Learning, theta: Floats, X: Floats, y: Floats, offsets: Ints) -> Floats:
-        from dpmpc.learning.erm import solve_owners  # and SciPy, which a party does without
+    def vectors(self, learning: Learning, theta: Floats, records: Records, offsets: Ints) -> Floats:
+        from dpmpc.learning.erm_blocks import optima  # and SciPy, which a party does without
 
-        vectors, norms = solve_owners(learning.loss, X, y, offsets, learning.lam, learning.solver_tolerance / 10)
+        vectors, norms = optima(learning.loss, records, offsets, learning.lam, learning.solver_tolerance / 10)
         if norms.max() > learning.solver_tolerance:
             raise UsageError(  # neither who nor how far: both depend on records
                 f"every local optimum must reach a gradient norm of {learning.solver_tolerance:g}; not all did; "

@@ -92,7 +92,10 @@ class _Run:
 def _run(job: OwnersJob, parties: PartiesHere | None, log: Log, emit: Emit) -> None:
     emit("stage", text="loading records")
     dataset, plan = _records_and_plan(job)
-    log(f"{dataset.name}: {dataset.n} training and {len(dataset.y_test)} test records, {dataset.d} features")
+    log(f"{dataset.name}: {dataset.n} training and {dataset.test.n} test records, {dataset.d} features")
+    for counts in dataset.counts:
+        if counts.warning is not None:  # for this process's own terminal: it depends on records
+            emit("stage", text=f"warning: {counts.warning}")
     attempt, known = FIRST_ATTEMPT, dict[int, Ints]()
     if job.resume:
         plan, attempt, known = resume(job.out, plan)
@@ -109,7 +112,7 @@ def _run(job: OwnersJob, parties: PartiesHere | None, log: Log, emit: Emit) -> N
     emit("plan", releases=plan.releases, first=attempt.first_release)
     noted = {row.release for row in read_history(job.out / "history.csv")}
     first, end = (0, plan.owners) if job.owner is None else (job.owner, job.owner + 1)
-    learner = Learner(plan.learning, plan.releases, dataset.X, dataset.y, plan.sizes[first:end])
+    learner = Learner(plan.learning, plan.releases, dataset.train, plan.sizes[first:end])
     with contextlib.closing(History(job.out / "history.csv", plan.learning)) as history:
         run = _Run(job, plan, attempt, learner, evaluator, history)
         for release in sorted(known):
@@ -134,8 +137,8 @@ def _records_and_plan(job: OwnersJob) -> tuple[Dataset, Plan]:
     plan = None if job.plan is None else Plan.read(job.plan)
     if job.owner is not None:
         assert plan is not None
-        return load_owner(job.request, plan, job.owner), plan
-    dataset, split = load(job.request)
+        return load_owner(job.request, plan, job.owner, job.out), plan
+    dataset, split = load(job.request, job.out)
     facts = facts_of(dataset, split)
     if plan is None:
         return dataset, plan_of(job.request, facts)

@@ -3,6 +3,7 @@
 from dataclasses import asdict, dataclass
 from typing import Any, Literal, get_args
 
+from dpmpc.data.memory import parse_memory
 from dpmpc.errors import UsageError
 from dpmpc.learning.method import METHODS, Average, Method
 from dpmpc.mpc.backend import BACKENDS, DEFAULT
@@ -25,6 +26,12 @@ class Request:
 
     data: str | None = None
     csv: str | None = None
+    records: str | None = None  # a file, folder or pattern
+    database: str | None = None  # a URL without a password
+    sql: str | None = None
+    schema_file: str | None = None
+    memory: str | None = None
+    precision: Literal["double", "single"] = "double"
     target: str | None = None
     owners_column: str | None = None
     data_dir: str | None = None
@@ -79,7 +86,12 @@ class Request:
     @property
     def has_records(self) -> bool:
         """Whether records are named; else only their public shape is."""
-        return self.data is not None or self.csv is not None
+        return self.data is not None or self.source is not None
+
+    @property
+    def source(self) -> str | None:
+        """Where records that users keep are: a path, a pattern or a URL."""
+        return self.csv or self.records or self.database
 
     @property
     def t(self) -> int:
@@ -126,19 +138,31 @@ class Request:
 
 
 def _check_records(r: Request) -> None:
-    if r.data is not None and r.csv is not None:
-        raise UsageError("training needs one source of records; got two; leave out --data or --csv")
+    named = {"--data": r.data, "--csv": r.csv, "--records": r.records, "--database": r.database}
+    given = [option for option, value in named.items() if value is not None]
+    if len(given) > 1:
+        raise UsageError(f"training needs one source of records; got {len(given)}; leave out {' or '.join(given)}")
     if not (r.has_records or (r.dimension and r.owner_sizes and r.task)):
         raise UsageError(
-            "training needs one source of records; give either --data NAME or --csv FILE (or, to plan without records, "
-            "--dimension, --owner-sizes and --task)"
+            "training needs one source of records; give --data NAME, --csv FILE, --records SOURCE or --database URL"
+            " (or, to plan without records, --dimension, --owner-sizes and --task)"
         )
-    if r.csv is not None and r.target is None:
-        raise UsageError("a CSV file needs the name of the column to predict; none was given; add --target COLUMN")
-    if r.csv is None and (r.target or r.owners_column or r.drop or r.positive or r.bounds_file):
+    if (r.database is None) != (r.sql is None):
+        raise UsageError("--database and --sql go together: where the records are, and which; one is missing")
+    if r.memory is not None:
+        parse_memory(r.memory)
+    if r.source is not None and r.target is None and r.schema_file is None:
+        what = "a CSV file needs" if r.csv is not None else "records need"
+        raise UsageError(f"{what} the name of the column to predict; none was given; add --target COLUMN")
+    described = r.target or r.drop or r.positive or r.bounds_file
+    if r.source is None and (described or r.owners_column or r.schema_file):
         raise UsageError(
-            "--target, --owners-column, --drop, --positive and --bounds describe a CSV file; there is none; add --csv "
-            "FILE"
+            "--target, --owners-column, --drop, --positive, --bounds and --schema describe a source of records; "
+            "there is none; add --csv FILE, --records SOURCE or --database URL"
+        )
+    if r.schema_file is not None and described:
+        raise UsageError(
+            "--schema says all about the columns; --target, --drop, --positive or --bounds was given too; leave it out"
         )
     if r.owners_column is not None and r.owners is not None:
         raise UsageError("--owners-column already says who owns a record; --owners was given too; leave one out")

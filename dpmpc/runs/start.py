@@ -167,7 +167,9 @@ def _named(request: Request) -> Request:
     """The request with a run id that all processes started with the same options agree on."""
     if request.run_id is not None:
         return request
-    public = {**request.to_json(), "data_dir": None, "csv": request.csv and Path(request.csv).name, "evaluate": None}
+    local = dict.fromkeys(("data_dir", "evaluate", "database", "sql", "schema_file", "memory", "precision"))
+    names = {key: value and Path(value).name for key, value in (("csv", request.csv), ("records", request.records))}
+    public = {**request.to_json(), **local, **names}
     return replace(request, run_id=hashlib.sha256(json.dumps(public, sort_keys=True).encode()).hexdigest()[:16])
 
 

@@ -17,6 +17,7 @@ from dpmpc.aggregation.encoding import encode
 from dpmpc.aggregation.frames import rows_of_block
 from dpmpc.aggregation.grid import Floats, Ints
 from dpmpc.aggregation.plan import Plan
+from dpmpc.data.blocks import in_memory
 from dpmpc.learning.learner import Learner
 from dpmpc.mpc.backend import DEFAULT
 from dpmpc.runs.planning import Facts, plan_of
@@ -31,7 +32,7 @@ Vectors = Callable[[Plan, Floats, Floats, Floats, int, int], list[Ints]]
 
 def owners_vectors(plan: Plan, theta: Floats, X: Floats, y: Floats, first: int, end: int) -> list[Ints]:
     """The integer vectors of owners first .. end - 1, block by block, as training makes them. X (n, d): theirs."""
-    learner = Learner(plan.learning, plan.releases, X, y, plan.sizes[first:end])
+    learner = Learner(plan.learning, plan.releases, in_memory(X, y), plan.sizes[first:end])
     learner.theta = theta
     rows = rows_of_block(plan.dimension)
     return [encode(plan, block, first + k * rows) for k, block in enumerate(learner.vectors(rows))]

@@ -9,6 +9,7 @@ import pytest
 from dpmpc.aggregation.encoding import encode
 from dpmpc.aggregation.grid import NARROWEST, ROUNDING_SHARE, Grid, check_range, choose_grid
 from dpmpc.aggregation.plan import FIRST_ATTEMPT, Attempt, Plan
+from dpmpc.data.blocks import in_memory
 from dpmpc.errors import UsageError
 from dpmpc.learning.learner import Learner
 from dpmpc.mpc.backend import BACKENDS
@@ -109,7 +110,7 @@ def test_no_replaced_record_moves_the_integer_sum_beyond_its_sensitivity(method:
             y2[0] *= sign  # a record of the smallest owner
             if method == "gradient":
                 X2[0] = theta / np.linalg.norm(theta)
-            learner = Learner(made.learning, made.releases, X2, y2, sizes)
+            learner = Learner(made.learning, made.releases, in_memory(X2, y2), sizes)
             learner.theta = theta
             sums.append(encode(made, np.concatenate(list(learner.vectors(1)))).sum(axis=0))
         worst = max(worst, float(np.linalg.norm(sums[0] - sums[1])))

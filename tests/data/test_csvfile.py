@@ -2,11 +2,14 @@
 
 import json
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
-from dpmpc.data import Preprocessing, load_csv, partition, read_table
+from dpmpc.data import CsvFile, Dataset, Schema, load, partition
+from dpmpc.data.loading import opened
+from dpmpc.data.mapping import Mapping
 from dpmpc.errors import UsageError
 
 TEXT = """age,ward,site,outcome,stay
@@ -17,6 +20,10 @@ TEXT = """age,ward,site,outcome,stay
 ,b,west,no,3
 35,c,north,yes,2
 """
+
+
+def load_csv(path: Path, *, bounds_file: Path | None = None, **given: Any) -> Dataset:
+    return load(CsvFile(path), bounds=bounds_file, **given)
 
 
 @pytest.fixture
@@ -35,7 +42,7 @@ def test_kinds_classes_and_bounds_come_from_the_file(path: Path) -> None:
     data = load_csv(path, target="outcome", owners_column="site", seed=1, test_fraction=0.0)
     assert data.feature_names == ("age", "ward=a", "ward=b", "ward=c", "stay", "(intercept)")
     assert data.task == "logistic" and data.bounds == "data" and data.name == "hospital.csv"
-    rules = Preprocessing.from_json(data.preprocessing)
+    rules = Schema.from_json(data.preprocessing)
     assert rules.columns[0].low == 30 and rules.columns[2].high == 4  # type: ignore[union-attr]
     raw = np.array([[0, 1, 0, 0, 2 / 7, 1], [1 / 3, 0, 1, 0, 3 / 7, 1], [2 / 3, 0, 0, 0, 0, 1]])
     expected = raw / np.linalg.norm(raw, axis=1, keepdims=True)
@@ -57,7 +64,9 @@ def test_predict_applies_the_same_rules_to_another_file(path: Path, tmp_path: Pa
     data = load_csv(path, target="outcome", drop=["site"], seed=1, test_fraction=0.0)
     other = tmp_path / "new.csv"
     other.write_text("stay;ward;age\n1.5;a;30\n99;new;20\n")
-    X = Preprocessing.from_json(json.loads(json.dumps(data.preprocessing))).transform(read_table(other))
+    with opened(CsvFile(other)) as (table, _):
+        rules = Schema.from_json(json.loads(json.dumps(data.preprocessing)))
+        X, _y = Mapping(table, rules, labels=False).arrays()
     assert any(np.array_equal(X[0], row) for row in data.X)
     assert np.allclose(X[1] * np.sqrt(2), [0, 0, 0, 0, 1, 1])
 
@@ -179,8 +188,11 @@ def test_bad_columns(path: Path) -> None:
 
 def test_columns_that_cannot_be_features(tmp_path: Path) -> None:
     path = tmp_path / "x.csv"
-    path.write_text("id,y\n" + "".join(f"p{k},{k % 2}\n" for k in range(1001)))
+    path.write_text("id,y\n" + "".join(f"p{k % 1001},{k % 2}\n" for k in range(2002)))
     with pytest.raises(UsageError, match="'id' has 1001; leave it out"):
+        load_csv(path, target="y", seed=1)
+    path.write_text("a,y\n1,0\n" + "x" * 5000 + ",1\n")
+    with pytest.raises(UsageError, match="drop that column"):
         load_csv(path, target="y", seed=1)
     path.write_text("a;y\n1,5;0\n2,5;1\n")
     with pytest.raises(UsageError, match="decimal point; column 'a'"):

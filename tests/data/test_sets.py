@@ -9,7 +9,7 @@ import pytest
 
 from dpmpc.data import NAMES, Dataset, load_dataset
 from dpmpc.data.dataset import split
-from dpmpc.data.preprocess import Categorical, Preprocessing
+from dpmpc.data.schema import Categorical, Schema
 from dpmpc.data.schemas import FILE_SETS
 from dpmpc.data.sets import find_file
 from dpmpc.errors import UsageError
@@ -30,7 +30,7 @@ def check(data: Dataset) -> None:
         assert X.shape == (len(y), len(data.feature_names)) and X.dtype == y.dtype == np.float64
         assert np.isfinite(X).all() and np.einsum("nd,nd->n", X, X).max(initial=0) <= 1
         assert np.isin(y, (-1, 1)).all() if data.task == "logistic" else np.abs(y).max(initial=0) <= 1
-    assert data.bounds == "public" and Preprocessing.from_json(data.preprocessing).feature_names == data.feature_names
+    assert data.bounds == "public" and Schema.from_json(data.preprocessing).feature_names == data.feature_names
 
 
 def test_breast_cancer_is_wdbc() -> None:
@@ -45,7 +45,7 @@ def test_public_ranges_hold_what_the_embedded_sets_contain() -> None:
     from sklearn.datasets import load_breast_cancer, load_diabetes
 
     for name, bunch in (("breast-cancer", load_breast_cancer()), ("diabetes", load_diabetes(scaled=False))):
-        rules = Preprocessing.from_json(load_dataset(name, data_dir=None, seed=1).preprocessing)
+        rules = Schema.from_json(load_dataset(name, data_dir=None, seed=1).preprocessing)
         assert [column.name for column in rules.columns] == list(bunch.feature_names)
         for column, values in zip(rules.columns, bunch.data.T, strict=True):
             assert not isinstance(column, Categorical)

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from dpmpc.data.blocks import Records
 from dpmpc.learning.method import Floats, Ints, Learning, Method
 from dpmpc.privacy.sensitivity import Sensitivity, Weights, gradient_sensitivity
 
@@ -21,8 +22,8 @@ class Centroid(Method):
     def sensitivity(self, learning: Learning, sizes: Sequence[int], weights: Weights, rounding: float) -> Sensitivity:
         return gradient_sensitivity(G=1.0, sizes=sizes, weights=weights, rounding=rounding)
 
-    def vectors(self, learning: Learning, theta: Floats, X: Floats, y: Floats, offsets: Ints) -> Floats:
-        sums = np.add.reduceat(X * y[:, None], offsets[:-1], axis=0)
+    def vectors(self, learning: Learning, theta: Floats, records: Records, offsets: Ints) -> Floats:
+        sums = np.add.reduceat(records.X * records.y[:, None], offsets[:-1], axis=0)
         return np.asarray(sums / np.diff(offsets)[:, None])
 
     def update(self, learning: Learning, theta: Floats, mean: Floats) -> Floats:
