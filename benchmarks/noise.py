@@ -16,6 +16,7 @@ from dpmpc.mpc.channels import NOISE
 from dpmpc.mpc.loopback import run_parties
 from dpmpc.mpc.wire import HEADER
 from dpmpc.noise.draw import batch_sizes, count_draw, draw
+from dpmpc.noise.sampling import drawn_for_study
 from dpmpc.privacy.law import LAWS
 
 SCALE = float(1 << 20)  # grid steps
@@ -49,8 +50,10 @@ class NoiseCost:
         return self.count / self.seconds.median
 
 
-async def _draw_often(holder: Holder, law: str, name: str, count: int, repetitions: int) -> dict[str, Any]:
-    sampler = LAWS[law].sampler(name, SCALE)
+async def _draw_often(
+    holder: Holder, backend: str, parties: int, law: str, name: str, count: int, repetitions: int
+) -> dict[str, Any]:
+    sampler = drawn_for_study(backend, law, name, SCALE, count, parties, BACKENDS[backend].threshold(parties))
     channel = NOISE
     seconds, rounds, sent = [], 0, 0
     for k in range(repetitions + 1):  # the first warms up
@@ -75,8 +78,8 @@ def measure_sampler(
     entry = BACKENDS[backend]
     t = entry.threshold(parties)
     entry.check(parties, t)
-    expected = count_draw(entry, LAWS[law].sampler(name, SCALE), count, parties, t)
-    results = run_parties(_draw_often, parties, t, (law, name, count, repetitions), backend=backend)
+    expected = count_draw(entry, drawn_for_study(backend, law, name, SCALE, count, parties, t), count, parties, t)
+    results = run_parties(_draw_often, parties, t, (backend, parties, law, name, count, repetitions), backend=backend)
     sent = expected.bytes_with_headers(HEADER.size) or [0] * parties
     found = [r["rounds"] for r in results], [r["bytes"] for r in results]
     due = [expected.rounds] * parties, sent

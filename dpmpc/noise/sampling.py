@@ -27,8 +27,17 @@ from dpmpc.privacy.law import LAWS
 HERE, OPEN = 0, 1  # channels
 
 
-async def _draw_at_party(holder: Holder, law: str, name: str, scale: float, count: int, opened: bool) -> dict[str, Any]:
-    sampler = LAWS[law].sampler(name, scale)
+def drawn_for_study(
+    backend: str, law: str, name: str, scale: float, count: int, parties: int, threshold: int
+) -> Sampler:
+    """The law's sampler as the backend draws it outside any promise."""
+    return BACKENDS[backend].drawn(LAWS[law].sampler(name, scale), parties, threshold, count, 0.0)
+
+
+async def _draw_at_party(
+    holder: Holder, backend: str, parties: int, threshold: int, law: str, name: str, scale: float, count: int, opened: bool
+) -> dict[str, Any]:
+    sampler = drawn_for_study(backend, law, name, scale, count, parties, threshold)
     await holder.here(HERE)
     await draw(holder, sampler, min(count, BATCH), first_channel=WARM_UP)
     sent, frames, rounds = holder.bytes_sent, holder.frames_sent, holder.rounds
@@ -82,6 +91,8 @@ def sample(
     chosen_backend = BACKENDS[backend]
     t = chosen_backend.threshold(parties) if threshold is None else threshold
     chosen_backend.check(parties, t)
+    if engine != "clear":
+        chosen = drawn_for_study(backend, law, name, scale, count, parties, t)
     report: dict[str, Any] = {
         "sampler": chosen.name,
         "law": law,
@@ -107,7 +118,9 @@ def sample(
         report["seconds"] = time.perf_counter() - start
         report["rate"] = count / report["seconds"]
     else:
-        results = run_parties(_draw_at_party, parties, t, (law, name, scale, count, opened), backend=backend)
+        results = run_parties(
+            _draw_at_party, parties, t, (backend, parties, t, law, name, scale, count, opened), backend=backend
+        )
         report["seconds"] = max(r["seconds"] for r in results)
         report["rate"] = count / report["seconds"]
         report["measured"] = {

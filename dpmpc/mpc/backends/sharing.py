@@ -57,6 +57,9 @@ class Sharing:
     ) -> SharingHolder:
         return SharingHolder(party, parties, threshold, run_id, observe)
 
+    def drawn(self, sampler: Sampler, parties: int, threshold: int, samples: int, delta: float) -> Sampler:
+        return sampler
+
     def count_noise(self, sampler: Sampler, count: int, parties: int, threshold: int) -> Counts:
         engine = CountingEngine(lanes_for(sampler, count), parties, threshold)
         fixed = CountingFixed(engine) if sampler.uses_fixed else None
