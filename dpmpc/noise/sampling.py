@@ -35,7 +35,15 @@ def drawn_for_study(
 
 
 async def _draw_at_party(
-    holder: Holder, backend: str, parties: int, threshold: int, law: str, name: str, scale: float, count: int, opened: bool
+    holder: Holder,
+    backend: str,
+    parties: int,
+    threshold: int,
+    law: str,
+    name: str,
+    scale: float,
+    count: int,
+    opened: bool,
 ) -> dict[str, Any]:
     sampler = drawn_for_study(backend, law, name, scale, count, parties, threshold)
     await holder.here(HERE)

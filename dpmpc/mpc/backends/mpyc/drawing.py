@@ -48,8 +48,8 @@ def batch_sizes(samples: int) -> list[int]:
 
 
 @functools.lru_cache(maxsize=64)
-def count_batch(sampler: Sampler, samples: int, parties: int, threshold: int) -> Tally:
-    """What one batch costs, exactly."""
+def count_batch(sampler: Any, samples: int, parties: int, threshold: int) -> Tally:
+    """What one batch of a sampler costs, exactly."""
     tally = Tally(parties, threshold)
     if isinstance(sampler, fixed.SecFxpSampler):
         bits = fixed.LENGTH + fixed.FRACTION + sampler.sec_param + 2

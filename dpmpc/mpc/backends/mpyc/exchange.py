@@ -132,8 +132,10 @@ def exchanger_class() -> Any:
         def settle(self) -> None:
             """Tell the observer of what was received; to be called when the protocols of a channel have ended."""
             received, self._received = self._received, []
+            if (observe := self._counters.observe) is None:
+                return
             for label, payload in received:
-                self._counters.observe(self, False, label, payload.result() if hasattr(payload, "done") else payload)
+                observe(self, False, label, payload.result() if hasattr(payload, "done") else payload)
 
         def leftover(self) -> int:
             """Frames that arrived and that no protocol asked for."""
@@ -269,16 +271,14 @@ async def connect(
             complete.cancel()
             for each in found.values():
                 each.close()
-            for each in greeters:
-                each.abandon()
+            for caller in greeters:
+                caller.abandon()
             await asyncio.sleep(0)  # let the transports close
         failed.cancel()
     return found
 
 
-async def _call(
-    greeter: Callable[[int | None], Greeter], party: int, endpoint: Endpoint, tls: Tls | None
-) -> None:
+async def _call(greeter: Callable[[int | None], Greeter], party: int, endpoint: Endpoint, tls: Tls | None) -> None:
     """Call until the endpoint answers."""
     loop = asyncio.get_running_loop()
     while True:

@@ -1,9 +1,9 @@
 """Box-Muller and Laplace noise as one writes them with MPyC's fixed-point arrays, SecFxp.
 
-A uniform number is carried floating-like, V = 2^-(k + 2) m with m in (1, 2): k is the number of leading ones of 64 random
-bits, so that every coefficient of a polynomial in m, tabulated by k, is a public matrix times the bits' prefix products.
-A fair bit more says whether U is V or 1 - V, so that -2 ln U is smooth in m on every piece. Numbers are in units of
-`scale` until the last step, which is to whole grid steps and into F_p.
+A uniform number is carried floating-like, V = 2^-(k + 2) m with m in (1, 2): k is the number of leading ones of 64
+random bits, so that every coefficient of a polynomial in m, tabulated by k, is a public matrix times the bits' prefix
+products. A fair bit more says whether U is V or 1 - V, so that -2 ln U is smooth in m on every piece. Numbers are in
+units of `scale` until the last step, which is to whole grid steps and into F_p.
 
 Every product waits for the one before (`_now`): with one exchange after another both ends of a connection see the same
 order of frames, and the bytes can be counted ahead.
@@ -32,7 +32,6 @@ PLACE = 33  # bits of m, and of the angle
 GROUPS, TERMS = 3, 4  # a polynomial is a sum of 3 groups of 4 terms
 DEGREE = GROUPS * TERMS - 1
 _ROWS = 1 << 12  # points of a piece at which its polynomial is held against the function
-_TAIL = 2.0**-64  # total variation of the uniform: where all counted bits are 1
 
 Reals = NDArray[np.float64]
 
@@ -82,13 +81,12 @@ def transform_error(law: Law) -> float:
         c = np.abs(radius_table(1.0)).max(axis=(1, 2)).reshape(GROUPS, TERMS)
     else:
         c = np.abs(_fit(np.log)).reshape(GROUPS, TERMS)
-    # |c| <= 1 after the leading term; a factor below 2 of the scale's mantissa is charged to both sides alike.
+    # The tables have a factor of 1 .. 2 more, the scale's mantissa: in units of the scale nothing gets larger by it.
     group = [TERMS * d / 2 + sum(row[j] * power[j] for j in range(1, TERMS)) + d for row in c]
     value = group[0] + group[1] + group[2] + c[1].sum() * power[4] + c[2].sum() * eighth + d
     value += fit_error(law) + 2.0 ** -(PLACE + 1)  # the finite bits of m: no slope in m exceeds 1
     if law == "laplace":
         return float(value + (LEAD + 1) * d / 2)  # ln 2 is rounded once and added k + 1 times
-    q = (d, 3 * d + d, 0.0, 0.0, 0.0)
     q = (d, 3 * d, 5 * d, 7 * d, 9 * d)  # q^2 = q q; q^3 = q q^2; q^4 = q^2 q^2; q^5 = q q^4
     cosine = sum(abs(a) * e for a, e in zip(_angle_table()[0], q, strict=True)) + 5 * d / 2 + d
     cosine += (math.pi / 4) ** 12 / math.factorial(12)
@@ -139,7 +137,7 @@ class SecFxpSampler(FixedPointSampler):
     @property
     def openings(self) -> int:
         """Masked openings of a sample: truncations, and two to convert it."""
-        return 11 if self.law == "gaussian" else 11
+        return 11 if self.law == "gaussian" else 10
 
     def hiding(self, subsets: int) -> float:
         """The statistical distance that the masks of a sample's openings leave.

@@ -21,7 +21,6 @@ from dpmpc.mpc.tls import Tls
 
 WORD = 8  # bytes of an element of F_p
 _END = -2
-_STRAY = 0  # the channel of frames that no protocol asked for: `verify` knows none of this number
 T = TypeVar("T")
 
 
@@ -59,9 +58,7 @@ class MpycHolder:
         if sockets.tls is None:
             check_loopback(endpoint.host for endpoint in sockets.addresses)
         everything = hashlib.sha256(digest + self._run_id + repr((BATCH, fixed.FRACTION, fixed.LENGTH)).encode())
-        mine = Greeting(
-            mpyc_runtime.version(), P, self.parties, self.threshold, self.party, everything.digest()
-        )
+        mine = Greeting(mpyc_runtime.version(), P, self.parties, self.threshold, self.party, everything.digest())
         self._peers = await connect(
             self.mpc, mine, sockets.addresses, sockets.tls, sockets.bound, seconds, self._counters, self._on_lost
         )
@@ -95,6 +92,11 @@ class MpycHolder:
             peer.expects_end = True
         async with self._turn:  # MPyC's own shutdown unpickles; an opening of nothing agrees on the end as well
             await self._on(_END, self.mpc.output(self.secfld.array(self.zero(1)), threshold=self.parties - 1))
+        for peer in self._peers.values():
+            if strays := peer.leftover():
+                raise PeerError(
+                    f"{peer.name} sent {strays} frames that no protocol asked for; are all parties of one version?"
+                )
         self.abandon()
         await asyncio.sleep(0)
 
