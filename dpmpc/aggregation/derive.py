@@ -22,6 +22,7 @@ from dpmpc.privacy.sensitivity import Sensitivity, rounding_bound, sum_of_parts
 _DIGITS = 24
 _SAMPLER_TV = 2.0**-63  # what the discrete samplers certify a coordinate at worst; others are tried again with theirs
 _HIDING = 2.0**-100  # of a run, likewise
+_SHARE = 1000  # of delta: where a backend chooses how well openings hide, they take a thousandth of it at most
 _FINE = 2.0**30  # grid steps of a sensitivity on a grid so fine that rounding does not matter
 
 
@@ -133,8 +134,9 @@ def _sampler(plan: Plan, law: Law, scale: float) -> Sampler:
     sampler = law.sampler(plan.sampler, scale)
     if not plan.parties:
         return sampler
+    failure = min((plan.delta or 1.0) / _SHARE, 2.0**-plan.security_bits)
     samples = plan.releases * plan.dimension
-    return BACKENDS[plan.backend].drawn(sampler, plan.parties, plan.threshold, samples, plan.delta)
+    return BACKENDS[plan.backend].drawn(sampler, plan.parties, plan.threshold, samples, failure)
 
 
 def _scale(plan: Plan, law: Law, l2_steps: float, tv: float = _SAMPLER_TV, hiding: float = _HIDING) -> float:

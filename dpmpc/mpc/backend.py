@@ -152,9 +152,9 @@ class Backend(Protocol):
     def holder(self, party: int, parties: int, threshold: int, run_id: bytes, observe: Observe | None = None) -> Holder:
         """A party's end. `observe` sees every frame between parties. Needs a running event loop."""
 
-    def drawn(self, sampler: Sampler, parties: int, threshold: int, samples: int, delta: float) -> Sampler:
-        """The sampler as this backend draws it in a run of so many samples that may fail by delta: itself, or one of
-        the same law and scale with a certificate of its own."""
+    def drawn(self, sampler: Sampler, parties: int, threshold: int, samples: int, failure: float) -> Sampler:
+        """The sampler as this backend draws it in a run of so many samples, whose openings may fail by `failure`
+        together: itself, or one of the same law and scale with a certificate of its own."""
 
     def count_noise(self, sampler: Sampler, count: int, parties: int, threshold: int) -> Counts:
         """The cost of `Holder.noise`, exactly."""

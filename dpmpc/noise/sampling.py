@@ -25,13 +25,14 @@ from dpmpc.noise.draw import BATCH, batch_sizes, count_draw, draw
 from dpmpc.privacy.law import LAWS
 
 HERE, OPEN = 0, 1  # channels
+STUDY = 2.0**-40  # what openings may fail by where nothing is promised
 
 
 def drawn_for_study(
     backend: str, law: str, name: str, scale: float, count: int, parties: int, threshold: int
 ) -> Sampler:
     """The law's sampler as the backend draws it outside any promise."""
-    return BACKENDS[backend].drawn(LAWS[law].sampler(name, scale), parties, threshold, count, 0.0)
+    return BACKENDS[backend].drawn(LAWS[law].sampler(name, scale), parties, threshold, count, STUDY)
 
 
 async def _draw_at_party(

@@ -12,6 +12,7 @@ from dpmpc.aggregation.encoding import decode
 from dpmpc.aggregation.frames import rows_of_block
 from dpmpc.aggregation.grid import Ints
 from dpmpc.aggregation.local import PartiesHere
+from dpmpc.aggregation.party import about_noise
 from dpmpc.aggregation.plan import FIRST_ATTEMPT, Attempt, Plan, plan_path
 from dpmpc.aggregation.transcript import Opened
 from dpmpc.data import Dataset
@@ -174,7 +175,8 @@ def _learn(run: _Run, parties: PartiesHere | None, emit: Emit) -> Costs:
             tls=job.tls,
             wait=job.wait,
         ) as aggregator:
-            emit("stage", text="making noise" if plan.pool else "starting")
+            about = about_noise(plan, plan.releases - run.attempt.first_release)
+            emit("stage", text=("making noise" if plan.pool else "starting") + (f": {about}" if about else ""))
             aggregator.wait_for_noise()
             before = aggregator.bytes_before
             emit("stage", text="training")

@@ -119,7 +119,7 @@ class Shamir:
     ) -> ShamirHolder:
         return ShamirHolder(party, parties, threshold, run_id, observe)
 
-    def drawn(self, sampler: Sampler, parties: int, threshold: int, samples: int, delta: float) -> Sampler:
+    def drawn(self, sampler: Sampler, parties: int, threshold: int, samples: int, failure: float) -> Sampler:
         return sampler
 
     def count_noise(self, sampler: Sampler, count: int, parties: int, threshold: int) -> Counts:

@@ -48,8 +48,8 @@ class Mpyc:
     ) -> MpycHolder:
         return MpycHolder(party, parties, threshold, run_id, observe)
 
-    def drawn(self, sampler: Sampler, parties: int, threshold: int, samples: int, delta: float) -> Sampler:
-        return drawing.drawn(sampler, parties, threshold, samples, delta)
+    def drawn(self, sampler: Sampler, parties: int, threshold: int, samples: int, failure: float) -> Sampler:
+        return drawing.drawn(sampler, parties, threshold, samples, failure)
 
     def count_noise(self, sampler: Sampler, count: int, parties: int, threshold: int) -> Counts:
         """Exact but for random bits drawn again, one in 2^61."""

@@ -16,8 +16,6 @@ from dpmpc.mpc.backends.mpyc.cost import CountingMpyc, Tally
 P = (1 << FIELD_BITS) - 1
 BATCH = 1 << 10  # samples whose products share a message; MPyC holds every number as a Python object
 _WORD = 8
-_PURE = 2.0**-40  # what openings may fail by in a run whose promise has no delta
-_SHARE = 1000  # of delta: the openings of a run together take a thousandth of it at most
 
 
 def drawn_exactly(sampler: Sampler) -> FieldSampler:
@@ -30,13 +28,12 @@ def drawn_exactly(sampler: Sampler) -> FieldSampler:
     return FieldSampler(sampler)
 
 
-def drawn(sampler: Sampler, parties: int, threshold: int, samples: int, delta: float) -> Sampler:
+def drawn(sampler: Sampler, parties: int, threshold: int, samples: int, failure: float) -> Sampler:
     """The sampler as MPyC draws it in a run of so many samples: a fixed-point one on SecFxp, with a certificate of its
-    own and a security parameter with which all openings together fail by less than delta / 1000."""
+    own and a security parameter with which all openings together fail by `failure` at most."""
     if isinstance(sampler, FixedPointSampler) and not isinstance(sampler, fixed.SecFxpSampler):
         subsets = math.comb(parties, threshold)
-        budget = (delta or _PURE) / _SHARE
-        k = fixed.sec_param_for(sampler.law, sampler.scale, max(samples, 1), subsets, budget)
+        k = fixed.sec_param_for(sampler.law, sampler.scale, samples + 1, subsets, failure)
         return fixed.SecFxpSampler(sampler.law, sampler.scale, k)
     return sampler
 
