@@ -23,7 +23,7 @@ check: .venv/.ready
 # dist/: the sources, and the wheel that is built from them.
 wheel: .venv/.ready
 	rm -rf dist
-	$(BIN)/python -c 'import setuptools.build_meta as b; b.build_sdist("dist")'
+	$(BIN)/python -c 'import setuptools.build_meta as b; b.build_sdist("dist")' >/dev/null
 	$(BIN)/python -m pip wheel --quiet --disable-pip-version-check --no-deps --no-build-isolation -w dist dist/dpmpc-*.tar.gz
 
 bench: .venv/.ready

@@ -40,8 +40,13 @@ def run_command(**given: Any) -> None:
             "plan_file",
             "plan_only",
             "tls",
+            "ssl",
         )
     }
+    if run.pop("ssl"):
+        if run["tls"] is not None:
+            raise UsageError("--ssl is --tls .config; another folder was given too; leave one of them out")
+        run["tls"] = Path(".config")
     addresses = run.pop("addresses")
     if addresses:
         given["parties"] = len(addresses)

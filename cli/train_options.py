@@ -244,7 +244,8 @@ OPTIONS: dict[str, list[click.Option]] = {
             "--backend",
             type=click.Choice(BACKENDS.names()),
             default=DEFAULT,
-            help="How the parties compute. sharing: secret sharing, an honest majority of them.",
+            help="How the parties compute, an honest majority of them. sharing: fast. shamir: among many parties. "
+            "mpyc: by MPyC alone, slow, to read and to check.",
         ),
         _option(
             "-M",
@@ -289,6 +290,7 @@ OPTIONS: dict[str, list[click.Option]] = {
             help="With -I: folder with ca.crt and this process's own .crt and .key, as `dpmpc keys` makes them. "
             "Addresses off this machine need it.",
         ),
+        _option("--ssl", is_flag=True, help="As in MPyC, certificates in the folder .config: --tls .config."),
         _option(
             "--pool/--no-pool",
             default=None,

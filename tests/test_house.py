@@ -25,7 +25,9 @@ ALONE = "the backend mpyc computes with MPyC alone"
 # -- contracts ---------------------------------------------------------------------------------------------------------
 @pytest.fixture(scope="module")
 def copy(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A copy of the tree that the contracts are about, with its links."""
+    """A copy of the tree that the contracts are about, with its links; an sdist has none."""
+    if not (ROOT / "dpmpc" / "cli").exists():
+        pytest.skip("import-linter needs the repository's links")
     into = tmp_path_factory.mktemp("house")
     for name in ("dpmpc", "circuits", "cli", "benchmarks"):
         ignored = shutil.ignore_patterns("__pycache__", "results")
@@ -102,7 +104,8 @@ def test_every_folder_of_code_is_checked_and_installed() -> None:
     named = {name if name.startswith("dpmpc") else f"dpmpc.{name}" for name in folders}
     assert named == set(settings["tool"]["setuptools"]["packages"])
     for name in ("circuits", "cli", "benchmarks"):
-        assert (ROOT / "dpmpc" / name).resolve() == ROOT / name
+        link = ROOT / "dpmpc" / name
+        assert link.resolve() == ROOT / name or not link.exists()  # an sdist has none
 
 
 # -- the public names --------------------------------------------------------------------------------------------------

@@ -31,7 +31,7 @@ from dpmpc.mpc.tls import Tls, make_credentials
 from dpmpc.noise.goodness import chi_square
 from dpmpc.privacy.law import LAWS
 from dpmpc.verify.structure import check_structure
-from tests.runs import alive, children_of, errors_of, run, small, started, wait_until
+from tests.runs import alive, children_of, dpmpc, errors_of, own_addresses, run, small, started, wait_until
 
 MPYC = BACKENDS["mpyc"]
 MINE = Greeting("0.11", drawing.P, 2, 0, 0, b"d" * 32)
@@ -331,3 +331,11 @@ def test_owners_shares_are_mpycs_shares() -> None:
     points = [(i + 1, np.frombuffer(p, dtype="<u8").astype(object).tolist()) for i, p in enumerate(payloads)]
     opened = mpyc.thresha.recombine(mpyc.finfields.GF(drawing.P), points[1:4])
     assert [x % drawing.P for x in opened] == [int(v) % drawing.P for v in vectors[0]]
+
+
+def test_ssl_means_the_folder_config(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    alone = ["train", "--data", "synthetic", "--max-rows", "60", "--dimension", "3", "--owners", "2", "--delta", "1e-3"]
+    alone += ["--backend", "mpyc", "--out", "out", "--ssl", "-I", "0", *own_addresses(3)]
+    assert "needs ca.crt, party0.crt and party0.key in .config; ca.crt is missing" in dpmpc(*alone).stderr
+    assert "--ssl is --tls .config" in dpmpc(*alone, "--tls", "keys").stderr
