@@ -44,10 +44,15 @@ def run_command(**given: Any) -> None:
             "tls",
             "accept",
             "threads",
+            "ssl",
         )
     }
     context = click.get_current_context()
     explicit = {name for name in context.params if context.get_parameter_source(name) is not ParameterSource.DEFAULT}
+    if run.pop("ssl"):
+        if run["tls"] is not None:
+            raise UsageError("--ssl is --tls .config; another folder was given too; leave one of them out")
+        run["tls"] = Path(".config")
     addresses = run.pop("addresses")
     if addresses:
         given["parties"] = len(addresses)

@@ -250,8 +250,8 @@ OPTIONS: dict[str, list[click.Option]] = {
             "--backend",
             type=click.Choice(BACKENDS.names()),
             help="How the parties compute; an honest majority of them is needed. sharing: replicated bits, for few "
-            "parties. shamir: numbers mod a prime, for up to 32.  [default: the one that computes less: shamir from 7 "
-            "parties]",
+            "parties. shamir: numbers mod a prime, for up to 32. mpyc: by MPyC alone, slow, to read and to check.  "
+            "[default: the one that computes less: shamir from 7 parties]",
         ),
         _option(
             "-M",
@@ -303,6 +303,7 @@ OPTIONS: dict[str, list[click.Option]] = {
             help="With -I: folder with ca.crt and this process's own .crt and .key, as `dpmpc keys` makes them. "
             "Addresses off this machine need it.",
         ),
+        _option("--ssl", is_flag=True, help="As in MPyC, certificates in the folder .config: --tls .config."),
         _option(
             "--pool/--no-pool",
             default=None,

@@ -22,6 +22,7 @@ from dpmpc.privacy.sensitivity import Sensitivity, owner_sensitivity, rounding_b
 _DIGITS = 24
 _SAMPLER_TV = 2.0**-63  # what the discrete samplers certify a coordinate at worst; others are tried again with theirs
 _HIDING = 2.0**-100  # of a run, likewise
+_SHARE = 1000  # of delta: where a backend chooses how well openings hide, they take a thousandth of it at most
 _FINE = 2.0**30  # grid steps of a sensitivity on a grid so fine that rounding does not matter
 
 
@@ -70,7 +71,7 @@ def derive(plan: Plan) -> Derived:
         asked, sampler, hiding = _asked(plan, law, steps)
     else:  # without noise there still is a sampler, of the narrowest noise, which nobody draws from
         asked = round_up(plan.scale * plan.divisor / grid.step) or NARROWEST
-        sampler = law.sampler(plan.sampler, asked)
+        sampler = _sampler(plan, law, asked)
         hiding = _hiding(plan, sampler) if plan.scale else 0.0
     if asked < NARROWEST / 2 or rounded.parts["rounding"] > 0.5 * rounded.l2:
         raise UsageError(
@@ -120,12 +121,22 @@ def _asked(plan: Plan, law: Law, sensitivity_steps: float) -> tuple[float, Sampl
     while True:
         scale = round_up(_scale(plan, law, sensitivity_steps, tv, hiding))
         check_width(scale)
-        sampler = law.sampler(plan.sampler, scale)
+        sampler = _sampler(plan, law, scale)
         found = float(sampler.certificate["total_variation"]) if sampler.discrete else 0.0
         left = _hiding(plan, sampler)
         if found <= tv and left <= hiding:
             return scale, sampler, left
         tv, hiding = max(tv, found * (1 + 2.0**-20)), max(hiding, left * (1 + 2.0**-20))
+
+
+def _sampler(plan: Plan, law: Law, scale: float) -> Sampler:
+    """The law's sampler, as the plan's backend draws it."""
+    sampler = law.sampler(plan.sampler, scale)
+    if not plan.parties:
+        return sampler
+    failure = min((plan.delta or 1.0) / _SHARE, 2.0**-plan.security_bits)
+    samples = plan.releases * plan.dimension
+    return BACKENDS[plan.backend].drawn(sampler, plan.parties, plan.threshold, samples, failure)
 
 
 def _scale(plan: Plan, law: Law, l2_steps: float, tv: float = _SAMPLER_TV, hiding: float = _HIDING) -> float:

@@ -26,6 +26,7 @@ from dpmpc.mpc.backend import BACKENDS, Holder, Remembers, Share
 from dpmpc.mpc.link import LINKS
 from dpmpc.mpc.tls import Tls
 from dpmpc.mpc.within import Within
+from dpmpc.noise.draw import count_draw
 from dpmpc.noise.pool import CAPACITY, Pool
 from dpmpc.privacy.budget import Budget, reserved
 from dpmpc.privacy.ledger import Ledger
@@ -197,7 +198,8 @@ async def _serve(
         source = noise_source(plan, holder, left)
         steps = ReleaseSteps(plan, attempt, holder, gate, source, ledger, transcript, opened, traffic, observe)
         step = make_step(steps)
-        emit("stage", text=f"making noise for {left} releases" if plan.pool else "ready")
+        about = f", {text}" if (text := about_noise(plan, left)) else ""
+        emit("stage", text=(f"making noise for {left} releases" if plan.pool else "ready") + about)
         if plan.pool:
             await steps.source.fill()
         offline = time.perf_counter() - begin
@@ -224,6 +226,18 @@ async def _serve(
         )
         await holder.close()
         log("end")
+
+
+def about_noise(plan: Plan, releases: int) -> str:
+    """How long the noise of so many releases takes, for a backend that is slow enough to say so before; else empty."""
+    derived, backend = plan.derived, BACKENDS[plan.backend]
+    if not derived.mechanism.scale:
+        return ""
+    count = releases * plan.dimension
+    seconds = count_draw(backend, derived.sampler, count, plan.parties, plan.threshold).seconds
+    if seconds is None:
+        return ""
+    return f"{count:,} samples take about {seconds:,.1f} s of a core at each party"
 
 
 def noise_source(plan: Plan, holder: Holder, vectors: int) -> NoiseSource:

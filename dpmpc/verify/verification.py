@@ -9,7 +9,7 @@ from typing import Any
 
 from dpmpc.aggregation.plan import Plan
 from dpmpc.errors import UsageError
-from dpmpc.mpc.backend import DEFAULT
+from dpmpc.mpc.backend import BACKENDS, DEFAULT
 from dpmpc.privacy.law import LAWS
 from dpmpc.verify.audit import Trials, check_audit
 from dpmpc.verify.canaries import Canaries, canary_plan
@@ -121,7 +121,7 @@ def default_cases(parties: int, threshold: int, laws: tuple[str, ...], backend: 
 def cases_like(plan: Plan) -> list[Case]:
     """Fresh releases with a run's law, sampler, parties, dimension (2 .. 64), and ratio of noise to sensitivity."""
     dimension = min(max(plan.dimension, 2), _WIDEST)
-    releases = min(1500, max(500, 64_000 // dimension))
+    releases = _affordable(plan, dimension, min(1500, max(500, 64_000 // dimension)))
     claim = claim_of(plan)  # of one release; the run's delta is not one release's
     return [
         Case(
@@ -138,6 +138,13 @@ def cases_like(plan: Plan) -> list[Case]:
         )
         for m in OWNERS
     ]
+
+
+def _affordable(plan: Plan, dimension: int, releases: int) -> int:
+    """So many releases, or fewer of a slow backend: what it makes in about 15 s, but 200 at least. The verdict says
+    which deviation they still show."""
+    seconds = BACKENDS[plan.backend].count_noise(plan.derived.sampler, dimension, plan.parties, plan.threshold).seconds
+    return releases if not seconds else min(releases, max(200, int(15 / seconds)))
 
 
 def verify_structure(run: Path) -> Verification:
