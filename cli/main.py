@@ -12,6 +12,7 @@ from dpmpc.errors import DpmpcError
 COMMANDS = {
     "train": "train a private model: owners, parties, noise inside MPC, one report",
     "predict": "apply a trained model to a CSV file",
+    "advise": "what to run for a budget, from public numbers alone",
     "account": "noise scale from a privacy budget and back, for every calibration",
     "budget": "what was spent on the same data over several runs",
     "keys": "certificates for a run over several machines",
