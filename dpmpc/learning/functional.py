@@ -66,8 +66,7 @@ def coefficients(X: Floats, y: Floats) -> Floats:
     """
     if len(y) == 0:
         raise UsageError("an owner needs at least one record; it has none; leave it out")
-    A = X.T @ X / len(y)
-    return np.concatenate([y @ X / len(y), _pack(A)])
+    return pack(y @ X / len(y), X.T @ X / len(y))
 
 
 def owner_coefficients(X_sorted: Floats, y_sorted: Floats, offsets: NDArray[np.int64]) -> Floats:
@@ -110,7 +109,8 @@ def noise_floor(dimension: int, noise: float) -> float:
     return EDGE_SHARE * check_nonnegative("noise", noise) * math.sqrt(2.0 * dimension)
 
 
-def _pack(A: Floats) -> Floats:
+def pack(b: Floats, A: Floats) -> Floats:
+    """(p,) the vector of mean y x (d,) and mean x x' (d, d): the inverse of `decode`."""
     scaled = A * math.sqrt(2.0)
     np.fill_diagonal(scaled, np.diag(A))
-    return np.asarray(scaled[np.triu_indices(len(A))], dtype=np.float64)
+    return np.concatenate([b, scaled[np.triu_indices(len(A))]])
