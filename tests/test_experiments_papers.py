@@ -10,7 +10,7 @@ import pytest
 
 from dpmpc.data import load_dataset
 from dpmpc.errors import UsageError
-from dpmpc.experiments import attack, convergence, network, parties, surveyed, utility
+from dpmpc.experiments import attack, convergence, network, not_worth, parties, surveyed, utility
 from dpmpc.experiments.figures import Dot, DotPanel, draw_dots
 from dpmpc.experiments.method import Run
 from dpmpc.experiments.methods import METHODS
@@ -326,3 +326,35 @@ def test_dot_plots_are_written(tmp_path: Path) -> None:
     dots = [Dot("a", 0.1, 0.05, 0.2, "MPC Grad P", 0.15), Dot("b", 1e-9, -1.0, 2e-9, "Pathak")]
     draw_dots(tmp_path / "d.png", [DotPanel("x", "y", dots), DotPanel("z", "y", dots, log=False)], floor=1e-5)
     assert (tmp_path / "d.png").read_bytes().startswith(b"\x89PNG")
+
+
+# --- what is not worth it
+
+
+def test_correlated_noise_pays_for_a_record_in_every_round() -> None:
+    """|C 1|/sqrt(T) against the largest |C G|_F over all signs of the T gradients, by enumeration."""
+    for beta in (-0.6, 0.3, 0.9):
+        T = 8
+        C = np.linalg.inv(np.eye(T) - beta * np.eye(T, k=-1))
+        signs = 1 - 2 * ((np.arange(1 << T)[:, None] >> np.arange(T)) & 1)
+        largest = np.linalg.norm(signs @ C.T, axis=1).max()
+        assert not_worth.correlation_cost(beta, T) == pytest.approx(largest / math.sqrt(T), rel=1e-12)
+
+
+def test_sampling_never_needs_less_noise_and_growing_budgets_keep_theirs() -> None:
+    for q in (0.9, 0.3, 0.01):
+        costs = [not_worth.sampling_cost(q, mu, 200) for mu in (0.05, 0.5, 5.0)]
+        assert min(costs) >= 1.0 and costs == sorted(costs)
+    noise = not_worth.growing(0.3, 16.0, 50)
+    each = np.array([noise(t) for t in range(1, 51)])
+    assert np.mean(1 / each**2) == pytest.approx(1 / 0.3**2) and each[0] / each[-1] == pytest.approx(4.0)
+
+
+def test_every_way_that_is_not_worth_it_runs_and_the_plain_one_is_the_tuned_descent() -> None:
+    p = problem([200])
+    gaps = not_worth.compare(p.records, 2.0, 20, 1.0, (1, 2))
+    assert len(gaps) == 1 + 4 + 3 + 2 + 2 and all(len(v) == 2 and np.isfinite(v).all() for v in gaps.values())
+    still = not_worth.descend(p.records, not_worth.constant(0.0), 20, 1.0, (1,))
+    run = Run(1, math.inf, 1e-3, 20, 1.0)
+    model = METHODS["Descent, tail average"].models(p, [run], (20,))[0, 0]
+    assert still[0] == pytest.approx(float(p.records.objective(model)) - p.records.smallest, rel=1e-9)

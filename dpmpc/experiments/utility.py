@@ -6,12 +6,12 @@ from collections.abc import Sequence
 from functools import lru_cache
 from pathlib import Path
 
-from dpmpc.experiments import surveyed
+from dpmpc.experiments import not_worth, surveyed
 from dpmpc.experiments.figures import Dot, DotPanel, draw_dots
 from dpmpc.experiments.plan import Check, Experiment, Plan, Section
 from dpmpc.experiments.report import table
 from dpmpc.experiments.summary import Curve, curve, interval, select, spread, values, write_summary
-from dpmpc.experiments.task import Row, Source, Task
+from dpmpc.experiments.task import Row, Source, Task, load_records
 from dpmpc.privacy.gaussian import mu_of_budget
 from dpmpc.runs.adviser import Choice, Circumstances, advise
 
@@ -106,7 +106,8 @@ def report(rows: Sequence[Row], folder: Path, plan: Plan) -> Section:
         )
         figures.append(("utility-preprocessing.png", caption))
         checks += _survey_checks(found)
-    return Section("More accuracy for the same promise", _text(), checks, figures, _notes(rows))
+    notes = _notes(rows) + _not_worth(folder, plan)
+    return Section("More accuracy for the same promise", _text(), checks, figures, notes)
 
 
 def _line(rows: Sequence[Row], iterations: float, aware: bool) -> Curve | None:
@@ -237,6 +238,37 @@ def _survey_checks(found: Survey) -> list[Check]:
                             "inside the promise, and no worse", texts,
                             verdict if verdict != "equal" else "equal within the interval"))  # fmt: skip
     return checks
+
+
+def _not_worth(folder: Path, plan: Plan) -> list[str]:
+    """A table of what four known ways of spending a budget better gain, on Adult or, without its files, synthetic
+    data."""
+    dataset = "adult" if plan.has("adult") and plan.datasets != ("none",) else "synthetic"
+    _, rows, _, epsilon, delta = next(s for s in SETTINGS if s[0] == dataset)
+    choice, seeds = advised(dataset), plan.seeds(10, 3)
+    path = folder / "not-worth.csv"
+    key = f"{dataset}|{seeds[0]}|{len(seeds)}"
+    known = _read(path)
+    if key not in known:
+        fraction = 0.2 if dataset == "adult" else 0.5
+        records = load_records(
+            Source(dataset, plan.seed, LAM, rows, fraction, intercept=dataset == "adult"), plan.data_dir
+        )
+        assert choice.step is not None
+        gaps = not_worth.compare(records, mu_of_budget(epsilon, delta), choice.iterations, choice.step, seeds)
+        known = {key: [], **{name: [float(x) for x in values] for name, values in gaps.items()}}
+        with path.open("w", newline="", encoding="utf-8") as file:
+            csv.writer(file, lineterminator="\n").writerows([[name, *line] for name, line in known.items()])
+    base, _ = interval(known[not_worth.PLAIN])
+    lines = []
+    for name, sample in known.items():
+        if sample:
+            mean, half = interval(sample)
+            lines.append([name, f"{mean:.3g} +- {half:.2g}", f"{100 * (mean / base - 1):+.0f} %"])
+    return [
+        f"Not worth it, measured on {dataset} at ({epsilon}, {delta}), T = {choice.iterations}, all at one budget:", "",
+        *table(["what", "gap", "against plain"], lines), "",
+    ]  # fmt: skip
 
 
 def _notes(rows: Sequence[Row]) -> list[str]:
