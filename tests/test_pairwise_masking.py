@@ -2,6 +2,7 @@
 
 import secrets
 from itertools import combinations
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -138,3 +139,13 @@ def test_masks_expanded(n: int, gone: int) -> None:
     _, server, clients = pm.aggregate(vectors(n, 3), 2, gone_before_masks=range(gone))
     want = pm.expansions(n, n - gone)
     assert (clients[-1].expanded, server.expanded) == (want["client"], want["server"])
+
+
+def test_the_costs_of_the_docs() -> None:
+    """docs/cost.md: bytes of an owner and into the server, and masks expanded."""
+    text = (Path(__file__).parent.parent / "docs" / "cost.md").read_text(encoding="utf-8")
+    for n, d, left in ((100, 122, 100), (100, 122, 90), (1000, 122, 1000), (100, 100_000, 100)):
+        cost, work = pm.traffic(n, d, left), pm.expansions(n, left)
+        sent = f"{cost['client'] / 1e3:.3g} kB"
+        into = f"{cost['server'] / 1e6:.3g} MB"
+        assert f"| {sent} | {into} | {work['client']:,} / {work['server']:,} |" in text, (n, d, left)
