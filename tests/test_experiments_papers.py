@@ -277,7 +277,10 @@ def test_differences_have_the_interval_of_both_sides() -> None:
 
 def test_verdicts_of_the_poster_are_by_the_mean_ratio_over_blocks() -> None:
     assert convergence._verdict(convergence._ratios([2.0, 2.0], [1.9, 2.1])).startswith("reproduced: ratio 1.00")
-    assert "factor of 2" in convergence._verdict(convergence._ratios([3.0, 3.0], [2.0, 2.0]))
+    assert "factor of 2" in convergence._verdict(convergence._ratios([3.4, 3.4], [2.0, 2.0]))
+    assert "factor of 2" in convergence._verdict(convergence._ratios([3.0, 0.4], [1.0, 1.0]))  # one block far off
+    assert convergence._verdict(convergence._ratios([3.0, 0.4], [1.0, 1.0]), coarse=True).startswith("reproduced")
+    assert convergence._ratios([1e-5, 1.0], [4e-4, 1.0], 5e-4) == (1.0, 1.0, 1.0)
     assert convergence._verdict(convergence._ratios([5.0], [1.0])).startswith("not reproduced")
 
 

@@ -1,4 +1,5 @@
-"""Figures 1-2 and Appendix B of Jayaraman et al. 2018: optimality gap and relative accuracy loss against iteration."""
+"""Figures 1-2 and Appendix B of Jayaraman et al. 2018: optimality gap and relative accuracy loss against
+iteration."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -31,7 +32,7 @@ LINES: tuple[tuple[str, Calibration, str, int], ...] = (
     ("Local Out P", "zcdp", "Local Out P", 99),
     ("Local Obj P", "zcdp", "Local Obj P", 5),
     ("Local Obj P (printed)", "zcdp", "Local Obj P", 5),
-    ("Local Obj P (as drawn)", "zcdp", "Local Obj P", 5),
+    ("Local Obj P (as drawn)", "zcdp", "Local Obj P", 10),  # one vector for all owners: seeds differ much
     ("Local Grad P", "zcdp", "Local Grad P", 99),
     ("Pathak", "zcdp", "Pathak", 99),
     ("Local private", "tight", "Local private", 99),
@@ -42,7 +43,9 @@ READINGS = {method: method for method in POSTER_GAP} | {
     "Rajkumar and Agarwal": "Rajkumar and Agarwal (as drawn)",
     "Local Obj P": "Local Obj P (as drawn)",
 }
-CLOSE, NEAR = 1.33, 2.0
+CLOSE, NEAR, WORST, WORSE = 1.5, 2.0, 2.5, 3.5
+COARSE = 1e-2  # accuracy losses above are a few runs' luck in every block: their mean alone is judged
+FEW_RECORDS = 5e-4  # 10 of 20,000 test records: accuracy losses below are chance
 WHY = {
     "Rajkumar and Agarwal": "sigma* grows with d and every owner draws its own rho",
     "Local Obj P": "owners' vectors are independent and average out",
@@ -50,7 +53,8 @@ WHY = {
 
 
 def tasks(plan: Plan) -> list[Task]:
-    """One for each data set, number of owners, method and calibration; and the poster's methods on the other label."""
+    """One for each data set, number of owners, method and calibration; and the poster's methods on the other
+    label."""
     seeds = plan.seeds(10)
     work = []
     for dataset, (rows, fraction) in (SIZES | REGRESSION).items():
@@ -60,10 +64,11 @@ def tasks(plan: Plan) -> list[Task]:
         for owners in (POSTER_OWNERS,) if plan.quick else OWNERS:
             poster = dataset == "kddcup99" and owners == POSTER_OWNERS
             for method, calibration, _, most in LINES:
-                work.append(_task(plan, source, owners, method, calibration, seeds[:most], poster))
+                few = seeds[: most if poster else min(most, 5) if method.startswith("Local Obj P") else most]
+                work.append(_task(plan, source, owners, method, calibration, few, poster))
         if dataset == "kddcup99":
             attack = replace(source, label="attack")
-            for method in READINGS.values():
+            for method in ("MPC Grad P", "MPC Out P") if plan.quick else READINGS.values():
                 work.append(_task(plan, attack, POSTER_OWNERS, method, "zcdp", seeds[:5], True))
     return work
 
@@ -155,20 +160,22 @@ def _blocks(rows: Sequence[Row], method: str, metric: str, label: str = "") -> t
     return curve(select(rows, method=method, calibration="zcdp", label=label), metric).mean
 
 
-def _ratios(ours: Sequence[float], printed: Sequence[float]) -> tuple[float, float, float]:
-    """(smallest, geometric mean, largest) of ours / printed over the blocks."""
-    logs = [math.log(a / b) if a > 0 else -math.inf for a, b in zip(ours, printed, strict=True)]
+def _ratios(ours: Sequence[float], printed: Sequence[float], floor: float = 0.0) -> tuple[float, float, float]:
+    """(smallest, geometric mean, largest) of ours / printed over the blocks, both raised to `floor`."""
+    pairs = [(max(a, floor), max(b, floor)) for a, b in zip(ours, printed, strict=True)]
+    logs = [math.log(a / b) if a > 0 else -math.inf for a, b in pairs]
     return math.exp(min(logs)), math.exp(math.fsum(logs) / len(logs)), math.exp(max(logs))
 
 
-def _verdict(ratios: tuple[float, float, float]) -> str:
-    """By the geometric mean over 15 blocks, which one block's luck does not turn."""
+def _verdict(ratios: tuple[float, float, float], coarse: bool = False) -> str:
+    """By the geometric mean over 15 blocks, which one block's luck does not turn, and unless `coarse` by the worst
+    one."""
     low, mean, high = ratios
-    far = max(mean, 1 / mean)
+    far, worst = max(mean, 1 / mean), 1.0 if coarse else max(high, 1 / low)
     text = f"ratio {mean:.2f} ({low:.2g} to {high:.2g})"
-    if far <= CLOSE:
+    if far <= CLOSE and worst <= WORST:
         return f"reproduced: {text}"
-    return f"reproduced within a factor of 2: {text}" if far <= NEAR else f"not reproduced: {text}"
+    return f"within a factor of 2: {text}" if far <= NEAR and worst <= WORSE else f"not reproduced: {text}"
 
 
 def _gaps(rows: Sequence[Row], points: Sequence[Row]) -> list[Check]:
@@ -188,15 +195,13 @@ def _gaps(rows: Sequence[Row], points: Sequence[Row]) -> list[Check]:
     checks.append(Check("the same at single iterations: MPC Grad P after 100 updates",
                         f"{POSTER_GAP['MPC Grad P'][1]:.3g}", f"{first.at(100):.3g}",
                         "what the points would be if they were not means; the poster does not say"))  # fmt: skip
-    zcdp, tight = (_last(points, c) for c in ("zcdp", "tight"))
+    zcdp, tight = (
+        curve(select(rows, method="MPC Grad P", calibration=c, label=""), "gap").mean[-1] for c in ("zcdp", "tight")
+    )
     met = "met" if tight <= 0.45 * zcdp else "not met"
-    checks.append(Check(f"gap of MPC Grad P at {ITERATIONS:,}, tight calibration", "at most 0.45 of zCDP's",
+    checks.append(Check("gap of MPC Grad P in the last block, tight calibration", "at most 0.45 of zCDP's",
                         f"{tight:.3g} = {tight / zcdp:.2f} of {zcdp:.3g}", met))  # fmt: skip
     return checks
-
-
-def _last(rows: Sequence[Row], calibration: str, method: str = "MPC Grad P") -> float:
-    return curve(select(rows, method=method, calibration=calibration), "gap").at(ITERATIONS)
 
 
 def _three(line: Sequence[float]) -> str:
@@ -211,14 +216,14 @@ def _losses(rows: Sequence[Row]) -> list[Check]:
         dos, attack = _blocks(rows, read, "score_off"), _blocks(rows, read, "score_off", "attack")
         if not dos or not attack:
             continue
-        where = " as drawn" if read != method else ""
+        where, coarse = " as drawn" if read != method else "", printed[-1] > COARSE
         checks.append(
             Check(
                 f"KDDCup99, m = 1,000: accuracy loss of {method}{where}, block means, 0 / 200 / 1,400",
                 _early(printed),
                 f"{_early(dos)}; attack or normal {_early(attack)}",
-                f"denial of service {_verdict(_ratios(dos, printed))}; attack or normal "
-                f"{_verdict(_ratios(attack, printed))}",
+                f"denial of service {_verdict(_ratios(dos, printed, FEW_RECORDS), coarse)}; attack or "
+                f"normal {_verdict(_ratios(attack, printed, FEW_RECORDS), coarse)}",
             )
         )
     for method in ("MPC Grad P", "MPC Out P"):

@@ -98,8 +98,8 @@ def _plain_ticks(axis: Any) -> None:
 
     low, high = axis.get_xlim()
     subs = (1.0,) if high / low > 100 else (1.0, 2.0, 5.0) if high / low > 3 else tuple(float(k) for k in range(1, 10))
-    axis.xaxis.set_major_locator(LogLocator(10, subs=subs, numticks=12))
-    axis.xaxis.set_major_formatter(FuncFormatter(lambda x, _: f"{x:g}"))
+    axis.xaxis.set_major_locator(LogLocator(10, subs=subs, numticks=6 if high / low > 1e4 else 12))
+    axis.xaxis.set_major_formatter(FuncFormatter(lambda x, _: f"{x:g}" if 1e-3 <= x < 1e4 else f"{x:.0e}"))
     axis.xaxis.set_minor_formatter(NullFormatter())
 
 
