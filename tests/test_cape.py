@@ -123,6 +123,8 @@ def test_the_figures_of_the_docs() -> None:
     ten, thousand = epsilon_table(mu, 1e-3, 10, 7), epsilon_table(mu, 1e-3, 1000, 667)
     assert [most_colluding(s) for s in (10, 1000)] == [3, 333]
     assert [round(ten[k], 2) for k in ("mpc", "masks", "cape", "pairs", "none")] == [0.5, 0.62, 0.8, 0.86, 1.98]
+    assert round(epsilon_of_mu(mu * collusion_factor(10, 10), 1e-3), 2) == 0.71  # nobody colludes
+    assert collusion_factor(10, 10) == pytest.approx(math.sqrt(20 / 11))
     assert [round(thousand[k], 2) for k in ("mpc", "masks", "cape", "pairs", "none")] == [0.5, 0.64, 0.86, 0.96, 43.9]
 
 

@@ -24,7 +24,8 @@ from dpmpc.privacy.sensitivity import Weights, gradient_sensitivity, output_sens
 Method = Literal["gradient", "output", "functional"]
 
 STEP_SHARE = 1.5  # of 1/(L + lam): below 2 every descent is stable, whatever the records
-LENGTHS = tuple(round(10 * 2 ** (k / 2)) for k in range(17))  # step times iterations: 10, 14, 20, ..., 2560
+LENGTHS = tuple(round(10 * 2 ** (k / 2)) for k in range(21))  # step times iterations: 10, 14, 20, ..., 10240
+LEARNT = 2.6  # over lam: a length by which e^-5 is left of the slowest direction
 FEWEST = 10  # iterations: tail averages need some
 AS_GOOD = 1.2  # the longest descent within this factor of the best gap: real records are learnt more slowly
 SWAMPED = 0.25  # of what there is to gain: a warning from here on
@@ -182,6 +183,8 @@ def _gradient(c: Circumstances, stage: Stage, weights: Weights, mu: float) -> Ch
     delta_2 = gradient_sensitivity(G=stage.loss.G, sizes=c.sizes, weights=weights).l2
     found: list[Choice] = []
     for length in LENGTHS:
+        if found and length > LEARNT / stage.lam:
+            break
         iterations = max(FEWEST, math.ceil(length / longest))
         step, sigma = length / iterations, math.sqrt(iterations) * delta_2 / mu
         gaps = stage.gradient(sigma, iterations, step)
