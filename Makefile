@@ -1,4 +1,4 @@
-.PHONY: demo test check bench clean
+.PHONY: demo test check bench examples clean
 PYTHON ?= python3
 BIN := .venv/bin
 
@@ -16,6 +16,11 @@ check: .venv/.ready
 
 bench: .venv/.ready
 	$(BIN)/dpmpc bench all --quick
+
+# One owner's records in PostgreSQL (Debian's package postgresql must be installed), another's in Parquet, a third's in CSV.
+examples: .venv/.ready
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[postgresql]'
+	$(BIN)/python examples/three_sources.py
 
 .venv/.ready: pyproject.toml
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "dpmpc needs CPython 3.11 or later; set PYTHON=python3.11")'

@@ -9,17 +9,21 @@ import asyncio
 import os
 import tempfile
 import time
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, cast
 
-from dpmpc.aggregation.owner import blocks_of
+from dpmpc.aggregation.frames import blocks_of
 from dpmpc.benchmarks.cell import Cell
-from dpmpc.benchmarks.counts import WORD, release_counts
-from dpmpc.mpc.wire import HEADER
+from dpmpc.benchmarks.counts import frame_bytes, release_counts
+from dpmpc.benchmarks.network import Addresses
+from dpmpc.mpc.addresses import inherited
+from dpmpc.processes.worker import Emit, Log
 
 _SCRATCH = 1 << 20
 _LINE = bytes(480)  # about a ledger's line
 _OWNERS = 255  # how the owners' process introduces itself; a party sends its index
+Messages = Sequence[tuple[int, int]]  # (to whom, bytes)
 
 
 @dataclass(frozen=True)
@@ -27,19 +31,33 @@ class Traffic:
     """The sizes of a release's messages, headers included."""
 
     parties: int
-    threshold: int
-    inputs: tuple[int, ...]  # owners to each party
-    opening: int  # a party to each of `threshold` successors
+    inputs: Sequence[Sequence[int]]  # owners to each party: one block after another
+    opening: Sequence[Sequence[Messages]]  # by round, then by sending party
     result: int  # a party to the owners
 
     @classmethod
     def of(cls, cell: Cell) -> "Traffic":
-        d = cell.dimension
-        inputs = tuple(HEADER.size + WORD * d * (end - start) for start, end in blocks_of(0, cell.owners, d))
-        return cls(cell.parties, cell.threshold, inputs, HEADER.size + WORD * d, release_counts(cell).results_bytes)
+        frames = [frame_bytes(cell, end - start) for start, end in blocks_of(0, cell.owners, cell.dimension)]
+        return cls(
+            cell.parties, tuple(zip(*frames, strict=True)), opening_messages(cell), release_counts(cell).results_bytes
+        )
 
     def to_json(self) -> dict[str, Any]:
         return asdict(self)
+
+
+def opening_messages(cell: Cell) -> tuple[tuple[tuple[tuple[int, int], ...], ...], ...]:
+    """By round, then by party: (to whom, bytes). A backend counts its opening by sending party; whoever sends, sends
+    equal messages to the parties after it, one after another, spread over the rounds.
+    """
+    n = cell.parties
+    cost = cell.computed_by.count_opening(cell.dimension, n, cell.threshold)
+    rounds: list[list[list[tuple[int, int]]]] = [[[] for _ in range(n)] for _ in range(cost.rounds)]
+    for i, (size, count) in enumerate(zip(release_counts(cell).parties_bytes, cost.messages_sent, strict=False)):
+        for k in range(count):
+            to = (i + 1 + k % (n - 1)) % n
+            rounds[k * cost.rounds // count][i].append((to, size // count + (k < size % count)))
+    return tuple(tuple(tuple(messages) for messages in sent) for sent in rounds)
 
 
 class Pipe(asyncio.BufferedProtocol):
@@ -95,7 +113,7 @@ class Pipe(asyncio.BufferedProtocol):
             self._transport.close()
 
 
-async def _call(address: list[Any], me: int) -> Pipe:
+async def _call(address: Sequence[Any], me: int) -> Pipe:
     loop = asyncio.get_running_loop()
     pipe = Pipe()
     while True:
@@ -109,17 +127,23 @@ async def _call(address: list[Any], me: int) -> Pipe:
 
 
 def party(
+    *,
     index: int,
     traffic: dict[str, Any],
     rounds: int,
-    addresses: list[list[Any]],
-    owner_addresses: list[list[Any]],
+    addresses: Addresses,
+    owner_addresses: Addresses,
+    sockets: tuple[int, int] | None,
+    emit: Emit,
+    log: Log,
 ) -> dict[str, Any]:
-    """When the opening began and ended in every round. In the second half of the rounds a line is on disk before the
-    opening, as the ledger's must be.
+    """The role of a party: when the opening began and ended in every round. In the second half of the rounds a line is
+    on disk before the opening, as the ledger's must be.
     """
     with tempfile.TemporaryFile() as file:
-        return asyncio.run(_party(index, Traffic(**traffic), rounds, file.fileno(), addresses, owner_addresses))
+        return asyncio.run(
+            _party(index, Traffic(**traffic), rounds, file.fileno(), addresses, owner_addresses[index], sockets)
+        )
 
 
 async def _party(
@@ -127,37 +151,50 @@ async def _party(
     traffic: Traffic,
     rounds: int,
     file: int,
-    addresses: list[list[Any]],
-    owner_addresses: list[list[Any]],
+    addresses: Addresses,
+    owner_address: Sequence[Any],
+    sockets: tuple[int, int] | None,
 ) -> dict[str, Any]:
-    n, t = traffic.parties, traffic.threshold
+    n = traffic.parties
     loop = asyncio.get_running_loop()
     arrived: asyncio.Queue[Pipe] = asyncio.Queue()
-    servers = [await loop.create_server(lambda: Pipe(arrived), *where[index]) for where in (addresses, owner_addresses)]
+    if sockets is None:
+        listening = [await loop.create_server(lambda: Pipe(arrived), *at) for at in (addresses[index], owner_address)]
+    else:
+        listening = [await loop.create_server(lambda: Pipe(arrived), sock=inherited(number)) for number in sockets]
     pipes = {j: await _call(addresses[j], index) for j in range(index + 1, n)}
     while len(pipes) < n:  # the lower parties and the owners call
         pipe = await arrived.get()
         assert pipe.peer is not None
         pipes[pipe.peer] = pipe
     owners = pipes[_OWNERS]
-    data = memoryview(bytes(max(traffic.opening, traffic.result)))
-    successors = [pipes[(index + k) % n] for k in range(1, t + 1)]
-    predecessors = [pipes[(index - k) % n] for k in range(1, t + 1)]
+    sizes = [size for messages in traffic.opening for sent in messages for _, size in sent]
+    data = memoryview(bytes(max([*sizes, traffic.result])))
+    exchanges = [
+        (
+            [(pipes[to], data[:size]) for to, size in messages[index]],
+            [(pipes[j], size) for j, sent in enumerate(messages) if (size := sum(s for to, s in sent if to == index))],
+        )
+        for messages in traffic.opening
+    ]
+    due = dict.fromkeys(pipes.values(), 0)  # bytes of openings, so far
     begins, ends = [], []
     for k in range(1, rounds + 1):
-        await owners.until(k * sum(traffic.inputs))
+        await owners.until(k * sum(traffic.inputs[index]))
         if 2 * k > rounds:
             os.write(file, _LINE)
             os.fsync(file)
         begins.append(time.perf_counter())
-        for pipe in successors:
-            await pipe.send(data[: traffic.opening])
-        for pipe in predecessors:
-            await pipe.until(k * traffic.opening)
+        for outgoing, incoming in exchanges:
+            for pipe, message in outgoing:
+                await pipe.send(message)
+            for pipe, size in incoming:
+                due[pipe] += size
+                await pipe.until(due[pipe])
         ends.append(time.perf_counter())
         await owners.send(data[: traffic.result])
-    await owners.until(rounds * sum(traffic.inputs) + 1)  # the owners' goodbye
-    for server in servers:
+    await owners.until(rounds * sum(traffic.inputs[index]) + 1)  # the owners' goodbye
+    for server in listening:
         server.close()
     for pipe in pipes.values():
         pipe.close()
@@ -165,19 +202,19 @@ async def _party(
     return {"begins": begins, "ends": ends}
 
 
-def owners(traffic: dict[str, Any], rounds: int, owner_addresses: list[list[Any]]) -> dict[str, Any]:
-    """Seconds of every round, from the first byte out to the last byte in."""
+def owners(*, traffic: dict[str, Any], rounds: int, owner_addresses: Addresses, emit: Emit, log: Log) -> dict[str, Any]:
+    """The role of the owners: seconds of every round, from the first byte out to the last byte in."""
     return asyncio.run(_owners(Traffic(**traffic), rounds, owner_addresses))
 
 
-async def _owners(traffic: Traffic, rounds: int, owner_addresses: list[list[Any]]) -> dict[str, Any]:
+async def _owners(traffic: Traffic, rounds: int, owner_addresses: Addresses) -> dict[str, Any]:
     pipes = [await _call(address, _OWNERS) for address in owner_addresses]
-    data = memoryview(bytes(max(traffic.inputs)))
+    data = memoryview(bytes(max(size for sizes in traffic.inputs for size in sizes)))
     seconds = []
     for k in range(1, rounds + 1):
         begin = time.perf_counter()
-        for size in traffic.inputs:
-            for pipe in pipes:
+        for block in zip(*traffic.inputs, strict=True):
+            for pipe, size in zip(pipes, block, strict=True):
                 await pipe.send(data[:size])
         for pipe in pipes:
             await pipe.until(k * traffic.result)

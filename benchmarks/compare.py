@@ -69,8 +69,8 @@ def _drift(pairs: list[tuple[Record, Record]]) -> float | None:
 
 def _counts(old: Record, new: Record) -> list[Change]:
     found = []
-    for name in dict.fromkeys((*old.counts, *new.counts)):
-        a, b = old.counts.get(name), new.counts.get(name)
+    for name, a in old.counts.items():  # what was not counted then is no change
+        b = new.counts.get(name)
         if a != b:
             verdict = "changed"
             if isinstance(a, int | float) and isinstance(b, int | float):

@@ -1,35 +1,43 @@
-"""What a release sends, by formula: bytes, messages, rounds. Exact; the measured counts are held against it, and it
-predicts other networks.
+"""What a release sends: bytes, rounds, gates, from the backend's own counting and the sizes of the owners' frames.
+Exact; the measured counts are held against it, and it predicts other networks.
 """
 
 from dataclasses import dataclass
 from typing import Any
 
-from dpmpc.aggregation.owner import WINDOW, blocks_of
+from dpmpc.aggregation.frames import WINDOW, blocks_of, result_bytes
 from dpmpc.benchmarks.cell import Cell, plan_of
+from dpmpc.mpc import backend
 from dpmpc.mpc.wire import HEADER
-from dpmpc.noise.samplers import make_sampler
-from dpmpc.noise.sampling import predict
-
-WORD = 8
+from dpmpc.noise.draw import count_draw
+from dpmpc.noise.pool import fills
 
 
 @dataclass(frozen=True)
 class Counts:
     """One release. Bytes include frame headers; noise made ahead is not in them."""
 
-    parties_bytes: int  # sent to other parties by each party, in the opening
+    parties_bytes: tuple[int, ...]  # sent to other parties by each party, in the opening
     results_bytes: int  # sent to the owners' process by each party: consents and the opened vector
-    owners_bytes: int  # sent by all owners together, to all parties
-    received_bytes: int  # by each party
+    inputs_bytes: tuple[int, ...]  # sent to each party by all owners together
     rounds: int
+
+    @property
+    def owners_bytes(self) -> int:
+        """Sent by all owners together, to all parties."""
+        return sum(self.inputs_bytes)
+
+    @property
+    def received_bytes(self) -> int:
+        """Received by a party, on average: a backend counts openings by who sends."""
+        return -(-(sum(self.inputs_bytes) + sum(self.parties_bytes)) // len(self.inputs_bytes))
 
 
 @dataclass(frozen=True)
 class NoiseCounts:
     """The noise of one release, made together with that of others. Bytes: of the party that sends most."""
 
-    ands: int  # a coordinate
+    gates: dict[str, int]  # by kind, a coordinate
     rounds: int  # of the whole batch
     bytes: float  # a release
     bytes_by_party: tuple[int, ...]  # of the whole batch
@@ -38,24 +46,45 @@ class NoiseCounts:
 def release_counts(cell: Cell) -> Counts:
     """The counts of one release with its noise made ahead, and one process for all owners."""
     blocks = blocks_of(0, cell.owners, cell.dimension)
-    vector = HEADER.size + WORD * cell.dimension
-    inputs = sum(HEADER.size + WORD * (end - start) * cell.dimension for start, end in blocks)
-    opening = cell.threshold * vector
+    opening = cell.computed_by.count_opening(cell.dimension, cell.parties, cell.threshold)
+    frames = [frame_bytes(cell, end - start) for start, end in blocks]
     consents = HEADER.size * max(0, len(blocks) - WINDOW)
-    return Counts(opening, consents + vector + WORD, cell.parties * inputs, inputs + opening, 1)
+    return Counts(
+        parties_bytes=_sent(opening, cell.parties),
+        results_bytes=consents + HEADER.size + result_bytes(cell.dimension),
+        inputs_bytes=tuple(sum(by_party) for by_party in zip(*frames, strict=True)),
+        rounds=opening.rounds,
+    )
+
+
+def frame_bytes(cell: Cell, owners: int) -> list[int]:
+    """The sizes of the frames, one a party, in which so many owners' vectors travel."""
+    payloads = cell.computed_by.payload_bytes(cell.parties, cell.threshold, owners, cell.dimension)
+    return [HEADER.size + size for size in payloads]
 
 
 def owner_bytes(cell: Cell) -> int:
     """What one owner sends in a release as a process of its own: a frame to each party."""
-    return cell.parties * (HEADER.size + WORD * cell.dimension)
+    return sum(frame_bytes(cell, 1))
 
 
 def noise_counts(cell: Cell, vectors: int) -> NoiseCounts:
-    """The counts of making `vectors` noise vectors together."""
-    plan = plan_of(cell, vectors)
-    sampler = make_sampler(cell.sampler, cell.law, plan.noise_asked)
-    cost = predict(sampler, vectors * cell.dimension, cell.parties, cell.threshold)
-    return NoiseCounts(cost["ands_per_sample"], cost["rounds"], max(cost["bytes"]) / vectors, tuple(cost["bytes"]))
+    """The counts of making `vectors` noise vectors ahead."""
+    sampler = plan_of(cell, vectors).derived.sampler
+    cost = sum(
+        (
+            count_draw(cell.computed_by, sampler, k * cell.dimension, cell.parties, cell.threshold)
+            for k in fills(vectors, cell.dimension)
+        ),
+        start=backend.Counts(),
+    )
+    sent = _sent(cost, cell.parties)
+    return NoiseCounts(cost.sample, cost.rounds, max(sent) / vectors, sent)
+
+
+def _sent(cost: backend.Counts, parties: int) -> tuple[int, ...]:
+    """Bytes by sending party, headers included."""
+    return tuple(cost.bytes_with_headers(HEADER.size)) or (0,) * parties
 
 
 @dataclass(frozen=True)
@@ -85,26 +114,34 @@ def network_seconds(cell: Cell, link: Link, online_noise: NoiseCounts | None = N
     """
     blocks = blocks_of(0, cell.owners, cell.dimension)
     counts = release_counts(cell)
-    frame = HEADER.size + WORD * (blocks[0][1] - blocks[0][0]) * cell.dimension
+    frame = max(frame_bytes(cell, blocks[0][1] - blocks[0][0]))
     stall = max(0.0, link.rtt - WINDOW * frame / link.bandwidth) * (max(0, len(blocks) - WINDOW) / WINDOW)
-    seconds = 1.5 * link.rtt + stall + (counts.received_bytes + counts.results_bytes) / link.bandwidth
+    trips = 2 + counts.rounds  # halves of round trips
+    seconds = trips * link.rtt / 2 + stall + (counts.received_bytes + counts.results_bytes) / link.bandwidth
     if online_noise is not None:
         seconds += online_noise.rounds * link.rtt / 2 + online_noise.bytes / link.bandwidth
     return seconds
 
 
 def counts_record(cell: Cell, vectors: int) -> dict[str, Any]:
-    """All of it under the names of the result file; with a pool, `vectors` noise vectors are made together."""
+    """All of it under the names of the result file; with a pool, `vectors` noise vectors are made together. Bytes a
+    party sends: of the one that sends most."""
     counts, noise = release_counts(cell), noise_counts(cell, vectors if cell.pool else 1)
     return {
-        "bytes_party_to_parties": counts.parties_bytes,
+        "bytes_party_to_parties": max(counts.parties_bytes),
         "bytes_party_to_owners": counts.results_bytes,
         "bytes_party_received": counts.received_bytes,
         "bytes_owners": counts.owners_bytes,
         "bytes_one_owner": owner_bytes(cell),
         "rounds": counts.rounds,
-        "noise_ands_a_coordinate": noise.ands,
+        **by_gate("noise", noise.gates, "coordinate"),
         "noise_rounds": noise.rounds,
         "noise_bytes_party": noise.bytes,
         "noise_bytes_by_party": list(noise.bytes_by_party),
     }
+
+
+def by_gate(prefix: str, gates: dict[str, int], of: str) -> dict[str, int]:
+    """The numbers of gates of each kind, named for the result file: noise_ands_a_coordinate, ands_a_sample."""
+    before = prefix and prefix + "_"
+    return {f"{before}{kind.replace(' ', '_')}_a_{of}": count for kind, count in gates.items()}

@@ -12,7 +12,6 @@ from dpmpc.benchmarks import counts
 from dpmpc.benchmarks.bare import Traffic
 from dpmpc.benchmarks.cell import Cell, plan_of
 from dpmpc.benchmarks.network import Network
-from dpmpc.benchmarks.processes import Job
 from dpmpc.benchmarks.quartiles import Figure, figure
 from dpmpc.benchmarks.release import STAGES
 from dpmpc.errors import DpmpcError
@@ -59,36 +58,16 @@ def measure(cell: Cell, network: Network, releases: int, *, limit: bool = True) 
     """
     plan = plan_of(cell, WARM_UP + releases).to_text()
     with network.places(cell.parties) as places:
-        jobs = [
-            Job("owners", {"plan": plan, "owner_addresses": places.owners_see()}, places.prefix(None)),
-            *(
-                Job(
-                    "party",
-                    {
-                        "index": i,
-                        "plan": plan,
-                        "addresses": places.party_sees(i),
-                        "owner_addresses": places.owner_ports(),
-                    },
-                    places.prefix(i),
-                )
-                for i in range(cell.parties)
-            ),
-        ]
-        owners, *parties = places.run(jobs)
+        owners, parties = places.run("dpmpc.benchmarks.release", {"plan": plan})
     return summarise(cell, owners, parties, measure_limit(cell, network, releases) if limit else None)
 
 
 def measure_limit(cell: Cell, network: Network, releases: int) -> Limit:
     """The physical limit of a release."""
     rounds = WARM_UP + releases
-    common = {"traffic": Traffic.of(cell).to_json(), "rounds": 2 * rounds}
     with network.places(cell.parties) as places:
-        jobs = [Job("bare owners", {**common, "owner_addresses": places.owners_see()}, places.prefix(None))]
-        for i in range(cell.parties):
-            party = {"index": i, "addresses": places.party_sees(i), "owner_addresses": places.owner_ports()}
-            jobs.append(Job("bare party", {**common, **party}, places.prefix(i)))
-        owners, *parties = places.run(jobs)
+        arguments = {"traffic": Traffic.of(cell).to_json(), "rounds": 2 * rounds}
+        owners, parties = places.run("dpmpc.benchmarks.bare", arguments)
     begins, ends = (np.array([party[name] for party in parties])[:, WARM_UP:rounds] for name in ("begins", "ends"))
     seconds = owners["seconds"]
     return Limit(
@@ -100,20 +79,19 @@ def measure_limit(cell: Cell, network: Network, releases: int) -> Limit:
 
 def summarise(cell: Cell, owners: dict[str, Any], parties: list[dict[str, Any]], limit: Limit | None) -> Measured:
     """The figures of one run of the processes. Errors: counts that differ from the formula."""
-    expected = counts.counts_record(cell, len(owners["begins"]))
-    check_counts(cell, expected, owners, parties)
+    releases = len(owners["begins"])
+    check_counts(cell, releases, owners, parties)
     times = split(owners, parties)
     parts = {name: figure(values[WARM_UP:]) for name, values in times.items()}
     total = np.array(owners["ends"]) - np.array(owners["begins"])
-    offline = max(party["offline_s"] for party in parties) / len(total) if cell.pool else 0.0
     return Measured(
         cell,
         figure(total[WARM_UP:]),
         figure((total - times["ledger"])[WARM_UP:]),
         parts,
-        offline,
-        expected,
-        max(p["peak_memory"] for p in parties),
+        max(cost["offline_s"] for cost in owners["costs"]) / releases if cell.pool else 0.0,
+        counts.counts_record(cell, releases),
+        max(cost["peak_memory"] for cost in owners["costs"]),
         owners["peak_memory"],
         limit,
     )
@@ -146,25 +124,30 @@ def split(owners: dict[str, Any], parties: list[dict[str, Any]]) -> dict[str, Ar
     }
 
 
-def check_counts(cell: Cell, expected: dict[str, Any], owners: dict[str, Any], parties: list[dict[str, Any]]) -> None:
-    """Errors: bytes or rounds of a release that differ from the formula. Only noise made in the release itself may
-    add to them.
+def check_counts(cell: Cell, releases: int, owners: dict[str, Any], parties: list[dict[str, Any]]) -> None:
+    """Errors: bytes or rounds of a release, or of the noise, that differ from what is counted.
+
+    With a pool nothing but the noise goes between parties ahead, and no noise in a release. What is received is counted
+    over all parties.
     """
-    noise = [0] * cell.parties if cell.pool else expected["noise_bytes_by_party"]
+    one = counts.release_counts(cell)
+    noise = counts.noise_counts(cell, releases if cell.pool else 1)
+    none = (0,) * cell.parties
+    ahead, online = (noise.bytes_by_party, none) if cell.pool else (none, noise.bytes_by_party)
+    rounds_ahead, rounds_online = (noise.rounds, 0) if cell.pool else (0, noise.rounds)
+
+    def same(what: str, found: Any, due: Any) -> None:
+        if found != due:
+            raise DpmpcError(
+                f"counts must equal dpmpc.benchmarks.counts; {cell}: {what} {found}, by formula {due}; report this"
+            )
+
     for i, party in enumerate(parties):
-        for found in party["counts"]:
-            due = [
-                expected["bytes_party_to_parties"] + noise[i],
-                expected["bytes_party_to_owners"],
-                expected["bytes_party_received"] if cell.pool else found[2],
-                expected["rounds"] + (0 if cell.pool else expected["noise_rounds"]),
-            ]
-            if found != due:
-                raise DpmpcError(
-                    f"counts must equal dpmpc.benchmarks.counts; {cell}: {found}, by formula {due}; report this"
-                )
-    if set(owners["bytes_sent"]) != {expected["bytes_owners"]}:
-        raise DpmpcError(
-            f"counts must equal dpmpc.benchmarks.counts; {cell}: owners sent {owners['bytes_sent'][0]}, by formula "
-            f"{expected['bytes_owners']}; report this"
-        )
+        same(f"party {i} made noise ahead for", party["ahead"], [ahead[i], rounds_ahead])
+        due = [one.parties_bytes[i] + online[i], one.results_bytes, one.rounds + rounds_online]
+        for to_parties, to_owners, _, rounds in party["counts"]:
+            same(f"party {i} released for", [to_parties, to_owners, rounds], due)
+    for k in range(releases):
+        received = sum(party["counts"][k][2] for party in parties)
+        same("parties received", received, one.owners_bytes + sum(one.parties_bytes) + sum(online))
+        same("owners sent", owners["bytes_sent"][k], one.owners_bytes)

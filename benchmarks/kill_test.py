@@ -15,7 +15,6 @@ At the end `dpmpc train --resume` finishes the run, and the structure of all its
 """
 
 import argparse
-import hashlib
 import json
 import os
 import subprocess
@@ -23,22 +22,22 @@ import sys
 import tempfile
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from unittest.mock import patch
 
 from dpmpc.aggregation.party import ledger_path
 from dpmpc.aggregation.plan import Plan, plan_path
-from dpmpc.benchmarks.mortal import POINTS
+from dpmpc.aggregation.transcript import digest
+from dpmpc.benchmarks.mortal import POINTS, ROLE
 from dpmpc.errors import DpmpcError
-from dpmpc.privacy.composition import Cost, cost
+from dpmpc.privacy.composition import spending_of, total
 from dpmpc.privacy.ledger import Ledger, merge
 from dpmpc.runs.launcher import train
-from dpmpc.runs.request import Options
+from dpmpc.runs.request import Request
 from dpmpc.runs.resume import opened_anywhere, resume
 from dpmpc.verify.structure import check_structure
 
-MORTAL = Path(__file__).parent / "mortal.py"
 PARTIES = 3
 
 
@@ -61,11 +60,11 @@ def witnessed(out: Path) -> tuple[set[int], dict[int, str]]:
     learned: dict[int, str] = {}
     for path in out.glob("witness_*.txt"):
         for line in path.read_text().splitlines():
-            kind, release, digest = line.split()
+            kind, release, seen = line.split()
             if kind == "sent":
                 sent.add(int(release))
             else:
-                assert learned.setdefault(int(release), digest) == digest, f"parties learned two vectors of {release}"
+                assert learned.setdefault(int(release), seen) == seen, f"parties learned two vectors of {release}"
     return sent, learned
 
 
@@ -77,25 +76,19 @@ def check(out: Path) -> State:
     spent = {entry.release for entry in entries}
     sent, learned = witnessed(out)
     assert sent <= spent, f"released without a ledger line: {sorted(sent - spent)}"
-    accounted = cost(entries).epsilon(plan.delta)
-    released = Cost().plus(plan.mechanism(), len(sent)).epsilon(plan.delta)
+    accounted = total(entries).epsilon(plan.delta)
+    released = spending_of(plan.derived.mechanism, len(sent)).epsilon(plan.delta)
     assert accounted >= released, f"accounted {accounted}, released {released}"
     known = opened_anywhere(out, plan)
-    lost = [r for r, digest in learned.items() if r not in known or _digest(known[r]) != digest]
+    lost = [r for r, seen in learned.items() if r not in known or digest(known[r]) != seen]
     assert not lost, f"learned by a party, but lost: {lost}"
-    fresh = replace(plan, attempt=0, first_release=0)
-    return State(
-        len(spent), len(sent), len(learned), len(known), accounted, released, resume(out, fresh)[0].first_release
-    )
-
-
-def _digest(values: object) -> str:
-    return hashlib.sha256(values.astype("<u8").tobytes()).hexdigest()  # type: ignore[attr-defined]
+    _, attempt, _ = resume(out, plan)
+    return State(len(spent), len(sent), len(learned), len(known), accounted, released, attempt.first_release)
 
 
 def kill_test(kills: int, out: Path, *, points: Sequence[str] = POINTS, say: bool = False) -> dict[str, object]:
     """The figures of a run that was killed `kills` times. AssertionError if anything was lost or not accounted for."""
-    options = Options(
+    request = Request(
         data="synthetic", max_rows=120, dimension=6, owners=3, iterations=4 * kills, delta=1e-4, evaluate=False
     )
     begin, by_point = time.perf_counter(), dict.fromkeys(points, 0)
@@ -105,7 +98,7 @@ def kill_test(kills: int, out: Path, *, points: Sequence[str] = POINTS, say: boo
         order = f"{victim}:{point}:{state.next + (kill // len(points)) % 3}"
         try:
             with patch.dict(os.environ, {"KILL": order, "WITNESS": str(out)}):
-                train(options, out, resume=kill > 0, program=(str(MORTAL),))
+                train(request, out, resume=kill > 0, role=ROLE)
         except DpmpcError as error:
             assert f"party {victim} was killed" in str(error), f"kill {kill} at {point}: {error}"
         else:

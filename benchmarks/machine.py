@@ -5,10 +5,11 @@ never its name.
 import importlib.metadata
 import os
 import platform
-import subprocess
 import time
 from pathlib import Path
 from typing import Any
+
+from dpmpc.processes.provenance import commit
 
 PACKAGES = ("dpmpc", "mpyc", "numpy", "gmpy2", "cryptography")
 
@@ -25,25 +26,6 @@ def machine() -> dict[str, Any]:
         "memory_bytes": os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"),
         "load": [round(x, 2) for x in os.getloadavg()],
     }
-
-
-def commit() -> str | None:
-    """The commit that is checked out, with `+` when files that are tracked differ from it; None outside a
-    repository.
-    """
-    here = Path(__file__).resolve().parent
-
-    def git(*command: str) -> str | None:
-        try:
-            done = subprocess.run(("git", "-C", str(here), *command), capture_output=True, text=True, check=False)
-        except OSError:
-            return None
-        return done.stdout.strip() if done.returncode == 0 else None
-
-    head = git("rev-parse", "--short=12", "HEAD")
-    if head is None or git("ls-files", "--error-unmatch", __file__) is None:
-        return None  # installed: a repository around site-packages is not ours
-    return head + ("+" if git("status", "--porcelain", "--untracked-files=no") else "")
 
 
 def processor() -> str:

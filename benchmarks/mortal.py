@@ -1,25 +1,27 @@
-"""A child process of a run that kills itself at one point of one release. Used by kill_test.py in place of
-dpmpc.runs.worker.
+"""The role of a party that kills itself at one point of one release. kill_test.py has parties play it in place of their
+own.
 
 KILL = "party:point:release" in the environment says who dies where. Before dying at or after an opening, the process
 notes in its witness file what it had sent and learned by then: what was really released, told by nobody's ledger.
 """
 
 import asyncio
-import hashlib
 import os
 import signal
-import sys
+from collections.abc import Awaitable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
+from unittest.mock import patch
 
-import dpmpc.aggregation.release
 import dpmpc.privacy.ledger
-import dpmpc.runs.worker
-from dpmpc.aggregation.release import OPENING_CHANNEL, Tools
-from dpmpc.mpc.field import Words
-from dpmpc.mpc.session import Channel, Session
-from dpmpc.noise.pool import Pool
+from dpmpc.aggregation.grid import Ints
+from dpmpc.aggregation.party import serve as live
+from dpmpc.aggregation.release import ReleaseSteps
+from dpmpc.aggregation.transcript import digest
+from dpmpc.mpc.backends.sharing import SharingHolder
+from dpmpc.mpc.channels import NOISE, OPENING
+from dpmpc.mpc.mesh import Channel
+from dpmpc.processes.worker import Emit, Log
 
 POINTS = (
     "noise ahead",  # while noise is made
@@ -35,110 +37,112 @@ POINTS = (
     "kept, not published",
     "published",
 )
+ROLE = "dpmpc.benchmarks.mortal:serve"
+_NOISE_ROUND = 5  # of the first batch: all parties are in the middle of it
 
 
-def die() -> None:
+def serve(*, job: dict[str, Any], emit: Emit, log: Log) -> None:
+    """The role: a party as ever, but for its death and its witness."""
+    party, point, release = os.environ["KILL"].split(":")
+    mortal(int(party), point, int(release), Path(os.environ["WITNESS"]))
+    live(job=job, emit=emit, log=log)
+
+
+def die() -> NoReturn:
     os.kill(os.getpid(), signal.SIGKILL)
+    raise AssertionError("unreachable")
 
 
 class Witness:
-    """What this party sent and learned, outside all that the product writes."""
+    """What a party sent and learned, outside all that the product writes."""
 
-    def __init__(self, path: Path) -> None:
-        self._fd = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT)
+    def __init__(self, directory: Path) -> None:
+        self._directory = directory
 
-    def note(self, kind: str, release: int, values: Words | None = None) -> None:
-        digest = "-" if values is None else hashlib.sha256(values.astype("<u8").tobytes()).hexdigest()
-        os.write(self._fd, f"{kind} {release} {digest}\n".encode())
+    def note(self, party: int, kind: str, release: int, values: Ints | None = None) -> None:
+        line = f"{kind} {release} {'-' if values is None else digest(values)}\n"
+        with (self._directory / f"witness_{party}.txt").open("ab", buffering=0) as file:
+            file.write(line.encode())
 
 
-def mortal(victim: int, point: str, release: int, witness_directory: Path) -> None:
+def mortal(victim: int, point: str, release: int, directory: Path) -> None:
     """Makes this process note what it releases, and die at `point` of `release` if it is the victim."""
-    witness: dict[int, Witness] = {}
+    witness = Witness(directory)
 
     def reached(party: int, number: int, here: str) -> None:
         if (party, number, here) == (victim, release, point):
             die()
 
-    def witness_of(party: int) -> Witness:
-        if party not in witness:
-            witness[party] = Witness(witness_directory / f"witness_{party}.txt")
-        return witness[party]
-
     # around every step of a release, by its tool
-    def around(name: str, before: str | None, after: str | None) -> None:
-        original = getattr(Tools, name)
+    def around(name: str, before: str, after: str) -> None:
+        original = getattr(ReleaseSteps, name)
 
-        async def waiting(self: Tools, number: int, *rest: Any) -> Any:
-            if before:
-                reached(self.session.party, number, before)
+        async def waiting(self: ReleaseSteps, number: int, *rest: Any) -> Any:
+            reached(self.holder.party, number, before)
             result = await original(self, number, *rest)
-            if after:
-                reached(self.session.party, number, after)
+            reached(self.holder.party, number, after)
             return result
 
-        def at_once(self: Tools, number: int, *rest: Any) -> Any:
+        def at_once(self: ReleaseSteps, number: int, *rest: Any) -> Any:
             result = original(self, number, *rest)
-            if after:
-                reached(self.session.party, number, after)
+            reached(self.holder.party, number, after)
             return result
 
-        setattr(Tools, name, waiting if asyncio.iscoroutinefunction(original) else at_once)
+        patch.object(ReleaseSteps, name, waiting if asyncio.iscoroutinefunction(original) else at_once).start()
 
-    around("inputs", "before inputs", "after inputs")
-    around("noise", None, "after noise")
-    around("add", None, "after add")
-    around("open", None, "kept, not published")
-    around("publish", None, "published")
+    spend = ReleaseSteps.spend
 
-    spend = Tools.spend
-
-    def mortal_spend(self: Tools, release: int) -> None:
-        if (self.session.party, number) == (victim, release):
+    def mortal_spend(self: ReleaseSteps, number: int) -> None:
+        if (self.holder.party, number) == (victim, release):
             if point == "ledger line torn":
-                write = os.write
-
-                def half(fd: int, data: Any) -> int:
-                    write(fd, data[: len(data) // 2])
-                    die()
-                    raise AssertionError
-
-                dpmpc.privacy.ledger.os.write = half  # type: ignore[attr-defined]
+                patch.object(dpmpc.privacy.ledger, "os", _Os(write=_write_half)).start()
             if point == "ledger line not synced":
-                dpmpc.privacy.ledger.os.fsync = lambda fd: die()  # type: ignore[attr-defined]
+                patch.object(dpmpc.privacy.ledger, "os", _Os(fsync=lambda fd: die())).start()
         spend(self, number)
-        reached(self.session.party, number, "after ledger")
 
-    Tools.spend = mortal_spend  # type: ignore[method-assign, assignment]
+    opening = SharingHolder.open
 
-    opening = Session.open
-
-    async def mortal_open(self: Session, shares: Words, channel: Channel) -> Words:
-        number = channel.ident - OPENING_CHANNEL
-        witness_of(self.party).note("sent", number)
-        task = asyncio.ensure_future(opening(self, shares, channel))
+    async def mortal_open(self: SharingHolder, share: Any, channel: int) -> Ints:
+        number = channel - OPENING
+        witness.note(self.party, "sent", number)
+        task = asyncio.ensure_future(opening(self, share, channel))
         await asyncio.sleep(0)  # the task runs until it waits for the others: its own share has left
         reached(self.party, number, "share sent")
         opened = await task
-        witness_of(self.party).note("learned", number, opened)
+        witness.note(self.party, "learned", number, opened)
         reached(self.party, number, "opened, not kept")
         return opened
 
-    Session.open = mortal_open  # type: ignore[method-assign, assignment]
+    exchange = Channel.exchange
 
-    fill = Pool.fill
+    def mortal_exchange(
+        self: Channel, outgoing: Mapping[int, Any], incoming: Sequence[int]
+    ) -> Awaitable[list[bytearray]]:
+        if point == "noise ahead" and (self.mesh.party, self.ident, self.rounds) == (victim, NOISE, _NOISE_ROUND):
+            die()
+        return exchange(self, outgoing, incoming)
 
-    async def mortal_fill(self: Pool) -> None:
-        if point == "noise ahead" and self.session.party == victim:
-            asyncio.get_running_loop().call_later(0.005, die)
-            await asyncio.sleep(0.01)
-        await fill(self)
+    patch.object(ReleaseSteps, "spend", mortal_spend).start()
+    patch.object(SharingHolder, "open", mortal_open).start()
+    patch.object(Channel, "exchange", mortal_exchange).start()
+    around("inputs", "before inputs", "after inputs")
+    around("noise", "", "after noise")
+    around("add", "", "after add")
+    around("spend", "", "after ledger")
+    around("open", "", "kept, not published")
+    around("publish", "", "published")
 
-    Pool.fill = mortal_fill  # type: ignore[method-assign, assignment]
+
+class _Os:
+    """The module os for the ledger, with one call replaced."""
+
+    def __init__(self, **replaced: Any) -> None:
+        self._replaced = replaced
+
+    def __getattr__(self, name: str) -> Any:
+        return self._replaced.get(name) or getattr(os, name)
 
 
-if __name__ == "__main__":
-    party, where, number = os.environ["KILL"].split(":")
-    if sys.argv[1] == "party":
-        mortal(int(party), where, int(number), Path(os.environ["WITNESS"]))
-    dpmpc.runs.worker.main()
+def _write_half(fd: int, data: bytes) -> NoReturn:
+    os.write(fd, data[: len(data) // 2])
+    die()

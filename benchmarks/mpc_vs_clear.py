@@ -1,6 +1,6 @@
 """Trains the same model R times with MPC and R times in the clear, and compares the mean test accuracy.
 
-    python benchmarks/mpc_vs_clear.py --runs 5 --data breast-cancer
+    python -m dpmpc.benchmarks.mpc_vs_clear --runs 5 --data breast-cancer
 
 The two engines share data, split, grid, noise law and arithmetic, and differ only in who adds and who draws noise, so
 the difference of the means must lie within its own confidence interval (Welch, 95 %) but for one time in twenty.
@@ -15,16 +15,18 @@ from pathlib import Path
 
 from scipy.stats import t as student
 
+from dpmpc.learning.method import METHODS
+from dpmpc.privacy.law import LAWS
 from dpmpc.runs.launcher import train
-from dpmpc.runs.request import Options
+from dpmpc.runs.request import Request
 
 
-def accuracies(options: Options, runs: int, folder: Path) -> list[float]:
+def accuracies(request: Request, runs: int, folder: Path) -> list[float]:
     """The test accuracy of each of `runs` runs."""
     result = []
     for k in range(runs):
-        out = folder / f"{options.engine}{k}"
-        train(options, out)
+        out = folder / f"{request.engine}{k}"
+        train(request, out)
         result.append(float(json.loads((out / "report.json").read_text())["utility"]["test_accuracy"]))
     return result
 
@@ -44,14 +46,15 @@ def main() -> None:
     parser.add_argument("--data", default="breast-cancer")
     parser.add_argument("--data-dir")
     parser.add_argument("--owners", type=int, default=5)
-    parser.add_argument("--method", choices=["gradient", "output"], default="gradient")
+    parser.add_argument("--method", choices=METHODS.names(), default="gradient")
     parser.add_argument("--epsilon", type=float, default=1.0)
     given = parser.parse_args()
     common = {"data": given.data, "data_dir": given.data_dir, "owners": given.owners, "epsilon": given.epsilon}
-    noise = {"method": given.method, "delta": 1e-5 if given.method == "gradient" else None}
+    delta = None if LAWS[METHODS[given.method].law].pure else 1e-5
+    noise = {"method": given.method, "delta": delta}
     with tempfile.TemporaryDirectory() as folder:
-        mpc = accuracies(Options(**common, **noise), given.runs, Path(folder))
-        clear = accuracies(Options(**common, **noise, engine="clear"), given.runs, Path(folder))
+        mpc = accuracies(Request(**common, **noise), given.runs, Path(folder))
+        clear = accuracies(Request(**common, **noise, engine="clear"), given.runs, Path(folder))
     gap, half = difference(mpc, clear)
     print(f"MPC   {statistics.mean(mpc):.4f}  {[round(v, 4) for v in mpc]}")
     print(f"clear {statistics.mean(clear):.4f}  {[round(v, 4) for v in clear]}")

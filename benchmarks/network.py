@@ -5,51 +5,57 @@ a relay.
 import contextlib
 import os
 import shutil
+import socket
 import subprocess
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 from dpmpc.benchmarks.counts import NETWORKS, Link
-from dpmpc.benchmarks.processes import Job, run_jobs
 from dpmpc.errors import UsageError
-from dpmpc.mpc.loopback import free_base_port
+from dpmpc.mpc.addresses import BASE_PORT, bound_socket, endpoint_of
+from dpmpc.processes.supervisor import Job, run_jobs
 
-Pairs = list[list[Any]]  # (host, port), JSON-able
+Addresses = Sequence[Sequence[Any]]  # (host, port), JSON-able
 _SUBNET = "10.213.77"
-_BASE_PORT = 11_365
+OWNERS = -1  # in the place of a party's index: the owners' process
 
 
 @dataclass(frozen=True)
 class Places:
-    """The addresses of one measurement. `None` in the place of a party's index means the owners' process."""
+    """Where the processes of one measurement are, and how they reach each other."""
 
-    addresses: Pairs  # where parties listen for parties
-    ports_for_owners: Pairs  # where parties listen for owners
-    seen_by_party: Sequence[Pairs] = ()  # how party i reaches the others, where a relay stands between
-    seen_by_owners: Pairs = field(default_factory=list)
+    addresses: Addresses  # where parties listen for parties
+    owner_addresses: Addresses  # where parties listen for owners
+    sockets: Sequence[tuple[socket.socket, socket.socket]] = ()  # bound there, by party; none in namespaces
+    seen_by_party: Sequence[Addresses] = ()  # how party i reaches the others, where a relay stands between
+    seen_by_owners: Addresses = ()
     prefixes: Sequence[tuple[str, ...]] = ()  # of party i; the last is the owners'
     background: tuple[Job, ...] = ()
 
-    def party_sees(self, index: int) -> Pairs:
-        """The parties' addresses as party `index` uses them; its own entry is where it listens."""
-        return self.seen_by_party[index] if self.seen_by_party else self.addresses
+    def run(self, module: str, arguments: Mapping[str, Any]) -> tuple[Any, list[Any]]:
+        """What the roles `owners` and `party` of a module returned, the latter by party. Each gets the arguments, and
+        where the parties listen, as it reaches them; a party also its index and its sockets.
+        """
+        jobs = [self._owners(f"{module}:owners", arguments)]
+        jobs += [self._party(i, f"{module}:party", arguments) for i in range(len(self.addresses))]
+        owners, *parties = run_jobs(jobs, background=self.background)
+        return owners, parties
 
-    def owners_see(self) -> Pairs:
-        """The parties' addresses as the owners use them."""
-        return self.seen_by_owners or self.ports_for_owners
+    def _owners(self, role: str, arguments: Mapping[str, Any]) -> Job:
+        where = {"owner_addresses": self.seen_by_owners or self.owner_addresses}
+        return Job("the owners", role, {**arguments, **where}, prefix=self.prefixes[-1] if self.prefixes else ())
 
-    def owner_ports(self) -> Pairs:
-        """Where the parties listen for owners."""
-        return self.ports_for_owners
-
-    def prefix(self, index: int | None) -> tuple[str, ...]:
-        """A command that starts a process in its place."""
-        return self.prefixes[-1 if index is None else index] if self.prefixes else ()
-
-    def run(self, jobs: Sequence[Job]) -> list[Any]:
-        """As `run_jobs`, with the relay beside them if there is one."""
-        return run_jobs(jobs, background=self.background)
+    def _party(self, index: int, role: str, arguments: Mapping[str, Any]) -> Job:
+        sockets = self.sockets[index] if self.sockets else ()
+        where = {
+            "index": index,
+            "addresses": self.seen_by_party[index] if self.seen_by_party else self.addresses,
+            "owner_addresses": self.owner_addresses,
+            "sockets": [s.fileno() for s in sockets] or None,
+        }
+        prefix = self.prefixes[index] if self.prefixes else ()
+        return Job(f"party {index}", role, {**arguments, **where}, sockets, prefix)
 
 
 @dataclass(frozen=True)
@@ -63,14 +69,14 @@ class Network:
     @contextlib.contextmanager
     def places(self, parties: int) -> Iterator[Places]:
         """Places for n parties and the owners; taken down on leaving."""
-        if self.link is None:
-            base = free_base_port(2 * parties)
-            yield Places(_local(base, parties), _local(base + parties, parties))
-        elif self.how == "relay":
-            yield _relayed(parties, self.link)
-        else:
+        if self.how == "netem":
             with namespaces(parties, self.link) as places:
                 yield places
+            return
+        with contextlib.ExitStack() as stack:
+            sockets = [(_bound(stack), _bound(stack)) for _ in range(parties)]
+            places = Places(_addresses([s for s, _ in sockets]), _addresses([s for _, s in sockets]), sockets)
+            yield places if self.link is None else _relayed(places, self.link, stack)
 
 
 def named(name: str) -> Network:
@@ -87,27 +93,33 @@ def named(name: str) -> Network:
     return Network(name, NETWORKS[name], "netem" if netem_allowed() else "relay")
 
 
-def _local(base: int, count: int) -> Pairs:
-    return [["127.0.0.1", base + i] for i in range(count)]
+def _bound(stack: contextlib.ExitStack) -> socket.socket:
+    """A socket on a free port of this machine, closed with the stack."""
+    return stack.enter_context(contextlib.closing(bound_socket()))
 
 
-def _relayed(parties: int, link: Link) -> Places:
-    """Loopback, with a port of the relay for every connection: a party calls those of higher index, the owners call
+def _addresses(sockets: Sequence[socket.socket]) -> Addresses:
+    return [[at.host, at.port] for at in map(endpoint_of, sockets)]
+
+
+def _relayed(places: Places, link: Link, stack: contextlib.ExitStack) -> Places:
+    """The places, with a socket of the relay for every connection: a party calls those of higher index, the owners call
     every party.
     """
+    parties = len(places.addresses)
     pairs = [(i, j) for i in range(parties) for j in range(i + 1, parties)]
-    base = free_base_port(3 * parties + len(pairs))
-    true, for_owners = _local(base, parties), _local(base + parties, parties)
-    routes: list[list[Any]] = []
-    seen = [[list(pair) for pair in true] for _ in range(parties)]
-    for k, (i, j) in enumerate(pairs):
-        port = base + 3 * parties + k
-        routes.append([port, *true[j], i, j])
-        seen[i][j] = ["127.0.0.1", port]
-    owners = _local(base + 2 * parties, parties)
-    routes += [[owners[j][1], *for_owners[j], -1, j] for j in range(parties)]
+    calls = [(i, j, places.addresses[j]) for i, j in pairs]
+    calls += [(OWNERS, j, places.owner_addresses[j]) for j in range(parties)]
+    sockets = [_bound(stack) for _ in calls]
+    seen = {(i, j): here for (i, j, _), here in zip(calls, _addresses(sockets), strict=True)}
+    routes = [[s.fileno(), *there, i, j] for s, (i, j, there) in zip(sockets, calls, strict=True)]
     arguments = {"routes": routes, "delay": link.rtt / 2, "bandwidth": link.bandwidth}
-    return Places(true, for_owners, seen, owners, background=(Job("relay", arguments),))
+    return replace(
+        places,
+        seen_by_party=[[seen.get((i, j), places.addresses[j]) for j in range(parties)] for i in range(parties)],
+        seen_by_owners=[seen[OWNERS, j] for j in range(parties)],
+        background=(Job("the relay", "dpmpc.benchmarks.relay:relay", arguments, sockets),),
+    )
 
 
 # -- network namespaces ----------------------------------------------------------------------------------------------
@@ -185,8 +197,8 @@ def namespaces(parties: int, link: Link | None) -> Iterator[Places]:
                 )
                 if rate:
                     do("tc", "-n", bridge, "qdisc", "add", "dev", f"port{k}", "root", "netem", *rate, "limit", "100000")
-        addresses = [[f"{_SUBNET}.{k + 1}", _BASE_PORT] for k in range(parties)]
-        for_owners = [[host, _BASE_PORT + 1] for host, _ in addresses]
+        addresses = [[f"{_SUBNET}.{k + 1}", BASE_PORT] for k in range(parties)]  # nobody else is in there
+        for_owners = [[host, BASE_PORT + 1] for host, _ in addresses]
         yield Places(addresses, for_owners, prefixes=[("ip", "netns", "exec", name) for name in names])
     finally:
         for name in made:

@@ -11,22 +11,22 @@ import numpy as np
 from dpmpc.benchmarks import plain
 from dpmpc.benchmarks.quartiles import Figure, figure
 from dpmpc.errors import DpmpcError
+from dpmpc.mpc.backend import BACKENDS, DEFAULT, Holder
+from dpmpc.mpc.channels import NOISE
 from dpmpc.mpc.loopback import run_parties
-from dpmpc.mpc.session import Session
-from dpmpc.noise.pool import batches, draw
-from dpmpc.noise.samplers import Law, make_sampler
-from dpmpc.noise.sampling import predict
-from dpmpc.runs.request import SamplerName
+from dpmpc.mpc.wire import HEADER
+from dpmpc.noise.draw import batch_sizes, count_draw, draw
+from dpmpc.privacy.law import LAWS
 
 SCALE = float(1 << 20)  # grid steps
-SAMPLERS: tuple[tuple[Law, SamplerName], ...] = (
-    ("gaussian", "discrete"),
-    ("laplace", "discrete"),
-    ("gaussian", "box-muller"),
-    ("laplace", "log-laplace"),
-)
 PLAIN = "plain MPyC"
-_START = 1
+_HERE = 0  # + repetition: the channel on which all parties meet before it
+
+
+def samplers() -> list[tuple[str, str]]:
+    """(law, sampler) for every sampler of every law: first each law's own choice, then the others."""
+    found = [(place, law, name) for law, entry in LAWS.items() for place, name in enumerate(entry.samplers)]
+    return [(law, name) for _, law, name in sorted(found, key=lambda each: each[0])]
 
 
 @dataclass(frozen=True)
@@ -35,12 +35,13 @@ class NoiseCost:
 
     law: str
     sampler: str
+    backend: str
     parties: int
     count: int
     seconds: Figure  # of a draw
     rounds: int | None  # of a draw; plain MPyC does not count them
     bytes: int  # of a draw, of the party that sends most
-    ands: int | None  # a sample
+    gates: dict[str, int]  # by kind, a sample
 
     @property
     def rate(self) -> float:
@@ -48,48 +49,45 @@ class NoiseCost:
         return self.count / self.seconds.median
 
 
-async def _draw_often(session: Session, law: Law, name: str, count: int, repetitions: int) -> dict[str, Any]:
-    sampler = make_sampler(name, law, SCALE)
-    channel = 1 << 24
+async def _draw_often(holder: Holder, law: str, name: str, count: int, repetitions: int) -> dict[str, Any]:
+    sampler = LAWS[law].sampler(name, SCALE)
+    channel = NOISE
     seconds, rounds, sent = [], 0, 0
     for k in range(repetitions + 1):  # the first warms up
-        await session.open(np.zeros(1, dtype=np.uint64), session.channel(_START + k))  # all parties are here
-        rounds, sent = session.rounds, session.bytes_sent
+        await holder.here(_HERE + k)
+        rounds, sent = holder.rounds, holder.bytes_sent
         begin = time.perf_counter()
-        await draw(session, sampler, count, first_channel=channel)
+        await draw(holder, sampler, count, first_channel=channel)
         seconds.append(time.perf_counter() - begin)
-        rounds, sent = session.rounds - rounds, session.bytes_sent - sent
-        channel += batches(count)
+        rounds, sent = holder.rounds - rounds, holder.bytes_sent - sent
+        channel += len(batch_sizes(count))
     return {"seconds": seconds[1:], "rounds": rounds, "bytes": sent}
 
 
-def measure_sampler(law: Law, name: str, parties: int, count: int, repetitions: int) -> NoiseCost:
+def measure_sampler(
+    law: str, name: str, parties: int, count: int, repetitions: int, backend: str = DEFAULT
+) -> NoiseCost:
     """The cost of drawing `count` samples, over `repetitions` draws after a warm-up.
 
-    Errors: DpmpcError when rounds or bytes differ from the counting engine's; PeerError when a process dies.
+    Errors: UsageError for a law that has no such sampler or a backend that cannot have so many parties; DpmpcError when
+    rounds or bytes differ from the backend's counting; PeerError when a process dies.
     """
-    results = run_parties(_draw_often, parties, None, (law, name, count, repetitions))
-    expected = predict(make_sampler(name, law, SCALE), count, parties, (parties - 1) // 2)
+    entry = BACKENDS[backend]
+    t = entry.threshold(parties)
+    entry.check(parties, t)
+    expected = count_draw(entry, LAWS[law].sampler(name, SCALE), count, parties, t)
+    results = run_parties(_draw_often, parties, t, (law, name, count, repetitions), backend=backend)
+    sent = expected.bytes_with_headers(HEADER.size) or [0] * parties
     found = [r["rounds"] for r in results], [r["bytes"] for r in results]
-    due = [expected["rounds"]] * parties, expected["bytes"]
+    due = [expected.rounds] * parties, sent
     if found != due:
         raise DpmpcError(f"rounds and bytes must be as counted; {law}/{name}: {found}, counted {due}; report this")
     seconds = np.array([r["seconds"] for r in results]).max(axis=0)
-    return NoiseCost(
-        law,
-        name,
-        parties,
-        count,
-        figure(seconds),
-        expected["rounds"],
-        max(expected["bytes"]),
-        expected["ands_per_sample"],
-    )
+    return NoiseCost(law, name, backend, parties, count, figure(seconds), expected.rounds, max(sent), expected.sample)
 
 
-def measure_plain(law: Law, parties: int, count: int, repetitions: int) -> NoiseCost:
+def measure_plain(law: str, parties: int, count: int, repetitions: int) -> NoiseCost:
     """The same for plain MPyC, as `dpmpc.benchmarks.plain` writes it."""
     costs = [plain.measure(law, count, parties) for _ in range(repetitions)]
-    return NoiseCost(
-        law, PLAIN, parties, count, figure([c.seconds for c in costs]), None, max(c.bytes_sent for c in costs), None
-    )
+    seconds, sent = figure([c.seconds for c in costs]), max(c.bytes_sent for c in costs)
+    return NoiseCost(law, PLAIN, plain.BACKEND, parties, count, seconds, None, sent, {})

@@ -4,11 +4,12 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from dpmpc.benchmarks.cell import BASE
 from dpmpc.benchmarks.iteration import PARTS
 from dpmpc.benchmarks.records import Record, Results
 from dpmpc.errors import UsageError
+from dpmpc.mpc.backend import DEFAULT
 
-_BASE = {"method": "gradient", "law": "gaussian", "sampler": "discrete", "pool": True, "network": "loopback"}
 _AXES: tuple[tuple[str, str, dict[str, Any]], ...] = (
     ("dimension d (m = 100 owners, n = 3)", "dimension", {"owners": 100, "parties": 3}),
     ("owners m (d = 122, n = 3)", "owners", {"dimension": 122, "parties": 3}),
@@ -58,7 +59,7 @@ def draw(results: Results, directory: Path, stem: str) -> list[Path]:
 def _growth(plt: Any, results: Results) -> Any:
     panels = []
     for label, key, fixed in _AXES:
-        records = sorted(results.find("iteration", **_BASE, **fixed), key=lambda r: float(r.key[key]))
+        records = sorted(results.find("iteration", **BASE, **fixed), key=lambda r: float(r.key[key]))
         if len(records) > 1:
             panels.append((label, key, records))
     if not panels:
@@ -100,12 +101,12 @@ def _growth(plt: Any, results: Results) -> Any:
 
 
 def _breakdown(plt: Any, results: Results) -> Any:
-    records = [r for r in results.find("iteration", **_BASE, parties=3) if _shown(r)]
+    records = [r for r in results.find("iteration", **BASE, parties=3) if _shown(r)]
     records += [
-        r for r in results.find("iteration", **{**_BASE, "network": "lan"}, dimension=122, owners=100, parties=3)
+        r for r in results.find("iteration", **{**BASE, "network": "lan"}, dimension=122, owners=100, parties=3)
     ]
     records += [
-        r for r in results.find("iteration", **{**_BASE, "network": "wan"}, dimension=122, owners=100, parties=3)
+        r for r in results.find("iteration", **{**BASE, "network": "wan"}, dimension=122, owners=100, parties=3)
     ]
     if not records:
         return None
@@ -137,6 +138,11 @@ def _label(record: Record) -> str:
     return f"d={key['dimension']:,} m={key['owners']:,}{network}: {seconds(record.seconds['total'].median)}"
 
 
+def sampler_title(key: dict[str, Any]) -> str:
+    """Sampler and law of a noise record's key, and the backend where it is another than usual."""
+    return f"{key['sampler']} ({key['law']}{'' if key['backend'] == DEFAULT else ', ' + key['backend']})"
+
+
 def seconds(value: float) -> str:
     """Seconds for people: three digits and a unit."""
     for unit, scale in (("s", 1.0), ("ms", 1e3), ("µs", 1e6)):
@@ -148,7 +154,7 @@ def seconds(value: float) -> str:
 def _noise(plt: Any, results: Results) -> Any:
     rows: dict[str, float] = {}
     for record in results.find("noise", parties=3):
-        name = f"{record.key['sampler']} ({record.key['law']})"
+        name = sampler_title(record.key)
         rows[name] = max(rows.get(name, 0.0), record.values["samples_a_second"])
     if not rows:
         return None

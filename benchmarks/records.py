@@ -9,8 +9,10 @@ from typing import Any
 
 from dpmpc.benchmarks.quartiles import Figure
 from dpmpc.errors import UsageError
+from dpmpc.mpc.backend import DEFAULT
 
 SCHEMA = "dpmpc.bench/1"
+_COMPUTED = ("iteration", "limit", "noise")  # kinds of records whose key names a backend; older files leave it out
 
 
 @dataclass(frozen=True)
@@ -19,7 +21,7 @@ class Record:
     the rest.
     """
 
-    kind: str  # iteration, noise, growth
+    kind: str  # iteration, limit, noise, growth
     key: dict[str, Any]
     counts: dict[str, Any] = field(default_factory=dict)
     seconds: dict[str, Figure] = field(default_factory=dict)
@@ -110,7 +112,8 @@ def read(path: Path) -> Results:
 
 def _record(row: dict[str, Any]) -> Record:
     seconds = {name: Figure(**values) for name, values in row["seconds"].items()}
-    return Record(row["kind"], row["key"], row["counts"], seconds, row["values"])
+    key = {**row["key"], "backend": row["key"].get("backend", DEFAULT)} if row["kind"] in _COMPUTED else row["key"]
+    return Record(row["kind"], key, row["counts"], seconds, row["values"])
 
 
 def by_key(records: Sequence[Record]) -> dict[tuple[str, str], Record]:

@@ -9,6 +9,9 @@ import asyncio
 from dataclasses import dataclass
 from typing import Any
 
+from dpmpc.mpc.addresses import inherited
+from dpmpc.processes.worker import Emit, Log
+
 _CHUNK = 1 << 15
 
 
@@ -27,9 +30,9 @@ class Gate:
         return self.free
 
 
-def relay(routes: list[list[Any]], delay: float, bandwidth: float) -> None:
-    """Forwards for ever. `routes`: (port here, host, port there, source, target); a negative process index has an
-    unlimited connection.
+def relay(*, routes: list[list[Any]], delay: float, bandwidth: float, emit: Emit, log: Log) -> None:
+    """The role of a relay: forwards for ever. `routes`: (socket bound here, host, port there, source, target); a
+    negative process index has an unlimited connection.
     """
     asyncio.run(_relay(routes, delay, bandwidth))
 
@@ -62,7 +65,7 @@ async def _relay(routes: list[list[Any]], delay: float, bandwidth: float) -> Non
                 _forward(upstream[0], writer, gate(target, "out"), gate(source, "in"), delay, loop),
             )
 
-        await asyncio.start_server(accept, "127.0.0.1", here)
+        await asyncio.start_server(accept, sock=inherited(here))
     await asyncio.Event().wait()
 
 

@@ -1,5 +1,5 @@
-"""The two roles of a measured release: a party and the owners, by the code of `dpmpc.aggregation` that
-training runs on.
+"""The two roles of a measured release: a party, and the owners as a client of the one `Aggregator`; the code of
+`dpmpc.aggregation` that training runs on.
 
 Times are readings of the monotonic clock, which all processes of a machine share.
 """
@@ -8,98 +8,124 @@ import asyncio
 import tempfile
 import time
 from collections.abc import Iterator
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from dpmpc.aggregation.aggregator import Aggregator
+from dpmpc.aggregation.frames import blocks_of
 from dpmpc.aggregation.grid import Ints
-from dpmpc.aggregation.owner import OwnerClient, OwnerGate, blocks_of
+from dpmpc.aggregation.owner_gate import OwnerGate
 from dpmpc.aggregation.party import PartyJob, run_party
 from dpmpc.aggregation.plan import Plan
+from dpmpc.aggregation.release import ReleaseSteps, Step, release
+from dpmpc.benchmarks.network import Addresses
 from dpmpc.errors import DpmpcError
-from dpmpc.mpc import field
-from dpmpc.mpc.session import Session
-from dpmpc.noise.samplers import make_sampler
+from dpmpc.mpc.addresses import Endpoint
+from dpmpc.mpc.backend import Holder
 from dpmpc.processes.memory import peak_memory
-from dpmpc.runs.worker import endpoints
+from dpmpc.processes.worker import Emit, Log
 
 STAGES = ("begin", "collect", "noise", "add", "ledger", "open", "publish")
 WAIT = 120.0  # seconds for connections: a busy machine may start processes slowly
 
 
-def party(index: int, plan: str, addresses: list[list[Any]], owner_addresses: list[list[Any]]) -> dict[str, Any]:
-    """Times of every stage of every release, and bytes and rounds of every release, at one party."""
-    times: list[list[float]] = []
-    counts: list[list[int]] = []  # to parties, to owners, received, rounds: before and after each release
-    adding: list[float] = []
-    offline: dict[str, float] = {}
+class Observed:
+    """Times of every stage of every release at a party, and what each release and the noise made ahead sent."""
 
-    def count(session: Session, gate: OwnerGate) -> list[int]:
-        return [session.bytes_sent, gate.bytes_sent, session.bytes_received + gate.bytes_received, session.rounds]
+    def __init__(self) -> None:
+        self.times: list[list[float]] = []
+        self.adding: list[float] = []  # seconds
+        self.counts: list[list[int]] = []  # to parties, to owners, received, rounds
+        self.ahead: list[int] = []  # to parties, rounds
 
-    def observe(stage: str, release: int, session: Session, gate: OwnerGate) -> None:
+    def make_step(self, steps: ReleaseSteps) -> Step:
+        """What does a release, as ever; made after all connections stand and before any noise is."""
+        self.ahead = [-steps.holder.bytes_sent, -steps.holder.rounds]
+        return release(steps)
+
+    def stage(self, stage: str, number: int, holder: Holder, gate: OwnerGate) -> None:
+        """Notes that a stage has ended."""
         if stage == "begin":
-            times.append([])
-            adding.append(-gate.adding_s)
-            counts.append([-c for c in count(session, gate)])
-        times[-1].append(time.perf_counter())
+            if not self.times:
+                self.ahead = _sum(self.ahead, [holder.bytes_sent, holder.rounds])
+            self.times.append([])
+            self.adding.append(-gate.adding_s)
+            self.counts.append([-c for c in _count(holder, gate)])
+        self.times[-1].append(time.perf_counter())
         if stage == "collect":
-            adding[-1] += gate.adding_s
+            self.adding[-1] += gate.adding_s
         if stage == "publish":
-            counts[-1] = [after + before for after, before in zip(count(session, gate), counts[-1], strict=True)]
+            self.counts[-1] = _sum(self.counts[-1], _count(holder, gate))
 
-    def log(text: str) -> None:
-        if text.startswith("connected with all"):
-            offline["begin"] = time.perf_counter()
-        elif text.startswith("noise made ahead"):
-            offline["end"] = time.perf_counter()
 
+def _count(holder: Holder, gate: OwnerGate) -> list[int]:
+    return [holder.bytes_sent, gate.bytes_sent, holder.bytes_received + gate.bytes_received, holder.rounds]
+
+
+def _sum(a: list[int], b: list[int]) -> list[int]:
+    return [x + y for x, y in zip(a, b, strict=True)]
+
+
+def party(
+    *,
+    index: int,
+    plan: str,
+    addresses: Addresses,
+    owner_addresses: Addresses,
+    sockets: tuple[int, int] | None,
+    emit: Emit,
+    log: Log,
+) -> dict[str, Any]:
+    """The role of a party."""
+    observed = Observed()
     with tempfile.TemporaryDirectory() as out:
-        job = PartyJob(Plan.from_text(plan), index, endpoints(addresses), endpoints(owner_addresses), Path(out), WAIT)
-        asyncio.run(run_party(job, log, lambda *_, **__: None, observe))
+        job = PartyJob(
+            Plan.from_text(plan), index, _endpoints(addresses), _endpoints(owner_addresses), Path(out), WAIT,
+            sockets=sockets,
+        )  # fmt: skip
+        asyncio.run(run_party(job, log, emit, observed.stage, observed.make_step))
+    return vars(observed)
+
+
+def owners(*, plan: str, owner_addresses: Addresses, emit: Emit, log: Log) -> dict[str, Any]:
+    """The role of the owners: when every release began and ended, the seconds they spent sharing in it, the bytes they
+    sent, and the costs that the parties reported.
+
+    Errors: an opened vector that is not the sum of the owners' vectors and one noise vector.
+    """
+    planned = Plan.from_text(plan)
+    vectors, largest = _Vectors(planned), planned.derived.sampler.largest
+    begins, ends, sharing, sent = [], [], [], []
+    with Aggregator.of_plan(planned, addresses=_endpoints(owner_addresses), wait=WAIT) as aggregator:
+        aggregator.wait_for_noise()
+        for _ in range(planned.releases):
+            shared, before = aggregator.sharing_s, aggregator.bytes_sent
+            begins.append(time.perf_counter())
+            opened = aggregator.open_steps(vectors.blocks())
+            ends.append(time.perf_counter())
+            sharing.append(aggregator.sharing_s - shared)
+            sent.append(aggregator.bytes_sent - before)
+            if np.abs(opened.total - vectors.total).max() > largest:
+                raise DpmpcError(
+                    f"a release must open the owners' sum plus noise; release {opened.number} does not; see `dpmpc "
+                    "verify`"
+                )
+        costs = aggregator.finish()
     return {
-        "times": times,
-        "adding": adding,
-        "counts": counts,
-        "offline_s": offline["end"] - offline["begin"],
+        "begins": begins,
+        "ends": ends,
+        "sharing": sharing,
+        "bytes_sent": sent,
+        "costs": [asdict(cost) for cost in costs],
         "peak_memory": peak_memory(),
     }
 
 
-def owners(plan: str, owner_addresses: list[list[Any]]) -> dict[str, Any]:
-    """When every release began and ended for the owners, the seconds they spent sharing in it, the bytes they sent.
-
-    Errors: an opened vector that is not the sum of the owners' vectors and one noise vector.
-    """
-    return asyncio.run(_owners(Plan.from_text(plan), owner_addresses))
-
-
-async def _owners(plan: Plan, owner_addresses: list[list[Any]]) -> dict[str, Any]:
-    vectors = _Vectors(plan)
-    sampler = make_sampler(plan.sampler, plan.law, plan.noise_asked)  # type: ignore[arg-type]
-    client = OwnerClient(plan)
-    try:
-        await client.connect(endpoints(owner_addresses), WAIT)
-        await client.ready()
-        begins, ends, sharing, sent = [], [], [], []
-        for release in range(plan.releases):
-            shared, before = client.sharing_s, client.bytes_sent
-            begins.append(time.perf_counter())
-            opened, _ = await client.release(release, vectors.blocks())
-            ends.append(time.perf_counter())
-            sharing.append(client.sharing_s - shared)
-            sent.append(client.bytes_sent - before)
-            if np.abs(field.to_int64(opened) - vectors.total).max() > sampler.largest:
-                raise DpmpcError(
-                    f"a release must open the owners' sum plus noise; release {release} does not; see `dpmpc verify`"
-                )
-        await client.finish()
-    finally:
-        client.abandon()
-        await asyncio.sleep(0)
-    peak = peak_memory()
-    return {"begins": begins, "ends": ends, "sharing": sharing, "bytes_sent": sent, "peak_memory": peak}
+def _endpoints(addresses: Addresses) -> list[Endpoint]:
+    return [Endpoint(*address) for address in addresses]
 
 
 class _Vectors:
@@ -116,5 +142,6 @@ class _Vectors:
         )
 
     def blocks(self) -> Iterator[Ints]:
+        """As `Aggregator.open_steps` takes them."""
         for size in self._sizes:
             yield self._block[:size]

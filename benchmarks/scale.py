@@ -6,10 +6,11 @@ from collections.abc import Callable, Sequence
 from dataclasses import asdict
 from typing import Any
 
+from dpmpc.benchmarks.cell import BASE
 from dpmpc.benchmarks.quartiles import slope
 from dpmpc.benchmarks.records import Record, Results
+from dpmpc.mpc.backend import DEFAULT
 
-_BASE = {"method": "gradient", "law": "gaussian", "sampler": "discrete", "pool": True, "network": "loopback"}
 _LINEAR = 1.05  # a slope whose confidence interval lies above this is worse than linear
 _AXES: tuple[tuple[str, str, float, dict[str, Any]], ...] = (  # name, key, sizes from here on, what else is fixed
     ("d", "dimension", 1_000, {"owners": 100, "parties": 3}),
@@ -36,7 +37,7 @@ def growth(results: Results) -> list[dict[str, Any]]:
             if (name, cost) == ("m", "noise ahead"):
                 continue  # noise does not depend on the number of owners
             points = sorted(
-                (r.key[key], of(r)) for r in results.find("iteration", **_BASE, **fixed) if r.key[key] >= start
+                (r.key[key], of(r)) for r in results.find("iteration", **BASE, **fixed) if r.key[key] >= start
             )
             rows += _row(name, cost, points)
     runs = sorted((r.key["releases"], r.seconds["run"].median) for r in results.find("growth"))
@@ -69,7 +70,7 @@ def targets(results: Results) -> list[dict[str, Any]]:
         rows.append({"target": name, "wanted": wanted, "found": found, "met": met})
 
     def one(**key: Any) -> Record | None:
-        found = results.find("iteration", **{**_BASE, **key})
+        found = results.find("iteration", **{**BASE, **key})
         return found[0] if found else None
 
     if base := one(dimension=122, owners=100, parties=3):
@@ -90,7 +91,7 @@ def targets(results: Results) -> list[dict[str, Any]]:
         ("cost a coordinate, d=1k..100k", "dimension", (1_000, 100_000), {"owners": 100, "parties": 3}),
         ("cost an owner, m=100..50k", "owners", (100, 50_000), {"dimension": 122, "parties": 3}),
     ):
-        found = [r for r in results.find("iteration", **_BASE, **fixed) if sizes[0] <= r.key[key] <= sizes[1]]
+        found = [r for r in results.find("iteration", **BASE, **fixed) if sizes[0] <= r.key[key] <= sizes[1]]
         if {r.key[key] for r in found} >= set(sizes):
             ordered = sorted(found, key=lambda r: float(r.key[key]))
             units = [r.seconds["without ledger"].median / r.key[key] for r in ordered]
@@ -105,7 +106,7 @@ def targets(results: Results) -> list[dict[str, Any]]:
     for sampler, least in (("discrete", 10_000.0), ("box-muller", 500.0)):
         ratios = [
             r.values["over_plain_mpyc"]
-            for r in results.find("noise", law="gaussian", sampler=sampler, parties=3)
+            for r in results.find("noise", law="gaussian", sampler=sampler, backend=DEFAULT, parties=3)
             if "over_plain_mpyc" in r.values
         ]
         if ratios:

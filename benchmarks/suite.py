@@ -6,16 +6,19 @@ from dataclasses import replace
 from typing import Any
 
 from dpmpc.benchmarks import noise
-from dpmpc.benchmarks.cell import Cell
-from dpmpc.benchmarks.counts import NETWORKS, Link, NoiseCounts, network_seconds, noise_counts
-from dpmpc.benchmarks.iteration import Limit, Measured, measure, measure_limit, repetitions
+from dpmpc.benchmarks.cell import Cell, law_and_sampler
+from dpmpc.benchmarks.counts import NETWORKS, Link, NoiseCounts, by_gate, network_seconds, noise_counts
+from dpmpc.benchmarks.iteration import WARM_UP, Limit, Measured, measure, measure_limit, repetitions
 from dpmpc.benchmarks.machine import machine
 from dpmpc.benchmarks.network import Network, named
+from dpmpc.benchmarks.plain import LAWS as PLAIN_LAWS
 from dpmpc.benchmarks.quartiles import Figure, figure
 from dpmpc.benchmarks.records import Record, Results
 from dpmpc.benchmarks.scale import findings
 from dpmpc.errors import UsageError
-from dpmpc.runs.request import Law, Method, SamplerName
+from dpmpc.learning.method import METHODS
+from dpmpc.mpc.backend import BACKENDS, DEFAULT
+from dpmpc.privacy.law import LAWS
 
 DIMENSIONS = (10, 31, 122, 1_000, 10_000, 100_000)
 OWNERS = (2, 10, 100, 1_000, 10_000, 50_000)
@@ -27,7 +30,7 @@ Progress = Callable[[str], None]
 
 def cells(quick: bool) -> list[Cell]:
     """The iteration table. Full: every d with every m at n = 3 that fits, both sweeps at n = 5 and 7, then methods,
-    samplers, pool, networks.
+    samplers, backends, pool, networks.
     """
     base = Cell()  # the one that the targets speak of
     found: list[Cell] = []
@@ -41,11 +44,13 @@ def cells(quick: bool) -> list[Cell]:
         for n in PARTIES[1:]:
             found += [Cell(dimension=d, parties=n) for d in DIMENSIONS]
             found += [Cell(owners=m, parties=n) for m in OWNERS]
-        for law, sampler in noise.SAMPLERS:
+        for law, sampler in noise.samplers():
             found += [replace(base, law=law, sampler=sampler, pool=pool) for pool in (True, False)]
-        found += [
-            replace(base, method="output", law=law, pool=False) for law, name in noise.SAMPLERS if name == "discrete"
-        ]
+        for method in METHODS.names():
+            for law in LAWS.names():
+                family, sampler = law_and_sampler(law, None)
+                found.append(replace(base, method=method, law=family, sampler=sampler, pool=METHODS[method].repeats))
+        found += [replace(base, backend=backend) for backend in BACKENDS.names()]
         found += [replace(base, pool=False, parties=n) for n in PARTIES]
         for network in NETWORKS:
             found += [Cell(dimension=d, parties=n, network=network) for d in (122, 10_000) for n in (3, 5)]
@@ -136,19 +141,40 @@ def run_limit(chosen: Iterable[Cell], quick: bool, progress: Progress) -> list[R
     return records
 
 
-def run_noise(parties: Sequence[int], quick: bool, progress: Progress, plain: bool = True) -> list[Record]:
-    """The samplers, and plain MPyC, with their ratios to plain MPyC at the same law."""
+def run_noise(
+    parties: Sequence[int],
+    quick: bool,
+    progress: Progress,
+    plain: bool = True,
+    *,
+    law: str | None = None,
+    sampler: str | None = None,
+    backend: str = DEFAULT,
+) -> list[Record]:
+    """The samplers (of one law, or of one name, if that is given), and plain MPyC, with their ratios to plain MPyC at
+    the same law. Samplers that refuse the scale are left out.
+
+    Errors: UsageError when none can be measured.
+    """
+    chosen = [s for s in noise.samplers() if law in (None, s[0]) and sampler in (None, s[1])]
     costs: list[noise.NoiseCost] = []
+    refused = f"--sampler {sampler} does not make {law} noise; leave one of them out"
     for n in parties:
-        for law, name in noise.SAMPLERS:
+        for family, name in chosen:
             for count in _draws(name, n, quick):
-                progress(f"noise: {law}/{name}, {count:,} at n={n}")
-                costs.append(noise.measure_sampler(law, name, n, count, 3 if quick else 5))
+                progress(f"noise: {family}/{name}, {count:,} at n={n}")
+                try:
+                    costs.append(noise.measure_sampler(family, name, n, count, 3 if quick else 5, backend))
+                except UsageError as error:
+                    refused = str(error)
+                    break
+    if not costs:
+        raise UsageError(refused)
     if plain:
-        for law, _ in noise.SAMPLERS[:2]:
+        for family in dict.fromkeys(cost.law for cost in costs if cost.law in PLAIN_LAWS):
             count = 8 if quick else 122
-            progress(f"noise: {law}/{noise.PLAIN}, {count} at n=3")
-            costs.append(noise.measure_plain(law, 3, count, 1 if quick else 3))
+            progress(f"noise: {family}/{noise.PLAIN}, {count} at n=3")
+            costs.append(noise.measure_plain(family, 3, count, 1 if quick else 3))
     slow = {c.law: c.rate for c in costs if c.sampler == noise.PLAIN}
     return [_noise_record(cost, slow.get(cost.law) if cost.parties == 3 else None) for cost in costs]
 
@@ -162,17 +188,12 @@ def _draws(sampler: str, parties: int, quick: bool) -> tuple[int, ...]:
 
 
 def _noise_record(cost: noise.NoiseCost, plain: float | None) -> Record:
-    key = {"law": cost.law, "sampler": cost.sampler, "parties": cost.parties, "count": cost.count}
+    key = {name: getattr(cost, name) for name in ("law", "sampler", "backend", "parties", "count")}
     values: dict[str, Any] = {"samples_a_second": cost.rate}
     if plain is not None:
         values["over_plain_mpyc"] = cost.rate / plain
-    return Record(
-        "noise",
-        key,
-        {"rounds": cost.rounds, "bytes_a_sample": cost.bytes / cost.count, "ands_a_sample": cost.ands},
-        {"draw": cost.seconds},
-        values,
-    )
+    counts = {"rounds": cost.rounds, "bytes_a_sample": cost.bytes / cost.count, **by_gate("", cost.gates, "sample")}
+    return Record("noise", key, counts, {"draw": cost.seconds}, values)
 
 
 def run_growth(quick: bool, progress: Progress) -> list[Record]:
@@ -183,40 +204,42 @@ def run_growth(quick: bool, progress: Progress) -> list[Record]:
         totals = []
         for _ in range(1 if quick else 3):
             measured = measure(Cell(), named("loopback"), T, limit=False)
-            totals.append(measured.total.median * T + measured.noise_offline * (T + 3))
+            totals.append(measured.total.median * T + measured.noise_offline * (T + WARM_UP))
         records.append(Record("growth", {"releases": T}, {}, {"run": figure(totals)}))
     return records
 
 
 def cross(
-    dimensions: Sequence[int] | None,
-    owners: Sequence[int] | None,
-    parties: Sequence[int] | None,
-    method: Method | None,
-    law: Law | None,
-    sampler: SamplerName | None,
-    pool: bool | None,
-    network: str | None,
+    dimensions: Sequence[int] | None = None,
+    owners: Sequence[int] | None = None,
+    parties: Sequence[int] | None = None,
+    *,
+    method: str | None = None,
+    law: str | None = None,
+    sampler: str | None = None,
+    pool: bool | None = None,
+    network: str | None = None,
+    backend: str | None = None,
 ) -> list[Cell]:
-    """All combinations; what is None takes the base cell's value. Without a pool named, `gradient` has one, as in
-    `dpmpc train`.
+    """All combinations; what is None takes the base cell's value. Without a pool named, methods of many releases have
+    one, as in `dpmpc train`.
     """
-    chosen: Method = method or "gradient"
-    family: Law = law or ("laplace" if sampler == "log-laplace" else "gaussian")
+    base = Cell()
+    family, drawn_by = law_and_sampler(law, sampler)
+    common = replace(
+        base,
+        method=method or base.method,
+        law=family,
+        sampler=drawn_by,
+        pool=METHODS[method or base.method].repeats if pool is None else pool,
+        network=network or base.network,
+        backend=backend or base.backend,
+    )
     return [
-        Cell(
-            dimension=d,
-            owners=m,
-            parties=n,
-            method=chosen,
-            law=family,
-            sampler=sampler or "discrete",
-            pool=chosen == "gradient" if pool is None else pool,
-            network=network or "loopback",
-        )
-        for n in parties or (3,)
-        for m in owners or (100,)
-        for d in dimensions or (122,)
+        replace(common, dimension=d, owners=m, parties=n)
+        for n in parties or (base.parties,)
+        for m in owners or (base.owners,)
+        for d in dimensions or (base.dimension,)
     ]
 
 

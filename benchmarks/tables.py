@@ -3,8 +3,9 @@
 from collections.abc import Iterable, Sequence
 from typing import Any
 
+from dpmpc.benchmarks.cell import BASE, kind
 from dpmpc.benchmarks.compare import Comparison
-from dpmpc.benchmarks.plot import seconds
+from dpmpc.benchmarks.plot import sampler_title, seconds
 from dpmpc.benchmarks.records import Record, Results
 
 Rows = list[list[str]]
@@ -18,7 +19,7 @@ def size(count: float) -> str:
     return f"{count:.0f} B"
 
 
-def iteration_rows(records: Iterable[Record], *, link: bool = False) -> Rows:
+def iteration_rows(records: Iterable[Record]) -> Rows:
     """The iteration table, header first; one line a cell."""
     rows = [
         [
@@ -47,7 +48,7 @@ def iteration_rows(records: Iterable[Record], *, link: bool = False) -> Rows:
     ]
     for r in records:
         key, s, v, c = r.key, r.seconds, r.values, r.counts
-        cell = [key["method"], f"{key['law']}/{key['sampler']}"] + ([] if key["pool"] else ["no pool"])
+        cell = [kind(key)] + ([] if key["pool"] else ["no pool"])
         cell += [] if key["network"] == "loopback" else [f"{key['network']} ({v['network_made_by']})"]
         rows.append(
             [
@@ -94,13 +95,13 @@ def noise_rows(records: Iterable[Record]) -> Rows:
         rate = r.values["samples_a_second"]
         rows.append(
             [
-                f"{r.key['sampler']} ({r.key['law']})",
+                sampler_title(r.key),
                 str(r.key["parties"]),
                 f"{r.key['count']:,}",
                 seconds(r.seconds["draw"].median),
                 f"{rate:,.0f}" if rate >= 100 else f"{rate:.2f}",
                 f"{r.counts['bytes_a_sample']:,.0f}",
-                str(r.counts["ands_a_sample"] or ""),
+                str(r.counts.get("ands_a_sample") or ""),
                 str(r.counts["rounds"] or ""),
                 f"{ratio:,.0f}" if ratio else "",
             ]
@@ -190,7 +191,6 @@ def readme(results: Results) -> str:
             "memory a party",
         ]
     ]
-    base = {"method": "gradient", "law": "gaussian", "sampler": "discrete", "pool": True}
     for d, m, n, network in (
         (122, 100, 3, "loopback"),
         (122, 100, 5, "loopback"),
@@ -201,7 +201,7 @@ def readme(results: Results) -> str:
         (122, 1_000, 3, "loopback"),
         (122, 50_000, 3, "loopback"),
     ):
-        for r in results.find("iteration", **base, dimension=d, owners=m, parties=n, network=network):
+        for r in results.find("iteration", **{**BASE, "network": network}, dimension=d, owners=m, parties=n):
             c = r.counts
             rows.append(
                 [

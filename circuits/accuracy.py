@@ -50,3 +50,17 @@ def fraction_bits(law: Law, subsets: int, angles: int) -> int:
     while transform_error(law, bits, subsets, angles) > TARGET:
         bits += 1
     return bits
+
+
+def rounded_noise_tv(error: float, step: float, peak_density: float) -> float:
+    """A total-variation bound, a coordinate, for an approximate continuous sampler that is rounded to a coarser grid.
+
+    The sampler's value differs from an exact draw of a unimodal density (maximum `peak_density`: 1/(sigma sqrt(2 pi))
+    or 1/(2b)) by at most `error`, and is rounded to multiples of `step`. Both rounded values agree unless the exact
+    draw lies within `error` of a rounding boundary, which has probability at most (2 error / step) (1 + 3 step
+    peak_density). Errors of the uniform inputs (a finite number of bits) belong to `error`, or to a total-variation
+    term of their own. This is all that can be claimed for Box-Muller and log-Laplace in fixed point: an additive term
+    that shrinks only linearly in the number of guard bits. Source: docs/privacy.md, "Approximate samplers".
+    """
+    assert error >= 0 and step > 0 and peak_density > 0
+    return min(1.0, 2 * error / step * (1 + 3 * step * peak_density))

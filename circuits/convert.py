@@ -17,7 +17,6 @@ from .engine import Engine
 from .heap import Heap, compress
 
 FIELD_BITS = 61
-FIELD_PRIME = (1 << FIELD_BITS) - 1
 
 
 async def to_field(engine: Engine, heap: Heap) -> NDArray[np.uint64]:

@@ -39,6 +39,14 @@ class FixedMask(Protocol):
 class FixedEngine(Protocol):
     """Evaluates sums of products of secret integers; the products are truncated in the same round."""
 
+    @property
+    def subsets(self) -> int:
+        """C(n, t): how many masks, and so carries, a truncation can have."""
+
+    @property
+    def dealers(self) -> int:
+        """t + 1: of whom any t parties miss one."""
+
     def constant(self, value: int) -> Number:
         """A public integer, which broadcasts over lanes."""
 

@@ -3,14 +3,16 @@ formulas give."""
 
 import json
 import math
-from typing import Any, Literal
+from typing import Any
 
 import click
 from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from dpmpc.privacy.question import Question, answer
+from dpmpc.learning.account import Account, answer
+from dpmpc.learning.method import METHODS
+from dpmpc.privacy.law import LAWS
 from dpmpc.privacy.sensitivity import Weights
 
 _CALIBRATIONS = {
@@ -25,15 +27,15 @@ _CALIBRATIONS = {
 @click.command()
 @click.option(
     "--method",
-    type=click.Choice(["gradient", "output"]),
+    type=click.Choice(METHODS.names()),
     default="gradient",
     show_default=True,
     help="what is released: gradients or a mean of local models.",
 )
 @click.option(
     "--law",
-    type=click.Choice(["gaussian", "laplace"]),
-    help="noise law [default: gaussian, or laplace for output without a delta].",
+    type=click.Choice(LAWS.names()),
+    help="noise law  [default: gaussian, or laplace for output without a delta]",
 )
 @click.option("--owners", type=int, required=True, help="number m of owners.")
 @click.option("--smallest", type=int, required=True, help="records n_(1) of the smallest owner.")
@@ -83,8 +85,8 @@ _CALIBRATIONS = {
 @click.option("--literature/--no-literature", default=True, show_default=True, help="the table of published methods.")
 @click.option("--json", "as_json", is_flag=True, help="print JSON.")
 def command(
-    method: Literal["gradient", "output"],
-    law: Literal["gaussian", "laplace"] | None,
+    method: str,
+    law: str | None,
     owners: int,
     smallest: int,
     total: int | None,
@@ -110,7 +112,7 @@ def command(
     dpmpc account --sigma 0.002 --delta 1e-3 --iterations 100 --owners 100 --smallest 500
     dpmpc account --epsilon 0.5 --method output --owners 100 --smallest 500
     """
-    question = Question(
+    question = Account(
         method=method,
         owners=owners,
         smallest=smallest,
@@ -183,7 +185,7 @@ def _calibrations(result: dict[str, Any]) -> Table:
         promise = f"({_number(row['epsilon'])}, {_number(row['delta'])})"
         holds = "yes" if row["holds"] else "[red]NO[/red]"
         table.add_row(
-            _CALIBRATIONS[row["calibration"]],
+            _CALIBRATIONS.get(row["calibration"], row["calibration"]),
             *cells,
             promise,
             _number(row["true_epsilon"]),

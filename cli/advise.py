@@ -21,8 +21,7 @@ from rich.table import Table
 @click.option("--residual-clip", type=float, default=1.0, show_default=True, help="residual bound of ridge.")
 @click.option("--method", type=click.Choice(["gradient", "output", "functional"]), help="only this one.")
 @click.option("--noise", type=click.Choice(["gaussian", "laplace"]), help="law of output perturbation.")
-@click.option("--numbers", type=int, default=0, show_default=True, help="numeric columns without public bounds.")
-@click.option("--categories", type=int, default=0, show_default=True, help="text columns without public lists.")
+@click.option("--columns", type=int, default=0, show_default=True, help="columns without public bounds.")
 @click.option("--json", "as_json", is_flag=True, help="print JSON.")
 def command(
     owners: int,
@@ -36,8 +35,7 @@ def command(
     residual_clip: float,
     method: Literal["gradient", "output", "functional"] | None,
     noise: Literal["gaussian", "laplace"] | None,
-    numbers: int,
-    categories: int,
+    columns: int,
     as_json: bool,
 ) -> None:
     """Advise on a run: method, iterations, step, averaging, weights, noise, grid, and what to expect.
@@ -62,8 +60,7 @@ def command(
         residual_clip=residual_clip,
         method=method,
         noise=noise,
-        numbers=numbers,
-        categories=categories,
+        columns=columns,
     )
     advice = advise(circumstances).to_json()
     if as_json:

@@ -9,6 +9,9 @@ from typing import Any
 import click
 
 from dpmpc.errors import UsageError
+from dpmpc.learning.method import METHODS
+from dpmpc.mpc.backend import BACKENDS, DEFAULT
+from dpmpc.privacy.law import LAWS, sampler_names
 
 Progress = Callable[[str], None]
 _quick = click.option(
@@ -22,23 +25,50 @@ _csv = click.option(
 )
 
 
+_NETWORKS = click.Choice(["loopback", "lan", "wan"])
+_SUFFIXES = {"k": 1_000, "M": 1_000_000}
+
+
 def numbers(ctx: click.Context, param: click.Parameter, value: str | None) -> list[int] | None:
-    """Whole numbers from 1 on, separated by commas; `1k` is 1,000."""
+    """Whole numbers from 1 on, separated by commas; `1k` is 1,000, `1M` is 1,000,000."""
     if value is None:
         return None
     try:
-        found = [int(part[:-1]) * 1000 if part.endswith("k") else int(part) for part in value.split(",")]
+        found = [_number(part) for part in value.split(",")]
     except ValueError:
-        raise click.BadParameter(f"takes whole numbers separated by commas, such as 10,122,1k; got {value!r}") from None
+        raise click.BadParameter(
+            f"takes whole numbers separated by commas, such as 10,122,1k,1M; got {value!r}"
+        ) from None
     if min(found) < 1:
         raise click.BadParameter(f"takes numbers from 1 on; got {min(found)}")
     return found
+
+
+def _number(text: str) -> int:
+    times = _SUFFIXES.get(text[-1:])
+    return int(text) if times is None else int(text[:-1]) * times
 
 
 def _numbers(*names: str, help: str, default: str | None = None) -> Callable[[Any], Any]:
     return click.option(
         *names, callback=numbers, metavar="N,N,...", help=help, default=default, show_default=default is not None
     )
+
+
+def _computed(law: str, sampler: str, backend: str) -> Callable[[Any], Any]:
+    """The options of law, sampler and backend, with the help of each; by default None."""
+    options = [
+        click.option("--law", "--noise", "law", type=click.Choice(LAWS.names()), help=law),
+        click.option("--sampler", type=click.Choice(sampler_names()), help=sampler),
+        click.option("--backend", type=click.Choice(BACKENDS.names()), help=backend),
+    ]
+
+    def decorate(function: Any) -> Any:
+        for option in reversed(options):
+            function = option(function)
+        return function
+
+    return decorate
 
 
 @click.group("bench")
@@ -63,30 +93,20 @@ def command() -> None:
 @_numbers("-M", "parties", help="Numbers of parties.")
 @click.option(
     "--method",
-    type=click.Choice(["gradient", "output"]),
-    default=None,
+    type=click.Choice(METHODS.names()),
     help="Method of the cells named by -d, -m, -M.  [default: gradient]",
 )
-@click.option(
-    "--noise",
-    "law",
-    type=click.Choice(["gaussian", "laplace"]),
-    default=None,
-    help="Law of their noise.  [default: gaussian]",
-)
-@click.option(
-    "--sampler",
-    type=click.Choice(["discrete", "box-muller", "log-laplace"]),
-    default=None,
-    help="Their sampler.  [default: discrete]",
+@_computed(
+    "Law of their noise.  [default: gaussian, or the sampler's]",
+    "Their sampler.  [default: the law's first]",
+    f"Who computes.  [default: {DEFAULT}]",
 )
 @click.option(
     "--pool/--no-pool", default=None, help="Make noise ahead, or in each release.  [default: pool for gradient]"
 )
 @click.option(
     "--network",
-    type=click.Choice(["loopback", "lan", "wan"]),
-    default=None,
+    type=_NETWORKS,
     help="lan: 0.5 ms, 1 Gb/s; wan: 40 ms, 100 Mb/s; by netem, or by a relay without it.  [default: loopback]",
 )
 @click.option("--rtt", type=click.FloatRange(0), help="Also predict for this round-trip time, in ms ...")
@@ -100,9 +120,10 @@ def iteration(
     dimensions: list[int] | None,
     owners: list[int] | None,
     parties: list[int] | None,
-    method: Any,
-    law: Any,
-    sampler: Any,
+    method: str | None,
+    law: str | None,
+    sampler: str | None,
+    backend: str | None,
     pool: bool | None,
     network: str | None,
     rtt: float | None,
@@ -117,10 +138,12 @@ def iteration(
     if (rtt is None) != (bandwidth is None):
         raise UsageError("a prediction needs both --rtt and --bandwidth; one was given; add the other")
     link = None if rtt is None or bandwidth is None else Link.of(rtt, bandwidth)
-    named = any(x is not None for x in (dimensions, owners, parties, method, law, sampler, pool, network))
-    chosen = (
-        suite.cross(dimensions, owners, parties, method, law, sampler, pool, network) if named else suite.cells(quick)
-    )
+    sizes = (dimensions, owners, parties)
+    kind: dict[str, Any] = {
+        "method": method, "law": law, "sampler": sampler, "pool": pool, "network": network, "backend": backend
+    }  # fmt: skip
+    named = any(x is not None for x in (*sizes, *kind.values()))
+    chosen = suite.cross(*sizes, **kind) if named else suite.cells(quick)
     with _bar(len(chosen)) as progress:
         results = suite.results(quick, lambda: suite.run_cells(chosen, quick, progress, link))
     click.echo(tables.plain(tables.iteration_rows(results.records)))
@@ -133,14 +156,25 @@ def iteration(
 @click.option(
     "--plain/--no-plain", default=True, show_default=True, help="Measure plain MPyC too; it takes half a minute."
 )
+@_computed("Measure this law only.", "Measure this sampler only.", f"Who draws.  [default: {DEFAULT}]")
 @_json
 @_csv
-def noise(quick: bool, parties: list[int], plain: bool, json_file: Path | None, csv_file: Path | None) -> None:
+def noise(
+    quick: bool,
+    parties: list[int],
+    plain: bool,
+    law: str | None,
+    sampler: str | None,
+    backend: str | None,
+    json_file: Path | None,
+    csv_file: Path | None,
+) -> None:
     """Samplers against each other and against plain MPyC."""
     from dpmpc.benchmarks import suite, tables
 
+    kind: dict[str, Any] = {"law": law, "sampler": sampler, "backend": backend or DEFAULT}
     with _bar(None) as progress:
-        results = suite.results(quick, lambda: suite.run_noise(parties, quick, progress, plain))
+        results = suite.results(quick, lambda: suite.run_noise(parties, quick, progress, plain, **kind))
     click.echo(tables.plain(tables.noise_rows(results.records)))
     _write(results, json_file, csv_file)
 
@@ -152,10 +186,13 @@ def noise(quick: bool, parties: list[int], plain: bool, json_file: Path | None, 
 @_numbers("-M", "parties", help="Numbers of parties.")
 @click.option(
     "--network",
-    type=click.Choice(["loopback", "lan", "wan"]),
+    type=_NETWORKS,
     default="loopback",
     show_default=True,
     help="As for iteration.",
+)
+@click.option(
+    "--backend", type=click.Choice(BACKENDS.names()), default=DEFAULT, show_default=True, help="Whose messages."
 )
 @_json
 @_csv
@@ -165,13 +202,14 @@ def limit(
     owners: list[int] | None,
     parties: list[int] | None,
     network: str,
+    backend: str,
     json_file: Path | None,
     csv_file: Path | None,
 ) -> None:
     """The physical limit: a release's messages between as many processes over bare TCP, with no computation."""
     from dpmpc.benchmarks import suite, tables
 
-    chosen = suite.cross(dimensions, owners, parties, None, None, None, None, network)
+    chosen = suite.cross(dimensions, owners, parties, network=network, backend=backend)
     with _bar(len(chosen)) as progress:
         results = suite.results(quick, lambda: suite.run_limit(chosen, quick, progress))
     click.echo(tables.plain(tables.limit_rows(results.records)))

@@ -10,7 +10,7 @@ from rich.table import Table
 
 from dpmpc.errors import DpmpcError, UsageError
 from dpmpc.privacy.checks import check_delta
-from dpmpc.privacy.composition import cost, parse_budget, releases_left, spent, within
+from dpmpc.privacy.composition import parse_budget, releases_left, spending_of, spent, total, within
 from dpmpc.privacy.ledger import Ledger, merge
 
 
@@ -43,19 +43,19 @@ def command(directory: Path, data: str | None, delta: float | None, limit: str |
     unknown = sum(book.unknown for book in books)
     rows = []
     for digest in digests:
-        total = spent(entries, digest, 0.0 if budget is not None and budget[1] == 0 else delta)
+        sums = spent(entries, digest, 0.0 if budget is not None and budget[1] == 0 else delta)
         mine = [entry for entry in entries if digest in entry.data]
         row: dict[str, object] = {
             "data": digest,
-            "runs": total.runs,
-            "releases": total.releases,
-            "epsilon": total.epsilon if math.isfinite(total.epsilon) else None,
-            "delta": total.delta,
+            "runs": sums.runs,
+            "releases": sums.releases,
+            "epsilon": sums.epsilon if math.isfinite(sums.epsilon) else None,
+            "delta": sums.delta,
         }
         if budget is not None:
             last = mine[-1].mechanism
-            row["within_budget"] = within(cost(mine), budget)
-            row["releases_left"] = releases_left(cost(mine).plus(last, unknown), last, budget)
+            row["within_budget"] = within(total(mine), budget)
+            row["releases_left"] = releases_left(total(mine) + spending_of(last, unknown), last, budget)
         rows.append(row)
     result = {
         "ledgers": [str(path) for path in paths],

@@ -1,48 +1,54 @@
-"""`dpmpc predict`: a trained model applied to a CSV file."""
+"""`dpmpc predict`: a trained model applied to new records."""
 
-import csv
 import sys
 from pathlib import Path
 
 import click
 
-from dpmpc.errors import UsageError
+from dpmpc.cli.sources import memory_of, source_of, source_options
 
 
 @click.command("predict")
 @click.argument("run", type=click.Path(path_type=Path))
+@source_options
 @click.option(
-    "--csv",
-    "source",
-    required=True,
+    "--out",
     type=click.Path(path_type=Path),
-    help="Records with the model's feature columns, and a header.",
+    help="Write the predictions here: .csv, .tsv, .parquet, .jsonl, .arrow, .feather; text also .gz or .zst.  "
+    "[default: CSV on standard output]",
 )
-@click.option("--out", type=click.Path(path_type=Path), help="Write the predictions here.  [default: standard output]")
-def command(run: Path, source: Path, out: Path | None) -> None:
+def command(
+    run: Path,
+    csv: Path | None,
+    records: str | None,
+    database: str | None,
+    sql: str | None,
+    memory: str | None,
+    out: Path | None,
+) -> None:
     """Predict with the model of the run directory RUN.
 
-    Writes one CSV row a record: the predicted class and the probability of the positive class, or the predicted number.
-    If the file has the target column too, accuracy or root mean squared error goes to standard error.
+    Writes one row a record: the predicted class and the probability of the positive class, or the predicted number. The
+    records need the model's feature columns only. If they have the target column too, accuracy or root mean squared
+    error goes to standard error, and so do values that did not fit the model's schema.
 
-    Example: dpmpc predict runs/mine --csv new_patients.csv
+    \b
+    Examples:
+      dpmpc predict runs/mine --csv new_patients.csv
+      dpmpc predict runs/mine --records new.parquet --out predictions.parquet
     """
+    from dpmpc.data.writing import print_table, write_table
     from dpmpc.learning.predict import predict
 
-    result = predict(run, source)
-    try:
-        file = sys.stdout if out is None else out.open("w", encoding="utf-8", newline="")
-    except OSError as error:
-        raise UsageError(f"--out must be a file that can be written; {out}: {error.strerror}; name another") from None
-    try:
-        writer = csv.writer(file, lineterminator="\n")
-        writer.writerow(result.columns)
-        for row in zip(*result.columns.values(), strict=True):
-            writer.writerow([f"{value:.6g}" if isinstance(value, float) else value for value in row])
-    finally:
-        if file is not sys.stdout:
-            file.close()
+    result = predict(run, source_of(csv, records, database, sql), memory=memory_of(memory))
+    if out is None:
+        print_table(result.columns, sys.stdout)
+    else:
+        write_table(result.columns, out)
+    for counts in result.counts:
+        if counts.warning is not None:
+            click.echo(f"warning: {counts.warning}", err=True)
     if result.score is not None:
         name, score = result.score
         figure = f"{score:.4f}" if name == "accuracy" else f"{score:.5g}"
-        click.echo(f"{name} on {len(next(iter(result.columns.values())))} records: {figure}", err=True)
+        click.echo(f"{name} on {result.n} records: {figure}", err=True)

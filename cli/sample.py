@@ -2,15 +2,17 @@
 
 import json
 from pathlib import Path
-from typing import Literal, cast
 
 import click
 
-from dpmpc.errors import UsageError
+from dpmpc.mpc.backend import BACKENDS, DEFAULT
+from dpmpc.privacy.law import LAWS, sampler_names
+
+GATES = {"ands": "ANDs"}
 
 
 @click.command("sample")
-@click.option("--law", type=click.Choice(["gaussian", "laplace"]), required=True, help="Family of the noise.")
+@click.option("--law", type=click.Choice(LAWS.names()), required=True, help="Family of the noise.")
 @click.option("--scale", type=float, required=True, help="sigma (gaussian) or b (laplace), in grid steps.")
 @click.option("--count", type=int, default=100_000, show_default=True, help="Samples to draw.")
 @click.option(
@@ -21,12 +23,15 @@ from dpmpc.errors import UsageError
 )
 @click.option(
     "--engine",
-    type=click.Choice(["sharing", "clear", "counting"]),
-    default="sharing",
+    type=click.Choice(["mpc", "clear", "counting"]),
+    default="mpc",
     show_default=True,
-    help="sharing: inside MPC. clear: the same circuit on plain bits. counting: print the predicted cost, none drawn.",
+    help="mpc: by parties. clear: the same circuit on plain bits. counting: print the predicted cost, none drawn.",
 )
-@click.option("--sampler", type=str, default="discrete", show_default=True, help="discrete, box-muller or log-laplace.")
+@click.option("--sampler", type=click.Choice(sampler_names()), help="How it is drawn.  [default: the law's first]")
+@click.option(
+    "--backend", type=click.Choice(BACKENDS.names()), default=DEFAULT, show_default=True, help="Who draws it."
+)
 @click.option(
     "--open",
     "opened",
@@ -43,7 +48,8 @@ def command(
     parties: int,
     threshold: int | None,
     engine: str,
-    sampler: str,
+    sampler: str | None,
+    backend: str,
     opened: bool,
     json_file: Path | None,
 ) -> None:
@@ -53,20 +59,18 @@ def command(
     """
     from dpmpc.noise import sampling
 
-    t = (parties - 1) // 2 if threshold is None else threshold
-    if not 0 <= 2 * t < parties:
-        raise UsageError(f"the threshold t must satisfy 0 <= 2t < M; got t = {t}, M = {parties}; mend -T or -M")
     report, values = sampling.sample(
-        cast(Literal["gaussian", "laplace"], law),
+        law,
         scale,
         count,
-        engine=cast(sampling.EngineName, engine),
+        engine=engine,
+        backend=backend,
         parties=parties,
-        threshold=t,
+        threshold=threshold,
         sampler=sampler,
         opened=opened,
     )
-    where = "in the clear" if engine == "clear" else f"for n = {parties}, t = {t}"
+    where = "in the clear" if engine == "clear" else f"for n = {parties}, t = {report['threshold']}"
     click.echo(
         f"{report['certificate'].get('law', law)}, scale {report['scale']:g} grid steps, {count} samples {where}"
     )
@@ -77,8 +81,9 @@ def command(
     if "predicted" in report:
         cost = report["predicted"]
         per = max(cost["bytes"]) / count
+        gates = " and ".join(f"{number} {GATES.get(gate, gate)}" for gate, number in cost["gates"].items())
         click.echo(
-            f"  {cost['ands_per_sample']} ANDs and {cost['random_bits_per_sample']} random bits a sample; "
+            f"  {gates} a sample; "
             f"{cost['rounds']} rounds "
             f"in {cost['batches']} batch{'es' if cost['batches'] > 1 else ''}; {per:.1f} bytes sent a party and "
             "sample (predicted)"

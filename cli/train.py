@@ -7,7 +7,7 @@ import click
 
 from dpmpc.cli.train_options import OPTIONS, SectionedCommand
 from dpmpc.errors import UsageError
-from dpmpc.runs.request import Options
+from dpmpc.runs.request import Request
 
 
 def run_command(**given: Any) -> None:
@@ -25,7 +25,7 @@ def run_command(**given: Any) -> None:
       dpmpc train --resume runs/demo
     """
     from dpmpc.cli.progress import make_progress
-    from dpmpc.runs import start as launch
+    from dpmpc.runs import start as starting
 
     run = {
         key: given.pop(key)
@@ -47,14 +47,14 @@ def run_command(**given: Any) -> None:
         given["parties"] = len(addresses)
     resume: Path | None = run.pop("resume")
     if resume is not None:
-        where = launch.Where(out=resume, base_port=run["base_port"], wait=run["wait"])
+        where = starting.Where(out=resume, base_port=run["base_port"], wait=run["wait"])
         with make_progress() as progress:
-            launch.carry_on(where, progress)
+            starting.carry_on(where, progress)
         show(resume)
         return
     if run["out"] is None:
         raise UsageError("a run needs a directory for its results; none was given; add --out DIRECTORY")
-    where = launch.Where(
+    where = starting.Where(
         out=run["out"],
         base_port=run["base_port"],
         wait=run["wait"],
@@ -67,14 +67,14 @@ def run_command(**given: Any) -> None:
         ledgers=None if given["ledgers"] is None else Path(given["ledgers"]),
     )
     if where.plan_file is not None:
-        given |= launch.planned(where.plan_file)
-    options = None if where.plan_file is not None and where.party is not None else Options(**given)
+        given |= starting.planned(where.plan_file)
+    request = None if where.plan_file is not None and where.party is not None else Request(**given)
     if run["plan_only"]:
-        assert options is not None
-        click.echo(launch.plan_only(options, where))
+        assert request is not None
+        click.echo(starting.plan_only(request, where))
         return
     with make_progress() as progress:
-        launch.start(options, where, progress)
+        starting.start(request, where, progress)
     if where.party is None:
         show(where.out)
 

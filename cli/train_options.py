@@ -5,6 +5,11 @@ from typing import Any
 
 import click
 
+from dpmpc.learning.method import METHODS
+from dpmpc.mpc.backend import BACKENDS, DEFAULT
+from dpmpc.privacy.law import LAWS, calibration_names, sampler_names
+from dpmpc.runs.launcher import WAIT
+
 
 class _Sizes(click.ParamType[tuple[int, ...]]):
     """Comma-separated whole numbers."""
@@ -44,27 +49,58 @@ OPTIONS: dict[str, list[click.Option]] = {
             help="Records in a CSV file with a header; text columns become one-hot features.",
         ),
         _option(
+            "--records",
+            metavar="SOURCE",
+            help="Records in a file, a folder or a pattern of files: CSV, TSV, Parquet, Arrow or Feather, JSON lines; "
+            "text also as .gz or .zst.",
+        ),
+        _option(
+            "--database",
+            metavar="URL",
+            help="With --sql: records in sqlite:///FILE or postgresql://HOST/DATABASE. Login by PGUSER, PGPASSWORD or "
+            "a password file, never in the URL.",
+        ),
+        _option("--sql", metavar="QUERY", help="With --database: one SELECT; its rows are the records."),
+        _option(
+            "--schema",
+            "schema_file",
+            type=click.Path(),
+            help="Public schema of the records, JSON or TOML, as `dpmpc describe --schema` drafts it. Says what "
+            "--target, --bounds, --positive, --drop and --missing would.",
+        ),
+        _option(
+            "--memory",
+            metavar="SIZE",
+            help="What the owners' process may use, such as 2GB; features that need more lie in the run's folder.  "
+            "[default: half of the machine's]",
+        ),
+        _option(
+            "--precision",
+            type=click.Choice(["double", "single"]),
+            default="double",
+            help="single: features in 32 bits, half the room; each record is rounded within the unit ball.",
+        ),
+        _option(
             "--target",
             metavar="COLUMN",
-            help="With --csv: the column to predict. Two values: logistic regression; numbers: ridge regression.",
+            help="The column to predict. Two values: logistic regression; numbers: ridge regression.",
         ),
-        _option("--owners-column", metavar="COLUMN", help="With --csv: the column that says who owns a record."),
+        _option("--owners-column", metavar="COLUMN", help="The column that says who owns a record."),
         _option(
             "--bounds",
             "bounds_file",
             type=click.Path(),
-            help="With --csv: JSON file of public bounds, {column: [low, high] or [category, ...]}. Without it "
+            help="JSON or TOML file of public bounds, {column: [low, high] or [category, ...]}. Without it "
             "bounds are read from the records, which the guarantee does not cover.",
         ),
         _option(
             "--missing",
             type=click.Choice(["fill", "drop"]),
             default="fill",
-            help="With --csv: missing features become the middle of the range (all zero for categories), or the "
-            "record is dropped.",
+            help="Missing features become the middle of the range (all zero for categories), or the record is dropped.",
         ),
-        _option("--drop", metavar="COLUMN", multiple=True, help="With --csv: a column to leave out; may be repeated."),
-        _option("--positive", metavar="VALUE", help="With --csv: the target's value that counts as +1."),
+        _option("--drop", metavar="COLUMN", multiple=True, help="A column to leave out; may be repeated."),
+        _option("--positive", metavar="VALUE", help="The target's value that counts as +1."),
         _option("--task", type=click.Choice(["logistic", "ridge"]), help="The model, if the target leaves a choice."),
         _option(
             "--test-fraction", type=float, help="Share of records held out for the test.  [default: 0.2; synthetic 0.5]"
@@ -104,10 +140,9 @@ OPTIONS: dict[str, list[click.Option]] = {
     "Learning": [
         _option(
             "--method",
-            type=click.Choice(["gradient", "output"]),
+            type=click.Choice(METHODS.names()),
             default="gradient",
-            help="gradient: --iterations releases of mean gradients. output: one release, the mean of the owners' "
-            "own models.",
+            help=". ".join(f"{name}: {method.help}" for name, method in METHODS.items()) + ".",
         ),
         _option("--iterations", type=int, metavar="T", help="Releases of --method gradient.  [default: 50]"),
         _option(
@@ -155,21 +190,25 @@ OPTIONS: dict[str, list[click.Option]] = {
         ),
         _option(
             "--calibration",
-            type=click.Choice(["tight", "zcdp", "paper"]),
+            type=click.Choice(calibration_names()),
             default="tight",
             help="tight: the least noise that keeps the promise. zcdp: by zero-concentrated DP. paper: as printed in "
             "Jayaraman et al. 2018; the report says what that really gives.",
         ),
         _option(
+            "--law",
             "--noise",
-            type=click.Choice(["gaussian", "laplace"]),
-            help="Law of the noise.  [default: gaussian for gradient, laplace for output]",
+            "law",
+            type=click.Choice(LAWS.names()),
+            help="Law of the noise.  [default: the method's: "
+            + ", ".join(f"{method.law} for {name}" for name, method in METHODS.items())
+            + "]",
         ),
         _option(
             "--sampler",
-            type=click.Choice(["discrete", "box-muller", "log-laplace"]),
-            default="discrete",
-            help="discrete: exact law on the grid, proved. The others work on fixed-point numbers, for comparison.",
+            type=click.Choice(sampler_names()),
+            help="discrete (the default): exact law on the grid, proved. The others work on fixed-point numbers, for "
+            "comparison.",
         ),
         _option(
             "--grid-bits",
@@ -200,6 +239,12 @@ OPTIONS: dict[str, list[click.Option]] = {
             type=click.Choice(["mpc", "clear"]),
             default="mpc",
             help="clear: the same arithmetic in one process, without MPC, for study.",
+        ),
+        _option(
+            "--backend",
+            type=click.Choice(BACKENDS.names()),
+            default=DEFAULT,
+            help="How the parties compute. sharing: secret sharing, an honest majority of them.",
         ),
         _option(
             "-M",
@@ -250,7 +295,7 @@ OPTIONS: dict[str, list[click.Option]] = {
             help="Make the noise of all iterations ahead.  [default: yes for gradient]",
         ),
         _option(
-            "--wait", type=float, default=10.0, metavar="SECONDS", help="How long to wait for another process to come."
+            "--wait", type=float, default=WAIT, metavar="SECONDS", help="How long to wait for another process to come."
         ),
     ],
     "The run": [

@@ -1,7 +1,7 @@
 """`dpmpc verify`: three lines of evidence that noise is added once, after aggregation, as wide as claimed."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 import click
 from rich.console import Console
@@ -9,6 +9,8 @@ from rich.markup import escape
 from rich.table import Table
 
 from dpmpc.errors import UsageError
+from dpmpc.mpc.backend import BACKENDS, DEFAULT
+from dpmpc.privacy.law import LAWS
 
 if TYPE_CHECKING:
     from dpmpc.verify.verification import Verification
@@ -21,9 +23,12 @@ if TYPE_CHECKING:
 @click.option("-M", "parties", type=click.IntRange(1), default=3, show_default=True, help="parties, with --fresh.")
 @click.option("-T", "threshold", type=int, help="parties that may collude, below M / 2.  [default: (M - 1) // 2]")
 @click.option(
+    "--backend", type=click.Choice(BACKENDS.names()), default=DEFAULT, show_default=True, help="with --fresh."
+)
+@click.option(
     "--law",
-    type=click.Choice(["gaussian", "laplace", "both"]),
-    default="both",
+    type=click.Choice([*LAWS.names(), "all"]),
+    default="all",
     show_default=True,
     help="noise of the fresh releases, with --fresh.",
 )
@@ -47,7 +52,8 @@ def command(
     structure: bool,
     parties: int,
     threshold: int | None,
-    law: Literal["gaussian", "laplace", "both"],
+    backend: str,
+    law: str,
     work: Path,
     json_file: Path | None,
     details: bool,
@@ -66,16 +72,15 @@ def command(
             f"verify looks at one thing; got {'neither a run nor' if run is None else 'a run and'} --fresh; "
             "name a run directory, or give --fresh"
         )
-    t = (parties - 1) // 2 if threshold is None else threshold
-    if not 0 <= 2 * t < parties:
-        raise UsageError(f"the threshold t must satisfy 0 <= 2t < M; got t = {t}, M = {parties}; mend -T or -M")
+    t = BACKENDS[backend].threshold(parties) if threshold is None else threshold
+    BACKENDS[backend].check(parties, t)
 
     def progress(text: str) -> None:
         click.echo(text, err=True)
 
     if run is None:
-        laws: tuple[Literal["gaussian", "laplace"], ...] = ("gaussian", "laplace") if law == "both" else (law,)
-        result = verify_fresh(default_cases(parties, t, laws), work, progress)
+        laws = LAWS.names() if law == "all" else (law,)
+        result = verify_fresh(default_cases(parties, t, laws, backend), work, progress)
     elif structure:
         result = verify_structure(run)
     else:

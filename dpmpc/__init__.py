@@ -1,3 +1,97 @@
-"""dpmpc: train a model over records that several owners may not show, with one copy of noise made inside MPC."""
+"""dpmpc: one model, or one sum, from records that several owners may not show, with one copy of noise made inside MPC.
 
-__version__ = "0.1.0"
+Owners' vectors are added up inside secure multi-party computation, the parties make one noise vector together that
+nobody knows, add it after aggregation, and open only the noisy sum. A first mean, with three parties on this machine:
+
+    import numpy as np, dpmpc
+    vectors = np.random.default_rng(0).normal(size=(20, 1000))
+    mean = dpmpc.private_mean(vectors, clip=1.0, epsilon=1.0, delta=1e-5)
+
+Many releases under one promise; the noise of all of them is made ahead:
+
+    with dpmpc.Aggregator(owners=20, dimension=1000, clip=1.0, epsilon=1.0, delta=1e-5, releases=100) as aggregator:
+        for _ in range(100):
+            mean = aggregator.mean(vectors)
+        print(aggregator.guarantee)
+
+By default neighbours differ in one owner's whole vector; `sensitivity=` states another unit, and the guarantee then
+says that it is the caller's. `Plan`, `Owner` and `Party` are the same over several machines; `train` and `predict` are
+the commands of that name; `account` answers questions about budgets. New laws of noise, backends and methods of
+learning are registered as entry points (docs/python.md).
+
+Errors are `UsageError` (you asked for something that cannot be), `PeerError` (another process died, never came, or is
+not what it should be), both `DpmpcError`; anything else is a bug in dpmpc.
+"""
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+__version__ = "0.2.0"
+
+if TYPE_CHECKING:
+    from dpmpc.aggregation.aggregator import Aggregator, private_mean
+    from dpmpc.aggregation.guarantee import Promise
+    from dpmpc.aggregation.plan import Plan
+    from dpmpc.aggregation.sites import Owner, Party
+    from dpmpc.errors import DpmpcError, PeerError, UsageError
+    from dpmpc.learning.account import account
+    from dpmpc.learning.method import METHODS, Method
+    from dpmpc.learning.predict import predict
+    from dpmpc.mpc.backend import BACKENDS, Backend
+    from dpmpc.privacy.law import LAWS, Law
+    from dpmpc.runs.trained import train
+
+__all__ = [
+    "BACKENDS",
+    "LAWS",
+    "METHODS",
+    "Aggregator",
+    "Backend",
+    "DpmpcError",
+    "Law",
+    "Method",
+    "Owner",
+    "Party",
+    "PeerError",
+    "Plan",
+    "Promise",
+    "UsageError",
+    "account",
+    "predict",
+    "private_mean",
+    "train",
+]
+
+_HOMES = {
+    "BACKENDS": "mpc.backend",
+    "LAWS": "privacy.law",
+    "METHODS": "learning.method",
+    "Aggregator": "aggregation.aggregator",
+    "Backend": "mpc.backend",
+    "DpmpcError": "errors",
+    "Law": "privacy.law",
+    "Method": "learning.method",
+    "Owner": "aggregation.sites",
+    "Party": "aggregation.sites",
+    "PeerError": "errors",
+    "Plan": "aggregation.plan",
+    "Promise": "aggregation.guarantee",
+    "UsageError": "errors",
+    "account": "learning.account",
+    "predict": "learning.predict",
+    "private_mean": "aggregation.aggregator",
+    "train": "runs.trained",
+}
+
+
+def __getattr__(name: str) -> Any:
+    """Imports a public name when it is first used, so that a process loads only what it needs."""
+    if name not in _HOMES:
+        raise AttributeError(f"module 'dpmpc' has no attribute {name!r}")
+    value = getattr(importlib.import_module(f"dpmpc.{_HOMES[name]}"), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

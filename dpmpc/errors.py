@@ -5,7 +5,7 @@ A bug in dpmpc is an AssertionError or any other exception; these are the ones t
 
 
 class DpmpcError(Exception):
-    """A run could not be done. The command line prints the message in one line and exits with `exit_code`."""
+    """Something could not be done. The command line prints the message in one line and exits with `exit_code`."""
 
     exit_code = 1
 
@@ -20,3 +20,13 @@ class PeerError(DpmpcError):
     """Another process of the run died, never came, or spoke another protocol."""
 
     exit_code = 3
+
+
+def error_of(message: str, exit_code: int) -> DpmpcError:
+    """The error that another process reported by its message and exit code."""
+    for kind in (UsageError, PeerError):
+        if kind.exit_code == exit_code:
+            return kind(message)
+    error = DpmpcError(message)
+    error.exit_code = exit_code
+    return error

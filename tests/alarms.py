@@ -1,20 +1,44 @@
 """All tests of a large sample against an exact law, at one stated rate of false alarms."""
 
+import math
+
 import numpy as np
 from numpy.typing import NDArray
 
-from dpmpc.noise import goodness
+from dpmpc.noise.goodness import Outcome, chi_square, independence, repeats, residues
+from dpmpc.privacy.exact import ExactLaw
 
 FALSE_ALARM = 1e-9  # of each test
 
 
-def alarms(samples: NDArray[np.int64], law: goodness.ExactLaw) -> dict[str, float]:
+def alarms(samples: NDArray[np.int64], law: ExactLaw) -> dict[str, float]:
     """The tests that reject the samples, with their p-values."""
     outcomes = [
-        goodness.chi_square(samples, law),
-        goodness.residues(samples, law, 8),
-        goodness.independence(samples, law),
-        goodness.mean_and_variance(samples, law),
-        goodness.repeats(samples, law),
+        chi_square(samples, law),
+        residues(samples, law, 8),
+        independence(samples, law),
+        mean_and_variance(samples, law),
+        repeats(samples, law),
     ]
     return {o.name: o.p_value for o in outcomes if o.p_value < FALSE_ALARM}
+
+
+def mean_and_variance(samples: NDArray[np.int64], law: ExactLaw) -> Outcome:
+    """z of the mean and of the variance, the larger one; normal approximation, p-value for both together."""
+    from scipy.special import log_ndtr  # here, so that the parties of a test start without SciPy
+
+    scaled = samples / math.sqrt(law.variance)
+    squares = scaled**2
+    root = math.sqrt(len(samples))
+    z = max(abs(float(scaled.mean())) * root, abs(float(squares.mean()) - 1) / float(squares.std()) * root)
+    return Outcome("mean and variance", z, None, math.exp(min(0.0, math.log(4) + float(log_ndtr(-z)))))
+
+
+def variance_ratio(samples: NDArray[np.int64], law: ExactLaw, confidence: float = 0.99) -> tuple[float, float, float]:
+    """(ratio, low, high): mean of x^2 over the law's variance, and its confidence interval (from the fourth moment)."""
+    from scipy.special import ndtri
+
+    squares = (samples / math.sqrt(law.variance)) ** 2
+    ratio = float(squares.mean())
+    half = float(ndtri((1 + confidence) / 2)) * float(squares.std()) / math.sqrt(len(samples))
+    return ratio, ratio - half, ratio + half

@@ -3,159 +3,183 @@
 `MATRIX` says which lines of evidence must catch each of them; docs/verify.md shows the same table.
 """
 
+import asyncio
 from collections.abc import AsyncIterator, Callable
-from dataclasses import dataclass, replace
-
-import numpy as np
+from dataclasses import dataclass
+from typing import Any
 
 from dpmpc.aggregation.grid import Floats, Ints
-from dpmpc.aggregation.party import Noise
+from dpmpc.aggregation.local import ROLE
+from dpmpc.aggregation.party import PartyJob, run_party
 from dpmpc.aggregation.plan import Plan
-from dpmpc.aggregation.release import MakeStep, NoiseSource, Step, Tools, release
+from dpmpc.aggregation.release import NoiseSource, ReleaseSteps, Step, release
 from dpmpc.mpc import field
-from dpmpc.mpc.field import Words
+from dpmpc.mpc.backend import Share
+from dpmpc.mpc.clear_noise import clear_noise
 from dpmpc.mpc.prg import Prg
 from dpmpc.noise.pool import Pool
-from dpmpc.noise.samplers import make_sampler
+from dpmpc.privacy.law import LAWS
+from dpmpc.processes.worker import Emit, Log
 from dpmpc.verify.canaries import Vectors, owners_vectors
 from dpmpc.verify.fresh import Send, as_they_are
 
 STRUCTURE, STATISTICS, AUDIT = "structure", "statistics", "audit"
 
 
-def sampler_of(plan: Plan):  # type: ignore[no-untyped-def]
-    return make_sampler(plan.sampler, plan.law, plan.noise_asked)  # type: ignore[arg-type]
+def faulty_party(*, job: dict[str, Any], fault: str, emit: Emit, log: Log) -> None:
+    """A party's role whose step is the one called `fault` here."""
+    asyncio.run(run_party(PartyJob.from_json(job), log, emit, make_step=globals()[fault]))
 
 
 def fresh_noise(plan: Plan, rows: int) -> Ints:
-    return sampler_of(plan).clear(rows * plan.dimension, Prg.from_os()).reshape(rows, plan.dimension)
+    noise = clear_noise(plan.derived.sampler, rows * plan.dimension, Prg.from_os())
+    return noise.reshape(rows, plan.dimension)
 
 
-def more_noise(tools: Tools, vectors: int) -> Pool:
+def more_noise(steps: ReleaseSteps, vectors: int) -> Pool:
     """A second pool, on channels of its own."""
-    plan = tools.plan
-    return Pool(tools.session, sampler_of(plan), plan.releases * vectors, plan.dimension, first_channel=1 << 26)
+    plan = steps.plan
+    return Pool(steps.holder, plan.derived.sampler, plan.releases * vectors, plan.dimension, first_channel=1 << 26)
 
 
 # -- faults of a party's release step ---------------------------------------------------------------------------------
-def noise_per_owner(tools: Tools) -> Step:
-    extra, m = more_noise(tools, tools.plan.owners - 1), tools.plan.owners - 1
+def noise_per_owner(steps: ReleaseSteps) -> Step:
+    extra, m = more_noise(steps, steps.plan.owners - 1), steps.plan.owners - 1
 
-    async def step(number: int) -> Words:
-        share = tools.add(number, await tools.inputs(number), await tools.noise(number))
-        for k in range(m):
-            share = field.add(share, await extra.take(number * m + k))
-        tools.spend(number)
-        return await tools.open(number, share)
-
-    return step
-
-
-def noise_twice(tools: Tools) -> Step:
-    extra = more_noise(tools, 1)
-
-    async def step(number: int) -> Words:
-        share = tools.add(number, await tools.inputs(number), await tools.noise(number))
-        share = tools.add(number, share, await extra.take(number))
-        tools.spend(number)
-        return await tools.open(number, share)
+    async def step(number: int) -> Ints:
+        share = steps.add(number, await steps.inputs(number), await steps.noise(number))
+        for _ in range(m):
+            share = steps.holder.add(share, (await extra.take())[1])
+        steps.spend(number)
+        return await steps.open(number, share)
 
     return step
 
 
-def doubled_in_silence(tools: Tools) -> Step:
-    async def step(number: int) -> Words:
-        total, vector = await tools.inputs(number), await tools.noise(number)
-        share = tools.add(number, total, field.add(vector, vector))
-        tools.spend(number)
-        return await tools.open(number, share)
+def noise_twice(steps: ReleaseSteps) -> Step:
+    extra = more_noise(steps, 1)
+
+    async def step(number: int) -> Ints:
+        share = steps.add(number, await steps.inputs(number), await steps.noise(number))
+        share = steps.add(number, share, (await extra.take())[1])
+        steps.spend(number)
+        return await steps.open(number, share)
 
     return step
 
 
-def no_noise(tools: Tools) -> Step:
-    async def step(number: int) -> Words:
-        share = await tools.inputs(number)
-        tools.spend(number)
-        return await tools.open(number, share)
+def doubled_in_silence(steps: ReleaseSteps) -> Step:
+    async def step(number: int) -> Ints:
+        total, vector = await steps.inputs(number), await steps.noise(number)
+        share = steps.add(number, total, steps.holder.add(vector, vector))
+        steps.spend(number)
+        return await steps.open(number, share)
 
     return step
 
 
-def noise_thrown_away(tools: Tools) -> Step:
-    async def step(number: int) -> Words:
-        total, vector = await tools.inputs(number), await tools.noise(number)
-        share = tools.add(number, total, np.zeros_like(vector))
-        tools.spend(number)
-        return await tools.open(number, share)
+def no_noise(steps: ReleaseSteps) -> Step:
+    async def step(number: int) -> Ints:
+        share = await steps.inputs(number)
+        steps.spend(number)
+        return await steps.open(number, share)
+
+    return step
+
+
+def noise_thrown_away(steps: ReleaseSteps) -> Step:
+    async def step(number: int) -> Ints:
+        total, _ = await steps.inputs(number), await steps.noise(number)
+        share = steps.add(number, total, steps.holder.zero(steps.plan.dimension))
+        steps.spend(number)
+        return await steps.open(number, share)
 
     return step
 
 
 class EveryOther:
-    """A source that gives out each vector twice."""
+    """A source that gives out each vector twice, and says so."""
 
     def __init__(self, source: NoiseSource) -> None:
-        self._source, self._next, self.last = source, 0, np.zeros(0, dtype=np.uint64)
+        self._source, self._taken = source, 0
+        self.last: tuple[int, Share] = (-1, None)
 
     async def fill(self) -> None:
         await self._source.fill()
 
-    async def take(self, release: int) -> Words:
-        if release % 2 == 0:
-            self.last = await self._source.take(self._next)
-            self._next += 1
+    async def take(self) -> tuple[int, Share]:
+        if self._taken % 2 == 0:
+            self.last = await self._source.take()
+        self._taken += 1
         return self.last
 
     @property
-    def ahead(self) -> int:
-        return self._source.ahead
+    def made(self) -> int:
+        return self._source.made
 
 
-def reused_vector(tools: Tools) -> Step:
-    source = tools.source = EveryOther(tools.source)
+class Lying(EveryOther):
+    """The same, with numbers as if each were new."""
 
-    async def step(number: int) -> Words:
-        total = await tools.inputs(number)
-        vector = source.last if number % 2 else await tools.noise(number)
-        share = tools.add(number, total, vector)
-        tools.spend(number)
-        return await tools.open(number, share)
+    async def take(self) -> tuple[int, Share]:
+        number = self._taken
+        return number, (await super().take())[1]
+
+
+def reused_vector(steps: ReleaseSteps) -> Step:
+    source = EveryOther(steps.source)
+
+    async def step(number: int) -> Ints:
+        total = await steps.inputs(number)
+        steps.source = source
+        _, last = source.last
+        vector = last if number % 2 else await steps.noise(number)
+        if number % 2:
+            await source.take()
+        share = steps.add(number, total, vector)
+        steps.spend(number)
+        return await steps.open(number, share)
 
     return step
 
 
-def reused_in_silence(tools: Tools) -> Step:
-    tools.source = EveryOther(tools.source)
-    return release(tools)
+def reused_by_the_pool(steps: ReleaseSteps) -> Step:
+    steps.source = EveryOther(steps.source)
+    return release(steps)
 
 
-def before_the_last_owner(tools: Tools) -> Step:
-    async def step(number: int) -> Words:
-        inputs: AsyncIterator[Words] = tools.contributions(number)
+def reused_in_silence(steps: ReleaseSteps) -> Step:
+    steps.source = Lying(steps.source)
+    return release(steps)
+
+
+def before_the_last_owner(steps: ReleaseSteps) -> Step:
+    async def step(number: int) -> Ints:
+        inputs: AsyncIterator[Share] = steps.contributions(number)
         share = await anext(inputs)
-        share = tools.add(number, share, await tools.noise(number))
+        share = steps.add(number, share, await steps.noise(number))
         async for more in inputs:
-            share = field.add(share, more)
-        tools.spend(number)
-        return await tools.open(number, share)
+            share = steps.holder.add(share, more)
+        steps.spend(number)
+        return await steps.open(number, share)
 
     return step
 
 
-def wrong_scale(tools: Tools) -> Step:
-    plan = tools.plan
-    narrow = make_sampler(plan.sampler, plan.law, 0.7 * plan.noise_asked)  # type: ignore[arg-type]
-    tools.source = Noise(replace(plan, noise_asked=0.7 * plan.noise_asked, noise_steps=narrow.scale), tools.session)
-    return release(tools)
+def wrong_scale(steps: ReleaseSteps) -> Step:
+    plan = steps.plan
+    narrow = LAWS[plan.law].sampler(plan.sampler, 0.7 * plan.derived.scale_steps)
+    steps.source = Pool(steps.holder, narrow, plan.releases, plan.dimension)
+    return release(steps)
 
 
-def party_adds_its_own(tools: Tools) -> Step:
+def party_adds_its_own(steps: ReleaseSteps) -> Step:
     """Party 0 shares noise of its own with the others; all add it."""
-    session, plan = tools.session, tools.plan
+    session: Any = steps.holder
+    plan = steps.plan
 
-    async def step(number: int) -> Words:
-        share = tools.add(number, await tools.inputs(number), await tools.noise(number))
+    async def step(number: int) -> Ints:
+        share = steps.add(number, await steps.inputs(number), await steps.noise(number))
         channel = session.channel(1 << 23 | number)
         if session.party == 0:
             mine = field.from_int64(fresh_noise(plan, 1)[0])
@@ -164,43 +188,43 @@ def party_adds_its_own(tools: Tools) -> Step:
             own = rows[0]
         else:
             (own,) = await channel.words({}, [0], plan.dimension)
-        share = field.add(share, own)
-        tools.spend(number)
-        return await tools.open(number, share)
+        share = steps.holder.add(share, own)
+        steps.spend(number)
+        return await steps.open(number, share)
 
     return step
 
 
-def extra_opening(tools: Tools) -> Step:
-    async def step(number: int) -> Words:
-        total = await tools.inputs(number)
-        await tools.session.open(total, tools.session.channel(1 << 23 | number))
-        share = tools.add(number, total, await tools.noise(number))
-        tools.spend(number)
-        return await tools.open(number, share)
+def extra_opening(steps: ReleaseSteps) -> Step:
+    async def step(number: int) -> Ints:
+        total = await steps.inputs(number)
+        await steps.holder.open(total, 1 << 23 | number)
+        share = steps.add(number, total, await steps.noise(number))
+        steps.spend(number)
+        return await steps.open(number, share)
 
     return step
 
 
-def ledger_after_opening(tools: Tools) -> Step:
-    async def step(number: int) -> Words:
-        share = tools.add(number, await tools.inputs(number), await tools.noise(number))
-        opened = await tools.open(number, share)
-        tools.spend(number)
+def ledger_after_opening(steps: ReleaseSteps) -> Step:
+    async def step(number: int) -> Ints:
+        share = steps.add(number, await steps.inputs(number), await steps.noise(number))
+        opened = await steps.open(number, share)
+        steps.spend(number)
         return opened
 
     return step
 
 
-def one_share_changed(tools: Tools) -> Step:
+def one_share_changed(steps: ReleaseSteps) -> Step:
     """Party 0 adds to its own share, and tells nobody."""
 
-    async def step(number: int) -> Words:
-        share = tools.add(number, await tools.inputs(number), await tools.noise(number))
-        if tools.session.party == 0:
-            share = field.add(share, field.from_int64(fresh_noise(tools.plan, 1)[0]))
-        tools.spend(number)
-        return await tools.open(number, share)
+    async def step(number: int) -> Ints:
+        share = steps.add(number, await steps.inputs(number), await steps.noise(number))
+        if steps.holder.party == 0:
+            share = steps.holder.add(share, field.from_int64(fresh_noise(steps.plan, 1)[0]))
+        steps.spend(number)
+        return await steps.open(number, share)
 
     return step
 
@@ -217,34 +241,45 @@ def sum_instead_of_mean(plan: Plan, theta: Floats, X: Floats, y: Floats, first: 
 
 @dataclass(frozen=True)
 class Fault:
-    """A double and the lines of evidence that catch it."""
+    """A double and the lines of evidence that catch it. `step`: the name of a party's step here."""
 
     what: str
     caught_by: frozenset[str]
-    make_step: MakeStep = release
+    step: str | None = None
     send: Send = as_they_are
     vectors: Vectors = owners_vectors
 
+    @property
+    def role(self) -> dict[str, Any]:
+        """What a party's process does."""
+        return {"role": ROLE} if self.step is None else party_with(self.step)
 
-def _fault(what: str, *caught_by: str, **double: Callable) -> Fault:  # type: ignore[type-arg]
-    return Fault(what, frozenset(caught_by), **double)
+
+def party_with(step: str) -> dict[str, Any]:
+    """Settings of local parties whose step is `step`."""
+    return {"role": "tests.faulty:faulty_party", "extra": {"fault": step}}
+
+
+def _fault(what: str, *caught_by: str, step: Callable[..., Any] | None = None, **double: Callable[..., Any]) -> Fault:
+    return Fault(what, frozenset(caught_by), None if step is None else step.__name__, **double)
 
 
 MATRIX = [
     _fault("none: the product as it is"),
-    _fault("one noise vector for every owner, made by the parties", STRUCTURE, STATISTICS, make_step=noise_per_owner),
+    _fault("one noise vector for every owner, made by the parties", STRUCTURE, STATISTICS, step=noise_per_owner),
     _fault("every owner adds noise to its own vector", STATISTICS, send=every_owner_adds_noise),
-    _fault("noise added twice: a second vector", STRUCTURE, STATISTICS, make_step=noise_twice),
-    _fault("the same vector added twice over, in silence", STATISTICS, make_step=doubled_in_silence),
-    _fault("no noise", STRUCTURE, STATISTICS, AUDIT, make_step=no_noise),
-    _fault("noise taken but not added, in silence", STATISTICS, AUDIT, make_step=noise_thrown_away),
-    _fault("a noise vector used for two releases", STRUCTURE, STATISTICS, make_step=reused_vector),
-    _fault("the same, with the pool at fault", STATISTICS, make_step=reused_in_silence),
-    _fault("noise added before the last owner's input", STRUCTURE, make_step=before_the_last_owner),
-    _fault("noise of 0.7 times the scale", STRUCTURE, STATISTICS, make_step=wrong_scale),
-    _fault("a party shares noise of its own and all add it", STRUCTURE, STATISTICS, make_step=party_adds_its_own),
-    _fault("the sum is opened too, before the noise", STRUCTURE, make_step=extra_opening),
-    _fault("the ledger line is written after the opening", STRUCTURE, make_step=ledger_after_opening),
+    _fault("noise added twice: a second vector", STRUCTURE, STATISTICS, step=noise_twice),
+    _fault("the same vector added twice over, in silence", STATISTICS, step=doubled_in_silence),
+    _fault("no noise", STRUCTURE, STATISTICS, AUDIT, step=no_noise),
+    _fault("noise taken but not added, in silence", STATISTICS, AUDIT, step=noise_thrown_away),
+    _fault("a noise vector used for two releases", STRUCTURE, STATISTICS, step=reused_vector),
+    _fault("the pool hands a vector out twice", STRUCTURE, STATISTICS, step=reused_by_the_pool),
+    _fault("the same, and the pool says they are two", STATISTICS, step=reused_in_silence),
+    _fault("noise added before the last owner's input", STRUCTURE, step=before_the_last_owner),
+    _fault("noise of 0.7 times the scale", STRUCTURE, STATISTICS, step=wrong_scale),
+    _fault("a party shares noise of its own and all add it", STRUCTURE, STATISTICS, step=party_adds_its_own),
+    _fault("the sum is opened too, before the noise", STRUCTURE, step=extra_opening),
+    _fault("the ledger line is written after the opening", STRUCTURE, step=ledger_after_opening),
     _fault("owners do not divide by their numbers of records", AUDIT, vectors=sum_instead_of_mean),
 ]
 

@@ -1,13 +1,15 @@
 """Parties of the sharing engine in one process, on a network and on streams that a test controls. No secrecy."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable
 from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
+from dpmpc.mpc.backends.sharing import SharingHolder
 from dpmpc.mpc.field import subsets
+from dpmpc.mpc.mesh import Channel
 from dpmpc.mpc.prg import Prg
 
 Words = NDArray[np.uint64]
@@ -21,11 +23,11 @@ class Network:
     def __init__(self, parties: int, threshold: int, make_stream: Callable[..., Any] | None = None) -> None:
         self.parties, self.threshold = parties, threshold
         self.sent: dict[tuple[int, int], list[Words]] = {}
-        self._boxes: dict[tuple[int, int, int, int], asyncio.Future[bytes]] = {}
+        self._boxes: dict[tuple[int, int, int], asyncio.Future[bytes]] = {}
         self.make_stream = make_stream or (lambda subset, *domain: Prg(bytes(subset), "test", *domain))
 
-    def box(self, sender: int, receiver: int, ident: int, number: int) -> "asyncio.Future[bytes]":
-        return self._boxes.setdefault((sender, receiver, ident, number), asyncio.get_running_loop().create_future())
+    def box(self, sender: int, receiver: int, label: int) -> "asyncio.Future[bytes]":
+        return self._boxes.setdefault((sender, receiver, label), asyncio.get_running_loop().create_future())
 
     def run(self, body: Callable[[Any], Awaitable[T]]) -> list[T]:
         """What `body(session)` returns at each party."""
@@ -37,40 +39,35 @@ class Network:
 
 
 class LocalSession:
-    """What the sharing engine asks of a session."""
+    """What the sharing engine asks of a session, and what a holder does with it."""
+
+    noise, join, zero = SharingHolder.noise, SharingHolder.join, SharingHolder.zero
 
     def __init__(self, network: Network, party: int) -> None:
         self.network, self.party = network, party
         self.parties, self.threshold = network.parties, network.threshold
         self.mine = [s for s in subsets(self.parties, self.threshold) if party in s]
+        self.peers = {i: LocalPeer(network, party, i) for i in range(self.parties) if i != party}
+        self.rounds = 0
 
-    def channel(self, ident: int) -> "LocalChannel":
-        return LocalChannel(self, ident)
+    def channel(self, ident: int) -> Channel:
+        return Channel(self, ident)  # type: ignore[arg-type]
 
     def stream(self, subset: Subset, *domain: Any) -> Any:
         assert self.party in subset
         return self.network.make_stream(subset, *domain)
 
 
-class LocalChannel:
-    """As `dpmpc.mpc.session.Channel`."""
+class LocalPeer:
+    """The connection of party `me` with `other`."""
 
-    def __init__(self, session: LocalSession, ident: int) -> None:
-        self.session, self.ident = session, ident
-        self.rounds = self.bytes_sent = self.messages_sent = 0
+    def __init__(self, network: Network, me: int, other: int) -> None:
+        self._network, self._me, self._other = network, me, other
 
-    async def exchange(self, outgoing: Mapping[int, Any], incoming: Sequence[int]) -> list[bytes]:
-        network, me, number = self.session.network, self.session.party, self.rounds
-        self.rounds += 1
-        for party, payload in outgoing.items():
-            raw = bytes(memoryview(payload).cast("B"))
-            self.messages_sent += 1
-            self.bytes_sent += len(raw)
-            network.sent.setdefault((me, party), []).append(np.frombuffer(raw, dtype=np.uint64))
-            network.box(me, party, self.ident, number).set_result(raw)
-        return [await network.box(party, me, self.ident, number) for party in incoming]
+    def send(self, label: int, payload: memoryview) -> None:
+        raw = bytes(payload)
+        self._network.sent.setdefault((self._me, self._other), []).append(np.frombuffer(raw, dtype=np.uint64))
+        self._network.box(self._me, self._other, label).set_result(raw)
 
-    async def words(self, outgoing: Mapping[int, Words], incoming: Sequence[int], size: int) -> list[Words]:
-        received = [np.frombuffer(raw, dtype=np.uint64) for raw in await self.exchange(outgoing, incoming)]
-        assert all(len(words) == size for words in received)
-        return received
+    def receive(self, label: int) -> "asyncio.Future[bytes]":
+        return self._network.box(self._other, self._me, label)

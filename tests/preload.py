@@ -1,6 +1,8 @@
 """What the fork server of test_resume imports once: a party's modules, mpyc among them."""
 
-import dpmpc.aggregation.party  # noqa: F401
-from dpmpc.mpc.session import import_mpyc
+import dpmpc.aggregation.party
+import dpmpc.mpc.backends.sharing
+import dpmpc.privacy.gaussian_law  # noqa: F401
+from dpmpc.mpc.mpyc_runtime import import_mpyc
 
 import_mpyc()

@@ -1,26 +1,34 @@
-"""Helpers of the tests that do whole runs: real processes, real sockets."""
+"""Helpers of the tests that do whole runs: real processes, real sockets.
 
+`HANG` is no time limit of anything that is tested: it ends a test that would otherwise wait for ever.
+"""
+
+import contextlib
+import itertools
 import json
 import os
 import subprocess
 import sys
 import time
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from dpmpc.aggregation.grid import Ints
 from dpmpc.aggregation.plan import Plan, plan_path
 from dpmpc.aggregation.transcript import read_opened
-from dpmpc.mpc.field import Words
 from dpmpc.runs.launcher import train
-from dpmpc.runs.request import Options
+from dpmpc.runs.request import Request
 
 COMMAND = [sys.executable, "-W", "error::ResourceWarning", "-m", "dpmpc.cli.main"]
+HANG = 300.0
+_hosts = itertools.count(1)
 
 
-def small(**changes: Any) -> Options:
-    """Options of a small run: synthetic records, three parties."""
+def small(**changes: Any) -> Request:
+    """A small run: synthetic records, three parties."""
     base: dict[str, Any] = {
         "data": "synthetic",
         "max_rows": 200,
@@ -30,30 +38,52 @@ def small(**changes: Any) -> Options:
         "delta": 1e-4,
         "evaluate": False,
     }
-    return Options(**{**base, **changes})
+    return Request(**{**base, **changes})
 
 
-def opened(out: Path) -> dict[int, Words]:
+def opened(out: Path) -> dict[int, Ints]:
     """What a finished run opened, by release."""
     return read_opened(out / "owners.opened.bin", Plan.read(plan_path(out)).dimension)
 
 
-def same(a: dict[int, Words], b: dict[int, Words]) -> bool:
+def same(a: dict[int, Ints], b: dict[int, Ints]) -> bool:
     """Whether two runs opened the same vectors."""
     return a.keys() == b.keys() and all(np.array_equal(a[k], b[k]) for k in a)
 
 
-def run(options: Options, out: Path, **settings: Any) -> dict[str, Any]:
+def run(request: Request, out: Path, **settings: Any) -> dict[str, Any]:
     """The report of a run done in `out`."""
-    train(options, out, **settings)
+    train(request, out, **settings)
     return dict(json.loads((out / "report.json").read_text()))
 
 
-def dpmpc(*arguments: str | Path, seconds: float = 60) -> "subprocess.CompletedProcess[str]":
+def dpmpc(*arguments: str | Path | float) -> "subprocess.CompletedProcess[str]":
     """The `dpmpc` command with these arguments."""
-    return subprocess.run(
-        [*COMMAND, *map(str, arguments)], capture_output=True, text=True, timeout=seconds, check=False
-    )
+    return subprocess.run([*COMMAND, *map(str, arguments)], capture_output=True, text=True, timeout=HANG, check=False)
+
+
+@contextlib.contextmanager
+def started(*arguments: str | Path | float) -> "Iterator[subprocess.Popen[str]]":
+    """The same, under way; killed on leaving, if it has not ended."""
+    with subprocess.Popen(
+        [*COMMAND, *map(str, arguments)], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True
+    ) as process:
+        try:
+            yield process
+        finally:
+            process.kill()
+
+
+def errors_of(process: "subprocess.Popen[str]") -> str:
+    """What a process that is to end by itself wrote to standard error."""
+    return process.communicate(timeout=HANG)[1]
+
+
+def own_addresses(parties: int) -> list[str]:
+    """-P options with addresses that nobody else has: a loopback host of this test alone (Linux has 2^24 of them)."""
+    pid, k = os.getpid(), next(_hosts)
+    host = f"127.{1 + pid % 250}.{1 + pid // 250 % 250}.{1 + k % 250}"
+    return [part for i in range(parties) for part in ("-P", f"{host}:{11_365 + i}")]
 
 
 def children_of(pid: int) -> list[int]:
@@ -82,9 +112,9 @@ def alive(pids: list[int]) -> list[int]:
     return result
 
 
-def wait_until(condition: Any, seconds: float = 20.0) -> None:
-    """Returns when `condition()` is true; AssertionError after `seconds`."""
-    end = time.monotonic() + seconds
+def wait_until(condition: Callable[[], object]) -> None:
+    """Returns when `condition()` is true; AssertionError where it never is."""
+    end = time.monotonic() + HANG
     while not condition():
         assert time.monotonic() < end, "the condition never held"
         time.sleep(0.02)

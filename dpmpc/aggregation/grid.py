@@ -7,7 +7,8 @@ Normative rules, all in this module:
   coordinate to the nearest multiple of gamma, ties to even. Nothing is rounded or truncated after that.
 - Sensitivity and noise live in grid steps of the opened integer sum; the aggregate is sum * gamma / divisor, with
   divisor m or n.
-- The field must hold the sum and the noise: |sum| + |noise| <= (p - 1) / 2, or the run is refused before it starts.
+- An opened number must hold the sum and the noise, |sum| + |noise| <= what the backend's group holds, or the run is
+  refused before it starts.
 """
 
 import math
@@ -17,7 +18,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpmpc.errors import UsageError
-from dpmpc.mpc.field import P
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -25,7 +25,6 @@ Ints = NDArray[np.int64]
 ROUNDING_SHARE = 0.005  # of the sensitivity: what rounding may add to it
 NARROWEST = 2.0**12  # grid steps: noise scales below this would let the grid show
 WIDEST = 2.0**30  # grid steps: what the samplers reach
-_LARGEST = (P - 1) // 2
 
 
 @dataclass(frozen=True)
@@ -78,12 +77,13 @@ def check_width(scale_steps: float) -> None:
         )
 
 
-def check_range(largest_sum: float, grid: Grid, owners: int, largest_noise: int) -> None:
-    """Errors: the sum of `owners` vectors, each coordinate at most `largest_sum` in total, and its noise could overflow
-    the field."""
+def check_range(largest_sum: float, grid: Grid, owners: int, largest_noise: int, holds: int) -> None:
+    """Errors: the sum of `owners` vectors, each coordinate at most `largest_sum` in total, and its noise could exceed
+    the `holds` grid steps that an opened number holds."""
     largest = largest_sum / grid.step + owners / 2 + largest_noise
-    if largest > _LARGEST:
+    if largest > holds:
         raise UsageError(
-            f"a sum and its noise must stay below {_LARGEST:.3g} grid steps, half the field; they could reach "
-            f"{largest:.3g}; choose a coarser grid (--grid-bits), a larger --lam, or a smaller --radius"
+            f"a sum and its noise must stay below {holds:.3g} grid steps, which is what an opened number holds; they "
+            f"could reach {largest:.3g}; choose a coarser grid (--grid-bits), a smaller clip or --radius, or a larger "
+            "--lam"
         )

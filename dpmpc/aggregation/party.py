@@ -1,4 +1,4 @@
-"""One party of a run: connect, make noise ahead, then one release after another (`release`). Semi-honest, t < n/2.
+"""One party of a run: connect, make noise ahead, then one release after another (`release`). Semi-honest.
 
 A party process sees shares, public parameters and opened releases; never an owner's vector, a noise value or the plain
 sum. Everything it does to a release is in its transcript, and the ledger line is on disk before the first message of
@@ -8,34 +8,35 @@ the opening is sent.
 import asyncio
 import contextlib
 import time
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Coroutine, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
-from dpmpc.aggregation.owner import OwnerGate, PartyCost
-from dpmpc.aggregation.plan import Plan
-from dpmpc.aggregation.release import MakeStep, Observer, Tools, release, unobserved
+from dpmpc.aggregation.frames import PartyCost
+from dpmpc.aggregation.owner_gate import OwnerGate
+from dpmpc.aggregation.plan import FIRST_ATTEMPT, Attempt, Plan
+from dpmpc.aggregation.release import MakeStep, NoiseSource, Observer, ReleaseSteps, release, unobserved
 from dpmpc.aggregation.traffic import Traffic
 from dpmpc.aggregation.transcript import Opened, Transcript
 from dpmpc.errors import UsageError
-from dpmpc.mpc.field import Words
-from dpmpc.mpc.session import Endpoint, Session
+from dpmpc.mpc.addresses import Endpoint, inherited
+from dpmpc.mpc.backend import BACKENDS, Holder, Share
+from dpmpc.mpc.link import LINKS
 from dpmpc.mpc.tls import Tls
-from dpmpc.noise.pool import Pool
-from dpmpc.noise.samplers import make_sampler
+from dpmpc.noise.pool import CAPACITY, Pool
 from dpmpc.privacy.ledger import Ledger
 from dpmpc.processes.memory import peak_memory
-
-Log = Callable[[str], None]
-Emit = Callable[..., None]
+from dpmpc.processes.worker import Emit, Log
 
 
 @dataclass(frozen=True)
 class PartyJob:
-    """Which party of which run this is, where everybody listens, where it writes."""
+    """Which party of which attempt of a run this is, where everybody listens, where it writes.
+
+    `sockets`: file descriptors of sockets that are bound already, for parties and for owners. `tls`: the directory of
+    this party's certificate and key.
+    """
 
     plan: Plan
     index: int
@@ -43,7 +44,46 @@ class PartyJob:
     owner_addresses: Sequence[Endpoint]
     out: Path
     wait: float
-    tls: Path | None = None  # the directory of this party's certificate and key
+    attempt: Attempt = FIRST_ATTEMPT
+    tls: Path | None = None
+    link: str = "tcp"
+    sockets: tuple[int, int] | None = None
+
+    def to_json(self) -> dict[str, Any]:
+        """The arguments of the role `serve`."""
+        return {
+            "plan": self.plan.to_text(),
+            "index": self.index,
+            "addresses": [[e.host, e.port] for e in self.addresses],
+            "owner_addresses": [[e.host, e.port] for e in self.owner_addresses],
+            "out": str(self.out),
+            "wait": self.wait,
+            "attempt": [self.attempt.number, self.attempt.first_release],
+            "tls": None if self.tls is None else str(self.tls),
+            "link": self.link,
+            "sockets": self.sockets,
+        }
+
+    @staticmethod
+    def from_json(value: dict[str, Any]) -> "PartyJob":
+        """The job that `to_json` wrote."""
+        return PartyJob(
+            plan=Plan.from_text(value["plan"]),
+            index=value["index"],
+            addresses=[Endpoint(*pair) for pair in value["addresses"]],
+            owner_addresses=[Endpoint(*pair) for pair in value["owner_addresses"]],
+            out=Path(value["out"]),
+            wait=value["wait"],
+            attempt=Attempt(*value["attempt"]),
+            tls=None if value["tls"] is None else Path(value["tls"]),
+            link=value["link"],
+            sockets=None if value["sockets"] is None else tuple(value["sockets"]),
+        )
+
+
+def serve(*, job: dict[str, Any], emit: Emit, log: Log) -> None:
+    """The role of a party's process."""
+    asyncio.run(run_party(PartyJob.from_json(job), log, emit))
 
 
 def ledger_path(out: Path, party: int) -> Path:
@@ -65,27 +105,25 @@ async def run_party(
     release.
 
     Errors: PeerError when another process leaves, UsageError for a taken port or ledger."""
-    plan, i = job.plan, job.index
+    plan, attempt, i = job.plan, job.attempt, job.index
     tls = None if job.tls is None else Tls.load(job.tls, f"party{i}")
+    sockets = (None, None) if job.sockets is None else tuple(inherited(number) for number in job.sockets)
     traffic = Traffic()
-    session = Session(i, plan.parties, plan.threshold, plan.session_id, traffic)
-    gate = OwnerGate(plan, i)
+    holder = BACKENDS[plan.backend].holder(i, plan.parties, plan.threshold, plan.session_id(attempt), traffic)
+    gate = OwnerGate(plan, attempt, holder)
     try:
-        try:
-            await gate.listen(job.owner_addresses[i], tls)
-        except OSError as error:
-            raise UsageError(
-                f"party {i} must listen for owners on {job.owner_addresses[i]}, but that fails "
-                f"({error.strerror or error}); choose another base port with -B, or addresses with -P"
-            ) from None
+        await gate.listen(job.owner_addresses[i], tls, sockets[1])
         log(
-            f"party {i} of {plan.parties}, threshold {plan.threshold}, run {plan.run_id}, attempt {plan.attempt}, "
-            f"plan {plan.digest().hex()[:16]}"
+            f"party {i} of {plan.parties}, threshold {plan.threshold}, run {plan.run_id}, attempt {attempt.number}, "
+            f"plan {plan.digest(attempt).hex()[:16]}"
         )
-        await first_of(_serve(job, tls, session, gate, traffic, log, emit, observe, make_step), session.lost, gate.lost)
+        link = LINKS[job.link](i, job.addresses, tls=tls, bound=sockets[0])
+        connect = holder.connect(link, plan.digest(attempt), seconds=job.wait)
+        body = _serve(job, connect, holder, gate, traffic, log, emit, observe, make_step)
+        await first_of(body, holder.lost, gate.lost)
     finally:
         gate.abandon()
-        session.abandon()
+        holder.abandon()
         await asyncio.sleep(0)
 
 
@@ -106,8 +144,8 @@ async def first_of(body: Coroutine[Any, Any, None], *lost: "asyncio.Future[None]
 
 async def _serve(
     job: PartyJob,
-    tls: Tls | None,
-    session: Session,
+    connect: Coroutine[Any, Any, None],
+    holder: Holder,
     gate: OwnerGate,
     traffic: Traffic,
     log: Log,
@@ -115,82 +153,83 @@ async def _serve(
     observe: Observer,
     make_step: MakeStep,
 ) -> None:
-    plan, i = job.plan, job.index
+    plan, attempt, i = job.plan, job.attempt, job.index
+    left = plan.releases - attempt.first_release
     with contextlib.ExitStack() as stack:
+        stack.callback(connect.close)  # nothing, once it was awaited
         ledger = stack.enter_context(Ledger(ledger_path(job.out, i)))
         transcript = stack.enter_context(contextlib.closing(Transcript(transcript_path(job.out, i))))
-        opened_file = stack.enter_context(contextlib.closing(Opened(opened_path(job.out, i))))
+        opened = stack.enter_context(contextlib.closing(Opened(opened_path(job.out, i))))
         transcript.note(
             "start",
             run=plan.run_id,
-            attempt=plan.attempt,
+            attempt=attempt.number,
             party=i,
-            plan=plan.digest().hex(),
-            first_release=plan.first_release,
+            plan=plan.digest(attempt).hex(),
+            first_release=attempt.first_release,
         )
         transcript.flush()
-        await session.connect(job.addresses, plan.digest(), seconds=job.wait, tls=tls)
+        await connect
         log("connected with the other parties")
         await gate.admit(job.wait)
         log(f"connected with all {plan.owners} owners")
         begin = time.perf_counter()
-        tools = Tools(plan, session, gate, Noise(plan, session), ledger, transcript, opened_file, traffic, observe)
-        step = make_step(tools)
-        emit("stage", text=f"making noise for {plan.releases - plan.first_release} releases" if plan.pool else "ready")
-        await tools.source.fill()
+        source = noise_source(plan, holder, left)
+        steps = ReleaseSteps(plan, attempt, holder, gate, source, ledger, transcript, opened, traffic, observe)
+        step = make_step(steps)
+        emit("stage", text=f"making noise for {left} releases" if plan.pool else "ready")
+        if plan.pool:
+            await steps.source.fill()
         offline = time.perf_counter() - begin
-        log(f"noise made ahead for {tools.source.ahead} releases in {offline:.3f} s")
-        gate.announce(session.bytes_sent + gate.bytes_sent)
+        log(f"noise made ahead for {steps.source.made} releases in {offline:.3f} s")
+        gate.announce(holder.bytes_sent + gate.bytes_sent)
         begin = time.perf_counter()
-        for number in range(plan.first_release, plan.releases):
-            tools.publish(number, await step(number))
+        for number in range(attempt.first_release, plan.releases):
+            steps.publish(number, await step(number))
         online = time.perf_counter() - begin
-        tools.end(plan.releases - plan.first_release)
-        log(f"{plan.releases - plan.first_release} releases opened in {online:.3f} s")
-        emit("stage", text=f"{plan.releases - plan.first_release} releases opened")
+        steps.end(left)
+        log(f"{left} releases opened in {online:.3f} s")
+        emit("stage", text=f"{left} releases opened")
         await gate.finish(
             PartyCost(
-                bytes_to_parties=session.bytes_sent,
+                bytes_to_parties=holder.bytes_sent,
                 bytes_to_owners=gate.bytes_sent,
-                bytes_received=session.bytes_received + gate.bytes_received,
-                offline_rounds=session.rounds - tools.rounds,
-                online_rounds=tools.rounds,
+                bytes_received=holder.bytes_received + gate.bytes_received,
+                offline_rounds=holder.rounds - steps.rounds,
+                online_rounds=steps.rounds,
                 offline_s=offline,
                 online_s=online,
                 peak_memory=peak_memory(),
             )
         )
-        await session.close()
+        await holder.close()
         log("end")
 
 
-class Noise:
-    """This party's shares of the noise of each release of this attempt; each is handed out once, in order."""
+def noise_source(plan: Plan, holder: Holder, vectors: int) -> NoiseSource:
+    """Where this attempt's noise comes from; a plan without noise (its scale is 0) gets zeros."""
+    if not plan.derived.mechanism.scale:
+        return _NoNoise(holder, plan.dimension)
+    capacity = CAPACITY if plan.pool else plan.dimension  # without a pool: one vector at a time, when it is needed
+    return Pool(holder, plan.derived.sampler, vectors, plan.dimension, capacity=capacity)
 
-    def __init__(self, plan: Plan, session: Session) -> None:
-        self._plan, self._session = plan, session
-        self._pool: Pool | None = None
-        if plan.noise_steps:
-            sampler = make_sampler(plan.sampler, plan.law, plan.noise_asked)  # type: ignore[arg-type]
-            assert sampler.scale == plan.noise_steps, "all processes must make the same sampler from the same plan"
-            left = plan.releases - plan.first_release
-            ahead = (
-                {} if plan.pool else {"ahead": plan.dimension}
-            )  # without a pool: one vector at a time, when it is needed
-            self._pool = Pool(session, sampler, left, plan.dimension, **ahead)
+
+class _NoNoise:
+    """Zeros."""
+
+    def __init__(self, holder: Holder, dimension: int) -> None:
+        self.made = 0
+        self._holder, self._dimension = holder, dimension
 
     async def fill(self) -> None:
-        """Make noise ahead, if the plan says so."""
-        if self._pool is not None and self._plan.pool:
-            await self._pool.fill()
+        pass
 
-    @property
-    def ahead(self) -> int:
-        """How many vectors were made so far."""
-        return self._pool.generated if self._pool is not None else 0
+    async def take(self) -> tuple[int, Share]:
+        self.made += 1
+        return self.made - 1, self._holder.zero(self._dimension)
 
-    async def take(self, release: int) -> Words:
-        """The share (d,) of the noise of `release`."""
-        if self._pool is None:
-            return np.zeros(self._plan.dimension, dtype=np.uint64)
-        return await self._pool.take(release - self._plan.first_release)
+
+def check_index(plan: Plan, index: int) -> None:
+    """Errors: UsageError for a number that no party of the plan has."""
+    if not 0 <= index < plan.parties:
+        raise UsageError(f"-I must be below the number of parties; got {index} for {plan.parties}; mend -I or -M")

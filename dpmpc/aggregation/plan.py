@@ -1,91 +1,187 @@
-"""The plan of a run: every public parameter that owners and parties must agree on, fixed before the first message.
+"""The plan of a run: what was asked, and public facts; fixed before the first message.
 
-Both sides compare the plan's digest when they connect; a process with other parameters is refused. Everything here is
-public: sizes, dimension, noise scale. No value of a record enters, except that `bounds` says whether scaling bounds
-were read from records.
+Everything else (sensitivity, grid, noise scale, certificate) follows from it: every process derives that by itself and
+`digest` covers both, so two processes that agree on a digest agree on the noise, and a plan cannot promise more than it
+keeps. No value of a record enters.
 """
 
 import hashlib
 import json
 import math
 import secrets
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
+from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal, Self, get_args
 
-from dpmpc.aggregation.grid import NARROWEST, Grid, check_range, check_width, choose_grid
+from dpmpc.aggregation.grid import Grid
 from dpmpc.errors import UsageError
-from dpmpc.privacy.ledger import Law, Mechanism
-from dpmpc.runs.request import Options
+from dpmpc.learning.method import METHODS, Learning
+from dpmpc.mpc.backend import BACKENDS, DEFAULT
+from dpmpc.mpc.channels import MOST_RELEASES
+from dpmpc.privacy.checks import (
+    check_count,
+    check_delta,
+    check_epsilon,
+    check_nonnegative,
+    check_number,
+    check_positive,
+    check_whole,
+)
+from dpmpc.privacy.law import LAWS
+from dpmpc.privacy.sensitivity import Weights
 
 if TYPE_CHECKING:
-    from dpmpc.noise.samplers import Sampler
+    from dpmpc.aggregation.derive import Derived
 
-SCHEMA = 1
-_SAMPLER_TV = 2.0**-60  # what the discrete samplers certify per coordinate at worst; the report uses the real one
-
-
-@dataclass(frozen=True)
-class Facts:
-    """What is public about the data: shape, task, who holds how many records, where the scaling bounds came from."""
-
-    name: str
-    task: str
-    dimension: int
-    sizes: tuple[int, ...]
-    bounds: str
+SCHEMA = 2
+Neighbours = Literal["owner", "record", "stated"]
+Bounds = Literal["public", "data", "survey"]
 
 
 @dataclass(frozen=True)
+class Vectors:
+    """Where vectors come from when the caller brings them: each is clipped to L2 norm `clip`.
+
+    `sensitivity`: by how much the change of one unit (a record, a person) moves its owner's vector at most, as the
+    caller states; None where the unit is the owner's whole vector.
+    """
+
+    clip: float
+    sensitivity: float | None = None
+
+    def __post_init__(self) -> None:
+        check_positive("the clipping norm", self.clip)
+        if self.sensitivity is not None:
+            check_positive("the stated sensitivity", self.sensitivity)
+
+
+@dataclass(frozen=True)
+class Attempt:
+    """Which attempt of a run this is, and the release that it begins with. It belongs to the run, not to the plan."""
+
+    number: int = 0
+    first_release: int = 0
+
+
+FIRST_ATTEMPT = Attempt()
+
+
+@dataclass(frozen=True, kw_only=True)
 class Plan:
-    """One run. Lengths that end in `_steps` are grid steps of the opened integer sum; `sensitivity` is of the
-    aggregate."""
+    """One run. `sizes`: records of each owner (of use to `weights="size"` and to record-level neighbours).
 
-    schema: int
+    `delta` 0: a pure promise. `scale`: the noise scale of a coordinate of the mean, where the caller fixes it and takes
+    the epsilon that follows; 0 is no noise and no promise. `grid_bits` None: the grid is chosen. `security_bits`: what
+    the masks of openings must hide up to, over the whole run. `parties` 0: no MPC, the arithmetic of the parties in one
+    process. `pool`: noise is made ahead.
+    """
+
     run_id: str
-    attempt: int  # 0, then one more for every resume; part of what tells messages of two attempts apart
-    first_release: int
     data: str
     data_id: str
-    task: str
-    bounds: str
-    dimension: int
     sizes: tuple[int, ...]
-    parties: int
-    threshold: int
-    method: str
-    loss: str
-    G: float
-    L: float
-    lam: float
-    weights: str
+    dimension: int
     releases: int
-    step: float
-    radius: float | None
-    average: str
-    solver_tolerance: float
-    clip: float
-    grid_bits: int
-    epsilon: float
-    delta: float
-    calibration: str
-    law: str
-    sampler: str
-    sensitivity: float
-    sensitivity_parts: dict[str, float]
-    sensitivity_steps: float
-    sensitivity_l1_steps: int  # a bound on the L1 norm of an integer vector of that L2 norm
-    noise_asked: float  # the noise scale that the budget asks for
-    noise_steps: float  # the noise scale that the sampler reaches; 0 only in tests
-    noise_tv: float  # total-variation distance of one coordinate from the exact law
-    certificate: dict[str, float | str]
-    hiding: float  # statistical distance that the masks of the openings of noise leave over the run; 0: perfect
-    security_bits: float
-    pool: bool
+    source: Vectors | Learning
+    neighbours: Neighbours = "record"
+    weights: Weights = "equal"
+    bounds: Bounds = "public"
+    epsilon: float = 1.0
+    delta: float = 0.0
+    calibration: str = "tight"
+    law: str = "gaussian"
+    sampler: str = "discrete"
+    scale: float | None = None
+    grid_bits: int | None = None
+    security_bits: float = 40.0
+    backend: str = DEFAULT
+    parties: int = 3
+    threshold: int = 1
+    pool: bool = True
 
-    @property
-    def grid(self) -> Grid:
-        return Grid(self.grid_bits)
+    def __post_init__(self) -> None:
+        _check(self)
+
+    @classmethod
+    def create(
+        cls,
+        *,
+        owners: int,
+        dimension: int,
+        clip: float,
+        epsilon: float = 1.0,
+        delta: float | None = None,
+        releases: int = 1,
+        parties: int = 3,
+        threshold: int | None = None,
+        sensitivity: float | None = None,
+        weights: Weights | Sequence[int] = "equal",
+        law: str | None = None,
+        sampler: str | None = None,
+        calibration: str = "tight",
+        scale: float | None = None,
+        grid_bits: int | None = None,
+        security_bits: float = 40.0,
+        backend: str = DEFAULT,
+        engine: Literal["mpc", "clear"] = "mpc",
+        pool: bool | None = None,
+        data_id: str = "vectors",
+        run_id: str | None = None,
+    ) -> "Plan":
+        """The plan of `releases` releases of the mean (or sum) of the owners' vectors (dimension,), each clipped to L2
+        norm `clip`.
+
+        Neighbours: one owner's whole vector is replaced, so the sum moves by 2 clip; with `sensitivity`, one unit whose
+        change moves its owner's vector by at most that much in L2 norm, as the caller states. `weights`: "equal", or
+        whole numbers, one an owner (its number of records, say): the mean is then weighted by them. Errors: UsageError
+        for anything that no run can do.
+        """
+        owners, releases = check_count("the number of owners", owners), check_count("the number of releases", releases)
+        if isinstance(weights, str):
+            if weights != "equal":
+                raise UsageError(
+                    f"weights of vectors are 'equal' or one whole number an owner; got {weights!r}; give the numbers"
+                )
+            sizes: tuple[int, ...] = (1,) * owners
+        else:
+            sizes = tuple(check_count("an owner's weight", w) for w in weights)
+            if len(sizes) != owners:
+                raise UsageError(f"there is one weight an owner; got {len(sizes)} for {owners} owners; mend weights")
+        law = law or ("laplace" if not delta else "gaussian")
+        if engine not in ("mpc", "clear"):
+            raise UsageError(f"the engine is mpc or clear; got {engine!r}; choose one")
+        mpc = engine == "mpc"
+        parties = check_count("the number of parties", parties) if mpc else 0
+        if threshold is None:
+            threshold = BACKENDS[backend].threshold(parties) if mpc else 0
+        return cls(
+            run_id=run_id or secrets.token_hex(8),
+            data="vectors",
+            data_id=data_digest(data_id),
+            sizes=sizes,
+            dimension=check_count("the dimension", dimension),
+            releases=releases,
+            source=Vectors(
+                check_positive("the clipping norm", clip),
+                None if sensitivity is None else check_positive("the stated sensitivity", sensitivity),
+            ),
+            neighbours="owner" if sensitivity is None else "stated",
+            weights="equal" if isinstance(weights, str) else "size",
+            epsilon=check_epsilon(epsilon),
+            delta=check_nonnegative("delta", delta or 0.0),
+            calibration=calibration,
+            law=law,
+            sampler=sampler or next(iter(LAWS[law].samplers)),
+            scale=None if scale is None else check_nonnegative("the noise scale", scale),
+            grid_bits=None if grid_bits is None else check_whole("grid_bits", grid_bits),
+            security_bits=check_number("security_bits", security_bits),
+            backend=backend,
+            parties=parties,
+            threshold=check_whole("the threshold", threshold) if mpc else 0,
+            pool=releases > 1 if pool is None else pool,
+        )
 
     @property
     def owners(self) -> int:
@@ -93,232 +189,97 @@ class Plan:
         return len(self.sizes)
 
     @property
-    def divisor(self) -> int:
-        """What an opened sum is divided by, in the clear: m with equal weights, n = sum n_j with weights n_j/n."""
-        return self.owners if self.weights == "equal" else sum(self.sizes)
+    def factors(self) -> tuple[int, ...]:
+        """What each owner multiplies its vector by before rounding: 1, or n_j with weights n_j/n."""
+        return (1,) * self.owners if self.weights == "equal" else self.sizes
 
     @property
-    def session_id(self) -> bytes:
-        """What every message and every PRSS stream of this attempt is bound to."""
-        return f"{self.run_id}/{self.attempt}".encode()
+    def divisor(self) -> int:
+        """What an opened sum is divided by, in the clear: m with equal weights, n = sum n_j with weights n_j/n."""
+        return sum(self.factors)
 
-    def mechanism(self) -> Mechanism:
-        """What one release adds, for the ledger and for accounting. A run without noise (tests only) spends
-        everything."""
-        gaussian = self.law == "gaussian"
-        laws: dict[tuple[bool, bool], Law] = {
-            (True, True): "discrete-gaussian",
-            (False, True): "discrete-laplace",
-            (True, False): "gaussian",
-            (False, False): "laplace",
-        }
-        return Mechanism(
-            law=laws[gaussian, self.sampler == "discrete"],
-            scale=self.noise_steps or 1e-300,
-            sensitivity=self.sensitivity_steps if gaussian else float(self.sensitivity_l1_steps),
-            dimension=self.dimension,
-            tv=self.noise_tv,
-            mpc_failure=2.0**-self.security_bits / self.releases if self.parties else 0.0,
-        )
+    @property
+    def clip(self) -> float:
+        """The L2 norm that every owner clips its vector to."""
+        return self.source.clip
 
-    def digest(self) -> bytes:
-        """SHA-256 of the canonical JSON text."""
-        return hashlib.sha256(self.to_text().encode()).digest()
+    @property
+    def learning(self) -> Learning:
+        """How a model is learned. Errors: the plan is for vectors of the caller's own."""
+        if not isinstance(self.source, Learning):
+            raise UsageError("a training run needs a plan of train; this one is for the caller's own vectors")
+        return self.source
+
+    @cached_property
+    def derived(self) -> "Derived":
+        """What follows from the plan. Errors: UsageError for a promise that cannot be kept, or a sum that could
+        overflow."""
+        from dpmpc.aggregation.derive import derive  # which needs Plan
+
+        return derive(self)
+
+    @property
+    def grid(self) -> Grid:
+        """The grid that vectors are rounded on."""
+        return self.derived.grid
+
+    def session_id(self, attempt: Attempt) -> bytes:
+        """What every message and every stream of randomness of an attempt is bound to."""
+        return f"{self.run_id}/{attempt.number}".encode()
+
+    def digest(self, attempt: Attempt) -> bytes:
+        """SHA-256 of the plan, of what this process derived from it, and of the attempt: what processes compare."""
+        value = {"plan": json.loads(self.to_text()), "derived": self.derived.to_json(), "attempt": asdict(attempt)}
+        return hashlib.sha256(_canonical(value).encode()).digest()
 
     def to_text(self) -> str:
         """Canonical JSON: sorted keys, no spaces, floats as Python's repr."""
-        return json.dumps(asdict(self), sort_keys=True, separators=(",", ":"), allow_nan=False)
+        kind = "learning" if isinstance(self.source, Learning) else "vectors"
+        fields = {name: value for name, value in asdict(self).items() if name != "source"}
+        return _canonical({"schema": SCHEMA, kind: asdict(self.source), **fields})
 
-    @staticmethod
-    def from_text(text: str) -> "Plan":
-        """The plan that `to_text` wrote. Errors: not a plan of this version."""
+    @classmethod
+    def from_text(cls, text: str) -> Self:
+        """The plan that `to_text` wrote. Errors: UsageError where it is not one."""
         try:
             value: dict[str, Any] = json.loads(text)
-            if value["schema"] != SCHEMA:
+            schema = value.pop("schema")
+            if schema != SCHEMA:
                 raise UsageError(
-                    f"a plan must have schema {SCHEMA}; this one has {value['schema']}; use the same version of dpmpc "
-                    "everywhere"
+                    f"a plan must have schema {SCHEMA}; this one has {schema}; use the same version of dpmpc everywhere"
                 )
-            return Plan(**{**value, "sizes": tuple(value["sizes"])})
-        except (ValueError, KeyError, TypeError) as error:
-            raise UsageError(f"a plan must be what train wrote as plan.json; {error}; copy it again") from None
+            kinds = {"learning": Learning, "vectors": Vectors}
+            (kind,) = kinds.keys() & value.keys()
+            source = kinds[kind](**value.pop(kind))
+            return cls(**{**value, "sizes": tuple(value["sizes"]), "source": source})
+        except (ValueError, KeyError, TypeError, AttributeError) as error:
+            raise UsageError(f"a plan must be what dpmpc wrote as plan.json; {error}; copy it again") from None
 
-    @staticmethod
-    def read(path: Path) -> "Plan":
+    @classmethod
+    def read(cls, path: Path | str) -> Self:
         """The plan in a file. Errors: as `from_text`, and an unreadable file."""
         try:
-            return Plan.from_text(path.read_text(encoding="utf-8"))
+            return cls.from_text(Path(path).read_text(encoding="utf-8"))
         except OSError as error:
             raise UsageError(f"a run has a plan.json; {path}: {error.strerror}; check the path") from None
+        except UnicodeDecodeError as error:
+            raise UsageError(f"a plan is UTF-8 text; {path}: {error.reason}; copy it again") from None
 
-    def write(self, path: Path) -> None:
+    def write(self, path: Path | str) -> None:
         """Writes the plan whole or not at all."""
+        path = Path(path)
         partial = path.with_suffix(".tmp")
         partial.write_text(self.to_text(), encoding="utf-8")
         partial.replace(path)
 
-    def resumed(self, first_release: int) -> "Plan":
-        """The same run, carried on from `first_release` by a new attempt."""
-        return replace(self, attempt=self.attempt + 1, first_release=first_release)
+    def with_releases(self, releases: int) -> "Plan":
+        """The same run with another number of releases."""
+        return replace(self, releases=releases)
 
 
 def plan_path(out: Path) -> Path:
     """Where a run directory keeps its plan."""
     return out / "plan.json"
-
-
-def make_plan(options: Options, facts: Facts) -> Plan:
-    """The plan for these options and this data.
-
-    Errors: a budget that cannot be met, noise too wide for the grid, a sum that could overflow the field.
-    """
-    from dpmpc.learning.erm import LOGISTIC, ridge  # these import SciPy, which a party reading a plan does not need
-    from dpmpc.noise.samplers import make_sampler
-    from dpmpc.privacy.discrete import l1_steps_of
-    from dpmpc.privacy.sensitivity import Sensitivity, gradient_sensitivity, output_sensitivity, rounding_bound
-
-    loss = LOGISTIC if facts.task == "logistic" else ridge(options.residual_clip)
-    m, d, n, T = len(facts.sizes), facts.dimension, sum(facts.sizes), options.releases
-    divisor = m if options.weights == "equal" else n
-    clip = loss.G
-    if options.method == "output":
-        clip = loss.G / options.regularisation  # an optimum satisfies lam theta = -mean gradient
-        if options.radius is not None:
-            clip = min(clip, options.radius)
-
-    def sensitivity(rounding: float) -> Sensitivity:
-        if options.method == "gradient":
-            return gradient_sensitivity(G=loss.G, sizes=facts.sizes, weights=options.weights, rounding=rounding)
-        return output_sensitivity(
-            G=loss.G,
-            lam=options.regularisation,
-            sizes=facts.sizes,
-            weights=options.weights,
-            rounding=rounding,
-            solver_gradient_norm=options.solver_tolerance,
-        )
-
-    unrounded = sensitivity(0.0).l2 * divisor
-    if options.grid_bits is None:
-        # The ratio on a grid so fine that rounding does not matter; then the grid, then the real scale on it.
-        ratio = _noise_steps(options, d, T, 2.0**30) / 2.0**30
-        grid = choose_grid(unrounded, ratio, d)
-    else:
-        grid = Grid(options.grid_bits)
-    rounded = sensitivity(rounding_bound(d, grid.step, divisor))
-    sensitivity_steps = rounded.steps(grid.step / divisor)
-    asked = _noise_steps(options, d, T, sensitivity_steps)
-    if asked < NARROWEST / 2 or rounded.parts["rounding"] > 0.5 * rounded.l2:
-        raise UsageError(
-            f"noise must be at least {NARROWEST / 2:g} grid steps wide and rounding at most half the sensitivity; "
-            f"with --grid-bits {grid.bits} it is {asked:.4g} steps and {rounded.parts['rounding'] / rounded.l2:.0%}; "
-            "choose a finer grid or leave --grid-bits out"
-        )
-    check_width(asked)
-    sampler = make_sampler(options.sampler, options.law, asked)
-    check_range(divisor * clip, grid, m, sampler.largest)
-    tv = float(sampler.certificate["total_variation"])
-    return Plan(
-        schema=SCHEMA,
-        run_id=options.run_id or secrets.token_hex(8),
-        attempt=0,
-        first_release=0,
-        data=facts.name,
-        data_id=data_digest(options.data_id or facts.name),
-        task=facts.task,
-        bounds=facts.bounds,
-        dimension=d,
-        sizes=facts.sizes,
-        parties=options.parties if options.engine == "mpc" else 0,
-        threshold=options.t if options.engine == "mpc" else 0,
-        method=options.method,
-        loss=loss.name,
-        G=loss.G,
-        L=loss.L,
-        lam=options.regularisation,
-        weights=options.weights,
-        releases=T,
-        step=options.step or 1 / (loss.L + options.regularisation),
-        radius=options.radius,
-        average=options.average,
-        solver_tolerance=options.solver_tolerance,
-        clip=clip,
-        grid_bits=grid.bits,
-        epsilon=options.epsilon,
-        delta=options.delta or 0.0,
-        calibration=options.calibration,
-        law=options.law,
-        sampler=options.sampler,
-        sensitivity=rounded.l2,
-        sensitivity_parts=rounded.parts,
-        sensitivity_steps=sensitivity_steps,
-        sensitivity_l1_steps=l1_steps_of(sensitivity_steps, d),
-        noise_asked=asked,
-        noise_steps=0.0 if options.noiseless else sampler.scale,
-        noise_tv=tv,
-        hiding=_hiding(options, sampler, T * d),
-        certificate={
-            key: value for key, value in sampler.certificate.items() if isinstance(value, str) or math.isfinite(value)
-        },
-        security_bits=options.security_bits,
-        pool=options.method == "gradient" if options.pool is None else options.pool,
-    )
-
-
-def check_promise(plan: Plan) -> None:
-    """Returns if a plan that was made elsewhere adds the noise that its own public parameters ask for.
-
-    Errors: less noise, a smaller sensitivity or another clipping than `make_plan` gives; what `make_plan` refuses.
-    """
-    options = Options(
-        task="logistic" if plan.task == "logistic" else "ridge",
-        dimension=plan.dimension,
-        owner_sizes=plan.sizes,
-        method=plan.method,  # type: ignore[arg-type]
-        lam=plan.lam,
-        residual_clip=plan.G,
-        iterations=plan.releases,
-        radius=plan.radius,
-        weights=plan.weights,  # type: ignore[arg-type]
-        solver_tolerance=plan.solver_tolerance,
-        epsilon=plan.epsilon,
-        delta=plan.delta or None,
-        calibration=plan.calibration,  # type: ignore[arg-type]
-        noise=plan.law,  # type: ignore[arg-type]
-        sampler=plan.sampler,  # type: ignore[arg-type]
-        grid_bits=plan.grid_bits,
-        security_bits=plan.security_bits,
-        engine="mpc" if plan.parties else "clear",
-        parties=plan.parties or 1,
-        threshold=plan.threshold,
-    )
-    honest = make_plan(options, Facts(plan.data, plan.task, plan.dimension, plan.sizes, plan.bounds))
-    for name in ("noise_asked", "noise_steps", "noise_tv", "sensitivity", "sensitivity_steps", "sensitivity_l1_steps"):
-        if getattr(plan, name) < getattr(honest, name) * (1 - 1e-9):
-            raise UsageError(
-                f"a plan's noise must keep the epsilon and delta it states; its {name} is {getattr(plan, name):.6g}, "
-                f"needed are {getattr(honest, name):.6g}; plan again"
-            )
-    if (plan.loss, plan.G) != (honest.loss, honest.G) or plan.clip > honest.clip * (1 + 1e-9):
-        raise UsageError(
-            f"a plan must clip as its loss asks; it has {plan.loss}, G {plan.G:g}, clip {plan.clip:g}, needed are "
-            f"{honest.loss}, G {honest.G:g}, clip {honest.clip:g}; plan again"
-        )
-
-
-def _hiding(options: Options, sampler: "Sampler", coordinates: int) -> float:
-    """What the masks of the sampler's openings fail to hide, over the run. Errors: more than --security-bits allows."""
-    from dpmpc.noise.fixed_point import FixedPointSampler
-
-    if options.engine == "clear" or not isinstance(sampler, FixedPointSampler):
-        return 0.0
-    distance = sampler.hiding(options.parties, options.t) * coordinates
-    if distance > 2.0**-options.security_bits:
-        raise UsageError(
-            f"the openings of {coordinates} coordinates by {options.sampler} must be {options.security_bits:g} bits "
-            f"secure; they are {-math.log2(distance):.1f}; lower --security-bits, or use --sampler discrete"
-        )
-    return distance
 
 
 def data_digest(name: str) -> str:
@@ -327,32 +288,80 @@ def data_digest(name: str) -> str:
     return hashlib.sha256(b"dpmpc data\0" + name.encode()).hexdigest()
 
 
-def _noise_steps(options: Options, dimension: int, releases: int, sensitivity_steps: float) -> float:
-    """The noise scale (sigma or b), in the unit of `sensitivity_steps`, for the budget asked for.
+def _canonical(value: object) -> str:
+    return json.dumps(value, sort_keys=True, separators=(",", ":"), allow_nan=False)
 
-    Guarantees: with `tight` and `zcdp` all releases together keep (epsilon, delta) in total, the failures of sampler
-    and MPC included; `paper` is the printed formula, whose true guarantee the report states.
-    """
-    from dpmpc.privacy.discrete import discrete_gaussian_scale, discrete_laplace_scale, l1_steps_of
-    from dpmpc.privacy.gaussian import gaussian_scale
-    from dpmpc.privacy.guarantee import failure_factor, security_failure
 
-    epsilon, delta = options.epsilon, options.delta or 0.0
-    if options.law == "laplace":
-        if options.calibration == "paper":  # Theorem 3.1 puts the L2 sensitivity where the L1 sensitivity belongs
-            return discrete_laplace_scale(epsilon, sensitivity_steps, releases)
-        return discrete_laplace_scale(epsilon, l1_steps_of(sensitivity_steps, dimension), releases)
-    if options.calibration == "paper":
-        return gaussian_scale(epsilon, delta, sensitivity_steps, releases, "paper")
-    bits = options.security_bits if options.engine == "mpc" else None
-    if options.calibration == "tight":
-        return discrete_gaussian_scale(
-            epsilon, delta, sensitivity_steps, releases, dimension, tv_per_coordinate=_SAMPLER_TV, security_bits=bits
-        )
-    failures = failure_factor(epsilon) * (releases * dimension * _SAMPLER_TV + security_failure(bits))
-    if failures >= delta:
+def _check(plan: Plan) -> None:
+    """Errors: UsageError for a value of another type, or out of its range."""
+    for name, kind in _TYPES.items():
+        value = getattr(plan, name)
+        if value is None and name in _MAY_BE_NONE:
+            continue
+        good = isinstance(value, kind) and not (isinstance(value, bool) and kind is not bool)
+        if not good or (isinstance(value, float) and not math.isfinite(value)):
+            raise UsageError(f"a plan's {name} must be {_KINDS[kind]}; got {value!r}; plan again")
+    if not plan.sizes or not all(type(size) is int and size >= 1 for size in plan.sizes):
+        raise UsageError(f"a plan's sizes are whole numbers of at least 1; got {plan.sizes[:5]!r}; plan again")
+    check_count("dimension", plan.dimension)
+    if not 1 <= plan.releases <= MOST_RELEASES:
+        raise UsageError(f"a run makes 1 to {MOST_RELEASES} releases; got {plan.releases}; ask for fewer")
+    for name, value, allowed in (
+        ("neighbours", plan.neighbours, get_args(Neighbours)),
+        ("weights", plan.weights, get_args(Weights)),
+        ("bounds", plan.bounds, get_args(Bounds)),
+        ("learning.method", getattr(plan.source, "method", None), (None, *METHODS.names())),
+    ):
+        if value not in allowed:
+            raise UsageError(f"a plan's {name} is one of {', '.join(map(str, allowed))}; got {value!r}; plan again")
+    law = LAWS[plan.law]
+    law.check_calibration(plan.calibration)
+    check_epsilon(plan.epsilon)
+    if plan.delta != 0:
+        check_delta(plan.delta)
+    elif not law.pure:
         raise UsageError(
-            f"the failures of sampler and MPC alone add {failures:.3g} to delta; allowed {delta:g}; raise --delta or "
-            "--security-bits"
+            f"{law.name.capitalize()} noise needs a delta in (0, 1); none was given; add --delta, for example 1e-5, or "
+            "--law laplace"
         )
-    return gaussian_scale(epsilon, delta - failures, sensitivity_steps, releases, "zcdp")
+    if plan.scale is not None:
+        check_nonnegative("the noise scale", plan.scale)
+    if plan.grid_bits is not None and abs(plan.grid_bits) > _FINEST_GRID:
+        raise UsageError(f"--grid-bits must lie in -{_FINEST_GRID}..{_FINEST_GRID}; got {plan.grid_bits}; leave it out")
+    if plan.neighbours == "record" and not isinstance(plan.source, Learning):
+        raise UsageError(
+            "record-level neighbours need a method of learning; this plan has vectors; state a sensitivity"
+        )
+    stated = isinstance(plan.source, Vectors) and plan.source.sensitivity is not None
+    if (plan.neighbours == "stated") != stated:
+        raise UsageError("a stated sensitivity and neighbours as stated go together; the plan has one; plan again")
+    if not 1 <= plan.security_bits <= 128:
+        raise UsageError(f"--security-bits must lie in 1..128; got {plan.security_bits:g}; 40 is usual")
+    if plan.parties:
+        if plan.parties < 1:
+            raise UsageError(f"the number of parties must be at least 1; got {plan.parties}; use -M 3")
+        BACKENDS[plan.backend].check(plan.parties, plan.threshold)
+
+
+_FINEST_GRID = 1000  # bits: a double reaches no further
+_KINDS = {str: "a text", int: "a whole number", float: "a finite number such as 1.0", bool: "true or false"}
+_MAY_BE_NONE = ("scale", "grid_bits")
+_TYPES: dict[str, type] = {
+    "run_id": str,
+    "data": str,
+    "data_id": str,
+    "calibration": str,
+    "law": str,
+    "sampler": str,
+    "scale": float,
+    "grid_bits": int,
+    "dimension": int,
+    "releases": int,
+    "epsilon": float,
+    "delta": float,
+    "security_bits": float,
+    "backend": str,
+    "parties": int,
+    "threshold": int,
+    "pool": bool,
+}

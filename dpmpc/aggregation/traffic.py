@@ -11,9 +11,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from dpmpc.mpc.wire import Peer
+from dpmpc.mpc.link import Connection, Payload
 
-_LABELS = (-1, -2)  # greeting and end of a session
 _FRAME = struct.Struct("<qQ")
 
 
@@ -28,11 +27,11 @@ class Traffic:
     """An observer of a session's connections; `take` gives out the record of a channel and forgets it."""
 
     def __init__(self) -> None:
-        self._flows: dict[int, dict[tuple[Peer, bool], _Flow]] = {}
+        self._flows: dict[int, dict[tuple[Connection, bool], _Flow]] = {}
 
-    def __call__(self, peer: Peer, outgoing: bool, label: int, payload: bytes | bytearray | memoryview) -> None:
+    def __call__(self, peer: Connection, outgoing: bool, label: int, payload: Payload) -> None:
         """Note one frame."""
-        if label in _LABELS:
+        if label < 0:  # greeting, keys and end of a session
             return
         flow = self._flows.setdefault(label >> 32, {}).setdefault((peer, outgoing), _Flow())
         flow.frames += 1
@@ -40,10 +39,9 @@ class Traffic:
         flow.digest.update(_FRAME.pack(label, len(payload)))
         flow.digest.update(payload)
 
-    def take(self, peers: Mapping[int, Peer], channel: int) -> dict[str, Any]:
+    def take(self, parties: Mapping[Connection, int], channel: int) -> dict[str, Any]:
         """{"sent": {party: [frames, bytes, digest]}, "received": ...} of one channel; empty if it carried nothing."""
         record: dict[str, Any] = {"channel": channel, "sent": {}, "received": {}}
-        parties = {peer: party for party, peer in peers.items()}
         for (peer, outgoing), flow in self._flows.pop(channel, {}).items():
             party = str(parties.get(peer, "nobody"))
             record["sent" if outgoing else "received"][party] = [flow.frames, flow.size, flow.digest.hexdigest()]

@@ -9,28 +9,31 @@ if the owners' process died first.
 import hashlib
 import json
 import struct
+from io import RawIOBase
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any
 
 import numpy as np
 
+from dpmpc.aggregation.grid import Ints
 from dpmpc.errors import UsageError
-from dpmpc.mpc.field import Words
 
 _RECORD = struct.Struct("<4sIQ")  # magic, dimension, release
-_MAGIC = b"dpr1"
+_MAGIC = b"dpr2"
 
 
-def digest(values: Words) -> str:
-    """SHA-256 of a vector's little-endian words."""
-    return hashlib.sha256(np.ascontiguousarray(values, dtype="<u8").tobytes()).hexdigest()
+def digest(values: Ints) -> str:
+    """SHA-256 of an opened vector's little-endian numbers."""
+    return hashlib.sha256(np.ascontiguousarray(values, dtype="<i8").tobytes()).hexdigest()
 
 
 class Transcript:
     """An open transcript; events are written by `flush`, in one piece."""
 
     def __init__(self, path: Path) -> None:
+        """Appends to an earlier attempt's; a torn last line of that one is cut off."""
         self._file = path.open("ab", buffering=0)
+        self._file.truncate(whole_lines(path))
         self._waiting: list[bytes] = []
 
     def note(self, event: str, **fields: Any) -> None:
@@ -39,7 +42,7 @@ class Transcript:
 
     def flush(self) -> None:
         """Write what is queued."""
-        self._file.write(b"".join(line + b"\n" for line in self._waiting))
+        _write(self._file, b"".join(line + b"\n" for line in self._waiting))
         self._waiting.clear()
 
     def close(self) -> None:
@@ -63,25 +66,32 @@ def read_transcript(path: Path) -> list[dict[str, Any]]:
         raise UsageError(f"a transcript is JSON lines; {path}: {error}; restore the file") from None
 
 
+def whole_lines(path: Path) -> int:
+    """The bytes of a file up to the end of its last whole line."""
+    return path.read_bytes().rfind(b"\n") + 1
+
+
 class Opened:
     """An open file of opened vectors, one record a release."""
 
     def __init__(self, path: Path) -> None:
-        self._file: BinaryIO = path.open("ab", buffering=0)
+        """Appends to an earlier attempt's; a torn last record of that one is cut off."""
+        self._file = path.open("ab", buffering=0)
+        self._file.truncate(_whole_records(path))
 
-    def append(self, release: int, values: Words) -> None:
+    def append(self, release: int, values: Ints) -> None:
         """Write one record; it survives the death of this process."""
-        self._file.write(_RECORD.pack(_MAGIC, values.size, release) + values.astype("<u8").tobytes())
+        _write(self._file, _RECORD.pack(_MAGIC, values.size, release) + values.astype("<i8").tobytes())
 
     def close(self) -> None:
         self._file.close()
 
 
-def read_opened(path: Path, dimension: int) -> dict[int, Words]:
+def read_opened(path: Path, dimension: int) -> dict[int, Ints]:
     """release -> opened vector. A torn last record is left out; a missing file holds none. Errors: another
     dimension."""
     raw = path.read_bytes() if path.exists() else b""
-    result: dict[int, Words] = {}
+    result: dict[int, Ints] = {}
     size = _RECORD.size + 8 * dimension
     for at in range(0, len(raw) - size + 1, size):
         magic, d, release = _RECORD.unpack_from(raw, at)
@@ -90,5 +100,24 @@ def read_opened(path: Path, dimension: int) -> dict[int, Words]:
                 f"opened vectors must have dimension {dimension}; {path} holds another kind of record at byte {at}; "
                 "restore the file"
             )
-        result[release] = np.frombuffer(raw, dtype="<u8", count=dimension, offset=at + _RECORD.size).astype(np.uint64)
+        result[release] = np.frombuffer(raw, dtype="<i8", count=dimension, offset=at + _RECORD.size).astype(np.int64)
     return result
+
+
+def _whole_records(path: Path) -> int:
+    """The bytes of a file of opened vectors up to the end of its last whole record; all of them if it is another
+    file."""
+    size = path.stat().st_size
+    with path.open("rb") as file:
+        first = file.read(_RECORD.size)
+    if len(first) < _RECORD.size:
+        return 0 if _MAGIC.startswith(first[: len(_MAGIC)]) else size
+    magic, dimension, _ = _RECORD.unpack(first)
+    return size - size % (_RECORD.size + 8 * dimension) if magic == _MAGIC else size
+
+
+def _write(file: RawIOBase, payload: bytes) -> None:
+    """All of it: a write to a file may take a part only."""
+    left = memoryview(payload)
+    while left:
+        left = left[file.write(left) :]

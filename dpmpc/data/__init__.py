@@ -1,10 +1,44 @@
-"""Data sets, their preprocessing into the unit ball, and their partition over owners."""
+"""Records from wherever users keep them, through a public schema into the unit ball, and who owns which."""
 
-from dpmpc.data.csvfile import load_csv
-from dpmpc.data.dataset import Dataset
-from dpmpc.data.owners import Partition, partition
-from dpmpc.data.preprocess import Preprocessing
-from dpmpc.data.sets import NAMES, load_dataset
-from dpmpc.data.table import read_table
+import importlib
+from typing import TYPE_CHECKING, Any
 
-__all__ = ["NAMES", "Dataset", "Partition", "Preprocessing", "load_csv", "load_dataset", "partition", "read_table"]
+if TYPE_CHECKING:
+    from dpmpc.data.blocks import Records
+    from dpmpc.data.dataset import Dataset
+    from dpmpc.data.loading import CsvFile, Query, load
+    from dpmpc.data.owners import Partition, partition
+    from dpmpc.data.schema import Schema
+    from dpmpc.data.sets import NAMES, load_dataset
+
+_HOMES = {
+    "Records": "blocks",
+    "Dataset": "dataset",
+    "CsvFile": "loading",
+    "Query": "loading",
+    "load": "loading",
+    "Partition": "owners",
+    "partition": "owners",
+    "Schema": "schema",
+    "NAMES": "sets",
+    "load_dataset": "sets",
+}
+__all__ = [
+    "NAMES",
+    "CsvFile",
+    "Dataset",
+    "Partition",
+    "Query",
+    "Records",
+    "Schema",
+    "load",
+    "load_dataset",
+    "partition",
+]
+
+
+def __getattr__(name: str) -> Any:
+    """A name on its first use: a party, which reads no records, does not import DuckDB."""
+    if name not in _HOMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(importlib.import_module(f"{__name__}.{_HOMES[name]}"), name)

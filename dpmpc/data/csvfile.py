@@ -1,234 +1,201 @@
-"""Any CSV file as a data set: column kinds and classes found in the file, or fixed by a file of public bounds."""
+"""CSV text for DuckDB: separator, header and encoding found here, and every oddity named by its line.
 
-import json
-import re
-from collections.abc import Mapping, Sequence
+A file is UTF-8; its separator is a comma, semicolon, tab or bar; fields may be quoted with double quotes; blank lines
+do not count. DuckDB reads it strictly. What it will not read goes through Python's csv module, which either finds the
+line at fault or makes a clean copy (blank lines with spaces, lines that start with a comment, mixed line ends).
+"""
+
+import codecs
+import csv
+import hashlib
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Literal
 
-import numpy as np
+import duckdb
 
-from dpmpc.data.dataset import Dataset, Ints, build, split
-from dpmpc.data.preprocess import Bounds, Categorical, Column, Labels, Numeric, Preprocessing, Range, Task
-from dpmpc.data.table import Floats, Table, Texts, is_missing, parse, read_table
+from dpmpc.data.table import Column, Table, check_names, literal
 from dpmpc.errors import UsageError
 
-_MOST_CATEGORIES = 1000
-_DECIMAL_COMMA = re.compile(rb"[+-]?[\d.]*\d,?\d*")
+_SEPARATORS = (",", ";", "\t", "|")
+_HEAD = 1 << 16
+_CHUNK = 1 << 20
+_LONGEST_LINE = 1 << 21  # DuckDB holds several times as much for each thread
 
 
-def load_csv(
+@dataclass(frozen=True)
+class Scan:
+    """What one look at all bytes of a text file says."""
+
+    digest: str
+    underscores: bool
+
+
+def scan(path: Path, name: str) -> Scan:
+    """The digest of a text file. Errors: it cannot be read, or is not text in UTF-8."""
+    digest, decoder, position, underscores = hashlib.sha256(), codecs.getincrementaldecoder("utf-8")(), 0, False
+    with readable(path).open("rb") as file:
+        while chunk := file.read(_CHUNK):
+            digest.update(chunk)
+            if b"\0" in chunk:
+                raise UsageError(f"a data file is text; {name} holds binary bytes; save it as CSV in UTF-8")
+            underscores |= b"_" in chunk
+            pending = len(decoder.getstate()[0])
+            if pending or not chunk.isascii():
+                try:
+                    decoder.decode(chunk)
+                except UnicodeDecodeError as error:
+                    at = position - pending + error.start
+                    raise UsageError(f"a data file is UTF-8; {name} is not at byte {at}; save it as UTF-8") from None
+            position += len(chunk)
+    if pending := len(decoder.getstate()[0]):
+        raise UsageError(f"a data file is UTF-8; {name} is not at byte {position - pending}; save it as UTF-8")
+    return Scan(digest.hexdigest(), underscores)
+
+
+def readable(path: Path) -> Path:
+    """The path. Errors: it is no file that can be read."""
+    try:
+        with path.open("rb"):
+            return path
+    except OSError as error:
+        reason = error.strerror or "it cannot be read"
+        raise UsageError(f"a data file must be readable; {path}: {reason}; check the path") from None
+
+
+def open_csv(
     path: Path,
+    name: str,
+    connection: duckdb.DuckDBPyConnection,
+    folder: Path,
     *,
-    target: str,
-    owners_column: str | None = None,
-    task: Task | None = None,
-    seed: int,
-    test_fraction: float = 0.2,
-    intercept: bool = True,
-    max_rows: int | None = None,
-    bounds_file: Path | None = None,
-    missing: Literal["fill", "drop"] = "fill",
-    drop: Sequence[str] = (),
-    positive: str | None = None,
-) -> Dataset:
-    """The data set in a CSV file with a header; every column is a feature but the target, the owners' and `drop`.
+    names: Sequence[str] | None = None,
+    separator: str | None = None,
+    comment: str | None = None,
+    underscores: bool = True,
+) -> Table:
+    """The table in a text file: its first row names the columns unless `names` does; every value is text.
 
-    A column is numeric if all its values are numbers, and else categorical. A target with two values is a label (+1 is
-    `positive`, by default the greater number or the later text); one with more is numeric, for ridge regression.
-    bounds_file: JSON, {column: [low, high] or [category, ...]} for every feature; for the target [low, high], or
-    [negative, positive]. With it bounds are "public"; without, ranges and lists come from the file's records: "data".
-    missing: "fill", or "drop" for records with a missing feature. A missing target or owner is an error.
-    Errors: a missing file or column, a target that does not suit the task, values that are no finite numbers.
+    Lines that start with `comment` do not count. The separator is found from the first lines unless given. `folder` may
+    get a clean copy. Errors: rows of unequal length (with the line), quotes that do not pair up, double or empty column
+    names, no rows.
     """
-    table = read_table(path)
-    for name in (target, *([owners_column] if owners_column is not None else []), *drop):
-        table.column(name)
-    if owners_column == target:
-        raise UsageError(f"the target and the owners' column are two columns; both are '{target}'; change one")
-    features = [name for name in table.names if name not in {target, owners_column, *drop}]
-    if not features:
-        raise UsageError(
-            f"training needs features; {table.source} has no column besides target and owners; add columns"
-        )
-    public = None if bounds_file is None else read_bounds(bounds_file)
-    if public is not None and (absent := [name for name in (*features, target) if name not in public]):
-        raise UsageError(
-            f"public bounds must cover every feature and the target; {bounds_file} lacks {', '.join(absent[:8])};"
-            " add them, or leave such columns out with --drop"
-        )
-    goal = _target(target, table[target], task, positive, None if public is None else public[target])
-    given: Mapping[str, list[float] | list[str]] = {} if public is None else public
-    columns = tuple(_column(name, table, given.get(name)) for name in features)
-    bounds: Bounds = "data" if public is None else "public"
-    preprocessing = Preprocessing(columns, goal, intercept, missing, bounds)
-    if missing == "drop":
-        whole = preprocessing.complete(table)
-        if not whole.any():
-            raise UsageError(
-                f"training needs complete records; every record of {table.source} misses a value; fill instead"
-            )
-        table = table.rows(np.flatnonzero(whole))
-    groups, names = (None, ()) if owners_column is None else _owners(owners_column, table[owners_column])
-    train, test = split(table.n, test_fraction=test_fraction, max_rows=max_rows, seed=seed, groups=groups)
-    order = np.concatenate([train, test])
-    return build(
-        table.source,
-        preprocessing,
-        table.rows(order),
-        len(train),
-        groups=None if groups is None else groups[order],
-        group_names=names,
+    separator = separator or _sniff(path)
+    skip = 0
+    if names is None:
+        names, skip = _header(path, name, separator, comment)
+    check_names(names, name)
+    columns = tuple(Column(word, f"c{k}", "VARCHAR") for k, word in enumerate(names))
+    width = len(columns)
+    view = f"csv{len(connection.execute('SHOW TABLES').fetchall())}"
+
+    def look_at(text: str) -> None:
+        connection.execute(f"CREATE OR REPLACE TEMP VIEW {view} AS SELECT * FROM {text}")
+
+    def repair() -> None:
+        clean = folder / f"{len(list(folder.iterdir()))}.csv"
+        _clean(path, clean, name, separator, comment, width, skip)
+        look_at(_relation(clean, width, ",", 0))
+
+    look_at(_relation(path, width, separator, skip))
+    table = Table(name, columns, view, connection, underscores, repair=repair, parsed=True)
+    if comment is not None or width == 1:  # in a file of one column DuckDB takes a blank line for a record
+        repair()
+        table = replace(table, repair=None)
+    if not table.rows("1", "LIMIT 1"):
+        raise UsageError(f"a table needs records; {name} has column names only; add rows")
+    return table
+
+
+def _relation(path: Path, width: int, separator: str, skip: int) -> str:
+    columns = ", ".join(f"'c{k}': 'VARCHAR'" for k in range(width))
+    return (
+        f"read_csv({literal(str(path))}, auto_detect=false, header=false, skip={skip}, delim={literal(separator)},"
+        f" quote='\"', escape='\"', strict_mode=true, null_padding=false, max_line_size={_LONGEST_LINE},"
+        f" compression='none', columns={{{columns}}})"
     )
 
 
-def read_bounds(path: Path) -> dict[str, list[float] | list[str]]:
-    """The public bounds in a JSON file: column -> [low, high], or a list of categories. Errors: anything else."""
+def _lines(path: Path) -> Iterator[str]:
+    """The file's lines with their ends (any of \\n, \\r\\n and \\r), without a byte order mark."""
+    with path.open(encoding="utf-8-sig", newline="") as file:
+        yield from file
+
+
+def _sniff(path: Path) -> str:
+    """The separator that cuts the first lines into most fields, all lines alike."""
+    with path.open("rb") as file:
+        head = file.read(_HEAD + 1)
+    lines = [line for line in head[:_HEAD].decode("utf-8-sig", errors="replace").splitlines() if line.strip()][:20]
+    if len(head) > _HEAD and len(lines) > 1:
+        lines = lines[: max(1, len(lines) - 1)]
+    best, most = ",", 1
+    for separator in _SEPARATORS:
+        counts = {len(row) for row in csv.reader(lines, delimiter=separator, skipinitialspace=True)}
+        if len(counts) == 1 and (count := counts.pop()) > most:
+            best, most = separator, count
+    return best
+
+
+def _header(path: Path, name: str, separator: str, comment: str | None) -> tuple[list[str], int]:
+    """The column names in the first row that counts, and how many lines there are up to its end."""
+    for row, line in _rows(_lines(path), name, separator, comment):
+        return [cell.strip() for cell in row], line
+    raise UsageError(f"a CSV file starts with a row of column names; {name} is empty; check the file")
+
+
+def _rows(lines: Iterable[str], name: str, separator: str, comment: str | None) -> Iterator[tuple[list[str], int]]:
+    """The rows that count, each with the number of its last line. Errors: quotes that do not pair up."""
+    dropped = 0  # comments never reach the csv module: they may hold quotes
+
+    def counted() -> Iterator[str]:
+        nonlocal dropped
+        for line in lines:
+            if comment is not None and line.startswith(comment):
+                dropped += 1
+            else:
+                yield line
+
+    csv.field_size_limit(_LONGEST_LINE)
+    reader = csv.reader(counted(), delimiter=separator, skipinitialspace=True, strict=True)
     try:
-        value = json.loads(path.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise UsageError(f"a bounds file must be readable; {path}: {error.strerror}; check the path") from None
-    except ValueError as error:
-        raise UsageError(f"a bounds file is JSON; {path.name}: {error}; correct it") from None
-    rule = "a bounds file maps each column to [low, high] or to a list of texts"
-    if not isinstance(value, dict):
-        raise UsageError(f"{rule}; {path.name} holds a {type(value).__name__}; write an object")
-    result: dict[str, list[float] | list[str]] = {}
-    for name, entry in value.items():
-        if not isinstance(entry, list) or not entry:
-            raise UsageError(f"{rule}; '{name}' has {json.dumps(entry)[:60]}; correct it")
-        if all(isinstance(part, str) for part in entry):
-            if len(set(entry)) < len(entry):
-                raise UsageError(f"{rule}, each once; '{name}' repeats one; remove it")
-            result[name] = entry
-        elif len(entry) == 2 and all(isinstance(part, int | float) and np.isfinite(part) for part in entry):
-            if not entry[0] < entry[1]:
-                raise UsageError(f"{rule}, low < high; '{name}' has {entry}; correct it")
-            result[name] = [float(part) for part in entry]
-        else:
-            raise UsageError(f"{rule}; '{name}' has {json.dumps(entry)[:60]}; correct it")
-    return result
+        for row in reader:
+            if len(row) > 1 or (row and row[0].strip()):
+                yield row, reader.line_num + dropped
+    except csv.Error as error:
+        line = reader.line_num + dropped
+        raise UsageError(f"quotes must pair up; {name}, line {line}: {error}; correct the line") from None
 
 
-def _column(name: str, table: Table, public: list[float] | list[str] | None) -> Column:
-    if public is not None:
-        if isinstance(public[0], str):
-            return Categorical(name, tuple(str(category) for category in public))
-        return Numeric(name, float(public[0]), float(public[1]))
-    raw = table[name]
-    values, bad = parse(raw)
-    present = ~is_missing(raw)
-    if not present.any():
-        raise UsageError(
-            f"a feature needs values; column '{name}' of {table.source} is empty; leave it out with --drop"
-        )
-    if not bad.any():
-        return Numeric(name, float(np.nanmin(values)), float(np.nanmax(values)))
-    distinct = np.unique(raw[present])
-    wrong = [text for text in distinct if text.lower().lstrip(b"+-") in (b"nan", b"inf", b"infinity")]
-    if wrong:
-        raise UsageError(
-            f"values are finite; column '{name}' of {table.source} holds '{wrong[0].decode()}'; leave missing"
-            " values empty"
-        )
-    if all(_DECIMAL_COMMA.fullmatch(text) for text in distinct):
-        raise UsageError(
-            f"numbers have a decimal point; column '{name}' of {table.source} has '{distinct[0].decode()}'; save"
-            " the file with points"
-        )
-    if len(distinct) > _MOST_CATEGORIES:
-        raise UsageError(
-            f"a categorical column has at most {_MOST_CATEGORIES} values; '{name}' has {len(distinct)}; leave it"
-            " out with --drop"
-        )
-    return Categorical(name, tuple(text.decode() for text in distinct))
+def _clean(path: Path, clean: Path, name: str, separator: str, comment: str | None, width: int, skip: int) -> None:
+    """Writes a copy of the rows after the first `skip` lines, which DuckDB can read.
 
-
-def _target(
-    name: str, raw: Texts, task: Task | None, positive: str | None, public: list[float] | list[str] | None
-) -> Labels | Range:
-    absent = is_missing(raw)
-    if absent.any():
-        raise UsageError(
-            f"the target is never missing; '{name}' is in record {int(np.argmax(absent)) + 1}; remove such records"
-        )
-    values, bad = parse(raw)
-    if public is not None:
-        return _public_target(name, raw, values, task, positive, public)
-    distinct = np.unique(raw)
-    if task is None:
-        task = "logistic" if bad.any() or len(np.unique(values)) <= 2 else "ridge"
-    if task == "ridge":
-        if bad.any():
-            text = raw[int(np.argmax(bad))].decode()
-            raise UsageError(
-                f"ridge needs a target of finite numbers; '{name}' holds '{text[:40]}'; choose another target"
-            )
-        if values.min() == values.max():
-            raise UsageError(f"a target must vary; '{name}' is always {values.min()}; choose another target")
-        return Range(name, float(values.min()), float(values.max()))
-    classes: dict[str, tuple[str, ...]] = {}
-    if bad.any():
-        classes = {text.decode(): (text.decode(),) for text in distinct}
-    else:  # 1 and 1.0 are one class
-        for value in np.unique(values):
-            same = tuple(text.decode() for text in np.unique(raw[values == value]))
-            classes[min(same, key=lambda text: (len(text), text))] = same
-    names = list(classes)
-    if len(names) != 2:
-        shown = ", ".join(names[:6]) + (", ..." if len(names) > 6 else "")
-        raise UsageError(
-            f"a label has two values; target '{name}' has {len(names)} ({shown}); choose a binary target, or ridge"
-            " for a numeric one"
-        )
-    if positive is not None:
-        holder = [key for key, texts in classes.items() if positive in texts]
-        if not holder:
-            raise UsageError(f"the positive class is one of {names[0]} and {names[1]}; got '{positive}'; correct it")
-        names.sort(key=lambda key: key == holder[0])
-    return Labels(name, classes[names[1]], classes[names[0]], names[1], names[0])
-
-
-def _public_target(
-    name: str,
-    raw: Texts,
-    values: Floats,
-    task: Task | None,
-    positive: str | None,
-    public: list[float] | list[str],
-) -> Labels | Range:
-    """The target as the bounds file has it.
-
-    Two texts are a label's classes; two numbers are a range, or a label's classes if the target has no other values.
+    Errors: a row of another length than `width`, with its line; a full disk.
     """
-    if isinstance(public[0], str):
-        if len(public) != 2 or task == "ridge":
-            raise UsageError(
-                f"bounds of a label are its two values, of a numeric target [low, high]; '{name}' has"
-                f" {json.dumps(public)[:60]} for {task or 'logistic'}; correct the bounds"
-            )
-        classes = [(str(text),) for text in public]
-    else:
-        if task == "ridge" or (task is None and not np.isin(values, public).all()):
-            return Range(name, float(public[0]), float(public[1]))
-        classes = [
-            tuple(text.decode() for text in np.unique(raw[values == value])) or (f"{value:g}",) for value in public
-        ]
-    if positive is not None:
-        if not any(positive in texts for texts in classes):
-            raise UsageError(
-                f"the positive class is one of {classes[0][0]}, {classes[1][0]}; got '{positive}'; correct it"
-            )
-        classes.sort(key=lambda texts: positive in texts)
-    return Labels(name, classes[1], classes[0], classes[1][0], classes[0][0])
-
-
-def _owners(name: str, raw: Texts) -> tuple[Ints, tuple[str, ...]]:
-    """(n,) the number of each record's owner, and the owners' names in the order of their numbers."""
-    absent = is_missing(raw)
-    if absent.any():
+    try:
+        with clean.open("w", encoding="utf-8", newline="") as file:
+            writer = csv.writer(file, quoting=csv.QUOTE_ALL, lineterminator="\n")
+            for row, line in _rows(_lines(path), name, separator, comment):
+                if line <= skip:
+                    continue
+                if len(row) != width:
+                    raise UsageError(
+                        f"every row has as many fields as there are columns, {width}; {name}, line {line} has"
+                        f" {len(row)}; correct it"
+                    )
+                writer.writerow(row)
+    except OSError as error:
         raise UsageError(
-            f"every record has an owner; '{name}' is empty in record {int(np.argmax(absent)) + 1}; fill it in"
-        )
-    names, numbers = np.unique(raw, return_inverse=True)
-    return numbers.astype(np.int64).reshape(-1), tuple(text.decode() for text in names)
+            f"records need room on the disk while they are read; {name}: {error.strerror}; free some"
+        ) from None
+
+
+def write_csv(rows: Iterable[Sequence[object]], path: Path) -> None:
+    """Writes rows for `open_spooled`: floats as their shortest exact text, None as an empty field."""
+    with path.open("w", encoding="utf-8", newline="") as file:
+        csv.writer(file, quoting=csv.QUOTE_ALL, lineterminator="\n").writerows(rows)
+
+
+def spooled(path: Path, width: int) -> str:
+    """The relation of a CSV file without header that `write_csv` or a database wrote."""
+    return _relation(path, width, ",", 0)

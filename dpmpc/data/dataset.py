@@ -1,48 +1,87 @@
 """A data set ready for training, and how its records are sampled and split."""
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any, cast
 
 import numpy as np
-from numpy.typing import NDArray
 
-from dpmpc.data.preprocess import Bounds, Preprocessing, Raw, Task
+from dpmpc.data.blocks import Records
+from dpmpc.data.mapping import Counts
+from dpmpc.data.schema import Bounds, Schema, Task
 from dpmpc.data.seeds import Stream, generator
+from dpmpc.data.table import Floats, Ints
 from dpmpc.errors import UsageError
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 
 
 @dataclass(frozen=True, eq=False)
 class Dataset:
-    """Training and test records in the unit ball, with what made them so.
+    """Training and test records in the unit ball, with the schema that made them so.
 
     `bounds` is "data" where scaling constants were read off the records: then those constants are not covered by the
-    privacy guarantee, and a report must say so.
+    privacy guarantee, and a report must say so. `counts` depend on records and are for their owner alone.
     """
 
     name: str
-    task: Task
-    X: Floats = field(repr=False)  # (n, d) training rows, each of norm <= 1, intercept feature included
-    y: Floats = field(repr=False)  # (n,) +-1 (logistic) or in [-1, 1] (ridge)
-    X_test: Floats = field(repr=False)
-    y_test: Floats = field(repr=False)
-    feature_names: tuple[str, ...]
-    preprocessing: dict[str, object] = field(repr=False)  # Preprocessing.to_json()
-    bounds: Bounds
+    schema: Schema
+    records: Records = field(repr=False)  # training rows first, then test rows
+    training: int  # how many are for training
     groups: Ints | None = field(default=None, repr=False)  # (n,) owner number of each training row
     group_names: tuple[str, ...] = ()  # the owners' names, by number
+    counts: tuple[Counts, ...] = field(default=(), repr=False)
 
     @property
     def n(self) -> int:
         """The number of training rows."""
-        return len(self.y)
+        return self.training
 
     @property
     def d(self) -> int:
         """The number of features."""
         return len(self.feature_names)
+
+    @property
+    def task(self) -> Task:
+        return self.schema.task
+
+    @property
+    def bounds(self) -> Bounds:
+        return self.schema.bounds
+
+    @cached_property
+    def feature_names(self) -> tuple[str, ...]:
+        return self.schema.feature_names
+
+    @property
+    def preprocessing(self) -> dict[str, Any]:
+        """The schema as JSON values."""
+        return self.schema.to_json()
+
+    @property
+    def train(self) -> Records:
+        """The training records: each row of norm at most 1, intercept feature included; labels +-1 or in [-1, 1]."""
+        return self.records.part(0, self.training)
+
+    @property
+    def test(self) -> Records:
+        """The test records."""
+        return self.records.part(self.training, self.records.n)
+
+    @property
+    def X(self) -> Floats:
+        return cast(Floats, self.records.X[: self.training])
+
+    @property
+    def y(self) -> Floats:
+        return self.records.y[: self.training]
+
+    @property
+    def X_test(self) -> Floats:
+        return cast(Floats, self.records.X[self.training :])
+
+    @property
+    def y_test(self) -> Floats:
+        return self.records.y[self.training :]
 
 
 def split(
@@ -51,12 +90,15 @@ def split(
     """The numbers of the training and of the test rows, in random order fixed by the seed.
 
     max_rows of the n rows are drawn, and round(test_fraction of those) held out; with groups, floor(test_fraction of
-    each group's rows), so that no group loses all its rows. Errors: a fraction outside [0, 1), no training rows left.
+    each group's rows), so that no group loses all its rows. If all rows are for training they stay in their order.
+    Errors: a fraction outside [0, 1), no training rows left.
     """
     if not 0 <= test_fraction < 1:
         raise UsageError(f"the test fraction lies in [0, 1); got {test_fraction}; use for instance 0.2")
     if max_rows is not None and max_rows < 1:
         raise UsageError(f"the number of rows to use is at least 1; got {max_rows}; leave it out to use all")
+    if test_fraction == 0 and (max_rows is None or max_rows >= n):
+        return np.arange(n, dtype=np.int64), np.zeros(0, dtype=np.int64)
     drawn = generator(Stream.SPLIT, seed).permutation(n)[:max_rows].astype(np.int64)
     if groups is None:
         held_out = round(test_fraction * len(drawn))
@@ -75,29 +117,3 @@ def split(
     rank = np.arange(len(drawn)) - np.repeat(np.cumsum(counts) - counts, counts)
     test[order] = rank < np.floor(test_fraction * counts)[member[order]]
     return drawn[~test], drawn[test]
-
-
-def build(
-    name: str,
-    preprocessing: Preprocessing,
-    columns: Mapping[str, Raw],
-    training: int,
-    *,
-    groups: Ints | None = None,
-    group_names: tuple[str, ...] = (),
-) -> Dataset:
-    """The data set of these columns, whose first `training` rows are for training and the others for the test."""
-    X, y = preprocessing.transform(columns), preprocessing.labels(columns)
-    return Dataset(
-        name=name,
-        task=preprocessing.task,
-        X=X[:training],
-        y=y[:training],
-        X_test=X[training:],
-        y_test=y[training:],
-        feature_names=preprocessing.feature_names,
-        preprocessing=preprocessing.to_json(),
-        bounds=preprocessing.bounds,
-        groups=None if groups is None else groups[:training],
-        group_names=group_names,
-    )

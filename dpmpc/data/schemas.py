@@ -8,7 +8,7 @@ That these sets were once looked at to describe them is not accounted for.
 from dataclasses import dataclass
 from typing import Literal
 
-from dpmpc.data.preprocess import Categorical, Column, Labels, Numeric
+from dpmpc.data.schema import Categorical, Column, Labels, Numeric
 
 
 @dataclass(frozen=True)

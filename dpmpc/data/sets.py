@@ -3,14 +3,22 @@
 import os
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
-from dpmpc.data.dataset import Dataset, build, split
-from dpmpc.data.preprocess import Labels, Numeric, Preprocessing, Range, Raw
+from dpmpc.data.blocks import allocate
+from dpmpc.data.dataset import Dataset, split
+from dpmpc.data.files import open_file
+from dpmpc.data.loading import build, opened
+from dpmpc.data.mapping import Mapping as Mapped
+from dpmpc.data.mapping import complete
+from dpmpc.data.memory import usual_memory
+from dpmpc.data.schema import Labels, Numeric, Range, Schema
 from dpmpc.data.schemas import DIABETES_COLUMNS, FILE_SETS, WDBC_COLUMNS, FileSet
+from dpmpc.data.scratch import scratch_folder
 from dpmpc.data.seeds import Stream, generator
-from dpmpc.data.table import Table, read_table
+from dpmpc.data.table import connect
 from dpmpc.errors import UsageError
 
 EMBEDDED = ("breast-cancer", "diabetes", "synthetic")
@@ -48,17 +56,24 @@ def load_dataset(
         raise UsageError(f"an official test set exists for adult and kddcup99; '{name}' has none; use a test fraction")
     if name in FILE_SETS:
         constant = intercept is None or intercept
-        return _from_files(name, FILE_SETS[name], data_dir, seed, fraction, constant, max_rows, official_test)
+        return from_files(name, FILE_SETS[name], data_dir, seed, fraction, constant, max_rows, official_test)
     if name == "synthetic":
         rows = _SYNTHETIC_ROWS if max_rows is None else max_rows
-        columns, preprocessing = _synthetic(rows, dimension, seed, bool(intercept))
+        columns, schema = _synthetic(rows, dimension, seed, bool(intercept))
         max_rows = None
     else:
-        columns, preprocessing = _embedded(name, intercept is None or intercept)
-    n = len(columns[preprocessing.target.name])
-    train, test = split(n, test_fraction=fraction, max_rows=max_rows, seed=seed)
-    order = np.concatenate([train, test])
-    return build(name, preprocessing, {key: column[order] for key, column in columns.items()}, len(train))
+        columns, schema = _embedded(name, intercept is None or intercept)
+    with opened(columns) as (table, private):
+        return build(
+            table,
+            schema,
+            private,
+            seed=seed,
+            test_fraction=fraction,
+            max_rows=max_rows,
+            memory=usual_memory(),
+            name=name,
+        )
 
 
 def find_file(name: str, data_dir: Path | None) -> Path:
@@ -84,7 +99,7 @@ def find_file(name: str, data_dir: Path | None) -> Path:
     )
 
 
-def _from_files(
+def from_files(
     name: str,
     schema: FileSet,
     data_dir: Path | None,
@@ -92,50 +107,65 @@ def _from_files(
     test_fraction: float,
     intercept: bool,
     max_rows: int | None,
-    official_test: bool,
+    official_test: bool = False,
 ) -> Dataset:
-    preprocessing = Preprocessing(schema.columns, schema.target, intercept, schema.missing, "public")
+    """The data set of a set's files; arguments as of `load_dataset`. Errors: a missing file."""
+    rules = Schema(schema.columns, schema.target, intercept, schema.missing, "public")
     files = [file for file in schema.files if not (official_test and file in schema.official_test)]
-    tables = [_complete(_read(schema, file, data_dir), preprocessing) for file in files]
-    table = tables[0] if len(tables) == 1 else Table.joined(tables)
+    X, y = _read(schema, files, data_dir, rules)
     if official_test:
-        train, _ = split(table.n, test_fraction=0.0, max_rows=max_rows, seed=seed)
-        held_out = [_complete(_read(schema, file, data_dir), preprocessing) for file in schema.official_test]
-        return build(name, preprocessing, Table.joined([table.rows(train), *held_out]), len(train))
-    train, test = split(table.n, test_fraction=test_fraction, max_rows=max_rows, seed=seed)
-    return build(name, preprocessing, table.rows(np.concatenate([train, test])), len(train))
+        train, _ = split(len(y), test_fraction=0.0, max_rows=max_rows, seed=seed)
+        X_test, y_test = _read(schema, list(schema.official_test), data_dir, rules)
+        X, y, order = np.concatenate([X, X_test]), np.concatenate([y, y_test]), np.arange(len(y), len(y) + len(y_test))
+        order = np.concatenate([train, order])
+    else:
+        train, test = split(len(y), test_fraction=test_fraction, max_rows=max_rows, seed=seed)
+        order = np.concatenate([train, test])
+    records = allocate(len(order), X.shape[1], "double", None)
+    np.take(X, order, axis=0, out=records.X)
+    records.y[:] = y[order]
+    return Dataset(name, rules, records, len(train))
 
 
-def _read(schema: FileSet, file: str, data_dir: Path | None) -> Table:
-    path = find_file(f"{schema.folder}/{file}", data_dir)
-    return read_table(path, names=schema.names, separator=schema.separator, comment=schema.comment)
+def _read(schema: FileSet, files: list[str], data_dir: Path | None, rules: Schema) -> tuple[Any, Any]:
+    """The rows and labels of a set's files, one after the other, without incomplete records if those are dropped."""
+    parts = []
+    for file in files:
+        path = find_file(f"{schema.folder}/{file}", data_dir)
+        with scratch_folder() as private:
+            connection = connect(private, None)
+            table = open_file(
+                path,
+                connection,
+                private,
+                kind=".csv",
+                names=schema.names,
+                separator=schema.separator,
+                comment=schema.comment,
+            )
+            parts.append(Mapped(complete(table, rules) if rules.missing == "drop" else table, rules).arrays())
+            connection.close()
+    return np.concatenate([X for X, _ in parts]), np.concatenate([y for _, y in parts])
 
 
-def _complete(table: Table, preprocessing: Preprocessing) -> Table:
-    """The table without incomplete records, if those are to be dropped."""
-    if preprocessing.missing == "fill":
-        return table
-    return table.rows(np.flatnonzero(preprocessing.complete(table)))
-
-
-def _embedded(name: str, intercept: bool) -> tuple[Mapping[str, Raw], Preprocessing]:
+def _embedded(name: str, intercept: bool) -> tuple[Mapping[str, Any], Schema]:
     from sklearn import datasets  # slow to import, and only these two sets need it
 
     target: Labels | Range
     if name == "breast-cancer":
         bunch, schema = datasets.load_breast_cancer(), WDBC_COLUMNS
         target = Labels("diagnosis", ("malignant",), ("benign",), "malignant", "benign")
-        values: Raw = np.where(bunch.target == 0, "malignant", "benign")
+        values: Any = np.where(bunch.target == 0, "malignant", "benign")
     else:
         bunch, schema = datasets.load_diabetes(scaled=False), DIABETES_COLUMNS
         target = Range("progression", 25.0, 350.0)
         values = np.asarray(bunch.target, dtype=np.float64)
-    columns: dict[str, Raw] = {str(key): bunch.data[:, k] for k, key in enumerate(bunch.feature_names)}
+    columns: dict[str, Any] = {str(key): bunch.data[:, k] for k, key in enumerate(bunch.feature_names)}
     columns[target.name] = values
-    return columns, Preprocessing(schema, target, intercept, "fill", "public")
+    return columns, Schema(schema, target, intercept, "fill", "public")
 
 
-def _synthetic(rows: int, dimension: int, seed: int, intercept: bool) -> tuple[Mapping[str, Raw], Preprocessing]:
+def _synthetic(rows: int, dimension: int, seed: int, intercept: bool) -> tuple[Mapping[str, Any], Schema]:
     """Records uniform in the unit ball of R^d, labels the sign of w . x for a random direction w.
 
     Source: Rajkumar and Agarwal 2012 section 6, who take d = 10, 1,000 training and 1,000 test records.
@@ -147,8 +177,8 @@ def _synthetic(rows: int, dimension: int, seed: int, intercept: bool) -> tuple[M
     X *= (rng.random(rows) ** (1.0 / dimension) / np.linalg.norm(X, axis=1))[:, None]
     positive = X @ rng.standard_normal(dimension) > 0
     names = [f"x{k}" for k in range(dimension)]
-    columns: dict[str, Raw] = {key: X[:, k] for k, key in enumerate(names)}
+    columns: dict[str, Any] = {key: X[:, k] for k, key in enumerate(names)}
     columns["label"] = np.where(positive, "1", "-1")
     schema = tuple(Numeric(key, -1.0, 1.0, signed=True) for key in names)
-    target = Labels("label", ("1", "+1"), ("-1",), "1", "-1")
-    return columns, Preprocessing(schema, target, intercept, "fill", "public")
+    target = Labels("label", ("1",), ("-1",))
+    return columns, Schema(schema, target, intercept, "fill", "public")

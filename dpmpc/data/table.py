@@ -1,276 +1,351 @@
-"""A delimited text file as columns of bytes, parsed by NumPy: half a million rows of 42 fields in seconds.
+"""A table of records, wherever it lies: column names, kinds, and streams of blocks of numbers. DuckDB reads it.
 
-Rules. A file may be gzip-compressed, and is UTF-8. Its separator is a comma, semicolon, tab or bar; fields may be
-quoted with double quotes. Blank lines do not count. Space around a field does not belong to it. A field that is
-empty, `?`, `NA`, `N/A` or `null` (any case) is missing. Numbers are decimal, with a point, finite: `nan` and `inf`
-are errors.
+Rules, the same for every source. Space around a text does not belong to it. A value that is null, or a text that is
+empty, `?`, `NA`, `N/A` or `null` (any case), is missing. Numbers are decimal, with a point, finite: `nan` and `inf` are
+errors. A number's text is read as `float` reads it: rounded correctly. Nothing is guessed from a sample of rows: text
+is read as text, and other sources keep their own types.
 """
 
-import csv
-import gzip
-import io
+import contextlib
+import functools
+import os
 import re
-import zlib
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Any, Literal
 
+import duckdb
+import nanoarrow
 import numpy as np
 from numpy.typing import NDArray
 
 from dpmpc.errors import UsageError
 
-Texts = NDArray[np.bytes_]
+Kind = Literal["text", "number", "date", "other"]
 Floats = NDArray[np.float64]
-Bools = NDArray[np.bool_]
+Ints = NDArray[np.int64]
+Block = list[NDArray[Any]]
 
-MISSING = (b"", b"?", b"na", b"n/a", b"null")
-_SEPARATORS = (",", ";", "\t", "|")
-_LINE, _UNIT = 0x0A, 0x1F
-_LONGEST_FIELD = 4096
-_DECIMAL = re.compile(rb"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
+MISSING = ("", "?", "na", "n/a", "null")
+NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?", re.ASCII)
+LONGEST_TEXT = 4096
+_SPACES = ("\\t", "\\n", "\\r")
+_TEXT_TYPES = ("VARCHAR", "ENUM", "UUID", "BOOLEAN", "JSON")
+_NUMBER_TYPES = ("DECIMAL", "DOUBLE", "FLOAT", "REAL", "TINYINT", "SMALLINT", "INTEGER", "BIGINT", "HUGEINT")
+_DATE_TYPES = ("DATE", "TIME", "INTERVAL")
+
+
+@dataclass(frozen=True)
+class Column:
+    """A column as the source has it. `sql` names it in the table's relation, `type` is DuckDB's word for its type.
+
+    `clean`: a text without space around it, NULL where it is missing, as `held` makes it.
+    """
+
+    name: str
+    sql: str
+    type: str
+    clean: bool = False
+
+    @property
+    def kind(self) -> Kind:
+        word = self.type.upper().strip('"')
+        if word.endswith("]") or word.startswith(("STRUCT", "MAP", "UNION")):
+            return "other"
+        if word.startswith(_TEXT_TYPES) or word == "NULL":
+            return "text"
+        if word.removeprefix("U").startswith(_NUMBER_TYPES):
+            return "number"
+        return "date" if word.startswith(_DATE_TYPES) else "other"
 
 
 @dataclass(frozen=True, eq=False)
-class Table(Mapping[str, Texts]):
-    """Columns by name, each (n,) bytes of fixed width, cut out of the text when they are asked for.
+class Table:
+    """Records that DuckDB can read again and again in the same order.
 
-    bounds[i, k] and bounds[i, k + 1] are the positions of the separators around field k of row i.
+    `relation` is a FROM clause. `underscores`: whether a text may hold `_` (DuckDB takes 1_0 for a number, `float` does
+    too, we do not). `unchanged` raises if the source is no longer what it was when it was opened.
     """
 
-    names: tuple[str, ...]
-    source: str
-    text: NDArray[np.uint8] = field(repr=False)
-    bounds: NDArray[np.int64] = field(repr=False)
+    source: str  # for messages; never a path or a URL
+    columns: tuple[Column, ...]
+    relation: str
+    connection: duckdb.DuckDBPyConnection = field(repr=False)
+    underscores: bool = True
+    unchanged: Callable[[], None] = field(default=lambda: None, repr=False)
+    repair: Callable[[], None] | None = field(default=None, repr=False)  # tried once when DuckDB cannot read the source
+    parsed: bool = False  # every reading parses text: worth holding
+
+    def __post_init__(self) -> None:
+        check_names(self.names, self.source)
 
     @property
-    def n(self) -> int:
-        """The number of rows."""
-        return len(self.bounds)
-
-    def rows(self, index: NDArray[np.int64]) -> "Table":
-        """The table of the rows with these numbers, in this order."""
-        return Table(self.names, self.source, self.text, self.bounds[index])
-
-    @staticmethod
-    def joined(tables: "Sequence[Table]") -> "Table":
-        """The rows of tables with equal columns, one table after the other."""
-        first = tables[0]
-        assert all(table.names == first.names for table in tables)
-        start = np.cumsum([0] + [len(table.text) for table in tables])
-        return Table(
-            first.names,
-            first.source,
-            np.concatenate([table.text for table in tables]),
-            np.concatenate([table.bounds + begin for table, begin in zip(tables, start, strict=False)]),
-        )
-
-    def __getitem__(self, name: str) -> Texts:
-        k = self.column(name)
-        return _cut(self.text, self.bounds[:, k] + 1, self.bounds[:, k + 1].copy(), f"column '{name}' of {self.source}")
-
-    def column(self, name: str) -> int:
-        """The number of the column of this name. Errors: there is none."""
-        if name not in self.names:
-            some = ", ".join(self.names[:12]) + (", ..." if len(self.names) > 12 else "")
-            raise UsageError(f"a column must exist to be used; {self.source} has no '{name}'; its columns are {some}")
-        return self.names.index(name)
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self.names)
-
-    def __len__(self) -> int:
-        return len(self.names)
+    def names(self) -> tuple[str, ...]:
+        return tuple(column.name for column in self.columns)
 
     def __contains__(self, name: object) -> bool:
         return name in self.names
 
+    def __getitem__(self, name: str) -> Column:
+        """The column of this name. Errors: there is none."""
+        for column in self.columns:
+            if column.name == name:
+                return column
+        raise UsageError(
+            f"a column must exist to be used; {self.source} has no '{name}'; its columns are {some(self.names)}"
+        )
 
-def read_table(
-    path: Path, *, names: Sequence[str] | None = None, separator: str | None = None, comment: str | None = None
-) -> Table:
-    """The table in a text file (gz or not): its first row names the columns unless `names` does.
+    def number(self, name: str) -> str:
+        """SQL for a column's value as DOUBLE, NULL where it is none. A column of numbers may hold NaN or infinity."""
+        column = self[name]
+        if column.kind == "number":
+            if column.type.upper().startswith("DECIMAL"):  # dividing by 10^scale would round twice
+                return f"CAST(CAST({column.sql} AS VARCHAR) AS DOUBLE)"
+            return f"CAST({column.sql} AS DOUBLE)"
+        if column.kind == "text":
+            text = column.sql if column.type == "VARCHAR" else f"CAST({column.sql} AS VARCHAR)"
+            value = f"TRY_CAST({text} AS DOUBLE)"
+            return f"CASE WHEN contains({text}, '_') THEN NULL ELSE {value} END" if self.underscores else value
+        raise UsageError(self.refusal(column))
 
-    Lines that start with `comment` do not count. The separator is found from the first lines unless given.
-    Errors: no such file, not text, rows of unequal length (with the line), double or empty column names, no rows.
+    def text(self, name: str) -> str:
+        """SQL for a column's value as text, without the space around it; line ends within it are spaces."""
+        column = self[name]
+        if column.kind == "number":
+            return f"CAST({column.sql} AS VARCHAR)"
+        if column.clean:
+            return column.sql
+        if column.kind == "text":
+            text = column.sql if column.type == "VARCHAR" else f"CAST({column.sql} AS VARCHAR)"
+            odd = " OR ".join(f"contains({text}, E'{mark}')" for mark in _SPACES)  # rare, and trimming them is slow
+            whole = f"translate(trim({text}, E' {''.join(_SPACES)}'), E'\\n\\r', '  ')"
+            return f"(CASE WHEN {odd} THEN {whole} ELSE trim({text}) END)"
+        raise UsageError(self.refusal(column))
+
+    def missing(self, name: str) -> str:
+        """SQL for whether a column's value is missing."""
+        column = self[name]
+        if column.kind == "text" and column.type != "BOOLEAN" and not column.clean:
+            markers = ", ".join(f"'{marker}'" for marker in MISSING)
+            return f"({column.sql} IS NULL OR lower({self.text(name)}) IN ({markers}))"
+        return f"({column.sql} IS NULL)"
+
+    def refusal(self, column: Column) -> str:
+        """Why a column of dates, lists or bytes is not used."""
+        what = "a date" if column.kind == "date" else f"of type {column.type.lower()[:40]}"
+        way = "make it a number, such as days since a fixed day" if column.kind == "date" else "give numbers or texts"
+        return (
+            f"columns hold numbers or texts; '{column.name}' of {self.source} is {what}; {way}, or leave it out with"
+            " --drop"
+        )
+
+    def one(self, *expressions: str, relation: str | None = None) -> tuple[Any, ...]:
+        """The values of aggregate expressions over the table's rows, or over part of them."""
+        return self.rows(", ".join(expressions), relation=relation)[0]
+
+    def rows(self, select: str, tail: str = "", relation: str | None = None) -> list[tuple[Any, ...]]:
+        """All rows of SELECT select FROM the table tail, for small results. Errors: the source cannot be read."""
+        return self.run(f"SELECT {select} FROM {relation or self.relation} {tail}")
+
+    def run(self, query: str) -> list[tuple[Any, ...]]:
+        """The rows that a query over this table's relation gives. Errors: the source cannot be read."""
+        if self.repair is not None:
+            try:
+                return self.connection.execute(query).fetchall()
+            except duckdb.OutOfMemoryException:
+                pass
+            except duckdb.Error:
+                self.repair()  # says what is wrong, or makes a copy that DuckDB can read
+        with self.reading():
+            return self.connection.execute(query).fetchall()
+
+    def blocks(self, expressions: Sequence[str], tail: str = "") -> Iterator[Block]:
+        """The values of expressions (DOUBLE or INTEGER, never NULL) for every row in order, some rows at a time.
+
+        Errors: the source cannot be read, or has changed when all was read.
+        """
+        select = ", ".join(f"{expression} AS e{k}" for k, expression in enumerate(expressions))
+        if self.repair is not None:
+            self.n  # noqa: B018  reads everything once, so that what needs repair is repaired before the first block
+        with self.reading():
+            query = self.connection.sql(f"SELECT {select} FROM {self.relation} {tail}")
+            with nanoarrow.ArrayStream(query) as stream:
+                for part in stream:
+                    yield [_values(part.child(k)) for k in range(len(expressions))]
+        self.unchanged()
+
+    @contextlib.contextmanager
+    def reading(self) -> Iterator[None]:
+        """Errors of DuckDB within become UsageErrors."""
+        try:
+            yield
+        except (duckdb.Error, OSError, RuntimeError) as error:
+            raise UsageError(explained(error, self.source)) from None
+
+    @functools.cached_property
+    def n(self) -> int:
+        """The number of rows; reads the source once."""
+        return int(self.one("count(*)")[0])
+
+
+def held(table: Table, names: Sequence[str]) -> Table:
+    """The same table with these columns parsed once and held by DuckDB, in its memory or in its folder on disk.
+
+    A column all of whose values are numbers is held as numbers, the others as text. The first rows only say what to try
+    first: a column with one value that is no number is held as text.
     """
-    data = _read(path)
-    if separator is None:
-        separator = _sniff(data)
-    if b'"' in data:
-        data, separator = _unquote(data, separator, path.name), chr(_UNIT)
-    bounds, text = _fields(data, separator, comment, path.name, None if names is None else len(names))
-    if names is None:
-        if len(bounds) == 0:
-            raise UsageError(f"a CSV file starts with a row of column names; {path.name} is empty; check the file")
-        header = [
-            _cut(text, bounds[:1, k] + 1, bounds[:1, k + 1].copy(), "header")[0] for k in range(bounds.shape[1] - 1)
-        ]
-        names, bounds = [bytes(cell).decode() for cell in header], bounds[1:]
+    if not table.parsed:
+        return table
+    odd = {name: f"count(*) FILTER (WHERE isinf({value_sql(table, name)}))" for name in names}
+    found = table.one(*odd.values(), relation=f"(SELECT * FROM {table.relation} LIMIT 1000)")
+    numbers = {name for name, count in zip(names, found, strict=True) if not count}
+    while True:
+        columns = tuple(
+            Column(name, f"h{k}", "DOUBLE" if name in numbers else "VARCHAR", name not in numbers)
+            for k, name in enumerate(names)
+        )
+        select = ", ".join(
+            (
+                value_sql(table, c.name, missing="NULL")
+                if c.name in numbers
+                else f"CASE WHEN NOT {table.missing(c.name)} THEN {table.text(c.name)} END"
+            )
+            + f" AS {c.sql}"
+            for c in columns
+        )
+        table.run(f"CREATE OR REPLACE TEMP TABLE held AS SELECT {select} FROM {table.relation}")
+        result = replace(table, columns=columns, relation="held", repair=None, parsed=False)
+        counts = {c.name: f"count(*) FILTER (WHERE isinf({c.sql}))" for c in columns if c.name in numbers}
+        wrong = {n for n, count in zip(counts, result.one(*counts.values()) if counts else (), strict=True) if count}
+        if not wrong:
+            return result
+        numbers -= wrong
+
+
+def connect(folder: Path | None, memory: int | None, threads: int | None = None) -> duckdb.DuckDBPyConnection:
+    """A DuckDB that holds at most `memory` bytes, spills to `folder`, loads no extension and stays off the network."""
+    config: dict[str, Any] = {
+        "autoinstall_known_extensions": False,
+        "autoload_known_extensions": False,
+        "allow_community_extensions": False,
+        "preserve_insertion_order": True,
+        "disabled_optimizers": "in_clause",  # it makes a join of `x IN (...)`, and so works out x where nobody needs it
+        "threads": threads or os.cpu_count() or 1,
+    }
+    if memory is not None:
+        config["memory_limit"] = f"{memory}B"
+    if folder is not None:
+        config["temp_directory"] = str(folder)
+    connection = duckdb.connect(config=config)
+    # standard output is for results and, in a run's processes, for events
+    connection.execute("SET enable_progress_bar = false")
+    return connection
+
+
+def explained(error: Exception, source: str) -> str:
+    """One line on what DuckDB says of a source: rule, value, way out."""
+    text = str(error).split("\n")[0]
+    lowered = str(error).lower()
+    if "no space left" in lowered or "failed to offload" in lowered or "max_temp_directory_size" in lowered:
+        return f"records need room on the disk while they are read; it is full at {source}; free some, or name another"
+    if isinstance(error, duckdb.OutOfMemoryException) or "out of memory" in lowered:
+        return f"records are read within --memory; {source} needs more; raise it"
+    if any(word in lowered for word in ("parquet", "magic bytes", "snappy", "thrift", "prefetch registered", "gzip")):
+        return f"a data file must be whole; {source} is damaged or cut short; copy it again"
+    if "malformed json" in lowered or "json transform error" in lowered:
+        where = re.search(r"in line (\d+)", lowered)
+        return (
+            f"each line is a JSON object with every key once; {source}, line {where[1] if where else '?'}; correct it"
+        )
+    text = re.sub(r"^[\w ]*Error: ", "", text)
+    return f"records must be readable; {source}: {text[:160]}; correct the source"
+
+
+def check_names(names: Sequence[str], source: str) -> None:
+    """Errors: two columns of one name, or a name that is empty."""
     double = sorted({name for name in names if list(names).count(name) > 1})
     if double or "" in names:
-        raise UsageError(f"column names are unique and not empty; {path.name} has {double or ['']}; rename them")
-    if len(bounds) == 0:
-        raise UsageError(f"a table needs records; {path.name} has column names only; add rows")
-    return Table(tuple(names), path.name, text, bounds)
+        raise UsageError(f"column names are unique and not empty; {source} has {double or ['']}; rename them")
 
 
-def is_missing(column: Texts) -> Bools:
-    """(n,) where a field is missing by the rule above."""
-    if column.dtype.itemsize > 4 and len(column) > 4096:  # most columns hold no marker: look at short fields only
-        short = np.char.str_len(column) <= 4
-        result = np.zeros(len(column), dtype=bool)
-        result[short] = np.isin(np.char.lower(column[short].astype("S4")), MISSING)
-        return result
-    return np.isin(np.char.lower(column), MISSING)
+def some(names: Sequence[str], most: int = 12) -> str:
+    """The first of the names, in words."""
+    return ", ".join(names[:most]) + (", ..." if len(names) > most else "")
 
 
-def numbers(column: Texts, what: str) -> Floats:
-    """(n,) the fields' values, NaN where missing. Errors: a field that is no finite decimal number."""
-    values, bad = parse(column)
-    if bad.any():
-        shown = bytes(column[np.argmax(bad)])[:40].decode(errors="replace")
-        raise UsageError(
-            f"{what} must hold finite numbers; it has '{shown}'; correct it, or leave missing values empty"
-        )
-    return values
+def quoted(name: str) -> str:
+    """An SQL identifier."""
+    return '"' + name.replace('"', '""') + '"'
 
 
-def parse(column: Texts) -> tuple[Floats, Bools]:
-    """(n,) the fields' values, NaN where missing or no finite decimal number; and where the latter is the case.
+def literal(text: str) -> str:
+    """An SQL string."""
+    return "'" + text.replace("'", "''") + "'"
 
-    A minus sign and at most 15 digits with a point have the exact value m / 10^k, m < 2^53, k <= 15, so one division
-    rounds it just as `float` does. Everything else is left to `float`, once for each distinct text.
+
+def is_number(text: str) -> bool:
+    """Whether a text is a finite decimal number by the rules above."""
+    return NUMBER.fullmatch(text) is not None and bool(np.isfinite(float(text)))
+
+
+def is_missing(text: str | None) -> bool:
+    """Whether a text is missing by the rules above."""
+    return text is None or text.lower() in MISSING
+
+
+def canonical(text: str) -> str:
+    """The spelling under which values are compared: the shortest one of a number, so that `4.0` is `4`; true, false."""
+    text = text.strip()
+    if is_number(text):
+        return f"{float(text) + 0.0!r}".removesuffix(".0")
+    return text.lower() if text.lower() in ("true", "false") else text
+
+
+def code_sql(table: Table, name: str, values: Mapping[str, int]) -> str:
+    """SQL for a column's value as an INTEGER: values[its canonical spelling], -1 if it is missing, -2 if it is unknown.
+
+    Numbers are compared as numbers, all else as text; true and false in any case. Each is one look-up in a hash table.
     """
-    width = column.dtype.itemsize
-    cells = np.ascontiguousarray(column).view(np.uint8).reshape(len(column), width)
-    mantissa = np.zeros(len(column), dtype=np.int64)
-    decimals = np.zeros(len(column), dtype=np.int64)
-    plain = (cells[:, 0] != 0) & (cells[:, min(width - 1, 15)] == 0 if width > 15 else True)
-    point = np.zeros(len(column), dtype=bool)
-    digits = np.zeros(len(column), dtype=bool)
-    for k in range(min(width, 15)):
-        cell = cells[:, k]
-        digit = cell - np.uint8(48)  # wraps round for bytes below '0'
-        is_digit = digit <= 9
-        is_point = cell == 46
-        plain &= is_digit | (cell == 0) | (is_point & ~point) | (cell == 45 if k == 0 else False)
-        np.multiply(mantissa, 10, out=mantissa, where=is_digit)
-        np.add(mantissa, digit, out=mantissa, where=is_digit)
-        decimals += is_digit & point
-        point |= is_point
-        digits |= is_digit
-    plain &= digits
-    values = mantissa / 10.0**decimals
-    np.negative(values, out=values, where=cells[:, 0] == 45)
-    bad = np.zeros(len(column), dtype=bool)
-    rest = np.flatnonzero(~plain)
-    if len(rest):
-        distinct, inverse = np.unique(column[rest], return_inverse=True)
-        missing = is_missing(distinct)
-        ok = np.array([_DECIMAL.fullmatch(bytes(cell)) is not None for cell in distinct], dtype=bool)
-        parsed = np.array([float(cell) if good else np.nan for cell, good in zip(distinct, ok, strict=True)])
-        ok &= np.isfinite(parsed) | ~ok
-        wrong = ~ok & ~missing
-        values[rest] = np.where(ok, parsed, np.nan)[inverse]
-        bad[rest] = wrong[inverse]
-    return values, bad
+    numbers = {text: k for text, k in values.items() if is_number(text)}
+    words = {text: k for text, k in values.items() if text not in numbers}
+    text, parts = table.text(name), []
+    if words:
+        if {"true", "false"} & words.keys():
+            text = f"CASE WHEN lower({text}) IN ('true', 'false') THEN lower({text}) ELSE {text} END"
+        parts.append(_look_up(text, words))
+    if numbers:
+        spelled = {
+            str(row[0]): numbers[text] for text in numbers for row in duckdb_spelling(table.connection, float(text))
+        }
+        parts.append(_look_up(f"CAST({table.number(name)} + 0.0 AS VARCHAR)", spelled))
+    parts.append(f"CASE WHEN {table.missing(name)} THEN -1 ELSE -2 END")
+    return f"CAST(coalesce({', '.join(parts)}) AS INTEGER)"
 
 
-def _read(path: Path) -> bytes:
-    """The file's bytes, decompressed if they are gzip; without a byte order mark."""
-    try:
-        data = path.read_bytes()
-    except OSError as error:
-        reason = error.strerror or "it cannot be read"
-        raise UsageError(f"a data file must be readable; {path}: {reason}; check the path") from None
-    if data[:2] == b"\x1f\x8b":
-        try:
-            data = gzip.decompress(data)
-        except (OSError, EOFError, zlib.error):
-            raise UsageError(f"a .gz file must be whole; {path.name} is damaged; copy it again") from None
-    data = data.removeprefix(b"\xef\xbb\xbf")
-    if b"\0" in data or chr(_UNIT).encode() in data:
-        raise UsageError(f"a data file is text; {path.name} holds binary bytes; save it as CSV in UTF-8")
-    if not data.isascii():
-        try:
-            data.decode()
-        except UnicodeDecodeError as error:
-            raise UsageError(
-                f"a data file is UTF-8; {path.name} is not at byte {error.start}; save it as UTF-8"
-            ) from None
-    return data.replace(b"\r\n", b"\n").replace(b"\r", b"\n") if b"\r" in data else data
+def duckdb_spelling(connection: duckdb.DuckDBPyConnection, value: float) -> list[tuple[Any, ...]]:
+    """How DuckDB writes this number."""
+    return connection.execute("SELECT CAST(CAST(? AS DOUBLE) + 0.0 AS VARCHAR)", [value]).fetchall()
 
 
-def _sniff(data: bytes) -> str:
-    """The separator that cuts the first lines into most fields, all lines alike."""
-    lines = [line for line in data[: 1 << 16].decode(errors="replace").splitlines() if line.strip()][:20]
-    if len(data) > 1 << 16 and len(lines) > 1:
-        lines = lines[: max(1, len(lines) - 1)]
-    best, most = ",", 1
-    for separator in _SEPARATORS:
-        counts = {len(row) for row in csv.reader(lines, delimiter=separator, skipinitialspace=True)}
-        if len(counts) == 1 and (count := counts.pop()) > most:
-            best, most = separator, count
-    return best
+def _look_up(text: str, codes: Mapping[str, int]) -> str:
+    listed = ", ".join(literal(key) for key in codes)
+    place = f"enum_code(TRY_CAST({text} AS ENUM({listed})))"
+    if list(codes.values()) == list(range(len(codes))):
+        return place
+    return f"list_extract([{', '.join(map(str, codes.values()))}], {place} + 1)"
 
 
-def _unquote(data: bytes, separator: str, source: str) -> bytes:
-    """The same table without quotes, fields set apart by the unit separator; line ends inside fields become spaces."""
-    rows = csv.reader(io.StringIO(data.decode(), newline=""), delimiter=separator, skipinitialspace=True, strict=True)
-    try:
-        lines = [chr(_UNIT).join(row).replace("\n", " ") for row in rows]
-    except csv.Error as error:
-        raise UsageError(f"quotes must pair up; {source}, line {rows.line_num}: {error}; correct the line") from None
-    return "\n".join(lines).encode()
+def value_sql(table: Table, name: str, missing: str = "CAST('nan' AS DOUBLE)") -> str:
+    """SQL for a column's value as a DOUBLE: NaN (or `missing`) if it is missing, infinite if it is no finite number."""
+    value = table.number(name)
+    return (
+        f"CASE WHEN isfinite({value}) THEN {value} WHEN {value} IS NULL AND {table.missing(name)} THEN {missing}"
+        " ELSE CAST('inf' AS DOUBLE) END"
+    )
 
 
-def _fields(
-    data: bytes, separator: str, comment: str | None, source: str, width: int | None
-) -> tuple[NDArray[np.int64], NDArray[np.uint8]]:
-    """(n, c + 1) the positions of the separators around each field of each line that counts, and the text."""
-    if not data.endswith(b"\n"):
-        data += b"\n"
-    text = np.frombuffer(data, dtype=np.uint8)
-    ends = np.flatnonzero(text == _LINE)
-    starts = np.concatenate([[0], ends[:-1] + 1])
-    cuts = np.flatnonzero(text == ord(separator))
-    counts = np.diff(np.searchsorted(cuts, np.concatenate([[0], ends])))
-    counted = ends > starts
-    for i in np.flatnonzero((counts == 0) & counted):  # blank lines have no separator; a one-column table has few lines
-        counted[i] = bool(data[starts[i] : ends[i]].strip())
-    if comment is not None:
-        counted &= text[starts] != ord(comment)
-    if not counted.any():
-        return np.zeros((0, 2), dtype=np.int64), text
-    first = int(np.argmax(counted))
-    separators = int(counts[first]) if width is None else width - 1
-    if (wrong := counted & (counts != separators)).any():
-        line = int(np.argmax(wrong))
-        raise UsageError(
-            f"every row has as many fields as there are columns, {separators + 1}; {source}, line {line + 1} has"
-            f" {counts[line] + 1}; correct it"
-        )
-    if not counted.all():
-        cuts = cuts[np.repeat(counted, counts)]
-    inner = cuts.reshape(int(counted.sum()), separators)
-    return np.column_stack([starts[counted] - 1, inner, ends[counted]]), text
-
-
-def _cut(text: NDArray[np.uint8], begin: NDArray[np.int64], end: NDArray[np.int64], what: str) -> Texts:
-    """(n,) the bytes text[begin:end] without space around them. `begin` and `end` are overwritten."""
-    last = len(text) - 1
-    while (blank := (begin < end) & (text[np.minimum(begin, last)] <= 32)).any():
-        begin += blank
-    while (blank := (begin < end) & (text[np.maximum(end - 1, 0)] <= 32)).any():
-        end -= blank
-    length = end - begin
-    width = max(1, int(length.max(initial=1)))
-    if width > _LONGEST_FIELD:
-        raise UsageError(f"a field has at most {_LONGEST_FIELD} bytes; {what} holds one of {width}; drop that column")
-    cells = np.zeros((len(begin), width), dtype=np.uint8)
-    for k in range(width):
-        some = slice(None) if k == 0 else np.flatnonzero(length > k)
-        cells[some, k] = text[np.minimum(begin[some] + k, last)]
-    cells[length == 0, 0] = 0
-    return cells.view(f"S{width}")[:, 0]
+def _values(child: Any) -> NDArray[Any]:
+    """An Arrow array of numbers without nulls as NumPy's."""
+    values = np.asarray(child.buffer(1))
+    return values[child.offset : child.offset + len(child)]

@@ -12,15 +12,21 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from dpmpc.data.preprocess import Categorical, Labels, Numeric, Preprocessing, Raw, as_numbers, as_texts
+from dpmpc.data.files import open_file
+from dpmpc.data.hashing import bucket_sql
+from dpmpc.data.mapping import Mapping as Mapped
+from dpmpc.data.mapping import complete
+from dpmpc.data.memory import usual_memory
+from dpmpc.data.schema import Categorical, Numeric, Schema, Surveyed
 from dpmpc.data.schemas import FILE_SETS, WDBC_COLUMNS
+from dpmpc.data.scratch import scratch_folder
 from dpmpc.data.sets import find_file
-from dpmpc.data.table import Table, read_table
+from dpmpc.data.table import Table, connect, value_sql
 from dpmpc.errors import UsageError
 from dpmpc.experiments.noise import generator
 from dpmpc.learning import erm
-from dpmpc.learning.survey import Survey
-from dpmpc.learning.survey_columns import features, transform
+from dpmpc.learning.survey import BUCKETS, Survey
+from dpmpc.learning.survey_columns import surveyed_columns
 from dpmpc.privacy.gaussian import mu_of_budget
 from dpmpc.privacy.spread import logistic_spread
 from dpmpc.runs.adviser import Circumstances, advise, survey_share
@@ -50,17 +56,17 @@ WAYS = ("public bounds", "bounds read off the records", "private survey")
 
 @dataclass(frozen=True)
 class Columns:
-    """Raw columns by name, labels +-1, which are numbers and which categories, and X by public bounds if there are
-    any."""
+    """Raw columns (n, 2) by name as `Surveyed` reads them, labels +-1, which are numbers and which texts, X by public
+    bounds if there are any."""
 
-    raw: Mapping[str, Raw]
+    raw: Mapping[str, Array]
     y: Array
     numbers: tuple[str, ...]
-    categories: tuple[str, ...]
+    texts: tuple[str, ...]
     public: Array | None
 
-    def rows(self, index: NDArray[np.int64]) -> dict[str, Raw]:
-        return {name: self.raw[name][index] for name in (*self.numbers, *self.categories)}
+    def rows(self, index: NDArray[np.int64]) -> dict[str, Array]:
+        return {name: self.raw[name][index] for name in (*self.numbers, *self.texts)}
 
 
 def load(name: str, data_dir: Path | None) -> Columns:
@@ -71,25 +77,46 @@ def load(name: str, data_dir: Path | None) -> Columns:
         from sklearn import datasets  # slow to import
 
         bunch = datasets.load_breast_cancer()
-        raw: dict[str, Raw] = {str(key): bunch.data[:, k] for k, key in enumerate(bunch.feature_names)}
-        made = Preprocessing(WDBC_COLUMNS, Labels("d", ("1",), ("0",), "1", "0"), True, "fill", "public")
+        values = {str(key): np.asarray(bunch.data[:, k]) for k, key in enumerate(bunch.feature_names)}
+        X = np.empty((len(bunch.target), len(WDBC_COLUMNS)))
+        for k, column in enumerate(WDBC_COLUMNS):
+            column.write(values[column.name], X[:, k : k + 1])
         y = np.where(bunch.target == 0, 1.0, -1.0)
-        return Columns(raw, y, tuple(raw), (), made.transform(raw))
-    schema = FILE_SETS[name]
-    made = Preprocessing(schema.columns, schema.target, True, schema.missing, "public")
-    tables = [
-        read_table(find_file(f"{schema.folder}/{file}", data_dir), names=schema.names, separator=schema.separator,
-                   comment=schema.comment)
-        for file in schema.files
-    ]  # fmt: skip
-    table = tables[0] if len(tables) == 1 else Table.joined(tables)
-    if schema.missing == "drop":
-        table = table.rows(np.flatnonzero(made.complete(table)))
-    numbers = tuple(column.name for column in schema.columns if isinstance(column, Numeric))
-    categories = tuple(column.name for column in schema.columns if isinstance(column, Categorical))
-    columns: dict[str, Raw] = {n: as_numbers(table[n], n) for n in numbers}
-    columns.update({n: as_texts(table[n]) for n in categories})
-    return Columns(columns, made.labels(table), numbers, categories, made.transform(table))
+        return Columns({key: _numbers(v) for key, v in values.items()}, y, tuple(values), (), _in_the_ball(X))
+    files = FILE_SETS[name]
+    rules = Schema(files.columns, files.target, True, files.missing, "public")
+    numbers = tuple(column.name for column in files.columns if isinstance(column, Numeric))
+    texts = tuple(column.name for column in files.columns if isinstance(column, Categorical))
+    parts = []
+    for file in files.files:
+        with scratch_folder() as private:
+            connection = connect(private, usual_memory())
+            path = find_file(f"{files.folder}/{file}", data_dir)
+            table = open_file(path, connection, private, kind=".csv", names=files.names, separator=files.separator,
+                              comment=files.comment)  # fmt: skip
+            if files.missing == "drop":
+                table = complete(table, rules)
+            parts.append((_raw(table, (*numbers, *texts)), *Mapped(table, rules).arrays()))
+            connection.close()
+    raw = {key: np.concatenate([part[0][key] for part in parts]) for key in (*numbers, *texts)}
+    public, y = (np.concatenate([part[k] for part in parts]) for k in (1, 2))
+    return Columns(raw, y, numbers, texts, public)
+
+
+def _raw(table: Table, names: Sequence[str]) -> dict[str, Array]:
+    expressions = [sql for name in names for sql in (value_sql(table, name), bucket_sql(table, name, BUCKETS))]
+    blocks = [np.stack(block, axis=1) for block in table.blocks(expressions)]
+    every = np.concatenate(blocks)
+    return {name: every[:, 2 * k : 2 * k + 2] for k, name in enumerate(names)}
+
+
+def _numbers(values: Array) -> Array:
+    return np.column_stack([values, np.full(len(values), -1.0)])
+
+
+def _in_the_ball(X: Array) -> Array:
+    X = np.column_stack([X, np.ones(len(X))])
+    return np.asarray(X / np.maximum(1.0, np.linalg.norm(X, axis=1))[:, None])
 
 
 def _hospitals(data_dir: Path | None) -> Columns:
@@ -98,7 +125,7 @@ def _hospitals(data_dir: Path | None) -> Columns:
         path = find_file(f"heart_disease/processed.{site}.data", data_dir)
         lines += [line.split(",") for line in path.read_text(encoding="utf-8").splitlines() if line.strip()]
     values = np.array([[math.nan if cell in ("?", "NaN", "") else float(cell) for cell in line] for line in lines])
-    raw: dict[str, Raw] = {name: values[:, k] for k, name in enumerate(MEASURES)}
+    raw = {name: _numbers(values[:, k]) for k, name in enumerate(MEASURES)}
     return Columns(raw, np.where(values[:, 13] > 0, 1.0, -1.0), MEASURES, (), None)
 
 
@@ -128,32 +155,38 @@ def score(columns: Columns, way: str, epsilon: float, delta: float, seed: int, o
 def _surveyed(
     columns: Columns, train: NDArray[np.int64], epsilon: float, delta: float, owners: int, rng: np.random.Generator
 ) -> tuple[Array, float]:
-    survey = Survey(columns.numbers, columns.categories)
+    survey = Survey(columns.numbers, columns.texts)
     n = len(train)
-    share = survey_share(
-        Circumstances(1, n, n, 1, epsilon, delta, numbers=len(columns.numbers), categories=len(columns.categories))
-    )
+    share = survey_share(Circumstances(1, n, n, 1, epsilon, delta, columns=len(survey.names)))
     sigma = survey.spread / (mu_of_budget(epsilon, delta) * math.sqrt(share))
     total = sum(
         (survey.encode(columns.rows(part)) for part in np.array_split(train, owners)), np.zeros(survey.coordinates)
     )
     findings = survey.findings(total + sigma * rng.standard_normal(len(total)), n, sigma)
-    return transform(features(findings), columns.raw), share
+    return _transform(surveyed_columns(findings), columns.raw), share
+
+
+def _transform(made: Sequence[Surveyed], raw: Mapping[str, Array]) -> Array:
+    X = np.empty((len(raw[made[0].name]), sum(len(column.features) for column in made)))
+    at = 0
+    for column in made:
+        column.write(raw[column.name], X[:, at : at + len(column.features)])
+        at += len(column.features)
+    return _in_the_ball(X)
 
 
 def _read_off(columns: Columns) -> Array:
     """[0, 1] by the least and largest value of all records, one-hot by all texts: outside of any promise."""
     parts = []
     for name in columns.numbers:
-        v = np.asarray(columns.raw[name], dtype=np.float64)
+        v = columns.raw[name][:, 0]
         low, high = np.nanmin(v), np.nanmax(v)
         scaled = (v - low) / (high - low if high > low else 1.0)
         parts.append(np.where(np.isnan(scaled), 0.5, scaled)[:, None])
-    for name in columns.categories:
-        texts = np.asarray(columns.raw[name])
-        parts.append((texts[:, None] == np.unique(texts)[None, :]).astype(np.float64))
-    X = np.column_stack([*parts, np.ones(len(columns.y))])
-    return np.asarray(X / np.maximum(1.0, np.linalg.norm(X, axis=1))[:, None])
+    for name in columns.texts:
+        place = columns.raw[name][:, 1]
+        parts.append((place[:, None] == np.unique(place[place >= 0])[None, :]).astype(np.float64))
+    return _in_the_ball(np.column_stack(parts))
 
 
 def _descend(X: Array, y: Array, sigma: float, iterations: int, step: float, rng: np.random.Generator) -> Array:

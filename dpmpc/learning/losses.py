@@ -10,7 +10,6 @@ from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import expit
 
 from dpmpc.errors import UsageError
 
@@ -43,10 +42,16 @@ class Logistic:
         return np.asarray(np.logaddexp(0.0, -y * s), dtype=np.float64)
 
     def derivative(self, s: Floats, y: Floats) -> Floats:
-        return np.asarray(-y * expit(-y * s), dtype=np.float64)
+        return np.asarray(-y * _expit(-y * s), dtype=np.float64)
 
     def second_derivative(self, s: Floats, y: Floats) -> Floats:
-        return np.asarray(expit(s) * expit(-s), dtype=np.float64)
+        return np.asarray(_expit(s) * _expit(-s), dtype=np.float64)
+
+
+def _expit(x: Floats) -> Floats:
+    from scipy.special import expit  # a party needs a loss's constants alone, and does without the import
+
+    return np.asarray(expit(x), dtype=np.float64)
 
 
 @dataclass(frozen=True)

@@ -5,6 +5,7 @@ R^r.
 """
 
 from dataclasses import dataclass
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -62,10 +63,15 @@ class Problems:
         grad = np.matmul(pull[:, None, :], self.A)[:, 0, :] + self.lam * theta + self.linear
         return Point(theta, value, grad, scores)
 
-    def hessian(self, scores: Floats) -> Floats:
+    @property
+    def shape(self) -> tuple[int, int]:
+        """How many problems, and of how many variables."""
+        return self.A.shape[0], self.A.shape[2]
+
+    def hessian(self, point: Point) -> Floats:
         """(b, r, r) A^T diag(weight l'') A + lam I, with at most about CHUNK doubles of temporary."""
         b, k, r = self.A.shape
-        curvature = self.weight * self.loss.second_derivative(scores, self.y)
+        curvature = self.weight * self.loss.second_derivative(point.scores, self.y)
         total = np.zeros((b, r, r))
         total[:, np.arange(r), np.arange(r)] = self.lam
         step = max(1, CHUNK // max(1, b * r))
@@ -75,9 +81,19 @@ class Problems:
         return total
 
 
-def newton(problems: Problems, tolerance: float) -> Floats:
+class Minimisations(Protocol):
+    """What Newton's method asks of b problems of r variables; `Problems` holds its rows, others may stream them."""
+
+    @property
+    def shape(self) -> tuple[int, int]: ...
+    def take(self, index: Ints) -> "Minimisations": ...
+    def at(self, theta: Floats) -> Point: ...
+    def hessian(self, point: Point) -> Floats: ...
+
+
+def newton(problems: Minimisations, tolerance: float) -> Floats:
     """(b, r) the minimisers, by damped Newton; problems that converge, or that rounding stops, leave the batch."""
-    b, _, r = problems.A.shape
+    b, r = problems.shape
     result = np.zeros((b, r))
     active = np.arange(b)
     point = problems.at(result.copy())
@@ -87,7 +103,7 @@ def newton(problems: Problems, tolerance: float) -> Floats:
             active, problems, point = active[going], problems.take(going), point.take(going)
         if len(active) == 0:
             break
-        newton_step = np.linalg.solve(problems.hessian(point.scores), -point.grad[:, :, None])
+        newton_step = np.linalg.solve(problems.hessian(point), -point.grad[:, :, None])
         step = np.asarray(newton_step[:, :, 0], dtype=np.float64)
         moved = _search(problems, point, step)
         result[active] = point.theta
@@ -97,7 +113,7 @@ def newton(problems: Problems, tolerance: float) -> Floats:
     return result
 
 
-def _search(problems: Problems, point: Point, step: Floats) -> NDArray[np.bool_]:
+def _search(problems: Minimisations, point: Point, step: Floats) -> NDArray[np.bool_]:
     """(b,) which problems could move along their step; `point` is moved there.
 
     Steps are halved until J falls by Armijo's rule; where the promised fall is below what rounding lets J show, until

@@ -1,18 +1,19 @@
-"""Predictions of a trained model for the records of a CSV file. The model is public; the records stay on this
-machine."""
+"""Predictions of a trained model for new records. The model is public; the records stay on this machine."""
 
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dpmpc.data import Preprocessing, read_table
-from dpmpc.data.preprocess import Labels
-from dpmpc.learning.erm import accuracy
-from dpmpc.runs.report import read_model
+from dpmpc.data.loading import CsvFile, Source, opened
+from dpmpc.data.mapping import Counts, Mapping
+from dpmpc.data.schema import Labels, Schema
+from dpmpc.learning.model import read_model
 
 Floats = NDArray[np.float64]
+_ROWS = 1 << 14
 
 
 @dataclass(frozen=True)
@@ -20,40 +21,60 @@ class Predictions:
     """What a model says of n records.
 
     `columns`: name -> n values: the prediction (class, or value in the target's own units), and for classes the
-    probability of the positive one. `score`: (name, value) against the target column, if the file has it.
+    probability of the positive one. `score`: (name, value) against the target column, if the records have it.
+    `counts`: what of the records did not fit the model's schema.
     """
 
-    columns: dict[str, list[object]]
+    columns: dict[str, NDArray[Any]]
     score: tuple[str, float] | None
+    counts: tuple[Counts, ...] = ()
+
+    @property
+    def n(self) -> int:
+        return len(next(iter(self.columns.values())))
 
 
-def predict(run: Path, csv: Path) -> Predictions:
-    """The predictions of the model in the run directory `run` for the records in `csv`, which needs the model's feature
-    columns.
+def predict(run: Path, source: Source, *, memory: int | None = None) -> Predictions:
+    """The predictions of the model in the run directory `run` for the records of a source, which needs the model's
+    feature columns only. A path here is a file of any kind; `CsvFile` is CSV whatever its name.
 
-    Errors: no model, no such file, a missing column, values that are no numbers where numbers are due.
+    Errors: no model, no such source, a missing column, values that are no numbers where numbers are due.
     """
     model = read_model(run)
-    preprocessing = Preprocessing.from_json(model.preprocessing)
-    table = read_table(csv)
-    X = preprocessing.transform(table)
-    scores = X @ model.theta
-    target = preprocessing.target
-    known = target.name in table.names
+    schema = Schema.from_json(model.preprocessing)
+    target = schema.target
+    with opened(source, memory=memory) as (table, _):
+        known = target.name in table
+        mapping = Mapping(table, schema, labels=known)
+        scores, truth = [], []
+        for values, labels, _extra in mapping.blocks():
+            for begin in range(0, len(labels), _ROWS):
+                part = [column[begin : begin + _ROWS] for column in values]
+                X = np.empty((len(part[0]), len(schema.feature_names)))
+                schema.rows(part, X)
+                scores.append(X @ model.theta)
+            truth.append(labels)
+    return _said(
+        target, np.concatenate(scores), np.concatenate(truth) if known else None, tuple(mapping.counts.values())
+    )
+
+
+def _said(target: Any, scores: Floats, truth: Floats | None, counts: tuple[Counts, ...]) -> Predictions:
+    score = None
     if isinstance(target, Labels):
-        chance = 1.0 / (1.0 + np.exp(-scores))
-        names = [target.positive_name if score > 0 else target.negative_name for score in scores]
-        columns: dict[str, list[object]] = {
-            target.name: list(names),
-            f"probability_{target.positive_name}": [float(p) for p in chance],
+        names = np.array([target.negative_name, target.positive_name], dtype=object)
+        columns: dict[str, NDArray[Any]] = {
+            target.name: names[(scores > 0).astype(np.int64)],
+            f"probability_{target.positive_name}": 1.0 / (1.0 + np.exp(-scores)),
         }
-        score = ("accuracy", accuracy(model.theta, X, preprocessing.labels(table))) if known else None
+        if truth is not None:
+            score = "accuracy", float(np.mean(np.where(scores > 0, 1.0, -1.0) == truth))
     else:
         values = target.original(scores)
-        columns = {target.name: [float(value) for value in values]}
-        score = ("rmse", _rmse(values, target.original(preprocessing.labels(table)))) if known else None
-    return Predictions(columns, score)
+        columns = {target.name: values}
+        if truth is not None:
+            score = "rmse", float(np.sqrt(np.mean((values - target.original(truth)) ** 2)))
+    return Predictions(columns, score, counts)
 
 
-def _rmse(predicted: Floats, true: Floats) -> float:
-    return float(np.sqrt(np.mean((predicted - true) ** 2)))
+__all__ = ["CsvFile", "Predictions", "predict"]

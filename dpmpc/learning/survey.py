@@ -7,31 +7,28 @@ counts:
   and holds two moments of its place t in [-1, 1) in the octave, t and P2(t) = (3 t^2 - 1)/2, each times MOMENT:
   enough for means and variances that are exact but for the noise. Octaves run over a public range, so no bound is
   asked for.
-- a *category* falls into one of B hashed buckets, or missing. What is kept is a bucket's number: texts are never
-  sent.
+- a *text* falls into one of B hashed buckets (`data.hashing`). What is kept is a bucket's number: texts are never
+  sent. A column that the source keeps as text has both cells and buckets, and every value one place: whether it is
+  one of numbers or of categories is learnt from the release too.
 
 The sum over all records, with Gaussian noise on it, is opened once; all else is post-processing (`findings`).
 
-Guarantees: a record changes one cell of each column for another. In a number's cells its part of the vector has
+Guarantees: a record changes one place of each column for another. In a number's cells its part of the vector has
 squared norm 1 + MOMENT^2 (t^2 + P2(t)^2) <= 1 + 2 MOMENT^2 = 9/8 (t^2 + P2^2 grows to 2 at |t| = 1: P2 in [-1/2, 1]),
-and two different cells are orthogonal; within one cell the counts cancel. So two records are sqrt(9/4 a + 2 b) apart
-at most with a numeric and b categorical columns (`spread`), which a test attains in the limit t -> 1. Column names,
-their kinds and the number of records are public. The guarantee covers the thresholds too: which cells exist does not
-depend on records, so that no delta is spent on them; a list of *texts* would have to pay for texts that one record
-alone holds.
+a bucket's has 1, and two different places are orthogonal; within one cell the counts cancel. So two records are
+sqrt(9/4 a) apart at most with a columns (`spread`), which a test attains in the limit t -> 1. Column names, whether a
+source keeps a column as numbers or as text, and the number of records are public. The guarantee covers the thresholds
+too: which cells exist does not depend on records, so that no delta is spent on them; a list of *texts* would have to
+pay for texts that one record alone holds.
 """
 
-import hashlib
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.stats import norm
 
-from dpmpc.data.preprocess import Raw, as_numbers, as_texts
-from dpmpc.data.table import is_missing
 from dpmpc.errors import UsageError
 from dpmpc.privacy.checks import check_count, check_nonnegative
 
@@ -42,84 +39,97 @@ LOWEST, HIGHEST = -24, 40  # octaves: |v| below 2^-24 is zero, from 2^40 on it i
 OCTAVES = HIGHEST - LOWEST
 MOMENT = 0.25
 CELLS = 2 + 2 * OCTAVES  # missing, zero, then the negative and the positive octaves
-NUMBER = CELLS + 4 * OCTAVES  # coordinates of a numeric column: counts, then t and P2 of every octave
+NUMBER = CELLS + 4 * OCTAVES  # coordinates of a column's numbers: counts, then t and P2 of every octave
 FALSE_ALARMS = 1e-3  # expected number of cells kept by noise alone, over all columns
 BESIDE = 2.5  # deviations of the noise that a cell beside a kept one must exceed
 WIDTH = 2.0  # of the scaled range, in standard deviations on either side of the centre
 NARROWEST = 1e-4  # the least standard deviation, of the range: noise must not blow a constant column up
+BUCKETS = 256
 
 
 @dataclass(frozen=True)
 class Survey:
-    """What is asked of every record; public. `buckets`: B of every categorical column."""
+    """What is asked of every record; public. `numbers`: columns that their source keeps as numbers; `texts`: as text,
+    whatever is written there; `buckets`: of each of those."""
 
     numbers: tuple[str, ...]
-    categories: tuple[str, ...] = ()
-    buckets: int = 256
+    texts: tuple[str, ...] = ()
+    buckets: int = BUCKETS
 
     def __post_init__(self) -> None:
         check_count("the number of buckets", self.buckets)
-        if not self.numbers and not self.categories:
+        if not self.names:
             raise UsageError("a survey asks about columns; none were named; name at least one")
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """All columns, in the order of their coordinates."""
+        return (*self.numbers, *self.texts)
 
     @property
     def coordinates(self) -> int:
         """The length of the vector."""
-        return len(self.numbers) * NUMBER + len(self.categories) * (self.buckets + 1)
+        return len(self.numbers) * NUMBER + len(self.texts) * (NUMBER + self.buckets)
 
     @property
     def norm(self) -> float:
         """The largest norm of one record's vector: what an owner clips its mean to, to be safe from its own
         errors."""
-        return math.sqrt((1 + 2 * MOMENT**2) * len(self.numbers) + len(self.categories))
+        return math.sqrt((1 + 2 * MOMENT**2) * len(self.names))
 
     @property
     def spread(self) -> float:
         """How far two records' vectors can lie apart, L2: what 2G is for gradients."""
         return math.sqrt(2.0) * self.norm
 
-    def encode(self, columns: Mapping[str, Raw]) -> Floats:
-        """(coordinates,) the sum over one owner's records. Secret. Errors: a column that is missing, or no
-        numbers."""
+    def encode(self, columns: Mapping[str, Floats]) -> Floats:
+        """(coordinates,) the sum over the records of `columns`: name -> (n, 2) numbers and buckets, as a
+        `data.schema.Surveyed` column reads them. Secret. Errors: a column that is missing."""
         parts = []
-        for name in self.numbers:
-            parts.append(_count_numbers(as_numbers(_column(columns, name), name)))
-        for name in self.categories:
-            raw = as_texts(_column(columns, name))
-            place = bucket(name, raw, self.buckets)
-            parts.append(np.bincount(place, minlength=self.buckets + 1).astype(np.float64))
+        for name in self.names:
+            if name not in columns:
+                raise UsageError(f"a survey needs its columns; '{name}' is not in the data; add it or leave it out")
+            values = columns[name]
+            text = np.isinf(values[:, 0]) & (values[:, 1] >= 0)
+            parts.append(_count_numbers(np.where(np.isinf(values[:, 0]), np.nan, values[:, 0])[~text]))
+            if name in self.texts:
+                place = values[text, 1].astype(np.int64)
+                parts.append(np.bincount(place, minlength=self.buckets).astype(np.float64))
         return np.concatenate(parts)
 
     def findings(self, total: Floats, records: int, noise: float) -> "Findings":
         """What the opened sum says: total (coordinates,), the number of records, the noise's deviation a
         coordinate."""
+        from scipy.stats import norm  # a party plans a survey without it
+
         if len(total) != self.coordinates:
             raise UsageError(f"this survey has {self.coordinates} coordinates; got {len(total)}; use the same survey")
         check_nonnegative("noise", noise)
-        numbers = total[: len(self.numbers) * NUMBER].reshape(len(self.numbers), NUMBER)
-        texts = total[len(self.numbers) * NUMBER :].reshape(len(self.categories), self.buckets + 1)
-        cells = len(self.numbers) * CELLS + texts.size
+        cells = len(self.names) * CELLS + len(self.texts) * self.buckets
         high = noise * float(norm.isf(min(0.5, FALSE_ALARMS / cells)))
-        return Findings(
-            {name: _summary(row, high, noise) for name, row in zip(self.numbers, numbers, strict=True)},
-            {
-                name: Buckets(
-                    self.buckets, tuple(int(k) for k in np.flatnonzero(row[:-1] > high)), bool(row[-1] > high)
-                )
-                for name, row in zip(self.categories, texts, strict=True)
-            },
-        )
+        found: dict[str, Found] = {}
+        at = 0
+        for name in self.names:
+            row, at = total[at : at + NUMBER], at + NUMBER
+            kept: tuple[int, ...] = ()
+            number = True
+            if name in self.texts:
+                filled, at = total[at : at + self.buckets], at + self.buckets
+                kept = tuple(int(k) for k in np.flatnonzero(filled > high))
+                number = bool((row[1:CELLS] > high).any())
+            summary = _summary(row, high, noise) if number else None
+            found[name] = Found(summary, self.buckets, kept, bool(row[0] > high))
+        return Findings(found)
 
 
 @dataclass(frozen=True)
 class Summary:
-    """A numeric column as the noisy counts have it. missing: whether enough values are missing to be a feature."""
+    """The numbers of a column as the noisy counts have them."""
 
     low: float
     high: float
     mean: float
     deviation: float
-    missing: bool
 
     @property
     def bounds(self) -> tuple[float, float]:
@@ -128,10 +138,11 @@ class Summary:
 
 
 @dataclass(frozen=True)
-class Buckets:
-    """A categorical column: the buckets that became features, of how many, and whether missing is one."""
+class Found:
+    """A column: its numbers, if they stand out; the buckets that do, of how many; whether missing values do."""
 
-    of: int
+    numbers: Summary | None
+    buckets: int
     kept: tuple[int, ...]
     missing: bool
 
@@ -140,20 +151,7 @@ class Buckets:
 class Findings:
     """What one release told of every column; public."""
 
-    numbers: dict[str, Summary]
-    categories: dict[str, Buckets]
-
-
-def bucket(name: str, texts: NDArray[np.bytes_], buckets: int) -> Ints:
-    """(n,) the bucket of each text of column `name`: SHA-256 of both, modulo `buckets`; `buckets` itself for
-    missing."""
-    distinct, index = np.unique(texts, return_inverse=True)
-    place = np.empty(len(distinct), dtype=np.int64)
-    for i, text in enumerate(distinct):
-        digest = hashlib.sha256(name.encode() + b"\0" + bytes(text)).digest()
-        place[i] = int.from_bytes(digest[:8], "little") % buckets
-    place[is_missing(distinct)] = buckets
-    return np.asarray(place[index.reshape(-1)], dtype=np.int64)
+    columns: dict[str, Found]
 
 
 def cell_of(values: Floats) -> tuple[Ints, Floats]:
@@ -204,16 +202,15 @@ def _summary(row: Floats, high: float, noise: float) -> Summary:
         )
         ends = np.append(ends, 0.0)
     low, top, total = float(ends.min()), float(ends.max()), float(n.sum())
-    missing = bool(row[0] > high)
     if total <= 0 or low == top:
-        return Summary(low, top, low, 1.0, missing)
+        return Summary(low, top, low, 1.0)
     mean = float(n @ centre) / total
     away = centre - mean
     variance = float(n @ (away**2 + inside)) / total
     feigned = [away**2 + inside - variance, away * unit / MOMENT, unit**2 / 6 / MOMENT]
     least = noise / total * math.sqrt(math.fsum(float(part @ part) for part in feigned))
     deviation = math.sqrt(max(variance, least, (NARROWEST * (top - low)) ** 2))
-    return Summary(low, top, mean, min(deviation, (top - low) / 2), missing)
+    return Summary(low, top, mean, min(deviation, (top - low) / 2))
 
 
 def _standing_out(count: Floats, zeros: float, high: float, beside: float) -> NDArray[np.bool_]:
@@ -230,17 +227,3 @@ def _standing_out(count: Floats, zeros: float, high: float, beside: float) -> ND
                 break
             part[:] = grown
     return kept
-
-
-def _column(columns: Mapping[str, Raw], name: str) -> Raw:
-    if name not in columns:
-        raise UsageError(f"a survey needs its columns; '{name}' is not in the data; add it or leave it out")
-    return columns[name]
-
-
-def kinds(names: Sequence[str], categories: Sequence[str]) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """(numbers, categories) of public column names, when the user names those that are categories."""
-    unknown = [name for name in categories if name not in names]
-    if unknown:
-        raise UsageError(f"categories are columns of the data; '{unknown[0]}' is none; check its spelling")
-    return tuple(n for n in names if n not in categories), tuple(categories)

@@ -134,7 +134,7 @@ def uniform(prg: Prg, shape: tuple[int, ...]) -> Words:
 
 def recombine(shares: Sequence[Words], holders: Sequence[int]) -> Words:
     """The secrets whose shares the parties `holders` hold (as many as the degree + 1, in the same order)."""
-    weights = lagrange_at_zero(tuple(holders))
+    weights = lagrange(tuple(i + 1 for i in holders), 0)
     result = np.zeros_like(shares[0])
     for values, weight in zip(shares, weights, strict=True):
         result = add(result, mul(values, weight))
@@ -142,15 +142,15 @@ def recombine(shares: Sequence[Words], holders: Sequence[int]) -> Words:
 
 
 @functools.cache
-def lagrange_at_zero(holders: tuple[int, ...]) -> tuple[int, ...]:
-    """Coefficients c with secret = sum c_k share_k mod p for the parties `holders` (party i sits at i + 1)."""
+def lagrange(nodes: tuple[int, ...], x: int) -> tuple[int, ...]:
+    """Coefficients c with f(x) = sum c_k f(nodes[k]) mod p for every polynomial f of degree below len(nodes)."""
     weights = []
-    for i in holders:
+    for i in nodes:
         numerator = denominator = 1
-        for j in holders:
+        for j in nodes:
             if j != i:
-                numerator = numerator * (j + 1) % P
-                denominator = denominator * (j - i) % P
+                numerator = numerator * (x - j) % P
+                denominator = denominator * (i - j) % P
         weights.append(numerator * pow(denominator, -1, P) % P)
     return tuple(weights)
 
@@ -162,12 +162,7 @@ def subset_weight(subset: tuple[int, ...], parties: int, party: int) -> int:
     A value known to exactly the parties of S has the Shamir shares value * f_S(i + 1): no message (Cramer, Damgård,
     Ishai 2005).
     """
-    x = party + 1
-    result = 1
-    for j in range(parties):
-        if j not in subset:
-            result = result * (j + 1 - x) * pow(j + 1, -1, P) % P
-    return result
+    return lagrange((0, *(j + 1 for j in range(parties) if j not in subset)), party + 1)[0]
 
 
 def subsets(parties: int, threshold: int) -> list[tuple[int, ...]]:

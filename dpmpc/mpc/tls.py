@@ -7,7 +7,6 @@ without.
 """
 
 import datetime
-import ipaddress
 import os
 import ssl
 from collections.abc import Sequence
@@ -61,20 +60,6 @@ def check_name(certificate: object, name: str) -> None:
             f"a peer's certificate must be for the name it claims; it claims {name}, the certificate is for "
             f"{', '.join(names) or 'nobody'}; mend --tls"
         )
-
-
-def check_loopback(hosts: Sequence[str]) -> None:
-    """Errors: UsageError if an address that is not loopback is used without TLS."""
-    for host in hosts:
-        try:
-            local = host == "localhost" or ipaddress.ip_address(host).is_loopback
-        except ValueError:
-            local = False
-        if not local:
-            raise UsageError(
-                "without TLS only loopback addresses are allowed, for keys and shares would cross the network in "
-                f"the clear; got {host}; add --tls DIR"
-            )
 
 
 def make_credentials(directory: Path, names: Sequence[str]) -> None:

@@ -9,9 +9,10 @@ import asyncio
 import hashlib
 import struct
 from collections.abc import Callable
-from typing import cast
+from typing import Any, cast
 
 from dpmpc.errors import PeerError
+from dpmpc.mpc.link import Observe, OnLost
 
 VERSION = 1
 HEADER = struct.Struct("<HHIqQ")  # magic, version, run tag, label, payload bytes
@@ -37,17 +38,15 @@ class Peer(asyncio.BufferedProtocol):
         self,
         name: str,
         run_id: bytes,
-        on_lost: Callable[["Peer", str], None] | None = None,
-        observe: "Observe | None" = None,
+        on_lost: OnLost | None = None,
+        observe: Observe | None = None,
         on_made: Callable[["Peer"], None] | None = None,
     ) -> None:
         """`on_made` is told when the connection stands: over TLS when the other side has shown a certificate of the
         run's authority, not before."""
         self.name = name
         self.observe = observe
-        self.bytes_sent = 0
-        self.bytes_received = 0
-        self.frames_sent = 0
+        self.bytes_sent = self.bytes_received = self.frames_sent = 0
         self.expects_end = False
         self.lost: str | None = None
         self._tag = run_tag(run_id)
@@ -76,10 +75,10 @@ class Peer(asyncio.BufferedProtocol):
             self.observe(self, True, label, payload)
         self._transport.writelines((HEADER.pack(MAGIC, VERSION, self._tag, label, size), payload))
 
-    async def drain(self, most: int = 1 << 24) -> None:
-        """Wait until at most `most` bytes are queued in this process."""
-        while self._transport is not None and self.lost is None and self._transport.get_write_buffer_size() > most:
-            await asyncio.sleep(0.001)
+    @property
+    def socket(self) -> Any:
+        """The kernel's socket below the connection; None when there is none."""
+        return self._transport.get_extra_info("socket") if self._transport else None
 
     @property
     def certificate(self) -> object:
@@ -132,6 +131,8 @@ class Peer(asyncio.BufferedProtocol):
                 if self._filled < len(self._payload):
                     return
                 self._deliver()
+                if self.lost is not None:  # refused: nothing more of it is read
+                    return
             if end - at < HEADER.size:
                 self._scratch[: end - at] = bytes(view[at:end])
                 self._held = end - at
@@ -191,6 +192,3 @@ class Peer(asyncio.BufferedProtocol):
         self.expects_end = True
         if self._transport is not None:
             self._transport.close()
-
-
-Observe = Callable[[Peer, bool, int, bytes | bytearray | memoryview], None]  # peer, outgoing, label, payload

@@ -1,92 +1,70 @@
-"""Noise vectors made ahead of use, as Shamir shares; each is used once.
+"""Noise vectors made ahead of use, as shares; each is handed out once, with its number.
 
-The vectors of releases 0 .. T-1 are generated in batches of many lanes, so rounds are paid once a batch. Vector k is
-bound to its index: its randomness comes from PRSS streams of (run id, batch number), and `take` gives it out for
-release k alone and once.
+The vectors of an attempt are made in batches of many lanes, so rounds are paid once a batch. Vector k is bound to its
+number: its randomness comes from streams of (attempt, batch), and `take` gives it out once.
 """
 
-import asyncio
 from collections import deque
 
-import numpy as np
+from dpmpc.circuits.sampler import Sampler
+from dpmpc.mpc.backend import Holder, Share
+from dpmpc.mpc.channels import NOISE
+from dpmpc.noise.draw import BATCH, batch_sizes, draw
 
-from dpmpc.mpc.field import Words
-from dpmpc.mpc.session import Session
-from dpmpc.noise.samplers import Sampler
-
-FIRST_CHANNEL = 1 << 24  # channels of noise batches; the lower ones are the run's
-BATCH = 1 << 15  # lanes of one batch: its working set fits a core's cache
-AHEAD = 1 << 23  # coordinates held at most: 64 MiB
-TOGETHER = 2  # batches in flight: one computes while another waits for the network
+CAPACITY = 1 << 23  # coordinates held at most: 64 MiB
 
 
 class Pool:
-    """One party's shares of the noise of a run of `releases` vectors of `dimension` coordinates. All parties fill and
-    take in the same order."""
+    """One party's shares of the noise of `vectors` vectors of `dimension` coordinates. All parties fill and take in the
+    same order."""
 
     def __init__(
         self,
-        session: Session,
+        holder: Holder,
         sampler: Sampler,
-        releases: int,
+        vectors: int,
         dimension: int,
         *,
-        first_channel: int = FIRST_CHANNEL,
-        ahead: int = AHEAD,
+        first_channel: int = NOISE,
+        capacity: int = CAPACITY,
         batch: int = BATCH,
     ) -> None:
-        self.session, self.sampler = session, sampler
-        self.releases, self.dimension = releases, dimension
-        self.generated = 0  # vectors
+        """`capacity`: coordinates made at a time; one vector at least."""
+        self.holder, self.sampler = holder, sampler
+        self.vectors, self.dimension = vectors, dimension
+        self.made = 0  # vectors
         self.taken = 0  # vectors
         self._channel = first_channel
-        self._ahead, self._batch = max(ahead, dimension), batch
-        self._vectors: deque[Words] = deque()
+        self._capacity, self._batch = max(capacity, dimension), batch
+        self._waiting: deque[tuple[int, Share]] = deque()
 
     async def fill(self) -> None:
-        """Generate as many vectors as the run still needs and memory allows. Cost: `Sampler.shares` of all their
+        """Make as many vectors as are still needed and memory allows. Cost: that of one draw of all their
         coordinates."""
-        vectors = min(self.releases - self.generated, self._ahead // self.dimension - len(self._vectors))
+        vectors = min(self.vectors - self.made, self._capacity // self.dimension - len(self._waiting))
         if vectors <= 0:
             return
-        flat = await draw(
-            self.session, self.sampler, vectors * self.dimension, first_channel=self._channel, batch=self._batch
-        )
-        self._channel += batches(vectors * self.dimension, self._batch)
-        self._vectors.extend(flat.reshape(vectors, self.dimension))
-        self.generated += vectors
+        count = vectors * self.dimension
+        flat = await draw(self.holder, self.sampler, count, first_channel=self._channel, batch=self._batch)
+        self._channel += len(batch_sizes(count, self._batch))
+        for share in self.holder.cut(flat, self.dimension):
+            self._waiting.append((self.made, share))
+            self.made += 1
 
-    async def take(self, release: int) -> Words:
-        """Shares (dimension,) of the noise of this release; releases are taken in order, each once. Fills the pool
-        when it is empty."""
-        if not release == self.taken < self.releases:  # holds under -O too: a vector used twice protects nothing
-            raise AssertionError(f"noise vector {release} asked for, {self.taken} is next")
-        if not self._vectors:
+    async def take(self) -> tuple[int, Share]:
+        """(number, share) of the next vector. Fills the pool when it is empty."""
+        if not self.taken < self.vectors:  # holds under -O too: there is no noise beyond the plan's
+            raise AssertionError(f"all {self.vectors} noise vectors are taken")
+        if not self._waiting:
             await self.fill()
+        number, share = self._waiting.popleft()
+        if number != self.taken:  # holds under -O too: a vector used twice protects nothing
+            raise AssertionError(f"noise vector {number} is next, but {self.taken} were taken")
         self.taken += 1
-        return self._vectors.popleft()
+        return number, share
 
 
-def batches(count: int, batch: int = BATCH) -> int:
-    """How many batches `draw` makes."""
-    return -(-count // batch)
-
-
-async def draw(
-    session: Session, sampler: Sampler, count: int, *, first_channel: int = FIRST_CHANNEL, batch: int = BATCH
-) -> Words:
-    """Shares (count,) of fresh samples, in batches on channels first_channel, first_channel + 1, ..., two in flight at
-    a time."""
-    out = np.empty(count, dtype=np.uint64)
-    number = batches(count, batch)
-    size = -(-count // number) if number else 0  # equal batches
-
-    async def worker(first: int) -> None:
-        for k in range(first, number, TOGETHER):
-            part = out[k * size : (k + 1) * size]
-            part[:] = await sampler.shares(session, first_channel + k, len(part))
-
-    async with asyncio.TaskGroup() as group:
-        for first in range(min(TOGETHER, number)):
-            group.create_task(worker(first))
-    return out
+def fills(vectors: int, dimension: int, capacity: int = CAPACITY) -> list[int]:
+    """How many vectors each filling of a pool makes, when it is emptied before it is filled again."""
+    most = max(1, capacity // dimension)
+    return [min(most, vectors - at) for at in range(0, vectors, most)]

@@ -8,92 +8,80 @@ release.
 import math
 import time
 from collections.abc import Mapping
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from dpmpc.circuits.sampler import Sampler
 from dpmpc.errors import UsageError
-from dpmpc.mpc import field
-from dpmpc.mpc.engines.counting import CountingEngine
+from dpmpc.mpc.backend import BACKENDS, DEFAULT, Holder
+from dpmpc.mpc.channels import WARM_UP
+from dpmpc.mpc.clear_noise import clear_noise
 from dpmpc.mpc.loopback import run_parties
 from dpmpc.mpc.prg import Prg
-from dpmpc.mpc.session import Session
-from dpmpc.noise.pool import BATCH, batches, draw
-from dpmpc.noise.samplers import Law, Sampler, make_sampler
+from dpmpc.mpc.wire import HEADER
+from dpmpc.noise.draw import BATCH, batch_sizes, count_draw, draw
+from dpmpc.privacy.law import LAWS
 
-EngineName = Literal["clear", "sharing", "counting"]
-_OPEN_CHANNEL = 1
-_WARM_UP = 1 << 20
+HERE, OPEN = 0, 1  # channels
 
 
-async def _draw_at_party(
-    session: Session, name: str, law: Law, scale: float, count: int, opened: bool
-) -> dict[str, Any]:
-    sampler = make_sampler(name, law, scale)
-    await session.open(np.zeros(1, dtype=np.uint64), session.channel(0))  # all parties are here
-    await draw(session, sampler, min(count, BATCH), first_channel=_WARM_UP)
-    sent, frames, rounds = session.bytes_sent, _frames(session), session.rounds
+async def _draw_at_party(holder: Holder, law: str, name: str, scale: float, count: int, opened: bool) -> dict[str, Any]:
+    sampler = LAWS[law].sampler(name, scale)
+    await holder.here(HERE)
+    await draw(holder, sampler, min(count, BATCH), first_channel=WARM_UP)
+    sent, frames, rounds = holder.bytes_sent, holder.frames_sent, holder.rounds
     start = time.perf_counter()
-    shares = await draw(session, sampler, count)
+    share = await draw(holder, sampler, count)
     seconds = time.perf_counter() - start
     result: dict[str, Any] = {
         "seconds": seconds,
-        "bytes": session.bytes_sent - sent,
-        "messages": _frames(session) - frames,
-        "rounds": session.rounds - rounds,
+        "bytes": holder.bytes_sent - sent,
+        "messages": holder.frames_sent - frames,
+        "rounds": holder.rounds - rounds,
     }
     if opened:
-        values = field.to_int64(await session.open(shares, session.channel(_OPEN_CHANNEL)))
-        result["values"] = values if session.party == 0 else None
+        values = await holder.open(share, OPEN)
+        result["values"] = values if holder.party == 0 else None
     return result
 
 
-def _frames(session: Session) -> int:
-    return sum(peer.frames_sent for peer in session.peers.values())
-
-
-def predict(sampler: Sampler, count: int, parties: int, threshold: int) -> dict[str, Any]:
-    """The cost of drawing `count` samples in the pool's batches, from the counting engine: exact."""
-    total = CountingEngine(0, parties, threshold)
-    number = batches(count)
-    size = -(-count // number)
-    for k in range(number):
-        part = min(size, count - k * size)
-        batch = sampler.cost(part, parties, threshold)
-        total.ands = batch.ands * batch.lanes // part  # a lane of Box-Muller gives two samples
-        total.random_bits_drawn = batch.random_bits_drawn * batch.lanes // part
-        total.rounds += batch.rounds
-        total.bytes_sent = [a + b for a, b in zip(total.bytes_sent, batch.bytes_sent, strict=True)]
-        total.messages_sent = [a + b for a, b in zip(total.messages_sent, batch.messages_sent, strict=True)]
+def predict(sampler: Sampler, count: int, parties: int, threshold: int, backend: str = DEFAULT) -> dict[str, Any]:
+    """The cost of drawing `count` samples in the pool's batches, by counting: exact."""
+    total = count_draw(BACKENDS[backend], sampler, count, parties, threshold)
     return {
-        "ands_per_sample": total.ands,
-        "random_bits_per_sample": total.random_bits_drawn,
-        "batches": number,
+        "gates": total.sample,  # of one sample
+        "batches": len(batch_sizes(count)),
         "rounds": total.rounds,
-        "messages": total.messages_sent,
-        "bytes": [b + 24 * m for b, m in zip(total.bytes_sent, total.messages_sent, strict=True)],
+        "messages": list(total.messages_sent),
+        "bytes": total.bytes_with_headers(HEADER.size),
     }
 
 
 def sample(
-    law: Law,
+    law: str,
     scale: float,
     count: int,
     *,
-    engine: EngineName,
     parties: int,
-    threshold: int,
-    sampler: str = "discrete",
+    threshold: int | None = None,
+    backend: str = DEFAULT,
+    engine: str = "mpc",
+    sampler: str | None = None,
     opened: bool = False,
 ) -> tuple[dict[str, Any], NDArray[np.int64] | None]:
-    """A report (JSON-able) and, if `opened` or in the clear, the samples.
+    """A report (JSON-able) and, if `opened` or in the clear, the samples. `engine`: mpc, clear or counting.
 
     Errors: UsageError for a count below 1, a scale out of range, or `opened` with the counting engine.
     """
     if count < 1:
-        raise UsageError(f"--count takes at least 1; got {count}")
-    chosen = make_sampler(sampler, law, scale)
+        raise UsageError(f"--count takes at least 1; got {count}; ask for 1 or more")
+    name = sampler or next(iter(LAWS[law].samplers))
+    chosen = LAWS[law].sampler(name, scale)
+    chosen_backend = BACKENDS[backend]
+    t = chosen_backend.threshold(parties) if threshold is None else threshold
+    chosen_backend.check(parties, t)
     report: dict[str, Any] = {
         "sampler": chosen.name,
         "law": law,
@@ -101,8 +89,9 @@ def sample(
         "scale": chosen.scale,
         "count": count,
         "engine": engine,
+        "backend": backend,
         "parties": parties,
-        "threshold": threshold,
+        "threshold": t,
         "certificate": chosen.certificate,
         "largest": chosen.largest,
         "batch": BATCH,
@@ -111,14 +100,14 @@ def sample(
     if engine == "counting":
         if opened:
             raise UsageError("--open needs samples, but --engine counting draws none; leave one of them out")
-        report["predicted"] = predict(chosen, count, parties, threshold)
+        report["predicted"] = predict(chosen, count, parties, t, backend)
     elif engine == "clear":
         start = time.perf_counter()
-        values = chosen.clear(count, Prg.from_os())
+        values = clear_noise(chosen, count, Prg.from_os())
         report["seconds"] = time.perf_counter() - start
         report["rate"] = count / report["seconds"]
     else:
-        results = run_parties(_draw_at_party, parties, threshold, (sampler, law, scale, count, opened))
+        results = run_parties(_draw_at_party, parties, t, (law, name, scale, count, opened), backend=backend)
         report["seconds"] = max(r["seconds"] for r in results)
         report["rate"] = count / report["seconds"]
         report["measured"] = {
@@ -127,29 +116,29 @@ def sample(
             "bytes": [r["bytes"] for r in results],
             "bytes_per_party_and_sample": max(r["bytes"] for r in results) / count,
         }
-        report["predicted"] = predict(chosen, count, parties, threshold)
+        report["predicted"] = predict(chosen, count, parties, t, backend)
         values = results[0].get("values")
     if values is not None:
-        report["opened"] = describe(values, chosen)
+        report["opened"] = describe(values, law, chosen)
     return report, values
 
 
-def describe(values: NDArray[np.int64], sampler: Sampler) -> dict[str, Any]:
-    """Moments of opened samples beside the law's, and a chi-square against the exact law; no test for fewer than "
-    "100 samples."""
-    from dpmpc.noise.goodness import chi_square, exact_law
+def describe(values: NDArray[np.int64], law: str, sampler: Sampler) -> dict[str, Any]:
+    """Moments of opened samples beside the law's, and a chi-square against the exact law; no test for fewer than
+    100 samples."""
+    from dpmpc.noise.goodness import chi_square
 
     x = values.astype(np.float64)
-    law = exact_law(sampler.law, sampler.scale, discrete=sampler.name == "discrete")
+    exact = LAWS[law].exact(sampler.scale, sampler.discrete)
     result: dict[str, Any] = {
         "mean": float(x.mean()),
-        "mean_standard_error": math.sqrt(law.variance / len(x)),
+        "mean_standard_error": math.sqrt(exact.variance / len(x)),
         "variance": float(x.var(ddof=1)) if len(x) > 1 else None,
-        "law_variance": law.variance,
+        "law_variance": exact.variance,
         "largest": int(np.abs(values).max()),
     }
     if len(x) >= 100:
-        test = chi_square(values, law)
+        test = chi_square(values, exact)
         result |= {"chi_square": test.statistic, "degrees_of_freedom": test.degrees, "p_value": test.p_value}
     return result
 

@@ -18,9 +18,10 @@ from collections.abc import Callable, Mapping
 import numpy as np
 from numpy.typing import NDArray
 
+from dpmpc.circuits.sampler import Sampler
 from dpmpc.errors import UsageError
+from dpmpc.mpc.clear_noise import clear_noise
 from dpmpc.mpc.prg import Prg
-from dpmpc.noise.samplers import Sampler
 
 Ints = NDArray[np.int64]
 SecureSum = Callable[[Ints], Ints]  # (S, d) sites' secret integers -> (d,) their sum, and nothing else to anybody
@@ -43,7 +44,7 @@ def from_pairs(
     total = np.zeros(dimension, dtype=np.int64)
     for other, key in keys.items():
         low, high = min(site, other), max(site, other)
-        shared = sampler.clear(dimension, Prg(key, "zero-sum", run, release, low, high))
+        shared = clear_noise(sampler, dimension, Prg(key, "zero-sum", run, release, low, high))
         total += shared if site == low else -shared
     return total
 

@@ -1,48 +1,68 @@
 """Checks of what a caller may ask for: every privacy function validates its arguments here, once."""
 
 import math
+from numbers import Integral, Real
 
 from dpmpc.errors import UsageError
 
 NEIGHBOURS = "one record of one owner replaced; the numbers of records are public"
 
 
+def check_number(name: str, value: object) -> float:
+    """Returns `value` as a float if it is a real number of any type; `name` is what the message calls it."""
+    if not isinstance(value, Real) or isinstance(value, bool):
+        raise UsageError(f"{name} must be a number; got {value!r}; give a number")
+    return float(value)
+
+
+def check_whole(name: str, value: object) -> int:
+    """Returns `value` as an int if it is a whole number of any type."""
+    number = check_number(name, value)
+    if not (isinstance(value, Integral) or number.is_integer()):
+        raise UsageError(f"{name} must be a whole number; got {value}; give one without a fraction")
+    return int(value) if isinstance(value, Integral) else int(number)
+
+
 def check_epsilon(epsilon: float) -> float:
     """Returns `epsilon` if it is positive and finite."""
-    if not (math.isfinite(epsilon) and epsilon > 0):
-        raise UsageError(f"epsilon must be positive and finite; got {epsilon:g}; usual values lie between 0.1 and 10")
-    return float(epsilon)
+    value = check_number("epsilon", epsilon)
+    if not (math.isfinite(value) and value > 0):
+        raise UsageError(f"epsilon must be positive and finite; got {value:g}; usual values lie between 0.1 and 10")
+    return value
 
 
 def check_delta(delta: float) -> float:
     """Returns `delta` if it lies strictly between 0 and 1."""
-    if not 0 < delta < 1:
+    value = check_number("delta", delta)
+    if not 0 < value < 1:
         raise UsageError(
-            f"delta must lie strictly between 0 and 1; got {delta:g}; "
+            f"delta must lie strictly between 0 and 1; got {value:g}; "
             "take one well below 1/(number of records), or Laplace noise for delta = 0"
         )
-    return float(delta)
+    return value
 
 
 def check_positive(name: str, value: float) -> float:
-    """Returns `value` if it is positive and finite; `name` is what the message calls it."""
+    """Returns `value` if it is positive and finite."""
+    value = check_number(name, value)
     if not (math.isfinite(value) and value > 0):
         raise UsageError(f"{name} must be positive and finite; got {value:g}; give a value above 0")
-    return float(value)
+    return value
 
 
 def check_nonnegative(name: str, value: float) -> float:
     """Returns `value` if it is at least 0 and finite."""
+    value = check_number(name, value)
     if not (math.isfinite(value) and value >= 0):
         raise UsageError(f"{name} must be at least 0 and finite; got {value:g}; give 0 if there is none")
-    return float(value)
+    return value
 
 
 def check_count(name: str, value: int) -> int:
     """Returns `value` if it is a whole number of at least 1."""
-    if int(value) != value or value < 1:
+    if check_whole(name, value) < 1:
         raise UsageError(f"{name} must be a whole number of at least 1; got {value}; give 1 or more")
-    return int(value)
+    return check_whole(name, value)
 
 
 def delta_warning(delta: float, records: int) -> str | None:

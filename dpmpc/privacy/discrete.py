@@ -16,7 +16,7 @@ from typing import Literal
 from dpmpc.errors import UsageError
 from dpmpc.privacy.checks import check_count, check_delta, check_epsilon, check_nonnegative, check_positive
 from dpmpc.privacy.gaussian import gaussian_delta, gaussian_epsilon, gaussian_scale
-from dpmpc.privacy.guarantee import Guarantee, combine, failure_factor, security_failure
+from dpmpc.privacy.guarantee import Guarantee, combine, failure_factor
 
 ROUNDING_WIDTH = 1.5
 
@@ -48,15 +48,14 @@ def discrete_gaussian_guarantee(
     delta: float | None = None,
     tv_per_coordinate: float = 0.0,
     log_ratio_per_coordinate: float = 0.0,
-    security_bits: float | None = None,
+    mpc_failure: float = 0.0,
 ) -> Guarantee:
     """The guarantee of `releases` openings with discrete Gaussian noise of parameter `sigma_steps` on each coordinate.
 
     `sensitivity_steps` is the L2 sensitivity of the *integer* sum, rounding included. Give exactly one of `delta`
     (delta of the ideal noise; the result's delta is larger by the failures) and `epsilon` (likewise).
     `tv_per_coordinate` and `log_ratio_per_coordinate` are the sampler's certificate: total variation, or log of the
-    largest pmf ratio, of one sample from DG(sigma). `security_bits`: statistical security of the MPC over the whole
-    run (None: no MPC).
+    largest pmf ratio, of one sample from DG(sigma). `mpc_failure`: of the MPC over the whole run.
 
     Guarantees: the returned (epsilon, delta) holds for any adaptive sequence of such releases.
     """
@@ -85,7 +84,7 @@ def discrete_gaussian_guarantee(
                 d0,
                 log_ratio=t,
                 sampler_failure=coordinates * check_nonnegative("total variation of the sampler", tv_per_coordinate),
-                mpc_failure=security_failure(security_bits),
+                mpc_failure=mpc_failure,
             )
         )
     if not candidates:
@@ -102,17 +101,17 @@ def discrete_gaussian_scale(
     *,
     tv_per_coordinate: float = 0.0,
     log_ratio_per_coordinate: float = 0.0,
-    security_bits: float | None = None,
+    mpc_failure: float = 0.0,
 ) -> float:
     """The parameter sigma, in grid steps, with which everything a run opens is (epsilon, delta)-private *in total*.
 
-    Arguments as in `discrete_gaussian_guarantee`; the sampler's and the MPC's failures are paid from `delta` first.
-    UsageError when they alone exceed it.
+    Arguments as in `discrete_gaussian_guarantee`; the sampler's and the MPC's failures (`mpc_failure`: of the whole
+    run) are paid from `delta` first. UsageError when they alone exceed it.
     """
     epsilon, delta = check_epsilon(epsilon), check_delta(delta)
     check_positive("sensitivity in grid steps", sensitivity_steps)
     coordinates = check_count("releases", releases) * check_count("dimension", dimension)
-    spent = failure_factor(epsilon) * (coordinates * tv_per_coordinate + security_failure(security_bits))
+    spent = failure_factor(epsilon) * (coordinates * tv_per_coordinate + mpc_failure)
     if spent >= delta:
         raise UsageError(
             f"the failures of sampler and MPC alone add {spent:.3g} to delta; allowed {delta:g}; "
@@ -149,15 +148,6 @@ def l1_steps_of(l2_steps: float, dimension: int) -> int:
     return math.floor(min(math.sqrt(check_count("dimension", dimension)) * l2_steps, l2_steps**2) * (1 + 1e-12))
 
 
-def discrete_laplace_tail(b_steps: float, bound: int) -> float:
-    """P(|X| > bound) = 2 e^{-(bound+1)/b} / (1 + e^{-1/b}) for the discrete Laplace law.
-
-    It is the law's total variation from the one conditioned on, or clamped to, |X| <= bound.
-    """
-    check_positive("Laplace scale in grid steps", b_steps)
-    return 2 * math.exp(-(bound + 1) / b_steps) / (1 + math.exp(-1 / b_steps))
-
-
 def discrete_laplace_guarantee(
     b_steps: float,
     l1_steps: float,
@@ -166,7 +156,7 @@ def discrete_laplace_guarantee(
     *,
     tv_per_coordinate: float = 0.0,
     log_ratio_per_coordinate: float = 0.0,
-    security_bits: float | None = None,
+    mpc_failure: float = 0.0,
 ) -> Guarantee:
     """The guarantee of `releases` openings with discrete Laplace noise of scale `b_steps` on each coordinate.
 
@@ -180,24 +170,8 @@ def discrete_laplace_guarantee(
         releases * l1_steps / b_steps,
         log_ratio=coordinates * check_nonnegative("log ratio of the sampler", log_ratio_per_coordinate),
         sampler_failure=coordinates * check_nonnegative("total variation of the sampler", tv_per_coordinate),
-        mpc_failure=security_failure(security_bits),
+        mpc_failure=mpc_failure,
     )
-
-
-def rounded_noise_tv(error: float, step: float, peak_density: float) -> float:
-    """A total-variation bound, a coordinate, for an approximate continuous sampler that is rounded to a coarser grid.
-
-    The sampler's value differs from an exact draw of a unimodal density (maximum `peak_density`: 1/(sigma sqrt(2 pi))
-    or 1/(2b)) by at most `error`, and is rounded to multiples of `step`. Both rounded values agree unless the exact
-    draw lies within `error` of a rounding boundary, which has probability at most (2 error / step) (1 + 3 step
-    peak_density). Errors of the uniform inputs (a finite number of bits) belong to `error`, or to a total-variation
-    term of their own. This is all that can be claimed for Box-Muller and log-Laplace in fixed point: an additive term
-    that shrinks only linearly in the number of guard bits. Source: docs/privacy.md, "Approximate samplers".
-    """
-    check_nonnegative("error of the sampler", error)
-    check_positive("grid step", step)
-    check_positive("largest value of the density", peak_density)
-    return min(1.0, 2 * error / step * (1 + 3 * step * peak_density))
 
 
 def _accounts(sigma_steps: float, coordinates: int) -> list[tuple[float, float, Literal["tight", "zcdp"]]]:

@@ -58,8 +58,3 @@ def combine(
 def failure_factor(epsilon: float) -> float:
     """1 + e^epsilon: what a failure probability is multiplied by when it is added to delta (capped to stay finite)."""
     return 1 + math.exp(min(epsilon, 700.0))
-
-
-def security_failure(bits: float | None) -> float:
-    """2^-bits, or 0 for None (no MPC, or one that is perfectly secure)."""
-    return 0.0 if bits is None else 2.0 ** -check_nonnegative("statistical security in bits", bits)

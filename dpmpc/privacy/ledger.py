@@ -8,7 +8,7 @@ release that any party wrote down. A line means spent, whether or not the openin
 A crash can leave a torn last line. It is kept; the next line says `"torn": true` and chains to its bytes. `append`
 had not returned, so the release was not opened; it is counted as spent all the same, at the price of its neighbour.
 
-What was spent is added up in dpmpc.privacy.composition.
+What was spent is added up in `composition`.
 """
 
 import fcntl
@@ -20,43 +20,13 @@ from collections.abc import Iterable
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from types import TracebackType
-from typing import Literal, Self, get_args
+from typing import Any, Self
 
 from dpmpc.errors import DpmpcError, UsageError
-from dpmpc.privacy.checks import check_count, check_nonnegative, check_positive
-
-Law = Literal["gaussian", "discrete-gaussian", "laplace", "discrete-laplace"]
+from dpmpc.privacy.mechanism import Mechanism
 
 GENESIS = "0" * 64
-FORMAT = 1
-
-
-@dataclass(frozen=True)
-class Mechanism:
-    """What one release adds: everything its privacy depends on.
-
-    `scale` is sigma (Gaussian laws) or b (Laplace laws); `sensitivity` is L2 for Gaussian, L1 for Laplace laws,
-    rounding included, in the same unit as `scale`; for the discrete laws that unit is the grid step. `tv` and
-    `log_ratio` certify one coordinate of the sampler; `mpc_failure` is this release's share of the MPC's failure
-    probability.
-    """
-
-    law: Law
-    scale: float
-    sensitivity: float
-    dimension: int
-    tv: float = 0.0
-    log_ratio: float = 0.0
-    mpc_failure: float = 0.0
-
-    def __post_init__(self) -> None:
-        if self.law not in get_args(Law):
-            raise UsageError(f"a release's law must be one of {', '.join(get_args(Law))}; got {self.law!r}; use one")
-        check_positive("noise scale", self.scale)
-        check_positive("sensitivity", self.sensitivity)
-        check_count("dimension", self.dimension)
-        for name in ("tv", "log_ratio", "mpc_failure"):
-            check_nonnegative(name, getattr(self, name))
+FORMAT = 2
 
 
 @dataclass(frozen=True)
@@ -201,13 +171,21 @@ def _entry(line: bytes) -> tuple[Entry, str, bool] | None:
     """(entry, prev, whether the line before it is torn) of a line, or None if it is not a whole line of a ledger."""
     try:
         record = json.loads(line)
-        if record.pop("v") != FORMAT:
+        version = record.pop("v")
+        if version not in (1, FORMAT):
             return None
         prev, torn = record.pop("prev"), record.pop("torn", False)
-        mechanism = Mechanism(**record.pop("mechanism"))
+        mechanism = _mechanism(version, record.pop("mechanism"))
         return Entry(mechanism=mechanism, data=tuple(record.pop("data")), **record), prev, torn
     except (ValueError, TypeError, KeyError, AttributeError, UsageError):
         return None
+
+
+def _mechanism(version: int, fields: dict[str, Any]) -> Mechanism:
+    if version == 1:  # it said both in one word
+        law = fields.pop("law")
+        fields |= {"law": law.removeprefix("discrete-"), "discrete": law.startswith("discrete-")}
+    return Mechanism(**fields)
 
 
 def _parse(content: bytes, path: Path) -> Book:

@@ -93,7 +93,7 @@ def output_sensitivity(
     total = w * (2 * G / (counts * lam) + 2 * solver_gradient_norm / lam)
     worst = int(np.argmax(total))
     solver = float(w[worst]) * 2 * solver_gradient_norm / lam
-    return _sum({"loss": 2 * G / lam * _weight_per_record(counts, weights, worst), "solver": solver}, rounding)
+    return sum_of_parts({"loss": 2 * G / lam * _weight_per_record(counts, weights, worst), "solver": solver}, rounding)
 
 
 def gradient_sensitivity(
@@ -113,7 +113,7 @@ def gradient_sensitivity(
     owner_weights(sizes, weights)
     counts = np.asarray(sizes, dtype=np.float64)
     smallest = int(np.argmin(counts))
-    return _sum({"loss": 2 * G * _weight_per_record(counts, weights, smallest)}, rounding)
+    return sum_of_parts({"loss": 2 * G * _weight_per_record(counts, weights, smallest)}, rounding)
 
 
 def _weight_per_record(counts: NDArray[np.float64], weights: Weights, owner: int) -> float:
@@ -123,6 +123,7 @@ def _weight_per_record(counts: NDArray[np.float64], weights: Weights, owner: int
     return 1.0 / (counts.size * float(counts[owner]))
 
 
-def _sum(parts: dict[str, float], rounding: float) -> Sensitivity:
+def sum_of_parts(parts: dict[str, float], rounding: float) -> Sensitivity:
+    """The sensitivity whose parts these are, and that of rounding."""
     parts = {**parts, "rounding": check_nonnegative("rounding part of the sensitivity", rounding)}
     return Sensitivity(l2=math.fsum(parts.values()), parts=parts)

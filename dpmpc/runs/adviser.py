@@ -37,7 +37,7 @@ LARGEST_SURVEY_NOISE = 0.1
 
 @dataclass(frozen=True)
 class Circumstances:
-    """What is public of a run. numbers, categories: columns without public bounds, to be surveyed first (0: none)."""
+    """What is public of a run. columns: features without public bounds, to be surveyed first (0: none)."""
 
     owners: int
     smallest: int
@@ -50,8 +50,7 @@ class Circumstances:
     residual_clip: float = 1.0
     method: Method | None = None
     noise: Literal["gaussian", "laplace"] | None = None
-    numbers: int = 0
-    categories: int = 0
+    columns: int = 0
 
     def __post_init__(self) -> None:
         check_epsilon(self.epsilon)
@@ -137,7 +136,7 @@ def advise(c: Circumstances) -> Advice:
 
 def survey_share(c: Circumstances) -> float:
     """The part of mu^2 for private preprocessing: such that the noise of a count is SURVEY_NOISE of the records."""
-    if c.numbers + c.categories == 0:
+    if c.columns == 0:
         return 0.0
     low, high = SURVEY_SHARES
     return min(high, max(low, (_survey_noise(c, 1.0) / SURVEY_NOISE) ** 2))
@@ -147,7 +146,7 @@ def _survey_noise(c: Circumstances, share: float) -> float:
     """The noise of one count, as a part of the records, when the survey has this share of mu^2."""
     if c.delta is None:
         raise UsageError("a survey of columns without bounds needs a delta; none was given; add --delta or --bounds")
-    survey = Survey(tuple(map(str, range(c.numbers))), tuple(map(str, range(c.categories))))
+    survey = Survey(tuple(map(str, range(c.columns))))
     return survey.spread / (c.records * mu_of_budget(c.epsilon, c.delta) * math.sqrt(share))
 
 

@@ -67,7 +67,7 @@ def alone(out: Path) -> Iterator[None]:
 
 def _failed_early(out: Path) -> bool:
     """Whether `out` holds only what a run leaves that failed before its first release."""
-    if not out.is_dir() or not (out / "options.json").is_file() or not (out / "owners.log").is_file():
+    if not out.is_dir() or not (out / "request.json").is_file() or not (out / "owners.log").is_file():
         return False
     ledgers = set(out.glob("ledger_*.jsonl"))
     ours = ledgers.union(*(out.glob(pattern) for pattern in _FILES))

@@ -4,7 +4,9 @@ import csv
 from dataclasses import astuple, dataclass
 from pathlib import Path
 
-from dpmpc.aggregation.plan import Plan
+from dpmpc.aggregation.transcript import whole_lines
+from dpmpc.learning.evaluate import score_name
+from dpmpc.learning.method import Learning
 
 
 @dataclass(frozen=True)
@@ -24,20 +26,22 @@ class Row:
     bytes: int | None
 
 
-def columns(plan: Plan) -> list[str]:
+def columns(learning: Learning) -> list[str]:
     """The names in the header; the score is accuracy or mse, on the test rows."""
-    return ["iteration", "release", "loss", "gap", "accuracy" if plan.task == "logistic" else "mse", "seconds", "bytes"]
+    return ["iteration", "release", "loss", "gap", score_name(learning), "seconds", "bytes"]
 
 
 class History:
     """An open history file."""
 
-    def __init__(self, path: Path, plan: Plan) -> None:
-        new = not path.exists()
+    def __init__(self, path: Path, learning: Learning) -> None:
+        """Appends to an interrupted run's; a torn last row of that one is cut off."""
         self._file = path.open("a", encoding="utf-8", newline="")
+        whole = whole_lines(path)
+        self._file.truncate(whole)
         self._writer = csv.writer(self._file)
-        if new:
-            self._writer.writerow(columns(plan))
+        if not whole:
+            self._writer.writerow(columns(learning))
             self._file.flush()
 
     def append(self, row: Row) -> None:
@@ -55,8 +59,8 @@ def read_history(path: Path) -> list[Row]:
     """The rows of a history file; a torn last row is left out."""
     if not path.exists():
         return []
-    text = path.read_text(encoding="utf-8")
-    lines = list(csv.reader(text[: text.rfind("\n") + 1].splitlines()))[1:]
+    text = path.read_bytes()[: whole_lines(path)].decode("utf-8")
+    lines = list(csv.reader(text.splitlines()))[1:]
 
     def number(cell: str) -> float | None:
         return float(cell) if cell else None

@@ -1,24 +1,21 @@
-"""What a run leaves behind: report.json with stable keys, model.npz, and the summary that is printed at the end."""
+"""What a run leaves behind: report.json with stable keys, and the summary that is printed at the end."""
 
 import json
-import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from dpmpc.aggregation.owner import PartyCost
-from dpmpc.aggregation.plan import Plan
-from dpmpc.data import Dataset
+from dpmpc.aggregation.frames import PartyCost
+from dpmpc.aggregation.guarantee import privacy_section, warnings_of
+from dpmpc.aggregation.plan import Attempt, Plan
 from dpmpc.errors import UsageError
-from dpmpc.privacy.checks import NEIGHBOURS, delta_warning
-from dpmpc.privacy.composition import Cost
-from dpmpc.privacy.guarantee import failure_factor
-from dpmpc.runs.train import Evaluator, Learner
+from dpmpc.learning.evaluate import Evaluator
+from dpmpc.learning.learner import Learner
 
-SCHEMA = "dpmpc.runs.report/1"
+SCHEMA = "dpmpc.report/1"
 
 
 @dataclass(frozen=True)
@@ -33,116 +30,33 @@ class Costs:
     replayed: int
 
 
-def privacy_section(plan: Plan) -> dict[str, Any]:
-    """The guarantee of the whole run and everything it rests on. `epsilon` and `delta` always hold; a formula that
-    claims more is named apart."""
-    step = plan.grid.step / plan.divisor
-    section: dict[str, Any] = {
-        "epsilon": None,
-        "delta": None,
-        "asked": {"epsilon": plan.epsilon, "delta": plan.delta, "calibration": plan.calibration},
-        "neighbours": NEIGHBOURS,
-        "sensitivity": {
-            "l2": plan.sensitivity,
-            "parts": plan.sensitivity_parts,
-            "l2_grid_steps": plan.sensitivity_steps,
-            "l1_grid_steps": plan.sensitivity_l1_steps,
-        },
-        "noise_law": f"discrete {plan.law.capitalize()}"
-        if plan.sampler == "discrete"
-        else f"{plan.law} ({plan.sampler})",
-        "noise_scale": plan.noise_steps * step,
-        "noise_scale_grid_steps": plan.noise_steps,
-        "releases": plan.releases,
-        "grid": {"bits": plan.grid_bits, "step": plan.grid.step, "divisor": plan.divisor, "step_of_aggregate": step},
-        "statistical_security_bits": plan.security_bits if plan.parties else None,
-        "masks_of_openings_bits": None if not plan.hiding else -math.log2(plan.hiding),
-        "sampler_certificate": plan.certificate,
-        "bounds": plan.bounds,
-    }
-    if not plan.noise_steps:
-        section["warning"] = "no noise was added: this run has no privacy guarantee"
-        return section
-    exact = plan.mechanism()
-    if plan.sampler != "discrete":  # its law is close to the exact one, but what is proved of it adds up to too much
-        exact = replace(exact, tv=0.0)
-        gap = plan.releases * plan.dimension * plan.noise_tv
-        section["assumption"] = (
-            f"epsilon and delta hold if {plan.sampler} draws from the exact law; it is proved only that one run is "
-            f"within {min(1.0, gap):.3g} of it in total variation; use --sampler discrete for a guarantee without "
-            "this assumption"
-        )
-    total = Cost().plus(exact, plan.releases)
-    if plan.law == "laplace":
-        pure = total.pure
-        failures = failure_factor(pure) * total.failure
-        section |= {"epsilon": pure, "delta": max(plan.delta, failures)}
-        section["delta_parts"] = {"mechanism": 0.0, "sampler_and_mpc": failures}
-        true = pure
-    else:
-        true = total.epsilon(plan.delta)
-        section |= {"epsilon": true if math.isfinite(true) else None, "delta": plan.delta}
-        failures = failure_factor(true) * total.failure
-        section["delta_parts"] = {"mechanism": plan.delta - failures, "sampler_and_mpc": failures}
-    if plan.calibration != "paper" and true <= plan.epsilon * (1 + 1e-9):
-        section["epsilon"] = plan.epsilon
-        section["epsilon_accounted"] = true
-    if plan.calibration == "paper":
-        section["paper"] = {
-            "claims": {"epsilon": plan.epsilon, "delta": plan.delta if plan.law == "gaussian" else 0.0},
-            "really": {"epsilon": section["epsilon"], "delta": section["delta"]},
-            "why": "Theorem 3.4 drops the term rho"
-            if plan.law == "gaussian"
-            else "Theorem 3.1 gives i.i.d. Laplace noise the L2 sensitivity",
-        }
-    return section
-
-
-def warnings_of(plan: Plan) -> list[str]:
-    """What the user should know before trusting the figures."""
-    found = []
-    if plan.law == "gaussian" and (text := delta_warning(plan.delta, sum(plan.sizes))):
-        found.append(text)
-    if plan.sampler != "discrete":
-        found.append(
-            f"the guarantee assumes that {plan.sampler} draws from the exact law, which is not proved; --sampler "
-            "discrete needs no such assumption"
-        )
-    if plan.bounds == "data":
-        found.append(
-            "scaling bounds were read from the records and are not covered by the guarantee; give public ones with "
-            "--bounds FILE"
-        )
-    ratio = sum(plan.sizes) / (plan.owners * min(plan.sizes))
-    if plan.weights == "equal" and ratio >= 2:
-        found.append(
-            "with equal weights the smallest owner's size sets the noise; --weights size would need about "
-            f"{ratio:.3g} times less"
-        )
-    if plan.parties and plan.threshold == 0:
-        found.append("with threshold 0 every single party can read all owners' vectors; use at least 3 parties")
-    if not plan.parties:
-        found.append("engine clear: one process saw all vectors; this run is for study and comparison")
-    return found
-
-
-def build_report(plan: Plan, learner: Learner, evaluator: Evaluator | None, costs: Costs) -> dict[str, Any]:
+def build_report(
+    plan: Plan, attempt: Attempt, learner: Learner, evaluator: Evaluator | None, costs: Costs
+) -> dict[str, Any]:
     """report.json as a value."""
+    learning = plan.learning
     report: dict[str, Any] = {
         "schema": SCHEMA,
         "run": plan.run_id,
         "data": plan.data,
-        "method": plan.method,
+        "method": learning.method,
         "sampler": plan.sampler,
         "engine": "mpc" if plan.parties else "clear",
+        "backend": plan.backend if plan.parties else None,
         "calibration": plan.calibration,
         "weights": plan.weights,
-        "loss": {"name": plan.loss, "G": plan.G, "L": plan.L, "lam": plan.lam, "clip": plan.clip},
+        "loss": {
+            "name": learning.loss.name,
+            "G": learning.loss.G,
+            "L": learning.loss.L,
+            "lam": learning.lam,
+            "clip": plan.clip,
+        },
         "learning": {
-            "step": plan.step,
-            "radius": plan.radius,
-            "average": plan.average,
-            "solver_tolerance": plan.solver_tolerance,
+            "step": learning.step_length,
+            "radius": learning.radius,
+            "average": learning.average,
+            "solver_tolerance": learning.solver_tolerance,
         },
         "owners": plan.owners,
         "owner_sizes": list(plan.sizes),
@@ -150,7 +64,7 @@ def build_report(plan: Plan, learner: Learner, evaluator: Evaluator | None, cost
         "threshold": plan.threshold,
         "dimension": plan.dimension,
         "iterations": learner.iteration,
-        "attempts": plan.attempt + 1,
+        "attempts": attempt.number + 1,
         "privacy": privacy_section(plan),
         "utility": None if evaluator is None else _utility(learner, evaluator),
         "cost": _cost(plan, costs),
@@ -199,48 +113,6 @@ def write_report(path: Path, report: dict[str, Any]) -> None:
     partial = path.with_suffix(".tmp")
     partial.write_text(json.dumps(report, indent=2, allow_nan=False) + "\n", encoding="utf-8")
     partial.replace(path)
-
-
-def write_model(path: Path, plan: Plan, learner: Learner, dataset: Dataset) -> None:
-    """Writes model.npz: theta (d,), feature_names (d,), preprocessing and task as JSON text. No pickled objects."""
-    with path.open("wb") as file:
-        np.savez(
-            file,
-            theta=learner.model,
-            feature_names=np.array(dataset.feature_names),
-            preprocessing=np.array(json.dumps(dataset.preprocessing)),
-            task=np.array(plan.task),
-            run=np.array(plan.run_id),
-        )
-
-
-@dataclass(frozen=True)
-class Model:
-    """A trained model as `predict` needs it."""
-
-    theta: Any
-    feature_names: tuple[str, ...]
-    preprocessing: dict[str, Any]
-    task: str
-
-
-def read_model(run: Path) -> Model:
-    """The model of a run directory. Errors: there is none, or it is not one."""
-    path = run / "model.npz"
-    try:
-        with np.load(path, allow_pickle=False) as saved:
-            return Model(
-                saved["theta"],
-                tuple(str(name) for name in saved["feature_names"]),
-                json.loads(str(saved["preprocessing"])),
-                str(saved["task"]),
-            )
-    except FileNotFoundError:
-        raise UsageError(
-            f"a finished run has a model.npz; {run} has none; train it, or carry it on with --resume"
-        ) from None
-    except (OSError, ValueError, KeyError) as error:
-        raise UsageError(f"a model must be what train wrote; {path}: {error}; train again") from None
 
 
 def read_report(run: Path) -> dict[str, Any]:

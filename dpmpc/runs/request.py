@@ -1,34 +1,37 @@
 """What a user asks of a training run: one frozen value, checked when it is made. Touches no network and no file."""
 
-import math
 from dataclasses import asdict, dataclass
 from typing import Any, Literal, get_args
 
+from dpmpc.data.memory import parse_memory
 from dpmpc.errors import UsageError
-from dpmpc.privacy.checks import check_delta, check_epsilon
+from dpmpc.learning.method import METHODS, Average, Method
+from dpmpc.mpc.backend import BACKENDS, DEFAULT
+from dpmpc.mpc.channels import MOST_RELEASES
+from dpmpc.privacy.checks import check_delta, check_epsilon, check_positive
+from dpmpc.privacy.composition import parse_budget
+from dpmpc.privacy.law import LAWS, Law, law_of_sampler
+from dpmpc.privacy.sensitivity import Weights
 
-Method = Literal["output", "gradient"]
-Law = Literal["gaussian", "laplace"]
-SamplerName = Literal["discrete", "box-muller", "log-laplace"]
 Engine = Literal["mpc", "clear"]
-Average = Literal["none", "tail", "all"]
-SAMPLERS: dict[Law, tuple[SamplerName, ...]] = {
-    "gaussian": ("discrete", "box-muller"),
-    "laplace": ("discrete", "log-laplace"),
-}
-_MOST_RELEASES = (1 << 24) - 1000  # release r opens on channel 1000 + r; noise has those from 2^24 on
+_ITERATIONS = 50
 
 
 @dataclass(frozen=True)
-class Options:
+class Request:
     """A training run as asked for. None means: chosen by the rule that `train --help` states.
 
-    `noiseless` forces the noise scale to 0. It is for tests, which compare MPC with the clear engine; no command sets
-    it.
+    `scale` fixes the noise scale of a coordinate of the mean (0: none), and the promise is what follows.
     """
 
     data: str | None = None
     csv: str | None = None
+    records: str | None = None  # a file, folder or pattern
+    database: str | None = None  # a URL without a password
+    sql: str | None = None
+    schema_file: str | None = None
+    memory: str | None = None
+    precision: Literal["double", "single"] = "double"
     target: str | None = None
     owners_column: str | None = None
     data_dir: str | None = None
@@ -47,151 +50,181 @@ class Options:
     owners: int | None = None
     owner_sizes: tuple[int, ...] | None = None
     skew: float | None = None
-    method: Method = "gradient"
+    method: str = "gradient"
     lam: float | None = None
     residual_clip: float = 1.0
     iterations: int | None = None
     step: float | None = None
     radius: float | None = None
     average: Average = "tail"
-    weights: Literal["equal", "size"] = "equal"
+    weights: Weights = "equal"
     solver_tolerance: float = 1e-8
     epsilon: float = 1.0
     delta: float | None = None
-    calibration: Literal["tight", "zcdp", "paper"] = "tight"
-    noise: Law | None = None
-    sampler: SamplerName = "discrete"
+    calibration: str = "tight"
+    law: str | None = None
+    sampler: str | None = None
+    scale: float | None = None
     grid_bits: int | None = None
     security_bits: float = 40.0
     budget: str | None = None
     ledgers: str | None = None
     engine: Engine = "mpc"
+    backend: str = DEFAULT
     parties: int = 3
     threshold: int | None = None
     pool: bool | None = None
     evaluate: bool = True
     run_id: str | None = None
-    noiseless: bool = False
 
     def __post_init__(self) -> None:
-        if self.data is not None and self.csv is not None:
-            raise UsageError("training needs one source of records; got two; leave out --data or --csv")
-        if not (self.has_records or (self.dimension and self.owner_sizes and self.task)):
-            raise UsageError(
-                "training needs one source of records; give either --data NAME or --csv FILE (or, to plan without "
-                "records, --dimension, --owner-sizes and --task)"
-            )
-        if self.csv is not None and self.target is None:
-            raise UsageError("a CSV file needs the name of the column to predict; none was given; add --target COLUMN")
-        if self.csv is None and (self.target or self.owners_column or self.drop or self.positive or self.bounds_file):
-            raise UsageError(
-                "--target, --owners-column, --drop, --positive and --bounds describe a CSV file; there is none; add "
-                "--csv FILE"
-            )
-        if self.owners_column is not None and self.owners is not None:
-            raise UsageError("--owners-column already says who owns a record; --owners was given too; leave one out")
-        for name, value, allowed in (
-            ("--method", self.method, get_args(Method)),
-            ("--engine", self.engine, get_args(Engine)),
-            ("--sampler", self.sampler, get_args(SamplerName)),
-            ("--average", self.average, get_args(Average)),
-            ("--weights", self.weights, ("equal", "size")),
-            ("--calibration", self.calibration, ("tight", "zcdp", "paper")),
-            ("--noise", self.law, get_args(Law)),
-        ):
-            if value not in allowed:
-                raise UsageError(f"{name} must be one of {', '.join(allowed)}; got {value!r}")
-        check_epsilon(self.epsilon)
-        if self.delta is not None and not (self.delta == 0 and self.law == "laplace"):
-            check_delta(self.delta)
-        if self.law == "gaussian" and self.delta is None:
-            raise UsageError(
-                "Gaussian noise needs a delta in (0, 1); none was given; add --delta, for example 1e-5, or --noise "
-                "laplace"
-            )
-        if self.sampler not in SAMPLERS[self.law]:
-            raise UsageError(
-                f"--sampler {self.sampler} does not make {self.law} noise; use {' or '.join(SAMPLERS[self.law])}, or "
-                "change --noise"
-            )
-        for name, number in (
-            ("--lam", self.lam),
-            ("--residual-clip", self.residual_clip),
-            ("--solver-tolerance", self.solver_tolerance),
-            ("--step", self.step),
-            ("--radius", self.radius),
-        ):
-            if number is not None and not (math.isfinite(number) and number > 0):
-                raise UsageError(f"{name} must be positive and finite; got {number:g}; give a value above 0")
-        if self.iterations is not None and not 1 <= self.iterations < _MOST_RELEASES:
-            raise UsageError(f"--iterations must lie in 1..{_MOST_RELEASES - 1}; got {self.iterations}")
-        if self.method == "output" and self.iterations not in (None, 1):
-            raise UsageError(
-                f"--method output makes one release; got --iterations {self.iterations}; leave it out, or use "
-                "--method gradient"
-            )
-        if self.budget is not None:
-            if self.engine == "clear":
-                raise UsageError(
-                    "--budget is held against the parties' ledgers; --engine clear has none; leave one of them out"
-                )
-            from dpmpc.privacy.composition import parse_budget  # imports SciPy, which a party does not need
-
-            parse_budget(self.budget)
-        if not 1 <= self.security_bits <= 128:
-            raise UsageError(f"--security-bits must lie in 1..128; got {self.security_bits:g}; 40 is usual")
-        if self.engine == "mpc":
-            if self.parties < 1:
-                raise UsageError(f"the number of parties must be at least 1; got {self.parties}; use -M 3")
-            if not 0 <= 2 * self.t < self.parties:
-                raise UsageError(
-                    f"the threshold t must satisfy 0 <= 2t < n; got t = {self.t}, n = {self.parties}; mend -T or -M"
-                )
-        if self.run_id is not None and not (
-            self.run_id and self.run_id.isascii() and self.run_id.isprintable() and len(self.run_id) <= 64
-        ):
-            raise UsageError(
-                "--run-id must be 1 to 64 printable ASCII characters; give a short name that no earlier run had"
-            )
+        _check_records(self)
+        _check_choices(self)
+        _check_numbers(self)
+        _check_parties(self)
 
     @property
     def has_records(self) -> bool:
         """Whether records are named; else only their public shape is."""
-        return self.data is not None or self.csv is not None
+        return self.data is not None or self.source is not None
+
+    @property
+    def source(self) -> str | None:
+        """Where records that users keep are: a path, a pattern or a URL."""
+        return self.csv or self.records or self.database
 
     @property
     def t(self) -> int:
-        """The threshold: as given, else the largest t < n/2."""
-        return (self.parties - 1) // 2 if self.threshold is None else self.threshold
+        """The threshold: as given, else the largest that the backend allows."""
+        return BACKENDS[self.backend].threshold(self.parties) if self.threshold is None else self.threshold
 
     @property
-    def law(self) -> Law:
-        """The law of the noise: as given, else Gaussian for gradients and Laplace for output (Gaussian with
-        box-muller)."""
-        if self.noise is not None:
-            return self.noise
-        if self.method == "gradient" or self.sampler == "box-muller":
-            return "laplace" if self.sampler == "log-laplace" else "gaussian"
-        return "laplace"
+    def learning_method(self) -> Method:
+        """The method's entry."""
+        return METHODS[self.method]
+
+    @property
+    def noise_law(self) -> Law:
+        """The law of the noise: as given, else the only law that has the sampler, else the method's own."""
+        alone = None if self.sampler is None else law_of_sampler(self.sampler)
+        return LAWS[self.law or alone or self.learning_method.law]
+
+    @property
+    def noise_sampler(self) -> str:
+        """As given, else the law's first."""
+        return self.sampler or next(iter(self.noise_law.samplers))
 
     @property
     def regularisation(self) -> float:
-        """lam: as given, else 0.001 for gradients and 0.01 for output, whose sensitivity is inverse to it."""
-        return self.lam if self.lam is not None else 0.01 if self.method == "output" else 0.001
+        """lam: as given, else the method's own."""
+        return self.learning_method.lam if self.lam is None else self.lam
 
     @property
     def releases(self) -> int:
         """T: the number of releases planned."""
-        return 1 if self.method == "output" else self.iterations or 50
+        return (self.iterations or _ITERATIONS) if self.learning_method.repeats else 1
 
     def to_json(self) -> dict[str, Any]:
         """The same as JSON values."""
         return asdict(self)
 
     @staticmethod
-    def from_json(value: dict[str, Any]) -> "Options":
-        """The options that `to_json` wrote."""
+    def from_json(value: dict[str, Any]) -> "Request":
+        """The request that `to_json` wrote."""
         fields = dict(value)
         fields["drop"] = tuple(fields["drop"])
         fields["owner_sizes"] = None if fields["owner_sizes"] is None else tuple(fields["owner_sizes"])
-        return Options(**fields)
+        return Request(**fields)
+
+
+def _check_records(r: Request) -> None:
+    named = {"--data": r.data, "--csv": r.csv, "--records": r.records, "--database": r.database}
+    given = [option for option, value in named.items() if value is not None]
+    if len(given) > 1:
+        raise UsageError(f"training needs one source of records; got {len(given)}; leave out {' or '.join(given)}")
+    if not (r.has_records or (r.dimension and r.owner_sizes and r.task)):
+        raise UsageError(
+            "training needs one source of records; give --data NAME, --csv FILE, --records SOURCE or --database URL"
+            " (or, to plan without records, --dimension, --owner-sizes and --task)"
+        )
+    if (r.database is None) != (r.sql is None):
+        raise UsageError("--database and --sql go together: where the records are, and which; one is missing")
+    if r.memory is not None:
+        parse_memory(r.memory)
+    if r.source is not None and r.target is None and r.schema_file is None:
+        what = "a CSV file needs" if r.csv is not None else "records need"
+        raise UsageError(f"{what} the name of the column to predict; none was given; add --target COLUMN")
+    described = r.target or r.drop or r.positive or r.bounds_file
+    if r.source is None and (described or r.owners_column or r.schema_file):
+        raise UsageError(
+            "--target, --owners-column, --drop, --positive, --bounds and --schema describe a source of records; "
+            "there is none; add --csv FILE, --records SOURCE or --database URL"
+        )
+    if r.schema_file is not None and described:
+        raise UsageError(
+            "--schema says all about the columns; --target, --drop, --positive or --bounds was given too; leave it out"
+        )
+    if r.owners_column is not None and r.owners is not None:
+        raise UsageError("--owners-column already says who owns a record; --owners was given too; leave one out")
+
+
+def _check_choices(r: Request) -> None:
+    law = r.noise_law  # refuses an unknown one
+    for name, value, allowed in (
+        ("--method", r.method, METHODS.names()),
+        ("--engine", r.engine, get_args(Engine)),
+        ("--backend", r.backend, BACKENDS.names()),
+        ("--average", r.average, get_args(Average)),
+        ("--weights", r.weights, get_args(Weights)),
+        ("--calibration", r.calibration, law.calibrations),
+    ):
+        if value not in allowed:
+            raise UsageError(f"{name} must be one of {', '.join(allowed)}; got {value!r}; choose one of them")
+    if r.noise_sampler not in law.samplers:
+        raise UsageError(
+            f"--sampler {r.sampler} does not make {law.name} noise; use {' or '.join(law.samplers)}, or change --law"
+        )
+
+
+def _check_numbers(r: Request) -> None:
+    check_epsilon(r.epsilon)
+    law = r.noise_law
+    if r.delta is not None and not (r.delta == 0 and law.pure):
+        check_delta(r.delta)
+    if not law.pure and r.delta is None:
+        raise UsageError(
+            f"{law.name.capitalize()} noise needs a delta in (0, 1); none was given; add --delta, for example 1e-5, or "
+            "--law laplace"
+        )
+    for name in ("lam", "residual_clip", "solver_tolerance", "step", "radius"):
+        number = getattr(r, name)
+        if number is not None:
+            check_positive("--" + name.replace("_", "-"), number)
+    if r.iterations is not None and not 1 <= r.iterations <= MOST_RELEASES:
+        raise UsageError(f"--iterations must lie in 1..{MOST_RELEASES}; got {r.iterations}; give a number between")
+    if not r.learning_method.repeats and r.iterations not in (None, 1):
+        raise UsageError(
+            f"--method {r.method} makes one release; got --iterations {r.iterations}; leave it out, or use --method "
+            "gradient"
+        )
+    if r.budget is not None:
+        if r.engine == "clear":
+            raise UsageError(
+                "--budget is held against the parties' ledgers; --engine clear has none; leave one of them out"
+            )
+        parse_budget(r.budget)
+    if not 1 <= r.security_bits <= 128:
+        raise UsageError(f"--security-bits must lie in 1..128; got {r.security_bits:g}; 40 is usual")
+
+
+def _check_parties(r: Request) -> None:
+    if r.engine == "mpc":
+        if r.parties < 1:
+            raise UsageError(f"the number of parties must be at least 1; got {r.parties}; use -M 3")
+        BACKENDS[r.backend].check(r.parties, r.t)
+    if r.run_id is not None and not (
+        r.run_id and r.run_id.isascii() and r.run_id.isprintable() and len(r.run_id) <= 64
+    ):
+        raise UsageError(
+            "--run-id must be 1 to 64 printable ASCII characters; give a short name that no earlier run had"
+        )

@@ -1,6 +1,7 @@
 """What `dpmpc train` does with its options: a whole run on this machine, one process of a run on several, or the plan
 alone."""
 
+import asyncio
 import hashlib
 import json
 import re
@@ -10,17 +11,27 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from dpmpc.aggregation.plan import Facts, Plan, check_promise, make_plan, plan_path
+from dpmpc.aggregation.party import PartyJob, check_index, ledger_path, opened_path, run_party, transcript_path
+from dpmpc.aggregation.plan import FIRST_ATTEMPT, Plan, plan_path
 from dpmpc.errors import DpmpcError, UsageError
-from dpmpc.mpc.session import endpoints_here, parse_endpoints
-from dpmpc.mpc.tls import check_loopback
+from dpmpc.mpc.addresses import (
+    BASE_PORT,
+    Endpoint,
+    check_loopback,
+    endpoints_here,
+    owner_endpoints,
+    parse_endpoints,
+)
+from dpmpc.privacy.composition import parse_budget
+from dpmpc.processes.worker import log_to
 from dpmpc.runs.folder import opened_nothing, prepare
-from dpmpc.runs.launcher import RunError, options_path, owner_endpoints, train
-from dpmpc.runs.request import Options
-from dpmpc.runs.worker import log_to, run_job
+from dpmpc.runs.launcher import WAIT, do_here, request_path, train
+from dpmpc.runs.owners import OPENED, OwnersJob, check_budget
+from dpmpc.runs.planning import facts_of, facts_without_records, plan_of
+from dpmpc.runs.records import load
+from dpmpc.runs.request import Request
 
 Progress = Callable[[dict[str, Any]], None]
-BASE_PORT = 11365  # MPyC's own
 
 
 @dataclass(frozen=True)
@@ -30,7 +41,7 @@ class Where:
 
     out: Path
     base_port: int | None = None
-    wait: float = 10.0
+    wait: float = WAIT
     addresses: Sequence[str] = ()
     index: str | None = None
     plan_file: Path | None = None
@@ -53,7 +64,7 @@ class Where:
         if self.plan_file is not None and self.index is None:
             raise UsageError("--plan is for processes started one by one; add -I, or leave --plan out")
         if self.base_port is not None and not 1024 <= self.base_port <= 65_000:
-            raise UsageError(f"-B must lie in 1024..65000; got {self.base_port}")
+            raise UsageError(f"-B must lie in 1024..65000; got {self.base_port}; choose one between")
         if self.tls is not None and self.index is None:
             raise UsageError(
                 "--tls is for processes on several machines; here all stay on loopback; add -I, or leave --tls out"
@@ -64,7 +75,7 @@ class Where:
                 "the parties instead"
             )
         if not 0 < self.wait < 1e6:
-            raise UsageError(f"--wait must be a positive number of seconds; got {self.wait:g}")
+            raise UsageError(f"--wait must be a positive number of seconds; got {self.wait:g}; give for instance 60")
 
     @property
     def party(self) -> int | None:
@@ -76,41 +87,58 @@ class Where:
         """The number of the only owner to play here, if it is one."""
         return int(self.index[5:]) if self.index is not None and self.index[5:].isdigit() else None
 
+    def endpoints(self, parties: int) -> list[Endpoint]:
+        """Where the parties listen. Errors: not one address a party; one off this machine without TLS."""
+        base = BASE_PORT if self.base_port is None else self.base_port
+        if self.addresses and len(self.addresses) != parties:
+            raise UsageError(f"-P must be given once for each party; got {len(self.addresses)} for {parties} parties")
+        found = parse_endpoints(self.addresses, base) if self.addresses else endpoints_here(parties, base)
+        if self.tls is None:
+            check_loopback(e.host for e in found)
+        return found
 
-def start(options: Options | None, where: Where, progress: Progress) -> None:
-    """Does a run, or this machine's part of it. `options` may be None only for a party with a plan file.
+
+def start(request: Request | None, where: Where, progress: Progress) -> None:
+    """Does a run, or this machine's part of it. `request` may be None only for a party with a plan file.
 
     Errors: as the processes report them.
     """
+    if where.party is not None:
+        _party(request, where, where.party, progress)
+        return
+    assert request is not None
     if where.index is None:
-        assert options is not None
         train(
-            options, where.out, base_port=where.base_port, overwrite=where.overwrite, wait=where.wait, progress=progress
+            request, where.out, base_port=where.base_port, overwrite=where.overwrite, wait=where.wait, progress=progress
         )
-    elif where.party is None:
-        assert options is not None
-        _owners(options, where, progress)
     else:
-        _party(options, where, where.party, progress)
+        _owners(request, where, progress)
 
 
 def carry_on(where: Where, progress: Progress) -> None:
-    """Resumes the run in `where.out` with the options it was started with."""
+    """Resumes the run in `where.out` with the request it was started with."""
     prepare(where.out, overwrite=False, resume=True)
-    options = Options.from_json(json.loads(options_path(where.out).read_text(encoding="utf-8")))
-    train(options, where.out, base_port=where.base_port, resume=True, wait=where.wait, progress=progress)
+    try:
+        request = Request.from_json(json.loads(request_path(where.out).read_text(encoding="utf-8")))
+    except (OSError, ValueError, TypeError, KeyError) as error:
+        raise UsageError(
+            f"--resume needs the request.json of a run that was started on one machine; {where.out}: {error}; start a "
+            "new run"
+        ) from None
+    train(request, where.out, base_port=where.base_port, resume=True, wait=where.wait, progress=progress)
 
 
-def plan_only(options: Options, where: Where) -> str:
+def plan_only(request: Request, where: Where) -> str:
     """Writes plan.json and returns a line on the noise it asks for."""
     prepare(where.out, overwrite=where.overwrite, resume=False)
-    plan = _plan(options)
+    plan = _plan(request)
     plan.write(plan_path(where.out))
     step = plan.grid.step / plan.divisor
+    derived = plan.derived
     return (
         f"{where.out / 'plan.json'}: {plan.owners} owners, dimension {plan.dimension}, {plan.releases} releases; "
-        f"sensitivity {plan.sensitivity:.4g}, {plan.law} noise of scale {plan.noise_steps * step:.4g} "
-        f"({plan.noise_steps:.0f} grid steps)"
+        f"sensitivity {derived.sensitivity.l2:.4g}, {plan.law} noise of scale {derived.scale_steps * step:.4g} "
+        f"({derived.scale_steps:.0f} grid steps)"
     )
 
 
@@ -118,116 +146,87 @@ def planned(plan_file: Path) -> dict[str, Any]:
     """The options that a plan has settled, for processes that are given one."""
     plan = Plan.read(plan_file)
     return {
-        "method": plan.method,
+        "method": plan.learning.method,
         "iterations": plan.releases,
         "epsilon": plan.epsilon,
         "delta": plan.delta or None,
-        "noise": plan.law,
+        "law": plan.law,
         "sampler": plan.sampler,
+        "backend": plan.backend,
         "parties": plan.parties,
         "threshold": plan.threshold,
     }
 
 
-def _plan(options: Options) -> Plan:
-    from dpmpc.runs.train import facts_of, load
-
-    if options.has_records:
-        dataset, split = load(options)
-        facts = facts_of(dataset, split)
-    else:
-        assert options.task is not None and options.dimension is not None and options.owner_sizes is not None
-        facts = Facts(options.data_id or "records", options.task, options.dimension, options.owner_sizes, "public")
-    return make_plan(_named(options), facts)
+def _plan(request: Request) -> Plan:
+    facts = facts_of(*load(request)) if request.has_records else facts_without_records(request)
+    return plan_of(_named(request), facts)
 
 
-def _named(options: Options) -> Options:
-    """The options with a run id that all processes started with the same options agree on."""
-    if options.run_id is not None:
-        return options
-    public = {**options.to_json(), "data_dir": None, "csv": options.csv and Path(options.csv).name, "evaluate": None}
-    return replace(options, run_id=hashlib.sha256(json.dumps(public, sort_keys=True).encode()).hexdigest()[:16])
+def _named(request: Request) -> Request:
+    """The request with a run id that all processes started with the same options agree on."""
+    if request.run_id is not None:
+        return request
+    local = dict.fromkeys(("data_dir", "evaluate", "database", "sql", "schema_file", "memory", "precision"))
+    names = {key: value and Path(value).name for key, value in (("csv", request.csv), ("records", request.records))}
+    public = {**request.to_json(), **local, **names}
+    return replace(request, run_id=hashlib.sha256(json.dumps(public, sort_keys=True).encode()).hexdigest()[:16])
 
 
-def _party(options: Options | None, where: Where, index: int, progress: Progress) -> None:
+def _party(request: Request | None, where: Where, index: int, progress: Progress) -> None:
     where.out.mkdir(parents=True, exist_ok=True)
     if where.plan_file is not None:
         plan = Plan.read(where.plan_file)
-        check_promise(plan)
     else:
-        assert options is not None
-        plan = _plan(options)
-    if index >= plan.parties:
-        raise UsageError(f"-I must be below the number of parties; got {index} for {plan.parties}; mend -I or -M")
+        assert request is not None
+        plan = _plan(request)
+    check_index(plan, index)
     if where.budget is not None:
-        from dpmpc.privacy.composition import parse_budget
-        from dpmpc.runs.owners import check_budget
-
-        check_budget(plan, where.ledgers or where.out.resolve().parent, parse_budget(where.budget))
-    plan_file = where.out / f"plan_{index}.json"
-    transcript, opened = where.out / f"party_{index}.transcript.jsonl", where.out / f"party_{index}.opened.bin"
+        check_budget(plan, FIRST_ATTEMPT, where.ledgers or where.out.resolve().parent, parse_budget(where.budget))
+    addresses = where.endpoints(plan.parties)
+    transcript, opened = transcript_path(where.out, index), opened_path(where.out, index)
     if transcript.exists():
-        if not where.overwrite and not opened_nothing(opened, where.out / f"ledger_{index}.jsonl"):
+        if not where.overwrite and not opened_nothing(opened, ledger_path(where.out, index)):
             raise UsageError(
                 f"--out already holds a run of party {index} ({transcript}); name another directory, or add --overwrite"
             )
         for name in (transcript, opened):
             name.unlink(missing_ok=True)
-    plan.write(plan_file)
-    job = {**_common(where, plan.parties), "plan": str(plan_file), "index": index}
-    _here("party", job, where.out / f"party_{index}.log", progress)
+    plan.write(where.out / f"plan_{index}.json")
+    job = PartyJob(plan, index, addresses, owner_endpoints(addresses), where.out, where.wait, tls=where.tls)
+    with (where.out / f"party_{index}.log").open("a", encoding="utf-8") as file:
+        log = log_to(file)
+        try:
+            asyncio.run(run_party(job, log, lambda event, **fields: progress({"event": event, **fields})))
+        except DpmpcError as error:
+            log(f"error: {error}")
+            raise
 
 
-def _owners(options: Options, where: Where, progress: Progress) -> None:
+def _owners(request: Request, where: Where, progress: Progress) -> None:
     prepare_owners(where)
-    options = _named(options)
-    parties = options.parties if where.plan_file is None else Plan.read(where.plan_file).parties
-    plan = None if where.plan_file is None else str(where.plan_file)
-    job = {**_common(where, parties), "options": options.to_json(), "started": time.time(), "resume": False}
-    _here("owners", {**job, "plan": plan, "owner": where.owner}, where.out / "owners.log", progress)
+    request = _named(request)
+    parties = request.parties if where.plan_file is None else Plan.read(where.plan_file).parties
+    job = OwnersJob(
+        request,
+        where.out,
+        where.wait,
+        time.time(),
+        addresses=owner_endpoints(where.endpoints(parties)),
+        tls=where.tls,
+        plan=where.plan_file,
+        owner=where.owner,
+    )
+    do_here(job, where.out / "owners.log", progress)
 
 
 def prepare_owners(where: Where) -> None:
     """Makes the run directory of an owners' process that runs alone. Errors: it holds a run that opened something."""
     where.out.mkdir(parents=True, exist_ok=True)
-    opened, finished = where.out / "owners.opened.bin", [where.out / name for name in ("report.json", "model.npz")]
+    opened, finished = where.out / OPENED, [where.out / name for name in ("report.json", "model.npz")]
     if not where.overwrite:
         for path in (opened, *finished):
             if not opened_nothing(path):
                 raise UsageError(f"--out already holds a run ({path}); name another directory, or add --overwrite")
     for path in (opened, where.out / "history.csv", *finished):
         path.unlink(missing_ok=True)
-
-
-def _common(where: Where, parties: int) -> dict[str, Any]:
-    base = BASE_PORT if where.base_port is None else where.base_port
-    if where.addresses and len(where.addresses) != parties:
-        raise UsageError(f"-P must be given once for each party; got {len(where.addresses)} for {parties} parties")
-    addresses = parse_endpoints(where.addresses, base) if where.addresses else endpoints_here(parties, base)
-    if where.tls is None:
-        check_loopback([e.host for e in addresses])
-    pairs = [[e.host, e.port] for e in addresses]
-    owner_pairs = [[e.host, e.port] for e in owner_endpoints(addresses)]
-    return {
-        "out": str(where.out),
-        "wait": where.wait,
-        "tls": None if where.tls is None else str(where.tls),
-        "addresses": pairs,
-        "owner_addresses": owner_pairs,
-    }
-
-
-def _here(role: str, job: dict[str, Any], log: Path, progress: Progress) -> None:
-    """Does one process's job in this process."""
-    errors: list[DpmpcError] = []
-
-    def emit(event: str, **fields: Any) -> None:
-        if event == "error":
-            errors.append(RunError(fields["message"], fields["code"]))
-        else:
-            progress({"event": event, **fields})
-
-    with log.open("a", encoding="utf-8") as file:
-        run_job(role, job, emit, log_to(file))
-    if errors:
-        raise errors[0]

@@ -13,11 +13,15 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
+from dpmpc.aggregation.encoding import encode
+from dpmpc.aggregation.frames import rows_of_block
 from dpmpc.aggregation.grid import Floats, Ints
-from dpmpc.aggregation.plan import Facts, Plan, make_plan
-from dpmpc.noise.samplers import Law
-from dpmpc.runs.request import Options
-from dpmpc.runs.train import Learner
+from dpmpc.aggregation.plan import Plan
+from dpmpc.data.blocks import in_memory
+from dpmpc.learning.learner import Learner
+from dpmpc.mpc.backend import DEFAULT
+from dpmpc.runs.planning import Facts, plan_of
+from dpmpc.runs.request import Request
 
 CANARIES = "canaries"  # the name of the data
 TILT = 0.02  # s
@@ -28,9 +32,10 @@ Vectors = Callable[[Plan, Floats, Floats, Floats, int, int], list[Ints]]
 
 def owners_vectors(plan: Plan, theta: Floats, X: Floats, y: Floats, first: int, end: int) -> list[Ints]:
     """The integer vectors of owners first .. end - 1, block by block, as training makes them. X (n, d): theirs."""
-    learner = Learner(plan, X, y, first, end)
+    learner = Learner(plan.learning, plan.releases, in_memory(X, y), plan.sizes[first:end])
     learner.theta = theta
-    return list(learner.vectors())
+    rows = rows_of_block(plan.dimension)
+    return [encode(plan, block, first + k * rows) for k, block in enumerate(learner.vectors(rows))]
 
 
 @dataclass(frozen=True)
@@ -44,7 +49,7 @@ class Known:
 
 
 def canary_plan(
-    law: Law,
+    law: str,
     owners: int,
     dimension: int,
     releases: int,
@@ -53,24 +58,27 @@ def canary_plan(
     delta: float,
     parties: int,
     threshold: int,
-    sampler: str = "discrete",
+    sampler: str | None = None,
+    backend: str = DEFAULT,
 ) -> Plan:
     """The plan of `releases` releases on data sets of their own: (epsilon, delta) is what each of them promises."""
-    options = Options(
+    request = Request(
         data=CANARIES,
         owners=owners,
         method="gradient",
         iterations=1,
         epsilon=epsilon,
-        delta=delta if law == "gaussian" else None,
-        noise=law,
-        sampler=sampler,  # type: ignore[arg-type]
+        delta=delta or None,
+        law=law,
+        sampler=sampler,
+        backend=backend,
         parties=parties,
         threshold=threshold,
         pool=True,
     )
-    facts = Facts(CANARIES, "logistic", dimension, (dimension,) * owners, "public")
-    return replace(make_plan(options, facts), releases=releases)
+    one = plan_of(request, Facts(CANARIES, "logistic", dimension, (dimension,) * owners, "public"))
+    scale = one.derived.scale_steps * one.grid.step / one.divisor
+    return replace(one, releases=releases, scale=scale, grid_bits=one.grid.bits)
 
 
 def processes_of(owners: int) -> list[tuple[int, int]]:

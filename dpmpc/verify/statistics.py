@@ -11,8 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpmpc.noise import goodness
-from dpmpc.noise.goodness import ExactLaw, Integers, Reals
-from dpmpc.noise.samplers import Law
+from dpmpc.privacy.exact import ExactLaw, Integers, Reals
+from dpmpc.privacy.law import LAWS
 from dpmpc.verify.verdict import Check, Evidence
 
 ALPHA = 1e-9
@@ -24,7 +24,7 @@ class Sample:
     """The noise of K releases of m owners, as found: opened - exact sum (K, d), and the exact sums (K, d)."""
 
     owners: int
-    law: Law
+    law: str
     scale: float  # claimed, in grid steps
     discrete: bool
     noise: Integers
@@ -33,7 +33,7 @@ class Sample:
 
     @property
     def exact(self) -> ExactLaw:
-        return goodness.exact_law(self.law, self.scale, discrete=self.discrete)
+        return LAWS[self.law].exact(self.scale, self.discrete)
 
     @property
     def name(self) -> str:
@@ -82,11 +82,7 @@ def variance_ratio(sample: Sample, alpha: float = ALPHA) -> tuple[float, float, 
     """
     from scipy.stats import chi2
 
-    x = sample.noise.astype(np.float64).reshape(-1) / sample.scale
-    if sample.law == "gaussian":
-        degrees, power, statistic = x.size, 1, float(x @ x)
-    else:
-        degrees, power, statistic = 2 * x.size, 2, 2 * float(np.abs(x).sum())
+    statistic, degrees, power = LAWS[sample.law].scale_statistic(sample.noise, sample.scale, sample.discrete)
     low, high = float(chi2.ppf(alpha / 2, degrees)), float(chi2.isf(alpha / 2, degrees))
     worst = max(
         (high / float(chi2.ppf(_MISSED, degrees))) ** power - 1, 1 - (low / float(chi2.isf(_MISSED, degrees))) ** power
@@ -169,7 +165,7 @@ def _data(sample: Sample, scores: Reals) -> goodness.Outcome:
     return _largest("largest of three correlations, z", np.array(z), len(z))
 
 
-def _owners_check(law: Law, samples: Sequence[Sample]) -> Check:
+def _owners_check(law: str, samples: Sequence[Sample]) -> Check:
     """A chi-square of homogeneity: the noise in units of its claimed scale has one law for every number of owners."""
     from scipy.stats import chi2
 

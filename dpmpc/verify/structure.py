@@ -6,14 +6,15 @@ that involves a message is told by both of its ends, and one that does not (a lo
 
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from dpmpc.aggregation.plan import Attempt as PlanAttempt
 from dpmpc.aggregation.plan import Plan
-from dpmpc.aggregation.release import OPENING_CHANNEL
-from dpmpc.noise.pool import AHEAD, BATCH, FIRST_CHANNEL
-from dpmpc.noise.samplers import make_sampler
+from dpmpc.mpc.backend import BACKENDS, Counts
+from dpmpc.mpc.channels import NOISE, OPENING
+from dpmpc.noise.draw import batch_sizes
+from dpmpc.noise.pool import fills
 from dpmpc.verify.records import Attempt, Event, Records, read_records
 from dpmpc.verify.verdict import Check, Evidence, of_problems
 
@@ -67,10 +68,10 @@ def _one_run(records: Records) -> Check:
     plan, problems = records.plan, list(records.strays)
     for attempt in records.all:
         start = attempt.start
-        theirs = replace(plan, attempt=attempt.number, first_release=start.get("first_release", -1))
+        theirs = PlanAttempt(attempt.number, start.get("first_release", -1))
         if start.get("run") != plan.run_id or start.get("party") != attempt.party:
             problems.append(f"{attempt.name} belongs to run {start.get('run')}, party {start.get('party')}")
-        elif start.get("plan") != theirs.digest().hex():
+        elif start.get("plan") != plan.digest(theirs).hex():
             problems.append(f"{attempt.name} followed another plan")
         unknown = {str(event.get("event")) for event in attempt.events} - _KINDS
         if unknown:
@@ -97,7 +98,7 @@ def _inputs(records: Records) -> Check:
 
 
 def _one_noise(records: Records) -> Check:
-    problems = [] if records.plan.noise_steps else ["the plan has no noise"]
+    problems = [] if records.plan.derived.mechanism.scale else ["the plan has no noise"]
     for attempt in records.all:
         used: Counter[int] = Counter()
         for number, events in attempt.releases().items():
@@ -126,7 +127,7 @@ def _order(records: Records) -> Check:
 
 def _ledger(records: Records) -> Check:
     plan, problems = records.plan, []
-    mechanism = plan.mechanism()
+    mechanism = plan.derived.mechanism
     for party, (book, lines) in enumerate(zip(records.books, records.ledger_lines, strict=True)):
         spent = Counter(entry.release for entry in book.entries if entry.run == plan.run_id)
         known = set(lines)
@@ -168,68 +169,62 @@ def _openings(records: Records) -> Check:
 
 def _channels(records: Records) -> Check:
     plan, problems = records.plan, []
-    n, t, size = plan.parties, plan.threshold, 8 * plan.dimension
+    due = BACKENDS[plan.backend].count_opening(plan.dimension, plan.parties, plan.threshold)
     for attempt in records.all:
         seen: Counter[int] = Counter()
         opened = {r for r, events in attempt.releases().items() if _count(events, "open")}
         for event in attempt.traffic:
             channel = event["channel"]
             seen[channel] += 1
-            if FIRST_CHANNEL <= channel:
+            if NOISE <= channel:
                 continue  # noise: counted by the next check
-            if channel - OPENING_CHANNEL not in opened:
+            if channel - OPENING not in opened:
                 problems.append(f"{attempt.name}: frames on channel {channel}, which no protocol uses")
                 continue
-            for way, sign in (("sent", 1), ("received", -1)):
-                due = {str((attempt.party + sign * k) % n): [1, size] for k in range(1, t + 1)}
-                if {peer: record[:2] for peer, record in event[way].items()} != due:
-                    problems.append(
-                        f"{attempt.name}, release {channel - OPENING_CHANNEL}: other frames than the shares"
-                    )
+            if _sent(event) != (due.messages_sent[attempt.party], due.bytes_sent[attempt.party]):
+                problems.append(f"{attempt.name}, release {channel - OPENING}: other frames than the shares")
         problems += [f"{attempt.name}: channel {c} used {k} times" for c, k in seen.items() if k > 1]
         problems += [
             f"{attempt.name}, release {r}: opened without a record of its frames"
             for r in sorted(opened)
-            if not seen[OPENING_CHANNEL + r]
+            if not seen[OPENING + r]
         ]
-    fine = f"each party sent {t} share vector(s) of {size} bytes a release"
+    fine = f"each party sent at most {max(due.bytes_sent)} bytes of shares a release"
     return of_problems("nothing opened besides the release", problems, fine)
 
 
 def batches_due(plan: Plan, releases: int) -> list[int]:
     """The sizes, in channel order, of the noise batches for this many releases."""
-    result: list[int] = []
-    ahead = max(1, AHEAD // plan.dimension) if plan.pool else 1
-    while releases:
-        vectors = min(releases, ahead)
-        releases -= vectors
-        count = vectors * plan.dimension
-        size = -(-count // -(-count // BATCH))
-        result += [min(size, count - at) for at in range(0, count, size)]
-    return result
+    sizes = fills(releases, plan.dimension) if plan.pool else [1] * releases
+    return [size for vectors in sizes for size in batch_sizes(vectors * plan.dimension)]
+
+
+def _sent(event: Event) -> tuple[int, int]:
+    """(frames, bytes) that a party's record of a channel says it sent."""
+    return sum(record[0] for record in event["sent"].values()), sum(record[1] for record in event["sent"].values())
 
 
 def _noise_traffic(records: Records) -> Check:
     plan, problems = records.plan, []
     name = "noise made once: its frames as many as prescribed"
-    sampler = make_sampler(plan.sampler, plan.law, plan.noise_asked)  # type: ignore[arg-type]
-    costs: dict[int, Any] = {}
+    costs: dict[int, Counts] = {}
     batches = 0
     for attempt in records.all:
         if not attempt.ended or plan.parties == 1:
             continue
         due = batches_due(plan, plan.releases - int(attempt.start["first_release"]))
-        found = {e["channel"] - FIRST_CHANNEL: e for e in attempt.traffic if e["channel"] >= FIRST_CHANNEL}
+        found = {e["channel"] - NOISE: e for e in attempt.traffic if e["channel"] >= NOISE}
         if sorted(found) != list(range(len(due))):
             problems.append(f"{attempt.name}: {len(found)} noise batches where {len(due)} were due")
             continue
         batches = max(batches, len(due))
         for k, size in enumerate(due):
             if size not in costs:
-                costs[size] = sampler.cost(size, plan.parties, plan.threshold)
-            cost, sent = costs[size], found[k]["sent"].values()
-            got = sum(record[0] for record in sent), sum(record[1] for record in sent)
-            wanted = cost.messages_sent[attempt.party], cost.bytes_sent[attempt.party]
+                costs[size] = BACKENDS[plan.backend].count_noise(
+                    plan.derived.sampler, size, plan.parties, plan.threshold
+                )
+            got = _sent(found[k])
+            wanted = costs[size].messages_sent[attempt.party], costs[size].bytes_sent[attempt.party]
             if got != wanted:
                 problems.append(f"{attempt.name}, batch {k}: sent {got[0]} frames, {got[1]} bytes; due {wanted}")
     fine = f"{batches} batch(es), frames and bytes as the circuit has it"

@@ -4,11 +4,12 @@ import json
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 from dpmpc.aggregation.plan import Plan
 from dpmpc.errors import UsageError
-from dpmpc.noise.samplers import Law
+from dpmpc.mpc.backend import DEFAULT
+from dpmpc.privacy.law import LAWS
 from dpmpc.verify.audit import Trials, check_audit
 from dpmpc.verify.canaries import Canaries, canary_plan
 from dpmpc.verify.claim import claimed_epsilon
@@ -19,17 +20,16 @@ from dpmpc.verify.verdict import Check, Evidence
 
 SCHEMA = "dpmpc.verify/1"
 OWNERS = (2, 10, 100)
-# Coordinates and trials of the audit in the clear. One coordinate shows epsilon / sqrt(d) of Laplace noise: d is small.
-CLEAR: Mapping[Law, tuple[int, int]] = {"gaussian": (64, 1_000_000), "laplace": (4, 100_000)}
 _WIDEST = 64  # coordinates of a fresh release
 Progress = Callable[[str], None]
+Clear = Mapping[str, tuple[int, int]]  # law -> coordinates and trials of the audit in the clear
 
 
 @dataclass(frozen=True)
 class Case:
     """One series of fresh releases; (epsilon, delta) is what each release promises."""
 
-    law: Law
+    law: str
     owners: int
     dimension: int
     releases: int
@@ -37,7 +37,8 @@ class Case:
     delta: float
     parties: int
     threshold: int
-    sampler: str
+    sampler: str | None = None
+    backend: str = DEFAULT
 
     @property
     def name(self) -> str:
@@ -55,6 +56,7 @@ class Case:
             parties=self.parties,
             threshold=self.threshold,
             sampler=self.sampler,
+            backend=self.backend,
         )
 
 
@@ -92,12 +94,21 @@ class Verification:
             ) from None
 
 
-def default_cases(parties: int, threshold: int, laws: tuple[Law, ...]) -> list[Case]:
+def default_cases(parties: int, threshold: int, laws: tuple[str, ...], backend: str = DEFAULT) -> list[Case]:
     """The fresh releases of `dpmpc verify --fresh`."""
-    sizes: dict[Law, tuple[int, int]] = {"gaussian": (64, 1000), "laplace": (32, 1000)}
     return [
-        Case(law, m, *sizes[law], 2.0, 1e-3 if law == "gaussian" else 0.0, parties, threshold, "discrete")
-        for law in laws
+        Case(
+            name,
+            m,
+            LAWS[name].audit.fresh_dimension,
+            1000,
+            2.0,
+            0.0 if LAWS[name].pure else 1e-3,
+            parties,
+            threshold,
+            backend=backend,
+        )
+        for name in laws
         for m in OWNERS
     ]
 
@@ -106,10 +117,20 @@ def cases_like(plan: Plan) -> list[Case]:
     """Fresh releases with a run's law, sampler, parties, dimension (2 .. 64), and ratio of noise to sensitivity."""
     dimension = min(max(plan.dimension, 2), _WIDEST)
     releases = min(1500, max(500, 64_000 // dimension))
-    law = cast(Law, plan.law)
     epsilon = claimed_epsilon(plan)
     return [
-        Case(law, m, dimension, releases, epsilon, plan.delta, plan.parties, plan.threshold, plan.sampler)
+        Case(
+            plan.law,
+            m,
+            dimension,
+            releases,
+            epsilon,
+            plan.delta,
+            plan.parties,
+            plan.threshold,
+            plan.sampler,
+            plan.backend,
+        )
         for m in OWNERS
     ]
 
@@ -123,15 +144,13 @@ def verify_run(run: Path, work: Path, progress: Progress) -> Verification:
     """The structure of the run in `run`, and statistics and audit of fresh releases like its own, kept in `work`."""
     structure = check_structure(run)
     plan = Plan.read(run / "plan.json")
-    if not plan.noise_steps:
+    if not plan.derived.mechanism.scale:
         return Verification(str(run), (structure,))
-    _, samples, trials = _fresh(cases_like(plan), work, progress, CLEAR)
+    _, samples, trials = _fresh(cases_like(plan), work, progress)
     return Verification(str(run), (structure, check_statistics(samples), check_audit(trials)))
 
 
-def verify_fresh(
-    cases: list[Case], work: Path, progress: Progress, clear: Mapping[Law, tuple[int, int]] = CLEAR
-) -> Verification:
+def verify_fresh(cases: list[Case], work: Path, progress: Progress, clear: Clear | None = None) -> Verification:
     """All three lines of evidence of fresh releases, which are kept in `work`."""
     checks, samples, trials = _fresh(cases, work, progress, clear)
     structure = Evidence("structure", tuple(checks), 0.0, f"{len(cases)} runs of fresh releases")
@@ -139,7 +158,7 @@ def verify_fresh(
 
 
 def _fresh(
-    cases: list[Case], work: Path, progress: Progress, clear: Mapping[Law, tuple[int, int]]
+    cases: list[Case], work: Path, progress: Progress, clear: Clear | None = None
 ) -> tuple[list[Check], list[Sample], list[Trials]]:
     checks: list[Check] = []
     samples: list[Sample] = []
@@ -153,7 +172,7 @@ def _fresh(
         samples.append(outcome.sample())
         trials.append(outcome.trials(f"MPC, {case.name}"))
     for seed, (law, case) in enumerate(_one_of_each_law(cases)):
-        dimension, count = clear[law]
+        dimension, count = (clear or {}).get(law, (LAWS[law].audit.dimension, LAWS[law].audit.trials))
         progress(f"{count} trials in the clear: {law}")
         releases = count // (dimension - 1)
         plan = replace(case, dimension=dimension, releases=releases, owners=2).plan()
@@ -161,7 +180,7 @@ def _fresh(
     return checks, samples, trials
 
 
-def _one_of_each_law(cases: list[Case]) -> Iterator[tuple[Law, Case]]:
+def _one_of_each_law(cases: list[Case]) -> Iterator[tuple[str, Case]]:
     seen = set()
     for case in cases:
         if case.law not in seen:

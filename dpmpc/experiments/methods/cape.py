@@ -16,6 +16,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from dpmpc.circuits.sampler import Sampler, discrete_gaussian
 from dpmpc.errors import UsageError
 from dpmpc.experiments import gradient
 from dpmpc.experiments.descent import descend, descend_through
@@ -23,8 +24,8 @@ from dpmpc.experiments.method import Aggregate, Claim, Run, gaussian
 from dpmpc.experiments.noise import generator
 from dpmpc.experiments.outputs import no_mpc
 from dpmpc.experiments.records import Problem
+from dpmpc.mpc.clear_noise import clear_noise
 from dpmpc.mpc.prg import Prg
-from dpmpc.noise.samplers import Sampler, make_sampler
 from dpmpc.noise.zero_sum import from_masks
 from dpmpc.privacy.cape import collusion_factor, most_colluding
 
@@ -56,8 +57,8 @@ class Sites:
         own, zero = _sampler(kappa / math.sqrt(m)), _sampler(kappa)
         steps = np.rint(np.ldexp(vectors, bits)).astype(np.int64)
         prg = [Prg.from_os() for _ in range(m)]
-        draws = np.stack([zero.clear(d, site) for site in prg])
-        noise = np.stack([own.clear(d, site) for site in prg])
+        draws = np.stack([clear_noise(zero, d, site) for site in prg])
+        noise = np.stack([clear_noise(own, d, site) for site in prg])
 
         def secure_sum(x: NDArray[np.int64]) -> NDArray[np.int64]:
             mean = self.aggregate(np.ldexp(x.astype(np.float64), -bits), law, 0.0)
@@ -69,7 +70,7 @@ class Sites:
 
 @lru_cache(maxsize=8)
 def _sampler(scale: float) -> Sampler:
-    return make_sampler("discrete", "gaussian", scale)
+    return discrete_gaussian(scale)
 
 
 @dataclass(frozen=True)

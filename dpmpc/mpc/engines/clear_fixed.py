@@ -34,6 +34,7 @@ class ClearFixed:
         self.lanes = engine.lanes
         self._words = engine.tail[0]
         layout = Layout.of(parties, threshold)
+        self.subsets, self.dealers = len(layout.subsets), threshold + 1
         masked = [s for s in layout.subsets if s != layout.opened_to]
         self._masks = len(masked)
         self._mask_streams = [streams(s, "fixed mask") for s in masked]

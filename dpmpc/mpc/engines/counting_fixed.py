@@ -23,7 +23,8 @@ class CountingFixed:
         self.engine = engine
         self.products = 0  # opened sums a lane
         self.distance = 0.0
-        self._masks = len(engine.layout.subsets) - 1
+        self.subsets, self.dealers = len(engine.layout.subsets), engine.layout.threshold + 1
+        self._masks = self.subsets - 1
 
     def constant(self, value: int) -> Empty:
         return np.zeros((0,), dtype=np.int64)
@@ -34,12 +35,11 @@ class CountingFixed:
         return CountedIntegers(self.engine, self._masks, values, width)
 
     async def deal(self, draw: Draw, rows: int) -> list[Empty]:
-        dealers = range(self.engine.layout.threshold + 1)
-        for i in dealers:
+        for i in range(self.dealers):
             for _ in self.engine.layout.receivers(i):
                 self._message(i, rows)
         self.engine.rounds += self.engine.layout.parties > 1
-        return [np.zeros((rows, 0), dtype=np.int64) for _ in dealers]
+        return [np.zeros((rows, 0), dtype=np.int64) for _ in range(self.dealers)]
 
     async def dot(self, sums: Sums, shift: int, bits: int) -> Empty:
         layout = self.engine.layout

@@ -55,6 +55,7 @@ class SharedFixed:
         self.engine = engine
         self.lanes = engine.lanes
         self.products = 0  # opened sums a lane
+        self.subsets, self.dealers = len(engine.layout.subsets), engine.layout.threshold + 1
         session, layout, ident = engine.session, engine.layout, engine.channel.ident
         me, n, t = session.party, session.parties, session.threshold
         self._private = private or Prg.from_os()

@@ -1,0 +1,136 @@
+"""Loading and gradients at 10^7 records of 50 features from Parquet, within a given memory; and a CSV against an older
+version.
+
+    python benchmarks/large_records.py parquet --rows 10000000 --memory 2GB
+    python benchmarks/large_records.py csv FILE.csv --target COLUMN --against CHECKOUT_OF_AN_OLDER_VERSION
+
+Prints seconds, peak memory, and ratios of times taken in one go on one machine; other work on it raises both.
+"""
+
+import argparse
+import json
+import os
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+OWNERS = 3
+
+
+def parquet(rows: int, columns: int, memory: str, folder: Path) -> None:
+    """Makes each owner's file and measures a process that loads it and works out gradients."""
+    import duckdb
+
+    for owner in range(OWNERS):
+        path = folder / f"owner{owner}.parquet"
+        if not path.exists():
+            features = ", ".join(f"CAST(random() AS DOUBLE) AS x{k}" for k in range(columns))
+            duckdb.sql(
+                f"COPY (SELECT {features}, CASE WHEN random() < 0.5 THEN 'yes' ELSE 'no' END AS outcome"
+                f" FROM range({rows})) TO '{path}' (COMPRESSION lz4, ROW_GROUP_SIZE 122880)"
+            )
+        for precision in ("double", "single") if owner == 0 else ("double",):
+            worker = [sys.executable, __file__, "worker", str(path), str(columns), memory, precision, str(folder)]
+            print(owner, precision, json.loads(subprocess.run(worker, check=True, capture_output=True).stdout))
+
+
+def worker(path: str, columns: int, memory: str, precision: str, folder: str) -> None:
+    """One owner's process: load, read the blocks, work out gradients."""
+    import numpy as np
+
+    from dpmpc.data import Schema, load
+    from dpmpc.data.schema import Labels, Numeric
+    from dpmpc.learning.erm_blocks import over_tiles, owner_gradients
+    from dpmpc.learning.losses import LOGISTIC
+
+    schema = Schema(
+        tuple(Numeric(f"x{k}", 0.0, 1.0) for k in range(columns)), Labels("outcome", ("yes",), ("no",)), False
+    )
+    begin = time.perf_counter()
+    data = load(path, schema=schema, test_fraction=0.0, memory=memory, precision=precision, folder=Path(folder))  # type: ignore[arg-type]
+    loaded, busy = time.perf_counter() - begin, time.process_time()
+    records, offsets = data.train, np.array([0, data.n], dtype=np.int64)
+    read, gradient = [], []
+    theta = np.zeros(data.d)
+    for _ in range(7):
+        begin = time.perf_counter()
+        for _tile, _sum in over_tiles(records, offsets, lambda tile, X, y: float(X.sum())):
+            pass
+        read.append(time.perf_counter() - begin)
+        begin = time.perf_counter()
+        theta = theta - owner_gradients(LOGISTIC, theta, records, offsets)[0]
+        gradient.append(time.perf_counter() - begin)
+    status = Path("/proc/self/status").read_text().splitlines()
+    peak = next(int(line.split()[1]) for line in status if line.startswith("VmHWM"))
+    print(
+        json.dumps(
+            {
+                "rows": data.n,
+                "d": data.d,
+                "load_s": round(loaded, 1),
+                "load_cpu_s": round(busy, 1),  # of all threads
+                "read_s": round(statistics.median(read), 3),
+                "gradient_s": round(statistics.median(gradient), 3),
+                "ratio": round(statistics.median(gradient) / statistics.median(read), 2),
+                "peak_MB": peak // 1000,
+                "load_average": round(os.getloadavg()[0], 1),
+            }
+        )
+    )
+
+
+def csv(path: Path, target: str, against: Path, options: list[str]) -> None:
+    """`dpmpc train` on a CSV file with this version and an older one, in turn."""
+    seconds: dict[str, list[float]] = {"old": [], "new": []}
+    peaks: dict[str, int] = {}
+    here = Path(__file__).resolve().parents[1]
+    for repetition in range(3):
+        pairs = [("old", against), ("new", here)]
+        for name, root in pairs[:: 1 if repetition % 2 == 0 else -1]:
+            with tempfile.TemporaryDirectory() as out:
+                command = [sys.executable, "-m", "dpmpc.cli.main", "train", "--csv", str(path), "--target", target]
+                command += ["--epsilon", "1", "--delta", "1e-6", "--out", f"{out}/run", *options]
+                begin = time.perf_counter()
+                process = subprocess.Popen(
+                    command, cwd=root, env={**os.environ, "PYTHONPATH": str(root)}, stdout=subprocess.DEVNULL
+                )
+                _, code, usage = os.wait4(process.pid, 0)
+                assert code == 0, command
+                seconds[name].append(time.perf_counter() - begin)
+                report = json.loads(Path(f"{out}/run/report.json").read_text())
+                assert report["data"], report
+                peaks[name] = usage.ru_maxrss // 1000
+                print(name, round(seconds[name][-1], 1), "load average", round(os.getloadavg()[0], 1), flush=True)
+    old, new = (statistics.median(seconds[name]) for name in ("old", "new"))
+    print(json.dumps({"old_s": round(old, 1), "new_s": round(new, 1), "ratio": round(new / old, 3), "peak_MB": peaks}))
+
+
+def main() -> None:
+    if sys.argv[1:2] == ["worker"]:
+        path, columns, memory, precision, folder = sys.argv[2:]
+        worker(path, int(columns), memory, precision, folder)
+        return
+    parser = argparse.ArgumentParser(description=__doc__)
+    commands = parser.add_subparsers(dest="command", required=True)
+    one = commands.add_parser("parquet")
+    one.add_argument("--rows", type=int, default=10_000_000)
+    one.add_argument("--columns", type=int, default=50)
+    one.add_argument("--memory", default="2GB")
+    one.add_argument("--folder", type=Path, default=None)
+    two = commands.add_parser("csv")
+    two.add_argument("file", type=Path)
+    two.add_argument("--target", required=True)
+    two.add_argument("--against", type=Path, required=True)
+    given, rest = parser.parse_known_args()
+    if given.command == "csv":
+        csv(given.file, given.target, given.against, rest)
+        return
+    with tempfile.TemporaryDirectory() as temporary:
+        parquet(given.rows, given.columns, given.memory, given.folder or Path(temporary))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,110 @@
+"""A sampler: a law at one scale, its circuit, its certificate. Public; whoever evaluates the circuit draws from it."""
+
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .convert import to_field
+from .engine import Engine
+from .fixed import FixedEngine
+from .gaussian import GaussianCertificate, GaussianPlan, plan_gaussian, sample_gaussian
+from .laplace import LaplaceCertificate, LaplacePlan, plan_laplace, sample_laplace
+
+Certificate = dict[str, float | str]
+
+
+class Sampler(Protocol):
+    """One law at one scale, ready to draw integers from, in grid steps."""
+
+    @property
+    def name(self) -> str:
+        """As reports and `--sampler` call it."""
+
+    @property
+    def discrete(self) -> bool:
+        """Whether the law is one on the integers, drawn exactly up to `certificate["total_variation"]`; else it is a
+        continuous law, rounded, and close to it rather than proved."""
+
+    @property
+    def scale(self) -> float:
+        """sigma, or b, in grid steps, as reached."""
+
+    @property
+    def largest(self) -> int:
+        """No sample exceeds this in absolute value."""
+
+    @property
+    def certificate(self) -> Certificate:
+        """What is proved of the law. `total_variation` is the distance of one coordinate from the exact law."""
+
+    @property
+    def samples_per_lane(self) -> int:
+        """How many samples one evaluation of the circuit gives."""
+
+    @property
+    def uses_fixed(self) -> bool:
+        """Whether the circuit needs fixed-point arithmetic beside bits."""
+
+    @property
+    def offset(self) -> int:
+        """What the circuit's values exceed the samples by."""
+
+    async def circuit(self, engine: Engine, fixed: FixedEngine | None) -> NDArray[np.uint64]:
+        """Shares in F_p of sample + offset, (samples_per_lane, lanes) or (lanes,), p = 2^61 - 1."""
+
+
+def lanes_for(sampler: Sampler, count: int) -> int:
+    """The evaluations that `count` samples take."""
+    return -(-count // sampler.samples_per_lane)
+
+
+@dataclass(frozen=True)
+class DiscreteSampler:
+    """An exact law on the integers, up to `certificate["total_variation"]`: P(x) proportional to exp(-x^2 / 2 scale^2)
+    or to exp(-|x| / scale)."""
+
+    plan: GaussianPlan | LaplacePlan
+    proof: GaussianCertificate | LaplaceCertificate
+    name = "discrete"
+    discrete = True
+    samples_per_lane = 1
+    uses_fixed = False
+
+    @property
+    def scale(self) -> float:
+        return self.plan.scale
+
+    @property
+    def largest(self) -> int:
+        return self.plan.largest
+
+    @property
+    def offset(self) -> int:
+        return self.plan.offset
+
+    @property
+    def certificate(self) -> Certificate:
+        proof = self.proof
+        law = "Gaussian" if isinstance(proof, GaussianCertificate) else "Laplace"
+        result: Certificate = {"law": f"discrete {law}", "total_variation": proof.total_variation}
+        if isinstance(proof, GaussianCertificate):
+            return result | {"aliasing": proof.aliasing, "table": proof.table, "wrap": proof.wrap}
+        within = f"multiplicative_within_{proof.inner / self.scale:.1f}_scales"
+        return result | {"tail": proof.tail, "table": proof.table, within: proof.multiplicative}
+
+    async def circuit(self, engine: Engine, fixed: FixedEngine | None = None) -> NDArray[np.uint64]:
+        if isinstance(self.plan, GaussianPlan):
+            return await to_field(engine, await sample_gaussian(engine, self.plan))
+        return await to_field(engine, await sample_laplace(engine, self.plan))
+
+
+def discrete_gaussian(scale: float) -> DiscreteSampler:
+    """P(x) proportional to exp(-x^2 / 2 scale^2). Errors: ValueError outside 2^7 .. 2^30 grid steps."""
+    return DiscreteSampler(*plan_gaussian(scale))
+
+
+def discrete_laplace(scale: float) -> DiscreteSampler:
+    """P(x) proportional to exp(-|x| / scale). Errors: ValueError outside 1 .. 2^30 grid steps."""
+    return DiscreteSampler(*plan_laplace(scale))

@@ -1,0 +1,61 @@
+"""`dpmpc check`: a dry run of one owner's records against the schema of a plan."""
+
+from pathlib import Path
+
+import click
+
+from dpmpc.cli.sources import memory_of, source_of, source_options
+from dpmpc.errors import UsageError
+
+
+@click.command("check")
+@click.option("--plan", "plan_file", type=click.Path(path_type=Path), help="The plan of a run; its schema is used.")
+@click.option("--schema", "schema_file", type=click.Path(path_type=Path), help="A schema file, instead of a plan.")
+@source_options
+def command(
+    plan_file: Path | None,
+    schema_file: Path | None,
+    csv: Path | None,
+    records: str | None,
+    database: str | None,
+    sql: str | None,
+    memory: str | None,
+) -> int:
+    """Hold your records against a schema, without a run: missing, unknown and clipped values by column.
+
+    For the owner's own eyes; nothing is sent anywhere. Exit code 1 if a run would refuse the records.
+
+    Example: dpmpc check --plan plan.json --csv mine.csv
+    """
+    from dpmpc.data.check import check, schema_in
+    from dpmpc.data.loading import opened
+
+    if (plan_file is None) == (schema_file is None):
+        raise UsageError(
+            "records are held against one schema; none or two were given; add --plan FILE or --schema FILE"
+        )
+    schema = schema_in(plan_file or schema_file or Path())
+    with opened(source_of(csv, records, database, sql), memory=memory_of(memory)) as (table, _):
+        result = check(schema, table)
+        name = table.source
+    from rich import box
+    from rich.console import Console
+    from rich.table import Table as Grid
+    from rich.text import Text
+
+    console = Console(highlight=False)
+    console.print(Text(f"{name}: {result.rows} records; schema {schema.digest[:16]}; for your own eyes", style="bold"))
+    grid = Grid(box=box.SIMPLE, pad_edge=False)
+    grid.add_column("column", overflow="fold")
+    for title in ("missing", "unknown", "clipped"):
+        grid.add_column(title, justify="right")
+    for c in result.counts:
+        grid.add_row(Text(c.name), str(c.missing or ""), str(c.unknown or ""), str(c.clipped or ""))
+    console.print(grid)
+    colours = {"refused": "red", "warning": "yellow", "note": "dim"}
+    for finding in result.found:
+        text = Text(f"{finding.severity}: {finding.column}: {finding.text}", style=colours[finding.severity])
+        console.print(text, soft_wrap=True)
+    if result.refused:
+        console.print(Text("a run would refuse these records", style="red"))
+    return 1 if result.refused else 0

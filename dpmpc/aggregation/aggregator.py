@@ -1,0 +1,403 @@
+"""The one class that opens sums: owners' vectors in, one noisy sum out; with parties on this machine, with parties
+elsewhere, or in the clear with the same arithmetic.
+
+`train`, `verify`, the cost suite, the experiments and the public API are its clients. Nobody else talks to the owners'
+or the parties' connections.
+"""
+
+import asyncio
+import contextlib
+import time
+import weakref
+from collections.abc import Callable, Coroutine, Iterable, Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Literal, Self, TypeVar
+
+import numpy as np
+
+from dpmpc.aggregation.background import Background, Pending, Ready
+from dpmpc.aggregation.encoding import as_blocks, decode, encode
+from dpmpc.aggregation.frames import PartyCost, blocks_of, rows_of_block
+from dpmpc.aggregation.grid import Floats, Ints
+from dpmpc.aggregation.guarantee import Promise, privacy_section, promise_of, warnings_of
+from dpmpc.aggregation.local import PartiesHere
+from dpmpc.aggregation.owner_client import OwnerClient
+from dpmpc.aggregation.plan import FIRST_ATTEMPT, Attempt, Plan, plan_path
+from dpmpc.errors import DpmpcError, PeerError, UsageError
+from dpmpc.mpc.addresses import Endpoint
+from dpmpc.mpc.backend import BACKENDS
+from dpmpc.mpc.clear_noise import clear_noise
+from dpmpc.mpc.prg import Prg
+from dpmpc.mpc.tls import Tls
+from dpmpc.privacy.sensitivity import Weights
+
+T = TypeVar("T")
+WAIT = 60.0  # seconds for the other processes to come
+
+
+@dataclass(frozen=True)
+class Release:
+    """One opened release: its number, the sum (d,) in grid steps, and the bytes all processes have sent so far."""
+
+    number: int
+    total: Ints
+    bytes_sent: int
+
+
+class Aggregator:
+    """Opens the sums of the owners' vectors, each with one noise vector, one release after another.
+
+        with Aggregator(owners=20, dimension=1000, clip=1.0, epsilon=1.0, delta=1e-5, releases=100) as aggregator:
+            mean = aggregator.mean(vectors)
+
+    The parties are processes of this machine, which end with the aggregator, with this process, or with whoever fails.
+    `of_plan` is the same for a plan, with parties here or elsewhere.
+    """
+
+    def __init__(
+        self,
+        *,
+        owners: int,
+        dimension: int,
+        clip: float,
+        epsilon: float = 1.0,
+        delta: float | None = None,
+        releases: int = 1,
+        parties: int = 3,
+        threshold: int | None = None,
+        sensitivity: float | None = None,
+        weights: Weights | Sequence[int] = "equal",
+        law: str | None = None,
+        sampler: str | None = None,
+        calibration: str = "tight",
+        scale: float | None = None,
+        grid_bits: int | None = None,
+        security_bits: float = 40.0,
+        backend: str | None = None,
+        engine: Literal["mpc", "clear"] = "mpc",
+        pool: bool | None = None,
+        data_id: str = "vectors",
+        out: Path | str | None = None,
+        wait: float = WAIT,
+    ) -> None:
+        """Arguments as of `Plan.create`. `out`: a new directory for the parties' ledgers, transcripts and logs; without
+        one they are gone when the aggregator is closed. Errors: UsageError for what no run can do."""
+        settings: dict[str, Any] = {} if backend is None else {"backend": backend}
+        plan = Plan.create(
+            owners=owners,
+            dimension=dimension,
+            clip=clip,
+            epsilon=epsilon,
+            delta=delta,
+            releases=releases,
+            parties=parties,
+            threshold=threshold,
+            sensitivity=sensitivity,
+            weights=weights,
+            law=law,
+            sampler=sampler,
+            calibration=calibration,
+            scale=scale,
+            grid_bits=grid_bits,
+            security_bits=security_bits,
+            engine=engine,
+            pool=pool,
+            data_id=data_id,
+            **settings,
+        )
+        if out is not None and Path(out).exists() and any(Path(out).iterdir()):
+            raise UsageError(f"out must be a new or empty directory; {out} is not; name another")
+        self._begin(plan, None if out is None else Path(out), wait)
+
+    @classmethod
+    def of_plan(
+        cls,
+        plan: Plan,
+        *,
+        out: Path | None = None,
+        parties: PartiesHere | None = None,
+        addresses: Sequence[Endpoint] | None = None,
+        owners: tuple[int, int] | None = None,
+        attempt: Attempt = FIRST_ATTEMPT,
+        tls: Path | None = None,
+        wait: float = WAIT,
+        **settings: Any,
+    ) -> Self:
+        """An aggregator for a plan. `addresses`: where the parties listen for owners; without them the parties are
+        processes of this machine: those of `parties`, whom the caller ends, or new ones with `settings` (of
+        `LocalParties`). `owners`: (first, end) of those played here, by default all."""
+        self = cls.__new__(cls)
+        self._begin(plan, out, wait, parties, addresses, owners, attempt, tls, settings)
+        return self
+
+    @classmethod
+    def joining(cls, plan: Plan, parties: PartiesHere, owners: tuple[int, int], wait: float = WAIT) -> Self:
+        """An aggregator of the owners first .. end - 1 alone, for parties of this machine that have their job already.
+        Whoever gave it to them ends them."""
+        addresses = parties.parties.owner_addresses
+        return cls.of_plan(plan, parties=parties, addresses=addresses, owners=owners, wait=wait)
+
+    def _begin(
+        self,
+        plan: Plan,
+        out: Path | None,
+        wait: float,
+        parties: PartiesHere | None = None,
+        addresses: Sequence[Endpoint] | None = None,
+        owners: tuple[int, int] | None = None,
+        attempt: Attempt = FIRST_ATTEMPT,
+        tls: Path | None = None,
+        settings: dict[str, Any] | None = None,
+    ) -> None:
+        self.plan, self.attempt = plan, attempt
+        self.first, self.end = owners or (0, plan.owners)
+        self.next = attempt.first_release  # the next release
+        self.sharing_s = 0.0  # spent making shares
+        self.bytes_before = 0  # sent by all processes when the noise made ahead was there
+        self._out, self._addresses, self._tls, self._wait = out, addresses, tls, wait
+        self._parties, self._settings = parties, settings or {}
+        self._costs: list[PartyCost] = []
+        self._closed = False
+        self._background: Background | None = None
+        self._stop: Callable[[], Any] = lambda: None
+        self._client: OwnerClient | None = None
+        _ = plan.derived  # what no run can keep is refused here, not in another process
+        if plan.parties:
+            self._dealer = BACKENDS[plan.backend].dealer(plan.parties, plan.threshold)
+        else:
+            self._prg = Prg.from_os()
+        self._connect()
+
+    # -- connections -------------------------------------------------------------------------------------------------
+    def _connect(self) -> None:
+        """Connect with all parties. Errors: PeerError when one does not come, UsageError for a taken port."""
+        if not self.plan.parties:
+            return
+        try:
+            addresses = self._addresses
+            if addresses is None:
+                if self._parties is None:
+                    self._parties = PartiesHere(self.plan.parties, self._out, **self._settings)
+                    self._stop = self._parties.end
+                if self._out is not None:
+                    self.plan.write(plan_path(self._out))
+                self._parties.begin(self.plan, self.attempt, self._wait)
+                addresses = self._parties.parties.owner_addresses
+            elif self._parties is None:
+                self._background = Background("dpmpc")
+                self._stop = weakref.finalize(self, self._background.stop)
+            client = OwnerClient(self.plan, self.attempt, self.first, self.end)
+            self._client = client
+            tls = None if self._tls is None else Tls.load(self._tls, client.name)
+            self._run(lambda: client.connect(addresses, self._wait, tls))
+        except BaseException:
+            self.abandon()
+            raise
+
+    def wait_for_noise(self) -> None:
+        """Returns when the parties have the noise that they make ahead; a release would wait for it too."""
+        client = self._client
+        if client is not None and not self.bytes_before:
+            self.bytes_before = self._run(client.ready) + client.bytes_sent
+
+    @property
+    def bytes_sent(self) -> int:
+        """Bytes that the owners here have sent to parties so far, headers included."""
+        return 0 if self._client is None else self._client.bytes_sent
+
+    def _loop(self) -> Background:
+        background = self._background if self._parties is None else self._parties.background
+        assert background is not None
+        return background
+
+    def _run(self, body: Callable[[], Coroutine[Any, Any, T]]) -> T:
+        """What `body` returns on the loop, unless a party fails first. The cause is raised, not its echo here."""
+        return self._loop().run(self._guarded(body()))
+
+    async def _guarded(self, body: Coroutine[Any, Any, T]) -> T:
+        if self._parties is None:
+            return await body
+        task, failure = asyncio.ensure_future(body), asyncio.ensure_future(self._parties.parties.failure())
+        try:
+            await asyncio.wait([task, failure], return_when=asyncio.FIRST_COMPLETED)
+            if failure.done():
+                raise failure.result()
+            try:
+                return task.result()
+            except PeerError as echo:
+                raise (await self._parties.parties.cause() or echo) from None
+        finally:
+            for each in (task, failure):
+                each.cancel()
+            await asyncio.gather(task, failure, return_exceptions=True)
+
+    # -- releases ----------------------------------------------------------------------------------------------------
+    def sum(self, vectors: Any) -> Floats:
+        """The noisy (weighted) sum of the owners' vectors, (d,) float64. See `mean`."""
+        return np.asarray(self.mean(vectors) * self.plan.divisor, dtype=np.float64)
+
+    def mean(self, vectors: Any) -> Floats:
+        """The noisy mean of the owners' vectors, (d,) float64: one release.
+
+        `vectors`: an array (m, d), or an iterable of m arrays (d,) that is never held whole. Each is clipped to the
+        plan's norm. Errors: UsageError for a wrong shape or values that are not finite (nothing is spent then), for
+        more releases than planned, for a closed aggregator; PeerError when a party leaves.
+        """
+        return decode(self.plan, self.open(vectors).total)
+
+    def open(self, vectors: Any) -> Release:
+        """One release of the owners' vectors, in grid steps. See `mean`."""
+        rows = rows_of_block(self.plan.dimension)
+        blocks = as_blocks(vectors, self.end - self.first, self.plan.dimension, rows)
+
+        def encoded() -> Iterable[Ints]:
+            first = self.first
+            for block in blocks:
+                yield encode(self.plan, block, first)
+                first += len(block)
+
+        return self.open_steps(encoded())
+
+    def open_steps(self, blocks: Iterable[Ints]) -> Release:
+        """One release of integer vectors: grid steps, clipped and rounded already, in blocks as `frames.blocks_of` has
+        them. Their owners' own code is `open`."""
+        return self.begin_steps(blocks).result()
+
+    def begin_steps(self, blocks: Iterable[Ints]) -> Pending[Release] | Ready[Release]:
+        """As `open_steps`, without waiting for the result: other owners' processes may be played by this thread too."""
+        self._check_open()
+        if self.next >= self.plan.releases:
+            raise UsageError(
+                f"the plan has {self.plan.releases} releases, and all are made; plan more of them, the noise and the "
+                "promise depend on their number"
+            )
+        number = self.next
+        if self._client is None:
+            release = self._in_the_clear(number, blocks)
+            self.next += 1
+            return Ready(release)
+        self.wait_for_noise()
+        try:
+            return self._send(self._client, number, blocks)
+        except DpmpcError:
+            if self.next == number:
+                raise  # nothing was sent
+            self.abandon()
+            raise
+
+    def _send(self, client: OwnerClient, number: int, blocks: Iterable[Ints]) -> Pending[Release]:
+        """Deals block after block in this thread and sends it on the loop; the last one goes with the wait for the
+        result, which saves a change of threads."""
+        due = blocks_of(self.first, self.end, self.plan.dimension)
+        last = len(due) - 1
+        for k, ((start, end), vectors) in enumerate(zip(due, blocks, strict=True)):
+            assert vectors.shape == (end - start, self.plan.dimension)
+            begin = time.perf_counter()
+            payloads = self._dealer.deal(vectors)
+            self.sharing_s += time.perf_counter() - begin
+            if k < last:
+                self.next = number + 1
+                self._run(partial(client.send, number, k, payloads))
+        self.next = number + 1
+        return self._loop().submit(self._guarded(self._finish(client, number, last, payloads)))
+
+    async def _finish(self, client: OwnerClient, number: int, block: int, payloads: Sequence[Any]) -> Release:
+        await client.send(number, block, payloads)
+        total, sent = await client.opened(number)
+        return Release(number, total, sent + client.bytes_sent)
+
+    def _in_the_clear(self, number: int, blocks: Iterable[Ints]) -> Release:
+        total = sum((block.sum(axis=0) for block in blocks), start=np.zeros(self.plan.dimension, dtype=np.int64))
+        if self.plan.derived.mechanism.scale:
+            total = total + clear_noise(self.plan.derived.sampler, self.plan.dimension, self._prg)
+        return Release(number, total, 0)
+
+    def _check_open(self) -> None:
+        if self._closed:
+            raise UsageError("a closed aggregator makes no releases; this one is closed; make another")
+
+    # -- what is promised --------------------------------------------------------------------------------------------
+    @property
+    def guarantee(self) -> Promise:
+        """What all planned releases together keep, made or not."""
+        return promise_of(self.plan)
+
+    def report(self) -> dict[str, Any]:
+        """The promise and everything it rests on, how many releases were made, warnings: JSON values."""
+        return {
+            "run": self.plan.run_id,
+            "backend": self.plan.backend if self.plan.parties else "clear",
+            "owners": self.plan.owners,
+            "parties": self.plan.parties,
+            "threshold": self.plan.threshold,
+            "dimension": self.plan.dimension,
+            "releases_made": self.next,
+            "privacy": privacy_section(self.plan),
+            "warnings": warnings_of(self.plan),
+        }
+
+    # -- the end -----------------------------------------------------------------------------------------------------
+    def finish(self) -> list[PartyCost]:
+        """Every party's costs, after the last release; closes the aggregator."""
+        self._check_open()
+        client = self._client
+        if client is not None:
+            self.wait_for_noise()
+            self._costs = self._run(client.finish)
+            if self._parties is not None and self._stop is self._parties.end:
+                self._parties.wait()
+        self.abandon()
+        return self._costs
+
+    def close(self) -> None:
+        """End the parties that were started here, and all connections. After all planned releases this is agreed with
+        the parties; before, they are told to stop. May be called twice."""
+        if not self._closed and self.next >= self.plan.releases:
+            with contextlib.suppress(PeerError):  # everything was opened already
+                self.finish()
+        self.abandon()
+
+    def abandon(self) -> None:
+        """End everything at once; no process is left behind."""
+        if self._closed:
+            return
+        self._closed = True
+        if self._client is not None:
+            with contextlib.suppress(RuntimeError):  # the loop has ended
+                self._loop().run(_call(self._client.abandon))
+        self._stop()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if kind is None:
+            self.close()
+        else:
+            self.abandon()
+
+
+async def _call(function: Callable[[], T]) -> T:
+    """What the function returns, called on the loop."""
+    return function()
+
+
+def private_mean(vectors: Any, *, clip: float, epsilon: float, delta: float | None = None, **settings: Any) -> Floats:
+    """The noisy mean (d,) of the rows of `vectors` (m, d), each clipped to L2 norm `clip`: one release, local parties.
+
+    Guarantees: (epsilon, delta); by default neighbours differ in one owner's whole row. Without delta: pure epsilon,
+    Laplace noise. `settings`: those of `Aggregator`. Errors: as `Aggregator.mean`.
+    """
+    rows = np.asarray(vectors)
+    if rows.ndim != 2 or 0 in rows.shape:
+        raise UsageError(f"vectors are an array (owners, dimension); got shape {rows.shape}; give one row an owner")
+    list(as_blocks(rows, len(rows), rows.shape[1], len(rows)))  # before any process starts
+    with Aggregator(
+        owners=rows.shape[0], dimension=rows.shape[1], clip=clip, epsilon=epsilon, delta=delta, releases=1, **settings
+    ) as aggregator:
+        return aggregator.mean(rows)

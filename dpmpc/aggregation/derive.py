@@ -1,0 +1,147 @@
+"""What follows from a plan: sensitivity, grid, noise scale, certificate. Every process of a run derives it by itself.
+
+The same numbers must come out on every machine. What passes through elementary functions (the noise scale) is rounded
+up to 24 binary digits, so that their last digits do not matter; everything else is exact or correctly rounded.
+"""
+
+import hashlib
+import math
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+from dpmpc.aggregation.grid import NARROWEST, Grid, check_range, check_width, choose_grid
+from dpmpc.aggregation.plan import Plan, Vectors
+from dpmpc.circuits.sampler import Certificate, Sampler
+from dpmpc.errors import UsageError
+from dpmpc.mpc.backend import BACKENDS
+from dpmpc.privacy.law import LAWS, Law, Need
+from dpmpc.privacy.mechanism import Mechanism
+from dpmpc.privacy.sensitivity import Sensitivity, rounding_bound, sum_of_parts
+
+_DIGITS = 24
+_SAMPLER_TV = 2.0**-63  # what the discrete samplers certify a coordinate at worst; others are tried again with theirs
+_HIDING = 2.0**-100  # of a run, likewise
+_FINE = 2.0**30  # grid steps of a sensitivity on a grid so fine that rounding does not matter
+
+
+@dataclass(frozen=True)
+class Derived:
+    """Lengths that end in `_steps` are grid steps of the opened integer sum; `sensitivity` is of the mean."""
+
+    grid: Grid
+    sensitivity: Sensitivity
+    sensitivity_steps: float  # L2
+    scale_steps: float  # of the noise: what the promise asks for, rounded up; 0 for no noise
+    sampler: Sampler
+    hiding: float  # statistical distance that the masks of the openings of noise leave over the run; 0: perfect
+    mechanism: Mechanism  # what one release adds
+
+    @property
+    def certificate(self) -> Certificate:
+        """What is proved of the sampler; bounds that are finite."""
+        return {k: v for k, v in self.sampler.certificate.items() if isinstance(v, str) or math.isfinite(v)}
+
+    def to_json(self) -> dict[str, Any]:
+        """What two processes must have derived alike."""
+        return {
+            "grid_bits": self.grid.bits,
+            "sensitivity_steps": self.sensitivity_steps,
+            "mechanism_sensitivity": self.mechanism.sensitivity,
+            "scale_steps": self.scale_steps,
+            "sampler": hashlib.sha256(repr(self.sampler).encode()).hexdigest(),
+        }
+
+
+def derive(plan: Plan) -> Derived:
+    """Errors: UsageError for a promise that cannot be kept, noise too wide for the grid, a sum that could overflow."""
+    law = LAWS[plan.law]
+    sensitivity = partial(_sensitivity, plan)
+    unrounded = sensitivity(0.0).l2 * plan.divisor
+    if plan.grid_bits is None:
+        # The ratio on a grid so fine that rounding does not matter; then the grid, then the real scale on it.
+        ratio = plan.scale * plan.divisor / unrounded if plan.scale else _scale(plan, law, _FINE) / _FINE
+        grid = choose_grid(unrounded, ratio, plan.dimension)
+    else:
+        grid = Grid(plan.grid_bits)
+    rounded = sensitivity(rounding_bound(plan.dimension, grid.step, plan.divisor))
+    steps = rounded.steps(grid.step / plan.divisor)
+    if plan.scale is None:
+        asked, sampler, hiding = _asked(plan, law, steps)
+    else:  # without noise there still is a sampler, of the narrowest noise, which nobody draws from
+        asked = round_up(plan.scale * plan.divisor / grid.step) or NARROWEST
+        sampler = law.sampler(plan.sampler, asked)
+        hiding = _hiding(plan, sampler) if plan.scale else 0.0
+    if asked < NARROWEST / 2 or rounded.parts["rounding"] > 0.5 * rounded.l2:
+        raise UsageError(
+            f"noise must be at least {NARROWEST / 2:g} grid steps wide and rounding at most half the sensitivity; "
+            f"with --grid-bits {grid.bits} it is {asked:.4g} steps and {rounded.parts['rounding'] / rounded.l2:.0%}; "
+            "choose a finer grid or leave --grid-bits out"
+        )
+    check_width(asked)
+    check_range(plan.divisor * plan.clip, grid, plan.owners, sampler.largest, BACKENDS[plan.backend].largest)
+    if hiding > 2.0**-plan.security_bits:
+        raise UsageError(
+            f"the openings of {plan.releases * plan.dimension} coordinates by {plan.sampler} must be "
+            f"{plan.security_bits:g} bits secure; they are {-math.log2(hiding):.1f}; lower --security-bits, or use "
+            "--sampler discrete"
+        )
+    need = Need(
+        plan.epsilon,
+        plan.delta,
+        steps,
+        plan.dimension,
+        plan.releases,
+        tv=float(sampler.certificate["total_variation"]),
+        mpc_failure=hiding,
+    )
+    noiseless = plan.scale == 0
+    mechanism = law.mechanism(0.0 if noiseless else sampler.scale, sampler.discrete, need)
+    return Derived(grid, rounded, steps, 0.0 if noiseless else asked, sampler, hiding, mechanism)
+
+
+def _sensitivity(plan: Plan, rounding: float) -> Sensitivity:
+    """Of the mean, in L2."""
+    if plan.neighbours == "record":
+        return plan.learning.sensitivity(plan.sizes, plan.weights, rounding)
+    moved = 2 * plan.clip  # one owner's whole vector is replaced
+    if isinstance(plan.source, Vectors) and plan.source.sensitivity is not None:
+        moved = min(moved, plan.source.sensitivity)
+    return sum_of_parts({"vector": moved * max(plan.factors) / plan.divisor}, rounding)
+
+
+def _asked(plan: Plan, law: Law, sensitivity_steps: float) -> tuple[float, Sampler, float]:
+    """(noise scale, the sampler of that scale, what its openings fail to hide over the run) for the plan's promise.
+
+    The failures of sampler and openings are paid from delta; they depend on the scale a little, so they are guessed,
+    and corrected until the guess holds. Of a continuous law, closeness is assumed, not proved: it pays nothing.
+    """
+    tv, hiding = _SAMPLER_TV, _HIDING if plan.parties else 0.0
+    while True:
+        scale = round_up(_scale(plan, law, sensitivity_steps, tv, hiding))
+        check_width(scale)
+        sampler = law.sampler(plan.sampler, scale)
+        found = float(sampler.certificate["total_variation"]) if sampler.discrete else 0.0
+        left = _hiding(plan, sampler)
+        if found <= tv and left <= hiding:
+            return scale, sampler, left
+        tv, hiding = max(tv, found * (1 + 2.0**-20)), max(hiding, left * (1 + 2.0**-20))
+
+
+def _scale(plan: Plan, law: Law, l2_steps: float, tv: float = _SAMPLER_TV, hiding: float = _HIDING) -> float:
+    need = Need(plan.epsilon, plan.delta, l2_steps, plan.dimension, plan.releases, tv=tv, mpc_failure=hiding)
+    return law.scale(need, plan.calibration)
+
+
+def _hiding(plan: Plan, sampler: Sampler) -> float:
+    """The statistical distance that the masks of all openings of noise leave, over the run."""
+    if not plan.parties:
+        return 0.0
+    one = BACKENDS[plan.backend].count_noise(sampler, sampler.samples_per_lane, plan.parties, plan.threshold)
+    return one.distance * -(-plan.releases * plan.dimension // sampler.samples_per_lane)
+
+
+def round_up(x: float) -> float:
+    """The least number of 24 binary digits that is at least `x`."""
+    mantissa, exponent = math.frexp(x)
+    return math.ldexp(math.ceil(math.ldexp(mantissa, _DIGITS)), exponent - _DIGITS)

@@ -1,0 +1,78 @@
+"""From an owner's vector to the integers that enter MPC: check, clip, weight, round. Normative rules: `grid`."""
+
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+import numpy as np
+
+from dpmpc.aggregation.grid import Floats, Ints
+from dpmpc.aggregation.plan import Plan
+from dpmpc.errors import UsageError
+from dpmpc.learning.method import project
+
+
+def encode(plan: Plan, vectors: Floats, first: int = 0) -> Ints:
+    """Grid steps (k, d) of the vectors (k, d) of owners first .. first + k - 1: each clipped to the plan's norm,
+    multiplied by its owner's factor, rounded half to even. Secret."""
+    clipped = project(vectors, plan.clip)
+    if plan.weights == "size":
+        clipped = clipped * np.array(plan.factors[first : first + len(vectors)], dtype=np.float64)[:, None]
+    return plan.grid.encode(clipped)
+
+
+def decode(plan: Plan, total: Ints) -> Floats:
+    """The mean (d,) that an opened sum in grid steps stands for."""
+    return plan.grid.decode(total) / plan.divisor
+
+
+def as_blocks(vectors: Any, owners: int, dimension: int, rows: int) -> Iterator[Floats]:
+    """The vectors of `owners` owners as float64 arrays (k, dimension) with k = rows but for the last.
+
+    `vectors`: an array (owners, dimension), or an iterable of arrays (dimension,) or (k, dimension) that is never held
+    whole. Errors: UsageError for another number of vectors, another dimension, or values that are not finite numbers;
+    nothing of a vector is in the message.
+    """
+    given = [vectors] if isinstance(vectors, np.ndarray) or not isinstance(vectors, Iterable) else vectors
+    seen, held, block = 0, 0, np.empty((0, dimension))
+    for item in given:
+        array = _array(item, dimension)
+        seen += len(array)
+        if seen > owners:
+            break
+        if not held and len(array) == rows:
+            yield array
+            continue
+        while len(array):
+            if not held:
+                block = np.empty((min(rows, owners), dimension))
+            take = min(len(block) - held, len(array))
+            block[held : held + take] = array[:take]
+            array, held = array[take:], held + take
+            if held == len(block):
+                yield block
+                held = 0
+    if seen != owners:
+        raise UsageError(
+            f"there must be one vector for each of the {owners} owners; got {'more' if seen > owners else seen}; give "
+            f"an array ({owners}, {dimension}) or as many vectors"
+        )
+    if held:
+        yield block[:held]
+
+
+def _array(item: Any, dimension: int) -> Floats:
+    try:
+        array = np.asarray(item, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise UsageError(
+            f"a vector holds {dimension} numbers; got something else ({type(item).__name__}); give NumPy arrays"
+        ) from None
+    if array.ndim == 1:
+        array = array[None, :]
+    if array.ndim != 2 or array.shape[1] != dimension:
+        raise UsageError(
+            f"a vector has dimension {dimension}; got an array of shape {array.shape}; mend the vectors or plan again"
+        )
+    if not np.isfinite(array).all():
+        raise UsageError("a vector must hold finite numbers; one holds NaN or infinity; clean it first")
+    return array

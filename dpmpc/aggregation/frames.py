@@ -1,0 +1,71 @@
+"""What owners and parties say to each other: greetings, blocks of shares, results, costs. Sizes and layouts, no
+connections."""
+
+import struct
+from dataclasses import astuple, dataclass
+
+from dpmpc.aggregation.plan import Plan
+from dpmpc.errors import PeerError
+from dpmpc.mpc.link import Connection
+
+HELLO = struct.Struct("<II32s")  # owners first .. end, digest of the plan
+ANSWER = struct.Struct("<I32s")  # party, digest of the plan
+READY = struct.Struct("<Q")  # bytes sent so far
+COST = struct.Struct("<QQQQQddQ")  # see PartyCost
+BLOCK_WORDS = 1 << 19  # numbers a frame at most: 4 MiB
+WINDOW = 4  # frames to one party that may be under way without its consent
+
+
+@dataclass(frozen=True)
+class PartyCost:
+    """What one party counted over a run: bytes to parties and to owners, rounds of the noise and of the openings,
+    seconds."""
+
+    bytes_to_parties: int
+    bytes_to_owners: int
+    bytes_received: int
+    offline_rounds: int
+    online_rounds: int
+    offline_s: float
+    online_s: float
+    peak_memory: int  # bytes
+
+    def pack(self) -> bytes:
+        return COST.pack(*astuple(self))
+
+    @staticmethod
+    def unpack(payload: bytes | bytearray) -> "PartyCost":
+        return PartyCost(*COST.unpack(payload))
+
+
+def rows_of_block(dimension: int) -> int:
+    """How many owners' vectors travel in one frame: as many as 4 MiB hold, one at least."""
+    return max(1, BLOCK_WORDS // dimension)
+
+
+def blocks_of(first: int, end: int, dimension: int) -> list[tuple[int, int]]:
+    """The blocks in which owners first .. end - 1 send."""
+    size = rows_of_block(dimension)
+    return [(start, min(start + size, end)) for start in range(first, end, size)]
+
+
+def result_bytes(dimension: int) -> int:
+    """The size of an opened release as a party sends it to owners: the vector, and the bytes it has sent so far."""
+    return 8 * (dimension + 1)
+
+
+def certificate_name(plan: Plan, first: int, end: int) -> str:
+    """`owners` for a process that plays all owners, `owner7` for one that plays owner 7 alone; no other has a
+    certificate."""
+    if (first, end) == (0, plan.owners):
+        return "owners"
+    return f"owner{first}" if end == first + 1 else f"owners {first}..{end - 1}"
+
+
+def exact(peer: Connection, payload: bytearray, size: int) -> bytearray:
+    """The payload. Errors: PeerError where it has not `size` bytes."""
+    if len(payload) != size:
+        raise PeerError(
+            f"{peer.name} sent {len(payload)} bytes where {size} were due; are all processes of one version?"
+        )
+    return payload

@@ -1,0 +1,103 @@
+"""Records as numbers: rows of features and labels, in memory or in a nameless file that is mapped into memory.
+
+The file is made in the run's private folder and loses its name at once, so the system frees it when the process ends,
+however it ends. Its room is reserved when it is made: a full disk is found before the first row is written. Both kinds
+of storage start at a page boundary, so arithmetic on them is the same to the last bit.
+"""
+
+import mmap
+import os
+import tempfile
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpmpc.data.table import Floats
+from dpmpc.errors import UsageError
+
+Precision = Literal["double", "single"]
+Rows = NDArray[np.float64] | NDArray[np.float32]
+DTYPES: dict[Precision, type[np.floating[Any]]] = {"double": np.float64, "single": np.float32}
+
+
+@dataclass(frozen=True, eq=False)
+class Records:
+    """n records: X (n, d) rows in the unit ball, in double or single precision, and y (n,) labels.
+
+    `resident`: whether pages that were read may stay in memory; if not, `forget` gives them back to the system, which
+    keeps what it can of the file in its own cache.
+    """
+
+    X: Rows = field(repr=False)
+    y: Floats = field(repr=False)
+    resident: bool = True
+    _map: mmap.mmap | None = field(default=None, repr=False)
+    _first: int = 0  # the row of the mapping at which X starts
+
+    @property
+    def n(self) -> int:
+        return len(self.y)
+
+    def part(self, begin: int, end: int) -> "Records":
+        """The rows begin ... end - 1 of the same storage."""
+        return Records(self.X[begin:end], self.y[begin:end], self.resident, self._map, self._first + begin)
+
+    def forget(self, begin: int = 0, end: int | None = None) -> None:
+        """Gives back the memory of rows that were read or written, if they are in a file and not to stay."""
+        if self.resident or self._map is None or not hasattr(self._map, "madvise"):
+            return
+        width = self.X.strides[0]
+        low = (self._first + begin) * width // mmap.PAGESIZE * mmap.PAGESIZE
+        high = (self._first + (self.n if end is None else end)) * width
+        if high > low:
+            self._map.madvise(mmap.MADV_DONTNEED, low, high - low)
+
+
+def allocate(n: int, d: int, precision: Precision, folder: Path | None) -> Records:
+    """Room for n records of d features: in a nameless file in `folder`, or in memory. Errors: the disk is full."""
+    dtype = np.dtype(DTYPES[precision])
+    size = max(1, n * d * dtype.itemsize)
+    y = np.empty(n)
+    if folder is None:
+        room = mmap.mmap(-1, size)
+        return Records(np.frombuffer(room, dtype, n * d).reshape(n, d), y)
+    with tempfile.TemporaryFile(dir=folder) as file:  # the mapping keeps it
+        try:
+            if hasattr(os, "posix_fallocate"):
+                os.posix_fallocate(file.fileno(), 0, size)
+            else:
+                os.ftruncate(file.fileno(), size)
+        except OSError as error:
+            raise UsageError(
+                f"features need {size / 1e9:.3g} GB on the disk of the run's folder; {error.strerror}; free some, name"
+                " another --out, or raise --memory"
+            ) from None
+        room = mmap.mmap(file.fileno(), size)
+    return Records(np.frombuffer(room, dtype, n * d).reshape(n, d), y, False, room)
+
+
+def arranged(records: Records, order: NDArray[np.int64], folder: Path | None) -> Records:
+    """The records order[0], order[1], ... in storage of the same kind, in `folder` (default: for temporary files).
+
+    Errors: the disk is full.
+    """
+    d = records.X.shape[1]
+    precision: Precision = "double" if records.X.dtype == np.float64 else "single"
+    where = None if records.resident else folder or Path(tempfile.gettempdir())
+    result = allocate(len(order), d, precision, where)
+    step = max(1, (1 << 22) // max(1, d))
+    for begin in range(0, len(order), step):
+        rows = order[begin : begin + step]
+        np.take(records.X, rows, axis=0, out=result.X[begin : begin + len(rows)])
+        result.forget(begin, begin + len(rows))
+        records.forget()
+    result.y[:] = records.y[order]
+    return result
+
+
+def in_memory(X: Rows, y: Floats) -> Records:
+    """Records that are arrays already."""
+    return Records(X, y)

@@ -1,0 +1,161 @@
+"""Records held against a schema, for their owner alone: what is missing, unknown or clipped, and what is refused."""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+from dpmpc.data.hashing import bucket_sql
+from dpmpc.data.mapping import Counts
+from dpmpc.data.schema import Categorical, Labels, Numeric, Range, Schema, Surveyed
+from dpmpc.data.table import Table, canonical, code_sql, value_sql
+from dpmpc.data.written import checked, written
+from dpmpc.errors import UsageError
+
+Severity = Literal["refused", "warning", "note"]
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One thing about one column. "refused": a run would stop at it."""
+
+    severity: Severity
+    column: str
+    text: str
+
+
+@dataclass(frozen=True)
+class Findings:
+    """What a dry run says. `counts`: of each of the schema's columns that is there, in the schema's order."""
+
+    rows: int
+    counts: tuple[Counts, ...]
+    found: tuple[Finding, ...]
+
+    @property
+    def refused(self) -> bool:
+        return any(finding.severity == "refused" for finding in self.found)
+
+
+def check(schema: Schema, table: Table) -> Findings:
+    """What would become of a table's records under a schema; nothing is refused here, all is said.
+
+    Errors: the source cannot be read.
+    """
+    found: list[Finding] = []
+    counts: list[Counts] = []
+    rows = table.n
+    for column in schema.columns:
+        if column.name not in table:
+            found.append(Finding("refused", column.name, f"is not in {table.source}"))
+        elif table[column.name].kind in ("date", "other"):
+            found.append(Finding("refused", column.name, table.refusal(table[column.name])))
+        elif isinstance(column, Numeric):
+            counts.append(_number(table, column, rows, found))
+        elif isinstance(column, Surveyed):
+            counts.append(_surveyed(table, column, rows))
+        else:
+            counts.append(_category(table, column, rows, found))
+    for count in counts:
+        if count.warning is not None:
+            found.append(Finding("warning", count.name, count.warning.partition(": ")[2]))
+    _target(table, schema, rows, found)
+    used = {column.name for column in schema.columns} | {schema.target.name}
+    if extra := [name for name in table.names if name not in used]:
+        found.append(Finding("note", ", ".join(extra[:8]), "not in the schema; not read"))
+    table.unchanged()
+    return Findings(rows, tuple(counts), tuple(found))
+
+
+def schema_in(path: Path) -> Schema:
+    """The schema in a plan (plan.json, under "schema") or in a schema file. Errors: there is none."""
+    if path.suffix == ".toml":
+        return Schema.read(path)
+    try:
+        text = path.read_text(encoding="utf-8-sig")
+    except (OSError, UnicodeDecodeError):
+        return Schema.read(path)  # says why it cannot be read
+    value: dict[str, Any] = written(text, dict[str, Any], "a plan", path.name)
+    if "columns" in value:
+        return checked(value, Schema, "a schema", path.name, text)
+    if isinstance(value.get("schema"), dict):
+        return Schema.from_json(value["schema"])
+    raise UsageError(f"a plan carries the schema of the records; {path.name} has none; give the schema with --schema")
+
+
+def _number(table: Table, column: Numeric, rows: int, found: list[Finding]) -> Counts:
+    value = value_sql(table, column.name)
+    missing, bad, clipped = table.one(
+        f"count(*) FILTER (WHERE isnan({value}))",
+        f"count(*) FILTER (WHERE isinf({value}))",
+        f"count(*) FILTER (WHERE isfinite({value}) AND NOT ({value} BETWEEN {column.low!r} AND {column.high!r}))",
+    )
+    if bad:
+        shown = _examples(table, column.name, f"isinf({value})")
+        found.append(Finding("refused", column.name, f"{bad} values are no finite numbers: {shown}"))
+    return Counts(column.name, rows, missing, 0, clipped)
+
+
+def _surveyed(table: Table, column: Surveyed, rows: int) -> Counts:
+    value, place = value_sql(table, column.name), bucket_sql(table, column.name, column.buckets)
+    kept = f"{place} IN ({', '.join(map(str, (-1, *column.kept)))})"
+    missing, unknown, clipped = table.one(
+        f"count(*) FILTER (WHERE isnan({value}) OR (isinf({value}) AND {place} < 0))",
+        f"count(*) FILTER (WHERE isinf({value}) AND NOT {kept})",
+        f"count(*) FILTER (WHERE isfinite({value}) AND NOT ({value} BETWEEN {column.low!r} AND {column.high!r}))",
+    )
+    return Counts(column.name, rows, missing, unknown, clipped)
+
+
+def _category(table: Table, column: Categorical, rows: int, found: list[Finding]) -> Counts:
+    code = code_sql(table, column.name, {value: k for k, value in enumerate(column.values)})
+    missing, unknown = table.one(f"count(*) FILTER (WHERE {code} = -1)", f"count(*) FILTER (WHERE {code} = -2)")
+    if unknown:
+        text = f"{unknown} values are not in the list: {_examples(table, column.name, f'{code} = -2', column.values)}"
+        found.append(Finding("note", column.name, text))
+    return Counts(column.name, rows, missing, unknown, 0)
+
+
+def _target(table: Table, schema: Schema, rows: int, found: list[Finding]) -> None:
+    target = schema.target
+    if target.name not in table:
+        found.append(Finding("refused", target.name, f"the target is not in {table.source}"))
+        return
+    if table[target.name].kind in ("date", "other"):
+        found.append(Finding("refused", target.name, table.refusal(table[target.name])))
+        return
+    if isinstance(target, Labels):
+        code = code_sql(table, target.name, target.codes)
+        wrong = f"{code} < {0 if target.negative is not None else -1} OR {code} = -1"
+        bad, up = table.one(f"count(*) FILTER (WHERE {wrong})", f"count(*) FILTER (WHERE {code} = 1)")
+        if bad:
+            known = tuple(target.codes)
+            text = f"{bad} records have neither class: {_examples(table, target.name, wrong, known)}"
+            found.append(Finding("refused", target.name, text))
+        text = f"{up} of {rows} records are {target.positive_name} (+1)"
+        found.append(Finding("note" if 0 < up < rows else "warning", target.name, text))
+        return
+    assert isinstance(target, Range)
+    value = value_sql(table, target.name)
+    bad, clipped = table.one(
+        f"count(*) FILTER (WHERE NOT isfinite({value}))",
+        f"count(*) FILTER (WHERE isfinite({value}) AND NOT ({value} BETWEEN {target.low!r} AND {target.high!r}))",
+    )
+    if bad:
+        text = f"{bad} records have no finite number: {_examples(table, target.name, f'NOT isfinite({value})')}"
+        found.append(Finding("refused", target.name, text))
+    if clipped:
+        found.append(Finding("note", target.name, f"{clipped} of {rows} values are outside the range"))
+
+
+def _examples(table: Table, name: str, where: str, known: tuple[str, ...] = ()) -> str:
+    """Up to three of the values for which a condition holds, the most frequent first, with near known ones."""
+    text = table.text(name)
+    rows = table.rows(f"{text} AS t, count(*) AS k", f"WHERE {where} GROUP BY 1 ORDER BY k DESC, t LIMIT 3")
+    shown = []
+    for value, count in rows:
+        spelled = "" if value is None else str(value)
+        near = next(
+            (k for k in known if k.casefold() == canonical(spelled).casefold() and k != canonical(spelled)), None
+        )
+        shown.append(f"'{spelled[:30]}' x {count}" + (f" (listed as '{near}')" if near else ""))
+    return ", ".join(shown)

@@ -1,0 +1,330 @@
+"""Files of records: CSV, TSV, Parquet, Arrow and JSON lines, compressed or not, alone, in a folder or by a pattern."""
+
+import glob
+import gzip
+import hashlib
+import zlib
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import duckdb
+
+from dpmpc.data.csvfile import open_csv, readable, scan
+from dpmpc.data.table import Column, Table, explained, literal, quoted
+from dpmpc.errors import UsageError
+
+_CSV = {".csv": None, ".tsv": "\t", ".txt": None, ".data": None}
+_JSON = (".jsonl", ".ndjson", ".json")
+_PARQUET = (".parquet", ".pq")
+_ARROW = (".arrow", ".feather", ".ipc")
+_PACKED = (".gz", ".zst")
+_KINDS = (*_CSV, *_JSON, *_PARQUET, *_ARROW)
+KINDS = "CSV, TSV, Parquet, Arrow or Feather, JSON lines; text also as .gz or .zst"
+
+
+def open_files(source: str | Path, connection: duckdb.DuckDBPyConnection, folder: Path) -> Table:
+    """The records in a file, in all files of a folder, or in all files that a pattern names, in the order of the names.
+
+    Errors: no such file, one that is no table, files whose columns differ in name or kind.
+    """
+    paths = _paths(str(source))
+    tables = [open_file(path, connection, folder) for path in paths]
+    if len(tables) == 1:
+        return tables[0]
+    for table in tables:
+        table.n  # noqa: B018  repairs what needs repair, file by file
+    return _joined(tables, Path(source).name or str(source), connection)
+
+
+def open_file(
+    path: Path,
+    connection: duckdb.DuckDBPyConnection,
+    folder: Path,
+    *,
+    kind: str | None = None,
+    names: Sequence[str] | None = None,
+    separator: str | None = None,
+    comment: str | None = None,
+) -> Table:
+    """The records in one file. `kind`: its suffix, if its name does not say; the others are for CSV.
+
+    Errors: as for each kind; a file that changed while it was unpacked.
+    """
+    name = path.name
+    readable(path)
+    suffix = kind or _suffix(path)
+    if suffix in _PARQUET or suffix in _ARROW:
+        digest = file_digest(path)
+        opened = _parquet(path, connection) if suffix in _PARQUET else _arrow(path, connection)
+        return replace(opened, unchanged=partial(check_unchanged, path, digest))
+    plain, unchanged = path, None
+    if _packing(path):
+        plain = _unpacked(path, folder)
+    seen = scan(plain, name)
+    if plain is path:
+        unchanged = partial(check_unchanged, path, seen.digest)
+    if suffix in _JSON:
+        table = _json(plain, name, connection, lines=suffix != ".json")
+    else:
+        table = open_csv(
+            plain,
+            name,
+            connection,
+            folder,
+            names=names,
+            separator=separator or _CSV.get(suffix),
+            comment=comment,
+            underscores=seen.underscores,
+        )
+    table = replace(table, underscores=seen.underscores)
+    return table if unchanged is None else replace(table, unchanged=unchanged)
+
+
+def check_unchanged(path: Path, digest: str) -> None:
+    """Errors: the file's bytes are not those of this digest."""
+    try:
+        same = file_digest(path) == digest
+    except OSError:
+        same = False
+    if not same:
+        raise UsageError(
+            f"a data file must stay as it is while it is read; {path.name} changed; run again when nobody writes to it"
+        )
+
+
+def file_digest(path: Path) -> str:
+    """SHA-256 of the file's bytes."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def _paths(source: str) -> list[Path]:
+    if "://" in source:
+        raise UsageError(
+            "--records names files on this machine; got a URL; copy the file here, or read a database with --database"
+        )
+    path = Path(source)
+    if path.is_dir():
+        found = [p for p in path.rglob("*") if p.is_file() and _known(p) and not p.name.startswith((".", "_"))]
+    elif any(mark in source for mark in "*?[") and not path.exists():
+        found = [Path(p) for p in glob.glob(source, recursive=True) if Path(p).is_file()]
+    else:
+        return [path]
+    if not found:
+        raise UsageError(f"--records needs files; {source} has none of {KINDS}; check the path")
+    return sorted(found)
+
+
+def _known(path: Path) -> bool:
+    return path.suffix in _KINDS or (path.suffix in _PACKED and Path(path.stem).suffix in _KINDS)
+
+
+def _suffix(path: Path) -> str:
+    """The suffix that says the file's kind; by its first bytes where the name has none."""
+    suffix = Path(path.stem).suffix if path.suffix.lower() in _PACKED else path.suffix
+    if suffix.lower() in _KINDS:
+        return suffix.lower()
+    with path.open("rb") as file:
+        head = file.read(6)
+    if head[:4] == b"PAR1":
+        return ".parquet"
+    if head == b"ARROW1":
+        return ".arrow"
+    raise UsageError(f"a file's suffix says its kind ({KINDS}); {path.name} has none of them; rename it, or use --csv")
+
+
+def _packing(path: Path) -> str:
+    """gz, zst or nothing, by the first bytes."""
+    with path.open("rb") as file:
+        head = file.read(4)
+    return "gz" if head[:2] == b"\x1f\x8b" else "zst" if head == b"\x28\xb5\x2f\xfd" else ""
+
+
+def _unpacked(path: Path, folder: Path) -> Path:
+    """A plain copy of a compressed file. Errors: it is damaged, it changes meanwhile, the disk is full."""
+    kind, digest = _packing(path), file_digest(path)
+    plain = folder / f"{len(list(folder.iterdir()))}.text"
+    damaged = UsageError(f"a .{kind} file must be whole; {path.name} is damaged; copy it again")
+    with plain.open("wb") as out:
+        pieces = _inflated(path) if kind == "gz" else _zstd(path)
+        while True:
+            try:
+                piece = next(pieces, None)
+            except (OSError, EOFError, zlib.error, _zstd_error()):
+                raise damaged from None
+            if piece is None:
+                break
+            try:
+                out.write(piece)
+                out.flush()
+            except OSError as error:
+                raise UsageError(
+                    f"records need room on the disk while they are read; {path.name}: {error.strerror}; free some"
+                ) from None
+    check_unchanged(path, digest)
+    return plain
+
+
+def _inflated(path: Path) -> Iterator[bytes]:
+    with gzip.open(path, "rb") as file:
+        yield from iter(partial(file.read, 1 << 20), b"")
+
+
+def _zstd(path: Path) -> Iterator[bytes]:
+    import zstandard  # only compressed files need it
+
+    decoder = None
+    with path.open("rb") as file:
+        while piece := file.read(1 << 18):
+            while piece:
+                if decoder is None or decoder.eof:  # a file may hold several frames
+                    decoder = zstandard.ZstdDecompressor().decompressobj()
+                yield decoder.decompress(piece) or b""
+                piece = decoder.unused_data if decoder.eof else b""
+    if decoder is None or not decoder.eof:
+        raise EOFError
+
+
+def _zstd_error() -> type[Exception]:
+    import zstandard
+
+    return zstandard.ZstdError
+
+
+def _parquet(path: Path, connection: duckdb.DuckDBPyConnection) -> Table:
+    relation = f"read_parquet({literal(str(path))})"
+    try:
+        fields = connection.execute(f"SELECT name, num_children FROM parquet_schema({literal(str(path))})").fetchall()
+        named = _top_level(fields)
+        return described(relation, path.name, named, connection)
+    except duckdb.Error as error:
+        raise UsageError(explained(error, path.name)) from None
+
+
+def _top_level(fields: list[tuple[Any, ...]]) -> list[str]:
+    """The names of a Parquet file's columns; the first field is the root, children follow their parent."""
+    names, skip = [], 0
+    for name, children in fields[1:]:
+        if skip == 0:
+            names.append(str(name))
+        else:
+            skip -= 1
+        skip += int(children or 0)
+    return names
+
+
+def described(relation: str, source: str, named: list[str] | None, connection: duckdb.DuckDBPyConnection) -> Table:
+    """The table of a relation whose columns have types. `named`: what the source calls them."""
+    found = connection.execute(f"DESCRIBE SELECT * FROM {relation}").fetchall()
+    names = [str(row[0]) for row in found]
+    if named is not None and named != names:
+        double = sorted({n for n in named if [m.lower() for m in named].count(n.lower()) > 1})
+        raise UsageError(
+            f"column names differ in more than case; {source} has {', '.join(double[:6]) or 'others'}; rename them"
+        )
+    table = Table(source, tuple(Column(str(n), quoted(str(n)), str(t)) for n, t, *_ in found), relation, connection)
+    if table.n == 0:
+        raise UsageError(f"a table needs records; {source} has none; add rows")
+    return table
+
+
+def _json(path: Path, source: str, connection: duckdb.DuckDBPyConnection, *, lines: bool) -> Table:
+    """JSON objects as text: every value as it is written, so that no row decides what the others are."""
+    kind = "newline_delimited" if lines else "auto"
+    relation = (
+        f"read_json({literal(str(path))}, format='{kind}', maximum_depth=1, sample_size=-1, compression='none',"
+        " records='true')"
+    )
+    try:
+        found = connection.execute(f"DESCRIBE SELECT * FROM {relation}").fetchall()
+        columns = tuple(Column(str(row[0]), f"({quoted(str(row[0]))} ->> '$')", "VARCHAR") for row in found)
+        table = Table(source, columns, relation, connection, parsed=True)
+        empty = table.n == 0
+    except duckdb.Error as error:
+        raise UsageError(explained(error, source)) from None
+    if empty:
+        raise UsageError(f"a table needs records; {source} has none; add rows")
+    return table
+
+
+def _arrow(path: Path, connection: duckdb.DuckDBPyConnection) -> Table:
+    """An Arrow file (Feather version 2), read by pyarrow in batches."""
+    dataset = pyarrow_module("pyarrow.dataset", path.name)
+    import pyarrow as pa
+
+    try:
+        opened = dataset.dataset(path, format="ipc")
+        view = f"arrow_{abs(hash(str(path)))}"
+        connection.register(view, opened)
+        return described(view, path.name, list(opened.schema.names), connection)
+    except (pa.ArrowException, OSError):
+        raise UsageError(
+            f"an Arrow file must be whole; {path.name} is damaged or no Arrow file; copy it again"
+        ) from None
+    except duckdb.Error as error:
+        raise UsageError(explained(error, path.name)) from None
+
+
+def pyarrow_module(name: str, source: str) -> Any:
+    """A module of pyarrow. Errors: it is not installed."""
+    import importlib
+
+    try:
+        return importlib.import_module(name)
+    except ImportError:
+        raise UsageError(
+            f"Arrow data are read by pyarrow, which is not installed; {source} is one; pip install 'dpmpc[arrow]'"
+        ) from None
+
+
+def _cast(table: Table, column: Column) -> str:
+    """SQL for a table's column as the type that it has in the joined one."""
+    if column.type == "DOUBLE":
+        return table.number(column.name)
+    return f"CAST({table[column.name].sql} AS {column.type})"
+
+
+def _joined(tables: list[Table], source: str, connection: duckdb.DuckDBPyConnection) -> Table:
+    """The rows of tables with the same columns, one table after the other."""
+    first = tables[0]
+    for table in tables[1:]:
+        if set(table.names) != set(first.names):
+            odd = sorted(set(table.names) ^ set(first.names))
+            raise UsageError(
+                f"files of one folder have the same columns; {first.source} and {table.source} differ in"
+                f" {', '.join(odd[:6])}; make them alike"
+            )
+        for column in first.columns:
+            other = table[column.name]
+            if other.kind != column.kind:
+                raise UsageError(
+                    f"a column has one type in all files; '{column.name}' is {column.type.lower()} in {first.source}"
+                    f" and {other.type.lower()} in {table.source}; make them alike"
+                )
+    columns = []
+    for k, column in enumerate(first.columns):
+        types = {table[column.name].type for table in tables}
+        word = types.pop() if len(types) == 1 else "DOUBLE" if column.kind == "number" else "VARCHAR"
+        columns.append(Column(column.name, f"c{k}", word))
+    parts = [
+        "SELECT " + ", ".join(f"{_cast(table, c)} AS {c.sql}" for c in columns) + f" FROM {table.relation}"
+        for table in tables
+    ]
+    checks: list[Callable[[], None]] = [table.unchanged for table in tables]
+
+    def unchanged() -> None:
+        for check in checks:
+            check()
+
+    return Table(
+        source,
+        tuple(columns),
+        f"({' UNION ALL '.join(parts)})",
+        connection,
+        any(table.underscores for table in tables),
+        unchanged,
+        parsed=any(table.parsed for table in tables),
+    )

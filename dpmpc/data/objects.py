@@ -1,0 +1,79 @@
+"""Records that are Python objects: pandas, Polars, Arrow, DuckDB and NumPy, without a copy where that works."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import numpy as np
+
+from dpmpc.data.files import described, open_file, pyarrow_module
+from dpmpc.data.table import Table, check_names, explained
+from dpmpc.errors import UsageError
+
+KINDS = "a pandas, Polars or PyArrow table, a DuckDB relation, or {column: NumPy array}"
+
+
+def open_object(value: Any, connection: duckdb.DuckDBPyConnection, folder: Path, source: str = "records") -> Table:
+    """The table that a Python object holds. It must not be changed while it is read.
+
+    A NaN in pandas or NumPy is a missing value, as it is there; in Arrow and Polars, which have nulls, it is an error.
+    Errors: an object of another kind, columns of unequal length or of one name, no rows.
+    """
+    library = type(value).__module__.split(".")[0]
+    if isinstance(value, Mapping):
+        return _registered(_arrays(value), connection, source, None)
+    if library == "pandas":
+        names = [str(name) for name in value.columns]
+        check_names(names, source)
+        return _registered(value.set_axis(names, axis=1), connection, source, names)
+    if isinstance(value, duckdb.DuckDBPyRelation):
+        return _through_parquet(value.write_parquet, connection, folder, source)
+    if library == "polars":
+        frame = value.collect() if hasattr(value, "collect") else value
+        check_names(frame.columns, source)
+        return _through_parquet(frame.write_parquet, connection, folder, source)
+    if hasattr(value, "__arrow_c_stream__"):
+        table = pyarrow_module("pyarrow", source).table(value)
+        return _registered(table, connection, source, list(table.schema.names))
+    raise UsageError(f"records are a path or {KINDS}; got {type(value).__name__}; convert it")
+
+
+def _arrays(value: Mapping[Any, Any]) -> dict[str, Any]:
+    """Equally long one-dimensional arrays by name, in the machine's byte order, texts as objects."""
+    arrays = {str(name): np.asarray(column) for name, column in value.items()}
+    shapes = {array.shape for array in arrays.values()}
+    if len(shapes) != 1 or len(next(iter(shapes))) != 1:
+        raise UsageError(f"columns are equally long and have one dimension; got {sorted(shapes)[:4]}; make them so")
+    for name, array in arrays.items():
+        if array.dtype.kind not in "OUSbiufM":
+            raise UsageError(f"columns hold numbers or texts; '{name}' has {array.dtype}; convert it")
+        if array.dtype.kind == "S":
+            arrays[name] = np.char.decode(array, "utf-8")
+        elif array.dtype.kind in "iuf" and not array.dtype.isnative:
+            arrays[name] = array.astype(array.dtype.newbyteorder("="))
+    return arrays
+
+
+def _registered(value: Any, connection: duckdb.DuckDBPyConnection, source: str, names: list[str] | None) -> Table:
+    try:
+        view = f"object{len(connection.execute('SHOW TABLES').fetchall())}"
+        connection.register(view, value)
+        return described(view, source, names, connection)
+    except duckdb.Error as error:
+        raise UsageError(explained(error, source)) from None
+
+
+def _through_parquet(write: Any, connection: duckdb.DuckDBPyConnection, folder: Path, source: str) -> Table:
+    """By way of a file: relations belong to their own DuckDB, and Polars hands over its columns only with pyarrow."""
+    path = folder / f"{len(list(folder.iterdir()))}.parquet"
+    try:
+        write(str(path))
+    except OSError as error:
+        raise UsageError(
+            f"records need room on the disk while they are read; {source}: {error.strerror or error}; free some"
+        ) from None
+    except duckdb.Error as error:
+        raise UsageError(explained(error, source)) from None
+    return replace(open_file(path, connection, folder), source=source)

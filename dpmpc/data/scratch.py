@@ -1,0 +1,65 @@
+"""A private folder for what a run writes beside its results: copies of records on their way into features.
+
+Only its owner may enter (0700). It is removed at the end; after a crash by the next process that makes one beside it,
+for a lock tells which folders still have a process. Features themselves lie in files without a name (`blocks`), which
+the system frees with the process, however it ends.
+"""
+
+import contextlib
+import fcntl
+import os
+import shutil
+import tempfile
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+from dpmpc.errors import UsageError
+
+_PREFIX = "dpmpc-records-"
+_FRESH_S = 60.0  # a folder so young may not be locked yet
+
+
+@contextlib.contextmanager
+def scratch_folder(parent: Path | None = None) -> Iterator[Path]:
+    """A new private folder below `parent` (default: the system's folder for temporary files), removed at the end.
+
+    Errors: the parent cannot be written.
+    """
+    base = Path(tempfile.gettempdir()) if parent is None else parent
+    sweep(base)
+    try:
+        folder = Path(tempfile.mkdtemp(prefix=_PREFIX, dir=base))  # 0700
+    except OSError as error:
+        raise UsageError(
+            f"records need a folder for temporary files; {base}: {error.strerror}; name another with --out"
+        ) from None
+    lock = os.open(folder, os.O_RDONLY)
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield folder
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+        os.close(lock)
+
+
+def sweep(base: Path) -> int:
+    """Removes the folders that crashed processes of this user left in `base`; returns how many."""
+    removed = 0
+    for folder in base.glob(f"{_PREFIX}*"):
+        try:
+            status = folder.stat()
+            if status.st_uid != os.getuid() or time.time() - status.st_mtime < _FRESH_S:
+                continue
+            lock = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
+        except OSError:  # gone, or not ours
+            continue
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            shutil.rmtree(folder, ignore_errors=True)
+            removed += 1
+        except BlockingIOError:
+            pass  # its process lives
+        finally:
+            os.close(lock)
+    return removed

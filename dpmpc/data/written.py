@@ -1,0 +1,139 @@
+"""Files that people write, JSON or TOML, checked against a class: types, ranges, unknown keys, and the place at fault.
+
+msgspec does the checking, and makes the JSON schema for editors from the same classes.
+"""
+
+import difflib
+import json
+import re
+import tomllib
+from pathlib import Path
+from typing import Any, TypeVar
+
+import msgspec
+
+from dpmpc.errors import UsageError
+
+Value = TypeVar("Value")
+_PLACE = re.compile(r" - at `(?:key in )?\$?(.*)`$")
+_STEP = re.compile(r"\.([^.\[\]]+)|\[(\d+|\.\.\.)\]")
+
+
+def read_written(path: Path, kind: type[Value], what: str) -> Value:
+    """The value in a file that a person wrote: TOML if its name ends so, else JSON. `what` names it: "a schema".
+
+    Errors: it cannot be read; it is not of this kind, with the line and the nearest known key.
+    """
+    try:
+        text = path.read_text(encoding="utf-8-sig")
+    except OSError as error:
+        raise UsageError(f"{what} file must be readable; {path}: {error.strerror}; check the path") from None
+    except UnicodeDecodeError as error:
+        raise UsageError(f"{what} file is UTF-8; {path.name} is not at byte {error.start}; save it as UTF-8") from None
+    return written(text, kind, what, path.name, toml=path.suffix == ".toml")
+
+
+def written(text: str, kind: type[Value], what: str, name: str, *, toml: bool = False) -> Value:
+    """The value in a text that a person wrote. Errors: as `read_written`."""
+    try:
+        value = tomllib.loads(text) if toml else json.loads(text, object_pairs_hook=_once, parse_constant=_finite)
+    except ValueError as error:
+        language = "TOML" if toml else "JSON"
+        raise UsageError(f"{what} file is {language}; {name}: {error}; correct it") from None
+    return checked(value, kind, what, name, text)
+
+
+def checked(value: Any, kind: type[Value], what: str, name: str, text: str = "") -> Value:
+    """`value` as a `kind`. Errors: it is none, with the place in `text` where that can be found."""
+    try:
+        return msgspec.convert(value, kind)
+    except msgspec.ValidationError as error:
+        message = str(error)
+        found = _PLACE.search(message)
+        place = found[1] if found else ""
+        message = message[: found.start()] if found else message
+        raise UsageError(
+            f"{what} is checked when it is read; {_where(name, place, text)}: {_said(message, kind)}"
+        ) from None
+
+
+def json_schema(kind: Any) -> dict[str, Any]:
+    """The JSON schema (2020-12) of a class, for editors."""
+    return {"$schema": "https://json-schema.org/draft/2020-12/schema", **msgspec.json.schema(kind)}
+
+
+def _said(message: str, kind: Any) -> str:
+    """msgspec's words as rule; value; way out."""
+    unknown = re.search(r"Object contains unknown field `(.*)`", message)
+    if unknown:
+        near = difflib.get_close_matches(unknown[1], known_keys(kind), 1, 0.5)
+        return f"'{unknown[1]}' is no known key; " + (f"did you mean '{near[0]}'?" if near else "leave it out")
+    missing = re.search(r"Object missing required field `(.*)`", message)
+    if missing:
+        return f"'{missing[1]}' is missing; add it"
+    return message[:1].lower() + message[1:].replace("`", "") + ("" if ";" in message else "; correct it")
+
+
+def known_keys(kind: Any) -> list[str]:
+    """The keys that a class, and the classes inside it, know."""
+
+    def keys(part: Any) -> set[str]:
+        if isinstance(part, list):
+            return set().union(*map(keys, part))
+        if not isinstance(part, dict):
+            return set()
+        return set(part.get("properties", ())).union(*(keys(value) for value in part.values()))
+
+    return sorted(keys(msgspec.json.schema(kind)))
+
+
+def _where(name: str, place: str, text: str) -> str:
+    """The file, the line if it can be found, and the path of keys."""
+    steps = [key or index for key, index in _STEP.findall(place)]
+    line = _line(text, steps)
+    path = "".join(f"[{step}]" if step.isdigit() or step == "..." else f".{step}" for step in steps).lstrip(".")
+    return name + (f", line {line}" if line else "") + (f", {path}" if path else "")
+
+
+def _line(text: str, steps: list[str]) -> int | None:
+    """The line on which the last step's value starts, in JSON or TOML. None if it cannot be told."""
+    position = 0
+    for step in steps:
+        if step == "...":
+            break
+        if step.isdigit():
+            position = _element(text, position, int(step))
+        else:
+            key = re.compile(
+                rf'(?:"{re.escape(step)}"\s*:|^\s*"?{re.escape(step)}"?\s*=|^\s*\[+{re.escape(step)}\]+)', re.M
+            )
+            found = key.search(text, position)
+            position = -1 if found is None else found.end()
+        if position < 0:
+            return None
+    return text.count("\n", 0, position) + 1 if text and steps else None
+
+
+def _element(text: str, position: int, index: int) -> int:
+    """Where element `index` of the JSON list that starts after `position` is; -1 if there is none."""
+    decoder = json.JSONDecoder()
+    at = text.find("[", position) + 1
+    try:
+        for _ in range(index):
+            at = len(text[:at]) + re.match(r"[\s,]*", text[at:]).end()  # type: ignore[union-attr]
+            at = decoder.raw_decode(text, at)[1]
+        return at + re.match(r"[\s,]*", text[at:]).end()  # type: ignore[union-attr]
+    except ValueError:
+        return -1
+
+
+def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    value = dict(pairs)
+    if len(value) < len(pairs):
+        names = [key for key, _ in pairs]
+        raise ValueError(f"the key '{next(key for key in names if names.count(key) > 1)}' is there twice")
+    return value
+
+
+def _finite(text: str) -> float:
+    raise ValueError(f"numbers are finite, got {text}")

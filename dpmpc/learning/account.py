@@ -1,0 +1,194 @@
+"""An accounting question about a run, and everything there is to say about its answer, ready for JSON.
+
+The unknown is whichever of epsilon, delta, scale and number of releases is not given.
+"""
+
+from dataclasses import asdict, dataclass
+from typing import Any, cast
+
+from dpmpc.errors import UsageError
+from dpmpc.learning.method import METHODS, Learning
+from dpmpc.privacy.cape import epsilon_table, most_colluding
+from dpmpc.privacy.checks import NEIGHBOURS, check_count, check_nonnegative, delta_warning
+from dpmpc.privacy.gaussian import mu_of_budget
+from dpmpc.privacy.law import LAWS, Law, Need
+from dpmpc.privacy.literature import Setting, literature
+from dpmpc.privacy.question import Question, Row
+from dpmpc.privacy.risk import bounds, spent_at
+from dpmpc.privacy.sensitivity import Sensitivity, Weights, rounding_bound
+
+
+@dataclass(frozen=True)
+class Account:
+    """What is known of a run. Lengths in units of the released vector; None where unknown or left at its default."""
+
+    method: str
+    owners: int
+    smallest: int
+    records: int | None = None
+    weights: Weights = "equal"
+    dimension: int = 122
+    G: float = 1.0
+    lam: float = 0.01
+    epsilon: float | None = None
+    delta: float | None = None
+    scale: float | None = None
+    iterations: int | None = None
+    law: str | None = None
+    solver_tolerance: float = 0.0
+    grid_bits: int | None = None
+    security_bits: float | None = None
+    sampler_tv: float = 0.0
+
+    def sizes(self) -> list[int]:
+        """Owner sizes with the given number of owners, smallest size and total (the rest spread evenly)."""
+        m, smallest = (
+            check_count("the number of owners", self.owners),
+            check_count("the smallest owner's size", self.smallest),
+        )
+        total = m * smallest if self.records is None else check_count("the total number of records", self.records)
+        if total < m * smallest or (m == 1 and total != smallest):
+            raise UsageError(
+                f"{m} owners with at least {smallest} records each hold at least {m * smallest} (one owner: exactly); "
+                f"got a total of {total}; change the total or the smallest size"
+            )
+        if m == 1:
+            return [smallest]
+        base, extra = divmod(total - smallest, m - 1)
+        return [smallest] + [base + (i < extra) for i in range(m - 1)]
+
+
+def account(*, literature: bool = False, **known: Any) -> dict[str, object]:
+    """What `dpmpc account` says, as JSON values: leave out one of epsilon, delta, scale and iterations; it is solved
+    for. `known`: the fields of `Account`. Errors: UsageError where the question is none."""
+    return answer(Account(**known), literature)
+
+
+def answer(question: Account, with_literature: bool = True) -> dict[str, object]:
+    """The solved question as a JSON-able dict.
+
+    Keys: `neighbours`, `question`, `law`, `solved_for`, `epsilon`, `delta`, `scale`, `iterations`,
+    `sensitivity` {l2, l1, parts}, `calibrations` (one row each; the first is the answer), `grid` (with grid_bits: the
+    discrete law and its total guarantee), `warnings`, and when a delta is known `literature`, `progress` (epsilon
+    after a part of the iterations), `collusion` (epsilon by where the same noise is made) and `risk` (the papers'
+    bounds).
+    """
+    q = question
+    law = LAWS[q.law or METHODS[q.method].law_for(q.delta)]
+    sizes = q.sizes()
+    sensitivity = _sensitivity(q, sizes)
+    known = Question(q.dimension, q.epsilon, q.delta, q.scale, q.iterations, one_release=not METHODS[q.method].repeats)
+    solved_for, rows = law.solve(known, sensitivity)
+    best = rows[0]
+    result: dict[str, object] = {
+        "neighbours": NEIGHBOURS,
+        "question": asdict(q) | {"records": sum(sizes)},
+        "law": law.name,
+        "solved_for": solved_for,
+        **{key: best[key] for key in ("epsilon", "delta", "scale", "iterations")},
+        "sensitivity": {"l2": sensitivity.l2, "l1": sensitivity.l1(q.dimension), "parts": sensitivity.parts},
+        "calibrations": rows,
+    }
+    if q.grid_bits is not None:
+        result["grid"] = _grid(q, law, solved_for, best, sensitivity, sum(sizes))
+    if with_literature and (q.delta is not None or not law.pure):
+        setting = _setting(q, best, sum(sizes))
+        result["literature"] = [asdict(row) for row in literature(setting)] if setting else []
+        if setting:
+            result["progress"] = _progress(setting)
+            result["collusion"] = _collusion(setting)
+            result["risk"] = [asdict(bound) for bound in bounds(setting)]
+    result["warnings"] = _warnings(q, best, sum(sizes))
+    return result
+
+
+def _sensitivity(q: Account, sizes: list[int]) -> Sensitivity:
+    rounding = 0.0
+    if q.grid_bits is not None:
+        rounding = rounding_bound(q.dimension, 2.0**-q.grid_bits, _divisor(q, sum(sizes)))
+    learning = Learning(
+        method=q.method, task="ridge", lam=q.lam, residual_clip=q.G, solver_tolerance=q.solver_tolerance
+    )
+    return learning.sensitivity(sizes, q.weights, rounding)
+
+
+def _divisor(q: Account, records: int) -> int:
+    return q.owners if q.weights == "equal" else records
+
+
+def _grid(q: Account, law: Law, solved_for: str, best: Row, sensitivity: Sensitivity, records: int) -> Row:
+    assert q.grid_bits is not None
+    step = 2.0**-q.grid_bits / _divisor(q, records)
+    epsilon, delta, scale = (cast(float, best[key]) for key in ("epsilon", "delta", "scale"))
+    iterations = cast(int, best["iterations"])
+    if iterations == 0:
+        return {}
+    bits = q.security_bits
+    failure = 0.0 if bits is None else 2.0 ** -check_nonnegative("statistical security in bits", bits)
+    steps = sensitivity.steps(step)
+    need = Need(epsilon, delta, steps, q.dimension, iterations, tv=q.sampler_tv, mpc_failure=failure)
+    scale_steps = scale / step
+    if solved_for in ("sigma", "scale"):
+        scale_steps = law.scale(need)
+    mechanism = law.mechanism(scale_steps, True, need)
+    solve_epsilon = solved_for == "epsilon" or law.pure
+    guarantee = law.guarantee(
+        mechanism, iterations, epsilon=None if solve_epsilon else epsilon, delta=delta if solve_epsilon else None
+    )
+    return {
+        "step": step,
+        "sensitivity_steps": steps,
+        "scale_steps": scale_steps,
+        "scale": scale_steps * step,
+        "epsilon": guarantee.epsilon,
+        "delta": guarantee.delta,
+        "delta_parts": guarantee.parts,
+    }
+
+
+def _setting(q: Account, best: Row, records: int) -> Setting | None:
+    """The question as the papers' formulas take it; None where they have no meaning."""
+    epsilon, delta, iterations = best["epsilon"], q.delta or best["delta"], best["iterations"]
+    assert isinstance(epsilon, float) and isinstance(delta, float) and isinstance(iterations, int)
+    if not (epsilon > 0 and 0 < delta < 1 and iterations > 0):
+        return None
+    return Setting(
+        owners=q.owners,
+        smallest=q.smallest,
+        epsilon=epsilon,
+        delta=delta,
+        iterations=iterations,
+        dimension=q.dimension,
+        lam=q.lam,
+        G=q.G,
+        records=records,
+    )
+
+
+def _progress(s: Setting) -> list[Row]:
+    """Corollary 3.5 of Jayaraman et al. and the exact epsilon after a quarter, a half and all of the iterations."""
+    rows: list[Row] = []
+    for part in (4, 2, 1):
+        t = max(1, s.iterations // part)
+        printed, exact = spent_at(t, s.iterations, s.epsilon, s.delta)
+        rows.append({"iteration": t, "printed": printed, "exact": exact})
+    return rows
+
+
+def _collusion(s: Setting) -> Row:
+    """epsilon towards ceil(m/3) - 1 colluding owners, of noise whose total is the tight one, by where it is made."""
+    colluding = most_colluding(s.owners)
+    table = epsilon_table(mu_of_budget(s.epsilon, s.delta), s.delta, s.owners, s.owners - colluding)
+    return {"colluding": colluding, **table}
+
+
+def _warnings(q: Account, best: Row, records: int) -> list[str]:
+    warnings: list[str] = []
+    delta = best["delta"]
+    assert isinstance(delta, float)
+    text = delta_warning(delta, records)
+    if text:
+        warnings.append(text)
+    if best["iterations"] == 0:
+        warnings.append("not even one release fits into this budget at this scale; add noise or raise the budget")
+    return warnings

@@ -1,0 +1,297 @@
+"""Losses, gradients and optima over records of any size: tile by tile, in one fixed order, on all cores.
+
+A tile is some rows of one owner, or all rows of some small owners in a row; where tiles begin follows from the owners'
+sizes and d alone. A tile is worked out by one thread, with BLAS held to one thread, and tiles are added up in their
+order: so a result is the same to the last bit, however much is held in memory at once, wherever the records lie, and
+however many cores there are. What is held at once are `ahead` tiles for each core.
+"""
+
+import contextlib
+import os
+from collections import deque
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass
+from functools import cache
+from itertools import pairwise
+from typing import Any, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.sparse import csr_array
+from threadpoolctl import ThreadpoolController  # type: ignore[import-untyped]
+
+from dpmpc.data.blocks import Records
+from dpmpc.errors import UsageError
+from dpmpc.learning.erm import Solution, solve_owners
+from dpmpc.learning.functional import pack
+from dpmpc.learning.losses import Loss
+from dpmpc.learning.newton import Point, newton
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+Result = TypeVar("Result")
+
+_TILE = 1 << 18  # numbers in a tile: 2 MB, which a core's cache holds
+_STREAMED = 1 << 22  # an owner with more numbers than this has its optimum found tile by tile
+
+
+@dataclass(frozen=True)
+class Tile:
+    """Rows begin ... end - 1, of owners first ... last - 1. `cuts` (owners + 1,) are their borders, from 0."""
+
+    begin: int
+    end: int
+    first: int
+    cuts: Ints
+
+    @property
+    def last(self) -> int:
+        return self.first + len(self.cuts) - 1
+
+
+def tile_rows(d: int) -> int:
+    """How many rows a tile has at most: a power of two, 64 to 16,384, so that it has about 2^18 numbers."""
+    return 1 << max(6, min(14, (_TILE // max(1, d)).bit_length() - 1))
+
+
+def tiles(offsets: Ints, d: int) -> Iterator[Tile]:
+    """The tiles of owners j = 0 ... m - 1 that hold rows offsets[j] : offsets[j + 1], in order."""
+    most, j, m = tile_rows(d), 0, len(offsets) - 1
+    while j < m:
+        begin, end = int(offsets[j]), int(offsets[j + 1])
+        if end - begin >= most:
+            for at in range(begin, end, most):
+                stop = min(at + most, end)
+                yield Tile(at, stop, j, np.array([0, stop - at], dtype=np.int64))
+            j += 1
+            continue
+        last = int(np.searchsorted(offsets, begin + most, side="right")) - 1
+        yield Tile(begin, int(offsets[last]), j, np.asarray(offsets[j : last + 1] - begin, dtype=np.int64))
+        j = last
+
+
+def over_tiles(
+    records: Records,
+    offsets: Ints,
+    work: Callable[[Tile, Floats, Floats], Result],
+    *,
+    cores: int | None = None,
+    ahead: int = 4,
+) -> Iterator[tuple[Tile, Result]]:
+    """work(tile, X, y) of every tile, in the tiles' order; X in double precision. `work` runs in threads."""
+    if cores is None:
+        cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+    def one(tile: Tile) -> Result:
+        X = records.X[tile.begin : tile.end]
+        result = work(tile, _double(X), records.y[tile.begin : tile.end])
+        records.forget(tile.begin, tile.end)
+        return result
+
+    every = list(tiles(offsets, records.X.shape[1]))
+    with _blas().limit(limits=1), contextlib.ExitStack() as stack:
+        if len(every) <= 2 or cores == 1:  # not worth a thread
+            yield from ((tile, one(tile)) for tile in every)
+            return
+        pool = stack.enter_context(ThreadPoolExecutor(cores))
+        waiting: deque[tuple[Tile, Future[Result]]] = deque()
+        for tile in every:
+            waiting.append((tile, pool.submit(one, tile)))
+            if len(waiting) >= ahead * cores:
+                done, future = waiting.popleft()
+                yield done, future.result()
+        for done, future in waiting:
+            yield done, future.result()
+
+
+def owner_gradients(loss: Loss, theta: Floats, records: Records, offsets: Ints, **how: int) -> Floats:
+    """Each owner's mean gradient without regulariser, shape (m, d), every row of norm <= G (but for rounding).
+
+    Owner j holds rows offsets[j]:offsets[j+1]. The same to the last bit for every `ahead` and `cores`.
+    """
+
+    def work(tile: Tile, X: Floats, y: Floats) -> Floats:
+        return _sums(loss.derivative(X @ theta, y), X, tile.cuts)
+
+    total = np.zeros((len(offsets) - 1, records.X.shape[1]))
+    for tile, sums in over_tiles(records, offsets, work, **how):
+        total[tile.first : tile.last] += sums
+    return np.asarray(total / np.diff(offsets)[:, None], dtype=np.float64)
+
+
+def owner_coefficients(records: Records, offsets: Ints, **how: int) -> Floats:
+    """Each owner's mean coefficients (m, d (d + 3) / 2), as `functional.coefficients` has them, for records of any
+    size. The same to the last bit for every `ahead` and `cores`."""
+
+    def work(tile: Tile, X: Floats, y: Floats) -> tuple[Floats, Floats]:
+        cuts = [slice(int(a), int(b)) for a, b in pairwise(tile.cuts)]
+        return _sums(y, X, tile.cuts), np.stack([X[cut].T @ X[cut] for cut in cuts])
+
+    m, d = len(offsets) - 1, records.X.shape[1]
+    b, sizes = np.zeros((m, d)), np.diff(offsets)
+    A = np.zeros((m, d, d))
+    for tile, (pulls, products) in over_tiles(records, offsets, work, **how):
+        b[tile.first : tile.last] += pulls
+        A[tile.first : tile.last] += products
+    return np.stack([pack(b[j] / sizes[j], A[j] / sizes[j]) for j in range(m)])
+
+
+def objective(loss: Loss, theta: Floats, records: Records, lam: float) -> float:
+    """J(theta): the mean loss over all records plus lam/2 |theta|^2."""
+
+    def work(tile: Tile, X: Floats, y: Floats) -> float:
+        return float(np.sum(loss.value(X @ theta, y)))
+
+    total = 0.0
+    for _, part in over_tiles(records, _whole(records), work):
+        total += part
+    return total / records.n + 0.5 * lam * float(theta @ theta)
+
+
+def scores(theta: Floats, records: Records) -> Floats:
+    """(n,) the score x . theta of every record."""
+    result = np.empty(records.n)
+    for tile, part in over_tiles(records, _whole(records), lambda tile, X, y: X @ theta):
+        result[tile.begin : tile.end] = part
+    return result
+
+
+def accuracy(theta: Floats, records: Records) -> float:
+    """The fraction of rows whose label +-1 is the sign of the score; a score of exactly 0 predicts -1."""
+    _need_rows(records)
+    return float(np.mean(np.where(scores(theta, records) > 0, 1.0, -1.0) == records.y))
+
+
+def mse(theta: Floats, records: Records) -> float:
+    """The mean squared residual, in the scaled units of y (the target's range is [-1, 1])."""
+    _need_rows(records)
+    return float(np.mean((scores(theta, records) - records.y) ** 2))
+
+
+def solve(loss: Loss, records: Records, lam: float, tolerance: float = 1e-10) -> Solution:
+    """The minimiser of J over all records, with the norm of the gradient evaluated afresh there. Errors: `optima`."""
+    theta, norms = optima(loss, records, _whole(records), lam, tolerance)
+    return Solution(theta[0], float(norms[0]))
+
+
+def optima(loss: Loss, records: Records, offsets: Ints, lam: float, tolerance: float = 1e-10) -> tuple[Floats, Floats]:
+    """Every owner's own optimum (m, d), and the norm of its own objective's gradient there (m,), evaluated afresh.
+
+    As `erm.solve_owners`, for records of any size: owners with many numbers are solved by Newton's method over tiles,
+    the others together, as many at a time as fit. Which are which follows from sizes and d alone.
+    Errors: lam not positive, an owner without records.
+    """
+    offsets = np.asarray(offsets, dtype=np.int64)
+    if not (np.isfinite(lam) and lam > 0):
+        raise UsageError(f"the regulariser lam must be positive for the optimum to be unique; got {lam}; try 0.001")
+    sizes, d = np.diff(offsets), records.X.shape[1]
+    if len(sizes) == 0 or sizes.min() < 1:
+        raise UsageError("every owner needs at least one record; an owner has none; use fewer owners")
+    theta = np.empty((len(sizes), d))
+    streamed = (sizes * d > _STREAMED) & (sizes >= d)
+    j = 0
+    while j < len(sizes):
+        if streamed[j]:
+            problem = _Streamed(loss, lam, records, np.asarray(offsets[j : j + 2], dtype=np.int64))
+            theta[j] = newton(problem, tolerance)[0]
+            j += 1
+            continue
+        end = j + 1
+        while end < len(sizes) and not streamed[end] and (offsets[end + 1] - offsets[j]) * d <= _STREAMED:
+            end += 1
+        rows = slice(int(offsets[j]), int(offsets[end]))
+        X, y = _double(records.X[rows]), records.y[rows]
+        theta[j:end], _ = solve_owners(loss, X, y, offsets[j : end + 1] - offsets[j], lam, tolerance)
+        records.forget(rows.start, rows.stop)
+        j = end
+
+    def work(tile: Tile, X: Floats, y: Floats) -> Floats:
+        own = theta[tile.first : tile.last]
+        score = X @ own[0] if len(own) == 1 else np.einsum("id,id->i", X, np.repeat(own, np.diff(tile.cuts), axis=0))
+        return _sums(loss.derivative(score, y), X, tile.cuts)
+
+    residual = np.zeros_like(theta)
+    for tile, sums in over_tiles(records, offsets, work):
+        residual[tile.first : tile.last] += sums
+    residual = residual / sizes[:, None] + lam * theta
+    return theta, np.asarray(np.linalg.norm(residual, axis=1), dtype=np.float64)
+
+
+@dataclass(frozen=True, eq=False)
+class _Streamed:
+    """The problem of one owner whose records are not held: what `newton` asks of `Problems`, tile by tile."""
+
+    loss: Loss
+    lam: float
+    records: Records
+    offsets: Ints
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        return 1, self.records.X.shape[1]
+
+    def take(self, index: Ints) -> "_Streamed":
+        return self
+
+    def at(self, theta: Floats) -> Point:
+        """J and its gradient at theta (1, d); scores are not kept."""
+
+        def work(tile: Tile, X: Floats, y: Floats) -> tuple[float, Floats]:
+            score = X @ theta[0]
+            return float(np.sum(self.loss.value(score, y))), self.loss.derivative(score, y) @ X
+
+        value, pull = 0.0, np.zeros(theta.shape[1])
+        for _, (part, vector) in over_tiles(self.records, self.offsets, work):
+            value += part
+            pull += vector
+        n = int(self.offsets[1] - self.offsets[0])
+        value = value / n + 0.5 * self.lam * float(theta[0] @ theta[0])
+        grad = pull / n + self.lam * theta[0]
+        return Point(theta, np.array([value]), grad[None, :], np.empty((1, 0)))
+
+    def hessian(self, point: Point) -> Floats:
+        """(1, d, d) the mean of l'' x x^T, plus lam I."""
+        theta = point.theta[0]
+
+        def work(tile: Tile, X: Floats, y: Floats) -> Floats:
+            return X.T @ (self.loss.second_derivative(X @ theta, y)[:, None] * X)
+
+        total = np.zeros((len(theta), len(theta)))
+        for _, part in over_tiles(self.records, self.offsets, work):
+            total += part
+        n = int(self.offsets[1] - self.offsets[0])
+        return np.asarray((total / n + self.lam * np.eye(len(theta)))[None], dtype=np.float64)
+
+
+def _sums(coefficients: Floats, X: Floats, cuts: Ints) -> Floats:
+    """Row k: the sum of coefficients[i] X[i] over rows cuts[k] : cuts[k + 1]."""
+    if len(cuts) == 2:
+        return np.asarray(coefficients @ X, dtype=np.float64)[None, :]
+    sums = csr_array((coefficients, np.arange(len(X)), cuts), shape=(len(cuts) - 1, len(X)))
+    return np.asarray(sums @ X, dtype=np.float64)
+
+
+def _double(X: Any) -> Floats:
+    """X in double precision; a new array starts where any other does, for alignment may decide a product's last bit."""
+    if X.dtype == np.float64:
+        return np.asarray(X)
+    room = np.empty(X.size + 8)
+    start = -(room.ctypes.data // 8) % 8
+    result = room[start : start + X.size].reshape(X.shape)
+    result[:] = X
+    return result
+
+
+def _whole(records: Records) -> Ints:
+    return np.array([0, records.n], dtype=np.int64)
+
+
+def _need_rows(records: Records) -> None:
+    if records.n == 0:
+        raise UsageError("a score needs at least one row; there are no test rows; use a test fraction above 0")
+
+
+@cache
+def _blas() -> ThreadpoolController:
+    return ThreadpoolController()

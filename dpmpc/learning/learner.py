@@ -1,0 +1,58 @@
+"""The owners of one process and the public iterate: vectors out, opened means in. Knows nothing of plans or MPC."""
+
+import time
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+
+from dpmpc.data.blocks import Records
+from dpmpc.learning.method import METHODS, Floats, Learning, tail_begins
+
+
+class Learner:
+    """Learns from the records of some owners, in step with all others."""
+
+    def __init__(
+        self, learning: Learning, iterations: int, records: Records, sizes: Sequence[int], noise: float = 0.0
+    ) -> None:
+        """`records` are those of these owners, sorted by owner; `sizes`: how many each has. `noise`: the deviation of a
+        coordinate of an opened mean, public."""
+        self.learning, self.iterations, self.noise = learning, iterations, noise
+        self._method = METHODS[learning.method]
+        self._records = records
+        self._offsets = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
+        assert self._offsets[-1] == records.n
+        self.theta = np.zeros(records.X.shape[1])
+        self.iteration = 0
+        self.compute_s = 0.0  # spent computing vectors
+        self._average = np.zeros(records.X.shape[1])
+        self._averaged = 0
+
+    def vectors(self, at_once: int | None = None) -> Iterator[Floats]:
+        """The owners' vectors at the present iterate, (k, d) each with k at most `at_once`, in the owners' order."""
+        m = len(self._offsets) - 1
+        size, factor = at_once or m, self._method.factor(self.learning, self.theta)
+        for start in range(0, m, size):
+            begin = time.perf_counter()
+            offsets = self._offsets[start : start + size + 1]
+            records = self._records.part(int(offsets[0]), int(offsets[-1]))
+            vectors = self._method.vectors(self.learning, self.theta, records, offsets - offsets[0])
+            if factor != 1.0:
+                vectors = vectors * factor
+            self.compute_s += time.perf_counter() - begin
+            yield vectors
+
+    def apply(self, mean: Floats) -> None:
+        """Take in one opened mean (d,): the next iterate, or the model. Post-processing."""
+        factor = self._method.factor(self.learning, self.theta)
+        self.theta = self._method.take(self.learning, self.theta, mean / factor, self.noise / factor)
+        self.iteration += 1
+        average = self.learning.average
+        if average == "all" or (average == "tail" and self.iteration >= tail_begins(self.iterations)):
+            self._averaged += 1
+            self._average += (self.theta - self._average) / self._averaged
+
+    @property
+    def model(self) -> Floats:
+        """(d,) what would be the result if the run ended now: the iterate, or the average of iterates so far."""
+        return self._average.copy() if self._averaged else self.theta

@@ -1,0 +1,54 @@
+"""Output perturbation: an owner sends its own optimum once, and the mean of them is the model.
+
+Source: Pathak, Rane, Raj 2010; Jayaraman et al. 2018, section 3.1 (noise after aggregation).
+"""
+
+from collections.abc import Sequence
+
+from dpmpc.data.blocks import Records
+from dpmpc.errors import UsageError
+from dpmpc.learning.method import Floats, Ints, Learning, Method, project
+from dpmpc.privacy.sensitivity import Sensitivity, Weights, output_sensitivity
+
+
+class OutputMethod(Method):
+    name = "output"
+    repeats = False
+    law = "laplace"
+    lam = 0.01  # the sensitivity is inverse to it
+    help = "one release, the mean of the owners' own models"
+
+    def law_for(self, delta: float | None) -> str:
+        """Gaussian noise where a delta is given: less of it from some nine features on."""
+        return "gaussian" if delta else self.law
+
+    def clip(self, learning: Learning) -> float:
+        clip = learning.loss.G / learning.lam  # an optimum satisfies lam theta = -mean gradient
+        return clip if learning.radius is None else min(clip, learning.radius)
+
+    def sensitivity(self, learning: Learning, sizes: Sequence[int], weights: Weights, rounding: float) -> Sensitivity:
+        return output_sensitivity(
+            G=learning.loss.G,
+            lam=learning.lam,
+            sizes=sizes,
+            weights=weights,
+            rounding=rounding,
+            solver_gradient_norm=learning.solver_tolerance,
+        )
+
+    def vectors(self, learning: Learning, theta: Floats, records: Records, offsets: Ints) -> Floats:
+        from dpmpc.learning.erm_blocks import optima  # and SciPy, which a party does without
+
+        vectors, norms = optima(learning.loss, records, offsets, learning.lam, learning.solver_tolerance / 10)
+        if norms.max() > learning.solver_tolerance:
+            raise UsageError(  # neither who nor how far: both depend on records
+                f"every local optimum must reach a gradient norm of {learning.solver_tolerance:g}; not all did; "
+                "raise --solver-tolerance or --lam"
+            )
+        return vectors
+
+    def update(self, learning: Learning, theta: Floats, mean: Floats) -> Floats:
+        return mean if learning.radius is None else project(mean[None, :], learning.radius)[0]
+
+
+OUTPUT = OutputMethod()

@@ -1,0 +1,158 @@
+"""A backend: who computes on shares of vectors, and how. The rest of the house knows vectors of integers.
+
+A share is opaque to everybody but its backend: nobody else may look into it, slice it or send it. A new backend is one
+module with the two classes below and an entry of `BACKENDS`, or an entry point of another package in the group
+dpmpc.backends.
+"""
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpmpc.circuits.sampler import Sampler
+from dpmpc.mpc.link import Connection, Link, Observe
+from dpmpc.registry import Registry
+
+Ints = NDArray[np.int64]
+Share = Any  # of a vector; what it is, is its backend's business
+
+
+@dataclass(frozen=True)
+class Counts:
+    """What something costs, exactly. Bytes without frame headers, and messages, by sending party."""
+
+    rounds: int = 0
+    bytes_sent: tuple[int, ...] = ()
+    messages_sent: tuple[int, ...] = ()
+    sample: dict[str, int] = field(default_factory=dict)  # by kind of gate (`ands`, `random bits`), for one sample
+    distance: float = 0.0  # statistical: between the views that any allowed coalition has of two secrets, at most
+
+    def __add__(self, other: "Counts") -> "Counts":
+        """Both, one after the other; gates of a sample do not add up."""
+        return Counts(
+            self.rounds + other.rounds,
+            _sum(self.bytes_sent, other.bytes_sent),
+            _sum(self.messages_sent, other.messages_sent),
+            other.sample or self.sample,
+            self.distance + other.distance,
+        )
+
+    def bytes_with_headers(self, header: int) -> list[int]:
+        """By sending party."""
+        return [b + header * m for b, m in zip(self.bytes_sent, self.messages_sent, strict=True)]
+
+
+def _sum(a: tuple[int, ...], b: tuple[int, ...]) -> tuple[int, ...]:
+    return tuple(x + y for x, y in zip(a, b, strict=True)) if a and b else a or b
+
+
+class Holder(Protocol):
+    """One party's end: it holds shares. Made by `Backend.holder`, for one attempt of a run."""
+
+    lost: "asyncio.Future[None]"  # fails with PeerError when another party leaves
+
+    @property
+    def party(self) -> int:
+        """This party's number."""
+
+    @property
+    def rounds(self) -> int:
+        """Exchanges with other parties so far."""
+
+    @property
+    def bytes_sent(self) -> int:
+        """To other parties so far, headers included."""
+
+    @property
+    def bytes_received(self) -> int:
+        """From other parties so far, headers included."""
+
+    @property
+    def frames_sent(self) -> int:
+        """To other parties so far."""
+
+    async def connect(self, link: Link, digest: bytes, *, seconds: float) -> None:
+        """Connect with the other parties; `digest` binds all public parameters. Errors: as `Link.connect`."""
+
+    async def here(self, channel: int) -> None:
+        """Returns when all parties have come to this point: an opening of nothing."""
+
+    def collect(self, payload: bytes | bytearray, owners: int, dimension: int) -> Share:
+        """The share of the sum of `owners` vectors (dimension,), from what a `Dealer` made for this party. No message.
+
+        Errors: PeerError for a payload of another size or with values that no share has.
+        """
+
+    def zero(self, dimension: int) -> Share:
+        """The share of the zero vector."""
+
+    def add(self, a: Share, b: Share) -> Share:
+        """The share of the sum of two vectors. No message."""
+
+    async def noise(self, sampler: Sampler, channel: int, count: int) -> Share:
+        """The share of a vector of `count` fresh samples that nobody knows. `channel`: used once, the same at all
+        parties. Cost: `Backend.count_noise`."""
+
+    def cut(self, share: Share, dimension: int) -> list[Share]:
+        """The share of a long vector, cut into shares of vectors (dimension,)."""
+
+    def join(self, shares: Sequence[Share]) -> Share:
+        """The inverse of `cut`, for shares of any lengths."""
+
+    async def open(self, share: Share, channel: int) -> Ints:
+        """The vector itself, (dimension,); everybody learns it. Cost: `Backend.count_opening`."""
+
+    def fingerprint(self, share: Share) -> str:
+        """A digest of this party's share, for its transcript. The share looks uniform to everybody else."""
+
+    def connections(self) -> Mapping[Connection, int]:
+        """The connections with other parties, and whose they are."""
+
+    async def close(self) -> None:
+        """Agree with the others that the run is over, then leave."""
+
+    def abandon(self) -> None:
+        """Leave at once; the others will notice."""
+
+
+class Dealer(Protocol):
+    """The owners' end: makes shares of their vectors with randomness of the operating system."""
+
+    def deal(self, vectors: Ints) -> list[Any]:
+        """One payload a party, of the vectors (k, d): buffers to send as they are. Secret from all but that party."""
+
+
+class Backend(Protocol):
+    """A way to compute on shares; it holds no state."""
+
+    name: str  # on the command line and in plans
+    largest: int  # an opened number lies in -largest .. largest
+
+    def threshold(self, parties: int) -> int:
+        """The largest number of parties that may put together what they see, by default."""
+
+    def check(self, parties: int, threshold: int) -> None:
+        """Errors: UsageError for a number of parties or a threshold that this backend cannot do."""
+
+    def dealer(self, parties: int, threshold: int) -> Dealer:
+        """The owners' end."""
+
+    def payload_bytes(self, parties: int, threshold: int, owners: int, dimension: int) -> tuple[int, ...]:
+        """The sizes, by party, of what `Dealer.deal` makes of so many vectors."""
+
+    def holder(self, party: int, parties: int, threshold: int, run_id: bytes, observe: Observe | None = None) -> Holder:
+        """A party's end. `observe` sees every frame between parties. Needs a running event loop."""
+
+    def count_noise(self, sampler: Sampler, count: int, parties: int, threshold: int) -> Counts:
+        """The cost of `Holder.noise`, exactly."""
+
+    def count_opening(self, dimension: int, parties: int, threshold: int) -> Counts:
+        """The cost of `Holder.open`, exactly."""
+
+
+BACKENDS: Registry[Backend] = Registry("backend", "dpmpc.backends", {"sharing": "dpmpc.mpc.backends.sharing:SHARING"})
+DEFAULT = "sharing"

@@ -1,0 +1,33 @@
+"""Every number that tells one exchange from another, in one place.
+
+A frame carries a label. Between parties it is a control label below 0, or channel << 32 | round; a channel is used once
+an attempt of a run. Between owners and parties it is a control label, or (release + 1) << 20 | (block + 1). Touches
+nothing.
+"""
+
+# control labels, between parties and between owners and parties
+HELLO = -1
+END = -2
+COST = -3
+READY = -4
+KEYS = -5
+
+# channels between parties
+OPENING = 1000  # + release
+NOISE = 1 << 24  # + batch
+WARM_UP = 1 << 30  # + batch, of measurements; a run's noise ends far below
+MOST_RELEASES = NOISE - OPENING
+
+_BLOCK_BITS = 20
+MOST_BLOCKS = (1 << _BLOCK_BITS) - 1
+
+
+def exchange_label(channel: int, number: int) -> int:
+    """The label of a channel's exchange of this number."""
+    return channel << 32 | number
+
+
+def block_label(release: int, block: int) -> int:
+    """The label of a block of owners' shares; with block -1, of the opened release in the other direction."""
+    assert 0 <= block + 1 <= MOST_BLOCKS
+    return (release + 1) << _BLOCK_BITS | (block + 1)

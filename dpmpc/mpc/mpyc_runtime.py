@@ -1,0 +1,90 @@
+"""MPyC, imported without its side effects. The only importer of mpyc.
+
+What it is used for today: it draws the parties' PRSS keys and numbers their subsets; the slow baseline of the cost
+suite runs MPyC's own fixed-point arithmetic over a session's connections. The arithmetic of a run is not MPyC's.
+"""
+
+import asyncio
+import contextlib
+import logging
+import sys
+import threading
+import warnings
+from collections.abc import Mapping
+from types import SimpleNamespace
+from typing import Any
+
+from dpmpc.mpc.link import Connection
+
+KEY_BYTES = 16
+_IMPORTING = threading.Lock()
+
+
+def import_mpyc() -> Any:
+    """The module mpyc.runtime, imported without letting it read this program's command line or set up logging."""
+    with _IMPORTING:
+        if "mpyc.runtime" not in sys.modules:
+            _import()
+    return sys.modules["mpyc.runtime"]
+
+
+def _import() -> None:
+    argv, level = sys.argv, logging.root.level
+    handlers = list(logging.root.handlers)
+    with contextlib.ExitStack() as stack:
+        try:
+            asyncio.get_running_loop()
+        except RuntimeError:  # its module-level runtime wants an event loop
+            loop = asyncio.new_event_loop()
+            asyncio.set_event_loop(loop)
+            stack.callback(loop.close)
+            stack.callback(asyncio.set_event_loop, None)
+        try:
+            sys.argv = [argv[0] if argv else "dpmpc", "--no-log"]
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", DeprecationWarning)  # it uses numpy.core and asyncio's old loop look-up
+                import mpyc.runtime  # noqa: F401
+        finally:
+            sys.argv = argv
+            logging.root.handlers[:] = handlers
+            logging.root.setLevel(level)
+
+
+def make_runtime(party: int, parties: int, threshold: int) -> Any:
+    """An MPyC runtime of this party, without connections.
+
+    `mix32_64bit` makes MPyC marshal arrays as fixed-width bytes; `transfer`, which pickles, is closed.
+    """
+    module = import_mpyc()
+    options = SimpleNamespace(
+        threshold=threshold,
+        no_log=True,
+        no_prss=False,
+        ssl=False,
+        no_async=parties == 1,
+        no_barrier=False,
+        mix32_64bit=True,
+        sec_param=60,
+        bit_length=64,
+    )
+    runtime = module.Runtime(party, [module.Party(i) for i in range(parties)], options)
+
+    async def closed(*_: object, **__: object) -> None:
+        raise AssertionError("Runtime.transfer pickles and is not used here")
+
+    runtime.transfer = closed
+    for name in ("sectypes", "asyncoro", "mpctools", "seclists", "secpols", "secgroups", "random", "statistics"):
+        sys.modules[f"mpyc.{name}"].runtime = runtime  # type: ignore[attr-defined]
+    return runtime
+
+
+def prss_keys(runtime: Any) -> dict[tuple[int, ...], bytes]:
+    """The runtime's PRSS keys, by subset of parties: those that MPyC drew from `secrets` when it was made."""
+    return {subset: bytes(key) for subset, key in runtime._prss_keys.items()}
+
+
+def give(runtime: Any, keys: Mapping[tuple[int, ...], bytes], peers: Mapping[int, Connection]) -> None:
+    """Lets MPyC's own protocols run over these connections, with these keys."""
+    runtime._prss_keys.update(keys)
+    for j, peer in peers.items():
+        runtime.parties[j].protocol = peer

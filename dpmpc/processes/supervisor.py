@@ -1,0 +1,250 @@
+"""Starts processes of this machine, gives each its job, hears what they say, tells a cause from its echo, ends them.
+
+Everything that runs in more than one process here goes through this: the parties of a run, measurements, tests. The
+starter holds one pipe to each process; when the starter ends or dies, all of them end.
+"""
+
+import asyncio
+import contextlib
+import os
+import signal
+import socket
+import sys
+import tempfile
+from collections.abc import Callable, Coroutine, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import IO, Any, TypeVar
+
+from dpmpc.errors import DpmpcError, PeerError, error_of
+from dpmpc.processes.messages import dumps, loads
+
+Event = dict[str, Any]
+T = TypeVar("T")
+GRACE = 1.5  # seconds in which other processes may still say what the cause was
+_TAIL = 4000  # bytes of a temporary log that a bug's message carries
+_ONE_THREAD = {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"}  # more would only take the cores from each other
+
+
+@dataclass
+class Process:
+    """One process. `name` is what messages call it."""
+
+    name: str
+    log: Path | None
+    handle: asyncio.subprocess.Process
+    output: IO[bytes]  # its standard error
+    reader: "asyncio.Task[None] | None" = None
+    error: DpmpcError | None = None
+    result: Any = None
+    code: int | None = None  # of its exit
+
+    def give(self, role: str, arguments: Mapping[str, Any]) -> None:
+        """Its job: `role` is "module:function". A process that has died already says so by its exit."""
+        assert self.handle.stdin is not None
+        with contextlib.suppress(ConnectionError, RuntimeError):
+            self.handle.stdin.write(dumps({"role": role, "arguments": arguments}) + b"\n")
+
+    def death(self) -> DpmpcError:
+        """What to say of its exit, where it said nothing itself."""
+        assert self.code is not None
+        if self.code < 0:
+            try:
+                how = signal.Signals(-self.code).name
+            except ValueError:
+                how = f"signal {-self.code}"
+            return PeerError(f"every process must live until the end of the run; {self.name} was killed ({how})")
+        where = f"; its traceback is at the end of {self.log}"
+        if self.log is None:
+            self.output.seek(max(0, self.output.seek(0, os.SEEK_END) - _TAIL))
+            where = "\n" + self.output.read().decode(errors="replace")
+        return DpmpcError(f"a bug in dpmpc: {self.name} ended with exit code {self.code}{where}")
+
+
+@dataclass
+class Supervisor:
+    """Processes started together; used within one event loop. `on_event` is told what they emit."""
+
+    on_event: Callable[[Process, Event], None] = lambda process, event: None
+    processes: list[Process] = field(default_factory=list)
+    _changed: asyncio.Event = field(default_factory=asyncio.Event)
+
+    async def start(
+        self,
+        name: str,
+        *,
+        log: Path | None = None,
+        preload: Sequence[str] = (),
+        sockets: Sequence[socket.socket] = (),
+        prefix: Sequence[str] = (),
+        environment: Mapping[str, str] = _ONE_THREAD,
+    ) -> Process:
+        """A process that has imported `preload` and waits for its job. It inherits `sockets` under their own numbers.
+
+        `prefix`: a command that starts it somewhere else, such as `ip netns exec NAME`. Its log is appended to; without
+        one, what it prints is kept for the message of a bug.
+        """
+        output: IO[bytes] = tempfile.TemporaryFile() if log is None else log.open("ab")
+        paths = [path for path in sys.path if path and "\0" not in path]
+        handle = await asyncio.create_subprocess_exec(
+            *prefix,
+            sys.executable,
+            "-m",
+            "dpmpc.processes.worker",
+            *preload,
+            stdin=asyncio.subprocess.PIPE,
+            stdout=asyncio.subprocess.PIPE,
+            stderr=output,
+            pass_fds=[s.fileno() for s in sockets],
+            env={**os.environ, "PYTHONPATH": os.pathsep.join(paths), **environment},
+            start_new_session=True,  # an interrupt on the terminal goes to the starter alone
+            limit=1 << 30,
+        )
+        process = Process(name, log, handle, output)
+        self.processes.append(process)
+        process.reader = asyncio.create_task(self._read(process))
+        return process
+
+    async def _read(self, process: Process) -> None:
+        assert process.handle.stdout is not None
+        while line := await process.handle.stdout.readline():
+            event = loads(line)
+            if event["event"] == "error":
+                process.error = error_of(event["message"], event["code"])
+            elif event["event"] == "result":
+                process.result = event["value"]
+            else:
+                self.on_event(process, event)
+        process.code = await process.handle.wait()
+        self._changed.set()
+
+    async def done(self, seconds: float | None = None) -> list[Any]:
+        """What every role returned, in the order of starting, when all have ended.
+
+        Errors: the cause of the first failure; PeerError after `seconds`.
+        """
+        try:
+            async with asyncio.timeout(seconds):
+                while any(process.code is None for process in self.processes):
+                    await self._change()
+                    if self._failed():
+                        raise await self.failure()
+        except TimeoutError:
+            late = ", ".join(process.name for process in self.processes if process.code is None)
+            raise PeerError(f"all processes must end within {seconds:g} s; {late} did not; ask for less") from None
+        if self._failed():
+            raise await self.failure()
+        return [process.result for process in self.processes]
+
+    async def failure(self) -> DpmpcError:
+        """Returns the cause when a process fails; waits for ever otherwise."""
+        while not self._failed():
+            await self._change()
+        return await self.cause() or PeerError("every process must live until the end of the run; one failed")
+
+    async def cause(self, seconds: float = GRACE) -> DpmpcError | None:
+        """The error to report of processes that have failed or are about to: the cause, not its echo at the others.
+
+        None where nobody fails within `seconds`.
+        """
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(seconds):
+                while any(process.code is None for process in self.processes):
+                    await self._change()
+        failed = self._failed()
+        for process in failed:
+            if process.error is not None and not isinstance(process.error, PeerError):
+                return process.error
+        for process in failed:
+            if process.error is None:  # killed, or a bug
+                return process.death()
+        return failed[0].error if failed else None
+
+    def _failed(self) -> list[Process]:
+        return [process for process in self.processes if process.code not in (None, 0)]
+
+    async def _change(self) -> None:
+        await self._changed.wait()
+        self._changed.clear()
+
+    async def end(self) -> None:
+        """Ends all processes; none is left behind."""
+        for process in self.processes:
+            if process.handle.stdin is not None:
+                process.handle.stdin.close()
+        for send, seconds in ((None, 0.5), (signal.SIGTERM, 2.0), (signal.SIGKILL, 10.0)):
+            alive = [process for process in self.processes if process.handle.returncode is None]
+            if not alive:
+                break
+            for process in alive:
+                if send is not None:
+                    with contextlib.suppress(ProcessLookupError):
+                        process.handle.send_signal(send)
+            await asyncio.wait([asyncio.ensure_future(process.handle.wait()) for process in alive], timeout=seconds)
+        for process in self.processes:
+            if process.reader is not None:
+                process.reader.cancel()
+                with contextlib.suppress(asyncio.CancelledError):
+                    await process.reader
+            process.output.close()
+
+
+@dataclass(frozen=True)
+class Job:
+    """What one process does: a role "module:function" and its arguments."""
+
+    name: str
+    role: str
+    arguments: Mapping[str, Any]
+    sockets: Sequence[socket.socket] = ()
+    prefix: Sequence[str] = ()
+
+
+def run_jobs(jobs: Sequence[Job], seconds: float | None = 600.0, background: Sequence[Job] = ()) -> list[Any]:
+    """What every job returned, in order. Jobs in the `background` run as long as the others, and end all where one of
+    them fails. No process is left behind.
+
+    Works where an event loop runs in this thread, too. Errors: the cause of the first failure; PeerError after
+    `seconds`.
+    """
+
+    async def run() -> list[Any]:
+        supervisor, beside = Supervisor(), Supervisor()
+        try:
+            for group, where in ((background, beside), (jobs, supervisor)):
+                for job in group:
+                    module = job.role.partition(":")[0]
+                    process = await where.start(job.name, preload=[module], sockets=job.sockets, prefix=job.prefix)
+                    process.give(job.role, job.arguments)
+            for job in (*jobs, *background):
+                for s in job.sockets:
+                    s.close()
+            results, broken = asyncio.ensure_future(supervisor.done(seconds)), asyncio.ensure_future(beside.failure())
+            try:
+                await asyncio.wait([results, broken], return_when=asyncio.FIRST_COMPLETED)
+                if broken.done():
+                    raise broken.result()
+                return results.result()
+            finally:
+                for task in (results, broken):
+                    task.cancel()
+                await asyncio.gather(results, broken, return_exceptions=True)
+        finally:
+            await supervisor.end()
+            await beside.end()
+
+    return run_here(run)
+
+
+def run_here(body: Callable[[], Coroutine[Any, Any, T]]) -> T:
+    """What the coroutine `body()` returns, run to its end on an event loop of its own.
+
+    In this thread if no loop runs in it, else (a notebook) in another, while this one waits.
+    """
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return asyncio.run(body())
+    with ThreadPoolExecutor(1) as thread:
+        return thread.submit(lambda: asyncio.run(body())).result()

@@ -1,0 +1,94 @@
+"""One process that another one started: `python -m dpmpc.processes.worker [MODULE ...]`.
+
+It imports the modules named, reads its job (one line on standard input: a role "module:function" and arguments), calls
+the role, and tells events, result or error on standard output. Standard input stays open until whoever started it ends
+or dies; its end makes this process exit, so that none outlives its starter.
+"""
+
+import importlib
+import os
+import sys
+import threading
+import time
+import traceback
+from collections.abc import Callable
+from typing import Any, TextIO
+
+from dpmpc.errors import DpmpcError
+from dpmpc.processes.memory import keep_freed_blocks
+from dpmpc.processes.messages import dumps, loads
+
+Emit = Callable[..., None]
+Log = Callable[[str], None]
+GONE = 3  # exit code where the starter has gone
+
+
+def main() -> None:
+    """Entry point. Exits with 0, the error's exit code, or 1 for a bug, whose traceback is on standard error."""
+    keep_freed_blocks()
+    events = os.fdopen(os.dup(1), "wb", buffering=0)
+    os.dup2(2, 1)  # whatever prints goes to the log
+    said = threading.Lock()
+
+    def emit(event: str, **fields: Any) -> None:
+        line = memoryview(dumps({"event": event, **fields}) + b"\n")
+        try:
+            with said:
+                while line:
+                    line = line[events.write(line) :]
+        except OSError:
+            os._exit(GONE)
+
+    for module in sys.argv[1:]:
+        importlib.import_module(module)
+    line = sys.stdin.buffer.readline()
+    if not line:
+        os._exit(GONE)
+    threading.Thread(target=_exit_with_starter, daemon=True).start()
+    job = loads(line)
+    code = run_role(job["role"], job["arguments"], emit, log_to(sys.stderr))
+    sys.stderr.flush()
+    os._exit(code)  # no wait for the thread that watches the starter
+
+
+def run_role(role: str, arguments: dict[str, Any], emit: Emit, log: Log) -> int:
+    """Calls `role` with the arguments, `emit` and `log`; the exit code. What it returns is the event `result`.
+
+    A failure is the event `error`; a bug propagates, and its traceback goes to the log.
+    """
+    module, _, name = role.partition(":")
+    try:
+        function: Any = importlib.import_module(module)
+        for part in name.split("."):
+            function = getattr(function, part)
+        emit("result", value=function(**arguments, emit=emit, log=log))
+    except DpmpcError as error:
+        log(f"error: {error}")
+        emit("error", message=str(error), code=error.exit_code)
+        return error.exit_code
+    except (OSError, MemoryError) as error:  # a full disk, no memory: not bugs, but worth a traceback in the log
+        traceback.print_exc()
+        emit("error", message=f"{type(error).__name__}: {error}", code=1)
+        return 1
+    return 0
+
+
+def log_to(file: TextIO) -> Log:
+    """A function that writes one line with the time to `file`."""
+
+    def log(text: str) -> None:
+        now = time.time()
+        stamp = time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(now))
+        print(f"{stamp}.{int(now * 1000) % 1000:03d}Z {text}", file=file, flush=True)
+
+    return log
+
+
+def _exit_with_starter() -> None:
+    while os.read(0, 1 << 12):
+        pass
+    os._exit(GONE)
+
+
+if __name__ == "__main__":
+    main()

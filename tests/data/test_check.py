@@ -1,0 +1,217 @@
+"""`check`, `describe` and `predict` as a user has them, and four sites that write the same records in four ways."""
+
+import html.parser
+import json
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import numpy as np
+import pytest
+from click.testing import CliRunner, Result
+
+from dpmpc.cli.check import command as check_command
+from dpmpc.cli.describe import command as describe_command
+from dpmpc.data import CsvFile, Schema, load
+from dpmpc.data.check import check, schema_in
+from dpmpc.data.loading import opened
+from dpmpc.data.writing import write_table
+from dpmpc.errors import UsageError
+from tests.tables import cells_of, write
+
+SCHEMA = {
+    "columns": [
+        {"kind": "number", "name": "age", "low": 0, "high": 120},
+        {"kind": "category", "name": "stage", "categories": [1, 2, 3, 4]},
+        {"kind": "category", "name": "ward", "categories": ["surgery", "general"]},
+    ],
+    "target": {"kind": "label", "name": "died", "positive": [1], "negative": [0]},
+}
+ROWS = [(20 + k, 1 + k % 4, ("surgery", "general")[k % 2], k % 3 % 2) for k in range(40)]
+
+
+def site(folder: Path, name: str, text: str) -> CsvFile:
+    return CsvFile(write(folder, text, name))
+
+
+def run(command: Any, *arguments: object) -> Result:
+    return CliRunner().invoke(command, [str(a) for a in arguments], standalone_mode=False, catch_exceptions=False)
+
+
+@pytest.fixture
+def schema_file(tmp_path: Path) -> Path:
+    return write(tmp_path, json.dumps(SCHEMA, indent=1), "schema.json")
+
+
+def test_four_sites_that_write_alike_records_in_four_ways(tmp_path: Path, schema_file: Path) -> None:
+    """Other orders of columns, 4.0 for 4, other separators, an extra column: the same rows, in the same order."""
+    schema = Schema.read(schema_file)
+    spellings = (
+        ("age,stage,ward,died", "{a},{s},{w},{d}"),
+        ("died;ward;stage;age", "{d}.0;{w};{s}.0;{a}.00"),
+        ("ward\tage\tdied\tstage", " {w} \t{a}\t+{d}\t0{s}"),
+        ("id,age,stage,ward,died", 'p{a},"{a}",{s}e0,"{w}",{d}'),
+    )
+    sites = [
+        site(tmp_path, f"{k}.csv", "\n".join([header, *(form.format(a=a, s=s, w=w, d=d) for a, s, w, d in ROWS)]))
+        for k, (header, form) in enumerate(spellings)
+    ]
+    data = [load(source, schema=schema, test_fraction=0.0) for source in sites]
+    for other in data[1:]:
+        assert np.array_equal(other.X, data[0].X) and np.array_equal(other.y, data[0].y)
+        assert other.preprocessing == data[0].preprocessing and other.schema.digest == schema.digest
+    assert not any(c.unknown or c.missing for other in data for c in other.counts)
+
+
+def test_what_a_model_file_says_does_not_depend_on_how_a_record_is_spelled(tmp_path: Path) -> None:
+    bounds: Any = {"a": [0, 5], "y": [0, 1]}
+    plain = load(site(tmp_path, "1.csv", "a,y\n1,1\n2,0\n3,0\n"), target="y", bounds=bounds, test_fraction=0.0)
+    spelled = load(site(tmp_path, "2.csv", "a,y\n1,1.0\n2,0\n3,0\n"), target="y", bounds=bounds, test_fraction=0.0)
+    one_class = load(site(tmp_path, "3.csv", "a,y\n1,0\n2,0\n3,0\n"), target="y", bounds=bounds, test_fraction=0.0)
+    assert plain.preprocessing == spelled.preprocessing == one_class.preprocessing
+    assert np.array_equal(plain.y, spelled.y) and plain.task == one_class.task == "logistic"
+    with pytest.raises(UsageError, match=r"a record has '0\.5'"):  # the records do not decide what the bounds mean
+        load(site(tmp_path, "4.csv", "a,y\n1,0.5\n2,0\n"), target="y", bounds=bounds)
+
+
+def test_check_counts_by_column_and_says_what_would_be_refused(tmp_path: Path, schema_file: Path) -> None:
+    text = "age,stage,ward,died,extra\n" + "130,1,Surgery,1,x\n,9,general,0,x\n-1,,surgery,1.0,x\n50,4.0,?,0,x\n"
+    with opened(site(tmp_path, "a.csv", text)) as (table, _):
+        result = check(Schema.read(schema_file), table)
+    assert not result.refused and result.rows == 4
+    counts = {c.name: (c.missing, c.unknown, c.clipped) for c in result.counts}
+    assert counts == {"age": (1, 0, 2), "stage": (1, 1, 0), "ward": (1, 1, 0)}
+    said = " | ".join(f"{f.severity} {f.column} {f.text}" for f in result.found)
+    assert "'9' x 1" in said and "'Surgery' x 1 (listed as 'surgery')" in said and "2 of 4 records are 1 (+1)" in said
+    assert "note extra not in the schema" in said
+    wrong = "age,ward,died\n" + "old,surgery,2\n" * 3
+    with opened(site(tmp_path, "b.csv", wrong)) as (table, _):
+        result = check(Schema.read(schema_file), table)
+    refused = {f.column: f.text for f in result.found if f.severity == "refused"}
+    assert refused["stage"] == "is not in b.csv" and "3 values are no finite numbers: 'old' x 3" in refused["age"]
+    assert "3 records have neither class: '2' x 3" in refused["died"]
+
+
+def test_check_warns_of_a_column_that_is_nearly_all_unknown_or_clipped(tmp_path: Path, schema_file: Path) -> None:
+    lines = "".join(f"{1000 if k else 5},x{k % 2},{'general' if k else 'x'},{k % 2}\n" for k in range(20))
+    with opened(site(tmp_path, "a.csv", "age,stage,ward,died\n" + lines)) as (table, _):
+        found = check(Schema.read(schema_file), table).found
+    warned = {f.column: f.text for f in found if f.severity == "warning"}
+    assert "19 of 20 values are clipped" in warned["age"] and "20 of 20 values are unknown" in warned["stage"]
+    assert "ward" not in warned
+
+
+def test_check_command(tmp_path: Path, schema_file: Path) -> None:
+    good = write(tmp_path, "age,stage,ward,died\n1,2,general,0\n3,4,surgery,1\n", "good.csv")
+    bad = write(tmp_path, "age,ward,died\n1,general,0\n", "bad.csv")
+    plan = write(tmp_path, json.dumps({"schema": {"version": 1, **SCHEMA}, "epsilon": 1}), "plan.json")
+    bare = write(tmp_path, json.dumps({"epsilon": 1}), "bare.json")
+    result = run(check_command, "--plan", plan, "--csv", good)
+    assert result.return_value == 0 and "2 records" in result.output and "for your own eyes" in result.output
+    result = run(check_command, "--schema", schema_file, "--records", bad)
+    assert result.return_value == 1 and "refused: stage: is not in bad.csv" in result.output
+    assert schema_in(plan).digest == schema_in(schema_file).digest
+    with pytest.raises(UsageError, match=r"bare\.json has none"):
+        schema_in(bare)
+    with pytest.raises(UsageError, match="one schema"):
+        run(check_command, "--csv", good)
+    with pytest.raises(UsageError, match="one source of records is needed; got 0"):
+        run(check_command, "--schema", schema_file)
+
+
+MESSY = (
+    "id,age,ward,same,empty,born,died\n"
+    + "".join(f"p{k},{k % 50 + 20},{'ABab'[k % 4]},x,,2001-02-0{k % 9 + 1},{k % 2}\n" for k in range(200))
+    + "p200,,?,x,,2001-02-03,1\n"
+)
+
+
+class _Tags(html.parser.HTMLParser):
+    def __init__(self) -> None:
+        super().__init__()
+        self.seen: list[str] = []
+
+    def handle_starttag(self, tag: str, attrs: object) -> None:
+        self.seen.append(tag)
+
+
+def test_describe_says_what_a_table_holds(tmp_path: Path) -> None:
+    path, page, draft = write(tmp_path, MESSY, "<m>.csv"), tmp_path / "m.html", tmp_path / "s.json"
+    result = run(describe_command, path, "--target", "died", "--html", page, "--schema", draft)
+    said = " ".join(result.output.split())
+    assert "for the eyes of the records' owner alone" in said and "died: 0 100 (49.8%), 1 101 (50.2%)" in said
+    assert "id: nearly every value is there once: an identifier?" in said and "same: constant" in said
+    assert "empty: empty" in said and "born: dates" in said and "ward: 'A' and 'a' differ in case only" in said
+    assert "not public: the guarantee does not cover them" in said
+    tags = _Tags()
+    tags.feed(page.read_text())
+    assert tags.seen.count("svg") >= 5 and "script" not in tags.seen and "m" not in tags.seen
+    assert page.stat().st_mode & 0o777 == draft.stat().st_mode & 0o777 == 0o600
+    schema = Schema.read(draft)
+    assert [c.name for c in schema.columns] == ["age", "ward", "same"] and schema.bounds == "data"
+    data = load(CsvFile(path), schema=schema, test_fraction=0.0)
+    assert data.n == 201 and not any(c.unknown or c.clipped for c in data.counts)
+
+
+def test_describe_of_typed_columns_and_refusals(tmp_path: Path) -> None:
+    duckdb.sql(
+        f"COPY (SELECT k AS a, k % 3 = 0 AS b, DATE '2001-01-01' + k::INT AS c, [k] AS l, k / 1e300 * 1e300 AS f,"
+        f" k % 2 AS y"
+        f" FROM range(50) t(k)) TO '{tmp_path}/t.parquet' "
+    )
+    result = run(describe_command, tmp_path / "t.parquet")
+    assert result.exit_code == 0 and "number" in result.output and "date" in result.output
+    with pytest.raises(UsageError, match="there is no 'z'"):
+        run(describe_command, tmp_path / "t.parquet", "--target", "z")
+    with pytest.raises(UsageError, match="a schema names the column to predict"):
+        run(describe_command, tmp_path / "t.parquet", "--schema", tmp_path / "s.json")
+    assert json.loads(run(describe_command, "--editor-schema").output)["$schema"].startswith("https://json-schema.org")
+
+
+@pytest.mark.parametrize(
+    "name", ["p.csv", "p.tsv", "p.csv.gz", "p.tsv.zst", "p.jsonl", "p.parquet", "p.arrow", "p.feather"]
+)
+def test_what_is_written_is_read_again(tmp_path: Path, name: str) -> None:
+    columns = {"y": np.array(["yes", "nö, no"], dtype=object), "chance": np.array([0.1, 1 / 3])}
+    write_table(columns, tmp_path / name)
+    names, cells = cells_of(tmp_path / name)
+    assert names == ("y", "chance") and [row[0] for row in cells] == ["yes", "nö, no"]
+    assert [float(row[1]) for row in cells] == [0.1, 1 / 3]
+    assert [path.name for path in tmp_path.iterdir()] == [name]
+
+
+def test_what_cannot_be_written(tmp_path: Path) -> None:
+    for path, words in ((tmp_path / "p.xls", "by its suffix"), (tmp_path / "no" / "p.csv", "No such file")):
+        with pytest.raises(UsageError, match=words):
+            write_table({"a": np.zeros(2)}, path)
+
+
+def test_identifiers_near_names_and_small_classes_are_refused(tmp_path: Path) -> None:
+    for n in (12, 738):  # however small the file
+        text = "id,x,y\n" + "".join(f"patient {k if k > n // 4 else 0},{k},{k % 2}\n" for k in range(n))
+        with pytest.raises(UsageError, match="would be published as features; leave it out with --drop"):
+            load(site(tmp_path, "a.csv", text), target="y")
+    owners = "x,who,y\n" + "".join(f"{k},{('VA', 'va', 'NY')[k % 3]},{k % 2}\n" for k in range(30))
+    with pytest.raises(UsageError, match=r"'who' of b\.csv has 'VA' and 'va'"):
+        load(site(tmp_path, "b.csv", owners), target="y", owners_column="who")
+    numbered = owners.replace("VA", "7").replace("va", "7.0")
+    assert load(site(tmp_path, "c.csv", numbered), target="y", owners_column="who").group_names == ("7", "NY")
+    three = "x,y\n" + "".join(f"{k},{k % 3}\n" for k in range(30))
+    with pytest.raises(UsageError, match=r"'y' has 3 \(0, 1, 2\); say --task ridge"):
+        load(site(tmp_path, "d.csv", three), target="y")
+    assert load(site(tmp_path, "d.csv", three), target="y", task="ridge").task == "ridge"
+
+
+def test_columns_that_are_numbers_but_for_a_few_values(tmp_path: Path) -> None:
+    """One `unknown` far down does not turn ages into a hundred categories."""
+    lines = [f"{20 + k % 70},{k % 2}" for k in range(2000)]
+    for odd, words in (("unknown", "2000 numbers and 1 other values, as 'unknown'"), ("31,5", "line 2002 has 3")):
+        text = "\n".join(["age,y", *lines, f"{odd},1"])
+        with pytest.raises(UsageError, match=words):
+            load(site(tmp_path, "a.csv", text), target="y")
+    shares = "\n".join(["share,y", *(f"{k % 9} %,{k % 2}" for k in range(90))])
+    with pytest.raises(UsageError, match="numbers have no unit"):
+        load(site(tmp_path, "b.csv", shares), target="y")
+    dotted = "\n".join(["day,y", *(f"{k % 9 + 10}.03.2021,{k % 2}" for k in range(90))])
+    with pytest.raises(UsageError, match="holds dates"):
+        load(site(tmp_path, "c.csv", dotted), target="y")

@@ -1,0 +1,103 @@
+"""Files that people write: what is wrong, where, and the nearest known key; and the schema for editors."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import pytest
+
+from dpmpc.data.schema import Schema, editor_schema, read_bounds
+from dpmpc.data.written import known_keys
+from dpmpc.errors import UsageError
+from tests.tables import write
+
+GOOD = """{
+  "columns": [
+    {"kind": "number", "name": "age", "low": 0, "high": 120},
+    {"kind": "category", "name": "ward",
+     "categories": ["a", "b", 3]}
+  ],
+  "target": {"kind": "label", "name": "y", "positive": ["yes"], "negative": ["no"]}
+}
+"""
+TOML = """
+intercept = false
+[target]
+kind = "number"
+name = "y"
+low = 0
+high = 1.5
+[[columns]]
+kind = "number"
+name = "age"
+low = 0
+high = 120
+"""
+
+
+def test_json_and_toml_are_read(tmp_path: Path) -> None:
+    schema = Schema.read(write(tmp_path, "\ufeff" + GOOD, "s.json"))
+    assert schema.feature_names == ("age", "ward=a", "ward=b", "ward=3", "(intercept)") and schema.bounds == "public"
+    other = Schema.read(write(tmp_path, TOML, "s.toml"))
+    assert other.task == "ridge" and other.feature_names == ("age",)
+    assert read_bounds(write(tmp_path, 'age = [0, 1]\nw = ["a"]\n', "b.toml")) == {"age": [0.0, 1.0], "w": ["a"]}
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "words"),
+    [
+        ('"low": 0', '"lwo": 0', r"line 3, columns\[0\]: 'lwo' is no known key; did you mean 'low'\?|'low' is missing"),
+        ('"low": 0, ', "", r"s.json, line 3, columns\[0\]: 'low' is missing; add it"),
+        ('"low": 0', '"low": "zero"', r"line 3, columns\[0\].low: expected float, got str; correct it"),
+        ('"low": 0', '"low": 200', r"line 3, columns\[0\]: a range runs from low to high; 'age' has \[200.0, 120.0\]"),
+        ('"low": 0', '"low": NaN', "numbers are finite, got NaN"),
+        ('["a", "b", 3]', '["a", "b", "3", 3.0]', r"line 4, columns\[1\]: a category list has each value once"),
+        ('["a", "b", 3]', "[]", "'ward' has none"),
+        ('"number"', '"numeric"', r"line 3, columns\[0\].kind: invalid value 'numeric'"),
+        ('"ward"', '"age"', "names each column once"),
+        ('"target": {', '"targets": {', "'targets' is no known key; did you mean 'target'"),
+        ('"low": 0', '"low": 0, "low": 1', "the key 'low' is there twice"),
+        ('"target"', '"version": 9, "target"', "a schema has version 1; this has 9"),
+        ('"target"', '"missing": "guess", "target"', r"line 7, missing: invalid enum value 'guess'"),
+        ("}\n}", "}", "a schema file is JSON; s.json"),
+    ],
+)
+def test_what_is_wrong_is_said_with_its_place(tmp_path: Path, old: str, new: str, words: str) -> None:
+    assert GOOD.count(old) >= 1
+    with pytest.raises(UsageError, match=words) as error:
+        Schema.read(write(tmp_path, GOOD.replace(old, new, 1), "s.json"))
+    assert "\n" not in str(error.value)
+
+
+def test_toml_places(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="line 2, intercept: expected bool, got str"):
+        Schema.read(write(tmp_path, TOML.replace("false", '"no"'), "s.toml"))
+    with pytest.raises(UsageError, match="a schema file is TOML"):
+        Schema.read(write(tmp_path, "a = = 1", "s.toml"))
+    with pytest.raises(UsageError, match=r"must be readable; .*No such file"):
+        Schema.read(tmp_path / "absent.json")
+    with pytest.raises(UsageError, match=r"is UTF-8; s\.json is not at byte 0"):
+        Schema.read(write(tmp_path, b"\xff{}", "s.json"))
+
+
+@pytest.mark.parametrize("old", ['"low": 0', '"categories"', '"positive": ["yes"], '])
+def test_the_editors_schema_agrees_with_what_is_read(tmp_path: Path, old: str) -> None:
+    """An independent validator takes what we take and refuses what we refuse."""
+    schema = editor_schema()
+    jsonschema.Draft202012Validator.check_schema(schema)
+    jsonschema.validate(json.loads(GOOD), schema)
+    for new in (old.replace('"', '"x', 1), ""):
+        bad: Any = GOOD.replace(old, new, 1).replace("{, ", "{").replace(", ,", ",").replace(",  :", ":")
+        try:
+            value = json.loads(bad)
+        except ValueError:
+            continue
+        with pytest.raises(jsonschema.ValidationError):
+            jsonschema.validate(value, schema)
+        with pytest.raises(UsageError):
+            Schema.read(write(tmp_path, bad, "s.json"))
+
+
+def test_known_keys_are_those_of_all_classes_inside() -> None:
+    assert {"columns", "target", "low", "categories", "positive", "bounds"} <= set(known_keys(Schema))

@@ -1,0 +1,278 @@
+"""The public Python API: the page's code, bad input, notebooks, threads, iterables, and no process left behind."""
+
+import asyncio
+import importlib
+import inspect
+import os
+import re
+import signal
+import subprocess
+import sys
+import threading
+import weakref
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import dpmpc
+from dpmpc.aggregation.local import PartiesHere
+from dpmpc.aggregation.plan import FIRST_ATTEMPT
+from dpmpc.mpc.mpyc_runtime import import_mpyc
+from tests.runs import HANG, alive, children_of, own_addresses, wait_until
+
+PAGE = Path(__file__).parents[1] / "docs" / "python.md"
+SMALL = {"owners": 3, "dimension": 4, "clip": 1.0, "epsilon": 1.0, "delta": 1e-3}
+
+
+def test_the_pages_code_runs(tmp_path: Path) -> None:
+    blocks = re.findall(r"^```python\n(.*?)^```", PAGE.read_text(encoding="utf-8"), flags=re.MULTILINE | re.DOTALL)
+    assert len(blocks) >= 6
+    (tmp_path / "page.py").write_text("\n".join(blocks))  # as a script: no `if __name__ == "__main__"` is needed
+    result = subprocess.run(
+        [sys.executable, "page.py"], capture_output=True, text=True, timeout=HANG, check=False, cwd=tmp_path
+    )
+    assert result.returncode == 0, result.stderr
+    assert "epsilon = 1, delta = 1e-05; neighbours: one owner's whole vector replaced" in result.stdout
+    assert "as the caller states" in result.stdout and result.stdout.count("a vector") == 2
+    assert len(list((tmp_path / "runs" / "mine").glob("ledger_*.jsonl"))) == 3
+    assert dpmpc.Plan.read(tmp_path / "plan.json").owners == 4
+
+
+def test_every_public_name_has_one_home_and_says_what_it_is() -> None:
+    for name in dpmpc.__all__:
+        thing = getattr(dpmpc, name)
+        home = importlib.import_module(f"dpmpc.{dpmpc._HOMES[name]}")
+        assert getattr(home, name) is thing
+        if inspect.isclass(thing) or inspect.isfunction(thing):
+            assert thing.__doc__ and thing.__module__ == home.__name__, name
+    with pytest.raises(AttributeError, match="no attribute 'nothing'"):
+        dpmpc.nothing  # noqa: B018
+
+
+def test_importing_dpmpc_imports_next_to_nothing() -> None:
+    code = "import sys, dpmpc; print([m for m in ('numpy', 'scipy', 'sklearn', 'mpyc', 'mpmath') if m in sys.modules])"
+    assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout == "[]\n"
+
+
+def test_without_noise_mpc_and_clear_give_the_exact_mean() -> None:
+    vectors = np.random.default_rng(1).normal(size=(3, 4)) / 4
+    means = []
+    for engine in ("mpc", "clear"):
+        with dpmpc.Aggregator(**SMALL, engine=engine, scale=0.0, releases=2) as aggregator:
+            means.append(aggregator.mean(vectors))
+            assert np.array_equal(aggregator.sum(vectors), 3 * means[-1])
+            assert aggregator.guarantee.epsilon == float("inf")
+    assert np.array_equal(*means)
+    np.testing.assert_allclose(means[0], vectors.mean(axis=0), atol=aggregator.plan.grid.step)
+
+
+def test_vectors_are_clipped_and_weighted() -> None:
+    vectors = np.array([[3.0, 4.0], [0.0, 0.5], [0.3, 0.0]])
+    settings = {**SMALL, "dimension": 2}
+    with dpmpc.Aggregator(**settings, engine="clear", scale=0.0, weights=[1, 2, 5]) as aggregator:
+        expected = (np.array([0.6, 0.8]) + 2 * vectors[1] + 5 * vectors[2]) / 8
+        np.testing.assert_allclose(aggregator.mean(vectors), expected, atol=aggregator.plan.grid.step)
+
+
+def test_an_iterable_is_never_held_whole() -> None:
+    """40,000 vectors of 60 coordinates go over several frames and the window of consent, one row at a time."""
+    m = 40_000
+    seen: list[weakref.ref[np.ndarray]] = []
+    most = 0
+
+    def rows() -> Iterator[np.ndarray]:
+        nonlocal most
+        for k in range(m):
+            if k % 1000 == 0:
+                most = max(most, sum(ref() is not None for ref in seen))
+            row = np.full(60, (k % 7) / 100)
+            seen.append(weakref.ref(row))
+            yield row
+            del row
+
+    with dpmpc.Aggregator(
+        owners=m, dimension=60, clip=1.0, epsilon=1.0, delta=1e-5, scale=0.0, releases=2, pool=False
+    ) as aggregator:
+        mean = aggregator.mean(rows())
+        exact = np.mean([(k % 7) / 100 for k in range(m)])
+        np.testing.assert_allclose(mean, exact, atol=2 * aggregator.plan.grid.step)
+        whole = np.repeat([(k % 7) / 100 for k in range(m)], 60).reshape(m, 60)
+        assert np.array_equal(aggregator.mean(whole), mean)
+    assert most <= 1
+
+
+@pytest.mark.parametrize(
+    ("vectors", "message"),
+    [
+        (np.full((3, 4), np.nan), "finite numbers"),
+        (np.full((3, 4), np.inf), "finite numbers"),
+        (np.zeros((3, 5)), "dimension 4"),
+        (np.zeros((2, 4)), "each of the 3 owners; got 2"),
+        (np.zeros((4, 4)), "each of the 3 owners; got more"),
+        ([np.zeros(4), np.zeros(4)], "got 2"),
+        (["a", "b", "c"], "holds 4 numbers"),
+        (7, "dimension 4"),
+    ],
+)
+def test_bad_vectors_are_refused_and_nothing_is_spent(vectors: object, message: str, tmp_path: Path) -> None:
+    with dpmpc.Aggregator(**SMALL, releases=2, engine="clear") as aggregator:
+        with pytest.raises(dpmpc.UsageError, match=message):
+            aggregator.mean(vectors)
+        assert aggregator.next == 0
+
+
+def test_a_refused_vector_leaves_the_parties_ready(tmp_path: Path) -> None:
+    good = np.zeros((3, 4))
+    with dpmpc.Aggregator(**SMALL, releases=2, out=tmp_path / "run") as aggregator:
+        with pytest.raises(dpmpc.UsageError, match="finite numbers"):
+            aggregator.mean(np.full((3, 4), np.nan))
+        for _ in range(2):
+            aggregator.mean(good)
+        with pytest.raises(dpmpc.UsageError, match="the plan has 2 releases, and all are made"):
+            aggregator.mean(good)
+        lines = (tmp_path / "run" / "ledger_0.jsonl").read_text().splitlines()
+        assert len(lines) == 2
+    with pytest.raises(dpmpc.UsageError, match="closed aggregator"):
+        aggregator.mean(good)
+    aggregator.close()  # twice is once
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"clip": 0.0}, "clipping norm"),
+        ({"epsilon": -1.0}, "epsilon"),
+        ({"delta": 2.0}, "delta"),
+        ({"owners": 0}, "number of owners"),
+        ({"weights": [1, 2]}, "one weight an owner"),
+        ({"weights": "size"}, "whole number"),
+        ({"law": "cauchy"}, "gaussian, laplace"),
+        ({"backend": "magic"}, "backend"),
+        ({"threshold": 2}, "threshold"),
+        ({"releases": 0}, "releases"),
+        ({"engine": "gpu"}, "engine"),
+        ({"sensitivity": 0.0}, "sensitivity"),
+        ({"calibration": "loose"}, "calibrated"),
+    ],
+)
+def test_what_no_run_can_do_is_refused_before_any_process_starts(changes: dict[str, object], message: str) -> None:
+    before = children_of(os.getpid())
+    with pytest.raises(dpmpc.UsageError, match=message):
+        dpmpc.Aggregator(**{**SMALL, **changes})  # type: ignore[arg-type]
+    assert children_of(os.getpid()) == before
+
+
+def test_in_a_notebook_where_a_loop_runs_already() -> None:
+    async def cell() -> np.ndarray:
+        return dpmpc.private_mean(np.zeros((3, 4)), clip=1.0, epsilon=1.0, delta=1e-3)
+
+    assert asyncio.run(cell()).shape == (4,)
+
+
+def test_in_threads() -> None:
+    def mean(k: int) -> float:
+        vectors = np.full((3, 4), k / 10)
+        return float(dpmpc.private_mean(vectors, clip=1.0, epsilon=1.0, delta=1e-3, scale=0.0)[0])
+
+    with ThreadPoolExecutor(3) as pool:
+        np.testing.assert_allclose(list(pool.map(mean, range(3))), [0, 0.1, 0.2], atol=1e-3)
+
+
+ENDINGS = {
+    "the interpreter ends": "",
+    "an exception flies": "raise ValueError('mine')",
+    "it is killed": "import os, signal; os.kill(os.getpid(), signal.SIGKILL)",
+}
+
+
+@pytest.mark.parametrize("ending", ENDINGS.values(), ids=ENDINGS.keys())
+def test_no_process_is_left_behind(ending: str) -> None:
+    code = f"""
+import os, sys, numpy as np, dpmpc
+from tests.runs import children_of
+a = dpmpc.Aggregator(owners=3, dimension=4, clip=1.0, epsilon=1.0, delta=1e-3, releases=5)
+a.mean(np.zeros((3, 4)))
+print(*children_of(os.getpid()), flush=True)
+{ending}
+"""
+    root = Path(__file__).parents[1]
+    result = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, timeout=HANG, check=False, cwd=root
+    )
+    children = [int(word) for word in result.stdout.split()]
+    assert len(children) == 3, result.stderr
+    wait_until(lambda: alive(children) == [])
+    if not ending:
+        assert result.returncode == 0 and result.stderr == "", result.stderr
+    else:
+        assert ("mine" in result.stderr) == ("mine" in ending)
+
+
+def test_a_party_that_dies_is_named_and_ends_the_rest() -> None:
+    with pytest.raises(dpmpc.PeerError, match=r"party 1 was killed \(SIGKILL\)"):
+        with dpmpc.Aggregator(**SMALL, releases=1000, pool=False) as aggregator:
+            children = children_of(os.getpid())[-3:]
+            for k in range(1000):
+                aggregator.mean(np.zeros((3, 4)))
+                if k == 5:
+                    os.kill(children[1], signal.SIGKILL)
+    wait_until(lambda: alive(children) == [])
+
+
+def test_owners_and_parties_on_their_own(tmp_path: Path) -> None:
+    """Two owners and three parties, each by its own object in a thread of its own, on addresses of this test."""
+    import_mpyc()  # its warnings at import cannot be silenced in a thread alone
+    settings = {**SMALL, "owners": 2}
+    plan = dpmpc.Plan.create(**settings, releases=3, scale=0.0)
+    plan.write(tmp_path / "plan.json")
+    addresses = own_addresses(3)[1::2]
+    parties = [
+        dpmpc.Party(tmp_path / "plan.json", i, addresses, out=tmp_path / f"party{i}", wait=HANG) for i in range(3)
+    ]
+    threads = [threading.Thread(target=party.run) for party in parties]
+    for thread in threads:
+        thread.start()
+
+    def owner(index: int) -> list[np.ndarray]:
+        with dpmpc.Owner(tmp_path / "plan.json", index, addresses, wait=HANG) as me:
+            return [me.mean(np.full(4, (index + 1) * k / 10)) for k in range(3)]
+
+    with ThreadPoolExecutor(2) as pool:
+        first, second = pool.map(owner, range(2))
+    for thread in threads:
+        thread.join(HANG)
+    for k in range(3):
+        assert np.array_equal(first[k], second[k])
+        np.testing.assert_allclose(first[k], 0.15 * k, atol=plan.grid.step)
+    assert (tmp_path / "party2" / "ledger_2.jsonl").exists()
+
+
+def test_wrong_sites_are_refused(tmp_path: Path) -> None:
+    plan = dpmpc.Plan.create(**SMALL)
+    with pytest.raises(dpmpc.UsageError, match="owners are numbered"):
+        dpmpc.Owner(plan, 3, ["127.0.0.1:1"] * 3)
+    with pytest.raises(dpmpc.UsageError, match="one host:port a party"):
+        dpmpc.Owner(plan, 0, ["127.0.0.1:1"])
+    with pytest.raises(dpmpc.UsageError, match="without TLS"):
+        dpmpc.Party(plan, 0, ["a.example:1", "b.example:1", "c.example:1"], out=tmp_path)
+    with pytest.raises(dpmpc.UsageError, match="number of parties"):
+        dpmpc.Party(plan, 3, ["127.0.0.1:1"] * 3, out=tmp_path)
+    with pytest.raises(dpmpc.UsageError, match=r"plan\.json"):
+        dpmpc.Owner(tmp_path / "plan.json", 0, [])
+
+
+def test_plans_that_differ_do_not_meet(tmp_path: Path) -> None:
+    """An owner with another epsilon than the parties' is refused by their digest."""
+    mine, theirs = (dpmpc.Plan.create(**{**SMALL, "epsilon": e}, run_id="r") for e in (1.0, 8.0))
+    parties = PartiesHere(3, tmp_path)
+    try:
+        parties.begin(theirs, FIRST_ATTEMPT, HANG)
+        from dpmpc.aggregation.aggregator import Aggregator
+
+        with pytest.raises(dpmpc.PeerError, match="same plan"):
+            Aggregator.joining(mine, parties, (0, 3), HANG)
+    finally:
+        parties.end()

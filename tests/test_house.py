@@ -1,0 +1,184 @@
+"""The house keeps its order: imports point down, every module has its layer, every public name has one home."""
+
+import ast
+import importlib
+import importlib.util
+import inspect
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import dpmpc
+from dpmpc.mpc.link import LINKS
+
+ROOT = Path(__file__).parents[1]
+LAYERS = "imports point down, and every module has its layer"
+CIRCUITS = "circuits see NumPy, mpmath and the standard library"
+MPYC = "one module imports mpyc"
+
+
+# -- contracts ---------------------------------------------------------------------------------------------------------
+@pytest.fixture(scope="module")
+def copy(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A copy of the tree that the contracts are about, with its links."""
+    into = tmp_path_factory.mktemp("house")
+    for name in ("dpmpc", "circuits", "cli", "benchmarks"):
+        ignored = shutil.ignore_patterns("__pycache__", "results")
+        shutil.copytree(ROOT / name, into / name, symlinks=True, ignore=ignored)
+    shutil.copy(ROOT / "pyproject.toml", into)
+    return into
+
+
+def broken(tree: Path) -> tuple[set[str], str]:
+    """(the contracts that the tree breaks, what import-linter says); it reads the tree and runs none of it."""
+    program = "import sys; from importlinter.cli import lint_imports_command; sys.exit(lint_imports_command())"
+    outcome = subprocess.run(
+        [sys.executable, "-c", program, "--no-logo"], cwd=tree, capture_output=True, text=True, check=False
+    )
+    text = outcome.stdout
+    assert not outcome.stderr and "Analyzed" in text, outcome
+    verdicts = dict(re.findall(r"^(.*) (KEPT|BROKEN)(?: \(.*\))?$", text, re.MULTILINE))
+    found = {name for name, verdict in verdicts.items() if verdict == "BROKEN"}
+    assert verdicts.keys() == {LAYERS, CIRCUITS, MPYC} and bool(outcome.returncode) == bool(found)
+    return found, text
+
+
+def test_the_contracts_hold(copy: Path) -> None:
+    assert broken(copy)[0] == set()
+
+
+@pytest.mark.parametrize(
+    ("where", "line", "contracts"),
+    [
+        ("dpmpc/mpc/field.py", "from dpmpc.runs import report", {LAYERS}),
+        ("dpmpc/runs/launcher.py", "import dpmpc.cli.main", {LAYERS}),
+        ("dpmpc/privacy/laplace.py", "from dpmpc.learning.losses import ridge", {LAYERS}),
+        ("dpmpc/noise/pool.py", "def late():\n    from dpmpc.aggregation.plan import Plan", {LAYERS}),
+        ("dpmpc/errors.py", "import dpmpc.registry", {LAYERS}),
+        ("circuits/heap.py", "from dpmpc.errors import UsageError", {CIRCUITS}),
+        ("circuits/heap.py", "import dpmpc.mpc.field", {LAYERS}),
+        ("dpmpc/mpc/session.py", "import mpyc.sectypes", {MPYC}),
+        ("dpmpc/utils.py", "", {LAYERS}),
+        ("dpmpc/extra/__init__.py", "", {LAYERS}),
+    ],
+)
+def test_an_import_that_points_up_and_a_module_without_a_layer_are_refused(
+    copy: Path, where: str, line: str, contracts: set[str]
+) -> None:
+    path = copy / where
+    before = path.read_text() if path.exists() else None
+    try:
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(f"{before or ''}\n{line}\n")
+        found, text = broken(copy)
+    finally:
+        if before is None:
+            shutil.rmtree(path.parent) if path.name == "__init__.py" else path.unlink()
+        else:
+            path.write_text(before)
+    assert found == contracts
+    module = where.removesuffix(".py").removesuffix("/__init__").removeprefix("dpmpc/").replace("/", ".")
+    assert f"dpmpc.{module}" in text
+
+
+def test_every_folder_of_code_is_checked_and_installed() -> None:
+    """Links serve the tools that read the tree; a package that is not in pyproject.toml is not installed."""
+    import tomllib
+
+    settings = tomllib.loads((ROOT / "pyproject.toml").read_text())
+    folders = {
+        ".".join(path.parent.relative_to(ROOT).parts)
+        for top in ("dpmpc", "circuits", "cli", "benchmarks")
+        for path in (ROOT / top).rglob("__init__.py")
+        if not any(part.is_symlink() for part in path.parents)
+    }
+    named = {name if name.startswith("dpmpc") else f"dpmpc.{name}" for name in folders}
+    assert named == set(settings["tool"]["setuptools"]["packages"])
+    for name in ("circuits", "cli", "benchmarks"):
+        assert (ROOT / "dpmpc" / name).resolve() == ROOT / name
+
+
+# -- the public names --------------------------------------------------------------------------------------------------
+def declared() -> dict[str, str]:
+    """Public name -> home, as type checkers read it."""
+    tree = ast.parse((ROOT / "dpmpc" / "__init__.py").read_text())
+    guarded = next(node for node in tree.body if isinstance(node, ast.If))
+    assert ast.unparse(guarded.test) == "TYPE_CHECKING"
+    return {
+        alias.name: str(node.module).removeprefix("dpmpc.")
+        for node in guarded.body
+        if isinstance(node, ast.ImportFrom)
+        for alias in node.names
+        if alias.asname is None
+    }
+
+
+def test_type_checkers_and_programs_find_the_same_names() -> None:
+    assert declared() == dpmpc._HOMES and sorted(dpmpc.__all__) == sorted(dpmpc._HOMES)
+    assert len(dpmpc.__all__) == len(set(dpmpc.__all__)) and set(dpmpc.__all__) <= set(dir(dpmpc))
+    everything: dict[str, object] = {}
+    exec("from dpmpc import *", everything)  # noqa: S102
+    assert set(dpmpc.__all__) <= set(everything)
+    with pytest.raises(AttributeError, match="no attribute 'nonesuch'"):
+        dpmpc.nonesuch  # noqa: B018
+
+
+@pytest.mark.parametrize("name", dpmpc.__all__)
+def test_a_public_name_has_one_home_and_says_what_it_is(name: str) -> None:
+    thing, home = getattr(dpmpc, name), f"dpmpc.{dpmpc._HOMES[name]}"
+    assert getattr(importlib.import_module(home), name) is thing
+    defined = set()
+    for node in ast.parse(Path(str(sys.modules[home].__file__)).read_text()).body:
+        if isinstance(node, ast.ClassDef | ast.FunctionDef):
+            defined.add(node.name)
+        elif isinstance(node, ast.AnnAssign):
+            defined.add(ast.unparse(node.target))
+    assert name in defined, f"{home} only passes {name} on"
+    if inspect.isclass(thing) or inspect.isfunction(thing):
+        assert thing.__module__ == home
+    assert (thing.__doc__ or "").strip()
+    if inspect.isclass(thing):
+        silent = [
+            member
+            for member, value in vars(thing).items()
+            if not member.startswith("_")
+            and (inspect.isfunction(value) or isinstance(value, property | classmethod | staticmethod))
+            and not (inspect.getdoc(getattr(thing, member)) or "").strip()
+        ]
+        assert silent == []
+    if inspect.isfunction(thing):
+        assert not [p for p in inspect.signature(thing).parameters.values() if p.annotation is p.empty]
+
+
+def test_to_import_dpmpc_costs_nothing_that_is_not_used() -> None:
+    """In a process of its own; what stays out is loaded with the first name that needs it."""
+    program = (
+        "import sys, dpmpc; heavy = {'numpy', 'scipy', 'sklearn', 'mpyc', 'cryptography', 'matplotlib', 'click'}; "
+        "print(sorted(heavy & {name.partition('.')[0] for name in sys.modules})); "
+        "dpmpc.UsageError, dpmpc.PeerError; print(sorted(name for name in sys.modules if name.startswith('dpmpc')))"
+    )
+    outcome = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert outcome.stdout.splitlines() == ["[]", "['dpmpc', 'dpmpc.errors']"]
+
+
+# -- texts -------------------------------------------------------------------------------------------------------------
+def test_files_that_the_texts_name_exist() -> None:
+    named = {
+        (page.name, path)
+        for page in (ROOT / "README.md", ROOT / "CHANGELOG.md", *sorted((ROOT / "docs").glob("*.md")))
+        for path in re.findall(r"`((?:tests|dpmpc|circuits|benchmarks|cli|docs)/[\w./-]+)`", page.read_text())
+    }
+    assert ("privacy.md", "tests/privacy/test_gaussian.py") in named
+    assert [(page, path) for page, path in sorted(named) if not (ROOT / path).exists()] == []
+
+
+def test_modules_that_the_texts_name_exist() -> None:
+    groups = {registry.group for registry in (dpmpc.LAWS, dpmpc.BACKENDS, dpmpc.METHODS, LINKS)}
+    for page in (ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))):
+        for name in set(re.findall(r"\bdpmpc\.[a-z_]+(?:\.[a-z_]+)*", page.read_text())) - groups:
+            first = name.removeprefix("dpmpc.")
+            assert first in dpmpc.__all__ or importlib.util.find_spec(name), f"{page.name}: {name}"

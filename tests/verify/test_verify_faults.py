@@ -1,0 +1,94 @@
+"""The fault matrix: every double runs through real parties, and exactly the lines of evidence that should catch it do.
+
+False alarms: 10 tests at 1e-9 a run. A fault is missed with a smaller probability still: the nearest, noise of 0.7
+times the scale, is 20 standard deviations away.
+"""
+
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from dpmpc.cli.verify import command
+from dpmpc.errors import DpmpcError, UsageError
+from dpmpc.verify.audit import check_audit
+from dpmpc.verify.canaries import Canaries, canary_plan
+from dpmpc.verify.fresh import by_parties
+from dpmpc.verify.statistics import check_statistics
+from dpmpc.verify.structure import check_structure
+from dpmpc.verify.verification import Case, verify_fresh, verify_run
+from tests import faulty
+
+DOCS = Path(__file__).parents[2] / "docs" / "verify.md"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("fault", faulty.MATRIX, ids=lambda fault: fault.what)
+def test_each_fault_is_caught_by_the_evidence_that_should(fault: faulty.Fault, tmp_path: Path) -> None:
+    plan = canary_plan("gaussian", 3, 24, 80, epsilon=2, delta=1e-3, parties=3, threshold=1)
+    canaries = Canaries(plan, 1, fault.vectors)
+    outcome = by_parties(plan, canaries, tmp_path / "run", send=fault.send, **fault.role)
+    evidence = (
+        check_structure(tmp_path / "run"),
+        check_statistics([outcome.sample()]),
+        check_audit([outcome.trials("MPC")]),
+    )
+    assert {line.name for line in evidence if not line.holds} == fault.caught_by, [line.failed for line in evidence]
+
+
+def test_every_line_of_evidence_is_needed() -> None:
+    alone = {line for fault in faulty.MATRIX if len(fault.caught_by) == 1 for line in fault.caught_by}
+    assert alone == {faulty.STRUCTURE, faulty.STATISTICS, faulty.AUDIT}
+
+
+def test_the_docs_show_the_matrix() -> None:
+    assert faulty.table() in DOCS.read_text(encoding="utf-8")
+
+
+@pytest.mark.slow
+def test_a_party_that_changes_its_own_share_ends_the_run(tmp_path: Path) -> None:
+    """Shares of one party alone enter the openings of some parties and not of others."""
+    plan = canary_plan("gaussian", 2, 4, 3, epsilon=2, delta=1e-3, parties=3, threshold=1)
+    with pytest.raises(DpmpcError, match="all parties must open the same vector"):
+        by_parties(plan, Canaries(plan, 1), tmp_path / "run", **faulty.party_with("one_share_changed"))
+
+
+@pytest.mark.slow
+def test_fresh_verification_and_verification_of_its_run(tmp_path: Path) -> None:
+    case = Case("laplace", 2, 12, 300, 2.0, 0.0, 3, 1, "discrete")
+    result = verify_fresh([case], tmp_path, lambda text: None, clear={"laplace": (4, 9000)})
+    assert result.holds and result.to_json()["false_alarm"] < 1e-6
+    assert [evidence.name for evidence in result.evidence] == ["structure", "statistics", "audit"]
+    clear = result.to_json()["audit"]["checks"][-1]
+    assert 0.6 < clear["found"] <= 1.0 < clear["claimed"]  # one of 4 coordinates shows half of epsilon = 2
+
+    run = tmp_path / "laplace_2"
+    answer = CliRunner().invoke(command, [str(run), "--structure", "--details"], standalone_mode=False)
+    assert answer.return_value == 0 and "structure" in answer.output and (run / "verify.json").exists()
+    (run / "party_0.opened.bin").write_bytes(b"")
+    text = (run / "party_0.transcript.jsonl").read_text().replace('"event":"add"', '"event":"sum"', 1)
+    (run / "party_0.transcript.jsonl").write_text(text)
+    answer = CliRunner().invoke(command, [str(run), "--structure"], standalone_mode=False)
+    assert answer.return_value == 1 and "FAILS" in answer.output
+
+
+@pytest.mark.parametrize("arguments", [[], ["somewhere", "--fresh"]])
+def test_verify_wants_a_run_or_fresh_releases(arguments: list[str]) -> None:
+    answer = CliRunner().invoke(command, arguments, standalone_mode=False)
+    assert isinstance(answer.exception, UsageError) and "--fresh" in str(answer.exception)
+
+
+def test_fresh_releases_do_not_replace_a_run(tmp_path: Path) -> None:
+    plan = canary_plan("gaussian", 2, 4, 3, epsilon=2, delta=1e-3, parties=3, threshold=1)
+    (tmp_path / "plan.json").write_text('{"data":"hospital"}')
+    (tmp_path / "ledger_0.jsonl").write_text("spent\n")
+    with pytest.raises(UsageError, match="--work"):
+        by_parties(plan, Canaries(plan, 1), tmp_path)
+    assert (tmp_path / "ledger_0.jsonl").exists()
+
+
+def test_verify_names_a_bad_threshold_and_a_missing_run(tmp_path: Path) -> None:
+    answer = CliRunner().invoke(command, ["--fresh", "-T", "2"], standalone_mode=False)
+    assert isinstance(answer.exception, UsageError) and "2t < n" in str(answer.exception)
+    with pytest.raises(UsageError, match=r"plan\.json"):
+        verify_run(tmp_path / "nothing", tmp_path, lambda text: None)

@@ -1,0 +1,225 @@
+"""The structure check on transcripts: a real run holds, and every way of tampering with its records is seen."""
+
+import asyncio
+import json
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from dpmpc.errors import DpmpcError, UsageError
+from dpmpc.noise.pool import CAPACITY, Pool
+from dpmpc.privacy.ledger import LedgerError
+from dpmpc.verify.canaries import Canaries, canary_plan
+from dpmpc.verify.fresh import by_parties
+from dpmpc.verify.structure import batches_due, check_structure
+from dpmpc.verify.verification import verify_structure
+
+Event = dict[str, Any]
+Edit = Callable[[list[Event]], None]
+
+
+@pytest.fixture(scope="module")
+def honest(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    plan = canary_plan("gaussian", 3, 5, 4, epsilon=2, delta=1e-3, parties=3, threshold=1)
+    out = tmp_path_factory.mktemp("honest")
+    by_parties(plan, Canaries(plan, 1), out)
+    return out
+
+
+def edited(run: Path, to: Path, party: int, edit: Edit) -> Path:
+    """A copy of the run in which a party's transcript says something else."""
+    out = to / "run"
+    shutil.copytree(run, out)
+    path = out / f"party_{party}.transcript.jsonl"
+    events = [json.loads(line) for line in path.read_text().splitlines()]
+    edit(events)
+    path.write_text("".join(json.dumps(event) + "\n" for event in events))
+    return out
+
+
+def at(events: list[Event], kind: str, release: int = 2) -> int:
+    return next(k for k, e in enumerate(events) if e["event"] == kind and e.get("release") == release)
+
+
+def remove(kind: str) -> Edit:
+    return lambda events: events.__delitem__(at(events, kind))
+
+
+def repeat(kind: str) -> Edit:
+    return lambda events: events.insert(at(events, kind), events[at(events, kind)])
+
+
+def swap(one: str, other: str) -> Edit:
+    def edit(events: list[Event]) -> None:
+        i, j = at(events, one), at(events, other)
+        events[i], events[j] = events[j], events[i]
+
+    return edit
+
+
+def change(kind: str, **fields: Any) -> Edit:
+    return lambda events: events[at(events, kind)].update(fields)
+
+
+def frames(channel: int, way: str, peer: str, record: list[Any]) -> Edit:
+    def edit(events: list[Event]) -> None:
+        next(e for e in events if e.get("channel") == channel)[way][peer] = record
+
+    return edit
+
+
+def another_channel(events: list[Event]) -> None:
+    events.insert(-1, {"event": "traffic", "channel": 77, "sent": {"1": [1, 40, "ab"]}, "received": {}})
+
+
+def test_a_real_run_holds(honest: Path) -> None:
+    evidence = check_structure(honest)
+    assert evidence.holds, evidence.failed
+    assert len(evidence.checks) == 10
+    flows = next(check for check in evidence.checks if check.name.startswith("both ends"))
+    assert flows.detail == "15 flows compared by digest"  # 3 connections in a ring, 4 releases and 1 noise batch
+
+
+OTHER = "ab" * 32
+
+
+@pytest.mark.parametrize(
+    ("edit", "seen_by"),
+    [
+        (remove("input"), "every owner's input once"),
+        (repeat("input"), "every owner's input once"),
+        (change("input", owners=[0, 1]), "every owner's input once"),
+        (remove("noise"), "one noise vector per release"),
+        (repeat("noise"), "one noise vector per release"),
+        (change("noise", index=1), "one noise vector per release"),
+        (repeat("add"), "one noise vector per release"),
+        (remove("add"), "one noise vector per release"),
+        (swap("input", "noise"), "noise after the last owner's input"),
+        (swap("noise", "add"), "noise after the last owner's input"),
+        (swap("ledger", "send"), "ledger line before every opening"),
+        (remove("ledger"), "ledger line before every opening"),
+        (change("ledger", line=OTHER), "ledger line before every opening"),
+        (repeat("send"), "each release opened once"),
+        (repeat("open"), "each release opened once"),
+        (change("open", digest=OTHER), "all parties agree on what was opened"),
+        (change("sum", event="peek"), "one run, one plan"),
+        (lambda events: events[0].update(plan=OTHER), "one run, one plan"),
+        (lambda events: events[0].update(run="another"), "one run, one plan"),
+        (another_channel, "nothing opened besides the release"),
+        (frames(1002, "sent", "1", [2, 80, OTHER]), "nothing opened besides the release"),
+        (frames(1002, "sent", "2", [1, 40, OTHER]), "nothing opened besides the release"),
+        (frames(1002, "sent", "1", [1, 40, OTHER]), "both ends of every connection agree"),
+        (frames(1 << 24, "received", "2", [1, 40, OTHER]), "both ends of every connection agree"),
+        (frames(1 << 24, "sent", "1", [33, 5, OTHER]), "noise made once"),
+    ],
+)
+def test_every_edit_is_seen(honest: Path, tmp_path: Path, edit: Edit, seen_by: str) -> None:
+    failed = check_structure(edited(honest, tmp_path, 0, edit)).failed
+    assert any(name.startswith(seen_by) for name in failed), failed
+
+
+def test_a_party_that_rewrites_its_whole_release_still_differs_from_its_neighbours(
+    honest: Path, tmp_path: Path
+) -> None:
+    """Party 0 claims it opened something else, consistently in its own transcript: the receivers know better."""
+
+    def edit(events: list[Event]) -> None:
+        events[at(events, "send")]["digest"] = OTHER
+        events[at(events, "open")]["digest"] = OTHER
+        next(e for e in events if e.get("channel") == 1002)["sent"]["1"][2] = OTHER
+
+    failed = check_structure(edited(honest, tmp_path, 0, edit)).failed
+    assert failed == ["both ends of every connection agree", "all parties agree on what was opened"]
+
+
+def test_a_run_cut_short_holds_without_its_last_release(honest: Path, tmp_path: Path) -> None:
+    out = edited(honest, tmp_path, 1, lambda events: events.__delitem__(slice(at(events, "noise", 3), None)))
+    evidence = check_structure(out)
+    assert evidence.holds, evidence.failed
+    assert "cut short" in evidence.note and "party 1" in evidence.note
+
+
+def test_files_are_held_against_transcripts(honest: Path, tmp_path: Path) -> None:
+    shutil.copytree(honest, tmp_path / "a")
+    path = tmp_path / "a" / "party_2.opened.bin"
+    raw = bytearray(path.read_bytes())
+    raw[20] ^= 1
+    path.write_bytes(raw)
+    assert check_structure(tmp_path / "a").failed == ["all parties agree on what was opened"]
+
+    shutil.copytree(honest, tmp_path / "b")
+    ledger = tmp_path / "b" / "ledger_1.jsonl"
+    lines = ledger.read_bytes().splitlines(keepends=True)
+    ledger.write_bytes(b"".join(lines[:-1]))  # the chain holds, but a release that was opened is gone
+    assert check_structure(tmp_path / "b").failed == ["ledger line before every opening"]
+    ledger.write_bytes(b"".join(lines[1:]))
+    with pytest.raises(LedgerError, match="line 1"):
+        check_structure(tmp_path / "b")
+
+
+@pytest.mark.parametrize(
+    "line", ["[1]", '{"event":"noise","release":1}', "{", '{"event":"open","release":"x","digest":"y"}']
+)
+def test_lines_that_are_no_events_are_refused(honest: Path, tmp_path: Path, line: str) -> None:
+    shutil.copytree(honest, tmp_path / "run")
+    with (tmp_path / "run" / "party_0.transcript.jsonl").open("a") as file:
+        file.write(line + "\n")
+    with pytest.raises(UsageError, match=r"restore the file"):
+        check_structure(tmp_path / "run")
+
+
+def test_missing_files_and_runs_without_parties_are_refused(honest: Path, tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match=r"plan\.json"):
+        check_structure(tmp_path)
+    shutil.copytree(honest, tmp_path / "run")
+    (tmp_path / "run" / "party_1.transcript.jsonl").unlink()
+    with pytest.raises(DpmpcError, match="transcript of each party"):
+        check_structure(tmp_path / "run")
+    plan = json.loads((honest / "plan.json").read_text())
+    (tmp_path / "run" / "plan.json").write_text(json.dumps({**plan, "parties": 0}))
+    with pytest.raises(UsageError, match="in the clear"):
+        check_structure(tmp_path / "run")
+
+
+def test_verdict_as_json(honest: Path, tmp_path: Path) -> None:
+    verification = verify_structure(honest)
+    verification.write(tmp_path / "verify.json")
+    value = json.loads((tmp_path / "verify.json").read_text())
+    assert value["holds"] is True and value["structure"]["holds"] is True
+    assert {"name", "holds", "detail"} <= set(value["structure"]["checks"][0])
+    with pytest.raises(UsageError, match="--json"):
+        verification.write(tmp_path / "missing" / "verify.json")
+
+
+@pytest.mark.parametrize(("dimension", "releases"), [(5, 4), (100, 1000), (1 << 15, 3), (70_000, 300)])
+@pytest.mark.parametrize("pool", [True, False])
+def test_batches_are_those_of_the_pool(dimension: int, releases: int, pool: bool) -> None:
+    """The oracle is the pool itself, driven without parties."""
+    sizes: list[int] = []
+
+    class Noted:
+        async def noise(self, sampler: object, channel: int, count: int) -> Any:
+            sizes.append(count)
+            return np.zeros(count, dtype=np.uint64)
+
+        def join(self, shares: Any) -> Any:
+            return np.concatenate(shares)
+
+        def cut(self, share: Any, size: int) -> Any:
+            return list(share.reshape(-1, size))
+
+    async def drive() -> None:
+        made = Pool(Noted(), None, releases, dimension, capacity=CAPACITY if pool else dimension)  # type: ignore[arg-type]
+        if pool:
+            await made.fill()
+        assert [(await made.take())[0] for _ in range(releases)] == list(range(releases))
+
+    asyncio.run(drive())
+    plan = SimpleNamespace(dimension=dimension, pool=pool)
+    due = batches_due(plan, releases)  # type: ignore[arg-type]
+    assert sorted(due) == sorted(sizes) and sum(due) == dimension * releases
