@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, Literal, Self, get_args
 
 from dpmpc.aggregation.grid import Grid
 from dpmpc.errors import UsageError
+from dpmpc.learning.adaptive_clipping import NORM, ClippingBound
 from dpmpc.learning.method import METHODS, Learning
 from dpmpc.mpc.backend import BACKENDS, DEFAULT
 from dpmpc.mpc.channels import MOST_RELEASES
@@ -30,6 +31,7 @@ from dpmpc.privacy.checks import (
     check_whole,
 )
 from dpmpc.privacy.law import LAWS
+from dpmpc.privacy.mechanism import Mechanism
 from dpmpc.privacy.sensitivity import Weights
 
 if TYPE_CHECKING:
@@ -45,14 +47,28 @@ class Vectors:
     """Where vectors come from when the caller brings them: each is clipped to L2 norm `clip`.
 
     `sensitivity`: by how much the change of one unit (a record, a person) moves its owner's vector at most, as the
-    caller states; None where the unit is the owner's whole vector.
+    caller states; None where the unit is the owner's whole vector. `spread`: where owners send the mean of their
+    records' vectors, by how much two records' vectors differ at most; the unit is then a record. `adaptive`: how the
+    clipping bound follows the vectors, which are scaled by it (`learning.adaptive_clipping`), if it does.
     """
 
     clip: float
     sensitivity: float | None = None
+    spread: float | None = None
+    adaptive: ClippingBound | None = None
 
     def __post_init__(self) -> None:
         check_positive("the clipping norm", self.clip)
+        if self.spread is not None:
+            check_positive("the spread of records", self.spread)
+        if self.adaptive is not None:
+            if isinstance(self.adaptive, dict):  # out of a file
+                object.__setattr__(self, "adaptive", ClippingBound(**self.adaptive))
+            if self.clip != NORM or self.sensitivity is not None or self.spread is not None:
+                raise UsageError(
+                    f"with a clipping bound that adapts rows have norm {NORM:g} and the unit is an owner's vector; the "
+                    "plan has other ones; plan again"
+                )
         if self.sensitivity is not None:
             check_positive("the stated sensitivity", self.sensitivity)
 
@@ -75,7 +91,8 @@ class Plan:
     `delta` 0: a pure promise. `scale`: the noise scale of a coordinate of the mean, where the caller fixes it and takes
     the epsilon that follows; 0 is no noise and no promise. `grid_bits` None: the grid is chosen. `security_bits`: what
     the masks of openings must hide up to, over the whole run. `parties` 0: no MPC, the arithmetic of the parties in one
-    process. `pool`: noise is made ahead.
+    process. `pool`: noise is made ahead. `before`: what the same run has released already, a survey; the promise is of
+    both.
     """
 
     run_id: str
@@ -100,6 +117,7 @@ class Plan:
     parties: int = 3
     threshold: int = 1
     pool: bool = True
+    before: tuple[Mechanism, ...] = ()
 
     def __post_init__(self) -> None:
         _check(self)
@@ -251,7 +269,8 @@ class Plan:
             kinds = {"learning": Learning, "vectors": Vectors}
             (kind,) = kinds.keys() & value.keys()
             source = kinds[kind](**value.pop(kind))
-            return cls(**{**value, "sizes": tuple(value["sizes"]), "source": source})
+            before = tuple(Mechanism(**mechanism) for mechanism in value["before"])
+            return cls(**{**value, "sizes": tuple(value["sizes"]), "source": source, "before": before})
         except (ValueError, KeyError, TypeError, AttributeError) as error:
             raise UsageError(f"a plan must be what dpmpc wrote as plan.json; {error}; copy it again") from None
 
@@ -328,7 +347,13 @@ def _check(plan: Plan) -> None:
         check_nonnegative("the noise scale", plan.scale)
     if plan.grid_bits is not None and abs(plan.grid_bits) > _FINEST_GRID:
         raise UsageError(f"--grid-bits must lie in -{_FINEST_GRID}..{_FINEST_GRID}; got {plan.grid_bits}; leave it out")
-    if plan.neighbours == "record" and not isinstance(plan.source, Learning):
+    if plan.before and (plan.calibration != "tight" or plan.scale is not None or not plan.delta):
+        raise UsageError(
+            "what a run released before is in its promise by the tight calibration at a delta; the plan has another, or"
+            " a scale; plan again"
+        )
+    by_record = isinstance(plan.source, Learning) or plan.source.spread is not None
+    if plan.neighbours == "record" and not by_record:
         raise UsageError(
             "record-level neighbours need a method of learning; this plan has vectors; state a sensitivity"
         )

@@ -270,6 +270,12 @@ class Schema(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         """The schema in a JSON or TOML file. Errors: it is none, with the line."""
         return read_written(path, Schema, "a schema")
 
+    def write(self, path: Path) -> None:
+        """Writes the JSON that `read` reads, whole or not at all."""
+        partial = path.with_suffix(".tmp")
+        partial.write_text(json.dumps(self.to_json(), indent=1) + "\n", encoding="utf-8")
+        partial.replace(path)
+
     @property
     def digest(self) -> str:
         """SHA-256 over the schema's JSON with sorted keys: the same for the same schema on every machine."""

@@ -89,4 +89,5 @@ class Spending:
         return best + 2 * self.log_ratio
 
 
+NOTHING_SPENT = Spending()
 NOTHING_HIDDEN = Spending(releases=1, mu2=math.inf, rho=math.inf, pure=math.inf, rho_pure=math.inf)

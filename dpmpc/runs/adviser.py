@@ -15,6 +15,7 @@ from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]  # c
 from dpmpc.aggregation.grid import choose_grid
 from dpmpc.errors import UsageError
 from dpmpc.learning import functional
+from dpmpc.learning.method import Average
 from dpmpc.learning.rehearsal import WIDEST, Stage, Task
 from dpmpc.learning.survey import Survey
 from dpmpc.privacy.checks import check_count, check_delta, check_epsilon, delta_warning
@@ -37,7 +38,8 @@ LARGEST_SURVEY_NOISE = 0.1
 
 @dataclass(frozen=True)
 class Circumstances:
-    """What is public of a run. columns: features without public bounds, to be surveyed first (0: none)."""
+    """What is public of a run. columns: features without public bounds, to be surveyed first (0: none). spent: the mu^2
+    of what the run has released already, such as its survey. weights: None where they are to be chosen."""
 
     owners: int
     smallest: int
@@ -51,6 +53,8 @@ class Circumstances:
     method: Method | None = None
     noise: Literal["gaussian", "laplace"] | None = None
     columns: int = 0
+    spent: float = 0.0
+    weights: Weights | None = None
 
     def __post_init__(self) -> None:
         check_epsilon(self.epsilon)
@@ -88,7 +92,7 @@ class Choice:
     noise: str
     iterations: int
     step: float | None
-    average: str
+    average: Average
     sigma: float
     expected: float
     start: float
@@ -122,7 +126,7 @@ def advise(c: Circumstances) -> Advice:
     """The advice for these circumstances. Deterministic. Cost: some thousand products of a 1,000 x d matrix."""
     share = survey_share(c)
     # equal weights divide by m exactly; where sizes differ they pay for the smallest owner
-    weights: Weights = "equal" if c.records == c.owners * c.smallest else "size"
+    weights: Weights = c.weights or ("equal" if c.records == c.owners * c.smallest else "size")
     with threadpool_limits(1):  # small products: threads cost more than they save
         choices = [choice for method in _methods(c) if (choice := _best(c, method, weights, share)) is not None]
     if not choices:
@@ -139,10 +143,10 @@ def survey_share(c: Circumstances) -> float:
     if c.columns == 0:
         return 0.0
     low, high = SURVEY_SHARES
-    return min(high, max(low, (_survey_noise(c, 1.0) / SURVEY_NOISE) ** 2))
+    return min(high, max(low, (survey_noise(c, 1.0) / SURVEY_NOISE) ** 2))
 
 
-def _survey_noise(c: Circumstances, share: float) -> float:
+def survey_noise(c: Circumstances, share: float) -> float:
     """The noise of one count, as a part of the records, when the survey has this share of mu^2."""
     if c.delta is None:
         raise UsageError("a survey of columns without bounds needs a delta; none was given; add --delta or --bounds")
@@ -158,7 +162,7 @@ def _methods(c: Circumstances) -> tuple[Method, ...]:
 
 def _best(c: Circumstances, method: Method, weights: Weights, share: float) -> Choice | None:
     stage = Stage(c.dimension, c.task, c.regularisation("gradient"), c.residual_clip)  # one objective for all
-    mu = mu_of_budget(c.epsilon, c.delta) * math.sqrt(1 - share) if c.delta is not None else 0.0
+    mu = 0.0 if c.delta is None else math.sqrt(mu_of_budget(c.epsilon, c.delta) ** 2 * (1 - share) - c.spent)
     if method == "gradient":
         return _gradient(c, stage, weights, mu)
     if method == "functional":
@@ -187,7 +191,7 @@ def _gradient(c: Circumstances, stage: Stage, weights: Weights, mu: float) -> Ch
         iterations = max(FEWEST, math.ceil(length / longest))
         step, sigma = length / iterations, math.sqrt(iterations) * delta_2 / mu
         gaps = stage.gradient(sigma, iterations, step)
-        average = min(gaps, key=lambda name: gaps[name])
+        average: Average = "tail" if gaps["tail"] < gaps["none"] else "none"
         found.append(Choice("gradient", "gaussian", iterations, step, average, sigma, gaps[average], stage.start))
         least = min(choice.expected for choice in found)
         if found[-1].expected > 2 * least:
@@ -221,9 +225,9 @@ def _warnings(c: Circumstances, choice: Choice, share: float) -> list[str]:
             f"Laplace noise pays sqrt(d) = {math.sqrt(c.dimension):.1f} times for {c.dimension} features; Gaussian "
             "noise does not; add --delta"
         )
-    if share and _survey_noise(c, share) > LARGEST_SURVEY_NOISE:
+    if share and survey_noise(c, share) > LARGEST_SURVEY_NOISE:
         found.append(
-            f"the survey's noise is {_survey_noise(c, share):.0%} of the records, too much to find ranges by; give "
+            f"the survey's noise is {survey_noise(c, share):.0%} of the records, too much to find ranges by; give "
             "--bounds"
         )
     text = delta_warning(c.delta, c.records) if c.delta is not None else None

@@ -4,7 +4,8 @@ out. With parties here it is the whole run; with parties elsewhere it plays all 
 import contextlib
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 
 from dpmpc.aggregation.aggregator import Aggregator
@@ -21,15 +22,18 @@ from dpmpc.learning.learner import Learner
 from dpmpc.learning.model import write_model
 from dpmpc.mpc.addresses import Endpoint
 from dpmpc.privacy.composition import parse_budget, require_budget
-from dpmpc.privacy.ledger import Ledger, merge
+from dpmpc.privacy.ledger import Entry, Ledger, merge
+from dpmpc.privacy.mechanism import Mechanism
 from dpmpc.processes.worker import Log
+from dpmpc.runs.adviser import Advice
 from dpmpc.runs.chart import draw
 from dpmpc.runs.history import History, Row, read_history
-from dpmpc.runs.planning import check_shape, facts_of, plan_of
+from dpmpc.runs.planning import check_shape, facts_of, plan_of, settled
 from dpmpc.runs.records import load, load_owner
 from dpmpc.runs.report import Costs, build_report, write_report
 from dpmpc.runs.request import Request
 from dpmpc.runs.resume import note_attempt, resume
+from dpmpc.runs.surveying import earlier, survey, wanted
 
 Emit = Callable[..., None]
 OPENED = "owners.opened.bin"
@@ -90,8 +94,9 @@ class _Run:
 
 
 def _run(job: OwnersJob, parties: PartiesHere | None, log: Log, emit: Emit) -> None:
+    job, before = _surveyed(job, emit)
     emit("stage", text="loading records")
-    dataset, plan = _records_and_plan(job)
+    dataset, plan, advice = _records_and_plan(job, before)
     log(f"{dataset.name}: {dataset.n} training and {dataset.test.n} test records, {dataset.d} features")
     for counts in dataset.counts:
         if counts.warning is not None:  # for this process's own terminal: it depends on records
@@ -101,8 +106,7 @@ def _run(job: OwnersJob, parties: PartiesHere | None, log: Log, emit: Emit) -> N
         plan, attempt, known = resume(job.out, plan)
         log(f"carried on from release {attempt.first_release}; {len(known)} opened before")
     if job.request.budget is not None:
-        ledgers = job.out.resolve().parent if job.request.ledgers is None else Path(job.request.ledgers)
-        check_budget(plan, attempt, ledgers, parse_budget(job.request.budget))
+        check_budget(plan, attempt, _ledgers(job), parse_budget(job.request.budget))
     plan.write(plan_path(job.out))
     note_attempt(job.out, attempt)
     evaluator = None
@@ -112,7 +116,8 @@ def _run(job: OwnersJob, parties: PartiesHere | None, log: Log, emit: Emit) -> N
     emit("plan", releases=plan.releases, first=attempt.first_release)
     noted = {row.release for row in read_history(job.out / "history.csv")}
     first, end = (0, plan.owners) if job.owner is None else (job.owner, job.owner + 1)
-    learner = Learner(plan.learning, plan.releases, dataset.train, plan.sizes[first:end])
+    noise = plan.derived.mechanism.scale * plan.grid.step / plan.divisor
+    learner = Learner(plan.learning, plan.releases, dataset.train, plan.sizes[first:end], noise)
     with contextlib.closing(History(job.out / "history.csv", plan.learning)) as history:
         run = _Run(job, plan, attempt, learner, evaluator, history)
         for release in sorted(known):
@@ -126,34 +131,64 @@ def _run(job: OwnersJob, parties: PartiesHere | None, log: Log, emit: Emit) -> N
             )
         costs = _learn(run, parties, emit)
     write_model(job.out / "model.npz", learner.model, dataset, plan.run_id)
-    report = build_report(plan, attempt, learner, evaluator, costs)
+    report = build_report(plan, attempt, learner, evaluator, costs, advice)
     write_report(job.out / "report.json", report)
     draw(job.out, report)
     log(f"{learner.iteration} iterations; report and model written")
 
 
-def _records_and_plan(job: OwnersJob) -> tuple[Dataset, Plan]:
-    """The training rows of the owners played here, sorted by owner, and the plan."""
+def _surveyed(job: OwnersJob, emit: Emit) -> tuple[OwnersJob, tuple[Mechanism, ...]]:
+    """The job with the schema of its survey, and what that released; as it was, if it has none."""
+    request = job.request
+    if job.addresses is not None or job.plan is not None or job.owner is not None or not wanted(request):
+        return job, ()
+    found = earlier(request, job.out) if job.resume else None
+    if found is None and not job.resume:
+        emit("stage", text="surveying the records")
+        found = survey(request, job.out, job.wait, partial(_check_both, job))
+    if found is None:
+        return job, ()
+    return replace(job, request=found.request), found.before
+
+
+def _check_both(job: OwnersJob, survey: Plan, training: Plan) -> None:
+    """Errors: a survey and the training after it do not fit into the budget together."""
+    if job.request.budget is not None:
+        coming = Entry(survey.run_id, 0, (survey.data_id,), survey.derived.mechanism, 1, survey.epsilon, survey.delta)
+        budget = parse_budget(job.request.budget)
+        check_budget(training, FIRST_ATTEMPT, _ledgers(job), budget, (coming,))
+
+
+def _ledgers(job: OwnersJob) -> Path:
+    return job.out.resolve().parent if job.request.ledgers is None else Path(job.request.ledgers)
+
+
+def _records_and_plan(job: OwnersJob, before: tuple[Mechanism, ...]) -> tuple[Dataset, Plan, Advice | None]:
+    """The training rows of the owners played here, sorted by owner, the plan, and the advice that is in it."""
     plan = None if job.plan is None else Plan.read(job.plan)
     if job.owner is not None:
         assert plan is not None
-        return load_owner(job.request, plan, job.owner, job.out), plan
+        return load_owner(job.request, plan, job.owner, job.out), plan, None
     dataset, split = load(job.request, job.out)
-    facts = facts_of(dataset, split)
+    facts = replace(facts_of(dataset, split), before=before)
     if plan is None:
-        return dataset, plan_of(job.request, facts)
+        request, advice = settled(job.request, facts)
+        return dataset, plan_of(request, facts), advice
     check_shape(plan, dataset, facts.sizes, plan.sizes)
-    return dataset, plan
+    return dataset, plan, None
 
 
-def check_budget(plan: Plan, attempt: Attempt, ledgers: Path, budget: tuple[float, float]) -> None:
+def check_budget(
+    plan: Plan, attempt: Attempt, ledgers: Path, budget: tuple[float, float], coming: Sequence[Entry] = ()
+) -> None:
     """Returns if the releases that the attempt still has fit into `budget`, with all that the ledgers below `ledgers`
-    say was spent on the same data. Errors: they do not; a ledger that was changed."""
+    say was spent on the same data, and with what is `coming` before it. Errors: they do not; a ledger that was changed.
+    """
     books = [Ledger.read(path) for path in sorted(ledgers.rglob("ledger*.jsonl"))]
     left = plan.releases - attempt.first_release
     if left:
         unknown = sum(book.unknown for book in books)
-        require_budget(merge(books), [plan.data_id], plan.derived.mechanism, left, budget, unknown)
+        require_budget([*merge(books), *coming], [plan.data_id], plan.derived.mechanism, left, budget, unknown)
 
 
 def _learn(run: _Run, parties: PartiesHere | None, emit: Emit) -> Costs:

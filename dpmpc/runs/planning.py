@@ -1,13 +1,19 @@
 """From what was asked and what is public about the records to the plan of a run."""
 
 import secrets
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 from dpmpc.aggregation.plan import Bounds, Plan, data_digest
 from dpmpc.data import Dataset, Partition
 from dpmpc.errors import UsageError
-from dpmpc.learning.method import Learning, Task
+from dpmpc.learning.method import METHODS, Learning, Task
+from dpmpc.privacy.composition import spending_of
+from dpmpc.privacy.mechanism import Mechanism
 from dpmpc.runs.request import Request
+
+if TYPE_CHECKING:
+    from dpmpc.runs.adviser import Advice
 
 
 @dataclass(frozen=True)
@@ -19,6 +25,7 @@ class Facts:
     dimension: int
     sizes: tuple[int, ...]
     bounds: Bounds
+    before: tuple[Mechanism, ...] = ()  # what the run has released already
 
 
 def facts_of(dataset: Dataset, split: Partition) -> Facts:
@@ -32,8 +39,49 @@ def facts_without_records(request: Request) -> Facts:
     return Facts(request.data_id or "records", request.task, request.dimension, request.owner_sizes, "public")
 
 
+def settled(request: Request, facts: Facts) -> tuple[Request, "Advice | None"]:
+    """The request with everything chosen that a plan needs, and the advice that was taken, if any. A function of the
+    request and of public facts."""
+    if not request.advised:
+        return replace(
+            request,
+            method=request.method or "gradient",
+            average=request.average or "tail",
+            weights=request.weights or "equal",
+        ), None
+    from dpmpc.runs.adviser import Circumstances, advise  # which rehearses, with SciPy
+
+    advice = advise(
+        Circumstances(
+            owners=len(facts.sizes),
+            smallest=min(facts.sizes),
+            records=sum(facts.sizes),
+            dimension=facts.dimension,
+            epsilon=request.epsilon,
+            delta=request.delta,
+            task=facts.task,
+            lam=request.lam,
+            residual_clip=request.residual_clip,
+            method=None if request.method is None else "gradient",
+            weights=request.weights,
+            spent=sum(spending_of(mechanism).mu2 for mechanism in facts.before),
+        )
+    )
+    choice = advice.choice
+    return replace(
+        request,
+        method=choice.method,
+        iterations=choice.iterations,
+        step=choice.step,
+        average=request.average or choice.average,
+        weights=advice.weights,
+    ), advice
+
+
 def plan_of(request: Request, facts: Facts) -> Plan:
     """The plan. Errors: as `Plan`, and where its promise cannot be kept."""
+    request, _ = settled(request, facts)
+    assert request.method is not None and request.average is not None and request.weights is not None
     mpc = request.engine == "mpc"
     learning = Learning(
         method=request.method,
@@ -44,17 +92,19 @@ def plan_of(request: Request, facts: Facts) -> Plan:
         radius=request.radius,
         average=request.average,
         solver_tolerance=request.solver_tolerance,
+        spread=request.spread,
     )
     plan = Plan(
         run_id=request.run_id or secrets.token_hex(8),
         data=facts.name,
         data_id=data_digest(request.data_id or facts.name),
         sizes=facts.sizes,
-        dimension=facts.dimension,
+        dimension=METHODS[request.method].coordinates(facts.dimension),
         releases=request.releases,
         source=learning,
         weights=request.weights,
         bounds=facts.bounds,
+        before=facts.before,
         epsilon=float(request.epsilon),
         delta=float(request.delta or 0.0),
         calibration=request.calibration,
@@ -74,10 +124,11 @@ def plan_of(request: Request, facts: Facts) -> Plan:
 
 def check_shape(plan: Plan, dataset: Dataset, sizes: tuple[int, ...], planned: tuple[int, ...]) -> None:
     """Errors: the records are not those that the plan was made for, as far as public figures tell."""
-    task = plan.learning.task
-    if (dataset.task, dataset.d, sizes) != (task, plan.dimension, planned):
+    task, method = plan.learning.task, METHODS[plan.learning.method]
+    if (dataset.task, method.coordinates(dataset.d), sizes) != (task, plan.dimension, planned):
+        features = next((d for d in range(1, plan.dimension + 1) if method.coordinates(d) == plan.dimension), "other")
         raise UsageError(
-            f"records must have the shape in the plan: {task}, {plan.dimension} features, {sum(planned)} training "
+            f"records must have the shape in the plan: {task}, {features} features, {sum(planned)} training "
             f"records; these have {dataset.task}, {dataset.d}, {sum(sizes)}; check the file, --bounds and "
             "--test-fraction, or plan again"
         )
