@@ -135,6 +135,7 @@ class Plan:
         parties: int = 3,
         threshold: int | None = None,
         sensitivity: float | None = None,
+        quantile: float | None = None,
         weights: Weights | Sequence[int] = "equal",
         law: str | None = None,
         sampler: str | None = None,
@@ -152,7 +153,8 @@ class Plan:
         norm `clip`.
 
         Neighbours: one owner's whole vector is replaced, so the sum moves by 2 clip; with `sensitivity`, one unit whose
-        change moves its owner's vector by at most that much in L2 norm, as the caller states. `weights`: "equal", or
+        change moves its owner's vector by at most that much in L2 norm, as the caller states. `quantile`: the norm
+        begins at `clip` and then follows this quantile of the vectors' norms, by what is opened. `weights`: "equal", or
         whole numbers, one an owner (its number of records, say): the mean is then weighted by them. Errors: UsageError
         for anything that no run can do.
         """
@@ -179,12 +181,9 @@ class Plan:
             data="vectors",
             data_id=data_digest(data_id),
             sizes=sizes,
-            dimension=check_count("the dimension", dimension),
+            dimension=check_count("the dimension", dimension) + (quantile is not None),
             releases=releases,
-            source=Vectors(
-                check_positive("the clipping norm", clip),
-                None if sensitivity is None else check_positive("the stated sensitivity", sensitivity),
-            ),
+            source=_vectors(clip, sensitivity, quantile),
             neighbours="owner" if sensitivity is None else "stated",
             weights="equal" if isinstance(weights, str) else "size",
             epsilon=check_epsilon(epsilon),
@@ -215,6 +214,11 @@ class Plan:
     def divisor(self) -> int:
         """What an opened sum is divided by, in the clear: m with equal weights, n = sum n_j with weights n_j/n."""
         return sum(self.factors)
+
+    @property
+    def adaptive(self) -> ClippingBound | None:
+        """How the clipping bound follows the vectors at the first release; None if it does not."""
+        return self.source.adaptive if isinstance(self.source, Vectors) else None
 
     @property
     def clip(self) -> float:
@@ -294,6 +298,15 @@ class Plan:
     def with_releases(self, releases: int) -> "Plan":
         """The same run with another number of releases."""
         return replace(self, releases=releases)
+
+
+def _vectors(clip: float, sensitivity: float | None, quantile: float | None) -> Vectors:
+    clip = check_positive("the clipping norm", clip)
+    if sensitivity is not None:
+        sensitivity = check_positive("the stated sensitivity", sensitivity)
+    if quantile is None:
+        return Vectors(clip, sensitivity)
+    return Vectors(NORM, sensitivity, adaptive=ClippingBound(clip, check_number("the quantile", quantile)))
 
 
 def plan_path(out: Path) -> Path:

@@ -138,6 +138,20 @@ def labels_of(table: Table, asked: Asked) -> Labels:
     return _label(name, names, asked.positive)
 
 
+def texts_of(table: Table, names: Sequence[str]) -> tuple[str, ...]:
+    """Those of the columns that hold texts: two values at least that are no numbers. With one record changed the answer
+    is the same, or this refuses. Errors: a column with one such value, which looks like a mistake."""
+    seen = survey(table, [name for name in names if table[name].kind == "text"])
+    for name, (_, odd, _, _) in seen.items():
+        if odd == 1:
+            text = table.rows(table.text(name), f"WHERE isinf({value_sql(table, name)}) LIMIT 1")[0][0]
+            raise UsageError(
+                f"a column holds numbers or texts; '{name}' has one value that is no number, '{str(text)[:30]}';"
+                " correct it, leave it empty if it is missing, or leave the column out with --drop"
+            )
+    return tuple(name for name, (_, odd, _, _) in seen.items() if odd)
+
+
 Seen = tuple[int, int, float | None, float | None]  # values that are there, of them no numbers; least and greatest
 
 

@@ -8,16 +8,15 @@ counts:
   enough for means and variances that are exact but for the noise. Octaves run over a public range, so no bound is
   asked for.
 - a *text* falls into one of B hashed buckets (`data.hashing`). What is kept is a bucket's number: texts are never
-  sent. A column that the source keeps as text has both cells and buckets, and every value one place: whether it is
-  one of numbers or of categories is learnt from the release too.
+  sent. A column of texts has both cells and buckets, and every value one place, so that numbers among texts count.
 
 The sum over all records, with Gaussian noise on it, is opened once; all else is post-processing (`findings`).
 
 Guarantees: a record changes one place of each column for another. In a number's cells its part of the vector has
 squared norm 1 + MOMENT^2 (t^2 + P2(t)^2) <= 1 + 2 MOMENT^2 = 9/8 (t^2 + P2^2 grows to 2 at |t| = 1: P2 in [-1/2, 1]),
 a bucket's has 1, and two different places are orthogonal; within one cell the counts cancel. So two records are
-sqrt(9/4 a) apart at most with a columns (`spread`), which a test attains in the limit t -> 1. Column names, whether a
-source keeps a column as numbers or as text, and the number of records are public. The guarantee covers the thresholds
+sqrt(9/4 a) apart at most with a columns (`spread`), which a test attains in the limit t -> 1. Column names, which of
+them hold texts, and the number of records are public. The guarantee covers the thresholds
 too: which cells exist does not depend on records, so that no delta is spent on them; a list of *texts* would have to
 pay for texts that one record alone holds.
 """
@@ -45,12 +44,13 @@ BESIDE = 2.5  # deviations of the noise that a cell beside a kept one must excee
 WIDTH = 2.0  # of the scaled range, in standard deviations on either side of the centre
 NARROWEST = 1e-4  # the least standard deviation, of the range: noise must not blow a constant column up
 BUCKETS = 256
+WIDEST_WINDOW = 10  # octaves
 
 
 @dataclass(frozen=True)
 class Survey:
-    """What is asked of every record; public. `numbers`: columns that their source keeps as numbers; `texts`: as text,
-    whatever is written there; `buckets`: of each of those."""
+    """What is asked of every record; public. `numbers`: columns of numbers; `texts`: columns of texts, or of both;
+    `buckets`: of each of those."""
 
     numbers: tuple[str, ...]
     texts: tuple[str, ...] = ()
@@ -214,11 +214,11 @@ def _summary(row: Floats, high: float, noise: float) -> Summary:
 
 
 def _standing_out(count: Floats, zeros: float, high: float, beside: float) -> NDArray[np.bool_]:
-    """Octaves whose count exceeds `high`, or `beside` and lie next to a kept one; the fullest if nothing stands
-    out."""
+    """Octaves whose count exceeds `high`, or `beside` and lie next to a kept one; if nothing stands out, those of the
+    window that does most."""
     kept = count > high
     if not kept.any() and zeros <= beside:
-        kept[int(np.argmax(count))] = True
+        return _window(count)
     for start in (0, OCTAVES):
         part, filled = kept[start : start + OCTAVES], count[start : start + OCTAVES] > beside
         while True:
@@ -227,3 +227,20 @@ def _standing_out(count: Floats, zeros: float, high: float, beside: float) -> ND
                 break
             part[:] = grown
     return kept
+
+
+def _window(count: Floats) -> NDArray[np.bool_]:
+    """The neighbouring octaves of one sign or of both whose sum is largest for its noise: a column whose values are
+    spread over many cells, none of which stands out, shows here."""
+    signs = count.reshape(2, OCTAVES)
+    best, kept = -math.inf, np.zeros((2, OCTAVES), dtype=bool)
+    for rows in ((0,), (1,), (0, 1)):
+        sums = np.concatenate([[0.0], np.cumsum(signs[list(rows)].sum(axis=0))])
+        for width in range(1, WIDEST_WINDOW + 1):
+            found = (sums[width:] - sums[:-width]) / math.sqrt(width * len(rows))
+            at = int(np.argmax(found))
+            if found[at] > best:
+                best = float(found[at])
+                kept[:] = False
+                kept[list(rows), at : at + width] = True
+    return kept.reshape(-1)

@@ -2,8 +2,8 @@
 
 It has a plan, parties, ledgers and transcripts of its own, in the folder survey/ of the run, and a part of the run's
 budget that the adviser chooses from public numbers; the plan of training carries it (`Plan.before`), and promises both.
-The classes of a label are read off the records: each must be held by two records at least, so that no change of one
-record leads to other classes in a run that does not end with an error.
+The classes of a label, and which columns hold texts, are read off the records, by rules that no single record decides:
+with one record changed they say the same, or the run ends with an error before anything is released.
 """
 
 import math
@@ -19,7 +19,7 @@ from dpmpc.aggregation.encoding import decode
 from dpmpc.aggregation.plan import Plan, Vectors, data_digest
 from dpmpc.data import Schema, partition
 from dpmpc.data.dataset import split
-from dpmpc.data.derive import Asked, features_of, labels_of
+from dpmpc.data.derive import Asked, features_of, labels_of, texts_of
 from dpmpc.data.hashing import bucket_sql
 from dpmpc.data.loading import opened
 from dpmpc.data.mapping import owner_numbers, owners_of
@@ -86,10 +86,8 @@ def survey(
         features = features_of(table, asked)
         target: Labels | str = asked.target if asked.task == "ridge" else labels_of(table, asked)
         names = [*features, asked.target] if isinstance(target, str) else features
-        questions = Survey(
-            tuple(name for name in names if table[name].kind == "number"),
-            tuple(name for name in names if table[name].kind == "text"),
-        )
+        texts = texts_of(table, names)
+        questions = Survey(tuple(name for name in names if name not in texts), texts)
         owner_of, sizes = _owners(request, table)
         if _too_loud(request, questions, sizes):
             if request.preprocessing is None:
