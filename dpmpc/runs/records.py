@@ -93,14 +93,14 @@ def load_owner(request: Request, plan: Plan, owner: int, folder: Path | None = N
     given.
 
     Errors: as `load_records`; records that do not have the shape that the plan says this owner's have; bounds that are
-    not public, for then every owner would scale its records differently.
+    read off the records, for then every owner would scale its records differently.
     """
     if owner >= plan.owners:
         raise UsageError(f"owners are numbered from 0; got owner {owner} of {plan.owners}; mend -I")
     if request.test_fraction is None:
         request = replace(request, test_fraction=0.0)
     dataset = load_records(request, folder)
-    if dataset.bounds != "public":
+    if dataset.bounds == "data":
         raise UsageError(
             "an owner on its own needs public bounds, the same for all; none were given; add --bounds FILE"
         )
