@@ -1,14 +1,15 @@
 """The options of `dpmpc train`, by section, with help texts that say what each is for."""
 
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import click
 
-from dpmpc.learning.method import METHODS
+from dpmpc.learning.method import METHODS, Spread
 from dpmpc.mpc.backend import BACKENDS
 from dpmpc.privacy.law import LAWS, calibration_names, sampler_names
 from dpmpc.runs.launcher import WAIT
+from dpmpc.runs.request import Preprocessing
 
 
 class _Sizes(click.ParamType[tuple[int, ...]]):
@@ -94,6 +95,13 @@ OPTIONS: dict[str, list[click.Option]] = {
             "bounds are read from the records, which the guarantee does not cover.",
         ),
         _option(
+            "--preprocessing",
+            type=click.Choice(get_args(Preprocessing)),
+            help="Without --bounds and --schema. survey: ranges, scales and categories come from one noisy release, "
+            "inside the promise. records: they are read off the records, outside of it.  [default: survey, where "
+            "delta and the number of records allow it and all processes are here]",
+        ),
+        _option(
             "--missing",
             type=click.Choice(["fill", "drop"]),
             default="fill",
@@ -141,10 +149,16 @@ OPTIONS: dict[str, list[click.Option]] = {
         _option(
             "--method",
             type=click.Choice(METHODS.names()),
-            default="gradient",
-            help=". ".join(f"{name}: {method.help}" for name, method in METHODS.items()) + ".",
+            help=". ".join(f"{name}: {method.help}" for name, method in METHODS.items())
+            + ".  [default: as advised, nearly always gradient]",
         ),
-        _option("--iterations", type=int, metavar="T", help="Releases of --method gradient.  [default: 50]"),
+        _option(
+            "--iterations",
+            type=int,
+            metavar="T",
+            help="Releases of --method gradient.  [default: with neither this nor --step what `dpmpc advise` advises, "
+            "which looks at no record; else 50]",
+        ),
         _option(
             "--lam",
             type=float,
@@ -154,16 +168,16 @@ OPTIONS: dict[str, list[click.Option]] = {
         _option(
             "--weights",
             type=click.Choice(["equal", "size"]),
-            default="equal",
-            help="Weight of an owner: 1/m, or its share n_j/n of the records (better when sizes differ).",
+            help="Weight of an owner: 1/m, or its share n_j/n of the records (better when sizes differ).  [default: as "
+            "advised; equal]",
         ),
-        _option("--step", type=float, help="Step length of --method gradient.  [default: 1/(L + lam)]"),
+        _option("--step", type=float, help="Step length of --method gradient.  [default: as advised; 1/(L + lam)]"),
         _option("--radius", type=float, help="Project iterates, or local models, onto the ball of this radius."),
         _option(
             "--average",
             type=click.Choice(["none", "tail", "all"]),
-            default="tail",
-            help="The model is the last iterate, or the mean of the last half of the iterates, or of all.",
+            help="The model is the last iterate, or the mean of the last half of the iterates, or of all.  [default: "
+            "as advised; tail]",
         ),
         _option(
             "--residual-clip",
@@ -206,9 +220,15 @@ OPTIONS: dict[str, list[click.Option]] = {
             "--noise",
             "law",
             type=click.Choice(LAWS.names()),
-            help="Law of the noise.  [default: the method's: "
-            + ", ".join(f"{method.law} for {name}" for name, method in METHODS.items())
-            + "]",
+            help="Law of the noise.  [default: gaussian with --delta; without, laplace for --method output]",
+        ),
+        _option(
+            "--sensitivity",
+            "spread",
+            type=click.Choice(get_args(Spread)),
+            default="theta",
+            help="theta: logistic gradients are scaled by how far two records' can lie apart at the public iterate, "
+            "which is less noise for the same promise. fixed: by 2G, as printed.",
         ),
         _option(
             "--sampler",

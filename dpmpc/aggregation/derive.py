@@ -15,9 +15,11 @@ from dpmpc.aggregation.plan import Plan, Vectors
 from dpmpc.circuits.sampler import Certificate, Sampler
 from dpmpc.errors import UsageError
 from dpmpc.mpc.backend import BACKENDS
+from dpmpc.privacy.composition import spending_of
 from dpmpc.privacy.law import LAWS, Law, Need
 from dpmpc.privacy.mechanism import Mechanism
-from dpmpc.privacy.sensitivity import Sensitivity, owner_sensitivity, rounding_bound
+from dpmpc.privacy.sensitivity import Sensitivity, gradient_sensitivity, owner_sensitivity, rounding_bound
+from dpmpc.privacy.spending import Spending
 
 _DIGITS = 24
 _SAMPLER_TV = 2.0**-63  # what the discrete samplers certify a coordinate at worst; others are tried again with theirs
@@ -103,6 +105,9 @@ def derive(plan: Plan) -> Derived:
 
 def _sensitivity(plan: Plan, rounding: float) -> Sensitivity:
     """Of the mean, in L2."""
+    if isinstance(plan.source, Vectors) and plan.source.spread is not None and plan.neighbours == "record":
+        G = plan.source.spread / 2
+        return gradient_sensitivity(G=G, sizes=plan.sizes, weights=plan.weights, rounding=rounding)
     if plan.neighbours == "record":
         return plan.learning.sensitivity(plan.sizes, plan.weights, rounding)
     moved = plan.clip
@@ -140,8 +145,22 @@ def _sampler(plan: Plan, law: Law, scale: float) -> Sampler:
 
 
 def _scale(plan: Plan, law: Law, l2_steps: float, tv: float = _SAMPLER_TV, hiding: float = _HIDING) -> float:
-    need = Need(plan.epsilon, plan.delta, l2_steps, plan.dimension, plan.releases, tv=tv, mpc_failure=hiding)
+    need = Need(
+        plan.epsilon,
+        plan.delta,
+        l2_steps,
+        plan.dimension,
+        plan.releases,
+        tv=tv,
+        mpc_failure=hiding,
+        before=spent_before(plan),
+    )
     return law.scale(need, plan.calibration)
+
+
+def spent_before(plan: Plan) -> Spending:
+    """What the run had released before this plan's releases."""
+    return sum((spending_of(mechanism) for mechanism in plan.before), start=Spending())
 
 
 def _hiding(plan: Plan, sampler: Sampler) -> float:

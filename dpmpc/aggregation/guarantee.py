@@ -1,9 +1,10 @@
 """What a plan promises: the accounted (epsilon, delta), and what they rest on, in the report's and the API's words."""
 
 import math
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
+from dpmpc.aggregation.derive import spent_before
 from dpmpc.aggregation.plan import Plan, Vectors
 from dpmpc.privacy.checks import NEIGHBOURS, OWNER_NEIGHBOURS, delta_warning
 from dpmpc.privacy.composition import spending_of
@@ -82,7 +83,7 @@ def promise_of(plan: Plan, releases: int | None = None) -> Promise:
             f"{plan.sampler} draws from the exact law; it is proved only that one run is within "
             f"{min(1.0, gap):.3g} of it in total variation (--sampler discrete needs no such assumption)"
         )
-    total = spending_of(ideal(plan), plan.releases if releases is None else releases)
+    total = spent_before(plan) + spending_of(ideal(plan), plan.releases if releases is None else releases)
     if law.pure and total.rho == 0:
         true = total.pure + 2 * total.log_ratio
         delta = max(plan.delta, failure_factor(true) * total.failure)
@@ -122,6 +123,7 @@ def privacy_section(plan: Plan) -> dict[str, Any]:
         "noise_scale": derived.mechanism.scale * step,
         "noise_scale_grid_steps": derived.mechanism.scale,
         "releases": plan.releases,
+        "released_before": [asdict(mechanism) for mechanism in plan.before],
         "grid": {"bits": plan.grid.bits, "step": plan.grid.step, "divisor": plan.divisor, "step_of_aggregate": step},
         "statistical_security_bits": plan.security_bits if plan.parties else None,
         "masks_of_openings_bits": None if not derived.hiding else -math.log2(derived.hiding),

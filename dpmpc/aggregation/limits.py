@@ -13,6 +13,7 @@ from typing import TypeVar
 
 import msgspec
 
+from dpmpc.aggregation.derive import spent_before
 from dpmpc.aggregation.guarantee import NEIGHBOURS_BY_STRENGTH, ideal, promise_of
 from dpmpc.aggregation.plan import Neighbours, Plan, data_digest
 from dpmpc.data.written import read_written
@@ -165,7 +166,7 @@ def true_epsilon(plan: Plan, delta: float | None = None) -> float:
     At delta 0, of a pure law: its epsilon, the failures of sampler and openings left out, which no delta of 0 can pay.
     """
     delta = plan.delta if delta is None else delta
-    spending = spending_of(ideal(plan), plan.releases)
+    spending = spent_before(plan) + spending_of(ideal(plan), plan.releases)
     if delta == 0 and spending.rho == 0:
         return spending.pure + 2 * spending.log_ratio
     return spending.epsilon(delta)

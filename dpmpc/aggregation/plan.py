@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, Literal, Self, get_args
 from dpmpc.aggregation.grid import Grid
 from dpmpc.data.schema import Schema
 from dpmpc.errors import UsageError
+from dpmpc.learning.adaptive_clipping import NORM, ClippingBound
 from dpmpc.learning.method import METHODS, Learning
 from dpmpc.mpc.backend import BACKENDS, DEFAULT
 from dpmpc.mpc.channels import MOST_RELEASES
@@ -32,6 +33,7 @@ from dpmpc.privacy.checks import (
     check_whole,
 )
 from dpmpc.privacy.law import LAWS
+from dpmpc.privacy.mechanism import Mechanism
 from dpmpc.privacy.sensitivity import Weights
 
 if TYPE_CHECKING:
@@ -39,7 +41,7 @@ if TYPE_CHECKING:
 
 VERSION = 3
 Neighbours = Literal["owner", "record", "stated"]
-Bounds = Literal["public", "data"]
+Bounds = Literal["public", "data", "survey"]
 Role = Literal["apart", "both"]
 
 
@@ -48,14 +50,28 @@ class Vectors:
     """Where vectors come from when the caller brings them: each is clipped to L2 norm `clip`.
 
     `sensitivity`: by how much the change of one unit (a record, a person) moves its owner's vector at most, as the
-    caller states; None where the unit is the owner's whole vector.
+    caller states; None where the unit is the owner's whole vector. `spread`: where owners send the mean of their
+    records' vectors, by how much two records' vectors differ at most; the unit is then a record. `adaptive`: how the
+    clipping bound follows the vectors, which are scaled by it (`learning.adaptive_clipping`), if it does.
     """
 
     clip: float
     sensitivity: float | None = None
+    spread: float | None = None
+    adaptive: ClippingBound | None = None
 
     def __post_init__(self) -> None:
         check_positive("the clipping norm", self.clip)
+        if self.spread is not None:
+            check_positive("the spread of records", self.spread)
+        if self.adaptive is not None:
+            if isinstance(self.adaptive, dict):  # out of a file
+                object.__setattr__(self, "adaptive", ClippingBound(**self.adaptive))
+            if self.clip != NORM or self.sensitivity is not None or self.spread is not None:
+                raise UsageError(
+                    f"with a clipping bound that adapts rows have norm {NORM:g} and the unit is an owner's vector; the "
+                    "plan has other ones; plan again"
+                )
         if self.sensitivity is not None:
             check_positive("the stated sensitivity", self.sensitivity)
 
@@ -80,7 +96,8 @@ class Plan:
     `delta` 0: a pure promise. `scale`: the noise scale of a coordinate of the mean, where the caller fixes it and takes
     the epsilon that follows; 0 is no noise and no promise. `grid_bits` None: the grid is chosen. `security_bits`: what
     the masks of openings must hide up to, over the whole run. `parties` 0: no MPC, the arithmetic of the parties in one
-    process. `pool`: noise is made ahead. `role`: "both" where every owner is a party, in one process.
+    process. `pool`: noise is made ahead. `role`: "both" where every owner is a party, in one process. `before`: what
+    the same run has released already, a survey; the promise is of both.
     """
 
     run_id: str
@@ -107,6 +124,7 @@ class Plan:
     threshold: int = 1
     pool: bool = True
     role: Role = "apart"
+    before: tuple[Mechanism, ...] = ()
 
     def __post_init__(self) -> None:
         _check(self)
@@ -124,6 +142,7 @@ class Plan:
         parties: int = 3,
         threshold: int | None = None,
         sensitivity: float | None = None,
+        quantile: float | None = None,
         weights: Weights | Sequence[int] = "equal",
         law: str | None = None,
         sampler: str | None = None,
@@ -142,7 +161,8 @@ class Plan:
         norm `clip`.
 
         Neighbours: one owner's whole vector is replaced, so the sum moves by 2 clip; with `sensitivity`, one unit whose
-        change moves its owner's vector by at most that much in L2 norm, as the caller states. `weights`: "equal", or
+        change moves its owner's vector by at most that much in L2 norm, as the caller states. `quantile`: the norm
+        begins at `clip` and then follows this quantile of the vectors' norms, by what is opened. `weights`: "equal", or
         whole numbers, one an owner (its number of records, say): the mean is then weighted by them. `backend`: by
         default the one that computes less (`mpc.cheaper`). `role`: "both" where owner i is party i. Errors: UsageError
         for anything that no run can do.
@@ -173,12 +193,9 @@ class Plan:
             data=data_id,
             data_id=data_digest(data_id),
             sizes=sizes,
-            dimension=check_count("the dimension", dimension),
+            dimension=check_count("the dimension", dimension) + (quantile is not None),
             releases=releases,
-            source=Vectors(
-                check_positive("the clipping norm", clip),
-                None if sensitivity is None else check_positive("the stated sensitivity", sensitivity),
-            ),
+            source=_vectors(clip, sensitivity, quantile),
             neighbours="owner" if sensitivity is None else "stated",
             weights="equal" if isinstance(weights, str) else "size",
             epsilon=check_epsilon(epsilon),
@@ -210,6 +227,11 @@ class Plan:
     def divisor(self) -> int:
         """What an opened sum is divided by, in the clear: m with equal weights, n = sum n_j with weights n_j/n."""
         return sum(self.factors)
+
+    @property
+    def adaptive(self) -> ClippingBound | None:
+        """How the clipping bound follows the vectors at the first release; None if it does not."""
+        return self.source.adaptive if isinstance(self.source, Vectors) else None
 
     @property
     def clip(self) -> float:
@@ -269,7 +291,8 @@ class Plan:
             kinds = {"learning": Learning, "vectors": Vectors}
             (kind,) = kinds.keys() & value.keys()
             source = kinds[kind](**value.pop(kind))
-            return cls(**{**value, "sizes": tuple(value["sizes"]), "source": source})
+            before = tuple(Mechanism(**mechanism) for mechanism in value["before"])
+            return cls(**{**value, "sizes": tuple(value["sizes"]), "source": source, "before": before})
         except (ValueError, KeyError, TypeError, AttributeError) as error:
             raise UsageError(f"a plan must be what dpmpc wrote as plan.json; {error}; copy it again") from None
 
@@ -293,6 +316,15 @@ class Plan:
     def with_releases(self, releases: int) -> "Plan":
         """The same run with another number of releases."""
         return replace(self, releases=releases)
+
+
+def _vectors(clip: float, sensitivity: float | None, quantile: float | None) -> Vectors:
+    clip = check_positive("the clipping norm", clip)
+    if sensitivity is not None:
+        sensitivity = check_positive("the stated sensitivity", sensitivity)
+    if quantile is None:
+        return Vectors(clip, sensitivity)
+    return Vectors(NORM, sensitivity, adaptive=ClippingBound(clip, check_number("the quantile", quantile)))
 
 
 def plan_path(out: Path) -> Path:
@@ -347,7 +379,13 @@ def _check(plan: Plan) -> None:
         check_nonnegative("the noise scale", plan.scale)
     if plan.grid_bits is not None and abs(plan.grid_bits) > _FINEST_GRID:
         raise UsageError(f"--grid-bits must lie in -{_FINEST_GRID}..{_FINEST_GRID}; got {plan.grid_bits}; leave it out")
-    if plan.neighbours == "record" and not isinstance(plan.source, Learning):
+    if plan.before and (plan.calibration != "tight" or plan.scale is not None or not plan.delta):
+        raise UsageError(
+            "what a run released before is in its promise by the tight calibration at a delta; the plan has another, or"
+            " a scale; plan again"
+        )
+    by_record = isinstance(plan.source, Learning) or plan.source.spread is not None
+    if plan.neighbours == "record" and not by_record:
         raise UsageError(
             "record-level neighbours need a method of learning; this plan has vectors; state a sensitivity"
         )
@@ -377,7 +415,7 @@ def _check_schema(plan: Plan, value: object) -> None:
     if schema.to_json() != value:
         raise UsageError("a plan's schema must be spelled as dpmpc spells it; this one is not; plan again")
     for name, asked, made in (
-        ("dimension", plan.dimension, len(schema.feature_names)),
+        ("dimension", plan.dimension, METHODS[plan.learning.method].coordinates(len(schema.feature_names))),
         ("bounds", plan.bounds, schema.bounds),
         ("task", plan.learning.task, schema.task),
     ):

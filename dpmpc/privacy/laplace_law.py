@@ -58,6 +58,8 @@ class LaplaceLaw(Law):
     def scale(self, need: Need, calibration: str = "tight") -> float:
         """As `Law.scale`, for pure epsilon. "paper": Theorem 3.1 puts the L2 sensitivity where the L1 one belongs."""
         self.check_calibration(calibration)
+        if need.before.releases:
+            return super().scale(need, calibration)
         steps = need.l2_steps if calibration == "paper" else self.sensitivity(need.l2_steps, need.dimension)
         return discrete_laplace_scale(need.epsilon, steps, need.releases)
 

@@ -126,4 +126,5 @@ class Spending:
         return self._zcdp(delta)
 
 
+NOTHING_SPENT = Spending()
 NOTHING_HIDDEN = Spending(releases=1, mu2=math.inf, rho=math.inf, pure=math.inf, rho_pure=math.inf)

@@ -26,6 +26,7 @@ def settled(plan: Plan) -> dict[str, Any]:
         "radius": learning.radius,
         "average": learning.average,
         "solver_tolerance": learning.solver_tolerance,
+        "spread": learning.spread,
         "weights": plan.weights,
         "calibration": plan.calibration,
         "law": plan.law,

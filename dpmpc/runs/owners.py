@@ -4,7 +4,8 @@ out. With parties here it is the whole run; with parties elsewhere it plays all 
 import contextlib
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -27,17 +28,20 @@ from dpmpc.mpc.addresses import Endpoint
 from dpmpc.mpc.backend import BACKENDS
 from dpmpc.noise.forecast import Forecast, forecast
 from dpmpc.privacy.budget import Budget, check_fits, reserved
-from dpmpc.privacy.ledger import Ledger
+from dpmpc.privacy.ledger import Book, Entry, Ledger
 from dpmpc.privacy.ledgers import read_ledgers
+from dpmpc.privacy.mechanism import Mechanism
 from dpmpc.processes.worker import Log
+from dpmpc.runs.adviser import Advice
 from dpmpc.runs.chart import draw
 from dpmpc.runs.history import History, Row, read_history
-from dpmpc.runs.planning import check_shape, facts_of, plan_of
+from dpmpc.runs.planning import check_shape, facts_of, plan_of, settled
 from dpmpc.runs.records import load, load_owner
 from dpmpc.runs.report import Costs, build_report, write_report
 from dpmpc.runs.request import Request
 from dpmpc.runs.resume import note_attempt, resume
 from dpmpc.runs.sites import SitesHere, SitesRun
+from dpmpc.runs.surveying import earlier, survey, wanted
 
 Emit = Callable[..., None]
 OPENED = "owners.opened.bin"
@@ -121,8 +125,9 @@ def _run(job: OwnersJob, parties: PartiesHere | SitesHere | None, log: Log, emit
     if job.plan is not None:  # before a record is read
         for line in job.check(Plan.read(job.plan)):
             log(line)
+    job, before = _surveyed(job, emit)
     emit("stage", text="loading records")
-    dataset, plan = _records_and_plan(job)
+    dataset, plan, advice = _records_and_plan(job, before)
     if job.plan is None:
         for line in job.check(plan):
             log(line)
@@ -146,7 +151,8 @@ def _run(job: OwnersJob, parties: PartiesHere | SitesHere | None, log: Log, emit
     emit("plan", releases=plan.releases, first=attempt.first_release)
     noted = {row.release for row in read_history(job.out / "history.csv")}
     first, end = (0, plan.owners) if job.owner is None else (job.owner, job.owner + 1)
-    learner = Learner(plan.learning, plan.releases, dataset.train, plan.sizes[first:end])
+    noise = plan.derived.mechanism.scale * plan.grid.step / plan.divisor
+    learner = Learner(plan.learning, plan.releases, dataset.train, plan.sizes[first:end], noise)
     with contextlib.closing(History(job.out / "history.csv", plan.learning)) as history:
         run = _Run(job, plan, attempt, known, dataset, learner, evaluator, history)
         for release in sorted(known):
@@ -160,24 +166,47 @@ def _run(job: OwnersJob, parties: PartiesHere | SitesHere | None, log: Log, emit
             )
         costs = _learn(run, parties, log, emit)
     write_model(job.out / "model.npz", learner.model, dataset, plan.run_id)
-    report = build_report(plan, attempt, learner, evaluator, costs)
+    report = build_report(plan, attempt, learner, evaluator, costs, advice)
     write_report(job.out / "report.json", report)
     draw(job.out, report)
     log(f"{learner.iteration} iterations; report and model written")
 
 
-def _records_and_plan(job: OwnersJob) -> tuple[Dataset, Plan]:
-    """The training rows of the owners played here, sorted by owner, and the plan."""
+def _surveyed(job: OwnersJob, emit: Emit) -> tuple[OwnersJob, tuple[Mechanism, ...]]:
+    """The job with the schema of its survey, and what that released; as it was, if it has none."""
+    request = job.request
+    if job.addresses is not None or job.plan is not None or job.owner is not None or not wanted(request):
+        return job, ()
+    found = earlier(request, job.out) if job.resume else None
+    if found is None and not job.resume:
+        emit("stage", text="surveying the records")
+        found = survey(request, job.out, job.wait, partial(_check_both, job), budget_of(job))
+    if found is None:
+        return job, ()
+    return replace(job, request=found.request), found.before
+
+
+def _check_both(job: OwnersJob, survey: Plan, training: Plan) -> None:
+    """Errors: a survey and the training after it do not fit into the budget together."""
+    budget = budget_of(job)
+    if budget is not None:
+        coming = (entry_of(survey, FIRST_ATTEMPT, 0),)
+        check_budget(training, FIRST_ATTEMPT, budget, ledger_path(job.out, 0), coming)
+
+
+def _records_and_plan(job: OwnersJob, before: tuple[Mechanism, ...]) -> tuple[Dataset, Plan, Advice | None]:
+    """The training rows of the owners played here, sorted by owner, the plan, and the advice that is in it."""
     plan = None if job.plan is None else Plan.read(job.plan)
     if job.owner is not None:
         assert plan is not None
-        return load_owner(job.request, plan, job.owner, job.out), plan
+        return load_owner(job.request, plan, job.owner, job.out), plan, None
     dataset, split = load(job.request, job.out, plan)
-    facts = facts_of(dataset, split)
+    facts = replace(facts_of(dataset, split), before=before)
     if plan is None:
-        return dataset, plan_of(job.request, facts)
+        request, advice = settled(job.request, facts)
+        return dataset, plan_of(request, facts), advice
     check_shape(plan, dataset, facts.sizes, plan.sizes)
-    return dataset, plan
+    return dataset, plan, None
 
 
 def budget_of(job: OwnersJob) -> Budget | None:
@@ -200,13 +229,16 @@ def budget_below(text: str | None, ledgers: Path | str | None, out: Path) -> Bud
     return Budget.parse(text, root)
 
 
-def check_budget(plan: Plan, attempt: Attempt, budget: Budget, ledger: Path) -> None:
+def check_budget(plan: Plan, attempt: Attempt, budget: Budget, ledger: Path, coming: tuple[Entry, ...] = ()) -> None:
     """Returns if the releases that the attempt still has fit into `budget` now, with all that was spent or is reserved
-    on the same data. What binds is each party's own reservation; this one names the cause before anything starts.
-    Errors: they do not; a ledger that was changed."""
+    on the same data, and with what is `coming` before it. What binds is each party's own reservation; this one names
+    the cause before anything starts. Errors: they do not; a ledger that was changed."""
     reservation = reservation_of(plan, attempt)
     if reservation.first < reservation.end:
-        check_fits(budget, reservation, read_ledgers(budget.root), ledger.resolve())
+        books = read_ledgers(budget.root)
+        if coming:
+            books = [*books, Book(coming, 0, 0, len(coming), "", "to come")]
+        check_fits(budget, reservation, books, ledger.resolve())
 
 
 def forecast_of(plan: Plan, releases: int, *, here: bool) -> Forecast | None:

@@ -1,15 +1,20 @@
 """From what was asked and what is public about the records to the plan of a run."""
 
 import secrets
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from dpmpc.aggregation.plan import Bounds, Plan, data_digest
 from dpmpc.data import Dataset, Partition, Schema
 from dpmpc.errors import UsageError
-from dpmpc.learning.method import Learning, Task
+from dpmpc.learning.method import METHODS, Learning, Task
+from dpmpc.privacy.composition import spending_of
+from dpmpc.privacy.mechanism import Mechanism
 from dpmpc.runs.request import Request
+
+if TYPE_CHECKING:
+    from dpmpc.runs.adviser import Advice
 
 
 @dataclass(frozen=True)
@@ -25,6 +30,7 @@ class Facts:
     sizes: tuple[int, ...]
     bounds: Bounds
     schema: dict[str, Any] | None = None
+    before: tuple[Mechanism, ...] = ()  # what the run has released already
 
 
 def facts_of(dataset: Dataset, split: Partition) -> Facts:
@@ -42,8 +48,49 @@ def _facts(name: str, schema: Schema, sizes: tuple[int, ...]) -> Facts:
     return Facts(name, schema.task, len(schema.feature_names), sizes, schema.bounds, schema.to_json())
 
 
+def settled(request: Request, facts: Facts) -> tuple[Request, "Advice | None"]:
+    """The request with everything chosen that a plan needs, and the advice that was taken, if any. A function of the
+    request and of public facts."""
+    if not request.advised:
+        return replace(
+            request,
+            method=request.method or "gradient",
+            average=request.average or "tail",
+            weights=request.weights or "equal",
+        ), None
+    from dpmpc.runs.adviser import Circumstances, advise  # which rehearses, with SciPy
+
+    advice = advise(
+        Circumstances(
+            owners=len(facts.sizes),
+            smallest=min(facts.sizes),
+            records=sum(facts.sizes),
+            dimension=facts.dimension,
+            epsilon=request.epsilon,
+            delta=request.delta,
+            task=facts.task,
+            lam=request.lam,
+            residual_clip=request.residual_clip,
+            method=None if request.method is None else "gradient",
+            weights=request.weights,
+            spent=sum(spending_of(mechanism).mu2 for mechanism in facts.before),
+        )
+    )
+    choice = advice.choice
+    return replace(
+        request,
+        method=choice.method,
+        iterations=choice.iterations,
+        step=choice.step,
+        average=request.average or choice.average,
+        weights=advice.weights,
+    ), advice
+
+
 def plan_of(request: Request, facts: Facts) -> Plan:
     """The plan. Errors: as `Plan`, and where its promise cannot be kept."""
+    request, _ = settled(request, facts)
+    assert request.method is not None and request.average is not None and request.weights is not None
     mpc = request.engine == "mpc"
     learning = Learning(
         method=request.method,
@@ -54,19 +101,21 @@ def plan_of(request: Request, facts: Facts) -> Plan:
         radius=request.radius,
         average=request.average,
         solver_tolerance=request.solver_tolerance,
+        spread=request.spread,
     )
     plan = Plan(
         run_id=request.run_id or secrets.token_hex(8),
         data=request.data_id or facts.name,
         data_id=data_digest(request.data_id or facts.name),
         sizes=facts.sizes,
-        dimension=facts.dimension,
+        dimension=METHODS[request.method].coordinates(facts.dimension),
         releases=request.releases,
         source=learning,
         weights=request.weights,
         neighbours=request.neighbours,
         schema=facts.schema,
         bounds=facts.bounds,
+        before=facts.before,
         epsilon=float(request.epsilon),
         delta=float(request.delta or 0.0),
         calibration=request.calibration,

@@ -21,7 +21,7 @@ def load_records(request: Request, folder: Path | None = None, schema: Schema | 
     Errors: all that loaders refuse; no data set is named."""
     if request.source is not None:
         dataset = load_source(
-            _source(request),
+            source_named(request),
             schema=schema or (None if request.schema_file is None else Schema.read(Path(request.schema_file))),
             target=request.target,
             owners_column=request.owners_column,
@@ -59,7 +59,8 @@ def load_records(request: Request, folder: Path | None = None, schema: Schema | 
     return dataset
 
 
-def _source(request: Request) -> Source:
+def source_named(request: Request) -> Source:
+    """The source of records that the request names."""
     assert request.source is not None
     if request.database:
         return Query(request.source, request.sql or "")

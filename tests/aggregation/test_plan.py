@@ -228,6 +228,7 @@ BAD: dict[str, list[Any]] = {
     "parties": [-1, -45, 3.0, math.nan, "3", True, None, [], 2],
     "threshold": [-1, 2, -45, 1.0, "1", True, None, []],
     "pool": [0, 1, 1.0, "yes", None],
+    "before": [None, 1, [1], [{}], [{"law": "gaussian"}], {"a": 1}, "x"],
     "version": [1, 2, None, "3"],
     "role": ["owner", None, 1],
     "schema": [
@@ -252,8 +253,13 @@ BAD_LEARNING: dict[str, list[Any]] = {
     "radius": NOT_POSITIVE[1:],
     "average": ["x", None, 1],
     "solver_tolerance": [-1.0, math.nan, math.inf, None, "0", True],
+    "spread": ["x", None, 1],
 }
-BAD_VECTORS: dict[str, list[Any]] = {"clip": NOT_POSITIVE, "sensitivity": [1.0, *NOT_POSITIVE[1:]]}
+BAD_VECTORS: dict[str, list[Any]] = {
+    "clip": NOT_POSITIVE, "sensitivity": [1.0, *NOT_POSITIVE[1:]],
+    "spread": NOT_POSITIVE[1:],
+    "adaptive": [1, "x", [], {}, {"value": 1.0}, {"value": -1.0, "quantile": 0.5, "rate": 0.2, "start": 1.0}],
+}  # fmt: skip
 CASES = [
     *[(planned, "", name, value) for name, values in BAD.items() for value in values],
     *[(planned, "learning", name, value) for name, values in BAD_LEARNING.items() for value in values],

@@ -65,8 +65,11 @@ COST_KEYS = {"wall_s", "offline_s", "online_s", "per_iteration_s", "bytes_sent",
         small(method="gradient", weights="size", skew=3.0, average="tail"),
         small(method="output", iterations=None, epsilon=2.0, lam=0.05),
         small(method="gradient", parties=5, radius=0.5, iterations=2),
+        small(method="functional", iterations=None, weights="size", skew=3.0),
+        small(data="diabetes", owners=4, method="functional", iterations=None),
+        small(method="gradient", spread="fixed", iterations=2),
     ],
-    ids=["gradient-size", "output", "five-parties"],
+    ids=["gradient-size", "output", "five-parties", "functional", "functional-ridge", "fixed-sensitivity"],
 )
 def test_without_noise_mpc_opens_what_the_clear_engine_computes(options: Request, tmp_path: Path) -> None:
     from dataclasses import replace
@@ -80,12 +83,13 @@ def test_without_noise_mpc_opens_what_the_clear_engine_computes(options: Request
     assert (report["engine"], clear["engine"]) == ("mpc", "clear")
     assert report["privacy"]["epsilon"] is None and report["privacy"]["noise_scale"] == 0
     for i in range(options.parties):
-        theirs = read_opened(tmp_path / "mpc" / f"party_{i}.opened.bin", report["dimension"])
+        theirs = read_opened(tmp_path / "mpc" / f"party_{i}.opened.bin", report["coordinates"])
         assert same(theirs, opened(tmp_path / "mpc"))
 
 
 def test_the_opened_sum_is_that_of_the_owners_own_vectors(tmp_path: Path) -> None:
-    """One noiseless gradient at theta = 0, against a loop over owners and records in plain Python floats."""
+    """One noiseless gradient at theta = 0, against a loop over owners and records in plain Python floats. There two
+    records' gradients lie 1 apart at most and not 2, so owners send theirs doubled."""
     from dpmpc.runs.records import load
 
     options = small(iterations=1, owners=3, max_rows=40, scale=0.0, weights="equal")
@@ -96,7 +100,7 @@ def test_the_opened_sum_is_that_of_the_owners_own_vectors(tmp_path: Path) -> Non
     for j in range(split.m):
         held = range(int(split.offsets[j]), int(split.offsets[j + 1]))
         for k in range(dataset.d):
-            mean = sum(-float(dataset.y[i]) * 0.5 * float(dataset.X[i, k]) for i in held) / len(held)
+            mean = 2 * sum(-float(dataset.y[i]) * 0.5 * float(dataset.X[i, k]) for i in held) / len(held)
             total[k] += round(mean / grid.step)
     values = opened(tmp_path / "run")[0]
     assert np.abs(values - np.array(total)).max() <= 1  # a mean within rounding of half a step may fall on either side
