@@ -160,6 +160,7 @@ class Plan:
         mpc = engine == "mpc"
         parties = check_count("the number of parties", parties) if mpc else 0
         sampler = sampler or next(iter(LAWS[law].samplers))
+        threshold = None if threshold is None else check_whole("the threshold", threshold)
         backend = backend or (cheaper(law, sampler, parties, threshold) if mpc else DEFAULT)
         if threshold is None:
             threshold = BACKENDS[backend].threshold(parties) if mpc else 0
@@ -186,7 +187,7 @@ class Plan:
             security_bits=check_number("security_bits", security_bits),
             backend=backend,
             parties=parties,
-            threshold=check_whole("the threshold", threshold) if mpc else 0,
+            threshold=threshold if mpc else 0,
             pool=releases > 1 if pool is None else pool,
             role=role,
         )

@@ -221,6 +221,7 @@ BAD: dict[str, list[Any]] = {
     "parties": [-1, -45, 3.0, math.nan, "3", True, None, [], 2],
     "threshold": [-1, 2, -45, 1.0, "1", True, None, []],
     "pool": [0, 1, 1.0, "yes", None],
+    "role": ["none", None, 1, []],
     "schema": [1, 3, None, "2"],
 }
 BAD_LEARNING: dict[str, list[Any]] = {
