@@ -28,9 +28,10 @@ from dpmpc.aggregation.plan import Plan
 from dpmpc.aggregation.transcript import read_opened
 from dpmpc.learning.learner import Learner
 from dpmpc.privacy.ledger import Ledger
+from dpmpc.runs.beside import settled
 from dpmpc.runs.records import load_owner
 from dpmpc.runs.request import Request
-from dpmpc.runs.start import Where, plan_only, planned
+from dpmpc.runs.start import Where, plan_only
 
 PARTIES, RECORDS, DIMENSION = 3, 30, 4
 _PAUSE = 0.5  # seconds between two looks
@@ -83,7 +84,8 @@ def check(plan: Plan, folder: Path) -> dict[str, Any]:
     opened = read_opened(opened_path(folder / "party0", 0), plan.dimension)
     learners = []
     for j in range(plan.owners):
-        request = Request(**{**records_of(j), **planned(folder / "plan" / "plan.json"), "dimension": DIMENSION})
+        promise = {"epsilon": plan.epsilon, "delta": plan.delta, "threshold": plan.threshold, "planned": True}
+        request = Request(**{**records_of(j), **settled(plan), **promise, "dimension": DIMENSION})
         dataset = load_owner(request, plan, j)
         learners.append(Learner(plan.learning, plan.releases, dataset.train, plan.sizes[j : j + 1]))
     for release, present in enumerate(sets[0]):

@@ -6,8 +6,9 @@ operating system; blocks of owners travel in one frame.
 
 import asyncio
 import contextlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
+from types import MappingProxyType
 from typing import Any
 
 from dpmpc.aggregation import frames
@@ -28,6 +29,7 @@ from dpmpc.aggregation.plan import Attempt, Plan, Presence
 from dpmpc.errors import PeerError
 from dpmpc.mpc import channels
 from dpmpc.mpc.addresses import Endpoint
+from dpmpc.mpc.backend import BACKENDS, Spares
 from dpmpc.mpc.channels import block_label
 from dpmpc.mpc.dial import Call, keep_alive
 from dpmpc.mpc.link import Connection, part
@@ -46,18 +48,25 @@ class OwnerClient:
         attempt: Attempt,
         first: int = 0,
         end: int | None = None,
+        within: Mapping[int, Connection] = MappingProxyType({}),
         *,
         stall: float = STALL,
         say: Callable[[str], None] = lambda text: None,
         secret: str = "",
     ) -> None:
-        """`say` gets the lines on who is waited for; `stall` and `secret` as the parties have them. Needs a running
-        event loop only from `connect` on."""
+        """`within`: connections with parties of this process, by number; the others are called. `say` gets the lines on
+        who is waited for; `stall` and `secret` as the parties have them. Needs a running event loop only from `connect`
+        on."""
         self.plan, self.attempt = plan, attempt
         self.first, self.end = first, plan.owners if end is None else end
         assert 0 <= self.first < self.end <= plan.owners
-        self.peers: list[Peer] = []
-        self._here: dict[int, Peer] = {}
+        self.peers: list[Connection] = []
+        self.lost: dict[int, PeerError] = {}  # parties that left after noise was made and are not needed
+        backend = BACKENDS[plan.backend]
+        self._spare = backend.spare(plan.parties, plan.threshold) if isinstance(backend, Spares) else 0
+        self._sent: dict[int, int] = {}  # bytes of each party, as it said last
+        self._within = within
+        self._here: dict[int, Connection] = {}
         self._pulse = Pulse(stall, say)
         self._greeting = greeting(plan, attempt, secret)
 
@@ -92,24 +101,32 @@ class OwnerClient:
             meeting.end()
         self.peers = [self._here[i] for i in range(len(calls))]
 
-    async def _call(self, meeting: Meeting, party: int, call: Call) -> Peer:
-        def check(peer: Peer, payload: bytearray) -> None:
+    async def _call(self, meeting: Meeting, party: int, call: Call) -> Connection:
+        def check(peer: Connection, payload: bytearray) -> None:
             index, other = ANSWER.unpack(exact(peer, payload, ANSWER.size))
             if index != party or other != self._greeting:
                 raise PeerError(
                     f"{call.endpoint} must be party {party} of the same plan; party {index} with plan "
                     f"{other.hex()[:8]} answers; mend -P, or copy plan.json again"
                 )
+            meeting.come(party, peer)
+
+        def admit(peer: Peer, payload: bytearray) -> None:
+            check(peer, payload)
             keep_alive(peer)
             self._pulse.watch(peer)
-            meeting.come(party, peer)
             largest = max(result_size(self.plan), frames.COST.size)
             history = self.plan.releases if self.plan.dropouts else 0
             peer.admit(largest, (WINDOW + 4 + history) * (largest + FRAME_COST))
 
         run_id = self.plan.session_id(self.attempt)
         hello = HELLO.pack(self.first, self.end, self._greeting)
-        return await call.greeted(lambda: Peer(f"party {party}", run_id, meeting.lost), hello, check)
+        if party in self._within:
+            inner = self._within[party]
+            inner.send(channels.HELLO, hello)
+            check(inner, await inner.receive(channels.HELLO))
+            return inner
+        return await call.greeted(lambda: Peer(f"party {party}", run_id, meeting.lost), hello, admit)
 
     def _on_lost(self, peer: Connection, error: PeerError) -> None:
         """Whoever awaits something of it is told; the others' frames are on their way."""
@@ -125,33 +142,56 @@ class OwnerClient:
         self._pulse.stop()
         await part(list(self._here.values()), reason)
 
-    async def _from_all(self, label: int, size: int) -> list[bytearray]:
-        """The payload of `size` bytes of every party's frame with this label, in order. Errors: PeerError."""
-        awaited = [peer.receive(label) for peer in self.peers]
-        return [exact(peer, await each, size) for peer, each in zip(self.peers, awaited, strict=True)]
-
     async def ready(self) -> int:
         """The bytes all parties have sent so far, when every party has the noise it makes ahead."""
-        return sum(READY.unpack(payload)[0] for payload in await self._from_all(channels.READY, READY.size))
+        for party, payload in (await self._from_all(channels.READY, READY.size)).items():
+            (self._sent[party],) = READY.unpack(payload)
+        return sum(self._sent.values())
 
     async def join(self, known: int) -> tuple[int, int]:
         """(the release this process begins with, the bytes all parties have sent so far), where owners may come late:
         it has the opened vectors of the releases before `known`, and gets the others. Returns when the parties have
         the noise that they make ahead."""
-        for peer in self.peers:
+        for _, peer in self._left():
             peer.send(channels.KNOWN, COUNT.pack(known))
         sent = await self.ready()
-        joins = [COUNT.unpack(payload)[0] for payload in await self._from_all(channels.JOIN, COUNT.size)]
-        for peer in self.peers:
+        joins = [COUNT.unpack(payload)[0] for payload in (await self._from_all(channels.JOIN, COUNT.size)).values()]
+        for _, peer in self._left():
             peer.send(channels.JOIN, COUNT.pack(max(joins)))
         return max(joins), sent
+
+    def _without(self, party: int, error: PeerError) -> None:
+        """Go on without a party. Errors: the given one, if too many have left."""
+        self.lost[party] = error
+        if len(self.lost) > self._spare:
+            raise error
+
+    def _left(self) -> list[tuple[int, Connection]]:
+        return [(party, peer) for party, peer in enumerate(self.peers) if party not in self.lost]
+
+    async def _from_all(self, label: int, size: int) -> dict[int, bytearray]:
+        """The payload of `size` bytes of this frame from every party that is left, by number. Errors: PeerError where
+        one that is needed leaves."""
+        awaited = [(party, peer, peer.receive(label)) for party, peer in self._left()]
+        found = {}
+        for party, peer, each in awaited:
+            try:
+                payload = await each
+            except PeerError as error:
+                self._without(party, error)
+                continue
+            found[party] = exact(peer, payload, size)
+        return found
 
     async def send(self, release: int, block: int, payloads: Sequence[Any]) -> None:
         """Send one block of shares, a payload a party; waits for consent where too many are under way."""
         if block >= WINDOW:
             await self._from_all(block_label(release, block - WINDOW), 0)
-        for peer, payload in zip(self.peers, payloads, strict=True):
-            peer.send(block_label(release, block), payload)
+        for party, peer in self._left():
+            try:
+                peer.send(block_label(release, block), payloads[party])
+            except PeerError as error:
+                self._without(party, error)
 
     async def opened(self, release: int) -> tuple[Ints, int, Presence | None]:
         """(the opened sum of one release (d,) in grid steps, the bytes all parties have sent so far, who is in it).
@@ -160,19 +200,21 @@ class OwnerClient:
         results differ.
         """
         payloads = await self._from_all(block_label(release, -1), result_size(self.plan))
-        results = [unpack_result(self.plan, payload) for payload in payloads]
+        results = [unpack_result(self.plan, payload) for payload in payloads.values()]
+        self._sent |= {party: sent for party, (_, sent, _) in zip(payloads, results, strict=True)}
         total, _, present = results[0]
         if any((other != total).any() or who != present for other, _, who in results[1:]):
             raise PeerError(
                 f"all parties must open the same vector; release {release} differs; a party computes wrongly, see "
                 "`dpmpc verify`"
             )
-        return total, sum(sent for _, sent, _ in results), present
+        return total, sum(self._sent.values()), present
 
     async def finish(self) -> list[PartyCost]:
-        """Every party's costs; ends the connections in agreement."""
-        costs = [PartyCost.unpack(payload) for payload in await self._from_all(channels.COST, frames.COST.size)]
-        for peer in self.peers:
+        """The costs of every party that is left; ends the connections in agreement."""
+        payloads = await self._from_all(channels.COST, frames.COST.size)
+        costs = [PartyCost.unpack(payload) for payload in payloads.values()]
+        for _, peer in self._left():
             with contextlib.suppress(PeerError):  # it may have left already
                 peer.send(channels.COST, b"")
         self.abandon()

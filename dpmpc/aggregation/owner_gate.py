@@ -31,8 +31,10 @@ from dpmpc.mpc.link import Connection
 from dpmpc.mpc.pulse import Pulse
 from dpmpc.mpc.tls import Tls, check_name
 from dpmpc.mpc.wire import FRAME_COST, HEADER, Peer
+from dpmpc.mpc.within import Within
 
 FINISH_SECONDS = 600.0  # for an owner that computes its last figures
+Guest = Peer | Within
 
 
 class OwnerGate:
@@ -57,7 +59,8 @@ class OwnerGate:
         self._greeting = greeting(plan, attempt, secret)
         self._tls = False
         self._door = Door(self._make, self._greeted, log)
-        self._owners: dict[int, tuple[int, Peer]] = {}  # by first owner: (end, connection)
+        self._owners: dict[int, tuple[int, Guest]] = {}  # by first owner: (end, connection)
+        self._joining: list[asyncio.Task[None]] = []
         self._begun = False  # whether all have come
         self._changed = asyncio.Event()
 
@@ -70,7 +73,7 @@ class OwnerGate:
     def _make(self) -> Peer:
         return Peer("a caller", self.plan.session_id(self.attempt), self._on_lost)
 
-    def _greeted(self, peer: Peer, payload: bytearray) -> None:
+    def _greeted(self, peer: Guest, payload: bytearray) -> None:
         """Admits an owners' process. Errors: Refused."""
         plan = self.plan
         if len(payload) != HELLO.size:
@@ -81,7 +84,7 @@ class OwnerGate:
                 f"owners are numbered from 0 to {plan.owners - 1}; {first}..{end - 1} came; mend -I, or copy plan.json "
                 "again"
             )
-        if self._tls:
+        if self._tls and isinstance(peer, Peer):
             try:
                 check_name(peer.certificate, certificate_name(plan, first, end))
             except PeerError as error:
@@ -97,14 +100,15 @@ class OwnerGate:
         rows = max(stop - start for start, stop in blocks_of(first, end, plan.dimension))
         sizes = BACKENDS[plan.backend].payload_bytes(plan.parties, plan.threshold, rows, plan.dimension)
         largest = sizes[self.holder.party]
-        keep_alive(peer)
-        peer.admit(largest, (WINDOW + 2) * (largest + FRAME_COST))
-        self._pulse.watch(peer)
+        if isinstance(peer, Peer):
+            keep_alive(peer)
+            peer.admit(largest, (WINDOW + 2) * (largest + FRAME_COST))
+            self._pulse.watch(peer)
         self._owners[first] = (end, peer)
         self._came(first, end, peer)
         self._changed.set()
 
-    def _came(self, first: int, end: int, peer: Peer) -> None:
+    def _came(self, first: int, end: int, peer: Guest) -> None:
         """An owners' process was admitted."""
 
     def _forget(self, first: int, end: int) -> None:
@@ -112,7 +116,8 @@ class OwnerGate:
         for start, (stop, peer) in list(self._owners.items()):
             if start < end and first < stop:
                 del self._owners[start]
-                peer.farewell(f"every owner must come once; owner {max(first, start)} came again; mend -I")
+                if isinstance(peer, Peer):
+                    peer.farewell(f"every owner must come once; owner {max(first, start)} came again; mend -I")
                 peer.close()
 
     def _missing(self) -> set[int]:
@@ -124,6 +129,20 @@ class OwnerGate:
         missing = sorted(self._missing())
         more = f" and {len(missing) - 8} more" if len(missing) > 8 else ""
         return f"owner {', '.join(map(str, missing[:8]))}{more}" if missing else ""
+
+    def join(self, owner: Within) -> None:
+        """The owner in this process comes in; it needs no certificate."""
+        owner.on_lost = self._on_lost
+
+        async def come() -> None:
+            greeting = await owner.receive(channels.HELLO)
+            try:
+                self._greeted(owner, greeting)
+            except Refused as error:
+                self._log(f"refused {owner.name}: {error}")
+                owner.close()
+
+        self._joining.append(asyncio.ensure_future(come()))
 
     async def admit(self, seconds: float) -> None:
         """Return when all owners are connected; one that leaves before may come again. Errors: PeerError when some do
@@ -143,7 +162,7 @@ class OwnerGate:
         self._begun = True
         self._door.close()
 
-    def _each(self) -> list[tuple[int, int, Peer]]:
+    def _each(self) -> list[tuple[int, int, Guest]]:
         """(first, end, connection) of every owners' process, in order."""
         return [(first, *self._owners[first]) for first in sorted(self._owners)]
 
@@ -176,7 +195,7 @@ class OwnerGate:
                     payload = peer.receive(block_label(release, k + 1))
             yield first, end, total
 
-    def _collect(self, peer: Peer, release: int, payload: bytearray, rows: int) -> Share:
+    def _collect(self, peer: Guest, release: int, payload: bytearray, rows: int) -> Share:
         begin = time.perf_counter()
         try:
             share = self.holder.collect(payload, rows, self.plan.dimension)
@@ -222,6 +241,8 @@ class OwnerGate:
     def abandon(self) -> None:
         """Close everything at once."""
         self._door.close()
+        for task in self._joining:
+            task.cancel()
         for _, _, peer in self._each():
             peer.close()
 

@@ -19,23 +19,26 @@ from dpmpc.aggregation.owner_gate import OwnerGate
 from dpmpc.aggregation.plan import FIRST_ATTEMPT, Attempt, Plan
 from dpmpc.aggregation.release import MakeStep, NoiseSource, Observer, ReleaseSteps, release, unobserved
 from dpmpc.aggregation.returning import ReturningGate
+from dpmpc.aggregation.spending import reservation_of
 from dpmpc.aggregation.traffic import Traffic
 from dpmpc.aggregation.transcript import Opened, Transcript
 from dpmpc.errors import UsageError
 from dpmpc.mpc.addresses import Endpoint, inherited
-from dpmpc.mpc.backend import BACKENDS, Holder, Share
+from dpmpc.mpc.backend import BACKENDS, Holder, Remembers, Share
 from dpmpc.mpc.link import LINKS, part
 from dpmpc.mpc.pulse import STALL, Pulse
 from dpmpc.mpc.reason import public_reason
 from dpmpc.mpc.tls import Tls
-from dpmpc.mpc.wire import FRAME_COST
-from dpmpc.noise.draw import batch_sizes
+from dpmpc.mpc.wire import FRAME_COST, Peer
+from dpmpc.mpc.within import Within
+from dpmpc.noise.draw import batch_sizes, count_draw
 from dpmpc.noise.pool import CAPACITY, Pool, fills
+from dpmpc.privacy.budget import Budget, reserved
 from dpmpc.privacy.ledger import Ledger
 from dpmpc.processes.memory import peak_memory
 from dpmpc.processes.worker import Emit, Log
 
-_SMALL = 1 << 12  # bytes of a frame of control
+_BESIDES = 1 << 22  # bytes that a backend may send besides what it counts: keys, their proofs, ends
 
 
 @dataclass(frozen=True)
@@ -43,8 +46,9 @@ class PartyJob:
     """Which party of which attempt of a run this is, where everybody listens, where it writes.
 
     `sockets`: file descriptors of sockets that are bound already, for parties and for owners. `tls`: the directory of
-    this party's certificate and key. `stall`: seconds of silence after which a process counts as lost. `secret`: what
-    all processes of a run of one machine know, and no other program on it.
+    this party's certificate and key. `threads`: those that compute. `budget`: what the ledgers are held against.
+    `stall`: seconds of silence after which a process counts as lost. `secret`: what all processes of a run of one
+    machine know, and no other program on it.
     """
 
     plan: Plan
@@ -57,6 +61,8 @@ class PartyJob:
     tls: Path | None = None
     link: str = "tcp"
     sockets: tuple[int, int] | None = None
+    threads: int = 1
+    budget: Budget | None = None
     stall: float = STALL
     secret: str = ""
 
@@ -73,6 +79,8 @@ class PartyJob:
             "tls": None if self.tls is None else str(self.tls),
             "link": self.link,
             "sockets": self.sockets,
+            "threads": self.threads,
+            "budget": None if self.budget is None else self.budget.to_json(),
             "stall": self.stall,
             "secret": self.secret,
         }
@@ -91,6 +99,8 @@ class PartyJob:
             tls=None if value["tls"] is None else Path(value["tls"]),
             link=value["link"],
             sockets=None if value["sockets"] is None else tuple(value["sockets"]),
+            threads=value["threads"],
+            budget=None if value["budget"] is None else Budget.from_json(value["budget"]),
             stall=value["stall"],
             secret=value["secret"],
         )
@@ -114,18 +124,26 @@ def opened_path(out: Path, party: int) -> Path:
 
 
 async def run_party(
-    job: PartyJob, log: Log, emit: Emit, observe: Observer = unobserved, make_step: MakeStep = release
+    job: PartyJob,
+    log: Log,
+    emit: Emit,
+    observe: Observer = unobserved,
+    make_step: MakeStep = release,
+    within: Within | None = None,
 ) -> None:
     """Returns when the run is over. `observe` is told of every stage of every release; `make_step` makes what does a
-    release.
+    release. `within`: the connection with the owner of this process, if there is one.
 
-    Errors: PeerError when another process leaves, UsageError for a taken port or ledger. The others are told why, as
-    far as it is public."""
+    Errors: PeerError when another process leaves, UsageError for a taken port or ledger, or an exceeded budget. The
+    others are told why, as far as it is public."""
     plan, attempt, i = job.plan, job.attempt, job.index
     tls = None if job.tls is None else Tls.load(job.tls, f"party{i}")
     sockets = (None, None) if job.sockets is None else tuple(inherited(number) for number in job.sockets)
     traffic = Traffic()
     holder = BACKENDS[plan.backend].holder(i, plan.parties, plan.threshold, plan.session_id(attempt), traffic)
+    holder.use_threads(job.threads)
+    if isinstance(holder, Remembers):
+        holder.remember(job.out)
 
     def say(text: str) -> None:
         log(text)
@@ -135,6 +153,8 @@ async def run_party(
     make_gate = ReturningGate if plan.dropouts else OwnerGate
     gate = make_gate(plan, attempt, holder, pulse=pulse, log=say, secret=job.secret)
     try:
+        if within is not None:
+            gate.join(within)
         await gate.listen(job.owner_addresses[i], tls, sockets[1])
         log(
             f"party {i} of {plan.parties}, threshold {plan.threshold}, run {plan.run_id}, attempt {attempt.number}, "
@@ -185,6 +205,7 @@ async def _serve(
     with contextlib.ExitStack() as stack:
         stack.callback(connect.close)  # nothing, once it was awaited
         ledger = stack.enter_context(Ledger(ledger_path(job.out, i)))
+        stack.enter_context(reserved(ledger, reservation_of(plan, attempt), job.budget))
         transcript = stack.enter_context(contextlib.closing(Transcript(transcript_path(job.out, i))))
         opened = stack.enter_context(contextlib.closing(Opened(opened_path(job.out, i))))
         transcript.note(
@@ -200,14 +221,16 @@ async def _serve(
         log("connected with the other parties")
         largest, room = frames_due(plan, left)
         for connection in holder.connections():
-            connection.admit(largest, room)
+            if isinstance(connection, Peer):
+                connection.admit(largest, room)
         await gate.admit(job.wait)
         log(f"connected with all {plan.owners} owners")
         begin = time.perf_counter()
         source = noise_source(plan, holder, left)
         steps = ReleaseSteps(plan, attempt, holder, gate, source, ledger, transcript, opened, traffic, observe)
         step = make_step(steps)
-        emit("stage", text=f"making noise for {left} releases" if plan.pool else "ready")
+        about = f", {text}" if (text := about_noise(plan, left)) else ""
+        emit("stage", text=(f"making noise for {left} releases" if plan.pool else "ready") + about)
         if plan.pool:
             await steps.source.fill()
         offline = time.perf_counter() - begin
@@ -238,7 +261,7 @@ async def _serve(
 
 def frames_due(plan: Plan, vectors: int) -> tuple[int, int]:
     """(bytes of the longest frame, bytes of all frames with what each costs) that one party may send another for the
-    rest of a run: what its backend counts, and the few words of meeting and parting."""
+    rest of a run: what its backend counts, and what it says besides of keys and ends."""
     backend, n, t, d = BACKENDS[plan.backend], plan.parties, plan.threshold, plan.dimension
     due = [(vectors, backend.count_opening(d, n, t))]
     if plan.derived.mechanism.scale:
@@ -248,9 +271,21 @@ def frames_due(plan: Plan, vectors: int) -> tuple[int, int]:
             for batch in batch_sizes(size * d):
                 batches[batch] += times
         due += [(times, backend.count_noise(plan.derived.sampler, b, n, t)) for b, times in batches.items()]
-    largest = max(max(counts.bytes_sent, default=0) for _, counts in due) + _SMALL
+    largest = max(max(counts.bytes_sent, default=0) for _, counts in due) + _BESIDES
     room = sum(times * max(counts.bytes_with_headers(FRAME_COST), default=0) for times, counts in due)
-    return largest, room + 64 * (_SMALL + FRAME_COST)
+    return largest, room + 4 * _BESIDES
+
+
+def about_noise(plan: Plan, releases: int) -> str:
+    """How long the noise of so many releases takes, for a backend that is slow enough to say so before; else empty."""
+    derived, backend = plan.derived, BACKENDS[plan.backend]
+    if not derived.mechanism.scale:
+        return ""
+    count = releases * plan.dimension
+    seconds = count_draw(backend, derived.sampler, count, plan.parties, plan.threshold).seconds
+    if seconds is None:
+        return ""
+    return f"{count:,} samples take about {seconds:,.1f} s of a core at each party"
 
 
 def noise_source(plan: Plan, holder: Holder, vectors: int) -> NoiseSource:

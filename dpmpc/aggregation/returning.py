@@ -26,7 +26,7 @@ from dpmpc.aggregation.frames import (
     unpack_presence,
 )
 from dpmpc.aggregation.grid import Ints
-from dpmpc.aggregation.owner_gate import OwnerGate
+from dpmpc.aggregation.owner_gate import Guest, OwnerGate
 from dpmpc.aggregation.plan import Presence
 from dpmpc.errors import PeerError
 from dpmpc.mpc import channels
@@ -86,13 +86,13 @@ class ReturningGate(OwnerGate):
             async with asyncio.timeout(max(seconds, 0.0)):
                 await self._changed.wait()
 
-    def _came(self, first: int, end: int, peer: Peer) -> None:
+    def _came(self, first: int, end: int, peer: Guest) -> None:
         if first in self._serving:
             self._serving[first].cancel()
         self._joined.pop(first, None)
         self._serving[first] = asyncio.ensure_future(self._serve(first, end, peer))
 
-    async def _serve(self, first: int, end: int, peer: Peer) -> None:
+    async def _serve(self, first: int, end: int, peer: Guest) -> None:
         """One owners' process, until it leaves."""
         try:
             known = COUNT.unpack(exact(peer, await peer.receive(channels.KNOWN), COUNT.size))[0]
@@ -113,11 +113,12 @@ class ReturningGate(OwnerGate):
         except PeerError as error:
             if peer.lost is None:  # it sent what no owner sends
                 self._log(f"{peer.name} is dropped: {error}")
-                peer.farewell(str(error))
+                if isinstance(peer, Peer):
+                    peer.farewell(str(error))
                 peer.close()
                 self._drop(first, peer)
 
-    async def _take(self, first: int, end: int, peer: Peer, release: int) -> None:
+    async def _take(self, first: int, end: int, peer: Guest, release: int) -> None:
         """The shares of one release; those of one that is closed are read and dropped, as the owner waits for
         consent."""
         total: Share = None

@@ -11,10 +11,12 @@ END = -2
 COST = -3
 READY = -4
 KEYS = -5
-ALIVE = -6  # a heartbeat
-REASON = -7  # the last frame of a process that fails: why
-KNOWN = -8  # an owner that may come late: how many opened releases it has
-JOIN = -9  # with which release it may begin; in the other direction, with which it does
+CONFIRM = -6
+TREES = -7
+ALIVE = -8  # a heartbeat
+REASON = -9  # the last frame of a process that fails: why
+KNOWN = -10  # an owner that may come late: how many opened releases it has
+JOIN = -11  # with which release it may begin; in the other direction, with which it does
 
 # channels between parties
 OPENING = 1000  # + release

@@ -113,42 +113,43 @@ class TcpLink:
     ) -> None:
         """`bound`: the socket of this party's own address, if it is bound already. `log` hears of callers that were
         refused, by default as the pulse says who is waited for."""
-        self._party, self._addresses, self._tls, self._bound = party, list(addresses), tls, bound
+        self._party = party
+        self.addresses, self.tls, self.bound = list(addresses), tls, bound
         self._pulse = pulse or Pulse()
         self._log = log or self._pulse.say
-        self._peers: dict[int, Peer] = {}
+        self._peers: dict[int, Connection] = {}
 
     async def connect(
         self, hello: Hello, run_id: bytes, seconds: float, on_lost: OnLost, observe: Observe | None
     ) -> dict[int, Connection]:
         """As `Link` has it. A party that leaves before all have come may come again. Without TLS the PRSS keys that
         follow cross the network in the clear: loopback only."""
-        assert len(self._addresses) == hello.parties
+        assert len(self.addresses) == hello.parties
         me = hello.party
         meeting = Meeting(set(range(hello.parties)) - {me}, on_lost)
-        desk = _Desk(hello, meeting, self._tls, self._pulse)
+        desk = _Desk(hello, meeting, self.tls, self._pulse)
         self._peers = meeting.here
-        calls = {j: Call(self._addresses[j], f"party{j}", self._tls) for j in range(me + 1, hello.parties)}
+        calls = {j: Call(self.addresses[j], f"party{j}", self.tls) for j in range(me + 1, hello.parties)}
 
         def make(name: str) -> Peer:
             return Peer(name, run_id, meeting.lost, observe)
 
         def missing() -> str:
             names = [
-                f"{j} ({self._addresses[j]}, {calls[j].problem if j in calls else 'it has not called'})"
+                f"{j} ({self.addresses[j]}, {calls[j].problem if j in calls else 'it has not called'})"
                 for j in meeting.missing()
             ]
             return f"party {', '.join(names)}" if names else ""
 
-        def call(j: int) -> Callable[[], Awaitable[Peer]]:
+        def call(j: int) -> Callable[[], Awaitable[Connection]]:
             return lambda: calls[j].greeted(lambda: make(f"party {j}"), _pack(hello), partial(desk.answered, j))
 
         door = Door(lambda: make("a caller"), desk.greeted, self._log)
         try:
             if me:
-                await door.open(self._addresses[me], self._bound, self._tls, f"party {me} must listen")
-            elif self._bound is not None:
-                self._bound.close()  # nobody calls the first party
+                await door.open(self.addresses[me], self.bound, self.tls, f"party {me} must listen")
+            elif self.bound is not None:
+                self.bound.close()  # nobody calls the first party
             for j in calls:
                 meeting.keep_calling(j, call(j))
             with self._pulse.waiting(missing):
@@ -168,7 +169,8 @@ class TcpLink:
             meeting.end()
             door.close()
         for peer in self._peers.values():
-            peer.admit()
+            if isinstance(peer, Peer):
+                peer.admit()
         return dict(self._peers)
 
     async def _leave(self, me: int, error: BaseException) -> None:

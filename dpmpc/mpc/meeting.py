@@ -5,9 +5,8 @@ import asyncio
 from collections.abc import Awaitable, Callable, Iterable
 
 from dpmpc.errors import PeerError
-from dpmpc.mpc.link import Connection
+from dpmpc.mpc.link import Connection, Parting
 from dpmpc.mpc.reason import Told
-from dpmpc.mpc.wire import Peer
 
 
 class Meeting:
@@ -16,7 +15,7 @@ class Meeting:
     def __init__(self, needed: Iterable[int], on_lost: Callable[[Connection, PeerError], None]) -> None:
         """`on_lost` hears of losses after all have come. Needs a running event loop."""
         self.needed = sorted(needed)
-        self.here: dict[int, Peer] = {}
+        self.here: dict[int, Connection] = {}
         self._on_lost = on_lost
         self._left: dict[int, asyncio.Event] = {}
         self._complete: asyncio.Future[None] = asyncio.get_running_loop().create_future()
@@ -26,7 +25,7 @@ class Meeting:
         """Those that are not here, in order."""
         return [number for number in self.needed if number not in self.here]
 
-    def come(self, number: int, peer: Peer) -> None:
+    def come(self, number: int, peer: Connection) -> None:
         """This one is here now."""
         assert number not in self.here
         self.here[number] = peer
@@ -52,10 +51,11 @@ class Meeting:
         peer = self.here.pop(number, None)
         if peer is not None:
             self._left[number].set()
-            peer.farewell(why)
+            if isinstance(peer, Parting):
+                peer.farewell(why)
             peer.close()
 
-    def keep_calling(self, number: int, call: Callable[[], Awaitable[Peer]]) -> None:
+    def keep_calling(self, number: int, call: Callable[[], Awaitable[Connection]]) -> None:
         """Calls this one, and again when it has left; `call` has it `come`."""
 
         async def calling() -> None:

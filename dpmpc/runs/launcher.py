@@ -31,10 +31,12 @@ def train(
     resume: bool = False,
     wait: float = WAIT,
     stall: float = STALL,
+    threads: int | None = None,
     progress: Progress = lambda event: None,
     role: str | None = None,
 ) -> None:
-    """Does a whole run and returns when report.json is written. `role`: what a party's process does, for tests.
+    """Does a whole run and returns when report.json is written. `threads`: of each party; by default an equal part of
+    the cores. `role`: what a party's process does, for tests.
 
     Errors: the one that names the cause; UsageError for an unusable directory.
     """
@@ -44,7 +46,17 @@ def train(
     with alone(out):
         prepare(out, overwrite=overwrite, resume=resume)
         request_path(out).write_text(json.dumps(request.to_json()), encoding="utf-8")
-        job = OwnersJob(request, out, wait, started, resume=resume, base_port=base_port, role=role, stall=stall)
+        job = OwnersJob(
+            request,
+            out,
+            wait,
+            started,
+            resume=resume,
+            base_port=base_port,
+            threads=threads,
+            role=role,
+            stall=stall,
+        )
         do_here(job, out / "owners.log", progress, carry_on=True)
 
 
