@@ -161,5 +161,21 @@ class Backend(Protocol):
         """The cost of `Holder.open`, exactly."""
 
 
-BACKENDS: Registry[Backend] = Registry("backend", "dpmpc.backends", {"sharing": "dpmpc.mpc.backends.sharing:SHARING"})
+BACKENDS: Registry[Backend] = Registry(
+    "backend",
+    "dpmpc.backends",
+    {
+        "sharing": "dpmpc.mpc.backends.sharing:SHARING",
+        "ot": "dpmpc.mpc.backends.ot:OT",
+        "ot-k1": "dpmpc.mpc.backends.ot:OT_1",
+        "ot-k2": "dpmpc.mpc.backends.ot:OT_2",
+        "ot-k8": "dpmpc.mpc.backends.ot:OT_8",
+    },
+)
 DEFAULT = "sharing"
+FOR_TWO = "ot"  # two parties have no honest majority
+
+
+def default_for(parties: int, threshold: int | None = None) -> str:
+    """The backend where none is named: two parties compute by oblivious transfer, unless threshold 0 is asked for."""
+    return FOR_TWO if parties == 2 and threshold != 0 else DEFAULT
