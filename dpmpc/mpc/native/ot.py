@@ -30,25 +30,21 @@ def columns(
     schedules: bytes | bytearray,
     k: int,
     position: int,
-    words: int,
-    *,
-    sums: bool,
+    planes: Words,
+    sums: Words = _NOTHING,
     fixes: Words = _NOTHING,
     masks: Words = _NOTHING,
-) -> tuple[Words, Words]:
-    """(planes (128, words), sums (128 / k, words) if asked for) of 128 / k trees with 2^k leaves each.
+) -> None:
+    """Writes planes (128, words), and sums (128 / k, words) unless they are empty, of 128 / k trees with 2^k leaves each.
 
     Leaf y of a tree gives words position, position + 1, ... of its key stream; plane k tree + b is the XOR of the
     streams of the leaves y with bit b, the sum that of all. `fixes` (128 / k - 1, words) are XORed to the planes of
     trees 1, 2, ... where `masks` (128,) is all ones.
     """
-    planes = np.empty((128, words), dtype=np.uint64)
-    totals = np.empty((128 // k if sums else 0, words), dtype=np.uint64)
     if len(schedules) == (128 // k << k) * _SCHEDULE:
-        choice.compiled.ot_columns(schedules, k, position, planes, totals, fixes, masks)
+        choice.compiled.ot_columns(schedules, k, position, planes, sums, fixes, masks)
     else:
-        _columns_twin(schedules, k, position, planes, totals, fixes, masks)
-    return planes, totals
+        _columns_twin(schedules, k, position, planes, sums, fixes, masks)
 
 
 def _columns_twin(
@@ -78,20 +74,16 @@ def _stream(key: bytes | bytearray, position: int, words: int) -> Words:
     return np.frombuffer(made, dtype="<u8")[skip:]
 
 
-def hashes(planes: Words, schedule: bytes, offsets: Words, parts: int = 1) -> Words:
-    """pi(x ^ d) ^ x ^ d for every bit column x of the planes (128, words) and offset d of (count, 2).
+def hashes(planes: Words, schedule: bytes, offsets: Words, out: Words) -> None:
+    """Writes pi(x ^ d) ^ x ^ d for every bit column x of the planes (128, words) and offset d of (count, 2).
 
-    (count, parts, 64, words): the low words of the hashes, and with `parts` 2 the high ones; bit b of word w gives
-    [..., b, w].
-
-    pi is AES under the key of `schedule`.
+    `out`, (count, parts, 64, words), gets the low words of the hashes, and with two parts the high ones; bit b of word
+    w gives [..., b, w]. pi is AES under the key of `schedule`.
     """
-    out = np.empty((len(offsets), parts, 64, planes.shape[1]), dtype=np.uint64)
     if len(schedule) == _SCHEDULE:
         choice.compiled.ot_hashes(planes, schedule, offsets, out)
     else:
         _hashes_twin(planes, schedule, offsets, out)
-    return out
 
 
 def _hashes_twin(planes: Words, key: bytes, offsets: Words, out: Words) -> None:

@@ -16,7 +16,6 @@ one direction of one session, and enters masks and offsets alone: no branch, no 
 
 import hashlib
 from collections.abc import Callable, Iterator
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,7 +28,8 @@ Words = NDArray[np.uint64]
 
 BITS = 128
 LEVELS = (1, 2, 4, 8)
-_PIECE = 2048  # words of a plane at a time: what stays in a core's cache
+_STRIDE = 32  # words of a leaf's stream that are made at a time
+_PIECE = 512  # words of a plane at a time: what stays in a core's cache
 _MOST_WORDS = 1 << 32  # of a batch: its part of the counter
 # (slots, low words (strings, 64, slots, words), the same of the high words where they are wanted); of a slot, lane l of
 # W words is row l // W, word l % W
@@ -48,17 +48,17 @@ class _Streams:
         """(position of the streams, key of the hash) of a batch; no number begins twice."""
         if batch in self._begun or not 0 <= batch < 1 << 31:  # holds under -O too: the same transfers would come again
             raise AssertionError(f"batch {batch} of oblivious transfers was begun already")
-        if slots * words >= _MOST_WORDS:
+        if slots * (words + _STRIDE) >= _MOST_WORDS:
             raise AssertionError(f"a batch takes less than 2^32 words of a stream; got {slots} slots of {words}")
         self._begun.add(batch)
         key = hashlib.sha256(b"dpmpc OT hash" + self._session + batch.to_bytes(4, "little") + bytes([self._direction]))
         raw = np.frombuffer(key.digest()[: trees.KEY_BYTES], dtype=np.uint8)
         return batch << 33, ot.schedule_of(raw[None])
 
-    def columns(self, position: int, words: int, **more: Any) -> tuple[Words, Words]:
+    def columns(self, position: int, planes: Words, *more: Words) -> None:
         """As `ot.columns`."""
         assert self._schedules is not None, "the keys of this session's oblivious transfers are erased"
-        return ot.columns(self._schedules, self.k, position, words, **more)
+        ot.columns(self._schedules, self.k, position, planes, *more)
 
     def erase(self) -> None:
         """Overwrites the keys: nothing can be made any more."""
@@ -67,12 +67,39 @@ class _Streams:
             self._schedules = None
 
 
-def pieces(slots: int, words: int) -> Iterator[tuple[slice, int]]:
-    """(slots, words of a plane) that are made at a time."""
-    most = max(1, _PIECE // words)
+def pieces(slots: int, words: int) -> Iterator[tuple[slice, int, int]]:
+    """(slots, words of a plane, their place in the streams) that are made at a time. Places begin where kernels like
+    it."""
+    most, place = max(1, _PIECE // words), 0
     for start in range(0, slots, most):
         end = min(slots, start + most)
-        yield slice(start, end), (end - start) * words
+        size = (end - start) * words
+        yield slice(start, end), size, place
+        place += -(-size // _STRIDE) * _STRIDE
+
+
+class _Room:
+    """Memory for a piece, used again for every piece of a batch: pages that were touched once are quick."""
+
+    def __init__(self, strings: int, slots: int, words: int) -> None:
+        size = max((size for _, size, _ in pieces(slots, words)), default=0)
+        self._planes = np.empty(BITS * size, dtype=np.uint64)
+        self._sums = np.empty(BITS * size if strings == 1 else 0, dtype=np.uint64)
+        self._strings = np.empty(2 * strings * 64 * size, dtype=np.uint64)
+
+    def planes(self, size: int) -> Words:
+        return self._planes[: BITS * size].reshape(BITS, size)
+
+    def sums(self, trees: int, size: int) -> Words:
+        return self._sums[: trees * size].reshape(trees, size)
+
+    def strings(self, count: int, parts: int, size: int) -> Words:
+        return self._strings[: count * parts * 64 * size].reshape(count, parts, 64, size)
+
+
+def _give(take: Take, part: slice, strings: Words, words: int) -> None:
+    shaped = strings.reshape(*strings.shape[:3], -1, words)
+    take(part, shaped[:, 0], shaped[:, 1] if shaped.shape[1] == 2 else None)
 
 
 def correction_words(k: int, slots: int, words: int) -> int:
@@ -94,17 +121,17 @@ class Chooser:
         position, schedule = self._streams.begin(number, slots, words)
         choices = np.empty((slots, words), dtype=np.uint64)
         correction = np.empty(correction_words(self.k, slots, words), dtype=np.uint64)
-        done = 0
-        for part, size in pieces(slots, words):
-            planes, sums = self._streams.columns(position + part.start * words, size, sums=True)
+        room, count, done = _Room(1, slots, words), BITS // self.k, 0
+        for part, size, place in pieces(slots, words):
+            planes, sums = room.planes(size), room.sums(count, size)
+            self._streams.columns(position + place, planes, sums)
             choices[part] = sums[0].reshape(-1, words)
-            into = correction[done : done + (len(sums) - 1) * size].reshape(-1, size)
+            into = correction[done : done + (count - 1) * size].reshape(-1, size)
             np.bitwise_xor(sums[1:], sums[0], out=into)
             done += into.size
-            parts = 2 if part.stop > slots - wide else 1
-            strings = ot.hashes(planes, schedule, np.zeros((1, 2), dtype=np.uint64), parts)
-            strings = strings.reshape(len(strings), parts, 64, -1, words)
-            take(part, strings[:, 0], strings[:, 1] if parts == 2 else None)
+            strings = room.strings(1, 2 if part.stop > slots - wide else 1, size)
+            ot.hashes(planes, schedule, np.zeros((1, 2), dtype=np.uint64), strings)
+            _give(take, part, strings, words)
         return choices, correction
 
     def erase(self) -> None:
@@ -135,17 +162,16 @@ class Offerer:
             )
         fixes = np.frombuffer(correction, dtype="<u8")
         position, schedule = self._streams.begin(number, slots, words)
-        done = 0
-        for part, size in pieces(slots, words):
-            count = (BITS // self.k - 1) * size
-            planes, _ = self._streams.columns(
-                position + part.start * words, size, sums=False, fixes=fixes[done : done + count], masks=self._masks
+        room, done = _Room(2, slots, words), 0
+        for part, size, place in pieces(slots, words):
+            count, planes = (BITS // self.k - 1) * size, room.planes(size)
+            self._streams.columns(
+                position + place, planes, planes[:0], fixes[done : done + count], self._masks
             )
             done += count
-            parts = 2 if part.stop > slots - wide else 1
-            strings = ot.hashes(planes, schedule, self._offsets, parts)
-            strings = strings.reshape(len(strings), parts, 64, -1, words)
-            take(part, strings[:, 0], strings[:, 1] if parts == 2 else None)
+            strings = room.strings(2, 2 if part.stop > slots - wide else 1, size)
+            ot.hashes(planes, schedule, self._offsets, strings)
+            _give(take, part, strings, words)
 
     def erase(self) -> None:
         self._streams.erase()
