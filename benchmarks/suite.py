@@ -17,7 +17,7 @@ from dpmpc.benchmarks.records import Record, Results
 from dpmpc.benchmarks.scale import findings
 from dpmpc.errors import UsageError
 from dpmpc.learning.method import METHODS
-from dpmpc.mpc.backend import BACKENDS, DEFAULT
+from dpmpc.mpc.backend import BACKENDS, FOR_TWO, default_for
 from dpmpc.privacy.law import LAWS
 
 DIMENSIONS = (10, 31, 122, 1_000, 10_000, 100_000)
@@ -38,6 +38,7 @@ def cells(quick: bool) -> list[Cell]:
         found += [replace(base, dimension=d) for d in (10, 122, 1_000, 10_000)]
         found += [replace(base, owners=m) for m in (2, 1_000, 10_000)]
         found += [replace(base, parties=n) for n in PARTIES]
+        found.append(replace(base, parties=2, backend=FOR_TWO))
         found += [replace(base, pool=False), replace(base, network="lan"), replace(base, network="wan")]
     else:
         found += [Cell(dimension=d, owners=m) for d in DIMENSIONS for m in OWNERS if d * m <= _MOST_VALUES]
@@ -50,7 +51,9 @@ def cells(quick: bool) -> list[Cell]:
             for law in LAWS.names():
                 family, sampler = law_and_sampler(law, None)
                 found.append(replace(base, method=method, law=family, sampler=sampler, pool=METHODS[method].repeats))
-        found += [replace(base, backend=backend) for backend in BACKENDS.names()]
+        found += [replace(base, backend=name, parties=usual_parties(name)) for name in BACKENDS.names()]
+        for network in NETWORKS:
+            found.append(Cell(parties=2, backend=FOR_TWO, network=network))
         found += [replace(base, pool=False, parties=n) for n in PARTIES]
         for network in NETWORKS:
             found += [Cell(dimension=d, parties=n, network=network) for d in (122, 10_000) for n in (3, 5)]
@@ -149,7 +152,7 @@ def run_noise(
     *,
     law: str | None = None,
     sampler: str | None = None,
-    backend: str = DEFAULT,
+    backend: str | None = None,
 ) -> list[Record]:
     """The samplers (of one law, or of one name, if that is given), and plain MPyC, with their ratios to plain MPyC at
     the same law. Samplers that refuse the scale are left out.
@@ -164,7 +167,8 @@ def run_noise(
             for count in _draws(name, n, quick):
                 progress(f"noise: {family}/{name}, {count:,} at n={n}")
                 try:
-                    costs.append(noise.measure_sampler(family, name, n, count, 3 if quick else 5, backend))
+                    named = backend or default_for(n)
+                    costs.append(noise.measure_sampler(family, name, n, count, 3 if quick else 5, named))
                 except UsageError as error:
                     refused = str(error)
                     break
@@ -209,6 +213,11 @@ def run_growth(quick: bool, progress: Progress) -> list[Record]:
     return records
 
 
+def usual_parties(backend: str) -> int:
+    """The number of parties that a backend is measured with: 3, or 2 where it is for two."""
+    return 3 if BACKENDS[backend].threshold(3) >= 0 else 2
+
+
 def cross(
     dimensions: Sequence[int] | None = None,
     owners: Sequence[int] | None = None,
@@ -233,10 +242,9 @@ def cross(
         sampler=drawn_by,
         pool=METHODS[method or base.method].repeats if pool is None else pool,
         network=network or base.network,
-        backend=backend or base.backend,
     )
     return [
-        replace(common, dimension=d, owners=m, parties=n)
+        replace(common, dimension=d, owners=m, parties=n, backend=backend or default_for(n))
         for n in parties or (base.parties,)
         for m in owners or (base.owners,)
         for d in dimensions or (base.dimension,)
@@ -254,7 +262,7 @@ def scale_cells(quick: bool) -> list[Cell]:
 def run_all(quick: bool, progress: Progress) -> list[Record]:
     """Everything that a result file holds."""
     return (
-        run_noise((3,) if quick else PARTIES, quick, progress)
+        run_noise((3, 2) if quick else (2, *PARTIES), quick, progress)
         + run_cells(cells(quick), quick, progress)
         + run_growth(quick, progress)
     )

@@ -10,7 +10,7 @@ import click
 
 from dpmpc.errors import UsageError
 from dpmpc.learning.method import METHODS
-from dpmpc.mpc.backend import BACKENDS, DEFAULT
+from dpmpc.mpc.backend import BACKENDS
 from dpmpc.privacy.law import LAWS, sampler_names
 
 Progress = Callable[[str], None]
@@ -99,7 +99,7 @@ def command() -> None:
 @_computed(
     "Law of their noise.  [default: gaussian, or the sampler's]",
     "Their sampler.  [default: the law's first]",
-    f"Who computes.  [default: {DEFAULT}]",
+    "Who computes.  [default: sharing; with -M 2, ot]",
 )
 @click.option(
     "--pool/--no-pool", default=None, help="Make noise ahead, or in each release.  [default: pool for gradient]"
@@ -156,7 +156,7 @@ def iteration(
 @click.option(
     "--plain/--no-plain", default=True, show_default=True, help="Measure plain MPyC too; it takes half a minute."
 )
-@_computed("Measure this law only.", "Measure this sampler only.", f"Who draws.  [default: {DEFAULT}]")
+@_computed("Measure this law only.", "Measure this sampler only.", "Who draws.  [default: sharing; with -M 2, ot]")
 @_json
 @_csv
 def noise(
@@ -172,7 +172,7 @@ def noise(
     """Samplers against each other and against plain MPyC."""
     from dpmpc.benchmarks import suite, tables
 
-    kind: dict[str, Any] = {"law": law, "sampler": sampler, "backend": backend or DEFAULT}
+    kind: dict[str, Any] = {"law": law, "sampler": sampler, "backend": backend}
     with _bar(None) as progress:
         results = suite.results(quick, lambda: suite.run_noise(parties, quick, progress, plain, **kind))
     click.echo(tables.plain(tables.noise_rows(results.records)))
@@ -192,7 +192,7 @@ def noise(
     help="As for iteration.",
 )
 @click.option(
-    "--backend", type=click.Choice(BACKENDS.names()), default=DEFAULT, show_default=True, help="Whose messages."
+    "--backend", type=click.Choice(BACKENDS.names()), help="Whose messages.  [default: sharing; with -M 2, ot]"
 )
 @_json
 @_csv
@@ -202,7 +202,7 @@ def limit(
     owners: list[int] | None,
     parties: list[int] | None,
     network: str,
-    backend: str,
+    backend: str | None,
     json_file: Path | None,
     csv_file: Path | None,
 ) -> None:

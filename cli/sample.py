@@ -5,7 +5,7 @@ from pathlib import Path
 
 import click
 
-from dpmpc.mpc.backend import BACKENDS, DEFAULT
+from dpmpc.mpc.backend import BACKENDS
 from dpmpc.privacy.law import LAWS, sampler_names
 
 GATES = {"ands": "ANDs"}
@@ -19,7 +19,11 @@ GATES = {"ands": "ANDs"}
     "-M", "parties", type=click.IntRange(1), default=3, show_default=True, help="Local parties, each a process."
 )
 @click.option(
-    "-T", "threshold", type=int, default=None, help="Parties that may collude, below M / 2.  [default: (M - 1) // 2]"
+    "-T",
+    "threshold",
+    type=int,
+    default=None,
+    help="Parties that may collude.  [default: the most that the backend allows]",
 )
 @click.option(
     "--engine",
@@ -29,9 +33,7 @@ GATES = {"ands": "ANDs"}
     help="mpc: by parties. clear: the same circuit on plain bits. counting: print the predicted cost, none drawn.",
 )
 @click.option("--sampler", type=click.Choice(sampler_names()), help="How it is drawn.  [default: the law's first]")
-@click.option(
-    "--backend", type=click.Choice(BACKENDS.names()), default=DEFAULT, show_default=True, help="Who draws it."
-)
+@click.option("--backend", type=click.Choice(BACKENDS.names()), help="Who draws it.  [default: sharing; with -M 2, ot]")
 @click.option(
     "--threads", type=click.IntRange(1), help="Threads of a party that compute.  [default: its part of the cores]"
 )
@@ -52,7 +54,7 @@ def command(
     threshold: int | None,
     engine: str,
     sampler: str | None,
-    backend: str,
+    backend: str | None,
     threads: int | None,
     opened: bool,
     json_file: Path | None,

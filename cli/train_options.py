@@ -6,7 +6,7 @@ from typing import Any
 import click
 
 from dpmpc.learning.method import METHODS
-from dpmpc.mpc.backend import BACKENDS, DEFAULT
+from dpmpc.mpc.backend import BACKENDS
 from dpmpc.privacy.law import LAWS, calibration_names, sampler_names
 from dpmpc.runs.launcher import WAIT
 
@@ -243,8 +243,9 @@ OPTIONS: dict[str, list[click.Option]] = {
         _option(
             "--backend",
             type=click.Choice(BACKENDS.names()),
-            default=DEFAULT,
-            help="How the parties compute. sharing: secret sharing, an honest majority of them.",
+            help="How the parties compute. sharing: secret sharing, an honest majority of them. ot: two parties that "
+            "trust nobody else, by oblivious transfer; ot-k8 sends less and computes more, ot-k2 and ot-k1 the other "
+            "way round.  [default: sharing; with -M 2, ot]",
         ),
         _option(
             "-M",
@@ -259,7 +260,8 @@ OPTIONS: dict[str, list[click.Option]] = {
             "threshold",
             type=int,
             metavar="T",
-            help="So many parties together learn nothing; below N/2.  [default: the largest]",
+            help="So many parties together learn nothing; with --backend sharing below N/2. -M 2 -T 0 is sharing that "
+            "hides nothing from either party.  [default: the largest]",
         ),
         _option(
             "-I",

@@ -9,7 +9,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from dpmpc.errors import UsageError
-from dpmpc.mpc.backend import BACKENDS, DEFAULT
+from dpmpc.mpc.backend import BACKENDS, default_for
 from dpmpc.privacy.law import LAWS
 
 if TYPE_CHECKING:
@@ -21,10 +21,10 @@ if TYPE_CHECKING:
 @click.option("--fresh", is_flag=True, help="verify fresh releases with known inputs instead of a run.")
 @click.option("--structure", is_flag=True, help="only the transcripts of RUN; takes a second.")
 @click.option("-M", "parties", type=click.IntRange(1), default=3, show_default=True, help="parties, with --fresh.")
-@click.option("-T", "threshold", type=int, help="parties that may collude, below M / 2.  [default: (M - 1) // 2]")
 @click.option(
-    "--backend", type=click.Choice(BACKENDS.names()), default=DEFAULT, show_default=True, help="with --fresh."
+    "-T", "threshold", type=int, help="parties that may collude.  [default: the most that the backend allows]"
 )
+@click.option("--backend", type=click.Choice(BACKENDS.names()), help="with --fresh.  [default: sharing; with -M 2, ot]")
 @click.option(
     "--law",
     type=click.Choice([*LAWS.names(), "all"]),
@@ -52,7 +52,7 @@ def command(
     structure: bool,
     parties: int,
     threshold: int | None,
-    backend: str,
+    backend: str | None,
     law: str,
     work: Path,
     json_file: Path | None,
@@ -72,6 +72,7 @@ def command(
             f"verify looks at one thing; got {'neither a run nor' if run is None else 'a run and'} --fresh; "
             "name a run directory, or give --fresh"
         )
+    backend = backend or default_for(parties, threshold)
     t = BACKENDS[backend].threshold(parties) if threshold is None else threshold
     BACKENDS[backend].check(parties, t)
 

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, Literal, Self, get_args
 from dpmpc.aggregation.grid import Grid
 from dpmpc.errors import UsageError
 from dpmpc.learning.method import METHODS, Learning
-from dpmpc.mpc.backend import BACKENDS, DEFAULT
+from dpmpc.mpc.backend import BACKENDS, DEFAULT, default_for
 from dpmpc.mpc.channels import MOST_RELEASES
 from dpmpc.privacy.checks import (
     check_count,
@@ -124,7 +124,7 @@ class Plan:
         scale: float | None = None,
         grid_bits: int | None = None,
         security_bits: float = 40.0,
-        backend: str = DEFAULT,
+        backend: str | None = None,
         engine: Literal["mpc", "clear"] = "mpc",
         pool: bool | None = None,
         data_id: str = "vectors",
@@ -154,6 +154,7 @@ class Plan:
             raise UsageError(f"the engine is mpc or clear; got {engine!r}; choose one")
         mpc = engine == "mpc"
         parties = check_count("the number of parties", parties) if mpc else 0
+        backend = backend or default_for(parties, threshold)
         if threshold is None:
             threshold = BACKENDS[backend].threshold(parties) if mpc else 0
         return cls(

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from dpmpc.circuits.sampler import Sampler
 from dpmpc.errors import UsageError
-from dpmpc.mpc.backend import BACKENDS, DEFAULT, Holder
+from dpmpc.mpc.backend import BACKENDS, DEFAULT, Holder, default_for
 from dpmpc.mpc.channels import WARM_UP
 from dpmpc.mpc.clear_noise import clear_noise
 from dpmpc.mpc.loopback import run_parties
@@ -66,7 +66,7 @@ def sample(
     *,
     parties: int,
     threshold: int | None = None,
-    backend: str = DEFAULT,
+    backend: str | None = None,
     engine: str = "mpc",
     sampler: str | None = None,
     opened: bool = False,
@@ -80,6 +80,7 @@ def sample(
         raise UsageError(f"--count takes at least 1; got {count}; ask for 1 or more")
     name = sampler or next(iter(LAWS[law].samplers))
     chosen = LAWS[law].sampler(name, scale)
+    backend = backend or default_for(parties, threshold)
     chosen_backend = BACKENDS[backend]
     t = chosen_backend.threshold(parties) if threshold is None else threshold
     chosen_backend.check(parties, t)

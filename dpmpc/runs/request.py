@@ -6,7 +6,7 @@ from typing import Any, Literal, get_args
 from dpmpc.data.memory import parse_memory
 from dpmpc.errors import UsageError
 from dpmpc.learning.method import METHODS, Average, Method
-from dpmpc.mpc.backend import BACKENDS, DEFAULT
+from dpmpc.mpc.backend import BACKENDS, default_for
 from dpmpc.mpc.channels import MOST_RELEASES
 from dpmpc.privacy.checks import check_delta, check_epsilon, check_positive
 from dpmpc.privacy.composition import parse_budget
@@ -70,7 +70,7 @@ class Request:
     budget: str | None = None
     ledgers: str | None = None
     engine: Engine = "mpc"
-    backend: str = DEFAULT
+    backend: str = ""  # empty: the usual one for so many parties
     parties: int = 3
     threshold: int | None = None
     pool: bool | None = None
@@ -78,6 +78,8 @@ class Request:
     run_id: str | None = None
 
     def __post_init__(self) -> None:
+        if not self.backend:
+            object.__setattr__(self, "backend", default_for(self.parties, self.threshold))
         _check_records(self)
         _check_choices(self)
         _check_numbers(self)

@@ -35,7 +35,7 @@ def columns(
     fixes: Words = _NOTHING,
     masks: Words = _NOTHING,
 ) -> None:
-    """Writes planes (128, words), and sums (128 / k, words) unless they are empty, of 128 / k trees with 2^k leaves each.
+    """Writes planes (128, words), and sums (128 / k, words) unless they are empty, of 128 / k trees of 2^k leaves.
 
     Leaf y of a tree gives words position, position + 1, ... of its key stream; plane k tree + b is the XOR of the
     streams of the leaves y with bit b, the sum that of all. `fixes` (128 / k - 1, words) are XORed to the planes of

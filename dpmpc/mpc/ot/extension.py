@@ -165,9 +165,7 @@ class Offerer:
         room, done = _Room(2, slots, words), 0
         for part, size, place in pieces(slots, words):
             count, planes = (BITS // self.k - 1) * size, room.planes(size)
-            self._streams.columns(
-                position + place, planes, planes[:0], fixes[done : done + count], self._masks
-            )
+            self._streams.columns(position + place, planes, planes[:0], fixes[done : done + count], self._masks)
             done += count
             strings = room.strings(2, 2 if part.stop > slots - wide else 1, size)
             ot.hashes(planes, schedule, self._offsets, strings)
