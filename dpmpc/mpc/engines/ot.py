@@ -65,10 +65,12 @@ class OtBatch:
             total = total + chosen.finish(
                 outputs, message[len(message) - len(lifts.told(self.party)) :], received[:split]
             )
+            if self.party == 0:  # before the number leaves mod 2^M: without the constant it may be negative
+                total = total + np.uint64(heap.constant % (1 << lifts.bits))
             return total & np.uint64((1 << lifts.bits) - 1)
 
         share = await self.pair.work(add_up)
-        return (await self._into_field(share, lifts.bits, heap.constant - less, transfers))[: self.lanes]
+        return (await self._into_field(share, lifts.bits, -less, transfers))[: self.lanes]
 
     async def _into_field(self, share: Words, bits: int, constant: int, transfers: "Transfers") -> Words:
         """Shares in F_p of the number, below 2^(bits - 1), whose shares mod 2^bits are given. Cost: one flow."""
