@@ -2,8 +2,10 @@
 
 import asyncio
 import itertools
+import re
 from collections import Counter
 from collections.abc import Awaitable, Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -31,6 +33,7 @@ from dpmpc.mpc import field
 from dpmpc.mpc.backend import BACKENDS, default_for
 from dpmpc.mpc.backends.ot import OT, check_sampler
 from dpmpc.mpc.engines import clear
+from dpmpc.mpc.engines.counting_ot import CountingOt
 from dpmpc.mpc.engines.lanes import from_planes, to_planes, words_for
 from dpmpc.mpc.engines.ot import OtBatch
 from dpmpc.mpc.field import P
@@ -450,3 +453,19 @@ def test_a_heap_that_is_too_wide_is_refused() -> None:
     with pytest.raises(ValueError, match="below 2"):
         lifts_of(heap_program(circuit))
     assert lanes_for(discrete_gaussian(300.0), 7) == 7
+
+
+def test_the_figures_of_the_page_are_those_that_are_counted() -> None:
+    page = (Path(__file__).parents[2] / "docs" / "two-servers.md").read_text(encoding="utf-8")
+    gaussian, laplace = discrete_gaussian(2.0**20), discrete_laplace(2.0**20)
+    lanes = 1 << 16
+    for name in ("ot", "ot-k1", "ot-k2", "ot-k8"):
+        sent = sum(BACKENDS[name].count_noise(gaussian, lanes, 2, 1).bytes_sent)
+        assert sent % lanes == 0 and re.search(rf"^\| `{name}` \| \d \| {sent // lanes:,} \|", page, re.MULTILINE)
+    for name, sampler in (("Gaussian", gaussian), ("Laplace", laplace)):
+        counts = OT.count_noise(sampler, lanes, 2, 1)
+        row = f"| {name} | {counts.sample['ands']} | {counts.sample['transfers']} | {counts.rounds} |"
+        assert row in page
+    adders = CountingOt(lanes, 4)
+    evaluate(adders.to_field(noise_program(gaussian.plan, adders.masks)))
+    assert f"| Gaussian by adders, for comparison | {adders.ands} | {sum(adders.transfers)} | {adders.rounds} |" in page
