@@ -170,6 +170,7 @@ BACKENDS: Registry[Backend] = Registry(
         "ot-k1": "dpmpc.mpc.backends.ot:OT_1",
         "ot-k2": "dpmpc.mpc.backends.ot:OT_2",
         "ot-k8": "dpmpc.mpc.backends.ot:OT_8",
+        "garbled": "dpmpc.mpc.backends.ot:GARBLED",
     },
 )
 DEFAULT = "sharing"

@@ -66,5 +66,5 @@ def test_samples_and_means_of_two() -> None:
     assert "for n = 2, t = 1" in result.stdout and ", as predicted" in result.stdout and "transfers" in result.stdout
     vectors = np.zeros((3, 5))
     vectors[:, 0] = 1.0
-    mean = library.private_mean(vectors, clip=1.0, epsilon=1000.0, delta=1e-5, parties=2)
-    assert mean.shape == (5,) and abs(mean - vectors[0]).max() < 0.5
+    mean = library.private_mean(vectors, clip=1.0, epsilon=10.0, delta=1e-5, parties=2)
+    assert mean.shape == (5,) and abs(mean - vectors[0]).max() < 8  # scale 0.3

@@ -7,7 +7,8 @@ from dpmpc.errors import UsageError
 from dpmpc.mpc.backend import Counts
 from dpmpc.mpc.backends.sharing import less_offset
 from dpmpc.mpc.backends.two_servers import TwoServers, TwoServersHolder
-from dpmpc.mpc.engines.counting_ot import CountingOt
+from dpmpc.mpc.engines.counting_ot import CountingGarbled, CountingOt
+from dpmpc.mpc.engines.garbled import GarbledBatch
 from dpmpc.mpc.engines.ot import OtBatch
 from dpmpc.mpc.field import Words
 from dpmpc.mpc.link import Observe
@@ -18,30 +19,45 @@ _WIDE = 2.0**-122  # statistical distance of 128 uniform bits mod p from uniform
 class OtHolder(TwoServersHolder):
     """A server's end."""
 
+    batch: type[OtBatch] = OtBatch
+
     async def noise(self, sampler: Sampler, channel: int, count: int) -> Words:
         check_sampler(sampler)
-        batch = OtBatch(self, channel, lanes_for(sampler, count))
+        batch = self.batch(self, channel, lanes_for(sampler, count))
         values = await sampler.circuit(batch, None)
         share = values.reshape(-1)[:count]
         return less_offset(share, sampler.offset) if self.party == 0 else share
 
 
+class GarbledHolder(OtHolder):
+    """A server's end; 0 garbles, 1 evaluates."""
+
+    batch = GarbledBatch
+
+
 class Ot(TwoServers):
     """Two servers; `k`: levels of the trees, 2^k leaves. More levels send less and compute more."""
 
-    def __init__(self, name: str, k: int) -> None:
+    def __init__(
+        self,
+        name: str,
+        k: int,
+        made_by: type[OtHolder] = OtHolder,
+        counted_by: type[CountingOt] = CountingOt,
+    ) -> None:
         self.name, self.k = name, k
+        self._made_by, self._counted_by = made_by, counted_by
 
     def holder(
         self, party: int, parties: int, threshold: int, run_id: bytes, observe: Observe | None = None
     ) -> OtHolder:
         self.check(parties, threshold)
-        return OtHolder(party, self.k, run_id, observe)
+        return self._made_by(party, self.k, run_id, observe)
 
     def count_noise(self, sampler: Sampler, count: int, parties: int, threshold: int) -> Counts:
         check_sampler(sampler)
         lanes = lanes_for(sampler, count)
-        batch = CountingOt(lanes, self.k)
+        batch = self._counted_by(lanes, self.k)
         evaluate(sampler.circuit(batch, None))
         return Counts(
             rounds=batch.rounds,
@@ -69,3 +85,4 @@ OT = Ot("ot", 4)
 OT_1 = Ot("ot-k1", 1)
 OT_2 = Ot("ot-k2", 2)
 OT_8 = Ot("ot-k8", 8)
+GARBLED = Ot("garbled", 4, GarbledHolder, CountingGarbled)

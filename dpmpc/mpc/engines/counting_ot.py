@@ -7,6 +7,7 @@ from numpy.typing import NDArray
 from dpmpc.circuits.convert import FIELD_BITS
 from dpmpc.circuits.lift import HeapProgram
 from dpmpc.circuits.program import Program
+from dpmpc.mpc.engines.garbled import EVALUATOR, GARBLER, NO_PRODUCTS, piece_words, pieces
 from dpmpc.mpc.engines.lanes import words_for
 from dpmpc.mpc.ot.extension import correction_words
 from dpmpc.mpc.ot.lifts import FIELD_CHOOSER, Lifts, lifts_of, products_of_heap, transfers_of
@@ -43,12 +44,21 @@ class CountingOt:
             rows = len(layer.told) + len(layer.sent)
             self.add_flow((rows, rows))
 
+    def _add_sampled(self, heap: HeapProgram) -> Lifts:
+        lifts = lifts_of(heap)
+        self._add_products(products_of_heap(heap), lifts)
+        return lifts
+
+    def _add_program(self, program: Program) -> None:
+        products = products_of(program)
+        if products.transfers:
+            self._add_products(products, None)
+
     async def lift(self, heap: HeapProgram, less: int = 0) -> NDArray[np.uint64]:
         """See `LiftEngine.lift`; no numbers."""
-        lifts = lifts_of(heap)
         self.ands += heap.program.ands
         self.random_bits += heap.random_bits
-        self._add_products(products_of_heap(heap), lifts)
+        lifts = self._add_sampled(heap)
         self.add_flow((lifts.rows(0), lifts.rows(1)))
         self.add_flow((1, FIELD_BITS) if FIELD_CHOOSER == 0 else (FIELD_BITS, 1))
         self.wide += 1
@@ -58,8 +68,27 @@ class CountingOt:
         """See `ProgramEngine.to_field`; no numbers."""
         self.ands += program.ands
         self.random_bits += program.random_bits
-        products = products_of(program)
-        if products.transfers:
-            self._add_products(products, None)
+        self._add_program(program)
         self.add_flow((len(program.outputs), 0))
         return np.zeros(0, dtype=np.uint64)
+
+
+class CountingGarbled(CountingOt):
+    """The same for garbled circuits."""
+
+    def _add_sampled(self, heap: HeapProgram) -> Lifts:
+        lifts = lifts_of(heap, births=False)
+        self._add_program(heap.program)
+        self._add_products(NO_PRODUCTS, lifts)
+        return lifts
+
+    def _add_program(self, program: Program) -> None:
+        if program.random_bits:
+            self.transfers[EVALUATOR] += program.random_bits
+            self.rounds += 1
+            self.messages_sent[EVALUATOR] += 1
+            self.bytes_sent[EVALUATOR] += 8 * correction_words(self.k, program.random_bits, self.words)
+        for part in pieces(program, 64 * self.words):
+            self.rounds += 1
+            self.messages_sent[GARBLER] += 1
+            self.bytes_sent[GARBLER] += 8 * piece_words(program, part.stop - part.start)

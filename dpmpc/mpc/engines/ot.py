@@ -49,9 +49,7 @@ class OtBatch:
     # -- the two ways to shares in F_p ---------------------------------------------------------------------------------
     async def lift(self, heap: HeapProgram, less: int = 0) -> Words:
         """See `LiftEngine.lift`."""
-        lifts = lifts_of(heap)
-        transfers = await self._transfers(products_of_heap(heap), lifts)
-        outputs = (await execute(heap.program, _OtExecutor(self, transfers)))[:, 0]
+        lifts, transfers, outputs = await self._sampled(heap)
         offered, chosen = transfers.offered_lifts, transfers.chosen_lifts
         assert offered is not None and chosen is not None
         await self.pair.work(lambda: transfers.take_choices(chosen))
@@ -71,6 +69,12 @@ class OtBatch:
 
         share = await self.pair.work(add_up)
         return (await self._into_field(share, lifts.bits, -less, transfers))[: self.lanes]
+
+    async def _sampled(self, heap: HeapProgram) -> tuple[Lifts, "Transfers", Words]:
+        """(lifts, their transfers, this party's shares (outputs, words) of the heap's bits)."""
+        lifts = lifts_of(heap)
+        transfers = await self._transfers(products_of_heap(heap), lifts)
+        return lifts, transfers, (await execute(heap.program, _OtExecutor(self, transfers)))[:, 0]
 
     async def _into_field(self, share: Words, bits: int, constant: int, transfers: "Transfers") -> Words:
         """Shares in F_p of the number, below 2^(bits - 1), whose shares mod 2^bits are given. Cost: one flow."""

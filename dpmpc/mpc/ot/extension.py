@@ -30,7 +30,7 @@ BITS = 128
 LEVELS = (1, 2, 4, 8)
 _STRIDE = 32  # words of a leaf's stream that are made at a time
 _PIECE = 512  # words of a plane at a time: what stays in a core's cache
-_MOST_WORDS = 1 << 32  # of a batch: its part of the counter
+_MOST_WORDS = 1 << 32  # of a part of a batch: half of what the counter has room for
 # (slots, low words (strings, 64, slots, words), the same of the high words where they are wanted); of a slot, lane l of
 # W words is row l // W, word l % W
 Take = Callable[[slice, Words, Words | None], None]
@@ -42,18 +42,21 @@ class _Streams:
     def __init__(self, leaves: Words, k: int, session: bytes, direction: int) -> None:
         self._schedules: bytearray | None = bytearray(ot.schedule_of(trees.keys_of(leaves)))
         self.k, self._session, self._direction = k, session, direction
-        self._begun: set[int] = set()
+        self._begun: set[tuple[int, int]] = set()
 
-    def begin(self, batch: int, slots: int, words: int) -> tuple[int, bytes]:
-        """(position of the streams, key of the hash) of a batch; no number begins twice."""
-        if batch in self._begun or not 0 <= batch < 1 << 31:  # holds under -O too: the same transfers would come again
+    def begin(self, batch: int, slots: int, words: int, part: int) -> tuple[int, bytes]:
+        """(position of the streams, key of the hash) of a part, 0 or 1, of a batch; none begins twice."""
+        fits = 0 <= batch < 1 << 31 and part in (0, 1)
+        if (batch, part) in self._begun or not fits:  # holds under -O too: the same transfers would come again
             raise AssertionError(f"batch {batch} of oblivious transfers was begun already")
         if slots * (words + _STRIDE) >= _MOST_WORDS:
             raise AssertionError(f"a batch takes less than 2^32 words of a stream; got {slots} slots of {words}")
-        self._begun.add(batch)
-        key = hashlib.sha256(b"dpmpc OT hash" + self._session + batch.to_bytes(4, "little") + bytes([self._direction]))
+        self._begun.add((batch, part))
+        key = hashlib.sha256(
+            b"dpmpc OT hash" + self._session + batch.to_bytes(4, "little") + bytes([part, self._direction])
+        )
         raw = np.frombuffer(key.digest()[: trees.KEY_BYTES], dtype=np.uint8)
-        return batch << 33, ot.schedule_of(raw[None])
+        return batch << 33 | part << 32, ot.schedule_of(raw[None])
 
     def columns(self, position: int, planes: Words, *more: Words) -> None:
         """As `ot.columns`."""
@@ -115,23 +118,25 @@ class Chooser:
         self._streams = _Streams(leaves, k, session, direction)
         self.k = k
 
-    def batch(self, number: int, slots: int, words: int, take: Take, wide: int = 0) -> tuple[Words, Words]:
+    def batch(
+        self, number: int, slots: int, words: int, take: Take, wide: int = 0, part: int = 0
+    ) -> tuple[Words, Words]:
         """(choices (slots, words), correction to be sent): `take` gets the strings piece by piece, those of the last
         `wide` slots with their high words."""
-        position, schedule = self._streams.begin(number, slots, words)
+        position, schedule = self._streams.begin(number, slots, words, part)
         choices = np.empty((slots, words), dtype=np.uint64)
         correction = np.empty(correction_words(self.k, slots, words), dtype=np.uint64)
         room, count, done = _Room(1, slots, words), BITS // self.k, 0
-        for part, size, place in pieces(slots, words):
+        for piece, size, place in pieces(slots, words):
             planes, sums = room.planes(size), room.sums(count, size)
             self._streams.columns(position + place, planes, sums)
-            choices[part] = sums[0].reshape(-1, words)
+            choices[piece] = sums[0].reshape(-1, words)
             into = correction[done : done + (count - 1) * size].reshape(-1, size)
             np.bitwise_xor(sums[1:], sums[0], out=into)
             done += into.size
-            strings = room.strings(1, 2 if part.stop > slots - wide else 1, size)
+            strings = room.strings(1, 2 if piece.stop > slots - wide else 1, size)
             ot.hashes(planes, schedule, np.zeros((1, 2), dtype=np.uint64), strings)
-            _give(take, part, strings, words)
+            _give(take, piece, strings, words)
         return choices, correction
 
     def erase(self) -> None:
@@ -151,7 +156,14 @@ class Offerer:
         self._offsets = np.stack([np.zeros(2, dtype=np.uint64), np.bitwise_or.reduce(packed, axis=1)])
 
     def batch(
-        self, number: int, slots: int, words: int, correction: bytes | bytearray | memoryview, take: Take, wide: int = 0
+        self,
+        number: int,
+        slots: int,
+        words: int,
+        correction: bytes | bytearray | memoryview,
+        take: Take,
+        wide: int = 0,
+        part: int = 0,
     ) -> None:
         """Takes the chooser's correction; `take` gets both strings of each transfer piece by piece. Errors: PeerError
         for a correction of another length."""
@@ -161,15 +173,15 @@ class Offerer:
                 f"bytes; {len(correction)} came; are all parties of one version?"
             )
         fixes = np.frombuffer(correction, dtype="<u8")
-        position, schedule = self._streams.begin(number, slots, words)
+        position, schedule = self._streams.begin(number, slots, words, part)
         room, done = _Room(2, slots, words), 0
-        for part, size, place in pieces(slots, words):
+        for piece, size, place in pieces(slots, words):
             count, planes = (BITS // self.k - 1) * size, room.planes(size)
             self._streams.columns(position + place, planes, planes[:0], fixes[done : done + count], self._masks)
             done += count
-            strings = room.strings(2, 2 if part.stop > slots - wide else 1, size)
+            strings = room.strings(2, 2 if piece.stop > slots - wide else 1, size)
             ot.hashes(planes, schedule, self._offsets, strings)
-            _give(take, part, strings, words)
+            _give(take, piece, strings, words)
 
     def erase(self) -> None:
         self._streams.erase()

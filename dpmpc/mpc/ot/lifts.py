@@ -67,12 +67,13 @@ class Lifts:
 
 
 @functools.lru_cache(maxsize=64)
-def lifts_of(heap: HeapProgram) -> Lifts:
-    """The lifts of a heap, shared out evenly. Errors: ValueError for a heap that does not fit."""
+def lifts_of(heap: HeapProgram, *, births: bool = True) -> Lifts:
+    """The lifts of a heap, shared out evenly; without `births` the program's bits come from elsewhere, and only loose
+    ones are born. Errors: ValueError for a heap that does not fit."""
     bits = heap.largest.bit_length() + 1
     if bits > WIDEST:
         raise ValueError(f"a heap's value must be below 2^{WIDEST - 1}; got {heap.largest.bit_length()} bits")
-    unborn = unborn_outputs(heap.program)
+    unborn = unborn_outputs(heap.program) if births else {}
 
     def lift(coefficient: int, output: int | None, born: bool) -> Lift:
         valuation = (coefficient & -coefficient).bit_length() - 1
@@ -82,13 +83,13 @@ def lifts_of(heap: HeapProgram) -> Lifts:
     born += [lift(heap.coefficients[output], output, True) for output in unborn]
     general = [lift(c, output, False) for output, c in enumerate(heap.coefficients) if output not in unborn]
     by_chooser = (tuple(born[1::2] + general[::2]), tuple(born[::2] + general[1::2]))
-    births = {}
+    born_here = {}
     for chooser, mine in enumerate(by_chooser):
         for k, item in enumerate(mine):
             if item.born and item.output is not None:
                 number, flipped = unborn[item.output]
-                births[number] = Birth("lift", 2 * k + chooser, flipped)
-    return Lifts(bits, by_chooser, births)
+                born_here[number] = Birth("lift", 2 * k + chooser, flipped)
+    return Lifts(bits, by_chooser, born_here)
 
 
 def transfers_of(products: Products, lifts: Lifts | None, chooser: int) -> int:
