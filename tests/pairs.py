@@ -45,10 +45,12 @@ class End:
 class Two:
     """Two holders that are connected. `sent[i]`: (label, payload) of party i's frames."""
 
-    def __init__(self, k: int, digest: bytes, spoil: Callable[[int, bytes], bytes]) -> None:
+    def __init__(
+        self, k: int, digest: bytes, spoil: Callable[[int, bytes], bytes], made_by: type[OtHolder] = OtHolder
+    ) -> None:
         pipes = Pipe(), Pipe()
         self.sent = [pipe.sent for pipe in pipes]
-        self.holders = [OtHolder(i, k, b"run") for i in (0, 1)]
+        self.holders = [made_by(i, k, b"run") for i in (0, 1)]
         for i, holder in enumerate(self.holders):
             keep = spoil if i == 1 else (lambda label, raw: raw)
             holder.peers = {1 - i: End(pipes[i], pipes[1 - i], keep)}
@@ -63,12 +65,13 @@ def together(
     k: int = 4,
     *,
     connect: bool = True,
+    made_by: type[OtHolder] = OtHolder,
     spoil: Callable[[int, bytes], bytes] = lambda label, raw: raw,
 ) -> T:
     """What `body` returns. `spoil`: what party 1's frames become."""
 
     async def run() -> T:
-        two = Two(k, bytes(32), spoil)
+        two = Two(k, bytes(32), spoil, made_by)
         if connect:
             await two.connect()
         try:
