@@ -245,7 +245,7 @@ OPTIONS: dict[str, list[click.Option]] = {
             type=click.Choice(BACKENDS.names()),
             help="How the parties compute. sharing: secret sharing, an honest majority of them. ot: two parties that "
             "trust nobody else, by oblivious transfer; ot-k8 sends less and computes more, ot-k2 and ot-k1 the other "
-            "way round.  [default: sharing; with -M 2, ot]",
+            "way round. garbled: two parties, by garbled circuits as in the papers.  [default: sharing; with -M 2, ot]",
         ),
         _option(
             "-M",

@@ -383,7 +383,7 @@ def test_wide_strings_are_reduced_mod_p() -> None:
 def test_two_parties_compute_by_transfers_unless_told_otherwise() -> None:
     assert default_for(2) == default_for(2, 1) == "ot"
     assert default_for(2, 0) == default_for(3) == default_for(1) == default_for(5, 2) == "sharing"
-    for name in ("ot", "ot-k1", "ot-k2", "ot-k8"):
+    for name in ("ot", "ot-k1", "ot-k2", "ot-k8", "garbled"):
         backend = BACKENDS[name]
         assert backend.threshold(2) == 1 and backend.threshold(3) < 0
         with pytest.raises(UsageError, match=r"is for 2 parties; got 3; use -M 2, or --backend sharing"):
@@ -469,3 +469,7 @@ def test_the_figures_of_the_page_are_those_that_are_counted() -> None:
     adders = CountingOt(lanes, 4)
     evaluate(adders.to_field(noise_program(gaussian.plan, adders.masks)))
     assert f"| Gaussian by adders, for comparison | {adders.ands} | {sum(adders.transfers)} | {adders.rounds} |" in page
+    for name, sampler in (("Gaussian", gaussian), ("Laplace", laplace)):
+        many, few = (BACKENDS["garbled"].count_noise(sampler, count, 2, 1) for count in (10_000, 122))
+        sent = [round(each / 10_000) for each in many.bytes_sent]
+        assert f"| {name} | {many.sample['ands']} | {sent[0]:,} | {sent[1]:,} | {few.rounds} |" in page
