@@ -24,6 +24,11 @@ DIMENSIONS = (10, 31, 122, 1_000, 10_000, 100_000)
 OWNERS = (2, 10, 100, 1_000, 10_000, 50_000)
 PARTIES = (3, 5, 7)
 RUNS = (10, 50, 250)  # releases, for growth in T
+TWO = (FOR_TWO, "garbled")  # how two servers make noise
+PUBLISHED = (
+    "for comparison: two servers with garbled circuits, m = 100, d = 200, the sum alone: 1.06 s (Tian et al. 2016, as "
+    "published, on another machine)"
+)
 _MOST_VALUES = 12_500_000  # numbers into a party in one release: 100 MB; larger cells take the owners' process minutes
 Progress = Callable[[str], None]
 
@@ -38,7 +43,7 @@ def cells(quick: bool) -> list[Cell]:
         found += [replace(base, dimension=d) for d in (10, 122, 1_000, 10_000)]
         found += [replace(base, owners=m) for m in (2, 1_000, 10_000)]
         found += [replace(base, parties=n) for n in PARTIES]
-        found.append(replace(base, parties=2, backend=FOR_TWO))
+        found += [replace(base, parties=2, backend=backend) for backend in TWO]
         found += [replace(base, pool=False), replace(base, network="lan"), replace(base, network="wan")]
     else:
         found += [Cell(dimension=d, owners=m) for d in DIMENSIONS for m in OWNERS if d * m <= _MOST_VALUES]
@@ -52,8 +57,9 @@ def cells(quick: bool) -> list[Cell]:
                 family, sampler = law_and_sampler(law, None)
                 found.append(replace(base, method=method, law=family, sampler=sampler, pool=METHODS[method].repeats))
         found += [replace(base, backend=name, parties=usual_parties(name)) for name in BACKENDS.names()]
-        for network in NETWORKS:
-            found.append(Cell(parties=2, backend=FOR_TWO, network=network))
+        for backend in TWO:
+            found += [Cell(parties=2, backend=backend, network=network) for network in NETWORKS]
+            found.append(Cell(dimension=200, parties=2, backend=backend))  # as PUBLISHED
         found += [replace(base, pool=False, parties=n) for n in PARTIES]
         for network in NETWORKS:
             found += [Cell(dimension=d, parties=n, network=network) for d in (122, 10_000) for n in (3, 5)]
@@ -167,8 +173,8 @@ def run_noise(
             for count in _draws(name, n, quick):
                 progress(f"noise: {family}/{name}, {count:,} at n={n}")
                 try:
-                    named = backend or default_for(n)
-                    costs.append(noise.measure_sampler(family, name, n, count, 3 if quick else 5, named))
+                    for each in [backend] if backend else TWO if n == 2 else [default_for(n)]:
+                        costs.append(noise.measure_sampler(family, name, n, count, 3 if quick else 5, each))
                 except UsageError as error:
                     refused = str(error)
                     break

@@ -147,6 +147,8 @@ def iteration(
     with _bar(len(chosen)) as progress:
         results = suite.results(quick, lambda: suite.run_cells(chosen, quick, progress, link))
     click.echo(tables.plain(tables.iteration_rows(results.records)))
+    if any(cell.parties == 2 for cell in chosen):
+        click.echo(suite.PUBLISHED)
     _write(results, json_file, csv_file)
 
 
