@@ -269,9 +269,11 @@ OPTIONS: dict[str, list[click.Option]] = {
         _option(
             "--backend",
             type=click.Choice(BACKENDS.names()),
-            help="How the parties compute; an honest majority of them is needed. sharing: replicated bits, for few "
-            "parties. shamir: numbers mod a prime, for up to 32. mpyc: by MPyC alone, slow, to read and to check.  "
-            "[default: the one that computes less: shamir from 7 parties]",
+            help="How the parties compute. With an honest majority: sharing, replicated bits, for few parties; shamir, "
+            "numbers mod a prime, for up to 32; mpyc, by MPyC alone, slow, to read and to check. Two parties that "
+            "trust nobody else: ot, by oblivious transfer (ot-k8 sends less and computes more, ot-k2 and ot-k1 the other way "
+            "round), or garbled, by garbled circuits as in the papers.  [default: the one that computes less: ot for "
+            "2, shamir from 7 parties]",
         ),
         _option(
             "-M",
@@ -293,7 +295,8 @@ OPTIONS: dict[str, list[click.Option]] = {
             "threshold",
             type=int,
             metavar="T",
-            help="So many parties together learn nothing; below N/2.  [default: the largest]",
+            help="So many parties together learn nothing; with --backend sharing below N/2. -M 2 -T 0 is sharing that "
+            "hides nothing from either party.  [default: the largest]",
         ),
         _option(
             "-I",

@@ -87,7 +87,6 @@ class Aggregator:
     ) -> None:
         """Arguments as of `Plan.create`. `out`: a new directory for the parties' ledgers, transcripts and logs; without
         one they are gone when the aggregator is closed. Errors: UsageError for what no run can do."""
-        settings: dict[str, Any] = {} if backend is None else {"backend": backend}
         plan = Plan.create(
             owners=owners,
             dimension=dimension,
@@ -109,7 +108,7 @@ class Aggregator:
             engine=engine,
             pool=pool,
             data_id=data_id,
-            **settings,
+            backend=backend,
         )
         if out is not None and Path(out).exists() and any(Path(out).iterdir()):
             raise UsageError(f"out must be a new or empty directory; {out} is not; name another")

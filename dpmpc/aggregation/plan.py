@@ -185,7 +185,6 @@ class Plan:
         parties = check_count("the number of parties", parties) if mpc else 0
         threshold = None if threshold is None else check_whole("the threshold", threshold)
         sampler = sampler or next(iter(LAWS[law].samplers))
-        threshold = None if threshold is None else check_whole("the threshold", threshold)
         backend = backend or (cheaper(law, sampler, parties, threshold) if mpc else DEFAULT)
         if threshold is None:
             threshold = BACKENDS[backend].threshold(parties) if mpc else 0

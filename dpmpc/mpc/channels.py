@@ -12,6 +12,7 @@ COST = -3
 READY = -4
 KEYS = -5
 CONFIRM = -6
+TREES = -7
 
 # channels between parties
 OPENING = 1000  # + release
