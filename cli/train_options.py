@@ -272,8 +272,8 @@ OPTIONS: dict[str, list[click.Option]] = {
             help="How the parties compute. With an honest majority: sharing, replicated bits, for few parties; shamir, "
             "numbers mod a prime, for up to 32; mpyc, by MPyC alone, slow, to read and to check. Two parties that "
             "trust nobody else: ot, by oblivious transfer (ot-k8 sends less and computes more, ot-k2 and ot-k1 the "
-            "other way round), or garbled, by garbled circuits as in the papers.  [default: the one that computes less: ot for "
-            "2, shamir from 7 parties]",
+            "other way round), or garbled, by garbled circuits as in the papers.  [default: the one that "
+            "computes less: ot for 2, shamir from 7 parties]",
         ),
         _option(
             "-M",
