@@ -69,7 +69,7 @@ def test_both_ends_within_a_process_hear_each_other_and_the_end() -> None:
     async def body() -> None:
         to_party, to_owner = Within.pair("party 3", "owner 3")
         told: list[str] = []
-        to_owner.on_lost = lambda peer, why: told.append(f"{peer.name}: {why}")
+        to_owner.on_lost = lambda peer, error: told.append(f"{peer.name}: {error}")
         early = to_owner.receive(5)
         sent = bytearray(b"abc")
         to_party.send(5, sent)
@@ -79,7 +79,7 @@ def test_both_ends_within_a_process_hear_each_other_and_the_end() -> None:
         assert to_party.bytes_sent == to_owner.bytes_received == to_party.frames_sent == 0
         waiting = to_owner.receive(7)
         to_party.close()
-        assert told == ["owner 3: connection closed"]
+        assert told == ["owner 3: owner 3 left the run (connection closed); see its log"]
         for future in (waiting, to_owner.receive(8)):
             with pytest.raises(PeerError, match="owner 3 left the run"):
                 await future
