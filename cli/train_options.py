@@ -7,8 +7,8 @@ import click
 
 from dpmpc.learning.method import METHODS, Spread
 from dpmpc.mpc.backend import BACKENDS
+from dpmpc.mpc.pulse import STALL
 from dpmpc.privacy.law import LAWS, calibration_names, sampler_names
-from dpmpc.runs.launcher import WAIT
 from dpmpc.runs.request import Preprocessing
 
 
@@ -338,7 +338,17 @@ OPTIONS: dict[str, list[click.Option]] = {
             help="Threads of a party that compute.  [default: the cores of its machine, shared by the parties on it]",
         ),
         _option(
-            "--wait", type=float, default=WAIT, metavar="SECONDS", help="How long to wait for another process to come."
+            "--wait",
+            type=float,
+            metavar="SECONDS",
+            help="How long to wait for another process to come.  [default: 60; 600 with -I]",
+        ),
+        _option(
+            "--stall",
+            type=float,
+            default=STALL,
+            metavar="SECONDS",
+            help="A process of which nothing at all was heard for so long counts as lost. Long work is no silence.",
         ),
     ],
     "The run": [
@@ -348,8 +358,8 @@ OPTIONS: dict[str, list[click.Option]] = {
             "--resume",
             type=click.Path(path_type=Path),
             metavar="RUN",
-            help="Carry on an interrupted run from its last opened iterate. Takes no other option than -B, --threads "
-            "and --wait.",
+            help="Carry on an interrupted run from its last opened iterate. Takes no other option than -B, --threads, "
+            "--wait and --stall.",
         ),
         _option(
             "--evaluate/--no-evaluate",
