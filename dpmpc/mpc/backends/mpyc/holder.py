@@ -50,6 +50,9 @@ class MpycHolder:
         self._turn = asyncio.Lock()  # MPyC's program counters must go on alike at all parties: one thing at a time
         self._used: set[int] = set()
 
+    def use_threads(self, threads: int) -> None:
+        """MPyC computes in the thread of its event loop."""
+
     # -- connections -------------------------------------------------------------------------------------------------
     async def connect(self, link: Link, digest: bytes = bytes(32), *, seconds: float = 10.0) -> None:
         if self.parties == 1:
