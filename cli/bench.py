@@ -75,7 +75,7 @@ def _computed(law: str, sampler: str, backend: str) -> Callable[[Any], Any]:
 @click.group("bench")
 def command() -> None:
     """Measure what one release costs: seconds, bytes, rounds, memory; beside the same bytes over bare TCP, and beside
-    plain MPyC.
+    MPyC's own fixed-point arrays.
 
     Counts are exact and are checked against their formulas. Seconds are medians with quartiles, after a warm-up.
 
@@ -155,7 +155,10 @@ def iteration(
 @_quick
 @_numbers("-M", "parties", help="Numbers of parties.", default="3")
 @click.option(
-    "--plain/--no-plain", default=True, show_default=True, help="Measure plain MPyC too; it takes half a minute."
+    "--plain/--no-plain",
+    default=True,
+    show_default=True,
+    help="Measure MPyC's own fixed-point arrays too; it takes half a minute.",
 )
 @_computed("Measure this law only.", "Measure this sampler only.", f"Who draws.  [default: {DEFAULT}]")
 @_json
@@ -170,7 +173,7 @@ def noise(
     json_file: Path | None,
     csv_file: Path | None,
 ) -> None:
-    """Samplers against each other and against plain MPyC."""
+    """Samplers against each other and against MPyC's own fixed-point arrays (the backend mpyc)."""
     from dpmpc.benchmarks import suite, tables
 
     kind: dict[str, Any] = {"law": law, "sampler": sampler, "backend": backend or DEFAULT}

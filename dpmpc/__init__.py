@@ -31,6 +31,7 @@ __version__ = "0.2.0"
 if TYPE_CHECKING:
     from dpmpc.aggregation.aggregator import Aggregator, private_mean
     from dpmpc.aggregation.guarantee import Promise
+    from dpmpc.aggregation.limits import Limits
     from dpmpc.aggregation.plan import Plan
     from dpmpc.aggregation.sites import Owner, Party, Site
     from dpmpc.errors import DpmpcError, PeerError, UsageError
@@ -49,6 +50,7 @@ __all__ = [
     "Backend",
     "DpmpcError",
     "Law",
+    "Limits",
     "Method",
     "Owner",
     "Party",
@@ -71,6 +73,7 @@ _HOMES = {
     "Backend": "mpc.backend",
     "DpmpcError": "errors",
     "Law": "privacy.law",
+    "Limits": "aggregation.limits",
     "Method": "learning.method",
     "Owner": "aggregation.sites",
     "Party": "aggregation.sites",

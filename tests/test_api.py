@@ -3,6 +3,7 @@
 import asyncio
 import importlib
 import inspect
+import math
 import os
 import re
 import signal
@@ -229,15 +230,16 @@ def test_owners_and_parties_on_their_own(tmp_path: Path) -> None:
     plan = dpmpc.Plan.create(**settings, releases=3, scale=0.0)
     plan.write(tmp_path / "plan.json")
     addresses = own_addresses(3)[1::2]
+    common = {"wait": HANG, "limits": dpmpc.Limits(epsilon=math.inf)}
     parties = [
-        dpmpc.Party(tmp_path / "plan.json", i, addresses, out=tmp_path / f"party{i}", wait=HANG) for i in range(3)
+        dpmpc.Party(tmp_path / "plan.json", i, addresses, out=tmp_path / f"party{i}", **common) for i in range(3)
     ]
     threads = [threading.Thread(target=party.run) for party in parties]
     for thread in threads:
         thread.start()
 
     def owner(index: int) -> list[np.ndarray]:
-        with dpmpc.Owner(tmp_path / "plan.json", index, addresses, wait=HANG) as me:
+        with dpmpc.Owner(tmp_path / "plan.json", index, addresses, **common) as me:
             return [me.mean(np.full(4, (index + 1) * k / 10)) for k in range(3)]
 
     with ThreadPoolExecutor(2) as pool:

@@ -70,6 +70,7 @@ class Aggregator:
         parties: int = 3,
         threshold: int | None = None,
         sensitivity: float | None = None,
+        quantile: float | None = None,
         weights: Weights | Sequence[int] = "equal",
         law: str | None = None,
         sampler: str | None = None,
@@ -97,6 +98,7 @@ class Aggregator:
             parties=parties,
             threshold=threshold,
             sensitivity=sensitivity,
+            quantile=quantile,
             weights=weights,
             law=law,
             sampler=sampler,
@@ -157,6 +159,7 @@ class Aggregator:
         self.plan, self.attempt = plan, attempt
         self.first, self.end = owners or (0, plan.owners)
         self.next = attempt.first_release  # the next release
+        self.bound = plan.adaptive  # of clipping, if it follows the vectors: public, the same at all owners
         self.sharing_s = 0.0  # spent making shares
         self.bytes_before = 0  # sent by all processes when the noise made ahead was there
         self._out, self._addresses, self._tls, self._wait = out, addresses, tls, wait
@@ -254,20 +257,25 @@ class Aggregator:
         plan's norm. Errors: UsageError for a wrong shape or values that are not finite (nothing is spent then), for
         more releases than planned, for a closed aggregator; PeerError when a party leaves.
         """
-        return decode(self.plan, self.open(vectors).total)
+        bound = self.bound
+        mean = decode(self.plan, self.open(vectors).total)
+        return mean if bound is None else bound.decode(mean)[0]
 
     def open(self, vectors: Any) -> Release:
-        """One release of the owners' vectors, in grid steps. See `mean`."""
-        rows = rows_of_block(self.plan.dimension)
-        blocks = as_blocks(vectors, self.end - self.first, self.plan.dimension, rows)
+        """One release of the owners' vectors, in grid steps; a clipping bound that adapts moves. See `mean`."""
+        rows, bound = rows_of_block(self.plan.dimension), self.bound
+        blocks = as_blocks(vectors, self.end - self.first, self.plan.dimension - (bound is not None), rows)
 
         def encoded() -> Iterable[Ints]:
             first = self.first
             for block in blocks:
-                yield encode(self.plan, block, first)
+                yield encode(self.plan, block if bound is None else bound.encode(block), first)
                 first += len(block)
 
-        return self.open_steps(encoded())
+        release = self.open_steps(encoded())
+        if bound is not None:
+            self.bound = bound.decode(decode(self.plan, release.total))[1]
+        return release
 
     def open_steps(self, blocks: Iterable[Ints]) -> Release:
         """One release of integer vectors: grid steps, clipped and rounded already, in blocks as `frames.blocks_of` has
@@ -341,7 +349,8 @@ class Aggregator:
             "owners": self.plan.owners,
             "parties": self.plan.parties,
             "threshold": self.plan.threshold,
-            "dimension": self.plan.dimension,
+            "dimension": self.plan.dimension - (self.bound is not None),
+            "clipping_bound": None if self.bound is None else self.bound.value,
             "releases_made": self.next,
             "parties_lost": self.parties_lost,
             "privacy": privacy_section(self.plan),

@@ -14,6 +14,7 @@ from dpmpc.aggregation.party import PartyJob
 from dpmpc.aggregation.plan import Attempt, Plan
 from dpmpc.errors import DpmpcError, UsageError
 from dpmpc.mpc.addresses import Endpoint, bound_socket, endpoint_of, endpoints_here, owner_endpoints
+from dpmpc.privacy.budget import Budget
 from dpmpc.processes.cores import threads_for
 from dpmpc.processes.supervisor import Event, Process, Supervisor
 
@@ -31,6 +32,7 @@ class LocalParties:
         *,
         base_port: int | None = None,
         threads: int | None = None,
+        budget: Budget | None = None,
         role: str = ROLE,
         name: str = "party",
         preload: Sequence[str] = PRELOAD,
@@ -38,10 +40,10 @@ class LocalParties:
         on_event: Callable[[Process, Event], None] = lambda process, event: None,
     ) -> None:
         """`base_port`: party i listens there + i, and for owners on + n + i; by default on free ports. `threads`: of
-        each party; by default an equal part of the cores. `role`: what a party's process does, called with `job` and
-        `extra`; `name`: what messages and its log call it; `preload`: what it imports at once. Errors: UsageError for a
-        taken port."""
-        self.parties, self.out = parties, out
+        each party; by default an equal part of the cores. `budget`: what each holds its ledgers against. `role`: what a
+        party's process does, called with `job` and `extra`; `name`: what messages and its log call it; `preload`: what
+        it imports at once. Errors: UsageError for a taken port."""
+        self.parties, self.out, self._budget = parties, out, budget
         self._threads = threads or threads_for(parties)
         self._role, self._extra = role, dict(extra or {})
         self._name, self._preload = name, preload
@@ -76,6 +78,7 @@ class LocalParties:
                 attempt=attempt,
                 sockets=numbers,
                 threads=self._threads,
+                budget=self._budget,
             )
             more = own[i] if own else {}
             process.give(self._role, {"job": job.to_json(), **self._extra, **more})

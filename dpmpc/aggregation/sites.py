@@ -10,6 +10,7 @@ from dpmpc.aggregation.aggregator import Aggregator
 from dpmpc.aggregation.both import PartyHere, named
 from dpmpc.aggregation.grid import Floats
 from dpmpc.aggregation.guarantee import Promise
+from dpmpc.aggregation.limits import NO_LIMITS, Limits
 from dpmpc.aggregation.party import PartyJob, check_index, run_party
 from dpmpc.aggregation.plan import Plan
 from dpmpc.errors import DpmpcError, UsageError
@@ -61,10 +62,13 @@ class Owner:
         *,
         tls: Path | str | None = None,
         wait: float = WAIT,
+        limits: Limits = NO_LIMITS,
     ) -> None:
         """Connects with all parties. `addresses`: host:port of each, in order; they listen for owners on port + n.
-        `tls`: the folder with ca.crt, owner<index>.crt and .key. Errors: UsageError, PeerError."""
+        `tls`: the folder with ca.crt, owner<index>.crt and .key. `limits`: what the plan must keep, or nothing is sent.
+        Errors: UsageError, PeerError."""
         plan = read_plan(plan)
+        limits.check(plan)
         check_apart(plan)
         if not 0 <= index < plan.owners:
             raise UsageError(f"owners are numbered from 0; got owner {index} of {plan.owners}; mend the index")
@@ -123,10 +127,12 @@ class Site(Owner):
         out: Path | str,
         wait: float = WAIT,
         threads: int | None = None,
+        limits: Limits = NO_LIMITS,
     ) -> None:
         """As `Owner` and `Party`; one log for both, in `out`. What a role fails with begins with `as owner` or `as
         party`. Errors: UsageError, PeerError."""
         plan, out = read_plan(plan), Path(out)
+        limits.check(plan)
         if plan.role != "both":
             raise UsageError(
                 'a site needs a plan in which every owner is a party; this one has them apart; make it with role="both"'
@@ -195,10 +201,12 @@ class Party:
         out: Path | str,
         wait: float = WAIT,
         threads: int | None = None,
+        limits: Limits = NO_LIMITS,
     ) -> None:
         """`out`: where its ledger, transcript and log go. `threads`: those that compute; by default as many as this
-        process has cores. Errors: UsageError."""
+        process has cores. `limits`: what the plan must keep. Errors: UsageError."""
         plan, out = read_plan(plan), Path(out)
+        limits.check(plan)
         check_apart(plan)
         check_index(plan, index)
         found = endpoints(plan, addresses, tls)

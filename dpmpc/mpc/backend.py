@@ -31,6 +31,8 @@ class Counts:
     messages_sent: tuple[int, ...] = ()
     sample: dict[str, int] = field(default_factory=dict)  # by kind of gate (`ands`, `random bits`), for one sample
     distance: float = 0.0  # statistical: between the views that any allowed coalition has of two secrets, at most
+    header: int | None = None  # bytes of a frame before its payload, for a backend that has frames of its own
+    seconds: float | None = None  # about, for a backend so slow that it is said before a run; not exact
 
     def __add__(self, other: "Counts") -> "Counts":
         """Both, one after the other; gates of a sample do not add up."""
@@ -40,10 +42,13 @@ class Counts:
             _sum(self.messages_sent, other.messages_sent),
             other.sample or self.sample,
             self.distance + other.distance,
+            other.header if self.header is None else self.header,
+            other.seconds if self.seconds is None else self.seconds + (other.seconds or 0.0),
         )
 
     def bytes_with_headers(self, header: int) -> list[int]:
-        """By sending party."""
+        """By sending party; `header`: of our own frames."""
+        header = header if self.header is None else self.header
         return [b + header * m for b, m in zip(self.bytes_sent, self.messages_sent, strict=True)]
 
 
@@ -179,6 +184,10 @@ class Backend(Protocol):
     def holder(self, party: int, parties: int, threshold: int, run_id: bytes, observe: Observe | None = None) -> Holder:
         """A party's end. `observe` sees every frame between parties. Needs a running event loop."""
 
+    def drawn(self, sampler: Sampler, parties: int, threshold: int, samples: int, failure: float) -> Sampler:
+        """The sampler as this backend draws it in a run of so many samples, whose openings may fail by `failure`
+        together: itself, or one of the same law and scale with a certificate of its own."""
+
     def count_noise(self, sampler: Sampler, count: int, parties: int, threshold: int) -> Counts:
         """The cost of `Holder.noise`, exactly."""
 
@@ -189,6 +198,10 @@ class Backend(Protocol):
 BACKENDS: Registry[Backend] = Registry(
     "backend",
     "dpmpc.backends",
-    {"sharing": "dpmpc.mpc.backends.sharing:SHARING", "shamir": "dpmpc.mpc.backends.shamir:SHAMIR"},
+    {
+        "sharing": "dpmpc.mpc.backends.sharing:SHARING",
+        "shamir": "dpmpc.mpc.backends.shamir:SHAMIR",
+        "mpyc": "dpmpc.mpc.backends.mpyc.backend:MPYC",
+    },
 )
 DEFAULT = "sharing"

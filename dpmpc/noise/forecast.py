@@ -36,7 +36,7 @@ def forecast(
     total = Counts()
     for size in fills(vectors, dimension):
         total += count_draw(backend, sampler, size * dimension, parties, threshold)
-    seconds = None
+    seconds = total.seconds
     if isinstance(backend, Paced):
         crowd = max(1.0, parties / (os.cpu_count() or 1)) if here else 1.0
         seconds = backend.noise_seconds(sampler, vectors * dimension, parties, threshold, total) * crowd

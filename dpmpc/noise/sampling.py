@@ -26,10 +26,28 @@ from dpmpc.noise.draw import BATCH, batch_sizes, count_draw, draw
 from dpmpc.privacy.law import LAWS
 
 HERE, OPEN = 0, 1  # channels
+STUDY = 2.0**-40  # what openings may fail by where nothing is promised
 
 
-async def _draw_at_party(holder: Holder, law: str, name: str, scale: float, count: int, opened: bool) -> dict[str, Any]:
-    sampler = LAWS[law].sampler(name, scale)
+def drawn_for_study(
+    backend: str, law: str, name: str, scale: float, count: int, parties: int, threshold: int
+) -> Sampler:
+    """The law's sampler as the backend draws it outside any promise."""
+    return BACKENDS[backend].drawn(LAWS[law].sampler(name, scale), parties, threshold, count, STUDY)
+
+
+async def _draw_at_party(
+    holder: Holder,
+    backend: str,
+    parties: int,
+    threshold: int,
+    law: str,
+    name: str,
+    scale: float,
+    count: int,
+    opened: bool,
+) -> dict[str, Any]:
+    sampler = drawn_for_study(backend, law, name, scale, count, parties, threshold)
     await holder.here(HERE)
     await draw(holder, sampler, min(count, BATCH), first_channel=WARM_UP)
     sent, frames, rounds = holder.bytes_sent, holder.frames_sent, holder.rounds
@@ -86,6 +104,8 @@ def sample(
     chosen_backend = BACKENDS[backend]
     t = chosen_backend.threshold(parties) if threshold is None else threshold
     chosen_backend.check(parties, t)
+    if engine != "clear":
+        chosen = drawn_for_study(backend, law, name, scale, count, parties, t)
     report: dict[str, Any] = {
         "sampler": chosen.name,
         "law": law,
@@ -111,7 +131,7 @@ def sample(
         report["seconds"] = time.perf_counter() - start
         report["rate"] = count / report["seconds"]
     else:
-        arguments = (law, name, scale, count, opened)
+        arguments = (backend, parties, t, law, name, scale, count, opened)
         results = run_parties(_draw_at_party, parties, t, arguments, backend=backend, threads=threads)
         report["seconds"] = max(r["seconds"] for r in results)
         report["rate"] = count / report["seconds"]

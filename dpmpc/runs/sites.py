@@ -24,6 +24,7 @@ from dpmpc.aggregation.plan import Attempt, Plan, plan_path
 from dpmpc.data.blocks import Records, in_memory
 from dpmpc.errors import DpmpcError
 from dpmpc.learning.learner import Learner
+from dpmpc.privacy.budget import Budget
 from dpmpc.processes.supervisor import Event, Process
 from dpmpc.processes.worker import Emit, Log
 
@@ -101,13 +102,21 @@ class SitesHere:
     """The sites of a run on this machine. They import what they need while records are loaded; `of` gives them their
     jobs and is followed as an `Aggregator` is."""
 
-    def __init__(self, sites: int, out: Path, base_port: int | None = None, threads: int | None = None) -> None:
+    def __init__(
+        self,
+        sites: int,
+        out: Path,
+        base_port: int | None = None,
+        threads: int | None = None,
+        budget: Budget | None = None,
+    ) -> None:
         self._events: asyncio.Queue[Event] = asyncio.Queue()
         self._here = PartiesHere(
             sites,
             out,
             base_port=base_port,
             threads=threads,
+            budget=budget,
             role=ROLE,
             name="site",
             on_event=self._hear,

@@ -148,6 +148,9 @@ class Shamir:
     ) -> ShamirHolder:
         return ShamirHolder(party, parties, threshold, run_id, observe)
 
+    def drawn(self, sampler: Sampler, parties: int, threshold: int, samples: int, failure: float) -> Sampler:
+        return sampler
+
     def count_noise(self, sampler: Sampler, count: int, parties: int, threshold: int) -> Counts:
         """Exact but for bits drawn again, one in 2^61. `distance` is what shared deep bits may cost the joint law of
         all samples; views alone are told apart by nobody."""

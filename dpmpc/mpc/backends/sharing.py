@@ -67,6 +67,9 @@ class Sharing:
     ) -> SharingHolder:
         return SharingHolder(party, parties, threshold, run_id, observe)
 
+    def drawn(self, sampler: Sampler, parties: int, threshold: int, samples: int, failure: float) -> Sampler:
+        return sampler
+
     def count_noise(self, sampler: Sampler, count: int, parties: int, threshold: int) -> Counts:
         batch, fixed = _counted(sampler, count, parties, threshold)
         # of the one conversion a lane, see circuits.convert
