@@ -19,7 +19,11 @@ GATES = {"ands": "ANDs"}
     "-M", "parties", type=click.IntRange(1), default=3, show_default=True, help="Local parties, each a process."
 )
 @click.option(
-    "-T", "threshold", type=int, default=None, help="Parties that may collude, below M / 2.  [default: (M - 1) // 2]"
+    "-T",
+    "threshold",
+    type=int,
+    default=None,
+    help="Parties that may collude.  [default: the most that the backend allows]",
 )
 @click.option(
     "--engine",

@@ -1,5 +1,6 @@
 """`dpmpc train`: a private model from the records of several owners."""
 
+import os
 from pathlib import Path
 from typing import Any
 
@@ -29,6 +30,7 @@ def run_command(**given: Any) -> None:
     from dpmpc.runs import beside
     from dpmpc.runs import start as starting
 
+    os.umask(0o077)  # what a run writes is for this user alone
     run = {
         key: given.pop(key)
         for key in (
@@ -36,6 +38,7 @@ def run_command(**given: Any) -> None:
             "addresses",
             "base_port",
             "wait",
+            "stall",
             "out",
             "overwrite",
             "resume",
@@ -58,7 +61,9 @@ def run_command(**given: Any) -> None:
         given["parties"] = len(addresses)
     resume: Path | None = run.pop("resume")
     if resume is not None:
-        where = starting.Where(out=resume, base_port=run["base_port"], wait=run["wait"], threads=run["threads"])
+        where = starting.Where(
+            out=resume, base_port=run["base_port"], wait=run["wait"], stall=run["stall"], threads=run["threads"]
+        )
         with make_progress() as progress:
             starting.carry_on(where, progress)
         show(resume)
@@ -69,6 +74,7 @@ def run_command(**given: Any) -> None:
         out=run["out"],
         base_port=run["base_port"],
         wait=run["wait"],
+        stall=run["stall"],
         addresses=addresses,
         index=run["index"],
         plan_file=run["plan_file"],

@@ -7,8 +7,8 @@ import click
 
 from dpmpc.learning.method import METHODS, Spread
 from dpmpc.mpc.backend import BACKENDS
+from dpmpc.mpc.pulse import STALL
 from dpmpc.privacy.law import LAWS, calibration_names, sampler_names
-from dpmpc.runs.launcher import WAIT
 from dpmpc.runs.request import Preprocessing
 
 
@@ -269,9 +269,11 @@ OPTIONS: dict[str, list[click.Option]] = {
         _option(
             "--backend",
             type=click.Choice(BACKENDS.names()),
-            help="How the parties compute; an honest majority of them is needed. sharing: replicated bits, for few "
-            "parties. shamir: numbers mod a prime, for up to 32. mpyc: by MPyC alone, slow, to read and to check.  "
-            "[default: the one that computes less: shamir from 7 parties]",
+            help="How the parties compute. With an honest majority: sharing, replicated bits, for few parties; shamir, "
+            "numbers mod a prime, for up to 32; mpyc, by MPyC alone, slow, to read and to check. Two parties that "
+            "trust nobody else: ot, by oblivious transfer (ot-k8 sends less and computes more, ot-k2 and ot-k1 the "
+            "other way round), or garbled, by garbled circuits as in the papers.  [default: the one that "
+            "computes less: ot for 2, shamir from 7 parties]",
         ),
         _option(
             "-M",
@@ -293,7 +295,8 @@ OPTIONS: dict[str, list[click.Option]] = {
             "threshold",
             type=int,
             metavar="T",
-            help="So many parties together learn nothing; below N/2.  [default: the largest]",
+            help="So many parties together learn nothing; with --backend sharing below N/2. -M 2 -T 0 is sharing that "
+            "hides nothing from either party.  [default: the largest]",
         ),
         _option(
             "-I",
@@ -335,7 +338,17 @@ OPTIONS: dict[str, list[click.Option]] = {
             help="Threads of a party that compute.  [default: the cores of its machine, shared by the parties on it]",
         ),
         _option(
-            "--wait", type=float, default=WAIT, metavar="SECONDS", help="How long to wait for another process to come."
+            "--wait",
+            type=float,
+            metavar="SECONDS",
+            help="How long to wait for another process to come.  [default: 60; 600 with -I]",
+        ),
+        _option(
+            "--stall",
+            type=float,
+            default=STALL,
+            metavar="SECONDS",
+            help="A process of which nothing at all was heard for so long counts as lost. Long work is no silence.",
         ),
     ],
     "The run": [
@@ -345,8 +358,8 @@ OPTIONS: dict[str, list[click.Option]] = {
             "--resume",
             type=click.Path(path_type=Path),
             metavar="RUN",
-            help="Carry on an interrupted run from its last opened iterate. Takes no other option than -B, --threads "
-            "and --wait.",
+            help="Carry on an interrupted run from its last opened iterate. Takes no other option than -B, --threads, "
+            "--wait and --stall.",
         ),
         _option(
             "--evaluate/--no-evaluate",

@@ -256,9 +256,10 @@ def test_every_owner_may_be_a_party(tmp_path: Path) -> None:
     plan = dpmpc.Plan.create(**{**SMALL, "owners": 3}, releases=3, scale=0.0, role="both")
     plan.write(tmp_path / "plan.json")
     addresses = own_addresses(3)[1::2]
+    common = {"wait": HANG, "limits": dpmpc.Limits(epsilon=math.inf)}
 
     def site(index: int) -> list[np.ndarray]:
-        with dpmpc.Site(tmp_path / "plan.json", index, addresses, out=tmp_path / f"site{index}", wait=HANG) as me:
+        with dpmpc.Site(tmp_path / "plan.json", index, addresses, out=tmp_path / f"site{index}", **common) as me:
             return [me.mean(np.full(4, (index + 1) * k / 20)) for k in range(3)]
 
     with ThreadPoolExecutor(3) as pool:
@@ -269,9 +270,9 @@ def test_every_owner_may_be_a_party(tmp_path: Path) -> None:
     names = {path.name for path in (tmp_path / "site2").iterdir()}
     assert {"ledger_2.jsonl", "party_2.transcript.jsonl", "site_2.log"} <= names
     with pytest.raises(dpmpc.UsageError, match="every owner is a party, one process a site; one role was asked for"):
-        dpmpc.Owner(plan, 0, addresses)
+        dpmpc.Owner(plan, 0, addresses, **common)
     with pytest.raises(dpmpc.UsageError, match="every owner is a party, one process a site; one role was asked for"):
-        dpmpc.Party(plan, 0, addresses, out=tmp_path)
+        dpmpc.Party(plan, 0, addresses, out=tmp_path, **common)
     with pytest.raises(dpmpc.UsageError, match="this one has them apart"):
         dpmpc.Site(dpmpc.Plan.create(**SMALL), 0, addresses, out=tmp_path)
 

@@ -32,6 +32,8 @@ from dpmpc.mpc.addresses import Endpoint
 from dpmpc.mpc.backend import BACKENDS
 from dpmpc.mpc.clear_noise import clear_noise
 from dpmpc.mpc.prg import Prg
+from dpmpc.mpc.pulse import STALL, check_stall
+from dpmpc.mpc.reason import public_reason
 from dpmpc.mpc.tls import Tls
 from dpmpc.privacy.sensitivity import Weights
 
@@ -84,10 +86,11 @@ class Aggregator:
         data_id: str = "vectors",
         out: Path | str | None = None,
         wait: float = WAIT,
+        stall: float = STALL,
     ) -> None:
-        """Arguments as of `Plan.create`. `out`: a new directory for the parties' ledgers, transcripts and logs; without
+        """Arguments as of `Plan.create`. `wait`, `stall`: seconds for the other processes to come, and of silence after
+        which one counts as lost. `out`: a new directory for the parties' ledgers, transcripts and logs; without
         one they are gone when the aggregator is closed. Errors: UsageError for what no run can do."""
-        settings: dict[str, Any] = {} if backend is None else {"backend": backend}
         plan = Plan.create(
             owners=owners,
             dimension=dimension,
@@ -109,11 +112,11 @@ class Aggregator:
             engine=engine,
             pool=pool,
             data_id=data_id,
-            **settings,
+            backend=backend,
         )
         if out is not None and Path(out).exists() and any(Path(out).iterdir()):
             raise UsageError(f"out must be a new or empty directory; {out} is not; name another")
-        self._begin(plan, None if out is None else Path(out), wait)
+        self._begin(plan, None if out is None else Path(out), wait, stall=stall)
 
     @classmethod
     def of_plan(
@@ -127,6 +130,8 @@ class Aggregator:
         attempt: Attempt = FIRST_ATTEMPT,
         tls: Path | None = None,
         wait: float = WAIT,
+        stall: float = STALL,
+        say: Callable[[str], None] = lambda text: None,
         **settings: Any,
     ) -> Self:
         """An aggregator for a plan. `addresses`: where the parties listen for owners; without them the parties are
@@ -134,7 +139,7 @@ class Aggregator:
         `LocalParties`). A `PartyHere` is the one of this process; the others are at `addresses`. `owners`: (first, end)
         of those played here, by default all."""
         self = cls.__new__(cls)
-        self._begin(plan, out, wait, parties, addresses, owners, attempt, tls, settings)
+        self._begin(plan, out, wait, parties, addresses, owners, attempt, tls, settings, stall, say)
         return self
 
     @classmethod
@@ -155,7 +160,10 @@ class Aggregator:
         attempt: Attempt = FIRST_ATTEMPT,
         tls: Path | None = None,
         settings: dict[str, Any] | None = None,
+        stall: float = STALL,
+        say: Callable[[str], None] = lambda text: None,
     ) -> None:
+        self._stall, self._say = check_stall(stall), say
         self.plan, self.attempt = plan, attempt
         self.first, self.end = owners or (0, plan.owners)
         self.next = attempt.first_release  # the next release
@@ -189,18 +197,26 @@ class Aggregator:
                     self._stop = self._parties.end
                 if self._out is not None:
                     self.plan.write(plan_path(self._out))
-                self._parties.begin(self.plan, self.attempt, self._wait)
+                self._parties.begin(self.plan, self.attempt, self._wait, self._stall)
                 addresses = self._parties.parties.owner_addresses
             elif self._parties is None:
                 self._background = Background("dpmpc")
                 self._stop = weakref.finalize(self, self._background.stop)
-            within = self._parties.within if isinstance(self._parties, PartyHere) else {}
-            client = OwnerClient(self.plan, self.attempt, self.first, self.end, within)
+            client = OwnerClient(
+                self.plan,
+                self.attempt,
+                self.first,
+                self.end,
+                self._parties.within if isinstance(self._parties, PartyHere) else {},
+                stall=self._stall,
+                say=self._say,
+                secret="" if self._parties is None else self._parties.parties.secret,
+            )
             self._client = client
             tls = None if self._tls is None else Tls.load(self._tls, client.name)
             self._run(lambda: client.connect(addresses, self._wait, tls))
-        except BaseException:
-            self.abandon()
+        except BaseException as error:
+            self.abandon(error)
             raise
 
     def wait_for_noise(self) -> None:
@@ -298,10 +314,10 @@ class Aggregator:
         self.wait_for_noise()
         try:
             return self._send(self._client, number, blocks)
-        except DpmpcError:
+        except DpmpcError as error:
             if self.next == number:
                 raise  # nothing was sent
-            self.abandon()
+            self.abandon(error)
             raise
 
     def _send(self, client: OwnerClient, number: int, blocks: Iterable[Ints]) -> Pending[Release]:
@@ -378,15 +394,22 @@ class Aggregator:
                 self.finish()
         self.abandon()
 
-    def abandon(self) -> None:
-        """End everything at once; no process is left behind."""
+    def abandon(self, error: BaseException | None = None) -> None:
+        """End everything at once; no process is left behind. Parties elsewhere are told why, as far as it is public."""
         if self._closed:
             return
         self._closed = True
         if self._client is not None:
             with contextlib.suppress(RuntimeError):  # the loop has ended
-                self._loop().run(_call(self._client.abandon))
+                self._loop().run(self._leave(self._client, error))
         self._stop()
+
+    async def _leave(self, client: OwnerClient, error: BaseException | None) -> None:
+        if error is not None:
+            await client.leave(public_reason(client.called, error))
+        elif self.next < self.plan.releases:
+            await client.leave(f"{client.called} left before the last release")
+        client.abandon()
 
     def __enter__(self) -> Self:
         return self
@@ -397,12 +420,7 @@ class Aggregator:
         if kind is None:
             self.close()
         else:
-            self.abandon()
-
-
-async def _call(function: Callable[[], T]) -> T:
-    """What the function returns, called on the loop."""
-    return function()
+            self.abandon(error)
 
 
 def private_mean(vectors: Any, *, clip: float, epsilon: float, delta: float | None = None, **settings: Any) -> Floats:

@@ -1,10 +1,11 @@
 """What owners and parties say to each other: greetings, blocks of shares, results, costs. Sizes and layouts, no
 connections."""
 
+import hashlib
 import struct
 from dataclasses import astuple, dataclass
 
-from dpmpc.aggregation.plan import Plan
+from dpmpc.aggregation.plan import Attempt, Plan
 from dpmpc.errors import PeerError
 from dpmpc.mpc.link import Connection
 
@@ -36,6 +37,13 @@ class PartyCost:
     @staticmethod
     def unpack(payload: bytes | bytearray) -> "PartyCost":
         return PartyCost(*COST.unpack(payload))
+
+
+def greeting(plan: Plan, attempt: Attempt, secret: str = "") -> bytes:
+    """What processes must agree on before anything else is said: the digest of plan and attempt; with the secret of a
+    run that one process started, a digest that only its own processes know."""
+    agreed = plan.digest(attempt)
+    return hashlib.sha256(b"dpmpc secret\0" + secret.encode() + agreed).digest() if secret else agreed
 
 
 def rows_of_block(dimension: int) -> int:

@@ -1,6 +1,7 @@
 """The parties of a run as processes of this machine, started by whoever aggregates."""
 
 import asyncio
+import secrets
 import shutil
 import socket
 import tempfile
@@ -14,6 +15,7 @@ from dpmpc.aggregation.party import PartyJob
 from dpmpc.aggregation.plan import Attempt, Plan
 from dpmpc.errors import DpmpcError, UsageError
 from dpmpc.mpc.addresses import Endpoint, bound_socket, endpoint_of, endpoints_here, owner_endpoints
+from dpmpc.mpc.pulse import STALL
 from dpmpc.privacy.budget import Budget
 from dpmpc.processes.cores import threads_for
 from dpmpc.processes.supervisor import Event, Process, Supervisor
@@ -48,6 +50,7 @@ class LocalParties:
         self._role, self._extra = role, dict(extra or {})
         self._name, self._preload = name, preload
         self._supervisor = Supervisor(on_event)
+        self.secret = secrets.token_hex(16)
         self._sockets = _bind(parties, base_port)
         self.addresses = [endpoint_of(s) for s in self._sockets[:parties]]
         self.owner_addresses = [endpoint_of(s) for s in self._sockets[parties:]]
@@ -63,7 +66,9 @@ class LocalParties:
                 f"{self._name} {i}", log=log, preload=(*self._preload, module), sockets=sockets
             )
 
-    def begin(self, plan: Plan, attempt: Attempt, wait: float, own: Sequence[Mapping[str, Any]] = ()) -> None:
+    def begin(
+        self, plan: Plan, attempt: Attempt, wait: float, stall: float = STALL, own: Sequence[Mapping[str, Any]] = ()
+    ) -> None:
         """Give each its job; `own`: what its role gets besides, by party."""
         n = self.parties
         for i, process in enumerate(self._supervisor.processes):
@@ -79,6 +84,8 @@ class LocalParties:
                 sockets=numbers,
                 threads=self._threads,
                 budget=self._budget,
+                stall=stall,
+                secret=self.secret,
             )
             more = own[i] if own else {}
             process.give(self._role, {"job": job.to_json(), **self._extra, **more})
@@ -121,11 +128,13 @@ class PartiesHere:
         self.end = weakref.finalize(self, _end, self.background, self.parties, temporary)
         self.background.run(self.parties.start())
 
-    def begin(self, plan: Plan, attempt: Attempt, wait: float, own: Sequence[Mapping[str, Any]] = ()) -> None:
+    def begin(
+        self, plan: Plan, attempt: Attempt, wait: float, stall: float = STALL, own: Sequence[Mapping[str, Any]] = ()
+    ) -> None:
         """Give each its job; `own`: what its role gets besides, by party."""
 
         async def begin() -> None:
-            self.parties.begin(plan, attempt, wait, own)
+            self.parties.begin(plan, attempt, wait, stall, own)
 
         self.background.run(begin())
 

@@ -5,14 +5,16 @@ operating system; blocks of owners travel in one frame.
 """
 
 import asyncio
-from collections.abc import Mapping, Sequence
+import contextlib
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from types import MappingProxyType
 from typing import Any
 
 import numpy as np
 
 from dpmpc.aggregation import frames
-from dpmpc.aggregation.frames import ANSWER, HELLO, READY, WINDOW, PartyCost, exact, result_bytes
+from dpmpc.aggregation.frames import ANSWER, HELLO, READY, WINDOW, PartyCost, exact, greeting, result_bytes
 from dpmpc.aggregation.grid import Ints
 from dpmpc.aggregation.plan import Attempt, Plan
 from dpmpc.errors import PeerError
@@ -20,10 +22,13 @@ from dpmpc.mpc import channels
 from dpmpc.mpc.addresses import Endpoint
 from dpmpc.mpc.backend import BACKENDS, Spares
 from dpmpc.mpc.channels import block_label
-from dpmpc.mpc.dial import dial
-from dpmpc.mpc.link import Connection
+from dpmpc.mpc.dial import Call, keep_alive
+from dpmpc.mpc.link import Connection, part
+from dpmpc.mpc.meeting import Meeting
+from dpmpc.mpc.pulse import STALL, Pulse
 from dpmpc.mpc.tls import Tls
-from dpmpc.mpc.wire import Peer
+from dpmpc.mpc.wire import FRAME_COST, Peer
+from dpmpc.mpc.within import Within
 
 
 class OwnerClient:
@@ -35,9 +40,15 @@ class OwnerClient:
         attempt: Attempt,
         first: int = 0,
         end: int | None = None,
-        within: Mapping[int, Connection] = MappingProxyType({}),
+        within: Mapping[int, Within] = MappingProxyType({}),
+        *,
+        stall: float = STALL,
+        say: Callable[[str], None] = lambda text: None,
+        secret: str = "",
     ) -> None:
-        """`within`: connections with parties of this process, by number; the others are called."""
+        """`within`: connections with parties of this process, by number; the others are called. `say` gets the lines on
+        who is waited for; `stall` and `secret` as the parties have them. Needs a running event loop only from `connect`
+        on."""
         self.plan, self.attempt = plan, attempt
         self.first, self.end = first, plan.owners if end is None else end
         assert 0 <= self.first < self.end <= plan.owners
@@ -47,7 +58,9 @@ class OwnerClient:
         self._spare = backend.spare(plan.parties, plan.threshold) if isinstance(backend, Spares) else 0
         self._sent: dict[int, int] = {}  # bytes of each party, as it said last
         self._within = within
-        self._made: list[Connection] = []  # also those that came to nothing
+        self._here: dict[int, Connection] = {}
+        self._pulse = Pulse(stall, say)
+        self._greeting = greeting(plan, attempt, secret)
 
     @property
     def name(self) -> str:
@@ -55,46 +68,74 @@ class OwnerClient:
         return frames.certificate_name(self.plan, self.first, self.end)
 
     async def connect(self, endpoints: Sequence[Endpoint], seconds: float, tls: Tls | None = None) -> None:
-        """Connect with every party. Errors: PeerError when one does not answer in time or runs another plan."""
-        calls = [asyncio.ensure_future(self._call(i, endpoint, tls)) for i, endpoint in enumerate(endpoints)]
+        """Connect with every party; one that leaves before all are here may come again. Errors: PeerError when one
+        does not answer in time or runs another plan."""
+        meeting = Meeting(range(len(endpoints)), self._on_lost)
+        self._here = meeting.here
+        calls = [Call(endpoint, f"party{i}", tls) for i, endpoint in enumerate(endpoints)]
+
+        def missing() -> str:
+            names = [f"{i} ({calls[i].endpoint}, {calls[i].problem})" for i in meeting.missing()]
+            return f"party {', '.join(names)}" if names else ""
+
+        for i, call in enumerate(calls):
+            meeting.keep_calling(i, partial(self._call, meeting, i, call))
         try:
-            async with asyncio.timeout(seconds):
-                self.peers = list(await asyncio.gather(*calls))
+            with self._pulse.waiting(missing):
+                async with asyncio.timeout(seconds):
+                    await meeting.all_come()
         except TimeoutError:
-            silent = [i for i, call in enumerate(calls) if not call.done() or call.cancelled()]
             raise PeerError(
-                f"every party must answer its owners within {seconds:g} s; missing: party "
-                f"{', '.join(f'{i} ({endpoints[i]})' for i in silent)}; start it, see its log, or mend -P / -B"
+                f"every party must answer its owners within {seconds:g} s; missing: {missing()}; start it, or mend -P "
+                "/ -B"
             ) from None
         finally:
-            for call in calls:
-                call.cancel()
-            await asyncio.gather(*calls, return_exceptions=True)
+            meeting.end()
+        self.peers = [self._here[i] for i in range(len(calls))]
 
-    async def _call(self, party: int, endpoint: Endpoint, tls: Tls | None) -> Connection:
+    async def _call(self, meeting: Meeting, party: int, call: Call) -> Connection:
+        run_id = self.plan.session_id(self.attempt)
+        hello = HELLO.pack(self.first, self.end, self._greeting)
         if party in self._within:
-            peer = self._within[party]
-            self._made.append(peer)
-        else:
-            called = Peer(f"party {party}", self.plan.session_id(self.attempt))
-            self._made.append(called)
-            await dial(called, endpoint, f"party{party}", tls)
-            peer = called
-        digest = self.plan.digest(self.attempt)
-        peer.send(channels.HELLO, HELLO.pack(self.first, self.end, digest))
-        index, other = ANSWER.unpack(exact(peer, await peer.receive(channels.HELLO), ANSWER.size))
-        if index != party or other != digest:
+            mine = self._within[party]
+            mine.on_lost = meeting.lost
+            mine.send(channels.HELLO, hello)
+            self._check(call.endpoint, party, mine, await mine.receive(channels.HELLO))
+            meeting.come(party, mine)
+            return mine
+
+        def check(peer: Peer, payload: bytearray) -> None:
+            self._check(call.endpoint, party, peer, payload)
+            keep_alive(peer)
+            self._pulse.watch(peer)
+            meeting.come(party, peer)
+            largest = max(result_bytes(self.plan.dimension), frames.COST.size)
+            peer.admit(largest, (WINDOW + 4) * (largest + FRAME_COST))
+
+        return await call.greeted(lambda: Peer(f"party {party}", run_id, meeting.lost), hello, check)
+
+    def _check(self, endpoint: Endpoint, party: int, peer: Connection, payload: bytearray) -> None:
+        """Errors: PeerError for an answer that party `party` of this plan would not give."""
+        index, other = ANSWER.unpack(exact(peer, payload, ANSWER.size))
+        if index != party or other != self._greeting:
             raise PeerError(
                 f"{endpoint} must be party {party} of the same plan; party {index} with plan {other.hex()[:8]} "
                 "answers; mend -P, or copy plan.json again"
             )
-        return peer
 
-    async def ready(self) -> int:
-        """The bytes all parties have sent so far, when every party has the noise it makes ahead."""
-        for party, peer in enumerate(self.peers):
-            (self._sent[party],) = READY.unpack(exact(peer, await peer.receive(channels.READY), READY.size))
-        return sum(self._sent.values())
+    def _on_lost(self, peer: Connection, error: PeerError) -> None:
+        """Whoever awaits something of it is told; the others' frames are on their way."""
+
+    @property
+    def called(self) -> str:
+        """What others call this process."""
+        one = self.end == self.first + 1 and self.plan.owners > 1
+        return f"owner {self.first}" if one else "the owners' process"
+
+    async def leave(self, reason: str) -> None:
+        """End the connections, and tell the parties why."""
+        self._pulse.stop()
+        await part(list(self._here.values()), reason)
 
     def _without(self, party: int, error: PeerError) -> None:
         """Go on without a party. Errors: the given one, if too many have left."""
@@ -105,26 +146,37 @@ class OwnerClient:
     def _left(self) -> list[tuple[int, Connection]]:
         return [(party, peer) for party, peer in enumerate(self.peers) if party not in self.lost]
 
+    async def _from_left(self, label: int, size: int) -> dict[int, bytearray]:
+        """The payload of `size` bytes of the frame with this label, of every party that is left; one that leaves now
+        and is not needed is left out. Errors: PeerError."""
+        awaited = [(party, peer, peer.receive(label)) for party, peer in self._left()]
+        payloads = {}
+        for party, peer, each in awaited:
+            try:
+                payload = await each
+            except PeerError as error:
+                self._without(party, error)
+                continue
+            payloads[party] = exact(peer, payload, size)
+        return payloads
+
+    async def ready(self) -> int:
+        """The bytes all parties have sent so far, when every party has the noise it makes ahead. Errors: PeerError;
+        noise needs all."""
+        awaited = [peer.receive(channels.READY) for peer in self.peers]
+        for party, (peer, each) in enumerate(zip(self.peers, awaited, strict=True)):
+            (self._sent[party],) = READY.unpack(exact(peer, await each, READY.size))
+        return sum(self._sent.values())
+
     async def send(self, release: int, block: int, payloads: Sequence[Any]) -> None:
         """Send one block of shares, a payload a party; waits for consent where too many are under way."""
         if block >= WINDOW:
-            for party, peer in self._left():
-                consent = await self._from(party, peer, block_label(release, block - WINDOW))
-                if consent is not None:
-                    exact(peer, consent, 0)
+            await self._from_left(block_label(release, block - WINDOW), 0)
         for party, peer in self._left():
             try:
                 peer.send(block_label(release, block), payloads[party])
             except PeerError as error:
                 self._without(party, error)
-
-    async def _from(self, party: int, peer: Connection, label: int) -> bytearray | None:
-        """The frame, or None where the party has left and is not needed."""
-        try:
-            return await peer.receive(label)
-        except PeerError as error:
-            self._without(party, error)
-            return None
 
     async def opened(self, release: int) -> tuple[Ints, int]:
         """The opened sum of one release (d,) in grid steps, and the bytes all parties have sent so far.
@@ -132,12 +184,12 @@ class OwnerClient:
         Errors: PeerError when a party leaves, or when the parties' results differ.
         """
         results: list[Ints] = []
-        for party, peer in self._left():
-            payload = await self._from(party, peer, block_label(release, -1))
-            if payload is not None:
-                words = np.frombuffer(exact(peer, payload, result_bytes(self.plan.dimension)), dtype="<i8")
-                results.append(words[:-1])
-                self._sent[party] = int(words[-1])
+        for party, payload in (
+            await self._from_left(block_label(release, -1), result_bytes(self.plan.dimension))
+        ).items():
+            words = np.frombuffer(payload, dtype="<i8")
+            results.append(words[:-1])
+            self._sent[party] = int(words[-1])
         if any((other != results[0]).any() for other in results[1:]):
             raise PeerError(
                 f"all parties must open the same vector; release {release} differs; a party computes wrongly, see "
@@ -147,11 +199,10 @@ class OwnerClient:
 
     async def finish(self) -> list[PartyCost]:
         """The costs of every party that is left; ends the connections in agreement."""
-        costs = []
-        for party, peer in self._left():
-            payload = await self._from(party, peer, channels.COST)
-            if payload is not None:
-                costs.append(PartyCost.unpack(exact(peer, payload, frames.COST.size)))
+        payloads = await self._from_left(channels.COST, frames.COST.size)
+        costs = [PartyCost.unpack(payload) for payload in payloads.values()]
+        for _, peer in self._left():
+            with contextlib.suppress(PeerError):  # it may have left already
                 peer.send(channels.COST, b"")
         self.abandon()
         await asyncio.sleep(0)
@@ -159,7 +210,8 @@ class OwnerClient:
 
     def abandon(self) -> None:
         """Close the connections at once."""
-        for peer in self._made:
+        self._pulse.stop()
+        for peer in self._here.values():
             peer.close()
 
     @property

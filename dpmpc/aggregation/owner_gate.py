@@ -1,9 +1,10 @@
 """A party's end of its connections with owners: admits them, adds up their shares, sends them what was opened."""
 
 import asyncio
+import contextlib
 import socket
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 
 from dpmpc.aggregation.frames import (
     ANSWER,
@@ -13,7 +14,7 @@ from dpmpc.aggregation.frames import (
     PartyCost,
     blocks_of,
     certificate_name,
-    exact,
+    greeting,
     result_bytes,
 )
 from dpmpc.aggregation.grid import Ints
@@ -21,88 +22,155 @@ from dpmpc.aggregation.plan import Attempt, Plan
 from dpmpc.errors import PeerError
 from dpmpc.mpc import channels
 from dpmpc.mpc.addresses import Endpoint
-from dpmpc.mpc.backend import Holder, Share
+from dpmpc.mpc.backend import BACKENDS, Holder, Share
 from dpmpc.mpc.channels import block_label
-from dpmpc.mpc.dial import listen
+from dpmpc.mpc.dial import keep_alive
+from dpmpc.mpc.door import Door, Refused
 from dpmpc.mpc.link import Connection
+from dpmpc.mpc.pulse import Pulse
 from dpmpc.mpc.tls import Tls, check_name
-from dpmpc.mpc.wire import HEADER, Peer
+from dpmpc.mpc.wire import FRAME_COST, HEADER, Peer
 from dpmpc.mpc.within import Within
 
+FINISH_SECONDS = 600.0  # for an owner that computes its last figures
 Guest = Peer | Within
 
 
 class OwnerGate:
     """Listens for owners, for one attempt of a run."""
 
-    def __init__(self, plan: Plan, attempt: Attempt, holder: Holder) -> None:
+    def __init__(
+        self,
+        plan: Plan,
+        attempt: Attempt,
+        holder: Holder,
+        *,
+        pulse: Pulse | None = None,
+        log: Callable[[str], None] = lambda text: None,
+        secret: str = "",
+    ) -> None:
+        """`secret`: what owners must know besides the plan, for runs of one machine. `log` hears of callers that were
+        refused."""
         self.plan, self.attempt, self.holder = plan, attempt, holder
         self.lost: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self.adding_s = 0.0  # spent adding up shares
-        self._server: asyncio.Server | None = None
+        self._pulse, self._log = pulse or Pulse(), log
+        self._greeting = greeting(plan, attempt, secret)
         self._tls = False
-        self._arrived: asyncio.Queue[Guest] = asyncio.Queue()
-        self._made: list[Guest] = []
-        self._owners: list[tuple[int, int, Guest]] = []
+        self._door = Door(self._make, self._greeted, log)
+        self._owners: dict[int, tuple[int, Guest]] = {}  # by first owner: (end, connection)
+        self._within: Within | None = None
+        self._joining: asyncio.Task[None] | None = None
+        self._begun = False  # whether all have come
+        self._changed = asyncio.Event()
 
     async def listen(self, endpoint: Endpoint, tls: Tls | None = None, bound: socket.socket | None = None) -> None:
-        """Open the owners' port, on the socket that was bound before if there is one. Errors: UsageError when it is
-        taken."""
-
-        def make() -> Peer:
-            run_id = self.plan.session_id(self.attempt)
-            peer = Peer("the owners' process", run_id, self._on_lost, on_made=self._arrived.put_nowait)
-            self._made.append(peer)
-            return peer
-
+        """Open the owners' port, on the socket that was bound before if there is one; owners are admitted from now on.
+        Errors: UsageError when it is taken."""
         self._tls = tls is not None
-        self._server = await listen(make, endpoint, bound, tls, f"party {self.holder.party} must listen for owners")
+        await self._door.open(endpoint, bound, tls, f"party {self.holder.party} must listen for owners")
+
+    def _make(self) -> Peer:
+        return Peer("a caller", self.plan.session_id(self.attempt), self._on_lost)
+
+    def _greeted(self, peer: Guest, payload: bytearray) -> None:
+        """Admits an owners' process. Errors: Refused."""
+        plan = self.plan
+        if len(payload) != HELLO.size:
+            raise Refused(f"a greeting has {HELLO.size} bytes; got {len(payload)}; are all processes of one version?")
+        first, end, other = HELLO.unpack(payload)
+        if not first < end <= plan.owners:
+            raise Refused(
+                f"owners are numbered from 0 to {plan.owners - 1}; {first}..{end - 1} came; mend -I, or copy plan.json "
+                "again"
+            )
+        if self._tls and isinstance(peer, Peer):
+            try:
+                check_name(peer.certificate, certificate_name(plan, first, end))
+            except PeerError as error:
+                raise Refused(str(error)) from None
+        peer.name = f"owner {first}" if end == first + 1 else f"the owners' process ({first}..{end - 1})"
+        if other != self._greeting:
+            raise Refused(
+                f"owners and parties must have the same plan; party {self.holder.party} has {self._greeting.hex()[:8]},"
+                f" {peer.name} {other.hex()[:8]}; copy plan.json again"
+            )
+        self._forget(first, end)
+        peer.send(channels.HELLO, ANSWER.pack(self.holder.party, self._greeting))
+        rows = max(stop - start for start, stop in blocks_of(first, end, plan.dimension))
+        sizes = BACKENDS[plan.backend].payload_bytes(plan.parties, plan.threshold, rows, plan.dimension)
+        largest = sizes[self.holder.party]
+        peer.admit(largest, (WINDOW + 2) * (largest + FRAME_COST))
+        if isinstance(peer, Peer):
+            keep_alive(peer)
+            self._pulse.watch(peer)
+        self._owners[first] = (end, peer)
+        self._changed.set()
+
+    def _forget(self, first: int, end: int) -> None:
+        """These owners have come again by another connection: the one they have may be dead, and is dropped. Errors:
+        Refused, where it is in this process."""
+        for start, (stop, peer) in list(self._owners.items()):
+            if start < end and first < stop:
+                if peer is self._within:
+                    raise Refused(
+                        f"every owner must come once; owner {start} is in one process with party {self.holder.party}; "
+                        "mend -I"
+                    )
+                del self._owners[start]
+                peer.farewell(f"every owner must come once; owner {max(first, start)} came again; mend -I")
+                peer.close()
+
+    def _missing(self) -> set[int]:
+        """The owners that are not connected."""
+        here = (range(first, end) for first, (end, _) in self._owners.items())
+        return set(range(self.plan.owners)).difference(*here)
+
+    def _missing_text(self) -> str:
+        missing = sorted(self._missing())
+        more = f" and {len(missing) - 8} more" if len(missing) > 8 else ""
+        return f"owner {', '.join(map(str, missing[:8]))}{more}" if missing else ""
 
     def join(self, owner: Within) -> None:
-        """The owner in this process comes in; it needs no certificate."""
+        """The owner in this process comes in; it needs no certificate and no heartbeats."""
         owner.on_lost = self._on_lost
-        self._made.append(owner)
-        self._arrived.put_nowait(owner)
+        self._within = owner
+        self._joining = asyncio.ensure_future(self._meet(owner))
+
+    async def _meet(self, owner: Within) -> None:
+        with contextlib.suppress(PeerError):  # it has left: `_on_lost` is told
+            greeting = await owner.receive(channels.HELLO)
+            try:
+                self._greeted(owner, greeting)
+            except Refused as error:
+                self._log(f"refused {owner.name}: {error}")
+                owner.farewell(str(error))
 
     async def admit(self, seconds: float) -> None:
-        """Return when all owners are connected. Errors: PeerError when some do not come, come twice, or have another
-        plan."""
-        plan, missing = self.plan, set(range(self.plan.owners))
-        digest = plan.digest(self.attempt)
+        """Return when all owners are connected; one that leaves before may come again. Errors: PeerError when some do
+        not come."""
         try:
-            async with asyncio.timeout(seconds):
-                while missing:
-                    peer = await self._arrived.get()
-                    first, end, other = HELLO.unpack(exact(peer, await peer.receive(channels.HELLO), HELLO.size))
-                    peer.send(channels.HELLO, ANSWER.pack(self.holder.party, digest))
-                    if other != digest:
-                        raise PeerError(
-                            f"owners and parties must have the same plan; here {digest.hex()[:8]}, theirs "
-                            f"{other.hex()[:8]}; copy plan.json again"
-                        )
-                    if self._tls and isinstance(peer, Peer):
-                        check_name(peer.certificate, certificate_name(plan, first, end))
-                    mine = set(range(first, min(end, plan.owners + 1)))
-                    if not mine or not mine <= missing:
-                        raise PeerError(
-                            f"every owner must come once; owners {first}..{end - 1} came, missing were {len(missing)} "
-                            f"of {plan.owners}; mend -I"
-                        )
-                    missing -= mine
-                    peer.name = f"the owners' process ({first}..{end - 1})"
-                    self._owners.append((first, end, peer))
+            with self._pulse.waiting(self._missing_text):
+                async with asyncio.timeout(seconds):
+                    while self._missing():
+                        self._changed.clear()
+                        await self._changed.wait()
         except TimeoutError:
+            missing = len(self._missing())
             raise PeerError(
-                f"all owners must come within {seconds:g} s; {len(missing)} of {plan.owners} did not, the first "
-                f"is owner {min(missing)}; start their process"
+                f"all owners must come within {seconds:g} s; {missing} of {self.plan.owners} did not: "
+                f"{self._missing_text()}; start their processes{self._door.refusals()}"
             ) from None
-        self._owners.sort(key=lambda entry: entry[0])
-        if self._server is not None:
-            self._server.close()
+        self._begun = True
+        self._door.close()
+
+    def _each(self) -> list[tuple[int, int, Guest]]:
+        """(first, end, connection) of every owners' process, in order."""
+        return [(first, *self._owners[first]) for first in sorted(self._owners)]
 
     def announce(self, bytes_sent: int) -> None:
         """Tell the owners that the noise made ahead is there, and how many bytes this party has sent for it."""
-        for _, _, peer in self._owners:
+        for _, _, peer in self._each():
             peer.send(channels.READY, READY.pack(bytes_sent))
 
     async def contributions(self, release: int) -> AsyncIterator[tuple[int, int, Share]]:
@@ -111,56 +179,87 @@ class OwnerGate:
 
         No message but consent.
         """
-        d, holder = self.plan.dimension, self.holder
-        for first, end, peer in self._owners:
+        d, owners = self.plan.dimension, self._each()
+        awaited = [peer.receive(block_label(release, 0)) for _, _, peer in owners]
+        for (first, end, peer), payload in zip(owners, awaited, strict=True):
             total: Share = None
             blocks = blocks_of(first, end, d)
             for k, (start, stop) in enumerate(blocks):
-                payload = await peer.receive(block_label(release, k))
-                begin = time.perf_counter()
-                try:
-                    share = holder.collect(payload, stop - start, d)
-                except PeerError as error:
-                    raise PeerError(f"{peer.name}, release {release}: {error}") from None
-                total = share if total is None else holder.add(total, share)
-                self.adding_s += time.perf_counter() - begin
+                share = self._collect(peer, release, await payload, stop - start)
+                total = share if total is None else self._added(total, share)
                 if k + WINDOW < len(blocks):
                     peer.send(block_label(release, k), b"")
+                if k + 1 < len(blocks):
+                    payload = peer.receive(block_label(release, k + 1))
             yield first, end, total
+
+    def _collect(self, peer: Guest, release: int, payload: bytearray, rows: int) -> Share:
+        begin = time.perf_counter()
+        try:
+            share = self.holder.collect(payload, rows, self.plan.dimension)
+        except PeerError as error:
+            raise PeerError(f"{peer.name}, release {release}: {error}") from None
+        self.adding_s += time.perf_counter() - begin
+        return share
+
+    def _added(self, a: Share, b: Share) -> Share:
+        begin = time.perf_counter()
+        share = self.holder.add(a, b)
+        self.adding_s += time.perf_counter() - begin
+        return share
 
     def publish(self, release: int, opened: Ints, bytes_sent: int) -> None:
         """Send an opened release to all owners, with the bytes this party has sent so far."""
         bytes_sent += len(self._owners) * (HEADER.size + result_bytes(len(opened)))  # these frames too
         payload = opened.astype("<i8").tobytes() + bytes_sent.to_bytes(8, "little")
-        for _, _, peer in self._owners:
+        for _, _, peer in self._each():
             peer.send(block_label(release, -1), payload)
 
     async def finish(self, cost: PartyCost) -> None:
-        """Send the costs and end the connections in agreement."""
-        for _, _, peer in self._owners:
+        """Send the costs and end the connections in agreement. Everything was opened: an owner that has left, or does
+        not agree within `FINISH_SECONDS`, is not waited for."""
+        owners = [peer for _, _, peer in self._each()]
+        for peer in owners:
             peer.expects_end = True
-            peer.send(channels.COST, cost.pack())
-        for _, _, peer in self._owners:
-            await peer.receive(channels.COST)
+            with contextlib.suppress(PeerError):
+                peer.send(channels.COST, cost.pack())
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(FINISH_SECONDS):
+                for peer in owners:
+                    with contextlib.suppress(PeerError):
+                        await peer.receive(channels.COST)
         self.abandon()
         await asyncio.sleep(0)
 
+    def connections(self) -> list[Connection]:
+        """The connections with owners."""
+        admitted: list[Connection] = [peer for _, _, peer in self._each()]
+        return admitted if self._within is None or self._within in admitted else [*admitted, self._within]
+
     def abandon(self) -> None:
         """Close everything at once."""
-        if self._server is not None:
-            self._server.close()
-        for peer in self._made:
+        self._door.close()
+        if self._joining is not None:
+            self._joining.cancel()
+        for peer in self.connections():
             peer.close()
 
-    def _on_lost(self, peer: Connection, why: str) -> None:
+    def _on_lost(self, peer: Connection, error: PeerError) -> None:
+        first = next((first for first, (_, each) in self._owners.items() if each is peer), None)
+        if peer is not self._within and first is None:
+            return
+        if first is not None and peer is not self._within and not self._begun:  # it may come again
+            del self._owners[first]
+            self._log(f"{peer.name} left before the run began: {error}")
+            return
         if not self.lost.done():
-            self.lost.set_exception(PeerError(f"{peer.name} left the run ({why}); see its log"))
+            self.lost.set_exception(error)
             self.lost.exception()
 
     @property
     def bytes_sent(self) -> int:
-        return sum(peer.bytes_sent for peer in self._made)
+        return sum(peer.bytes_sent for _, peer in self._owners.values())
 
     @property
     def bytes_received(self) -> int:
-        return sum(peer.bytes_received for peer in self._made)
+        return sum(peer.bytes_received for _, peer in self._owners.values())

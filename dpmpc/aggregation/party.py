@@ -8,12 +8,13 @@ the opening is sent.
 import asyncio
 import contextlib
 import time
+from collections import Counter
 from collections.abc import Coroutine, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from dpmpc.aggregation.frames import PartyCost
+from dpmpc.aggregation.frames import PartyCost, greeting
 from dpmpc.aggregation.owner_gate import OwnerGate
 from dpmpc.aggregation.plan import FIRST_ATTEMPT, Attempt, Plan
 from dpmpc.aggregation.release import MakeStep, NoiseSource, Observer, ReleaseSteps, release, unobserved
@@ -23,15 +24,20 @@ from dpmpc.aggregation.transcript import Opened, Transcript
 from dpmpc.errors import UsageError
 from dpmpc.mpc.addresses import Endpoint, inherited
 from dpmpc.mpc.backend import BACKENDS, Holder, Remembers, Share
-from dpmpc.mpc.link import LINKS
+from dpmpc.mpc.link import LINKS, part
+from dpmpc.mpc.pulse import STALL, Pulse
+from dpmpc.mpc.reason import public_reason
 from dpmpc.mpc.tls import Tls
+from dpmpc.mpc.wire import FRAME_COST
 from dpmpc.mpc.within import Within
-from dpmpc.noise.draw import count_draw
-from dpmpc.noise.pool import CAPACITY, Pool
+from dpmpc.noise.draw import batch_sizes, count_draw
+from dpmpc.noise.pool import CAPACITY, Pool, fills
 from dpmpc.privacy.budget import Budget, reserved
 from dpmpc.privacy.ledger import Ledger
 from dpmpc.processes.memory import peak_memory
 from dpmpc.processes.worker import Emit, Log
+
+_SMALL = 1 << 12  # bytes of a frame of control
 
 
 @dataclass(frozen=True)
@@ -40,6 +46,8 @@ class PartyJob:
 
     `sockets`: file descriptors of sockets that are bound already, for parties and for owners. `tls`: the directory of
     this party's certificate and key. `threads`: those that compute. `budget`: what the ledgers are held against.
+    `stall`: seconds of silence after which a process counts as lost. `secret`: what all processes of a run of one
+    machine know, and no other program on it.
     """
 
     plan: Plan
@@ -54,6 +62,8 @@ class PartyJob:
     sockets: tuple[int, int] | None = None
     threads: int = 1
     budget: Budget | None = None
+    stall: float = STALL
+    secret: str = ""
 
     def to_json(self) -> dict[str, Any]:
         """The arguments of the role `serve`."""
@@ -70,6 +80,8 @@ class PartyJob:
             "sockets": self.sockets,
             "threads": self.threads,
             "budget": None if self.budget is None else self.budget.to_json(),
+            "stall": self.stall,
+            "secret": self.secret,
         }
 
     @staticmethod
@@ -88,6 +100,8 @@ class PartyJob:
             sockets=None if value["sockets"] is None else tuple(value["sockets"]),
             threads=value["threads"],
             budget=None if value["budget"] is None else Budget.from_json(value["budget"]),
+            stall=value["stall"],
+            secret=value["secret"],
         )
 
 
@@ -119,7 +133,8 @@ async def run_party(
     """Returns when the run is over. `observe` is told of every stage of every release; `make_step` makes what does a
     release. `within`: the connection with the owner of this process, if there is one.
 
-    Errors: PeerError when another process leaves, UsageError for a taken port or ledger, or an exceeded budget."""
+    Errors: PeerError when another process leaves, UsageError for a taken port or ledger, or an exceeded budget. The
+    others are told why, as far as it is public."""
     plan, attempt, i = job.plan, job.attempt, job.index
     tls = None if job.tls is None else Tls.load(job.tls, f"party{i}")
     sockets = (None, None) if job.sockets is None else tuple(inherited(number) for number in job.sockets)
@@ -128,7 +143,13 @@ async def run_party(
     holder.use_threads(job.threads)
     if isinstance(holder, Remembers):
         holder.remember(job.out)
-    gate = OwnerGate(plan, attempt, holder)
+
+    def say(text: str) -> None:
+        log(text)
+        emit("stage", text=text)
+
+    pulse = Pulse(job.stall, say)
+    gate = OwnerGate(plan, attempt, holder, pulse=pulse, log=say, secret=job.secret)
     try:
         if within is not None:
             gate.join(within)
@@ -137,11 +158,15 @@ async def run_party(
             f"party {i} of {plan.parties}, threshold {plan.threshold}, run {plan.run_id}, attempt {attempt.number}, "
             f"plan {plan.digest(attempt).hex()[:16]}"
         )
-        link = LINKS[job.link](i, job.addresses, tls=tls, bound=sockets[0])
-        connect = holder.connect(link, plan.digest(attempt), seconds=job.wait)
+        link = LINKS[job.link](i, job.addresses, tls=tls, bound=sockets[0], pulse=pulse)
+        connect = holder.connect(link, greeting(plan, attempt, job.secret), seconds=job.wait)
         body = _serve(job, connect, holder, gate, traffic, log, emit, observe, make_step)
         await first_of(body, holder.lost, gate.lost)
+    except BaseException as error:
+        await part([*holder.connections(), *gate.connections()], public_reason(f"party {i}", error))
+        raise
     finally:
+        pulse.stop()
         gate.abandon()
         holder.abandon()
         await asyncio.sleep(0)
@@ -192,6 +217,9 @@ async def _serve(
         transcript.flush()
         await connect
         log("connected with the other parties")
+        largest, room = frames_due(plan, left)
+        for connection in holder.connections():
+            connection.admit(largest, room)
         await gate.admit(job.wait)
         log(f"connected with all {plan.owners} owners")
         begin = time.perf_counter()
@@ -238,6 +266,23 @@ def about_noise(plan: Plan, releases: int) -> str:
     if seconds is None:
         return ""
     return f"{count:,} samples take about {seconds:,.1f} s of a core at each party"
+
+
+def frames_due(plan: Plan, vectors: int) -> tuple[int, int]:
+    """(bytes of the longest frame, bytes of all frames with what each costs) that one party may send another for the
+    rest of a run: what its backend counts, and the few words of meeting and parting."""
+    backend, n, t, d = BACKENDS[plan.backend], plan.parties, plan.threshold, plan.dimension
+    due = [(vectors, backend.count_opening(d, n, t))]
+    if plan.derived.mechanism.scale:
+        draws = Counter(fills(vectors, d, CAPACITY if plan.pool else d))
+        batches = Counter[int]()
+        for size, times in draws.items():
+            for batch in batch_sizes(size * d):
+                batches[batch] += times
+        due += [(times, backend.count_noise(plan.derived.sampler, b, n, t)) for b, times in batches.items()]
+    largest = max(max(counts.bytes_sent, default=0) for _, counts in due) + _SMALL
+    room = sum(times * max(counts.bytes_with_headers(FRAME_COST), default=0) for times, counts in due)
+    return largest, room + 64 * (_SMALL + FRAME_COST)
 
 
 def noise_source(plan: Plan, holder: Holder, vectors: int) -> NoiseSource:

@@ -15,6 +15,7 @@ from dpmpc.aggregation.party import PartyJob, check_index, run_party
 from dpmpc.aggregation.plan import Plan
 from dpmpc.errors import DpmpcError, UsageError
 from dpmpc.mpc.addresses import Endpoint, check_loopback, owner_endpoints, parse_endpoints
+from dpmpc.mpc.pulse import STALL, check_stall
 from dpmpc.processes.cores import threads_for
 from dpmpc.processes.supervisor import run_here
 from dpmpc.processes.worker import log_to
@@ -62,6 +63,7 @@ class Owner:
         *,
         tls: Path | str | None = None,
         wait: float = WAIT,
+        stall: float = STALL,
         limits: Limits = NO_LIMITS,
     ) -> None:
         """Connects with all parties. `addresses`: host:port of each, in order; they listen for owners on port + n.
@@ -78,6 +80,7 @@ class Owner:
             owners=(index, index + 1),
             tls=None if tls is None else Path(tls),
             wait=wait,
+            stall=stall,
         )
 
     @property
@@ -126,6 +129,7 @@ class Site(Owner):
         tls: Path | str | None = None,
         out: Path | str,
         wait: float = WAIT,
+        stall: float = STALL,
         threads: int | None = None,
         limits: Limits = NO_LIMITS,
     ) -> None:
@@ -141,9 +145,18 @@ class Site(Owner):
         found = endpoints(plan, addresses, tls)
         folder = None if tls is None else Path(tls)
         job = PartyJob(
-            plan, index, found, owner_endpoints(found), out, wait, tls=folder, threads=threads or threads_for(1)
+            plan,
+            index,
+            found,
+            owner_endpoints(found),
+            out,
+            wait,
+            tls=folder,
+            threads=threads or threads_for(1),
+            stall=check_stall(stall),
         )
         out.mkdir(mode=0o700, parents=True, exist_ok=True)
+        out.chmod(0o700)
         plan.write(out / f"plan_{index}.json")
         log = os.open(out / f"site_{index}.log", os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
         self._log = os.fdopen(log, "a", encoding="utf-8")
@@ -156,6 +169,7 @@ class Site(Owner):
                 owners=(index, index + 1),
                 tls=folder,
                 wait=wait,
+                stall=stall,
             )
         except DpmpcError as error:
             self._end()
@@ -200,6 +214,7 @@ class Party:
         tls: Path | str | None = None,
         out: Path | str,
         wait: float = WAIT,
+        stall: float = STALL,
         threads: int | None = None,
         limits: Limits = NO_LIMITS,
     ) -> None:
@@ -211,14 +226,24 @@ class Party:
         check_index(plan, index)
         found = endpoints(plan, addresses, tls)
         folder = None if tls is None else Path(tls)
-        threads = threads or threads_for(1)
-        self._job = PartyJob(plan, index, found, owner_endpoints(found), out, wait, tls=folder, threads=threads)
+        self._job = PartyJob(
+            plan,
+            index,
+            found,
+            owner_endpoints(found),
+            out,
+            wait,
+            tls=folder,
+            threads=threads or threads_for(1),
+            stall=check_stall(stall),
+        )
 
     def run(self) -> None:
         """Connects, makes noise, opens every planned release. Errors: PeerError when another process leaves or does
         not come, UsageError for a taken port or a ledger in use."""
         job = self._job
         job.out.mkdir(mode=0o700, parents=True, exist_ok=True)
+        job.out.chmod(0o700)
         job.plan.write(job.out / f"plan_{job.index}.json")
         path = job.out / f"party_{job.index}.log"
         with open(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600), "a", encoding="utf-8") as file:

@@ -42,6 +42,8 @@ def features_of(table: Table, asked: Asked) -> list[str]:
     """The columns that are features: all but the target, the owners' and those dropped. Errors: there are none."""
     for name in (asked.target, *([asked.owners_column] if asked.owners_column is not None else []), *asked.drop):
         table[name]
+    if asked.target in asked.drop:
+        raise UsageError(f"the target is what is predicted; --drop leaves '{asked.target}' out; drop other columns")
     if asked.owners_column == asked.target:
         raise UsageError(f"the target and the owners' column are two columns; both are '{asked.target}'; change one")
     features = [name for name in table.names if name not in {asked.target, asked.owners_column, *asked.drop}]

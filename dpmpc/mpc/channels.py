@@ -11,7 +11,10 @@ END = -2
 COST = -3
 READY = -4
 KEYS = -5
-CONFIRM = -6
+ALIVE = -6  # a heartbeat
+REASON = -7  # the last frame of a process that fails: why
+CONFIRM = -8
+TREES = -9
 
 # channels between parties
 OPENING = 1000  # + release

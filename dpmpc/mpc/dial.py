@@ -6,174 +6,243 @@ import socket
 import ssl
 import struct
 from collections.abc import Awaitable, Callable, Sequence
+from functools import partial
 
-from dpmpc.errors import PeerError, UsageError
+from dpmpc.errors import PeerError
 from dpmpc.mpc.addresses import Endpoint
 from dpmpc.mpc.channels import HELLO
-from dpmpc.mpc.link import Connection, Hello, Observe, OnLost
+from dpmpc.mpc.door import HANDSHAKE, Door, Refused
+from dpmpc.mpc.link import Connection, Hello, Observe, OnLost, part
+from dpmpc.mpc.meeting import Meeting
+from dpmpc.mpc.pulse import Pulse
+from dpmpc.mpc.reason import Told, public_reason
 from dpmpc.mpc.tls import Tls, check_name
 from dpmpc.mpc.wire import Peer
 
-_HELLO = struct.Struct("<HH32s")  # party, parties, digest of the run's public parameters
-_RETRY = 0.02  # seconds between two calls of a process that is not there yet
+GREETING = struct.Struct("<HH32s")  # party, parties, digest of the run's public parameters
+_RETRY = (0.02, 0.5)  # seconds between two calls of a process that is not there yet: at first, and at most
+_SHUTDOWN = 2.0  # seconds for the end of a TLS connection
 
 
-async def dial(peer: Peer, endpoint: Endpoint, who: str, tls: Tls | None) -> None:
-    """Call until `endpoint` answers; `who` (party0, ...) is the name its certificate must be for.
+class Call:
+    """Calls a process until it answers; `problem` says why it has not."""
 
-    Errors: PeerError where the certificate is not of this run's authority, or not for that name.
-    """
-    loop = asyncio.get_running_loop()
-    while True:
+    def __init__(self, endpoint: Endpoint, who: str, tls: Tls | None) -> None:
+        """`who` (party0, ...) is the name its certificate must be for."""
+        self.endpoint, self.who, self._tls = endpoint, who, tls
+        self.problem = "nobody listens there"
+
+    async def greeted(
+        self, make_peer: Callable[[], Peer], greeting: bytes, check: Callable[[Peer, bytearray], None]
+    ) -> Peer:
+        """The connection, once the other side has answered `greeting` and `check` has found the answer right.
+
+        A side that hangs up before it answers is called again. Errors: PeerError where its certificate is not of this
+        run's authority or not for its name, where it refuses this process, or where `check` fails.
+        """
+        pause = _RETRY[0]
+        while True:
+            peer = make_peer()
+            try:
+                answer = await self._answer(peer, greeting)
+                if answer is not None:
+                    check(peer, answer)
+                    return peer
+            finally:
+                if not peer.admitted:
+                    peer.abort("it was not admitted")
+            await asyncio.sleep(pause)
+            pause = min(2 * pause, _RETRY[1])
+
+    async def _answer(self, peer: Peer, greeting: bytes) -> bytearray | None:
+        """What the other side says to a greeting; None where it is to be called again."""
+        there = f"{peer.name} ({self.endpoint})"
         try:
-            await loop.create_connection(
-                lambda: peer,
-                endpoint.host,
-                endpoint.port,
-                ssl=tls.client if tls else None,
-                server_hostname=who if tls else None,
-            )
-            return
+            await self._connect(peer)
         except ssl.SSLError as error:
-            raise PeerError(
-                f"{peer.name} ({endpoint}) must show a certificate of this run's authority; {error.reason}; mend --tls"
-            ) from None
-        except OSError:  # not there yet
-            await asyncio.sleep(_RETRY)
+            why = error.verify_message if isinstance(error, ssl.SSLCertVerificationError) else error.reason
+            raise PeerError(f"{there} must show a certificate of this run's authority; {why}; mend --tls") from None
+        except OSError as error:
+            refused = isinstance(error, ConnectionRefusedError)
+            self.problem = "nobody listens there" if refused else f"{error.strerror or error}"
+            return None
+        try:
+            peer.send(HELLO, greeting)
+            return await peer.receive(HELLO)
+        except Told as error:
+            raise PeerError(f"{there} refuses this process: {error.cause}") from None
+        except PeerError:
+            if isinstance(peer.broken, ssl.SSLError):
+                raise PeerError(
+                    f"{there} must accept this process's certificate; {peer.broken.reason}; mend --tls"
+                ) from None
+            if peer.refused:
+                raise PeerError(f"{there} must be a process of this run; {peer.lost}; mend -P / -B") from None
+            self.problem = "it hangs up"
+            return None
 
-
-async def listen(
-    make_peer: Callable[[], Peer], endpoint: Endpoint, bound: socket.socket | None, tls: Tls | None, what: str
-) -> asyncio.Server:
-    """A server at `endpoint`, on the socket that was bound before if there is one. `what` (party 1 must listen for
-    owners) begins the message. Errors: UsageError when the port is taken."""
-    loop = asyncio.get_running_loop()
-    context = tls.server if tls else None
-    try:
-        if bound is not None:
-            return await loop.create_server(make_peer, sock=bound, ssl=context)
-        return await loop.create_server(make_peer, endpoint.host, endpoint.port, ssl=context)
-    except OSError as error:
-        raise UsageError(
-            f"{what} on {endpoint}, but that fails ({error.strerror or error}); choose another base port with -B, or "
-            "addresses with -P"
-        ) from None
+    async def _connect(self, peer: Peer) -> None:
+        loop = asyncio.get_running_loop()
+        if self._tls is None:
+            await loop.create_connection(lambda: peer, self.endpoint.host, self.endpoint.port)
+            return
+        await loop.create_connection(
+            lambda: peer,
+            self.endpoint.host,
+            self.endpoint.port,
+            ssl=self._tls.client,
+            server_hostname=self.who,
+            ssl_handshake_timeout=HANDSHAKE,
+            ssl_shutdown_timeout=_SHUTDOWN,
+        )
 
 
 class TcpLink:
     """Framed TCP: a lower index calls, a higher one listens, as in MPyC."""
 
     def __init__(
-        self, party: int, addresses: Sequence[Endpoint], *, tls: Tls | None = None, bound: socket.socket | None = None
+        self,
+        party: int,
+        addresses: Sequence[Endpoint],
+        *,
+        tls: Tls | None = None,
+        bound: socket.socket | None = None,
+        pulse: Pulse | None = None,
+        log: Callable[[str], None] | None = None,
     ) -> None:
-        """`bound`: the socket of this party's own address, if it is bound already."""
-        self._party = party
-        self.addresses, self.tls, self.bound = list(addresses), tls, bound
-        self._made: list[Peer] = []  # also those that were refused
-        self._peers: dict[int, Peer] = {}
+        """`bound`: the socket of this party's own address, if it is bound already. `log` hears of callers that were
+        refused, by default as the pulse says who is waited for."""
+        self._party, self.addresses, self.tls, self.bound = party, list(addresses), tls, bound
+        self._pulse = pulse or Pulse()
+        self._log = log or self._pulse.say
+        self._peers: dict[int, Connection] = {}
 
     async def connect(
         self, hello: Hello, run_id: bytes, seconds: float, on_lost: OnLost, observe: Observe | None
     ) -> dict[int, Connection]:
-        """As `Link` has it. Without TLS the PRSS keys that follow cross the network in the clear: loopback only."""
+        """As `Link` has it. A party that leaves before all have come may come again. Without TLS the PRSS keys that
+        follow cross the network in the clear: loopback only."""
         assert len(self.addresses) == hello.parties
         me = hello.party
-        arrived: asyncio.Queue[Peer] = asyncio.Queue()
-        waiting = set(range(hello.parties)) - {me}
+        meeting = Meeting(set(range(hello.parties)) - {me}, on_lost)
+        desk = _Desk(hello, meeting, self.tls, self._pulse)
+        self._peers = meeting.here
+        calls = {j: Call(self.addresses[j], f"party{j}", self.tls) for j in range(me + 1, hello.parties)}
 
-        def make(name: str, on_made: Callable[[Peer], None] | None = None) -> Peer:
-            self._made.append(Peer(name, run_id, on_lost, observe, on_made))
-            return self._made[-1]
+        def make(name: str) -> Peer:
+            return Peer(name, run_id, meeting.lost, observe)
 
-        async def call(j: int) -> None:
-            peer = make(f"party {j}")
-            await dial(peer, self.addresses[j], f"party{j}", self.tls)
-            peer.send(HELLO, _pack(hello))
-            if self._check(await peer.receive(HELLO), hello) != j:
-                raise PeerError(
-                    f"{self.addresses[j]} must be party {j}, but another party answers there; mend the order of -P"
-                )
-            self._admit(j, peer, waiting)
+        def missing() -> str:
+            names = [
+                f"{j} ({self.addresses[j]}, {calls[j].problem if j in calls else 'it has not called'})"
+                for j in meeting.missing()
+            ]
+            return f"party {', '.join(names)}" if names else ""
 
-        server = None
+        def call(j: int) -> Callable[[], Awaitable[Peer]]:
+            return lambda: calls[j].greeted(lambda: make(f"party {j}"), _pack(hello), partial(desk.answered, j))
+
+        door = Door(lambda: make("a caller"), desk.greeted, self._log)
         try:
-            if not me and self.bound is not None:
-                self.bound.close()  # nobody calls the first party
             if me:
-                server = await listen(
-                    lambda: make("a caller", arrived.put_nowait),
-                    self.addresses[me],
-                    self.bound,
-                    self.tls,
-                    f"party {me} must listen",
-                )
-            async with asyncio.timeout(seconds):
-                await _all([call(j) for j in range(me + 1, hello.parties)], self._answers(me, arrived, hello, waiting))
+                await door.open(self.addresses[me], self.bound, self.tls, f"party {me} must listen")
+            elif self.bound is not None:
+                self.bound.close()  # nobody calls the first party
+            for j in calls:
+                meeting.keep_calling(j, call(j))
+            with self._pulse.waiting(missing):
+                async with asyncio.timeout(seconds):
+                    await meeting.all_come()
         except TimeoutError:
-            who = ", ".join(f"{j} ({self.addresses[j]})" for j in sorted(waiting))
-            raise PeerError(
-                f"every party must come within {seconds:g} s; missing: party {who}; start it, or mend -P / -B"
-            ) from None
+            error = PeerError(
+                f"every party must come within {seconds:g} s; missing: {missing()}; start it, or mend -P / "
+                f"-B{door.refusals()}"
+            )
+            await self._leave(me, error)
+            raise error from None
+        except BaseException as error:
+            await self._leave(me, error)
+            raise
         finally:
-            if server is not None:
-                server.close()
-            if waiting:
-                self.abandon()
-                await asyncio.sleep(0)  # let the transports close
+            meeting.end()
+            door.close()
         return dict(self._peers)
 
-    async def _answers(self, callers: int, arrived: "asyncio.Queue[Peer]", hello: Hello, waiting: set[int]) -> None:
-        for _ in range(callers):
-            peer = await arrived.get()
-            payload = await peer.receive(HELLO)
-            peer.send(HELLO, _pack(hello))  # before any check, so that both sides can say what differs
-            j = self._check(payload, hello)
-            if self.tls:
+    async def _leave(self, me: int, error: BaseException) -> None:
+        await part(self._peers.values(), public_reason(f"party {me}", error))
+
+    def abandon(self) -> None:
+        """Close all connections at once."""
+        self._pulse.stop()
+        for peer in list(self._peers.values()):
+            peer.close()
+
+
+class _Desk:
+    """Checks greetings between parties: who it is, by its certificate first; then what it runs."""
+
+    def __init__(self, hello: Hello, meeting: Meeting, tls: Tls | None, pulse: Pulse) -> None:
+        self._hello, self._meeting, self._tls, self._pulse = hello, meeting, tls, pulse
+
+    def answered(self, j: int, peer: Peer, payload: bytearray) -> None:
+        """Admits the party that was called as party j. Errors: PeerError."""
+        found = self._check(peer, payload)
+        if found != j:
+            raise PeerError(f"party {j} must answer at its address, but party {found} does; mend the order of -P")
+        self._admit(j, peer)
+
+    def greeted(self, peer: Peer, payload: bytearray) -> None:
+        """Answers a party that calls, and admits it. Errors: Refused."""
+        try:
+            j, parties, _ = self._parts(payload)
+            if self._tls:
                 check_name(peer.certificate, f"party{j}")
-            if j >= hello.party or j in self._peers:
-                raise PeerError(f"each party must have its own index; a second party {j} calls; mend -I")
+            if not j < parties:
+                raise PeerError(f"a party's index lies in 0..n-1; {j} of {parties} calls; mend -I")
             peer.name = f"party {j}"
-            self._admit(j, peer, waiting)
+            self._check(peer, payload)
+            if j >= self._hello.party:
+                raise PeerError(f"each party must have its own index; another party {j} calls; mend -I")
+        except PeerError as error:
+            raise Refused(str(error)) from None
+        self._meeting.forget(j, f"each party must have its own index; a second party {j} called; mend -I")
+        peer.send(HELLO, _pack(self._hello))
+        self._admit(j, peer)
 
-    def _admit(self, j: int, peer: Peer, waiting: set[int]) -> None:
-        self._peers[j] = peer
-        waiting.discard(j)
-        _keep_alive(peer)
+    def _parts(self, payload: bytearray) -> tuple[int, int, bytes]:
+        if len(payload) != GREETING.size:
+            raise PeerError(
+                f"a greeting has {GREETING.size} bytes; got {len(payload)}; are all parties of one version?"
+            )
+        party, parties, digest = GREETING.unpack(payload)
+        return int(party), int(parties), bytes(digest)
 
-    def _check(self, payload: bytearray, hello: Hello) -> int:
-        if len(payload) != _HELLO.size:
-            raise PeerError(f"a greeting has {_HELLO.size} bytes; got {len(payload)}; are all parties of one version?")
-        party, parties, digest = _HELLO.unpack(payload)
+    def _check(self, peer: Peer, payload: bytearray) -> int:
+        """The number of the party that greets. Errors: PeerError where it does not belong to this run."""
+        hello = self._hello
+        party, parties, digest = self._parts(payload)
         if parties != hello.parties or digest != hello.digest:
             raise PeerError(
                 f"all parties must run with the same parameters; party {party} has n = {parties}, parameters "
                 f"{digest.hex()[:8]}, party {hello.party} has n = {hello.parties}, parameters {hello.digest.hex()[:8]};"
                 " copy plan.json again"
             )
-        return int(party)
+        if peer.other_run:
+            raise PeerError(f"party {party} belongs to another run; give every process the same run id")
+        return party
 
-    def abandon(self) -> None:
-        """Close all connections at once."""
-        for peer in self._made:
-            peer.close()
-
-
-async def _all(calls: Sequence[Awaitable[None]], answers: Awaitable[None]) -> None:
-    """Waits for all; when one fails, the others are cancelled and that error is raised."""
-    tasks = [asyncio.ensure_future(task) for task in (*calls, answers)]
-    try:
-        await asyncio.gather(*tasks)
-    finally:
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
+    def _admit(self, j: int, peer: Peer) -> None:
+        keep_alive(peer)
+        self._pulse.watch(peer)
+        self._meeting.come(j, peer)
+        peer.admit()
 
 
 def _pack(hello: Hello) -> bytes:
-    return _HELLO.pack(hello.party, hello.parties, hello.digest)
+    return GREETING.pack(hello.party, hello.parties, hello.digest)
 
 
-def _keep_alive(peer: Peer) -> None:
+def keep_alive(peer: Peer) -> None:
     """Let the kernel report a peer whose machine has gone within about 12 s."""
     sock = peer.socket
     if sock is None:

@@ -3,11 +3,13 @@
 
 import asyncio
 import socket
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
+from dpmpc.errors import PeerError
 from dpmpc.mpc.addresses import Endpoint
+from dpmpc.mpc.pulse import Pulse
 from dpmpc.mpc.tls import Tls
 from dpmpc.registry import Registry
 
@@ -41,9 +43,28 @@ class Connection(Protocol):
     def close(self) -> None:
         """Send what is queued, then close."""
 
+    def admit(self, largest: int, room: int) -> None:
+        """From now on a frame has at most `largest` bytes, and frames that nobody has asked for `room` in all."""
+
+    def farewell(self, reason: str) -> None:
+        """Tell the other side why this process leaves, as the last frame."""
+
+    async def gone(self, seconds: float) -> None:
+        """Returns when the connection has ended, at the latest after `seconds`: then it is dropped."""
+
 
 Observe = Callable[[Connection, bool, int, Payload], None]  # peer, outgoing, label, payload
-OnLost = Callable[[Connection, str], None]
+OnLost = Callable[[Connection, PeerError], None]
+FAREWELL_SECONDS = 1.0
+
+
+async def part(connections: Iterable[Connection], reason: str) -> None:
+    """Tells the other sides why this process leaves, and waits a moment until they have read it: who closes at once may
+    destroy what is under way."""
+    left = list(connections)
+    for connection in left:
+        connection.farewell(reason)
+    await asyncio.gather(*(connection.gone(FAREWELL_SECONDS) for connection in left))
 
 
 @dataclass(frozen=True)
@@ -76,8 +97,15 @@ class MakeLink(Protocol):
     """What a registry entry is: makes a party's link."""
 
     def __call__(
-        self, party: int, addresses: Sequence[Endpoint], *, tls: Tls | None = None, bound: socket.socket | None = None
-    ) -> Link: ...
+        self,
+        party: int,
+        addresses: Sequence[Endpoint],
+        *,
+        tls: Tls | None = None,
+        bound: socket.socket | None = None,
+        pulse: Pulse | None = None,
+    ) -> Link:
+        """`pulse` watches every connection from the moment on at which the other side was checked."""
 
 
 LINKS: Registry[MakeLink] = Registry("link", "dpmpc.links", {"tcp": "dpmpc.mpc.dial:TcpLink"})

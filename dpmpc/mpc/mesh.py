@@ -17,6 +17,7 @@ from dpmpc.mpc.link import Connection, Hello, Link, Observe
 Words = NDArray[np.uint64]
 T = TypeVar("T")
 CONNECT_SECONDS = 10.0
+CLOSE_SECONDS = 30.0
 
 
 class Channel:
@@ -117,21 +118,24 @@ class Mesh:
         hello = Hello(self.party, self.parties, digest)
         self.peers = await link.connect(hello, self.run_id, seconds, self._on_lost, self._observe)
 
-    def _on_lost(self, peer: Connection, why: str) -> None:
+    def _on_lost(self, peer: Connection, error: PeerError) -> None:
         if not self.lost.done():
-            self.lost.set_exception(PeerError(f"{peer.name} left the run ({why}); see its log"))
+            self.lost.set_exception(error)
             self.lost.exception()
 
     async def close(self) -> None:
-        """Agree that the run is over, then close the connections."""
+        """Agree that the run is over, then close the connections. Everything was opened: who does not agree within
+        `CLOSE_SECONDS`, or has left, is not waited for."""
         for peer in self.peers.values():
             peer.expects_end = True
         for peer in self.peers.values():
-            with contextlib.suppress(PeerError):  # one that left before, and was not needed
-                peer.send(END, b"")
-        for peer in self.peers.values():
             with contextlib.suppress(PeerError):
-                await peer.receive(END)
+                peer.send(END, b"")
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(CLOSE_SECONDS):
+                for peer in self.peers.values():
+                    with contextlib.suppress(PeerError):
+                        await peer.receive(END)
         self.abandon()
         await asyncio.sleep(0)
 

@@ -88,9 +88,22 @@ def make_runtime(party: int, parties: int, threshold: int) -> Any:
         raise AssertionError("Runtime.transfer pickles and is not used here")
 
     runtime.transfer = closed
+    module.pickle = _NoPickle  # the name by which its protocols marshal what has no fixed width
     for name in ("sectypes", "asyncoro", "mpctools", "seclists", "secpols", "secgroups", "random", "statistics"):
         sys.modules[f"mpyc.{name}"].runtime = runtime  # type: ignore[attr-defined]
     return runtime
+
+
+class _NoPickle:
+    """In place of the module pickle: what MPyC would pickle, a peer could make this process run."""
+
+    @staticmethod
+    def dumps(obj: object) -> bytes:
+        raise AssertionError("MPyC would pickle here, which is not used")
+
+    @staticmethod
+    def loads(data: bytes) -> object:
+        raise AssertionError("MPyC would unpickle here, which is not used")
 
 
 def prss_keys(runtime: Any) -> dict[tuple[int, ...], bytes]:

@@ -60,13 +60,18 @@ class Session(Mesh):
     async def open_words(self, shares: Words, channel: Channel) -> Words:
         """The values whose Shamir shares of degree t in F_p the parties hold; everybody learns them.
 
-        Cost: one round, t messages of 8 bytes a value a party.
+        Cost: one round, t messages of 8 bytes a value a party. Errors: PeerError for words that no share has.
         """
         n, t = self.parties, self.threshold
         flat = np.ascontiguousarray(shares).reshape(-1)
         successors = [(self.party + k) % n for k in range(1, t + 1)]
         predecessors = [(self.party - k) % n for k in range(1, t + 1)]
         received = await channel.words(dict.fromkeys(successors, flat), predecessors, flat.size)
+        for i, words in zip(predecessors, received, strict=True):
+            if words.max(initial=0) >= field.P:
+                raise PeerError(
+                    f"shares must be below p = 2^61 - 1; party {i} sent larger ones; are all parties of one version?"
+                )
         return field.recombine([flat, *received], [self.party, *predecessors]).reshape(shares.shape)
 
 

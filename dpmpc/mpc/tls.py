@@ -16,6 +16,7 @@ from pathlib import Path
 from dpmpc.errors import PeerError, UsageError
 
 _DAYS = 825
+_EARLY = datetime.timedelta(minutes=5)  # clocks differ
 
 
 @dataclass(frozen=True)
@@ -46,7 +47,23 @@ class Tls:
                     f"--tls needs matching PEM files for {name} in {directory}; {error}; make them with `dpmpc keys`"
                 ) from None
             contexts.append(context)
+        check_dates(directory / f"{name}.crt")
         return Tls(*contexts)
+
+
+def check_dates(path: Path) -> None:
+    """Errors: UsageError for a certificate that has expired, or is not valid yet."""
+    from cryptography import x509
+
+    certificate = x509.load_pem_x509_certificate(path.read_bytes())
+    now = datetime.datetime.now(datetime.UTC)
+    first, last = certificate.not_valid_before_utc, certificate.not_valid_after_utc
+    if not first <= now <= last:
+        state = "has expired" if now > last else "is not valid yet"
+        raise UsageError(
+            f"a certificate must be valid today; {path} {state} (valid {first:%Y-%m-%d} to {last:%Y-%m-%d}); have it "
+            "made again, or set this machine's clock"
+        )
 
 
 def check_name(certificate: object, name: str) -> None:
@@ -89,7 +106,7 @@ def make_credentials(directory: Path, names: Sequence[str]) -> None:
             .issuer_name(x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, issuer)]))
             .public_key(key.public_key())
             .serial_number(x509.random_serial_number())
-            .not_valid_before(now - datetime.timedelta(minutes=5))
+            .not_valid_before(now - _EARLY)
             .not_valid_after(now + datetime.timedelta(days=_DAYS))
             .add_extension(x509.BasicConstraints(ca=ca, path_length=0 if ca else None), critical=True)
             .add_extension(x509.SubjectKeyIdentifier.from_public_key(key.public_key()), critical=False)

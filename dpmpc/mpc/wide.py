@@ -91,6 +91,14 @@ def canonical(x: Wide) -> Wide:
     return x
 
 
+def is_canonical(x: Wide) -> bool:
+    """Whether every element is the one representation that `canonical` gives."""
+    if x.size and (x.min() < 0 or x.max() > _MASK):
+        return False
+    above = (x[..., 0, :] >= (1 << RADIX) - 5) & (x[..., 1:, :] == _MASK).all(axis=-2)
+    return not above.any()
+
+
 def from_int64(values: NDArray[np.int64]) -> Wide:
     """Signed integers (..., lanes) as elements, carried."""
     return carry(_first(values))
@@ -122,6 +130,12 @@ def pack(x: Wide) -> NDArray[np.uint8]:
     words[1] = x[2] >> np.uint64(12) | x[3] << np.uint64(14) | x[4] << np.uint64(40)
     out[16 * size :] = x[4] >> np.uint64(24)
     return out
+
+
+def is_packed(payload: Any) -> bool:
+    """Whether no element in these bytes has bits above the 130 that `unpack` reads."""
+    data = np.frombuffer(payload, dtype=np.uint8)
+    return not (data[16 * (len(data) // PACKED_BYTES) :] > 3).any()
 
 
 def unpack(payload: Any, shape: tuple[int, ...]) -> Wide:

@@ -2,24 +2,36 @@
 
 Touches asyncio transports only. A frame is `HEADER` and a payload; the header carries the protocol version, a tag of
 the run id, a label (which exchange of which release this is) and the payload's length. A peer that speaks another
-version or belongs to another run is refused at its first frame.
+version is refused at its first frame, one of another run at its second: the first is its greeting, which tells what
+differs.
+
+Nothing of an unchecked peer is believed. Until `admit`, one frame of at most MAX_HELLO bytes is read, and nothing after
+it. From then on a frame has at most as many bytes as are due, buffers grow as bytes arrive, and what arrives before it
+is asked for is bounded.
+
+Two kinds of frames are the connection's own affair, and are counted and observed nowhere: heartbeats (`beat`), and the
+last frame of a process that fails, which says why (`farewell`).
 """
 
 import asyncio
 import hashlib
 import struct
-from collections.abc import Callable
 from typing import Any, cast
 
 from dpmpc.errors import PeerError
+from dpmpc.mpc import reason as reasons
+from dpmpc.mpc.channels import ALIVE, HELLO, REASON
 from dpmpc.mpc.link import Observe, OnLost
+from dpmpc.mpc.reason import Told, without_a_word
 
-VERSION = 1
+VERSION = 2
 HEADER = struct.Struct("<HHIqQ")  # magic, version, run tag, label, payload bytes
 MAGIC = 0xD9C5
 MAX_PAYLOAD = 1 << 32
-MAX_HELLO = 1 << 20  # of the first frame, whose sender nobody has checked yet
-_SCRATCH = 1 << 18
+MAX_HELLO = 1 << 12  # of the first frame, whose sender nobody has checked yet
+FRAME_COST = 1 << 8  # bytes that a frame costs besides its payload, while nobody has asked for it
+_SCRATCH = 1 << 16
+_FIRST = 1 << 20  # bytes that are set aside for a payload before any has arrived
 
 
 def run_tag(run_id: bytes) -> int:
@@ -34,46 +46,88 @@ class Peer(asyncio.BufferedProtocol):
     connection ends, every pending and every later `receive` raises PeerError.
     """
 
-    def __init__(
-        self,
-        name: str,
-        run_id: bytes,
-        on_lost: OnLost | None = None,
-        observe: Observe | None = None,
-        on_made: Callable[["Peer"], None] | None = None,
-    ) -> None:
-        """`on_made` is told when the connection stands: over TLS when the other side has shown a certificate of the
-        run's authority, not before."""
+    def __init__(self, name: str, run_id: bytes, on_lost: OnLost | None = None, observe: Observe | None = None) -> None:
         self.name = name
         self.observe = observe
         self.bytes_sent = self.bytes_received = self.frames_sent = 0
         self.expects_end = False
         self.lost: str | None = None
+        self.told: str | None = None  # the cause that the other side gave for the end
+        self.broken: BaseException | None = None  # what the transport failed with
+        self.refused = False  # whether this side dropped the connection for what came over it
+        self.admitted = False
+        self.other_run = False  # whether its greeting had the tag of another run
+        self.heard = self.spoke = False  # since the last heartbeat; for `pulse`
+        self.silence = self.pending = 0.0  # seconds of each; likewise
         self._tag = run_tag(run_id)
-        self._on_lost, self._on_made = on_lost, on_made
+        self._on_lost = on_lost
         self._transport: asyncio.Transport | None = None
-        self._scratch = bytearray(_SCRATCH)
-        self._held = 0  # bytes of an incomplete header at the start of the scratch buffer
+        self._scratch = bytearray(HEADER.size + MAX_HELLO)
+        self._held = 0  # bytes at the start of the scratch buffer that were not read yet
         self._label = 0
+        self._size = 0
         self._payload = bytearray()
         self._filled = 0
         self._open_frame = False
         self._direct = False
-        self._greeted = False
+        self._greeted = self._left = False
+        self._largest, self._room = MAX_HELLO, MAX_HELLO + FRAME_COST
+        self._kept = 0  # what the frames cost that nobody has asked for
         self._arrived: dict[int, bytearray] = {}
         self._awaited: dict[int, asyncio.Future[bytearray]] = {}
+        self._gone: asyncio.Future[None] | None = None
+
+    def admit(self, largest: int = MAX_PAYLOAD, room: int = MAX_PAYLOAD) -> None:
+        """Read on: the other side is who it should be. A frame may have `largest` bytes from now on, and frames that
+        nobody has asked for `room` in all, each with FRAME_COST."""
+        self._largest, self._room = largest, room + FRAME_COST
+        if self.admitted:
+            return
+        self.admitted = True
+        scratch = bytearray(_SCRATCH)
+        scratch[: self._held] = self._scratch[: self._held]
+        self._scratch = scratch
+        if self._transport is not None and self.lost is None:
+            self._read(self._held)
+            self._transport.resume_reading()
 
     # -- sending -----------------------------------------------------------------------------------------------------
     def send(self, label: int, payload: bytes | bytearray | memoryview) -> None:
         """Queue one frame."""
         if self._transport is None or self.lost is not None:
-            raise PeerError(f"the connection with {self.name} is closed ({self.lost or 'never opened'}); see its log")
+            raise self._end("the connection was never opened")
         size = len(payload)
         self.bytes_sent += HEADER.size + size
         self.frames_sent += 1
+        self.spoke = True
         if self.observe is not None:
             self.observe(self, True, label, payload)
         self._transport.writelines((HEADER.pack(MAGIC, VERSION, self._tag, label, size), payload))
+
+    def beat(self) -> None:
+        """Let the other side know that this process lives."""
+        if self._transport is not None and self.lost is None:
+            self._transport.write(HEADER.pack(MAGIC, VERSION, self._tag, ALIVE, 0))
+
+    def farewell(self, reason: str) -> None:
+        """Tell the other side why this process leaves, as the last frame; what else it sends is not read any more."""
+        if self._transport is None or self.lost is not None:
+            return
+        payload = reasons.pack(reason)
+        self._transport.write(HEADER.pack(MAGIC, VERSION, self._tag, REASON, len(payload)) + payload)
+        self.lost, self.expects_end, self._left = reason, True, True
+        self._fail()
+        self._transport.resume_reading()  # for the end of the connection, and to throw away what comes before it
+
+    async def gone(self, seconds: float) -> None:
+        """Returns when the connection has ended, at the latest after `seconds`: then it is dropped."""
+        if self._transport is None:
+            return
+        if self._gone is None:
+            self._gone = asyncio.get_running_loop().create_future()
+        await asyncio.wait([self._gone], timeout=seconds)
+        if not self._gone.done():
+            self._transport.abort()
 
     @property
     def socket(self) -> Any:
@@ -90,102 +144,171 @@ class Peer(asyncio.BufferedProtocol):
         """A future for the payload of the frame with this label."""
         future: asyncio.Future[bytearray] = asyncio.get_running_loop().create_future()
         if (payload := self._arrived.pop(label, None)) is not None:
+            self._kept -= len(payload) + FRAME_COST
             future.set_result(payload)
         elif self.lost is not None:
-            future.set_exception(PeerError(f"{self.name} left the run ({self.lost}); see its log"))
-            future.exception()  # as in connection_lost
+            future.set_exception(self._end(self.lost))
+            future.exception()  # as in _fail
         else:
             self._awaited[label] = future
         return future
 
+    @property
+    def awaited(self) -> bool:
+        """Whether somebody waits for a frame of this peer."""
+        return any(not future.done() for future in self._awaited.values())
+
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast(asyncio.Transport, transport)
         self._transport.set_write_buffer_limits(high=1 << 26)
-        if self._on_made is not None:
-            self._on_made(self)
 
     def get_buffer(self, sizehint: int) -> memoryview:
         # A long payload is received in place; everything else goes through the scratch buffer.
-        self._direct = self._open_frame and len(self._payload) - self._filled >= _SCRATCH // 4
+        if self.lost is not None:
+            return memoryview(self._scratch)
+        self._direct = self._open_frame and self._size - self._filled >= len(self._scratch) // 4 and not self._held
         if self._direct:
+            if self._filled == len(self._payload):
+                self._grow()
             return memoryview(self._payload)[self._filled :]
         return memoryview(self._scratch)[self._held :]
 
+    def _grow(self) -> None:
+        """Twice as much room for a payload that has filled what it had."""
+        longer = bytearray(min(self._size, 2 * len(self._payload)))
+        longer[: self._filled] = self._payload
+        self._payload = longer
+
     def buffer_updated(self, nbytes: int) -> None:
+        if self.lost is not None:  # refused, or told farewell: nothing more of it is read
+            return
         self.bytes_received += nbytes
+        self.heard = True
         if self._direct:
             self._filled += nbytes
-            if self._filled == len(self._payload):
+            if self._filled == self._size:
                 self._deliver()
             return
-        end = self._held + nbytes
-        self._held = 0
+        self._read(self._held + nbytes)
+
+    def _read(self, end: int) -> None:
+        """Read the first `end` bytes of the scratch buffer."""
+        self._held = at = 0
         view = memoryview(self._scratch)
-        at = 0
-        while True:
+        while self.lost is None:
             if self._open_frame:
-                take = min(end - at, len(self._payload) - self._filled)
+                take = min(end - at, self._size - self._filled)
+                while self._filled + take > len(self._payload):
+                    self._grow()
                 self._payload[self._filled : self._filled + take] = view[at : at + take]
                 self._filled += take
                 at += take
-                if self._filled < len(self._payload):
+                if self._filled < self._size:
                     return
                 self._deliver()
-                if self.lost is not None:  # refused: nothing more of it is read
-                    return
+                continue
+            if self._greeted and not self.admitted:
+                assert self._transport is not None
+                self._transport.pause_reading()
+                break
             if end - at < HEADER.size:
-                self._scratch[: end - at] = bytes(view[at:end])
-                self._held = end - at
-                return
+                break
             if not self._begin(view[at : at + HEADER.size]):
                 return
             at += HEADER.size
+        if self.lost is None:
+            self._scratch[: end - at] = bytes(view[at:end])
+            self._held = end - at
 
     def _begin(self, raw: memoryview) -> bool:
         magic, version, tag, label, size = HEADER.unpack(raw)
         if magic != MAGIC or version != VERSION:
-            self.abort(f"it speaks another protocol (magic {magic:#x}, version {version}; here {MAGIC:#x}, {VERSION})")
-        elif tag != self._tag:
-            self.abort("it belongs to another run; give every process the same run id")
-        elif size > (most := MAX_PAYLOAD if self._greeted else MAX_HELLO):
-            self.abort(f"it announced a frame of {size} bytes, above the {most} allowed")
+            self._refuse(
+                f"it speaks another protocol (magic {magic:#x}, version {version}; here {MAGIC:#x}, {VERSION})"
+            )
+        elif not self._greeted and label not in (HELLO, REASON):
+            self._refuse("it does not greet first")
+        elif tag != self._tag and self._greeted:
+            self._refuse("it belongs to another run; give every process the same run id")
+        elif size > (most := self._most(label)):
+            self._refuse(f"it announced a frame of {size} bytes, above the {most} allowed")
         else:
-            self._label, self._payload, self._filled, self._open_frame = label, bytearray(size), 0, True
+            self.other_run = self.other_run or tag != self._tag
+            self._label, self._size, self._filled, self._open_frame = label, size, 0, True
+            self._payload = bytearray(min(size, _FIRST))
             self._greeted = True
             return True
         return False
 
+    def _most(self, label: int) -> int:
+        if label in (ALIVE, REASON):
+            return 0 if label == ALIVE else reasons.MOST_REASON
+        return self._largest
+
     def _deliver(self) -> None:
         self._open_frame = False
         payload, self._payload = self._payload, bytearray()
+        if self._label in (ALIVE, REASON):
+            self.bytes_received -= HEADER.size + len(payload)
+            if self._label == REASON:
+                self.told = reasons.unpack(payload)
+                self.abort(self.told)
+            return
+        self.pending = 0.0
         if self.observe is not None:
             self.observe(self, False, self._label, payload)
         future = self._awaited.pop(self._label, None)
         if future is None:
+            self._kept += len(payload) + FRAME_COST
             if self._label in self._arrived:
-                self.abort(f"it sent label {self._label} twice")
-                return
-            self._arrived[self._label] = payload
+                self._refuse(f"it sent label {self._label} twice")
+            elif self._kept > self._room:
+                self._refuse(f"it sent more than the {self._room} bytes allowed that nobody had asked for")
+            else:
+                self._arrived[self._label] = payload
         elif not future.done():
             future.set_result(payload)
 
     # -- the end -----------------------------------------------------------------------------------------------------
     def connection_lost(self, exc: BaseException | None) -> None:
+        if self._gone is not None and not self._gone.done():
+            self._gone.set_result(None)
+        self.broken, self._transport = exc, None  # which holds on to the buffers of TLS
         if self.lost is None:
-            self.lost = type(exc).__name__ if exc else "connection closed"
+            self.lost = (str(exc) or type(exc).__name__) if exc else "connection closed"
+        self._fail()
+
+    def _end(self, how: str) -> PeerError:
+        """What to raise where this connection has ended."""
+        if self.told is not None:
+            return Told(self.told, self.name)
+        if self._left:
+            return PeerError(f"the connection with {self.name} was ended here: {self.lost}")
+        return PeerError(without_a_word(self.name, self.lost or how))
+
+    def _fail(self) -> None:
+        """Tell everybody who waits, once."""
+        assert self.lost is not None
         awaited, self._awaited = self._awaited, {}
         for future in awaited.values():
             if not future.done():
-                future.set_exception(PeerError(f"{self.name} left the run ({self.lost}); see its log"))
+                future.set_exception(self._end(self.lost))
                 future.exception()  # retrieved here: whoever awaits it still gets it, nobody is warned twice
-        if self._on_lost is not None and not self.expects_end:
-            self._on_lost(self, self.lost)
+        on_lost, self._on_lost = self._on_lost, None
+        if on_lost is not None and not self.expects_end:
+            on_lost(self, self._end(self.lost))
+
+    def _refuse(self, why: str) -> None:
+        self.refused = True
+        self.abort(why)
 
     def abort(self, why: str) -> None:
         """Refuse the peer and drop the connection."""
-        self.lost = why
+        if self.lost is None:
+            self.lost = why
         if self._transport is not None:
             self._transport.abort()
+        self._fail()
 
     def close(self) -> None:
         """Send what is queued, then close."""

@@ -26,6 +26,7 @@ GONE = 3  # exit code where the starter has gone
 def main() -> None:
     """Entry point. Exits with 0, the error's exit code, or 1 for a bug, whose traceback is on standard error."""
     keep_freed_blocks()
+    os.umask(0o077)  # what it writes is for this user alone
     events = os.fdopen(os.dup(1), "wb", buffering=0)
     os.dup2(2, 1)  # whatever prints goes to the log
     said = threading.Lock()

@@ -37,8 +37,15 @@ def prepare(out: Path, *, overwrite: bool, resume: bool) -> None:
         for pattern in _FILES:
             for path in out.glob(pattern):
                 path.unlink()
+    make_private(out)
+
+
+def make_private(out: Path) -> None:
+    """Makes a run directory that this user alone can enter: utility figures come from plain records, and a party's
+    files tell who took part when. Errors: it cannot be written."""
     try:
-        out.mkdir(mode=0o700, parents=True, exist_ok=True)  # utility figures come from plain records
+        out.mkdir(mode=0o700, parents=True, exist_ok=True)
+        out.chmod(0o700)
     except OSError as error:
         raise UsageError(
             f"--out must be a directory that can be written; {out}: {error.strerror}; name another"

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from dpmpc.errors import DpmpcError, PeerError
+from dpmpc.mpc.pulse import STALL
 from dpmpc.processes.worker import log_to
 from dpmpc.runs.folder import alone, prepare
 from dpmpc.runs.owners import OwnersJob, run_owners
@@ -30,6 +31,7 @@ def train(
     resume: bool = False,
     wait: float = WAIT,
     threads: int | None = None,
+    stall: float = STALL,
     progress: Progress = lambda event: None,
     role: str | None = None,
 ) -> None:
@@ -44,7 +46,17 @@ def train(
     with alone(out):
         prepare(out, overwrite=overwrite, resume=resume)
         request_path(out).write_text(json.dumps(request.to_json()), encoding="utf-8")
-        job = OwnersJob(request, out, wait, started, resume=resume, base_port=base_port, threads=threads, role=role)
+        job = OwnersJob(
+            request,
+            out,
+            wait,
+            started,
+            resume=resume,
+            base_port=base_port,
+            threads=threads,
+            role=role,
+            stall=stall,
+        )
         do_here(job, out / "owners.log", progress, carry_on=True)
 
 

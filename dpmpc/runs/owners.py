@@ -26,6 +26,7 @@ from dpmpc.learning.learner import Learner
 from dpmpc.learning.model import write_model
 from dpmpc.mpc.addresses import Endpoint
 from dpmpc.mpc.backend import BACKENDS
+from dpmpc.mpc.pulse import STALL
 from dpmpc.noise.forecast import Forecast, forecast
 from dpmpc.privacy.budget import Budget, check_fits, reserved
 from dpmpc.privacy.ledger import Book, Entry, Ledger
@@ -75,6 +76,7 @@ class OwnersJob:
     check: Callable[[Plan], list[str]] = lambda plan: []
     party: PartyJob | None = None
     budget: Budget | None = None
+    stall: float = STALL
 
 
 def run_owners(job: OwnersJob, log: Log, emit: Emit) -> None:
@@ -255,8 +257,16 @@ def _aggregator(
 ) -> Aggregator | SitesRun:
     """What opens the releases of this attempt."""
     job, plan = run.job, run.plan
+
+    def say(text: str) -> None:
+        log(text)
+        emit("stage", text=text)
+
     if isinstance(parties, SitesHere):
-        return stack.enter_context(parties.of(plan, run.attempt, job.wait, job.out, run.dataset.train, run.known))
+        records, known = run.dataset.train, run.known
+        return stack.enter_context(
+            parties.of(plan, run.attempt, job.wait, job.out, records, known, stall=job.stall, say=say)
+        )
     here: PartiesHere | PartyHere | None = parties
     if job.party is not None:
         here = PartyHere(job.party, log, emit)
@@ -270,6 +280,8 @@ def _aggregator(
         attempt=run.attempt,
         tls=job.tls,
         wait=job.wait,
+        stall=job.stall,
+        say=say,
     )
     stack.enter_context(aggregator)
     if here is not None:

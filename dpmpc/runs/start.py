@@ -24,16 +24,18 @@ from dpmpc.mpc.addresses import (
     owner_endpoints,
     parse_endpoints,
 )
+from dpmpc.mpc.pulse import STALL, check_stall
 from dpmpc.privacy.budget import Budget
 from dpmpc.processes.cores import threads_for
 from dpmpc.processes.worker import log_to
-from dpmpc.runs.folder import opened_nothing, prepare
+from dpmpc.runs.folder import make_private, opened_nothing, prepare
 from dpmpc.runs.launcher import WAIT, do_here, request_path, train
 from dpmpc.runs.owners import OPENED, OWN_LEDGER, OwnersJob, budget_below, check_budget, forecast_of
 from dpmpc.runs.planning import facts_of, facts_without_records, plan_of
 from dpmpc.runs.records import load
 from dpmpc.runs.request import Request
 
+WAIT_FOR_PEOPLE = 600.0  # seconds
 Progress = Callable[[dict[str, Any]], None]
 
 
@@ -44,7 +46,8 @@ class Where:
 
     out: Path
     base_port: int | None = None
-    wait: float = WAIT
+    wait: float | None = None  # seconds; by default WAIT, or where processes are started one by one WAIT_FOR_PEOPLE
+    stall: float = STALL
     addresses: Sequence[str] = ()
     index: str | None = None
     plan_file: Path | None = None
@@ -83,8 +86,16 @@ class Where:
             )
         if self.limits is not None and self.index is None:
             raise UsageError("--accept is for processes started one by one; add -I, or leave --accept out")
-        if not 0 < self.wait < 1e6:
+        if self.wait is not None and not 0 < self.wait < 1e6:
             raise UsageError(f"--wait must be a positive number of seconds; got {self.wait:g}; give for instance 60")
+        check_stall(self.stall)
+
+    @property
+    def patience(self) -> float:
+        """Seconds for the other processes to come."""
+        if self.wait is not None:
+            return self.wait
+        return WAIT if self.index is None else WAIT_FOR_PEOPLE
 
     @property
     def party(self) -> int | None:
@@ -128,7 +139,8 @@ def start(request: Request | None, where: Where, progress: Progress) -> None:
             where.out,
             base_port=where.base_port,
             overwrite=where.overwrite,
-            wait=where.wait,
+            wait=where.patience,
+            stall=where.stall,
             threads=where.threads,
             progress=progress,
         )
@@ -167,7 +179,8 @@ def carry_on(where: Where, progress: Progress) -> None:
         where.out,
         base_port=where.base_port,
         resume=True,
-        wait=where.wait,
+        wait=where.patience,
+        stall=where.stall,
         threads=where.threads,
         progress=progress,
     )
@@ -205,7 +218,7 @@ def _named(request: Request) -> Request:
 
 
 def _party(request: Request | None, where: Where, index: int, progress: Progress) -> None:
-    where.out.mkdir(parents=True, exist_ok=True)
+    make_private(where.out)
     if where.plan_file is not None:
         plan = Plan.read(where.plan_file)
     else:
@@ -236,7 +249,7 @@ def _site(request: Request, where: Where, index: int, progress: Progress) -> Non
     job = OwnersJob(
         replace(_named(request), role="both", budget=None),
         where.out,
-        where.wait,
+        where.patience,
         time.time(),
         addresses=party.owner_addresses,
         tls=where.tls,
@@ -244,6 +257,7 @@ def _site(request: Request, where: Where, index: int, progress: Progress) -> Non
         owner=index,
         party=party,
         check=lambda made: part,
+        stall=where.stall,
     )
     do_here(job, where.out / f"site_{index}.log", progress)
 
@@ -266,10 +280,11 @@ def _party_job(plan: Plan, where: Where, index: int) -> PartyJob:
         addresses,
         owner_endpoints(addresses),
         where.out,
-        where.wait,
+        where.patience,
         tls=where.tls,
         threads=where.threads or threads_for(1 if where.addresses else plan.parties),
         budget=_budget(where),
+        stall=where.stall,
     )
 
 
@@ -306,7 +321,7 @@ def _owners(request: Request, where: Where, progress: Progress) -> None:
     job = OwnersJob(
         request,
         where.out,
-        where.wait,
+        where.patience,
         time.time(),
         addresses=owner_endpoints(addresses),
         check=lambda made: _part(made, where, addresses, where.out / OWN_LEDGER, progress),
@@ -314,6 +329,7 @@ def _owners(request: Request, where: Where, progress: Progress) -> None:
         tls=where.tls,
         plan=where.plan_file,
         owner=where.owner,
+        stall=where.stall,
     )
     do_here(job, where.out / "owners.log", progress)
 
@@ -335,7 +351,7 @@ def _part(plan: Plan, where: Where, addresses: Sequence[Endpoint], ledger: Path,
 
 def prepare_owners(where: Where) -> None:
     """Makes the run directory of an owners' process that runs alone. Errors: it holds a run that opened something."""
-    where.out.mkdir(parents=True, exist_ok=True)
+    make_private(where.out)
     opened, finished = where.out / OPENED, [where.out / name for name in ("report.json", "model.npz")]
     if not where.overwrite:
         for path in (opened, *finished):

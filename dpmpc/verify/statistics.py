@@ -194,7 +194,8 @@ def repeats_check(sample: Sample) -> Check:
     vectors with some coordinates changed, moved by some places, or partly used again, all share many."""
     name = f"noise never repeats ({sample.name})"
     k, d = sample.noise.shape
-    allowed = _shared_by_chance(k, d, 2 / sample.scale)
+    ends = np.asarray(sample.exact.cdf(np.array([0, -1])), dtype=np.float64)
+    allowed = _shared_by_chance(k, d, 2 * float(ends[0] - ends[1]))  # twice the probability of 0, the largest
     if allowed >= d:
         return Check(name, True, f"not tested: {d} coordinate(s) are too few to tell a repeat from chance")
     most, pair = most_shared(sample.noise)

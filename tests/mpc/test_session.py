@@ -103,7 +103,7 @@ def test_a_taken_port_is_named() -> None:
 @pytest.mark.parametrize(
     ("other_run", "digest", "messages"),
     [
-        (b"b", bytes(32), {"it belongs to another run"}),
+        (b"b", bytes(32), {"party 0 belongs to another run"}),
         (b"a", b"x" * 32, {"all parties must run with the same parameters"}),
     ],
 )
@@ -159,3 +159,37 @@ def test_importing_mpyc_leaves_argv_alone(monkeypatch: pytest.MonkeyPatch) -> No
     import sys
 
     assert sys.argv == ["dpmpc", "-T", "7", "--help"]
+
+
+class Liar:
+    """A channel on which the others send words that no share has."""
+
+    def __init__(self, word: int) -> None:
+        self.word = word
+
+    async def words(self, outgoing: object, incoming: list[int], size: int) -> list[np.ndarray]:
+        return [np.full(size, self.word, dtype=np.uint64) for _ in incoming]
+
+
+@pytest.mark.parametrize("word", [field.P, (1 << 64) - 1])
+def test_words_that_no_share_has_are_refused(word: int) -> None:
+    async def opened(sent: int) -> object:
+        return await Session(0, 3, 1, b"run").open_words(np.zeros(4, dtype=np.uint64), Liar(sent))  # type: ignore[arg-type]
+
+    assert asyncio.run(opened(field.P - 1)) is not None
+    with pytest.raises(PeerError, match=r"shares must be below p = 2\^61 - 1; party 2 sent larger ones"):
+        asyncio.run(opened(word))
+
+
+def test_mpyc_does_not_pickle() -> None:
+    """Neither by its transfer nor where it would marshal values without a fixed width."""
+
+    async def body() -> None:
+        runtime, module = Session(0, 1, 0, b"run").runtime, import_mpyc()
+        for call in (lambda: module.pickle.loads(b""), lambda: module.pickle.dumps(1)):
+            with pytest.raises(AssertionError, match="pickle"):
+                call()
+        with pytest.raises(AssertionError, match="pickle"):
+            await runtime.transfer(1)
+
+    asyncio.run(body())

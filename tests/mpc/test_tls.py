@@ -1,6 +1,7 @@
 """TLS sessions: they work, and a stranger's certificate, another party's name or a clear-text peer does not."""
 
 import asyncio
+import datetime
 import shutil
 import ssl
 import stat
@@ -12,6 +13,7 @@ import pytest
 from dpmpc.aggregation.frames import certificate_name
 from dpmpc.aggregation.plan import Plan
 from dpmpc.errors import PeerError, UsageError
+from dpmpc.mpc import tls as tls_module
 from dpmpc.mpc.addresses import bound_socket, check_loopback, endpoint_of
 from dpmpc.mpc.dial import TcpLink
 from dpmpc.mpc.session import Session
@@ -28,13 +30,13 @@ def keys(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return directory
 
 
-async def _pair(first: Tls | None, second: Tls | None) -> list[object]:
+async def _pair(first: Tls | None, second: Tls | None, seconds: float = HANG) -> list[object]:
     """What each side gets: the opened value; or its error; or None where it still waits when the other has failed."""
     bound = [bound_socket() for _ in range(2)]
     where = [endpoint_of(s) for s in bound]
     sessions = [Session(i, 2, 0, b"run") for i in range(2)]
     calls = [
-        asyncio.ensure_future(s.connect(TcpLink(i, where, tls=tls, bound=bound[i]), seconds=HANG))
+        asyncio.ensure_future(s.connect(TcpLink(i, where, tls=tls, bound=bound[i]), seconds=seconds))
         for i, (s, tls) in enumerate(zip(sessions, (first, second), strict=True))
     ]
     done, waiting = await asyncio.wait(calls, return_when=asyncio.FIRST_EXCEPTION)
@@ -57,13 +59,13 @@ def test_parties_talk_over_tls(keys: Path) -> None:
 @pytest.mark.parametrize(
     ("first", "second", "side", "words"),
     [
-        ("owners", "party1", 1, "a peer's certificate must be for the name it claims; it claims party0"),
+        ("owners", "party1", 0, "refuses this process: a peer's certificate must be for the name it claims; it claims"),
         ("party0", "owners", 0, "must show a certificate of this run's authority"),
         ("party1", "party0", 0, "must show a certificate of this run's authority"),
     ],
 )
 def test_a_certificate_of_another_name_is_refused(keys: Path, first: str, second: str, side: int, words: str) -> None:
-    """By the side that can know: who is called checks the caller's name, who calls checks the host's."""
+    """By the side that can know: who is called checks the caller's name, and says so; who calls checks the host's."""
     results = asyncio.run(_pair(Tls.load(keys, first), Tls.load(keys, second)))
     assert isinstance(results[side], PeerError) and words in str(results[side]), results
 
@@ -76,11 +78,14 @@ def test_strangers_are_refused(keys: Path, tmp_path: Path) -> None:
 
 
 def test_clear_text_peers_are_refused(keys: Path) -> None:
-    """One that is called without TLS cannot answer the handshake; one that calls without is hung up on."""
-    results = asyncio.run(_pair(Tls.load(keys, "party0"), None))
-    assert any(isinstance(r, PeerError) and "another protocol" in str(r) for r in results), results
-    results = asyncio.run(_pair(None, Tls.load(keys, "party1")))
-    assert isinstance(results[0], PeerError) and "left the run" in str(results[0]), results
+    """Whoever is called hangs up and waits on for the right one; then both say who is missing, and who came instead."""
+    for first, second, why in ((True, False, "it speaks another protocol"), (False, True, "no TLS handshake")):
+        pair = [Tls.load(keys, f"party{i}") if tls else None for i, tls in enumerate((first, second))]
+        results = asyncio.run(_pair(*pair, seconds=0.5))
+        assert all(isinstance(r, PeerError) for r in results if r is not None), results
+        assert "missing: party 1" in str(results[0]) or f"refused meanwhile: a caller from 127.0.0.1: {why}" in str(
+            results[1]
+        ), results
 
 
 def test_only_the_authority_of_the_run_is_trusted(keys: Path) -> None:
@@ -153,3 +158,16 @@ def test_only_loopback_may_do_without() -> None:
     for host in ("hospital.example", "192.0.2.7"):
         with pytest.raises(UsageError, match="--tls"):
             check_loopback([host])
+
+
+def test_expired_certificates_are_called_expired(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """At the start, of one's own; by the peer, of one that expired since."""
+    with monkeypatch.context() as patched:
+        patched.setattr(tls_module, "_DAYS", -1)
+        patched.setattr(tls_module, "_EARLY", datetime.timedelta(days=3))
+        make_credentials(tmp_path / "keys", NAMES)
+    with pytest.raises(UsageError, match=r"party0.crt has expired \(valid .* to .*\); have it made again"):
+        Tls.load(tmp_path / "keys", "party0")
+    monkeypatch.setattr(tls_module, "check_dates", lambda path: None)
+    results = asyncio.run(_pair(Tls.load(tmp_path / "keys", "party0"), Tls.load(tmp_path / "keys", "party1")))
+    assert "certificate has expired" in str(results[0]), results

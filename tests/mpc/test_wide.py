@@ -91,3 +91,16 @@ def test_weights_interpolate(n: int, t: int) -> None:
         weights = [wide.subset_weight(subset, n, i) for i in range(n)]
         assert all((w == 0) == (i not in subset) for i, w in enumerate(weights))
         assert sum(c * weights[i] for c, i in zip(wide.lagrange_at_zero(holders), holders, strict=True)) % Q == 1
+
+
+def test_what_is_not_below_q_is_found() -> None:
+    """As limbs and as packed bytes: the values that a peer could send, and no share has."""
+    assert wide.is_canonical(LEFT) and wide.is_packed(wide.pack(LEFT))
+    for k in range(5):  # q .. 2^130 - 1
+        above = wide.from_ints([1, 2, 3])
+        above[:, 1] = [(1 << 26) - 5 + k, *4 * [(1 << 26) - 1]]
+        assert not wide.is_canonical(above)
+    packed = wide.pack(LEFT).copy()
+    packed[-1] |= 4  # 2^130
+    assert not wide.is_packed(packed)
+    assert not wide.is_canonical(-LEFT)

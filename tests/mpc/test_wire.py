@@ -1,6 +1,7 @@
 """Frames between processes: what arrives, whatever the pieces, and everything that is refused."""
 
 import asyncio
+import contextlib
 import itertools
 import re
 import struct
@@ -13,10 +14,21 @@ import pytest
 
 from dpmpc.errors import PeerError
 from dpmpc.mpc.addresses import bound_socket
-from dpmpc.mpc.wire import HEADER, MAGIC, MAX_HELLO, MAX_PAYLOAD, VERSION, Peer, run_tag
+from dpmpc.mpc.channels import ALIVE, HELLO, REASON
+from dpmpc.mpc.link import part
+from dpmpc.mpc.reason import Told, public_reason
+from dpmpc.mpc.wire import FRAME_COST, HEADER, MAGIC, MAX_HELLO, VERSION, Peer, run_tag
 from tests.runs import HANG
 
 RUN = b"run/0"
+
+
+GREETING = b"here I am"
+
+
+def greeting(run: bytes = RUN) -> bytes:
+    """The first frame of a process."""
+    return frame(HELLO, GREETING, run=run)
 
 
 def frame(label: int, payload: bytes, *, magic: int = MAGIC, version: int = VERSION, run: bytes = RUN) -> bytes:
@@ -24,9 +36,9 @@ def frame(label: int, payload: bytes, *, magic: int = MAGIC, version: int = VERS
     return HEADER.pack(magic, version, run_tag(run), label, len(payload)) + payload
 
 
-def announced(size: int) -> bytes:
+def announced(size: int, label: int = 1) -> bytes:
     """The header alone of a frame of so many bytes."""
-    return HEADER.pack(MAGIC, VERSION, run_tag(RUN), 1, size)
+    return HEADER.pack(MAGIC, VERSION, run_tag(RUN), label, size)
 
 
 @dataclass
@@ -39,17 +51,22 @@ class Line:
     ended: "asyncio.Future[str]"
 
 
+LARGEST, ROOM = 3 << 20, 5 << 20
+
+
 def on_a_line(body: Callable[[Line], Awaitable[None]]) -> None:
     """Runs `body` on a new connection."""
 
     async def main() -> None:
         made: asyncio.Queue[Peer] = asyncio.Queue()
         ended: asyncio.Future[str] = asyncio.get_running_loop().create_future()
+
+        def make() -> Peer:
+            made.put_nowait(Peer("a caller", RUN, on_lost=lambda _, error: ended.set_result(str(error))))
+            return made._queue[-1]  # type: ignore[attr-defined,no-any-return]
+
         bound = bound_socket()
-        server = await asyncio.get_running_loop().create_server(
-            lambda: Peer("a caller", RUN, on_lost=lambda _, why: ended.set_result(why), on_made=made.put_nowait),
-            sock=bound,
-        )
+        server = await asyncio.get_running_loop().create_server(make, sock=bound)
         reader, writer = await asyncio.open_connection(*bound.getsockname())
         async with asyncio.timeout(HANG):
             peer = await made.get()
@@ -64,74 +81,181 @@ def on_a_line(body: Callable[[Line], Awaitable[None]]) -> None:
     asyncio.run(main())
 
 
-REFUSED: dict[str, tuple[list[bytes], str]] = {
+STRANGERS: dict[str, tuple[list[bytes], str]] = {
     "another magic": (
-        [frame(1, b"x", magic=MAGIC ^ 1)],
-        "it speaks another protocol (magic 0xd9c4, version 1; here 0xd9c5, 1)",
+        [frame(HELLO, b"x", magic=MAGIC ^ 1)],
+        "it speaks another protocol (magic 0xd9c4, version 2; here 0xd9c5, 2)",
     ),
     "another version": (
-        [frame(1, b"x", version=2)],
-        "it speaks another protocol (magic 0xd9c5, version 2; here 0xd9c5, 1)",
+        [frame(HELLO, b"x", version=1)],
+        "it speaks another protocol (magic 0xd9c5, version 1; here 0xd9c5, 2)",
     ),
     "no frames at all": (
         [b"GET / HTTP/1.1\r\nHost: x\r\n\r\n"],
-        "it speaks another protocol (magic 0x4547, version 8276; here 0xd9c5, 1)",
+        "it speaks another protocol (magic 0x4547, version 8276; here 0xd9c5, 2)",
     ),
-    "another run": ([frame(1, b"x", run=b"run/1")], "it belongs to another run; give every process the same run id"),
+    "no greeting": ([frame(1, b"x")], "it does not greet first"),
     "too long a greeting": (
-        [announced(MAX_HELLO + 1)],
+        [announced(MAX_HELLO + 1, HELLO)],
         f"it announced a frame of {MAX_HELLO + 1} bytes, above the {MAX_HELLO} allowed",
     ),
+    "4 GiB for a greeting": (
+        [announced(1 << 32, HELLO)],
+        f"it announced a frame of {1 << 32} bytes, above the {MAX_HELLO} allowed",
+    ),
+}
+REFUSED: dict[str, tuple[list[bytes], str]] = {
+    "another run": ([frame(1, b"x", run=b"run/1")], "it belongs to another run; give every process the same run id"),
     "too long a frame": (
-        [frame(1, b"x"), announced(MAX_PAYLOAD + 1)],
-        f"it announced a frame of {MAX_PAYLOAD + 1} bytes, above the {MAX_PAYLOAD} allowed",
+        [frame(1, b"x"), announced(LARGEST + 1)],
+        f"it announced a frame of {LARGEST + 1} bytes, above the {LARGEST} allowed",
     ),
     "a negative length": (
         [frame(1, b"x"), announced((1 << 64) - 1)],
-        f"it announced a frame of {(1 << 64) - 1} bytes, above the {MAX_PAYLOAD} allowed",
+        f"it announced a frame of {(1 << 64) - 1} bytes, above the {LARGEST} allowed",
+    ),
+    "a heartbeat with a load": (
+        [announced(1, ALIVE)],
+        "it announced a frame of 1 bytes, above the 0 allowed",
     ),
     "a label twice": ([frame(7, b"x"), frame(7, b"y")], "it sent label 7 twice"),
+    "too many frames": (
+        [frame(1000 + k, b"") for k in range(ROOM // FRAME_COST + 2)],
+        f"it sent more than the {ROOM + FRAME_COST} bytes allowed that nobody had asked for",
+    ),
+    "too much": (
+        [frame(k, bytes(LARGEST)) for k in range(2)],
+        f"it sent more than the {ROOM + FRAME_COST} bytes allowed that nobody had asked for",
+    ),
+}
+ADMITTED = {name: (sent, why, False) for name, (sent, why) in STRANGERS.items()} | {
+    name: ([greeting(), *sent], why, True) for name, (sent, why) in REFUSED.items()
 }
 
 
-@pytest.mark.parametrize("why", REFUSED)
+@pytest.mark.parametrize("why", ADMITTED)
 def test_a_peer_that_does_wrong_is_dropped_and_everybody_is_told_why(why: str) -> None:
-    frames, reason = REFUSED[why]
+    frames, reason, admitted = ADMITTED[why]
 
     async def body(line: Line) -> None:
         pending = line.peer.receive(99)
+        if admitted:
+            line.peer.admit(LARGEST, ROOM)
         line.writer.write(b"".join(frames))
-        assert await line.ended == reason
+        told = f"a caller left the run without a word ({reason})"
+        assert (await line.ended).startswith(told)
         for future in (pending, line.peer.receive(100)):  # the one that waits, and whoever comes later
-            with pytest.raises(PeerError, match=rf"^a caller left the run \({re.escape(reason)}\); see its log$"):
+            with pytest.raises(PeerError, match=rf"^{re.escape(told)}"):
                 await future
-        with pytest.raises(PeerError, match=rf"^the connection with a caller is closed \({re.escape(reason)}\)"):
+        with pytest.raises(PeerError, match=rf"^{re.escape(told)}"):
             line.peer.send(1, b"")
-        assert await line.reader.read() == b""  # nothing was answered, and the connection is closed
+        with contextlib.suppress(ConnectionError):
+            assert await line.reader.read() == b""  # nothing was answered, and the connection is closed
 
     on_a_line(body)
 
 
+def test_nothing_is_read_after_a_greeting_until_its_sender_was_admitted() -> None:
+    async def body(line: Line) -> None:
+        peer, second = line.peer, line.peer.receive(2)
+        line.writer.write(greeting() + frame(2, b"two") + frame(3, bytes(100_000)))
+        assert await peer.receive(HELLO) == GREETING
+        await asyncio.sleep(0)
+        assert not second.done() and len(peer._scratch) <= HEADER.size + MAX_HELLO
+        assert peer.bytes_received <= HEADER.size + MAX_HELLO
+        peer.admit(LARGEST, ROOM)
+        assert await second == b"two" and await peer.receive(3) == bytes(100_000)
+
+    on_a_line(body)
+
+
+def test_a_payload_gets_room_as_it_arrives() -> None:
+    """A header that announces 1 GiB costs a mebibyte, whoever sends it."""
+
+    async def body() -> None:
+        _, peer = await fed([greeting(), announced(1 << 30), bytes(100_000)], [], largest=1 << 32, room=1 << 32)
+        assert peer._size == 1 << 30 and peer._filled == 100_000 and len(peer._payload) == 1 << 20
+
+    asyncio.run(body())
+
+
 def test_what_is_allowed_is_delivered() -> None:
     """The longest greeting, then a longer frame; labels in any order, awaited before they come and after."""
-    greeting, long = bytes(range(256)) * (MAX_HELLO // 256), b"ab" * (MAX_HELLO + 5)
-    assert len(greeting) == MAX_HELLO
+    hello, long = bytes(range(256)) * (MAX_HELLO // 256), b"ab" * (LARGEST // 2)
+    assert len(hello) == MAX_HELLO
 
     async def body(line: Line) -> None:
         peer, second = line.peer, line.peer.receive(2)
-        for label, payload in ((-1, greeting), (3, b"three"), (2, long), (4, b"")):
+        for label, payload in ((HELLO, hello), (3, b"three"), (2, long), (4, b"")):
             line.writer.write(frame(label, payload))
+        assert await peer.receive(HELLO) == hello
+        peer.admit(LARGEST, ROOM)
         assert await second == long
         assert await peer.receive(4) == b""
         assert await peer.receive(3) == b"three"
-        assert await peer.receive(-1) == greeting
         line.writer.write(frame(3, b"again"))  # a label that was taken is free: who awaits it has asked for it anew
         assert await peer.receive(3) == b"again"
-        assert peer.bytes_received == 5 * HEADER.size + len(greeting) + len(long) + 10 and peer.lost is None
+        assert peer.bytes_received == 5 * HEADER.size + len(hello) + len(long) + 10 and peer.lost is None
         line.writer.close()
-        assert await line.ended == "connection closed"
-        with pytest.raises(PeerError, match=r"left the run \(connection closed\)"):
+        assert "(connection closed)" in await line.ended
+        with pytest.raises(PeerError, match=r"left the run without a word \(connection closed\)"):
             await peer.receive(5)
+
+    on_a_line(body)
+
+
+def test_heartbeats_are_no_traffic() -> None:
+    """Neither sent nor received are they counted, observed or kept."""
+    seen: list[int] = []
+
+    async def body(line: Line) -> None:
+        peer = line.peer
+        peer.observe = lambda _, outgoing, label, payload: seen.append(label)
+        line.writer.write(greeting() + frame(ALIVE, b"") + frame(5, b"x"))
+        assert await peer.receive(HELLO) == GREETING
+        peer.admit(LARGEST, ROOM)
+        assert await peer.receive(5) == b"x"
+        peer.beat()
+        assert await line.reader.readexactly(HEADER.size) == frame(ALIVE, b"")
+        assert (peer.bytes_sent, peer.frames_sent) == (0, 0)
+        assert peer.bytes_received == 2 * HEADER.size + len(GREETING) + 1 and seen == [HELLO, 5]
+
+    on_a_line(body)
+
+
+def test_the_last_frame_says_why_and_what_came_before_it_can_still_be_had() -> None:
+    async def body(line: Line) -> None:
+        peer, pending = line.peer, line.peer.receive(9)
+        line.writer.write(greeting() + frame(5, b"x") + frame(REASON, b"party 2 never came\n\x1b[2J"))
+        assert await peer.receive(HELLO) == GREETING
+        peer.admit(LARGEST, ROOM)
+        told = "party 2 never came  [2J (told by a caller)"  # nothing of it moves a terminal's cursor
+        assert await line.ended == told
+        assert await peer.receive(5) == b"x"
+        for future in (pending, peer.receive(6)):
+            with pytest.raises(Told, match=re.escape(told)) as raised:
+                await future
+            assert public_reason("me", raised.value) == "party 2 never came  [2J"  # the cause, not its echo
+
+    on_a_line(body)
+
+
+def test_a_farewell_is_sent_and_nothing_more_is_read() -> None:
+    async def body(line: Line) -> None:
+        peer = line.peer
+        pending = peer.receive(3)
+        line.writer.write(greeting())
+        await peer.receive(HELLO)
+        peer.admit(LARGEST, ROOM)
+        leaving = asyncio.ensure_future(part([peer], "a disk is full"))
+        await asyncio.sleep(0)
+        assert await line.reader.readexactly(HEADER.size + 14) == frame(REASON, b"a disk is full")
+        line.writer.write(frame(3, b"late"))
+        line.writer.close()
+        await leaving
+        with pytest.raises(PeerError, match="was ended here: a disk is full"):
+            await pending
+        assert not line.ended.done()
 
     on_a_line(body)
 
@@ -141,7 +265,7 @@ def test_frames_have_the_documented_form_and_an_expected_end_is_not_told() -> No
         line.peer.send(-5, b"hello")
         line.peer.send(1 << 40, bytearray())
         raw = await line.reader.readexactly(2 * 24 + 5)
-        assert struct.unpack("<HHIqQ", raw[:24]) == (0xD9C5, 1, run_tag(RUN), -5, 5)
+        assert struct.unpack("<HHIqQ", raw[:24]) == (0xD9C5, 2, run_tag(RUN), -5, 5)
         assert raw == frame(-5, b"hello") + frame(1 << 40, b"")
         assert (line.peer.bytes_sent, line.peer.frames_sent) == (len(raw), 2)
         line.peer.close()
@@ -164,14 +288,20 @@ class Dropped(asyncio.Transport):
     def abort(self) -> None:
         self.aborted = True
 
+    def resume_reading(self) -> None:
+        pass
+
     def set_write_buffer_limits(self, high: int | None = None, low: int | None = None) -> None:
         pass
 
 
-async def fed(pieces: list[bytes], labels: list[int]) -> tuple[list[bytes], Peer]:
+async def fed(
+    pieces: list[bytes], labels: list[int], largest: int = LARGEST, room: int = ROOM
+) -> tuple[list[bytes], Peer]:
     """What a peer delivers of bytes that arrive in these pieces."""
     peer = Peer("a caller", RUN)
     peer.connection_made(Dropped())
+    peer.admit(largest, room)
     for piece in pieces:
         view = memoryview(piece)
         while view and peer.lost is None:
@@ -186,25 +316,29 @@ async def fed(pieces: list[bytes], labels: list[int]) -> tuple[list[bytes], Peer
 def test_frames_may_be_cut_anywhere() -> None:
     """Short frames cut at every byte; long ones, which are received in place, at random."""
     short = [b"", b"a", b"bcd", b"e" * 40]
-    stream = b"".join(frame(k, payload) for k, payload in enumerate(short))
+    stream = greeting() + b"".join(frame(k, payload) for k, payload in enumerate(short))
     for cut in range(len(stream) + 1):
         assert asyncio.run(fed([stream[:cut], stream[cut:]], [0, 1, 2, 3]))[0] == short
     assert asyncio.run(fed([bytes([b]) for b in stream], [0, 1, 2, 3]))[0] == short
     random = np.random.default_rng(3)
     payloads = [random.bytes(int(size)) for size in (70_000, 10, 400_000, 65_536, 0, 262_144)]
-    stream = b"".join(frame(k, payload) for k, payload in enumerate(payloads))
+    stream = greeting() + b"".join(frame(k, payload) for k, payload in enumerate(payloads))
     for _ in range(20):
         cuts = [0, *np.sort(random.integers(0, len(stream), random.integers(0, 30))).tolist(), len(stream)]
         pieces = [stream[a:b] for a, b in itertools.pairwise(cuts)]
         assert asyncio.run(fed(pieces, list(range(6))))[0] == payloads
 
 
-@pytest.mark.parametrize("why", REFUSED)
+@pytest.mark.parametrize("why", ADMITTED)
 def test_refusals_do_not_depend_on_the_pieces_and_nothing_after_them_is_read(why: str) -> None:
-    frames, reason = REFUSED[why]
+    frames, reason, admitted = ADMITTED[why]
     stream = b"".join([*frames, frame(50, b"too late")])
-    for pieces in ([stream], [stream[:11], stream[11:]], [bytes([b]) for b in stream]):
-        _, peer = asyncio.run(fed(pieces, []))
+    assert admitted == stream.startswith(greeting())
+    ways = [[stream], [stream[:11], stream[11:]]]
+    if len(stream) < 10_000:
+        ways.append([bytes([b]) for b in stream])
+    for pieces in ways:
+        _, peer = asyncio.run(fed(pieces, [], LARGEST if admitted else MAX_HELLO))
         assert peer.lost == reason and peer._transport.aborted  # type: ignore[union-attr]
         assert 50 not in peer._arrived
 
@@ -215,8 +349,9 @@ def test_what_goes_over_the_wire_is_observed() -> None:
     async def body(line: Line) -> None:
         line.peer.observe = lambda peer, outgoing, label, payload: seen.append((outgoing, label, bytes(payload)))
         line.peer.send(3, b"out")
-        line.writer.write(frame(4, b"in"))
+        line.peer.admit()
+        line.writer.write(greeting() + frame(4, b"in"))
         await line.peer.receive(4)
 
     on_a_line(body)
-    assert seen == [(True, 3, b"out"), (False, 4, b"in")]
+    assert seen == [(True, 3, b"out"), (False, HELLO, GREETING), (False, 4, b"in")]

@@ -1,15 +1,17 @@
 """What goes wrong: bad input, ports, processes that die or never come. One line, an exit code, no process left."""
 
 import asyncio
+import contextlib
 import os
 import signal
 from pathlib import Path
 
 import pytest
 
+from dpmpc.aggregation.aggregator import Aggregator
 from dpmpc.aggregation.party import PartyJob, run_party
 from dpmpc.aggregation.plan import Plan
-from dpmpc.errors import UsageError
+from dpmpc.errors import PeerError, UsageError
 from dpmpc.mpc.addresses import bound_socket, endpoint_of
 from tests.runs import (
     HANG,
@@ -205,6 +207,77 @@ def test_a_party_with_another_plan_is_refused(tmp_path: Path) -> None:
         started(*common, "--lam", "0.01", "-I", 0, "--out", tmp_path / "p0") as first,
         started(*common, "--lam", "0.02", "-I", 1, "--out", tmp_path / "p1") as second,
     ):
-        errors = [errors_of(party) for party in (first, second)]
-        assert [first.returncode, second.returncode] == [3, 3]
-    assert "all parties must run with the same parameters" in "".join(errors), errors
+        error = errors_of(first)
+        assert first.returncode == 3 and second.poll() is None  # the right one may still come
+    why = "all parties must run with the same parameters"
+    assert f"refuses this process: {why}" in error and "Traceback" not in error
+    assert why in (tmp_path / "p1" / "party_1.log").read_text()
+
+
+def test_another_plan_is_called_another_plan(tmp_path: Path) -> None:
+    """Although it leads to another run id."""
+    common = ["train", "--data", "synthetic", "--max-rows", "60", "--owners", "4", "--delta", "1e-3"]
+    common += [*own_addresses(2), "-T", "0", "--wait", str(HANG)]
+    with (
+        started(*common, "--epsilon", "1", "-I", 0, "--out", tmp_path / "p0") as first,
+        started(*common, "--epsilon", "2", "-I", 1, "--out", tmp_path / "p1"),
+    ):
+        error = errors_of(first)
+    assert first.returncode == 3 and "all parties must run with the same parameters" in error, error
+    assert "copy plan.json again" in error and len(error.strip().splitlines()) <= 2
+
+
+@pytest.mark.parametrize("victim", [1, 2])
+def test_a_stopped_party_is_named_by_everybody(victim: int, tmp_path: Path) -> None:
+    """It still holds its connections, and its kernel answers; nothing else of it does."""
+    with started(*LONG, "--out", tmp_path / "run", "--no-pool", "--stall", "3") as process:
+        wait_until(lambda: rows(tmp_path / "run") > 2)
+        pids = children_of(process.pid)
+        os.kill(pids[victim], signal.SIGSTOP)
+        errors = errors_of(process)
+        assert process.returncode == 3
+    named = f"party {victim} left the run without a word (nothing was heard of it for 3 s, --stall)"
+    assert named in errors and "Traceback" not in errors and alive(pids) == []
+    for i in {0, 1, 2} - {victim}:
+        assert named in (tmp_path / "run" / f"party_{i}.log").read_text()
+
+
+def test_an_owner_that_fails_is_named_at_every_party_but_not_why(tmp_path: Path) -> None:
+    """What an owner's error says may come from its records; what it is told by a party, nobody hides."""
+    plan = Plan.create(owners=2, dimension=3, clip=1.0, delta=1e-3, epsilon=1.0, releases=5, parties=1)
+    bound = bound_socket(), bound_socket()
+    here, there = endpoint_of(bound[0]), endpoint_of(bound[1])
+    numbers = bound[0].detach(), bound[1].detach()
+    job = PartyJob(plan, 0, [here], [there], tmp_path, HANG, sockets=numbers)
+
+    async def party() -> str:
+        with pytest.raises(PeerError) as raised:
+            await run_party(job, lambda text: None, lambda event, **fields: None)
+        return str(raised.value)
+
+    class Secret(Exception):
+        pass
+
+    def owner() -> None:
+        with (
+            contextlib.suppress(Secret),
+            Aggregator.of_plan(plan, addresses=[there], owners=(1, 2)) as aggregator,
+            Aggregator.of_plan(plan, addresses=[there], owners=(0, 1)),
+        ):
+            aggregator.wait_for_noise()
+            raise Secret("record 17 has the value 'Jane Doe'")
+
+    async def both() -> str:
+        told = asyncio.ensure_future(party())
+        await asyncio.to_thread(owner)
+        return await told
+
+    told = asyncio.run(both())
+    assert told == "owner 0 failed by a fault of its own; its own log says more (told by owner 0)"
+
+
+def test_an_owners_folder_is_not_resumed_with_a_traceback(tmp_path: Path) -> None:
+    (tmp_path / "plan.json").write_text("{}")
+    result = dpmpc("train", "--resume", tmp_path)
+    assert result.returncode == 2 and "--resume needs the request.json" in result.stderr
+    assert len(result.stderr.strip().splitlines()) == 1

@@ -19,7 +19,8 @@ from dpmpc.learning.model import read_model
 from dpmpc.learning.survey import Survey
 from dpmpc.privacy.composition import spent, total
 from dpmpc.privacy.gaussian import epsilon_of_mu, gaussian_scale, mu_of_budget
-from dpmpc.privacy.ledger import Ledger, merge
+from dpmpc.privacy.ledger import Ledger
+from dpmpc.privacy.ledgers import merge
 from dpmpc.privacy.spread import amplification
 from dpmpc.runs.adviser import Circumstances, advise
 from dpmpc.runs.planning import Facts, plan_of, settled

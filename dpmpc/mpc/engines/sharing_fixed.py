@@ -201,7 +201,14 @@ class SharedFixed:
                 raise PeerError(
                     f"party {party} sent {len(payload)} bytes where {size} were due; are all parties of one version?"
                 )
-        return {party: wide.unpack(payload, shape) for party, payload in zip(incoming, received, strict=True)}
+        elements = {party: wide.unpack(payload, shape) for party, payload in zip(incoming, received, strict=True)}
+        for (party, found), payload in zip(elements.items(), received, strict=True):
+            if not wide.is_packed(payload) or not wide.is_canonical(found):
+                raise PeerError(
+                    f"elements must be below q = 2^130 - 5; party {party} sent larger ones; are all parties of one "
+                    "version?"
+                )
+        return elements
 
 
 def _part(x: Wide, part: slice) -> Wide:

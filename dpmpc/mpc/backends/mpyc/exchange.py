@@ -150,7 +150,18 @@ def exchanger_class() -> Any:
 
         def connection_lost(self, exc: BaseException | None) -> None:
             if not self.expects_end:
-                self._on_lost(self, type(exc).__name__ if exc else "connection closed")
+                why = type(exc).__name__ if exc else "connection closed"
+                self._on_lost(self, PeerError(f"{self.name} left the run ({why}); see what it says there"))
+
+        def admit(self, largest: int, room: int) -> None:
+            """Frames are MPyC's own, which it does not bound."""
+
+        def farewell(self, reason: str) -> None:
+            """MPyC has no last words: the connection ends, and the party's log says why."""
+            self.close()
+
+        async def gone(self, seconds: float) -> None:
+            """Nothing to wait for: nobody reads a last frame."""
 
         def close(self) -> None:
             self.expects_end = True

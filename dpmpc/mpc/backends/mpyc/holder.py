@@ -63,9 +63,9 @@ class MpycHolder:
             self.mpc, mine, sockets.addresses, sockets.tls, sockets.bound, seconds, self._counters, self._on_lost
         )
 
-    def _on_lost(self, peer: Connection, why: str) -> None:
+    def _on_lost(self, peer: Connection, error: PeerError) -> None:
         if not self.lost.done():
-            self.lost.set_exception(PeerError(f"{peer.name} left the run ({why}); see its log"))
+            self.lost.set_exception(error)
             self.lost.exception()
 
     @property
