@@ -44,6 +44,7 @@ class MpycHolder:
         self.lost: asyncio.Future[None] = loop.create_future()
         self.secfld: Any = self.mpc.SecFld(P)
         self.field: Any = self.secfld.field
+        self.threads = 1
         self._run_id = run_id
         self._counters = Counters(observe)
         self._peers: Mapping[int, Any] = {}
