@@ -14,6 +14,7 @@ from dpmpc.aggregation.plan import Attempt, Plan
 from dpmpc.errors import UsageError
 from dpmpc.learning.evaluate import Evaluator
 from dpmpc.learning.learner import Learner
+from dpmpc.processes.provenance import software
 
 SCHEMA = "dpmpc.report/1"
 
@@ -69,6 +70,7 @@ def build_report(
         "utility": None if evaluator is None else _utility(learner, evaluator),
         "cost": _cost(plan, costs),
         "warnings": warnings_of(plan),
+        "software": software(),
     }
     return report
 
