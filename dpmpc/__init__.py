@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from dpmpc.aggregation.sites import Owner, Party
     from dpmpc.errors import DpmpcError, PeerError, UsageError
     from dpmpc.learning.account import account
+    from dpmpc.learning.clipped import clipped_mean
     from dpmpc.learning.method import METHODS, Method
     from dpmpc.learning.predict import predict
     from dpmpc.mpc.backend import BACKENDS, Backend
@@ -57,6 +58,7 @@ __all__ = [
     "Promise",
     "UsageError",
     "account",
+    "clipped_mean",
     "predict",
     "private_mean",
     "train",
@@ -78,6 +80,7 @@ _HOMES = {
     "Promise": "aggregation.guarantee",
     "UsageError": "errors",
     "account": "learning.account",
+    "clipped_mean": "learning.clipped",
     "predict": "learning.predict",
     "private_mean": "aggregation.aggregator",
     "train": "runs.trained",

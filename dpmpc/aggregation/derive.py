@@ -17,7 +17,7 @@ from dpmpc.errors import UsageError
 from dpmpc.mpc.backend import BACKENDS
 from dpmpc.privacy.law import LAWS, Law, Need
 from dpmpc.privacy.mechanism import Mechanism
-from dpmpc.privacy.sensitivity import Sensitivity, rounding_bound, sum_of_parts
+from dpmpc.privacy.sensitivity import Sensitivity, gradient_sensitivity, rounding_bound, sum_of_parts
 
 _DIGITS = 24
 _SAMPLER_TV = 2.0**-63  # what the discrete samplers certify a coordinate at worst; others are tried again with theirs
@@ -102,6 +102,8 @@ def derive(plan: Plan) -> Derived:
 
 def _sensitivity(plan: Plan, rounding: float) -> Sensitivity:
     """Of the mean, in L2."""
+    if plan.neighbours == "record" and isinstance(plan.source, Vectors):
+        return gradient_sensitivity(G=plan.clip, sizes=plan.sizes, weights=plan.weights, rounding=rounding)
     if plan.neighbours == "record":
         return plan.learning.sensitivity(plan.sizes, plan.weights, rounding)
     moved = 2 * plan.clip  # one owner's whole vector is replaced

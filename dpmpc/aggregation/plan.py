@@ -45,16 +45,23 @@ class Vectors:
     """Where vectors come from when the caller brings them: each is clipped to L2 norm `clip`.
 
     `sensitivity`: by how much the change of one unit (a record, a person) moves its owner's vector at most, as the
-    caller states; None where the unit is the owner's whole vector.
+    caller states; None where the unit is the owner's whole vector. `per_record`: each vector is the mean of its owner's
+    records' vectors, each of which the owner clipped to `clip`; the unit is a record, and how far it moves the mean
+    follows from the owners' sizes.
     """
 
     clip: float
     sensitivity: float | None = None
+    per_record: bool = False
 
     def __post_init__(self) -> None:
         check_positive("the clipping norm", self.clip)
+        if not isinstance(self.per_record, bool):
+            raise UsageError(f"per_record is true or false; got {self.per_record!r}; plan again")
         if self.sensitivity is not None:
             check_positive("the stated sensitivity", self.sensitivity)
+            if self.per_record:
+                raise UsageError("the sensitivity of records' means is derived; one was stated too; leave it out")
 
 
 @dataclass(frozen=True)
@@ -118,6 +125,7 @@ class Plan:
         threshold: int | None = None,
         sensitivity: float | None = None,
         weights: Weights | Sequence[int] = "equal",
+        records: Sequence[int] | None = None,
         law: str | None = None,
         sampler: str | None = None,
         calibration: str = "tight",
@@ -135,16 +143,24 @@ class Plan:
 
         Neighbours: one owner's whole vector is replaced, so the sum moves by 2 clip; with `sensitivity`, one unit whose
         change moves its owner's vector by at most that much in L2 norm, as the caller states. `weights`: "equal", or
-        whole numbers, one an owner (its number of records, say): the mean is then weighted by them. Errors: UsageError
+        whole numbers, one an owner (its number of records, say): the mean is then weighted by them. `records`: how many
+        each owner has, where its vector is the mean of its records' vectors, each clipped to `clip` by the owner (see
+        `dpmpc.clipped_mean`): then the unit is one record, and `weights` may be "size". Errors: UsageError
         for anything that no run can do.
         """
         owners, releases = check_count("the number of owners", owners), check_count("the number of releases", releases)
-        if isinstance(weights, str):
+        if records is not None:
+            sizes: tuple[int, ...] = tuple(check_count("an owner's number of records", n) for n in records)
+            if len(sizes) != owners:
+                raise UsageError(f"there is one size for each owner; got {len(sizes)} for {owners}; mend records")
+            if not isinstance(weights, str) or weights not in ("equal", "size"):
+                raise UsageError(f"with records, weights are 'equal' or 'size'; got {weights!r}; choose one")
+        elif isinstance(weights, str):
             if weights != "equal":
                 raise UsageError(
                     f"weights of vectors are 'equal' or one whole number an owner; got {weights!r}; give the numbers"
                 )
-            sizes: tuple[int, ...] = (1,) * owners
+            sizes = (1,) * owners
         else:
             sizes = tuple(check_count("an owner's weight", w) for w in weights)
             if len(sizes) != owners:
@@ -166,9 +182,10 @@ class Plan:
             source=Vectors(
                 check_positive("the clipping norm", clip),
                 None if sensitivity is None else check_positive("the stated sensitivity", sensitivity),
+                records is not None,
             ),
-            neighbours="owner" if sensitivity is None else "stated",
-            weights="equal" if isinstance(weights, str) else "size",
+            neighbours="record" if records is not None else "owner" if sensitivity is None else "stated",
+            weights="equal" if isinstance(weights, str) and weights == "equal" else "size",
             epsilon=check_epsilon(epsilon),
             delta=check_nonnegative("delta", delta or 0.0),
             calibration=calibration,
@@ -328,9 +345,10 @@ def _check(plan: Plan) -> None:
         check_nonnegative("the noise scale", plan.scale)
     if plan.grid_bits is not None and abs(plan.grid_bits) > _FINEST_GRID:
         raise UsageError(f"--grid-bits must lie in -{_FINEST_GRID}..{_FINEST_GRID}; got {plan.grid_bits}; leave it out")
-    if plan.neighbours == "record" and not isinstance(plan.source, Learning):
+    if isinstance(plan.source, Vectors) and plan.source.per_record != (plan.neighbours == "record"):
         raise UsageError(
-            "record-level neighbours need a method of learning; this plan has vectors; state a sensitivity"
+            "record-level neighbours go with a method of learning, or with means of records' vectors; the plan has one "
+            "without the other; plan again"
         )
     stated = isinstance(plan.source, Vectors) and plan.source.sensitivity is not None
     if (plan.neighbours == "stated") != stated:

@@ -4,12 +4,13 @@ from collections.abc import Iterable, Sequence
 from html import escape
 from pathlib import Path
 
-from dpmpc.data.schema import Categorical, Labels, Numeric, Range, Schema
+from dpmpc.data.schema import Categorical, Classes, Labels, Numeric, Range, Schema
 from dpmpc.dossier import words
 from dpmpc.dossier.facts import KINDS, Facts
 from dpmpc.dossier.svg import Curve, bars, chart
 from dpmpc.privacy.composition import Spent
 from dpmpc.runs.chart import averaging_begins, costs_of, duration
+from dpmpc.runs.report import features_of
 
 _POLICY = "default-src 'none'; style-src 'unsafe-inline'"
 _STYLE = """
@@ -207,7 +208,7 @@ def _data(facts: Facts) -> str:
         ("Data", report["data"]),
         ("Owners", f"{report['owners']:,}, with {spread} records each"),
         ("Records for training", f"{sum(sizes):,}"),
-        ("Features", f"{report['dimension']:,}"),
+        ("Shape", features_of(report)),
         ("Weights of owners", report["weights"]),
         ("Constants of the schema", "public" if report["privacy"]["bounds"] == "public" else "read off the records"),
     ]
@@ -224,6 +225,8 @@ def _schema(schema: Schema) -> str:
             kind, values = "number", f"{column.low:g} to {column.high:g}"
         elif isinstance(column, Categorical):
             kind, values = "category", ", ".join(column.values)
+        elif isinstance(column, Classes):
+            kind, values = "classes", ", ".join(column.names)
         else:
             kind, values = "label", _classes(column)
         rows.append((column.name + (" (target)" if column is schema.target else ""), kind, values))

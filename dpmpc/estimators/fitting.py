@@ -18,7 +18,7 @@ from dpmpc.estimators.errors import EstimatorError
 from dpmpc.estimators.records import sorted_by_owner
 from dpmpc.estimators.spending import Account, PrivacyWarning, ledger_of
 from dpmpc.learning.learner import Learner
-from dpmpc.learning.method import METHODS, Task
+from dpmpc.learning.method import METHODS
 from dpmpc.privacy.composition import parse_budget
 from dpmpc.privacy.ledger import Entry, Ledger
 from dpmpc.runs.owners import check_budget
@@ -48,7 +48,7 @@ def share_account(estimator: Any) -> Account:
     return account
 
 
-def plan_for(estimator: Any, task: Task, schema: Schema, sizes: tuple[int, ...]) -> Plan:
+def plan_for(estimator: Any, schema: Schema, sizes: tuple[int, ...]) -> Plan:
     """The plan of `train` with the estimator's parameters. Errors: what no run can keep."""
     given = {name: getattr(estimator, name) for name in (*_LIKE_TRAIN, *_AS_GIVEN) if hasattr(estimator, name)}
     if not METHODS[estimator.method].repeats:
@@ -58,17 +58,25 @@ def plan_for(estimator: Any, task: Task, schema: Schema, sizes: tuple[int, ...])
     if not estimator.delta and given["law"] is None:
         given["law"] = "laplace"
     d = len(schema.feature_names)
-    request = Request(task=task, dimension=d, owner_sizes=sizes, delta=estimator.delta or None, evaluate=False, **given)
-    return plan_of(request, Facts(estimator.data_id, task, d, sizes, schema.bounds))
+    request = Request(
+        task=schema.task,
+        classes=schema.classes if schema.task == "softmax" else None,
+        dimension=d,
+        owner_sizes=sizes,
+        delta=estimator.delta or None,
+        evaluate=False,
+        **given,
+    )
+    return plan_of(request, Facts(estimator.data_id, schema.task, d, sizes, schema.bounds, schema.classes))
 
 
-def fit_records(estimator: Any, task: Task, schema: Schema, X: Floats, y: Floats, groups: Ints) -> Fitted:
+def fit_records(estimator: Any, schema: Schema, X: Floats, y: Floats, groups: Ints) -> Fitted:
     """Learns from the rows X (n, d) in the unit ball, targets y (n,), owners groups (n,).
 
     Errors: as `plan_of`; a budget that does not suffice; PeerError.
     """
     records, sizes = sorted_by_owner(X, y, groups)
-    plan = plan_for(estimator, task, schema, sizes)
+    plan = plan_for(estimator, schema, sizes)
     if plan.bounds == "data":
         warnings.warn(
             "constants of preprocessing (ranges, categories, classes) are read off the records and not covered by the "

@@ -25,7 +25,9 @@ from dpmpc.estimators.records import (
     range_target,
     rows,
 )
+from dpmpc.learning.erm_blocks import scored
 from dpmpc.learning.method import Task
+from dpmpc.learning.softmax import predicted, probabilities
 
 
 class _PrivateLinear(BaseEstimator):
@@ -44,7 +46,7 @@ class _PrivateLinear(BaseEstimator):
             groups = owner_codes(owners, len(values))
             schema, targets = self._mapped(data, values)
             self.schema_ = schema
-            fitted = fit_records(self, self._task, schema, rows(schema, data), targets, groups)
+            fitted = fit_records(self, schema, rows(schema, data), targets, groups)
         self._keep(fitted)
         return self
 
@@ -52,10 +54,11 @@ class _PrivateLinear(BaseEstimator):
         self.guarantee_, self.ledger_, self.report_ = fitted.guarantee, fitted.ledger, fitted.report
         self.n_iter_ = fitted.iterations
         self._theta = fitted.theta
-        weights = fitted.theta if not self.schema_.intercept else fitted.theta[:-1]
-        one = 0.0 if not self.schema_.intercept else float(fitted.theta[-1])
-        self.coef_: Floats = weights
-        self.intercept_: Any = one
+        d = len(self.schema_.feature_names)
+        table = fitted.theta if len(fitted.theta) == d else fitted.theta.reshape(d, -1)
+        features = d - self.schema_.intercept
+        self.coef_: Floats = table[:features].T
+        self.intercept_: Any = table[-1] if self.schema_.intercept else 0.0
 
     def _validated(self, X: Any, y: Any) -> tuple[Floats | Frame, Any]:
         """X as numbers (n, d) or as a frame, and y (n,); what is known of X's columns is noted."""
@@ -88,7 +91,7 @@ class _PrivateLinear(BaseEstimator):
                 data: Floats | Frame = frame_of(X)
             else:
                 data = validate_data(self, X, dtype=np.float64, reset=False)
-            return np.asarray(rows(self.schema_, data) @ self._theta, dtype=np.float64)
+            return scored(rows(self.schema_, data), self._theta)
 
     def __sklearn_clone__(self) -> Any:
         """A clone that shares the account of what was spent."""
@@ -103,7 +106,8 @@ class _PrivateLinear(BaseEstimator):
 
 
 class PrivateLogisticRegression(ClassifierMixin, _PrivateLinear):
-    """Logistic regression over the records of several owners, with differential privacy.
+    """Logistic regression over the records of several owners, with differential privacy; softmax regression where
+    there are more than two classes.
 
         model = PrivateLogisticRegression(epsilon=1.0, delta=1e-5, bounds=(0, 1), classes=[0, 1])
         model.fit(X, y, owners=site).predict(X_new)
@@ -164,10 +168,10 @@ class PrivateLogisticRegression(ClassifierMixin, _PrivateLinear):
         check_classification_targets(y)
         seen = np.unique(y)
         self.classes_ = seen if self.classes is None else np.asarray(self.classes)
-        if len(self.classes_) != 2:
+        if len(self.classes_) < 2:
             raise EstimatorError(
-                "Only binary classification is supported: a classifier needs 2 classes; got "
-                f"{len(self.classes_)} class{'es' * (len(self.classes_) != 1)}; state them with classes="
+                f"a classifier needs at least 2 classes; got {len(self.classes_)} "
+                f"class{'es' * (len(self.classes_) != 1)}; state them with classes="
             )
         if unknown := sorted(set(seen.tolist()) - set(self.classes_.tolist()), key=str):
             raise EstimatorError(f"labels are those of classes=; a record has {unknown[0]!r}; mend y or classes")
@@ -181,27 +185,38 @@ class PrivateLogisticRegression(ClassifierMixin, _PrivateLinear):
             schema = make_schema(X, self._names(X), self.bounds, target, public, self.fit_intercept)
         if isinstance(schema.target, Range):
             raise EstimatorError("the schema of a classifier has a label as its target; this has a number; use another")
-        return schema, np.where(y == self.classes_[1], 1.0, -1.0)
+        if len(self.classes_) != schema.classes:
+            raise EstimatorError(
+                f"classes and schema must agree; there are {len(self.classes_)} and {schema.classes}; mend one of them"
+            )
+        if len(self.classes_) == 2:
+            return schema, np.where(y == self.classes_[1], 1.0, -1.0)
+        order = np.argsort(self.classes_, kind="stable")
+        return schema, order[np.searchsorted(self.classes_, y, sorter=order)].astype(np.float64)
 
     def decision_function(self, X: Any) -> Floats:
-        """(n,) the scores; above 0 the second class is predicted."""
+        """(n,) the scores; above 0 the second class is predicted. With more classes (n, classes): the largest wins."""
         return self._scores(X)
 
     def predict(self, X: Any) -> Any:
         """(n,) the classes."""
         scores = self._scores(X)
+        if scores.ndim == 2:
+            return self.classes_[predicted(scores)]
         return self.classes_[(scores > 0).astype(np.int64)]
 
     def predict_proba(self, X: Any) -> Floats:
-        """(n, 2) the probabilities of the classes, as the model has them."""
+        """(n, classes) the probabilities of the classes, as the model has them."""
         from scipy.special import expit
 
-        second = expit(self._scores(X))
+        scores = self._scores(X)
+        if scores.ndim == 2:
+            return probabilities(scores)
+        second = expit(scores)
         return np.stack([1 - second, second], axis=1)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        tags.classifier_tags.multi_class = False
         tags.classifier_tags.poor_score = True  # tens of records do not hold out against the noise of their promise
         return tags
 

@@ -10,7 +10,7 @@ from dpmpc.data.blocks import Records, in_memory
 from dpmpc.data.derive import Asked, features_of, schema_of_bounds, schema_of_records
 from dpmpc.data.loading import opened
 from dpmpc.data.mapping import Mapping as Mapped
-from dpmpc.data.schema import Column, Labels, Numeric, Range, Schema, Target
+from dpmpc.data.schema import Classes, Column, Labels, Numeric, Range, Schema, Target
 from dpmpc.data.table import Floats, Ints
 from dpmpc.estimators.errors import EstimatorError
 
@@ -114,8 +114,10 @@ def owner_codes(owners: Any, n: int) -> Ints:
     return np.asarray(np.unique(names, return_inverse=True)[1], dtype=np.int64)
 
 
-def label_target(classes: Sequence[Any]) -> Labels:
-    """The target of two classes, the second of which is +1."""
+def label_target(classes: Sequence[Any]) -> Labels | Classes:
+    """The target of these classes; of two, the second is +1."""
+    if len(classes) > 2:
+        return Classes(TARGET, tuple(str(value) for value in classes))
     return Labels(TARGET, (str(classes[1]),), (str(classes[0]),))
 
 

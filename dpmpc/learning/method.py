@@ -16,13 +16,14 @@ from numpy.typing import NDArray
 from dpmpc.data.blocks import Records
 from dpmpc.errors import UsageError
 from dpmpc.learning.losses import LOGISTIC, Loss, ridge
-from dpmpc.privacy.checks import check_nonnegative, check_positive
+from dpmpc.learning.softmax import SOFTMAX
+from dpmpc.privacy.checks import check_count, check_nonnegative, check_positive
 from dpmpc.privacy.sensitivity import Sensitivity, Weights
 from dpmpc.registry import Registry
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
-Task = Literal["logistic", "ridge"]
+Task = Literal["logistic", "ridge", "softmax"]
 Average = Literal["none", "tail", "all"]
 
 
@@ -30,7 +31,8 @@ Average = Literal["none", "tail", "all"]
 class Learning:
     """How a model is learned: all public numbers that the owners' vectors and the iterates depend on.
 
-    `residual_clip`: G of ridge regression. `radius`: of the ball that iterates or local models are projected onto.
+    `classes`: how many softmax regression tells apart. `residual_clip`: G of ridge regression. `radius`: of the ball
+    that iterates or local models are projected onto.
     """
 
     method: str
@@ -41,12 +43,17 @@ class Learning:
     radius: float | None = None
     average: Average = "tail"
     solver_tolerance: float = 1e-8
+    classes: int = 2
 
     def __post_init__(self) -> None:
         for name, value, allowed in (("task", self.task, Task), ("average", self.average, Average)):
             if value not in get_args(allowed):
                 raise UsageError(f"the {name} must be one of {', '.join(get_args(allowed))}; got {value!r}; choose one")
         check_nonnegative("solver tolerance", self.solver_tolerance)
+        if self.task not in METHODS[self.method].tasks:
+            raise UsageError(f"method {self.method} is not for {self.task} regression; use another, such as gradient")
+        if check_count("the number of classes", self.classes) < 2:
+            raise UsageError(f"a model tells at least 2 classes apart; got {self.classes}; check the target")
         for name in ("lam", "residual_clip", "step", "radius"):
             number = getattr(self, name)
             if number is not None or name in ("lam", "residual_clip"):
@@ -55,7 +62,14 @@ class Learning:
     @property
     def loss(self) -> Loss:
         """The loss of one record's score."""
+        if self.task == "softmax":
+            return SOFTMAX
         return LOGISTIC if self.task == "logistic" else ridge(self.residual_clip)
+
+    @property
+    def scores(self) -> int:
+        """How many scores a record has; a model has so many numbers for each feature."""
+        return self.classes if self.task == "softmax" else 1
 
     @property
     def step_length(self) -> float:
@@ -84,6 +98,7 @@ class Method(ABC):
     law: ClassVar[str]  # of its noise, if nothing else is asked for
     lam: ClassVar[float]  # regularisation, likewise
     help: ClassVar[str]  # what an owner sends, for the command line
+    tasks: ClassVar[tuple[str, ...]] = ("logistic", "ridge")  # that it is for
 
     @abstractmethod
     def clip(self, learning: Learning) -> float:

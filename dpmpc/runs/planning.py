@@ -19,17 +19,27 @@ class Facts:
     dimension: int
     sizes: tuple[int, ...]
     bounds: Bounds
+    classes: int = 2
 
 
 def facts_of(dataset: Dataset, split: Partition) -> Facts:
     """What the plan needs to know of the data."""
-    return Facts(dataset.name, dataset.task, dataset.d, tuple(int(size) for size in split.sizes), dataset.bounds)
+    return Facts(
+        dataset.name, dataset.task, dataset.d, tuple(int(size) for size in split.sizes), dataset.bounds, dataset.classes
+    )
 
 
 def facts_without_records(request: Request) -> Facts:
     """The public shape that the request states, where it names no records."""
     assert request.task is not None and request.dimension is not None and request.owner_sizes is not None
-    return Facts(request.data_id or "records", request.task, request.dimension, request.owner_sizes, "public")
+    return Facts(
+        request.data_id or "records",
+        request.task,
+        request.dimension,
+        request.owner_sizes,
+        "public",
+        request.classes or 2,
+    )
 
 
 def plan_of(request: Request, facts: Facts) -> Plan:
@@ -44,13 +54,14 @@ def plan_of(request: Request, facts: Facts) -> Plan:
         radius=request.radius,
         average=request.average,
         solver_tolerance=request.solver_tolerance,
+        classes=facts.classes,
     )
     plan = Plan(
         run_id=request.run_id or secrets.token_hex(8),
         data=facts.name,
         data_id=data_digest(request.data_id or facts.name),
         sizes=facts.sizes,
-        dimension=facts.dimension,
+        dimension=facts.dimension * learning.scores,
         releases=request.releases,
         source=learning,
         weights=request.weights,
@@ -74,10 +85,12 @@ def plan_of(request: Request, facts: Facts) -> Plan:
 
 def check_shape(plan: Plan, dataset: Dataset, sizes: tuple[int, ...], planned: tuple[int, ...]) -> None:
     """Errors: the records are not those that the plan was made for, as far as public figures tell."""
-    task = plan.learning.task
-    if (dataset.task, dataset.d, sizes) != (task, plan.dimension, planned):
+    learning = plan.learning
+    task, features = learning.task, plan.dimension // learning.scores
+    if (dataset.task, dataset.d, sizes, dataset.classes) != (task, features, planned, learning.classes):
         raise UsageError(
-            f"records must have the shape in the plan: {task}, {plan.dimension} features, {sum(planned)} training "
-            f"records; these have {dataset.task}, {dataset.d}, {sum(sizes)}; check the file, --bounds and "
+            f"records must have the shape in the plan: {task}, {features} features, {sum(planned)} training "
+            f"records, {learning.classes} classes; these have {dataset.task}, {dataset.d}, {sum(sizes)}, "
+            f"{dataset.classes}; check the file, --bounds and "
             "--test-fraction, or plan again"
         )

@@ -58,6 +58,7 @@ def build_report(
             "radius": learning.radius,
             "average": learning.average,
             "solver_tolerance": learning.solver_tolerance,
+            "classes": learning.classes,
         },
         "owners": plan.owners,
         "owner_sizes": list(plan.sizes),
@@ -136,6 +137,14 @@ def read_report(run: Path) -> dict[str, Any]:
     return report
 
 
+def features_of(report: dict[str, Any]) -> str:
+    """How many features a record has, and how many classes there are if more than two numbers hang on that."""
+    classes = report["learning"]["classes"]
+    if report["loss"]["name"] != "softmax":
+        return f"{report['dimension']} features"
+    return f"{report['dimension'] // classes} features, {classes} classes"
+
+
 def summary(report: dict[str, Any], run: Path) -> list[tuple[str, str]]:
     """(what, value) pairs of the lines printed at the end of a run."""
     privacy, cost, utility = report["privacy"], report["cost"], report["utility"]
@@ -149,7 +158,7 @@ def summary(report: dict[str, Any], run: Path) -> list[tuple[str, str]]:
     lines = [
         (
             "data",
-            f"{report['data']}: {sum(sizes)} records of {m} owners ({spread} each), {report['dimension']} features",
+            f"{report['data']}: {sum(sizes)} records of {m} owners ({spread} each), {features_of(report)}",
         ),
         (
             "computed by",

@@ -5,7 +5,7 @@ from typing import Any, Literal, get_args
 
 from dpmpc.data.memory import parse_memory
 from dpmpc.errors import UsageError
-from dpmpc.learning.method import METHODS, Average, Method
+from dpmpc.learning.method import METHODS, Average, Method, Task
 from dpmpc.mpc.backend import BACKENDS, DEFAULT
 from dpmpc.mpc.channels import MOST_RELEASES
 from dpmpc.privacy.checks import check_delta, check_epsilon, check_positive
@@ -40,7 +40,8 @@ class Request:
     missing: Literal["fill", "drop"] = "fill"
     drop: tuple[str, ...] = ()
     positive: str | None = None
-    task: Literal["logistic", "ridge"] | None = None
+    task: Task | None = None
+    classes: int | None = None  # of softmax regression, where no records say it
     test_fraction: float | None = None
     max_rows: int | None = None
     intercept: bool | None = None
@@ -147,6 +148,8 @@ def _check_records(r: Request) -> None:
             "training needs one source of records; give --data NAME, --csv FILE, --records SOURCE or --database URL"
             " (or, to plan without records, --dimension, --owner-sizes and --task)"
         )
+    if not r.has_records and (r.task == "softmax") != (r.classes is not None):
+        raise UsageError("--classes says how many classes --task softmax tells apart; give both, or none of them")
     if (r.database is None) != (r.sql is None):
         raise UsageError("--database and --sql go together: where the records are, and which; one is missing")
     if r.memory is not None:

@@ -232,8 +232,13 @@ BAD_LEARNING: dict[str, list[Any]] = {
     "radius": NOT_POSITIVE[1:],
     "average": ["x", None, 1],
     "solver_tolerance": [-1.0, math.nan, math.inf, None, "0", True],
+    "classes": [1, 0, -3, 2.5, math.nan, None, "3", True],
 }
-BAD_VECTORS: dict[str, list[Any]] = {"clip": NOT_POSITIVE, "sensitivity": [1.0, *NOT_POSITIVE[1:]]}
+BAD_VECTORS: dict[str, list[Any]] = {
+    "clip": NOT_POSITIVE,
+    "sensitivity": [1.0, *NOT_POSITIVE[1:]],
+    "per_record": [True, 1, None, "no"],
+}
 CASES = [
     *[(planned, "", name, value) for name, values in BAD.items() for value in values],
     *[(planned, "learning", name, value) for name, values in BAD_LEARNING.items() for value in values],

@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from sklearn.base import clone
-from sklearn.datasets import load_breast_cancer, load_diabetes
+from sklearn.datasets import load_breast_cancer, load_diabetes, load_iris
 from sklearn.model_selection import cross_val_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer
@@ -99,6 +99,22 @@ def test_real_data_sets_are_learned() -> None:
     X, y = load_diabetes(return_X_y=True)
     settings |= {"bounds": (X.min(axis=0), X.max(axis=0)), "target_bounds": (0, 400)}
     assert PrivateRidge(**settings).fit(X, y, owners=np.arange(len(y)) % 5).score(X, y) > 0.3
+
+
+def test_more_than_two_classes_of_any_name_and_order() -> None:
+    X, y = load_iris(return_X_y=True)
+    names = np.array(["setosa", "virginica", "other"])
+    settings: dict[str, Any] = {"bounds": (0, 8), "engine": "clear", "scale": 0, "iterations": 300}
+    classes = ["virginica", "other", "setosa"]
+    model = PrivateLogisticRegression(**settings, classes=classes).fit(X, names[y], owners=np.arange(150) % 5)
+    assert model.classes_.tolist() == classes and model.coef_.shape == (3, 4) and model.intercept_.shape == (3,)
+    assert model.score(X, names[y]) > 0.9
+    chances = model.predict_proba(X)
+    assert np.allclose(chances.sum(axis=1), 1)
+    assert (model.classes_[chances.argmax(axis=1)] == model.predict(X)).all()
+    assert np.allclose(model.decision_function(X)[:, 1] - model.decision_function(X)[:, 0],
+                       np.log(chances[:, 1] / chances[:, 0]))  # fmt: skip
+    assert model.report_["dimension"] == 15
 
 
 def test_texts_go_through_a_schema_as_files_do() -> None:
@@ -205,7 +221,8 @@ def test_a_budget_refuses_the_fit_that_would_exceed_it(tmp_path: Path) -> None:
         ({}, {"owners": [None] * 60}, "every record has an owner"),
         ({}, {"X": np.full((60, 3), np.nan)}, "NaN"),
         ({}, {"X": np.zeros((60, 3, 1))}, "dim"),
-        ({"classes": [0, 1, 2]}, {}, "classes"),
+        ({"classes": [0, 1, 2]}, {}, "no owner has one of 2"),
+        ({"classes": [1]}, {}, "at least 2 classes; got 1 class"),
         ({"classes": [0, 5]}, {}, "a record has 1"),
         ({"classes": [0, 1]}, {"y": np.zeros(60, dtype=int)}, "no owner has one of 1"),
         ({"bounds": {"x0": [0, 1]}}, {}, "bounds must cover every column; x1, x2 not there"),
