@@ -1,6 +1,6 @@
 """Certified noise inside any MPyC program, as that program's own secure arrays.
 
-    secfld = mpc.SecFld(modulus=2**61 - 1)
+    secfld = mpc.SecFld(modulus=2**61 - 1, signed=True)
     total = total + await dpmpc.mpyc.gaussian(mpc, secfld, size, sigma)
 
 The parties of the program make one noise vector that nobody knows, over the program's own connections, with its PRSS
@@ -8,7 +8,7 @@ keys and program counters; the circuits are those of `dpmpc train`. The result i
 shares of degree t at the points 1 .. m over p = 2^61 - 1. Semi-honest, at most t parties together, as MPyC itself.
 
 This is noise alone, not a promise: what sum it is added to, how far a record moves that, and that it is added once and
-the sum opened once, is the program's business. `dpmpc.account` turns sigma into epsilon.
+the sum opened once, is the program's business. `epsilon` says what a scale comes to.
 """
 
 import math
@@ -20,11 +20,13 @@ import numpy as np
 from dpmpc.circuits.sampler import Sampler
 from dpmpc.errors import UsageError
 from dpmpc.mpc import field
+from dpmpc.mpc.backend import BACKENDS, DEFAULT
 from dpmpc.mpc.mpyc_program import ProgramSession, fresh_noise
 from dpmpc.mpc.mpyc_runtime import mpc_coro
 from dpmpc.noise.draw import batch_sizes
 from dpmpc.privacy.checks import check_count, check_positive
-from dpmpc.privacy.law import LAWS
+from dpmpc.privacy.composition import spending_of
+from dpmpc.privacy.law import LAWS, Need
 
 Shape = int | tuple[int, ...]
 
@@ -84,4 +86,30 @@ def certificate(sectype: Any, law: str, scale: float) -> dict[str, float | str]:
     return dict(sampler_of(sectype, law, scale).certificate)
 
 
-__all__: Sequence[str] = ["certificate", "gaussian", "laplace", "noise"]
+def epsilon(
+    sectype: Any,
+    size: int,
+    law: str,
+    scale: float,
+    *,
+    sensitivity: float,
+    delta: float,
+    parties: int,
+    threshold: int,
+    releases: int = 1,
+) -> float:
+    """The epsilon of (epsilon, delta) that `releases` openings of sums with this noise come to, everything counted:
+    law, certificate, and what the masks of the noise's own openings fail to hide.
+
+    `sensitivity`: how far the change of one unit moves a sum at most, in L2 norm and in the type's units, rounding
+    included. Guarantees: if each sum gets one vector of `size` samples, and is opened once.
+    """
+    sampler = sampler_of(sectype, law, scale)
+    steps = math.ldexp(check_positive("the sensitivity", sensitivity), sectype.frac_length or 0)
+    hiding = sum(BACKENDS[DEFAULT].count_noise(sampler, n, parties, threshold).distance for n in batch_sizes(size))
+    tv = float(sampler.certificate["total_variation"])
+    need = Need(1.0, delta, steps, size, releases, tv=tv, mpc_failure=releases * hiding)
+    return spending_of(LAWS[law].mechanism(sampler.scale, sampler.discrete, need), releases).epsilon(delta)
+
+
+__all__: Sequence[str] = ["certificate", "epsilon", "gaussian", "laplace", "noise"]

@@ -93,4 +93,4 @@ def give(runtime: Any, keys: Mapping[tuple[int, ...], bytes], peers: Mapping[int
 def mpc_coro(function: Any) -> Any:
     """The function as a coroutine of the MPyC program that runs here."""
     import_mpyc()
-    return sys.modules["mpyc.asyncoro"].mpc_coro(function)  # type: ignore[attr-defined]
+    return sys.modules["mpyc.asyncoro"].mpc_coro(function)
