@@ -14,7 +14,7 @@ async def carry_save(engine: Engine, x: Bundle, y: Bundle, z: Bundle) -> tuple[B
 
 async def add_ripple(engine: Engine, x: Bundle, y: Bundle) -> Bundle:
     """x + y, (width + 1, *tail). Cost: `width` ANDs, `width` rounds."""
-    out = np.empty((len(x) + 1, *x.shape[1:]), dtype=np.uint64)
+    out = np.empty((len(x) + 1, *x.shape[1:]), dtype=x.dtype)
     carry = engine.constant(np.zeros((), dtype=bool))
     for i in range(len(x)):
         xc, yc = x[i] ^ carry, y[i] ^ carry
@@ -27,7 +27,7 @@ async def add_ripple(engine: Engine, x: Bundle, y: Bundle) -> Bundle:
 async def add(engine: Engine, x: Bundle, y: Bundle) -> Bundle:
     """x + y, (width + 1, *tail). Cost: below 4 width ANDs, 1 + 2 ceil(log2 width) rounds."""
     sums, carry = await _add_tree(engine, x, y, end_around=False)
-    return np.concatenate([sums, carry[None]])
+    return np.concatenate([sums, carry])
 
 
 async def add_end_around(engine: Engine, x: Bundle, y: Bundle) -> Bundle:
@@ -36,8 +36,8 @@ async def add_end_around(engine: Engine, x: Bundle, y: Bundle) -> Bundle:
 
 
 async def _add_tree(engine: Engine, x: Bundle, y: Bundle, *, end_around: bool) -> tuple[Bundle, Bundle]:
-    """Sum bits and carry out, by a Brent-Kung tree: up for generate and propagate of blocks, down for the carry into
-    each.
+    """Sum bits and carry out (1, *tail), by a Brent-Kung tree: up for generate and propagate of blocks, down for the
+    carry into each.
 
     A block generates a carry (G) or propagates the one that enters it (P); G and P exclude each other because P is
     XOR, so OR is XOR. The carry that enters the whole is 0, or with `end_around` the one that leaves it: ones'
@@ -64,4 +64,4 @@ async def _add_tree(engine: Engine, x: Bundle, y: Bundle, *, end_around: bool) -
         if len(g) % 2:
             below[-1] = carry[-1]
         carry = below
-    return half ^ carry, out[0]
+    return half ^ carry, out[:1]

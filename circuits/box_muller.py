@@ -15,7 +15,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .approximation import Piecewise
-from .engine import Engine
 from .fixed import PART_BITS, FixedEngine
 from .uniform_function import uniform_function
 
@@ -28,7 +27,7 @@ def unit_vectors(prg: Any, lanes: int, fraction_bits: int) -> NDArray[np.int64]:
     return np.asarray(rounded, dtype=np.int64)
 
 
-async def box_muller(engine: Engine, fixed: FixedEngine, table: Piecewise, shift: int) -> NDArray[np.uint64]:
+async def box_muller(fixed: FixedEngine, table: Piecewise, shift: int) -> NDArray[np.uint64]:
     """Shares in F_p of two independent normals a lane, (2, lanes): z times the table's factor times
     2^(2 fraction_bits - shift), rounded at random by less than C(n, t) / 2.
 
@@ -36,8 +35,8 @@ async def box_muller(engine: Engine, fixed: FixedEngine, table: Piecewise, shift
     """
     bits = table.fraction_bits
     largest = table.width - 1 + bits  # unit vectors exceed 1 by less than the table's margin
-    vectors = await fixed.deal(functools.partial(unit_vectors, lanes=engine.lanes, fraction_bits=bits), 2)
-    sums = await uniform_function(engine, fixed, table)
+    vectors = await fixed.deal(functools.partial(unit_vectors, lanes=fixed.lanes, fraction_bits=bits), 2)
+    sums = await uniform_function(fixed, table)
     (radius,) = await fixed.dot(sums, PART_BITS, table.width - 1 + PART_BITS)
     (c, s), *rest = vectors
     products = [[(radius, c)], [(radius, s)]]

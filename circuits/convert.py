@@ -9,25 +9,22 @@ complement can write as 0 or as p. It comes out as 0 only if x and every mask ar
 differ by at most 2^-(61 k) <= 2^-61 p^-1 for k >= 2.
 """
 
-import numpy as np
-from numpy.typing import NDArray
-
 from .adders import add_end_around
-from .engine import Engine
+from .engine import Bundle, Engine
 from .heap import Heap, compress
 
 FIELD_BITS = 61
 
 
-async def to_field(engine: Engine, heap: Heap) -> NDArray[np.uint64]:
-    """Shares in F_p of the heap's value mod p, one a lane.
+async def to_field(engine: Engine, heap: Heap) -> Bundle:
+    """y, (61, *tail): the heap's value plus the masks, mod p, where 0 may be written as p. To be opened to those who
+    may see it; y less the masks are shares in F_p of the heap's value.
 
     Guarantees: hiding against t parties up to 2^-(61 k), given uniform masks (see above).
-    Cost: about heap.size + 240 ANDs for (3, 1) and 61 more a further mask; one opening.
+    Cost: about heap.size + 240 ANDs for (3, 1) and 61 more a further mask; then one opening.
     """
-    mask = engine.field_mask()
     all_bits = Heap(heap.columns)
-    for bits in mask.bits:
+    for bits in engine.mask_bits(FIELD_BITS):
         all_bits.put_number(bits)
     x, y = await compress(engine, all_bits, FIELD_BITS, end_around=True)
-    return await mask.open(await add_end_around(engine, x, y))
+    return await add_end_around(engine, x, y)

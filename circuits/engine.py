@@ -1,35 +1,22 @@
-"""The interface between circuits and whoever evaluates them.
+"""The interface between Boolean circuits and whoever records or evaluates them.
 
-A *bundle* is a NumPy uint64 array of shape (*wires, *engine.tail). The leading axes are wires and belong to the
-circuit, which may index, stack and reshape them; the trailing axes belong to the engine (lanes, share components,
-labels). One wire carries one bit for each of `engine.lanes` independent evaluations (*lanes*). `x ^ y` is XOR in every
-engine and costs nothing.
+A *bundle* is a NumPy array of shape (*wires, *engine.tail). The leading axes are wires and belong to the circuit, which
+may index, stack and reshape them; the trailing axes belong to the engine. One wire carries one bit for each of many
+independent evaluations (*lanes*), of which a circuit knows nothing. `x ^ y` is XOR in every engine and costs nothing.
+
+A Boolean circuit is run once, on `circuits.trace.Tracer`, which makes a program of it; the program is what executors
+run on lanes. The tests also run circuits on plain bits, directly, and hold the programs against that.
 """
 
 from typing import Any, Protocol
 
-import numpy as np
 from numpy.typing import NDArray
 
-Bundle = NDArray[np.uint64]
-
-
-class FieldMask(Protocol):
-    """Secret uniform field elements whose bits and values are both shared; used once."""
-
-    bits: Bundle  # (k, 61, *tail), least significant bit first
-
-    async def open(self, y: Bundle) -> NDArray[np.uint64]:
-        """Shares in F_p of y - (sum of the k masks), p = 2^61 - 1, one a lane; y (61, *tail) is opened to those who
-        may see it."""
+Bundle = NDArray[Any]
 
 
 class Engine(Protocol):
-    """Evaluates circuits of XOR (free), NOT (free) and AND (one round for a whole bundle)."""
-
-    @property
-    def lanes(self) -> int:
-        """Evaluations side by side."""
+    """Takes circuits of XOR (free), NOT (free) and AND (one round for a whole bundle)."""
 
     @property
     def tail(self) -> tuple[int, ...]:
@@ -44,8 +31,9 @@ class Engine(Protocol):
     def random_bits(self, *wires: int) -> Bundle:
         """Fresh secret uniform bits that no coalition of t parties knows. Cost: no message."""
 
+    def mask_bits(self, *planes: int) -> Bundle:
+        """Bits (k, *planes, *tail) of k secret masks that a conversion adds before it opens a number, and that are
+        then subtracted from it; a circuit asks once. Cost: no message."""
+
     async def and_(self, x: Bundle, y: Bundle) -> Bundle:
         """AND wire by wire; the leading axes broadcast. Cost: one round for the whole bundle."""
-
-    def field_mask(self) -> FieldMask:
-        """Fresh masks for `circuits.convert`. Cost: no message."""

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from .adders import add, add_ripple, carry_save
 from .engine import Bundle, Engine
+from .program import Program
 from .selection import one_hot
 
 # Shape (*values, *tail): leading axes belong to the circuit, trailing ones to the engine. `x + y`, `x - y` and `-x` are
@@ -24,20 +25,14 @@ CONVERSION_BITS = 64  # a conversion's mask exceeds the number by this many bits
 ZERO_BITS = 63  # bits whose leading zeros are counted
 SUB_BITS = 3  # equal parts of a binade
 PART_BITS = 26  # bits of the place within a part
-_RIPPLE_LANES = 3000  # from here on, the fewest ANDs win over the fewest rounds
-
-
-class FixedMask(Protocol):
-    """Secret integers below 2^width whose bits and values are both shared; used once."""
-
-    bits: Bundle  # (k, width, values, *tail of the bit engine), least significant bit first
-
-    async def open(self, y: Bundle) -> Number:
-        """y - (sum of the k masks), (values, *tail); y (width <= 128, values, *tail) is opened to those who may."""
 
 
 class FixedEngine(Protocol):
     """Evaluates sums of products of secret integers; the products are truncated in the same round."""
+
+    @property
+    def lanes(self) -> int:
+        """Evaluations side by side."""
 
     @property
     def subsets(self) -> int:
@@ -50,8 +45,9 @@ class FixedEngine(Protocol):
     def constant(self, value: int) -> Number:
         """A public integer, which broadcasts over lanes."""
 
-    def mask(self, values: int, width: int) -> FixedMask:
-        """Fresh masks for `to_fixed`. Cost: no message."""
+    async def numbers(self, program: Program, values: int, width: int) -> Number:
+        """The nonnegative integers (values, *tail) below 2^width that `program` computes by `masked`: it is run, its
+        outputs (at most 128 bits, values) are opened to those who may see them, and the masks are subtracted."""
 
     async def deal(self, draw: Draw, rows: int) -> list[Number]:
         """What `draw(prg)`, (rows, lanes), gives each of t + 1 parties on a private stream: (rows, *tail) each.
@@ -69,28 +65,26 @@ class FixedEngine(Protocol):
         """As `dot`, as elements (len(sums), lanes) of F_p, p = 2^61 - 1."""
 
 
-async def to_fixed(engine: Engine, fixed: FixedEngine, bits: Bundle) -> Number:
-    """The integers (values, *tail of `fixed`) whose bits are (width, values, *tail), nonnegative, least significant
-    bit first.
+async def masked(engine: Engine, bits: Bundle, few_rounds: bool) -> Bundle:
+    """y: the integers whose bits are (width, values, *tail), least significant first, plus k masks of 64 more bits
+    each; (at most 128 bits, values, *tail). To be opened to those who may see it.
 
-    Guarantees: hides them up to 2^-64 each.
-    Cost: per value, with k masks and W = width + 64 + log k: (k - 1) W ANDs for the carry-save adders, and W in W
-    rounds for many lanes, below 4 W in 2 log W rounds for few; one opening.
+    Guarantees: hides the integers up to 2^-64 each.
+    Cost: per value, with W = width + 64 + log k: (k - 1) W ANDs for the carry-save adders, and W in W rounds, or below
+    4 W in 2 log W with `few_rounds`; then one opening.
     """
     width, values = bits.shape[:2]
-    mask = fixed.mask(values, width + CONVERSION_BITS)
-    masks = len(mask.bits)
-    if not masks:
-        return await mask.open(bits)
-    total = ((1 << width) + (masks << width + CONVERSION_BITS)).bit_length()
+    masks = engine.mask_bits(width + CONVERSION_BITS, values)
+    if not len(masks):
+        return bits
+    total = ((1 << width) + (len(masks) << width + CONVERSION_BITS)).bit_length()
     assert total <= 128
-    rows = [_widen(engine, x, total) for x in (bits, *mask.bits)]
+    rows = [_widen(engine, x, total) for x in (bits, *masks)]
     while len(rows) > 2:
         x, y, z, *rows = rows
         s, c = await carry_save(engine, x, y, z)
         rows += [s, np.concatenate([engine.constant(np.zeros((1, values), dtype=bool)), c[:-1]])]
-    adder = add_ripple if engine.lanes >= _RIPPLE_LANES else add
-    return await mask.open((await adder(engine, *rows))[:total])
+    return (await (add if few_rounds else add_ripple)(engine, *rows))[:total]
 
 
 def _widen(engine: Engine, bits: Bundle, width: int) -> Bundle:
@@ -126,7 +120,7 @@ async def floating_uniform(engine: Engine) -> tuple[Bundle, Bundle]:
     """
     lead = await leading_zeros(engine, engine.random_bits(ZERO_BITS))
     fine = await one_hot(engine, engine.random_bits(1 + SUB_BITS))
-    product = np.empty((len(lead), len(fine), *lead.shape[1:]), dtype=np.uint64)
+    product = np.empty((len(lead), len(fine), *lead.shape[1:]), dtype=lead.dtype)
     product[:-1, :-1] = await engine.and_(lead[:-1, None], fine[None, :-1])
     product[:-1, -1] = lead[:-1] ^ np.bitwise_xor.reduce(product[:-1, :-1], axis=1)
     product[-1] = fine ^ np.bitwise_xor.reduce(product[:-1], axis=0)

@@ -14,9 +14,9 @@ from numpy.typing import NDArray
 from .accuracy import fraction_bits, rounded_noise_tv, transform_error
 from .approximation import LARGEST, Law, piecewise
 from .box_muller import box_muller
-from .engine import Engine
 from .fixed import PART_BITS, FixedEngine
 from .log_laplace import log_laplace
+from .program import ProgramEngine
 from .sampler import Certificate
 
 MINIMUM_SCALE, MAXIMUM_SCALE = 1.0, 2.0**30
@@ -80,15 +80,15 @@ class FixedPointSampler:
         an exact uniform, with C(n, t) subsets and t + 1 dealers of angles; below 2^-24."""
         return transform_error(self.law, fraction_bits(self.law, subsets, dealers), subsets, dealers)
 
-    async def circuit(self, engine: Engine, fixed: FixedEngine | None) -> NDArray[np.uint64]:
+    async def circuit(self, engine: ProgramEngine, fixed: FixedEngine | None) -> NDArray[np.uint64]:
         """The number of parties sets the fraction bits."""
         assert fixed is not None
         bits = fraction_bits(self.law, fixed.subsets, fixed.dealers)
         half, exponent = math.frexp(self.scale)
         table = piecewise(self.law, 2 * half, bits)
         if self.law == "gaussian":
-            return await box_muller(engine, fixed, table, 2 * bits - exponent + 1)
-        return await log_laplace(engine, fixed, table, bits + PART_BITS - exponent + 1)
+            return await box_muller(fixed, table, 2 * bits - exponent + 1)
+        return await log_laplace(fixed, table, bits + PART_BITS - exponent + 1)
 
 
 def gaussian_by_box_muller(scale: float) -> FixedPointSampler:

@@ -1,5 +1,10 @@
-"""A sampler: a law at one scale, its circuit, its certificate. Public; whoever evaluates the circuit draws from it."""
+"""A sampler: a law at one scale, its circuit, its certificate. Public; whoever evaluates the circuit draws from it.
 
+A discrete sampler is one Boolean program. A fixed-point sampler is a Boolean program up to its first opening, and
+arithmetic from there on. In both, every bit of work on shared bits is a program's.
+"""
+
+import functools
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -7,10 +12,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .convert import to_field
-from .engine import Engine
+from .engine import Bundle, Engine
 from .fixed import FixedEngine
 from .gaussian import GaussianCertificate, GaussianPlan, plan_gaussian, sample_gaussian
 from .laplace import LaplaceCertificate, LaplacePlan, plan_laplace, sample_laplace
+from .program import Program, ProgramEngine, program_of
 
 Certificate = dict[str, float | str]
 
@@ -51,7 +57,7 @@ class Sampler(Protocol):
     def offset(self) -> int:
         """What the circuit's values exceed the samples by."""
 
-    async def circuit(self, engine: Engine, fixed: FixedEngine | None) -> NDArray[np.uint64]:
+    async def circuit(self, engine: ProgramEngine, fixed: FixedEngine | None) -> NDArray[np.uint64]:
         """Shares in F_p of sample + offset, (samples_per_lane, lanes) or (lanes,), p = 2^61 - 1."""
 
 
@@ -71,6 +77,7 @@ class DiscreteSampler:
     discrete = True
     samples_per_lane = 1
     uses_fixed = False
+    offset = 0  # taken off in the conversion
 
     @property
     def scale(self) -> float:
@@ -79,10 +86,6 @@ class DiscreteSampler:
     @property
     def largest(self) -> int:
         return self.plan.largest
-
-    @property
-    def offset(self) -> int:
-        return self.plan.offset
 
     @property
     def certificate(self) -> Certificate:
@@ -94,10 +97,21 @@ class DiscreteSampler:
         within = f"multiplicative_within_{proof.inner / self.scale:.1f}_scales"
         return result | {"tail": proof.tail, "table": proof.table, within: proof.multiplicative}
 
-    async def circuit(self, engine: Engine, fixed: FixedEngine | None = None) -> NDArray[np.uint64]:
-        if isinstance(self.plan, GaussianPlan):
-            return await to_field(engine, await sample_gaussian(engine, self.plan))
-        return await to_field(engine, await sample_laplace(engine, self.plan))
+    async def circuit(self, engine: ProgramEngine, fixed: FixedEngine | None = None) -> NDArray[np.uint64]:
+        return await engine.to_field(noise_program(self.plan, engine.masks), self.plan.offset)
+
+
+@functools.lru_cache(maxsize=64)
+def noise_program(plan: GaussianPlan | LaplacePlan, masks: int) -> Program:
+    """The program of `noise_circuit`, for k masks."""
+    return program_of(lambda engine: noise_circuit(engine, plan), masks)
+
+
+async def noise_circuit(engine: Engine, plan: GaussianPlan | LaplacePlan) -> Bundle:
+    """A sample plus plan.offset, plus masks, to be opened."""
+    if isinstance(plan, GaussianPlan):
+        return await to_field(engine, await sample_gaussian(engine, plan))
+    return await to_field(engine, await sample_laplace(engine, plan))
 
 
 def discrete_gaussian(scale: float) -> DiscreteSampler:

@@ -36,7 +36,7 @@ async def _join(engine: Engine, low: Bundle, high: Bundle) -> Bundle:
 
     The last row and column of their product follow from its sums. Cost: (len(low) - 1) (len(high) - 1) ANDs, one round.
     """
-    product = np.empty((len(high), len(low), *low.shape[1:]), dtype=np.uint64)
+    product = np.empty((len(high), len(low), *low.shape[1:]), dtype=low.dtype)
     product[:-1, :-1] = await engine.and_(high[:-1, None], low[None, :-1])
     product[:-1, -1] = high[:-1] ^ np.bitwise_xor.reduce(product[:-1, :-1], axis=1)
     product[-1] = low ^ np.bitwise_xor.reduce(product[:-1], axis=0)
@@ -49,10 +49,10 @@ def look_up(hot: Bundle, table: NDArray[np.bool_]) -> Bundle:
     Cost: no AND. Computed by the method of four Russians: all XORs of a group of columns once, then one XOR a group
     and output bit.
     """
-    out = np.zeros((table.shape[1], *hot.shape[1:]), dtype=np.uint64)
+    out = np.zeros((table.shape[1], *hot.shape[1:]), dtype=hot.dtype)
     for start in range(0, len(hot), _GROUP):
         group = hot[start : start + _GROUP]
-        sums = np.zeros((1 << len(group), *hot.shape[1:]), dtype=np.uint64)
+        sums = np.zeros((1 << len(group), *hot.shape[1:]), dtype=hot.dtype)
         for k, wire in enumerate(group):
             np.bitwise_xor(sums[: 1 << k], wire, out=sums[1 << k : 2 << k])
         index = (table[start : start + _GROUP].T @ (1 << np.arange(len(group)))).astype(np.intp)

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import click
 
-from dpmpc.mpc.backend import BACKENDS, DEFAULT
+from dpmpc.mpc.backend import BACKENDS
 from dpmpc.privacy.law import LAWS, sampler_names
 
 GATES = {"ands": "ANDs"}
@@ -30,7 +30,10 @@ GATES = {"ands": "ANDs"}
 )
 @click.option("--sampler", type=click.Choice(sampler_names()), help="How it is drawn.  [default: the law's first]")
 @click.option(
-    "--backend", type=click.Choice(BACKENDS.names()), default=DEFAULT, show_default=True, help="Who draws it."
+    "--backend", type=click.Choice(BACKENDS.names()), help="Who draws it.  [default: the one that computes less]"
+)
+@click.option(
+    "--threads", type=click.IntRange(1), help="Threads of a party that compute.  [default: its part of the cores]"
 )
 @click.option(
     "--open",
@@ -49,7 +52,8 @@ def command(
     threshold: int | None,
     engine: str,
     sampler: str | None,
-    backend: str,
+    backend: str | None,
+    threads: int | None,
     opened: bool,
     json_file: Path | None,
 ) -> None:
@@ -69,6 +73,7 @@ def command(
         threshold=threshold,
         sampler=sampler,
         opened=opened,
+        threads=threads,
     )
     where = "in the clear" if engine == "clear" else f"for n = {parties}, t = {report['threshold']}"
     click.echo(

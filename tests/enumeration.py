@@ -1,22 +1,22 @@
 """A clear engine whose random bits run through all values: lane l draws the digits of l. For exact laws of circuits."""
 
 import numpy as np
+from direct import DirectEngine
 from numpy.typing import NDArray
 
 from dpmpc.circuits.engine import Bundle
 from dpmpc.circuits.heap import Heap
-from dpmpc.mpc.engines.clear import ClearEngine
 from dpmpc.mpc.engines.lanes import from_planes, to_planes
 from dpmpc.mpc.prg import Prg
 
 
-class EveryBitString(ClearEngine):
+class EveryBitString(DirectEngine):
     """2^bits lanes (at least 64); the k-th random bit drawn is bit k of the lane's number. Each may be drawn once."""
 
     def __init__(self, bits: int) -> None:
         lanes = max(64, 1 << bits)
         super().__init__(lanes, Prg(b""))
-        self.bits, self.drawn = bits, 0
+        self.bits = bits
         self._planes = to_planes(np.arange(lanes, dtype=np.uint64), max(bits, 1))
 
     def random_bits(self, *wires: int) -> Bundle:

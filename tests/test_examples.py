@@ -23,7 +23,9 @@ def test_every_example_is_run() -> None:
 
 def test_the_page_on_mpyc_shows_the_example() -> None:
     example = (ROOT / "examples" / "mpyc_mean.py").read_text()
-    (block,) = re.findall(r"^```python no-run\n(.*?)^```", (ROOT / "docs" / "mpyc.md").read_text(), re.M | re.S)
+    (block,) = re.findall(
+        r"^```python no-run\n(.*?)^```", (ROOT / "docs" / "mpyc-programs.md").read_text(), re.M | re.S
+    )
     lines = [line for line in block.splitlines() if line.strip()]
     assert len(lines) > 12 and all(line in example.splitlines() for line in lines)
 

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Sequence
 from html import escape
 from pathlib import Path
 
-from dpmpc.data.schema import Categorical, Classes, Labels, Numeric, Range, Schema
+from dpmpc.data.schema import Categorical, Classes, Labels, Numeric, Range, Schema, Surveyed
 from dpmpc.dossier import words
 from dpmpc.dossier.facts import KINDS, Facts
 from dpmpc.dossier.svg import Curve, bars, chart
@@ -210,7 +210,12 @@ def _data(facts: Facts) -> str:
         ("Records for training", f"{sum(sizes):,}"),
         ("Shape", features_of(report)),
         ("Weights of owners", report["weights"]),
-        ("Constants of the schema", "public" if report["privacy"]["bounds"] == "public" else "read off the records"),
+        (
+            "Constants of the schema",
+            {"public": "public", "data": "read off the records", "survey": "found by a private survey"}[
+                report["privacy"]["bounds"]
+            ],
+        ),
     ]
     if schema is None:
         return _table("The records", rows)
@@ -227,6 +232,10 @@ def _schema(schema: Schema) -> str:
             kind, values = "category", ", ".join(column.values)
         elif isinstance(column, Classes):
             kind, values = "classes", ", ".join(column.names)
+        elif isinstance(column, Surveyed):
+            kind = "found by a private survey"
+            found = [f"{column.low:g} to {column.high:g}"] if column.number else []
+            values = ", ".join([*found, *([f"{len(column.kept)} hashed buckets"] if column.kept else [])])
         else:
             kind, values = "label", _classes(column)
         rows.append((column.name + (" (target)" if column is schema.target else ""), kind, values))

@@ -58,16 +58,9 @@ def plan_for(estimator: Any, schema: Schema, sizes: tuple[int, ...]) -> Plan:
     if not estimator.delta and given["law"] is None:
         given["law"] = "laplace"
     d = len(schema.feature_names)
-    request = Request(
-        task=schema.task,
-        classes=schema.classes if schema.task == "softmax" else None,
-        dimension=d,
-        owner_sizes=sizes,
-        delta=estimator.delta or None,
-        evaluate=False,
-        **given,
-    )
-    return plan_of(request, Facts(estimator.data_id, schema.task, d, sizes, schema.bounds, schema.classes))
+    request = Request(data=estimator.data_id, delta=estimator.delta or None, evaluate=False, **given)
+    facts = Facts(estimator.data_id, schema.task, d, sizes, schema.bounds, schema.to_json(), classes=schema.classes)
+    return plan_of(request, facts)
 
 
 def fit_records(estimator: Any, schema: Schema, X: Floats, y: Floats, groups: Ints) -> Fitted:
@@ -84,7 +77,8 @@ def fit_records(estimator: Any, schema: Schema, X: Floats, y: Floats, groups: In
             PrivacyWarning,
             stacklevel=3,
         )
-    learner = Learner(plan.learning, plan.releases, records, sizes)
+    noise = plan.derived.mechanism.scale * plan.grid.step / plan.divisor
+    learner = Learner(plan.learning, plan.releases, records, sizes, noise)
     account = share_account(estimator)
     with _folder(estimator, plan) as out:
         try:

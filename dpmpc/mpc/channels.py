@@ -11,6 +11,7 @@ END = -2
 COST = -3
 READY = -4
 KEYS = -5
+CONFIRM = -6
 
 # channels between parties
 OPENING = 1000  # + release

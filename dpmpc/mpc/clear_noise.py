@@ -4,14 +4,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpmpc.circuits.sampler import Sampler, lanes_for
+from dpmpc.circuits.trace import evaluate
 from dpmpc.mpc import field
-from dpmpc.mpc.engines.clear import ClearEngine, evaluate
+from dpmpc.mpc.engines.clear import ClearBatch
 from dpmpc.mpc.engines.clear_fixed import ClearFixed
 from dpmpc.mpc.prg import Prg
 
 
 def clear_noise(sampler: Sampler, count: int, prg: Prg) -> NDArray[np.int64]:
     """`count` samples, (count,), in grid steps; `prg` is all their randomness."""
-    engine = ClearEngine(lanes_for(sampler, count), prg)
-    values = evaluate(sampler.circuit(engine, ClearFixed.fresh(engine, prg) if sampler.uses_fixed else None))
+    batch = ClearBatch(lanes_for(sampler, count), prg)
+    values = evaluate(sampler.circuit(batch, ClearFixed.fresh(batch.lanes, prg) if sampler.uses_fixed else None))
     return field.to_int64(values.reshape(-1)[:count]) - sampler.offset

@@ -29,7 +29,7 @@ _3 = np.uint64(3)
 _BLOCK = 1 << 14  # words that are shared at a time
 
 
-def _fold(x: Words) -> Words:
+def fold(x: Words) -> Words:
     """x mod p for any uint64 x."""
     x = (x & _P) + (x >> _61)
     reduced: Words = np.minimum(x, x - _P)  # x - p wraps to a huge word when x < p
@@ -64,23 +64,23 @@ def mul(a: Words, b: Words | int) -> Words:
         if P - b < 8:
             return neg(mul(a, P - b))
         if b < 8:  # 61 + 3 bits fit a word
-            return _fold(a * np.uint64(b))
+            return fold(a * np.uint64(b))
         b = np.array(b, dtype=np.uint64)
     a_hi, a_lo, b_hi, b_lo = a >> _32, a & _LOW32, b >> _32, b & _LOW32
     low = a_lo * b_lo
     mid = a_hi * b_lo + a_lo * b_hi  # < 2^62
     # 2^64 = 2^3 and 2^61 = 1 (mod p); the four terms are below 2^61 each, so their sum fits a word.
     total = ((a_hi * b_hi) << _3) + (mid >> _29) + ((mid & _LOW29) << _32) + (low & _P) + (low >> _61)
-    return _fold(total)
+    return fold(total)
 
 
 def total(values: Words) -> Words:
     """Sum over the first axis mod p. Seven words are added before a reduction: 7 p < 2^64."""
     while len(values) > 7:
         groups = len(values) // 7
-        sums = _fold(values[: 7 * groups].reshape(7, groups, *values.shape[1:]).sum(axis=0, dtype=np.uint64))
+        sums = fold(values[: 7 * groups].reshape(7, groups, *values.shape[1:]).sum(axis=0, dtype=np.uint64))
         values = np.concatenate([sums, values[7 * groups :]]) if len(values) % 7 else sums
-    return _fold(values.sum(axis=0, dtype=np.uint64))
+    return fold(values.sum(axis=0, dtype=np.uint64))
 
 
 def from_int64(values: NDArray[np.int64]) -> Words:

@@ -11,6 +11,7 @@ from typing import Any, TypeVar
 from dpmpc.mpc.addresses import Endpoint, bound_socket, endpoint_of, inherited
 from dpmpc.mpc.backend import BACKENDS, DEFAULT
 from dpmpc.mpc.dial import TcpLink
+from dpmpc.processes.cores import threads_for
 from dpmpc.processes.supervisor import Job, run_jobs
 from dpmpc.processes.worker import Emit, Log
 
@@ -26,8 +27,10 @@ def run_parties(
     *,
     backend: str = DEFAULT,
     seconds: float = 600.0,
+    threads: int | None = None,
 ) -> list[T]:
-    """What `body(holder, *args)` returns at each party, in order; results are JSON values and arrays.
+    """What `body(holder, *args)` returns at each party, in order; results are JSON values and arrays. `threads`: of
+    each party; by default an equal part of the cores.
 
     `body` must be importable by name (a module-level function). Errors: the first party's error; PeerError when a
     process dies or `seconds` pass. No process is left behind.
@@ -42,6 +45,7 @@ def run_parties(
         "threshold": t,
         "backend": backend,
         "run_id": secrets.token_bytes(16),
+        "threads": threads or threads_for(parties),
         "addresses": [[e.host, e.port] for e in addresses],
     }
     jobs = [
@@ -60,6 +64,7 @@ def party(
     threshold: int,
     backend: str,
     run_id: bytes,
+    threads: int,
     addresses: Sequence[tuple[str, int]],
     socket: int,
     emit: Emit,
@@ -71,6 +76,7 @@ def party(
 
     async def main() -> Any:
         holder = BACKENDS[backend].holder(index, parties, threshold, run_id)
+        holder.use_threads(threads)
         link = TcpLink(index, [Endpoint(*address) for address in addresses], bound=inherited(socket))
         try:
             await holder.connect(link, bytes(32), seconds=_CONNECT)

@@ -3,8 +3,9 @@ common; no keys, no arithmetic."""
 
 import asyncio
 import contextlib
-from collections.abc import Awaitable, Mapping, Sequence
-from typing import Any
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,6 +15,7 @@ from dpmpc.mpc.channels import END, exchange_label
 from dpmpc.mpc.link import Connection, Hello, Link, Observe
 
 Words = NDArray[np.uint64]
+T = TypeVar("T")
 CONNECT_SECONDS = 10.0
 
 
@@ -88,6 +90,24 @@ class Mesh:
         self._observe = observe
         self._link: Link | None = None
         self._channels: set[int] = set()
+        self.threads = 1
+        self._workers: ThreadPoolExecutor | None = None
+
+    def use_threads(self, threads: int) -> None:
+        """From now on kernels run on so many threads; on 1, the event loop's own."""
+        self._stop_workers()
+        self.threads = threads
+        self._workers = ThreadPoolExecutor(threads, "kernels") if threads > 1 else None
+
+    async def work(self, job: Callable[[], T]) -> T:
+        """What the job returns, done where kernels run. A kernel lets go of the interpreter's lock."""
+        if self._workers is None:
+            return job()
+        return await asyncio.get_running_loop().run_in_executor(self._workers, job)
+
+    def _stop_workers(self) -> None:
+        if self._workers is not None:
+            self._workers.shutdown(wait=False)
 
     async def connect(self, link: Link, digest: bytes = bytes(32), *, seconds: float = CONNECT_SECONDS) -> None:
         """Connect with every other party; `digest` binds the public parameters. Errors: as `Link.connect`."""
@@ -107,7 +127,8 @@ class Mesh:
         for peer in self.peers.values():
             peer.expects_end = True
         for peer in self.peers.values():
-            peer.send(END, b"")
+            with contextlib.suppress(PeerError):  # one that left before, and was not needed
+                peer.send(END, b"")
         for peer in self.peers.values():
             with contextlib.suppress(PeerError):
                 await peer.receive(END)
@@ -116,6 +137,7 @@ class Mesh:
 
     def abandon(self) -> None:
         """Close the connections at once; the peers will notice."""
+        self._stop_workers()
         if self._link is not None:
             self._link.abandon()
 

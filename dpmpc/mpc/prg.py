@@ -1,14 +1,12 @@
 """A pseudorandom generator: AES-128 in counter mode under a derived key. Touches no network and no file."""
 
 import hashlib
-import math
 import secrets
 
 import numpy as np
-from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
 from numpy.typing import NDArray
 
-_ZEROS = bytes(1 << 16)
+from dpmpc.mpc.native.aes import KeyStream, Stretch
 
 
 class Prg:
@@ -19,7 +17,7 @@ class Prg:
     advantage of counter mode < 2^-33 even there; 2^-69 for 2^30 blocks).
     """
 
-    __slots__ = ("_encryptor",)
+    __slots__ = ("_stream",)
 
     def __init__(self, key: bytes, *domain: bytes | int | str) -> None:
         digest = hashlib.sha256(len(key).to_bytes(8, "little") + key)
@@ -29,7 +27,7 @@ class Prg:
             else:
                 raw = b"b" + part if isinstance(part, bytes) else b"s" + part.encode()
             digest.update(len(raw).to_bytes(8, "little") + raw)
-        self._encryptor = Cipher(algorithms.AES(digest.digest()[:16]), modes.CTR(bytes(16))).encryptor()
+        self._stream = KeyStream(digest.digest()[:16])
 
     @classmethod
     def from_os(cls) -> "Prg":
@@ -38,18 +36,8 @@ class Prg:
 
     def words(self, shape: tuple[int, ...]) -> NDArray[np.uint64]:
         """The next uint64 words of the stream."""
-        size = 8 * math.prod(shape)
-        zeros = _ZEROS if size <= len(_ZEROS) else bytes(size)
-        return self._apply(memoryview(zeros)[:size], size).reshape(shape)
+        return self._stream.words(shape)
 
-    def mask(self, values: NDArray[np.uint64]) -> NDArray[np.uint64]:
-        """values XOR the next words of the stream, as a new array of the same shape."""
-        if not values.size:
-            return values
-        flat = np.ascontiguousarray(values)
-        return self._apply(flat.data.cast("B"), flat.nbytes).reshape(values.shape)
-
-    def _apply(self, data: memoryview, size: int) -> NDArray[np.uint64]:
-        out = np.empty(size // 8 + 2, dtype=np.uint64)  # the cipher asks for a block of slack
-        self._encryptor.update_into(data, out.data.cast("B"))
-        return out[: size // 8]
+    def reserve(self, shape: tuple[int, ...]) -> NDArray[np.uint64] | Stretch:
+        """The next words of the stream, to be made by the kernel that uses them, where that can be."""
+        return self._stream.reserve(shape)

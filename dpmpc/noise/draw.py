@@ -1,4 +1,5 @@
-"""Noise in batches: many lanes share a round, and two batches are under way at a time.
+"""Noise in batches: many lanes share a round, and one batch more is under way than there are threads to compute, so
+that they compute while it waits for the network.
 
 Batch k of a draw has the channel `first_channel + k`; what a channel carries is fixed by the sampler and the count, so
 that everybody can predict it.
@@ -12,8 +13,7 @@ from dpmpc.errors import PeerError
 from dpmpc.mpc.backend import Backend, Counts, Holder, Share
 from dpmpc.mpc.channels import NOISE
 
-BATCH = 1 << 15  # samples of one batch: its working set fits a core's cache
-TOGETHER = 2  # batches in flight: one computes while another waits for the network
+BATCH = 3 << 14  # samples of one batch: more pay rounds less often, and take more memory
 
 
 def batch_sizes(count: int, batch: int = BATCH) -> list[int]:
@@ -29,12 +29,13 @@ async def draw(
     """The share of `count` fresh samples. Errors: PeerError when another party leaves meanwhile."""
     sizes = batch_sizes(count, batch)
     parts: list[Share] = [None] * len(sizes)
+    due = iter(range(len(sizes)))  # whoever is free takes the next
 
-    async def worker(first: int) -> None:
-        for k in range(first, len(sizes), TOGETHER):
+    async def worker() -> None:
+        for k in due:
             parts[k] = await holder.noise(sampler, first_channel + k, sizes[k])
 
-    workers = [asyncio.ensure_future(worker(first)) for first in range(min(TOGETHER, len(sizes)))]
+    workers = [asyncio.ensure_future(worker()) for _ in range(min(holder.threads + 1, len(sizes)))]
     try:
         await asyncio.gather(*workers)
     finally:

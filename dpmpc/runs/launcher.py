@@ -29,10 +29,12 @@ def train(
     overwrite: bool = False,
     resume: bool = False,
     wait: float = WAIT,
+    threads: int | None = None,
     progress: Progress = lambda event: None,
     role: str | None = None,
 ) -> None:
-    """Does a whole run and returns when report.json is written. `role`: what a party's process does, for tests.
+    """Does a whole run and returns when report.json is written. `threads`: of each party; by default an equal part of
+    the cores. `role`: what a party's process does, for tests.
 
     Errors: the one that names the cause; UsageError for an unusable directory.
     """
@@ -42,7 +44,7 @@ def train(
     with alone(out):
         prepare(out, overwrite=overwrite, resume=resume)
         request_path(out).write_text(json.dumps(request.to_json()), encoding="utf-8")
-        job = OwnersJob(request, out, wait, started, resume=resume, base_port=base_port, role=role)
+        job = OwnersJob(request, out, wait, started, resume=resume, base_port=base_port, threads=threads, role=role)
         do_here(job, out / "owners.log", progress, carry_on=True)
 
 

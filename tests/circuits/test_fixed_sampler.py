@@ -13,37 +13,40 @@ from numpy.typing import NDArray
 from dpmpc.circuits.accuracy import INTERPOLATION_ERROR, PLACE_ERROR, TARGET, fraction_bits, transform_error
 from dpmpc.circuits.approximation import DEGREE, LARGEST, SEGMENTS, Law, piecewise, segment_value
 from dpmpc.circuits.box_muller import box_muller
-from dpmpc.circuits.engine import Bundle
 from dpmpc.circuits.fixed import PART_BITS, SUB_BITS, ZERO_BITS
 from dpmpc.circuits.fixed_sampler import FixedPointSampler
 from dpmpc.circuits.log_laplace import log_laplace
+from dpmpc.circuits.program import Program
+from dpmpc.circuits.trace import evaluate
+from dpmpc.circuits.uniform_function import uniform_program
 from dpmpc.mpc import field
 from dpmpc.mpc.clear_noise import clear_noise
-from dpmpc.mpc.engines.clear import ClearEngine, evaluate
 from dpmpc.mpc.engines.clear_fixed import ClearFixed
 from dpmpc.mpc.engines.lanes import to_planes, words_for
 from dpmpc.mpc.prg import Prg
 from dpmpc.noise import goodness
 from dpmpc.privacy.law import LAWS
 
+Words = NDArray[np.uint64]
 BOTH: list[Law] = ["gaussian", "laplace"]
 
 
 # -- chosen inputs -----------------------------------------------------------------------------------------------------
-class Scripted(ClearEngine):
-    """A clear engine whose random bits are given, wire by wire in the order of drawing."""
+class Scripted:
+    """A generator whose random bits are given, by the circuit's numbers; a program draws them in its own order."""
 
-    def __init__(self, lanes: int, planes: list[Bundle]) -> None:
-        super().__init__(lanes, Prg(b""))
-        self._planes = planes
+    def __init__(self, planes: Words, program: Program) -> None:
+        self._planes = planes[program.drawn]
+        self._row = 0
 
-    def random_bits(self, *wires: int) -> Bundle:
-        drawn = self._planes.pop(0)
-        assert drawn.shape[:-1] == wires
-        return drawn
+    def words(self, shape: tuple[int, ...]) -> Words:
+        self._row += shape[0]
+        return self._planes[self._row - shape[0] : self._row].reshape(shape).copy()
+
+    reserve = words
 
 
-class Words:
+class Given:
     """A private stream that gives these words."""
 
     def __init__(self, words: NDArray[np.uint64]) -> None:
@@ -52,6 +55,8 @@ class Words:
     def words(self, shape: tuple[int, ...]) -> NDArray[np.uint64]:
         assert shape == self._words.shape
         return self._words
+
+    reserve = words
 
 
 class Masks(Prg):
@@ -62,6 +67,8 @@ class Masks(Prg):
 
     def words(self, shape: tuple[int, ...]) -> NDArray[np.uint64]:
         return np.full(shape, self._word)
+
+    reserve = words
 
 
 def inputs() -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.uint64], NDArray[np.uint64]]:
@@ -80,21 +87,15 @@ def inputs() -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.uint64], 
 SEGMENT, PLACE, FIRST, SECOND = inputs()
 
 
-def scripted() -> Scripted:
-    """The engine that draws `inputs`."""
+def scripted() -> Words:
+    """The random bits that give `inputs`, (bits, words), as the circuit numbers them."""
     lanes, words = SEGMENT.size, words_for(SEGMENT.size)
     assert lanes == 64 * words
     zeros = SEGMENT >> (SUB_BITS + 1)
     counted = np.where(zeros < ZERO_BITS, np.uint64(1) << np.minimum(zeros, 62).astype(np.uint64), np.uint64(0))
     fine = (SEGMENT & ((2 << SUB_BITS) - 1)).astype(np.uint64)
-    return Scripted(
-        lanes,
-        [
-            to_planes(counted, ZERO_BITS),
-            to_planes(fine, 1 + SUB_BITS),
-            to_planes(PLACE.astype(np.uint64), PART_BITS),
-        ],
-    )
+    place = PLACE.astype(np.uint64)
+    return np.concatenate([to_planes(counted, ZERO_BITS), to_planes(fine, 1 + SUB_BITS), to_planes(place, PART_BITS)])
 
 
 @pytest.fixture(scope="module")
@@ -124,14 +125,15 @@ def exact() -> Callable[[Law], Any]:
 
 def transformed(law: Law, bits: int, masks: Callable[..., Any], n: int, t: int) -> NDArray[np.float64]:
     """The fixed-point transform of `inputs`, in units of 2^-30 before division."""
-    engine = scripted()
-    private = [Words(FIRST), Words(SECOND), *[Words(np.zeros_like(FIRST))] * (t - 1)]
-    fixed = ClearFixed(engine, n, t, masks, private)  # type: ignore[arg-type]
-    table = piecewise(law, 1.0, bits)
+    lanes, table = SEGMENT.size, piecewise(law, 1.0, bits)
+    own = [Given(FIRST), Given(SECOND), *[Given(np.zeros_like(FIRST))] * (t - 1)]
+    drawn: Any = Scripted(scripted(), uniform_program(table, math.comb(n, t) - 1, False))
+    fixed = ClearFixed(lanes, n, t, drawn, masks, own)  # type: ignore[arg-type]
+    assert lanes >= 3000
     if law == "gaussian":
-        values = evaluate(box_muller(engine, fixed, table, 2 * bits - 30))
+        values = evaluate(box_muller(fixed, table, 2 * bits - 30))
     else:
-        values = evaluate(log_laplace(engine, fixed, table, bits + PART_BITS - 30))
+        values = evaluate(log_laplace(fixed, table, bits + PART_BITS - 30))
     return np.asarray(field.to_int64(values) / 2.0**30, dtype=np.float64)
 
 
@@ -253,10 +255,9 @@ def test_the_two_normals_of_a_pair_are_independent(samples: Any) -> None:
 
 def test_a_stuck_angle_is_noticed() -> None:
     lanes = 100_000
-    engine = ClearEngine(lanes, Prg(b"stuck"))
-    still = [Words(np.full(lanes, 1 << 60, dtype=np.uint64))] * 2
-    fixed = ClearFixed(engine, 3, 1, MASKS["random"], still)  # type: ignore[arg-type]
-    values = evaluate(box_muller(engine, fixed, piecewise("gaussian", 1.0, 30), 40))
+    still = [Given(np.full(lanes, 1 << 60, dtype=np.uint64))] * 2
+    fixed = ClearFixed(lanes, 3, 1, Prg(b"stuck"), MASKS["random"], still)  # type: ignore[arg-type]
+    values = evaluate(box_muller(fixed, piecewise("gaussian", 1.0, 30), 40))
     law = LAWS["gaussian"].exact(2.0**20, False)
     assert goodness.chi_square(field.to_int64(values).reshape(-1), law).p_value < FALSE_ALARM
 

@@ -5,12 +5,15 @@ Then large samples against the exact laws, and the same tests against samplers t
 
 import math
 from collections import Counter
+from collections.abc import Coroutine
 from fractions import Fraction
+from typing import Any
 
 import mpmath
 import numpy as np
 import pytest
 from alarms import FALSE_ALARM, alarms, mean_and_variance
+from direct import DirectEngine, evaluate
 from enumeration import every_bit_string, heap_values
 
 from dpmpc.circuits.alias import AliasTable, round_weights
@@ -22,13 +25,15 @@ from dpmpc.circuits.gaussian import (
     plan_gaussian,
     sample_gaussian,
 )
+from dpmpc.circuits.heap import Heap
 from dpmpc.circuits.laplace import LaplacePlan, plan_laplace, sample_laplace
-from dpmpc.circuits.sampler import DiscreteSampler
+from dpmpc.circuits.program import program_of
+from dpmpc.circuits.sampler import DiscreteSampler, noise_program
 from dpmpc.errors import UsageError
 from dpmpc.mpc.backends.sharing import SHARING
 from dpmpc.mpc.clear_noise import clear_noise
-from dpmpc.mpc.engines.clear import ClearEngine, evaluate
-from dpmpc.mpc.engines.counting import CountingEngine
+from dpmpc.mpc.engines.clear import ClearBatch, run
+from dpmpc.mpc.engines.lanes import from_planes, to_planes
 from dpmpc.mpc.prg import Prg
 from dpmpc.noise import goodness
 from dpmpc.privacy.law import LAWS
@@ -86,6 +91,34 @@ def test_tiny_gaussian_plans_have_exactly_their_law(plan: GaussianPlan) -> None:
     assert max(map(abs, found)) == plan.largest or plan.table.weights[-1] == 0
 
 
+class EveryString:
+    """Words of which row k holds bit k of the lane's number."""
+
+    def __init__(self, bits: int) -> None:
+        self.lanes, self._row = max(64, 1 << bits), 0
+        self._planes = to_planes(np.arange(self.lanes, dtype=np.uint64), max(bits, 1))
+
+    def words(self, shape: tuple[int, ...]) -> np.ndarray:
+        self._row += shape[0]
+        return self._planes[self._row - shape[0] : self._row].reshape(shape)
+
+    reserve = words
+
+
+def law_of_program(plan: GaussianPlan | LaplacePlan) -> dict[int, Fraction]:
+    """The exact law of what a plan's program gives, over all strings of the random bits that it draws."""
+    program = noise_program(plan, 0)
+    every = EveryString(program.random_bits)
+    y = from_planes(run(program, every.lanes // 64, every))  # type: ignore[arg-type]
+    counts = Counter((y.astype(np.int64) - plan.offset).tolist())
+    return {x: Fraction(c, every.lanes) for x, c in counts.items()}
+
+
+@pytest.mark.parametrize("plan", TINY)
+def test_programs_of_tiny_gaussian_plans_have_exactly_their_law(plan: GaussianPlan) -> None:
+    assert law_of_program(plan) == gaussian_law(plan)
+
+
 TINY_LAPLACE = [
     LaplacePlan(2.0, (AliasTable((6, 5, 4, 1), 3), AliasTable((9, 7, 0, 0), 3)), 6),
     LaplacePlan(1.0, (AliasTable((3, 5), 3), AliasTable((7, 1), 3), AliasTable((8, 0), 3)), 2),
@@ -101,6 +134,12 @@ def test_tiny_laplace_plans_have_exactly_their_law(plan: LaplacePlan) -> None:
     values = heap_values(evaluate(sample_laplace(engine, plan))).astype(np.int64) - plan.offset
     assert engine.drawn == drawn and engine.lanes == 1 << drawn
     assert {x: Fraction(c, 1 << drawn) for x, c in Counter(values.tolist()).items()} == laplace_law(plan)
+
+
+@pytest.mark.parametrize("plan", TINY_LAPLACE)
+def test_programs_of_tiny_laplace_plans_have_exactly_their_law(plan: LaplacePlan) -> None:
+    """A table whose thresholds are all 0 or 1 draws bits that nothing depends on: they are not drawn."""
+    assert law_of_program(plan) == laplace_law(plan)
 
 
 # -- certificates ----------------------------------------------------------------------------------------------------
@@ -209,16 +248,24 @@ def test_every_laplace_is_certified(scale: float) -> None:
 
 
 def test_sampler_circuits_cost_as_documented() -> None:
+    """Gates as written; in the program of the Laplace sampler ANDs with what is constant in a table fold."""
     plan, _ = plan_gaussian(2.0**13)
-    engine = CountingEngine(1)
+    engine = DirectEngine(1, Prg(b""))
     heap = evaluate(sample_gaussian(engine, plan))
-    assert (engine.ands, engine.rounds, engine.random_bits_drawn) == (57 + 120 + 6, 10, 70 + sum(plan.copies))
+    assert (engine.ands, engine.drawn) == (57 + 120 + 6, 70 + sum(plan.copies))
     assert heap.size == 8 + sum(plan.copies)
+    program = program_of(lambda e: wires_of(sample_gaussian(e, plan)))
+    assert (program.ands, program.depth, program.random_bits) == (engine.ands, 10, engine.drawn)
     laplace, _ = plan_laplace(2.0**17)
-    engine = CountingEngine(1)
+    engine, digits = DirectEngine(1, Prg(b"")), len(laplace.digits)
     evaluate(sample_laplace(engine, laplace))
-    digits = len(laplace.digits)
-    assert (engine.ands, engine.rounds) == (digits * (26 + 120 + 5) + 120 + laplace.width + 2, 11)
+    assert engine.ands == digits * (26 + 120 + 5) + 120 + laplace.width + 2
+    program = program_of(lambda e: wires_of(sample_laplace(e, laplace)))
+    assert program.ands < engine.ands and program.depth == 11
+
+
+async def wires_of(circuit: Coroutine[Any, Any, Heap]) -> np.ndarray:
+    return np.stack([wire for column in (await circuit).columns for wire in column])
 
 
 def test_scales_out_of_range_are_refused() -> None:
@@ -241,44 +288,57 @@ def test_clear_samples_follow_the_exact_law(law: str, scale: float) -> None:
     assert not alarms(samples, LAWS[law].exact(scale, True))
 
 
-class StuckBit(ClearEngine):
-    """One wire of the random bits is 0 in one lane of `share`."""
+class StuckBit:
+    """The sign, the circuit's first random bit, is 0 in one lane of sixteen."""
 
-    share = 16
+    def __init__(self, plan: GaussianPlan) -> None:
+        self._prg, self._row = Prg.from_os(), 0
+        self._sign = noise_program(plan, 2).drawn.tolist().index(0)
 
-    def random_bits(self, *wires: int) -> np.ndarray:
-        bits = super().random_bits(*wires)
-        if wires == (1,):
-            bits[..., :: self.share] = 0
+    def words(self, shape: tuple[int, ...]) -> np.ndarray:
+        bits = self._prg.words(shape)
+        if len(shape) == 2:
+            if self._row <= self._sign < self._row + shape[0]:
+                bits[self._sign - self._row, ::16] = 0
+            self._row += shape[0]
         return bits
 
+    reserve = words
 
-class RepeatedBlock(ClearEngine):
+
+class RepeatedBlock:
     """The generator gives the words of the first half of every wire again in the second."""
 
-    def random_bits(self, *wires: int) -> np.ndarray:
-        bits = super().random_bits(*wires)
-        half = bits.shape[-1] // 2
-        bits[..., half:] = bits[..., :half]
+    def __init__(self) -> None:
+        self._prg = Prg.from_os()
+
+    def words(self, shape: tuple[int, ...]) -> np.ndarray:
+        bits = self._prg.words(shape)
+        if len(shape) == 2:
+            half = shape[1] // 2
+            bits[:, half:] = bits[:, :half]
         return bits
 
+    reserve = words
 
-def draw(engine: ClearEngine, plan: GaussianPlan) -> np.ndarray:
-    """`engine.lanes` samples."""
-    return evaluate(DiscreteSampler(plan, plan_gaussian(plan.sigma)[1]).circuit(engine)).astype(np.int64) - plan.offset
+
+def draw(plan: GaussianPlan, prg: Any = None, count: int = 0) -> np.ndarray:
+    """Samples of a plan, from a given generator."""
+    batch = ClearBatch(count or COUNT, prg or Prg.from_os())
+    return evaluate(batch.to_field(noise_program(plan, 2))).astype(np.int64) - plan.offset
 
 
 def test_the_same_tests_reject_wrong_samplers() -> None:
     sigma = 700.0
     plan, _ = plan_gaussian(sigma)
     law = LAWS["gaussian"].exact(sigma, True)
-    assert not alarms(draw(ClearEngine(COUNT, Prg.from_os()), plan), law)
+    assert not alarms(draw(plan), law)
     for wrong in (0.99 * sigma, 1.01 * sigma):
-        found = alarms(draw(ClearEngine(COUNT, Prg.from_os()), plan_gaussian(wrong)[0]), law)
+        found = alarms(draw(plan_gaussian(wrong)[0]), law)
         assert {"chi-square", "mean and variance"} <= found.keys()
-    assert "chi-square" in alarms(draw(StuckBit(COUNT, Prg.from_os()), plan), law)
-    assert {"autocorrelation", "repeats"} <= alarms(draw(RepeatedBlock(COUNT, Prg.from_os()), plan), law).keys()
-    good = draw(ClearEngine(COUNT, Prg.from_os()), plan)
+    assert "chi-square" in alarms(draw(plan, StuckBit(plan)), law)
+    assert {"autocorrelation", "repeats"} <= alarms(draw(plan, RepeatedBlock()), law).keys()
+    good = draw(plan)
     good[-64:] = good[:64]  # one word of lanes comes twice
     assert "repeats" in alarms(good, law)
     for i, copies in enumerate(plan.copies):  # the bits of one weight are missing; the mean is right
@@ -286,7 +346,7 @@ def test_the_same_tests_reject_wrong_samplers() -> None:
         if 0 < i and lost < 0.08 * sigma**2:
             continue  # 2 % of the variance and more are to be seen
         short = GaussianPlan(sigma, plan.shift, (*plan.copies[:i], 0, *plan.copies[i + 1 :]), plan.table)
-        found = alarms(draw(ClearEngine(COUNT, Prg.from_os()), short), law)
+        found = alarms(draw(short), law)
         assert ("mean and variance" if i else "residues mod 8") in found  # without the bits of weight 1 all are even
 
 
@@ -296,7 +356,7 @@ def test_bits_that_are_missing_from_the_heap_are_seen() -> None:
     law = LAWS["gaussian"].exact(128.0, True)
     for i in range(plan.shift):
         short = GaussianPlan(128.0, plan.shift, (*plan.copies[:i], 0, *plan.copies[i + 1 :]), plan.table)
-        samples = draw(ClearEngine(1 << 18, Prg.from_os()), short) + short.offset - plan.offset
+        samples = draw(short, count=1 << 18) + short.offset - plan.offset
         assert mean_and_variance(samples, law).p_value < FALSE_ALARM
 
 

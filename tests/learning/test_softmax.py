@@ -123,8 +123,6 @@ def test_two_classes_are_logistic_regression() -> None:
 def test_what_softmax_cannot_be_asked() -> None:
     with pytest.raises(UsageError, match="at least 2 classes"):
         Learning(method="gradient", task="softmax", lam=0.1, classes=1)
-    with pytest.raises(UsageError, match="give both, or none"):
-        small(data=None, max_rows=None, owners=None, owner_sizes=(3, 3), task="softmax")
 
 
 # -- whole runs --------------------------------------------------------------------------------------------------------
@@ -161,8 +159,11 @@ def test_texts_through_parties_and_predict(tmp_path: Path) -> None:
     assert json.loads((tmp_path / "run" / "report.json").read_text())["learning"]["classes"] == 3
 
 
-def test_a_plan_without_records_says_how_many_classes(tmp_path: Path) -> None:
-    given = ["--owner-sizes", "40,60", "--dimension", 5, "--task", "softmax", "--classes", 4, "--delta", "1e-5"]
+def test_a_plan_without_records_has_the_classes_of_its_schema(tmp_path: Path) -> None:
+    columns = [{"kind": "number", "name": f"x{k}", "low": 0, "high": 1} for k in range(4)]
+    schema = {"columns": columns, "target": {"kind": "classes", "name": "y", "classes": ["a", "b", "c", "d"]}}
+    (tmp_path / "schema.json").write_text(json.dumps(schema))
+    given = ["--owner-sizes", "40,60", "--schema", tmp_path / "schema.json", "--method", "gradient", "--delta", "1e-5"]
     result = dpmpc("train", *given, "-M", 3, "--plan-only", "--out", tmp_path / "plan")
     assert result.returncode == 0, result.stderr
     assert Plan.read(tmp_path / "plan" / "plan.json").dimension == 20

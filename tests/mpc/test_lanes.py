@@ -98,14 +98,6 @@ def test_pieces_of_any_size_make_one_stream() -> None:
     assert left % 2 == 0 and (np.concatenate(pieces) == whole).all()
 
 
-def test_masking_is_xor_with_the_stream() -> None:
-    values = np.arange(12, dtype=np.uint64).reshape(3, 4)
-    masked = Prg(b"k").mask(values)
-    assert (masked ^ Prg(b"k").words((3, 4)) == values).all()
-    assert Prg(b"k").mask(values[:0]).shape == (0, 4)
-    assert (Prg(b"k").mask(values[:, ::2]) == values[:, ::2] ^ Prg(b"k").words((3, 2))).all()
-
-
 def test_domains_are_separate() -> None:
     domains = [
         (),

@@ -2,6 +2,7 @@
 
 import asyncio
 import itertools
+import threading
 from collections.abc import Awaitable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -9,17 +10,26 @@ from typing import Any
 import numpy as np
 import pytest
 from alarms import FALSE_ALARM, alarms
-from inprocess import Network
+from direct import DirectEngine, evaluate, less_masks
+from inprocess import Network, Subset
 
 from dpmpc.circuits.engine import Bundle, Engine
-from dpmpc.circuits.sampler import Sampler, discrete_gaussian, discrete_laplace
+from dpmpc.circuits.program import Program, program_of
+from dpmpc.circuits.sampler import (
+    DiscreteSampler,
+    Sampler,
+    discrete_gaussian,
+    discrete_laplace,
+    noise_circuit,
+    noise_program,
+)
 from dpmpc.circuits.selection import less_than, look_up, mux, one_hot
 from dpmpc.mpc import field
 from dpmpc.mpc.backends.sharing import SHARING, SharingHolder
-from dpmpc.mpc.engines.clear import ClearEngine, ClearMask, evaluate
-from dpmpc.mpc.engines.counting import CountingEngine
+from dpmpc.mpc.engines import sharing
+from dpmpc.mpc.engines.counting import CountingBatch
 from dpmpc.mpc.engines.layout import Layout
-from dpmpc.mpc.engines.sharing import SharedMask, SharingEngine
+from dpmpc.mpc.engines.sharing import SharingBatch
 from dpmpc.mpc.field import Words
 from dpmpc.mpc.loopback import run_parties
 from dpmpc.mpc.prg import Prg
@@ -36,111 +46,126 @@ def discrete(law: str, scale: float) -> Sampler:
 
 
 # -- recording -------------------------------------------------------------------------------------------------------
-class RecordingEngine(SharingEngine):
-    """Keeps this party's components of all random bits and masks, and what it receives."""
+class Recorded:
+    """A session that keeps what its party draws for random bits and masks, and what it receives."""
 
-    def __init__(self, session: Any, ident: int, lanes: int) -> None:
-        super().__init__(session, ident, lanes)
-        self.bits: list[Bundle] = []
-        self.masks: list[dict[tuple[int, ...], Words]] = []
+    def __init__(self, session: Any) -> None:
+        self._session = session
+        self.drawn: dict[tuple[str, Subset], list[Words]] = {}
         self.received: list[tuple[int, bytes]] = []
-        self._exchange, self.channel.exchange = self.channel.exchange, self._keep  # type: ignore[method-assign]
 
-    def _keep(self, outgoing: Any, incoming: Sequence[int]) -> Awaitable[list[bytearray]]:
-        pending = self._exchange(outgoing, incoming)
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._session, name)
 
-        async def kept() -> list[bytearray]:
-            payloads = await pending
-            self.received += [(party, bytes(p)) for party, p in zip(incoming, payloads, strict=True)]
-            return payloads
+    def stream(self, subset: Subset, kind: str, *domain: Any) -> Any:
+        stream = self._session.stream(subset, kind, *domain)
+        if kind in ("random", "mask"):
+            return Kept(stream, self.drawn.setdefault((kind, subset), []))
+        return stream
 
-        return kept()
+    def channel(self, ident: int) -> Any:
+        channel = self._session.channel(ident)
+        exchange = channel.exchange
 
-    def random_bits(self, *wires: int) -> Bundle:
-        bits = super().random_bits(*wires)
-        self.bits.append(bits.copy())
-        return bits
+        def keep(outgoing: Any, incoming: Sequence[int]) -> Awaitable[list[bytearray]]:
+            pending = exchange(outgoing, incoming)
 
-    def field_mask(self) -> SharedMask:
-        mask = super().field_mask()
-        self.masks.append(dict(mask._values))
-        return mask
+            async def kept() -> list[bytearray]:
+                payloads: list[bytearray] = await pending
+                self.received += [(party, bytes(p)) for party, p in zip(incoming, payloads, strict=True)]
+                return payloads
+
+            return kept()
+
+        channel.exchange = keep
+        return channel
+
+
+class Kept:
+    """A stream whose words are kept."""
+
+    def __init__(self, stream: Any, kept: list[Words]) -> None:
+        self._stream, self._kept = stream, kept
+
+    def words(self, shape: tuple[int, ...]) -> Words:
+        words: Words = self._stream.words(shape)
+        self._kept.append(words.copy())
+        return words
+
+    reserve = words
 
 
 @dataclass
 class Transcript:
-    """What one party kept of a circuit, and what the circuit gave it."""
+    """What one party kept of a program, and what the program gave it."""
 
     result: Any
-    bits: list[Bundle]
-    masks: list[dict[tuple[int, ...], Words]]
+    drawn: dict[tuple[str, Subset], list[Words]]
     received: list[tuple[int, bytes]]
-    cost: tuple[int, int, int, int]  # ANDs, rounds, bytes sent, messages sent
+    cost: tuple[int, int, int]  # rounds, bytes sent, messages sent
 
     def to_json(self) -> list[Any]:
         """As it goes between processes."""
-        masks = [[[s, values] for s, values in mask.items()] for mask in self.masks]
-        return [self.result, self.bits, masks, self.received, self.cost]
+        drawn = [[kind, subset, words] for (kind, subset), words in self.drawn.items()]
+        return [self.result, drawn, self.received, self.cost]
 
     @staticmethod
     def from_json(value: list[Any]) -> "Transcript":
-        result, bits, masks, received, cost = value
+        result, drawn, received, cost = value
         return Transcript(
             result,
-            bits,
-            [{tuple(s): values for s, values in mask} for mask in masks],
+            {(kind, tuple(subset)): words for kind, subset, words in drawn},
             [(party, payload) for party, payload in received],
             tuple(cost),
         )
 
 
-def transcript(engine: RecordingEngine, result: Any) -> Transcript:
-    channel = engine.channel
-    cost = (engine.ands, channel.rounds, channel.bytes_sent, channel.messages_sent)
-    return Transcript(result, engine.bits, engine.masks, engine.received, cost)
+def transcript(session: Recorded, batch: SharingBatch, result: Any) -> Transcript:
+    channel = batch.channel
+    cost = (channel.rounds, channel.bytes_sent, channel.messages_sent)
+    return Transcript(result, session.drawn, session.received, cost)
 
 
-class ReplayEngine(ClearEngine):
-    """A clear engine whose random bits and masks are those of a transcript."""
+class Replay(DirectEngine):
+    """The circuit itself, on the random bits that the parties had together, and on others that should not matter."""
 
-    def __init__(self, lanes: int, bits: list[Bundle], masks: list[list[Words]]) -> None:
-        super().__init__(lanes, Prg(b""))
-        self._bits, self._given = iter(bits), iter(masks)
+    def __init__(self, lanes: int, program: Program, layout: Layout, records: list[Transcript]) -> None:
+        parts = common(layout, records, "random")
+        total = np.bitwise_xor.reduce([np.concatenate(parts[s]) for s in layout.subsets])
+        masks = common(layout, records, "mask")
+        assert sorted(masks) == ([s for s in layout.subsets if s != layout.opened_to] if program.masks else [])
+        super().__init__(lanes, Prg(b"whatever"), [masks[s][0] & np.uint64(field.P) for s in sorted(masks)])
+        self._given = dict(zip(program.drawn.tolist(), total, strict=True))
 
     def random_bits(self, *wires: int) -> Bundle:
-        return next(self._bits).reshape(*wires, *self.tail)
-
-    def field_mask(self) -> ClearMask:
-        values = next(self._given)
-        return ClearMask(values or [np.zeros(64 * self.tail[0], dtype=np.uint64)], self.lanes)
-
-    def exhausted(self) -> bool:
-        return next(self._bits, None) is None and next(self._given, None) is None
+        first = self.drawn
+        bits = super().random_bits(*wires).reshape(-1, *self.tail)
+        for k in range(len(bits)):
+            bits[k] = self._given.get(first + k, bits[k])
+        return bits.reshape(*wires, *self.tail)
 
 
-def secret(layout: Layout, bundles: Sequence[Bundle]) -> Bundle:
-    """The bits that the parties' bundles share; all holders of a component must agree on it."""
+def common(layout: Layout, records: list[Transcript], kind: str) -> dict[Subset, list[Words]]:
+    """What the members of each subset drew; they must agree."""
+    found: dict[Subset, list[Words]] = {}
+    for party, record in enumerate(records):
+        for (what, subset), words in record.drawn.items():
+            assert party in subset
+            if what == kind:
+                other = found.setdefault(subset, words)
+                assert len(other) == len(words) and all((a == b).all() for a, b in zip(words, other, strict=True))
+    return found
+
+
+def secret(layout: Layout, shares: Sequence[Words]) -> Words:
+    """The bits (wires, words) that the parties' shares stand for; all holders of a component must agree on it."""
     total = None
     for s in layout.subsets:
-        parts = [bundles[i][..., layout.mine(i).index(s), :] for i in s]
+        parts = [shares[i][:, layout.mine(i).index(s)] for i in s]
         assert all((part == parts[0]).all() for part in parts), "parties differ in a component"
         total = parts[0] if total is None else total ^ parts[0]
     assert total is not None
     return total
-
-
-def replay(layout: Layout, records: list[Transcript], lanes: int) -> ReplayEngine:
-    """The clear engine on the random bits that the parties had together."""
-    bits = [secret(layout, calls) for calls in zip(*(r.bits for r in records), strict=True)]
-    masks = []
-    for calls in zip(*(r.masks for r in records), strict=True):
-        held: dict[tuple[int, ...], Words] = {}
-        for party, mask in enumerate(calls):
-            for s, values in mask.items():
-                assert party in s and (held.setdefault(s, values) == values).all()
-        assert sorted(held) == sorted(s for s in layout.subsets if s != layout.opened_to)
-        masks.append([held[s] for s in sorted(held)])
-    return ReplayEngine(lanes, bits, masks)
 
 
 # -- the same circuits -----------------------------------------------------------------------------------------------
@@ -157,9 +182,13 @@ async def every_gate(engine: Engine) -> Bundle:
     return np.concatenate([x, chosen, wide.reshape(18, *engine.tail), less[None], mixed, engine.not_(mixed), nothing])
 
 
+GATES = program_of(every_gate)
+
+
 async def run_every_gate(session: Any) -> Transcript:
-    engine = RecordingEngine(session, 1, LANES)
-    return transcript(engine, await every_gate(engine))
+    recorded = Recorded(session)
+    batch = SharingBatch(recorded, 1, LANES)  # type: ignore[arg-type]
+    return transcript(recorded, batch, await batch.run(GATES))
 
 
 SAMPLERS = {"gaussian": (700.0, 2), "laplace": (1000.0, 3)}
@@ -168,8 +197,9 @@ SAMPLERS = {"gaussian": (700.0, 2), "laplace": (1000.0, 3)}
 async def run_samplers(session: Any) -> list[Transcript]:
     records = []
     for law, (scale, ident) in SAMPLERS.items():
-        engine = RecordingEngine(session, ident, LANES)
-        records.append(transcript(engine, await discrete(law, scale).circuit(engine, None)))
+        recorded = Recorded(session)
+        batch = SharingBatch(recorded, ident, LANES)  # type: ignore[arg-type]
+        records.append(transcript(recorded, batch, await discrete(law, scale).circuit(batch, None)))
     return records
 
 
@@ -181,41 +211,44 @@ async def run_all_far(holder: SharingHolder) -> list[Any]:
     return [record.to_json() for record in await run_all(holder)]
 
 
-def counted(lanes: int, n: int, t: int, name: str) -> CountingEngine:
-    """What the counting engine says; what the backend says of a sampler is the same."""
-    engine = CountingEngine(lanes, n, t)
+def counted(n: int, t: int, name: str) -> CountingBatch:
+    """What counting on the program says; what the backend says of a sampler is the same."""
+    batch = CountingBatch(LANES, n, t)
     if name == "gates":
-        evaluate(every_gate(engine))
-        return engine
+        batch.add_program(GATES)
+        return batch
     sampler = discrete(name, SAMPLERS[name][0])
-    evaluate(sampler.circuit(engine, None))
-    counts = SHARING.count_noise(sampler, lanes, n, t)
-    assert (counts.rounds, counts.bytes_sent) == (engine.rounds, tuple(engine.bytes_sent))
-    assert counts.messages_sent == tuple(engine.messages_sent)
-    assert counts.sample == {"ands": engine.ands, "random bits": engine.random_bits_drawn}
-    return engine
+    evaluate(sampler.circuit(batch, None))
+    counts = SHARING.count_noise(sampler, LANES, n, t)
+    assert (counts.rounds, counts.bytes_sent) == (batch.rounds, tuple(batch.bytes_sent))
+    assert counts.messages_sent == tuple(batch.messages_sent)
+    assert counts.sample == {"ands": batch.ands, "random bits": batch.random_bits}
+    return batch
 
 
 def check(n: int, t: int, records: list[list[Transcript]]) -> None:
-    """Records by party, of every gate and of both samplers: the same as in the clear, at the cost that was counted."""
+    """Records by party, of every gate and of both samplers: what the circuit gives in the clear, at the cost
+    that was counted."""
     layout = Layout.of(n, t)
     for k, name in enumerate(["gates", *SAMPLERS]):
         parties = [r[k] for r in records]
-        clear = replay(layout, parties, LANES)
         results = [p.result for p in parties]
         if name == "gates":
+            clear = Replay(LANES, GATES, layout, parties)
             assert (secret(layout, results) == evaluate(every_gate(clear))).all()
         else:
             sampler = discrete(name, SAMPLERS[name][0])
-            expected = evaluate(sampler.circuit(clear, None))
-            assert (abs(expected.astype(np.int64) - sampler.offset) <= sampler.largest).all()
+            assert isinstance(sampler, DiscreteSampler)
+            clear = Replay(LANES, noise_program(sampler.plan, len(layout.subsets) - 1), layout, parties)
+            lifted = less_masks(evaluate(noise_circuit(clear, sampler.plan)), clear.masks)[:LANES]
+            samples = lifted.astype(np.int64) - sampler.plan.offset
+            assert (abs(samples) <= sampler.largest).all()
+            expected = field.from_int64(samples)
             for holders in itertools.combinations(range(n), t + 1):
                 assert (field.recombine([results[i] for i in holders], holders) == expected).all()
-        assert clear.exhausted()
-        engine = counted(LANES, n, t, name)
-        measured = [p.cost for p in parties]
-        predicted = [(engine.ands, engine.rounds, engine.bytes_sent[i], engine.messages_sent[i]) for i in range(n)]
-        assert measured == predicted
+        cost = counted(n, t, name)
+        for i, party in enumerate(parties):
+            assert party.cost == (cost.rounds, cost.bytes_sent[i], cost.messages_sent[i])
 
 
 @pytest.mark.parametrize(("n", "t"), CASES)
@@ -259,12 +292,16 @@ class _Fixed:
 
     def words(self, shape: tuple[int, ...]) -> Words:
         bits = self._stream.words((*shape[:-1], 1)) & np.uint64(1)
-        return np.broadcast_to(bits * np.uint64(0xFFFFFFFFFFFFFFFF), shape)
+        return bits * np.full(shape, 0xFFFFFFFFFFFFFFFF, dtype=np.uint64)
+
+    reserve = words
 
 
 class _Zeros:
     def words(self, shape: tuple[int, ...]) -> Words:
         return np.zeros(shape, dtype=np.uint64)
+
+    reserve = words
 
 
 async def run_views(session: SharingHolder, coalition: Sequence[int]) -> list[list[Any] | None]:
@@ -275,8 +312,9 @@ async def run_views(session: SharingHolder, coalition: Sequence[int]) -> list[li
     leaker = next(j for j in missing if layout.target(j) != missing)
     records: list[list[Any] | None] = []
     for ident, who in enumerate([None, leaker]):
-        engine = RecordingEngine(Watched(session, missing, who), 10 + ident, VIEW_LANES)
-        record = transcript(engine, await sampler.circuit(engine, None))
+        recorded = Recorded(Watched(session, missing, who))
+        batch = SharingBatch(recorded, 10 + ident, VIEW_LANES)  # type: ignore[arg-type]
+        record = transcript(recorded, batch, await sampler.circuit(batch, None))
         records.append(record.to_json() if session.party in (*coalition, missing[0]) else None)
     return records
 
@@ -291,12 +329,10 @@ def largest_correlation(
     n: int, t: int, coalition: tuple[int, ...], records: list[Transcript | None]
 ) -> tuple[float, float, int]:
     """z of the worst bias of a received bit, z of its worst correlation with a component the coalition lacks, pairs."""
-    layout = Layout.of(n, t)
     missing = tuple(i for i in range(n) if i not in coalition)
     other = records[missing[0]]
     assert other is not None
-    place = layout.mine(missing[0]).index(missing)
-    unknown = signs(np.concatenate([b.reshape(-1, *b.shape[-2:])[:, place] for b in other.bits]))
+    unknown = signs(np.concatenate(other.drawn["random", missing]))
     received = []
     for party in coalition:
         record = records[party]
@@ -411,6 +447,61 @@ def test_two_batches_at_once_are_those_of_two_batches_in_turn() -> None:
         assert (a.reshape(3, -1) == b.reshape(3, -1)[[1, 2, 0]]).all()
     values = field.recombine([one[0], one[1]], [0, 1]).reshape(3, -1)
     assert not (values[0] == values[1]).all()
+
+
+@pytest.mark.parametrize(("n", "t", "small"), [(1, 0, 0), (3, 1, 0), (3, 1, 1 << 15), (5, 2, 0)])
+def test_threads_change_nothing(n: int, t: int, small: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Batches in flight on three threads a party give the shares and send the messages of batches in turn on none;
+    whether all layers go to the threads or large ones alone."""
+    monkeypatch.setattr(sharing, "SMALL", small)
+    sampler = discrete("laplace", SIGMA)
+
+    async def on_threads(session: Any) -> Words:
+        session.use_threads(3)
+        names = set()
+
+        async def batch(ident: int) -> Words:
+            names.add(await session.work(lambda: threading.current_thread().name))
+            return await session.noise(sampler, ident, 3000)  # type: ignore[no-any-return]
+
+        shares = np.concatenate(await asyncio.gather(*(batch(k) for k in range(6))))
+        assert names and threading.current_thread().name not in names
+        session._stop_workers()
+        return shares
+
+    async def on_none(session: Any) -> Words:
+        assert await session.work(threading.current_thread) is threading.current_thread()
+        return np.concatenate([await session.noise(sampler, k, 3000) for k in range(6)])
+
+    one, two = Network(n, t), Network(n, t)
+    for a, b in zip(one.run(on_threads), two.run(on_none), strict=True):
+        assert (a == b).all()
+    assert one.sent.keys() == two.sent.keys()
+    for way in one.sent:
+        assert sorted(m.tobytes() for m in one.sent[way]) == sorted(m.tobytes() for m in two.sent[way])
+
+
+async def run_on_threads(holder: SharingHolder) -> list[Any]:
+    share = await draw(holder, discrete("gaussian", SIGMA), 1 << 14, first_channel=100, batch=1 << 10)
+    return [holder.threads, await holder.open(share, 0)]
+
+
+def test_real_parties_on_threads_draw_the_law() -> None:
+    (threads, samples), *others = run_parties(run_on_threads, 3, threads=3)
+    assert threads == 3 and all((samples == other).all() for _, other in others)
+    assert not alarms(samples, exact.discrete_gaussian(SIGMA))
+
+
+def test_a_batch_runs_one_program() -> None:
+    """A second one would draw the first one's words again."""
+
+    async def twice(session: Any) -> None:
+        batch = SharingBatch(session, 1, 64)
+        await batch.run(GATES)
+        with pytest.raises(AssertionError, match="channel 1 has run a program already"):
+            await batch.run(GATES)
+
+    Network(1, 0).run(twice)
 
 
 @pytest.mark.parametrize(("n", "t"), [(3, 1), (4, 1), (5, 2)])

@@ -7,22 +7,20 @@ from typing import Any
 
 import numpy as np
 import pytest
+from direct import DirectEngine, evaluate
 from enumeration import EveryBitString
 from inprocess import Network, Subset, Words
 from scipy.stats import chi2
 
-from dpmpc.circuits.engine import Bundle, Engine
-from dpmpc.circuits.fixed import FixedEngine, floating_uniform, leading_zeros, to_fixed
+from dpmpc.circuits.fixed import FixedEngine, floating_uniform, leading_zeros, masked
 from dpmpc.circuits.fixed_sampler import FixedPointSampler
+from dpmpc.circuits.program import Program, program_of
 from dpmpc.mpc import field, wide
 from dpmpc.mpc.backends.sharing import SHARING, SharingHolder
-from dpmpc.mpc.engines.clear import ClearEngine, evaluate
 from dpmpc.mpc.engines.clear_fixed import ClearFixed
-from dpmpc.mpc.engines.counting import CountingEngine
-from dpmpc.mpc.engines.counting_fixed import CountingFixed
-from dpmpc.mpc.engines.lanes import from_planes, to_planes
+from dpmpc.mpc.engines.lanes import from_planes, words_for
 from dpmpc.mpc.engines.layout import Layout
-from dpmpc.mpc.engines.sharing import SharingEngine
+from dpmpc.mpc.engines.sharing import SharingBatch
 from dpmpc.mpc.engines.sharing_fixed import SharedFixed, hiding, mask_bits, numbers, planes
 from dpmpc.mpc.loopback import run_parties
 from dpmpc.mpc.prg import Prg
@@ -30,21 +28,19 @@ from dpmpc.mpc.wire import HEADER
 
 CASES = [(1, 0), (3, 1), (4, 1), (5, 2)]
 LANES = 200
-Circuit = Callable[[Engine, FixedEngine], Awaitable[Any]]
+Circuit = Callable[[FixedEngine], Awaitable[Any]]
 
 
-class SameBits(ClearEngine):
-    """A clear engine that draws the bits of the parties of a `Network`: the XOR of the components."""
+class SameBits:
+    """The random bits that the parties of a `Network` have together: the XOR of the components."""
 
-    def __init__(self, lanes: int, layout: Layout) -> None:
-        super().__init__(lanes, Prg(b""))
+    def __init__(self, layout: Layout) -> None:
         self._streams = [stream(s, "random", 1) for s in layout.subsets]
 
-    def random_bits(self, *wires: int) -> Bundle:
-        total = np.zeros((math.prod(wires), *self.tail), dtype=np.uint64)
-        for prg in self._streams:
-            total ^= prg.words(total.shape)
-        return total.reshape(*wires, *self.tail)
+    def words(self, shape: tuple[int, ...]) -> Words:
+        return np.bitwise_xor.reduce([prg.words(shape) for prg in self._streams])
+
+    reserve = words
 
 
 def stream(subset: Subset, *domain: Any) -> Prg:
@@ -56,20 +52,25 @@ def private(party: int) -> Prg:
 
 
 def parties(n: int, t: int, circuit: Circuit, lanes: int = LANES) -> list[Any]:
-    """What the circuit gives each party, with its engine and its channel."""
+    """What the circuit gives each party, and its batch."""
 
     async def body(session: Any) -> Any:
-        engine = SharingEngine(session, 1, lanes)
-        return await circuit(engine, SharedFixed(engine, private(session.party))), engine
+        batch = SharingBatch(session, 1, lanes)
+        return await circuit(SharedFixed(batch, private(session.party))), batch
 
     return Network(n, t, stream).run(body)
 
 
 def twin(n: int, t: int, circuit: Circuit, lanes: int = LANES) -> Any:
     """What the circuit gives the clear twin on the same streams."""
-    engine = SameBits(lanes, Layout.of(n, t))
-    fixed = ClearFixed(engine, n, t, lambda s, purpose: stream(s, purpose, 1), [private(i) for i in range(t + 1)])
-    return evaluate(circuit(engine, fixed))  # type: ignore[arg-type]
+    bits: Any = SameBits(Layout.of(n, t))
+    own = [private(i) for i in range(t + 1)]
+    return evaluate(circuit(ClearFixed(lanes, n, t, bits, lambda s, purpose: stream(s, purpose, 1), own)))  # type: ignore[arg-type]
+
+
+def numbers_program(width: int, values: int, masks: int, few_rounds: bool = True) -> Program:
+    """Random numbers, masked."""
+    return program_of(lambda engine: masked(engine, engine.random_bits(width, values), few_rounds), masks)
 
 
 def opened(n: int, t: int, shares: list[wide.Wide]) -> list[list[int]]:
@@ -83,27 +84,28 @@ def opened(n: int, t: int, shares: list[wide.Wide]) -> list[list[int]]:
     return results[0]
 
 
+@pytest.mark.parametrize("few_rounds", [False, True])
 @pytest.mark.parametrize(("n", "t"), CASES)
 @pytest.mark.parametrize("width", [1, 30, 60])
-def test_bits_become_numbers(n: int, t: int, width: int) -> None:
-    async def circuit(engine: Engine, fixed: FixedEngine) -> Any:
-        return await to_fixed(engine, fixed, engine.random_bits(width, 3))
+def test_bits_become_numbers(n: int, t: int, width: int, few_rounds: bool) -> None:
+    program = numbers_program(width, 3, math.comb(n, t) - 1, few_rounds)
+
+    async def circuit(fixed: FixedEngine) -> Any:
+        return await fixed.numbers(program, 3, width)
 
     found = opened(n, t, [shares for shares, _ in parties(n, t, circuit)])
-    clear = twin(n, t, circuit)
-    bits = SameBits(LANES, Layout.of(n, t)).random_bits(width, 3)
-    assert found == clear.tolist()
+    assert found == twin(n, t, circuit).tolist()
+    drawn = program.random_bits
+    order = np.empty(drawn, dtype=int)
+    order[program.drawn] = np.arange(drawn)
+    bits = SameBits(Layout.of(n, t)).words((drawn, words_for(LANES)))[order].reshape(width, 3, -1)
     assert found == [from_planes(bits[:, v])[:LANES].tolist() for v in range(3)]
 
 
-def test_ripple_and_tree_conversions_agree() -> None:
-    """Many lanes take the adder with the fewest ANDs."""
-    bits = ClearEngine(4000, Prg(b"bits")).random_bits(20, 1)
-    for lanes in (1000, 4000):
-        engine = ClearEngine(lanes, Prg(b""))
-        part = to_planes(np.resize(from_planes(bits[:, 0]), 64 * engine.tail[0]), 20)[:, None]
-        values = evaluate(to_fixed(engine, ClearFixed.fresh(engine, Prg(b"")), part))
-        assert values[0].tolist() == from_planes(part[:, 0])[:lanes].tolist()
+def test_many_lanes_take_the_adder_with_the_fewest_gates() -> None:
+    sampler = FixedPointSampler("laplace", 1000.0)
+    few, many = (SHARING.count_noise(sampler, count, 3, 1) for count in (2999, 3000))
+    assert few.sample["ands"] > 1.5 * many.sample["ands"] and many.rounds > 3 * few.rounds
 
 
 @pytest.mark.parametrize(("n", "t"), CASES)
@@ -111,9 +113,10 @@ def test_ripple_and_tree_conversions_agree() -> None:
 def test_products_are_rounded_as_in_the_clear(n: int, t: int, shift: int) -> None:
     """Sums of products over 2^shift, negative ones too: equal to the twin, within C(n, t) / 2 of the exact value."""
     bits = 62
+    program = numbers_program(30, 3, math.comb(n, t) - 1)
 
-    async def circuit(engine: Engine, fixed: FixedEngine) -> Any:
-        x, y, z = await to_fixed(engine, fixed, engine.random_bits(30, 3)) - fixed.constant(1 << 29)
+    async def circuit(fixed: FixedEngine) -> Any:
+        x, y, z = await fixed.numbers(program, 3, 30) - fixed.constant(1 << 29)
         sums = [[(x, y), (z, fixed.constant(5))], [(-x, y)], [(z, z)]]
         return (
             np.stack([x, y, z]),
@@ -141,7 +144,7 @@ def test_dealers_share_what_they_draw(n: int, t: int) -> None:
     def draw(prg: Any) -> Any:
         return prg.words((2, LANES)).astype(np.int64) >> np.int64(20)
 
-    async def circuit(engine: Engine, fixed: FixedEngine) -> Any:
+    async def circuit(fixed: FixedEngine) -> Any:
         return await fixed.deal(draw, 2)
 
     results = [result for result, _ in parties(n, t, circuit)]
@@ -154,9 +157,10 @@ def test_dealers_share_what_they_draw(n: int, t: int) -> None:
 @pytest.mark.parametrize("law", ["gaussian", "laplace"])
 def test_samplers_give_the_twins_noise_at_the_counted_cost(n: int, t: int, law: Any) -> None:
     sampler = FixedPointSampler(law, 54321.5)
+    unused: Any = None
 
-    async def circuit(engine: Engine, fixed: FixedEngine) -> Any:
-        return await sampler.circuit(engine, fixed)
+    async def circuit(fixed: FixedEngine) -> Any:
+        return await sampler.circuit(unused, fixed)
 
     results = parties(n, t, circuit)
     shares = [values for values, _ in results]
@@ -165,12 +169,9 @@ def test_samplers_give_the_twins_noise_at_the_counted_cost(n: int, t: int, law: 
         assert np.array_equal(field.recombine([shares[i] for i in holders], list(holders)), clear)
     assert 0.5 < np.abs(field.to_int64(clear)).mean() / sampler.scale < 1.5
     count = LANES * (2 if law == "gaussian" else 1)
-    cost, counting = SHARING.count_noise(sampler, count, n, t), CountingEngine(LANES, n, t)
-    evaluate(circuit(counting, CountingFixed(counting)))  # type: ignore[arg-type]
-    assert cost.sample["ands"] == counting.ands * LANES // count
-    for i, (_, engine) in enumerate(results):
-        channel = engine.channel
-        assert engine.ands == counting.ands
+    cost = SHARING.count_noise(sampler, count, n, t)
+    for i, (_, batch) in enumerate(results):
+        channel = batch.channel
         assert channel.rounds == cost.rounds
         assert (channel.bytes_sent, channel.messages_sent) == (cost.bytes_sent[i], cost.messages_sent[i])
 
@@ -187,7 +188,7 @@ def test_leading_zeros_on_all_inputs(width: int) -> None:
 
 def test_floating_uniform_is_one_hot_with_the_law_of_its_parts() -> None:
     lanes = 64_000
-    segment, place = evaluate(floating_uniform(ClearEngine(lanes, Prg(b"uniform"))))
+    segment, place = evaluate(floating_uniform(DirectEngine(lanes, Prg(b"uniform"))))
     counts = np.array([int(np.bitwise_count(w).sum()) for w in segment])
     assert counts.sum() == lanes
     overlap = np.zeros_like(segment[0])
@@ -242,6 +243,8 @@ class Constant:
     def words(self, shape: tuple[int, ...]) -> Words:
         return np.full(shape, self._prg.words((1,))[0] | np.uint64(1 << 32 | 1))
 
+    reserve = words
+
 
 @pytest.mark.parametrize(("n", "t"), [(3, 1), (4, 1), (5, 2)])
 @pytest.mark.parametrize("forgotten", ["", "fixed mask", "fixed zero", "fixed deal"])
@@ -259,8 +262,7 @@ def test_what_a_coalition_receives_is_uniform_whatever_the_numbers(n: int, t: in
         return np.full((1, lanes), 12345)
 
     async def body(session: Any) -> None:
-        engine = SharingEngine(session, 1, lanes)
-        fixed = SharedFixed(engine)
+        fixed = SharedFixed(SharingBatch(session, 1, lanes))
         await fixed.deal(draw, 1)
         x = session.party + 1
         share = np.repeat(wide.constant(5 + sum(7 * x**k for k in range(1, t + 1))), lanes, axis=1)

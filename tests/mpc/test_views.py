@@ -8,10 +8,11 @@ import numpy as np
 import pytest
 from inprocess import Network, Subset, Words
 
-from dpmpc.circuits.engine import Bundle
+from dpmpc.circuits.engine import Bundle, Engine
+from dpmpc.circuits.program import program_of
 from dpmpc.mpc.engines.lanes import to_planes
 from dpmpc.mpc.engines.layout import Layout
-from dpmpc.mpc.engines.sharing import SharingEngine
+from dpmpc.mpc.engines.sharing import SharingBatch
 from dpmpc.mpc.prg import Prg
 
 WIRES = 3
@@ -21,11 +22,14 @@ LANES = 1 << BITS
 CASES = [(3, 1), (4, 1), (5, 2)]
 
 
-async def circuit(engine: SharingEngine) -> Bundle:
+async def circuit(engine: Engine) -> Bundle:
     """Two rounds of ANDs on three secret bits: products of shared values and of a product."""
     x = engine.random_bits(WIRES)
     first = await engine.and_(x[:2], x[1:])
     return await engine.and_(first[0] ^ engine.not_(x[2]), first[1])
+
+
+PROGRAM = program_of(circuit)
 
 
 class Fixed:
@@ -36,7 +40,9 @@ class Fixed:
 
     def words(self, shape: tuple[int, ...]) -> Words:
         bits = self._prg.words((*shape[:-1], 1)) & np.uint64(1)
-        return np.broadcast_to(bits * np.uint64(0xFFFFFFFFFFFFFFFF), shape)
+        return bits * np.full(shape, 0xFFFFFFFFFFFFFFFF, dtype=np.uint64)
+
+    reserve = words
 
 
 class Enumerated:
@@ -52,12 +58,16 @@ class Enumerated:
             self._position += 1
         return np.array(rows).reshape(shape)
 
+    reserve = words
+
 
 class Zeros:
     """A mask that was forgotten."""
 
     def words(self, shape: tuple[int, ...]) -> Words:
         return np.zeros(shape, dtype=np.uint64)
+
+    reserve = words
 
 
 def views_differ(n: int, t: int, coalition: tuple[int, ...], forgotten: tuple[int, ...] = (), seed: int = 0) -> bool:
@@ -78,7 +88,7 @@ def views_differ(n: int, t: int, coalition: tuple[int, ...], forgotten: tuple[in
         return Enumerated(places, domain)
 
     network = Network(n, t, stream)
-    network.run(lambda session: circuit(SharingEngine(session, 1, LANES)))
+    network.run(lambda session: SharingBatch(session, 1, LANES).run(PROGRAM))
     assert (WIRES < len(places) or forgotten) and len(places) <= BITS
     lanes = 1 << len(places)
     seen = [

@@ -136,8 +136,9 @@ def test_batches_cover_every_sample(count: int, batch: int) -> None:
 
 
 def test_a_draw_costs_its_batches() -> None:
-    """40,000 samples are two batches of 20,000."""
-    half, whole = SHARING.count_noise(SAMPLER, 20_000, 3, 1), count_draw(SHARING, SAMPLER, 40_000, 3, 1)
+    """A few more samples than a batch takes are two batches of half as many."""
+    half, whole = SHARING.count_noise(SAMPLER, 30_000, 3, 1), count_draw(SHARING, SAMPLER, 60_000, 3, 1)
+    assert batch_sizes(60_000) == [30_000, 30_000]
     assert (whole.rounds, whole.sample) == (2 * half.rounds, half.sample)
     assert whole.bytes_sent == tuple(2 * size for size in half.bytes_sent)
     assert whole.messages_sent == tuple(2 * size for size in half.messages_sent)

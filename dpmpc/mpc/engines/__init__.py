@@ -1,5 +1,6 @@
-"""Who evaluates circuits: in the clear, counting only, on replicated shares inside MPC.
+"""Who does a program (`dpmpc.circuits.program`): in the clear, on replicated shares inside MPC; and what it costs.
 
-The interface of the bit engines `clear`, `counting` and `sharing` is `dpmpc.circuits.engine`; that of their fixed-point
-companions `clear_fixed`, `counting_fixed` and `fixed` is `dpmpc.circuits.fixed`.
+In order of dependency: `lanes` (lanes to words and back), `layout` (who holds and sends what), `executor` (what all
+executors share, and what one of them has to say), `clear`, `sharing`, `counting`; then the arithmetic of the
+fixed-point circuits (`dpmpc.circuits.fixed`) beside each: `sharing_fixed`, `clear_fixed`, `counting_fixed`.
 """

@@ -1,67 +1,62 @@
-"""The clear engine: bits as they are. The oracle of every circuit; `--engine clear` uses it too. No secrecy, no
-network."""
+"""The clear executor: bits as they are. `--engine clear` uses it. No secrecy, no network."""
 
-from collections.abc import Coroutine
-from typing import Any, TypeVar
+from collections.abc import Sequence
 
 import numpy as np
 
 from dpmpc.circuits.convert import FIELD_BITS
-from dpmpc.circuits.engine import Bundle
+from dpmpc.circuits.program import Layer, Program
+from dpmpc.circuits.trace import evaluate
 from dpmpc.mpc import field
-from dpmpc.mpc.engines.lanes import Words, from_planes, to_planes, words_for
+from dpmpc.mpc.engines.executor import MaskBits, Words, execute, given_deposits, mask_deposits
+from dpmpc.mpc.engines.lanes import from_planes, to_planes, words_for
+from dpmpc.mpc.native.layers import Deposit, Products, Slots
 from dpmpc.mpc.prg import Prg
 
-T = TypeVar("T")
-_ONES = np.uint64(0xFFFFFFFFFFFFFFFF)
+_PRODUCT = Products([(0, [0])])
 
 
-class ClearEngine:
-    """Bundles of shape (*wires, words); random bits come from `prg`."""
+class ClearExecutor:
+    """One component: the bit. Random bits come from `prg`."""
+
+    components = 1
+    public: int | None = 0
+
+    def __init__(self, words: int, prg: Prg, masks: Sequence[MaskBits] = (), given: Words | None = None) -> None:
+        self.words = words
+        self._prg, self._masks, self._given = prg, masks, given
+
+    def _inputs(self, layer: Layer) -> list[Deposit]:
+        result = [*mask_deposits(layer, self._masks, 1), *given_deposits(layer, self._given)]
+        if len(layer.random):
+            result.append(Deposit(layer.random, 0, (self._prg.reserve((len(layer.random), self.words)),)))
+        return result
+
+    async def layer(self, slots: Slots, layer: Layer, results: list[Deposit]) -> list[Deposit]:
+        products = np.empty((len(layer.ands), self.words), dtype=np.uint64)
+        slots.run(layer, results + self._inputs(layer), _PRODUCT, (), products)
+        return [Deposit(layer.results, 0, (products,))]
+
+
+def run(program: Program, words: int, prg: Prg, masks: Sequence[MaskBits] = (), given: Words | None = None) -> Words:
+    """The program's outputs (outputs, words), with random bits from `prg` and given bits (given, words)."""
+    shaped = None if given is None else given[:, None]
+    return evaluate(execute(program, ClearExecutor(words, prg, masks, shaped)))[:, 0]
+
+
+class ClearBatch:
+    """One batch of `lanes` evaluations in the clear; `prg` is all their randomness."""
 
     def __init__(self, lanes: int, prg: Prg, masks: int = 2) -> None:
-        self.lanes = lanes
-        self.tail: tuple[int, ...] = (words_for(lanes),)
+        self.lanes, self.masks = lanes, masks
         self._prg = prg
-        self._masks = masks
 
-    def constant(self, bits: Any) -> Bundle:
-        wires = np.asarray(bits, dtype=bool)
-        return np.where(wires[..., None], _ONES, np.uint64(0)) * np.ones(self.tail, dtype=np.uint64)
-
-    def not_(self, x: Bundle) -> Bundle:
-        return ~x
-
-    def random_bits(self, *wires: int) -> Bundle:
-        return self._prg.words((*wires, *self.tail))
-
-    async def and_(self, x: Bundle, y: Bundle) -> Bundle:
-        return x & y
-
-    def field_mask(self) -> "ClearMask":
-        return ClearMask([field.uniform(self._prg, (64 * self.tail[0],)) for _ in range(self._masks)], self.lanes)
-
-
-class ClearMask:
-    """Uniform field elements and their bits."""
-
-    def __init__(self, values: list[Words], lanes: int) -> None:
-        self.bits: Bundle = np.stack([to_planes(v, FIELD_BITS) for v in values])
-        self._values = values
-        self._lanes = lanes
-
-    async def open(self, y: Bundle) -> Words:
-        result = from_planes(y)
-        result = np.where(result == np.uint64(field.P), np.uint64(0), result)
-        for value in self._values:
+    async def to_field(self, program: Program, less: int = 0) -> Words:
+        """See `ProgramEngine.to_field`: the numbers themselves. Masks are drawn first."""
+        words = words_for(self.lanes)
+        values = [field.uniform(self._prg, (64 * words,)) for _ in range(program.masks)]
+        opened = run(program, words, self._prg, [MaskBits(0, to_planes(v, FIELD_BITS)) for v in values])
+        result = field.fold(from_planes(opened))
+        for value in values:
             result = field.sub(result, value)
-        return result[: self._lanes]
-
-
-def evaluate(circuit: Coroutine[Any, Any, T]) -> T:
-    """What the circuit returns; it must not wait for anything, as none does on the clear and the counting engine."""
-    try:
-        circuit.send(None)
-    except StopIteration as stop:
-        return stop.value  # type: ignore[no-any-return]
-    raise AssertionError("a circuit waited outside an event loop")
+        return field.sub(result, np.full(1, less % field.P, dtype=np.uint64))[: self.lanes]

@@ -7,10 +7,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dpmpc.circuits.engine import Bundle
-from dpmpc.circuits.fixed import Draw, Sums
+from dpmpc.circuits.fixed import CONVERSION_BITS, Draw, Sums
+from dpmpc.circuits.program import Program
 from dpmpc.mpc import wide
-from dpmpc.mpc.engines.clear import ClearEngine
+from dpmpc.mpc.engines.clear import run
+from dpmpc.mpc.engines.executor import MaskBits
+from dpmpc.mpc.engines.lanes import words_for
 from dpmpc.mpc.engines.layout import Layout, Subset
 from dpmpc.mpc.engines.sharing_fixed import mask_bits, numbers, offset, planes
 from dpmpc.mpc.field import P as FIELD_P
@@ -25,14 +27,16 @@ class ClearFixed:
     """The arithmetic that n parties with threshold t would do, on Python integers; tail (lanes,).
 
     `streams(subset, purpose)` gives what the parties of a subset would draw from PRSS, `private[i]` what party i
-    draws by itself: with the streams of a real run, every number is that run's number.
+    draws by itself, `bits` the random bits of the program: with the streams of a real run, every number is that run's
+    number.
     """
 
     def __init__(
-        self, engine: ClearEngine, parties: int, threshold: int, streams: Streams, private: Sequence[Prg]
+        self, lanes: int, parties: int, threshold: int, bits: Prg, streams: Streams, private: Sequence[Prg]
     ) -> None:
-        self.lanes = engine.lanes
-        self._words = engine.tail[0]
+        self.lanes = lanes
+        self._words = words_for(lanes)
+        self._bits = bits
         layout = Layout.of(parties, threshold)
         self.subsets, self.dealers = len(layout.subsets), threshold + 1
         masked = [s for s in layout.subsets if s != layout.opened_to]
@@ -42,18 +46,25 @@ class ClearFixed:
         self._private = private
 
     @classmethod
-    def fresh(cls, engine: ClearEngine, prg: Prg, parties: int = 3, threshold: int = 1) -> "ClearFixed":
+    def fresh(cls, lanes: int, prg: Prg, parties: int = 3, threshold: int = 1) -> "ClearFixed":
         """An engine whose streams all come from `prg`."""
         key = prg.words((4,)).tobytes()
         private = [Prg(key, "private", i) for i in range(threshold + 1)]
-        return cls(engine, parties, threshold, lambda s, purpose: Prg(key, str(s), purpose), private)
+        return cls(lanes, parties, threshold, prg, lambda s, purpose: Prg(key, str(s), purpose), private)
 
     def constant(self, value: int) -> Objects:
         return np.array([value], dtype=object)
 
-    def mask(self, values: int, width: int) -> "ClearIntegers":
-        drawn = [wide.draw(stream, (values, 64 * self._words), width) for stream in self._bit_streams]
-        return ClearIntegers(drawn, values, width, self.lanes, self._words)
+    async def numbers(self, program: Program, values: int, width: int) -> Objects:
+        shape, size = (values, 64 * self._words), width + CONVERSION_BITS
+        drawn = [wide.draw(stream, shape, size) for stream in self._bit_streams]
+        bits = [MaskBits(0, planes(value, size).reshape(-1, self._words)) for value in drawn]
+        result = numbers(run(program, self._words, self._bits, bits).reshape(-1, values, self._words))
+        for value in drawn:
+            result = result - value
+        limbs = wide.canonical(result[..., : self.lanes])  # below 2^60, as the bits were
+        integers = limbs[:, 0] + (limbs[:, 1] << np.int64(26)) + (limbs[:, 2] << np.int64(52))
+        return np.asarray(integers, dtype=object)
 
     async def deal(self, draw: Draw, rows: int) -> list[Objects]:
         return [draw(prg).astype(object) for prg in self._private]
@@ -81,22 +92,3 @@ class ClearFixed:
         for k in range(2, -(-shift // wide.RADIX)):
             result = result + (low[:, k].astype(object) << wide.RADIX * k)
         return np.asarray(result, dtype=object)
-
-
-class ClearIntegers:
-    """The masks of a conversion."""
-
-    def __init__(self, drawn: list[wide.Wide], values: int, width: int, lanes: int, words: int) -> None:
-        self.bits: Bundle = np.zeros((len(drawn), width, values, words), dtype=np.uint64)
-        for m, value in enumerate(drawn):
-            self.bits[m] = planes(value, width)
-        self._drawn = drawn
-        self._lanes = lanes
-
-    async def open(self, y: Bundle) -> Objects:
-        result = numbers(y)
-        for value in self._drawn:
-            result = result - value
-        limbs = wide.canonical(result[..., : self._lanes])  # below 2^60, as the bits were
-        integers = limbs[:, 0] + (limbs[:, 1] << np.int64(26)) + (limbs[:, 2] << np.int64(52))
-        return np.asarray(integers, dtype=object)

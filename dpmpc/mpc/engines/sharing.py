@@ -1,184 +1,163 @@
-"""The sharing engine: replicated secret sharing over F_2 among the parties of a session, for any (n, t) with 2t < n.
+"""The sharing executor: replicated secret sharing over F_2 among the parties of a session, for any (n, t) with 2t < n.
 
 Semi-honest, t parties learn nothing: every message of an AND is masked by a PRSS stream that no t parties without the
 sender know all of. Random bits and masks come from PRSS without a message. Streams are bound to the session's keys,
-the run id and the engine's channel, and each word is used once.
+the run id and the batch's channel, and each word is used once.
 Source: Araki et al. 2016 for (3, 1); Cramer, Damgård, Ishai 2005 for PRSS and the general products.
 """
 
-import math
-from typing import Any
+from collections.abc import Sequence
 
 import numpy as np
 
 from dpmpc.circuits.convert import FIELD_BITS
-from dpmpc.circuits.engine import Bundle
+from dpmpc.circuits.program import Layer, Program
+from dpmpc.errors import PeerError
 from dpmpc.mpc import field
-from dpmpc.mpc.engines.lanes import Words, from_planes, to_planes, words_for
+from dpmpc.mpc.engines.executor import MaskBits, Words, execute, given_deposits, mask_deposits
+from dpmpc.mpc.engines.lanes import from_planes, to_planes, words_for
 from dpmpc.mpc.engines.layout import Layout, Subset
+from dpmpc.mpc.native.layers import Deposit, Products, Slots, Source
+from dpmpc.mpc.native.residues import weighted_sum
 from dpmpc.mpc.session import Session
 
-_ONES = np.uint64(0xFFFFFFFFFFFFFFFF)
+SMALL = 1 << 17  # words that a layer touches (some 80 us) below which another thread costs more than it gives
 
 
-class SharingEngine:
-    """One batch of `lanes` evaluations. Bundles have shape (*wires, K, words), K = C(n-1, t) components in the order
-    of `layout.mine`.
+class SharingBatch:
+    """One batch of `lanes` evaluations on one channel of the session; it runs one program.
 
-    All parties make the engine with the same `ident` (one channel of the session) and run the same circuit on it.
+    All parties make the batch with the same `ident` and run the same program on it. Kernels run where the session says;
+    one batch is never on two threads at once.
     """
 
     def __init__(self, session: Session, ident: int, lanes: int) -> None:
-        self.lanes = lanes
-        self.session = session
+        self.session, self.ident, self.lanes = session, ident, lanes
         self.channel = session.channel(ident)
         self.layout = Layout.of(session.parties, session.threshold)
-        me = self.party = session.party
-        self.mine = self.layout.mine(me)
+        self.party = session.party
+        self.mine = self.layout.mine(self.party)
         self.words = words_for(lanes)
-        self.tail: tuple[int, ...] = (len(self.mine), self.words)
-        self.ands = 0
-        self._ident = ident
-        self._products = self.layout.products(me)
-        self._receivers = self.layout.receivers(me)
-        # Party j's part of a product lands in its target component, masked by the other components of j, which get the
-        # masks.
-        self._target = self.mine.index(self.layout.target(me))
-        self._own = [(k, session.stream(s, "and", ident, me)) for k, s in enumerate(self.mine) if k != self._target]
-        self._others = [
-            (k, session.stream(s, "and", ident, j))
-            for k, s in enumerate(self.mine)
-            for j in s
-            if j != me and s != self.layout.target(j)
-        ]
-        self._senders = [
-            (j, self.mine.index(self.layout.target(j)))
-            for j in range(session.parties)
-            if j != me and me in self.layout.target(j)
-        ]
-        self._random = [session.stream(s, "random", ident) for s in self.mine]
-        self._public = self.mine.index(self.layout.subsets[0]) if me in self.layout.subsets[0] else None
-        self._masks = 0
+        self._used = False
 
-    def constant(self, bits: Any) -> Bundle:
-        wires = np.asarray(bits, dtype=bool)
-        out = np.zeros((*wires.shape, *self.tail), dtype=np.uint64)
-        if self._public is not None:
-            out[..., self._public, :] = np.where(wires[..., None], _ONES, np.uint64(0))
-        return out
+    async def run(self, program: Program, masks: Sequence[MaskBits | None] = (), given: Words | None = None) -> Words:
+        """Shares (outputs, components, words) of the program's outputs; `given` are shares of its given bits."""
+        if self._used:  # holds under -O too: the streams are bound to the channel, and would begin again
+            raise AssertionError(f"the batch on channel {self.ident} has run a program already")
+        self._used = True
+        return await execute(program, _SharingExecutor(self, masks, given))
 
-    def not_(self, x: Bundle) -> Bundle:
-        if self._public is None:
-            return x
-        out = x.copy()
-        np.invert(out[..., self._public, :], out=out[..., self._public, :])
-        return out
-
-    def random_bits(self, *wires: int) -> Bundle:
-        out = np.empty((math.prod(wires), *self.tail), dtype=np.uint64)
-        for k, stream in enumerate(self._random):
-            out[:, k] = stream.words((len(out), self.words))
-        return out.reshape(*wires, *self.tail)
-
-    async def and_(self, x: Bundle, y: Bundle) -> Bundle:
-        shape = np.broadcast_shapes(x.shape, y.shape)
-        local = self._local_product(x, y)
-        if not local.size:
-            return np.zeros(shape, dtype=np.uint64)
-        self.ands += math.prod(shape[:-2])
-        out = np.empty(shape, dtype=np.uint64)
-        fresh = [True] * len(self.mine)
-
-        def put(k: int, words: Words) -> None:
-            if fresh[k]:
-                out[..., k, :] = words
-                fresh[k] = False
-            else:
-                out[..., k, :] ^= words
-
-        for k, stream in self._own:
-            mask = stream.words(local.shape)
-            local ^= mask
-            put(k, mask)
-        local = np.ascontiguousarray(local)
-        pending = None
-        if self.layout.parties > 1:  # sent at once; the streams below are drawn while the network works
-            pending = self.channel.words(
-                dict.fromkeys(self._receivers, local.reshape(-1)), [j for j, _ in self._senders], local.size
-            )
-        put(self._target, local)
-        for k, stream in self._others:
-            put(k, stream.words(local.shape))
-        if pending is not None:
-            for (_, k), words in zip(self._senders, await pending, strict=True):
-                put(k, words.reshape(local.shape))
-        return out
-
-    def _local_product(self, x: Bundle, y: Bundle) -> Words:
-        """This party's part of x y: the XOR over its pairs of components."""
-        result: Words | None = None
-        for k, others in self._products:
-            right = y[..., others[0], :]
-            for l in others[1:]:
-                right = right ^ y[..., l, :]
-            term = x[..., k, :] & right
-            if result is None:
-                result = term
-            else:
-                result ^= term
-        if result is None:  # t = 0: one party holds everything and does everything
-            return np.zeros(np.broadcast_shapes(x[..., 0, :].shape, y[..., 0, :].shape), dtype=np.uint64)
-        return result
-
-    async def reveal(self, y: Bundle) -> Words | None:
-        """The bits y in the clear, (*wires, words), at the members of `layout.opened_to`; None elsewhere. Cost: one
-        round."""
+    async def reveal(self, shares: Words) -> Words | None:
+        """The shared bits in the clear, (wires, words), at the members of `layout.opened_to`; None elsewhere. Cost:
+        one round."""
         outgoing, incoming, sizes = {}, [], []
         for sender, receiver, parts in self.layout.opening_sends:
             if sender == self.party:
                 held = [self.mine.index(s) for s in parts]
-                outgoing[receiver] = np.ascontiguousarray(y[..., held, :]).reshape(-1)
+                outgoing[receiver] = np.ascontiguousarray(shares[:, held]).reshape(-1)
             if receiver == self.party:
                 incoming.append(sender)
-                sizes.append(len(parts))
+                sizes.append(len(shares) * len(parts) * self.words * 8)
         received = await self.channel.exchange(outgoing, incoming) if self.layout.parties > 1 else []
         if self.party not in self.layout.opened_to:
             return None
-        plain: Words = np.bitwise_xor.reduce(y, axis=-2)
-        for payload, count in zip(received, sizes, strict=True):
-            parts_words = np.frombuffer(payload, dtype="<u8").reshape(*plain.shape[:-1], count, self.words)
-            plain ^= np.bitwise_xor.reduce(parts_words, axis=-2)
+        plain: Words = np.bitwise_xor.reduce(shares, axis=1)
+        for party, payload, size in zip(incoming, received, sizes, strict=True):
+            if len(payload) != size:
+                raise PeerError(
+                    f"party {party} sent {len(payload)} bytes where {size} were due; are all parties of one version?"
+                )
+            if size:
+                parts_words = np.frombuffer(payload, dtype="<u8").reshape(len(shares), -1, self.words)
+                plain ^= np.bitwise_xor.reduce(parts_words, axis=1)
         return plain
 
-    def field_mask(self) -> "SharedMask":
-        self._masks += 1
-        return SharedMask(self, self._masks)
+    @property
+    def masks(self) -> int:
+        return len(self.layout.subsets) - 1
+
+    async def to_field(self, program: Program, less: int = 0) -> Words:
+        """See `ProgramEngine.to_field`."""
+        values = await self.session.work(self._field_masks)
+        bits = [MaskBits(self.mine.index(s), to_planes(v, FIELD_BITS)) if v is not None else None for s, v in values]
+        opened = await self.reveal(await self.run(program, bits))
+        return await self.session.work(lambda: self._unmask(opened, values, less)[: self.lanes])
+
+    def _field_masks(self) -> list[tuple[Subset, Words | None]]:
+        """PRSS elements of F_p, one a lane, for each subset but `layout.opened_to`; None where this party is not in
+        it."""
+        masked = [s for s in self.layout.subsets if s != self.layout.opened_to]
+        return [(s, self._field_mask(s) if s in self.mine else None) for s in masked]
+
+    def _field_mask(self, subset: Subset) -> Words:
+        return field.uniform(self.session.stream(subset, "mask", self.ident), (64 * self.words,))
+
+    def _unmask(self, opened: Words | None, masks: list[tuple[Subset, Words | None]], less: int) -> Words:
+        """opened - sum of the masks - less, as this party's share: each term is known to all parties of a subset."""
+        n, me = self.layout.parties, self.party
+        terms = [(v, -field.subset_weight(s, n, me)) for s, v in masks if v is not None]
+        if opened is not None:
+            terms.append((from_planes(opened), field.subset_weight(self.layout.opened_to, n, me)))
+        return weighted_sum([v for v, _ in terms], [w for _, w in terms], -less)
 
 
-class SharedMask:
-    """PRSS field elements: one for each subset but `layout.opened_to`; bits shared over F_2, values over F_p."""
+class _SharingExecutor:
+    """Runs one program in a batch. A wire is K = C(n-1, t) components, in the order of `layout.mine`."""
 
-    def __init__(self, engine: SharingEngine, number: int) -> None:
-        self._engine = engine
-        layout, session = engine.layout, engine.session
-        masked = [s for s in layout.subsets if s != layout.opened_to]
-        self.bits: Bundle = np.zeros((len(masked), FIELD_BITS, *engine.tail), dtype=np.uint64)
-        self._values: list[tuple[Subset, Words]] = []
-        for m, s in enumerate(masked):
-            if s in engine.mine:
-                values = field.uniform(session.stream(s, "mask", engine._ident, number), (64 * engine.words,))
-                self._values.append((s, values))
-                self.bits[m, :, engine.mine.index(s)] = to_planes(values, FIELD_BITS)
+    def __init__(self, batch: SharingBatch, masks: Sequence[MaskBits | None], given: Words | None) -> None:
+        layout, session, me, mine = batch.layout, batch.session, batch.party, batch.mine
+        self._batch, self._masks, self._given = batch, masks, given
+        self.components, self.words = len(mine), batch.words
+        self.public = mine.index(layout.subsets[0]) if me in layout.subsets[0] else None
+        self._products = Products(layout.products(me))
+        self._receivers = layout.receivers(me)
+        # Party j's part of a product lands in its target component, masked by the other components of j, which get the
+        # masks.
+        self._target = mine.index(layout.target(me))
+        self._own = [(k, session.stream(s, "and", batch.ident, me)) for k, s in enumerate(mine) if k != self._target]
+        self._others = [
+            (k, session.stream(s, "and", batch.ident, j))
+            for k, s in enumerate(mine)
+            for j in s
+            if j != me and s != layout.target(j)
+        ]
+        self._senders = [
+            (j, mine.index(layout.target(j))) for j in range(session.parties) if j != me and me in layout.target(j)
+        ]
+        self._random = [session.stream(s, "random", batch.ident) for s in mine]
 
-    async def open(self, y: Bundle) -> Words:
-        engine = self._engine
-        layout, me, n = engine.layout, engine.party, engine.session.parties
-        plain = await engine.reveal(y)
-        share = np.zeros(64 * engine.words, dtype=np.uint64)
-        if plain is not None:
-            opened = from_planes(plain)
-            opened = np.where(opened == np.uint64(field.P), np.uint64(0), opened)
-            share = field.mul(opened, field.subset_weight(layout.opened_to, n, me))
-        for s, values in self._values:
-            share = field.sub(share, field.mul(values, field.subset_weight(s, n, me)))
-        return share[: engine.lanes]
+    def _inputs(self, layer: Layer) -> list[Deposit]:
+        result = mask_deposits(layer, self._masks, self.components) + given_deposits(layer, self._given)
+        if len(layer.random):
+            shape = (len(layer.random), self.words)
+            result += [Deposit(layer.random, k, (stream.reserve(shape),)) for k, stream in enumerate(self._random)]
+        return result
+
+    async def layer(self, slots: Slots, layer: Layer, results: list[Deposit]) -> list[Deposit]:
+        batch, shape = self._batch, (len(layer.ands), self.words)
+        message = np.empty(shape, dtype=np.uint64)  # a new one each time: the network may still read the last one
+
+        def local() -> list[Source]:
+            own = [stream.reserve(shape) for _, stream in self._own]
+            slots.run(layer, results + self._inputs(layer), self._products, own, message)
+            return own
+
+        touched = (len(layer.xors) + 3 * len(layer.ands) + len(layer.random)) * self.components * self.words
+        own = local() if touched < SMALL else await batch.session.work(local)
+        if not len(layer.ands):
+            return []
+        pending = None
+        if batch.layout.parties > 1:
+            pending = batch.channel.words(
+                dict.fromkeys(self._receivers, message.reshape(-1)), [j for j, _ in self._senders], message.size
+            )
+        parts: list[list[Source]] = [[] for _ in range(self.components)]
+        parts[self._target].append(message)
+        for (k, _), mask in zip(self._own, own, strict=True):
+            parts[k].append(mask)
+        for k, stream in self._others:
+            parts[k].append(stream.reserve(shape))
+        if pending is not None:
+            for (_, k), words in zip(self._senders, await pending, strict=True):
+                parts[k].append(words.reshape(shape))
+        return [Deposit(layer.results, k, tuple(sources)) for k, sources in enumerate(parts)]

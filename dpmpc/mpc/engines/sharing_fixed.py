@@ -16,13 +16,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dpmpc.circuits.engine import Bundle
-from dpmpc.circuits.fixed import Draw, Sums
+from dpmpc.circuits.fixed import CONVERSION_BITS, Draw, Sums
+from dpmpc.circuits.program import Program
 from dpmpc.errors import PeerError
 from dpmpc.mpc import field, wide
+from dpmpc.mpc.engines.executor import MaskBits
 from dpmpc.mpc.engines.lanes import Words, from_planes, to_planes
 from dpmpc.mpc.engines.layout import Subset
-from dpmpc.mpc.engines.sharing import SharingEngine
+from dpmpc.mpc.engines.sharing import SharingBatch
 from dpmpc.mpc.prg import Prg
 from dpmpc.mpc.wide import Wide
 
@@ -46,27 +47,27 @@ def offset(masks: int, shift: int, bits: int) -> int:
 
 
 class SharedFixed:
-    """The arithmetic of one batch, over the same session, channel and lanes as its bit engine. Tail (5, lanes).
+    """The arithmetic of one batch of programs and products, on its session, channel and lanes. Tail (5, lanes).
 
     `private` is this party's own stream for `deal`; it must be secret and fresh.
     """
 
-    def __init__(self, engine: SharingEngine, private: Prg | None = None) -> None:
-        self.engine = engine
-        self.lanes = engine.lanes
+    def __init__(self, batch: SharingBatch, private: Prg | None = None) -> None:
+        self.batch = batch
+        self.lanes = batch.lanes
         self.products = 0  # opened sums a lane
-        self.subsets, self.dealers = len(engine.layout.subsets), engine.layout.threshold + 1
-        session, layout, ident = engine.session, engine.layout, engine.channel.ident
+        session, layout, ident = batch.session, batch.layout, batch.channel.ident
         me, n, t = session.party, session.parties, session.threshold
         self._private = private or Prg.from_os()
-        self._masks = len(layout.subsets) - 1
-        self._weights = {s: wide.subset_weight(s, n, me) for s in engine.mine}
-        self._field_weights = {s: field.subset_weight(s, n, me) for s in engine.mine}
-        self._mask_streams = {s: session.stream(s, "fixed mask", ident) for s in engine.mine if s != layout.opened_to}
-        self._bit_streams = {s: session.stream(s, "fixed bits", ident) for s in engine.mine if s != layout.opened_to}
-        self._zero_streams = {s: session.stream(s, "fixed zero", ident) for s in engine.mine}
+        self.subsets, self.dealers = len(layout.subsets), t + 1
+        self._masks = self.subsets - 1
+        self._weights = {s: wide.subset_weight(s, n, me) for s in batch.mine}
+        self._field_weights = {s: field.subset_weight(s, n, me) for s in batch.mine}
+        self._mask_streams = {s: session.stream(s, "fixed mask", ident) for s in batch.mine if s != layout.opened_to}
+        self._bit_streams = {s: session.stream(s, "fixed bits", ident) for s in batch.mine if s != layout.opened_to}
+        self._zero_streams = {s: session.stream(s, "fixed zero", ident) for s in batch.mine}
         self._deal_streams = {
-            (s, i): session.stream(s, "fixed deal", ident, i) for s in engine.mine for i in s if i <= t
+            (s, i): session.stream(s, "fixed deal", ident, i) for s in batch.mine for i in s if i <= t
         }
         self._senders = layout.product_senders
         self._sees = me in layout.opened_to
@@ -74,20 +75,40 @@ class SharedFixed:
     def constant(self, value: int) -> Wide:
         return wide.constant(value)
 
-    def mask(self, values: int, width: int) -> "SharedIntegers":
-        return SharedIntegers(self, self._bit_streams, values, width)
+    async def numbers(self, program: Program, values: int, width: int) -> Wide:
+        """See `FixedEngine.numbers`. The masks are PRSS integers, one for each subset but `layout.opened_to`; bits
+        shared over F_2, values over F_q. Cost: the program and one round."""
+        batch = self.batch
+        known: dict[Subset, Wide] = {}
+        bits: list[MaskBits | None] = []
+        for s in batch.layout.subsets:
+            if s in self._bit_streams:
+                drawn = wide.draw(self._bit_streams[s], (values, 64 * batch.words), width + CONVERSION_BITS)
+                known[s] = drawn[..., : self.lanes]
+                rows = planes(drawn, width + CONVERSION_BITS).reshape(-1, batch.words)
+                bits.append(MaskBits(batch.mine.index(s), rows))
+            elif s != batch.layout.opened_to:
+                bits.append(None)
+        opened = await batch.reveal(await batch.run(program, bits))
+        share = np.zeros((values, wide.LIMBS, self.lanes), dtype=np.int64)
+        if opened is not None:
+            integers = numbers(opened.reshape(-1, values, batch.words))
+            share += self._weighted(integers[..., : self.lanes], batch.layout.opened_to)
+        for s, value in known.items():
+            share -= self._weighted(value, s)
+        return wide.carry(share)
 
     async def deal(self, draw: Draw, rows: int) -> list[Wide]:
         """See `FixedEngine.deal`. Dealer i publishes its values, less field elements that the subsets of i know, to
         one subset that i is in."""
-        layout, me, dealers = self.engine.layout, self.engine.party, range(self.engine.session.threshold + 1)
+        layout, me, dealers = self.batch.layout, self.batch.party, range(self.batch.session.threshold + 1)
         shape = (rows, self.lanes)
         zero = np.zeros((rows, wide.LIMBS, self.lanes), dtype=np.int64)
         hidden = wide.from_int64(draw(self._private)) if me in dealers else zero
         shares = []
         for i in dealers:
             share = zero
-            for s in self.engine.mine:
+            for s in self.batch.mine:
                 if i in s and s != layout.target(i):
                     value = wide.draw(self._deal_streams[s, i], shape)
                     share = share + self._weighted(value, s)
@@ -113,7 +134,7 @@ class SharedFixed:
                     out[row, :, part] -= self._weighted(wide.shift_right(mask[row, :, part], shift), s)
                 if opened is not None:
                     top = wide.shift_right(opened[row, :, part], shift) - wide.constant(1 << bits - shift)
-                    out[row, :, part] += self._weighted(top, self.engine.layout.opened_to)
+                    out[row, :, part] += self._weighted(top, self.batch.layout.opened_to)
                 out[row, :, part] = wide.carry(out[row, :, part])
         return out
 
@@ -125,7 +146,7 @@ class SharedFixed:
             top = field.sub(
                 wide.mod_p(wide.shift_right(opened, shift)), np.full((), (1 << bits - shift) % field.P, dtype=np.uint64)
             )
-            share = field.mul(top, self._field_weights[self.engine.layout.opened_to])
+            share = field.mul(top, self._field_weights[self.batch.layout.opened_to])
         for s, mask in masks.items():
             share = field.sub(share, field.mul(wide.mod_p(wide.shift_right(mask, shift)), self._field_weights[s]))
         return share
@@ -141,7 +162,7 @@ class SharedFixed:
         """(c, masks), canonical (len(sums), 5, lanes): the sums plus all masks, if this party may see them; the
         masks it knows."""
         self.products += len(sums)
-        session, me = self.engine.session, self.engine.party
+        session, me = self.batch.session, self.batch.party
         shape = (len(sums), self.lanes)
         size = mask_bits(self._masks, bits)
         masks = {s: wide.draw(stream, shape, size) for s, stream in self._mask_streams.items()}
@@ -160,7 +181,7 @@ class SharedFixed:
                     terms += [(wide.carry(blind[row, :, part]), weight) for blind, weight in blinds]
                     mine[row, :, part] = wide.canonical(wide.dot(terms) + added)
         payload = wide.pack(mine) if me in self._senders else None
-        outgoing = {j: payload for j in self.engine.layout.opened_to if j != me} if payload is not None else {}
+        outgoing = {j: payload for j in self.batch.layout.opened_to if j != me} if payload is not None else {}
         received = await self._exchange(outgoing, [j for j in self._senders if j != me] if self._sees else [], shape)
         if not self._sees:
             return None, masks
@@ -174,7 +195,7 @@ class SharedFixed:
         """The elements (*shape[:-1], 5, shape[-1]) that the parties `incoming` sent. Errors: PeerError for another
         length."""
         size = wide.PACKED_BYTES * shape[0] * shape[1]
-        received = await self.engine.channel.exchange(outgoing, incoming)
+        received = await self.batch.channel.exchange(outgoing, incoming)
         for party, payload in zip(incoming, received, strict=True):
             if len(payload) != size:
                 raise PeerError(
@@ -185,33 +206,6 @@ class SharedFixed:
 
 def _part(x: Wide, part: slice) -> Wide:
     return x if x.shape[-1] == 1 else x[:, part]
-
-
-class SharedIntegers:
-    """PRSS integers below 2^width, one for each subset but `layout.opened_to`; bits shared over F_2, values over
-    F_q."""
-
-    def __init__(self, fixed: SharedFixed, streams: dict[Subset, Prg], values: int, width: int) -> None:
-        engine = self._engine = fixed.engine
-        self._fixed = fixed
-        masked = [s for s in engine.layout.subsets if s != engine.layout.opened_to]
-        self.bits: Bundle = np.zeros((len(masked), width, values, *engine.tail), dtype=np.uint64)
-        self._values: dict[Subset, Wide] = {}
-        for m, s in enumerate(masked):
-            if s in engine.mine:
-                value = wide.draw(streams[s], (values, 64 * engine.words), width)
-                self._values[s] = value[..., : engine.lanes]
-                self.bits[m, :, :, engine.mine.index(s)] = planes(value, width)
-
-    async def open(self, y: Bundle) -> Wide:
-        engine = self._engine
-        share = np.zeros((y.shape[1], wide.LIMBS, engine.lanes), dtype=np.int64)
-        opened = await engine.reveal(y)
-        if opened is not None:
-            share += self._fixed._weighted(numbers(opened)[..., : engine.lanes], engine.layout.opened_to)
-        for s, value in self._values.items():
-            share -= self._fixed._weighted(value, s)
-        return wide.carry(share)
 
 
 def planes(value: Wide, width: int) -> NDArray[np.uint64]:

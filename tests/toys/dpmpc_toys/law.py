@@ -1,5 +1,6 @@
 """The sum of two independent discrete Laplace variables: pure epsilon by the first of them, and a smooth peak."""
 
+import functools
 import math
 from collections.abc import Mapping
 from typing import Any, ClassVar
@@ -7,8 +8,10 @@ from typing import Any, ClassVar
 import numpy as np
 
 from dpmpc.circuits.convert import to_field
+from dpmpc.circuits.engine import Bundle, Engine
 from dpmpc.circuits.heap import Heap
 from dpmpc.circuits.laplace import LaplacePlan, plan_laplace, sample_laplace
+from dpmpc.circuits.program import Program, program_of
 from dpmpc.privacy.exact import ExactLaw, Integers, Reals
 from dpmpc.privacy.law import Law, MakeSampler
 from dpmpc.privacy.mechanism import Mechanism
@@ -32,15 +35,20 @@ class Sum:
         return f"Sum({self.plan!r})"
 
     async def circuit(self, engine: Any, fixed: Any) -> Any:
-        both = Heap()
-        for _ in range(2):
-            await _add(both, engine, self.plan)
-        return await to_field(engine, both)
+        return await engine.to_field(program(self.plan, engine.masks))
 
 
-async def _add(heap: Heap, engine: Any, plan: LaplacePlan) -> None:
-    for weight, column in enumerate((await sample_laplace(engine, plan)).columns):
-        heap.put(weight, *column)
+@functools.cache
+def program(plan: LaplacePlan, masks: int) -> Program:
+    return program_of(lambda engine: both(engine, plan), masks)
+
+
+async def both(engine: Engine, plan: LaplacePlan) -> Bundle:
+    heap = Heap()
+    for _ in range(2):
+        for weight, column in enumerate((await sample_laplace(engine, plan)).columns):
+            heap.put(weight, *column)
+    return await to_field(engine, heap)
 
 
 class DoubleLaplace(Law):

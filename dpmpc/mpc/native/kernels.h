@@ -1,0 +1,73 @@
+/* What every file of the extension shares: the processor's features, checked buffers, vectors.
+
+Rules for a kernel: no secret decides a branch or an address; arguments are checked before the interpreter's lock is
+released; an output overlaps no input. Its NumPy twin, in the Python file beside it, gives the same bits. */
+
+#ifndef DPMPC_KERNELS_H
+#define DPMPC_KERNELS_H
+
+#define PY_SSIZE_T_CLEAN
+#include <Python.h>
+#include <stdint.h>
+#include <string.h>
+
+#if defined(__BYTE_ORDER__) && __BYTE_ORDER__ != __ORDER_LITTLE_ENDIAN__
+#error "words are little-endian; without the extension the NumPy twins are used"
+#endif
+#if !defined(__SIZEOF_INT128__)
+#error "products of two words need 128 bits; without the extension the NumPy twins are used"
+#endif
+
+#if defined(__x86_64__)
+#define DPMPC_X86 1
+#include <immintrin.h>
+#else
+#define DPMPC_X86 0
+#endif
+
+typedef unsigned __int128 uint128;
+/* Eight words: one register of AVX-512, two of AVX2, four of SSE2 or NEON. Loads and stores need no alignment. */
+typedef uint64_t words8 __attribute__((vector_size(64), aligned(8), may_alias));
+
+enum feature {
+    HAS_AVX2 = 1,
+    HAS_AVX512 = 2,  /* F, BW, DQ, VL */
+    HAS_AES = 4,     /* AES-NI */
+    HAS_VAES = 8,    /* AES on 512 bits */
+    HAS_PCLMUL = 16, /* carry-less products of 64 bits */
+    HAS_VPCLMUL = 32,/* the same, four at a time on 512 bits */
+};
+
+/* Features that may be used: the processor's, less those that `restrict_to` has taken away. */
+extern unsigned dpmpc_features;
+#define HAS(f) ((dpmpc_features & (f)) == (unsigned)(f))
+
+/* A contiguous array that a caller gave, with its number of items. */
+typedef struct {
+    Py_buffer view;
+    Py_ssize_t count;
+} array;
+
+/* Takes `object` as an array of unsigned words ('Q'), int32 ('i') or bytes ('B'), at least `least` items long. Returns 0, or -1
+with an exception. */
+int take(array *a, PyObject *object, const char *name, char kind, int writable, Py_ssize_t least);
+/* -1 with an exception if the two share memory. */
+int apart(const array *a, const array *b, const char *names);
+/* Releases arrays; those that were never taken are skipped if they were zeroed. */
+void give_back(array *arrays, int count);
+
+/* out = words position, position + 1, ... of the key stream of AES-128 in counter mode, XOR `in` unless that is NULL; in and
+out may be the same. */
+#define AES_SCHEDULE 176 /* bytes: 11 round keys */
+void aes_stream(const uint8_t *schedule, uint64_t position, const uint64_t *in, uint64_t *out, Py_ssize_t count);
+/* Takes round keys; -1 with an exception, also where there is no AES unit. */
+int take_schedule(array *a, PyObject *object);
+
+/* One file, one function that adds its kernels to the module. */
+int add_planes(PyObject *module);
+int add_mersenne(PyObject *module);
+int add_aes(PyObject *module);
+int add_program(PyObject *module);
+int add_field(PyObject *module);
+
+#endif

@@ -1,0 +1,153 @@
+"""Layers of a program (`dpmpc.circuits.program`) on words: what every executor's inner loop is.
+
+A wire is a row of words for each of the executor's components (shares, or one in the clear). The slots of a program
+lie in memory in tiles, a few words of every slot together, so that a layer's work on a tile stays in a core's cache;
+rows go in and come out whole, and no result depends on the tiles.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpmpc.circuits.program import ONE, Ints, Layer
+from dpmpc.mpc.native import choice
+from dpmpc.mpc.native.aes import Stretch
+
+Words = NDArray[np.uint64]
+Source = Words | Stretch
+
+TILE = 128  # words of a slot in a tile
+_LINE = 64  # bytes of a cache line
+_NOTHING = np.zeros(0, dtype=np.int32)
+_NO_WORDS = np.zeros(0, dtype=np.uint64)
+
+
+@dataclass(frozen=True)
+class Deposit:
+    """Rows for one component of slots: the XOR of `sources`, (len(slots), words) each; of none: zeros."""
+
+    slots: Ints
+    component: int
+    sources: tuple[Source, ...]
+
+
+@dataclass(frozen=True)
+class Products:
+    """The local part of an AND: the XOR over (k, [l, ...]) of x_k AND (y_l XOR ...)."""
+
+    pairs: Sequence[tuple[int, Sequence[int]]]
+
+    @property
+    def encoded(self) -> Ints:
+        """k, how many l, those; for each pair."""
+        return np.array([v for k, others in self.pairs for v in (k, len(others), *others)], dtype=np.int32)
+
+
+class Slots:
+    """The slots of one evaluation: rows of `words` words for each of `components` components."""
+
+    def __init__(self, slots: int, components: int, words: int, tile: int = TILE) -> None:
+        if choice.compiled is None:
+            tile = max(8, words)  # NumPy works best on whole rows
+        tile = min(tile, -(-max(words, 1) // 8) * 8)
+        self.words = words
+        self.components = components
+        tiles = -(-words // tile)
+        size = tiles * slots * components * tile
+        raw = np.empty(size + _LINE // 8, dtype=np.uint64)
+        start = -raw.ctypes.data % _LINE // 8
+        self.state = raw[start : start + size].reshape(tiles, slots, components, tile)
+
+    @property
+    def tiles(self) -> int:
+        """How many tiles there are: parts that can be worked on at the same time."""
+        return len(self.state)
+
+    def set_constants(self, public: int | None) -> None:
+        """Zeros and ones into the slots of the constants; a 1 is a 1 in the component `public` alone, if it is held."""
+        self.state[:, :2] = 0
+        if public is not None:
+            self.state[:, ONE, public] = np.uint64(0xFFFFFFFFFFFFFFFF)
+
+    def run(
+        self,
+        layer: Layer,
+        deposits: Sequence[Deposit],
+        products: Products | None = None,
+        masks: Sequence[Source] = (),
+        message: Words | None = None,
+        tiles: tuple[int, int] | None = None,
+    ) -> None:
+        """The deposits, then the layer's XORs, then the local products of its ANDs XOR `masks` (ANDs, words)
+        each to `message` (ANDs, words), if `products` says what that is. On the tiles from .. to alone, if given."""
+        begin, end = tiles or (0, self.tiles)
+        if choice.compiled is None:
+            _run_twin(self, layer, deposits, products, masks, message, begin, end)
+            return
+        _, slots, components, tile = self.state.shape
+        choice.compiled.run_layer(
+            self.state,
+            (slots, components, tile, self.words),
+            tuple((d.slots, d.component, d.sources) for d in deposits),
+            layer.xors,
+            _NOTHING if products is None else layer.ands,
+            _NOTHING if products is None else products.encoded,
+            tuple(masks),
+            _NO_WORDS if message is None else message,
+            (begin, end),
+        )
+
+    def gather(self, slots: Ints) -> Words:
+        """What is in the slots: (len(slots), components, words), a new array."""
+        out = np.empty((len(slots), self.components, self.words), dtype=np.uint64)
+        if choice.compiled is None:
+            for t, rows, width in _parts(self, 0, self.tiles):
+                out[..., rows] = self.state[t, slots, :, :width]
+        else:
+            choice.compiled.gather(self.state, (*self.state.shape[1:], self.words), slots, out)
+        return out
+
+
+def _parts(slots: Slots, begin: int, end: int) -> list[tuple[int, slice, int]]:
+    """(tile, its words in a row, how many) of the tiles."""
+    tile = slots.state.shape[-1]
+    starts = [(t, t * tile) for t in range(begin, end)]
+    return [(t, slice(at, at + tile), min(tile, slots.words - at)) for t, at in starts]
+
+
+def _rows(source: Source) -> Words:
+    assert not isinstance(source, Stretch), "only the compiled kernel makes words by itself"
+    return source
+
+
+def _run_twin(
+    slots: Slots,
+    layer: Layer,
+    deposits: Sequence[Deposit],
+    products: Products | None,
+    masks: Sequence[Source],
+    message: Words | None,
+    begin: int,
+    end: int,
+) -> None:
+    for t, rows, width in _parts(slots, begin, end):
+        tile = slots.state[t]
+        for d in deposits:
+            total = np.zeros((len(d.slots), width), dtype=np.uint64)
+            for source in d.sources:
+                total ^= _rows(source)[:, rows]
+            tile[d.slots, d.component, :width] = total
+        for out, operands in layer.xor_groups:
+            tile[out] = np.bitwise_xor.reduce(tile[operands], axis=1)
+        if products is None or not len(layer.ands):
+            continue
+        assert message is not None
+        x, y = tile[layer.ands[:, 1], :, :width], tile[layer.ands[:, 2], :, :width]
+        total = np.zeros((len(x), width), dtype=np.uint64)
+        for k, others in products.pairs:
+            total ^= x[:, k] & np.bitwise_xor.reduce(y[:, list(others)], axis=1)
+        for mask in masks:
+            total ^= _rows(mask)[:, rows]
+        message[:, rows] = total

@@ -1,0 +1,223 @@
+/* Layers of a program on tiles of slots. Twin and meaning: layers.py.
+
+State: (tiles, slots, components, tile words). A tile is so many words of every slot, next to each other, so that what a
+layer does to it stays in a core's cache. Outside, an array of rows has `words` words a row; a tile is a piece of each.
+Which slot is read or written when depends on the program alone. */
+
+#include "kernels.h"
+
+/* Rows of words: in memory, or a stretch of a key stream that is made where it is wanted. */
+typedef struct {
+    const uint64_t *words;
+    const uint8_t *schedule;
+    uint64_t position;
+} source;
+
+typedef struct {
+    const int32_t *slots;
+    Py_ssize_t count;
+    int comp;
+    Py_ssize_t first;
+    int count_sources; /* sources first, first + 1, ..., of `count` rows each, are added up; none gives zeros */
+} deposit;
+
+typedef struct {
+    uint64_t *state;
+    Py_ssize_t tiles, slots, comps, tile, words;
+    const deposit *deposits;
+    Py_ssize_t deposit_count;
+    const source *sources; /* of all deposits */
+    const int32_t *xors; /* out, how many operands, those; for each */
+    Py_ssize_t xor_count; /* numbers in xors */
+    const int32_t *ands; /* (count, 3) */
+    Py_ssize_t and_count;
+    const int32_t *pairs;
+    Py_ssize_t pair_count;
+    const source *own; /* masks of and_count rows that are added to the message */
+    int own_count;
+    uint64_t *message; /* (and_count, words) */
+} layer;
+
+#define BODY "program_body.h"
+#include "variants.h"
+
+static int in_range(const int32_t *values, Py_ssize_t count, Py_ssize_t end, const char *name) {
+    int32_t most = -1, least = 0;
+    for (Py_ssize_t i = 0; i < count; i++) {
+        if (values[i] > most) most = values[i];
+        if (values[i] < least) least = values[i];
+    }
+    if (least >= 0 && most < end) return 0;
+    PyErr_Format(PyExc_ValueError, "%s must lie in 0 .. %zd; got %d .. %d", name, end - 1, (int)least, (int)most);
+    return -1;
+}
+
+/* Lists within an array: a first number, how many follow (at least one), those; all but the lengths below `end`. */
+static int check_lists(const int32_t *lists, Py_ssize_t size, Py_ssize_t end, const char *name) {
+    for (Py_ssize_t i = 0; i < size; i += 2 + lists[i + 1]) {
+        if (size - i < 3 || lists[i + 1] < 1 || lists[i + 1] > size - i - 2) {
+            PyErr_Format(PyExc_ValueError, "%s must be lists: a number, how many follow, those", name);
+            return -1;
+        }
+        if (in_range(lists + i, 1, end, name) || in_range(lists + i + 2, lists[i + 1], end, name)) return -1;
+    }
+    return 0;
+}
+
+/* The state's shape (slots, components, tile words) and the words of a row. */
+static int take_state(layer *w, array *a, PyObject *state, Py_ssize_t slots, Py_ssize_t comps, Py_ssize_t tile, Py_ssize_t words) {
+    if (slots < 1 || comps < 1 || tile < 8 || tile % 8 || words < 0 || slots > 1 << 24 || comps > 1 << 16 || tile > 1 << 24) {
+        PyErr_Format(PyExc_ValueError, "a state has slots, components and tiles of a multiple of 8 words; got %zd, %zd, %zd", slots, comps,
+                     tile);
+        return -1;
+    }
+    if (take(a, state, "state", 'Q', 1, 0)) return -1;
+    Py_ssize_t size = slots * comps * tile;
+    w->state = a->view.buf, w->slots = slots, w->comps = comps, w->tile = tile, w->words = words;
+    w->tiles = a->count / size;
+    if (w->tiles * size != a->count || w->tiles != (words + tile - 1) / tile) {
+        PyErr_Format(PyExc_ValueError, "state must hold %zd tiles of %zd words; got %zd words", (words + tile - 1) / tile, size, a->count);
+        return -1;
+    }
+    return 0;
+}
+
+/* A block of `rows` rows, apart from the state. */
+static int take_rows(const layer *w, array *a, PyObject *object, const array *state, const char *name, int writable, Py_ssize_t rows) {
+    if (take(a, object, name, 'Q', writable, 0)) return -1;
+    if (a->count != rows * w->words) {
+        PyErr_Format(PyExc_ValueError, "%s must hold %zd rows of %zd words; got %zd words", name, rows, w->words, a->count);
+        return -1;
+    }
+    return apart(a, state, "the state and what is put in or out");
+}
+
+/* Rows in an array, or (round keys, position) of a key stream. */
+static int take_source(const layer *w, source *s, array *a, PyObject *object, const array *state, const char *name, Py_ssize_t rows) {
+    PyObject *schedule;
+    unsigned long long position;
+    if (!PyTuple_Check(object)) {
+        if (take_rows(w, a, object, state, name, 0, rows)) return -1;
+        s->words = a->view.buf;
+        return 0;
+    }
+    if (!PyArg_ParseTuple(object, "OK", &schedule, &position) || take_schedule(a, schedule)) return -1;
+    s->schedule = a->view.buf;
+    s->position = position;
+    return 0;
+}
+
+enum { STATE, XORS, ANDS, PAIRS, MESSAGE, FIXED };
+
+static PyObject *run(PyObject *self, PyObject *args) {
+    PyObject *state, *deposits, *xors, *ands, *pairs, *own, *message, *where, *given, *result = NULL;
+    int comp;
+    Py_ssize_t slots, comps, tile, words, begin, end;
+    layer w = {0};
+    array fixed[FIXED] = {0}, *more = NULL;
+    deposit *list = NULL;
+    source *sources = NULL;
+    Py_ssize_t more_count = 0;
+    (void)self;
+    if (!PyArg_ParseTuple(args, "O(nnnn)O!OOOO!O(nn)", &state, &slots, &comps, &tile, &words, &PyTuple_Type, &deposits, &xors, &ands, &pairs,
+                          &PyTuple_Type, &own, &message, &begin, &end))
+        return NULL;
+    if (take_state(&w, &fixed[STATE], state, slots, comps, tile, words)) goto done;
+    if (begin < 0 || begin > end || end > w.tiles) {
+        PyErr_Format(PyExc_ValueError, "tiles must lie in 0 .. %zd; got %zd .. %zd", w.tiles, begin, end);
+        goto done;
+    }
+    if (take(&fixed[XORS], xors, "xors", 'i', 0, 0) || take(&fixed[ANDS], ands, "ands", 'i', 0, 0) ||
+        take(&fixed[PAIRS], pairs, "pairs", 'i', 0, 0))
+        goto done;
+    w.xors = fixed[XORS].view.buf, w.xor_count = fixed[XORS].count;
+    w.ands = fixed[ANDS].view.buf, w.and_count = fixed[ANDS].count / 3;
+    w.pairs = fixed[PAIRS].view.buf, w.pair_count = fixed[PAIRS].count;
+    if (check_lists(w.xors, w.xor_count, slots, "xors") || check_lists(w.pairs, w.pair_count, comps, "pairs")) goto done;
+    if (fixed[ANDS].count % 3) {
+        PyErr_SetString(PyExc_ValueError, "ands must hold rows of three slots");
+        goto done;
+    }
+    if (in_range(w.ands, 3 * w.and_count, slots, "slots of ands")) goto done;
+    Py_ssize_t owns = PyTuple_Size(own), count = 0;
+    w.deposit_count = PyTuple_Size(deposits);
+    for (Py_ssize_t d = 0; d < w.deposit_count; d++) {
+        if (!PyArg_ParseTuple(PyTuple_GetItem(deposits, d), "OiO!", &where, &comp, &PyTuple_Type, &given)) goto done;
+        count += PyTuple_Size(given);
+    }
+    more = PyMem_Calloc((size_t)(w.deposit_count + count + owns) + 1, sizeof *more);
+    list = PyMem_Calloc((size_t)w.deposit_count + 1, sizeof *list);
+    sources = PyMem_Calloc((size_t)(count + owns) + 1, sizeof *sources);
+    if (!more || !list || !sources) {
+        PyErr_NoMemory();
+        goto done;
+    }
+    w.deposits = list;
+    w.sources = sources;
+    w.own = sources + count;
+    count = 0;
+    for (Py_ssize_t d = 0; d < w.deposit_count; d++) {
+        if (!PyArg_ParseTuple(PyTuple_GetItem(deposits, d), "OiO!", &where, &comp, &PyTuple_Type, &given)) goto done;
+        array *a = &more[more_count++];
+        if (take(a, where, "slots", 'i', 0, 0) || in_range(a->view.buf, a->count, slots, "slots of a deposit")) goto done;
+        list[d] = (deposit){a->view.buf, a->count, comp, count, (int)PyTuple_Size(given)};
+        if (comp < 0 || comp >= comps) {
+            PyErr_Format(PyExc_ValueError, "the component of a deposit must lie in 0 .. %zd; got %d", comps - 1, comp);
+            goto done;
+        }
+        for (Py_ssize_t k = 0; k < list[d].count_sources; k++)
+            if (take_source(&w, &sources[count++], &more[more_count++], PyTuple_GetItem(given, k), &fixed[STATE], "a deposit", a->count))
+                goto done;
+    }
+    if (w.and_count) {
+        if (take_rows(&w, &fixed[MESSAGE], message, &fixed[STATE], "message", 1, w.and_count)) goto done;
+        w.message = fixed[MESSAGE].view.buf;
+        for (Py_ssize_t k = 0; k < owns; k++)
+            if (take_source(&w, &sources[count++], &more[more_count++], PyTuple_GetItem(own, k), &fixed[STATE], "a mask", w.and_count))
+                goto done;
+        w.own_count = (int)owns;
+        for (Py_ssize_t k = 0; k < more_count; k++)
+            if (apart(&more[k], &fixed[MESSAGE], "the message and what is added up")) goto done;
+    }
+    Py_BEGIN_ALLOW_THREADS
+    CHOOSE(run_layer)(&w, begin, end);
+    Py_END_ALLOW_THREADS
+    result = Py_None;
+    Py_INCREF(result);
+done:
+    give_back(fixed, FIXED);
+    if (more) give_back(more, (int)more_count);
+    PyMem_Free(more);
+    PyMem_Free(list);
+    PyMem_Free(sources);
+    return result;
+}
+
+static PyObject *gather(PyObject *self, PyObject *args) {
+    PyObject *state, *which, *out, *result = NULL;
+    Py_ssize_t slots, comps, tile, words;
+    layer w = {0};
+    array a[3] = {0};
+    (void)self;
+    if (!PyArg_ParseTuple(args, "O(nnnn)OO", &state, &slots, &comps, &tile, &words, &which, &out)) return NULL;
+    if (take_state(&w, &a[0], state, slots, comps, tile, words) || take(&a[1], which, "slots", 'i', 0, 0) ||
+        in_range(a[1].view.buf, a[1].count, slots, "slots") ||
+        take_rows(&w, &a[2], out, &a[0], "out", 1, a[1].count * comps))
+        goto done;
+    Py_BEGIN_ALLOW_THREADS
+    CHOOSE(gather_rows)(&w, a[1].view.buf, a[1].count, a[2].view.buf);
+    Py_END_ALLOW_THREADS
+    result = Py_None;
+    Py_INCREF(result);
+done:
+    give_back(a, 3);
+    return result;
+}
+
+static PyMethodDef METHODS[] = {
+    {"run_layer", run, METH_VARARGS, "run_layer(state, shape, deposits, xors, ands, pairs, own, message, tiles)."},
+    {"gather", gather, METH_VARARGS, "gather(state, shape, slots, out): rows (slot, component) of `words` words."},
+    {NULL, NULL, 0, NULL},
+};
+
+int add_program(PyObject *module) { return PyModule_AddFunctions(module, METHODS); }

@@ -1,0 +1,396 @@
+"""Compiled kernels against their NumPy twins, bit for bit, on every kind of processor this one can pretend to be; what
+the extension refuses; which of the two is in use."""
+
+import os
+import subprocess
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from dpmpc.circuits.program import Layer
+from dpmpc.errors import UsageError
+from dpmpc.mpc import field, native
+from dpmpc.mpc.engines.layout import Layout
+from dpmpc.mpc.native import choice, describe
+from dpmpc.mpc.native.aes import KeyStream
+from dpmpc.mpc.native.layers import Deposit, Products, Slots
+from dpmpc.mpc.native.planes import transpose, transpose_twin
+from dpmpc.mpc.native.residues import weighted_sum, weighted_sum_twin
+from tests.runs import HANG
+
+compiled_only = pytest.mark.skipif(choice.compiled is None, reason="nothing is compiled, or DPMPC_NATIVE=off")
+ALL = tuple(choice.compiled.features()) if choice.compiled is not None else ()
+# From a processor without vector units up to this one, a feature more each time.
+LEVELS = [ALL[:k] for k in range(len(ALL) + 1)]
+
+
+@pytest.fixture(params=LEVELS, ids=lambda level: "+".join(level) or "portable")
+def level(request: pytest.FixtureRequest) -> Iterator[tuple[str, ...]]:
+    """The extension without some of this processor's features."""
+    choice.compiled.restrict_to(request.param)
+    yield request.param
+    choice.compiled.restrict_to(ALL)
+
+
+def draw(*shape: int) -> NDArray[np.uint64]:
+    return np.random.default_rng(list(shape)).integers(0, 1 << 64, shape, dtype=np.uint64)
+
+
+# -- which -----------------------------------------------------------------------------------------------------------
+def _ask(setting: str, code: str = "from dpmpc.mpc import native; print(native.describe())") -> tuple[str, int]:
+    environment = {**os.environ, "DPMPC_NATIVE": setting}
+    done = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True)
+    return done.stdout.strip() or done.stderr.strip().splitlines()[-1], done.returncode
+
+
+def test_the_environment_says_which_kernels_are_used() -> None:
+    assert _ask("off") == ("NumPy", 0)
+    assert _ask("on") == (describe() if choice.compiled is None or ALL == tuple(choice.compiled.features()) else "", 0)
+    assert _ask("portable")[0] == ("NumPy" if choice.compiled is None else "C (portable)")
+    said, code = _ask("nonsense")
+    assert code and "DPMPC_NATIVE takes on, portable or off; got 'nonsense'" in said
+    with pytest.raises(UsageError, match="mend it or unset it"):
+        choice.choose("nonsense")
+
+
+def test_the_twins_serve_where_nothing_is_compiled(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(choice, "compiled", None)
+    assert describe() == "NumPy"
+    assert (transpose(draw(64, 3), 64) == transpose_twin(draw(64, 3), 64)).all()
+
+
+def test_processes_that_start_at_once_compile_and_write_nothing() -> None:
+    """Nothing is compiled when a party starts, so nothing can be compiled thrice or read half-written."""
+    folder = Path(native.__file__).parent
+    before = {p: (p.stat().st_mtime_ns, p.stat().st_size) for p in folder.iterdir() if p.is_file()}
+    code = "import sys; sys.stdin.read(1); from dpmpc.mpc import native; print(native.describe())"
+    command = [sys.executable, "-B", "-c", code]
+    parties = [subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) for _ in range(3)]
+    for party in parties:
+        assert party.stdin is not None
+        party.stdin.write("x")  # all wait for this, so that they import together
+        party.stdin.flush()
+    assert [party.communicate(timeout=HANG)[0].strip() for party in parties] == [_ask("")[0]] * 3
+    assert {p: (p.stat().st_mtime_ns, p.stat().st_size) for p in folder.iterdir() if p.is_file()} == before
+
+
+@compiled_only
+def test_processor_features_are_named_and_only_taken_away() -> None:
+    try:
+        assert choice.compiled.restrict_to(()) == [] and describe() == "C (portable)"
+        for name in ALL:
+            assert choice.compiled.restrict_to((name,)) == [name]
+        with pytest.raises(ValueError, match="'sse9'"):
+            choice.compiled.restrict_to(("sse9",))
+    finally:
+        assert tuple(choice.compiled.restrict_to(ALL)) == ALL
+    assert describe() == f"C ({', '.join(ALL)})" or not ALL
+
+
+# -- transposes ------------------------------------------------------------------------------------------------------
+@compiled_only
+@pytest.mark.parametrize("words", [0, 1, 2, 7, 8, 9, 64, 100])
+def test_transposes_equal_their_twin(level: tuple[str, ...], words: int) -> None:
+    for rows_in in (0, 1, 61, 64):
+        block = draw(rows_in, words)
+        for rows_out in (0, 1, 61, 64):
+            assert (transpose(block, rows_out) == transpose_twin(block, rows_out)).all()
+    strided = draw(64, 2 * words)[:, ::2]
+    assert (transpose(strided, 64) == transpose_twin(strided, 64)).all()
+
+
+@compiled_only
+@pytest.mark.parametrize(
+    ("block", "out", "words", "says"),
+    [
+        (lambda: draw(64, 2).astype(np.int64), lambda: draw(64, 2), 2, "block must hold items of kind Q"),
+        (lambda: draw(64, 4)[:, ::2], lambda: draw(64, 2), 2, "contiguous"),
+        (lambda: draw(64, 2), lambda: draw(63, 2)[:, :1], 2, "contiguous"),
+        (lambda: draw(64, 2), lambda: _read_only(draw(64, 2)), 2, "read-only"),
+        (lambda: draw(65, 2), lambda: draw(64, 2), 2, "at most 64 rows"),
+        (lambda: draw(64, 2), lambda: draw(64, 2), 3, "at most 64 rows of 3 words"),
+        (lambda: draw(64, 2), lambda: draw(64, 2), -1, "at least 0"),
+        (lambda: draw(64, 2), lambda: draw(64, 2), 0, "at most 64 rows"),
+        (lambda: _odd(draw(64, 2)), lambda: draw(64, 2), 2, "kind Q; got =Q"),
+        (lambda: b"no words at all.", lambda: draw(64, 2), 2, "kind Q"),
+        (lambda: None, lambda: draw(64, 2), 2, "buffer|bytes-like"),
+    ],
+)
+def test_buffers_are_checked_before_they_are_touched(
+    block: Callable[[], object], out: Callable[[], object], words: int, says: str
+) -> None:
+    with pytest.raises((TypeError, ValueError, BufferError), match=says):
+        choice.compiled.transpose(block(), out(), words)  # type: ignore[arg-type]
+
+
+@compiled_only
+def test_an_output_must_not_share_memory_with_an_input() -> None:
+    block = draw(80, 2)
+    with pytest.raises(ValueError, match="block and out must not share memory"):
+        choice.compiled.transpose(block[:64], block[16:], 2)
+    choice.compiled.transpose(block[:16], block[16:], 2)  # side by side is fine
+
+
+def _read_only(words: NDArray[np.uint64]) -> NDArray[np.uint64]:
+    words.flags.writeable = False
+    return words
+
+
+def _odd(words: NDArray[np.uint64]) -> NDArray[np.uint64]:
+    """The same words at an address that is no multiple of 8."""
+    raw = np.zeros(words.nbytes + 8, dtype=np.uint8)
+    shifted: NDArray[np.uint64] = raw[4 + -raw.ctypes.data % 8 :][: words.nbytes].view(np.uint64).reshape(words.shape)
+    shifted[:] = words
+    return shifted
+
+
+@compiled_only
+def test_the_interpreter_goes_on_while_a_kernel_runs() -> None:
+    """Another thread gets the interpreter's lock inside one long call, and nowhere else."""
+    block, out = draw(64, 1 << 17), np.empty((64, 1 << 17), dtype=np.uint64)
+    interval, go, seen = sys.getswitchinterval(), threading.Event(), []
+
+    def wait() -> None:
+        go.wait()
+        seen.append(True)
+
+    thread = threading.Thread(target=wait)
+    thread.start()
+    sys.setswitchinterval(1000)
+    try:
+        go.set()
+        assert not seen
+        choice.compiled.transpose(block, out, 1 << 17)
+        assert seen
+    finally:
+        sys.setswitchinterval(interval)
+        thread.join()
+
+
+# -- AES ---------------------------------------------------------------------------------------------------------------
+@compiled_only
+def test_key_streams_are_openssls(level: tuple[str, ...], monkeypatch: pytest.MonkeyPatch) -> None:
+    """Pieces of every length up to several chunks, from even and odd words on."""
+    sizes = [*range(70), 1000, 3, 4097, 1]
+    for key in (bytes(16), bytes(range(16)), b"\xff" * 16):
+        stream = KeyStream(key)
+        found = [stream.words((size,)) for size in sizes]
+        with monkeypatch.context() as patched:
+            patched.setattr(choice, "compiled", None)
+            twin = KeyStream(key)
+            assert all((words == twin.words((len(words),))).all() for words in found)
+    assert stream.words((2, 3)).shape == (2, 3)
+
+
+@compiled_only
+def test_a_key_stream_goes_on_from_any_word() -> None:
+    if "aes" not in ALL:
+        pytest.skip("no AES unit")
+    schedule, whole, part = choice.compiled.aes_schedule(bytes(16)), draw(300), draw(7)
+    for far in (0, 1 << 33, (1 << 34) + 1):  # the counter is more than 32 bits
+        choice.compiled.aes_words(schedule, far, whole)
+        for start in (0, 1, 2, 31, 32, 33, 200):
+            choice.compiled.aes_words(schedule, far + start, part)
+            assert (part == whole[start : start + 7]).all()
+
+
+@compiled_only
+def test_aes_refuses_what_does_not_fit() -> None:
+    if "aes" not in ALL:
+        pytest.skip("no AES unit")
+    for key in (bytes(15), bytes(17)):
+        with pytest.raises(ValueError, match="16"):
+            choice.compiled.aes_schedule(key)
+    with pytest.raises(ValueError, match="at least 176 items"):
+        choice.compiled.aes_words(bytes(175), 0, draw(4))
+    schedule = bytes(176)
+    try:
+        choice.compiled.restrict_to(())
+        with pytest.raises(RuntimeError, match="no AES unit"):
+            choice.compiled.aes_words(schedule, 0, draw(4))
+    finally:
+        choice.compiled.restrict_to(ALL)
+
+
+# -- sums of products ------------------------------------------------------------------------------------------------
+@compiled_only
+@pytest.mark.parametrize("count", [0, 1, 511, 512, 513, 1025])
+def test_weighted_sums_equal_their_twin_and_pythons(level: tuple[str, ...], count: int) -> None:
+    edges = [0, 1, field.P - 1, field.P, field.P + 1, 2**64 - 1, 7 * field.P, 8 * field.P - 1]
+    factors = [1, 0, field.P - 1, -1, 3, 2**60, 12345678901234567, -2]
+    values = [np.resize(np.array(edges[k:] + edges[:k], dtype=np.uint64), count) for k in range(len(factors))]
+    values[0] ^= draw(count)
+    for terms in (1, 2, len(factors)):
+        for constant in (0, field.P - 1, -5):
+            found = weighted_sum(values[:terms], factors[:terms], constant)
+            assert (found == weighted_sum_twin(values[:terms], factors[:terms], constant)).all()
+            wanted = [(constant + sum(int(v) * f for v, f in zip(row, factors[:terms], strict=True))) % field.P
+                      for row in zip(*values[:terms], strict=True)]  # fmt: skip
+            assert found.tolist() == wanted
+
+
+@compiled_only
+def test_weighted_sums_check_their_arguments() -> None:
+    run, out = choice.compiled.weighted_sum, draw(4)
+    factors = np.ones(2, dtype=np.uint64)
+    for values, used, constant in [
+        ((draw(4), draw(5)), factors, 0),
+        ((draw(4),), np.full(1, field.P, dtype=np.uint64), 0),
+        ((draw(4), draw(4)), factors[:1], 0),
+        ((out,), factors, 0),
+        ((draw(4),), factors, field.P),
+        (tuple(draw(4) for _ in range(65)), np.ones(65, dtype=np.uint64), 0),
+    ]:
+        with pytest.raises(ValueError, match=r"values|factors|constant|terms"):
+            run(values, used, constant, out)
+
+
+# -- layers ----------------------------------------------------------------------------------------------------------
+def random_layer(slots: int, seed: int) -> Layer:
+    """Loads, XORs of every length and ANDs, of random slots."""
+    rng = np.random.default_rng(seed)
+    xors: list[int] = []
+    for _ in range(40):
+        operands = rng.permutation(slots)[: rng.integers(1, 9)].tolist()
+        xors += [int(rng.integers(2, slots)), len(operands), *operands]
+    ands = np.stack([rng.permutation(slots)[:15], *rng.integers(0, slots, (2, 15))], axis=1).astype(np.int32)
+    nothing = np.zeros((0, 3), dtype=np.int32)
+    return Layer(nothing[:, 0], nothing, nothing[:, :2], np.array(xors, dtype=np.int32), ands)
+
+
+def slots_of(slots: int, components: int, words: int, tile: int) -> Slots:
+    made = Slots(slots, components, words, tile)
+    made.state[:] = draw(*made.state.shape)
+    return made
+
+
+@compiled_only
+@pytest.mark.parametrize(("n", "t", "party"), [(1, 0, 0), (3, 0, 1), (3, 1, 0), (3, 1, 2), (5, 2, 3)])
+@pytest.mark.parametrize("words", [0, 1, 8, 31, 32, 41, 70])
+def test_layers_equal_their_twin(
+    level: tuple[str, ...], n: int, t: int, party: int, words: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    layout = Layout.of(n, t)
+    components = len(layout.mine(party))
+    products = Products(layout.products(party))
+    for tile in (8, 24, 32, 64):
+        for seed in range(2):
+            layer = random_layer(50, seed)
+            compiled, masks = slots_of(50, components, words, tile), [draw(15, words), draw(15, words) >> np.uint64(1)]
+            deposits = [
+                Deposit(layer.results, k, tuple(draw(15, words) ^ np.uint64(j) for j in range(k % 4)))
+                for k in range(components)
+            ]
+            twin = slots_of(50, components, words, tile)
+            twin.state[:] = compiled.state
+            messages = [draw(15, words), draw(15, words)]
+            compiled.run(layer, deposits, products, masks[: seed + 1], messages[0])
+            got = compiled.gather(layer.results)
+            with monkeypatch.context() as patched:
+                patched.setattr(choice, "compiled", None)
+                twin.run(layer, deposits, products, masks[: seed + 1], messages[1])
+                assert (twin.gather(layer.results) == got).all()
+            assert (messages[0] == messages[1]).all()
+            everything = np.arange(50, dtype=np.int32)
+            assert (compiled.gather(everything) == twin.gather(everything)).all()
+
+
+@compiled_only
+def test_tiles_can_be_done_one_by_one() -> None:
+    layer, products = random_layer(50, 9), Products([(0, [0, 1]), (1, [0])])
+    whole, parts = slots_of(50, 2, 100, 32), slots_of(50, 2, 100, 32)
+    messages, mask = [draw(15, 100), draw(15, 100)], draw(15, 100)
+    deposits = [Deposit(layer.results, 1, (mask,))]
+    whole.run(layer, deposits, products, [mask], messages[0])
+    for k in reversed(range(parts.tiles)):
+        parts.run(layer, deposits, products, [mask], messages[1], (k, k + 1))
+    assert (messages[0] == messages[1]).all() and (whole.state == parts.state).all() and whole.tiles == 4
+
+
+def test_no_result_depends_on_tiles_or_on_what_memory_held(monkeypatch: pytest.MonkeyPatch) -> None:
+    layer, everything = random_layer(20, 3), np.arange(20, dtype=np.int32)
+    results = []
+    for tile, twins in [(8, False), (32, False), (64, False), (64, True)]:
+        if twins:
+            monkeypatch.setattr(choice, "compiled", None)
+        slots = slots_of(20, 2, 45, tile)
+        slots.run(layer, [Deposit(everything, k, (draw(20, 45) ^ np.uint64(k),)) for k in range(2)])
+        results.append(slots.gather(everything))
+    assert all((r == results[0]).all() for r in results)
+
+
+GOOD = {"slots": 10, "components": 2, "tile": 8, "words": 12}
+
+
+@compiled_only
+@pytest.mark.parametrize(
+    ("change", "says"),
+    [
+        ({"xors": [2, 1, 10]}, "xors must lie in 0 .. 9"),
+        ({"xors": [-1, 1, 3]}, "xors must lie in"),
+        ({"xors": [2, 0]}, "lists"),
+        ({"xors": [2, 3, 4, 5]}, "lists"),
+        ({"xors": [2, -1, 4]}, "lists"),
+        ({"xors": [2, 2**31 - 1, 4]}, "lists"),
+        ({"ands": [[2, 3, 10]]}, "ands must lie"),
+        ({"ands": [[2, 3]]}, "rows of three"),
+        ({"pairs": [0, 1, 2]}, "pairs must lie in 0 .. 1"),
+        ({"pairs": [0, 1]}, "lists"),
+        ({"deposits": (([10], 0, ()),)}, "slots of a deposit"),
+        ({"deposits": (([3], 2, ()),)}, "component of a deposit"),
+        ({"deposits": (([3], -1, ()),)}, "component of a deposit"),
+        ({"deposits": (([3, 4], 0, (12,)),)}, "2 rows of 12 words"),
+        ({"own": (24,)}, "a mask must hold 1 rows"),
+        ({"message": 11}, "message must hold 1 rows of 12"),
+        ({"state": 319}, "2 tiles of 160 words"),
+        ({"words": 17}, "3 tiles"),
+        ({"words": -1}, "a state has"),
+        ({"tile": 12}, "multiple of 8"),
+        ({"tile": 0}, "multiple of 8"),
+        ({"components": 0}, "a state has"),
+        ({"tiles": (0, 3)}, "tiles must lie in 0 .. 2"),
+        ({"tiles": (2, 1)}, "tiles must lie"),
+        ({"tiles": (-1, 1)}, "tiles must lie"),
+    ],
+)
+def test_layers_check_every_index_and_size(change: dict[str, object], says: str) -> None:
+    def ints(values: object) -> NDArray[np.int32]:
+        return np.array(values, dtype=np.int32)
+
+    def call(**c: object) -> None:
+        v: dict[str, object] = {**GOOD, "xors": [2, 2, 3, 4], "ands": [[2, 3, 4]], "pairs": [0, 1, 1], "own": (12,)}
+        v |= {"deposits": (([3], 1, (12,)),), "message": 12, "state": 320, "tiles": (0, 2), **c}
+        deposits = tuple((ints(s), k, tuple(draw(b) for b in blocks)) for s, k, blocks in v["deposits"])  # type: ignore[attr-defined]
+        shape = (v["slots"], v["components"], v["tile"], v["words"])
+        own = tuple(draw(size) for size in v["own"])  # type: ignore[attr-defined]
+        choice.compiled.run_layer(
+            draw(v["state"]), shape, deposits, ints(v["xors"]), ints(v["ands"]), ints(v["pairs"]), own,  # type: ignore[arg-type]
+            draw(v["message"]), v["tiles"],  # type: ignore[arg-type]
+        )  # fmt: skip
+
+    call()
+    with pytest.raises(ValueError, match=says):
+        call(**change)
+
+
+@compiled_only
+def test_layers_do_not_write_where_they_read() -> None:
+    state, message, nothing = draw(320), draw(12), np.zeros(0, dtype=np.int32)
+    ands, pairs = np.array([[2, 3, 4]], dtype=np.int32), np.array([0, 1, 1], dtype=np.int32)
+    shape = (10, 2, 8, 12)
+    run = choice.compiled.run_layer
+    with pytest.raises(ValueError, match="share memory"):
+        run(state, shape, (), nothing, ands, pairs, (), state[:12], (0, 2))
+    with pytest.raises(ValueError, match="share memory"):
+        run(state, shape, (), nothing, ands, pairs, (message,), message, (0, 2))
+    with pytest.raises(ValueError, match="share memory"):
+        run(state, shape, ((ands[:, 0].copy(), 0, (message,)),), nothing, ands, pairs, (), message, (0, 2))
+    with pytest.raises(ValueError, match="share memory"):
+        run(state, shape, ((ands[:, 0].copy(), 0, (state[5:17],)),), nothing, nothing, pairs, (), message, (0, 2))
+    with pytest.raises(ValueError, match="share memory"):
+        choice.compiled.gather(state, shape, ands[0], state[:72])

@@ -1,0 +1,110 @@
+"""What is installed: the sdist carries the kernels' sources; a wheel is built from it with a compiler and without."""
+
+import os
+import subprocess
+import sys
+import sysconfig
+import tarfile
+import zipfile
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+NATIVE = "dpmpc/mpc/native"
+
+
+def build(what: str, where: Path, out: Path, **environment: str) -> Path:
+    """The file that setuptools makes of the sources in `where`."""
+    code = f"import setuptools.build_meta as b; print(b.build_{what}({str(out)!r}))"
+    done = subprocess.run(
+        [sys.executable, "-c", code], cwd=where, env={**os.environ, **environment}, capture_output=True, text=True
+    )
+    assert done.returncode == 0, done.stderr
+    return out / done.stdout.strip().splitlines()[-1]
+
+
+@pytest.fixture
+def sources(tmp_path: Path) -> Path:
+    """The unpacked sdist."""
+    with tarfile.open(build("sdist", ROOT, tmp_path)) as file:
+        file.extractall(tmp_path, filter="data")
+    (made,) = (p for p in tmp_path.iterdir() if p.is_dir())
+    return made
+
+
+def test_the_sdist_carries_every_source_of_the_extension(sources: Path) -> None:
+    for pattern in ("*.c", "*.h", "*.py", "*.pyi"):
+        names = {p.name for p in (ROOT / NATIVE).glob(pattern)}
+        assert names and names == {p.name for p in (sources / NATIVE).glob(pattern)}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("compiler", [None, "/bin/false"])
+def test_a_wheel_works_with_a_compiler_and_without(sources: Path, tmp_path: Path, compiler: str | None) -> None:
+    """Without one, the same samples come out of the NumPy twins."""
+    wheel = build("wheel", sources, tmp_path, **({"CC": compiler, "LDSHARED": compiler} if compiler else {}))
+    with zipfile.ZipFile(wheel) as file:
+        names = file.namelist()
+        file.extractall(tmp_path / "site")
+    modules = [n for n in names if n.startswith(f"{NATIVE}/_kernels.") and not n.endswith(".pyi")]
+    has_compiler = compiler is None and sysconfig.get_config_var("CC") is not None
+    assert len(modules) == has_compiler
+    assert not [n for n in names if n.endswith((".c", ".h"))]
+    code = (
+        "import numpy as np, dpmpc; from dpmpc.mpc.native import describe; from dpmpc.mpc.prg import Prg;"
+        "from dpmpc.circuits.sampler import discrete_gaussian; from dpmpc.mpc.clear_noise import clear_noise;"
+        "x = clear_noise(discrete_gaussian(1000.0), 500, Prg(b'seed'));"
+        "print(dpmpc.__file__, describe().split()[0], int(np.abs(x).sum()))"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        cwd=tmp_path,
+        env={**os.environ, "PYTHONPATH": str(tmp_path / "site"), "DPMPC_NATIVE": ""},
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 0, done.stderr
+    where, kernels, total = done.stdout.split()
+    assert Path(where).is_relative_to(tmp_path) and kernels == ("C" if has_compiler else "NumPy")
+    here = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert here.stdout.split()[2] == total
+
+
+def test_what_is_built_holds_no_links_and_no_results(sources: Path, tmp_path: Path) -> None:
+    """The tree's links are for tools that read it; the sdist has what its tests need."""
+    assert not [p for p in sources.rglob("*") if p.is_symlink()]
+    for name in ("LICENSE", "Makefile", "tests/test_package.py", "docs/mpyc.md", ".ci/constraints.txt", "cli/main.py"):
+        assert (sources / name).is_file(), name
+    assert not (sources / "dpmpc" / "cli").exists()
+
+
+@pytest.mark.slow
+def test_types_reach_programs_that_import_the_installed_wheel(sources: Path, tmp_path: Path) -> None:
+    """By mypy, in an environment that has the wheel and nothing else; without py.typed a right program fails."""
+    wheel = build("wheel", sources, tmp_path, CC="/bin/false", LDSHARED="/bin/false")
+    subprocess.run([sys.executable, "-m", "venv", "--without-pip", tmp_path / "venv"], check=True)
+    python = tmp_path / "venv" / "bin" / "python"
+    where = "import sysconfig; print(sysconfig.get_paths()['purelib'])"
+    site = Path(subprocess.run([python, "-c", where], capture_output=True, text=True, check=True).stdout.strip())
+    with zipfile.ZipFile(wheel) as file:
+        names = file.namelist()
+        file.extractall(site)
+    assert not [n for n in names if "/results/" in n] and any(n.endswith("licenses/LICENSE") for n in names)
+    right, wrong = "plan: dpmpc.Plan = dpmpc.Plan.read('plan.json')", "plan: int = dpmpc.Plan.read('plan.json')"
+
+    def verdict(line: str) -> str:
+        (tmp_path / "program.py").write_text(f"import dpmpc\n\n{line}\n")
+        done = subprocess.run(
+            [sys.executable, "-m", "mypy", "--strict", "--python-executable", python, "program.py"],
+            cwd=tmp_path,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        return done.stdout
+
+    assert "Success" in verdict(right)
+    assert "program.py:3: error: Incompatible types in assignment" in verdict(wrong)
+    (site / "dpmpc" / "py.typed").unlink()
+    assert "import-untyped" in verdict(right)
