@@ -13,7 +13,8 @@ from dpmpc.data.schema import Schema
 from dpmpc.errors import UsageError
 from dpmpc.learning.model import read_model
 from dpmpc.privacy.composition import Spent, spent
-from dpmpc.privacy.ledger import Book, Ledger, merge
+from dpmpc.privacy.ledger import Book, Ledger
+from dpmpc.privacy.ledgers import merge
 from dpmpc.processes.provenance import software
 from dpmpc.runs.history import Row, read_history
 from dpmpc.runs.launcher import request_path

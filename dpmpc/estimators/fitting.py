@@ -11,7 +11,9 @@ from typing import Any
 from dpmpc.aggregation.aggregator import Aggregator
 from dpmpc.aggregation.frames import rows_of_block
 from dpmpc.aggregation.guarantee import Promise
+from dpmpc.aggregation.party import ledger_path
 from dpmpc.aggregation.plan import FIRST_ATTEMPT, Plan
+from dpmpc.aggregation.spending import entry_of
 from dpmpc.data.schema import Schema
 from dpmpc.data.table import Floats, Ints
 from dpmpc.estimators.errors import EstimatorError
@@ -19,7 +21,7 @@ from dpmpc.estimators.records import sorted_by_owner
 from dpmpc.estimators.spending import Account, PrivacyWarning, ledger_of
 from dpmpc.learning.learner import Learner
 from dpmpc.learning.method import METHODS
-from dpmpc.privacy.composition import parse_budget
+from dpmpc.privacy.budget import Budget
 from dpmpc.privacy.ledger import Entry, Ledger
 from dpmpc.runs.owners import check_budget
 from dpmpc.runs.planning import Facts, plan_of
@@ -106,7 +108,9 @@ def _folder(estimator: Any, plan: Plan) -> Iterator[Path]:
         return
     root = Path(estimator.ledgers)
     if estimator.budget is not None:
-        check_budget(plan, FIRST_ATTEMPT, root, parse_budget(estimator.budget))
+        root.mkdir(parents=True, exist_ok=True)
+        budget = Budget.parse(estimator.budget, root)
+        check_budget(plan, FIRST_ATTEMPT, budget, ledger_path(root / plan.run_id, 0))
     out = root / plan.run_id
     out.mkdir(mode=0o700, parents=True)
     yield out
@@ -121,16 +125,6 @@ def _spending(plan: Plan, out: Path) -> Iterator[Any]:
     with Ledger(out / "ledger_0.jsonl") as ledger:
 
         def spend(number: int) -> None:
-            ledger.append(
-                Entry(
-                    plan.run_id,
-                    number,
-                    (plan.data_id,),
-                    plan.derived.mechanism,
-                    plan.releases,
-                    plan.epsilon,
-                    plan.delta,
-                )
-            )
+            ledger.append(entry_of(plan, FIRST_ATTEMPT, number))
 
         yield spend

@@ -9,7 +9,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from dpmpc.privacy.composition import spent
-from dpmpc.privacy.ledger import Entry, Ledger, merge
+from dpmpc.privacy.ledger import Entry, Ledger
+from dpmpc.privacy.ledgers import merge
 
 
 class PrivacyWarning(UserWarning):

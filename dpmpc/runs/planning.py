@@ -63,6 +63,11 @@ def settled(request: Request, facts: Facts) -> tuple[Request, "Advice | None"]:
         ), None
     from dpmpc.runs.adviser import Circumstances, advise  # which rehearses, with SciPy
 
+    if facts.task == "softmax":
+        raise UsageError(
+            "advice is for logistic and ridge regression; this is softmax; name --method gradient or output"
+        )
+
     advice = advise(
         Circumstances(
             owners=len(facts.sizes),

@@ -71,7 +71,7 @@ def test_what_is_no_record_is_refused(given: Any, message: str) -> None:
     [
         ({"records": (3, 5)}, "one size for each owner; got 2 for 3"),
         ({"records": (3, 0, 5)}, "an owner's number of records"),
-        ({"records": SIZES, "sensitivity": 0.1}, "is derived; one was stated too"),
+        ({"records": SIZES, "sensitivity": 0.1}, "sensitivity of records. means is derived"),
         ({"records": SIZES, "weights": (1, 2, 3)}, "'equal' or 'size'"),
         ({"weights": "size"}, "'equal' or one whole number an owner"),
     ],
