@@ -6,7 +6,7 @@ from typing import Any, Literal, get_args
 from dpmpc.aggregation.plan import Role
 from dpmpc.data.memory import parse_memory
 from dpmpc.errors import UsageError
-from dpmpc.learning.method import METHODS, Average, Method, Spread
+from dpmpc.learning.method import METHODS, Average, Method, Spread, Task
 from dpmpc.mpc.backend import BACKENDS
 from dpmpc.mpc.channels import MOST_RELEASES
 from dpmpc.mpc.cheaper import cheaper
@@ -47,7 +47,7 @@ class Request:
     missing: Literal["fill", "drop"] = "fill"
     drop: tuple[str, ...] = ()
     positive: str | None = None
-    task: Literal["logistic", "ridge"] | None = None
+    task: Task | None = None
     test_fraction: float | None = None
     max_rows: int | None = None
     intercept: bool | None = None

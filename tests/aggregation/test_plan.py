@@ -254,6 +254,7 @@ BAD_LEARNING: dict[str, list[Any]] = {
     "average": ["x", None, 1],
     "solver_tolerance": [-1.0, math.nan, math.inf, None, "0", True],
     "spread": ["x", None, 1],
+    "classes": [1, 0, -3, 2.5, math.nan, None, "3", True],
 }
 BAD_VECTORS: dict[str, list[Any]] = {
     "clip": NOT_POSITIVE, "sensitivity": [1.0, *NOT_POSITIVE[1:]],
