@@ -1,6 +1,8 @@
-.PHONY: demo test check bench examples clean
+.PHONY: demo test test-fast check wheel bench examples clean
 PYTHON ?= python3
 BIN := .venv/bin
+CONSTRAINTS ?=  # a file of versions to install; without it pip chooses
+FAST := tests/circuits tests/data tests/learning tests/noise tests/privacy
 
 demo: .venv/.ready
 	$(BIN)/dpmpc train --data breast-cancer --owners 5 --method gradient --epsilon 1 --delta 1e-4 --iterations 50 -M 3 --out runs/demo --overwrite
@@ -9,10 +11,20 @@ demo: .venv/.ready
 test: .venv/.ready
 	$(BIN)/python -m pytest
 
+# The inner loop: no test that starts processes for long.
+test-fast: .venv/.ready
+	$(BIN)/python -m pytest -m "not slow" $(FAST)
+
 check: .venv/.ready
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+
+# dist/: the sources, and the wheel that is built from them.
+wheel: .venv/.ready
+	rm -rf dist
+	$(BIN)/python -c 'import setuptools.build_meta as b; b.build_sdist("dist")' >/dev/null
+	$(BIN)/python -m pip wheel --quiet --disable-pip-version-check --no-deps --no-build-isolation -w dist dist/dpmpc-*.tar.gz
 
 bench: .venv/.ready
 	$(BIN)/dpmpc bench all --quick
@@ -25,8 +37,8 @@ examples: .venv/.ready
 .venv/.ready: pyproject.toml setup.py $(wildcard dpmpc/mpc/native/*.[ch])
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "dpmpc needs CPython 3.11 or later; set PYTHON=python3.11")'
 	$(PYTHON) -m venv .venv
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[dev]'
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check $(addprefix -c ,$(CONSTRAINTS)) -e '.[dev]'
 	touch $@
 
 clean:
-	rm -rf .venv build *.egg-info dpmpc/mpc/native/*.so
+	rm -rf .venv build dist *.egg-info dpmpc/mpc/native/*.so

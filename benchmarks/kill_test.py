@@ -11,6 +11,11 @@ every share that left, every vector that was learned. After each kill, from the 
   releases of which one left;
 - every vector that any party learned is known to the run that carries on, bit by bit.
 
+The run has a budget that is exactly its own promise. Just before it dies the party asks for one release of another run
+on the same data, as that run's party would: it must be refused, for all is spent or reserved. When all processes are
+gone, another run can have exactly the releases that have no ledger line: nothing reserved is lost, nothing stays
+reserved.
+
 At the end `dpmpc train --resume` finishes the run, and the structure of all its attempts must hold.
 """
 
@@ -22,17 +27,20 @@ import sys
 import tempfile
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from unittest.mock import patch
 
 from dpmpc.aggregation.party import ledger_path
-from dpmpc.aggregation.plan import Plan, plan_path
+from dpmpc.aggregation.plan import FIRST_ATTEMPT, Plan, plan_path
+from dpmpc.aggregation.spending import entry_of
 from dpmpc.aggregation.transcript import digest
 from dpmpc.benchmarks.mortal import POINTS, ROLE
-from dpmpc.errors import DpmpcError
+from dpmpc.errors import DpmpcError, UsageError
+from dpmpc.privacy.budget import Budget, check_fits
 from dpmpc.privacy.composition import spending_of, total
-from dpmpc.privacy.ledger import Ledger, merge
+from dpmpc.privacy.ledger import Ledger
+from dpmpc.privacy.ledgers import Reservation, merge, read_ledgers
 from dpmpc.runs.launcher import train
 from dpmpc.runs.request import Request
 from dpmpc.runs.resume import opened_anywhere, resume
@@ -52,6 +60,27 @@ class State:
     accounted: float
     released: float  # epsilon
     next: int  # the release with which a resume begins
+    free: int  # releases that another run could have
+
+
+def free_releases(out: Path, plan: Plan) -> int:
+    """How many releases of this price another run on the same data could reserve now."""
+    budget = Budget(plan.epsilon, plan.delta, out.parent)
+    mine = entry_of(plan, FIRST_ATTEMPT, 0)
+    books = read_ledgers(budget.root)
+
+    def refused(releases: int) -> bool:
+        try:
+            check_fits(budget, Reservation(replace(mine, run="another"), 0, releases), books, out / "ledger_9.jsonl")
+        except UsageError:
+            return True
+        return False
+
+    low, high = 0, plan.releases + 1
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (low, middle) if refused(middle) else (middle, high)
+    return low
 
 
 def witnessed(out: Path) -> tuple[set[int], dict[int, str]]:
@@ -61,6 +90,9 @@ def witnessed(out: Path) -> tuple[set[int], dict[int, str]]:
     for path in out.glob("witness_*.txt"):
         for line in path.read_text().splitlines():
             kind, release, seen = line.split()
+            assert kind != "reserved", f"before {path.stem} died another run could have {release} releases"
+            if kind == "rival":
+                continue
             if kind == "sent":
                 sent.add(int(release))
             else:
@@ -83,16 +115,26 @@ def check(out: Path) -> State:
     lost = [r for r, seen in learned.items() if r not in known or digest(known[r]) != seen]
     assert not lost, f"learned by a party, but lost: {lost}"
     _, attempt, _ = resume(out, plan)
-    return State(len(spent), len(sent), len(learned), len(known), accounted, released, attempt.first_release)
+    free = free_releases(out, plan)
+    assert free == plan.releases - len(entries), f"{free} releases are free, {len(entries)} of {plan.releases} spent"
+    first = attempt.first_release
+    return State(len(spent), len(sent), len(learned), len(known), accounted, released, first, free)
 
 
 def kill_test(kills: int, out: Path, *, points: Sequence[str] = POINTS, say: bool = False) -> dict[str, object]:
     """The figures of a run that was killed `kills` times. AssertionError if anything was lost or not accounted for."""
     request = Request(
-        data="synthetic", max_rows=120, dimension=6, owners=3, iterations=4 * kills, delta=1e-4, evaluate=False
+        data="synthetic",
+        max_rows=120,
+        dimension=6,
+        owners=3,
+        iterations=4 * kills,
+        delta=1e-4,
+        evaluate=False,
+        budget="1,1e-4",
     )
     begin, by_point = time.perf_counter(), dict.fromkeys(points, 0)
-    state = State(0, 0, 0, 0, 0.0, 0.0, 0)
+    state = State(0, 0, 0, 0, 0.0, 0.0, 0, 0)
     for kill in range(kills):
         point, victim = points[kill % len(points)], kill % PARTIES
         order = f"{victim}:{point}:{state.next + (kill // len(points)) % 3}"
@@ -104,6 +146,8 @@ def kill_test(kills: int, out: Path, *, points: Sequence[str] = POINTS, say: boo
         else:
             raise AssertionError(f"kill {order} did not happen")
         state = check(out)
+        rivals = sum(path.read_text().count("rival") for path in out.glob("witness_*.txt"))
+        assert rivals == kill + 1, f"{rivals} of {kill + 1} dying parties asked whether anything was free"
         by_point[point] += 1
         if say:
             print(f"kill {kill + 1}: party {victim}, {point}: {state}", flush=True)
@@ -135,6 +179,8 @@ def kill_test(kills: int, out: Path, *, points: Sequence[str] = POINTS, say: boo
         "epsilon_accounted_at_last_kill": state.accounted,
         "epsilon_released_at_last_kill": state.released,
         "iterations_in_the_model": report["iterations"],
+        "releases_another_run_could_have_while_a_party_lived": 0,
+        "releases_another_run_could_have_after_a_kill": "those without a ledger line, each time",
         "structure": "holds",
         "seconds": round(time.perf_counter() - begin, 1),
     }
@@ -143,11 +189,15 @@ def kill_test(kills: int, out: Path, *, points: Sequence[str] = POINTS, say: boo
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--kills", type=int, default=100)
+    parser.add_argument("--runs", type=int, default=1, help="so many runs, each killed so often")
     parser.add_argument("--json", type=Path)
     arguments = parser.parse_args()
-    with tempfile.TemporaryDirectory() as directory:
-        figures = kill_test(arguments.kills, Path(directory) / "run", say=True)
-    text = json.dumps(figures, indent=2)
+    runs = []
+    for number in range(arguments.runs):
+        with tempfile.TemporaryDirectory() as directory:
+            runs.append(kill_test(arguments.kills, Path(directory) / "run", say=True))
+        print(f"run {number + 1} of {arguments.runs}: {json.dumps(runs[-1])}", flush=True)
+    text = json.dumps(runs[0] if len(runs) == 1 else {"kills": arguments.kills * len(runs), "runs": runs}, indent=2)
     print(text)
     if arguments.json:
         arguments.json.write_text(text + "\n")

@@ -1,14 +1,13 @@
-"""What noise costs: the samplers against each other and against plain MPyC, as samples a second on the same machine
-in the same run.
+"""What noise costs: the samplers against each other and against MPyC's fixed-point arrays, as samples a second on the
+same machine in the same run.
 """
 
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
-from dpmpc.benchmarks import plain
 from dpmpc.benchmarks.quartiles import Figure, figure
 from dpmpc.errors import DpmpcError
 from dpmpc.mpc.backend import BACKENDS, DEFAULT, Holder
@@ -16,10 +15,12 @@ from dpmpc.mpc.channels import NOISE
 from dpmpc.mpc.loopback import run_parties
 from dpmpc.mpc.wire import HEADER
 from dpmpc.noise.draw import batch_sizes, count_draw, draw
+from dpmpc.noise.sampling import drawn_for_study
 from dpmpc.privacy.law import LAWS
 
 SCALE = float(1 << 20)  # grid steps
-PLAIN = "plain MPyC"
+PLAIN = "MPyC's SecFxp"
+PLAIN_SAMPLERS = {"gaussian": "box-muller", "laplace": "log-laplace"}  # that MPyC users write; others have no baseline
 _HERE = 0  # + repetition: the channel on which all parties meet before it
 
 
@@ -39,7 +40,7 @@ class NoiseCost:
     parties: int
     count: int
     seconds: Figure  # of a draw
-    rounds: int | None  # of a draw; plain MPyC does not count them
+    rounds: int | None  # of a draw
     bytes: int  # of a draw, of the party that sends most
     gates: dict[str, int]  # by kind, a sample
 
@@ -49,8 +50,10 @@ class NoiseCost:
         return self.count / self.seconds.median
 
 
-async def _draw_often(holder: Holder, law: str, name: str, count: int, repetitions: int) -> dict[str, Any]:
-    sampler = LAWS[law].sampler(name, SCALE)
+async def _draw_often(
+    holder: Holder, backend: str, parties: int, law: str, name: str, count: int, repetitions: int
+) -> dict[str, Any]:
+    sampler = drawn_for_study(backend, law, name, SCALE, count, parties, BACKENDS[backend].threshold(parties))
     channel = NOISE
     seconds, rounds, sent = [], 0, 0
     for k in range(repetitions + 1):  # the first warms up
@@ -75,8 +78,8 @@ def measure_sampler(
     entry = BACKENDS[backend]
     t = entry.threshold(parties)
     entry.check(parties, t)
-    expected = count_draw(entry, LAWS[law].sampler(name, SCALE), count, parties, t)
-    results = run_parties(_draw_often, parties, t, (law, name, count, repetitions), backend=backend)
+    expected = count_draw(entry, drawn_for_study(backend, law, name, SCALE, count, parties, t), count, parties, t)
+    results = run_parties(_draw_often, parties, t, (backend, parties, law, name, count, repetitions), backend=backend)
     sent = expected.bytes_with_headers(HEADER.size) or [0] * parties
     found = [r["rounds"] for r in results], [r["bytes"] for r in results]
     due = [expected.rounds] * parties, sent
@@ -86,8 +89,7 @@ def measure_sampler(
     return NoiseCost(law, name, backend, parties, count, figure(seconds), expected.rounds, max(sent), expected.sample)
 
 
-def measure_plain(law: str, parties: int, count: int, repetitions: int) -> NoiseCost:
-    """The same for plain MPyC, as `dpmpc.benchmarks.plain` writes it."""
-    costs = [plain.measure(law, count, parties) for _ in range(repetitions)]
-    seconds, sent = figure([c.seconds for c in costs]), max(c.bytes_sent for c in costs)
-    return NoiseCost(law, PLAIN, plain.BACKEND, parties, count, seconds, None, sent, {})
+def measure_plain(law: str, count: int, repetitions: int) -> NoiseCost:
+    """The same noise as MPyC's users write it, on its fixed-point arrays: the backend mpyc's, for n = 3."""
+    cost = measure_sampler(law, PLAIN_SAMPLERS[law], 3, count, repetitions, "mpyc")
+    return replace(cost, sampler=PLAIN)

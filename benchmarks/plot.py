@@ -4,6 +4,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from dpmpc.benchmarks import parties_plot
 from dpmpc.benchmarks.cell import BASE
 from dpmpc.benchmarks.iteration import PARTS
 from dpmpc.benchmarks.records import Record, Results
@@ -19,7 +20,7 @@ _COLOURS = ("#4477aa", "#66ccee", "#228833", "#bbbbbb", "#ccbb44", "#ee6677", "#
 
 
 def draw(results: Results, directory: Path, stem: str) -> list[Path]:
-    """The files written: those of growth, breakdown and noise that the results have data for.
+    """The files written: those of growth, breakdown, noise and parties that the results have data for.
 
     Errors: UsageError without matplotlib, without anything to draw, or for a directory that cannot be written.
     """
@@ -35,6 +36,7 @@ def draw(results: Results, directory: Path, stem: str) -> list[Path]:
         ("growth", _growth),
         ("breakdown", _breakdown),
         ("noise", _noise),
+        ("parties", parties_plot.draw),
     )
     for name, drawing in drawings:
         figure = drawing(plt, results)
@@ -51,7 +53,8 @@ def draw(results: Results, directory: Path, stem: str) -> list[Path]:
         written.append(path)
     if not written:
         raise UsageError(
-            "a plot needs records of `dpmpc bench iteration` or `noise`; the file has none; measure with --json first"
+            "a plot needs records of `dpmpc bench iteration`, `noise` or `parties`; the file has none; measure with "
+            "--json first"
         )
     return written
 

@@ -27,6 +27,8 @@ CASES: dict[str, dict[str, Any]] = {
     "gaussian n=5": {"law": "gaussian", "count": 250_000, "parties": 5},
     "gaussian d=122": {"law": "gaussian", "count": 122, "times": 40},
     "box-muller": {"law": "gaussian", "sampler": "box-muller", "count": 100_000},
+    "alone on 1 core": {"law": "gaussian", "count": 1_000_000, "parties": 1, "cores": [0]},
+    "alone on 2 cores": {"law": "gaussian", "count": 1_000_000, "parties": 1, "cores": [0, 1]},
 }
 _DEFAULTS = {"sampler": "discrete", "parties": 3, "times": 1}
 
@@ -120,26 +122,25 @@ def measure(tree: Path, case: dict[str, Any]) -> dict[str, float]:
 
 def compare(names: list[str], repetitions: int) -> dict[str, Any]:
     """Figures of both versions, by case."""
-    results: dict[str, Any] = {}
+    runs: dict[str, dict[str, list[dict[str, float]]]] = {name: {"old": [], "new": []} for name in names}
     with tempfile.TemporaryDirectory() as folder:
         tree = Path(folder) / "old"
         subprocess.run(["git", "worktree", "add", "--quiet", "--detach", str(tree), OLD], cwd=ROOT, check=True)
         try:
-            for name in names:
-                case = _DEFAULTS | CASES[name]
-                runs: dict[str, list[dict[str, float]]] = {"old": [], "new": []}
-                for _ in range(repetitions):
-                    runs["old"].append(measure(tree, case))
-                    runs["new"].append(measure(ROOT, case))
-                both = {
-                    which: {key: statistics.median(run[key] for run in found) for key in found[0]}
-                    for which, found in runs.items()
-                }
-                ratios = [old["seconds"] / new["seconds"] for old, new in zip(runs["old"], runs["new"], strict=True)]
-                results[name] = {"case": case, **both, "ratio": statistics.median(ratios), "ratios": sorted(ratios)}
-                print(*lines(name, results[name]), sep="\n", flush=True)
+            for _ in range(repetitions):  # cases by turns, too
+                for name in names:
+                    case = _DEFAULTS | CASES[name]
+                    runs[name]["old"].append(measure(tree, case))
+                    runs[name]["new"].append(measure(ROOT, case))
         finally:
             subprocess.run(["git", "worktree", "remove", "--force", str(tree)], cwd=ROOT, check=True)
+    results: dict[str, Any] = {}
+    for name, found in runs.items():
+        both = {which: {key: statistics.median(run[key] for run in of) for key in of[0]} for which, of in found.items()}
+        ratios = [old["seconds"] / new["seconds"] for old, new in zip(found["old"], found["new"], strict=True)]
+        case = _DEFAULTS | CASES[name]
+        results[name] = {"case": case, **both, "ratio": statistics.median(ratios), "ratios": sorted(ratios)}
+        print(*lines(name, results[name]), sep="\n", flush=True)
     return results
 
 
@@ -165,7 +166,10 @@ def main() -> None:
     parser.add_argument("--work", nargs=2, help=argparse.SUPPRESS)
     arguments = parser.parse_args()
     if arguments.work:
-        print(json.dumps(work(json.loads(arguments.work[1]), arguments.work[0] == "old")))
+        case = json.loads(arguments.work[1])
+        if "cores" in case:
+            os.sched_setaffinity(0, case["cores"])  # the parties inherit it, and take as many threads
+        print(json.dumps(work(case, arguments.work[0] == "old")))
         return
     results = compare(arguments.cases.split(","), arguments.repetitions)
     if arguments.json:

@@ -21,7 +21,7 @@ class Record:
     the rest.
     """
 
-    kind: str  # iteration, limit, noise, growth
+    kind: str  # iteration, limit, noise, growth, parties
     key: dict[str, Any]
     counts: dict[str, Any] = field(default_factory=dict)
     seconds: dict[str, Figure] = field(default_factory=dict)

@@ -11,13 +11,13 @@ from dpmpc.benchmarks.counts import NETWORKS, Link, NoiseCounts, by_gate, networ
 from dpmpc.benchmarks.iteration import WARM_UP, Limit, Measured, measure, measure_limit, repetitions
 from dpmpc.benchmarks.machine import machine
 from dpmpc.benchmarks.network import Network, named
-from dpmpc.benchmarks.plain import LAWS as PLAIN_LAWS
 from dpmpc.benchmarks.quartiles import Figure, figure
 from dpmpc.benchmarks.records import Record, Results
 from dpmpc.benchmarks.scale import findings
 from dpmpc.errors import UsageError
 from dpmpc.learning.method import METHODS
-from dpmpc.mpc.backend import BACKENDS, FOR_TWO, default_for
+from dpmpc.mpc.backend import BACKENDS, DEFAULT, FOR_TWO
+from dpmpc.mpc.cheaper import cheaper
 from dpmpc.privacy.law import LAWS
 
 DIMENSIONS = (10, 31, 122, 1_000, 10_000, 100_000)
@@ -160,8 +160,8 @@ def run_noise(
     sampler: str | None = None,
     backend: str | None = None,
 ) -> list[Record]:
-    """The samplers (of one law, or of one name, if that is given), and plain MPyC, with their ratios to plain MPyC at
-    the same law. Samplers that refuse the scale are left out.
+    """The samplers (of one law, or of one name, if that is given), and MPyC's fixed-point arrays, with their ratios to
+    those at the same law. Samplers that refuse the scale are left out.
 
     Errors: UsageError when none can be measured.
     """
@@ -170,10 +170,10 @@ def run_noise(
     refused = f"--sampler {sampler} does not make {law} noise; leave one of them out"
     for n in parties:
         for family, name in chosen:
-            for count in _draws(name, n, quick):
+            for count in _draws(name, n, quick, backend or DEFAULT):
                 progress(f"noise: {family}/{name}, {count:,} at n={n}")
                 try:
-                    for each in [backend] if backend else TWO if n == 2 else [default_for(n)]:
+                    for each in [backend] if backend else TWO if n == 2 else [DEFAULT]:
                         costs.append(noise.measure_sampler(family, name, n, count, 3 if quick else 5, each))
                 except UsageError as error:
                     refused = str(error)
@@ -181,16 +181,18 @@ def run_noise(
     if not costs:
         raise UsageError(refused)
     if plain:
-        for family in dict.fromkeys(cost.law for cost in costs if cost.law in PLAIN_LAWS):
+        for family in dict.fromkeys(cost.law for cost in costs if cost.law in noise.PLAIN_SAMPLERS):
             count = 8 if quick else 122
             progress(f"noise: {family}/{noise.PLAIN}, {count} at n=3")
-            costs.append(noise.measure_plain(family, 3, count, 1 if quick else 3))
+            costs.append(noise.measure_plain(family, count, 1 if quick else 3))
     slow = {c.law: c.rate for c in costs if c.sampler == noise.PLAIN}
     return [_noise_record(cost, slow.get(cost.law) if cost.parties == 3 else None) for cost in costs]
 
 
-def _draws(sampler: str, parties: int, quick: bool) -> tuple[int, ...]:
-    """Samples in a draw; the slower samplers and the larger n stop earlier."""
+def _draws(sampler: str, parties: int, quick: bool, backend: str) -> tuple[int, ...]:
+    """Samples in a draw; the slower samplers, the larger n and the slower backends stop earlier."""
+    if backend == "mpyc":
+        return (122,) if quick else (122, 1_000)
     sizes = (122, 10_000, 100_000, 1_000_000)
     if quick or parties > 5:
         return sizes[:2]
@@ -237,7 +239,7 @@ def cross(
     backend: str | None = None,
 ) -> list[Cell]:
     """All combinations; what is None takes the base cell's value. Without a pool named, methods of many releases have
-    one, as in `dpmpc train`.
+    one, and without a backend named the one that computes less is taken, as in `dpmpc train`.
     """
     base = Cell()
     family, drawn_by = law_and_sampler(law, sampler)
@@ -250,7 +252,7 @@ def cross(
         network=network or base.network,
     )
     return [
-        replace(common, dimension=d, owners=m, parties=n, backend=backend or default_for(n))
+        replace(common, dimension=d, owners=m, parties=n, backend=backend or cheaper(family, drawn_by, n, None))
         for n in parties or (base.parties,)
         for m in owners or (base.owners,)
         for d in dimensions or (base.dimension,)

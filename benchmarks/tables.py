@@ -87,9 +87,7 @@ def limit_rows(records: Iterable[Record]) -> Rows:
 
 def noise_rows(records: Iterable[Record]) -> Rows:
     """The samplers' table."""
-    rows = [
-        ["sampler", "n", "samples", "seconds", "samples/s", "bytes a sample", "ANDs a sample", "rounds", "x plain MPyC"]
-    ]
+    rows = [["sampler", "n", "samples", "seconds", "samples/s", "bytes a sample", "ANDs a sample", "rounds", "x MPyC"]]
     for r in records:
         ratio = r.values.get("over_plain_mpyc")
         rate = r.values["samples_a_second"]

@@ -3,7 +3,7 @@ formulas give."""
 
 import json
 import math
-from typing import Any
+from typing import Any, Literal
 
 import click
 from rich.console import Console
@@ -30,9 +30,13 @@ _CALIBRATIONS = {
     type=click.Choice(METHODS.names()),
     default="gradient",
     show_default=True,
-    help="what is released: gradients (Gaussian noise) or a mean of local models (Laplace noise).",
+    help="what is released: gradients or a mean of local models.",
 )
-@click.option("--law", type=click.Choice(LAWS.names()), help="noise law, if not the method's own.")
+@click.option(
+    "--law",
+    type=click.Choice(LAWS.names()),
+    help="noise law  [default: gaussian, or laplace for output without a delta]",
+)
 @click.option("--owners", type=int, required=True, help="number m of owners.")
 @click.option("--smallest", type=int, required=True, help="records n_(1) of the smallest owner.")
 @click.option("--total", type=int, help="records n of all owners together  [default: m * n_(1)]")
@@ -42,6 +46,13 @@ _CALIBRATIONS = {
     default="equal",
     show_default=True,
     help="aggregate with weights 1/m or n_j/n.",
+)
+@click.option(
+    "--neighbours",
+    type=click.Choice(["record", "owner"]),
+    default="record",
+    show_default=True,
+    help="what the promise hides: one record, or all of one owner's records.",
 )
 @click.option("--epsilon", type=float, help="total epsilon.")
 @click.option("--delta", type=float, help="total delta.")
@@ -87,6 +98,7 @@ def command(
     smallest: int,
     total: int | None,
     weights: Weights,
+    neighbours: Literal["record", "owner"],
     epsilon: float | None,
     delta: float | None,
     iterations: int | None,
@@ -114,6 +126,7 @@ def command(
         smallest=smallest,
         records=total,
         weights=weights,
+        neighbours=neighbours,
         dimension=dimension,
         G=lipschitz,
         lam=lam,
@@ -155,6 +168,8 @@ def _print(result: dict[str, Any]) -> None:
         _print_grid(console, result)
     if result.get("literature"):
         _print_literature(console, result["literature"])
+        _print_progress(console, result)
+        _print_risk(console, result["risk"])
     for text in result["warnings"]:
         console.print(f"[yellow]warning: {escape(text)}[/yellow]")
 
@@ -171,6 +186,7 @@ def _calibrations(result: dict[str, Any]) -> Table:
         "promised (eps, delta)",
         "truly eps",
         "zCDP eps",
+        *(["eps at delta"] if laplace else []),
         "holds",
     ):
         table.add_column(name, justify="left" if name == "holds" else "right")
@@ -184,6 +200,7 @@ def _calibrations(result: dict[str, Any]) -> Table:
             promise,
             _number(row["true_epsilon"]),
             _number(row["zcdp_epsilon"]),
+            *([_number(row.get("composed_epsilon"))] if laplace else []),
             holds,
         )
     return table
@@ -221,6 +238,31 @@ def _print_literature(console: Console, rows: list[dict[str, Any]]) -> None:
     console.print(table)
     for number, note in enumerate(notes, 1):
         console.print(escape(f"[{number}] {note}"))
+
+
+def _print_progress(console: Console, result: dict[str, Any]) -> None:
+    steps = "; ".join(
+        f"{_number(row['exact'])} after {row['iteration']} (printed {_number(row['printed'])})"
+        for row in result["progress"]
+    )
+    console.print(f"\nCorollary 3.5, epsilon of intermediate models: {steps}")
+    shares = result["collusion"]
+    console.print(
+        f"The same total noise towards {shares['colluding']} colluding owners: epsilon {_number(shares['mpc'])} made "
+        f"inside MPC, {_number(shares['masks'])} by owners under secure aggregation, {_number(shares['cape'])} by "
+        f"CAPE, {_number(shares['none'])} independent at the owners"
+    )
+
+
+def _print_risk(console: Console, rows: list[dict[str, Any]]) -> None:
+    table = Table(title="\nThe papers' bounds on the excess risk", title_justify="left", box=None, padding=(0, 2, 0, 0))
+    for name in ("bound", "of the risk", "formula", "value"):
+        table.add_column(name, no_wrap=True, justify="right" if name == "value" else "left")
+    for number, row in enumerate(rows, 1):
+        table.add_row(f"{row['name']} [{number}]".replace("[", "\\["), row["excess"], escape(row["formula"]),
+                      _number(row["value"]))  # fmt: skip
+    console.print(table)
+    console.print("; ".join(escape(f"[{number}] {row['note']}") for number, row in enumerate(rows, 1)))
 
 
 def _number(value: float | None) -> str:

@@ -11,6 +11,7 @@ import click
 from dpmpc.errors import UsageError
 from dpmpc.learning.method import METHODS
 from dpmpc.mpc.backend import BACKENDS
+from dpmpc.mpc.engines.many_layout import MOST_PARTIES
 from dpmpc.privacy.law import LAWS, sampler_names
 
 Progress = Callable[[str], None]
@@ -74,7 +75,7 @@ def _computed(law: str, sampler: str, backend: str) -> Callable[[Any], Any]:
 @click.group("bench")
 def command() -> None:
     """Measure what one release costs: seconds, bytes, rounds, memory; beside the same bytes over bare TCP, and beside
-    plain MPyC.
+    MPyC's own fixed-point arrays.
 
     Counts are exact and are checked against their formulas. Seconds are medians with quartiles, after a warm-up.
 
@@ -99,7 +100,7 @@ def command() -> None:
 @_computed(
     "Law of their noise.  [default: gaussian, or the sampler's]",
     "Their sampler.  [default: the law's first]",
-    "Who computes.  [default: sharing; with -M 2, ot]",
+    "Who computes.  [default: the one that computes less; with -M 2, ot]",
 )
 @click.option(
     "--pool/--no-pool", default=None, help="Make noise ahead, or in each release.  [default: pool for gradient]"
@@ -156,7 +157,10 @@ def iteration(
 @_quick
 @_numbers("-M", "parties", help="Numbers of parties.", default="3")
 @click.option(
-    "--plain/--no-plain", default=True, show_default=True, help="Measure plain MPyC too; it takes half a minute."
+    "--plain/--no-plain",
+    default=True,
+    show_default=True,
+    help="Measure MPyC's own fixed-point arrays too; it takes half a minute.",
 )
 @_computed("Measure this law only.", "Measure this sampler only.", "Who draws.  [default: sharing; with -M 2, ot]")
 @_json
@@ -171,7 +175,7 @@ def noise(
     json_file: Path | None,
     csv_file: Path | None,
 ) -> None:
-    """Samplers against each other and against plain MPyC."""
+    """Samplers against each other and against MPyC's own fixed-point arrays (the backend mpyc)."""
     from dpmpc.benchmarks import suite, tables
 
     kind: dict[str, Any] = {"law": law, "sampler": sampler, "backend": backend}
@@ -179,6 +183,35 @@ def noise(
         results = suite.results(quick, lambda: suite.run_noise(parties, quick, progress, plain, **kind))
     click.echo(tables.plain(tables.noise_rows(results.records)))
     _write(results, json_file, csv_file)
+
+
+@command.command("parties")
+@_quick
+@_numbers("-M", "parties", help="Numbers of parties, up to 32.", default="3,5,7,9,16,32")
+@click.option(
+    "--png",
+    type=click.Path(dir_okay=False, path_type=Path),
+    default=Path("parties.png"),
+    show_default=True,
+    help="Draw rate, bytes and latency against the number of parties here.",
+)
+@_json
+@_csv
+def many(quick: bool, parties: list[int], png: Path, json_file: Path | None, csv_file: Path | None) -> None:
+    """Noise against the number of parties: numbers mod a prime beside replicated bits, in one run."""
+    from dpmpc.benchmarks import parties as benchmark
+    from dpmpc.benchmarks import parties_plot, plot, suite, tables
+
+    if max(parties) > MOST_PARTIES:
+        raise UsageError(f"-M takes numbers of parties up to {MOST_PARTIES}; got {max(parties)}; leave it out")
+    with _bar(len(benchmark.draws(parties, quick))) as progress:
+        results = suite.results(quick, lambda: benchmark.run(parties, quick, progress))
+    click.echo(tables.plain(parties_plot.rows(results.records)))
+    click.echo(f"best published rate known: 16 a second at n = 16 ({benchmark.PUBLISHED_BY})")
+    _write(results, json_file, csv_file)
+    for path in plot.draw(results, png.parent, png.stem.removesuffix("-parties")):
+        path.replace(png)
+        click.echo(f"written to {png}")
 
 
 @command.command("limit")

@@ -2,73 +2,106 @@
 
 import json
 import math
+from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import click
 from rich.console import Console
+from rich.markup import escape
 from rich.table import Table
 
 from dpmpc.errors import DpmpcError, UsageError
 from dpmpc.privacy.checks import check_delta
-from dpmpc.privacy.composition import parse_budget, releases_left, spending_of, spent, total, within
-from dpmpc.privacy.ledger import Ledger, merge
+from dpmpc.privacy.composition import (
+    OWNER,
+    mechanism_for,
+    parse_budget,
+    releases_left,
+    spending_of,
+    spent,
+    total,
+    within,
+)
+from dpmpc.privacy.ledger import Book, Entry
+from dpmpc.privacy.ledgers import attempts, copies, ledgers_below, merge, read_ledgers
+
+UNITS = {"": "as planned", "record": "one record", OWNER: "one owner's records", "stated": "one stated unit"}
 
 
 @click.command()
 @click.argument("directory", type=click.Path(path_type=Path))
-@click.option("--data", help="only the data set whose digest starts so.")
+@click.option("--data", help="only the data set of this name, or whose digest starts so.")
 @click.option("--delta", type=float, help="state epsilon at this delta  [default: the largest that a run promised]")
 @click.option("--budget", "limit", metavar="EPS,DELTA", help="compare with this budget; exit code 1 if it is exceeded.")
 @click.option("--json", "as_json", is_flag=True, help="print JSON.")
 def command(directory: Path, data: str | None, delta: float | None, limit: str | None, as_json: bool) -> None:
     """What was spent on each data set, over every ledger*.jsonl in DIRECTORY and below.
 
-    Copies of one release in several parties' ledgers (ledger_0.jsonl, ledger_1.jsonl, ...) count once; lines in two
-    ledgers of the same party count twice, for a plan may have been run twice. A line counts as spent whether or not
-    its opening came to pass.
+    Copies of one release in several parties' ledgers (ledger_0.jsonl, ledger_1.jsonl, ...) count once, and so do copies
+    of a ledger; two ledgers of the same party that begin differently count twice, for a plan may have been run twice. A
+    line counts as spent whether or not its opening came to pass. Every data set is priced for each kind of neighbours
+    that a run on it promised: one record, or all of one owner's. What runs that are under way have reserved is said
+    apart, and counts against --budget.
     """
     budget = None if limit is None else parse_budget(limit)
-    paths = sorted(directory.rglob("ledger*.jsonl")) if directory.is_dir() else [directory]
+    paths = ledgers_below(directory)
     if not paths:
         raise UsageError(f"a ledger is a file ledger*.jsonl; {directory} holds none; name a run's directory")
     if delta is not None:
         check_delta(delta)
     elif budget is not None and budget[1] > 0:
         delta = budget[1]
-    books = [Ledger.read(path) for path in paths]
-    entries = merge(books)
-    digests = sorted({digest for entry in entries for digest in entry.data if digest.startswith(data or "")})
+    books = read_ledgers(directory, files=paths)
+    everything, entries = merge(books), merge(_without_reserved(books))
+    names = {digest: name for e in everything for digest, name in zip(e.data, e.names, strict=False)}
+    digests = sorted(
+        {d for e in everything for d in e.data if data is None or names.get(d) == data or d.startswith(data)},
+        key=lambda d: (names.get(d, ""), d),
+    )
     if data is not None and not digests:
-        raise UsageError(f"--data must begin a digest in {directory}'s ledgers; got {data!r}; leave it out to see all")
+        raise UsageError(
+            f"--data is a name in {directory}'s ledgers, or begins a digest; got {data!r}; leave it out to see all"
+        )
     unknown = sum(book.unknown for book in books)
-    rows = []
+    rows: list[dict[str, Any]] = []
     for digest in digests:
-        sums = spent(entries, digest, 0.0 if budget is not None and budget[1] == 0 else delta)
         mine = [entry for entry in entries if digest in entry.data]
-        row: dict[str, object] = {
-            "data": digest,
-            "runs": sums.runs,
-            "releases": sums.releases,
-            "epsilon": sums.epsilon if math.isfinite(sums.epsilon) else None,
-            "delta": sums.delta,
-        }
-        if budget is not None:
-            last = mine[-1].mechanism
-            row["within_budget"] = within(total(mine), budget)
-            row["releases_left"] = releases_left(total(mine) + spending_of(last, unknown), last, budget)
-        rows.append(row)
+        all_of_it = [entry for entry in everything if digest in entry.data]
+        for neighbours in sorted({entry.neighbours for entry in all_of_it}):
+            sums = spent(mine, digest, 0.0 if budget is not None and budget[1] == 0 else delta, neighbours)
+            row: dict[str, Any] = {
+                "data": digest,
+                "name": names.get(digest),
+                "neighbours": neighbours or None,
+                "runs": sums.runs,
+                "attempts": sum(attempts(_of(books, digest)).values()),
+                "releases": sums.releases,
+                "reserved": len(all_of_it) - len(mine),
+                "epsilon": sums.epsilon if math.isfinite(sums.epsilon) else None,
+                "delta": sums.delta,
+            }
+            if budget is not None:
+                last = mechanism_for(all_of_it[-1], neighbours) or all_of_it[-1].mechanism
+                counted = total(all_of_it, neighbours)
+                row["within_budget"] = within(counted, budget)
+                row["releases_left"] = releases_left(counted + spending_of(last, unknown), last, budget)
+            rows.append(row)
     result = {
         "ledgers": [str(path) for path in paths],
+        "copies": copies(books),
         "torn": sum(book.torn for book in books),
         "unknown": unknown,
         "budget": budget,
         "data": rows,
+        "runs": _runs(books, everything),
     }
     if as_json:
         click.echo(json.dumps(result, indent=2))
     else:
         _print(result, rows)
-    exceeded = [str(row["data"]) for row in rows if row.get("within_budget") is False]
+    exceeded = sorted({str(row["name"] or row["data"]) for row in rows if row.get("within_budget") is False})
     if budget is not None and exceeded:
         raise DpmpcError(
             f"the budget is epsilon {budget[0]:g}, delta {budget[1]:g}; it is exceeded for data {', '.join(exceeded)}; "
@@ -76,19 +109,56 @@ def command(directory: Path, data: str | None, delta: float | None, limit: str |
         )
 
 
-def _print(result: dict[str, object], rows: list[dict[str, object]]) -> None:
+def _without_reserved(books: Sequence[Book]) -> list[Book]:
+    return [replace(book, reserved=()) for book in books]
+
+
+def _of(books: Sequence[Book], digest: str) -> list[Book]:
+    """The ledgers with their lines on one data set."""
+    found = []
+    for book in books:
+        kept = [k for k, entry in enumerate(book.entries) if digest in entry.data]
+        if kept:
+            entries = tuple(book.entries[k] for k in kept)
+            found.append(replace(book, entries=entries, keys=tuple(book.keys[k] for k in kept)))
+    return found
+
+
+def _runs(books: Sequence[Book], entries: Sequence[Entry]) -> list[dict[str, Any]]:
+    """One row a run: on what, how many attempts, the releases of each attempt number."""
+    counts = attempts(books)
+    rows: dict[str, dict[str, Any]] = {}
+    for entry in entries:
+        row = rows.setdefault(
+            entry.run,
+            {
+                "run": entry.run,
+                "data": list(entry.names or entry.data),
+                "neighbours": entry.neighbours or None,
+                "attempts": counts[entry.run],
+                "releases": 0,
+            },
+        )
+        row["releases"] += 1
+    return list(rows.values())
+
+
+def _print(result: dict[str, Any], rows: list[dict[str, Any]]) -> None:
     console = Console(highlight=False)
     if not console.is_terminal:
-        console = Console(highlight=False, width=150)
+        console = Console(highlight=False, width=170)
     table = Table(box=None, padding=(0, 2, 0, 0))
-    columns = ["data", "runs", "releases", "epsilon", "delta"]
+    columns = ["data", "neighbours", "runs", "attempts", "releases", "reserved", "epsilon", "delta"]
     if result["budget"] is not None:
         columns += ["within_budget", "releases_left"]
     for column in columns:
-        table.add_column(column.replace("_", " "), justify="left" if column == "data" else "right")
+        table.add_column(column.replace("_", " "), justify="left" if column in ("data", "neighbours") else "right")
     for row in rows:
-        table.add_row(*(_cell(row[column]) for column in columns))
+        shown = {**row, "data": escape(row["name"] or row["data"]), "neighbours": UNITS[row["neighbours"] or ""]}
+        table.add_row(*(_cell(shown[column]) for column in columns))
     console.print(table)
+    for group in result["copies"]:
+        console.print(f"{len(group)} ledgers are copies of one and count once: {escape(', '.join(group))}")
     if result["torn"]:
         console.print(f"{result['torn']} torn lines (a crash while writing) are counted as spent")
     if result["unknown"]:

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import click
 
-NAMES = ("table1", "convergence", "epsilon", "skew", "parties", "calibration")
+NAMES = ("table1", "convergence", "epsilon", "skew", "parties", "cape", "calibration", "utility")
 
 
 @click.command("experiment")
@@ -14,7 +14,7 @@ NAMES = ("table1", "convergence", "epsilon", "skew", "parties", "calibration")
     "--data-dir", type=click.Path(path_type=Path, file_okay=False), help="Folder of the data sets' files [$DPMPC_DATA]."
 )
 @click.option("--out", type=click.Path(path_type=Path, file_okay=False), required=True, help="Folder for results.")
-@click.option("--repeats", type=click.IntRange(1), help="Noise seeds a setting [5 to 20, by experiment].")
+@click.option("--repeats", type=click.IntRange(1), help="Noise seeds a setting [5 to 40, by experiment].")
 @click.option("--jobs", type=click.IntRange(1), help="Processes [all cores].")
 @click.option(
     "--seed", type=click.IntRange(0), default=1, show_default=True, help="First seed of noise, splits, partitions."
@@ -28,7 +28,7 @@ def command(
     Writes OUT/NAME/runs.csv, summary.csv, PNG figures and report.md, which puts our number beside the printed one. Runs
     that are already in runs.csv are not computed again.
 
-    NAME is table1, convergence, epsilon, skew, parties, calibration, or all of them.
+    NAME is table1, convergence, epsilon, skew, parties, cape, calibration, utility, or all of them.
     """
     from rich.console import Console
 

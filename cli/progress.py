@@ -20,7 +20,7 @@ class Plain:
         pass
 
     def __call__(self, event: dict[str, Any]) -> None:
-        if event["event"] == "stage":
+        if event["event"] in ("stage", "part"):
             click.echo(event["text"], err=True)
         elif event["event"] == "iteration":
             done, total = event["done"], event["total"]
@@ -56,7 +56,9 @@ class Live:
         self._progress.stop()
 
     def __call__(self, event: dict[str, Any]) -> None:
-        if event["event"] == "stage":
+        if event["event"] == "part":
+            self._progress.console.print(event["text"], highlight=False, markup=False, soft_wrap=True)
+        elif event["event"] == "stage":
             self._progress.update(self._task, description=event["text"][:40])
         elif event["event"] == "plan":
             self._progress.update(self._task, total=event["releases"], completed=event["first"])

@@ -4,6 +4,7 @@ from pathlib import Path
 from typing import Any
 
 import click
+from click.core import ParameterSource
 
 from dpmpc.cli.train_options import OPTIONS, SectionedCommand
 from dpmpc.errors import UsageError
@@ -25,6 +26,7 @@ def run_command(**given: Any) -> None:
       dpmpc train --resume runs/demo
     """
     from dpmpc.cli.progress import make_progress
+    from dpmpc.runs import beside
     from dpmpc.runs import start as starting
 
     run = {
@@ -40,9 +42,17 @@ def run_command(**given: Any) -> None:
             "plan_file",
             "plan_only",
             "tls",
+            "accept",
             "threads",
+            "ssl",
         )
     }
+    context = click.get_current_context()
+    explicit = {name for name in context.params if context.get_parameter_source(name) is not ParameterSource.DEFAULT}
+    if run.pop("ssl"):
+        if run["tls"] is not None:
+            raise UsageError("--ssl is --tls .config; another folder was given too; leave one of them out")
+        run["tls"] = Path(".config")
     addresses = run.pop("addresses")
     if addresses:
         given["parties"] = len(addresses)
@@ -63,21 +73,25 @@ def run_command(**given: Any) -> None:
         index=run["index"],
         plan_file=run["plan_file"],
         overwrite=run["overwrite"],
+        role=given["role"],
         tls=run["tls"],
         threads=run["threads"],
         budget=given["budget"],
         ledgers=None if given["ledgers"] is None else Path(given["ledgers"]),
+        limits=beside.limits_of(run["accept"], given, explicit if run["plan_file"] is not None else set()),
+        data_id=given["data_id"],
     )
     if where.plan_file is not None:
-        given |= starting.planned(where.plan_file)
-    request = None if where.plan_file is not None and where.party is not None else Request(**given)
+        given = beside.planned(where.plan_file, given, explicit)
+    alone = where.party is not None and where.role != "both"
+    request = None if where.plan_file is not None and alone else Request(**given)
     if run["plan_only"]:
         assert request is not None
         click.echo(starting.plan_only(request, where))
         return
     with make_progress() as progress:
         starting.start(request, where, progress)
-    if where.party is None:
+    if not alone:
         show(where.out)
 
 

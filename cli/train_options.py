@@ -1,14 +1,15 @@
 """The options of `dpmpc train`, by section, with help texts that say what each is for."""
 
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import click
 
-from dpmpc.learning.method import METHODS
+from dpmpc.learning.method import METHODS, Spread
 from dpmpc.mpc.backend import BACKENDS
 from dpmpc.privacy.law import LAWS, calibration_names, sampler_names
 from dpmpc.runs.launcher import WAIT
+from dpmpc.runs.request import Preprocessing
 
 
 class _Sizes(click.ParamType[tuple[int, ...]]):
@@ -94,6 +95,13 @@ OPTIONS: dict[str, list[click.Option]] = {
             "bounds are read from the records, which the guarantee does not cover.",
         ),
         _option(
+            "--preprocessing",
+            type=click.Choice(get_args(Preprocessing)),
+            help="Without --bounds and --schema. survey: ranges, scales and categories come from one noisy release, "
+            "inside the promise. records: they are read off the records, outside of it.  [default: survey, where "
+            "delta and the number of records allow it and all processes are here]",
+        ),
+        _option(
             "--missing",
             type=click.Choice(["fill", "drop"]),
             default="fill",
@@ -141,10 +149,16 @@ OPTIONS: dict[str, list[click.Option]] = {
         _option(
             "--method",
             type=click.Choice(METHODS.names()),
-            default="gradient",
-            help=". ".join(f"{name}: {method.help}" for name, method in METHODS.items()) + ".",
+            help=". ".join(f"{name}: {method.help}" for name, method in METHODS.items())
+            + ".  [default: as advised, nearly always gradient]",
         ),
-        _option("--iterations", type=int, metavar="T", help="Releases of --method gradient.  [default: 50]"),
+        _option(
+            "--iterations",
+            type=int,
+            metavar="T",
+            help="Releases of --method gradient.  [default: with neither this nor --step what `dpmpc advise` advises, "
+            "which looks at no record; else 50]",
+        ),
         _option(
             "--lam",
             type=float,
@@ -154,16 +168,16 @@ OPTIONS: dict[str, list[click.Option]] = {
         _option(
             "--weights",
             type=click.Choice(["equal", "size"]),
-            default="equal",
-            help="Weight of an owner: 1/m, or its share n_j/n of the records (better when sizes differ).",
+            help="Weight of an owner: 1/m, or its share n_j/n of the records (better when sizes differ).  [default: as "
+            "advised; equal]",
         ),
-        _option("--step", type=float, help="Step length of --method gradient.  [default: 1/(L + lam)]"),
+        _option("--step", type=float, help="Step length of --method gradient.  [default: as advised; 1/(L + lam)]"),
         _option("--radius", type=float, help="Project iterates, or local models, onto the ball of this radius."),
         _option(
             "--average",
             type=click.Choice(["none", "tail", "all"]),
-            default="tail",
-            help="The model is the last iterate, or the mean of the last half of the iterates, or of all.",
+            help="The model is the last iterate, or the mean of the last half of the iterates, or of all.  [default: "
+            "as advised; tail]",
         ),
         _option(
             "--residual-clip",
@@ -186,6 +200,12 @@ OPTIONS: dict[str, list[click.Option]] = {
             help="Privacy budget of the whole run. Below 1 is strong, above 10 weak.",
         ),
         _option(
+            "--neighbours",
+            type=click.Choice(["record", "owner"]),
+            default="record",
+            help="What the promise hides: any one record, or all records of any one owner (more noise).",
+        ),
+        _option(
             "--delta", type=float, help="Failure probability of the promise, well below 1/n. Needed for Gaussian noise."
         ),
         _option(
@@ -200,9 +220,15 @@ OPTIONS: dict[str, list[click.Option]] = {
             "--noise",
             "law",
             type=click.Choice(LAWS.names()),
-            help="Law of the noise.  [default: the method's: "
-            + ", ".join(f"{method.law} for {name}" for name, method in METHODS.items())
-            + "]",
+            help="Law of the noise.  [default: gaussian with --delta; without, laplace for --method output]",
+        ),
+        _option(
+            "--sensitivity",
+            "spread",
+            type=click.Choice(get_args(Spread)),
+            default="theta",
+            help="theta: logistic gradients are scaled by how far two records' can lie apart at the public iterate, "
+            "which is less noise for the same promise. fixed: by 2G, as printed.",
         ),
         _option(
             "--sampler",
@@ -243,9 +269,11 @@ OPTIONS: dict[str, list[click.Option]] = {
         _option(
             "--backend",
             type=click.Choice(BACKENDS.names()),
-            help="How the parties compute. sharing: secret sharing, an honest majority of them. ot: two parties that "
-            "trust nobody else, by oblivious transfer; ot-k8 sends less and computes more, ot-k2 and ot-k1 the other "
-            "way round. garbled: two parties, by garbled circuits as in the papers.  [default: sharing; with -M 2, ot]",
+            help="How the parties compute. sharing: replicated bits, for few parties with an honest majority. shamir: "
+            "numbers mod a prime, for up to 32, likewise. mpyc: by MPyC alone, slow, to read and to check. ot: two "
+            "parties that trust nobody else, by oblivious transfer; ot-k8 sends less and computes more, ot-k2 and "
+            "ot-k1 the other way round. garbled: two parties, by garbled circuits as in the papers.  [default: the one "
+            "that computes less: ot for 2 parties, shamir from 7 on]",
         ),
         _option(
             "-M",
@@ -254,6 +282,13 @@ OPTIONS: dict[str, list[click.Option]] = {
             default=3,
             metavar="N",
             help="Number of parties; without -I all are started here.",
+        ),
+        _option(
+            "--role",
+            type=click.Choice(["apart", "both"]),
+            default="apart",
+            help="both: every owner is a party, one process a site, so give as many of both (-M 16 --owners 16). "
+            "With -I I and --plan: start site I here, with its own records.",
         ),
         _option(
             "-T",
@@ -291,6 +326,7 @@ OPTIONS: dict[str, list[click.Option]] = {
             help="With -I: folder with ca.crt and this process's own .crt and .key, as `dpmpc keys` makes them. "
             "Addresses off this machine need it.",
         ),
+        _option("--ssl", is_flag=True, help="As in MPyC, certificates in the folder .config: --tls .config."),
         _option(
             "--pool/--no-pool",
             default=None,
@@ -324,7 +360,15 @@ OPTIONS: dict[str, list[click.Option]] = {
             "--plan",
             "plan_file",
             type=click.Path(path_type=Path),
-            help="With -I: the plan.json of the run, made by --plan-only. A party then needs no records.",
+            help="With -I: the plan.json of the run, made by --plan-only. A party then needs no records. --epsilon, "
+            "--delta, -T, --neighbours, --data-id and --budget beside it are limits that the plan must keep.",
+        ),
+        _option(
+            "--accept",
+            type=click.Path(path_type=Path),
+            metavar="FILE",
+            help="With -I: TOML file of what this organisation takes part in: epsilon, delta, threshold, neighbours, "
+            "data_id, budget_epsilon, budget_delta, schema, assumptions.",
         ),
         _option("--plan-only", is_flag=True, help="Write plan.json to --out, print the noise scale and stop."),
         _option(

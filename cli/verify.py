@@ -9,7 +9,8 @@ from rich.markup import escape
 from rich.table import Table
 
 from dpmpc.errors import UsageError
-from dpmpc.mpc.backend import BACKENDS, default_for
+from dpmpc.mpc.backend import BACKENDS
+from dpmpc.mpc.cheaper import cheaper
 from dpmpc.privacy.law import LAWS
 
 if TYPE_CHECKING:
@@ -24,7 +25,11 @@ if TYPE_CHECKING:
 @click.option(
     "-T", "threshold", type=int, help="parties that may collude.  [default: the most that the backend allows]"
 )
-@click.option("--backend", type=click.Choice(BACKENDS.names()), help="with --fresh.  [default: sharing; with -M 2, ot]")
+@click.option(
+    "--backend",
+    type=click.Choice(BACKENDS.names()),
+    help="with --fresh.  [default: the one that computes less; with -M 2, ot]",
+)
 @click.option(
     "--law",
     type=click.Choice([*LAWS.names(), "all"]),
@@ -72,16 +77,19 @@ def command(
             f"verify looks at one thing; got {'neither a run nor' if run is None else 'a run and'} --fresh; "
             "name a run directory, or give --fresh"
         )
-    backend = backend or default_for(parties, threshold)
-    t = BACKENDS[backend].threshold(parties) if threshold is None else threshold
-    BACKENDS[backend].check(parties, t)
 
     def progress(text: str) -> None:
         click.echo(text, err=True)
 
     if run is None:
         laws = LAWS.names() if law == "all" else (law,)
-        result = verify_fresh(default_cases(parties, t, laws, backend), work, progress)
+        cases = []
+        for name in laws:
+            by = backend or cheaper(name, next(iter(LAWS[name].samplers)), parties, threshold)
+            t = BACKENDS[by].threshold(parties) if threshold is None else threshold
+            BACKENDS[by].check(parties, t)
+            cases += default_cases(parties, t, (name,), by)
+        result = verify_fresh(cases, work, progress)
     elif structure:
         result = verify_structure(run)
     else:

@@ -15,9 +15,9 @@ Many releases under one promise; the noise of all of them is made ahead:
         print(aggregator.guarantee)
 
 By default neighbours differ in one owner's whole vector; `sensitivity=` states another unit, and the guarantee then
-says that it is the caller's. `Plan`, `Owner` and `Party` are the same over several machines; `train` and `predict` are
-the commands of that name; `account` answers questions about budgets. New laws of noise, backends and methods of
-learning are registered as entry points (docs/python.md).
+says that it is the caller's. `Plan`, `Owner`, `Party` and `Site` are the same over several machines; `train` and
+`predict` are the commands of that name; `account` answers questions about budgets. New laws of noise, backends and
+methods of learning are registered as entry points (docs/python.md).
 
 Errors are `UsageError` (you asked for something that cannot be), `PeerError` (another process died, never came, or is
 not what it should be), both `DpmpcError`; anything else is a bug in dpmpc.
@@ -31,8 +31,9 @@ __version__ = "0.2.0"
 if TYPE_CHECKING:
     from dpmpc.aggregation.aggregator import Aggregator, private_mean
     from dpmpc.aggregation.guarantee import Promise
+    from dpmpc.aggregation.limits import Limits
     from dpmpc.aggregation.plan import Plan
-    from dpmpc.aggregation.sites import Owner, Party
+    from dpmpc.aggregation.sites import Owner, Party, Site
     from dpmpc.errors import DpmpcError, PeerError, UsageError
     from dpmpc.learning.account import account
     from dpmpc.learning.method import METHODS, Method
@@ -49,12 +50,14 @@ __all__ = [
     "Backend",
     "DpmpcError",
     "Law",
+    "Limits",
     "Method",
     "Owner",
     "Party",
     "PeerError",
     "Plan",
     "Promise",
+    "Site",
     "UsageError",
     "account",
     "predict",
@@ -70,12 +73,14 @@ _HOMES = {
     "Backend": "mpc.backend",
     "DpmpcError": "errors",
     "Law": "privacy.law",
+    "Limits": "aggregation.limits",
     "Method": "learning.method",
     "Owner": "aggregation.sites",
     "Party": "aggregation.sites",
     "PeerError": "errors",
     "Plan": "aggregation.plan",
     "Promise": "aggregation.guarantee",
+    "Site": "aggregation.sites",
     "UsageError": "errors",
     "account": "learning.account",
     "predict": "learning.predict",

@@ -91,7 +91,7 @@ def main() -> None:
         for source in sources:
             dpmpc("check", "--schema", schema, *source)
         sizes = ",".join(map(str, SIZES))
-        public = ("--task", "logistic", "--dimension", 9, "--owner-sizes", sizes, "--weights", "size", "-M", 3)
+        public = ("--schema", schema, "--owner-sizes", sizes, "--weights", "size", "-M", 3)
         spent = ("--epsilon", 2, "--delta", "1e-5", "--iterations", 40)
         dpmpc("train", *public, *spent, "--plan-only", "--out", folder / "plan")
         plan = folder / "plan" / "plan.json"
@@ -100,8 +100,7 @@ def main() -> None:
         common = ("train", "--plan", plan, *parties, "--wait", 600)
         commands = [(*common, "-I", i, "--out", folder / f"party{i}") for i in range(3)]
         commands += [
-            (*common, "-I", f"owner{j}", *source, "--schema", schema, "--out", folder / f"owner{j}")
-            for j, source in enumerate(sources)
+            (*common, "-I", f"owner{j}", *source, "--out", folder / f"owner{j}") for j, source in enumerate(sources)
         ]
         processes = [subprocess.Popen([*DPMPC, *map(str, command)]) for command in commands]
         try:

@@ -48,9 +48,14 @@ class LocalSession:
     def __init__(self, network: Network, party: int) -> None:
         self.network, self.party = network, party
         self.parties, self.threshold = network.parties, network.threshold
-        self.mine = [s for s in subsets(self.parties, self.threshold) if party in s]
+        self.run_id = b"in one process"
         self.peers = {i: LocalPeer(network, party, i) for i in range(self.parties) if i != party}
         self.rounds = 0
+
+    @property
+    def mine(self) -> list[Subset]:
+        """The subsets that this party is a member of."""
+        return [s for s in subsets(self.parties, self.threshold) if self.party in s]
 
     def channel(self, ident: int) -> Channel:
         return Channel(self, ident)  # type: ignore[arg-type]

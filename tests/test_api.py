@@ -3,6 +3,7 @@
 import asyncio
 import importlib
 import inspect
+import math
 import os
 import re
 import signal
@@ -229,15 +230,16 @@ def test_owners_and_parties_on_their_own(tmp_path: Path) -> None:
     plan = dpmpc.Plan.create(**settings, releases=3, scale=0.0)
     plan.write(tmp_path / "plan.json")
     addresses = own_addresses(3)[1::2]
+    common = {"wait": HANG, "limits": dpmpc.Limits(epsilon=math.inf)}
     parties = [
-        dpmpc.Party(tmp_path / "plan.json", i, addresses, out=tmp_path / f"party{i}", wait=HANG) for i in range(3)
+        dpmpc.Party(tmp_path / "plan.json", i, addresses, out=tmp_path / f"party{i}", **common) for i in range(3)
     ]
     threads = [threading.Thread(target=party.run) for party in parties]
     for thread in threads:
         thread.start()
 
     def owner(index: int) -> list[np.ndarray]:
-        with dpmpc.Owner(tmp_path / "plan.json", index, addresses, wait=HANG) as me:
+        with dpmpc.Owner(tmp_path / "plan.json", index, addresses, **common) as me:
             return [me.mean(np.full(4, (index + 1) * k / 10)) for k in range(3)]
 
     with ThreadPoolExecutor(2) as pool:
@@ -248,6 +250,31 @@ def test_owners_and_parties_on_their_own(tmp_path: Path) -> None:
         assert np.array_equal(first[k], second[k])
         np.testing.assert_allclose(first[k], 0.15 * k, atol=plan.grid.step)
     assert (tmp_path / "party2" / "ledger_2.jsonl").exists()
+
+
+def test_every_owner_may_be_a_party(tmp_path: Path) -> None:
+    plan = dpmpc.Plan.create(**{**SMALL, "owners": 3}, releases=3, scale=0.0, role="both")
+    plan.write(tmp_path / "plan.json")
+    addresses = own_addresses(3)[1::2]
+    common = {"wait": HANG, "limits": dpmpc.Limits(epsilon=math.inf)}
+
+    def site(index: int) -> list[np.ndarray]:
+        with dpmpc.Site(tmp_path / "plan.json", index, addresses, out=tmp_path / f"site{index}", **common) as me:
+            return [me.mean(np.full(4, (index + 1) * k / 20)) for k in range(3)]
+
+    with ThreadPoolExecutor(3) as pool:
+        results = list(pool.map(site, range(3)))
+    for k in range(3):
+        assert all(np.array_equal(result[k], results[0][k]) for result in results)
+        np.testing.assert_allclose(results[0][k], 0.1 * k, atol=plan.grid.step)
+    names = {path.name for path in (tmp_path / "site2").iterdir()}
+    assert {"ledger_2.jsonl", "party_2.transcript.jsonl", "site_2.log"} <= names
+    with pytest.raises(dpmpc.UsageError, match="every owner is a party, one process a site; one role was asked for"):
+        dpmpc.Owner(plan, 0, addresses, **common)
+    with pytest.raises(dpmpc.UsageError, match="every owner is a party, one process a site; one role was asked for"):
+        dpmpc.Party(plan, 0, addresses, out=tmp_path, **common)
+    with pytest.raises(dpmpc.UsageError, match="this one has them apart"):
+        dpmpc.Site(dpmpc.Plan.create(**SMALL), 0, addresses, out=tmp_path)
 
 
 def test_wrong_sites_are_refused(tmp_path: Path) -> None:

@@ -69,3 +69,42 @@ def test_a_wheel_works_with_a_compiler_and_without(sources: Path, tmp_path: Path
     assert Path(where).is_relative_to(tmp_path) and kernels == ("C" if has_compiler else "NumPy")
     here = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
     assert here.stdout.split()[2] == total
+
+
+def test_what_is_built_holds_no_links_and_no_results(sources: Path, tmp_path: Path) -> None:
+    """The tree's links are for tools that read it; the sdist has what its tests need."""
+    assert not [p for p in sources.rglob("*") if p.is_symlink()]
+    for name in ("LICENSE", "Makefile", "tests/test_package.py", "docs/mpyc.md", ".ci/constraints.txt", "cli/main.py"):
+        assert (sources / name).is_file(), name
+    assert not (sources / "dpmpc" / "cli").exists()
+
+
+@pytest.mark.slow
+def test_types_reach_programs_that_import_the_installed_wheel(sources: Path, tmp_path: Path) -> None:
+    """By mypy, in an environment that has the wheel and nothing else; without py.typed a right program fails."""
+    wheel = build("wheel", sources, tmp_path, CC="/bin/false", LDSHARED="/bin/false")
+    subprocess.run([sys.executable, "-m", "venv", "--without-pip", tmp_path / "venv"], check=True)
+    python = tmp_path / "venv" / "bin" / "python"
+    where = "import sysconfig; print(sysconfig.get_paths()['purelib'])"
+    site = Path(subprocess.run([python, "-c", where], capture_output=True, text=True, check=True).stdout.strip())
+    with zipfile.ZipFile(wheel) as file:
+        names = file.namelist()
+        file.extractall(site)
+    assert not [n for n in names if "/results/" in n] and any(n.endswith("licenses/LICENSE") for n in names)
+    right, wrong = "plan: dpmpc.Plan = dpmpc.Plan.read('plan.json')", "plan: int = dpmpc.Plan.read('plan.json')"
+
+    def verdict(line: str) -> str:
+        (tmp_path / "program.py").write_text(f"import dpmpc\n\n{line}\n")
+        done = subprocess.run(
+            [sys.executable, "-m", "mypy", "--strict", "--python-executable", python, "program.py"],
+            cwd=tmp_path,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        return done.stdout
+
+    assert "Success" in verdict(right)
+    assert "program.py:3: error: Incompatible types in assignment" in verdict(wrong)
+    (site / "dpmpc" / "py.typed").unlink()
+    assert "import-untyped" in verdict(right)

@@ -19,6 +19,7 @@ from typing import Any, Literal, Self, TypeVar
 import numpy as np
 
 from dpmpc.aggregation.background import Background, Pending, Ready
+from dpmpc.aggregation.both import PartyHere
 from dpmpc.aggregation.encoding import as_blocks, decode, encode
 from dpmpc.aggregation.frames import PartyCost, blocks_of, rows_of_block
 from dpmpc.aggregation.grid import Floats, Ints
@@ -69,6 +70,7 @@ class Aggregator:
         parties: int = 3,
         threshold: int | None = None,
         sensitivity: float | None = None,
+        quantile: float | None = None,
         weights: Weights | Sequence[int] = "equal",
         law: str | None = None,
         sampler: str | None = None,
@@ -95,6 +97,7 @@ class Aggregator:
             parties=parties,
             threshold=threshold,
             sensitivity=sensitivity,
+            quantile=quantile,
             weights=weights,
             law=law,
             sampler=sampler,
@@ -117,7 +120,7 @@ class Aggregator:
         plan: Plan,
         *,
         out: Path | None = None,
-        parties: PartiesHere | None = None,
+        parties: PartiesHere | PartyHere | None = None,
         addresses: Sequence[Endpoint] | None = None,
         owners: tuple[int, int] | None = None,
         attempt: Attempt = FIRST_ATTEMPT,
@@ -127,7 +130,8 @@ class Aggregator:
     ) -> Self:
         """An aggregator for a plan. `addresses`: where the parties listen for owners; without them the parties are
         processes of this machine: those of `parties`, whom the caller ends, or new ones with `settings` (of
-        `LocalParties`). `owners`: (first, end) of those played here, by default all."""
+        `LocalParties`). A `PartyHere` is the one of this process; the others are at `addresses`. `owners`: (first, end)
+        of those played here, by default all."""
         self = cls.__new__(cls)
         self._begin(plan, out, wait, parties, addresses, owners, attempt, tls, settings)
         return self
@@ -144,7 +148,7 @@ class Aggregator:
         plan: Plan,
         out: Path | None,
         wait: float,
-        parties: PartiesHere | None = None,
+        parties: PartiesHere | PartyHere | None = None,
         addresses: Sequence[Endpoint] | None = None,
         owners: tuple[int, int] | None = None,
         attempt: Attempt = FIRST_ATTEMPT,
@@ -154,6 +158,7 @@ class Aggregator:
         self.plan, self.attempt = plan, attempt
         self.first, self.end = owners or (0, plan.owners)
         self.next = attempt.first_release  # the next release
+        self.bound = plan.adaptive  # of clipping, if it follows the vectors: public, the same at all owners
         self.sharing_s = 0.0  # spent making shares
         self.bytes_before = 0  # sent by all processes when the noise made ahead was there
         self._out, self._addresses, self._tls, self._wait = out, addresses, tls, wait
@@ -188,7 +193,8 @@ class Aggregator:
             elif self._parties is None:
                 self._background = Background("dpmpc")
                 self._stop = weakref.finalize(self, self._background.stop)
-            client = OwnerClient(self.plan, self.attempt, self.first, self.end)
+            within = self._parties.within if isinstance(self._parties, PartyHere) else {}
+            client = OwnerClient(self.plan, self.attempt, self.first, self.end, within)
             self._client = client
             tls = None if self._tls is None else Tls.load(self._tls, client.name)
             self._run(lambda: client.connect(addresses, self._wait, tls))
@@ -206,6 +212,11 @@ class Aggregator:
     def bytes_sent(self) -> int:
         """Bytes that the owners here have sent to parties so far, headers included."""
         return 0 if self._client is None else self._client.bytes_sent
+
+    @property
+    def parties_lost(self) -> list[int]:
+        """The parties that left after noise was made, where the backend opens sums without them."""
+        return [] if self._client is None else sorted(self._client.lost)
 
     def _loop(self) -> Background:
         background = self._background if self._parties is None else self._parties.background
@@ -245,20 +256,25 @@ class Aggregator:
         plan's norm. Errors: UsageError for a wrong shape or values that are not finite (nothing is spent then), for
         more releases than planned, for a closed aggregator; PeerError when a party leaves.
         """
-        return decode(self.plan, self.open(vectors).total)
+        bound = self.bound
+        mean = decode(self.plan, self.open(vectors).total)
+        return mean if bound is None else bound.decode(mean)[0]
 
     def open(self, vectors: Any) -> Release:
-        """One release of the owners' vectors, in grid steps. See `mean`."""
-        rows = rows_of_block(self.plan.dimension)
-        blocks = as_blocks(vectors, self.end - self.first, self.plan.dimension, rows)
+        """One release of the owners' vectors, in grid steps; a clipping bound that adapts moves. See `mean`."""
+        rows, bound = rows_of_block(self.plan.dimension), self.bound
+        blocks = as_blocks(vectors, self.end - self.first, self.plan.dimension - (bound is not None), rows)
 
         def encoded() -> Iterable[Ints]:
             first = self.first
             for block in blocks:
-                yield encode(self.plan, block, first)
+                yield encode(self.plan, block if bound is None else bound.encode(block), first)
                 first += len(block)
 
-        return self.open_steps(encoded())
+        release = self.open_steps(encoded())
+        if bound is not None:
+            self.bound = bound.decode(decode(self.plan, release.total))[1]
+        return release
 
     def open_steps(self, blocks: Iterable[Ints]) -> Release:
         """One release of integer vectors: grid steps, clipped and rounded already, in blocks as `frames.blocks_of` has
@@ -332,8 +348,10 @@ class Aggregator:
             "owners": self.plan.owners,
             "parties": self.plan.parties,
             "threshold": self.plan.threshold,
-            "dimension": self.plan.dimension,
+            "dimension": self.plan.dimension - (self.bound is not None),
+            "clipping_bound": None if self.bound is None else self.bound.value,
             "releases_made": self.next,
+            "parties_lost": self.parties_lost,
             "privacy": privacy_section(self.plan),
             "warnings": warnings_of(self.plan),
         }

@@ -15,13 +15,16 @@ from dpmpc.aggregation.plan import Plan, Vectors
 from dpmpc.circuits.sampler import Certificate, Sampler
 from dpmpc.errors import UsageError
 from dpmpc.mpc.backend import BACKENDS
+from dpmpc.privacy.composition import spending_of
 from dpmpc.privacy.law import LAWS, Law, Need
 from dpmpc.privacy.mechanism import Mechanism
-from dpmpc.privacy.sensitivity import Sensitivity, rounding_bound, sum_of_parts
+from dpmpc.privacy.sensitivity import Sensitivity, gradient_sensitivity, owner_sensitivity, rounding_bound
+from dpmpc.privacy.spending import Spending
 
 _DIGITS = 24
 _SAMPLER_TV = 2.0**-63  # what the discrete samplers certify a coordinate at worst; others are tried again with theirs
 _HIDING = 2.0**-100  # of a run, likewise
+_SHARE = 1000  # of delta: where a backend chooses how well openings hide, they take a thousandth of it at most
 _FINE = 2.0**30  # grid steps of a sensitivity on a grid so fine that rounding does not matter
 
 
@@ -70,7 +73,7 @@ def derive(plan: Plan) -> Derived:
         asked, sampler, hiding = _asked(plan, law, steps)
     else:  # without noise there still is a sampler, of the narrowest noise, which nobody draws from
         asked = round_up(plan.scale * plan.divisor / grid.step) or NARROWEST
-        sampler = law.sampler(plan.sampler, asked)
+        sampler = _sampler(plan, law, asked)
         hiding = _hiding(plan, sampler) if plan.scale else 0.0
     if asked < NARROWEST / 2 or rounded.parts["rounding"] > 0.5 * rounded.l2:
         raise UsageError(
@@ -102,12 +105,15 @@ def derive(plan: Plan) -> Derived:
 
 def _sensitivity(plan: Plan, rounding: float) -> Sensitivity:
     """Of the mean, in L2."""
+    if isinstance(plan.source, Vectors) and plan.source.spread is not None and plan.neighbours == "record":
+        G = plan.source.spread / 2
+        return gradient_sensitivity(G=G, sizes=plan.sizes, weights=plan.weights, rounding=rounding)
     if plan.neighbours == "record":
         return plan.learning.sensitivity(plan.sizes, plan.weights, rounding)
-    moved = 2 * plan.clip  # one owner's whole vector is replaced
+    moved = plan.clip
     if isinstance(plan.source, Vectors) and plan.source.sensitivity is not None:
-        moved = min(moved, plan.source.sensitivity)
-    return sum_of_parts({"vector": moved * max(plan.factors) / plan.divisor}, rounding)
+        moved = min(moved, plan.source.sensitivity / 2)
+    return owner_sensitivity(moved, plan.factors, plan.divisor, rounding)
 
 
 def _asked(plan: Plan, law: Law, sensitivity_steps: float) -> tuple[float, Sampler, float]:
@@ -120,7 +126,7 @@ def _asked(plan: Plan, law: Law, sensitivity_steps: float) -> tuple[float, Sampl
     while True:
         scale = round_up(_scale(plan, law, sensitivity_steps, tv, hiding))
         check_width(scale)
-        sampler = law.sampler(plan.sampler, scale)
+        sampler = _sampler(plan, law, scale)
         found = float(sampler.certificate["total_variation"]) if sampler.discrete else 0.0
         left = _hiding(plan, sampler)
         if found <= tv and left <= hiding:
@@ -128,9 +134,33 @@ def _asked(plan: Plan, law: Law, sensitivity_steps: float) -> tuple[float, Sampl
         tv, hiding = max(tv, found * (1 + 2.0**-20)), max(hiding, left * (1 + 2.0**-20))
 
 
+def _sampler(plan: Plan, law: Law, scale: float) -> Sampler:
+    """The law's sampler, as the plan's backend draws it."""
+    sampler = law.sampler(plan.sampler, scale)
+    if not plan.parties:
+        return sampler
+    failure = min((plan.delta or 1.0) / _SHARE, 2.0**-plan.security_bits)
+    samples = plan.releases * plan.dimension
+    return BACKENDS[plan.backend].drawn(sampler, plan.parties, plan.threshold, samples, failure)
+
+
 def _scale(plan: Plan, law: Law, l2_steps: float, tv: float = _SAMPLER_TV, hiding: float = _HIDING) -> float:
-    need = Need(plan.epsilon, plan.delta, l2_steps, plan.dimension, plan.releases, tv=tv, mpc_failure=hiding)
+    need = Need(
+        plan.epsilon,
+        plan.delta,
+        l2_steps,
+        plan.dimension,
+        plan.releases,
+        tv=tv,
+        mpc_failure=hiding,
+        before=spent_before(plan),
+    )
     return law.scale(need, plan.calibration)
+
+
+def spent_before(plan: Plan) -> Spending:
+    """What the run had released before this plan's releases."""
+    return sum((spending_of(mechanism) for mechanism in plan.before), start=Spending())
 
 
 def _hiding(plan: Plan, sampler: Sampler) -> float:

@@ -1,16 +1,23 @@
 """What a plan promises: the accounted (epsilon, delta), and what they rest on, in the report's and the API's words."""
 
 import math
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
+from dpmpc.aggregation.derive import spent_before
 from dpmpc.aggregation.plan import Plan, Vectors
-from dpmpc.privacy.checks import NEIGHBOURS, delta_warning
+from dpmpc.privacy.checks import NEIGHBOURS, OWNER_NEIGHBOURS, delta_warning
 from dpmpc.privacy.composition import spending_of
 from dpmpc.privacy.guarantee import failure_factor
 from dpmpc.privacy.law import LAWS
+from dpmpc.privacy.mechanism import Mechanism
 
-OWNER_NEIGHBOURS = "one owner's whole vector replaced; the number of owners is public"
+# What a unit is, from the weakest promise to the strongest: stated by a caller, one record, all of an owner's records.
+NEIGHBOURS_BY_STRENGTH = {"stated": 0, "record": 1, "owner": 2}
+VECTOR_NEIGHBOURS = "one owner's whole vector replaced; the number of owners is public"
+FIXED_BEFORE = (
+    "ranges, categories, kinds and names of columns had been fixed without the records (they were read off them)"
+)
 
 
 @dataclass(frozen=True)
@@ -30,9 +37,16 @@ class Promise:
 
     def __str__(self) -> str:
         if math.isinf(self.epsilon):
-            return "no promise: no noise was added"
+            return (
+                "no promise: no noise was added" if self.delta == 1 else "no promise: there is too little noise for any"
+            )
         text = f"epsilon = {self.epsilon:.6g}, delta = {self.delta:.3g}; neighbours: {self.neighbours}"
-        return text + "".join(f"; if {assumption}" for assumption in self.assumptions)
+        return f"if {' and '.join(self.assumptions)}: {text}" if self.assumptions else text
+
+    @property
+    def sentence(self) -> str:
+        """The promise in a line, which begins with what it holds under."""
+        return f"guarantee{', ' if self.assumptions else ': '}{self}"
 
 
 def neighbours_of(plan: Plan) -> str:
@@ -40,12 +54,18 @@ def neighbours_of(plan: Plan) -> str:
     if plan.neighbours == "record":
         return NEIGHBOURS
     if plan.neighbours == "owner":
-        return OWNER_NEIGHBOURS
+        return VECTOR_NEIGHBOURS if isinstance(plan.source, Vectors) else OWNER_NEIGHBOURS
     assert isinstance(plan.source, Vectors)
     return (
         f"one unit whose change moves its owner's vector by at most {plan.source.sensitivity:g} in L2 norm, as the "
         "caller states"
     )
+
+
+def ideal(plan: Plan) -> Mechanism:
+    """What one release adds; a continuous sampler's law taken for exact, which is assumed and not proved."""
+    mechanism = plan.derived.mechanism
+    return mechanism if mechanism.discrete else replace(mechanism, tv=0.0)
 
 
 def promise_of(plan: Plan, releases: int | None = None) -> Promise:
@@ -55,14 +75,15 @@ def promise_of(plan: Plan, releases: int | None = None) -> Promise:
     if not mechanism.scale:
         return Promise(math.inf, 1.0, math.inf, neighbours)
     assumptions = []
+    if plan.bounds == "data":
+        assumptions.append(FIXED_BEFORE)
     if not mechanism.discrete:  # its law is close to the exact one, but what is proved of it adds up to too much
         gap = plan.releases * plan.dimension * mechanism.tv
-        mechanism = replace(mechanism, tv=0.0)
         assumptions.append(
             f"{plan.sampler} draws from the exact law; it is proved only that one run is within "
             f"{min(1.0, gap):.3g} of it in total variation (--sampler discrete needs no such assumption)"
         )
-    total = spending_of(mechanism, plan.releases if releases is None else releases)
+    total = spent_before(plan) + spending_of(ideal(plan), plan.releases if releases is None else releases)
     if law.pure and total.rho == 0:
         true = total.pure + 2 * total.log_ratio
         delta = max(plan.delta, failure_factor(true) * total.failure)
@@ -85,6 +106,7 @@ def privacy_section(plan: Plan) -> dict[str, Any]:
         "delta": promise.delta if derived.mechanism.scale else None,
         "epsilon_accounted": promise.accounted if finite else None,
         "delta_parts": promise.parts,
+        "statement": promise.sentence,
         "asked": {"epsilon": plan.epsilon, "delta": plan.delta, "calibration": plan.calibration, "scale": plan.scale},
         "neighbours": promise.neighbours,
         "assumptions": list(promise.assumptions),
@@ -101,6 +123,7 @@ def privacy_section(plan: Plan) -> dict[str, Any]:
         "noise_scale": derived.mechanism.scale * step,
         "noise_scale_grid_steps": derived.mechanism.scale,
         "releases": plan.releases,
+        "released_before": [asdict(mechanism) for mechanism in plan.before],
         "grid": {"bits": plan.grid.bits, "step": plan.grid.step, "divisor": plan.divisor, "step_of_aggregate": step},
         "statistical_security_bits": plan.security_bits if plan.parties else None,
         "masks_of_openings_bits": None if not derived.hiding else -math.log2(derived.hiding),

@@ -5,7 +5,7 @@ import shutil
 import socket
 import tempfile
 import weakref
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +14,7 @@ from dpmpc.aggregation.party import PartyJob
 from dpmpc.aggregation.plan import Attempt, Plan
 from dpmpc.errors import DpmpcError, UsageError
 from dpmpc.mpc.addresses import Endpoint, bound_socket, endpoint_of, endpoints_here, owner_endpoints
+from dpmpc.privacy.budget import Budget
 from dpmpc.processes.cores import threads_for
 from dpmpc.processes.supervisor import Event, Process, Supervisor
 
@@ -31,16 +32,21 @@ class LocalParties:
         *,
         base_port: int | None = None,
         threads: int | None = None,
+        budget: Budget | None = None,
         role: str = ROLE,
+        name: str = "party",
+        preload: Sequence[str] = PRELOAD,
         extra: Mapping[str, Any] | None = None,
         on_event: Callable[[Process, Event], None] = lambda process, event: None,
     ) -> None:
         """`base_port`: party i listens there + i, and for owners on + n + i; by default on free ports. `threads`: of
-        each party; by default an equal part of the cores. `role`: what a party's process does, called with `job` and
-        `extra`. Errors: UsageError for a taken port."""
-        self.parties, self.out = parties, out
+        each party; by default an equal part of the cores. `budget`: what each holds its ledgers against. `role`: what a
+        party's process does, called with `job` and `extra`; `name`: what messages and its log call it; `preload`: what
+        it imports at once. Errors: UsageError for a taken port."""
+        self.parties, self.out, self._budget = parties, out, budget
         self._threads = threads or threads_for(parties)
         self._role, self._extra = role, dict(extra or {})
+        self._name, self._preload = name, preload
         self._supervisor = Supervisor(on_event)
         self._sockets = _bind(parties, base_port)
         self.addresses = [endpoint_of(s) for s in self._sockets[:parties]]
@@ -51,12 +57,14 @@ class LocalParties:
         n = self.parties
         module = self._role.partition(":")[0]
         for i in range(n):
-            log = self.out / f"party_{i}.log"
+            log = self.out / f"{self._name}_{i}.log"
             sockets = (self._sockets[i], self._sockets[n + i])
-            await self._supervisor.start(f"party {i}", log=log, preload=(*PRELOAD, module), sockets=sockets)
+            await self._supervisor.start(
+                f"{self._name} {i}", log=log, preload=(*self._preload, module), sockets=sockets
+            )
 
-    def begin(self, plan: Plan, attempt: Attempt, wait: float) -> None:
-        """Give each its job."""
+    def begin(self, plan: Plan, attempt: Attempt, wait: float, own: Sequence[Mapping[str, Any]] = ()) -> None:
+        """Give each its job; `own`: what its role gets besides, by party."""
         n = self.parties
         for i, process in enumerate(self._supervisor.processes):
             numbers = self._sockets[i].fileno(), self._sockets[n + i].fileno()
@@ -70,8 +78,10 @@ class LocalParties:
                 attempt=attempt,
                 sockets=numbers,
                 threads=self._threads,
+                budget=self._budget,
             )
-            process.give(self._role, {"job": job.to_json(), **self._extra})
+            more = own[i] if own else {}
+            process.give(self._role, {"job": job.to_json(), **self._extra, **more})
         for bound in self._sockets:
             bound.close()  # the parties have their own
 
@@ -111,11 +121,11 @@ class PartiesHere:
         self.end = weakref.finalize(self, _end, self.background, self.parties, temporary)
         self.background.run(self.parties.start())
 
-    def begin(self, plan: Plan, attempt: Attempt, wait: float) -> None:
-        """Give each its job."""
+    def begin(self, plan: Plan, attempt: Attempt, wait: float, own: Sequence[Mapping[str, Any]] = ()) -> None:
+        """Give each its job; `own`: what its role gets besides, by party."""
 
         async def begin() -> None:
-            self.parties.begin(plan, attempt, wait)
+            self.parties.begin(plan, attempt, wait, own)
 
         self.background.run(begin())
 

@@ -5,7 +5,8 @@ operating system; blocks of owners travel in one frame.
 """
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -17,8 +18,10 @@ from dpmpc.aggregation.plan import Attempt, Plan
 from dpmpc.errors import PeerError
 from dpmpc.mpc import channels
 from dpmpc.mpc.addresses import Endpoint
+from dpmpc.mpc.backend import BACKENDS, Spares
 from dpmpc.mpc.channels import block_label
 from dpmpc.mpc.dial import dial
+from dpmpc.mpc.link import Connection
 from dpmpc.mpc.tls import Tls
 from dpmpc.mpc.wire import Peer
 
@@ -26,12 +29,25 @@ from dpmpc.mpc.wire import Peer
 class OwnerClient:
     """Connections of the owners `first` .. `end - 1` with all parties, for one attempt of a run."""
 
-    def __init__(self, plan: Plan, attempt: Attempt, first: int = 0, end: int | None = None) -> None:
+    def __init__(
+        self,
+        plan: Plan,
+        attempt: Attempt,
+        first: int = 0,
+        end: int | None = None,
+        within: Mapping[int, Connection] = MappingProxyType({}),
+    ) -> None:
+        """`within`: connections with parties of this process, by number; the others are called."""
         self.plan, self.attempt = plan, attempt
         self.first, self.end = first, plan.owners if end is None else end
         assert 0 <= self.first < self.end <= plan.owners
-        self.peers: list[Peer] = []
-        self._made: list[Peer] = []  # also those that came to nothing
+        self.peers: list[Connection] = []
+        self.lost: dict[int, PeerError] = {}  # parties that left after noise was made and are not needed
+        backend = BACKENDS[plan.backend]
+        self._spare = backend.spare(plan.parties, plan.threshold) if isinstance(backend, Spares) else 0
+        self._sent: dict[int, int] = {}  # bytes of each party, as it said last
+        self._within = within
+        self._made: list[Connection] = []  # also those that came to nothing
 
     @property
     def name(self) -> str:
@@ -55,10 +71,15 @@ class OwnerClient:
                 call.cancel()
             await asyncio.gather(*calls, return_exceptions=True)
 
-    async def _call(self, party: int, endpoint: Endpoint, tls: Tls | None) -> Peer:
-        peer = Peer(f"party {party}", self.plan.session_id(self.attempt))
-        self._made.append(peer)
-        await dial(peer, endpoint, f"party{party}", tls)
+    async def _call(self, party: int, endpoint: Endpoint, tls: Tls | None) -> Connection:
+        if party in self._within:
+            peer = self._within[party]
+            self._made.append(peer)
+        else:
+            called = Peer(f"party {party}", self.plan.session_id(self.attempt))
+            self._made.append(called)
+            await dial(called, endpoint, f"party{party}", tls)
+            peer = called
         digest = self.plan.digest(self.attempt)
         peer.send(channels.HELLO, HELLO.pack(self.first, self.end, digest))
         index, other = ANSWER.unpack(exact(peer, await peer.receive(channels.HELLO), ANSWER.size))
@@ -71,16 +92,39 @@ class OwnerClient:
 
     async def ready(self) -> int:
         """The bytes all parties have sent so far, when every party has the noise it makes ahead."""
-        payloads = [exact(peer, await peer.receive(channels.READY), READY.size) for peer in self.peers]
-        return sum(READY.unpack(payload)[0] for payload in payloads)
+        for party, peer in enumerate(self.peers):
+            (self._sent[party],) = READY.unpack(exact(peer, await peer.receive(channels.READY), READY.size))
+        return sum(self._sent.values())
+
+    def _without(self, party: int, error: PeerError) -> None:
+        """Go on without a party. Errors: the given one, if too many have left."""
+        self.lost[party] = error
+        if len(self.lost) > self._spare:
+            raise error
+
+    def _left(self) -> list[tuple[int, Connection]]:
+        return [(party, peer) for party, peer in enumerate(self.peers) if party not in self.lost]
 
     async def send(self, release: int, block: int, payloads: Sequence[Any]) -> None:
         """Send one block of shares, a payload a party; waits for consent where too many are under way."""
         if block >= WINDOW:
-            for peer in self.peers:
-                exact(peer, await peer.receive(block_label(release, block - WINDOW)), 0)
-        for peer, payload in zip(self.peers, payloads, strict=True):
-            peer.send(block_label(release, block), payload)
+            for party, peer in self._left():
+                consent = await self._from(party, peer, block_label(release, block - WINDOW))
+                if consent is not None:
+                    exact(peer, consent, 0)
+        for party, peer in self._left():
+            try:
+                peer.send(block_label(release, block), payloads[party])
+            except PeerError as error:
+                self._without(party, error)
+
+    async def _from(self, party: int, peer: Connection, label: int) -> bytearray | None:
+        """The frame, or None where the party has left and is not needed."""
+        try:
+            return await peer.receive(label)
+        except PeerError as error:
+            self._without(party, error)
+            return None
 
     async def opened(self, release: int) -> tuple[Ints, int]:
         """The opened sum of one release (d,) in grid steps, and the bytes all parties have sent so far.
@@ -88,25 +132,27 @@ class OwnerClient:
         Errors: PeerError when a party leaves, or when the parties' results differ.
         """
         results: list[Ints] = []
-        sent = 0
-        for peer in self.peers:
-            payload = await peer.receive(block_label(release, -1))
-            words = np.frombuffer(exact(peer, payload, result_bytes(self.plan.dimension)), dtype="<i8")
-            results.append(words[:-1])
-            sent += int(words[-1])
+        for party, peer in self._left():
+            payload = await self._from(party, peer, block_label(release, -1))
+            if payload is not None:
+                words = np.frombuffer(exact(peer, payload, result_bytes(self.plan.dimension)), dtype="<i8")
+                results.append(words[:-1])
+                self._sent[party] = int(words[-1])
         if any((other != results[0]).any() for other in results[1:]):
             raise PeerError(
                 f"all parties must open the same vector; release {release} differs; a party computes wrongly, see "
                 "`dpmpc verify`"
             )
-        return results[0], sent
+        return results[0], sum(self._sent.values())
 
     async def finish(self) -> list[PartyCost]:
-        """Every party's costs; ends the connections in agreement."""
+        """The costs of every party that is left; ends the connections in agreement."""
         costs = []
-        for peer in self.peers:
-            costs.append(PartyCost.unpack(exact(peer, await peer.receive(channels.COST), frames.COST.size)))
-            peer.send(channels.COST, b"")
+        for party, peer in self._left():
+            payload = await self._from(party, peer, channels.COST)
+            if payload is not None:
+                costs.append(PartyCost.unpack(exact(peer, payload, frames.COST.size)))
+                peer.send(channels.COST, b"")
         self.abandon()
         await asyncio.sleep(0)
         return costs

@@ -27,6 +27,9 @@ from dpmpc.mpc.dial import listen
 from dpmpc.mpc.link import Connection
 from dpmpc.mpc.tls import Tls, check_name
 from dpmpc.mpc.wire import HEADER, Peer
+from dpmpc.mpc.within import Within
+
+Guest = Peer | Within
 
 
 class OwnerGate:
@@ -38,9 +41,9 @@ class OwnerGate:
         self.adding_s = 0.0  # spent adding up shares
         self._server: asyncio.Server | None = None
         self._tls = False
-        self._arrived: asyncio.Queue[Peer] = asyncio.Queue()
-        self._made: list[Peer] = []
-        self._owners: list[tuple[int, int, Peer]] = []
+        self._arrived: asyncio.Queue[Guest] = asyncio.Queue()
+        self._made: list[Guest] = []
+        self._owners: list[tuple[int, int, Guest]] = []
 
     async def listen(self, endpoint: Endpoint, tls: Tls | None = None, bound: socket.socket | None = None) -> None:
         """Open the owners' port, on the socket that was bound before if there is one. Errors: UsageError when it is
@@ -48,11 +51,18 @@ class OwnerGate:
 
         def make() -> Peer:
             run_id = self.plan.session_id(self.attempt)
-            self._made.append(Peer("the owners' process", run_id, self._on_lost, on_made=self._arrived.put_nowait))
-            return self._made[-1]
+            peer = Peer("the owners' process", run_id, self._on_lost, on_made=self._arrived.put_nowait)
+            self._made.append(peer)
+            return peer
 
         self._tls = tls is not None
         self._server = await listen(make, endpoint, bound, tls, f"party {self.holder.party} must listen for owners")
+
+    def join(self, owner: Within) -> None:
+        """The owner in this process comes in; it needs no certificate."""
+        owner.on_lost = self._on_lost
+        self._made.append(owner)
+        self._arrived.put_nowait(owner)
 
     async def admit(self, seconds: float) -> None:
         """Return when all owners are connected. Errors: PeerError when some do not come, come twice, or have another
@@ -70,7 +80,7 @@ class OwnerGate:
                             f"owners and parties must have the same plan; here {digest.hex()[:8]}, theirs "
                             f"{other.hex()[:8]}; copy plan.json again"
                         )
-                    if self._tls:
+                    if self._tls and isinstance(peer, Peer):
                         check_name(peer.certificate, certificate_name(plan, first, end))
                     mine = set(range(first, min(end, plan.owners + 1)))
                     if not mine or not mine <= missing:

@@ -17,14 +17,18 @@ from dpmpc.aggregation.frames import PartyCost
 from dpmpc.aggregation.owner_gate import OwnerGate
 from dpmpc.aggregation.plan import FIRST_ATTEMPT, Attempt, Plan
 from dpmpc.aggregation.release import MakeStep, NoiseSource, Observer, ReleaseSteps, release, unobserved
+from dpmpc.aggregation.spending import reservation_of
 from dpmpc.aggregation.traffic import Traffic
 from dpmpc.aggregation.transcript import Opened, Transcript
 from dpmpc.errors import UsageError
 from dpmpc.mpc.addresses import Endpoint, inherited
-from dpmpc.mpc.backend import BACKENDS, Holder, Share
+from dpmpc.mpc.backend import BACKENDS, Holder, Remembers, Share
 from dpmpc.mpc.link import LINKS
 from dpmpc.mpc.tls import Tls
+from dpmpc.mpc.within import Within
+from dpmpc.noise.draw import count_draw
 from dpmpc.noise.pool import CAPACITY, Pool
+from dpmpc.privacy.budget import Budget, reserved
 from dpmpc.privacy.ledger import Ledger
 from dpmpc.processes.memory import peak_memory
 from dpmpc.processes.worker import Emit, Log
@@ -35,7 +39,7 @@ class PartyJob:
     """Which party of which attempt of a run this is, where everybody listens, where it writes.
 
     `sockets`: file descriptors of sockets that are bound already, for parties and for owners. `tls`: the directory of
-    this party's certificate and key. `threads`: those that compute.
+    this party's certificate and key. `threads`: those that compute. `budget`: what the ledgers are held against.
     """
 
     plan: Plan
@@ -49,6 +53,7 @@ class PartyJob:
     link: str = "tcp"
     sockets: tuple[int, int] | None = None
     threads: int = 1
+    budget: Budget | None = None
 
     def to_json(self) -> dict[str, Any]:
         """The arguments of the role `serve`."""
@@ -64,6 +69,7 @@ class PartyJob:
             "link": self.link,
             "sockets": self.sockets,
             "threads": self.threads,
+            "budget": None if self.budget is None else self.budget.to_json(),
         }
 
     @staticmethod
@@ -81,6 +87,7 @@ class PartyJob:
             link=value["link"],
             sockets=None if value["sockets"] is None else tuple(value["sockets"]),
             threads=value["threads"],
+            budget=None if value["budget"] is None else Budget.from_json(value["budget"]),
         )
 
 
@@ -102,20 +109,29 @@ def opened_path(out: Path, party: int) -> Path:
 
 
 async def run_party(
-    job: PartyJob, log: Log, emit: Emit, observe: Observer = unobserved, make_step: MakeStep = release
+    job: PartyJob,
+    log: Log,
+    emit: Emit,
+    observe: Observer = unobserved,
+    make_step: MakeStep = release,
+    within: Within | None = None,
 ) -> None:
     """Returns when the run is over. `observe` is told of every stage of every release; `make_step` makes what does a
-    release.
+    release. `within`: the connection with the owner of this process, if there is one.
 
-    Errors: PeerError when another process leaves, UsageError for a taken port or ledger."""
+    Errors: PeerError when another process leaves, UsageError for a taken port or ledger, or an exceeded budget."""
     plan, attempt, i = job.plan, job.attempt, job.index
     tls = None if job.tls is None else Tls.load(job.tls, f"party{i}")
     sockets = (None, None) if job.sockets is None else tuple(inherited(number) for number in job.sockets)
     traffic = Traffic()
     holder = BACKENDS[plan.backend].holder(i, plan.parties, plan.threshold, plan.session_id(attempt), traffic)
     holder.use_threads(job.threads)
+    if isinstance(holder, Remembers):
+        holder.remember(job.out)
     gate = OwnerGate(plan, attempt, holder)
     try:
+        if within is not None:
+            gate.join(within)
         await gate.listen(job.owner_addresses[i], tls, sockets[1])
         log(
             f"party {i} of {plan.parties}, threshold {plan.threshold}, run {plan.run_id}, attempt {attempt.number}, "
@@ -162,6 +178,7 @@ async def _serve(
     with contextlib.ExitStack() as stack:
         stack.callback(connect.close)  # nothing, once it was awaited
         ledger = stack.enter_context(Ledger(ledger_path(job.out, i)))
+        stack.enter_context(reserved(ledger, reservation_of(plan, attempt), job.budget))
         transcript = stack.enter_context(contextlib.closing(Transcript(transcript_path(job.out, i))))
         opened = stack.enter_context(contextlib.closing(Opened(opened_path(job.out, i))))
         transcript.note(
@@ -181,7 +198,8 @@ async def _serve(
         source = noise_source(plan, holder, left)
         steps = ReleaseSteps(plan, attempt, holder, gate, source, ledger, transcript, opened, traffic, observe)
         step = make_step(steps)
-        emit("stage", text=f"making noise for {left} releases" if plan.pool else "ready")
+        about = f", {text}" if (text := about_noise(plan, left)) else ""
+        emit("stage", text=(f"making noise for {left} releases" if plan.pool else "ready") + about)
         if plan.pool:
             await steps.source.fill()
         offline = time.perf_counter() - begin
@@ -208,6 +226,18 @@ async def _serve(
         )
         await holder.close()
         log("end")
+
+
+def about_noise(plan: Plan, releases: int) -> str:
+    """How long the noise of so many releases takes, for a backend that is slow enough to say so before; else empty."""
+    derived, backend = plan.derived, BACKENDS[plan.backend]
+    if not derived.mechanism.scale:
+        return ""
+    count = releases * plan.dimension
+    seconds = count_draw(backend, derived.sampler, count, plan.parties, plan.threshold).seconds
+    if seconds is None:
+        return ""
+    return f"{count:,} samples take about {seconds:,.1f} s of a core at each party"
 
 
 def noise_source(plan: Plan, holder: Holder, vectors: int) -> NoiseSource:

@@ -16,10 +16,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Self, get_args
 
 from dpmpc.aggregation.grid import Grid
+from dpmpc.data.schema import Schema
 from dpmpc.errors import UsageError
+from dpmpc.learning.adaptive_clipping import NORM, ClippingBound
 from dpmpc.learning.method import METHODS, Learning
-from dpmpc.mpc.backend import BACKENDS, DEFAULT, default_for
+from dpmpc.mpc.backend import BACKENDS, DEFAULT
 from dpmpc.mpc.channels import MOST_RELEASES
+from dpmpc.mpc.cheaper import cheaper
 from dpmpc.privacy.checks import (
     check_count,
     check_delta,
@@ -30,14 +33,16 @@ from dpmpc.privacy.checks import (
     check_whole,
 )
 from dpmpc.privacy.law import LAWS
+from dpmpc.privacy.mechanism import Mechanism
 from dpmpc.privacy.sensitivity import Weights
 
 if TYPE_CHECKING:
     from dpmpc.aggregation.derive import Derived
 
-SCHEMA = 2
+VERSION = 3
 Neighbours = Literal["owner", "record", "stated"]
-Bounds = Literal["public", "data"]
+Bounds = Literal["public", "data", "survey"]
+Role = Literal["apart", "both"]
 
 
 @dataclass(frozen=True)
@@ -45,14 +50,28 @@ class Vectors:
     """Where vectors come from when the caller brings them: each is clipped to L2 norm `clip`.
 
     `sensitivity`: by how much the change of one unit (a record, a person) moves its owner's vector at most, as the
-    caller states; None where the unit is the owner's whole vector.
+    caller states; None where the unit is the owner's whole vector. `spread`: where owners send the mean of their
+    records' vectors, by how much two records' vectors differ at most; the unit is then a record. `adaptive`: how the
+    clipping bound follows the vectors, which are scaled by it (`learning.adaptive_clipping`), if it does.
     """
 
     clip: float
     sensitivity: float | None = None
+    spread: float | None = None
+    adaptive: ClippingBound | None = None
 
     def __post_init__(self) -> None:
         check_positive("the clipping norm", self.clip)
+        if self.spread is not None:
+            check_positive("the spread of records", self.spread)
+        if self.adaptive is not None:
+            if isinstance(self.adaptive, dict):  # out of a file
+                object.__setattr__(self, "adaptive", ClippingBound(**self.adaptive))
+            if self.clip != NORM or self.sensitivity is not None or self.spread is not None:
+                raise UsageError(
+                    f"with a clipping bound that adapts rows have norm {NORM:g} and the unit is an owner's vector; the "
+                    "plan has other ones; plan again"
+                )
         if self.sensitivity is not None:
             check_positive("the stated sensitivity", self.sensitivity)
 
@@ -70,12 +89,15 @@ FIRST_ATTEMPT = Attempt()
 
 @dataclass(frozen=True, kw_only=True)
 class Plan:
-    """One run. `sizes`: records of each owner (of use to `weights="size"` and to record-level neighbours).
+    """One run. `schema`: what maps every owner's records into vectors (`data.schema.Schema` as JSON values), None where
+    the caller brings vectors; its constants are public, or were read off records (`bounds`). `sizes`: records of each
+    owner (of use to `weights="size"` and to record-level neighbours).
 
     `delta` 0: a pure promise. `scale`: the noise scale of a coordinate of the mean, where the caller fixes it and takes
     the epsilon that follows; 0 is no noise and no promise. `grid_bits` None: the grid is chosen. `security_bits`: what
     the masks of openings must hide up to, over the whole run. `parties` 0: no MPC, the arithmetic of the parties in one
-    process. `pool`: noise is made ahead.
+    process. `pool`: noise is made ahead. `role`: "both" where every owner is a party, in one process. `before`: what
+    the same run has released already, a survey; the promise is of both.
     """
 
     run_id: str
@@ -87,6 +109,7 @@ class Plan:
     source: Vectors | Learning
     neighbours: Neighbours = "record"
     weights: Weights = "equal"
+    schema: dict[str, Any] | None = None
     bounds: Bounds = "public"
     epsilon: float = 1.0
     delta: float = 0.0
@@ -100,6 +123,8 @@ class Plan:
     parties: int = 3
     threshold: int = 1
     pool: bool = True
+    role: Role = "apart"
+    before: tuple[Mechanism, ...] = ()
 
     def __post_init__(self) -> None:
         _check(self)
@@ -117,6 +142,7 @@ class Plan:
         parties: int = 3,
         threshold: int | None = None,
         sensitivity: float | None = None,
+        quantile: float | None = None,
         weights: Weights | Sequence[int] = "equal",
         law: str | None = None,
         sampler: str | None = None,
@@ -127,6 +153,7 @@ class Plan:
         backend: str | None = None,
         engine: Literal["mpc", "clear"] = "mpc",
         pool: bool | None = None,
+        role: Role = "apart",
         data_id: str = "vectors",
         run_id: str | None = None,
     ) -> "Plan":
@@ -134,8 +161,10 @@ class Plan:
         norm `clip`.
 
         Neighbours: one owner's whole vector is replaced, so the sum moves by 2 clip; with `sensitivity`, one unit whose
-        change moves its owner's vector by at most that much in L2 norm, as the caller states. `weights`: "equal", or
-        whole numbers, one an owner (its number of records, say): the mean is then weighted by them. Errors: UsageError
+        change moves its owner's vector by at most that much in L2 norm, as the caller states. `quantile`: the norm
+        begins at `clip` and then follows this quantile of the vectors' norms, by what is opened. `weights`: "equal", or
+        whole numbers, one an owner (its number of records, say): the mean is then weighted by them. `backend`: by
+        default the one that computes less (`mpc.cheaper`). `role`: "both" where owner i is party i. Errors: UsageError
         for anything that no run can do.
         """
         owners, releases = check_count("the number of owners", owners), check_count("the number of releases", releases)
@@ -154,34 +183,34 @@ class Plan:
             raise UsageError(f"the engine is mpc or clear; got {engine!r}; choose one")
         mpc = engine == "mpc"
         parties = check_count("the number of parties", parties) if mpc else 0
-        backend = backend or default_for(parties, threshold)
+        threshold = None if threshold is None else check_whole("the threshold", threshold)
+        sampler = sampler or next(iter(LAWS[law].samplers))
+        backend = backend or (cheaper(law, sampler, parties, threshold) if mpc else DEFAULT)
         if threshold is None:
             threshold = BACKENDS[backend].threshold(parties) if mpc else 0
         return cls(
             run_id=run_id or secrets.token_hex(8),
-            data="vectors",
+            data=data_id,
             data_id=data_digest(data_id),
             sizes=sizes,
-            dimension=check_count("the dimension", dimension),
+            dimension=check_count("the dimension", dimension) + (quantile is not None),
             releases=releases,
-            source=Vectors(
-                check_positive("the clipping norm", clip),
-                None if sensitivity is None else check_positive("the stated sensitivity", sensitivity),
-            ),
+            source=_vectors(clip, sensitivity, quantile),
             neighbours="owner" if sensitivity is None else "stated",
             weights="equal" if isinstance(weights, str) else "size",
             epsilon=check_epsilon(epsilon),
             delta=check_nonnegative("delta", delta or 0.0),
             calibration=calibration,
             law=law,
-            sampler=sampler or next(iter(LAWS[law].samplers)),
+            sampler=sampler,
             scale=None if scale is None else check_nonnegative("the noise scale", scale),
             grid_bits=None if grid_bits is None else check_whole("grid_bits", grid_bits),
             security_bits=check_number("security_bits", security_bits),
             backend=backend,
             parties=parties,
-            threshold=check_whole("the threshold", threshold) if mpc else 0,
+            threshold=threshold if mpc else 0,
             pool=releases > 1 if pool is None else pool,
+            role=role,
         )
 
     @property
@@ -200,9 +229,19 @@ class Plan:
         return sum(self.factors)
 
     @property
+    def adaptive(self) -> ClippingBound | None:
+        """How the clipping bound follows the vectors at the first release; None if it does not."""
+        return self.source.adaptive if isinstance(self.source, Vectors) else None
+
+    @property
     def clip(self) -> float:
         """The L2 norm that every owner clips its vector to."""
         return self.source.clip
+
+    @property
+    def schema_digest(self) -> str | None:
+        """The digest of the schema that records are mapped by; None where the plan has none."""
+        return None if self.schema is None else Schema.from_json(self.schema).digest
 
     @property
     def learning(self) -> Learning:
@@ -237,22 +276,23 @@ class Plan:
         """Canonical JSON: sorted keys, no spaces, floats as Python's repr."""
         kind = "learning" if isinstance(self.source, Learning) else "vectors"
         fields = {name: value for name, value in asdict(self).items() if name != "source"}
-        return _canonical({"schema": SCHEMA, kind: asdict(self.source), **fields})
+        return _canonical({"version": VERSION, kind: asdict(self.source), **fields})
 
     @classmethod
     def from_text(cls, text: str) -> Self:
         """The plan that `to_text` wrote. Errors: UsageError where it is not one."""
         try:
             value: dict[str, Any] = json.loads(text)
-            schema = value.pop("schema")
-            if schema != SCHEMA:
+            version = value.pop("version", None)
+            if version != VERSION:
                 raise UsageError(
-                    f"a plan must have schema {SCHEMA}; this one has {schema}; use the same version of dpmpc everywhere"
+                    f"a plan must have version {VERSION}; this one has {version}; use the same dpmpc everywhere"
                 )
             kinds = {"learning": Learning, "vectors": Vectors}
             (kind,) = kinds.keys() & value.keys()
             source = kinds[kind](**value.pop(kind))
-            return cls(**{**value, "sizes": tuple(value["sizes"]), "source": source})
+            before = tuple(Mechanism(**mechanism) for mechanism in value["before"])
+            return cls(**{**value, "sizes": tuple(value["sizes"]), "source": source, "before": before})
         except (ValueError, KeyError, TypeError, AttributeError) as error:
             raise UsageError(f"a plan must be what dpmpc wrote as plan.json; {error}; copy it again") from None
 
@@ -276,6 +316,15 @@ class Plan:
     def with_releases(self, releases: int) -> "Plan":
         """The same run with another number of releases."""
         return replace(self, releases=releases)
+
+
+def _vectors(clip: float, sensitivity: float | None, quantile: float | None) -> Vectors:
+    clip = check_positive("the clipping norm", clip)
+    if sensitivity is not None:
+        sensitivity = check_positive("the stated sensitivity", sensitivity)
+    if quantile is None:
+        return Vectors(clip, sensitivity)
+    return Vectors(NORM, sensitivity, adaptive=ClippingBound(clip, check_number("the quantile", quantile)))
 
 
 def plan_path(out: Path) -> Path:
@@ -311,6 +360,7 @@ def _check(plan: Plan) -> None:
         ("neighbours", plan.neighbours, get_args(Neighbours)),
         ("weights", plan.weights, get_args(Weights)),
         ("bounds", plan.bounds, get_args(Bounds)),
+        ("role", plan.role, get_args(Role)),
         ("learning.method", getattr(plan.source, "method", None), (None, *METHODS.names())),
     ):
         if value not in allowed:
@@ -329,19 +379,48 @@ def _check(plan: Plan) -> None:
         check_nonnegative("the noise scale", plan.scale)
     if plan.grid_bits is not None and abs(plan.grid_bits) > _FINEST_GRID:
         raise UsageError(f"--grid-bits must lie in -{_FINEST_GRID}..{_FINEST_GRID}; got {plan.grid_bits}; leave it out")
-    if plan.neighbours == "record" and not isinstance(plan.source, Learning):
+    if plan.before and (plan.calibration != "tight" or plan.scale is not None or not plan.delta):
+        raise UsageError(
+            "what a run released before is in its promise by the tight calibration at a delta; the plan has another, or"
+            " a scale; plan again"
+        )
+    by_record = isinstance(plan.source, Learning) or plan.source.spread is not None
+    if plan.neighbours == "record" and not by_record:
         raise UsageError(
             "record-level neighbours need a method of learning; this plan has vectors; state a sensitivity"
         )
+    if plan.schema is not None:
+        _check_schema(plan, plan.schema)
     stated = isinstance(plan.source, Vectors) and plan.source.sensitivity is not None
     if (plan.neighbours == "stated") != stated:
         raise UsageError("a stated sensitivity and neighbours as stated go together; the plan has one; plan again")
     if not 1 <= plan.security_bits <= 128:
         raise UsageError(f"--security-bits must lie in 1..128; got {plan.security_bits:g}; 40 is usual")
+    if plan.role == "both" and plan.owners != plan.parties:
+        raise UsageError(
+            f"with --role both every owner is a party, one process a site; got {plan.owners} owners and {plan.parties} "
+            "parties; give as many of both with -M, or leave --role out"
+        )
     if plan.parties:
         if plan.parties < 1:
             raise UsageError(f"the number of parties must be at least 1; got {plan.parties}; use -M 3")
         BACKENDS[plan.backend].check(plan.parties, plan.threshold)
+
+
+def _check_schema(plan: Plan, value: object) -> None:
+    """Errors: UsageError for what is no schema, or one that does not suit the rest of the plan."""
+    if not isinstance(value, dict):
+        raise UsageError(f"a plan's schema is an object; got {str(value)[:40]}; plan again")
+    schema = Schema.from_json(value)
+    if schema.to_json() != value:
+        raise UsageError("a plan's schema must be spelled as dpmpc spells it; this one is not; plan again")
+    for name, asked, made in (
+        ("dimension", plan.dimension, METHODS[plan.learning.method].coordinates(len(schema.feature_names))),
+        ("bounds", plan.bounds, schema.bounds),
+        ("task", plan.learning.task, schema.task),
+    ):
+        if asked != made:
+            raise UsageError(f"a plan's {name} is its schema's; the plan has {asked}, its schema {made}; plan again")
 
 
 _FINEST_GRID = 1000  # bits: a double reaches no further

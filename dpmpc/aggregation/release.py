@@ -11,11 +11,12 @@ from typing import Protocol
 from dpmpc.aggregation.grid import Ints
 from dpmpc.aggregation.owner_gate import OwnerGate
 from dpmpc.aggregation.plan import Attempt, Plan
+from dpmpc.aggregation.spending import entry_of
 from dpmpc.aggregation.traffic import Traffic
 from dpmpc.aggregation.transcript import Opened, Transcript, digest
 from dpmpc.mpc.backend import Holder, Share
 from dpmpc.mpc.channels import OPENING
-from dpmpc.privacy.ledger import Entry, Ledger
+from dpmpc.privacy.ledger import Ledger
 
 Observer = Callable[[str, int, Holder, OwnerGate], None]  # (stage that has just ended, release, ...): for measurements
 
@@ -88,11 +89,8 @@ class ReleaseSteps:
         return share
 
     def spend(self, release: int) -> None:
-        """Write the ledger line; it is on disk when this returns."""
-        plan = self.plan
-        mechanism = plan.derived.mechanism
-        entry = Entry(plan.run_id, release, (plan.data_id,), mechanism, plan.releases, plan.epsilon, plan.delta)
-        line = self._ledger.append(entry)
+        """Write the ledger line; it is on disk when this returns. Errors: UsageError for one beyond the budget."""
+        line = self._ledger.append(entry_of(self.plan, self.attempt, release))
         self._transcript.note("ledger", release=release, line=line)
         self._observe("ledger", release, self.holder, self.gate)
 

@@ -1,4 +1,4 @@
-"""One owner, or one party, on a machine of its own: what `dpmpc train -I` starts, for other programs."""
+"""One owner, one party, or both, on a machine of its own: what `dpmpc train -I` starts, for other programs."""
 
 import os
 from collections.abc import Sequence
@@ -7,11 +7,13 @@ from types import TracebackType
 from typing import Any, Self
 
 from dpmpc.aggregation.aggregator import Aggregator
+from dpmpc.aggregation.both import PartyHere, named
 from dpmpc.aggregation.grid import Floats
 from dpmpc.aggregation.guarantee import Promise
+from dpmpc.aggregation.limits import NO_LIMITS, Limits
 from dpmpc.aggregation.party import PartyJob, check_index, run_party
 from dpmpc.aggregation.plan import Plan
-from dpmpc.errors import UsageError
+from dpmpc.errors import DpmpcError, UsageError
 from dpmpc.mpc.addresses import Endpoint, check_loopback, owner_endpoints, parse_endpoints
 from dpmpc.processes.cores import threads_for
 from dpmpc.processes.supervisor import run_here
@@ -36,6 +38,15 @@ def endpoints(plan: Plan, addresses: Sequence[str], tls: Path | str | None) -> l
     return found
 
 
+def check_apart(plan: Plan) -> None:
+    """Errors: UsageError for one role alone where every owner is a party."""
+    if plan.role == "both":
+        raise UsageError(
+            "in this plan every owner is a party, one process a site; one role was asked for; use Site, or plan with "
+            'role="apart"'
+        )
+
+
 class Owner:
     """One owner of a plan: sends the shares of its vector to the parties, and gets every opened sum.
 
@@ -51,10 +62,14 @@ class Owner:
         *,
         tls: Path | str | None = None,
         wait: float = WAIT,
+        limits: Limits = NO_LIMITS,
     ) -> None:
         """Connects with all parties. `addresses`: host:port of each, in order; they listen for owners on port + n.
-        `tls`: the folder with ca.crt, owner<index>.crt and .key. Errors: UsageError, PeerError."""
+        `tls`: the folder with ca.crt, owner<index>.crt and .key. `limits`: what the plan must keep, or nothing is sent.
+        Errors: UsageError, PeerError."""
         plan = read_plan(plan)
+        limits.check(plan)
+        check_apart(plan)
         if not 0 <= index < plan.owners:
             raise UsageError(f"owners are numbered from 0; got owner {index} of {plan.owners}; mend the index")
         self._aggregator = Aggregator.of_plan(
@@ -95,6 +110,81 @@ class Owner:
         self._aggregator.__exit__(kind, error, trace)
 
 
+class Site(Owner):
+    """One owner and the party of the same number, in this process: for a plan in which every owner is a party.
+
+    with Site("plan.json", index=0, addresses=["a.example:11365", ...], tls="keys", out="run") as site:
+        mean = site.mean(vector)
+    """
+
+    def __init__(
+        self,
+        plan: Plan | Path | str,
+        index: int,
+        addresses: Sequence[str],
+        *,
+        tls: Path | str | None = None,
+        out: Path | str,
+        wait: float = WAIT,
+        threads: int | None = None,
+        limits: Limits = NO_LIMITS,
+    ) -> None:
+        """As `Owner` and `Party`; one log for both, in `out`. What a role fails with begins with `as owner` or `as
+        party`. Errors: UsageError, PeerError."""
+        plan, out = read_plan(plan), Path(out)
+        limits.check(plan)
+        if plan.role != "both":
+            raise UsageError(
+                'a site needs a plan in which every owner is a party; this one has them apart; make it with role="both"'
+            )
+        check_index(plan, index)
+        found = endpoints(plan, addresses, tls)
+        folder = None if tls is None else Path(tls)
+        job = PartyJob(
+            plan, index, found, owner_endpoints(found), out, wait, tls=folder, threads=threads or threads_for(1)
+        )
+        out.mkdir(mode=0o700, parents=True, exist_ok=True)
+        plan.write(out / f"plan_{index}.json")
+        log = os.open(out / f"site_{index}.log", os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+        self._log = os.fdopen(log, "a", encoding="utf-8")
+        self._party = PartyHere(job, log_to(self._log), lambda event, **fields: None)
+        try:
+            self._aggregator = Aggregator.of_plan(
+                plan,
+                parties=self._party,
+                addresses=job.owner_addresses,
+                owners=(index, index + 1),
+                tls=folder,
+                wait=wait,
+            )
+        except DpmpcError as error:
+            self._end()
+            raise named(f"owner {index}", error) from None
+
+    def close(self) -> None:
+        """Leave the run, both roles; after all planned releases in agreement with the others."""
+        try:
+            complete = self._aggregator.next >= self._aggregator.plan.releases
+            self._aggregator.close()
+            if complete:
+                self._party.wait()
+        finally:
+            self._end()
+
+    def _end(self) -> None:
+        self._party.end()
+        self._log.close()
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if kind is None:
+            self.close()
+        else:
+            self._aggregator.__exit__(kind, error, trace)
+            self._end()
+
+
 class Party:
     """One party of a plan; `run` returns when the run is over.
 
@@ -111,10 +201,13 @@ class Party:
         out: Path | str,
         wait: float = WAIT,
         threads: int | None = None,
+        limits: Limits = NO_LIMITS,
     ) -> None:
         """`out`: where its ledger, transcript and log go. `threads`: those that compute; by default as many as this
-        process has cores. Errors: UsageError."""
+        process has cores. `limits`: what the plan must keep. Errors: UsageError."""
         plan, out = read_plan(plan), Path(out)
+        limits.check(plan)
+        check_apart(plan)
         check_index(plan, index)
         found = endpoints(plan, addresses, tls)
         folder = None if tls is None else Path(tls)

@@ -15,9 +15,9 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from dpmpc.data.table import Floats
 from dpmpc.errors import UsageError
 
+Floats = NDArray[np.float64]
 Precision = Literal["double", "single"]
 Rows = NDArray[np.float64] | NDArray[np.float32]
 DTYPES: dict[Precision, type[np.floating[Any]]] = {"double": np.float64, "single": np.float32}

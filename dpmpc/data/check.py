@@ -4,9 +4,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
+from dpmpc.data.hashing import bucket_sql
 from dpmpc.data.mapping import Counts
-from dpmpc.data.schema import Categorical, Labels, Numeric, Range, Schema
-from dpmpc.data.table import Table, canonical, code_sql, value_sql
+from dpmpc.data.schema import Categorical, Labels, Numeric, Range, Schema, Surveyed
+from dpmpc.data.spelling import canonical
+from dpmpc.data.table import Table, code_sql, value_sql
 from dpmpc.data.written import checked, written
 from dpmpc.errors import UsageError
 
@@ -50,6 +52,8 @@ def check(schema: Schema, table: Table) -> Findings:
             found.append(Finding("refused", column.name, table.refusal(table[column.name])))
         elif isinstance(column, Numeric):
             counts.append(_number(table, column, rows, found))
+        elif isinstance(column, Surveyed):
+            counts.append(_surveyed(table, column, rows))
         else:
             counts.append(_category(table, column, rows, found))
     for count in counts:
@@ -90,6 +94,17 @@ def _number(table: Table, column: Numeric, rows: int, found: list[Finding]) -> C
         shown = _examples(table, column.name, f"isinf({value})")
         found.append(Finding("refused", column.name, f"{bad} values are no finite numbers: {shown}"))
     return Counts(column.name, rows, missing, 0, clipped)
+
+
+def _surveyed(table: Table, column: Surveyed, rows: int) -> Counts:
+    value, place = value_sql(table, column.name), bucket_sql(table, column.name, column.buckets)
+    kept = f"{place} IN ({', '.join(map(str, (-1, *column.kept)))})"
+    missing, unknown, clipped = table.one(
+        f"count(*) FILTER (WHERE isnan({value}) OR (isinf({value}) AND {place} < 0))",
+        f"count(*) FILTER (WHERE isinf({value}) AND NOT {kept})",
+        f"count(*) FILTER (WHERE isfinite({value}) AND NOT ({value} BETWEEN {column.low!r} AND {column.high!r}))",
+    )
+    return Counts(column.name, rows, missing, unknown, clipped)
 
 
 def _category(table: Table, column: Categorical, rows: int, found: list[Finding]) -> Counts:

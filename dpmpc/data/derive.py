@@ -12,7 +12,8 @@ import numpy as np
 
 from dpmpc.data.mapping import first_row
 from dpmpc.data.schema import Categorical, Column, Labels, Missing, Numeric, Range, Schema, Target, Task
-from dpmpc.data.table import LONGEST_TEXT, Table, canonical, is_number, some, value_sql
+from dpmpc.data.spelling import canonical, is_number
+from dpmpc.data.table import LONGEST_TEXT, Table, some, value_sql
 from dpmpc.errors import UsageError
 
 _MOST_CATEGORIES = 1000
@@ -114,6 +115,42 @@ def _label(name: str, classes: list[str], positive: str | None) -> Labels:
             )
         classes = sorted(classes, key=lambda value: value == canonical(positive))
     return Labels(name, (classes[1],), (classes[0],))
+
+
+def labels_of(table: Table, asked: Asked) -> Labels:
+    """The two classes of a target, each held by two records at least: with one record changed there are the same two,
+    or this refuses. Errors: other targets, such as a quantity (--task ridge)."""
+    name = asked.target
+    if record := first_row(table, table.missing(name)):
+        raise UsageError(f"the target is never missing; '{name}' is in record {record}; remove such records")
+    text = table.text(name)
+    found = table.rows(f"{text} AS t, count(*)", f"GROUP BY 1 ORDER BY 1 LIMIT {_MOST_CATEGORIES}")
+    held: dict[str, int] = {}
+    for row in found:
+        spelled = canonical(str(row[0]))
+        held[spelled] = held.get(spelled, 0) + int(row[1])
+    if len(held) != 2 or min(held.values()) < 2:
+        what = f"has {len(held)}{' or more' if len(found) == _MOST_CATEGORIES else ''}"
+        raise UsageError(
+            f"a label has two values, each in two records at least; target '{name}' {what if len(held) != 2 else 'not'}"
+            f" ({some(sorted(held), 6)}); choose a binary target, or --task ridge for a quantity"
+        )
+    names = sorted(held, key=float) if all(map(is_number, held)) else sorted(held, key=str.encode)
+    return _label(name, names, asked.positive)
+
+
+def texts_of(table: Table, names: Sequence[str]) -> tuple[str, ...]:
+    """Those of the columns that hold texts: two values at least that are no numbers. With one record changed the answer
+    is the same, or this refuses. Errors: a column with one such value, which looks like a mistake."""
+    seen = survey(table, [name for name in names if table[name].kind == "text"])
+    for name, (_, odd, _, _) in seen.items():
+        if odd == 1:
+            text = table.rows(table.text(name), f"WHERE isinf({value_sql(table, name)}) LIMIT 1")[0][0]
+            raise UsageError(
+                f"a column holds numbers or texts; '{name}' has one value that is no number, '{str(text)[:30]}';"
+                " correct it, leave it empty if it is missing, or leave the column out with --drop"
+            )
+    return tuple(name for name, (_, odd, _, _) in seen.items() if odd)
 
 
 Seen = tuple[int, int, float | None, float | None]  # values that are there, of them no numbers; least and greatest

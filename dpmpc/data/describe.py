@@ -8,7 +8,8 @@ import numpy as np
 
 from dpmpc.data.derive import DATE, survey
 from dpmpc.data.schema import Categorical, Column, Labels, Numeric, Range, Schema
-from dpmpc.data.table import Table, canonical, held, is_number
+from dpmpc.data.spelling import canonical, is_number
+from dpmpc.data.table import Table, held
 from dpmpc.errors import UsageError
 
 BINS = 20

@@ -8,8 +8,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dpmpc.data.schema import Categorical, Column, Labels, Numeric, Schema
-from dpmpc.data.table import Floats, Ints, Table, canonical, code_sql, literal, value_sql
+from dpmpc.data.hashing import bucket_sql
+from dpmpc.data.schema import Categorical, Column, Labels, Numeric, Schema, Surveyed
+from dpmpc.data.spelling import canonical
+from dpmpc.data.table import Floats, Ints, Table, code_sql, literal, value_sql
 from dpmpc.errors import UsageError
 
 _MOSTLY = 0.9  # a column is mended, not trained on, if so much of it is unknown, clipped or missing
@@ -61,14 +63,15 @@ class Mapping:
         Errors: a number that is none, a label that is missing or of neither class.
         """
         schema, table = self.schema, self.table
-        expressions = [self._sql(column) for column in schema.columns]
+        each = [self._sql(column) for column in schema.columns]
+        expressions = [expression for some in each for expression in some]
         if self.labels:
             expressions.append(self._target_sql())
-        d = len(schema.columns)
+        d = sum(map(len, each))
         self.counts = {column.name: Counts(column.name) for column in schema.columns}
         stream = table.blocks([*expressions, *(extra or [])])
         for block in stream:
-            values, labels = block[:d], block[d] if self.labels else None
+            values, labels = _gathered(block, [len(some) for some in each]), block[d] if self.labels else None
             if self._wrong(values, labels):
                 stream.close()  # type: ignore[attr-defined]  # the next query needs the connection
                 raise UsageError(self._complaint(values, labels))
@@ -77,10 +80,13 @@ class Mapping:
             y = np.zeros(len(values[0])) if labels is None else schema.target.values(labels)
             yield values, y, block[d + self.labels :]
 
-    def _sql(self, column: Column) -> str:
+    def _sql(self, column: Column) -> list[str]:
+        """SQL for a column's value or code; for a surveyed one, both its number and its bucket."""
+        if isinstance(column, Surveyed):
+            return [value_sql(self.table, column.name), bucket_sql(self.table, column.name, column.buckets)]
         if isinstance(column, Numeric):
-            return value_sql(self.table, column.name)
-        return code_sql(self.table, column.name, {value: k for k, value in enumerate(column.values)})
+            return [value_sql(self.table, column.name)]
+        return [code_sql(self.table, column.name, {value: k for k, value in enumerate(column.values)})]
 
     def _target_sql(self) -> str:
         target = self.schema.target
@@ -97,12 +103,20 @@ class Mapping:
             counts.missing += int(np.count_nonzero(values == -1))
             counts.unknown += int(np.count_nonzero(values == -2))
             return
+        if isinstance(column, Surveyed):
+            gone = column.gone(values)
+            text = np.isinf(values[:, 0]) & ~gone
+            counts.missing += int(np.count_nonzero(gone))
+            counts.unknown += int(np.count_nonzero(text & ~np.isin(values[:, 1], column.kept)))
+            counts.clipped += int(np.count_nonzero((values[:, 0] < column.low) & ~text))
+            counts.clipped += int(np.count_nonzero((values[:, 0] > column.high) & ~text))
+            return
         counts.missing += int(np.count_nonzero(np.isnan(values)))
         counts.clipped += int(np.count_nonzero(values < column.low) + np.count_nonzero(values > column.high))
 
     def _wrong(self, values: list[NDArray[Any]], labels: NDArray[Any] | None) -> bool:
         """Whether some value is no number where one is due, or some label of neither class."""
-        if any(part.dtype.kind == "f" and np.isinf(part).any() for part in values):
+        if any(_infinite(part) for part in values):
             return True
         if labels is None:
             return False
@@ -113,7 +127,7 @@ class Mapping:
     def _complaint(self, values: list[NDArray[Any]], labels: NDArray[Any] | None) -> str:
         """What is wrong, with the first value at fault."""
         for column, part in zip(self.schema.columns, values, strict=True):
-            if part.dtype.kind == "f" and np.isinf(part).any():
+            if _infinite(part):
                 return (
                     f"column '{column.name}' must hold finite numbers; it has {self._shown(column.name)}; correct it,"
                     " or leave missing values empty"
@@ -148,6 +162,20 @@ class Mapping:
             self.schema.rows(values, X)
             parts.append((X, y))
         return np.concatenate([X for X, _ in parts]), np.concatenate([y for _, y in parts])
+
+
+def _gathered(block: list[NDArray[Any]], widths: list[int]) -> list[NDArray[Any]]:
+    """One array a column: (n,), or (n, w) of a column that has several."""
+    found, at = [], 0
+    for width in widths:
+        found.append(block[at] if width == 1 else np.stack(block[at : at + width], axis=1))
+        at += width
+    return found
+
+
+def _infinite(part: NDArray[Any]) -> bool:
+    """Whether a column of numbers holds something else; in a surveyed one texts are welcome."""
+    return part.ndim == 1 and part.dtype.kind == "f" and bool(np.isinf(part).any())
 
 
 def complete(table: Table, schema: Schema) -> Table:

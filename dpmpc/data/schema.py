@@ -15,13 +15,14 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from dpmpc.data.table import Floats, canonical
+from dpmpc.data.spelling import canonical
 from dpmpc.data.written import checked, json_schema, read_written
 from dpmpc.errors import UsageError
 
 Task = Literal["logistic", "ridge"]
-Bounds = Literal["public", "data"]
+Bounds = Literal["public", "data", "survey"]
 Missing = Literal["fill", "drop"]
+Floats = NDArray[np.float64]
 Codes = NDArray[np.int32]
 Scalar = str | int | float | bool
 
@@ -95,6 +96,58 @@ class Categorical(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_f
         out[known, codes[known]] = 1.0
 
 
+class Surveyed(
+    msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True, tag_field="kind", tag="surveyed"
+):
+    """A column as a private survey found it: numbers, texts in hashed buckets, or both; and whether one is missing.
+
+    `number`: whether numbers have a feature: clipped to [low, high] and mapped linearly on [-1, 1], 0 where there is
+    none. Each of the `kept` of `buckets` buckets has a 0/1 feature, and so has a missing value if `missing`.
+    """
+
+    name: str
+    number: bool = False
+    low: float = 0.0
+    high: float = 0.0
+    buckets: int = 1
+    kept: tuple[int, ...] = ()
+    missing: bool = False
+
+    def __post_init__(self) -> None:
+        _set_range(self, strict=False)
+        if len(set(self.kept)) < len(self.kept) or not all(0 <= k < self.buckets for k in self.kept):
+            raise SchemaError(f"kept buckets are different numbers from 0 on; '{self.name}' has {list(self.kept)[:8]}")
+
+    @property
+    def features(self) -> tuple[str, ...]:
+        return (
+            *((self.name,) if self.number else ()),
+            *(f"{self.name}#{k}" for k in self.kept),
+            *((f"{self.name} missing",) if self.missing else ()),
+        )
+
+    def write(self, values: Floats, out: Floats) -> None:
+        """Puts the features of values (n, 2) into out: numbers (NaN for missing, infinite for a text), buckets (-1 for
+        none)."""
+        numbers, place = values[:, 0], values[:, 1]
+        at = 0
+        if self.number:
+            half = (self.high - self.low) / 2
+            scaled = np.clip(numbers, self.low, self.high) - (self.low + half)
+            out[:, 0] = np.where(np.isfinite(numbers), scaled / half if half else 0.0, 0.0)
+            at = 1
+        text = np.isinf(numbers)
+        for k in self.kept:
+            out[:, at] = text & (place == k)
+            at += 1
+        if self.missing:
+            out[:, at] = self.gone(values)
+
+    def gone(self, values: Floats) -> NDArray[np.bool_]:
+        """(n,) whether each value is missing: neither a number nor a text."""
+        return np.isnan(values[:, 0]) | (np.isinf(values[:, 0]) & (values[:, 1] < 0))
+
+
 class Labels(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_field="kind", tag="label"):
     """The two classes of a target column: values that mean +1, and values that mean -1 (None: all others)."""
 
@@ -144,7 +197,7 @@ class Range(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_field="
         return np.asarray(self.low + (y + 1) / 2 * (self.high - self.low), dtype=np.float64)
 
 
-Column = Numeric | Categorical
+Column = Numeric | Categorical | Surveyed
 Target = Labels | Range
 
 
@@ -202,7 +255,7 @@ class Schema(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     def to_json(self) -> dict[str, Any]:
         """The same as JSON values; floats survive `json` exactly."""
-        value = msgspec.to_builtins(self)
+        value = msgspec.json.decode(msgspec.json.encode(self))  # lists, not tuples
         assert isinstance(value, dict)
         return value
 
@@ -217,6 +270,12 @@ class Schema(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     def read(path: Path) -> "Schema":
         """The schema in a JSON or TOML file. Errors: it is none, with the line."""
         return read_written(path, Schema, "a schema")
+
+    def write(self, path: Path) -> None:
+        """Writes the JSON that `read` reads, whole or not at all."""
+        partial = path.with_suffix(".tmp")
+        partial.write_text(json.dumps(self.to_json(), indent=1) + "\n", encoding="utf-8")
+        partial.replace(path)
 
     @property
     def digest(self) -> str:
@@ -259,7 +318,7 @@ def _spelled(values: tuple[Scalar, ...]) -> tuple[str, ...]:
     return spelled
 
 
-def _set_range(part: Numeric | Range, *, strict: bool) -> None:
+def _set_range(part: Numeric | Surveyed | Range, *, strict: bool) -> None:
     low, high = float(part.low), float(part.high)
     if not (np.isfinite(high - low) and (low < high or (low == high and not strict))):
         raise SchemaError(

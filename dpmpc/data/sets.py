@@ -56,7 +56,7 @@ def load_dataset(
         raise UsageError(f"an official test set exists for adult and kddcup99; '{name}' has none; use a test fraction")
     if name in FILE_SETS:
         constant = intercept is None or intercept
-        return _from_files(name, FILE_SETS[name], data_dir, seed, fraction, constant, max_rows, official_test)
+        return from_files(name, FILE_SETS[name], data_dir, seed, fraction, constant, max_rows, official_test)
     if name == "synthetic":
         rows = _SYNTHETIC_ROWS if max_rows is None else max_rows
         columns, schema = _synthetic(rows, dimension, seed, bool(intercept))
@@ -99,7 +99,7 @@ def find_file(name: str, data_dir: Path | None) -> Path:
     )
 
 
-def _from_files(
+def from_files(
     name: str,
     schema: FileSet,
     data_dir: Path | None,
@@ -107,8 +107,9 @@ def _from_files(
     test_fraction: float,
     intercept: bool,
     max_rows: int | None,
-    official_test: bool,
+    official_test: bool = False,
 ) -> Dataset:
+    """The data set of a set's files; arguments as of `load_dataset`. Errors: a missing file."""
     rules = Schema(schema.columns, schema.target, intercept, schema.missing, "public")
     files = [file for file in schema.files if not (official_test and file in schema.official_test)]
     X, y = _read(schema, files, data_dir, rules)

@@ -20,6 +20,7 @@ import nanoarrow
 import numpy as np
 from numpy.typing import NDArray
 
+from dpmpc.data.spelling import MISSING, is_number
 from dpmpc.errors import UsageError
 
 Kind = Literal["text", "number", "date", "other"]
@@ -27,8 +28,6 @@ Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 Block = list[NDArray[Any]]
 
-MISSING = ("", "?", "na", "n/a", "null")
-NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?", re.ASCII)
 LONGEST_TEXT = 4096
 _SPACES = ("\\t", "\\n", "\\r")
 _TEXT_TYPES = ("VARCHAR", "ENUM", "UUID", "BOOLEAN", "JSON")
@@ -282,24 +281,6 @@ def quoted(name: str) -> str:
 def literal(text: str) -> str:
     """An SQL string."""
     return "'" + text.replace("'", "''") + "'"
-
-
-def is_number(text: str) -> bool:
-    """Whether a text is a finite decimal number by the rules above."""
-    return NUMBER.fullmatch(text) is not None and bool(np.isfinite(float(text)))
-
-
-def is_missing(text: str | None) -> bool:
-    """Whether a text is missing by the rules above."""
-    return text is None or text.lower() in MISSING
-
-
-def canonical(text: str) -> str:
-    """The spelling under which values are compared: the shortest one of a number, so that `4.0` is `4`; true, false."""
-    text = text.strip()
-    if is_number(text):
-        return f"{float(text) + 0.0!r}".removesuffix(".0")
-    return text.lower() if text.lower() in ("true", "false") else text
 
 
 def code_sql(table: Table, name: str, values: Mapping[str, int]) -> str:

@@ -10,13 +10,14 @@ from rich.console import Console
 from dpmpc.data.schemas import FILE_SETS
 from dpmpc.data.sets import find_file
 from dpmpc.errors import UsageError
-from dpmpc.experiments import calibration, convergence, epsilon, kdd98, parties, skew, table1
+from dpmpc.experiments import calibration, cape, convergence, epsilon, kdd98, parties, skew, surveyed, table1, utility
 from dpmpc.experiments.plan import Experiment, Plan
 from dpmpc.experiments.report import commit, markdown, provenance, record
 from dpmpc.experiments.runner import read_rows, run_tasks
 
 EXPERIMENTS: dict[str, Experiment] = {
-    module.EXPERIMENT.name: module.EXPERIMENT for module in (table1, convergence, epsilon, skew, parties, calibration)
+    module.EXPERIMENT.name: module.EXPERIMENT
+    for module in (table1, convergence, epsilon, skew, parties, cape, calibration, utility)
 }
 
 
@@ -32,11 +33,11 @@ def run_experiments(
     for name in names:
         experiment = EXPERIMENTS[name]
         found, missing = _available(experiment, data_dir)
-        if experiment.datasets and not found:
+        if experiment.datasets and not found and not experiment.embedded:
             raise UsageError(f"{name} needs one of {', '.join(experiment.datasets)}; none was found; give --data-dir")
         if missing:
             console.print(f"{name}: without {', '.join(missing)}, whose files are not in the data folder")
-        mine = replace(plan, datasets=tuple(found))
+        mine = replace(plan, datasets=tuple(found) or ("none",), data_dir=data_dir)
         folder = out / name
         folder.mkdir(parents=True, exist_ok=True)
         work, runs = experiment.tasks(mine), folder / "runs.csv"
@@ -71,11 +72,20 @@ def _available(experiment: Experiment, data_dir: Path | None) -> tuple[list[str]
         if dataset == "kddcup98":
             (found if kdd98.find(data_dir) else missing).append(dataset)
             continue
+        if dataset == surveyed.HOSPITALS:
+            files = [f"heart_disease/processed.{site}.data" for site in surveyed.SITES]
+            (found if _all_found(files, data_dir) else missing).append(dataset)
+            continue
         schema = FILE_SETS[dataset]
-        try:
-            for file in schema.files:
-                find_file(f"{schema.folder}/{file}", data_dir)
-            found.append(dataset)
-        except UsageError:
-            missing.append(dataset)
+        files = [f"{schema.folder}/{file}" for file in schema.files]
+        (found if _all_found(files, data_dir) else missing).append(dataset)
     return found, missing
+
+
+def _all_found(files: Sequence[str], data_dir: Path | None) -> bool:
+    try:
+        for file in files:
+            find_file(file, data_dir)
+    except UsageError:
+        return False
+    return True

@@ -1,11 +1,12 @@
-"""Figures 1-2 and Appendix B of Jayaraman et al. 2018: optimality gap and relative accuracy loss against iteration."""
+"""Figures 1-2 and Appendix B of Jayaraman et al. 2018: optimality gap and relative accuracy loss against
+iteration."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from dpmpc.experiments.figures import Line, Panel, draw
+from dpmpc.experiments.figures import Dot, DotPanel, Line, Panel, draw, draw_dots
 from dpmpc.experiments.methods import METHODS
 from dpmpc.experiments.plan import Check, Experiment, Plan, Section
 from dpmpc.experiments.printed import POSTER_AT, POSTER_GAP, POSTER_LOSS
@@ -15,205 +16,277 @@ from dpmpc.experiments.task import Row, Source, Task
 from dpmpc.privacy.gaussian import Calibration
 
 EPSILON, DELTA, LAM, ITERATIONS, ETA = 0.5, 1e-3, 1e-3, 1500, 1.0
-AT = (1, *range(25, ITERATIONS + 1, 25))
+AT, BLOCK = (100, 500, 1000, ITERATIONS), 100
 OWNERS = ("even:100", "even:1000", "even:all")
+POSTER_OWNERS = "even:1000"
 SIZES = {"kddcup99": (70_000, 2 / 7), "adult": (None, 0.2)}  # 50,000 + 20,000 records as printed; all of Adult
 REGRESSION = {"kddcup98": (70_000, 2 / 7)}
-DOUBLED = 2 * LAM  # the authors' code has lam |theta|^2 for lam/2 |theta|^2
-# method, calibration, drawn and of which colour, dash, most repeats
-LINES: tuple[tuple[str, Calibration, str, int, int], ...] = (
-    ("Pathak", "zcdp", "Pathak", 0, 99),
-    ("Local Grad P", "zcdp", "Local Grad P", 0, 99),
-    ("Local Out P", "zcdp", "Local Out P", 0, 99),
-    ("Local Obj P", "zcdp", "Local Obj P", 0, 5),
-    ("Local Obj P (printed)", "zcdp", "Local Obj P", 1, 5),
-    ("Local Obj P (as drawn)", "zcdp", "Local Obj P", 2, 5),
-    ("Rajkumar and Agarwal", "zcdp", "Rajkumar and Agarwal", 0, 99),
-    ("Rajkumar and Agarwal (as drawn)", "zcdp", "Rajkumar and Agarwal", 2, 99),
-    ("MPC Out P", "zcdp", "MPC Out P", 0, 99),
-    ("MPC Grad P", "zcdp", "MPC Grad P", 0, 99),
-    ("MPC Grad P", "tight", "MPC Grad P", 1, 99),
-    ("Centralised non-private", "zcdp", "Centralised non-private", 0, 1),
-    ("Local private", "tight", "Local private", 0, 99),
+# method, calibration, colour, most repeats
+LINES: tuple[tuple[str, Calibration, str, int], ...] = (
+    ("MPC Grad P", "tight", "MPC Grad P", 99),
+    ("MPC Grad P", "zcdp", "MPC Grad P", 99),
+    ("MPC Out P", "zcdp", "MPC Out P", 99),
+    ("Rajkumar and Agarwal", "zcdp", "Rajkumar and Agarwal", 99),
+    ("Rajkumar and Agarwal (printed sigma*)", "zcdp", "Rajkumar and Agarwal", 99),
+    ("Rajkumar and Agarwal (as drawn)", "zcdp", "Rajkumar and Agarwal", 99),
+    ("Local Out P", "zcdp", "Local Out P", 99),
+    ("Local Obj P", "zcdp", "Local Obj P", 5),
+    ("Local Obj P (printed)", "zcdp", "Local Obj P", 5),
+    ("Local Obj P (as drawn)", "zcdp", "Local Obj P", 10),  # one vector for all owners: seeds differ much
+    ("Local Grad P", "zcdp", "Local Grad P", 99),
+    ("Pathak", "zcdp", "Pathak", 99),
+    ("Local private", "tight", "Local private", 99),
+    ("Centralised non-private", "zcdp", "Centralised non-private", 1),
 )
-WHY = {
-    "Rajkumar and Agarwal": ": sigma* grows with d and every owner draws its own rho",
-    "Local Obj P": ": owners' vectors are independent and average out",
+# what a line of the poster is held against: the method of its paper, or the reading that looks like the poster's line
+READINGS = {method: method for method in POSTER_GAP} | {
+    "Rajkumar and Agarwal": "Rajkumar and Agarwal (as drawn)",
+    "Local Obj P": "Local Obj P (as drawn)",
 }
-FLAT = {"Local private"}  # off the scale of every figure; in the summary and the text
+CLOSE, NEAR, WORST, WORSE = 1.5, 2.0, 2.5, 3.5
+COARSE = 1e-2  # accuracy losses above are a few runs' luck in every block: their mean alone is judged
+FEW_RECORDS = 5e-4  # 10 of 20,000 test records: accuracy losses below are chance
+WHY = {
+    "Rajkumar and Agarwal": "sigma* grows with d and every owner draws its own rho",
+    "Local Obj P": "owners' vectors are independent and average out",
+}
 
 
 def tasks(plan: Plan) -> list[Task]:
-    """One for each data set, number of owners, method and calibration."""
+    """One for each data set, number of owners, method and calibration; and the poster's methods on the other
+    label."""
     seeds = plan.seeds(10)
     work = []
     for dataset, (rows, fraction) in (SIZES | REGRESSION).items():
         if not plan.has(dataset) or (plan.quick and dataset != "kddcup99"):
             continue
         source = Source(dataset, plan.seed, LAM, rows, fraction)
-        for owners in ("even:1000",) if plan.quick else OWNERS:
-            for method, calibration, _, _, most in LINES:
-                work.append(_task(plan, source, owners, method, calibration, seeds[:most]))
+        for owners in (POSTER_OWNERS,) if plan.quick else OWNERS:
+            poster = dataset == "kddcup99" and owners == POSTER_OWNERS
+            for method, calibration, _, most in LINES:
+                few = seeds[: most if poster else min(most, 5) if method.startswith("Local Obj P") else most]
+                work.append(_task(plan, source, owners, method, calibration, few, poster))
         if dataset == "kddcup99":
-            doubled = replace(source, lam=DOUBLED)
-            work.append(_task(plan, doubled, "even:1000", "MPC Grad P", "zcdp", seeds))
+            attack = replace(source, label="attack")
+            for method in ("MPC Grad P", "MPC Out P") if plan.quick else READINGS.values():
+                work.append(_task(plan, attack, POSTER_OWNERS, method, "zcdp", seeds[:5], True))
     return work
 
 
 def _task(
-    plan: Plan, source: Source, owners: str, method: str, calibration: Calibration, seeds: tuple[int, ...]
+    plan: Plan, source: Source, owners: str, method: str, calibration: Calibration, seeds: tuple[int, ...], poster: bool
 ) -> Task:
     return Task(
         "convergence", source, owners, plan.seed, method, calibration, (EPSILON,), DELTA, ITERATIONS, ETA, seeds, AT,
+        block=BLOCK if poster else 0,
     )  # fmt: skip
 
 
 def report(rows: Sequence[Row], folder: Path, plan: Plan) -> Section:
-    """Writes a figure for each data set and summary.csv."""
-    doubled, rows = select(rows, lam=DOUBLED), select(rows, lam=LAM)
-    keys = ("dataset", "owners", "n", "d", "method", "calibration", "law", "scale", "true_epsilon", "iteration")
-    write_summary([row for row in rows if row["iteration"] in (1, 100, 500, 1000, 1400, 1500)], keys,
-                  ("gap", "score_loss"), folder / "summary.csv")  # fmt: skip
+    """Writes a dot plot for each data set, the poster's curves one by one, and summary.csv."""
+    keys = ("dataset", "label", "owners", "n", "d", "method", "calibration", "law", "scale", "true_epsilon",
+            "block", "iteration")  # fmt: skip
+    write_summary(rows, keys, ("gap", "score_loss", "score_off"), folder / "summary.csv")
+    points, blocks = select(rows, block=0, label=""), [row for row in rows if row["block"]]
     figures = []
-    for dataset in values(rows, "dataset"):
-        mine = select(rows, dataset=dataset)
+    for dataset in values(points, "dataset"):
         file = f"convergence-{dataset}.png"
-        draw(folder / file, _panels(mine, str(dataset)))
-        crosses = " Crosses: the authors' poster." if dataset == "kddcup99" else ""
-        caption = (
-            f"{dataset}: optimality gap (above) and relative accuracy loss (below) against iteration, epsilon = "
-            f"{EPSILON}, delta = {DELTA}, T = {ITERATIONS}.{crosses} Bands: 95 % of the mean over runs."
-        )
-        figures.append((file, caption))
+        draw_dots(folder / file, _dots(select(points, dataset=dataset), blocks, str(dataset)), floor=1e-5)
+        diamonds = " Diamonds: the authors' poster." if dataset == "kddcup99" else ""
+        figures.append((file, f"{dataset}: gap J - J* after {ITERATIONS} iterations, mean and 95 % interval, epsilon "
+                              f"= {EPSILON}, delta = {DELTA}.{diamonds} Below 1e-5 is drawn at 1e-5."))  # fmt: skip
     checks: list[Check] = []
-    poster = select(rows, dataset="kddcup99", owners="even:1000")
-    if poster:
-        checks = _numbers(poster) + _order(poster) + _start(poster, doubled)
-    return Section("Convergence", _text(), checks, figures, _guarantees(poster) + _notes(rows))
+    if blocks:
+        for metric, name, printed in (("gap", "gap", POSTER_GAP), ("score_off", "accuracy", POSTER_LOSS)):
+            file = f"poster-{name}.png"
+            draw(folder / file, _poster(blocks, metric, printed))
+            what = "optimality gap" if name == "gap" else "relative accuracy loss, its absolute value"
+            caption = f"The poster's lines one by one (crosses) and ours, KDDCup99, m = 1,000: {what}, block means."
+            figures.append((file, caption))
+        checks = _gaps(blocks, select(points, dataset="kddcup99", owners=POSTER_OWNERS)) + _losses(blocks)
+        checks += _order(blocks)
+    return Section("Convergence", _text(), checks, figures, _guarantees(points) + _notes(points))
 
 
 def _label(method: str, calibration: str) -> str:
     return f"{method} ({calibration})" if method == "MPC Grad P" else method
 
 
-def _panels(rows: Sequence[Row], dataset: str) -> list[list[Panel]]:
-    above, below = [], []
+def _dots(rows: Sequence[Row], blocks: Sequence[Row], dataset: str) -> list[DotPanel]:
+    panels = []
     for owners in values(rows, "owners"):
-        at = select(rows, owners=owners)
-        m = "one record each, m = n" if owners == "even:all" else f"m = {str(owners).partition(':')[2]}"
-        gap = Panel(f"{dataset}, {m}", "iteration", "J - J*", log_y=True, floor=1e-5)
-        loss = Panel(f"{dataset}, {m}", "iteration", "relative accuracy loss", log_y=True, floor=1e-5)
-        for method, calibration, color, dash, _ in LINES:
-            chosen = select(at, method=method, calibration=calibration)
-            if chosen and method not in FLAT:
-                label = _label(method, calibration)
-                gap.lines.append(Line(label, curve(chosen, "gap"), color, dash))
-                loss.lines.append(Line(label, curve(chosen, "score_loss"), color, dash))
-        if dataset == "kddcup99" and owners == "even:1000":
-            for panel, printed in ((gap, POSTER_GAP), (loss, POSTER_LOSS)):
-                for method, ys in printed.items():
-                    x = tuple(float(t) for t in POSTER_AT)
-                    panel.lines.append(Line("poster", Curve(x, ys, ys, ys, 1), method, points=True))
-        above.append(gap)
-        below.append(loss)
-    return [above, below]
+        dots = []
+        for method, calibration, color, _ in LINES:
+            chosen = select(rows, owners=owners, method=method, calibration=calibration, iteration=ITERATIONS)
+            if not chosen:
+                continue
+            line = curve(chosen, "gap")
+            printed = None
+            if dataset == "kddcup99" and owners == POSTER_OWNERS and calibration == "zcdp" and method in POSTER_GAP:
+                printed = POSTER_GAP[method][-1]
+            dots.append(Dot(_label(method, calibration), line.mean[0], line.low[0], line.high[0], color, printed))
+        m = "one record each" if owners == "even:all" else f"m = {int(str(owners).partition(':')[2]):,}"
+        panels.append(DotPanel(f"{dataset}, {m}", f"J - J* at {ITERATIONS:,}", dots))
+    return panels
 
 
-def _gap(rows: Sequence[Row], method: str, calibration: str = "zcdp") -> float:
-    return curve(select(rows, method=method, calibration=calibration), "gap").at(1400)
+def _poster(rows: Sequence[Row], metric: str, printed: Mapping[str, tuple[float, ...]]) -> list[list[Panel]]:
+    """A panel a line of the poster: its crosses, ours by both labels, as its paper has it and as drawn."""
+    panels = []
+    x = tuple(float(t) for t in POSTER_AT)
+    for method, ys in printed.items():
+        panel = Panel(method, "iteration", "J - J*" if metric == "gap" else "|accuracy loss|", log_y=True, floor=1e-5)
+        own = select(rows, method=method, label="", calibration="zcdp")
+        read = READINGS[method]
+        lines = [(own, "as its paper has it, denial of service", 0)]
+        if read != method:
+            lines.append((select(rows, method=read, label=""), "as drawn, denial of service", 1))
+        lines.append((select(rows, method=read, label="attack"), "as drawn, attack or normal", 2))
+        for chosen, label, dash in lines:
+            if chosen:
+                panel.lines.append(Line(label, _shifted(curve(chosen, metric)), "MPC Grad P", dash))
+        panel.lines.append(Line("poster", Curve(x, ys, ys, ys, 1), "Pathak", points=True))
+        panels.append(panel)
+    return [panels[:4], panels[4:]]
 
 
-def _numbers(rows: Sequence[Row]) -> list[Check]:
+def _shifted(line: Curve) -> Curve:
+    """Blocks start at 1, 101, ...; the poster's points are drawn at 0, 100, ..."""
+    return replace(line, x=tuple(t - 1 for t in line.x))
+
+
+def _blocks(rows: Sequence[Row], method: str, metric: str, label: str = "") -> tuple[float, ...]:
+    """The 15 block means of a method at the poster's setting."""
+    return curve(select(rows, method=method, calibration="zcdp", label=label), metric).mean
+
+
+def _ratios(ours: Sequence[float], printed: Sequence[float], floor: float = 0.0) -> tuple[float, float, float]:
+    """(smallest, geometric mean, largest) of ours / printed over the blocks, both raised to `floor`."""
+    pairs = [(max(a, floor), max(b, floor)) for a, b in zip(ours, printed, strict=True)]
+    logs = [math.log(a / b) if a > 0 else -math.inf for a, b in pairs]
+    return math.exp(min(logs)), math.exp(math.fsum(logs) / len(logs)), math.exp(max(logs))
+
+
+def _verdict(ratios: tuple[float, float, float], coarse: bool = False) -> str:
+    """By the geometric mean over 15 blocks, which one block's luck does not turn, and unless `coarse` by the worst
+    one."""
+    low, mean, high = ratios
+    far, worst = max(mean, 1 / mean), 1.0 if coarse else max(high, 1 / low)
+    text = f"ratio {mean:.2f} ({low:.2g} to {high:.2g})"
+    if far <= CLOSE and worst <= WORST:
+        return f"reproduced: {text}"
+    return f"within a factor of 2: {text}" if far <= NEAR and worst <= WORSE else f"not reproduced: {text}"
+
+
+def _gaps(rows: Sequence[Row], points: Sequence[Row]) -> list[Check]:
     checks = []
-    readings = {
-        "Rajkumar and Agarwal": "Rajkumar and Agarwal (as drawn)",
-        "Local Obj P": "Local Obj P (as drawn)",
-    }
-    for method, ys in POSTER_GAP.items():
-        if not select(rows, method=method):
+    for method, printed in POSTER_GAP.items():
+        ours = _blocks(rows, method, "gap")
+        if not ours:
             continue
-        ours, printed = _gap(rows, method), ys[POSTER_AT.index(1400)]
-        text, verdict = f"{ours:.3g}", _verdict(ours, printed) + WHY.get(method, "")
-        if method in readings:
-            drawn = _gap(rows, readings[method])
-            text += f"; as drawn {drawn:.3g}"
-            verdict += f"; as drawn: {_verdict(drawn, printed)}"
-        checks.append(Check(f"KDDCup99, m = 1,000: gap of {method} at 1,400", f"{printed:.3g}", text, verdict))
-    zcdp, tight = _gap(rows, "MPC Grad P"), _gap(rows, "MPC Grad P", "tight")
-    target = "at most 0.45 of zCDP's"
+        text, verdict = f"{_three(ours)}", _verdict(_ratios(ours, printed))
+        if method in WHY:
+            drawn = _blocks(rows, READINGS[method], "gap")
+            text += f"; as drawn {_three(drawn)}"
+            verdict += f" ({WHY[method]}); as drawn {_verdict(_ratios(drawn, printed))}"
+        what = f"KDDCup99, m = 1,000: gap of {method}, block means, 0 / 100 / 1,400"
+        checks.append(Check(what, _three(printed), text, verdict))
+    first = curve(select(points, method="MPC Grad P", calibration="zcdp"), "gap")
+    checks.append(Check("the same at single iterations: MPC Grad P after 100 updates",
+                        f"{POSTER_GAP['MPC Grad P'][1]:.3g}", f"{first.at(100):.3g}",
+                        "what the points would be if they were not means; the poster does not say"))  # fmt: skip
+    zcdp, tight = (
+        curve(select(rows, method="MPC Grad P", calibration=c, label=""), "gap").mean[-1] for c in ("zcdp", "tight")
+    )
     met = "met" if tight <= 0.45 * zcdp else "not met"
-    checks.append(Check("the same, tight calibration", target, f"{tight:.3g} = {tight / zcdp:.2f} of it", met))
+    checks.append(Check("gap of MPC Grad P in the last block, tight calibration", "at most 0.45 of zCDP's",
+                        f"{tight:.3g} = {tight / zcdp:.2f} of {zcdp:.3g}", met))  # fmt: skip
     return checks
 
 
-def _verdict(ours: float, printed: float) -> str:
-    ratio = ours / printed
-    if 0.75 <= ratio <= 1.25:
-        return f"reproduced (ratio {ratio:.2f})"
-    if 0.5 <= ratio <= 2.0:
-        return f"reproduced within a factor of 2 (ratio {ratio:.2f})"
-    return f"not reproduced (ratio {ratio:.2g})"
+def _three(line: Sequence[float]) -> str:
+    return f"{line[0]:.3g} / {line[1]:.3g} / {line[-1]:.3g}"
+
+
+def _losses(rows: Sequence[Row]) -> list[Check]:
+    """Relative accuracy loss by both labels, and the two sentences of the paper's text."""
+    checks = []
+    for method, printed in POSTER_LOSS.items():
+        read = READINGS[method]
+        dos, attack = _blocks(rows, read, "score_off"), _blocks(rows, read, "score_off", "attack")
+        if not dos or not attack:
+            continue
+        where, coarse = " as drawn" if read != method else "", printed[-1] > COARSE
+        checks.append(
+            Check(
+                f"KDDCup99, m = 1,000: accuracy loss of {method}{where}, block means, 0 / 200 / 1,400",
+                _early(printed),
+                f"{_early(dos)}; attack or normal {_early(attack)}",
+                f"denial of service {_verdict(_ratios(dos, printed, FEW_RECORDS), coarse)}; attack or "
+                f"normal {_verdict(_ratios(attack, printed, FEW_RECORDS), coarse)}",
+            )
+        )
+    for method in ("MPC Grad P", "MPC Out P"):
+        dos, attack = _blocks(rows, method, "score_off"), _blocks(rows, method, "score_off", "attack")
+        if not dos or not attack:
+            continue
+        fits = ["order of 1e-4" if line[2] < 1e-3 else f"{line[2] / 1e-3:.1f}e-3" for line in (dos, attack)]
+        checks.append(
+            Check(
+                f"{method}: accuracy loss of the order of 1e-4 within 200 iterations (their text)",
+                "1e-4 to 1e-3",
+                f"{dos[2]:.2g}; attack or normal {attack[2]:.2g}",
+                f"denial of service {'reproduced' if dos[2] < 1e-3 else 'not reproduced'}; attack or normal "
+                f"{'reproduced' if attack[2] < 1e-3 else f'not reproduced ({fits[1]})'}",
+            )
+        )
+    gap = _blocks(rows, "MPC Grad P", "gap")
+    if gap:
+        checks.append(Check("MPC Grad P: gap of the order of 1e-3 in 500 iterations (their text)", "1e-3 to 1e-2",
+                            f"{gap[5]:.2g}", "reproduced" if 1e-3 <= gap[5] < 1e-2 else "not reproduced"))  # fmt: skip
+    return checks
+
+
+def _early(line: Sequence[float]) -> str:
+    return f"{line[0]:.2g} / {line[2]:.2g} / {line[-1]:.2g}"
 
 
 def _order(rows: Sequence[Row]) -> list[Check]:
     best, worst = ("Rajkumar and Agarwal", "MPC Out P", "MPC Grad P"), ("Local Out P", "Local Obj P", "Local Grad P")
-    gap = {method: _gap(rows, method) for method in (*best, *worst, "Pathak")}
+    gap = {method: _blocks(rows, method, "gap")[-1] for method in POSTER_GAP if _blocks(rows, method, "gap")}
+    if len(gap) < len(POSTER_GAP):
+        return []
     grouped = max(gap[b] for b in best) < min(gap[w] for w in worst) and max(gap[w] for w in worst) < gap["Pathak"]
-    drawn = gap | {
-        "Rajkumar and Agarwal": _gap(rows, "Rajkumar and Agarwal (as drawn)"),
-        "Local Obj P": _gap(rows, "Local Obj P (as drawn)"),
-    }
-    groups = Check(
-        "order: {R&A, MPC Out P, MPC Grad P} < {Local Out, Obj, Grad P} < Pathak",
-        "holds",
-        _chain(gap),
-        "reproduced" if grouped else "not reproduced",
-    )
-    printed = sorted(POSTER_GAP, key=lambda method: POSTER_GAP[method][POSTER_AT.index(1400)])
-    ours = sorted(drawn, key=lambda method: drawn[method])
-    near = [m for m in printed if m not in best] == [m for m in ours if m not in best] and set(ours[:3]) == set(best)
-    exact = "reproduced" if ours == printed else "not reproduced"
-    if near and ours != printed:
-        exact = "reproduced but for the order of the three best, which lie within a factor of 2 in both"
-    strict = Check("the same, one by one, as drawn", " < ".join(printed), _chain(drawn), exact)
-    return [groups, strict]
-
-
-def _start(rows: Sequence[Row], doubled: Sequence[Row]) -> list[Check]:
-    """The first points, which the calibration does not touch."""
-    plain, other = curve(select(rows, method="MPC Grad P", calibration="zcdp"), "gap"), curve(doubled, "gap")
-    printed = POSTER_GAP["MPC Grad P"]
+    chain = " < ".join(f"{method} {value:.2g}" for method, value in sorted(gap.items(), key=lambda pair: pair[1]))
     return [
-        Check(
-            f"KDDCup99, m = 1,000: gap of MPC Grad P at {t or 'the first point'}",
-            f"{printed[POSTER_AT.index(t)]:.3g}",
-            f"{plain.at(t):.3g}; with lambda |theta|^2, as in the authors' code, {other.at(t):.3g}",
-            _verdict(plain.at(t), printed[POSTER_AT.index(t)]),
-        )
-        for t in (0, 100, 200)
-    ]
-
-
-def _chain(gap: dict[str, float]) -> str:
-    return " < ".join(f"{method} {value:.2g}" for method, value in sorted(gap.items(), key=lambda item: item[1]))
+        Check("order of the last block: {R&A, MPC Out P, MPC Grad P} < {Local Out, Obj, Grad P} < Pathak", "holds",
+              chain, "reproduced" if grouped else "not reproduced"),
+    ]  # fmt: skip
 
 
 def _text() -> list[str]:
     return [
         "Jayaraman et al. 2018, Figures 1-2 and Appendix B: lambda = 1e-3, G = 1, step 1, epsilon = 0.5, delta = "
-        "1e-3, T = 1,500. Models aggregated after t local updates carry noise of their own at every t, as in the "
-        "figures. The gap is against the exact optimum (gradient norm below 1e-10). MPC Grad P is calibrated by "
-        "exact zCDP (as the paper means it) and tightly (the same true promise, less noise). With owners of equal "
-        "size a trusted centre's private descent has MPC Grad P's law, and is not drawn.",
+        "1e-3, T = 1,500; KDDCup99 (10 % file) with 122 features, Adult with 104, no intercept. Models aggregated "
+        "after t local updates carry noise of their own at every t, as in the figures. The gap is against the "
+        "exact optimum (gradient norm below 1e-10). MPC Grad P is calibrated by exact zCDP (as the paper means it) "
+        "and tightly (the same true promise, less noise). With owners of equal size a trusted centre's private "
+        "descent has MPC Grad P's law, and is not drawn.",
         "",
-        "Three lines follow a paper's text and three its picture. *Local Obj P* is Algorithm 2 of Chaudhuri et al. "
+        "**Two readings are inferred.** The poster's 15 points at 0, 100, ..., 1,400 are read as means over blocks "
+        "of 100 iterations: then the first points fit, which single iterations miss by a factor of 3.5. Its "
+        "relative accuracy loss is read as the absolute difference of test accuracies, as the authors' public code "
+        "has it, in blocks "
+        'too; and it fits only when connections are attacks of any kind or normal, not "a denial-of-service attack or '
+        'not" as the text says: probes, which are no denial of service, are learnt late and cost 2e-3 at iteration '
+        "200. Both labels are run and shown.",
+        "",
+        "Some lines follow a paper's text and some its picture. *Local Obj P* is Algorithm 2 of Chaudhuri et al. "
         "with a vector of its own for every owner; *(printed)* is Table 1's formula, Laplace(2G/(n_(1) epsilon)) "
-        "and no extra regulariser; *(as drawn)* lets all owners share one Laplace vector. The poster's curve is "
-        "constant from iteration 400 on, which needs lambda + Delta near 0.038, as in Algorithm 2, and its height "
-        "needs the shared vector: averaged over 1,000 owners, independent vectors would shrink. *Rajkumar and "
-        "Agarwal* is their Algorithm 1 with sigma* from the chi-squared condition; *(as drawn)* takes sigma* = 2 "
-        "sqrt(2 log(1.25/delta))/epsilon, which does not grow with d, one copy of each noise and a constant step: "
-        "then the curve falls and slowly rises as on the poster.",
+        "and no extra regulariser; *(as drawn)* lets all owners share one Laplace vector. *Rajkumar and Agarwal* "
+        "is their Algorithm 1 with sigma* from the proof's chi-squared condition; *(printed sigma*)* has the "
+        "condition as printed, which is next to no noise, so that rho alone is left; *(as drawn)* takes sigma* = 2 "
+        "sqrt(2 log(1.25/delta))/epsilon, which does not grow with d, one copy of each noise and a constant step.",
     ]
 
 
@@ -221,7 +294,7 @@ def _guarantees(rows: Sequence[Row]) -> list[str]:
     """A table of what each method adds at KDDCup99, m = 1,000, and what that guarantees."""
     lines = []
     for method, calibration, *_ in LINES:
-        mine = select(rows, method=method, calibration=calibration)
+        mine = select(rows, dataset="kddcup99", owners=POSTER_OWNERS, method=method, calibration=calibration)
         if not mine:
             continue
         row = mine[0]
@@ -247,19 +320,17 @@ def _notes(rows: Sequence[Row]) -> list[str]:
             "Not reproduced: Figure 2 (KDDCup98, regression), for want of its file. With kddcup98/cup98LRN.txt in the "
             "data folder it is drawn too."
         )
-    local = select(rows, dataset="kddcup99", owners="even:1000", method="Local private")
+    local = select(rows, dataset="kddcup99", owners=POSTER_OWNERS, method="Local private")
     if local:
         lines.append(
             "An owner alone with its 50 records of KDDCup99 (m = 1,000, Gaussian output noise, tight): gap "
-            f"{curve(local, 'gap').at(1500):.0f}, accuracy loss {curve(local, 'score_loss').at(1500):.2f}; off the "
-            "figure."
+            f"{curve(local, 'gap').at(ITERATIONS):.0f}, accuracy loss {curve(local, 'score_loss').at(ITERATIONS):.2f}."
         )
     central = [row for row in select(rows, method="Centralised non-private") if row["iteration"] == ITERATIONS]
     for row in {str(row["dataset"]): row for row in central}.values():
         lines.append(
-            f"{row['dataset']}: 1,500 noiseless updates end {float(row['gap']):.2g} above the optimum, so that an "
-            "'optimum' of 1,500 updates, as in the authors' code, shifts every gap by that much and can make it "
-            "negative."
+            f"{row['dataset']}: {ITERATIONS:,} noiseless updates end {float(row['gap']):.2g} above the optimum, so "
+            "that an 'optimum' of as many updates, as in the authors' code, shifts every gap by that much."
         )
     spent = select(rows, method="Rajkumar and Agarwal")
     if spent:

@@ -15,6 +15,7 @@ class Plan:
     repeats: int | None = None
     quick: bool = False
     datasets: tuple[str, ...] = ()  # those whose files were found; () is all
+    data_dir: Path | None = None
 
     def has(self, dataset: str) -> bool:
         return not self.datasets or dataset in self.datasets
@@ -55,3 +56,4 @@ class Experiment:
     datasets: tuple[str, ...]
     tasks: Callable[[Plan], list[Task]]
     report: Callable[[Sequence[Row], Path, Plan], Section]
+    embedded: bool = False  # whether it has something to run without any file

@@ -15,7 +15,7 @@ from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]  # c
 
 from dpmpc.experiments.task import COLUMNS, Row, Task, execute
 
-TEXT = frozenset({"task", "dataset", "loss", "owners", "method", "calibration", "law"})
+TEXT = frozenset({"task", "dataset", "label", "loss", "owners", "method", "calibration", "law"})
 
 
 def run_tasks(

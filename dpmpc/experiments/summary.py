@@ -36,19 +36,40 @@ def values(rows: Sequence[Row], column: str) -> list[str | float]:
     return list(dict.fromkeys(row[column] for row in rows))
 
 
-def curve(rows: Sequence[Row], metric: str, x: str | Callable[[Row], float] = "iteration") -> Curve:
-    """The metric of these rows against x (a column or a function of a row), over whatever else differs between them."""
+def curve(
+    rows: Sequence[Row],
+    metric: str,
+    x: str | Callable[[Row], float] = "iteration",
+    within: tuple[float, float] = (-math.inf, math.inf),
+) -> Curve:
+    """The metric of these rows against x (a column or a function of a row), over whatever else differs between them.
+
+    within: the metric's range, which its band is cut to ((0, 1) for accuracies).
+    """
     groups: dict[float, list[float]] = {}
     for row in rows:
         groups.setdefault(float(row[x]) if isinstance(x, str) else x(row), []).append(float(row[metric]))
     xs = sorted(groups)
-    mean, half = zip(*(_interval(groups[value]) for value in xs), strict=True) if xs else ((), ())
-    low = tuple(a - b for a, b in zip(mean, half, strict=True))
-    high = tuple(a + b for a, b in zip(mean, half, strict=True))
+    mean, half = zip(*(interval(groups[value]) for value in xs), strict=True) if xs else ((), ())
+    low = tuple(max(within[0], a - b) for a, b in zip(mean, half, strict=True))
+    high = tuple(min(within[1], a + b) for a, b in zip(mean, half, strict=True))
     return Curve(tuple(xs), tuple(mean), low, high, min((len(groups[value]) for value in xs), default=0))
 
 
-def _interval(sample: list[float]) -> tuple[float, float]:
+def spread(a: Curve, b: Curve, i: int) -> tuple[float, float]:
+    """(a - b, half the width of its 95 % interval) at the i-th x of each; i may be negative. Independent runs."""
+    halves = [max(line.high[i] - line.mean[i], line.mean[i] - line.low[i]) for line in (a, b)]
+    return a.mean[i] - b.mean[i], math.hypot(*halves)
+
+
+def change(line: Curve) -> tuple[float, float]:
+    """(last - first, half the width of its 95 % interval) of a curve whose points are of independent runs."""
+    halves = [max(line.high[i] - line.mean[i], line.mean[i] - line.low[i]) for i in (0, -1)]
+    return line.mean[-1] - line.mean[0], math.hypot(*halves)
+
+
+def interval(sample: Sequence[float]) -> tuple[float, float]:
+    """(mean, half the width of its 95 % interval) of independent values (Student's t)."""
     from scipy.stats import t  # slow to import
 
     n = len(sample)

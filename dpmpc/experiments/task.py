@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from dpmpc.data import load_dataset, partition
 from dpmpc.errors import UsageError
-from dpmpc.experiments import kdd98
+from dpmpc.experiments import attack, kdd98
 from dpmpc.experiments.method import Method, Run
 from dpmpc.experiments.methods import METHODS
 from dpmpc.experiments.nonconvex import SIGMOID_SQUARED
@@ -23,6 +23,7 @@ from dpmpc.learning import erm
 from dpmpc.privacy.gaussian import Calibration
 
 STEPS = (0.01, 0.05, 0.1, 0.5, 1.0)  # Kang et al. 2019 choose the step size among these
+RESIDUAL_CLIP = 1.0  # of ridge: the targets' range is [-1, 1]
 REACH = 10.0  # a public guess of |theta*|, for choosing it
 
 
@@ -30,7 +31,9 @@ REACH = 10.0  # a public guess of |theta*|, for choosing it
 class Source:
     """Which records: a set of dpmpc.data by name, how many of its rows, the test part, and the loss.
 
-    fold k >= 0 tests on the k-th of five parts of a shuffled set; fold -1 on a random test_fraction.
+    fold k >= 0 tests on the k-th of five parts of a shuffled set; fold -1 on a random test_fraction. label "attack":
+    KDDCup99's connections are attacks or normal, instead of denial of service or not. The papers' vectors have no
+    intercept.
     """
 
     dataset: str
@@ -40,12 +43,14 @@ class Source:
     test_fraction: float = 0.2
     fold: int = -1
     loss: str = "logistic"
+    label: str = ""
+    intercept: bool = False
 
 
 @dataclass(frozen=True)
 class Task:
-    """A method on one partition. at: the numbers of updates recorded.
-
+    """A method on one partition. at: the numbers of updates recorded. block b > 0: means over the models after t,
+    ..., t + b - 1 updates too, for t = 1, b + 1, ... up to `iterations`, as one row each.
 
     owners: "even:M", "random:M", "skew:M:U", "shares:0.1,0.9" or "simplex:M" (see `owner_sizes`).
     """
@@ -63,6 +68,12 @@ class Task:
     seeds: tuple[int, ...]
     at: tuple[int, ...]
     step_of: str = ""
+    block: int = 0
+
+    @property
+    def blocks(self) -> tuple[int, ...]:
+        """The first update of every block."""
+        return tuple(range(1, self.iterations - self.block + 2, self.block)) if self.block else ()
 
     @property
     def key(self) -> str:
@@ -72,19 +83,24 @@ class Task:
     @property
     def rows(self) -> int:
         """How many rows it makes."""
-        return len(self.epsilons) * len(self.seeds) * len(self.at)
+        return len(self.epsilons) * len(self.seeds) * (len(self.at) + len(self.blocks))
 
 
 COLUMNS = (
-    "task", "dataset", "fold", "loss", "lam", "n", "d", "owners", "owner_seed", "n_min", "method", "calibration",
+    "task", "dataset", "label", "fold", "loss", "lam", "n", "d", "owners", "owner_seed", "n_min", "method",
+    "calibration",
     "epsilon", "delta", "iterations", "eta", "law", "scale", "claimed_delta", "true_epsilon", "true_delta", "seed",
-    "iteration", "objective", "gap", "gradient_norm", "score", "score_loss",
+    "iteration", "block", "objective", "gap", "gradient_norm", "score", "score_loss", "score_off",
 )  # fmt: skip
 Row = dict[str, str | float | int]
 
 
 def execute(task: Task, data_dir: Path | None) -> list[Row]:
-    """The rows of a task, in the order of budgets, seeds and iterations."""
+    """The rows of a task, in the order of budgets, seeds and iterations; blocks after single iterations.
+
+    score_loss is the optimum's test score minus the model's, score_off its absolute value: in a block, the means of
+    both.
+    """
     records = load_records(task.source, data_dir)
     problem = make_problem(records, task.owners, task.owner_seed)
     method = METHODS[task.method]
@@ -93,31 +109,44 @@ def execute(task: Task, data_dir: Path | None) -> list[Row]:
         plain = Run(0, epsilon, task.delta, task.iterations, task.eta or 1.0, task.calibration)
         eta = task.eta or step_size(METHODS[task.step_of or task.method], problem, plain)
         runs += [Run(seed, epsilon, task.delta, task.iterations, eta, task.calibration) for seed in task.seeds]
-    models = method.models(problem, runs, task.at)
-    objective, score = records.objective(models), records.test_score(models)
-    norm = records.gradient_norms(models)
+    inside = {t for start in task.blocks for t in range(start, start + task.block)}
+    every = sorted(inside | set(task.at))
+    models = method.models(problem, runs, every)
+    metrics = _metrics(records, models, [every.index(t) for t in task.at])
+    groups = [(t, 0, [every.index(t)]) for t in task.at]
+    groups += [(t, task.block, list(range(every.index(t), every.index(t) + task.block))) for t in task.blocks]
     rows: list[Row] = []
     for k, run in enumerate(runs):
         claim = method.claim(problem, run)
         common: Row = {
-            "task": task.key, "dataset": task.source.dataset, "fold": task.source.fold, "loss": task.source.loss,
+            "task": task.key, "dataset": task.source.dataset, "label": task.source.label, "fold": task.source.fold,
+            "loss": task.source.loss,
             "lam": task.source.lam, "n": problem.n, "d": records.d, "owners": task.owners,
             "owner_seed": task.owner_seed, "n_min": int(problem.sizes.min()), "method": task.method,
             "calibration": task.calibration, "epsilon": run.epsilon, "delta": run.delta, "iterations": run.iterations,
             "eta": run.eta, "law": claim.law, "scale": claim.scale, "claimed_delta": claim.claimed[1],
             "true_epsilon": claim.true[0], "true_delta": claim.true[1], "seed": run.seed,
         }  # fmt: skip
-        for i, t in enumerate(task.at):
-            metrics: Row = {
-                "iteration": t,
-                "objective": float(objective[i, k]),
-                "gap": float(objective[i, k]) - records.smallest,
-                "gradient_norm": float(norm[i, k]),
-                "score": float(score[i, k]),
-                "score_loss": records.best_score - float(score[i, k]),
-            }
-            rows.append(common | metrics)
+        for t, block, members in groups:
+            means: Row = {name: float(values[members, k].mean()) for name, values in metrics.items()}
+            rows.append(common | {"iteration": t, "block": block} | means)
     return rows
+
+
+def _metrics(records: Records, models: NDArray[np.float64], single: list[int]) -> dict[str, NDArray[np.float64]]:
+    """Every metric of models (t, runs, d) as (t, runs), in the order of COLUMNS; gradient norms at `single` times
+    alone."""
+    objective, score = records.objective(models), records.test_score(models)
+    norms = np.full(objective.shape, np.nan)
+    norms[single] = records.gradient_norms(models[single])
+    return {
+        "objective": objective,
+        "gap": objective - records.smallest,
+        "gradient_norm": norms,
+        "score": score,
+        "score_loss": records.best_score - score,
+        "score_off": np.abs(records.best_score - score),
+    }
 
 
 def step_size(method: Method, problem: Problem, run: Run) -> float:
@@ -144,16 +173,28 @@ def load_records(source: Source, data_dir: Path | None) -> Records:
         regression = kdd98.load(path, source.seed, source.max_rows, source.test_fraction)
         return Records(source.dataset, erm.ridge(1.0), source.lam, *regression)
     fraction = 0.2 if source.fold >= 0 else source.test_fraction
-    data = load_dataset(
-        source.dataset, data_dir=data_dir, seed=source.seed, test_fraction=fraction, max_rows=source.max_rows
-    )
+    if source.label == "attack":
+        data = attack.load(data_dir, source.seed, source.max_rows, fraction)
+    else:
+        data = load_dataset(
+            source.dataset,
+            data_dir=data_dir,
+            seed=source.seed,
+            test_fraction=fraction,
+            intercept=source.intercept,
+            max_rows=source.max_rows,
+        )
     X, y, X_test, y_test = data.X, data.y, data.X_test, data.y_test
     if source.fold >= 0:
         X, y = np.concatenate([X, X_test]), np.concatenate([y, y_test])
         held_out = np.arange(len(y)) % 5 == source.fold
         X, y, X_test, y_test = X[~held_out], y[~held_out], X[held_out], y[held_out]
-    loss = SIGMOID_SQUARED if source.loss == "sigmoid" else erm.LOGISTIC
-    return Records(source.dataset, loss, source.lam, X, y, X_test, y_test)
+    losses: dict[str, erm.Loss] = {
+        "logistic": erm.LOGISTIC,
+        "sigmoid": SIGMOID_SQUARED,
+        "ridge": erm.ridge(RESIDUAL_CLIP),
+    }
+    return Records(source.dataset, losses[source.loss], source.lam, X, y, X_test, y_test)
 
 
 def make_problem(records: Records, owners: str, seed: int) -> Problem:

@@ -4,15 +4,18 @@ The unknown is whichever of epsilon, delta, scale and number of releases is not 
 """
 
 from dataclasses import asdict, dataclass
-from typing import Any, cast
+from typing import Any, Literal, cast
 
 from dpmpc.errors import UsageError
 from dpmpc.learning.method import METHODS, Learning
-from dpmpc.privacy.checks import NEIGHBOURS, check_count, check_nonnegative, delta_warning
+from dpmpc.privacy.cape import epsilon_table, most_colluding
+from dpmpc.privacy.checks import NEIGHBOURS, OWNER_NEIGHBOURS, check_count, check_nonnegative, delta_warning
+from dpmpc.privacy.gaussian import mu_of_budget
 from dpmpc.privacy.law import LAWS, Law, Need
 from dpmpc.privacy.literature import Setting, literature
 from dpmpc.privacy.question import Question, Row
-from dpmpc.privacy.sensitivity import Sensitivity, Weights, rounding_bound
+from dpmpc.privacy.risk import bounds, spent_at
+from dpmpc.privacy.sensitivity import Sensitivity, Weights, owner_sensitivity, rounding_bound
 
 
 @dataclass(frozen=True)
@@ -24,6 +27,7 @@ class Account:
     smallest: int
     records: int | None = None
     weights: Weights = "equal"
+    neighbours: Literal["record", "owner"] = "record"
     dimension: int = 122
     G: float = 1.0
     lam: float = 0.01
@@ -66,17 +70,21 @@ def answer(question: Account, with_literature: bool = True) -> dict[str, object]
 
     Keys: `neighbours`, `question`, `law`, `solved_for`, `epsilon`, `delta`, `scale`, `iterations`,
     `sensitivity` {l2, l1, parts}, `calibrations` (one row each; the first is the answer), `grid` (with grid_bits: the
-    discrete law and its total guarantee), `literature` (when a delta is known), `warnings`.
+    discrete law and its total guarantee), `warnings`, and when a delta is known `literature`, `progress` (epsilon
+    after a part of the iterations), `collusion` (epsilon by where the same noise is made) and `risk` (the papers'
+    bounds).
     """
     q = question
-    law = LAWS[q.law or METHODS[q.method].law]
+    law = LAWS[q.law or METHODS[q.method].law_for(q.delta)]
     sizes = q.sizes()
+    if q.neighbours not in ("record", "owner"):
+        raise UsageError(f"neighbours are record or owner; got {q.neighbours!r}; choose one")
     sensitivity = _sensitivity(q, sizes)
     known = Question(q.dimension, q.epsilon, q.delta, q.scale, q.iterations, one_release=not METHODS[q.method].repeats)
     solved_for, rows = law.solve(known, sensitivity)
     best = rows[0]
     result: dict[str, object] = {
-        "neighbours": NEIGHBOURS,
+        "neighbours": NEIGHBOURS if q.neighbours == "record" else OWNER_NEIGHBOURS,
         "question": asdict(q) | {"records": sum(sizes)},
         "law": law.name,
         "solved_for": solved_for,
@@ -86,8 +94,13 @@ def answer(question: Account, with_literature: bool = True) -> dict[str, object]
     }
     if q.grid_bits is not None:
         result["grid"] = _grid(q, law, solved_for, best, sensitivity, sum(sizes))
-    if with_literature and (q.delta is not None or not law.pure):
-        result["literature"] = _literature(q, best, sum(sizes))
+    if with_literature and q.neighbours == "record" and (q.delta is not None or not law.pure):
+        setting = _setting(q, best, sum(sizes))
+        result["literature"] = [asdict(row) for row in literature(setting)] if setting else []
+        if setting:
+            result["progress"] = _progress(setting)
+            result["collusion"] = _collusion(setting)
+            result["risk"] = [asdict(bound) for bound in bounds(setting)]
     result["warnings"] = _warnings(q, best, sum(sizes))
     return result
 
@@ -99,6 +112,9 @@ def _sensitivity(q: Account, sizes: list[int]) -> Sensitivity:
     learning = Learning(
         method=q.method, task="ridge", lam=q.lam, residual_clip=q.G, solver_tolerance=q.solver_tolerance
     )
+    if q.neighbours == "owner":
+        factors = sizes if q.weights == "size" else [1] * len(sizes)
+        return owner_sensitivity(learning.clip, factors, sum(factors), rounding)
     return learning.sensitivity(sizes, q.weights, rounding)
 
 
@@ -136,12 +152,13 @@ def _grid(q: Account, law: Law, solved_for: str, best: Row, sensitivity: Sensiti
     }
 
 
-def _literature(q: Account, best: Row, records: int) -> list[Row]:
+def _setting(q: Account, best: Row, records: int) -> Setting | None:
+    """The question as the papers' formulas take it; None where they have no meaning."""
     epsilon, delta, iterations = best["epsilon"], q.delta or best["delta"], best["iterations"]
     assert isinstance(epsilon, float) and isinstance(delta, float) and isinstance(iterations, int)
     if not (epsilon > 0 and 0 < delta < 1 and iterations > 0):
-        return []
-    setting = Setting(
+        return None
+    return Setting(
         owners=q.owners,
         smallest=q.smallest,
         epsilon=epsilon,
@@ -152,7 +169,23 @@ def _literature(q: Account, best: Row, records: int) -> list[Row]:
         G=q.G,
         records=records,
     )
-    return [asdict(row) for row in literature(setting)]
+
+
+def _progress(s: Setting) -> list[Row]:
+    """Corollary 3.5 of Jayaraman et al. and the exact epsilon after a quarter, a half and all of the iterations."""
+    rows: list[Row] = []
+    for part in (4, 2, 1):
+        t = max(1, s.iterations // part)
+        printed, exact = spent_at(t, s.iterations, s.epsilon, s.delta)
+        rows.append({"iteration": t, "printed": printed, "exact": exact})
+    return rows
+
+
+def _collusion(s: Setting) -> Row:
+    """epsilon towards ceil(m/3) - 1 colluding owners, of noise whose total is the tight one, by where it is made."""
+    colluding = most_colluding(s.owners)
+    table = epsilon_table(mu_of_budget(s.epsilon, s.delta), s.delta, s.owners, s.owners - colluding)
+    return {"colluding": colluding, **table}
 
 
 def _warnings(q: Account, best: Row, records: int) -> list[str]:

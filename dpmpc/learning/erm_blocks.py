@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cache
+from itertools import pairwise
 from typing import Any, TypeVar
 
 import numpy as np
@@ -23,6 +24,7 @@ from threadpoolctl import ThreadpoolController  # type: ignore[import-untyped]
 from dpmpc.data.blocks import Records
 from dpmpc.errors import UsageError
 from dpmpc.learning.erm import Solution, solve_owners
+from dpmpc.learning.functional import pack
 from dpmpc.learning.losses import Loss
 from dpmpc.learning.newton import Point, newton
 
@@ -116,6 +118,23 @@ def owner_gradients(loss: Loss, theta: Floats, records: Records, offsets: Ints, 
     for tile, sums in over_tiles(records, offsets, work, **how):
         total[tile.first : tile.last] += sums
     return np.asarray(total / np.diff(offsets)[:, None], dtype=np.float64)
+
+
+def owner_coefficients(records: Records, offsets: Ints, **how: int) -> Floats:
+    """Each owner's mean coefficients (m, d (d + 3) / 2), as `functional.coefficients` has them, for records of any
+    size. The same to the last bit for every `ahead` and `cores`."""
+
+    def work(tile: Tile, X: Floats, y: Floats) -> tuple[Floats, Floats]:
+        cuts = [slice(int(a), int(b)) for a, b in pairwise(tile.cuts)]
+        return _sums(y, X, tile.cuts), np.stack([X[cut].T @ X[cut] for cut in cuts])
+
+    m, d = len(offsets) - 1, records.X.shape[1]
+    b, sizes = np.zeros((m, d)), np.diff(offsets)
+    A = np.zeros((m, d, d))
+    for tile, (pulls, products) in over_tiles(records, offsets, work, **how):
+        b[tile.first : tile.last] += pulls
+        A[tile.first : tile.last] += products
+    return np.stack([pack(b[j] / sizes[j], A[j] / sizes[j]) for j in range(m)])
 
 
 def objective(loss: Loss, theta: Floats, records: Records, lam: float) -> float:

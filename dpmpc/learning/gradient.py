@@ -5,9 +5,12 @@ Source: Rajkumar and Agarwal 2012; Jayaraman et al. 2018, section 3.2 (noise aft
 
 from collections.abc import Sequence
 
+import numpy as np
+
 from dpmpc.data.blocks import Records
 from dpmpc.learning.method import Floats, Ints, Learning, Method, project
 from dpmpc.privacy.sensitivity import Sensitivity, Weights, gradient_sensitivity
+from dpmpc.privacy.spread import amplification
 
 
 class GradientMethod(Method):
@@ -18,7 +21,16 @@ class GradientMethod(Method):
     help = "--iterations releases of mean gradients"
 
     def clip(self, learning: Learning) -> float:
-        return learning.loss.G
+        """G, times the largest `factor`."""
+        return 2 * learning.loss.G if _knows_theta(learning) else learning.loss.G
+
+    def factor(self, learning: Learning, theta: Floats) -> float:
+        """2G over how far two records' gradients can lie apart at theta (`privacy.spread`): the vectors then have the
+        sensitivity of theta = infinity, which the noise is made for, at every theta."""
+        if not _knows_theta(learning):
+            return 1.0
+
+        return amplification(float(np.linalg.norm(theta)))
 
     def sensitivity(self, learning: Learning, sizes: Sequence[int], weights: Weights, rounding: float) -> Sensitivity:
         return gradient_sensitivity(G=learning.loss.G, sizes=sizes, weights=weights, rounding=rounding)
@@ -31,6 +43,10 @@ class GradientMethod(Method):
     def update(self, learning: Learning, theta: Floats, mean: Floats) -> Floats:
         theta = theta - learning.step_length * (mean + learning.lam * theta)
         return theta if learning.radius is None else project(theta[None, :], learning.radius)[0]
+
+
+def _knows_theta(learning: Learning) -> bool:
+    return learning.spread == "theta" and learning.task == "logistic"
 
 
 GRADIENT = GradientMethod()

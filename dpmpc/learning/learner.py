@@ -12,9 +12,12 @@ from dpmpc.learning.method import METHODS, Floats, Learning, tail_begins
 class Learner:
     """Learns from the records of some owners, in step with all others."""
 
-    def __init__(self, learning: Learning, iterations: int, records: Records, sizes: Sequence[int]) -> None:
-        """`records` are those of these owners, sorted by owner; `sizes`: how many each has."""
-        self.learning, self.iterations = learning, iterations
+    def __init__(
+        self, learning: Learning, iterations: int, records: Records, sizes: Sequence[int], noise: float = 0.0
+    ) -> None:
+        """`records` are those of these owners, sorted by owner; `sizes`: how many each has. `noise`: the deviation of a
+        coordinate of an opened mean, public."""
+        self.learning, self.iterations, self.noise = learning, iterations, noise
         self._method = METHODS[learning.method]
         self._records = records
         self._offsets = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
@@ -28,18 +31,21 @@ class Learner:
     def vectors(self, at_once: int | None = None) -> Iterator[Floats]:
         """The owners' vectors at the present iterate, (k, d) each with k at most `at_once`, in the owners' order."""
         m = len(self._offsets) - 1
-        size = at_once or m
+        size, factor = at_once or m, self._method.factor(self.learning, self.theta)
         for start in range(0, m, size):
             begin = time.perf_counter()
             offsets = self._offsets[start : start + size + 1]
             records = self._records.part(int(offsets[0]), int(offsets[-1]))
             vectors = self._method.vectors(self.learning, self.theta, records, offsets - offsets[0])
+            if factor != 1.0:
+                vectors = vectors * factor
             self.compute_s += time.perf_counter() - begin
             yield vectors
 
     def apply(self, mean: Floats) -> None:
         """Take in one opened mean (d,): the next iterate, or the model. Post-processing."""
-        self.theta = self._method.update(self.learning, self.theta, mean)
+        factor = self._method.factor(self.learning, self.theta)
+        self.theta = self._method.take(self.learning, self.theta, mean / factor, self.noise / factor)
         self.iteration += 1
         average = self.learning.average
         if average == "all" or (average == "tail" and self.iteration >= tail_begins(self.iterations)):

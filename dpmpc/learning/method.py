@@ -17,13 +17,14 @@ from dpmpc.data.blocks import Records
 from dpmpc.errors import UsageError
 from dpmpc.learning.losses import LOGISTIC, Loss, ridge
 from dpmpc.privacy.checks import check_nonnegative, check_positive
-from dpmpc.privacy.sensitivity import Sensitivity, Weights
+from dpmpc.privacy.sensitivity import Sensitivity, Weights, arithmetic_bound
 from dpmpc.registry import Registry
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 Task = Literal["logistic", "ridge"]
 Average = Literal["none", "tail", "all"]
+Spread = Literal["theta", "fixed"]
 
 
 @dataclass(frozen=True)
@@ -31,6 +32,7 @@ class Learning:
     """How a model is learned: all public numbers that the owners' vectors and the iterates depend on.
 
     `residual_clip`: G of ridge regression. `radius`: of the ball that iterates or local models are projected onto.
+    `spread`: whether two records' gradients are taken to differ by what is possible at theta, or always by 2G.
     """
 
     method: str
@@ -41,9 +43,14 @@ class Learning:
     radius: float | None = None
     average: Average = "tail"
     solver_tolerance: float = 1e-8
+    spread: Spread = "theta"
 
     def __post_init__(self) -> None:
-        for name, value, allowed in (("task", self.task, Task), ("average", self.average, Average)):
+        for name, value, allowed in (
+            ("task", self.task, Task),
+            ("average", self.average, Average),
+            ("spread", self.spread, Spread),
+        ):
             if value not in get_args(allowed):
                 raise UsageError(f"the {name} must be one of {', '.join(get_args(allowed))}; got {value!r}; choose one")
         check_nonnegative("solver tolerance", self.solver_tolerance)
@@ -68,8 +75,10 @@ class Learning:
         return METHODS[self.method].clip(self)
 
     def sensitivity(self, sizes: Sequence[int], weights: Weights, rounding: float = 0.0) -> Sensitivity:
-        """How far one record moves the weighted mean of the owners' vectors."""
-        return METHODS[self.method].sensitivity(self, sizes, weights, rounding)
+        """How far one record moves the weighted mean of the owners' vectors, as computed in doubles."""
+        method = METHODS[self.method]
+        rounding += arithmetic_bound(method.arithmetic(self), sizes, weights)
+        return method.sensitivity(self, sizes, weights, rounding)
 
     def to_json(self) -> dict[str, Any]:
         """The same as JSON values."""
@@ -81,9 +90,22 @@ class Method(ABC):
 
     name: ClassVar[str]  # on the command line and in plans
     repeats: ClassVar[bool]  # whether it makes many releases, one an iteration, or a single one
-    law: ClassVar[str]  # of its noise, if nothing else is asked for
+    law: ClassVar[str]  # of its noise, if nothing else is asked for and no delta is given
     lam: ClassVar[float]  # regularisation, likewise
     help: ClassVar[str]  # what an owner sends, for the command line
+
+    def law_for(self, delta: float | None) -> str:
+        """The law of its noise at this delta, if nothing else is asked for."""
+        return self.law
+
+    def coordinates(self, features: int) -> int:
+        """The length of an owner's vector."""
+        return features
+
+    def factor(self, learning: "Learning", theta: Floats) -> float:
+        """What owners multiply their vectors by at the public iterate `theta` before rounding, and the opened mean is
+        divided by: at least 1. `clip` and `sensitivity` are of the multiplied vectors."""
+        return 1.0
 
     @abstractmethod
     def clip(self, learning: Learning) -> float:
@@ -92,6 +114,10 @@ class Method(ABC):
     @abstractmethod
     def sensitivity(self, learning: Learning, sizes: Sequence[int], weights: Weights, rounding: float) -> Sensitivity:
         """How far one record moves the weighted mean of the owners' vectors; `rounding` is that part of it."""
+
+    def arithmetic(self, learning: Learning) -> float:
+        """A norm that bounds what an owner's vector is the mean of: see `arithmetic_bound`."""
+        return self.clip(learning)
 
     @abstractmethod
     def vectors(self, learning: Learning, theta: Floats, records: Records, offsets: Ints) -> Floats:
@@ -102,11 +128,19 @@ class Method(ABC):
     def update(self, learning: Learning, theta: Floats, mean: Floats) -> Floats:
         """The next iterate, (d,), from the opened mean. Public."""
 
+    def take(self, learning: Learning, theta: Floats, mean: Floats, noise: float) -> Floats:
+        """As `update`, for methods that use how much noise, its deviation a coordinate, the opened mean has. Public."""
+        return self.update(learning, theta, mean)
+
 
 METHODS: Registry[Method] = Registry(
     "method of learning",
     "dpmpc.methods",
-    {"gradient": "dpmpc.learning.gradient:GRADIENT", "output": "dpmpc.learning.output:OUTPUT"},
+    {
+        "gradient": "dpmpc.learning.gradient:GRADIENT",
+        "output": "dpmpc.learning.output:OUTPUT",
+        "functional": "dpmpc.learning.coefficients:FUNCTIONAL",
+    },
 )
 
 

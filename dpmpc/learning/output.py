@@ -18,9 +18,17 @@ class OutputMethod(Method):
     lam = 0.01  # the sensitivity is inverse to it
     help = "one release, the mean of the owners' own models"
 
+    def law_for(self, delta: float | None) -> str:
+        """Gaussian noise where a delta is given: less of it from some nine features on."""
+        return "gaussian" if delta else self.law
+
     def clip(self, learning: Learning) -> float:
         clip = learning.loss.G / learning.lam  # an optimum satisfies lam theta = -mean gradient
         return clip if learning.radius is None else min(clip, learning.radius)
+
+    def arithmetic(self, learning: Learning) -> float:
+        # The optimum is that of a gradient that is computed to within so much; a radius does not make that less.
+        return learning.loss.G / learning.lam
 
     def sensitivity(self, learning: Learning, sizes: Sequence[int], weights: Weights, rounding: float) -> Sensitivity:
         return output_sensitivity(

@@ -8,7 +8,8 @@ dpmpc.backends.
 import asyncio
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from pathlib import Path
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,6 +31,8 @@ class Counts:
     messages_sent: tuple[int, ...] = ()
     sample: dict[str, int] = field(default_factory=dict)  # by kind of gate (`ands`, `random bits`), for one sample
     distance: float = 0.0  # statistical: between the views that any allowed coalition has of two secrets, at most
+    header: int | None = None  # bytes of a frame before its payload, for a backend that has frames of its own
+    seconds: float | None = None  # about, for a backend so slow that it is said before a run; not exact
 
     def __add__(self, other: "Counts") -> "Counts":
         """Both, one after the other; gates of a sample do not add up."""
@@ -39,10 +42,13 @@ class Counts:
             _sum(self.messages_sent, other.messages_sent),
             other.sample or self.sample,
             self.distance + other.distance,
+            other.header if self.header is None else self.header,
+            other.seconds if self.seconds is None else self.seconds + (other.seconds or 0.0),
         )
 
     def bytes_with_headers(self, header: int) -> list[int]:
-        """By sending party."""
+        """By sending party; `header`: of our own frames."""
+        header = header if self.header is None else self.header
         return [b + header * m for b, m in zip(self.bytes_sent, self.messages_sent, strict=True)]
 
 
@@ -126,11 +132,35 @@ class Holder(Protocol):
         """Leave at once; the others will notice."""
 
 
+@runtime_checkable
+class Remembers(Protocol):
+    """A holder that notes on disk what it has used up, where a run of its own may be started again."""
+
+    def remember(self, folder: Path) -> None:
+        """Where to keep the notes; called once, before `Holder.connect`. Errors: UsageError for unreadable ones."""
+
+
 class Dealer(Protocol):
     """The owners' end: makes shares of their vectors with randomness of the operating system."""
 
     def deal(self, vectors: Ints) -> list[Any]:
         """One payload a party, of the vectors (k, d): buffers to send as they are. Secret from all but that party."""
+
+
+@runtime_checkable
+class Spares(Protocol):
+    """A backend whose sums can be opened without some of the parties."""
+
+    def spare(self, parties: int, threshold: int) -> int:
+        """How many parties may leave once noise is made."""
+
+
+@runtime_checkable
+class Paced(Protocol):
+    """A backend that can say how long its noise takes a party of this machine."""
+
+    def noise_seconds(self, sampler: Sampler, count: int, parties: int, threshold: int, cost: Counts) -> float:
+        """Seconds of one core, about, for a draw of `count` samples whose counted cost is `cost`."""
 
 
 class Backend(Protocol):
@@ -154,6 +184,10 @@ class Backend(Protocol):
     def holder(self, party: int, parties: int, threshold: int, run_id: bytes, observe: Observe | None = None) -> Holder:
         """A party's end. `observe` sees every frame between parties. Needs a running event loop."""
 
+    def drawn(self, sampler: Sampler, parties: int, threshold: int, samples: int, failure: float) -> Sampler:
+        """The sampler as this backend draws it in a run of so many samples, whose openings may fail by `failure`
+        together: itself, or one of the same law and scale with a certificate of its own."""
+
     def count_noise(self, sampler: Sampler, count: int, parties: int, threshold: int) -> Counts:
         """The cost of `Holder.noise`, exactly."""
 
@@ -171,12 +205,9 @@ BACKENDS: Registry[Backend] = Registry(
         "ot-k2": "dpmpc.mpc.backends.ot:OT_2",
         "ot-k8": "dpmpc.mpc.backends.ot:OT_8",
         "garbled": "dpmpc.mpc.backends.ot:GARBLED",
+        "shamir": "dpmpc.mpc.backends.shamir:SHAMIR",
+        "mpyc": "dpmpc.mpc.backends.mpyc.backend:MPYC",
     },
 )
 DEFAULT = "sharing"
 FOR_TWO = "ot"  # two parties have no honest majority
-
-
-def default_for(parties: int, threshold: int | None = None) -> str:
-    """The backend where none is named: two parties compute by oblivious transfer, unless threshold 0 is asked for."""
-    return FOR_TWO if parties == 2 and threshold != 0 else DEFAULT

@@ -11,7 +11,8 @@ END = -2
 COST = -3
 READY = -4
 KEYS = -5
-TREES = -6
+CONFIRM = -6
+TREES = -7
 
 # channels between parties
 OPENING = 1000  # + release

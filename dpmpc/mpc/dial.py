@@ -67,7 +67,8 @@ class TcpLink:
         self, party: int, addresses: Sequence[Endpoint], *, tls: Tls | None = None, bound: socket.socket | None = None
     ) -> None:
         """`bound`: the socket of this party's own address, if it is bound already."""
-        self._party, self._addresses, self._tls, self._bound = party, list(addresses), tls, bound
+        self._party = party
+        self.addresses, self.tls, self.bound = list(addresses), tls, bound
         self._made: list[Peer] = []  # also those that were refused
         self._peers: dict[int, Peer] = {}
 
@@ -75,7 +76,7 @@ class TcpLink:
         self, hello: Hello, run_id: bytes, seconds: float, on_lost: OnLost, observe: Observe | None
     ) -> dict[int, Connection]:
         """As `Link` has it. Without TLS the PRSS keys that follow cross the network in the clear: loopback only."""
-        assert len(self._addresses) == hello.parties
+        assert len(self.addresses) == hello.parties
         me = hello.party
         arrived: asyncio.Queue[Peer] = asyncio.Queue()
         waiting = set(range(hello.parties)) - {me}
@@ -86,30 +87,30 @@ class TcpLink:
 
         async def call(j: int) -> None:
             peer = make(f"party {j}")
-            await dial(peer, self._addresses[j], f"party{j}", self._tls)
+            await dial(peer, self.addresses[j], f"party{j}", self.tls)
             peer.send(HELLO, _pack(hello))
             if self._check(await peer.receive(HELLO), hello) != j:
                 raise PeerError(
-                    f"{self._addresses[j]} must be party {j}, but another party answers there; mend the order of -P"
+                    f"{self.addresses[j]} must be party {j}, but another party answers there; mend the order of -P"
                 )
             self._admit(j, peer, waiting)
 
         server = None
         try:
-            if not me and self._bound is not None:
-                self._bound.close()  # nobody calls the first party
+            if not me and self.bound is not None:
+                self.bound.close()  # nobody calls the first party
             if me:
                 server = await listen(
                     lambda: make("a caller", arrived.put_nowait),
-                    self._addresses[me],
-                    self._bound,
-                    self._tls,
+                    self.addresses[me],
+                    self.bound,
+                    self.tls,
                     f"party {me} must listen",
                 )
             async with asyncio.timeout(seconds):
                 await _all([call(j) for j in range(me + 1, hello.parties)], self._answers(me, arrived, hello, waiting))
         except TimeoutError:
-            who = ", ".join(f"{j} ({self._addresses[j]})" for j in sorted(waiting))
+            who = ", ".join(f"{j} ({self.addresses[j]})" for j in sorted(waiting))
             raise PeerError(
                 f"every party must come within {seconds:g} s; missing: party {who}; start it, or mend -P / -B"
             ) from None
@@ -127,7 +128,7 @@ class TcpLink:
             payload = await peer.receive(HELLO)
             peer.send(HELLO, _pack(hello))  # before any check, so that both sides can say what differs
             j = self._check(payload, hello)
-            if self._tls:
+            if self.tls:
                 check_name(peer.certificate, f"party{j}")
             if j >= hello.party or j in self._peers:
                 raise PeerError(f"each party must have its own index; a second party {j} calls; mend -I")

@@ -127,7 +127,8 @@ class Mesh:
         for peer in self.peers.values():
             peer.expects_end = True
         for peer in self.peers.values():
-            peer.send(END, b"")
+            with contextlib.suppress(PeerError):  # one that left before, and was not needed
+                peer.send(END, b"")
         for peer in self.peers.values():
             with contextlib.suppress(PeerError):
                 await peer.receive(END)

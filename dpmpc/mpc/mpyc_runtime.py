@@ -1,7 +1,7 @@
 """MPyC, imported without its side effects. The only importer of mpyc.
 
-What it is used for today: it draws the parties' PRSS keys and numbers their subsets; the slow baseline of the cost
-suite runs MPyC's own fixed-point arithmetic over a session's connections. The arithmetic of a run is not MPyC's.
+The backend `mpyc` computes with it. The backend `sharing` has it draw the parties' PRSS keys and number their subsets;
+the arithmetic there is not MPyC's.
 """
 
 import asyncio
@@ -48,6 +48,21 @@ def _import() -> None:
             sys.argv = argv
             logging.root.handlers[:] = handlers
             logging.root.setLevel(level)
+
+
+def version() -> str:
+    """MPyC's own."""
+    return str(import_mpyc().mpyc.__version__)
+
+
+def message_exchanger() -> Any:
+    """MPyC's class of a connection."""
+    return import_mpyc().asyncoro.MessageExchanger
+
+
+def prime_of(bits: int) -> int:
+    """The prime of so many bits that MPyC itself chooses for secure numbers."""
+    return int(import_mpyc().finfields.find_prime_root(bits, n=2)[0])
 
 
 def make_runtime(party: int, parties: int, threshold: int) -> Any:

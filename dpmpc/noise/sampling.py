@@ -15,8 +15,9 @@ from numpy.typing import NDArray
 
 from dpmpc.circuits.sampler import Sampler
 from dpmpc.errors import UsageError
-from dpmpc.mpc.backend import BACKENDS, DEFAULT, Holder, default_for
+from dpmpc.mpc.backend import BACKENDS, DEFAULT, Holder
 from dpmpc.mpc.channels import WARM_UP
+from dpmpc.mpc.cheaper import cheaper
 from dpmpc.mpc.clear_noise import clear_noise
 from dpmpc.mpc.loopback import run_parties
 from dpmpc.mpc.prg import Prg
@@ -25,10 +26,28 @@ from dpmpc.noise.draw import BATCH, batch_sizes, count_draw, draw
 from dpmpc.privacy.law import LAWS
 
 HERE, OPEN = 0, 1  # channels
+STUDY = 2.0**-40  # what openings may fail by where nothing is promised
 
 
-async def _draw_at_party(holder: Holder, law: str, name: str, scale: float, count: int, opened: bool) -> dict[str, Any]:
-    sampler = LAWS[law].sampler(name, scale)
+def drawn_for_study(
+    backend: str, law: str, name: str, scale: float, count: int, parties: int, threshold: int
+) -> Sampler:
+    """The law's sampler as the backend draws it outside any promise."""
+    return BACKENDS[backend].drawn(LAWS[law].sampler(name, scale), parties, threshold, count, STUDY)
+
+
+async def _draw_at_party(
+    holder: Holder,
+    backend: str,
+    parties: int,
+    threshold: int,
+    law: str,
+    name: str,
+    scale: float,
+    count: int,
+    opened: bool,
+) -> dict[str, Any]:
+    sampler = drawn_for_study(backend, law, name, scale, count, parties, threshold)
     await holder.here(HERE)
     await draw(holder, sampler, min(count, BATCH), first_channel=WARM_UP)
     sent, frames, rounds = holder.bytes_sent, holder.frames_sent, holder.rounds
@@ -72,7 +91,8 @@ def sample(
     opened: bool = False,
     threads: int | None = None,
 ) -> tuple[dict[str, Any], NDArray[np.int64] | None]:
-    """A report (JSON-able) and, if `opened` or in the clear, the samples. `engine`: mpc, clear or counting.
+    """A report (JSON-able) and, if `opened` or in the clear, the samples. `engine`: mpc, clear or counting. `backend`:
+    by default the one that computes less.
 
     Errors: UsageError for a count below 1, a scale out of range, or `opened` with the counting engine.
     """
@@ -80,10 +100,12 @@ def sample(
         raise UsageError(f"--count takes at least 1; got {count}; ask for 1 or more")
     name = sampler or next(iter(LAWS[law].samplers))
     chosen = LAWS[law].sampler(name, scale)
-    backend = backend or default_for(parties, threshold)
+    backend = backend or cheaper(law, name, parties, threshold)
     chosen_backend = BACKENDS[backend]
     t = chosen_backend.threshold(parties) if threshold is None else threshold
     chosen_backend.check(parties, t)
+    if engine != "clear":
+        chosen = drawn_for_study(backend, law, name, scale, count, parties, t)
     report: dict[str, Any] = {
         "sampler": chosen.name,
         "law": law,
@@ -109,7 +131,7 @@ def sample(
         report["seconds"] = time.perf_counter() - start
         report["rate"] = count / report["seconds"]
     else:
-        arguments = (law, name, scale, count, opened)
+        arguments = (backend, parties, t, law, name, scale, count, opened)
         results = run_parties(_draw_at_party, parties, t, arguments, backend=backend, threads=threads)
         report["seconds"] = max(r["seconds"] for r in results)
         report["rate"] = count / report["seconds"]

@@ -6,6 +6,7 @@ from numbers import Integral, Real
 from dpmpc.errors import UsageError
 
 NEIGHBOURS = "one record of one owner replaced; the numbers of records are public"
+OWNER_NEIGHBOURS = "all records of one owner replaced; the numbers of records are public"
 
 
 def check_number(name: str, value: object) -> float:

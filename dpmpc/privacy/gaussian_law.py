@@ -77,6 +77,8 @@ class GaussianLaw(Law):
         if calibration == "paper":
             return gaussian_scale(need.epsilon, need.delta, need.l2_steps, need.releases, "paper")
         coordinates = need.releases * need.dimension
+        if need.before.releases:
+            return super().scale(need, calibration)
         if calibration == "tight":
             return discrete_gaussian_scale(
                 need.epsilon,

@@ -10,6 +10,7 @@ import math
 
 from dpmpc.privacy.checks import check_count, check_delta, check_epsilon, check_positive
 from dpmpc.privacy.gaussian import delta_of_mu, epsilon_of_mu
+from dpmpc.privacy.pure import pure_delta, pure_epsilon
 
 
 def laplace_scale(epsilon: float, l1_sensitivity: float, releases: int = 1) -> float:
@@ -25,8 +26,8 @@ def laplace_scale(epsilon: float, l1_sensitivity: float, releases: int = 1) -> f
 def laplace_epsilon(scale: float, l1_sensitivity: float, releases: int = 1, delta: float = 0.0) -> float:
     """The epsilon of `releases` Laplace releases: T*D/b, or less when a positive `delta` is allowed.
 
-    Guarantees: with delta > 0 the smaller of T*D/b and of the zCDP bound with rho = T (D/b)^2 / 2 (a pure e-private
-    mechanism is e^2/2-zCDP: Bun and Steinke 2016, Proposition 1.4), which wins for many releases of small cost.
+    Guarantees: with delta > 0 by optimal composition of (D/b, 0)-private releases (`pure`), or the zCDP bound with
+    rho = T (D/b)^2 / 2 where there are too many for that.
     """
     check_positive("noise scale", scale)
     check_positive("L1 sensitivity", l1_sensitivity)
@@ -34,14 +35,16 @@ def laplace_epsilon(scale: float, l1_sensitivity: float, releases: int = 1, delt
     pure = check_count("releases", releases) * one
     if delta == 0:
         return pure
-    return min(pure, epsilon_of_mu(math.sqrt(releases) * one, check_delta(delta), "zcdp"))
+    zcdp = epsilon_of_mu(math.sqrt(releases) * one, check_delta(delta), "zcdp")
+    return min(zcdp, pure_epsilon(((one, releases),), delta))
 
 
 def laplace_delta(scale: float, epsilon: float, l1_sensitivity: float, releases: int = 1) -> float:
-    """A delta at `epsilon` for `releases` Laplace releases: 0 from T*D/b on, else the zCDP bound."""
+    """A delta at `epsilon` for `releases` Laplace releases: 0 from T*D/b on; as `laplace_epsilon`."""
     if laplace_epsilon(scale, l1_sensitivity, releases) <= check_epsilon(epsilon):
         return 0.0
-    return delta_of_mu(math.sqrt(releases) * l1_sensitivity / scale, epsilon, "zcdp")
+    one = l1_sensitivity / scale
+    return min(delta_of_mu(math.sqrt(releases) * one, epsilon, "zcdp"), pure_delta(((one, releases),), epsilon))
 
 
 def laplace_releases(scale: float, epsilon: float, l1_sensitivity: float) -> int:

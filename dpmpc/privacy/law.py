@@ -22,7 +22,7 @@ from dpmpc.privacy.guarantee import Guarantee, combine
 from dpmpc.privacy.mechanism import Mechanism
 from dpmpc.privacy.question import Question, Row, unknown_of
 from dpmpc.privacy.sensitivity import Sensitivity
-from dpmpc.privacy.spending import Spending
+from dpmpc.privacy.spending import NOTHING_SPENT, Spending
 from dpmpc.registry import Registry
 
 MakeSampler = Callable[[float], Sampler]
@@ -34,7 +34,7 @@ class Need:
     """What a run asks of its noise: a promise over `releases` releases of `dimension` coordinates.
 
     `l2_steps`: L2 sensitivity of the integer sum, in grid steps, rounding included. `tv`: of one coordinate's sampler.
-    `mpc_failure`: of the whole run.
+    `mpc_failure`: of the whole run. `before`: what was released before, for which the promise is too.
     """
 
     epsilon: float
@@ -44,6 +44,7 @@ class Need:
     releases: int
     tv: float = 0.0
     mpc_failure: float = 0.0
+    before: Spending = NOTHING_SPENT
 
 
 @dataclass(frozen=True)
@@ -126,8 +127,14 @@ class Law(ABC):
         """The least scale whose releases cost at most the need's epsilon at its delta."""
 
         def kept(scale: float) -> bool:
-            return self.spending(mechanism(scale)).times(need.releases).epsilon(need.delta) <= need.epsilon
+            total = need.before + self.spending(mechanism(scale)).times(need.releases)
+            return total.epsilon(need.delta) <= need.epsilon
 
+        if need.before.releases and need.before.epsilon(need.delta) >= need.epsilon:
+            raise UsageError(
+                f"what was released before alone comes to epsilon {need.before.epsilon(need.delta):.4g}; the promise "
+                f"is {need.epsilon:g}; raise --epsilon"
+            )
         high = need.l2_steps
         while not kept(high):
             high *= 2

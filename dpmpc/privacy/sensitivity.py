@@ -63,6 +63,24 @@ def rounding_bound(dimension: int, step: float, divisor: float) -> float:
     return math.sqrt(dimension) * check_positive("grid step", step) / check_positive("divisor", divisor)
 
 
+def arithmetic_bound(scale: float, sizes: Sequence[int] | NDArray[np.int64], weights: Weights) -> float:
+    """The most that double precision can add to the L2 sensitivity of the aggregate.
+
+    An owner's vector is a mean of n_j terms of norm at most `scale`, summed in any order in doubles: it is within
+    (n_j + 2) 2^-53 scale of the exact mean, on either of two neighbours, and only one owner's vector differs between
+    them. So 2 max_j w_j (n_j + 2) 2^-53 scale: n_j^2 2^-53 of the rest of the sensitivity.
+    Source: Higham, Accuracy and Stability of Numerical Algorithms, section 4.2 (any order of summation), normwise.
+    """
+    counts = np.asarray(sizes, dtype=np.float64)
+    return float(2 * scale * 2.0**-53 * (owner_weights(sizes, weights) * (counts + 2)).max())
+
+
+def owner_sensitivity(clip: float, factors: Sequence[int], divisor: int, rounding: float = 0.0) -> Sensitivity:
+    """The L2 sensitivity of the weighted mean of vectors of norm at most `clip`, one owner's replaced by any other: the
+    opened sum moves by at most 2 clip times the largest factor."""
+    return sum_of_parts({"vector": 2 * clip * max(factors) / divisor}, rounding)
+
+
 def output_sensitivity(
     *,
     G: float,

@@ -1,19 +1,24 @@
 """What releases cost: totals that add up, and the epsilon they come to.
 
-Gaussian releases compose exactly (their mu^2 add); pure releases add their epsilon; a mixture takes the better of
-basic composition between the two groups and of zCDP over all of them. Runs may be chosen in view of what earlier ones
-released, and stopped by the budget: the sums of mu^2, of rho and of epsilon are all valid filters for such choices.
+Gaussian releases compose exactly (their mu^2 add); pure releases compose optimally (`pure`); a mixture takes the best
+of basic composition between the two groups and of zCDP over all of them. All of that is proved for releases whose costs
+are fixed beforehand: it says what a history has spent (an odometer's reading).
+
+`filtered` uses only what is proved of filters, where costs, order and end may be chosen in view of what was opened: the
+sum of mu^2 where all releases are Gaussian, the sum of epsilon where all are pure, and the sum of rho.
 
 Source: Rogers et al. 2016 (pure filters); Feldman and Zrnic 2021 (zCDP filters); Smith and Thakurta 2022 and Koskela,
-Tobaben and Honkela 2023 (Gaussian filters); docs/privacy.md, "Ledger".
+Tobaben and Honkela 2023 (Gaussian filters); Kairouz, Oh, Viswanath 2015; docs/privacy.md, "Ledger".
 """
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from dpmpc.privacy.checks import check_delta
 from dpmpc.privacy.gaussian import epsilon_of_mu
 from dpmpc.privacy.guarantee import failure_factor
+from dpmpc.privacy.pure import Losses, join, pure_epsilon
 
 
 @dataclass(frozen=True)
@@ -22,6 +27,7 @@ class Spending:
     narrow for it, and `rho`), and pure ones (`pure`, the sum of their epsilons, and `rho_pure`).
 
     `log_ratio`: logs of pmf ratios to the exact laws, over all coordinates. `failure`: failure probabilities.
+    `losses`: the epsilons of the pure releases one by one; by default `pure` is that of one.
     """
 
     releases: int = 0
@@ -31,6 +37,11 @@ class Spending:
     rho_pure: float = 0.0
     log_ratio: float = 0.0
     failure: float = 0.0
+    losses: Losses = ()
+
+    def __post_init__(self) -> None:
+        if self.pure and not self.losses:
+            object.__setattr__(self, "losses", ((self.pure, 1),))
 
     def __add__(self, other: "Spending") -> "Spending":
         return Spending(
@@ -41,6 +52,7 @@ class Spending:
             self.rho_pure + other.rho_pure,
             self.log_ratio + other.log_ratio,
             self.failure + other.failure,
+            join(self.losses, other.losses),
         )
 
     def times(self, k: int) -> "Spending":
@@ -55,13 +67,25 @@ class Spending:
             self.rho_pure * k,
             self.log_ratio * k,
             self.failure * k,
+            tuple((loss, count * k) for loss, count in self.losses),
         )
 
     def epsilon(self, delta: float) -> float:
         """The epsilon of all these releases at `delta` in total (failures included); inf if no epsilon holds.
 
-        `delta` may be 0 for pure releases that cannot fail.
+        `delta` may be 0 for pure releases that cannot fail. Guarantees: for costs that are fixed beforehand.
         """
+        return self._total(delta, self._composed)
+
+    def filtered(self, delta: float) -> float:
+        """As `epsilon`, by what may be used to stop, and to choose what comes next, in view of what was opened.
+
+        Guarantees: whoever goes on only while this is at most epsilon keeps (epsilon, delta) where all releases are of
+        one group, whatever they choose; (epsilon, 2 delta) where they may choose between the groups.
+        """
+        return self._total(delta, self._filtered)
+
+    def _total(self, delta: float, ideal: Callable[[float], float]) -> float:
         if self.releases == 0:
             return 0.0
         if math.isinf(self.rho + self.pure):
@@ -69,24 +93,38 @@ class Spending:
         if delta == 0:
             return self.pure + 2 * self.log_ratio if self.failure == 0 and self.rho == 0 else math.inf
         check_delta(delta)
-        epsilon = self._ideal(delta * math.exp(-self.log_ratio))
+        epsilon = ideal(delta * math.exp(-self.log_ratio)) + 2 * self.log_ratio
         for _ in range(100):  # delta's share for failures grows with epsilon: climb to the least fixed point
             left = (delta - failure_factor(epsilon) * self.failure) * math.exp(-self.log_ratio)
             if left <= 0:
                 return math.inf
-            higher = self._ideal(left)
+            higher = ideal(left) + 2 * self.log_ratio
             if higher <= epsilon * (1 + 1e-12):
                 return higher
             epsilon = higher
         return math.inf
 
-    def _ideal(self, delta: float) -> float:
-        best = epsilon_of_mu(math.sqrt(2 * (self.rho + self.rho_pure)), delta, "zcdp")
+    def _zcdp(self, delta: float) -> float:
+        return epsilon_of_mu(math.sqrt(2 * (self.rho + self.rho_pure)), delta, "zcdp")
+
+    def _composed(self, delta: float) -> float:
+        best = self._zcdp(delta)
         if self.rho == 0:
-            best = min(best, self.pure)
+            best = min(best, pure_epsilon(self.losses, delta))
         elif math.isfinite(self.mu2):
-            best = min(best, epsilon_of_mu(math.sqrt(self.mu2), delta) + self.pure)
-        return best + 2 * self.log_ratio
+            mu = math.sqrt(self.mu2)
+            best = min(best, epsilon_of_mu(mu, delta) + self.pure)
+            if self.pure:
+                best = min(best, epsilon_of_mu(mu, delta / 2) + pure_epsilon(self.losses, delta / 2))
+        return best
+
+    def _filtered(self, delta: float) -> float:
+        if self.rho == 0:
+            return min(self._zcdp(delta), self.pure)  # the sum of epsilon needs no delta: the smaller one has it all
+        if self.pure == 0 and math.isfinite(self.mu2):
+            return min(self._zcdp(delta), epsilon_of_mu(math.sqrt(self.mu2), delta))
+        return self._zcdp(delta)
 
 
+NOTHING_SPENT = Spending()
 NOTHING_HIDDEN = Spending(releases=1, mu2=math.inf, rho=math.inf, pure=math.inf, rho_pure=math.inf)

@@ -1,4 +1,7 @@
-"""history.csv: one row an iteration, written and flushed as soon as the iteration is over."""
+"""history.csv: one row an iteration, written and flushed as soon as the iteration is over.
+
+Losses and scores are figures of plain records, outside the guarantee; their columns' names say so.
+"""
 
 import csv
 from dataclasses import astuple, dataclass
@@ -26,9 +29,13 @@ class Row:
     bytes: int | None
 
 
+OUTSIDE = "_outside_guarantee"  # what the names of such columns end in
+
+
 def columns(learning: Learning) -> list[str]:
     """The names in the header; the score is accuracy or mse, on the test rows."""
-    return ["iteration", "release", "loss", "gap", score_name(learning), "seconds", "bytes"]
+    plain = [name + OUTSIDE for name in ("loss", "gap", score_name(learning))]
+    return ["iteration", "release", *plain, "seconds", "bytes"]
 
 
 class History:

@@ -4,36 +4,48 @@ out. With parties here it is the whole run; with parties elsewhere it plays all 
 import contextlib
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from dpmpc.aggregation.aggregator import Aggregator
+from dpmpc.aggregation.both import PartyHere, named
 from dpmpc.aggregation.encoding import decode
 from dpmpc.aggregation.frames import rows_of_block
 from dpmpc.aggregation.grid import Ints
 from dpmpc.aggregation.local import PartiesHere
+from dpmpc.aggregation.party import PartyJob, ledger_path
 from dpmpc.aggregation.plan import FIRST_ATTEMPT, Attempt, Plan, plan_path
+from dpmpc.aggregation.spending import entry_of, reservation_of
 from dpmpc.aggregation.transcript import Opened
 from dpmpc.data import Dataset
-from dpmpc.errors import UsageError
+from dpmpc.errors import DpmpcError, UsageError
 from dpmpc.learning.evaluate import Evaluator
 from dpmpc.learning.learner import Learner
 from dpmpc.learning.model import write_model
 from dpmpc.mpc.addresses import Endpoint
-from dpmpc.privacy.composition import parse_budget, require_budget
-from dpmpc.privacy.ledger import Ledger, merge
+from dpmpc.mpc.backend import BACKENDS
+from dpmpc.noise.forecast import Forecast, forecast
+from dpmpc.privacy.budget import Budget, check_fits, reserved
+from dpmpc.privacy.ledger import Book, Entry, Ledger
+from dpmpc.privacy.ledgers import read_ledgers
+from dpmpc.privacy.mechanism import Mechanism
 from dpmpc.processes.worker import Log
+from dpmpc.runs.adviser import Advice
 from dpmpc.runs.chart import draw
 from dpmpc.runs.history import History, Row, read_history
-from dpmpc.runs.planning import check_shape, facts_of, plan_of
+from dpmpc.runs.planning import check_shape, facts_of, plan_of, settled
 from dpmpc.runs.records import load, load_owner
 from dpmpc.runs.report import Costs, build_report, write_report
 from dpmpc.runs.request import Request
 from dpmpc.runs.resume import note_attempt, resume
+from dpmpc.runs.sites import SitesHere, SitesRun
+from dpmpc.runs.surveying import earlier, survey, wanted
 
 Emit = Callable[..., None]
 OPENED = "owners.opened.bin"
+OWN_LEDGER = "ledger_owners.jsonl"
 
 
 @dataclass(frozen=True)
@@ -42,7 +54,10 @@ class OwnersJob:
 
     `addresses`: where parties elsewhere listen for owners; None: the parties are started here, on `base_port` or free
     ports, on `threads` threads each, doing `role`. `tls`: the directory of the owners' certificate and key. `plan`:
-    made before; by default it is made here. `owner`: the only one to play here; by default all.
+    made before; by default it is made here. `owner`: the only one to play here; by default all. `party`: of this
+    process too, with the owner's number; its end of the connections. `check`: told the plan before anything is sent,
+    and may refuse it; the lines that it returns go into the log. `budget`: what this process's own ledger is held
+    against, with parties elsewhere.
     """
 
     request: Request
@@ -57,18 +72,29 @@ class OwnersJob:
     tls: Path | None = None
     plan: Path | None = None
     owner: int | None = None
+    check: Callable[[Plan], list[str]] = lambda plan: []
+    party: PartyJob | None = None
+    budget: Budget | None = None
 
 
 def run_owners(job: OwnersJob, log: Log, emit: Emit) -> None:
     """Does the run. Errors: bad input (before any connection), and PeerError when a party leaves."""
     with contextlib.ExitStack() as stack:
-        parties = None
-        if job.addresses is None and job.request.engine == "mpc":  # they import while records are loaded
+        parties: PartiesHere | SitesHere | None = None
+        if job.request.role == "both" and job.party is None:
+            parties = SitesHere(job.request.parties, job.out, job.base_port, job.threads, budget_of(job))
+            stack.callback(parties.end)
+        elif job.addresses is None and job.request.engine == "mpc":  # they import while records are loaded
             settings: dict[str, Any] = {} if job.role is None else {"role": job.role}
-            settings |= {"base_port": job.base_port, "threads": job.threads}
+            settings |= {"base_port": job.base_port, "threads": job.threads, "budget": budget_of(job)}
             parties = PartiesHere(job.request.parties, job.out, **settings)
             stack.callback(parties.end)
-        _run(job, parties, log, emit)
+        try:
+            _run(job, parties, log, emit)
+        except DpmpcError as error:
+            if job.party is None:
+                raise
+            raise named(f"owner {job.owner}", error) from None
 
 
 @dataclass(frozen=True)
@@ -76,9 +102,12 @@ class _Run:
     job: OwnersJob
     plan: Plan
     attempt: Attempt
+    known: dict[int, Ints]  # opened by earlier attempts
+    dataset: Dataset
     learner: Learner
     evaluator: Evaluator | None
     history: History
+    wait: list[Callable[[], object]] = field(default_factory=list)  # for parties here, at the end
 
     def note(self, release: int, seconds: float | None, sent: int | None) -> Row:
         """Write the row of the iteration that `release` gave."""
@@ -92,9 +121,16 @@ class _Run:
         return row
 
 
-def _run(job: OwnersJob, parties: PartiesHere | None, log: Log, emit: Emit) -> None:
+def _run(job: OwnersJob, parties: PartiesHere | SitesHere | None, log: Log, emit: Emit) -> None:
+    if job.plan is not None:  # before a record is read
+        for line in job.check(Plan.read(job.plan)):
+            log(line)
+    job, before = _surveyed(job, emit)
     emit("stage", text="loading records")
-    dataset, plan = _records_and_plan(job)
+    dataset, plan, advice = _records_and_plan(job, before)
+    if job.plan is None:
+        for line in job.check(plan):
+            log(line)
     log(f"{dataset.name}: {dataset.n} training and {dataset.test.n} test records, {dataset.d} features")
     for counts in dataset.counts:
         if counts.warning is not None:  # for this process's own terminal: it depends on records
@@ -103,9 +139,9 @@ def _run(job: OwnersJob, parties: PartiesHere | None, log: Log, emit: Emit) -> N
     if job.resume:
         plan, attempt, known = resume(job.out, plan)
         log(f"carried on from release {attempt.first_release}; {len(known)} opened before")
-    if job.request.budget is not None:
-        ledgers = job.out.resolve().parent if job.request.ledgers is None else Path(job.request.ledgers)
-        check_budget(plan, attempt, ledgers, parse_budget(job.request.budget))
+    budget = budget_of(job)
+    if budget is not None:
+        check_budget(plan, attempt, budget, ledger_path(job.out, 0))
     plan.write(plan_path(job.out))
     note_attempt(job.out, attempt)
     evaluator = None
@@ -115,9 +151,10 @@ def _run(job: OwnersJob, parties: PartiesHere | None, log: Log, emit: Emit) -> N
     emit("plan", releases=plan.releases, first=attempt.first_release)
     noted = {row.release for row in read_history(job.out / "history.csv")}
     first, end = (0, plan.owners) if job.owner is None else (job.owner, job.owner + 1)
-    learner = Learner(plan.learning, plan.releases, dataset.train, plan.sizes[first:end])
+    noise = plan.derived.mechanism.scale * plan.grid.step / plan.divisor
+    learner = Learner(plan.learning, plan.releases, dataset.train, plan.sizes[first:end], noise)
     with contextlib.closing(History(job.out / "history.csv", plan.learning)) as history:
-        run = _Run(job, plan, attempt, learner, evaluator, history)
+        run = _Run(job, plan, attempt, known, dataset, learner, evaluator, history)
         for release in sorted(known):
             learner.apply(decode(plan, known[release]))
             if release not in noted:
@@ -127,62 +164,143 @@ def _run(job: OwnersJob, parties: PartiesHere | None, log: Log, emit: Emit) -> N
                 f"a resumed run goes on within its budget; all {plan.releases} releases are spent and none was "
                 "opened; start a new run, with a budget of its own"
             )
-        costs = _learn(run, parties, emit)
+        costs = _learn(run, parties, log, emit)
     write_model(job.out / "model.npz", learner.model, dataset, plan.run_id)
-    report = build_report(plan, attempt, learner, evaluator, costs)
+    report = build_report(plan, attempt, learner, evaluator, costs, advice)
     write_report(job.out / "report.json", report)
     draw(job.out, report)
     log(f"{learner.iteration} iterations; report and model written")
 
 
-def _records_and_plan(job: OwnersJob) -> tuple[Dataset, Plan]:
-    """The training rows of the owners played here, sorted by owner, and the plan."""
+def _surveyed(job: OwnersJob, emit: Emit) -> tuple[OwnersJob, tuple[Mechanism, ...]]:
+    """The job with the schema of its survey, and what that released; as it was, if it has none."""
+    request = job.request
+    if job.addresses is not None or job.plan is not None or job.owner is not None or not wanted(request):
+        return job, ()
+    found = earlier(request, job.out) if job.resume else None
+    if found is None and not job.resume:
+        emit("stage", text="surveying the records")
+        found = survey(request, job.out, job.wait, partial(_check_both, job), budget_of(job))
+    if found is None:
+        return job, ()
+    return replace(job, request=found.request), found.before
+
+
+def _check_both(job: OwnersJob, survey: Plan, training: Plan) -> None:
+    """Errors: a survey and the training after it do not fit into the budget together."""
+    budget = budget_of(job)
+    if budget is not None:
+        coming = (entry_of(survey, FIRST_ATTEMPT, 0),)
+        check_budget(training, FIRST_ATTEMPT, budget, ledger_path(job.out, 0), coming)
+
+
+def _records_and_plan(job: OwnersJob, before: tuple[Mechanism, ...]) -> tuple[Dataset, Plan, Advice | None]:
+    """The training rows of the owners played here, sorted by owner, the plan, and the advice that is in it."""
     plan = None if job.plan is None else Plan.read(job.plan)
     if job.owner is not None:
         assert plan is not None
-        return load_owner(job.request, plan, job.owner, job.out), plan
-    dataset, split = load(job.request, job.out)
-    facts = facts_of(dataset, split)
+        return load_owner(job.request, plan, job.owner, job.out), plan, None
+    dataset, split = load(job.request, job.out, plan)
+    facts = replace(facts_of(dataset, split), before=before)
     if plan is None:
-        return dataset, plan_of(job.request, facts)
+        request, advice = settled(job.request, facts)
+        return dataset, plan_of(request, facts), advice
     check_shape(plan, dataset, facts.sizes, plan.sizes)
-    return dataset, plan
+    return dataset, plan, None
 
 
-def check_budget(plan: Plan, attempt: Attempt, ledgers: Path, budget: tuple[float, float]) -> None:
-    """Returns if the releases that the attempt still has fit into `budget`, with all that the ledgers below `ledgers`
-    say was spent on the same data. Errors: they do not; a ledger that was changed."""
-    books = [Ledger.read(path) for path in sorted(ledgers.rglob("ledger*.jsonl"))]
-    left = plan.releases - attempt.first_release
-    if left:
-        unknown = sum(book.unknown for book in books)
-        require_budget(merge(books), [plan.data_id], plan.derived.mechanism, left, budget, unknown)
+def budget_of(job: OwnersJob) -> Budget | None:
+    """The budget that was asked for, over the ledgers below the folder of the run's directory unless another is
+    named."""
+    return budget_below(job.request.budget, job.request.ledgers, job.out)
 
 
-def _learn(run: _Run, parties: PartiesHere | None, emit: Emit) -> Costs:
+def budget_below(text: str | None, ledgers: Path | str | None, out: Path) -> Budget | None:
+    """The budget `text`, over the ledgers below `ledgers`, by default below the folder that `out` is in. Errors:
+    UsageError where the run's own ledgers would not be among them."""
+    if text is None:
+        return None
+    root = out.resolve().parent if ledgers is None else Path(ledgers).resolve()
+    if not out.resolve().is_relative_to(root):
+        raise UsageError(
+            f"a run's own ledgers must count for the runs after it; {out} is not below {root}; put --out below "
+            "--ledgers"
+        )
+    return Budget.parse(text, root)
+
+
+def check_budget(plan: Plan, attempt: Attempt, budget: Budget, ledger: Path, coming: tuple[Entry, ...] = ()) -> None:
+    """Returns if the releases that the attempt still has fit into `budget` now, with all that was spent or is reserved
+    on the same data, and with what is `coming` before it. What binds is each party's own reservation; this one names
+    the cause before anything starts. Errors: they do not; a ledger that was changed."""
+    reservation = reservation_of(plan, attempt)
+    if reservation.first < reservation.end:
+        books = read_ledgers(budget.root)
+        if coming:
+            books = [*books, Book(coming, 0, 0, len(coming), "", "to come")]
+        check_fits(budget, reservation, books, ledger.resolve())
+
+
+def forecast_of(plan: Plan, releases: int, *, here: bool) -> Forecast | None:
+    """What the noise made ahead for so many releases will take; None where none is. `here`: all parties are on this
+    machine."""
+    if not (plan.parties and plan.pool and plan.derived.mechanism.scale and releases):
+        return None
+    backend = BACKENDS[plan.backend]
+    return forecast(backend, plan.derived.sampler, releases, plan.dimension, plan.parties, plan.threshold, here=here)
+
+
+def _aggregator(
+    run: _Run, parties: PartiesHere | SitesHere | None, stack: contextlib.ExitStack, log: Log, emit: Emit
+) -> Aggregator | SitesRun:
+    """What opens the releases of this attempt."""
+    job, plan = run.job, run.plan
+    if isinstance(parties, SitesHere):
+        return stack.enter_context(parties.of(plan, run.attempt, job.wait, job.out, run.dataset.train, run.known))
+    here: PartiesHere | PartyHere | None = parties
+    if job.party is not None:
+        here = PartyHere(job.party, log, emit)
+        stack.callback(here.end)
+    aggregator = Aggregator.of_plan(
+        plan,
+        out=job.out,
+        parties=here,
+        addresses=job.addresses,
+        owners=None if job.owner is None else (job.owner, job.owner + 1),
+        attempt=run.attempt,
+        tls=job.tls,
+        wait=job.wait,
+    )
+    stack.enter_context(aggregator)
+    if here is not None:
+        run.wait.append(here.wait)
+    return aggregator
+
+
+def _learn(run: _Run, parties: PartiesHere | SitesHere | None, log: Log, emit: Emit) -> Costs:
     plan, learner, job = run.plan, run.learner, run.job
     replayed = learner.iteration
     seconds: list[float] = []
-    owners = None if job.owner is None else (job.owner, job.owner + 1)
-    with contextlib.closing(Opened(job.out / OPENED)) as opened:
+    with contextlib.ExitStack() as outer:
+        opened = outer.enter_context(contextlib.closing(Opened(job.out / OPENED)))
+        # With parties elsewhere, this process keeps a ledger of its own: theirs are not at hand.
+        own = job.addresses is not None and job.party is None
+        ledger = outer.enter_context(Ledger(job.out / OWN_LEDGER)) if own else None
+        if ledger is not None:
+            outer.enter_context(reserved(ledger, reservation_of(plan, run.attempt), job.budget))
         if plan.parties:
             emit("stage", text="connecting")
-        with Aggregator.of_plan(
-            plan,
-            out=job.out,
-            parties=parties,
-            addresses=job.addresses,
-            owners=owners,
-            attempt=run.attempt,
-            tls=job.tls,
-            wait=job.wait,
-        ) as aggregator:
-            emit("stage", text="making noise" if plan.pool else "starting")
+        expected = forecast_of(plan, plan.releases - run.attempt.first_release, here=job.addresses is None)
+        with contextlib.ExitStack() as stack:
+            aggregator = _aggregator(run, parties, stack, log, emit)
+            emit("stage", text=f"making noise: {expected}" if expected else "starting")
             aggregator.wait_for_noise()
             before = aggregator.bytes_before
             emit("stage", text="training")
             for number in range(run.attempt.first_release, plan.releases):
                 begin = time.perf_counter()
+                if ledger is not None:
+                    ledger.append(entry_of(plan, run.attempt, number))  # before a share of it leaves
                 release = aggregator.open(learner.vectors(rows_of_block(plan.dimension)))
                 opened.append(number, release.total)
                 learner.apply(decode(plan, release.total))
@@ -198,6 +316,7 @@ def _learn(run: _Run, parties: PartiesHere | None, emit: Emit) -> Costs:
                     seconds=row.seconds,
                 )
             costs = aggregator.finish()
-        if parties is not None:
-            parties.wait()
-    return Costs(time.time() - job.started, seconds, learner.compute_s, costs, replayed)
+            for wait in run.wait:
+                wait()
+    lost = aggregator.parties_lost if isinstance(aggregator, Aggregator) else ()
+    return Costs(time.time() - job.started, seconds, learner.compute_s, costs, replayed, lost)

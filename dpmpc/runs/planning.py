@@ -1,39 +1,96 @@
 """From what was asked and what is public about the records to the plan of a run."""
 
 import secrets
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from dpmpc.aggregation.plan import Bounds, Plan, data_digest
-from dpmpc.data import Dataset, Partition
+from dpmpc.data import Dataset, Partition, Schema
 from dpmpc.errors import UsageError
-from dpmpc.learning.method import Learning, Task
+from dpmpc.learning.method import METHODS, Learning, Task
+from dpmpc.privacy.composition import spending_of
+from dpmpc.privacy.mechanism import Mechanism
 from dpmpc.runs.request import Request
+
+if TYPE_CHECKING:
+    from dpmpc.runs.adviser import Advice
 
 
 @dataclass(frozen=True)
 class Facts:
-    """What is public about the data: shape, task, who holds how many records, where the scaling bounds came from."""
+    """What is public about the data: shape, task, who holds how many records, where the scaling bounds came from.
+
+    `schema`: what maps the records, from which all but the sizes follow; None for made-up facts.
+    """
 
     name: str
     task: Task
     dimension: int
     sizes: tuple[int, ...]
     bounds: Bounds
+    schema: dict[str, Any] | None = None
+    before: tuple[Mechanism, ...] = ()  # what the run has released already
 
 
 def facts_of(dataset: Dataset, split: Partition) -> Facts:
     """What the plan needs to know of the data."""
-    return Facts(dataset.name, dataset.task, dataset.d, tuple(int(size) for size in split.sizes), dataset.bounds)
+    return _facts(dataset.name, dataset.schema, tuple(int(size) for size in split.sizes))
 
 
 def facts_without_records(request: Request) -> Facts:
-    """The public shape that the request states, where it names no records."""
-    assert request.task is not None and request.dimension is not None and request.owner_sizes is not None
-    return Facts(request.data_id or "records", request.task, request.dimension, request.owner_sizes, "public")
+    """What the request's schema and sizes say, where it names no records. Errors: it is no schema."""
+    assert request.schema_file is not None and request.owner_sizes is not None
+    return _facts(request.data_id or "records", Schema.read(Path(request.schema_file)), request.owner_sizes)
+
+
+def _facts(name: str, schema: Schema, sizes: tuple[int, ...]) -> Facts:
+    return Facts(name, schema.task, len(schema.feature_names), sizes, schema.bounds, schema.to_json())
+
+
+def settled(request: Request, facts: Facts) -> tuple[Request, "Advice | None"]:
+    """The request with everything chosen that a plan needs, and the advice that was taken, if any. A function of the
+    request and of public facts."""
+    if not request.advised:
+        return replace(
+            request,
+            method=request.method or "gradient",
+            average=request.average or "tail",
+            weights=request.weights or "equal",
+        ), None
+    from dpmpc.runs.adviser import Circumstances, advise  # which rehearses, with SciPy
+
+    advice = advise(
+        Circumstances(
+            owners=len(facts.sizes),
+            smallest=min(facts.sizes),
+            records=sum(facts.sizes),
+            dimension=facts.dimension,
+            epsilon=request.epsilon,
+            delta=request.delta,
+            task=facts.task,
+            lam=request.lam,
+            residual_clip=request.residual_clip,
+            method=None if request.method is None else "gradient",
+            weights=request.weights,
+            spent=sum(spending_of(mechanism).mu2 for mechanism in facts.before),
+        )
+    )
+    choice = advice.choice
+    return replace(
+        request,
+        method=choice.method,
+        iterations=choice.iterations,
+        step=choice.step,
+        average=request.average or choice.average,
+        weights=advice.weights,
+    ), advice
 
 
 def plan_of(request: Request, facts: Facts) -> Plan:
     """The plan. Errors: as `Plan`, and where its promise cannot be kept."""
+    request, _ = settled(request, facts)
+    assert request.method is not None and request.average is not None and request.weights is not None
     mpc = request.engine == "mpc"
     learning = Learning(
         method=request.method,
@@ -44,17 +101,21 @@ def plan_of(request: Request, facts: Facts) -> Plan:
         radius=request.radius,
         average=request.average,
         solver_tolerance=request.solver_tolerance,
+        spread=request.spread,
     )
     plan = Plan(
         run_id=request.run_id or secrets.token_hex(8),
-        data=facts.name,
+        data=request.data_id or facts.name,
         data_id=data_digest(request.data_id or facts.name),
         sizes=facts.sizes,
-        dimension=facts.dimension,
+        dimension=METHODS[request.method].coordinates(facts.dimension),
         releases=request.releases,
         source=learning,
         weights=request.weights,
+        neighbours=request.neighbours,
+        schema=facts.schema,
         bounds=facts.bounds,
+        before=facts.before,
         epsilon=float(request.epsilon),
         delta=float(request.delta or 0.0),
         calibration=request.calibration,
@@ -63,21 +124,29 @@ def plan_of(request: Request, facts: Facts) -> Plan:
         scale=None if request.scale is None else float(request.scale),
         grid_bits=request.grid_bits,
         security_bits=float(request.security_bits),
-        backend=request.backend,
+        backend=request.computed_by,
         parties=request.parties if mpc else 0,
         threshold=request.t if mpc else 0,
         pool=request.learning_method.repeats if request.pool is None else request.pool,
+        role=request.role,
     )
     _ = plan.derived
     return plan
 
 
 def check_shape(plan: Plan, dataset: Dataset, sizes: tuple[int, ...], planned: tuple[int, ...]) -> None:
-    """Errors: the records are not those that the plan was made for, as far as public figures tell."""
-    task = plan.learning.task
-    if (dataset.task, dataset.d, sizes) != (task, plan.dimension, planned):
+    """Errors: the records were not mapped by the plan's schema, or are not as many as it says."""
+    if dataset.schema.digest != plan.schema_digest:
         raise UsageError(
-            f"records must have the shape in the plan: {task}, {plan.dimension} features, {sum(planned)} training "
-            f"records; these have {dataset.task}, {dataset.d}, {sum(sizes)}; check the file, --bounds and "
-            "--test-fraction, or plan again"
+            f"records are mapped by the plan's schema, {(plan.schema_digest or 'none')[:16]}; those of {dataset.name} "
+            f"have {dataset.schema.digest[:16]}; use the same data set and options as the plan, or plan again"
         )
+    if sizes != planned:
+        raise UsageError(
+            f"owners hold as many training records as the plan says, {_some(planned)}; these are {_some(sizes)}; check "
+            "the file and --test-fraction, or plan again"
+        )
+
+
+def _some(sizes: tuple[int, ...]) -> str:
+    return ", ".join(map(str, sizes[:8])) + (f" and {len(sizes) - 8} more" if len(sizes) > 8 else "")

@@ -15,13 +15,14 @@ from dpmpc.runs.planning import check_shape
 from dpmpc.runs.request import Request
 
 
-def load_records(request: Request, folder: Path | None = None) -> Dataset:
-    """The data set that the request names; `folder` may take temporary files. Errors: all that loaders refuse; no data
-    set is named."""
+def load_records(request: Request, folder: Path | None = None, schema: Schema | None = None) -> Dataset:
+    """The data set that the request names, mapped by `schema` if there is one; `folder` may take temporary files.
+
+    Errors: all that loaders refuse; no data set is named."""
     if request.source is not None:
         dataset = load_source(
-            _source(request),
-            schema=None if request.schema_file is None else Schema.read(Path(request.schema_file)),
+            source_named(request),
+            schema=schema or (None if request.schema_file is None else Schema.read(Path(request.schema_file))),
             target=request.target,
             owners_column=request.owners_column,
             task=request.task,
@@ -58,19 +59,28 @@ def load_records(request: Request, folder: Path | None = None) -> Dataset:
     return dataset
 
 
-def _source(request: Request) -> Source:
+def source_named(request: Request) -> Source:
+    """The source of records that the request names."""
     assert request.source is not None
     if request.database:
         return Query(request.source, request.sql or "")
     return CsvFile(Path(request.source)) if request.csv else request.source
 
 
-def load(request: Request, folder: Path | None = None) -> tuple[Dataset, Partition]:
-    """The data set, its training rows sorted by owner, and the partition that says who holds which.
+def planned_schema(plan: Plan) -> Schema:
+    """The schema that maps every owner's records. Errors: the plan has none."""
+    if plan.schema is None:
+        raise UsageError("owners map their records by the plan's schema; this plan has none; plan again with --schema")
+    return Schema.from_json(plan.schema)
+
+
+def load(request: Request, folder: Path | None = None, plan: Plan | None = None) -> tuple[Dataset, Partition]:
+    """The data set, its training rows sorted by owner, and the partition that says who holds which; with a plan, by its
+    schema.
 
     Errors: as `load_records`; an owner without records.
     """
-    dataset = load_records(request, folder)
+    dataset = load_records(request, folder, None if plan is None else planned_schema(plan))
     owners = request.owners
     if owners is None and request.owner_sizes is None and dataset.groups is None:
         raise UsageError(
@@ -91,17 +101,12 @@ def load_owner(request: Request, plan: Plan, owner: int, folder: Path | None = N
     """The records of one owner that takes part from its own machine; all are for training, unless a test fraction is
     given.
 
-    Errors: as `load_records`; records that do not have the shape that the plan says this owner's have; bounds that are
-    not public, for then every owner would scale its records differently.
+    Errors: as `load_records`; records that the plan's schema does not fit, or not as many as it says.
     """
     if owner >= plan.owners:
         raise UsageError(f"owners are numbered from 0; got owner {owner} of {plan.owners}; mend -I")
     if request.test_fraction is None:
         request = replace(request, test_fraction=0.0)
-    dataset = load_records(request, folder)
-    if dataset.bounds != "public":
-        raise UsageError(
-            "an owner on its own needs public bounds, the same for all; none were given; add --bounds FILE"
-        )
+    dataset = load_records(request, folder, planned_schema(plan))
     check_shape(plan, dataset, (dataset.n,), (plan.sizes[owner],))
     return dataset

@@ -14,6 +14,7 @@ from dpmpc.aggregation.plan import Attempt, Plan
 from dpmpc.errors import UsageError
 from dpmpc.learning.evaluate import Evaluator
 from dpmpc.learning.learner import Learner
+from dpmpc.runs.adviser import Advice
 
 SCHEMA = "dpmpc.report/1"
 
@@ -28,12 +29,18 @@ class Costs:
     compute_s: float
     parties: Sequence[PartyCost]
     replayed: int
+    lost: Sequence[int] = ()  # parties that left after noise was made, without which sums were opened
 
 
 def build_report(
-    plan: Plan, attempt: Attempt, learner: Learner, evaluator: Evaluator | None, costs: Costs
+    plan: Plan,
+    attempt: Attempt,
+    learner: Learner,
+    evaluator: Evaluator | None,
+    costs: Costs,
+    advice: Advice | None = None,
 ) -> dict[str, Any]:
-    """report.json as a value."""
+    """report.json as a value. `advice`: what the plan follows, if it does."""
     learning = plan.learning
     report: dict[str, Any] = {
         "schema": SCHEMA,
@@ -57,20 +64,35 @@ def build_report(
             "radius": learning.radius,
             "average": learning.average,
             "solver_tolerance": learning.solver_tolerance,
+            "spread": learning.spread,
         },
         "owners": plan.owners,
         "owner_sizes": list(plan.sizes),
         "parties": plan.parties,
         "threshold": plan.threshold,
-        "dimension": plan.dimension,
+        "dimension": len(learner.theta),
+        "coordinates": plan.dimension,
         "iterations": learner.iteration,
         "attempts": attempt.number + 1,
         "privacy": privacy_section(plan),
         "utility": None if evaluator is None else _utility(learner, evaluator),
         "cost": _cost(plan, costs),
-        "warnings": warnings_of(plan),
+        "advice": None if advice is None else advice.to_json(),
+        "warnings": [
+            *warnings_of(plan),
+            *([] if advice is None else _new(advice.warnings, warnings_of(plan))),
+            *map(_lost, costs.lost),
+        ],
     }
     return report
+
+
+def _lost(party: int) -> str:
+    return f"party {party} left the run after noise was made; the others opened the sums without it"
+
+
+def _new(texts: Sequence[str], known: Sequence[str]) -> list[str]:
+    return [text for text in texts if text not in known]
 
 
 def _utility(learner: Learner, evaluator: Evaluator) -> dict[str, Any]:
@@ -155,12 +177,24 @@ def summary(report: dict[str, Any], run: Path) -> list[tuple[str, str]]:
             f"{report['method']}",
         ),
     ]
-    if privacy["epsilon"] is None:
-        lines.append(("guarantee", "none: no noise was added"))
-    else:
+    if report.get("advice") is not None:
+        best = report["advice"]["advice"]
+        step = "" if best["step"] is None else f", step {best['step']:.3g}"
         lines.append(
-            ("guarantee", f"epsilon = {privacy['epsilon']:.6g}, delta = {privacy['delta']:.3g} for the whole run")
+            (
+                "advised",
+                f"method {best['method']}, {best['iterations']} release{'s' if best['iterations'] != 1 else ''}{step}; "
+                f"expected to miss {best['left']:.1%} of what there is to learn",
+            )
         )
+    if privacy["epsilon"] is None:
+        lines.append(("guarantee", privacy["statement"].removeprefix("guarantee: ")))
+    else:
+        known = f"epsilon = {privacy['epsilon']:.6g}, delta = {privacy['delta']:.3g} for the whole run"
+        if privacy["assumptions"]:
+            lines.append(("guarantee, if", f"{' and '.join(privacy['assumptions'])}: {known}"))
+        else:
+            lines.append(("guarantee", known))
         if "paper" in privacy:
             lines.append(
                 (
@@ -169,6 +203,8 @@ def summary(report: dict[str, Any], run: Path) -> list[tuple[str, str]]:
                     "really gives",
                 )
             )
+        if privacy["released_before"]:
+            lines.append(("", "the survey that found ranges and categories included"))
         lines.append(("neighbours", privacy["neighbours"]))
         lines.append(
             (

@@ -54,10 +54,9 @@ def last_attempt(out: Path) -> Attempt:
 
 
 def spent_releases(ledger: Path, run_id: str) -> int:
-    """One more than the number of the run's last release with a line in this ledger; a torn last line is one more."""
+    """One more than the number of the run's last release with a line in this ledger, torn or not."""
     book = Ledger.read(ledger)
-    torn = not ledger.read_bytes().endswith(b"\n") and book.lines > 0
-    return max((entry.release + 1 for entry in book.entries if entry.run == run_id), default=0) + torn
+    return max((entry.release + 1 for entry in book.entries if entry.run == run_id), default=book.unknown)
 
 
 def opened_anywhere(out: Path, plan: Plan) -> dict[int, Ints]:

@@ -11,8 +11,10 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from dpmpc.aggregation.limits import NO_LIMITS, Limits, taking_part
 from dpmpc.aggregation.party import PartyJob, check_index, ledger_path, opened_path, run_party, transcript_path
-from dpmpc.aggregation.plan import FIRST_ATTEMPT, Plan, plan_path
+from dpmpc.aggregation.plan import FIRST_ATTEMPT, Plan, Role, data_digest, plan_path
+from dpmpc.data import NAMES
 from dpmpc.errors import DpmpcError, UsageError
 from dpmpc.mpc.addresses import (
     BASE_PORT,
@@ -22,12 +24,12 @@ from dpmpc.mpc.addresses import (
     owner_endpoints,
     parse_endpoints,
 )
-from dpmpc.privacy.composition import parse_budget
+from dpmpc.privacy.budget import Budget
 from dpmpc.processes.cores import threads_for
 from dpmpc.processes.worker import log_to
 from dpmpc.runs.folder import opened_nothing, prepare
 from dpmpc.runs.launcher import WAIT, do_here, request_path, train
-from dpmpc.runs.owners import OPENED, OwnersJob, check_budget
+from dpmpc.runs.owners import OPENED, OWN_LEDGER, OwnersJob, budget_below, check_budget, forecast_of
 from dpmpc.runs.planning import facts_of, facts_without_records, plan_of
 from dpmpc.runs.records import load
 from dpmpc.runs.request import Request
@@ -48,9 +50,12 @@ class Where:
     plan_file: Path | None = None
     overwrite: bool = False
     tls: Path | None = None
-    budget: str | None = None  # for a party that is started alone: the parties keep the ledgers
+    budget: str | None = None  # as given, where no plan was made before
+    role: Role = "apart"
     ledgers: Path | None = None
+    limits: Limits | None = None  # what a process that is started alone takes part in
     threads: int | None = None  # of a party
+    data_id: str | None = None  # which the budget is for
 
     def __post_init__(self) -> None:
         if self.index is not None and not re.fullmatch(r"\d{1,6}|owners|owner\d{1,6}", self.index):
@@ -58,6 +63,11 @@ class Where:
         if self.owner is not None and self.plan_file is None:
             raise UsageError(
                 f"-I {self.index} plays one owner of a plan; there is none; add --plan FILE, as --plan-only makes it"
+            )
+        if self.role == "both" and self.index is not None and not (self.index.isdigit() and self.plan_file):
+            raise UsageError(
+                f"--role both starts one site of a plan, owner and party; got -I {self.index}; give the site's number "
+                "and --plan FILE, as --plan-only makes it"
             )
         if self.addresses and self.index is None:
             raise UsageError(
@@ -71,11 +81,8 @@ class Where:
             raise UsageError(
                 "--tls is for processes on several machines; here all stay on loopback; add -I, or leave --tls out"
             )
-        if self.budget is not None and self.index is not None and self.party is None:
-            raise UsageError(
-                f"--budget is held against the ledgers, which the parties keep; got it for {self.index}; give it to "
-                "the parties instead"
-            )
+        if self.limits is not None and self.index is None:
+            raise UsageError("--accept is for processes started one by one; add -I, or leave --accept out")
         if not 0 < self.wait < 1e6:
             raise UsageError(f"--wait must be a positive number of seconds; got {self.wait:g}; give for instance 60")
 
@@ -105,6 +112,12 @@ def start(request: Request | None, where: Where, progress: Progress) -> None:
 
     Errors: as the processes report them.
     """
+    if where.plan_file is not None:
+        check_role(Plan.read(where.plan_file), where)
+    if where.party is not None and where.role == "both":
+        assert request is not None
+        _site(request, where, where.party, progress)
+        return
     if where.party is not None:
         _party(request, where, where.party, progress)
         return
@@ -121,6 +134,22 @@ def start(request: Request | None, where: Where, progress: Progress) -> None:
         )
     else:
         _owners(request, where, progress)
+
+
+def check_role(plan: Plan, where: Where) -> None:
+    """Errors: UsageError for an owner or a party alone where the plan has every owner a party, or the other way."""
+    if plan.role == "both" and where.role != "both":
+        number = where.party if where.owner is None else where.owner
+        site = "I" if number is None else number
+        raise UsageError(
+            f"in this plan every owner is a party, one process a site; -I {where.index} would be one without the "
+            f"other; add --role both and give -I {site}"
+        )
+    if plan.role != "both" and where.role == "both":
+        raise UsageError(
+            "--role both needs a plan in which every owner is a party; this one has them apart; make it with "
+            "--plan-only --role both"
+        )
 
 
 def carry_on(where: Where, progress: Progress) -> None:
@@ -151,27 +180,13 @@ def plan_only(request: Request, where: Where) -> str:
     plan.write(plan_path(where.out))
     step = plan.grid.step / plan.divisor
     derived = plan.derived
+    expected = forecast_of(plan, plan.releases, here=False)
+    ahead = "" if expected is None else f"\n{expected}; an exchange takes half a round trip besides"
     return (
         f"{where.out / 'plan.json'}: {plan.owners} owners, dimension {plan.dimension}, {plan.releases} releases; "
         f"sensitivity {derived.sensitivity.l2:.4g}, {plan.law} noise of scale {derived.scale_steps * step:.4g} "
-        f"({derived.scale_steps:.0f} grid steps)"
+        f"({derived.scale_steps:.0f} grid steps){ahead}"
     )
-
-
-def planned(plan_file: Path) -> dict[str, Any]:
-    """The options that a plan has settled, for processes that are given one."""
-    plan = Plan.read(plan_file)
-    return {
-        "method": plan.learning.method,
-        "iterations": plan.releases,
-        "epsilon": plan.epsilon,
-        "delta": plan.delta or None,
-        "law": plan.law,
-        "sampler": plan.sampler,
-        "backend": plan.backend,
-        "parties": plan.parties,
-        "threshold": plan.threshold,
-    }
 
 
 def _plan(request: Request) -> Plan:
@@ -197,8 +212,44 @@ def _party(request: Request | None, where: Where, index: int, progress: Progress
         assert request is not None
         plan = _plan(request)
     check_index(plan, index)
-    if where.budget is not None:
-        check_budget(plan, FIRST_ATTEMPT, where.ledgers or where.out.resolve().parent, parse_budget(where.budget))
+    part = _part(plan, where, where.endpoints(plan.parties), ledger_path(where.out, index), progress)
+    job = _party_job(plan, where, index)
+    with (where.out / f"party_{index}.log").open("a", encoding="utf-8") as file:
+        log = log_to(file)
+        for line in part:
+            log(line)
+        try:
+            asyncio.run(run_party(job, log, lambda event, **fields: progress({"event": event, **fields})))
+        except DpmpcError as error:
+            log(f"error: {error}")
+            raise
+
+
+def _site(request: Request, where: Where, index: int, progress: Progress) -> None:
+    """Owner and party `index` in this process."""
+    prepare_owners(where)
+    assert where.plan_file is not None
+    plan = Plan.read(where.plan_file)
+    check_index(plan, index)
+    part = _part(plan, where, where.endpoints(plan.parties), ledger_path(where.out, index), progress)
+    party = _party_job(plan, where, index)
+    job = OwnersJob(
+        replace(_named(request), role="both", budget=None),
+        where.out,
+        where.wait,
+        time.time(),
+        addresses=party.owner_addresses,
+        tls=where.tls,
+        plan=where.plan_file,
+        owner=index,
+        party=party,
+        check=lambda made: part,
+    )
+    do_here(job, where.out / f"site_{index}.log", progress)
+
+
+def _party_job(plan: Plan, where: Where, index: int) -> PartyJob:
+    """The job of a party in `where.out`, which is made ready. Errors: UsageError where it holds another run."""
     addresses = where.endpoints(plan.parties)
     transcript, opened = transcript_path(where.out, index), opened_path(where.out, index)
     if transcript.exists():
@@ -209,34 +260,77 @@ def _party(request: Request | None, where: Where, index: int, progress: Progress
         for name in (transcript, opened):
             name.unlink(missing_ok=True)
     plan.write(where.out / f"plan_{index}.json")
-    threads = where.threads or threads_for(1 if where.addresses else plan.parties)
-    job = PartyJob(
-        plan, index, addresses, owner_endpoints(addresses), where.out, where.wait, tls=where.tls, threads=threads
+    return PartyJob(
+        plan,
+        index,
+        addresses,
+        owner_endpoints(addresses),
+        where.out,
+        where.wait,
+        tls=where.tls,
+        threads=where.threads or threads_for(1 if where.addresses else plan.parties),
+        budget=_budget(where),
     )
-    with (where.out / f"party_{index}.log").open("a", encoding="utf-8") as file:
-        log = log_to(file)
-        try:
-            asyncio.run(run_party(job, log, lambda event, **fields: progress({"event": event, **fields})))
-        except DpmpcError as error:
-            log(f"error: {error}")
-            raise
+
+
+def _budget(where: Where) -> Budget | None:
+    """The budget of a process that is started alone, from --budget or the file of --accept."""
+    text = where.budget
+    if where.limits is not None and where.limits.budget is not None:
+        text = ",".join(map(repr, where.limits.budget))
+    return budget_below(text, where.ledgers, where.out)
+
+
+def _check_data_id(plan: Plan, where: Where) -> None:
+    """Errors: the plan is for other data than the budget, or it is not said which the budget is for."""
+    data_id = where.data_id or (None if where.limits is None else where.limits.data_id)
+    if data_id is None:
+        if where.plan_file is None or (plan.data in NAMES and plan.data_id == data_digest(plan.data)):
+            return
+        raise UsageError(
+            f"--budget is for the records of one --data-id; the plan has {plan.data!r}; add --data-id with the name "
+            "that you keep your budget under"
+        )
+    if plan.data_id != data_digest(data_id):
+        raise UsageError(
+            f"a budget binds runs on the same data; --data-id {data_id!r} is not the plan's {plan.data!r}; plan "
+            "again, or refuse to take part"
+        )
 
 
 def _owners(request: Request, where: Where, progress: Progress) -> None:
     prepare_owners(where)
     request = _named(request)
-    parties = request.parties if where.plan_file is None else Plan.read(where.plan_file).parties
+    plan = None if where.plan_file is None else Plan.read(where.plan_file)
+    addresses = where.endpoints(request.parties if plan is None else plan.parties)
     job = OwnersJob(
         request,
         where.out,
         where.wait,
         time.time(),
-        addresses=owner_endpoints(where.endpoints(parties)),
+        addresses=owner_endpoints(addresses),
+        check=lambda made: _part(made, where, addresses, where.out / OWN_LEDGER, progress),
+        budget=_budget(where),
         tls=where.tls,
         plan=where.plan_file,
         owner=where.owner,
     )
     do_here(job, where.out / "owners.log", progress)
+
+
+def _part(plan: Plan, where: Where, addresses: Sequence[Endpoint], ledger: Path, progress: Progress) -> list[str]:
+    """Tells what this process is about to take part in, and returns the lines. Errors: it exceeds this process's
+    limits; without any, those that hold for everybody, where somebody else made the plan."""
+    lines = taking_part(plan, [f"{e.host}:{e.port}" for e in addresses])
+    for line in lines:
+        progress({"event": "part", "text": line})
+    if where.plan_file is not None or where.limits is not None:
+        (where.limits or NO_LIMITS).check(plan)
+    budget = _budget(where)
+    if budget is not None:
+        _check_data_id(plan, where)
+        check_budget(plan, FIRST_ATTEMPT, budget, ledger)
+    return lines
 
 
 def prepare_owners(where: Where) -> None:

@@ -19,6 +19,11 @@ class Trained:
     report: dict[str, Any]
     model: Model
 
+    @property
+    def guarantee(self) -> str:
+        """What the run promises, in a line that begins with what it holds under."""
+        return str(self.report["privacy"]["statement"])
+
 
 def train(
     out: Path | str,

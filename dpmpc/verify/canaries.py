@@ -1,9 +1,11 @@
 """Known inputs: data sets with canaries, and the owners' vectors they lead to through the owners' own code.
 
 Every release has data of its own. The largest influence that the accounting allows for a record, 2G/n_j, is nearly
-attained: at theta = M e_0 the records +-c e_k - s e_0 with label 1 are both misclassified by far, so that the loss's
-slope is G at either, and their gradients are nearly opposite. There is one canary for each coordinate k >= 1, all of
-owner 0; all other records have random labels. Neighbouring data sets differ in one bit.
+attained: at theta = M u the records +-c w - s u with label 1 are both misclassified by far, so that the slope of the
+loss is G at either, and their gradients are nearly opposite, along w. Either there is one canary for each coordinate k
+>= 1, w = e_k and u = e_0; or one alone that moves all coordinates alike, w = (1, ..., 1) / sqrt(d). All are owner 0's;
+all other records have random labels. Neighbouring data sets differ in one bit; with `copies`, in that of so many equal
+records.
 """
 
 import math
@@ -40,12 +42,14 @@ def owners_vectors(plan: Plan, theta: Floats, X: Floats, y: Floats, first: int, 
 
 @dataclass(frozen=True)
 class Known:
-    """The inputs of one release: what is shared, its exact sum (d,), the sum if all bits were 0, the bits (d - 1,)."""
+    """The inputs of one release: what is shared, its exact sum (d,), the sum if all bits were 0, the bits; and by how
+    much the sum is larger if all bits are 1."""
 
     halves: list[list[Ints]]  # blocks of each owners' process
     total: Ints
     base: Ints
     bits: NDArray[np.bool_]
+    step: Ints
 
 
 def canary_plan(
@@ -60,8 +64,10 @@ def canary_plan(
     threshold: int,
     sampler: str | None = None,
     backend: str = DEFAULT,
+    copies: int = 1,
 ) -> Plan:
-    """The plan of `releases` releases on data sets of their own: (epsilon, delta) is what each of them promises."""
+    """The plan of `releases` releases on data sets of their own: (epsilon, delta) is what each of them promises. Owners
+    have room for so many `copies` of every canary."""
     request = Request(
         data=CANARIES,
         owners=owners,
@@ -76,7 +82,7 @@ def canary_plan(
         threshold=threshold,
         pool=True,
     )
-    one = plan_of(request, Facts(CANARIES, "logistic", dimension, (dimension,) * owners, "public"))
+    one = plan_of(request, Facts(CANARIES, "logistic", dimension, (1 + copies * (dimension - 1),) * owners, "public"))
     scale = one.derived.scale_steps * one.grid.step / one.divisor
     return replace(one, releases=releases, scale=scale, grid_bits=one.grid.bits)
 
@@ -89,37 +95,41 @@ def processes_of(owners: int) -> list[tuple[int, int]]:
 class Canaries:
     """Data sets for one plan, each with the vectors they lead to. `seed` fixes them; noise is never seeded."""
 
-    def __init__(self, plan: Plan, seed: int, vectors: Vectors = owners_vectors) -> None:
-        assert set(plan.sizes) == {plan.dimension}
-        self.plan, self._vectors = plan, vectors
+    def __init__(
+        self, plan: Plan, seed: int, vectors: Vectors = owners_vectors, *, diagonal: bool = False, copies: int = 1
+    ) -> None:
+        d, (n,) = plan.dimension, set(plan.sizes)
+        self.plan, self._vectors, self._copies, self.diagonal = plan, vectors, copies, diagonal
         self._rng = np.random.default_rng(seed)
-        self._theta = np.zeros(plan.dimension)
-        self._theta[0] = FAR
-        X = self._rng.standard_normal((plan.owners * plan.dimension, plan.dimension))
+        aside = np.eye(d)[0] if not diagonal else (np.eye(d)[0] - np.eye(d)[1]) / math.sqrt(2)  # u
+        self._along = np.eye(d)[1:] if not diagonal else np.full((1, d), 1 / math.sqrt(d))  # w
+        assert len(self._along) * copies < n
+        self._theta = FAR * aside
+        X = self._rng.standard_normal((plan.owners * n, d))
         self._X = X / np.linalg.norm(X, axis=1, keepdims=True)
-        self._ones = self._canaries(-1.0)  # a gradient is minus the record: bit 1 raises the sum
-        self._zeros = self._canaries(1.0)
-
-    def _canaries(self, sign: float) -> Floats:
-        d = self.plan.dimension
-        rows = sign * math.sqrt(1 - TILT**2) * np.eye(d)[1:]
-        rows[:, 0] = -TILT
-        return rows
+        # a gradient is minus the record: bit 1 raises the sum
+        self._ones, self._zeros = (
+            np.repeat(sign * math.sqrt(1 - TILT**2) * self._along - TILT * aside, copies, axis=0) for sign in (-1, 1)
+        )
 
     def draw(self) -> Known:
         """The inputs of the next release."""
         plan, rng, d, X = self.plan, self._rng, self.plan.dimension, self._X
         y = np.where(rng.random(len(X)) < 0.5, 1.0, -1.0)
-        bits = rng.random(d - 1) < 0.5
-        y[1:d] = 1.0
-        X[1:d] = np.where(bits[:, None], self._ones, self._zeros)
+        bits = rng.random(len(self._along)) < 0.5
+        mine = slice(1, 1 + len(self._ones))
+        y[mine] = 1.0
+        X[mine] = np.where(np.repeat(bits, self._copies)[:, None], self._ones, self._zeros)
         halves = [self._of(X, y, first, end) for first, end in processes_of(plan.owners)]
         total = sum((block.sum(axis=0) for blocks in halves for block in blocks), start=np.zeros(d, dtype=np.int64))
-        mine = self._of(X, y, 0, 1)[0][0]
-        X[1:d] = self._zeros
-        return Known(halves, total, total - mine + self._of(X, y, 0, 1)[0][0], bits)
+        own = self._of(X, y, 0, 1)[0][0]
+        X[mine] = self._ones
+        ones = self._of(X, y, 0, 1)[0][0]
+        X[mine] = self._zeros
+        zeros = self._of(X, y, 0, 1)[0][0]
+        return Known(halves, total, total - own + zeros, bits, ones - zeros)
 
     def _of(self, X: Floats, y: Floats, first: int, end: int) -> list[Ints]:
-        d = self.plan.dimension
-        rows = slice(first * d, end * d)
+        n = self.plan.sizes[0]
+        rows = slice(first * n, end * n)
         return self._vectors(self.plan, self._theta, X[rows], y[rows], first, end)

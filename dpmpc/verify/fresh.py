@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from dpmpc.aggregation.aggregator import Aggregator
 from dpmpc.aggregation.grid import Ints
@@ -21,7 +22,7 @@ from dpmpc.mpc.prg import Prg
 from dpmpc.runs.folder import prepare
 from dpmpc.verify.audit import Trials
 from dpmpc.verify.canaries import CANARIES, Canaries, Known, processes_of
-from dpmpc.verify.claim import claimed_epsilon, shift_of
+from dpmpc.verify.claim import claim_of, shift_of
 from dpmpc.verify.statistics import Sample
 
 Send = Callable[[Plan, Ints], Ints]  # what an owner makes of its vectors before it shares them
@@ -35,42 +36,82 @@ def as_they_are(plan: Plan, vectors: Ints) -> Ints:
 
 @dataclass(frozen=True)
 class Outcome:
-    """K releases: what was opened (K, d), and the known inputs of each."""
+    """K releases: what was opened (K, d), the known inputs, and which of them each had.
+
+    `diagonal`: there is one canary, which moves all coordinates. `copies`: records that are replaced together."""
 
     plan: Plan
     opened: Ints
     known: list[Known]
+    used: NDArray[np.int64]
+    diagonal: bool = False
+    copies: int = 1
 
     def sample(self) -> Sample:
         """What was opened less the exact sums."""
-        plan, sums = self.plan, np.stack([k.total for k in self.known])
-        bits, mechanism = np.stack([k.bits for k in self.known]), plan.derived.mechanism
+        plan, sums = self.plan, np.stack([k.total for k in self.known])[self.used]
+        bits, mechanism = np.stack([k.bits for k in self.known])[self.used], plan.derived.mechanism
         return Sample(plan.owners, plan.law, mechanism.scale, mechanism.discrete, self.opened - sums, sums, bits)
 
     def trials(self, name: str) -> Trials:
-        """Every canary of every release: its coordinate sees its bit and no other's."""
+        """Every canary of every release: its coordinate sees its bit and no other's; or, of a canary that moves all
+        coordinates, the likelihood ratio."""
         plan, scale = self.plan, self.plan.derived.mechanism.scale
-        base = np.stack([k.base for k in self.known])
-        scores = (self.opened - base)[:, 1:].astype(np.float64) / scale
-        bits = np.stack([k.bits for k in self.known])
-        moved = np.stack([k.total for k in self.known]) - base
-        influence = np.abs(moved[:, 1:][bits]) / scale
+        claim, k = claim_of(plan).of(self.copies), self.copies
+        noise = (self.opened - np.stack([k.total for k in self.known])[self.used]) / scale
+        bits = np.stack([k.bits for k in self.known])[self.used]
+        step = np.stack([k.step for k in self.known]) / scale
+        if self.diagonal:
+            step = step[self.used]
+
+            def ratios(factor: float) -> NDArray[np.float64]:
+                seen = factor * noise + np.where(bits, step, 0.0)
+                return np.asarray((np.abs(seen) - np.abs(seen - step)).sum(axis=1), dtype=np.float64)
+
+            size = np.abs(step).sum(axis=1)  # in the norm of the law
+            return Trials(
+                name,
+                ratios(1.0),
+                bits[:, 0],
+                claim.epsilon,
+                (float(size.min()), float(size.max())),
+                claim.epsilon,
+                claim.delta,
+                records=k,
+                ratio=True,
+                narrowed=ratios,
+            )
+        moved = np.where(bits, step[self.used][:, 1:], 0.0)
+        least, largest = float(step[:, 1:].min()), float(step[:, 1:].max())
+
+        def scores(factor: float) -> NDArray[np.float64]:
+            return np.asarray((factor * noise[:, 1:] + moved).reshape(-1), dtype=np.float64)
+
         return Trials(
             name,
-            scores.reshape(-1),
+            scores(1.0),
             bits.reshape(-1),
-            shift_of(plan),
-            (float(influence.min()), float(influence.max())),
-            claimed_epsilon(plan),
-            plan.delta,
+            k * shift_of(plan),
+            (least, largest),
+            claim.epsilon,
+            claim.delta,
+            claim.mu,
+            k,
+            narrowed=scores,
         )
 
 
-def in_the_clear(plan: Plan, canaries: Canaries) -> Outcome:
-    """K releases of the same owners and the same sampler's arithmetic, without MPC: many more in the same time."""
-    known = [canaries.draw() for _ in range(plan.releases)]
+def in_the_clear(
+    plan: Plan, canaries: Canaries, *, copies: int = 1, data_sets: int = 1_000, factor: float = 1.0
+) -> Outcome:
+    """K releases of the same owners and the same sampler's arithmetic, without MPC: many more in the same time. Each
+    data set is released several times where there are fewer of them; every noise vector is its own. `factor`: what the
+    noise is multiplied by, for tests."""
+    known = [canaries.draw() for _ in range(min(plan.releases, data_sets))]
+    used = np.arange(plan.releases) % len(known)
     noise = clear_noise(plan.derived.sampler, plan.releases * plan.dimension, Prg.from_os())
-    return Outcome(plan, np.stack([k.total for k in known]) + noise.reshape(plan.releases, plan.dimension), known)
+    noise = np.rint(factor * noise.reshape(plan.releases, plan.dimension)).astype(np.int64)
+    return Outcome(plan, np.stack([k.total for k in known])[used] + noise, known, used, canaries.diagonal, copies)
 
 
 def by_parties(plan: Plan, canaries: Canaries, out: Path, *, send: Send = as_they_are, **settings: Any) -> Outcome:
@@ -101,7 +142,7 @@ def by_parties(plan: Plan, canaries: Canaries, out: Path, *, send: Send = as_the
         for aggregator in aggregators:
             aggregator.finish()
         parties.wait()
-    return Outcome(plan, np.stack(opened), known)
+    return Outcome(plan, np.stack(opened), known, np.arange(len(known)))
 
 
 def _clear(out: Path) -> None:

@@ -4,8 +4,8 @@ Each test has a false-alarm probability of ALPHA or less; a power is stated for 
 """
 
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,9 +13,11 @@ from numpy.typing import NDArray
 from dpmpc.noise import goodness
 from dpmpc.privacy.exact import ExactLaw, Integers, Reals
 from dpmpc.privacy.law import LAWS
+from dpmpc.verify.power import describe, fails_below
 from dpmpc.verify.verdict import Check, Evidence
 
 ALPHA = 1e-9
+_MATCHES = 4_000_000
 _MISSED = 1e-3  # probability with which a deviation of the stated size is missed
 
 
@@ -46,18 +48,33 @@ def check_statistics(samples: Sequence[Sample]) -> Evidence:
     for sample in samples:
         scores = scores_of(sample)
         checks += [
-            scale_check(sample),
-            _tested(sample, "law", goodness.chi_square(sample.noise.reshape(-1), sample.exact)),
-            _tested(sample, "mean", _mean(scores)),
-            _tested(sample, "coordinates independent", _coordinates(scores)),
-            _tested(sample, "releases independent", goodness.independence(sample.noise.reshape(-1), sample.exact)),
+            with_power(sample, scale_check),
+            with_power(sample, _law_check),
+            _tested(sample, "mean", _mean(scores), _sees("a shift of", _z_seen(1) / math.sqrt(scores.size), "scales")),
+            _tested(
+                sample,
+                "coordinates independent",
+                _coordinates(scores),
+                _sees("a correlation of", _z_seen(scores.shape[1] ** 2 / 2) / math.sqrt(len(scores)), "of two"),
+            ),
+            _tested(
+                sample,
+                "releases independent",
+                goodness.independence(sample.noise.reshape(-1), sample.exact),
+                _sees("a correlation of", _z_seen(scores.size / 2) / math.sqrt(scores.size / 2), "at one distance"),
+            ),
             repeats_check(sample),
-            _tested(sample, "independent of the data", _data(sample, scores)),
+            _tested(
+                sample,
+                "independent of the data",
+                _data(sample, scores),
+                _sees("a correlation of", _z_seen(3) / math.sqrt(scores.size), "with the data"),
+            ),
         ]
     for law in sorted({sample.law for sample in samples}):
         same = [sample for sample in samples if sample.law == law]
         if len(same) > 1:
-            checks.append(_owners_check(law, same))
+            checks.append(_owners_power(law, same))
     detectable = max((check.figures["detects"] for check in checks if "detects" in check.figures), default=math.inf)
     note = (
         f"a noise scale off by {detectable:.1%} of its variance is found with probability {1 - _MISSED:g}; "
@@ -103,10 +120,46 @@ def scale_check(sample: Sample) -> Check:
     return Check(f"scale ({sample.name})", holds, detail, {"ratio": ratio, "interval": [low, high], "detects": detects})
 
 
-def _tested(sample: Sample, name: str, outcome: goodness.Outcome) -> Check:
+def with_power(sample: Sample, check: Callable[[Sample], Check]) -> Check:
+    """The verdict, and how narrow the noise would have to be for it to be another."""
+    return _with(check(sample), fails_below(lambda x: check(_narrowed(sample, x)).holds))
+
+
+def _with(check: Check, power: float | None, where: str = "") -> Check:
+    return replace(
+        check, detail=f"{check.detail}; {describe(power)}{where}", figures={**check.figures, "fails_below": power}
+    )
+
+
+def _owners_power(law: str, samples: Sequence[Sample]) -> Check:
+    power = fails_below(lambda x: _owners_check(law, [*samples[:-1], _narrowed(samples[-1], x)]).holds)
+    return _with(_owners_check(law, samples), power, " for one number of owners alone")
+
+
+def _narrowed(sample: Sample, factor: float) -> Sample:
+    return replace(sample, noise=np.rint(factor * sample.noise).astype(np.int64))
+
+
+def _law_check(sample: Sample) -> Check:
+    return _tested(sample, "law", goodness.chi_square(sample.noise.reshape(-1), sample.exact))
+
+
+def _z_seen(tests: float) -> float:
+    """The mean, in standard deviations, at which the largest of so many normal statistics is found with 0.999."""
+    from scipy.special import ndtri
+
+    return float(-ndtri(ALPHA / (2 * max(tests, 1))) - ndtri(_MISSED))
+
+
+def _sees(what: str, size: float, unit: str) -> str:
+    return f"would fail at {what} {size:.2g} {unit}, whatever the scale"
+
+
+def _tested(sample: Sample, name: str, outcome: goodness.Outcome, power: str = "") -> Check:
     figures = {"statistic": outcome.statistic, "degrees": outcome.degrees, "p_value": outcome.p_value}
     of = f" on {outcome.degrees} degrees of freedom" if outcome.degrees else ""
     detail = f"{outcome.name} {outcome.statistic:.4g}{of}, p = {outcome.p_value:.3g}"
+    detail += f"; {power}" if power else ""
     return Check(f"{name} ({sample.name})", outcome.p_value >= ALPHA, detail, figures)
 
 
@@ -137,15 +190,55 @@ def _coordinates(scores: Reals) -> goodness.Outcome:
 
 
 def repeats_check(sample: Sample) -> Check:
-    """No two releases have the same noise vector, up to sign."""
-    k, d = sample.noise.shape
-    # Two values of the law agree up to sign with probability at most 2 * largest probability <= 2 / scale.
-    chance = math.exp(min(0.0, math.log(max(1, k * (k - 1) / 2)) + d * math.log(2 / sample.scale)))
+    """No two releases share more values than chance gives, up to sign and wherever in the vectors: equal vectors,
+    vectors with some coordinates changed, moved by some places, or partly used again, all share many."""
     name = f"noise never repeats ({sample.name})"
-    if chance > ALPHA:
+    k, d = sample.noise.shape
+    allowed = _shared_by_chance(k, d, 2 / sample.scale)
+    if allowed >= d:
         return Check(name, True, f"not tested: {d} coordinate(s) are too few to tell a repeat from chance")
-    different = len({row.tobytes() for row in np.abs(sample.noise)})
-    return Check(name, different == k, f"{different} different vectors in {k} releases", {"different": different})
+    most, pair = most_shared(sample.noise)
+    detail = f"two releases share {most} of {d} values at most (releases {pair[0]} and {pair[1]}), chance {allowed}"
+    power = f"; would fail at {allowed + 1} values used again, whatever the scale"
+    return Check(name, most <= allowed, detail + power, {"shared": most, "chance": allowed})
+
+
+def _shared_by_chance(k: int, d: int, chance: float) -> int:
+    """The largest number of values that some two of k vectors share with probability above ALPHA; at most d.
+
+    Two values of the law agree up to sign with probability at most `chance`: twice its largest probability. For r
+    shared values there is a matching of r coordinates of one vector with r of the other whose values all agree: at
+    most C(d, r)^2 r! matchings, each with probability chance^r.
+    """
+    pairs = math.log(max(1.0, k * (k - 1) / 2))
+    for r in range(1, d + 1):
+        ways = 2 * (math.lgamma(d + 1) - math.lgamma(r + 1) - math.lgamma(d - r + 1)) + math.lgamma(r + 1)
+        if pairs + ways + r * math.log(min(1.0, chance)) <= math.log(ALPHA):
+            return r - 1
+    return d
+
+
+def most_shared(noise: Integers) -> tuple[int, tuple[int, int]]:
+    """(the largest number of values, up to sign and counted as often as both have them, that two rows share; which)."""
+    k, d = noise.shape
+    values = np.sort(np.abs(noise), axis=1)
+    repeat = np.zeros((k, d), dtype=np.int64)  # which of its equals in the row a value is
+    for j in range(1, d):
+        repeat[:, j] = np.where(values[:, j] == values[:, j - 1], repeat[:, j - 1] + 1, 0)
+    rows = np.repeat(np.arange(k), d)
+    order = np.lexsort((rows, repeat.reshape(-1), values.reshape(-1)))
+    v, r, rows = values.reshape(-1)[order], repeat.reshape(-1)[order], rows[order]
+    found: list[NDArray[np.int64]] = []
+    for lag in range(1, k):  # equal keys stand together, each row once in a group
+        same = (v[lag:] == v[:-lag]) & (r[lag:] == r[:-lag])
+        if not same.any() or sum(map(len, found)) > _MATCHES:  # a constant: what was found says enough
+            break
+        found.append(rows[:-lag][same] * k + rows[lag:][same])
+    if not found:
+        return 0, (0, 0)
+    pairs, counts = np.unique(np.concatenate(found), return_counts=True)
+    best = int(np.argmax(counts))
+    return int(counts[best]), (int(pairs[best]) // k, int(pairs[best]) % k)
 
 
 def _data(sample: Sample, scores: Reals) -> goodness.Outcome:

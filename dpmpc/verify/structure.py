@@ -11,7 +11,7 @@ from typing import Any
 
 from dpmpc.aggregation.plan import Attempt as PlanAttempt
 from dpmpc.aggregation.plan import Plan
-from dpmpc.mpc.backend import BACKENDS, Counts
+from dpmpc.mpc.backend import BACKENDS, Counts, Spares
 from dpmpc.mpc.channels import NOISE, OPENING
 from dpmpc.noise.draw import batch_sizes
 from dpmpc.noise.pool import fills
@@ -181,7 +181,8 @@ def _channels(records: Records) -> Check:
             if channel - OPENING not in opened:
                 problems.append(f"{attempt.name}: frames on channel {channel}, which no protocol uses")
                 continue
-            if _sent(event) != (due.messages_sent[attempt.party], due.bytes_sent[attempt.party]):
+            wanted = due.messages_sent[attempt.party], due.bytes_sent[attempt.party]
+            if _sent(event) != wanted and not _without_lost(records, attempt, event, wanted):
                 problems.append(f"{attempt.name}, release {channel - OPENING}: other frames than the shares")
         problems += [f"{attempt.name}: channel {c} used {k} times" for c, k in seen.items() if k > 1]
         problems += [
@@ -191,6 +192,19 @@ def _channels(records: Records) -> Check:
         ]
     fine = f"each party sent at most {max(due.bytes_sent)} bytes of shares a release"
     return of_problems("nothing opened besides the release", problems, fine)
+
+
+def _without_lost(records: Records, attempt: Attempt, event: Event, wanted: tuple[int, int]) -> bool:
+    """Whether an opening's frames are those that are due, but for parties that have left and are not needed."""
+    plan = records.plan
+    backend = BACKENDS[plan.backend]
+    if not isinstance(backend, Spares) or not wanted[0]:
+        return False
+    present = {i for i in range(plan.parties) if (a := records.attempt(i, attempt.number)) is not None and a.ended}
+    missing = set(range(plan.parties)) - {int(peer) for peer in event["sent"]} - {attempt.party}
+    frames, size = wanted[0] - len(missing), wanted[1] // wanted[0]
+    spare = backend.spare(plan.parties, plan.threshold)
+    return not missing & present and len(missing) <= spare and _sent(event) == (frames, frames * size)
 
 
 def batches_due(plan: Plan, releases: int) -> list[int]:

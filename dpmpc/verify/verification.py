@@ -1,6 +1,7 @@
 """The three lines of evidence together: on a run directory, or on fresh releases."""
 
 import json
+import math
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -8,11 +9,11 @@ from typing import Any
 
 from dpmpc.aggregation.plan import Plan
 from dpmpc.errors import UsageError
-from dpmpc.mpc.backend import DEFAULT
+from dpmpc.mpc.backend import BACKENDS, DEFAULT
 from dpmpc.privacy.law import LAWS
 from dpmpc.verify.audit import Trials, check_audit
 from dpmpc.verify.canaries import Canaries, canary_plan
-from dpmpc.verify.claim import claimed_epsilon
+from dpmpc.verify.claim import Claim, claim_of
 from dpmpc.verify.fresh import by_parties, in_the_clear
 from dpmpc.verify.statistics import Sample, check_statistics
 from dpmpc.verify.structure import check_structure
@@ -20,6 +21,8 @@ from dpmpc.verify.verdict import Check, Evidence
 
 SCHEMA = "dpmpc.verify/1"
 OWNERS = (2, 10, 100)
+_MOST_COPIES = 2_000
+_SEEN = 1.0  # mu or epsilon that an audit sees well
 _WIDEST = 64  # coordinates of a fresh release
 Progress = Callable[[str], None]
 Clear = Mapping[str, tuple[int, int]]  # law -> coordinates and trials of the audit in the clear
@@ -39,6 +42,7 @@ class Case:
     threshold: int
     sampler: str | None = None
     backend: str = DEFAULT
+    copies: int = 1
 
     @property
     def name(self) -> str:
@@ -57,6 +61,7 @@ class Case:
             threshold=self.threshold,
             sampler=self.sampler,
             backend=self.backend,
+            copies=self.copies,
         )
 
 
@@ -116,16 +121,16 @@ def default_cases(parties: int, threshold: int, laws: tuple[str, ...], backend: 
 def cases_like(plan: Plan) -> list[Case]:
     """Fresh releases with a run's law, sampler, parties, dimension (2 .. 64), and ratio of noise to sensitivity."""
     dimension = min(max(plan.dimension, 2), _WIDEST)
-    releases = min(1500, max(500, 64_000 // dimension))
-    epsilon = claimed_epsilon(plan)
+    releases = _affordable(plan, dimension, min(1500, max(500, 64_000 // dimension)))
+    claim = claim_of(plan)  # of one release; the run's delta is not one release's
     return [
         Case(
             plan.law,
             m,
             dimension,
             releases,
-            epsilon,
-            plan.delta,
+            claim.epsilon,
+            claim.delta,
             plan.parties,
             plan.threshold,
             plan.sampler,
@@ -133,6 +138,13 @@ def cases_like(plan: Plan) -> list[Case]:
         )
         for m in OWNERS
     ]
+
+
+def _affordable(plan: Plan, dimension: int, releases: int) -> int:
+    """So many releases, or fewer of a slow backend: what it makes in about 15 s, but 200 at least. The verdict says
+    which deviation they still show."""
+    seconds = BACKENDS[plan.backend].count_noise(plan.derived.sampler, dimension, plan.parties, plan.threshold).seconds
+    return releases if not seconds else min(releases, max(200, int(15 / seconds)))
 
 
 def verify_structure(run: Path) -> Verification:
@@ -174,10 +186,30 @@ def _fresh(
     for seed, (law, case) in enumerate(_one_of_each_law(cases)):
         dimension, count = (clear or {}).get(law, (LAWS[law].audit.dimension, LAWS[law].audit.trials))
         progress(f"{count} trials in the clear: {law}")
-        releases = count // (dimension - 1)
-        plan = replace(case, dimension=dimension, releases=releases, owners=2).plan()
-        trials.append(in_the_clear(plan, Canaries(plan, 1000 + seed)).trials(f"clear engine, {law}"))
+        trials.append(clear_trials(case, dimension, count, 1000 + seed))
     return checks, samples, trials
+
+
+def clear_trials(case: Case, dimension: int, count: int, seed: int, factor: float = 1.0) -> Trials:
+    """`count` guesses about one release of the case, in the clear; with so many records replaced together that they
+    cost enough to be seen. `factor`: of the noise, for tests."""
+    law, one = LAWS[case.law], claim_of(replace(case, releases=1, dimension=dimension, owners=2).plan())
+    copies = copies_of(one)
+    diagonal = law.norm == 1
+    releases = count if diagonal else count // (dimension - 1)
+    plan = replace(case, dimension=dimension, releases=releases, owners=2, copies=copies).plan()
+    canaries = Canaries(plan, seed, diagonal=diagonal, copies=copies)
+    data_sets = max(20, 4_000_000 // (plan.sizes[0] * dimension))
+    outcome = in_the_clear(plan, canaries, copies=copies, data_sets=min(1_000, data_sets), factor=factor)
+    return outcome.trials(f"clear engine, {case.law}")
+
+
+def copies_of(claim: Claim) -> int:
+    """How many records are replaced together, so that an audit sees something of a release that costs little."""
+    cost = claim.epsilon if claim.mu is None else claim.mu
+    if claim.mu is None and claim.delta:
+        return 1
+    return min(_MOST_COPIES, max(1, math.ceil(_SEEN / cost)))
 
 
 def _one_of_each_law(cases: list[Case]) -> Iterator[tuple[str, Case]]:

@@ -18,20 +18,27 @@ from dpmpc.aggregation.grid import Grid
 from dpmpc.aggregation.guarantee import promise_of
 from dpmpc.aggregation.plan import FIRST_ATTEMPT, Plan
 from dpmpc.circuits.sampler import discrete_gaussian
+from dpmpc.data.schema import Labels, Numeric, Range, Schema
 from dpmpc.errors import UsageError
 from dpmpc.mpc.channels import MOST_RELEASES, NOISE, OPENING, WARM_UP
 from dpmpc.privacy.gaussian import gaussian_delta
 from dpmpc.runs.planning import Facts, plan_of
 from dpmpc.runs.request import Request
 
-FACTS = Facts("records", "logistic", 5, (40, 60, 50), "public")
+SIZES = (40, 60, 50)
+COLUMNS = tuple(Numeric(name, 0.0, 1.0) for name in "abcd")
+SCHEMAS = {
+    "logistic": Schema(COLUMNS, Labels("outcome", ("1",), ("0",))),
+    "ridge": Schema(COLUMNS, Range("outcome", 0.0, 9.0)),
+}
 ONE_LINE = r"^[^\n;]+(;[^\n;]+)*; [^\n;]+$"
 
 
 def planned(task: Any = "logistic", **changes: Any) -> Plan:
-    """The plan of a training run on the facts."""
-    asked: dict[str, Any] = {"owner_sizes": FACTS.sizes, "task": task, "epsilon": 1.0, "delta": 1e-5, **changes}
-    return plan_of(Request(run_id="r", dimension=5, **asked), replace(FACTS, task=task))
+    """The plan of a training run on public facts."""
+    asked: dict[str, Any] = {"owners": 3, "epsilon": 1.0, "delta": 1e-5, **changes}
+    facts = Facts("records", task, 5, SIZES, "public", SCHEMAS[task].to_json())
+    return plan_of(Request(run_id="r", data="synthetic", **asked), facts)
 
 
 def created(**changes: Any) -> Plan:
@@ -221,7 +228,21 @@ BAD: dict[str, list[Any]] = {
     "parties": [-1, -45, 3.0, math.nan, "3", True, None, [], 2],
     "threshold": [-1, 2, -45, 1.0, "1", True, None, []],
     "pool": [0, 1, 1.0, "yes", None],
-    "schema": [1, 3, None, "2"],
+    "before": [None, 1, [1], [{}], [{"law": "gaussian"}], {"a": 1}, "x"],
+    "version": [1, 2, None, "3"],
+    "role": ["owner", None, 1],
+    "schema": [
+        1,
+        "x",
+        [],
+        {},
+        {**SCHEMAS["logistic"].to_json(), "version": 0},
+        {**SCHEMAS["logistic"].to_json(), "columns": []},
+        {**SCHEMAS["logistic"].to_json(), "intercept": False},
+        {**SCHEMAS["logistic"].to_json(), "bounds": "data"},
+        {**SCHEMAS["logistic"].to_json(), "other": 1},
+        SCHEMAS["ridge"].to_json(),
+    ],
 }
 BAD_LEARNING: dict[str, list[Any]] = {
     "method": ["none", None, 1, []],
@@ -232,8 +253,13 @@ BAD_LEARNING: dict[str, list[Any]] = {
     "radius": NOT_POSITIVE[1:],
     "average": ["x", None, 1],
     "solver_tolerance": [-1.0, math.nan, math.inf, None, "0", True],
+    "spread": ["x", None, 1],
 }
-BAD_VECTORS: dict[str, list[Any]] = {"clip": NOT_POSITIVE, "sensitivity": [1.0, *NOT_POSITIVE[1:]]}
+BAD_VECTORS: dict[str, list[Any]] = {
+    "clip": NOT_POSITIVE, "sensitivity": [1.0, *NOT_POSITIVE[1:]],
+    "spread": NOT_POSITIVE[1:],
+    "adaptive": [1, "x", [], {}, {"value": 1.0}, {"value": -1.0, "quantile": 0.5, "rate": 0.2, "start": 1.0}],
+}  # fmt: skip
 CASES = [
     *[(planned, "", name, value) for name, values in BAD.items() for value in values],
     *[(planned, "learning", name, value) for name, values in BAD_LEARNING.items() for value in values],
@@ -258,7 +284,7 @@ def test_every_field_of_a_plan_is_refused_for_every_bad_value() -> None:
     assert accepted == []
 
 
-@pytest.mark.parametrize("text", ["", "[]", "{}", "null", '{"schema":2}', "x" * 100, '{"schema":2,"vectors":{}}'])
+@pytest.mark.parametrize("text", ["", "[]", "{}", "null", '{"version":3}', "x" * 100, '{"version":3,"vectors":{}}'])
 def test_what_is_no_plan_is_refused_in_one_line(text: str, tmp_path: Path) -> None:
     (tmp_path / "plan.json").write_text(text)
     with pytest.raises(UsageError, match=ONE_LINE):

@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 from click.testing import CliRunner
 
-from dpmpc.benchmarks import counts, records, scale, suite, tables
+from dpmpc.benchmarks import counts, parties, parties_plot, records, scale, suite, tables
 from dpmpc.benchmarks.bare import Traffic
 from dpmpc.benchmarks.cell import Cell
 from dpmpc.benchmarks.compare import compare, notch
@@ -28,6 +28,7 @@ from dpmpc.cli.bench import command
 from dpmpc.errors import DpmpcError, UsageError
 from dpmpc.mpc import backend
 from dpmpc.mpc.backend import BACKENDS
+from dpmpc.noise.draw import count_draw
 from dpmpc.privacy.law import LAWS, sampler_names
 
 LOOPBACK = Network("loopback")
@@ -440,3 +441,50 @@ def test_the_page_on_cost_shows_the_committed_results() -> None:
         all_of_it = counts.counts_record(cell, WARM_UP + repetitions(cell, False))
         measured = {k: v for k, v in record.counts.items() if not k.startswith("noise_")}  # made otherwise then
         assert measured.items() <= all_of_it.items(), record.title()
+
+
+def test_the_pages_on_many_parties_show_the_committed_results() -> None:
+    """And what was counted then is what the backends count now."""
+    root = Path(__file__).parents[2]
+    committed = records.read(root / "benchmarks" / "results" / "parties.json")
+    table = parties_plot.rows(committed.records)
+    assert tables.markdown(table) in (root / "docs" / "many-parties.md").read_text(encoding="utf-8")
+    local = parties_plot.rows(committed.find("parties", network="loopback"))
+    short = tables.markdown([[cell for k, cell in enumerate(row) if k in (0, 1, 2, 4, 6, 8, 9)] for row in local])
+    assert short in (root / "README.md").read_text(encoding="utf-8")
+    assert {r.key["parties"] for r in committed.records} == set(parties.NUMBERS)
+    assert {r.key["network"] for r in committed.records} == {"loopback", "lan", "wan"}
+    sampler = parties.Draw("shamir", "gaussian", 3, 1).sampler
+    for record in committed.records:
+        key = record.key
+        now = count_draw(BACKENDS[key["backend"]], sampler, key["samples"], key["parties"], key["threshold"])
+        sent = max(now.bytes_with_headers(HEADER)) / key["samples"]
+        assert (record.counts["exchanges"], record.counts["bytes_a_sample"]) == (now.rounds, sent), record.title()
+
+
+def test_replicated_sharing_is_measured_where_it_can_be() -> None:
+    rows = parties.draws((3, 7, 16), False)
+    local = [(d.parties, d.backend) for d in rows if d.network == "loopback"]
+    assert local == [(3, "shamir"), (3, "sharing"), (7, "shamir"), (7, "sharing"), (16, "shamir")]
+    assert [d.parties for d in rows if d.network == "wan"] == [3, 7, 16]
+
+
+@pytest.mark.slow
+def test_noise_is_measured_against_the_number_of_parties(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("matplotlib")
+    few = [parties.Draw("shamir", "gaussian", 3, 200, repetitions=1), parties.Draw("sharing", "gaussian", 3, 200)]
+    few.append(parties.Draw("shamir", "laplace", 4, 200, "lan", 1))
+    monkeypatch.setattr(parties, "draws", lambda *_: few)
+    done = CliRunner().invoke(
+        command, ["parties", "-M", "3", "--png", str(tmp_path / "p.png"), "--json", str(tmp_path / "p.json")],
+        catch_exceptions=False,
+    )  # fmt: skip
+    assert done.exit_code == 0, done.output
+    assert (tmp_path / "p.png").read_bytes().startswith(b"\x89PNG")
+    found = records.read(tmp_path / "p.json").records
+    assert [(r.key["backend"], r.key["network"]) for r in found] == [
+        ("shamir", "loopback"), ("sharing", "loopback"), ("shamir", "lan")
+    ]  # fmt: skip
+    assert all(r.values["samples_a_second"] > 0 and r.counts["exchanges"] > 9 for r in found)
+    refused = CliRunner().invoke(command, ["parties", "-M", "33"])
+    assert refused.exit_code and "up to 32; got 33" in str(refused.exception)

@@ -11,7 +11,8 @@ import numpy as np
 import pytest
 
 from dpmpc.data.loading import CsvFile, opened
-from dpmpc.data.table import canonical, code_sql, is_missing, is_number, value_sql
+from dpmpc.data.spelling import canonical, is_missing, is_number
+from dpmpc.data.table import code_sql, value_sql
 from dpmpc.errors import UsageError
 from tests.tables import csv_cells, write
 

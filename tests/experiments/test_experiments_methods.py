@@ -17,7 +17,7 @@ from dpmpc.experiments.method import Run
 from dpmpc.experiments.methods import METHODS
 from dpmpc.experiments.methods.psgd import Psgd
 from dpmpc.experiments.nonconvex import SIGMOID_SQUARED
-from dpmpc.experiments.printed import POSTER_AT, POSTER_GAP
+from dpmpc.experiments.printed import POSTER_GAP
 from dpmpc.experiments.records import Problem, Records
 from dpmpc.experiments.task import Source, load_records, make_problem, owner_sizes, step_size
 from dpmpc.learning import erm
@@ -25,7 +25,8 @@ from dpmpc.learning import erm
 Array = NDArray[np.float64]
 ALARM = 1e-8
 DATA = Path(os.environ.get("DPMPC_DATA", Path(__file__).resolve().parents[3] / "shared" / "data"))
-IN_MPC = ("MPC Grad P", "WD-DP", "MPC Out P", "MPC Out P (norm)", "MPC Out P (Gaussian)")
+IN_MPC = ("MPC Grad P", "WD-DP", "MPC Out P", "MPC Out P (norm)", "MPC Out P (Gaussian)", "Functional")
+BY_SITES = ("CAPE",)  # its secure sums go through the parties, its noise does not
 
 
 def make_records(n: int = 60, d: int = 5, seed: int = 0, lam: float = 0.05) -> Records:
@@ -103,7 +104,7 @@ def test_at_zero_noise_the_route_through_parties_gives_the_same_models(name: str
     np.testing.assert_allclose(clear, through, rtol=1e-9, atol=1e-13)
 
 
-@pytest.mark.parametrize("name", IN_MPC)
+@pytest.mark.parametrize("name", [name for name in IN_MPC if name != "Functional"])  # it sends more coordinates
 def test_the_parties_are_asked_for_the_noise_that_is_claimed(name: str) -> None:
     problem = owned(UNEVEN)
     run = Run(1, 0.5, 1e-3, 3, 0.7, "tight")
@@ -122,7 +123,7 @@ def test_the_parties_are_asked_for_the_noise_that_is_claimed(name: str) -> None:
 def test_methods_without_an_mpc_refuse_parties() -> None:
     problem = owned(UNEVEN)
     for name, method in METHODS.items():
-        if name not in IN_MPC and name != "MPC Out P (L1 Laplace)":
+        if name not in (*IN_MPC, *BY_SITES, "MPC Out P (L1 Laplace)", "Functional (Laplace)"):
             with pytest.raises(UsageError, match="noise after aggregation"):
                 method.models(problem, [noiseless()], (1,), plain_mean)
 
@@ -289,14 +290,15 @@ def test_the_minimum_of_the_loss_that_is_not_convex_is_stationary_and_below_rand
 
 @pytest.mark.slow
 def test_kddcup99_gap_is_the_posters_and_tight_calibration_beats_it() -> None:
-    """Within 25 % of the poster at iteration 1,400 by exact zCDP; at most 0.45 of that by tight calibration."""
+    """The mean over the last 100 iterations (every tenth) is within 25 % of the poster's last point, by exact zCDP."""
     if not (DATA / "kddcup99_10pct").is_dir():
         pytest.skip(f"kddcup99_10pct is not in {DATA}")
     records = load_records(Source("kddcup99", 1, 1e-3, 70_000, 2 / 7), DATA)
+    assert records.d == 122
     problem = make_problem(records, "even:1000", 1)
-    runs = [Run(s, 0.5, 1e-3, 1500, 1.0, "zcdp") for s in (1, 2, 3)]
-    zcdp = METHODS["MPC Grad P"].models(problem, runs, (1400,))
-    tight = METHODS["MPC Grad P"].models(problem, [replace(run, calibration="tight") for run in runs], (1400,))
-    gaps = [float(np.mean(records.objective(models))) - records.smallest for models in (zcdp, tight)]
-    assert gaps[0] == pytest.approx(POSTER_GAP["MPC Grad P"][POSTER_AT.index(1400)], rel=0.25)
+    runs = [Run(s, 0.5, 1e-3, 1500, 1.0, c) for c in ("zcdp", "tight") for s in (1, 2, 3)]
+    last = range(1410, 1501, 10)
+    zcdp = METHODS["MPC Grad P"].models(problem, runs, last)
+    gaps = (records.objective(zcdp) - records.smallest).mean(axis=0).reshape(2, 3).mean(axis=1)
+    assert gaps[0] == pytest.approx(POSTER_GAP["MPC Grad P"][-1], rel=0.25)
     assert gaps[1] <= 0.45 * gaps[0]

@@ -8,6 +8,7 @@ import pytest
 from dpmpc.errors import UsageError
 from dpmpc.experiments.method import Run
 from dpmpc.experiments.methods import METHODS
+from dpmpc.experiments.methods.cape import Sites
 from dpmpc.experiments.records import Problem, Records
 from dpmpc.experiments.through_parties import RealParties
 from dpmpc.learning import erm
@@ -27,7 +28,7 @@ def test_without_noise_real_parties_give_the_clear_engines_models() -> None:
     problem, at, run = _problem(), (0, 1, 4), Run(1, math.inf, 1e-3, 4, 0.7)
     for n in (3, 5):
         with RealParties(n) as parties:
-            for name in ("MPC Grad P", "WD-DP", "MPC Out P"):
+            for name in ("MPC Grad P", "WD-DP", "MPC Out P", "Functional", "CAPE"):
                 clear = METHODS[name].models(problem, [run], at)
                 through = METHODS[name].models(problem, [run], at, parties)
                 assert np.abs(through - clear).max() < 1e-10, name
@@ -54,3 +55,19 @@ def test_what_parties_cannot_do_is_refused() -> None:
         with pytest.raises(UsageError, match="grid steps"):
             parties(np.full((2, 3), 1e9), "gaussian", 0.0)
         assert parties(np.ones((2, 3)), "gaussian", 0.0).tolist() == [1.0] * 3
+
+
+def test_cape_with_its_secure_sums_in_real_parties() -> None:
+    """Noise at the sites, sums in the parties: the aggregate has the noise claimed, each message far more."""
+    vectors, scale = np.full((5, 2000), 0.25), 0.125
+    with RealParties(3) as parties:
+        sites = Sites(parties)
+        noise = np.concatenate([sites(vectors, "gaussian", scale) for _ in range(2)]) - 0.25
+    # 4,000 samples; a bound of 6.5 standard errors: false alarm below 1e-9
+    assert abs(noise.mean()) < 6.5 * scale / 4000**0.5
+    assert abs(noise.var() / scale**2 - 1) < 6.5 * (2 / 4000) ** 0.5
+    problem, run = _problem(), Run(1, 5.0, 1e-3, 3, 0.7)
+    with RealParties(3) as parties:
+        models = METHODS["CAPE"].models(problem, [run], (3,), parties)
+    clear = METHODS["CAPE"].models(problem, [Run(1, math.inf, 1e-3, 3, 0.7)], (3,))
+    assert 0 < np.abs(models - clear).max() < 10 * METHODS["CAPE"].claim(problem, run).scale

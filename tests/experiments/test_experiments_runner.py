@@ -11,7 +11,7 @@ from scipy import stats
 
 from dpmpc.cli.experiment import NAMES, command
 from dpmpc.errors import UsageError
-from dpmpc.experiments import calibration, convergence, epsilon, parties, runner, skew
+from dpmpc.experiments import calibration, cape, convergence, epsilon, parties, runner, skew, utility
 from dpmpc.experiments.catalog import EXPERIMENTS, run_experiments
 from dpmpc.experiments.figures import Line, Panel, draw
 from dpmpc.experiments.plan import Plan
@@ -98,14 +98,14 @@ def test_task_keys_tell_tasks_apart() -> None:
     assert len({task.key for task in tasks}) == 4 and small("Pathak").key == tasks[0].key
 
 
-@pytest.mark.parametrize("module", [convergence, epsilon, skew, parties, calibration])
+@pytest.mark.parametrize("module", [convergence, epsilon, skew, parties, cape, calibration, utility])
 def test_tasks_of_every_experiment_are_distinct_and_quick_is_less(module: object) -> None:
     experiment = EXPERIMENTS[str(module.__name__).rpartition(".")[2]]  # type: ignore[attr-defined]
     full, quick = experiment.tasks(Plan()), experiment.tasks(Plan(quick=True))
     assert len({task.key for task in full}) == len(full) > 0
     assert sum(task.rows for task in quick) < sum(task.rows for task in full)
     assert {task.source.dataset for task in experiment.tasks(Plan(datasets=("adult",)))} <= {
-        "adult", "synthetic", "breast-cancer",
+        "adult", "synthetic", "breast-cancer", "diabetes",
     }  # fmt: skip
     assert all(len(task.seeds) <= 7 for task in experiment.tasks(Plan(repeats=7)))
 
@@ -162,7 +162,7 @@ def test_an_experiment_end_to_end(tmp_path: Path) -> None:
     parties_plan = Plan(quick=True, repeats=1)
     path = run_experiments(["parties"], parties_plan, tmp_path, data_dir=None, jobs=1, console=QUIET)
     report = path.read_text(encoding="utf-8")
-    assert report.count("PSGD similar to GOP") == 4 and "Computed: 360 of 360 tasks at commit" in report
+    assert report.count("PSGD similar to GOP") == 4 and "Computed: 168 of 168 tasks at commit" in report
     again = run_experiments(["parties"], parties_plan, tmp_path, data_dir=None, jobs=1, console=QUIET)
     assert again.read_text(encoding="utf-8") == report  # nothing new was computed
     assert {p.name for p in path.parent.iterdir()} == {

@@ -6,6 +6,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Callable, Iterator
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -13,13 +14,14 @@ from numpy.typing import NDArray
 
 from dpmpc.circuits.program import Layer
 from dpmpc.errors import UsageError
-from dpmpc.mpc import field
+from dpmpc.mpc import field, native
 from dpmpc.mpc.engines.layout import Layout
 from dpmpc.mpc.native import choice, describe, ot
 from dpmpc.mpc.native.aes import KeyStream
 from dpmpc.mpc.native.layers import Deposit, Products, Slots
 from dpmpc.mpc.native.planes import transpose, transpose_twin
 from dpmpc.mpc.native.residues import weighted_sum, weighted_sum_twin
+from tests.runs import HANG
 
 compiled_only = pytest.mark.skipif(choice.compiled is None, reason="nothing is compiled, or DPMPC_NATIVE=off")
 ALL = tuple(choice.compiled.features()) if choice.compiled is not None else ()
@@ -60,6 +62,21 @@ def test_the_twins_serve_where_nothing_is_compiled(monkeypatch: pytest.MonkeyPat
     monkeypatch.setattr(choice, "compiled", None)
     assert describe() == "NumPy"
     assert (transpose(draw(64, 3), 64) == transpose_twin(draw(64, 3), 64)).all()
+
+
+def test_processes_that_start_at_once_compile_and_write_nothing() -> None:
+    """Nothing is compiled when a party starts, so nothing can be compiled thrice or read half-written."""
+    folder = Path(native.__file__).parent
+    before = {p: (p.stat().st_mtime_ns, p.stat().st_size) for p in folder.iterdir() if p.is_file()}
+    code = "import sys; sys.stdin.read(1); from dpmpc.mpc import native; print(native.describe())"
+    command = [sys.executable, "-B", "-c", code]
+    parties = [subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) for _ in range(3)]
+    for party in parties:
+        assert party.stdin is not None
+        party.stdin.write("x")  # all wait for this, so that they import together
+        party.stdin.flush()
+    assert [party.communicate(timeout=HANG)[0].strip() for party in parties] == [_ask("")[0]] * 3
+    assert {p: (p.stat().st_mtime_ns, p.stat().st_size) for p in folder.iterdir() if p.is_file()} == before
 
 
 @compiled_only

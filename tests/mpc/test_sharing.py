@@ -26,6 +26,7 @@ from dpmpc.circuits.sampler import (
 from dpmpc.circuits.selection import less_than, look_up, mux, one_hot
 from dpmpc.mpc import field
 from dpmpc.mpc.backends.sharing import SHARING, SharingHolder
+from dpmpc.mpc.engines import sharing
 from dpmpc.mpc.engines.counting import CountingBatch
 from dpmpc.mpc.engines.layout import Layout
 from dpmpc.mpc.engines.sharing import SharingBatch
@@ -448,9 +449,11 @@ def test_two_batches_at_once_are_those_of_two_batches_in_turn() -> None:
     assert not (values[0] == values[1]).all()
 
 
-@pytest.mark.parametrize(("n", "t"), [(1, 0), (3, 1), (5, 2)])
-def test_threads_change_nothing(n: int, t: int) -> None:
-    """Batches in flight on three threads a party give the shares and send the messages of batches in turn on none."""
+@pytest.mark.parametrize(("n", "t", "small"), [(1, 0, 0), (3, 1, 0), (3, 1, 1 << 15), (5, 2, 0)])
+def test_threads_change_nothing(n: int, t: int, small: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Batches in flight on three threads a party give the shares and send the messages of batches in turn on none;
+    whether all layers go to the threads or large ones alone."""
+    monkeypatch.setattr(sharing, "SMALL", small)
     sampler = discrete("laplace", SIGMA)
 
     async def on_threads(session: Any) -> Words:

@@ -30,8 +30,9 @@ from dpmpc.circuits.sampler import (
 from dpmpc.circuits.trace import Tracer
 from dpmpc.errors import PeerError, UsageError
 from dpmpc.mpc import field
-from dpmpc.mpc.backend import BACKENDS, default_for
+from dpmpc.mpc.backend import BACKENDS
 from dpmpc.mpc.backends.ot import OT, check_sampler
+from dpmpc.mpc.cheaper import cheaper
 from dpmpc.mpc.engines import clear
 from dpmpc.mpc.engines.counting_ot import CountingOt
 from dpmpc.mpc.engines.lanes import from_planes, to_planes, words_for
@@ -381,8 +382,9 @@ def test_wide_strings_are_reduced_mod_p() -> None:
 
 # -- the setting -------------------------------------------------------------------------------------------------------
 def test_two_parties_compute_by_transfers_unless_told_otherwise() -> None:
-    assert default_for(2) == default_for(2, 1) == "ot"
-    assert default_for(2, 0) == default_for(3) == default_for(1) == default_for(5, 2) == "sharing"
+    assert cheaper("gaussian", "discrete", 2, None) == cheaper("laplace", "discrete", 2, 1) == "ot"
+    for parties, threshold in ((2, 0), (3, None), (1, None), (5, 2)):
+        assert cheaper("gaussian", "discrete", parties, threshold) == "sharing"
     for name in ("ot", "ot-k1", "ot-k2", "ot-k8", "garbled"):
         backend = BACKENDS[name]
         assert backend.threshold(2) == 1 and backend.threshold(3) < 0

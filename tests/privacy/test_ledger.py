@@ -16,7 +16,8 @@ from dpmpc.errors import UsageError
 from dpmpc.privacy.composition import releases_left, require_budget, spending_of, spent, total
 from dpmpc.privacy.discrete import discrete_gaussian_guarantee, discrete_gaussian_scale
 from dpmpc.privacy.gaussian import gaussian_epsilon, gaussian_scale
-from dpmpc.privacy.ledger import GENESIS, Entry, Ledger, LedgerError, merge
+from dpmpc.privacy.ledger import GENESIS, Entry, Ledger, LedgerError
+from dpmpc.privacy.ledgers import merge
 from dpmpc.privacy.mechanism import Mechanism
 from dpmpc.privacy.spending import Spending
 
@@ -65,7 +66,8 @@ def format_1(path: Path) -> str:
 
 
 def test_lines_of_format_1_are_read_priced_and_followed(tmp_path: Path) -> None:
-    """The digest and the epsilons are those that the program which wrote format 1 gave."""
+    """The digest and the Gaussian epsilons are those that the program which wrote format 1 gave; a pure release of
+    epsilon e costs e + log(1 - delta (1 + 1/e^e)) at delta."""
     path = tmp_path / "ledger_0.jsonl"
     assert format_1(path) == "a935439554e09c9dfb840208c126cb68c1f05191b85b21ad41b07f72743f59b2"
     old = Ledger.read(path).entries
@@ -73,12 +75,13 @@ def test_lines_of_format_1_are_read_priced_and_followed(tmp_path: Path) -> None:
         ("gaussian", True), ("gaussian", False), ("laplace", True), ("laplace", False)
     ]  # fmt: skip
     epsilons = [total([e]).epsilon(1e-5) for e in old]
-    assert epsilons == pytest.approx([0.007534997864903662, 0.9263415039991558, 16 / 300, 0.25], rel=1e-9)
+    pure = [e + math.log1p(-1e-5 * (1 + math.exp(-e))) for e in (16 / 300, 0.25)]
+    assert epsilons == pytest.approx([0.007534997864903662, 0.9263415039991558, *pure], rel=1e-8)
     with Ledger(path) as ledger:
         ledger.append(entry(4))
     book = Ledger.read(path)
     assert book.entries == (*old, entry(4)) and book.torn == 0
-    assert [json.loads(line)["v"] for line in path.read_text().splitlines()] == [1, 1, 1, 1, 2]
+    assert [json.loads(line)["v"] for line in path.read_text().splitlines()] == [1, 1, 1, 1, 3]
     with Ledger(tmp_path / "ledger_1.jsonl") as ledger:  # another party noted one of them in format 2
         ledger.append(old[2])
     assert sorted(e.release for e in merge([book, Ledger.read(tmp_path / "ledger_1.jsonl")])) == [0, 1, 2, 3, 4]
@@ -131,13 +134,13 @@ def test_a_torn_end_is_counted_kept_and_followed(path: Path) -> None:
     for cut in range(start + 1, len(whole) - 1):
         path.write_bytes(whole[:cut])
         book = Ledger.read(path)
-        assert (len(book.entries), book.torn, book.entries[-1]) == (4, 1, entry(2))
+        assert (len(book.entries), book.torn, book.entries[-1]) == (4, 1, entry(3))
         with Ledger(path) as ledger:
             ledger.append(entry(3))
             ledger.append(entry(4))
         assert path.read_bytes().startswith(whole[:cut] + b"\n")
         book = Ledger.read(path)
-        assert book.entries == (entry(0), entry(1), entry(2), entry(2), entry(3), entry(4))
+        assert book.entries == (entry(0), entry(1), entry(2), entry(3), entry(3), entry(4))
         assert book.torn == 1
     path.write_bytes(whole[:-1])  # only the newline is missing: the line is whole
     assert Ledger.read(path).torn == 0
@@ -281,7 +284,7 @@ def test_a_run_planned_for_exactly_the_budget_passes_and_one_more_release_does_n
     half = [entry(k, mechanism=planned) for k in range(20)]
     require_budget(half, ["d"], planned, 30, (1.0, 1e-5))
     require_budget(half, ["new"], planned, 50, (1.0, 1e-5))
-    with pytest.raises(UsageError, match="20 releases are spent and 31 more"):
+    with pytest.raises(UsageError, match="20 releases are spent or reserved and 31 more"):
         require_budget(half, ["new", "d"], planned, 31, (1.0, 1e-5))
     with pytest.raises(UsageError):
         require_budget(half, ["d"], planned, 30, (1.0, 1e-5), unknown=1)
@@ -320,7 +323,7 @@ def test_a_law_that_is_not_installed_here_has_no_price() -> None:
 def test_a_release_without_noise_hides_nothing() -> None:
     bare = entry(0, mechanism=replace(GAUSS, scale=0.0))
     assert total([bare]).epsilon(1e-5) == total([entry(1), bare]).epsilon(0.5) == math.inf
-    with pytest.raises(UsageError, match="1 releases are spent"):
+    with pytest.raises(UsageError, match="1 releases are spent or reserved"):
         require_budget([bare], ["d"], GAUSS, 1, (1e6, 0.5))
 
 

@@ -124,9 +124,9 @@ def test_one_dimensional_objective_loss_is_what_the_chi_square_argument_says() -
 
 
 def test_rajkumar_spends_epsilon_every_iteration() -> None:
-    assert rows()["Rajkumar and Agarwal"].epsilon == pytest.approx(12.5 + 2 * math.sqrt(12.5 * math.log(1e3)))
+    assert rows()["Rajkumar and Agarwal"].epsilon == pytest.approx(25.9489, abs=1e-4)  # optimal composition
     few = rows(Setting(owners=100, smallest=500, epsilon=0.5, delta=1e-3, iterations=2, dimension=122))
-    assert (few["Rajkumar and Agarwal"].epsilon, few["Rajkumar and Agarwal"].delta) == (1.0, 0.0)
+    assert few["Rajkumar and Agarwal"].epsilon == pytest.approx(1.0, abs=3e-3)
     assert "T eps = 50" in rows()["Rajkumar and Agarwal"].note
 
 
@@ -166,9 +166,12 @@ def test_laplace_inverses() -> None:
     assert laplace_releases(0.8, 0.499, 0.1) == 3
     assert laplace_epsilon(10.0, 0.1, 10_000) == pytest.approx(100.0)
     rho = 10_000 * 0.01**2 / 2
-    assert laplace_epsilon(10.0, 0.1, 10_000, 1e-6) == pytest.approx(rho + 2 * math.sqrt(rho * math.log(1e6)))
+    assert 4.8 < laplace_epsilon(10.0, 0.1, 10_000, 1e-6) < rho + 2 * math.sqrt(rho * math.log(1e6))
     assert laplace_delta(0.8, 0.5, 0.1, 4) == 0.0
-    assert laplace_delta(10.0, 6.0, 0.1, 10_000) == pytest.approx(math.exp(-((6 - rho) ** 2) / (4 * rho)))
+    assert 0 < laplace_delta(10.0, 6.0, 0.1, 10_000) < math.exp(-((6 - rho) ** 2) / (4 * rho))
+    for releases in (4, 10_000):
+        epsilon = laplace_epsilon(10.0, 0.1, releases, 1e-6)
+        assert laplace_delta(10.0, epsilon, 0.1, releases) == pytest.approx(1e-6, rel=1e-4)
 
 
 @pytest.mark.parametrize(("epsilon", "delta", "crossing"), [(0.5, 1e-3, 3), (1.0, 1e-5, 7), (1.0, 1e-6, 9)])

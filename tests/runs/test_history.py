@@ -31,8 +31,10 @@ def test_rows_come_back_under_one_header(tmp_path: Path) -> None:
     write(path, *ROWS[:1])
     assert write(path, *ROWS[1:]).count(b"iteration") == 1
     assert read_history(path) == ROWS
-    assert path.read_text().splitlines()[0] == "iteration,release,loss,gap,accuracy,seconds,bytes"
-    assert columns(Learning(method="gradient", task="ridge", lam=0.1))[4] == "mse"
+    assert path.read_text().splitlines()[0] == (
+        "iteration,release,loss_outside_guarantee,gap_outside_guarantee,accuracy_outside_guarantee,seconds,bytes"
+    )
+    assert columns(Learning(method="gradient", task="ridge", lam=0.1))[4] == "mse_outside_guarantee"
 
 
 @pytest.mark.parametrize("more", [ROWS[1], ROWS[2]])

@@ -25,7 +25,8 @@ from dpmpc.aggregation.transcript import Opened, read_transcript
 from dpmpc.errors import PeerError, UsageError
 from dpmpc.mpc.addresses import bound_socket, endpoint_of
 from dpmpc.mpc.backend import Holder
-from dpmpc.privacy.ledger import Ledger, merge
+from dpmpc.privacy.ledger import Ledger
+from dpmpc.privacy.ledgers import merge
 from dpmpc.runs.planning import Facts, plan_of
 from dpmpc.runs.resume import last_attempt, note_attempt, opened_anywhere, resume
 from tests.runs import HANG, small

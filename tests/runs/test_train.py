@@ -65,8 +65,11 @@ COST_KEYS = {"wall_s", "offline_s", "online_s", "per_iteration_s", "bytes_sent",
         small(method="gradient", weights="size", skew=3.0, average="tail"),
         small(method="output", iterations=None, epsilon=2.0, lam=0.05),
         small(method="gradient", parties=5, radius=0.5, iterations=2),
+        small(method="functional", iterations=None, weights="size", skew=3.0),
+        small(data="diabetes", owners=4, method="functional", iterations=None),
+        small(method="gradient", spread="fixed", iterations=2),
     ],
-    ids=["gradient-size", "output", "five-parties"],
+    ids=["gradient-size", "output", "five-parties", "functional", "functional-ridge", "fixed-sensitivity"],
 )
 def test_without_noise_mpc_opens_what_the_clear_engine_computes(options: Request, tmp_path: Path) -> None:
     from dataclasses import replace
@@ -80,12 +83,13 @@ def test_without_noise_mpc_opens_what_the_clear_engine_computes(options: Request
     assert (report["engine"], clear["engine"]) == ("mpc", "clear")
     assert report["privacy"]["epsilon"] is None and report["privacy"]["noise_scale"] == 0
     for i in range(options.parties):
-        theirs = read_opened(tmp_path / "mpc" / f"party_{i}.opened.bin", report["dimension"])
+        theirs = read_opened(tmp_path / "mpc" / f"party_{i}.opened.bin", report["coordinates"])
         assert same(theirs, opened(tmp_path / "mpc"))
 
 
 def test_the_opened_sum_is_that_of_the_owners_own_vectors(tmp_path: Path) -> None:
-    """One noiseless gradient at theta = 0, against a loop over owners and records in plain Python floats."""
+    """One noiseless gradient at theta = 0, against a loop over owners and records in plain Python floats. There two
+    records' gradients lie 1 apart at most and not 2, so owners send theirs doubled."""
     from dpmpc.runs.records import load
 
     options = small(iterations=1, owners=3, max_rows=40, scale=0.0, weights="equal")
@@ -96,7 +100,7 @@ def test_the_opened_sum_is_that_of_the_owners_own_vectors(tmp_path: Path) -> Non
     for j in range(split.m):
         held = range(int(split.offsets[j]), int(split.offsets[j + 1]))
         for k in range(dataset.d):
-            mean = sum(-float(dataset.y[i]) * 0.5 * float(dataset.X[i, k]) for i in held) / len(held)
+            mean = 2 * sum(-float(dataset.y[i]) * 0.5 * float(dataset.X[i, k]) for i in held) / len(held)
             total[k] += round(mean / grid.step)
     values = opened(tmp_path / "run")[0]
     assert np.abs(values - np.array(total)).max() <= 1  # a mean within rounding of half a step may fall on either side
@@ -136,7 +140,7 @@ def test_a_run_leaves_report_model_history_transcripts_and_ledgers(tmp_path: Pat
     with (out / "history.csv").open() as file:
         history = list(csv.DictReader(file))
     assert [int(row["iteration"]) for row in history] == list(range(1, 21))
-    assert float(history[-1]["accuracy"]) == pytest.approx(report["utility"]["test_accuracy"])
+    assert float(history[-1]["accuracy_outside_guarantee"]) == pytest.approx(report["utility"]["test_accuracy"])
     sizes = [int(row["bytes"]) for row in history]
     assert min(sizes) > 5 * 3 * 31 * 8 and sum(sizes[1:-1]) == sizes[1] * 18  # the same bytes in every iteration
     plan = Plan.read(plan_path(out))
@@ -239,11 +243,12 @@ def test_processes_started_one_by_one(tmp_path: Path) -> None:
 
 
 def test_owners_and_parties_each_on_their_own_with_tls(tmp_path: Path) -> None:
-    """Three owners' processes with a CSV file each and public bounds, two parties, a plan made without any record."""
+    """Three owners' processes with a CSV file each, two parties, a plan with a schema, made without any record."""
     rng = np.random.default_rng(3)
     sizes = (20, 30, 25)
-    bounds = {"u": [0, 1], "v": [0, 1], "y": ["no", "yes"]}
-    (tmp_path / "bounds.json").write_text(json.dumps(bounds))
+    columns = [{"kind": "number", "name": name, "low": 0, "high": 1} for name in "uv"]
+    target = {"kind": "label", "name": "y", "positive": ["yes"], "negative": ["no"]}
+    (tmp_path / "schema.json").write_text(json.dumps({"columns": columns, "target": target}))
     for j, size in enumerate(sizes):
         table = rng.random((size, 2))
         lines = ["u,v,y", *(f"{u:.4f},{v:.4f},{'yes' if u > v else 'no'}" for u, v in table)]
@@ -258,10 +263,8 @@ def test_owners_and_parties_each_on_their_own_with_tls(tmp_path: Path) -> None:
         "train",
         "--owner-sizes",
         "20,30,25",
-        "--dimension",
-        3,
-        "--task",
-        "logistic",
+        "--schema",
+        tmp_path / "schema.json",
         "--delta",
         "1e-3",
         "--iterations",
@@ -273,15 +276,14 @@ def test_owners_and_parties_each_on_their_own_with_tls(tmp_path: Path) -> None:
         tmp_path / "plan",
     )
     assert planned.returncode == 0, planned.stderr
-    common = ["train", "--plan", tmp_path / "plan" / "plan.json", *own_addresses(2)]
+    common = ["train", "--plan", tmp_path / "plan" / "plan.json", "-T", 0, *own_addresses(2)]
 
     def command(name: str, *more: str | Path) -> list[str | Path]:
         where = ["-I", name.removeprefix("party"), "--tls", tmp_path / f"keys_{name}", "--out", tmp_path / name]
         return [*common, *where, *more]
 
-    records = ["--target", "y", "--bounds", tmp_path / "bounds.json"]
     commands = [command(f"party{i}") for i in range(2)]
-    commands += [command(f"owner{j}", "--csv", tmp_path / f"site{j}.csv", *records) for j in range(3)]
+    commands += [command(f"owner{j}", "--csv", tmp_path / f"site{j}.csv") for j in range(3)]
     with contextlib.ExitStack() as stack:
         processes = [stack.enter_context(started(*each)) for each in commands]
         errors = [errors_of(process) for process in processes]
@@ -296,13 +298,12 @@ def test_owners_and_parties_each_on_their_own_with_tls(tmp_path: Path) -> None:
         "owner1",
         "--csv",
         tmp_path / "site0.csv",
-        *records,
         "--tls",
         tmp_path / "keys_owner1",
         "--out",
         tmp_path / "x",
     )
-    assert wrong.returncode == 2 and "30 training records" in wrong.stderr
+    assert wrong.returncode == 2 and "as many training records as the plan says, 30" in wrong.stderr
 
 
 def test_a_budget_is_kept_over_runs(tmp_path: Path) -> None:
@@ -323,7 +324,8 @@ def test_a_party_on_its_own_keeps_the_budget(tmp_path: Path) -> None:
     assert refused.returncode == 2 and "the budget for data" in refused.stderr, refused.stderr
     allowed = dpmpc(*common, "3,1e-5", "-I", 0)
     assert allowed.returncode == 3 and "missing: party" in allowed.stderr, allowed.stderr  # nobody else was started
-    assert "give it to the parties" in dpmpc(*common, "3,1e-5", "-I", "owner0", "--csv", "x", "--target", "y").stderr
+    owner = dpmpc(*common, "0.9,1e-5", "-I", "owner0", "--csv", "x")
+    assert owner.returncode == 2 and "the budget for data" in owner.stderr  # before a record is read
     with pytest.raises(UsageError, match="--engine clear has none"):
         small(engine="clear", budget="3,1e-5")
 

@@ -4,18 +4,24 @@ Everything random here is seeded, so a run does not flicker; with other seeds it
 """
 
 import math
+from collections import Counter
+from collections.abc import Callable
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
 from scipy.stats import binom, norm
 
-from dpmpc.privacy.gaussian import gaussian_scale
-from dpmpc.verify.audit import Trials, check_audit, clopper_pearson, epsilon_bound
+from dpmpc.privacy.gaussian import delta_of_mu, gaussian_scale
+from dpmpc.runs.planning import facts_without_records, plan_of
+from dpmpc.verify.audit import Trials, check_audit, clopper_pearson, epsilon_bound, mu_bound
 from dpmpc.verify.canaries import Canaries, canary_plan, processes_of
-from dpmpc.verify.claim import claimed_epsilon, shift_of
+from dpmpc.verify.claim import claim_of, claimed_epsilon, shift_of
 from dpmpc.verify.fresh import in_the_clear
-from dpmpc.verify.statistics import ALPHA, Sample, check_statistics, scale_check, variance_ratio
+from dpmpc.verify.statistics import ALPHA, Sample, check_statistics, most_shared, scale_check, variance_ratio
+from dpmpc.verify.verification import cases_like, clear_trials, default_cases
+from tests.runs import small
 
 SIGMA = 40_000.0
 
@@ -76,6 +82,59 @@ def test_dependence_is_rejected() -> None:
     assert "independent of the data" in failing(replace(good, noise=x))
     x = good.noise + int(0.05 * SIGMA)
     assert "mean" in failing(replace(good, noise=x))
+
+
+def one_off(x: Any) -> None:
+    x[-1] = x[0]
+    x[-1, 5] += 1
+
+
+def rolled(x: Any) -> None:
+    x[-1] = np.roll(x[0], 1)
+
+
+def half_reused(x: Any) -> None:
+    x[-1, ::2] = -x[0, 1::2]
+
+
+def permuted_and_negated(x: Any) -> None:
+    x[-1] = -x[0, ::-1]
+
+
+@pytest.mark.parametrize("law", ["gaussian", "laplace"])
+@pytest.mark.parametrize("fault", [one_off, rolled, half_reused, permuted_and_negated])
+def test_one_vector_that_is_nearly_another_is_found(law: str, fault: Callable[[Any], None]) -> None:
+    good = sample(9, law=law)
+    x = good.noise.copy()
+    fault(x)
+    assert "noise never repeats" in failing(replace(good, noise=x))
+
+
+def test_shared_values_are_counted_against_every_pair() -> None:
+    """Oracle: the multiset intersection of every pair of rows."""
+    noise = np.random.default_rng(1).integers(-6, 7, (30, 9))
+    oracle = {
+        (i, j): sum((Counter(np.abs(noise[i]).tolist()) & Counter(np.abs(noise[j]).tolist())).values())
+        for i in range(30)
+        for j in range(i + 1, 30)
+    }
+    most, pair = most_shared(noise)
+    assert most == max(oracle.values()) == oracle[min(pair), max(pair)]
+    assert most_shared(np.arange(20).reshape(4, 5)) == (0, (0, 0))
+    assert most_shared(np.zeros((1000, 32), dtype=np.int64))[0] == 32
+
+
+def test_every_line_says_what_would_make_it_fail() -> None:
+    """And the scale's and the law's lines do fail there: at the stated factor, and not at the next one."""
+    for law in ("gaussian", "laplace"):
+        good = sample(4, law=law)
+        evidence = check_statistics([good, sample(5, law=law, m=2)])
+        assert all("would" in check.detail for check in evidence.checks), [c.detail for c in evidence.checks]
+        for check in evidence.checks[:2]:
+            x = check.figures["fails_below"]
+            name = check.name.split(" (")[0]
+            narrow = replace(good, noise=np.rint(x * good.noise).astype(np.int64))
+            assert 0.85 <= x < 1 and name in failing(narrow)
 
 
 def test_noise_that_grows_with_the_owners_is_rejected() -> None:
@@ -175,3 +234,95 @@ def test_canaries_attain_the_sensitivity_of_the_owners_own_code(law: str) -> Non
     outcome = in_the_clear(plan, Canaries(plan, 2))
     assert (outcome.sample().noise == outcome.opened - np.stack([k.total for k in outcome.known])).all()
     assert check_audit([outcome.trials("clear")]).holds
+
+
+# -- power ------------------------------------------------------------------------------------------------------------
+def drawn(law: str, count: int, factor: float, records: int = 1, cost: float = 2.0, d: int = 4) -> Trials:
+    """Guesses as the clear audit makes them, with noise of a fixed seed: mu or epsilon `cost` a record."""
+    rng = np.random.default_rng(12)
+    bits = rng.random(count) < 0.5
+    if law == "gaussian":
+        shift = records * cost
+        scores = factor * rng.standard_normal(count) + shift * bits
+        return Trials("test", scores, bits, shift, (shift, shift), 9.0, 0.0, shift, records)
+    noise, step = factor * rng.laplace(size=(count, d)), records * cost / d
+    seen = noise + step * bits[:, None]
+    scores = (np.abs(seen) - np.abs(seen - step)).sum(axis=1)
+    claim = records * cost
+    return Trials("test", scores, bits, claim, (claim, claim), claim, 0.0, None, records, ratio=True)
+
+
+@pytest.mark.parametrize(("law", "cost"), [("gaussian", 0.7), ("laplace", 2.0)])
+def test_nine_tenths_of_the_scale_are_refuted_by_a_million_trials(law: str, cost: float) -> None:
+    assert check_audit([drawn(law, 1_000_000, 1.0, cost=cost)]).holds
+    assert check_audit([drawn(law, 1_000_000, 0.9, cost=cost)]).failed == ["audit (test)"]
+
+
+def test_the_bound_on_mu_covers() -> None:
+    """At alpha = 0.05 at most 5 % of 400 bounds may exceed the truth (47 or more: 1e-7); a large audit comes near."""
+    rng = np.random.default_rng(31)
+
+    def one(n: int, alpha: float) -> float:
+        bits = rng.random(n) < 0.5
+        return mu_bound(
+            Trials("t", rng.standard_normal(n) + 0.7 * bits, bits, 0.7, (0.7, 0.7), 1, 0, 0.7), alpha
+        ).epsilon
+
+    assert sum(one(2000, 0.05) > 0.7 for _ in range(400)) <= 46
+    assert 0.66 < one(1_000_000, 1e-9) <= 0.7
+
+
+@pytest.mark.parametrize(("law", "dimension"), [("gaussian", 16), ("laplace", 4)])
+def test_the_clear_audit_attains_the_claim_and_refutes_half_the_scale(law: str, dimension: int) -> None:
+    """Through the owners' own code and the sampler. False alarms 1e-9 each; half the scale shows with certainty."""
+    case = default_cases(3, 1, (law,))[0]
+    good = clear_trials(case, dimension, 40_000, 5)
+    evidence = check_audit([good])
+    assert evidence.holds and good.influence[0] > 0.99 * good.shift
+    figures = evidence.checks[1].figures
+    assert figures["found"] > 0.6 * figures["claimed"] and figures["fails_below"] >= 0.6
+    assert check_audit([clear_trials(case, dimension, 40_000, 5, factor=0.5)]).failed == [
+        f"audit (clear engine, {law})"
+    ]
+
+
+@pytest.mark.parametrize(
+    "asked",
+    [
+        {"epsilon": 0.1, "delta": 1e-2, "iterations": 200},
+        {"epsilon": 1.0, "delta": 1e-5, "iterations": 10_000},
+        {"epsilon": 0.1, "delta": 1e-9, "iterations": 1_500},
+        {"epsilon": 20.0, "delta": 1e-4, "iterations": 1},
+        {"epsilon": 1.0, "delta": 1e-5, "iterations": 50, "calibration": "zcdp"},
+        {"epsilon": 0.5, "delta": 1e-3, "iterations": 50, "calibration": "paper"},
+        {"epsilon": 1.0, "delta": 1e-5, "iterations": 30, "sampler": "box-muller"},
+        {"epsilon": 0.5, "delta": None, "iterations": 200, "law": "laplace"},
+        {"epsilon": 2.0, "delta": 1e-5, "iterations": None, "method": "output"},
+    ],
+    ids=str,
+)
+def test_any_run_that_train_accepts_has_releases_like_its_own(asked: dict[str, Any]) -> None:
+    """The noise of the fresh plan is as wide, for its sensitivity, as the run's; the claim is one release's."""
+    options = {"data": None, "max_rows": None, "owners": None, "task": "logistic", "dimension": 6, **asked}
+    request = small(owner_sizes=(40, 60, 50), **options)
+    plan = plan_of(request, facts_without_records(request))
+    claim = claim_of(plan)
+    mine = plan.derived.mechanism
+    if claim.mu is not None:
+        assert claim.mu == pytest.approx(mine.sensitivity / mine.scale, rel=1e-6)
+        assert claim.delta == pytest.approx(delta_of_mu(claim.mu, claim.epsilon)) and 0 < claim.delta < 0.16
+    for case in cases_like(plan):
+        fresh = case.plan().derived.mechanism
+        # L1 sensitivities of whole grid steps differ a little from grid to grid
+        assert fresh.sensitivity / fresh.scale == pytest.approx(mine.sensitivity / mine.scale, rel=1e-2)
+    trials = clear_trials(cases_like(plan)[0], 4, 3_000, 2)
+    assert check_audit([trials]).holds
+    cost = (claim.epsilon if claim.mu is None else claim.mu) * trials.records
+    assert cost == pytest.approx((trials.epsilon if trials.mu is None else trials.mu), rel=1e-2) and cost > 0.3
+
+
+def test_many_records_together_show_what_one_does_not() -> None:
+    """mu = 0.0066 a release, as of T = 1,500: no million guesses about one record refute half the scale."""
+    assert check_audit([drawn("gaussian", 1_000_000, 0.5, cost=0.0066)]).holds
+    assert check_audit([drawn("gaussian", 1_000_000, 1.0, 150, cost=0.0066)]).holds
+    assert not check_audit([drawn("gaussian", 1_000_000, 0.9, 150, cost=0.0066)]).holds

@@ -203,6 +203,8 @@ def test_batches_are_those_of_the_pool(dimension: int, releases: int, pool: bool
     sizes: list[int] = []
 
     class Noted:
+        threads = 1
+
         async def noise(self, sampler: object, channel: int, count: int) -> Any:
             sizes.append(count)
             return np.zeros(count, dtype=np.uint64)

@@ -1,7 +1,9 @@
 """Every method by name. To add one: a module with the five members of `method.Method`, and a line here."""
 
 from dpmpc.experiments.method import Method
+from dpmpc.experiments.methods.cape import Cape
 from dpmpc.experiments.methods.central import Central, CentralGradP
+from dpmpc.experiments.methods.functional import Functional
 from dpmpc.experiments.methods.gop import Gop
 from dpmpc.experiments.methods.local_grad_p import LocalGradP
 from dpmpc.experiments.methods.local_obj_p import LocalObjP
@@ -11,7 +13,9 @@ from dpmpc.experiments.methods.mpc_grad_p import MpcGradP
 from dpmpc.experiments.methods.mpc_out_p import MpcOutP
 from dpmpc.experiments.methods.pathak import Pathak
 from dpmpc.experiments.methods.psgd import Psgd
+from dpmpc.experiments.methods.tuned import Tuned
 from dpmpc.experiments.methods.wd_dp import WdDp
+from dpmpc.experiments.methods.wd_dp_local import WdDpLocal
 
 _ALL: tuple[Method, ...] = (
     MpcGradP(),
@@ -20,6 +24,7 @@ _ALL: tuple[Method, ...] = (
     MpcOutP(name="MPC Out P (norm)", law="norm"),
     MpcOutP(name="MPC Out P (Gaussian)", law="gaussian"),
     Psgd(),
+    Psgd(name="Rajkumar and Agarwal (printed sigma*)", reading="printed"),
     Psgd(name="Rajkumar and Agarwal (as drawn)", reading="as drawn"),
     LocalOutP(),
     LocalObjP(),
@@ -30,6 +35,17 @@ _ALL: tuple[Method, ...] = (
     Pathak(name="LA", law="norm"),
     Gop(),
     WdDp(),
+    WdDpLocal(),
+    Tuned(),
+    Tuned(name="Descent, tail average, theta", aware=True),
+    Tuned(name="Descent, last iterate, theta", aware=True, average="none"),
+    Cape(),
+    Cape(name="Sites under masks", made="masks", noise="a vector of its own, by every site, under uniform masks"),
+    Cape(name="Conventional", made="none", noise="one Gaussian vector, by every site"),
+    Functional(),
+    Functional(name="Functional (CAPE)", made="cape"),
+    Functional(name="Functional (conventional)", made="none"),
+    Functional(name="Functional (Laplace)", law="laplace"),
     CentralGradP(),
     Central(),
     LocalOnly(),

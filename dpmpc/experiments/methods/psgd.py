@@ -2,8 +2,12 @@
 vector rho per party and iteration.
 
 Source: Rajkumar and Agarwal 2012, Algorithm 1 with Procedures 2 and 3. The step sizes are not given; z_t = z_1 /
-(1 + z_1 (lam + Delta) (t - 1)) has a divergent sum and a finite sum of squares, as asked. rho has density exp(-epsilon
-|rho|_2/(2G)), which spends epsilon at *every* iteration (their own equation (13)); their Theorem 4.2 counts eta alone.
+(1 + z_1 (lam + Delta) (t - 1)) has a divergent sum and a finite sum of squares, as asked. rho has density
+exp(-epsilon |rho|_2/(2G)), which spends epsilon at *every* iteration (their own equation (13)); their Theorem 4.2
+counts eta alone.
+
+"printed" takes sigma* from the condition as it stands in Procedure 3, without the square of its proof: next to no
+noise.
 
 "as drawn" is what Figure 1 of Jayaraman et al. 2018 looks like, not what the method is: a constant step, one copy of
 each noise, Laplace coordinates for rho and sigma* = 2G sqrt(2 log(1.25/delta))/epsilon, which does not grow with d.
@@ -23,12 +27,13 @@ from dpmpc.experiments.noise import generator, laplace_sum, norm_sum
 from dpmpc.experiments.outputs import no_mpc
 from dpmpc.experiments.records import Problem
 from dpmpc.experiments.slack import gaussian_objective_scale, slack
+from dpmpc.privacy.literature import rajkumar_printed_root
 
 
 @dataclass(frozen=True)
 class Psgd:
     name: str = "Rajkumar and Agarwal"
-    reading: Literal["algorithm", "as drawn"] = "algorithm"
+    reading: Literal["algorithm", "printed", "as drawn"] = "algorithm"
     sends: str = "its noisy sum of gradients, each iteration"
     noise: str = "by each party: one Gaussian vector for the run, one vector exp(-|v|_2) each iteration"
 
@@ -44,12 +49,16 @@ class Psgd:
             return 0.0
         if self.reading == "as drawn":
             return 2.0 * problem.records.loss.G * math.sqrt(2.0 * math.log(1.25 / run.delta)) / run.epsilon
+        if self.reading == "printed":
+            left = self.slack(problem, run)[1]
+            return problem.records.loss.G * rajkumar_printed_root(problem.records.d, left, run.delta)
         return problem.records.loss.G * gaussian_objective_scale(
             self.slack(problem, run)[1], run.delta, problem.records.d
         )
 
     def claim(self, problem: Problem, run: Run) -> Claim:
-        """The true total is the smaller of T epsilon and zCDP's T epsilon^2/2; nothing is proved for what is drawn."""
+        """The true total is the smaller of T epsilon and zCDP's T epsilon^2/2; nothing is proved for what is
+        drawn."""
         T, L = run.iterations, math.log(1.0 / run.delta)
         rho = T * run.epsilon**2 / 2.0
         total = min(T * run.epsilon, rho + 2.0 * math.sqrt(rho * L))

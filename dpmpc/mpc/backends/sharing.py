@@ -1,8 +1,7 @@
 """Secret sharing with an honest majority: vectors as Shamir shares over F_p, p = 2^61 - 1; noise by Boolean circuits on
 replicated shares over F_2, converted. Semi-honest, 2t < n."""
 
-import hashlib
-from collections.abc import Sequence
+import math
 from typing import Any
 
 import numpy as np
@@ -10,72 +9,34 @@ import numpy as np
 from dpmpc.circuits.program import Program
 from dpmpc.circuits.sampler import Sampler, lanes_for
 from dpmpc.circuits.trace import evaluate
-from dpmpc.errors import PeerError
+from dpmpc.errors import UsageError
 from dpmpc.mpc import field
 from dpmpc.mpc.backend import Counts, Ints
+from dpmpc.mpc.backends.shares import WORD, ShamirDealer, ShamirShares
 from dpmpc.mpc.engines.counting import CountingBatch
 from dpmpc.mpc.engines.counting_fixed import CountingFixed
 from dpmpc.mpc.engines.sharing import SharingBatch
 from dpmpc.mpc.engines.sharing_fixed import SharedFixed
 from dpmpc.mpc.field import Words
 from dpmpc.mpc.link import Observe
-from dpmpc.mpc.prg import Prg
 from dpmpc.mpc.session import Session, check_threshold
 
-WORD = 8  # bytes of a share of a number
+MOST_PARTS = 500  # the pairs of parts, whose products each AND takes, are listed ahead: with more that takes minutes
 
 
-class SharingHolder(Session):
+class SharingHolder(ShamirShares, Session):
     """A party's end; a share is an array of field elements (dimension,)."""
 
     async def here(self, channel: int) -> None:
         await self.open(self.zero(1), channel)
-
-    def collect(self, payload: bytes | bytearray, owners: int, dimension: int) -> Words:
-        if len(payload) != WORD * owners * dimension:
-            raise PeerError(
-                f"{owners} shares of {dimension} numbers have {WORD * owners * dimension} bytes; {len(payload)} came; "
-                "are all processes of one version?"
-            )
-        shares = np.frombuffer(payload, dtype="<u8").reshape(owners, dimension)
-        if shares.max(initial=0) >= field.P:
-            raise PeerError("shares must be below p = 2^61 - 1; larger ones came; are all processes of one version?")
-        return field.total(shares)
-
-    def zero(self, dimension: int) -> Words:
-        return np.zeros(dimension, dtype=np.uint64)
-
-    def add(self, a: Words, b: Words) -> Words:
-        return field.add(a, b)
 
     async def noise(self, sampler: Sampler, channel: int, count: int) -> Words:
         batch = SharingBatch(self, channel, lanes_for(sampler, count))
         values = await sampler.circuit(batch, SharedFixed(batch) if sampler.uses_fixed else None)
         return less_offset(values.reshape(-1)[:count], sampler.offset)
 
-    def cut(self, share: Words, dimension: int) -> list[Words]:
-        return list(share.reshape(-1, dimension))
-
-    def join(self, shares: Sequence[Words]) -> Words:
-        return np.concatenate(shares)
-
     async def open(self, share: Words, channel: Any) -> Ints:
         return field.to_int64(await self.open_words(share, self.channel(channel)))
-
-    def fingerprint(self, share: Words) -> str:
-        return hashlib.sha256(np.ascontiguousarray(share, dtype="<u8").tobytes()).hexdigest()
-
-
-class SharingDealer:
-    """Shamir shares of integer vectors."""
-
-    def __init__(self, parties: int, threshold: int) -> None:
-        self._parties, self._threshold = parties, threshold
-        self._prg = Prg.from_os()
-
-    def deal(self, vectors: Ints) -> list[Any]:
-        shares = field.share(field.from_int64(vectors), self._parties, self._threshold, self._prg)
-        return [memoryview(row).cast("B") for row in shares]
 
 
 class Sharing:
@@ -89,9 +50,14 @@ class Sharing:
 
     def check(self, parties: int, threshold: int) -> None:
         check_threshold(parties, threshold)
+        if (parts := math.comb(parties - 1, threshold)) > MOST_PARTS:
+            raise UsageError(
+                f"a replicated share has comb(n - 1, t) parts, at most {MOST_PARTS}; with n = {parties} and "
+                f"t = {threshold} there are {parts:,}; use --backend shamir, or a smaller -T"
+            )
 
-    def dealer(self, parties: int, threshold: int) -> SharingDealer:
-        return SharingDealer(parties, threshold)
+    def dealer(self, parties: int, threshold: int) -> ShamirDealer:
+        return ShamirDealer(parties, threshold)
 
     def payload_bytes(self, parties: int, threshold: int, owners: int, dimension: int) -> tuple[int, ...]:
         return (WORD * owners * dimension,) * parties
@@ -100,6 +66,9 @@ class Sharing:
         self, party: int, parties: int, threshold: int, run_id: bytes, observe: Observe | None = None
     ) -> SharingHolder:
         return SharingHolder(party, parties, threshold, run_id, observe)
+
+    def drawn(self, sampler: Sampler, parties: int, threshold: int, samples: int, failure: float) -> Sampler:
+        return sampler
 
     def count_noise(self, sampler: Sampler, count: int, parties: int, threshold: int) -> Counts:
         batch, fixed = _counted(sampler, count, parties, threshold)

@@ -21,6 +21,8 @@ from dpmpc.mpc.native.layers import Deposit, Products, Slots, Source
 from dpmpc.mpc.native.residues import weighted_sum
 from dpmpc.mpc.session import Session
 
+SMALL = 1 << 17  # words that a layer touches (some 80 us) below which another thread costs more than it gives
+
 
 class SharingBatch:
     """One batch of `lanes` evaluations on one channel of the session; it runs one program.
@@ -140,7 +142,8 @@ class _SharingExecutor:
             slots.run(layer, results + self._inputs(layer), self._products, own, message)
             return own
 
-        own = await batch.session.work(local)
+        touched = (len(layer.xors) + 3 * len(layer.ands) + len(layer.random)) * self.components * self.words
+        own = local() if touched < SMALL else await batch.session.work(local)
         if not len(layer.ands):
             return []
         pending = None

@@ -65,6 +65,7 @@ int take_schedule(array *a, PyObject *object);
 
 /* One file, one function that adds its kernels to the module. */
 int add_planes(PyObject *module);
+int add_mersenne(PyObject *module);
 int add_aes(PyObject *module);
 int add_program(PyObject *module);
 int add_field(PyObject *module);

@@ -1,0 +1,103 @@
+"""`dpmpc advise`: what to run for a budget, from public numbers alone."""
+
+import json
+from typing import Any, Literal
+
+import click
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
+
+
+@click.command()
+@click.option("--owners", type=int, required=True, help="number m of owners.")
+@click.option("--total", type=int, required=True, help="records n of all owners together.")
+@click.option("--smallest", type=int, help="records of the smallest owner  [default: an even share]")
+@click.option("--dimension", type=int, required=True, help="features d, intercept included.")
+@click.option("--task", type=click.Choice(["logistic", "ridge"]), default="logistic", show_default=True)
+@click.option("--epsilon", type=float, required=True, help="total epsilon.")
+@click.option("--delta", type=float, help="total delta; without one, output perturbation with Laplace noise.")
+@click.option("--lam", type=float, help="regularisation  [default: 0.01 for output, else 0.001]")
+@click.option("--residual-clip", type=float, default=1.0, show_default=True, help="residual bound of ridge.")
+@click.option("--method", type=click.Choice(["gradient", "output", "functional"]), help="only this one.")
+@click.option("--noise", type=click.Choice(["gaussian", "laplace"]), help="law of output perturbation.")
+@click.option("--columns", type=int, default=0, show_default=True, help="columns without public bounds.")
+@click.option("--json", "as_json", is_flag=True, help="print JSON.")
+def command(
+    owners: int,
+    total: int,
+    smallest: int | None,
+    dimension: int,
+    task: Literal["logistic", "ridge"],
+    epsilon: float,
+    delta: float | None,
+    lam: float | None,
+    residual_clip: float,
+    method: Literal["gradient", "output", "functional"] | None,
+    noise: Literal["gaussian", "laplace"] | None,
+    columns: int,
+    as_json: bool,
+) -> None:
+    """Advise on a run: method, iterations, step, averaging, weights, noise, grid, and what to expect.
+
+    Everything is worked out from the numbers given and rehearsed on synthetic records of the same shape; no record is
+    looked at, so following the advice costs no privacy.
+
+    \b
+    dpmpc advise --owners 1000 --total 100000 --dimension 123 --epsilon 0.5 --delta 1e-6
+    """
+    from dpmpc.runs.adviser import Circumstances, advise
+
+    circumstances = Circumstances(
+        owners=owners,
+        smallest=total // max(1, owners) if smallest is None else smallest,
+        records=total,
+        dimension=dimension,
+        epsilon=epsilon,
+        delta=delta,
+        task=task,
+        lam=lam,
+        residual_clip=residual_clip,
+        method=method,
+        noise=noise,
+        columns=columns,
+    )
+    advice = advise(circumstances).to_json()
+    if as_json:
+        click.echo(json.dumps(advice, indent=2))
+    else:
+        _print(advice)
+
+
+def _print(advice: dict[str, Any]) -> None:
+    console = Console(highlight=False)
+    if not console.is_terminal:
+        console = Console(highlight=False, width=120)
+    best = advice["advice"]
+    words = [f"--method {best['method']}", f"--lam {advice['lam']:g}", f"--weights {advice['weights']}"]
+    if best["method"] == "gradient":
+        words += [f"--iterations {best['iterations']}", f"--step {best['step']:.4g}", f"--average {best['average']}"]
+    if best["method"] == "output":
+        words.append(f"--noise {best['noise']}")
+    console.print(f"[bold]advice     {' '.join(words)}[/bold]")
+    console.print(
+        f"noise      {best['noise']}, {best['sigma']:.4g} a coordinate of the mean; grid 2^-{advice['grid_bits']}"
+    )
+    if advice["survey_share"]:
+        console.print(
+            f"survey     {advice['survey_share']:.0%} of the budget (of mu squared) for ranges and categories"
+        )
+    console.print(
+        f"expected   a loss {best['expected']:.2g} above the optimum, {best['left']:.1%} of what there is to learn "
+        "(rehearsed on synthetic records)"
+    )
+    table = Table(title="\nThe best of every method", title_justify="left", box=None, padding=(0, 2, 0, 0))
+    for name in ("method", "noise", "iterations", "step", "sigma", "expected gap", "left to learn"):
+        table.add_column(name, justify="left" if name in ("method", "noise") else "right")
+    for row in (best, *advice["alternatives"]):
+        step = "-" if row["step"] is None else f"{row['step']:.4g}"
+        cells = [f"{row['iterations']}", step, f"{row['sigma']:.3g}", f"{row['expected']:.2g}", f"{row['left']:.1%}"]
+        table.add_row(row["method"], row["noise"], *cells)
+    console.print(table)
+    for text in advice["warnings"]:
+        console.print(f"[yellow]warning: {escape(text)}[/yellow]")

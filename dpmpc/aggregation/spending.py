@@ -1,0 +1,42 @@
+"""What a release of a plan writes in a ledger: its price, for the plan's neighbours and for whole owners."""
+
+from dpmpc.aggregation.plan import Attempt, Plan, data_digest
+from dpmpc.privacy.law import LAWS
+from dpmpc.privacy.ledger import Entry
+from dpmpc.privacy.ledgers import Reservation
+from dpmpc.privacy.sensitivity import rounding_bound, sum_of_parts
+
+
+def entry_of(plan: Plan, attempt: Attempt, release: int) -> Entry:
+    """The ledger line of a release."""
+    names = (plan.data,) if data_digest(plan.data) == plan.data_id else ()
+    return Entry(
+        plan.run_id,
+        release,
+        (plan.data_id,),
+        plan.derived.mechanism,
+        plan.releases,
+        plan.epsilon,
+        plan.delta,
+        names=names,
+        attempt=attempt.number,
+        neighbours=plan.neighbours,
+        owner_sensitivity=owner_sensitivity(plan),
+    )
+
+
+def reservation_of(plan: Plan, attempt: Attempt) -> Reservation:
+    """All releases that an attempt still has to make."""
+    return Reservation(entry_of(plan, attempt, attempt.first_release), attempt.first_release, plan.releases)
+
+
+def owner_sensitivity(plan: Plan) -> float:
+    """How far all of one owner's records together move the opened sum, in grid steps and in the noise law's norm.
+
+    Guarantees: every owner's own code clips its vector to L2 norm `clip` whatever its records are, so replacing them
+    all moves it by 2 clip at most, and the mean by that times the largest weight; rounding adds what it always does.
+    """
+    step = plan.grid.step / plan.divisor
+    moved = 2 * plan.clip * max(plan.factors) / plan.divisor
+    whole = sum_of_parts({"vector": moved}, rounding_bound(plan.dimension, plan.grid.step, plan.divisor))
+    return LAWS[plan.law].sensitivity(whole.steps(step), plan.dimension)

@@ -1,0 +1,44 @@
+"""The functional mechanism as a method: an owner sends the mean coefficients of the (quadratic) objective once, and the
+model is the minimum of what is opened.
+
+Source: Zhang et al. 2012; Imtiaz, Mohammadi and Sarwate 2019, sections 4.1-4.2; see `functional` for the mathematics.
+"""
+
+from collections.abc import Sequence
+
+from dpmpc.data.blocks import Records
+from dpmpc.learning import functional
+from dpmpc.learning.method import Floats, Ints, Learning, Method, project
+from dpmpc.privacy.sensitivity import Sensitivity, Weights, gradient_sensitivity
+
+
+class FunctionalMethod(Method):
+    name = "functional"
+    repeats = False
+    law = "gaussian"
+    lam = 0.001
+    help = "one release, the mean coefficients of the objective (ridge: exactly; logistic: its quadratic approximation)"
+
+    def coordinates(self, features: int) -> int:
+        return functional.coordinates(features)
+
+    def clip(self, learning: Learning) -> float:
+        return functional.NORM
+
+    def sensitivity(self, learning: Learning, sizes: Sequence[int], weights: Weights, rounding: float) -> Sensitivity:
+        return gradient_sensitivity(G=functional.SPREAD / 2, sizes=sizes, weights=weights, rounding=rounding)
+
+    def vectors(self, learning: Learning, theta: Floats, records: Records, offsets: Ints) -> Floats:
+        from dpmpc.learning.erm_blocks import owner_coefficients  # and SciPy, which a party does without
+
+        return owner_coefficients(records, offsets)
+
+    def update(self, learning: Learning, theta: Floats, mean: Floats) -> Floats:
+        return self.take(learning, theta, mean, 0.0)
+
+    def take(self, learning: Learning, theta: Floats, mean: Floats, noise: float) -> Floats:
+        model = functional.minimiser(mean, len(theta), learning.task, learning.lam, noise)
+        return model if learning.radius is None else project(model[None, :], learning.radius)[0]
+
+
+FUNCTIONAL = FunctionalMethod()

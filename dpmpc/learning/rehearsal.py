@@ -1,0 +1,155 @@
+"""What a private run will reach, rehearsed on synthetic records of the same shape: public numbers in, an expected gap
+out.
+
+The synthetic records look like scaled tables: a shared direction (an intercept beside the others) and features whose
+variance falls as i^-1.5, in the unit ball; labels from a linear model of norm 15. Their only link to a user's records
+is the dimension; the noise is that of the real number of records. Held against five public sets (455 to 50,000
+records, 10 to 123 features, epsilon 0.1 to 2, one gap each at 10 to 3,000 units of step times iterations) the
+expected gap is off by a factor 1.55 in the root mean square of its logarithm, which `experiment utility` measures
+again.
+"""
+
+import math
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpmpc.learning import erm, functional
+from dpmpc.learning.losses import LOGISTIC, Loss, ridge
+from dpmpc.privacy.checks import check_count, check_positive
+from dpmpc.privacy.spread import logistic_spread
+
+Floats = NDArray[np.float64]
+Task = Literal["logistic", "ridge"]
+
+RECORDS = 1000
+WIDEST = 200  # features rehearsed at most; more are rehearsed as these, with their noise's norm kept
+SHARED = 0.4  # of every record's squared norm: the direction that all have in common
+DECAY, SIGNAL = 1.5, 0.5  # variance of feature i falls as i^-DECAY, its coefficient as i^-SIGNAL
+TRUTH = {"logistic": 15.0, "ridge": 2.0}
+RESIDUAL = 0.3  # noise of a ridge target, whose range is [-1, 1]
+RUNS = 4
+LOCAL_OWNERS = 12
+
+
+@dataclass(frozen=True)
+class Stage:
+    """The rehearsal's records for d features: X (RECORDS, d'), y, the objective's optimum and what it starts from."""
+
+    dimension: int
+    task: Task
+    lam: float
+    residual_clip: float = 1.0
+
+    def __post_init__(self) -> None:
+        check_count("the number of features", self.dimension)
+        check_positive("regularisation lam", self.lam)
+
+    @cached_property
+    def loss(self) -> Loss:
+        return LOGISTIC if self.task == "logistic" else ridge(self.residual_clip)
+
+    @property
+    def width(self) -> int:
+        """d': the features rehearsed."""
+        return min(self.dimension, WIDEST)
+
+    @property
+    def spread(self) -> float:
+        """By what the noise a coordinate is raised, so that its norm is that of d features."""
+        return math.sqrt(self.dimension / self.width)
+
+    def records(self, count: int, seed: int) -> tuple[Floats, Floats]:
+        """(X (count, d'), y (count,)) from the rehearsal's law."""
+        rng = np.random.default_rng([0x5E77, seed])
+        d = self.width
+        X = np.full((count, d), math.sqrt(SHARED))
+        if d > 1:
+            order = np.arange(1.0, d)
+            variance = order**-DECAY / (order**-DECAY).sum() * (1 - SHARED)
+            X[:, 1:] = rng.standard_normal((count, d - 1)) * np.sqrt(variance)
+        X /= np.maximum(np.linalg.norm(X, axis=1), 1e-9)[:, None]
+        score = X @ self.truth
+        if self.task == "logistic":
+            return X, np.where(rng.random(count) < 1 / (1 + np.exp(-score)), 1.0, -1.0)
+        return X, np.clip(score + RESIDUAL * rng.standard_normal(count), -1.0, 1.0)
+
+    @cached_property
+    def truth(self) -> Floats:
+        """The linear model behind the labels, (d',)."""
+        d = self.width
+        if d == 1:
+            return np.array([TRUTH[self.task] / 4])
+        sign = np.where(np.random.default_rng(0x5E77).random(d - 1) < 0.5, 1.0, -1.0)
+        w = np.append(0.0, sign * np.arange(1.0, d) ** -SIGNAL)
+        return np.asarray(w * TRUTH[self.task] / np.linalg.norm(w))
+
+    @cached_property
+    def data(self) -> tuple[Floats, Floats]:
+        return self.records(RECORDS, 0)
+
+    @cached_property
+    def optimum(self) -> Floats:
+        return erm.solve(self.loss, *self.data, self.lam).theta
+
+    @cached_property
+    def start(self) -> float:
+        """J(0) - J*: what there is to gain."""
+        return float(self.gap(np.zeros((1, self.width)))[0])
+
+    def gap(self, models: Floats) -> Floats:
+        """J - J* of each row of models (k, d')."""
+        X, y = self.data
+
+        def objective(theta: Floats) -> Floats:
+            value = self.loss.value(X @ theta.T, y[:, None]).mean(axis=0)
+            return np.asarray(value + 0.5 * self.lam * np.einsum("kd,kd->k", theta, theta))
+
+        return objective(models) - float(objective(self.optimum[None])[0])
+
+    def gradient(self, sigma: float, iterations: int, step: float) -> dict[str, float]:
+        """The expected gap of `iterations` noisy gradient steps, by which iterates are averaged: "none" or "tail".
+
+        sigma: noise a coordinate on one mean gradient, for sensitivity 2G; logistic owners scale it with theta
+        (`spread`).
+        """
+        X, y = self.data
+        rng = np.random.default_rng([0x5E77, 1])
+        theta, tail, counted = np.zeros((RUNS, self.width)), np.zeros((RUNS, self.width)), 0
+        for t in range(1, check_count("iterations", iterations) + 1):
+            slope = self.loss.derivative(X @ theta.T, y[:, None]).T @ X / RECORDS + self.lam * theta
+            noise = sigma * self.spread * rng.standard_normal(theta.shape)
+            if self.task == "logistic":
+                noise *= np.array([logistic_spread(float(np.linalg.norm(row))) / 2 for row in theta])[:, None]
+            theta = theta - step * (slope + noise)
+            if 2 * t > iterations:
+                counted += 1
+                tail += (theta - tail) / counted
+        return {"none": float(self.gap(theta).mean()), "tail": float(self.gap(tail).mean())}
+
+    def functional(self, sigma: float) -> float:
+        """The expected gap of the functional mechanism with this noise a coordinate of the mean coefficients."""
+        d = self.width
+        exact = functional.coefficients(*self.data)
+        rng = np.random.default_rng([0x5E77, 2])
+        noisy = [exact + sigma * rng.standard_normal(len(exact)) for _ in range(RUNS)]
+        models = np.stack([functional.minimiser(vector, d, self.task, self.lam, sigma) for vector in noisy])
+        return float(self.gap(models).mean())
+
+    def output(self, deviation: float, owners: int, records: int, lam: float) -> float:
+        """The expected gap of averaged local optima with noise of this deviation a coordinate.
+
+        The owners regularise by `lam`; the gap is of this stage's objective. `records`: of one owner; LOCAL_OWNERS of
+        them are trained, so that averaging over more owners is not counted.
+        """
+        held = min(records, RECORDS)
+        parts = [self.records(held, seed + 1) for seed in range(min(owners, LOCAL_OWNERS))]
+        local = [erm.solve(self.loss, X, y, lam).theta for X, y in parts]
+        if owners == 1 and records >= RECORDS:
+            local = [erm.solve(self.loss, *self.data, lam).theta]
+        rng = np.random.default_rng([0x5E77, 3])
+        noise = deviation * self.spread * rng.standard_normal((4 * RUNS, self.width))
+        return float(self.gap(np.mean(local, axis=0) + noise).mean())

@@ -1,0 +1,246 @@
+"""Private preprocessing: one noisy release from which ranges, centres, scales and category lists are made.
+
+Without public bounds the constants of the preprocessing are somebody's values. Here owners first send one vector of
+counts:
+
+- a *number* v falls into one cell: missing, zero, or (sign, octave) with 2^k <= |v| < 2^(k+1). The cell counts it,
+  and holds two moments of its place t in [-1, 1) in the octave, t and P2(t) = (3 t^2 - 1)/2, each times MOMENT:
+  enough for means and variances that are exact but for the noise. Octaves run over a public range, so no bound is
+  asked for.
+- a *text* falls into one of B hashed buckets (`data.hashing`). What is kept is a bucket's number: texts are never
+  sent. A column of texts has both cells and buckets, and every value one place, so that numbers among texts count.
+
+The sum over all records, with Gaussian noise on it, is opened once; all else is post-processing (`findings`).
+
+Guarantees: a record changes one place of each column for another. In a number's cells its part of the vector has
+squared norm 1 + MOMENT^2 (t^2 + P2(t)^2) <= 1 + 2 MOMENT^2 = 9/8 (t^2 + P2^2 grows to 2 at |t| = 1: P2 in [-1/2, 1]),
+a bucket's has 1, and two different places are orthogonal; within one cell the counts cancel. So two records are
+sqrt(9/4 a) apart at most with a columns (`spread`), which a test attains in the limit t -> 1. Column names, which of
+them hold texts, and the number of records are public. The guarantee covers the thresholds
+too: which cells exist does not depend on records, so that no delta is spent on them; a list of *texts* would have to
+pay for texts that one record alone holds.
+"""
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpmpc.errors import UsageError
+from dpmpc.privacy.checks import check_count, check_nonnegative
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+
+LOWEST, HIGHEST = -24, 40  # octaves: |v| below 2^-24 is zero, from 2^40 on it is the largest number below
+OCTAVES = HIGHEST - LOWEST
+MOMENT = 0.25
+CELLS = 2 + 2 * OCTAVES  # missing, zero, then the negative and the positive octaves
+NUMBER = CELLS + 4 * OCTAVES  # coordinates of a column's numbers: counts, then t and P2 of every octave
+FALSE_ALARMS = 1e-3  # expected number of cells kept by noise alone, over all columns
+BESIDE = 2.5  # deviations of the noise that a cell beside a kept one must exceed
+WIDTH = 2.0  # of the scaled range, in standard deviations on either side of the centre
+NARROWEST = 1e-4  # the least standard deviation, of the range: noise must not blow a constant column up
+BUCKETS = 256
+WIDEST_WINDOW = 10  # octaves
+
+
+@dataclass(frozen=True)
+class Survey:
+    """What is asked of every record; public. `numbers`: columns of numbers; `texts`: columns of texts, or of both;
+    `buckets`: of each of those."""
+
+    numbers: tuple[str, ...]
+    texts: tuple[str, ...] = ()
+    buckets: int = BUCKETS
+
+    def __post_init__(self) -> None:
+        check_count("the number of buckets", self.buckets)
+        if not self.names:
+            raise UsageError("a survey asks about columns; none were named; name at least one")
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """All columns, in the order of their coordinates."""
+        return (*self.numbers, *self.texts)
+
+    @property
+    def coordinates(self) -> int:
+        """The length of the vector."""
+        return len(self.numbers) * NUMBER + len(self.texts) * (NUMBER + self.buckets)
+
+    @property
+    def norm(self) -> float:
+        """The largest norm of one record's vector: what an owner clips its mean to, to be safe from its own
+        errors."""
+        return math.sqrt((1 + 2 * MOMENT**2) * len(self.names))
+
+    @property
+    def spread(self) -> float:
+        """How far two records' vectors can lie apart, L2: what 2G is for gradients."""
+        return math.sqrt(2.0) * self.norm
+
+    def encode(self, columns: Mapping[str, Floats]) -> Floats:
+        """(coordinates,) the sum over the records of `columns`: name -> (n, 2) numbers and buckets, as a
+        `data.schema.Surveyed` column reads them. Secret. Errors: a column that is missing."""
+        parts = []
+        for name in self.names:
+            if name not in columns:
+                raise UsageError(f"a survey needs its columns; '{name}' is not in the data; add it or leave it out")
+            values = columns[name]
+            text = np.isinf(values[:, 0]) & (values[:, 1] >= 0)
+            parts.append(_count_numbers(np.where(np.isinf(values[:, 0]), np.nan, values[:, 0])[~text]))
+            if name in self.texts:
+                place = values[text, 1].astype(np.int64)
+                parts.append(np.bincount(place, minlength=self.buckets).astype(np.float64))
+        return np.concatenate(parts)
+
+    def findings(self, total: Floats, records: int, noise: float) -> "Findings":
+        """What the opened sum says: total (coordinates,), the number of records, the noise's deviation a
+        coordinate."""
+        from scipy.stats import norm  # a party plans a survey without it
+
+        if len(total) != self.coordinates:
+            raise UsageError(f"this survey has {self.coordinates} coordinates; got {len(total)}; use the same survey")
+        check_nonnegative("noise", noise)
+        cells = len(self.names) * CELLS + len(self.texts) * self.buckets
+        high = noise * float(norm.isf(min(0.5, FALSE_ALARMS / cells)))
+        found: dict[str, Found] = {}
+        at = 0
+        for name in self.names:
+            row, at = total[at : at + NUMBER], at + NUMBER
+            kept: tuple[int, ...] = ()
+            number = True
+            if name in self.texts:
+                filled, at = total[at : at + self.buckets], at + self.buckets
+                kept = tuple(int(k) for k in np.flatnonzero(filled > high))
+                number = bool((row[1:CELLS] > high).any())
+            summary = _summary(row, high, noise) if number else None
+            found[name] = Found(summary, self.buckets, kept, bool(row[0] > high))
+        return Findings(found)
+
+
+@dataclass(frozen=True)
+class Summary:
+    """The numbers of a column as the noisy counts have them."""
+
+    low: float
+    high: float
+    mean: float
+    deviation: float
+
+    @property
+    def bounds(self) -> tuple[float, float]:
+        """The range that is mapped on [-1, 1]: WIDTH deviations about the mean, so that 0 is the mean."""
+        return self.mean - WIDTH * self.deviation, self.mean + WIDTH * self.deviation
+
+
+@dataclass(frozen=True)
+class Found:
+    """A column: its numbers, if they stand out; the buckets that do, of how many; whether missing values do."""
+
+    numbers: Summary | None
+    buckets: int
+    kept: tuple[int, ...]
+    missing: bool
+
+
+@dataclass(frozen=True)
+class Findings:
+    """What one release told of every column; public."""
+
+    columns: dict[str, Found]
+
+
+def cell_of(values: Floats) -> tuple[Ints, Floats]:
+    """(cell (n,), t (n,)) of each number: cell 0 missing, 1 zero, then negative octaves by size, then positive
+    ones."""
+    size = np.abs(values)
+    gone = np.isnan(values)
+    with np.errstate(invalid="ignore"):
+        capped = np.minimum(size, np.nextafter(math.ldexp(1.0, HIGHEST), 0.0))
+        fraction, exponent = np.frexp(np.where(gone | (capped < math.ldexp(1.0, LOWEST)), 1.0, capped))
+    octave = exponent.astype(np.int64) - 1 - LOWEST
+    cell = 2 + octave + np.where(values > 0, OCTAVES, 0)
+    nothing = ~gone & (size < math.ldexp(1.0, LOWEST))
+    cell = np.where(gone, 0, np.where(nothing, 1, cell))
+    return cell, np.where(cell > 1, 4.0 * fraction - 3.0, 0.0)
+
+
+def _count_numbers(values: Floats) -> Floats:
+    cell, t = cell_of(values)
+    counts = np.bincount(cell, minlength=CELLS).astype(np.float64)
+    in_octave = cell > 1
+    place = cell[in_octave] - 2
+    first = np.bincount(place, weights=MOMENT * t[in_octave], minlength=2 * OCTAVES)
+    second = np.bincount(place, weights=MOMENT * (1.5 * t[in_octave] ** 2 - 0.5), minlength=2 * OCTAVES)
+    return np.concatenate([counts, first, second])
+
+
+def _summary(row: Floats, high: float, noise: float) -> Summary:
+    """Range, mean and deviation from the cells of one column that stand out of the noise.
+
+    Moments of an octave are shrunk towards those of a uniform law, by their variance there (1/3 of t, 1/5 of P2)
+    beside the noise's. The deviation is at least what the noise could feign, so that a constant column is not blown
+    up.
+    """
+    count, first, second = row[2:CELLS], row[CELLS : CELLS + 2 * OCTAVES], row[CELLS + 2 * OCTAVES :]
+    places = np.flatnonzero(_standing_out(count, row[1], high, BESIDE * noise))
+    unit = np.ldexp(1.0, (LOWEST + places % OCTAVES).astype(np.int64))
+    sign = np.where(places < OCTAVES, -1.0, 1.0)
+    n = np.maximum(count[places], 0.0)
+    error = (noise / MOMENT / np.maximum(n, 1.0)) ** 2
+    t = np.clip(first[places] / MOMENT / np.maximum(n, 1.0), -1.0, 1.0) * (1 / 3) / (1 / 3 + error)
+    q = np.clip(second[places] / MOMENT / np.maximum(n, 1.0), -0.5, 1.0) * (1 / 5) / (1 / 5 + error)
+    centre, inside = sign * unit * (1.5 + 0.5 * t), unit**2 / 4 * np.maximum((2 * q + 1) / 3 - t * t, 0.0)
+    ends = np.concatenate([sign * unit, sign * 2 * unit])
+    if row[1] > BESIDE * noise or not len(places):
+        n, unit, centre, inside = (
+            np.append(v, e) for v, e in ((n, max(row[1], 0.0)), (unit, 0), (centre, 0), (inside, 0))
+        )
+        ends = np.append(ends, 0.0)
+    low, top, total = float(ends.min()), float(ends.max()), float(n.sum())
+    if total <= 0 or low == top:
+        return Summary(low, top, low, 1.0)
+    mean = float(n @ centre) / total
+    away = centre - mean
+    variance = float(n @ (away**2 + inside)) / total
+    feigned = [away**2 + inside - variance, away * unit / MOMENT, unit**2 / 6 / MOMENT]
+    least = noise / total * math.sqrt(math.fsum(float(part @ part) for part in feigned))
+    deviation = math.sqrt(max(variance, least, (NARROWEST * (top - low)) ** 2))
+    return Summary(low, top, mean, min(deviation, (top - low) / 2))
+
+
+def _standing_out(count: Floats, zeros: float, high: float, beside: float) -> NDArray[np.bool_]:
+    """Octaves whose count exceeds `high`, or `beside` and lie next to a kept one; if nothing stands out, those of the
+    window that does most."""
+    kept = count > high
+    if not kept.any() and zeros <= beside:
+        return _window(count)
+    for start in (0, OCTAVES):
+        part, filled = kept[start : start + OCTAVES], count[start : start + OCTAVES] > beside
+        while True:
+            grown = part | (filled & (np.append(part[1:], False) | np.append(False, part[:-1])))
+            if (grown == part).all():
+                break
+            part[:] = grown
+    return kept
+
+
+def _window(count: Floats) -> NDArray[np.bool_]:
+    """The neighbouring octaves of one sign or of both whose sum is largest for its noise: a column whose values are
+    spread over many cells, none of which stands out, shows here."""
+    signs = count.reshape(2, OCTAVES)
+    best, kept = -math.inf, np.zeros((2, OCTAVES), dtype=bool)
+    for rows in ((0,), (1,), (0, 1)):
+        sums = np.concatenate([[0.0], np.cumsum(signs[list(rows)].sum(axis=0))])
+        for width in range(1, WIDEST_WINDOW + 1):
+            found = (sums[width:] - sums[:-width]) / math.sqrt(width * len(rows))
+            at = int(np.argmax(found))
+            if found[at] > best:
+                best = float(found[at])
+                kept[:] = False
+                kept[list(rows), at : at + width] = True
+    return kept.reshape(-1)

@@ -1,0 +1,187 @@
+"""Shamir sharing among many parties: vectors and noise as shares over F_p, p = 2^61 - 1, 2t < n <= 32. Semi-honest.
+
+Noise comes from arithmetic circuits (`circuits.field_sampler`) on the engine `engines.many`, under keys that each two
+parties agree on. A replicated share has comb(n - 1, t) parts; a Shamir share is one number whatever n is.
+"""
+
+import hashlib
+from pathlib import Path
+
+from dpmpc.circuits.deep import Deep
+from dpmpc.circuits.field_sampler import FEW, FieldSampler
+from dpmpc.circuits.sampler import DiscreteSampler, Sampler
+from dpmpc.errors import PeerError, UsageError
+from dpmpc.mpc import field
+from dpmpc.mpc.backend import Counts, Ints
+from dpmpc.mpc.backends.shares import WORD, ShamirDealer, ShamirShares
+from dpmpc.mpc.engines.burnt import Burnt
+from dpmpc.mpc.engines.counting_arithmetic import CountingArithmetic, count_circuit
+from dpmpc.mpc.engines.many import CHUNK, ManyEngine
+from dpmpc.mpc.engines.many_layout import ManyLayout
+from dpmpc.mpc.engines.pace import MESSAGE_SECONDS, sharing_seconds
+from dpmpc.mpc.engines.pair_keys import PairKeys, agree
+from dpmpc.mpc.field import Words
+from dpmpc.mpc.link import Connection, Link, Observe
+from dpmpc.mpc.mesh import CONNECT_SECONDS, Mesh
+from dpmpc.mpc.opening import open_from_any
+
+VERSION = 1  # of the protocol and the order of its streams
+BATCH = 1 << 13  # samples that share their rounds: two batches under way take below 100 MB
+_BATCHES = 1 << 20  # of one channel, at most
+
+
+def field_sampler(sampler: Sampler) -> FieldSampler:
+    """How the sampler is drawn over F_p. Errors: UsageError for one that has no arithmetic circuit."""
+    if not isinstance(sampler, DiscreteSampler):
+        raise UsageError(
+            f"the backend shamir draws the discrete laws; got the sampler {sampler.name}; leave --sampler out, or use "
+            "--backend sharing"
+        )
+    return FieldSampler(sampler)
+
+
+def batch_sizes(samples: int) -> list[int]:
+    """The samples of each batch of a draw: as equal as can be."""
+    number = -(-samples // BATCH)
+    return [(k + 1) * samples // number - k * samples // number for k in range(number)]
+
+
+def count_batch(sampler: FieldSampler, samples: int, parties: int, threshold: int) -> CountingArithmetic:
+    """What one batch costs, exactly."""
+    lanes = sampler.lanes(samples)
+    return count_circuit(lambda engine: sampler.circuit(engine, samples), lanes, parties, threshold)
+
+
+class ShamirHolder(ShamirShares, Mesh):
+    """A party's end; a share is an array of field elements (dimension,)."""
+
+    def __init__(self, party: int, parties: int, threshold: int, run_id: bytes, observe: Observe | None = None) -> None:
+        super().__init__(party, parties, run_id, observe)
+        self.threshold = threshold
+        self.layout = ManyLayout.of(parties, threshold)
+        self.burnt = Burnt(None)
+        self._keys: PairKeys | None = None
+        self._making = 1  # batches under way that need all parties; agreeing on keys is one
+        self._gone: list[str] = []
+        self._products: dict[tuple[Sampler, int], int] = {}
+
+    def remember(self, folder: Path) -> None:
+        """Epochs and batches are burnt in a file there from now on."""
+        self.burnt = Burnt(folder / f"used_{self.party}.txt")
+
+    async def connect(self, link: Link, digest: bytes = bytes(32), *, seconds: float = CONNECT_SECONDS) -> None:
+        """As `Mesh.connect`; then each two parties agree on a key. Without TLS these messages could be changed under
+        way: loopback only."""
+        await super().connect(link, digest, seconds=seconds)
+        parameters = (VERSION, BATCH, CHUNK, FEW, Deep(), self.parties, self.threshold)
+        everything = hashlib.sha256(digest + repr(parameters).encode()).digest()
+        self._keys = await agree(self, self.threshold, self.burnt, everything)
+        self._making -= 1
+
+    def _on_lost(self, peer: Connection, why: str) -> None:
+        """Between batches so many may leave as openings can do without."""
+        self._gone.append(peer.name)
+        if self._making or len(self._gone) > SHAMIR.spare(self.parties, self.threshold):
+            super()._on_lost(peer, why)
+
+    async def here(self, channel: int) -> None:
+        await self.open(self.zero(1), channel)
+
+    async def noise(self, sampler: Sampler, channel: int, count: int) -> Words:
+        assert self._keys is not None, "noise is made between connected parties"
+        if self._gone:
+            raise PeerError(f"noise is made by all parties; {', '.join(self._gone)} left the run; see its log")
+        self._making += 1
+        try:
+            return await self._noise(sampler, channel, count)
+        finally:
+            self._making -= 1
+
+    async def _noise(self, sampler: Sampler, channel: int, count: int) -> Words:
+        assert self._keys is not None
+        chosen, link = field_sampler(sampler), self.channel(channel)
+        parts = []
+        for k, samples in enumerate(batch_sizes(count)):
+            lanes, products = chosen.lanes(samples), self._planned(chosen, samples)
+            with self._keys.batch(channel * _BATCHES + k) as streams:
+                engine = ManyEngine(self.party, link, self.layout, streams, lanes, products)
+                values: Words = await chosen.circuit(engine, samples)
+            parts.append(values.reshape(-1)[:samples])
+        return self.join(parts) if parts else self.zero(0)
+
+    def _planned(self, sampler: FieldSampler, samples: int) -> int:
+        """Products of a batch."""
+        key = sampler.sampler, samples
+        if key not in self._products:
+            cost = count_batch(sampler, samples, self.parties, self.threshold)
+            self._products[key] = cost.products * cost.lanes
+        return self._products[key]
+
+    async def open(self, share: Words, channel: int) -> Ints:
+        return field.to_int64(await open_from_any(self, self.threshold, share, channel))
+
+
+class Shamir:
+    """See the module."""
+
+    name = "shamir"
+    largest = (field.P - 1) // 2
+
+    def threshold(self, parties: int) -> int:
+        return (parties - 1) // 2 if parties >= 3 else -1  # with t = 0 a share is the secret
+
+    def check(self, parties: int, threshold: int) -> None:
+        ManyLayout.of(parties, threshold)
+
+    def spare(self, parties: int, threshold: int) -> int:
+        """All but t + 1."""
+        return parties - threshold - 1
+
+    def dealer(self, parties: int, threshold: int) -> ShamirDealer:
+        return ShamirDealer(parties, threshold)
+
+    def payload_bytes(self, parties: int, threshold: int, owners: int, dimension: int) -> tuple[int, ...]:
+        return (WORD * owners * dimension,) * parties
+
+    def holder(
+        self, party: int, parties: int, threshold: int, run_id: bytes, observe: Observe | None = None
+    ) -> ShamirHolder:
+        return ShamirHolder(party, parties, threshold, run_id, observe)
+
+    def drawn(self, sampler: Sampler, parties: int, threshold: int, samples: int, failure: float) -> Sampler:
+        return sampler
+
+    def count_noise(self, sampler: Sampler, count: int, parties: int, threshold: int) -> Counts:
+        """Exact but for bits drawn again, one in 2^61. `distance` is what shared deep bits may cost the joint law of
+        all samples; views alone are told apart by nobody."""
+        chosen = field_sampler(sampler)
+        sizes = batch_sizes(count)
+        costs = {size: count_batch(chosen, size, parties, threshold) for size in set(sizes)}
+        total = Counts(distance=count * chosen.group)
+        for size in sizes:
+            cost = costs[size]
+            total += Counts(cost.exchanges, tuple(cost.bytes_sent), tuple(cost.messages_sent))
+        gates = {
+            "products": sum(costs[size].products * costs[size].lanes for size in sizes),
+            "random bits": sum(costs[size].random_bits_drawn * costs[size].lanes for size in sizes),
+        }
+        return Counts(
+            total.rounds,
+            total.bytes_sent,
+            total.messages_sent,
+            {kind: number // max(count, 1) for kind, number in gates.items()},
+            total.distance,
+        )
+
+    def noise_seconds(self, sampler: Sampler, count: int, parties: int, threshold: int, cost: Counts) -> float:
+        """Sharings at this machine's pace, and messages."""
+        sharings = count * sum(cost.sample.values())
+        messages = max(cost.messages_sent, default=0)
+        return sharings * sharing_seconds(parties, threshold) + messages * MESSAGE_SECONDS
+
+    def count_opening(self, dimension: int, parties: int, threshold: int) -> Counts:
+        sent = ((parties - 1) * WORD * dimension,) * parties
+        return Counts(1, sent, (parties - 1,) * parties)
+
+
+SHAMIR = Shamir()

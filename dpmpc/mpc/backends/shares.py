@@ -1,0 +1,57 @@
+"""What a party does with Shamir shares of vectors over F_p, whoever makes the noise: arrays of field elements."""
+
+import hashlib
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from dpmpc.errors import PeerError
+from dpmpc.mpc import field
+from dpmpc.mpc.backend import Ints
+from dpmpc.mpc.field import Words
+from dpmpc.mpc.prg import Prg
+
+WORD = 8  # bytes of a share of a number
+
+
+class ShamirShares:
+    """The local half of a holder; a share is an array of field elements (dimension,)."""
+
+    def collect(self, payload: bytes | bytearray, owners: int, dimension: int) -> Words:
+        if len(payload) != WORD * owners * dimension:
+            raise PeerError(
+                f"{owners} shares of {dimension} numbers have {WORD * owners * dimension} bytes; {len(payload)} came; "
+                "are all processes of one version?"
+            )
+        shares = np.frombuffer(payload, dtype="<u8").reshape(owners, dimension)
+        if shares.max(initial=0) >= field.P:
+            raise PeerError("shares must be below p = 2^61 - 1; larger ones came; are all processes of one version?")
+        return field.total(shares)
+
+    def zero(self, dimension: int) -> Words:
+        return np.zeros(dimension, dtype=np.uint64)
+
+    def add(self, a: Words, b: Words) -> Words:
+        return field.add(a, b)
+
+    def cut(self, share: Words, dimension: int) -> list[Words]:
+        return list(share.reshape(-1, dimension))
+
+    def join(self, shares: Sequence[Words]) -> Words:
+        return np.concatenate(shares)
+
+    def fingerprint(self, share: Words) -> str:
+        return hashlib.sha256(np.ascontiguousarray(share, dtype="<u8").tobytes()).hexdigest()
+
+
+class ShamirDealer:
+    """Shamir shares of integer vectors."""
+
+    def __init__(self, parties: int, threshold: int) -> None:
+        self._parties, self._threshold = parties, threshold
+        self._prg = Prg.from_os()
+
+    def deal(self, vectors: Ints) -> list[Any]:
+        shares = field.share(field.from_int64(vectors), self._parties, self._threshold, self._prg)
+        return [memoryview(row).cast("B") for row in shares]

@@ -1,0 +1,197 @@
+"""Runs in which every owner is a party: one process a site. All sites of a run on this machine, and what each does.
+
+The command's own process splits the records, starts the sites, and follows what they open; it takes no part in the
+protocol. A site gets its own records only, on its standard input.
+"""
+
+import asyncio
+import contextlib
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+import numpy as np
+
+from dpmpc.aggregation.aggregator import Aggregator, Release
+from dpmpc.aggregation.both import PartyHere, named
+from dpmpc.aggregation.encoding import decode
+from dpmpc.aggregation.frames import PartyCost, rows_of_block
+from dpmpc.aggregation.grid import Ints
+from dpmpc.aggregation.local import PartiesHere
+from dpmpc.aggregation.party import PartyJob
+from dpmpc.aggregation.plan import Attempt, Plan, plan_path
+from dpmpc.data.blocks import Records, in_memory
+from dpmpc.errors import DpmpcError
+from dpmpc.learning.learner import Learner
+from dpmpc.privacy.budget import Budget
+from dpmpc.processes.supervisor import Event, Process
+from dpmpc.processes.worker import Emit, Log
+
+ROLE = "dpmpc.runs.sites:serve"
+_TELLS = 0  # the site whose owner tells the command what was opened: all owners see the same
+
+
+def serve(
+    *, job: dict[str, Any], X: Any, y: Any, known: Mapping[str, Ints], emit: Emit, log: Log
+) -> list[bytes] | None:
+    """The role of one site's process: owner and party with the number of `job`. `known`: what was opened before, by
+    release. Returns the parties' costs at the site that tells, as `PartyCost.pack` has them."""
+    mine = PartyJob.from_json(job)
+    tell: Emit = emit if mine.index == _TELLS else _nobody
+    party = PartyHere(mine, log, _nobody)
+    with contextlib.closing(_Owner(mine, party, in_memory(X, y), log)) as owner:
+        for release in sorted(known, key=int):
+            owner.learner.apply(decode(mine.plan, known[release]))
+        with owner.speaks():
+            owner.aggregator.wait_for_noise()
+            tell("ready", sent=owner.aggregator.bytes_before)
+            for _ in range(mine.attempt.first_release, mine.plan.releases):
+                opened = owner.step()
+                tell("opened", release=opened.number, total=opened.total, sent=opened.bytes_sent)
+            costs = owner.aggregator.finish()
+            party.wait()
+    return [cost.pack() for cost in costs] if mine.index == _TELLS else None
+
+
+def _nobody(event: str, **fields: Any) -> None:
+    """Hears an event and does nothing."""
+
+
+class _Owner:
+    """The owner of a site whose records are here."""
+
+    def __init__(self, job: PartyJob, party: PartyHere, records: Records, log: Log) -> None:
+        self._name, self._party, self._log = f"owner {job.index}", party, log
+        plan, k = job.plan, job.index
+        with self.speaks():
+            self.learner = Learner(plan.learning, plan.releases, records, plan.sizes[k : k + 1])
+            self.aggregator = Aggregator.of_plan(
+                plan,
+                parties=party,
+                addresses=job.owner_addresses,
+                owners=(k, k + 1),
+                attempt=job.attempt,
+                tls=job.tls,
+                wait=job.wait,
+            )
+        log("owner: connected with all parties")
+
+    def step(self) -> Release:
+        """One release: this owner's vector at the present iterate, and the next iterate."""
+        plan = self.aggregator.plan
+        opened = self.aggregator.open(self.learner.vectors(rows_of_block(plan.dimension)))
+        self.learner.apply(decode(plan, opened.total))
+        return opened
+
+    @contextlib.contextmanager
+    def speaks(self) -> Iterator[None]:
+        """Failures inside are said to be the owner's, unless they are the party's."""
+        try:
+            yield
+        except DpmpcError as error:
+            raise named(self._name, error) from None
+
+    def close(self) -> None:
+        """End both roles."""
+        self.aggregator.abandon()
+        self._party.end()
+
+
+class SitesHere:
+    """The sites of a run on this machine. They import what they need while records are loaded; `of` gives them their
+    jobs and is followed as an `Aggregator` is."""
+
+    def __init__(
+        self,
+        sites: int,
+        out: Path,
+        base_port: int | None = None,
+        threads: int | None = None,
+        budget: Budget | None = None,
+    ) -> None:
+        self._events: asyncio.Queue[Event] = asyncio.Queue()
+        self._here = PartiesHere(
+            sites,
+            out,
+            base_port=base_port,
+            threads=threads,
+            budget=budget,
+            role=ROLE,
+            name="site",
+            on_event=self._hear,
+            preload=("dpmpc.runs.sites",),
+        )
+        self.end = self._here.end
+
+    def _hear(self, process: Process, event: Event) -> None:
+        self._events.put_nowait(event)
+
+    def of(
+        self, plan: Plan, attempt: Attempt, wait: float, out: Path, records: Records, known: Mapping[int, Ints]
+    ) -> "SitesRun":
+        """Begin. `records`: of all owners, sorted by owner; each site is given its own."""
+        plan.write(plan_path(out))
+        ends = np.cumsum(plan.sizes)
+        own = []
+        for end, size in zip(ends.tolist(), plan.sizes, strict=True):
+            part = records.part(end - size, end)
+            opened = {str(release): total for release, total in known.items()}
+            own.append({"X": np.ascontiguousarray(part.X), "y": part.y, "known": opened})
+        self._here.begin(plan, attempt, wait, own)
+        return SitesRun(plan, self)
+
+    def next(self, kind: str) -> Event:
+        """The next event, of this kind. Errors: the cause, where a site fails first."""
+
+        async def wait() -> Event:
+            event = asyncio.ensure_future(self._events.get())
+            failure = asyncio.ensure_future(self._here.parties.failure())
+            try:
+                await asyncio.wait([event, failure], return_when=asyncio.FIRST_COMPLETED)
+                if event.done():
+                    return event.result()
+                raise failure.result()
+            finally:
+                for task in (event, failure):
+                    task.cancel()
+                await asyncio.gather(event, failure, return_exceptions=True)
+
+        found = self._here.background.run(wait())
+        assert found["event"] == kind
+        return found
+
+    def wait(self) -> Sequence[Any]:
+        """What every site's role returned."""
+        return self._here.wait()
+
+
+class SitesRun:
+    """What the sites open, as it comes: stands where an `Aggregator` of owners played here would."""
+
+    def __init__(self, plan: Plan, sites: SitesHere) -> None:
+        self._plan, self._sites = plan, sites
+        self.bytes_before = 0
+
+    def wait_for_noise(self) -> None:
+        """As `Aggregator.wait_for_noise`."""
+        self.bytes_before = int(self._sites.next("ready")["sent"])
+
+    def open(self, vectors: object) -> Release:
+        """The next release; the sites' own vectors go in, not `vectors`."""
+        event = self._sites.next("opened")
+        total = np.asarray(event["total"], dtype=np.int64)
+        return Release(int(event["release"]), total, int(event["sent"]))
+
+    def finish(self) -> list[PartyCost]:
+        """As `Aggregator.finish`."""
+        costs = self._sites.wait()[_TELLS]
+        return [PartyCost.unpack(cost) for cost in costs]
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._sites.end()

@@ -1,0 +1,89 @@
+"""Which backend is chosen where nobody names one, what its noise will take, and connections within a process."""
+
+import asyncio
+import math
+
+import pytest
+from fieldnoise import discrete
+
+from dpmpc.aggregation.plan import Plan
+from dpmpc.errors import PeerError, UsageError
+from dpmpc.mpc.backend import BACKENDS
+from dpmpc.mpc.cheaper import cheaper, replicated_words
+from dpmpc.mpc.engines.layout import Layout
+from dpmpc.mpc.within import Within
+from dpmpc.noise.forecast import forecast
+from dpmpc.privacy.law import LAWS
+from tests.runs import small
+
+
+@pytest.mark.parametrize("law", ["gaussian", "laplace"])
+def test_few_parties_share_bits_and_many_share_numbers(law: str) -> None:
+    chosen = [cheaper(law, "discrete", n, None) for n in (1, 2, 3, 4, 5, 6, 7, 8, 9, 16, 32)]
+    assert chosen == ["sharing"] * 6 + ["shamir"] * 5
+    assert cheaper(law, "discrete", 9, 1) == "sharing"  # nine parts only
+    fixed = [name for name in LAWS[law].samplers if name != "discrete"]
+    assert [cheaper(law, name, 16, None) for name in fixed] == ["sharing"] * len(fixed)
+
+
+@pytest.mark.parametrize(("n", "t"), [(3, 1), (5, 2), (6, 2), (7, 3)])
+def test_the_words_of_a_replicated_engine_are_those_of_its_plan(n: int, t: int) -> None:
+    """Products of parts, as the engine lists them, and parts drawn."""
+    layout, sampler = Layout.of(n, t), LAWS["gaussian"].sampler("discrete", 2.0**20)
+    gates = BACKENDS["sharing"].count_noise(sampler, 1 << 12, n, t).sample
+    listed = sum(len(rights) for i in range(n) for _, rights in layout.products(i)) / n
+    words = (gates["ands"] * listed + gates["random bits"] * len(layout.mine(0))) / 64
+    assert math.isclose(replicated_words(sampler, n, t), words)
+
+
+def test_plans_and_requests_take_it_unless_one_is_named() -> None:
+    given = {"owners": 2, "dimension": 3, "clip": 1.0, "delta": 1e-5}
+    assert Plan.create(parties=3, **given).backend == "sharing"
+    many = Plan.create(parties=9, **given)
+    assert (many.backend, many.threshold) == ("shamir", 4)
+    assert Plan.create(parties=9, backend="sharing", **given).backend == "sharing"
+    assert small(parties=9).computed_by == "shamir" and small(parties=9, backend="sharing").computed_by == "sharing"
+    assert small(parties=9, sampler="box-muller").computed_by == "sharing"
+
+
+def test_replicated_sharing_refuses_more_parts_than_it_can_list() -> None:
+    BACKENDS["sharing"].check(11, 5)
+    with pytest.raises(UsageError, match=r"with n = 16 and t = 7 there are 6,435; use --backend shamir, or a smaller"):
+        small(parties=16, backend="sharing")
+
+
+@pytest.mark.parametrize(("backend", "n"), [("sharing", 3), ("shamir", 5)])
+def test_a_forecast_is_the_count_of_all_fillings(backend: str, n: int) -> None:
+    sampler, chosen = discrete("gaussian", 700.0), BACKENDS[backend]
+    found = forecast(chosen, sampler, 40, 50, n, (n - 1) // 2, here=True)
+    counted = chosen.count_noise(sampler, 2000, n, (n - 1) // 2)
+    assert (found.samples, found.exchanges) == (2000, counted.rounds)
+    assert found.bytes == max(counted.bytes_with_headers(24))
+    assert str(found).startswith(f"{n} parties, 2,000 samples: ") and str(found).endswith(f"{counted.rounds} exchanges")
+    assert (found.seconds is None) == (backend == "sharing") and ("about" in str(found)) == (backend == "shamir")
+    twice = forecast(chosen, sampler, 80, 50, n, (n - 1) // 2, here=True)
+    assert 1.5 < twice.bytes / found.bytes < 2
+
+
+def test_both_ends_within_a_process_hear_each_other_and_the_end() -> None:
+    async def body() -> None:
+        to_party, to_owner = Within.pair("party 3", "owner 3")
+        told: list[str] = []
+        to_owner.on_lost = lambda peer, why: told.append(f"{peer.name}: {why}")
+        early = to_owner.receive(5)
+        sent = bytearray(b"abc")
+        to_party.send(5, sent)
+        to_party.send(6, memoryview(b"later"))
+        sent[:] = b"xyz"  # a frame is a copy
+        assert bytes(await early) == b"abc" and bytes(await to_owner.receive(6)) == b"later"
+        assert to_party.bytes_sent == to_owner.bytes_received == to_party.frames_sent == 0
+        waiting = to_owner.receive(7)
+        to_party.close()
+        assert told == ["owner 3: connection closed"]
+        for future in (waiting, to_owner.receive(8)):
+            with pytest.raises(PeerError, match="owner 3 left the run"):
+                await future
+        with pytest.raises(PeerError, match="the connection with owner 3 is closed"):
+            to_owner.send(9, b"")
+
+    asyncio.run(body())

@@ -1,0 +1,260 @@
+"""What train does with its defaults: the adviser's plan, gradients scaled by what is possible at theta, a survey inside
+the promise; held against the parts they are made of."""
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from dpmpc.aggregation.aggregator import Aggregator
+from dpmpc.aggregation.encoding import decode
+from dpmpc.aggregation.guarantee import promise_of
+from dpmpc.aggregation.plan import Plan, plan_path
+from dpmpc.data import Schema
+from dpmpc.errors import UsageError
+from dpmpc.learning.method import Learning
+from dpmpc.learning.model import read_model
+from dpmpc.learning.survey import Survey
+from dpmpc.privacy.composition import spent, total
+from dpmpc.privacy.gaussian import epsilon_of_mu, gaussian_scale, mu_of_budget
+from dpmpc.privacy.ledger import Ledger
+from dpmpc.privacy.ledgers import merge
+from dpmpc.privacy.spread import amplification
+from dpmpc.runs.adviser import Circumstances, advise
+from dpmpc.runs.planning import Facts, plan_of, settled
+from dpmpc.runs.records import load
+from dpmpc.runs.request import Request
+from dpmpc.runs.surveying import survey_plan
+from tests.runs import dpmpc, opened, run, small
+
+DELTA = 1e-4
+
+
+def hospitals(path: Path, n: int = 600, seed: int = 0) -> Path:
+    """A CSV file of three sites: two numbers, one with missing values, a text, a label."""
+    rng = np.random.default_rng(seed)
+    age, dose = rng.integers(18, 90, n), rng.normal(130, 20, n).round(1)
+    kind = rng.choice(["in", "out"], n)
+    score = (age - 54) / 20 + (dose - 130) / 30 + (kind == "in") + rng.logistic(0, 0.5, n)
+    held = ["" if gone else str(v) for gone, v in zip(rng.random(n) < 0.3, dose, strict=True)]
+    lines = [
+        f"{a},{d},{k},{'ABC'[i % 3]},{'ill' if s > 0 else 'well'}"
+        for i, (a, d, k, s) in enumerate(zip(age, held, kind, score, strict=True))
+    ]
+    path.write_text("\n".join(["age,dose,kind,site,outcome", *lines]) + "\n")
+    return path
+
+
+def asked(path: Path, **changes: object) -> Request:
+    given = {"csv": str(path), "target": "outcome", "owners_column": "site", "epsilon": 3.0, "delta": DELTA}
+    return Request(**{**given, "evaluate": False, **changes})  # type: ignore[arg-type]
+
+
+def advised_of(epsilon: float, sizes: tuple[int, ...], **changes: object) -> tuple[Request, Plan]:
+    request = Request(data="synthetic", owners=len(sizes), epsilon=epsilon, delta=DELTA, **changes)  # type: ignore[arg-type]
+    facts = Facts("synthetic", "logistic", 20, sizes, "public")
+    return settled(request, facts)[0], plan_of(request, facts)
+
+
+def test_without_iterations_and_step_a_run_is_as_advised() -> None:
+    sizes = (100, 300, 300)
+    request, plan = advised_of(2.0, sizes)
+    advice = advise(Circumstances(3, 100, 700, 20, 2.0, DELTA))
+    assert (request.iterations, request.step) == (advice.choice.iterations, advice.choice.step)
+    assert plan.releases == advice.choice.iterations and plan.learning.step == advice.choice.step
+    assert plan.learning.average == advice.choice.average and plan.weights == advice.weights == "size"
+    assert plan.grid.bits == advice.grid_bits
+
+
+@pytest.mark.parametrize("given", [{"iterations": 7}, {"step": 0.5}, {"calibration": "zcdp"}, {"scale": 0.1}])
+def test_whoever_says_how_long_is_not_advised(given: dict[str, object]) -> None:
+    request, plan = advised_of(2.0, (50, 50), **given)
+    assert plan.releases == given.get("iterations", 50) and plan.learning.step == given.get("step")
+    assert (request.method, request.average, request.weights) == ("gradient", "tail", "equal")
+
+
+def test_advice_reads_no_record(tmp_path: Path) -> None:
+    """Records of the same public shape, all of them different: the same plan."""
+    plans = [
+        plan_of(r, Facts("x", "logistic", load(r)[0].d, tuple(map(int, load(r)[1].sizes)), "public"))
+        for seed in (1, 2)
+        for r in [Request(data="synthetic", max_rows=300, owners=3, seed=seed, delta=DELTA, run_id="r")]
+    ]
+    assert plans[0] == plans[1]
+
+
+def test_output_perturbation_is_gaussian_where_a_delta_is_given() -> None:
+    facts = Facts("x", "logistic", 40, (100, 100), "public")
+    laws = {
+        (delta, law): plan_of(Request(data="synthetic", owners=2, method="output", delta=delta, law=law), facts)
+        for delta, law in ((DELTA, None), (None, None), (DELTA, "laplace"))
+    }
+    gaussian, pure, kept = laws.values()
+    assert (gaussian.law, pure.law, kept.law) == ("gaussian", "laplace", "laplace")
+    step = gaussian.grid.step / gaussian.divisor
+    exact = gaussian_scale(1.0, DELTA, gaussian.derived.sensitivity.l2, 1)
+    assert gaussian.derived.scale_steps * step == pytest.approx(exact, rel=1e-5)
+
+
+def test_scaled_gradients_descend_as_unscaled_ones_do(tmp_path: Path) -> None:
+    """Without noise the two ways of taking a record's influence lead to the same iterates, and what is opened is
+    larger by 2/Delta(|theta|): through parties."""
+    runs = {spread: small(scale=0.0, grid_bits=36, spread=spread, average="none") for spread in ("theta", "fixed")}
+    for spread, request in runs.items():
+        run(request, tmp_path / spread)
+    thetas = [read_model(tmp_path / spread).theta for spread in runs]
+    np.testing.assert_allclose(thetas[0], thetas[1], atol=1e-8)
+    known, plain = (opened(tmp_path / spread) for spread in runs)
+    np.testing.assert_allclose(known[0], 2 * plain[0], atol=20)  # at theta = 0
+    dataset, split = load(runs["theta"])
+    learning = Plan.read(plan_path(tmp_path / "theta")).learning
+    assert isinstance(learning, Learning)
+    theta = -learning.step_length * plain[0] * 2.0**-36 / split.m
+    ratio = np.linalg.norm(known[1]) / np.linalg.norm(plain[1])
+    assert ratio == pytest.approx(amplification(float(np.linalg.norm(theta))), rel=1e-6) and 1 < ratio < 2
+    assert dataset.d == 4
+
+
+def test_the_promise_of_a_surveyed_run_is_of_both_releases(tmp_path: Path) -> None:
+    out = tmp_path / "run"
+    report = run(asked(hospitals(tmp_path / "h.csv")), out)
+    plan, first = Plan.read(plan_path(out)), Plan.read(out / "survey" / "plan.json")
+    assert report["privacy"]["bounds"] == "survey" == plan.bounds and plan.before == (first.derived.mechanism,)
+    assert not any("bounds" in text for text in report["warnings"])
+    assert report["privacy"]["epsilon"] == 3.0 and report["privacy"]["epsilon_accounted"] <= 3.0
+    # by another route: mu of the ideal laws, and what the parties' ledgers add up to
+    mu2 = sum(
+        k * (p.derived.mechanism.sensitivity / p.derived.mechanism.scale) ** 2
+        for k, p in ((1, first), (plan.releases, plan))
+    )
+    assert epsilon_of_mu(float(np.sqrt(mu2)), DELTA) == pytest.approx(3.0, rel=1e-4)
+    assert mu2 == pytest.approx(mu_of_budget(3.0, DELTA) ** 2, rel=1e-4)
+    entries = merge([Ledger.read(path) for path in out.rglob("ledger*.jsonl")])
+    assert spent(entries, plan.data_id, DELTA).epsilon == pytest.approx(3.0, rel=1e-4)
+    assert total(entries).releases == plan.releases + 1
+    model = read_model(out)
+    schema = Schema.from_json(model.preprocessing)
+    assert [column.name for column in schema.columns] == ["age", "dose", "kind"] and schema.bounds == "survey"
+    said = dpmpc("predict", out, "--csv", tmp_path / "h.csv")
+    assert said.returncode == 0 and float(said.stderr.split()[-1]) > 0.7
+    assert promise_of(plan, 0).accounted < 3.0  # the survey alone
+
+
+def test_surveys_through_parties_open_what_the_clear_engine_computes(tmp_path: Path) -> None:
+    """Without noise, and against a loop over the file's lines."""
+    request = asked(hospitals(tmp_path / "h.csv", 90), test_fraction=0.0, run_id="r")
+    lines = [line.split(",") for line in (tmp_path / "h.csv").read_text().splitlines()[1:]]
+    questions, n = Survey(("age",)), len(lines)
+    sizes = tuple(sum(line[3] == site for line in lines) for site in "ABC")
+    columns = [np.array([[float(line[0]), -1.0] for line in lines if line[3] == site]) for site in "ABC"]
+    vectors = np.stack([questions.encode({"age": c}) / len(c) for c in columns])
+    counts = np.zeros(questions.coordinates)
+    for line in lines:
+        counts[2 + 24 + 64 + int(np.log2(float(line[0])))] += 1  # positive octaves begin at 2^-24
+    found = []
+    for parties in (3, 0):
+        plan = replace(survey_plan(request, questions, sizes, "h"), scale=0.0, grid_bits=30, parties=parties)
+        with Aggregator.of_plan(plan, out=tmp_path / f"with{parties}" if parties else None) as aggregator:
+            found.append(aggregator.open(vectors).total)
+    assert np.array_equal(*found)
+    np.testing.assert_allclose(decode(plan, found[0])[:130] * n, counts[:130], atol=1e-6)
+
+
+def test_the_surveys_vectors_are_those_of_training_records(tmp_path: Path) -> None:
+    """The same owners and the same split as training's, whatever is read at once."""
+    from dpmpc.data.loading import CsvFile, opened as opened_source  # noqa: I001
+    from dpmpc.runs import surveying
+
+    request = asked(hospitals(tmp_path / "h.csv", 120), run_id="r", max_rows=100)
+    dataset, split = load(replace(request, preprocessing="records"))
+    with opened_source(CsvFile(tmp_path / "h.csv")) as (table, _):
+        owner_of, sizes = surveying._owners(request, table)
+        questions = Survey(("age",), ("kind",))
+        vectors = np.concatenate(list(surveying._vectors(table, questions, owner_of, sizes)))
+    assert sizes == tuple(map(int, split.sizes))
+    ages = np.array([float(line.split(",")[0]) for line in (tmp_path / "h.csv").read_text().splitlines()[1:]])
+    place = list(dataset.feature_names).index("age")
+    for j in range(3):
+        mine = dataset.X[int(split.offsets[j]) : int(split.offsets[j + 1])]
+        low, high = ages.min(), ages.max()
+        scaled = mine[:, place] / mine[:, -1]  # the last feature is 1, scaled with its row
+        np.testing.assert_allclose(np.sort(scaled), np.sort((ages[owner_of == j] - low) / (high - low)), atol=1e-9)
+    np.testing.assert_allclose(vectors.sum(axis=1) > 0, True)
+
+
+def test_a_cut_short_survey_is_not_paid_twice(tmp_path: Path) -> None:
+    out = tmp_path / "run"
+    request = asked(hospitals(tmp_path / "h.csv"), iterations=3)
+    run(request, out)
+    before = (out / "survey" / "ledger_0.jsonl").read_bytes()
+    (out / "report.json").unlink()
+    (out / "model.npz").unlink()
+    lines = (out / "ledger_0.jsonl").read_text().splitlines()
+    assert len(lines) >= 3
+    with pytest.raises(UsageError, match=r"goes on within its budget|nothing is left|finished|spent") as error:
+        (out / "owners.opened.bin").unlink()
+        for path in out.glob("party_*.opened.bin"):
+            path.unlink()
+        run(request, out, resume=True)
+    assert (out / "survey" / "ledger_0.jsonl").read_bytes() == before, str(error.value)
+    (out / "survey" / "schema.json").unlink()
+    with pytest.raises(UsageError, match="was cut short"):
+        run(request, out, resume=True)
+
+
+@pytest.mark.parametrize(
+    ("change", "named"),
+    [
+        ({"target": "age"}, "--task ridge"),
+        ({"preprocessing": "survey", "delta": None, "method": "output"}, "needs a delta"),
+        ({"preprocessing": "survey", "epsilon": 0.01}, "finds nothing"),
+        ({"preprocessing": "survey", "missing": "drop"}, "all records"),
+    ],
+)
+def test_what_a_survey_refuses_it_refuses_before_it_spends(
+    tmp_path: Path, change: dict[str, object], named: str
+) -> None:
+    with pytest.raises(UsageError, match=named):
+        run(asked(hospitals(tmp_path / "h.csv"), **change), tmp_path / "run")
+    assert not list(tmp_path.rglob("ledger*"))
+
+
+def test_one_odd_value_is_refused_and_two_make_a_column_of_texts(tmp_path: Path) -> None:
+    path = hospitals(tmp_path / "h.csv")
+    text = path.read_text()
+    odd = text.splitlines()
+    odd[5] = "unknown," + odd[5].partition(",")[2]
+    path.write_text("\n".join(odd) + "\n")
+    with pytest.raises(UsageError, match="one value that is no number, 'unknown'"):
+        run(asked(path), tmp_path / "a")
+    odd[6] = "unknown," + odd[6].partition(",")[2]
+    path.write_text("\n".join(odd) + "\n")
+    run(asked(path, iterations=1, engine="clear"), tmp_path / "b")
+    columns = json.loads((tmp_path / "b" / "survey" / "schema.json").read_text())["columns"]
+    assert [column["number"] for column in columns if column["name"] == "age"] == [True]
+
+
+def test_a_small_budget_or_a_wish_reads_bounds_off_the_records_and_says_so(tmp_path: Path) -> None:
+    path = hospitals(tmp_path / "h.csv", 60)
+    for change in ({"epsilon": 0.05}, {"preprocessing": "records"}):
+        report = run(asked(path, iterations=1, engine="clear", **change), tmp_path / str(len(change)), overwrite=True)
+        assert report["privacy"]["bounds"] == "data" and not (tmp_path / "1" / "survey").exists()
+        assert any("not covered by the guarantee" in text for text in report["warnings"])
+
+
+def test_a_ridge_target_is_surveyed_too(tmp_path: Path) -> None:
+    path = hospitals(tmp_path / "h.csv")
+    report = run(
+        asked(path, target="age", task="ridge", drop=("outcome",), engine="clear", epsilon=8.0), tmp_path / "r"
+    )
+    target = json.loads((tmp_path / "r" / "survey" / "schema.json").read_text())["target"]
+    assert 0 < target["low"] < 30 and 75 < target["high"] < 130 and report["privacy"]["bounds"] == "survey"
+
+
+def test_functional_runs_make_one_release_of_the_coefficients(tmp_path: Path) -> None:
+    report = run(small(method="functional", iterations=None, max_rows=400, engine="clear"), tmp_path / "run")
+    assert (report["dimension"], report["coordinates"], report["privacy"]["releases"]) == (4, 14, 1)
+    assert read_model(tmp_path / "run").theta.shape == (4,)
+    assert Plan.read(plan_path(tmp_path / "run")).dimension == 14
