@@ -1,4 +1,5 @@
-"""Which backend a run gets where nobody names one: replicated sharing or Shamir sharing, whichever computes less.
+"""Which backend a run gets where nobody names one: replicated sharing or Shamir sharing, whichever computes less; two
+parties, who have no honest majority, compute by oblivious transfer unless threshold 0 is asked for.
 
 A replicated share of n parties with threshold t has comb(n - 1, t) parts, and an AND of two of them takes each party
 comb(n, t)^2 / n products of parts: 7 at n = 3, 20 at 5, 38 at 6, 175 at 7, 1,764 at 9, 10^7 at 16. A Shamir share is

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from dpmpc.circuits.sampler import Sampler
 from dpmpc.errors import PeerError, UsageError
 from dpmpc.mpc import field
 from dpmpc.mpc.backend import Counts, Ints
@@ -98,6 +99,9 @@ class TwoServers:
 
     def dealer(self, parties: int, threshold: int) -> AdditiveDealer:
         return AdditiveDealer()
+
+    def drawn(self, sampler: Sampler, parties: int, threshold: int, samples: int, failure: float) -> Sampler:
+        return sampler
 
     def payload_bytes(self, parties: int, threshold: int, owners: int, dimension: int) -> tuple[int, ...]:
         return (WORD * owners * dimension,) * parties
