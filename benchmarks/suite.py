@@ -170,7 +170,7 @@ def run_noise(
     refused = f"--sampler {sampler} does not make {law} noise; leave one of them out"
     for n in parties:
         for family, name in chosen:
-            for count in _draws(name, n, quick, backend or DEFAULT):
+            for count in _draws(name, n, quick, backend):
                 progress(f"noise: {family}/{name}, {count:,} at n={n}")
                 try:
                     for each in [backend] if backend else TWO if n == 2 else [cheaper(family, name, n, None)]:

@@ -56,6 +56,15 @@ class ProgramConnection:
             arrived(found)
         return result
 
+    def admit(self, largest: int, room: int) -> None:
+        """Nothing: frames are MPyC's, which it does not bound."""
+
+    def farewell(self, reason: str) -> None:
+        """Nothing: MPyC has no last words."""
+
+    async def gone(self, seconds: float) -> None:
+        """Nothing: the connection stays with the program."""
+
     def close(self) -> None:
         """Nothing: the connection is the program's."""
 
