@@ -15,7 +15,7 @@ from dpmpc.aggregation.encoding import decode
 from dpmpc.aggregation.frames import rows_of_block
 from dpmpc.aggregation.grid import Ints
 from dpmpc.aggregation.local import PartiesHere
-from dpmpc.aggregation.party import PartyJob, ledger_path
+from dpmpc.aggregation.party import PartyJob, about_noise, ledger_path
 from dpmpc.aggregation.plan import FIRST_ATTEMPT, Attempt, Plan, plan_path
 from dpmpc.aggregation.spending import entry_of, reservation_of
 from dpmpc.aggregation.transcript import Opened
@@ -302,10 +302,12 @@ def _learn(run: _Run, parties: PartiesHere | SitesHere | None, log: Log, emit: E
             outer.enter_context(reserved(ledger, reservation_of(plan, run.attempt), job.budget))
         if plan.parties:
             emit("stage", text="connecting")
-        expected = forecast_of(plan, plan.releases - run.attempt.first_release, here=job.addresses is None)
+        left = plan.releases - run.attempt.first_release
+        expected = forecast_of(plan, left, here=job.addresses is None) or about_noise(plan, left)
         with contextlib.ExitStack() as stack:
             aggregator = _aggregator(run, parties, stack, log, emit)
-            emit("stage", text=f"making noise: {expected}" if expected else "starting")
+            doing = "making noise" if plan.pool else "starting"
+            emit("stage", text=f"{doing}: {expected}" if expected else doing)
             aggregator.wait_for_noise()
             before = aggregator.bytes_before
             emit("stage", text="training")
