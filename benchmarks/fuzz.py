@@ -31,8 +31,9 @@ from dpmpc.aggregation import frames
 from dpmpc.aggregation.plan import FIRST_ATTEMPT, Plan
 from dpmpc.mpc.addresses import Endpoint, owner_endpoints
 from dpmpc.mpc.channels import ALIVE, HELLO, REASON, block_label
+from dpmpc.mpc.credentials import make_credentials
 from dpmpc.mpc.dial import GREETING
-from dpmpc.mpc.tls import Tls, make_credentials
+from dpmpc.mpc.tls import Tls
 from dpmpc.mpc.wire import HEADER, MAGIC, VERSION, run_tag
 
 PARTIES, OWNERS, RELEASES, RECORDS = 4, 3, 20, 40

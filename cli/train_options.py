@@ -143,6 +143,20 @@ OPTIONS: dict[str, list[click.Option]] = {
         _option("--owners", type=int, metavar="M", help="Number of owners; records are split evenly."),
         _option("--owner-sizes", type=_Sizes(), help="Records of each owner."),
         _option(
+            "--min-owners",
+            type=int,
+            metavar="K",
+            help="A release is made from the owners whose shares have come, if they are K at least; owners may leave, "
+            "come late and return. Presence must not depend on records: see docs/privacy.md.  [default: all owners]",
+        ),
+        _option(
+            "--release-wait",
+            type=float,
+            default=10.0,
+            metavar="SECONDS",
+            help="With --min-owners: how long a release waits for owners that are connected.",
+        ),
+        _option(
             "--skew",
             type=float,
             metavar="U",
@@ -315,6 +329,12 @@ OPTIONS: dict[str, list[click.Option]] = {
             metavar="HOST:PORT",
             help="Address of a party, once for each in order; implies -M. Party I listens there, and for owners on "
             "PORT + N.",
+        ),
+        _option(
+            "--listen",
+            metavar="HOST[:PORT]",
+            help="With -I and -P: where this party listens, if others call it at another address (NAT, a proxy); for "
+            "owners on PORT + N. 0.0.0.0 and :: are all addresses.",
         ),
         _option(
             "-B",

@@ -26,7 +26,7 @@ from dpmpc.aggregation.grid import Floats, Ints
 from dpmpc.aggregation.guarantee import Promise, privacy_section, promise_of, warnings_of
 from dpmpc.aggregation.local import PartiesHere
 from dpmpc.aggregation.owner_client import OwnerClient
-from dpmpc.aggregation.plan import FIRST_ATTEMPT, Attempt, Plan, plan_path
+from dpmpc.aggregation.plan import FIRST_ATTEMPT, Attempt, Plan, Presence, plan_path
 from dpmpc.errors import DpmpcError, PeerError, UsageError
 from dpmpc.mpc.addresses import Endpoint
 from dpmpc.mpc.backend import BACKENDS
@@ -43,11 +43,13 @@ WAIT = 60.0  # seconds for the other processes to come
 
 @dataclass(frozen=True)
 class Release:
-    """One opened release: its number, the sum (d,) in grid steps, and the bytes all processes have sent so far."""
+    """One opened release: its number, the sum (d,) in grid steps, the bytes all processes have sent so far, and the
+    owners whose vectors are in it, where some may be missing."""
 
     number: int
     total: Ints
     bytes_sent: int
+    present: Presence | None = None
 
 
 class Aggregator:
@@ -169,6 +171,7 @@ class Aggregator:
         self.plan, self.attempt = plan, attempt
         self.first, self.end = owners or (0, plan.owners)
         self.next = attempt.first_release  # the next release
+        self._joins = self.next  # the first one that the owners here take part in
         self.bound = plan.adaptive  # of clipping, if it follows the vectors: public, the same at all owners
         self.sharing_s = 0.0  # spent making shares
         self.bytes_before = 0  # sent by all processes when the noise made ahead was there
@@ -199,17 +202,18 @@ class Aggregator:
                     self._stop = self._parties.end
                 if self._out is not None:
                     self.plan.write(plan_path(self._out))
-                self._parties.begin(self.plan, self.attempt, self._wait, self._stall)
+                self._parties.begin(self.plan, self.attempt, self._wait, (), self._stall)
                 addresses = self._parties.parties.owner_addresses
             elif self._parties is None:
                 self._background = Background("dpmpc")
                 self._stop = weakref.finalize(self, self._background.stop)
+            within = self._parties.within if isinstance(self._parties, PartyHere) else {}
             client = OwnerClient(
                 self.plan,
                 self.attempt,
                 self.first,
                 self.end,
-                self._parties.within if isinstance(self._parties, PartyHere) else {},
+                within,
                 stall=self._stall,
                 say=self._say,
                 secret="" if self._parties is None else self._parties.parties.secret,
@@ -224,8 +228,27 @@ class Aggregator:
     def wait_for_noise(self) -> None:
         """Returns when the parties have the noise that they make ahead; a release would wait for it too."""
         client = self._client
-        if client is not None and not self.bytes_before:
-            self.bytes_before = self._run(client.ready) + client.bytes_sent
+        if client is None or self.bytes_before:
+            return
+        if self.plan.dropouts:
+            self._joins, sent = self._run(partial(client.join, self.next))
+        else:
+            sent = self._run(client.ready)
+        self.bytes_before = sent + client.bytes_sent
+
+    def catch_up(self) -> list[Release]:
+        """The releases that were made before the owners here came, or came again, in order: they are part of the
+        history that all owners have. Empty where nobody came late."""
+        self._check_open()
+        self.wait_for_noise()
+        missed: list[Release] = []
+        while self._client is not None and self.next < self._joins:
+            total, sent, present = self._run(partial(self._client.opened, self.next))
+            missed.append(Release(self.next, total, sent + self._client.bytes_sent, present))
+            self.next += 1
+            if self.bound is not None:
+                self.bound = self.bound.decode(decode(self.plan, total, present))[1]
+        return missed
 
     @property
     def bytes_sent(self) -> int:
@@ -266,7 +289,13 @@ class Aggregator:
     # -- releases ----------------------------------------------------------------------------------------------------
     def sum(self, vectors: Any) -> Floats:
         """The noisy (weighted) sum of the owners' vectors, (d,) float64. See `mean`."""
-        return np.asarray(self.mean(vectors) * self.plan.divisor, dtype=np.float64)
+        mean, release = self._mean(vectors)
+        return np.asarray(mean * self.plan.divisor_of(release.present))
+
+    def _mean(self, vectors: Any) -> tuple[Floats, Release]:
+        bound, release = self.bound, self.open(vectors)
+        mean = decode(self.plan, release.total, release.present)
+        return mean if bound is None else bound.decode(mean)[0], release
 
     def mean(self, vectors: Any) -> Floats:
         """The noisy mean of the owners' vectors, (d,) float64: one release.
@@ -275,9 +304,7 @@ class Aggregator:
         plan's norm. Errors: UsageError for a wrong shape or values that are not finite (nothing is spent then), for
         more releases than planned, for a closed aggregator; PeerError when a party leaves.
         """
-        bound = self.bound
-        mean = decode(self.plan, self.open(vectors).total)
-        return mean if bound is None else bound.decode(mean)[0]
+        return self._mean(vectors)[0]
 
     def open(self, vectors: Any) -> Release:
         """One release of the owners' vectors, in grid steps; a clipping bound that adapts moves. See `mean`."""
@@ -292,7 +319,7 @@ class Aggregator:
 
         release = self.open_steps(encoded())
         if bound is not None:
-            self.bound = bound.decode(decode(self.plan, release.total))[1]
+            self.bound = bound.decode(decode(self.plan, release.total, release.present))[1]
         return release
 
     def open_steps(self, blocks: Iterable[Ints]) -> Release:
@@ -314,6 +341,11 @@ class Aggregator:
             self.next += 1
             return Ready(release)
         self.wait_for_noise()
+        if number < self._joins:
+            raise UsageError(
+                f"an owner that comes late takes the releases it missed first; {self._joins - number} were made; call "
+                "catch_up()"
+            )
         try:
             return self._send(self._client, number, blocks)
         except DpmpcError as error:
@@ -340,8 +372,8 @@ class Aggregator:
 
     async def _finish(self, client: OwnerClient, number: int, block: int, payloads: Sequence[Any]) -> Release:
         await client.send(number, block, payloads)
-        total, sent = await client.opened(number)
-        return Release(number, total, sent + client.bytes_sent)
+        total, sent, present = await client.opened(number)
+        return Release(number, total, sent + client.bytes_sent, present)
 
     def _in_the_clear(self, number: int, blocks: Iterable[Ints]) -> Release:
         total = sum((block.sum(axis=0) for block in blocks), start=np.zeros(self.plan.dimension, dtype=np.int64))

@@ -27,7 +27,7 @@ class PartyHere:
 
     def __init__(self, job: PartyJob, log: Log, emit: Emit, make_step: MakeStep = release) -> None:
         """Begins to connect at once."""
-        self.index = job.index
+        self.index, self.secret = job.index, job.secret
         self.background = Background("dpmpc site")
         to_party, to_owner = Within.pair(f"party {job.index}", f"owner {job.index}")
         self.within = {job.index: to_party}

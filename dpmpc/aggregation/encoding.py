@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from dpmpc.aggregation.grid import Floats, Ints
-from dpmpc.aggregation.plan import Plan
+from dpmpc.aggregation.plan import Plan, Presence
 from dpmpc.errors import UsageError
 from dpmpc.learning.method import project
 
@@ -20,9 +20,9 @@ def encode(plan: Plan, vectors: Floats, first: int = 0) -> Ints:
     return plan.grid.encode(clipped)
 
 
-def decode(plan: Plan, total: Ints) -> Floats:
-    """The mean (d,) that an opened sum in grid steps stands for."""
-    return plan.grid.decode(total) / plan.divisor
+def decode(plan: Plan, total: Ints, present: Presence | None = None) -> Floats:
+    """The mean (d,) that an opened sum in grid steps over the owners `present` stands for; None: over all."""
+    return plan.grid.decode(total) / plan.divisor_of(present)
 
 
 def as_blocks(vectors: Any, owners: int, dimension: int, rows: int) -> Iterator[Floats]:

@@ -5,13 +5,17 @@ import hashlib
 import struct
 from dataclasses import astuple, dataclass
 
-from dpmpc.aggregation.plan import Attempt, Plan
+import numpy as np
+
+from dpmpc.aggregation.grid import Ints
+from dpmpc.aggregation.plan import Attempt, Plan, Presence
 from dpmpc.errors import PeerError
 from dpmpc.mpc.link import Connection
 
 HELLO = struct.Struct("<II32s")  # owners first .. end, digest of the plan
 ANSWER = struct.Struct("<I32s")  # party, digest of the plan
 READY = struct.Struct("<Q")  # bytes sent so far
+COUNT = struct.Struct("<Q")  # of releases
 COST = struct.Struct("<QQQQQddQ")  # see PartyCost
 BLOCK_WORDS = 1 << 19  # numbers a frame at most: 4 MiB
 WINDOW = 4  # frames to one party that may be under way without its consent
@@ -60,6 +64,42 @@ def blocks_of(first: int, end: int, dimension: int) -> list[tuple[int, int]]:
 def result_bytes(dimension: int) -> int:
     """The size of an opened release as a party sends it to owners: the vector, and the bytes it has sent so far."""
     return 8 * (dimension + 1)
+
+
+def result_size(plan: Plan) -> int:
+    """The same; where owners may be missing, with a bit for each that is present."""
+    return result_bytes(plan.dimension) + (presence_bytes(plan) if plan.dropouts else 0)
+
+
+def pack_result(plan: Plan, opened: Ints, bytes_sent: int, present: Presence | None) -> bytes:
+    """An opened release as a party sends it to owners."""
+    payload = opened.astype("<i8").tobytes() + bytes_sent.to_bytes(8, "little")
+    return payload + (b"" if present is None else pack_presence(plan, present))
+
+
+def unpack_result(plan: Plan, payload: bytes | bytearray) -> tuple[Ints, int, Presence | None]:
+    """(opened vector, bytes sent, who is in it) of a payload of `result_size`."""
+    words = np.frombuffer(payload, dtype="<i8", count=plan.dimension + 1)
+    present = unpack_presence(plan, payload[8 * len(words) :]) if plan.dropouts else None
+    return words[:-1], int(words[-1]), present
+
+
+def presence_bytes(plan: Plan) -> int:
+    """A bit an owner."""
+    return -(-plan.owners // 8)
+
+
+def pack_presence(plan: Plan, present: Presence) -> bytes:
+    """A bit an owner, the first owner's the lowest of the first byte."""
+    return sum(1 << j for j in present).to_bytes(presence_bytes(plan), "little")
+
+
+def unpack_presence(plan: Plan, payload: bytes | bytearray) -> Presence:
+    """The owners whose bits are set. Errors: PeerError for a bit that no owner has."""
+    bits = int.from_bytes(payload, "little")
+    if len(payload) != presence_bytes(plan) or bits >> plan.owners:
+        raise PeerError("presence is a bit an owner; other bytes came; are all processes of one version?")
+    return tuple(j for j in range(plan.owners) if bits >> j & 1)
 
 
 def certificate_name(plan: Plan, first: int, end: int) -> str:

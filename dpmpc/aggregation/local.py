@@ -67,7 +67,12 @@ class LocalParties:
             )
 
     def begin(
-        self, plan: Plan, attempt: Attempt, wait: float, stall: float = STALL, own: Sequence[Mapping[str, Any]] = ()
+        self,
+        plan: Plan,
+        attempt: Attempt,
+        wait: float,
+        own: Sequence[Mapping[str, Any]] = (),
+        stall: float = STALL,
     ) -> None:
         """Give each its job; `own`: what its role gets besides, by party."""
         n = self.parties
@@ -82,10 +87,10 @@ class LocalParties:
                 wait,
                 attempt=attempt,
                 sockets=numbers,
-                threads=self._threads,
-                budget=self._budget,
                 stall=stall,
                 secret=self.secret,
+                threads=self._threads,
+                budget=self._budget,
             )
             more = own[i] if own else {}
             process.give(self._role, {"job": job.to_json(), **self._extra, **more})
@@ -129,12 +134,17 @@ class PartiesHere:
         self.background.run(self.parties.start())
 
     def begin(
-        self, plan: Plan, attempt: Attempt, wait: float, stall: float = STALL, own: Sequence[Mapping[str, Any]] = ()
+        self,
+        plan: Plan,
+        attempt: Attempt,
+        wait: float,
+        own: Sequence[Mapping[str, Any]] = (),
+        stall: float = STALL,
     ) -> None:
         """Give each its job; `own`: what its role gets besides, by party."""
 
         async def begin() -> None:
-            self.parties.begin(plan, attempt, wait, stall, own)
+            self.parties.begin(plan, attempt, wait, own, stall)
 
         self.background.run(begin())
 

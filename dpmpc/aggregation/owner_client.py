@@ -11,12 +11,21 @@ from functools import partial
 from types import MappingProxyType
 from typing import Any
 
-import numpy as np
-
 from dpmpc.aggregation import frames
-from dpmpc.aggregation.frames import ANSWER, HELLO, READY, WINDOW, PartyCost, exact, greeting, result_bytes
+from dpmpc.aggregation.frames import (
+    ANSWER,
+    COUNT,
+    HELLO,
+    READY,
+    WINDOW,
+    PartyCost,
+    exact,
+    greeting,
+    result_size,
+    unpack_result,
+)
 from dpmpc.aggregation.grid import Ints
-from dpmpc.aggregation.plan import Attempt, Plan
+from dpmpc.aggregation.plan import Attempt, Plan, Presence
 from dpmpc.errors import PeerError
 from dpmpc.mpc import channels
 from dpmpc.mpc.addresses import Endpoint
@@ -94,25 +103,32 @@ class OwnerClient:
         self.peers = [self._here[i] for i in range(len(calls))]
 
     async def _call(self, meeting: Meeting, party: int, call: Call) -> Connection:
+        def check(peer: Connection, payload: bytearray) -> None:
+            index, other = ANSWER.unpack(exact(peer, payload, ANSWER.size))
+            if index != party or other != self._greeting:
+                raise PeerError(
+                    f"{call.endpoint} must be party {party} of the same plan; party {index} with plan "
+                    f"{other.hex()[:8]} answers; mend -P, or copy plan.json again"
+                )
+            meeting.come(party, peer)
+
+        def admit(peer: Peer, payload: bytearray) -> None:
+            check(peer, payload)
+            keep_alive(peer)
+            self._pulse.watch(peer)
+            largest = max(result_size(self.plan), frames.COST.size)
+            history = self.plan.releases if self.plan.dropouts else 0
+            peer.admit(largest, (WINDOW + 4 + history) * (largest + FRAME_COST))
+
         run_id = self.plan.session_id(self.attempt)
         hello = HELLO.pack(self.first, self.end, self._greeting)
         if party in self._within:
-            mine = self._within[party]
-            mine.on_lost = meeting.lost
-            mine.send(channels.HELLO, hello)
-            self._check(call.endpoint, party, mine, await mine.receive(channels.HELLO))
-            meeting.come(party, mine)
-            return mine
-
-        def check(peer: Peer, payload: bytearray) -> None:
-            self._check(call.endpoint, party, peer, payload)
-            keep_alive(peer)
-            self._pulse.watch(peer)
-            meeting.come(party, peer)
-            largest = max(result_bytes(self.plan.dimension), frames.COST.size)
-            peer.admit(largest, (WINDOW + 4) * (largest + FRAME_COST))
-
-        return await call.greeted(lambda: Peer(f"party {party}", run_id, meeting.lost), hello, check)
+            inner = self._within[party]
+            inner.on_lost = meeting.lost
+            inner.send(channels.HELLO, hello)
+            check(inner, await inner.receive(channels.HELLO))
+            return inner
+        return await call.greeted(lambda: Peer(f"party {party}", run_id, meeting.lost), hello, admit)
 
     def _check(self, endpoint: Endpoint, party: int, peer: Connection, payload: bytearray) -> None:
         """Errors: PeerError for an answer that party `party` of this plan would not give."""
@@ -137,6 +153,24 @@ class OwnerClient:
         self._pulse.stop()
         await part(list(self._here.values()), reason)
 
+    async def ready(self) -> int:
+        """The bytes all parties have sent so far, when every party has the noise it makes ahead."""
+        for party, payload in (await self._from_all(channels.READY, READY.size)).items():
+            (self._sent[party],) = READY.unpack(payload)
+        return sum(self._sent.values())
+
+    async def join(self, known: int) -> tuple[int, int]:
+        """(the release this process begins with, the bytes all parties have sent so far), where owners may come late:
+        it has the opened vectors of the releases before `known`, and gets the others. Returns when the parties have
+        the noise that they make ahead."""
+        for _, peer in self._left():
+            peer.send(channels.KNOWN, COUNT.pack(known))
+        sent = await self.ready()
+        joins = [COUNT.unpack(payload)[0] for payload in (await self._from_all(channels.JOIN, COUNT.size)).values()]
+        for _, peer in self._left():
+            peer.send(channels.JOIN, COUNT.pack(max(joins)))
+        return max(joins), sent
+
     def _without(self, party: int, error: PeerError) -> None:
         """Go on without a party. Errors: the given one, if too many have left."""
         self.lost[party] = error
@@ -146,60 +180,50 @@ class OwnerClient:
     def _left(self) -> list[tuple[int, Connection]]:
         return [(party, peer) for party, peer in enumerate(self.peers) if party not in self.lost]
 
-    async def _from_left(self, label: int, size: int) -> dict[int, bytearray]:
-        """The payload of `size` bytes of the frame with this label, of every party that is left; one that leaves now
-        and is not needed is left out. Errors: PeerError."""
+    async def _from_all(self, label: int, size: int) -> dict[int, bytearray]:
+        """The payload of `size` bytes of this frame from every party that is left, by number. Errors: PeerError where
+        one that is needed leaves."""
         awaited = [(party, peer, peer.receive(label)) for party, peer in self._left()]
-        payloads = {}
+        found = {}
         for party, peer, each in awaited:
             try:
                 payload = await each
             except PeerError as error:
                 self._without(party, error)
                 continue
-            payloads[party] = exact(peer, payload, size)
-        return payloads
-
-    async def ready(self) -> int:
-        """The bytes all parties have sent so far, when every party has the noise it makes ahead. Errors: PeerError;
-        noise needs all."""
-        awaited = [peer.receive(channels.READY) for peer in self.peers]
-        for party, (peer, each) in enumerate(zip(self.peers, awaited, strict=True)):
-            (self._sent[party],) = READY.unpack(exact(peer, await each, READY.size))
-        return sum(self._sent.values())
+            found[party] = exact(peer, payload, size)
+        return found
 
     async def send(self, release: int, block: int, payloads: Sequence[Any]) -> None:
         """Send one block of shares, a payload a party; waits for consent where too many are under way."""
         if block >= WINDOW:
-            await self._from_left(block_label(release, block - WINDOW), 0)
+            await self._from_all(block_label(release, block - WINDOW), 0)
         for party, peer in self._left():
             try:
                 peer.send(block_label(release, block), payloads[party])
             except PeerError as error:
                 self._without(party, error)
 
-    async def opened(self, release: int) -> tuple[Ints, int]:
-        """The opened sum of one release (d,) in grid steps, and the bytes all parties have sent so far.
+    async def opened(self, release: int) -> tuple[Ints, int, Presence | None]:
+        """(the opened sum of one release (d,) in grid steps, the bytes all parties have sent so far, who is in it).
 
-        Errors: PeerError when a party leaves, or when the parties' results differ.
+        The last is None where nobody may be missing. Errors: PeerError when a party leaves, or when the parties'
+        results differ.
         """
-        results: list[Ints] = []
-        for party, payload in (
-            await self._from_left(block_label(release, -1), result_bytes(self.plan.dimension))
-        ).items():
-            words = np.frombuffer(payload, dtype="<i8")
-            results.append(words[:-1])
-            self._sent[party] = int(words[-1])
-        if any((other != results[0]).any() for other in results[1:]):
+        payloads = await self._from_all(block_label(release, -1), result_size(self.plan))
+        results = [unpack_result(self.plan, payload) for payload in payloads.values()]
+        self._sent |= {party: sent for party, (_, sent, _) in zip(payloads, results, strict=True)}
+        total, _, present = results[0]
+        if any((other != total).any() or who != present for other, _, who in results[1:]):
             raise PeerError(
                 f"all parties must open the same vector; release {release} differs; a party computes wrongly, see "
                 "`dpmpc verify`"
             )
-        return results[0], sum(self._sent.values())
+        return total, sum(self._sent.values()), present
 
     async def finish(self) -> list[PartyCost]:
         """The costs of every party that is left; ends the connections in agreement."""
-        payloads = await self._from_left(channels.COST, frames.COST.size)
+        payloads = await self._from_all(channels.COST, frames.COST.size)
         costs = [PartyCost.unpack(payload) for payload in payloads.values()]
         for _, peer in self._left():
             with contextlib.suppress(PeerError):  # it may have left already

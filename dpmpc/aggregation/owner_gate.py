@@ -15,10 +15,11 @@ from dpmpc.aggregation.frames import (
     blocks_of,
     certificate_name,
     greeting,
-    result_bytes,
+    pack_result,
+    result_size,
 )
 from dpmpc.aggregation.grid import Ints
-from dpmpc.aggregation.plan import Attempt, Plan
+from dpmpc.aggregation.plan import Attempt, Plan, Presence
 from dpmpc.errors import PeerError
 from dpmpc.mpc import channels
 from dpmpc.mpc.addresses import Endpoint
@@ -60,7 +61,7 @@ class OwnerGate:
         self._door = Door(self._make, self._greeted, log)
         self._owners: dict[int, tuple[int, Guest]] = {}  # by first owner: (end, connection)
         self._within: Within | None = None
-        self._joining: asyncio.Task[None] | None = None
+        self._joining: list[asyncio.Task[None]] = []
         self._begun = False  # whether all have come
         self._changed = asyncio.Event()
 
@@ -100,12 +101,16 @@ class OwnerGate:
         rows = max(stop - start for start, stop in blocks_of(first, end, plan.dimension))
         sizes = BACKENDS[plan.backend].payload_bytes(plan.parties, plan.threshold, rows, plan.dimension)
         largest = sizes[self.holder.party]
-        peer.admit(largest, (WINDOW + 2) * (largest + FRAME_COST))
         if isinstance(peer, Peer):
             keep_alive(peer)
+            peer.admit(largest, (WINDOW + 2) * (largest + FRAME_COST))
             self._pulse.watch(peer)
         self._owners[first] = (end, peer)
+        self._came(first, end, peer)
         self._changed.set()
+
+    def _came(self, first: int, end: int, peer: Guest) -> None:
+        """An owners' process was admitted."""
 
     def _forget(self, first: int, end: int) -> None:
         """These owners have come again by another connection: the one they have may be dead, and is dropped. Errors:
@@ -118,7 +123,8 @@ class OwnerGate:
                         "mend -I"
                     )
                 del self._owners[start]
-                peer.farewell(f"every owner must come once; owner {max(first, start)} came again; mend -I")
+                if isinstance(peer, Peer):
+                    peer.farewell(f"every owner must come once; owner {max(first, start)} came again; mend -I")
                 peer.close()
 
     def _missing(self) -> set[int]:
@@ -133,18 +139,18 @@ class OwnerGate:
 
     def join(self, owner: Within) -> None:
         """The owner in this process comes in; it needs no certificate and no heartbeats."""
-        owner.on_lost = self._on_lost
         self._within = owner
-        self._joining = asyncio.ensure_future(self._meet(owner))
+        owner.on_lost = self._on_lost
 
-    async def _meet(self, owner: Within) -> None:
-        with contextlib.suppress(PeerError):  # it has left: `_on_lost` is told
+        async def come() -> None:
             greeting = await owner.receive(channels.HELLO)
             try:
                 self._greeted(owner, greeting)
             except Refused as error:
                 self._log(f"refused {owner.name}: {error}")
-                owner.farewell(str(error))
+                owner.close()
+
+        self._joining.append(asyncio.ensure_future(come()))
 
     async def admit(self, seconds: float) -> None:
         """Return when all owners are connected; one that leaves before may come again. Errors: PeerError when some do
@@ -172,6 +178,10 @@ class OwnerGate:
         """Tell the owners that the noise made ahead is there, and how many bytes this party has sent for it."""
         for _, _, peer in self._each():
             peer.send(channels.READY, READY.pack(bytes_sent))
+
+    async def agree(self, release: int) -> Presence:
+        """The owners whose shares of this release have reached all parties; the parties agree on them."""
+        return tuple(range(self.plan.owners))
 
     async def contributions(self, release: int) -> AsyncIterator[tuple[int, int, Share]]:
         """(first, end, share): this party's share (d,) of the sum of owners first .. end - 1, for each owners' process
@@ -208,10 +218,11 @@ class OwnerGate:
         self.adding_s += time.perf_counter() - begin
         return share
 
-    def publish(self, release: int, opened: Ints, bytes_sent: int) -> None:
-        """Send an opened release to all owners, with the bytes this party has sent so far."""
-        bytes_sent += len(self._owners) * (HEADER.size + result_bytes(len(opened)))  # these frames too
-        payload = opened.astype("<i8").tobytes() + bytes_sent.to_bytes(8, "little")
+    def publish(self, release: int, opened: Ints, bytes_sent: int, present: Presence | None = None) -> None:
+        """Send an opened release to all owners, with the bytes this party has sent so far, and who is in it where some
+        may be missing."""
+        bytes_sent += len(self._owners) * (HEADER.size + result_size(self.plan))  # these frames too
+        payload = pack_result(self.plan, opened, bytes_sent, present)
         for _, _, peer in self._each():
             peer.send(block_label(release, -1), payload)
 
@@ -239,9 +250,9 @@ class OwnerGate:
     def abandon(self) -> None:
         """Close everything at once."""
         self._door.close()
-        if self._joining is not None:
-            self._joining.cancel()
-        for peer in self.connections():
+        for task in self._joining:
+            task.cancel()
+        for _, _, peer in self._each():
             peer.close()
 
     def _on_lost(self, peer: Connection, error: PeerError) -> None:

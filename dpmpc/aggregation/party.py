@@ -18,6 +18,7 @@ from dpmpc.aggregation.frames import PartyCost, greeting
 from dpmpc.aggregation.owner_gate import OwnerGate
 from dpmpc.aggregation.plan import FIRST_ATTEMPT, Attempt, Plan
 from dpmpc.aggregation.release import MakeStep, NoiseSource, Observer, ReleaseSteps, release, unobserved
+from dpmpc.aggregation.returning import ReturningGate
 from dpmpc.aggregation.spending import reservation_of
 from dpmpc.aggregation.traffic import Traffic
 from dpmpc.aggregation.transcript import Opened, Transcript
@@ -28,7 +29,7 @@ from dpmpc.mpc.link import LINKS, part
 from dpmpc.mpc.pulse import STALL, Pulse
 from dpmpc.mpc.reason import public_reason
 from dpmpc.mpc.tls import Tls
-from dpmpc.mpc.wire import FRAME_COST
+from dpmpc.mpc.wire import FRAME_COST, Peer
 from dpmpc.mpc.within import Within
 from dpmpc.noise.draw import batch_sizes, count_draw
 from dpmpc.noise.pool import CAPACITY, Pool, fills
@@ -37,7 +38,7 @@ from dpmpc.privacy.ledger import Ledger
 from dpmpc.processes.memory import peak_memory
 from dpmpc.processes.worker import Emit, Log
 
-_SMALL = 1 << 12  # bytes of a frame of control
+_BESIDES = 1 << 22  # bytes that a backend may send besides what it counts: keys, their proofs, ends
 
 
 @dataclass(frozen=True)
@@ -149,7 +150,8 @@ async def run_party(
         emit("stage", text=text)
 
     pulse = Pulse(job.stall, say)
-    gate = OwnerGate(plan, attempt, holder, pulse=pulse, log=say, secret=job.secret)
+    make_gate = ReturningGate if plan.dropouts else OwnerGate
+    gate = make_gate(plan, attempt, holder, pulse=pulse, log=say, secret=job.secret)
     try:
         if within is not None:
             gate.join(within)
@@ -219,7 +221,8 @@ async def _serve(
         log("connected with the other parties")
         largest, room = frames_due(plan, left)
         for connection in holder.connections():
-            connection.admit(largest, room)
+            if isinstance(connection, Peer):
+                connection.admit(largest, room)
         await gate.admit(job.wait)
         log(f"connected with all {plan.owners} owners")
         begin = time.perf_counter()
@@ -256,6 +259,23 @@ async def _serve(
         log("end")
 
 
+def frames_due(plan: Plan, vectors: int) -> tuple[int, int]:
+    """(bytes of the longest frame, bytes of all frames with what each costs) that one party may send another for the
+    rest of a run: what its backend counts, and what it says besides of keys and ends."""
+    backend, n, t, d = BACKENDS[plan.backend], plan.parties, plan.threshold, plan.dimension
+    due = [(vectors, backend.count_opening(d, n, t))]
+    if plan.derived.mechanism.scale:
+        draws = Counter(fills(vectors, d, CAPACITY if plan.pool else d))
+        batches = Counter[int]()
+        for size, times in draws.items():
+            for batch in batch_sizes(size * d):
+                batches[batch] += times
+        due += [(times, backend.count_noise(plan.derived.sampler, b, n, t)) for b, times in batches.items()]
+    largest = max(max(counts.bytes_sent, default=0) for _, counts in due) + _BESIDES
+    room = sum(times * max(counts.bytes_with_headers(FRAME_COST), default=0) for times, counts in due)
+    return largest, room + 4 * _BESIDES
+
+
 def about_noise(plan: Plan, releases: int) -> str:
     """How long the noise of so many releases takes, for a backend that is slow enough to say so before; else empty."""
     derived, backend = plan.derived, BACKENDS[plan.backend]
@@ -266,23 +286,6 @@ def about_noise(plan: Plan, releases: int) -> str:
     if seconds is None:
         return ""
     return f"{count:,} samples take about {seconds:,.1f} s of a core at each party"
-
-
-def frames_due(plan: Plan, vectors: int) -> tuple[int, int]:
-    """(bytes of the longest frame, bytes of all frames with what each costs) that one party may send another for the
-    rest of a run: what its backend counts, and the few words of meeting and parting."""
-    backend, n, t, d = BACKENDS[plan.backend], plan.parties, plan.threshold, plan.dimension
-    due = [(vectors, backend.count_opening(d, n, t))]
-    if plan.derived.mechanism.scale:
-        draws = Counter(fills(vectors, d, CAPACITY if plan.pool else d))
-        batches = Counter[int]()
-        for size, times in draws.items():
-            for batch in batch_sizes(size * d):
-                batches[batch] += times
-        due += [(times, backend.count_noise(plan.derived.sampler, b, n, t)) for b, times in batches.items()]
-    largest = max(max(counts.bytes_sent, default=0) for _, counts in due) + _SMALL
-    room = sum(times * max(counts.bytes_with_headers(FRAME_COST), default=0) for times, counts in due)
-    return largest, room + 64 * (_SMALL + FRAME_COST)
 
 
 def noise_source(plan: Plan, holder: Holder, vectors: int) -> NoiseSource:

@@ -43,6 +43,7 @@ VERSION = 3
 Neighbours = Literal["owner", "record", "stated"]
 Bounds = Literal["public", "data", "survey"]
 Role = Literal["apart", "both"]
+Presence = tuple[int, ...]  # the owners whose vectors are in a sum, in order
 
 
 @dataclass(frozen=True)
@@ -97,7 +98,8 @@ class Plan:
     the epsilon that follows; 0 is no noise and no promise. `grid_bits` None: the grid is chosen. `security_bits`: what
     the masks of openings must hide up to, over the whole run. `parties` 0: no MPC, the arithmetic of the parties in one
     process. `pool`: noise is made ahead. `role`: "both" where every owner is a party, in one process. `before`: what
-    the same run has released already, a survey; the promise is of both.
+    the same run has released already, a survey; the promise is of both. `min_owners`: so many owners are enough for a
+    release, 0 for all of them; then `release_wait` seconds are the time that a release waits for the others.
     """
 
     run_id: str
@@ -125,6 +127,8 @@ class Plan:
     pool: bool = True
     role: Role = "apart"
     before: tuple[Mechanism, ...] = ()
+    min_owners: int = 0
+    release_wait: float = 10.0
 
     def __post_init__(self) -> None:
         _check(self)
@@ -155,6 +159,8 @@ class Plan:
         engine: Literal["mpc", "clear"] = "mpc",
         pool: bool | None = None,
         role: Role = "apart",
+        min_owners: int | None = None,
+        release_wait: float = 10.0,
         data_id: str = "vectors",
         run_id: str | None = None,
     ) -> "Plan":
@@ -216,12 +222,28 @@ class Plan:
             threshold=threshold if mpc else 0,
             pool=releases > 1 if pool is None else pool,
             role=role,
+            min_owners=0 if min_owners is None else check_count("min_owners", min_owners),
+            release_wait=check_positive("release_wait", release_wait),
         )
 
     @property
     def owners(self) -> int:
         """m."""
         return len(self.sizes)
+
+    @property
+    def fewest(self) -> int:
+        """The owners that a release needs at least."""
+        return self.min_owners or self.owners
+
+    @property
+    def dropouts(self) -> bool:
+        """Whether a release may do without some owners."""
+        return self.fewest < self.owners
+
+    def divisor_of(self, present: Presence | None) -> int:
+        """What a sum over these owners is divided by; None: all of them."""
+        return self.divisor if present is None else sum(self.factors[j] for j in present)
 
     @property
     def factors(self) -> tuple[int, ...]:
@@ -420,6 +442,17 @@ def _check(plan: Plan) -> None:
         raise UsageError("a stated sensitivity and neighbours as stated go together; the plan has one; plan again")
     if not 1 <= plan.security_bits <= 128:
         raise UsageError(f"--security-bits must lie in 1..128; got {plan.security_bits:g}; 40 is usual")
+    if not 0 <= plan.min_owners <= plan.owners:
+        raise UsageError(
+            f"--min-owners must lie in 1..{plan.owners}, the number of owners; got {plan.min_owners}; leave it out for "
+            "all"
+        )
+    check_positive("--release-wait", plan.release_wait)
+    if plan.role == "both" and plan.dropouts:
+        raise UsageError(
+            f"with --role both an owner cannot be missing where its party is there; got --min-owners "
+            f"{plan.min_owners}; leave one of them out"
+        )
     if plan.role == "both" and plan.owners != plan.parties:
         raise UsageError(
             f"with --role both every owner is a party, one process a site; got {plan.owners} owners and {plan.parties} "
@@ -473,4 +506,6 @@ _TYPES: dict[str, type] = {
     "parties": int,
     "threshold": int,
     "pool": bool,
+    "min_owners": int,
+    "release_wait": float,
 }

@@ -10,7 +10,7 @@ from typing import Protocol
 
 from dpmpc.aggregation.grid import Ints
 from dpmpc.aggregation.owner_gate import OwnerGate
-from dpmpc.aggregation.plan import Attempt, Plan
+from dpmpc.aggregation.plan import Attempt, Plan, Presence
 from dpmpc.aggregation.spending import entry_of
 from dpmpc.aggregation.traffic import Traffic
 from dpmpc.aggregation.transcript import Opened, Transcript, digest
@@ -57,9 +57,13 @@ class ReleaseSteps:
         self._ledger, self._transcript, self._opened, self._traffic = ledger, transcript, opened, traffic
         self._observe = observe
         self.rounds = 0  # of openings
+        self._present: dict[int, Presence] = {}  # of releases that are under way, where owners may be missing
 
     async def contributions(self, release: int) -> AsyncIterator[Share]:
         """This party's share (d,) of the sum of each owners' process, as it arrives."""
+        if self.plan.dropouts:
+            self._present[release] = await self.gate.agree(release)
+            self._transcript.note("present", release=release, owners=list(self._present[release]))
         async for first, end, share in self.gate.contributions(release):
             self._transcript.note("input", release=release, owners=[first, end])
             yield share
@@ -90,7 +94,7 @@ class ReleaseSteps:
 
     def spend(self, release: int) -> None:
         """Write the ledger line; it is on disk when this returns. Errors: UsageError for one beyond the budget."""
-        line = self._ledger.append(entry_of(self.plan, self.attempt, release))
+        line = self._ledger.append(entry_of(self.plan, self.attempt, release, self._present.get(release)))
         self._transcript.note("ledger", release=release, line=line)
         self._observe("ledger", release, self.holder, self.gate)
 
@@ -111,7 +115,9 @@ class ReleaseSteps:
 
     def publish(self, release: int, opened: Ints) -> None:
         """Send the opened vector to the owners, with the bytes sent so far."""
-        self.gate.publish(release, opened, self.holder.bytes_sent + self.gate.bytes_sent)
+        self.gate.publish(
+            release, opened, self.holder.bytes_sent + self.gate.bytes_sent, self._present.pop(release, None)
+        )
         self._observe("publish", release, self.holder, self.gate)
 
     def end(self, releases: int) -> None:

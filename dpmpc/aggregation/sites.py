@@ -226,6 +226,7 @@ class Party:
         check_index(plan, index)
         found = endpoints(plan, addresses, tls)
         folder = None if tls is None else Path(tls)
+        threads = threads or threads_for(1)
         self._job = PartyJob(
             plan,
             index,
@@ -234,7 +235,7 @@ class Party:
             out,
             wait,
             tls=folder,
-            threads=threads or threads_for(1),
+            threads=threads,
             stall=check_stall(stall),
         )
 

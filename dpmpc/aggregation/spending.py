@@ -1,14 +1,14 @@
 """What a release of a plan writes in a ledger: its price, for the plan's neighbours and for whole owners."""
 
-from dpmpc.aggregation.plan import Attempt, Plan, data_digest
+from dpmpc.aggregation.plan import Attempt, Plan, Presence, data_digest
 from dpmpc.privacy.law import LAWS
 from dpmpc.privacy.ledger import Entry
 from dpmpc.privacy.ledgers import Reservation
 from dpmpc.privacy.sensitivity import rounding_bound, sum_of_parts
 
 
-def entry_of(plan: Plan, attempt: Attempt, release: int) -> Entry:
-    """The ledger line of a release."""
+def entry_of(plan: Plan, attempt: Attempt, release: int, present: Presence | None = None) -> Entry:
+    """The ledger line of a release; `present`: the owners in it, where some may be missing."""
     names = (plan.data,) if data_digest(plan.data) == plan.data_id else ()
     return Entry(
         plan.run_id,
@@ -22,6 +22,7 @@ def entry_of(plan: Plan, attempt: Attempt, release: int) -> Entry:
         attempt=attempt.number,
         neighbours=plan.neighbours,
         owner_sensitivity=owner_sensitivity(plan),
+        present=present,
     )
 
 

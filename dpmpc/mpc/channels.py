@@ -15,10 +15,13 @@ ALIVE = -6  # a heartbeat
 REASON = -7  # the last frame of a process that fails: why
 CONFIRM = -8
 TREES = -9
+KNOWN = -10  # an owner that may come late: how many opened releases it has
+JOIN = -11  # with which release it may begin; in the other direction, with which it does
 
 # channels between parties
 OPENING = 1000  # + release
 NOISE = 1 << 24  # + batch
+PRESENCE = 1 << 29  # + release: whose shares are here
 WARM_UP = 1 << 30  # + batch, of measurements; a run's noise ends far below
 MOST_RELEASES = NOISE - OPENING
 

@@ -20,6 +20,7 @@ from dpmpc.mpc.tls import Tls, check_name
 from dpmpc.mpc.wire import Peer
 
 GREETING = struct.Struct("<HH32s")  # party, parties, digest of the run's public parameters
+_MEETING = 1 << 24  # bytes of a frame, while some have not come
 _RETRY = (0.02, 0.5)  # seconds between two calls of a process that is not there yet: at first, and at most
 _SHUTDOWN = 2.0  # seconds for the end of a TLS connection
 
@@ -112,7 +113,8 @@ class TcpLink:
     ) -> None:
         """`bound`: the socket of this party's own address, if it is bound already. `log` hears of callers that were
         refused, by default as the pulse says who is waited for."""
-        self._party, self.addresses, self.tls, self.bound = party, list(addresses), tls, bound
+        self._party = party
+        self.addresses, self.tls, self.bound = list(addresses), tls, bound
         self._pulse = pulse or Pulse()
         self._log = log or self._pulse.say
         self._peers: dict[int, Connection] = {}
@@ -139,7 +141,7 @@ class TcpLink:
             ]
             return f"party {', '.join(names)}" if names else ""
 
-        def call(j: int) -> Callable[[], Awaitable[Peer]]:
+        def call(j: int) -> Callable[[], Awaitable[Connection]]:
             return lambda: calls[j].greeted(lambda: make(f"party {j}"), _pack(hello), partial(desk.answered, j))
 
         door = Door(lambda: make("a caller"), desk.greeted, self._log)
@@ -166,6 +168,9 @@ class TcpLink:
         finally:
             meeting.end()
             door.close()
+        for peer in self._peers.values():
+            if isinstance(peer, Peer):
+                peer.admit()
         return dict(self._peers)
 
     async def _leave(self, me: int, error: BaseException) -> None:
@@ -235,7 +240,7 @@ class _Desk:
         keep_alive(peer)
         self._pulse.watch(peer)
         self._meeting.come(j, peer)
-        peer.admit()
+        peer.admit(_MEETING, 4 * _MEETING)
 
 
 def _pack(hello: Hello) -> bytes:

@@ -25,7 +25,7 @@ from dpmpc.mpc.wire import Peer
 
 HANDSHAKE = 5.0  # seconds
 GREETING = 5.0  # seconds
-MOST_PENDING = 32
+MOST_PENDING = 16
 _SHUTDOWN = 2.0  # seconds for the end of a TLS connection
 _BACKLOG = 128
 _EXHAUSTED = 0.1  # seconds of rest when the kernel has no descriptors left

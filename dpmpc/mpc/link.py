@@ -5,7 +5,7 @@ import asyncio
 import socket
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 from dpmpc.errors import PeerError
 from dpmpc.mpc.addresses import Endpoint
@@ -43,8 +43,10 @@ class Connection(Protocol):
     def close(self) -> None:
         """Send what is queued, then close."""
 
-    def admit(self, largest: int, room: int) -> None:
-        """From now on a frame has at most `largest` bytes, and frames that nobody has asked for `room` in all."""
+
+@runtime_checkable
+class Parting(Protocol):
+    """A connection that can say why it ends."""
 
     def farewell(self, reason: str) -> None:
         """Tell the other side why this process leaves, as the last frame."""
@@ -61,7 +63,7 @@ FAREWELL_SECONDS = 1.0
 async def part(connections: Iterable[Connection], reason: str) -> None:
     """Tells the other sides why this process leaves, and waits a moment until they have read it: who closes at once may
     destroy what is under way."""
-    left = list(connections)
+    left = [connection for connection in connections if isinstance(connection, Parting)]
     for connection in left:
         connection.farewell(reason)
     await asyncio.gather(*(connection.gone(FAREWELL_SECONDS) for connection in left))

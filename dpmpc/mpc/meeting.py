@@ -5,7 +5,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Iterable
 
 from dpmpc.errors import PeerError
-from dpmpc.mpc.link import Connection
+from dpmpc.mpc.link import Connection, Parting
 from dpmpc.mpc.reason import Told
 
 
@@ -51,7 +51,8 @@ class Meeting:
         peer = self.here.pop(number, None)
         if peer is not None:
             self._left[number].set()
-            peer.farewell(why)
+            if isinstance(peer, Parting):
+                peer.farewell(why)
             peer.close()
 
     def keep_calling(self, number: int, call: Callable[[], Awaitable[Connection]]) -> None:

@@ -7,16 +7,11 @@ without.
 """
 
 import datetime
-import os
 import ssl
-from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from dpmpc.errors import PeerError, UsageError
-
-_DAYS = 825
-_EARLY = datetime.timedelta(minutes=5)  # clocks differ
 
 
 @dataclass(frozen=True)
@@ -77,66 +72,3 @@ def check_name(certificate: object, name: str) -> None:
             f"a peer's certificate must be for the name it claims; it claims {name}, the certificate is for "
             f"{', '.join(names) or 'nobody'}; mend --tls"
         )
-
-
-def make_credentials(directory: Path, names: Sequence[str]) -> None:
-    """Write a new certificate authority and a certificate and key for each name into `directory` (keys readable by the
-    owner alone).
-
-    Whoever runs this sees every key: fit for trials, or for one trusted operator; otherwise let each organisation make
-    its own key and have the authority sign it. The authority's key is not kept. Errors: UsageError if files are in the
-    way.
-    """
-    from cryptography import x509
-    from cryptography.hazmat.primitives import hashes, serialization
-    from cryptography.hazmat.primitives.asymmetric import ec
-
-    directory.mkdir(parents=True, exist_ok=True)
-    taken = [p.name for p in directory.iterdir()]
-    if taken:
-        raise UsageError(f"the folder for new keys must be empty; {directory} holds {taken[0]}; name another")
-    now = datetime.datetime.now(datetime.UTC)
-
-    def certificate(
-        name: str, key: ec.EllipticCurvePrivateKey, issuer: str, signer: ec.EllipticCurvePrivateKey, *, ca: bool
-    ) -> bytes:
-        builder = (
-            x509.CertificateBuilder()
-            .subject_name(x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, name)]))
-            .issuer_name(x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, issuer)]))
-            .public_key(key.public_key())
-            .serial_number(x509.random_serial_number())
-            .not_valid_before(now - _EARLY)
-            .not_valid_after(now + datetime.timedelta(days=_DAYS))
-            .add_extension(x509.BasicConstraints(ca=ca, path_length=0 if ca else None), critical=True)
-            .add_extension(x509.SubjectKeyIdentifier.from_public_key(key.public_key()), critical=False)
-            .add_extension(x509.AuthorityKeyIdentifier.from_issuer_public_key(signer.public_key()), critical=False)
-            .add_extension(
-                x509.KeyUsage(
-                    digital_signature=not ca,
-                    key_cert_sign=ca,
-                    crl_sign=ca,
-                    content_commitment=False,
-                    key_encipherment=False,
-                    data_encipherment=False,
-                    key_agreement=False,
-                    encipher_only=False,
-                    decipher_only=False,
-                ),
-                critical=True,
-            )
-        )
-        if not ca:
-            builder = builder.add_extension(x509.SubjectAlternativeName([x509.DNSName(name)]), critical=False)
-        return builder.sign(signer, hashes.SHA256()).public_bytes(serialization.Encoding.PEM)
-
-    authority = ec.generate_private_key(ec.SECP256R1())
-    (directory / "ca.crt").write_bytes(certificate("dpmpc run", authority, "dpmpc run", authority, ca=True))
-    for name in names:
-        key = ec.generate_private_key(ec.SECP256R1())
-        (directory / f"{name}.crt").write_bytes(certificate(name, key, "dpmpc run", authority, ca=False))
-        pem = key.private_bytes(
-            serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
-        )
-        with open(os.open(directory / f"{name}.key", os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
-            file.write(pem)

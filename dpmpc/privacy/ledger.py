@@ -46,7 +46,8 @@ class Entry:
     when they always take part together. `planned`, `epsilon`, `delta`: what the run as a whole set out to release and
     promised. `names`: the texts that `data` are digests of. `attempt`: of the run. `neighbours`: what the mechanism's
     sensitivity compares ("record", "owner", "stated"; "" in lines of before it was noted). `owner_sensitivity`: the
-    same for all of one owner's records, in the mechanism's norm and unit; None where it was not noted.
+    same for all of one owner's records, in the mechanism's norm and unit; None where it was not noted. `present`: the
+    owners whose vectors are in it, where some may be missing; what is spent does not depend on it.
     """
 
     run: str
@@ -60,6 +61,7 @@ class Entry:
     attempt: int = field(default=0, compare=False)  # no two attempts make the same release
     neighbours: str = ""
     owner_sensitivity: float | None = None
+    present: tuple[int, ...] | None = None
 
     def __post_init__(self) -> None:
         if not self.data or not all(self.data):
@@ -127,6 +129,8 @@ class Ledger:
         Errors: the guard's; nothing is written then."""
         self.guard(entry)
         record: dict[str, object] = {"v": FORMAT, "prev": self._head, **asdict(entry)}
+        if entry.present is None:
+            del record["present"]
         record["salt"] = secrets.token_hex(16)
         if self._empty:
             record["by"] = self.name
@@ -335,7 +339,10 @@ def _parsed(line: bytes) -> _Parsed | None:
         first = record.pop("by", None) if record.pop("salt", "") else None
         mechanism = _mechanism(version, record.pop("mechanism"))
         data, names = tuple(record.pop("data")), tuple(record.pop("names", ()))
-        return _Parsed(Entry(mechanism=mechanism, data=data, names=names, **record), prev, torn, first)
+        if (present := record.pop("present", None)) is not None:
+            present = tuple(int(owner) for owner in present)
+        entry = Entry(mechanism=mechanism, data=data, names=names, present=present, **record)
+        return _Parsed(entry, prev, torn, first)
     except (ValueError, TypeError, KeyError, AttributeError, UsageError):
         return None
 

@@ -37,6 +37,8 @@ def settled(plan: Plan) -> dict[str, Any]:
         "backend": plan.backend,
         "parties": plan.parties,
         "pool": plan.pool,
+        "min_owners": plan.min_owners or None,
+        "release_wait": plan.release_wait,
         "run_id": plan.run_id,
         "role": plan.role,
     }

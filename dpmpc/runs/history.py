@@ -18,6 +18,7 @@ class Row:
     note them.
 
     `seconds`: the iteration without its evaluation. `bytes`: what all processes sent in it, headers included.
+    `owners`: how many were in it, where some may be missing; None: all.
     """
 
     iteration: int
@@ -27,6 +28,7 @@ class Row:
     score: float | None
     seconds: float | None
     bytes: int | None
+    owners: int | None = None
 
 
 OUTSIDE = "_outside_guarantee"  # what the names of such columns end in
@@ -35,7 +37,7 @@ OUTSIDE = "_outside_guarantee"  # what the names of such columns end in
 def columns(learning: Learning) -> list[str]:
     """The names in the header; the score is accuracy or mse, on the test rows."""
     plain = [name + OUTSIDE for name in ("loss", "gap", score_name(learning))]
-    return ["iteration", "release", *plain, "seconds", "bytes"]
+    return ["iteration", "release", *plain, "seconds", "bytes", "owners"]
 
 
 class History:
@@ -72,8 +74,19 @@ def read_history(path: Path) -> list[Row]:
     def number(cell: str) -> float | None:
         return float(cell) if cell else None
 
+    def whole(cell: str) -> int | None:
+        return int(cell) if cell else None
+
     return [
-        Row(int(c[0]), int(c[1]), number(c[2]), number(c[3]), number(c[4]), number(c[5]), int(c[6]) if c[6] else None)
+        Row(
+            int(c[0]),
+            int(c[1]),
+            number(c[2]),
+            number(c[3]),
+            number(c[4]),
+            number(c[5]),
+            *map(whole, c[6:]),  # earlier versions had no column of owners
+        )
         for c in lines
-        if len(c) == 7
+        if len(c) in (7, 8)
     ]

@@ -30,8 +30,8 @@ def train(
     overwrite: bool = False,
     resume: bool = False,
     wait: float = WAIT,
-    threads: int | None = None,
     stall: float = STALL,
+    threads: int | None = None,
     progress: Progress = lambda event: None,
     role: str | None = None,
 ) -> None:

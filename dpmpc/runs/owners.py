@@ -16,7 +16,7 @@ from dpmpc.aggregation.frames import rows_of_block
 from dpmpc.aggregation.grid import Ints
 from dpmpc.aggregation.local import PartiesHere
 from dpmpc.aggregation.party import PartyJob, about_noise, ledger_path
-from dpmpc.aggregation.plan import FIRST_ATTEMPT, Attempt, Plan, plan_path
+from dpmpc.aggregation.plan import FIRST_ATTEMPT, Attempt, Plan, Presence, plan_path
 from dpmpc.aggregation.spending import entry_of, reservation_of
 from dpmpc.aggregation.transcript import Opened
 from dpmpc.data import Dataset
@@ -40,7 +40,7 @@ from dpmpc.runs.planning import check_shape, facts_of, plan_of, settled
 from dpmpc.runs.records import load, load_owner
 from dpmpc.runs.report import Costs, build_report, write_report
 from dpmpc.runs.request import Request
-from dpmpc.runs.resume import note_attempt, resume
+from dpmpc.runs.resume import note_attempt, presence_anywhere, resume
 from dpmpc.runs.sites import SitesHere, SitesRun
 from dpmpc.runs.surveying import earlier, survey, wanted
 
@@ -73,10 +73,10 @@ class OwnersJob:
     tls: Path | None = None
     plan: Path | None = None
     owner: int | None = None
+    stall: float = STALL
     check: Callable[[Plan], list[str]] = lambda plan: []
     party: PartyJob | None = None
     budget: Budget | None = None
-    stall: float = STALL
 
 
 def run_owners(job: OwnersJob, log: Log, emit: Emit) -> None:
@@ -110,15 +110,20 @@ class _Run:
     evaluator: Evaluator | None
     history: History
     wait: list[Callable[[], object]] = field(default_factory=list)  # for parties here, at the end
+    presence: dict[int, Presence] = field(default_factory=dict)  # by release, where owners may be missing
 
-    def note(self, release: int, seconds: float | None, sent: int | None) -> Row:
+    def note(self, release: int, seconds: float | None, sent: int | None, present: Presence | None = None) -> Row:
         """Write the row of the iteration that `release` gave."""
+        if present is not None:
+            self.presence[release] = present
         loss = gap = score = None
         if self.evaluator is not None:
             model = self.learner.model
             loss, score = self.evaluator.objective(model), self.evaluator.score(model)
             gap = loss - self.evaluator.best
-        row = Row(self.learner.iteration, release, loss, gap, score, seconds, sent)
+        row = Row(
+            self.learner.iteration, release, loss, gap, score, seconds, sent, None if present is None else len(present)
+        )
         self.history.append(row)
         return row
 
@@ -157,10 +162,11 @@ def _run(job: OwnersJob, parties: PartiesHere | SitesHere | None, log: Log, emit
     learner = Learner(plan.learning, plan.releases, dataset.train, plan.sizes[first:end], noise)
     with contextlib.closing(History(job.out / "history.csv", plan.learning)) as history:
         run = _Run(job, plan, attempt, known, dataset, learner, evaluator, history)
+        sets = presence_anywhere(job.out, plan) if plan.dropouts else {}
         for release in sorted(known):
-            learner.apply(decode(plan, known[release]))
+            learner.apply(decode(plan, known[release], sets.get(release)))
             if release not in noted:
-                run.note(release, None, None)
+                run.note(release, None, None, sets.get(release))
         if attempt.first_release >= plan.releases and not learner.iteration:
             raise UsageError(
                 f"a resumed run goes on within its budget; all {plan.releases} releases are spent and none was "
@@ -168,7 +174,7 @@ def _run(job: OwnersJob, parties: PartiesHere | SitesHere | None, log: Log, emit
             )
         costs = _learn(run, parties, log, emit)
     write_model(job.out / "model.npz", learner.model, dataset, plan.run_id)
-    report = build_report(plan, attempt, learner, evaluator, costs, advice)
+    report = build_report(plan, attempt, learner, evaluator, costs, advice, run.presence)
     write_report(job.out / "report.json", report)
     draw(job.out, report)
     log(f"{learner.iteration} iterations; report and model written")
@@ -306,20 +312,25 @@ def _learn(run: _Run, parties: PartiesHere | SitesHere | None, log: Log, emit: E
         expected = forecast_of(plan, left, here=job.addresses is None) or about_noise(plan, left)
         with contextlib.ExitStack() as stack:
             aggregator = _aggregator(run, parties, stack, log, emit)
-            doing = "making noise" if plan.pool else "starting"
-            emit("stage", text=f"{doing}: {expected}" if expected else doing)
+            emit("stage", text=f"making noise: {expected}" if expected else "starting")
             aggregator.wait_for_noise()
             before = aggregator.bytes_before
             emit("stage", text="training")
-            for number in range(run.attempt.first_release, plan.releases):
+            first = run.attempt.first_release
+            for missed in aggregator.catch_up() if isinstance(aggregator, Aggregator) else ():
+                opened.append(missed.number, missed.total)
+                learner.apply(decode(plan, missed.total, missed.present))
+                run.note(missed.number, None, None, missed.present)
+                before, first = missed.bytes_sent, missed.number + 1
+            for number in range(first, plan.releases):
                 begin = time.perf_counter()
                 if ledger is not None:
                     ledger.append(entry_of(plan, run.attempt, number))  # before a share of it leaves
                 release = aggregator.open(learner.vectors(rows_of_block(plan.dimension)))
                 opened.append(number, release.total)
-                learner.apply(decode(plan, release.total))
+                learner.apply(decode(plan, release.total, release.present))
                 seconds.append(time.perf_counter() - begin)
-                row = run.note(number, seconds[-1], release.bytes_sent - before)
+                row = run.note(number, seconds[-1], release.bytes_sent - before, release.present)
                 before = release.bytes_sent
                 emit(
                     "iteration",

@@ -137,6 +137,8 @@ def plan_of(request: Request, facts: Facts) -> Plan:
         parties=request.parties if mpc else 0,
         threshold=request.t if mpc else 0,
         pool=request.learning_method.repeats if request.pool is None else request.pool,
+        min_owners=request.min_owners or 0,
+        release_wait=float(request.release_wait),
         role=request.role,
     )
     _ = plan.derived

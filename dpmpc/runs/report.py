@@ -1,7 +1,7 @@
 """What a run leaves behind: report.json with stable keys, and the summary that is printed at the end."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -10,7 +10,7 @@ import numpy as np
 
 from dpmpc.aggregation.frames import PartyCost
 from dpmpc.aggregation.guarantee import privacy_section, warnings_of
-from dpmpc.aggregation.plan import Attempt, Plan
+from dpmpc.aggregation.plan import Attempt, Plan, Presence
 from dpmpc.errors import UsageError
 from dpmpc.learning.evaluate import Evaluator
 from dpmpc.learning.learner import Learner
@@ -40,6 +40,7 @@ def build_report(
     evaluator: Evaluator | None,
     costs: Costs,
     advice: Advice | None = None,
+    presence: Mapping[int, Presence] | None = None,
 ) -> dict[str, Any]:
     """report.json as a value. `advice`: what the plan follows, if it does."""
     learning = plan.learning
@@ -87,7 +88,22 @@ def build_report(
         ],
         "software": software(),
     }
+    if plan.dropouts:
+        report["presence"] = _presence(plan, presence or {})
     return report
+
+
+def _presence(plan: Plan, presence: Mapping[int, Presence]) -> dict[str, Any]:
+    """Who was missing, by release: public, as the plan has it."""
+    everybody = set(range(plan.owners))
+    return {
+        "min_owners": plan.fewest,
+        "releases": len(presence),
+        "fewest": min(map(len, presence.values()), default=None),
+        "missing": {
+            str(r): sorted(everybody - set(who)) for r, who in sorted(presence.items()) if len(who) < plan.owners
+        },
+    }
 
 
 def _lost(party: int) -> str:
@@ -248,6 +264,9 @@ def summary(report: dict[str, Any], run: Path) -> list[tuple[str, str]]:
     lines.append(("time", f"{cost['wall_s']:.1f} s in all; noise ahead {cost['offline_s']:.2f} s{each}"))
     if cost["bytes_sent"]:
         lines.append(("traffic", f"{max(cost['bytes_sent']) / 1e6:.2f} MB sent by a party, {cost['rounds']} rounds"))
+    if "presence" in report:
+        gone = len(report["presence"]["missing"])
+        lines.append(("owners", f"missing in {gone} of {report['presence']['releases']} releases; see the report"))
     lines += [("warning", text) for text in report["warnings"]]
     lines.append(("report", str(run / "report.json")))
     return lines

@@ -84,6 +84,8 @@ class Request:
     threshold: int | None = None
     role: Role = "apart"
     pool: bool | None = None
+    min_owners: int | None = None
+    release_wait: float = 10.0
     evaluate: bool = True
     run_id: str | None = None
     planned: bool = False  # a plan that was made before says what the records mean

@@ -5,7 +5,7 @@ from dataclasses import asdict, replace
 from pathlib import Path
 
 from dpmpc.aggregation.grid import Ints
-from dpmpc.aggregation.plan import FIRST_ATTEMPT, Attempt, Plan, plan_path
+from dpmpc.aggregation.plan import FIRST_ATTEMPT, Attempt, Plan, Presence, plan_path
 from dpmpc.aggregation.transcript import read_opened, read_transcript
 from dpmpc.errors import UsageError
 from dpmpc.privacy.ledger import Ledger
@@ -57,6 +57,17 @@ def spent_releases(ledger: Path, run_id: str) -> int:
     """One more than the number of the run's last release with a line in this ledger, torn or not."""
     book = Ledger.read(ledger)
     return max((entry.release + 1 for entry in book.entries if entry.run == run_id), default=book.unknown)
+
+
+def presence_anywhere(out: Path, plan: Plan) -> dict[int, Presence]:
+    """release -> the owners in it, from the ledgers of all parties in `out`, where owners may be missing."""
+    books = [Ledger.read(path) for path in sorted(out.glob("ledger_*.jsonl"))]
+    return {
+        entry.release: entry.present
+        for book in books
+        for entry in book.entries
+        if entry.run == plan.run_id and entry.present is not None
+    }
 
 
 def opened_anywhere(out: Path, plan: Plan) -> dict[int, Ints]:

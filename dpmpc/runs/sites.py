@@ -158,7 +158,7 @@ class SitesHere:
             part = records.part(end - size, end)
             opened = {str(release): total for release, total in known.items()}
             own.append({"X": np.ascontiguousarray(part.X), "y": part.y, "known": opened})
-        self._here.begin(plan, attempt, wait, stall, own)
+        self._here.begin(plan, attempt, wait, own, stall)
         return SitesRun(plan, self)
 
     def next(self, kind: str) -> Event:

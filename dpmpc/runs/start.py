@@ -48,6 +48,7 @@ class Where:
     base_port: int | None = None
     wait: float | None = None  # seconds; by default WAIT, or where processes are started one by one WAIT_FOR_PEOPLE
     stall: float = STALL
+    listen: str | None = None  # where a party listens, if it is not the address that others call
     addresses: Sequence[str] = ()
     index: str | None = None
     plan_file: Path | None = None
@@ -89,6 +90,11 @@ class Where:
         if self.wait is not None and not 0 < self.wait < 1e6:
             raise UsageError(f"--wait must be a positive number of seconds; got {self.wait:g}; give for instance 60")
         check_stall(self.stall)
+        if self.listen is not None and (self.party is None or not self.addresses):
+            raise UsageError(
+                f"--listen says where a party listens that others call at its -P address; got {self.listen!r} without; "
+                "add -I with a party's number, and -P"
+            )
 
     @property
     def patience(self) -> float:
@@ -96,6 +102,17 @@ class Where:
         if self.wait is not None:
             return self.wait
         return WAIT if self.index is None else WAIT_FOR_PEOPLE
+
+    def listening(self, index: int, addresses: Sequence[Endpoint]) -> tuple[list[Endpoint], list[Endpoint]]:
+        """(where the parties are for parties, for owners) as party `index` has it: its own entries are where it
+        listens. Errors: UsageError for an address off this machine without TLS."""
+        parties, owners = list(addresses), owner_endpoints(addresses)
+        if self.listen is not None:
+            (here,) = parse_endpoints([self.listen], addresses[index].port)
+            if self.tls is None:
+                check_loopback([here.host])
+            parties[index], owners[index] = here, Endpoint(here.host, here.port + len(addresses))
+        return parties, owners
 
     @property
     def party(self) -> int | None:
@@ -274,11 +291,12 @@ def _party_job(plan: Plan, where: Where, index: int) -> PartyJob:
         for name in (transcript, opened):
             name.unlink(missing_ok=True)
     plan.write(where.out / f"plan_{index}.json")
+    parties, owners = where.listening(index, addresses)
     return PartyJob(
         plan,
         index,
-        addresses,
-        owner_endpoints(addresses),
+        parties,
+        owners,
         where.out,
         where.patience,
         tls=where.tls,
@@ -350,12 +368,21 @@ def _part(plan: Plan, where: Where, addresses: Sequence[Endpoint], ledger: Path,
 
 
 def prepare_owners(where: Where) -> None:
-    """Makes the run directory of an owners' process that runs alone. Errors: it holds a run that opened something."""
+    """Makes the run directory of an owners' process that runs alone. An owner that returns to a run which may do
+    without some owners gets the history anew. Errors: it holds a run that opened something."""
     make_private(where.out)
     opened, finished = where.out / OPENED, [where.out / name for name in ("report.json", "model.npz")]
     if not where.overwrite:
-        for path in (opened, *finished):
+        for path in finished if _returns(where) else (opened, *finished):
             if not opened_nothing(path):
                 raise UsageError(f"--out already holds a run ({path}); name another directory, or add --overwrite")
     for path in (opened, where.out / "history.csv", *finished):
         path.unlink(missing_ok=True)
+
+
+def _returns(where: Where) -> bool:
+    """Whether this process was here before, in the same run, and may come again."""
+    if where.plan_file is None or not plan_path(where.out).is_file():
+        return False
+    plan = Plan.read(where.plan_file)
+    return plan.dropouts and plan == Plan.read(plan_path(where.out))

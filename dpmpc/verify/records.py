@@ -16,6 +16,7 @@ Event = dict[str, Any]
 _FIELDS: dict[str, dict[str, type]] = {
     "start": {"run": str, "attempt": int, "party": int, "plan": str, "first_release": int},
     "input": {"release": int, "owners": list},
+    "present": {"release": int, "owners": list},
     "sum": {"release": int},
     "noise": {"release": int, "index": int},
     "add": {"release": int},

@@ -9,16 +9,17 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from dpmpc.aggregation.frames import presence_bytes
 from dpmpc.aggregation.plan import Attempt as PlanAttempt
 from dpmpc.aggregation.plan import Plan
 from dpmpc.mpc.backend import BACKENDS, Counts, Spares
-from dpmpc.mpc.channels import NOISE, OPENING
+from dpmpc.mpc.channels import NOISE, OPENING, PRESENCE
 from dpmpc.noise.draw import batch_sizes
 from dpmpc.noise.pool import fills
 from dpmpc.verify.records import Attempt, Event, Records, read_records
 from dpmpc.verify.verdict import Check, Evidence, of_problems
 
-_KINDS = {"input", "sum", "noise", "add", "ledger", "send", "open", "traffic"}
+_KINDS = {"input", "sum", "noise", "add", "ledger", "send", "open", "traffic", "present"}
 
 
 def check_structure(out: Path) -> Evidence:
@@ -88,13 +89,24 @@ def _one_run(records: Records) -> Check:
 
 def _inputs(records: Records) -> Check:
     problems, m = [], records.plan.owners
+    sets: dict[tuple[int, int], tuple[int, ...]] = {}
     for attempt, number, events, complete in _releases(records):
         ranges = sorted((*event["owners"],) for event in events if event["event"] == "input")
         edges = [0, *(end for _, end in ranges)]
-        once = all(first == edge for (first, _), edge in zip(ranges, edges, strict=False))
-        if (complete and edges[-1] != m) or not once or _count(events, "sum") > 1:
+        if records.plan.dropouts:
+            agreed = [tuple(event["owners"]) for event in events if event["event"] == "present"]
+            used = tuple(j for first, end in ranges for j in range(first, end))
+            once = used == tuple(sorted(set(used)))
+            whole = not complete or (agreed == [used] and len(used) >= records.plan.fewest)
+            if complete and agreed and sets.setdefault((attempt.number, number), agreed[0]) != agreed[0]:
+                problems.append(f"{attempt.name}, release {number}: other owners than at other parties")
+        else:
+            once = all(first == edge for (first, _), edge in zip(ranges, edges, strict=False))
+            whole = not complete or edges[-1] == m
+        if not whole or not once or _count(events, "sum") > 1:
             problems.append(f"{attempt.name}, release {number}: input from owners {ranges} of {m}")
-    return of_problems("every owner's input once", problems, f"{m} owners in every release")
+    who = f"{records.plan.fewest} of {m} owners at least" if records.plan.dropouts else f"{m} owners"
+    return of_problems("every owner's input once", problems, f"{who} in every release")
 
 
 def _one_noise(records: Records) -> Check:
@@ -176,8 +188,12 @@ def _channels(records: Records) -> Check:
         for event in attempt.traffic:
             channel = event["channel"]
             seen[channel] += 1
-            if NOISE <= channel:
+            if NOISE <= channel < PRESENCE:
                 continue  # noise: counted by the next check
+            if plan.dropouts and channel - PRESENCE in range(plan.releases):
+                if _sent(event)[1] != _sent(event)[0] * presence_bytes(plan):
+                    problems.append(f"{attempt.name}, release {channel - PRESENCE}: other frames than who is present")
+                continue
             if channel - OPENING not in opened:
                 problems.append(f"{attempt.name}: frames on channel {channel}, which no protocol uses")
                 continue
@@ -227,7 +243,7 @@ def _noise_traffic(records: Records) -> Check:
         if not attempt.ended or plan.parties == 1:
             continue
         due = batches_due(plan, plan.releases - int(attempt.start["first_release"]))
-        found = {e["channel"] - NOISE: e for e in attempt.traffic if e["channel"] >= NOISE}
+        found = {e["channel"] - NOISE: e for e in attempt.traffic if NOISE <= e["channel"] < PRESENCE}
         if sorted(found) != list(range(len(due))):
             problems.append(f"{attempt.name}: {len(found)} noise batches where {len(due)} were due")
             continue

@@ -12,10 +12,11 @@ from dpmpc.errors import PeerError
 from dpmpc.mpc import door as door_module
 from dpmpc.mpc.addresses import bound_socket, endpoint_of
 from dpmpc.mpc.channels import HELLO, REASON
+from dpmpc.mpc.credentials import make_credentials
 from dpmpc.mpc.dial import TcpLink
 from dpmpc.mpc.door import MOST_PENDING, Door, Refused
 from dpmpc.mpc.session import Session
-from dpmpc.mpc.tls import Tls, make_credentials
+from dpmpc.mpc.tls import Tls
 from dpmpc.mpc.wire import HEADER, MAGIC, VERSION, Peer, run_tag
 from tests.runs import HANG
 

@@ -25,9 +25,10 @@ from dpmpc.mpc.backend import BACKENDS, Holder
 from dpmpc.mpc.backends.mpyc import drawing, fixed
 from dpmpc.mpc.backends.mpyc.exchange import FRAME, Counters, Greeting, connect
 from dpmpc.mpc.backends.mpyc.holder import MpycHolder
+from dpmpc.mpc.credentials import make_credentials
 from dpmpc.mpc.dial import TcpLink
 from dpmpc.mpc.loopback import run_parties
-from dpmpc.mpc.tls import Tls, make_credentials
+from dpmpc.mpc.tls import Tls
 from dpmpc.noise.goodness import chi_square
 from dpmpc.privacy.law import LAWS
 from dpmpc.verify.structure import check_structure

@@ -13,11 +13,13 @@ import pytest
 from dpmpc.aggregation.frames import certificate_name
 from dpmpc.aggregation.plan import Plan
 from dpmpc.errors import PeerError, UsageError
+from dpmpc.mpc import credentials as credentials_module
 from dpmpc.mpc import tls as tls_module
 from dpmpc.mpc.addresses import bound_socket, check_loopback, endpoint_of
+from dpmpc.mpc.credentials import make_credentials
 from dpmpc.mpc.dial import TcpLink
 from dpmpc.mpc.session import Session
-from dpmpc.mpc.tls import Tls, make_credentials
+from dpmpc.mpc.tls import Tls
 from tests.runs import HANG
 
 NAMES = ("party0", "party1", "owners")
@@ -163,8 +165,8 @@ def test_only_loopback_may_do_without() -> None:
 def test_expired_certificates_are_called_expired(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """At the start, of one's own; by the peer, of one that expired since."""
     with monkeypatch.context() as patched:
-        patched.setattr(tls_module, "_DAYS", -1)
-        patched.setattr(tls_module, "_EARLY", datetime.timedelta(days=3))
+        patched.setattr(credentials_module, "_DAYS", -1)
+        patched.setattr(credentials_module, "_EARLY", datetime.timedelta(days=3))
         make_credentials(tmp_path / "keys", NAMES)
     with pytest.raises(UsageError, match=r"party0.crt has expired \(valid .* to .*\); have it made again"):
         Tls.load(tmp_path / "keys", "party0")

@@ -82,7 +82,7 @@ class ShamirHolder(ShamirShares, Mesh):
         """Between batches so many may leave as openings can do without."""
         self._gone.append(error)
         if self._making or len(self._gone) > SHAMIR.spare(self.parties, self.threshold):
-            super()._on_lost(peer, self._gone[0])
+            super()._on_lost(peer, error)
 
     async def here(self, channel: int) -> None:
         await self.open(self.zero(1), channel)

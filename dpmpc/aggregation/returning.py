@@ -1,0 +1,235 @@
+"""A party's end of its connections with owners where some may be missing: they leave, come late, and return.
+
+Each owners' process is served by a task of its own, which takes its shares release by release. A release waits for
+those that take part, for `release_wait` seconds at most; then the parties agree in one round on the owners whose shares
+have reached all of them, and that set is the release's. Shares that come too late are dropped. Who comes later gets the
+releases that were opened before, and joins at the first one that no party has closed.
+
+Nothing here depends on a record, and the sum's sensitivity does not depend on who is there; see docs/privacy.md.
+"""
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator
+from typing import Any
+
+from dpmpc.aggregation.frames import (
+    COUNT,
+    READY,
+    WINDOW,
+    blocks_of,
+    exact,
+    pack_presence,
+    pack_result,
+    presence_bytes,
+    result_size,
+    unpack_presence,
+)
+from dpmpc.aggregation.grid import Ints
+from dpmpc.aggregation.owner_gate import Guest, OwnerGate
+from dpmpc.aggregation.plan import Presence
+from dpmpc.errors import PeerError
+from dpmpc.mpc import channels
+from dpmpc.mpc.backend import Share
+from dpmpc.mpc.channels import PRESENCE, block_label, exchange_label
+from dpmpc.mpc.link import Connection
+from dpmpc.mpc.wire import HEADER, Peer
+
+MOST_TRIES = 1 << 10  # rounds of one release in which too few owners were there
+
+
+class ReturningGate(OwnerGate):
+    """As `OwnerGate`; owners may be missing."""
+
+    def __init__(self, *arguments: Any, **settings: Any) -> None:
+        super().__init__(*arguments, **settings)
+        self._open = self.attempt.first_release  # the release that takes shares
+        self._joined: dict[int, int] = {}  # by first owner: the first release it takes part in
+        self._shares: dict[int, dict[int, tuple[int, Share]]] = {}  # release -> first owner -> (end, share)
+        self._agreed: Presence = ()
+        self._history: list[bytes] = []  # what was published, by release from the attempt's first
+        self._noise = asyncio.Event()  # is there
+        self._announced = 0
+        self._seen: set[int] = set()  # by first owner: those that were told a release to join
+        self._served: set[int] = set()  # by first owner: those that get what is published
+        self._serving: dict[int, asyncio.Task[None]] = {}
+        self._patience = 600.0
+
+    # -- owners come -------------------------------------------------------------------------------------------------
+    async def admit(self, seconds: float) -> None:
+        """Return when all owners are connected, or so many as a release needs and `release_wait` has passed. Errors:
+        PeerError when too few come."""
+        self._patience = seconds
+        with contextlib.suppress(PeerError):
+            loop = asyncio.get_running_loop()
+            end = loop.time() + seconds
+            with self._pulse.waiting(self._missing_text):
+                while self._here() < self.plan.fewest and loop.time() < end:
+                    await self._wait(end - loop.time())
+                late = min(loop.time() + self.plan.release_wait, end)
+                while self._missing() and loop.time() < late:
+                    await self._wait(late - loop.time())
+        if self._here() < self.plan.fewest:
+            raise PeerError(
+                f"at least {self.plan.fewest} of {self.plan.owners} owners must come within {seconds:g} s; "
+                f"{self._here()} did; missing: {self._missing_text()}; start their processes{self._door.refusals()}"
+            )
+        self._begun = True
+
+    def _here(self) -> int:
+        return sum(end - first for first, (end, _) in self._owners.items())
+
+    async def _wait(self, seconds: float) -> None:
+        """Returns when something has changed, after `seconds` at the latest."""
+        self._changed.clear()
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(max(seconds, 0.0)):
+                await self._changed.wait()
+
+    def _came(self, first: int, end: int, peer: Guest) -> None:
+        if first in self._serving:
+            self._serving[first].cancel()
+        self._joined.pop(first, None)
+        self._serving[first] = asyncio.ensure_future(self._serve(first, end, peer))
+
+    async def _serve(self, first: int, end: int, peer: Guest) -> None:
+        """One owners' process, until it leaves."""
+        try:
+            known = COUNT.unpack(exact(peer, await peer.receive(channels.KNOWN), COUNT.size))[0]
+            await self._noise.wait()
+            peer.send(channels.READY, READY.pack(self._announced))
+            # One that was here before has sent shares of the open release at most, and they count where they have
+            # reached all parties. It shares the next one anew: of two sharings, parties could add up different ones.
+            peer.send(channels.JOIN, COUNT.pack(self._open + (first in self._seen)))
+            self._seen.add(first)
+            for k, payload in enumerate(self._history):  # no await since the release was named: none is left out
+                if (number := self.attempt.first_release + k) >= known:
+                    peer.send(block_label(number, -1), payload)
+            self._served.add(first)
+            joins = COUNT.unpack(exact(peer, await peer.receive(channels.JOIN), COUNT.size))[0]
+            self._joined[first] = joins
+            for release in range(joins, self.plan.releases):
+                await self._take(first, end, peer, release)
+        except PeerError as error:
+            if peer.lost is None:  # it sent what no owner sends
+                self._log(f"{peer.name} is dropped: {error}")
+                if isinstance(peer, Peer):
+                    peer.farewell(str(error))
+                peer.close()
+                self._drop(first, peer)
+
+    async def _take(self, first: int, end: int, peer: Guest, release: int) -> None:
+        """The shares of one release; those of one that is closed are read and dropped, as the owner waits for
+        consent."""
+        total: Share = None
+        blocks = blocks_of(first, end, self.plan.dimension)
+        for k, (start, stop) in enumerate(blocks):
+            payload = await peer.receive(block_label(release, k))
+            if release >= self._open:
+                share = self._collect(peer, release, payload, stop - start)
+                total = share if total is None else self._added(total, share)
+            if k + WINDOW < len(blocks):
+                peer.send(block_label(release, k), b"")
+        if release >= self._open:
+            self._shares.setdefault(release, {})[first] = (end, total)
+            self._changed.set()
+
+    # -- a release ---------------------------------------------------------------------------------------------------
+    async def agree(self, release: int) -> Presence:
+        """The owners whose shares of this release have reached all parties: one round between the parties, and one
+        more each time that they were too few. Errors: PeerError where they stay too few."""
+        loop = asyncio.get_running_loop()
+        begin = loop.time()
+        for k in range(MOST_TRIES):
+            await self._complete(release)
+            found = await self._common(release, k)
+            if len(found) >= self.plan.fewest:
+                self._agreed, self._open = found, release + 1  # closed: later shares are dropped
+                return found
+            if k * self.plan.release_wait >= self._patience:
+                break
+        raise PeerError(
+            f"a release needs {self.plan.fewest} of {self.plan.owners} owners; within {loop.time() - begin:.0f} s only "
+            f"{len(found)} sent shares for release {release}; start the missing ones: {self._missing_text()}"
+        )
+
+    async def _complete(self, release: int) -> None:
+        """Returns when all owners that take part have sent their shares, and enough of them; at the latest when
+        `release_wait` has passed."""
+        loop = asyncio.get_running_loop()
+        end = loop.time() + self.plan.release_wait
+        with self._pulse.waiting(lambda: self._late(release)):
+            while (self._late(release) or len(self._present(release)) < self.plan.fewest) and loop.time() < end:
+                await self._wait(end - loop.time())
+
+    def _late(self, release: int) -> str:
+        """Those that take part and have not sent their shares."""
+        sent = self._shares.get(release, {})
+        late = [
+            peer.name
+            for first, (_, peer) in sorted(self._owners.items())
+            if self._joined.get(first, release) <= release and first not in sent
+        ]
+        return ", ".join(late[:8]) + (f" and {len(late) - 8} more" if len(late) > 8 else "")
+
+    def _present(self, release: int) -> Presence:
+        sent = self._shares.get(release, {})
+        return tuple(j for first in sorted(sent) for j in range(first, sent[first][0]))
+
+    async def _common(self, release: int, k: int) -> Presence:
+        """Those whose shares are here and at all other parties. One round."""
+        parties = list(self.holder.connections())
+        label = exchange_label(PRESENCE + release, k)
+        mine = self._present(release)
+        for connection in parties:
+            connection.send(label, pack_presence(self.plan, mine))
+        common = set(mine)
+        for each in [(connection, connection.receive(label)) for connection in parties]:
+            payload = exact(each[0], await each[1], presence_bytes(self.plan))
+            common &= set(unpack_presence(self.plan, payload))
+        return tuple(sorted(common))
+
+    async def contributions(self, release: int) -> AsyncIterator[tuple[int, int, Share]]:
+        """As `OwnerGate.contributions`, of those that the parties agreed on."""
+        sent = self._shares.pop(release, {})
+        for first in sorted(sent):
+            end, share = sent[first]
+            if first in self._agreed:
+                yield first, end, share
+
+    def announce(self, bytes_sent: int) -> None:
+        self._announced = bytes_sent
+        self._noise.set()
+
+    def publish(self, release: int, opened: Ints, bytes_sent: int, present: Presence | None = None) -> None:
+        owners = [(first, peer) for first, _, peer in self._each() if first in self._served]
+        bytes_sent += len(owners) * (HEADER.size + result_size(self.plan))
+        payload = pack_result(self.plan, opened, bytes_sent, present)
+        self._history.append(payload)
+        for _, peer in owners:
+            if peer.lost is None:
+                peer.send(block_label(release, -1), payload)
+
+    # -- owners leave ------------------------------------------------------------------------------------------------
+    def _on_lost(self, peer: Connection, error: PeerError) -> None:
+        first = next((first for first, (_, each) in self._owners.items() if each is peer), None)
+        if first is not None:
+            self._log(f"{peer.name} has left: {error}")
+            self._drop(first, peer)
+
+    def _forget(self, first: int, end: int) -> None:
+        for start, (stop, _) in list(self._owners.items()):
+            if start < end and first < stop:
+                self._served.discard(start)
+        super()._forget(first, end)
+
+    def _drop(self, first: int, peer: Connection) -> None:
+        if first in self._owners and self._owners[first][1] is peer:
+            del self._owners[first]
+            self._served.discard(first)
+            self._changed.set()
+
+    def abandon(self) -> None:
+        for task in self._serving.values():
+            task.cancel()
+        super().abandon()

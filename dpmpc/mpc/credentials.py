@@ -1,0 +1,190 @@
+"""Certificates and keys for the processes of a run: all at once for a trial, or without anybody seeing them all.
+
+A site makes its own key and a request (`make_request`); the authority signs the request for the name of a process
+(`sign_request`) and sends the certificate back. A key leaves no site, and the authority's stays with the authority.
+"""
+
+import datetime
+import os
+import re
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from dpmpc.errors import UsageError
+
+if TYPE_CHECKING:
+    from cryptography import x509
+    from cryptography.hazmat.primitives.asymmetric import ec
+
+_DAYS = 825
+_EARLY = datetime.timedelta(minutes=5)  # clocks differ
+_AUTHORITY = "dpmpc run"
+
+
+def make_credentials(directory: Path, names: Sequence[str]) -> None:
+    """Write a new certificate authority and a certificate and key for each name into `directory` (keys readable by the
+    owner alone).
+
+    Whoever runs this sees every key: fit for trials, or for one trusted operator. The authority's key is not kept.
+    Errors: UsageError if files are in the way.
+    """
+    _make_folder(directory)
+    taken = [p.name for p in directory.iterdir()]
+    if taken:
+        raise UsageError(f"the folder for new keys must be empty; {directory} holds {taken[0]}; name another")
+    authority = _new_key()
+    _write(directory / "ca.crt", _pem(_certificate(_AUTHORITY, authority.public_key(), authority, ca=True)))
+    for name in names:
+        key = _new_key()
+        _write(directory / f"{name}.crt", _pem(_certificate(name, key.public_key(), authority, ca=False)))
+        _write_key(directory / f"{name}.key", key)
+
+
+def make_request(directory: Path, name: str) -> Path:
+    """Write a new key for the process `name` into `directory`, and the request that the authority is to sign; its path.
+
+    The request holds no secret. Errors: UsageError if a key of that name is there.
+    """
+    from cryptography import x509
+    from cryptography.hazmat.primitives import hashes, serialization
+
+    check_process(name)
+    _make_folder(directory)
+    key = _new_key()
+    _write_key(directory / f"{name}.key", key)
+    subject = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, name)])
+    request = x509.CertificateSigningRequestBuilder().subject_name(subject).sign(key, hashes.SHA256())
+    path = directory / f"{name}.csr"
+    _write(path, request.public_bytes(serialization.Encoding.PEM), again=True)
+    return path
+
+
+def sign_request(authority: Path, request: Path, name: str, out: Path) -> Path:
+    """Write the certificate that `authority` (a folder; made when it does not exist) gives the key of a request, for
+    the process `name` and no other, with ca.crt beside it, into `out`; its path.
+
+    What the request says of its name is not believed: `name` counts, which the authority knows from whom it got the
+    request. A second certificate of a name is a renewal. Errors: UsageError for a file that is no request.
+    """
+    from cryptography import x509
+
+    check_process(name)
+    key, ca = _authority(authority)
+    try:
+        asked = x509.load_pem_x509_csr(request.read_bytes())
+    except (OSError, ValueError) as error:
+        raise UsageError(
+            f"a request is what `dpmpc keys request` wrote; {request}: {error}; have it sent again"
+        ) from None
+    if not asked.is_signature_valid:
+        raise UsageError(f"a request must be signed by the key it is for; {request} is not; have it sent again")
+    public = asked.public_key()
+    _make_folder(out)
+    _write(out / "ca.crt", ca, again=True)
+    path = out / f"{name}.crt"
+    _write(path, _pem(_certificate(name, public, key, ca=False)), again=True)
+    return path
+
+
+def check_process(name: str) -> None:
+    """Errors: UsageError unless it is the name of a process of a run."""
+    if not re.fullmatch(r"owners|(party|owner)[0-9]{1,6}", name):
+        raise UsageError(f"a process is called party0, owner0 and so on, or owners; got {name!r}; mend the name")
+
+
+def _authority(folder: Path) -> "tuple[ec.EllipticCurvePrivateKey, bytes]":
+    """(key, certificate) of the authority in `folder`, new where there is none."""
+    from cryptography.hazmat.primitives import serialization
+    from cryptography.hazmat.primitives.asymmetric import ec
+
+    _make_folder(folder)
+    if not (folder / "ca.key").exists():
+        key = _new_key()
+        _write(folder / "ca.crt", _pem(_certificate(_AUTHORITY, key.public_key(), key, ca=True)))
+        _write_key(folder / "ca.key", key)
+    try:
+        loaded = serialization.load_pem_private_key((folder / "ca.key").read_bytes(), None)
+        certificate = (folder / "ca.crt").read_bytes()
+    except (OSError, ValueError, TypeError) as error:
+        raise UsageError(f"an authority is a folder with ca.crt and ca.key; {folder}: {error}; name another") from None
+    if not isinstance(loaded, ec.EllipticCurvePrivateKey):
+        raise UsageError(f"an authority's key is one that dpmpc made; {folder / 'ca.key'} is not; name another folder")
+    return loaded, certificate
+
+
+def _certificate(name: str, public: object, signer: "ec.EllipticCurvePrivateKey", *, ca: bool) -> "x509.Certificate":
+    from cryptography import x509
+    from cryptography.hazmat.primitives import hashes
+    from cryptography.hazmat.primitives.asymmetric import ec
+
+    if not isinstance(public, ec.EllipticCurvePublicKey):
+        raise UsageError("a request is for a key that `dpmpc keys request` made; this one is of another kind")
+    now = datetime.datetime.now(datetime.UTC)
+    builder = (
+        x509.CertificateBuilder()
+        .subject_name(x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, name)]))
+        .issuer_name(x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, _AUTHORITY)]))
+        .public_key(public)
+        .serial_number(x509.random_serial_number())
+        .not_valid_before(now - _EARLY)
+        .not_valid_after(now + datetime.timedelta(days=_DAYS))
+        .add_extension(x509.BasicConstraints(ca=ca, path_length=0 if ca else None), critical=True)
+        .add_extension(x509.SubjectKeyIdentifier.from_public_key(public), critical=False)
+        .add_extension(x509.AuthorityKeyIdentifier.from_issuer_public_key(signer.public_key()), critical=False)
+        .add_extension(
+            x509.KeyUsage(
+                digital_signature=not ca,
+                key_cert_sign=ca,
+                crl_sign=ca,
+                content_commitment=False,
+                key_encipherment=False,
+                data_encipherment=False,
+                key_agreement=False,
+                encipher_only=False,
+                decipher_only=False,
+            ),
+            critical=True,
+        )
+    )
+    if not ca:
+        builder = builder.add_extension(x509.SubjectAlternativeName([x509.DNSName(name)]), critical=False)
+    return builder.sign(signer, hashes.SHA256())
+
+
+def _new_key() -> "ec.EllipticCurvePrivateKey":
+    from cryptography.hazmat.primitives.asymmetric import ec
+
+    return ec.generate_private_key(ec.SECP256R1())
+
+
+def _pem(certificate: "x509.Certificate") -> bytes:
+    from cryptography.hazmat.primitives import serialization
+
+    return certificate.public_bytes(serialization.Encoding.PEM)
+
+
+def _write_key(path: Path, key: "ec.EllipticCurvePrivateKey") -> None:
+    from cryptography.hazmat.primitives import serialization
+
+    pem = key.private_bytes(serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption())
+    _write(path, pem, mode=0o600)
+
+
+def _make_folder(folder: Path) -> None:
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise UsageError(f"keys need a folder; {folder}: {error.strerror}; name another") from None
+
+
+def _write(path: Path, content: bytes, *, mode: int = 0o644, again: bool = False) -> None:
+    """Errors: UsageError if the file is there already, unless `again`."""
+    how = os.O_WRONLY | os.O_CREAT | (os.O_TRUNC if again else os.O_EXCL)
+    try:
+        with open(os.open(path, how, mode), "wb") as file:
+            file.write(content)
+    except OSError as error:
+        raise UsageError(
+            f"a key is never overwritten; {path}: {error.strerror}; move it away, or renew with it"
+        ) from None

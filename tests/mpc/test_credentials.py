@@ -1,0 +1,82 @@
+"""Keys that nobody sees all of: a request at a site, a signature at the authority; renewals, late owners, and what is
+refused."""
+
+import stat
+from pathlib import Path
+
+import pytest
+from cryptography import x509
+
+from dpmpc.cli import main as cli
+from dpmpc.errors import UsageError
+from dpmpc.mpc.credentials import check_process, make_request, sign_request
+from dpmpc.mpc.tls import Tls
+from tests.mpc.test_tls import _pair
+
+
+def names_of(path: Path) -> list[str]:
+    certificate = x509.load_pem_x509_certificate(path.read_bytes())
+    return certificate.extensions.get_extension_for_class(x509.SubjectAlternativeName).value.get_values_for_type(
+        x509.DNSName
+    )
+
+
+def dpmpc(*arguments: object) -> None:
+    with pytest.raises(SystemExit) as exit_:
+        cli.main([str(a) for a in arguments])
+    assert exit_.value.code == 0
+
+
+def test_sites_with_keys_of_their_own_meet(tmp_path: Path) -> None:
+    import asyncio
+
+    for name in ("party0", "party1"):
+        dpmpc("keys", "request", name, "--out", tmp_path / name)
+        assert stat.S_IMODE((tmp_path / name / f"{name}.key").stat().st_mode) == 0o600
+        request = tmp_path / name / f"{name}.csr"
+        assert b"PRIVATE" not in request.read_bytes()
+        # what comes back is all that the site gets
+        dpmpc("keys", "sign", request, "--for", name, "--authority", tmp_path / "authority", "--out", tmp_path / name)
+    assert stat.S_IMODE((tmp_path / "authority" / "ca.key").stat().st_mode) == 0o600
+    assert not list((tmp_path / "authority").glob("party*"))
+    sites = [Tls.load(tmp_path / name, name) for name in ("party0", "party1")]
+    assert asyncio.run(_pair(*sites)) == [7, 7]
+
+
+def test_a_request_gets_the_name_that_the_authority_says(tmp_path: Path) -> None:
+    """Not the one that it claims."""
+    request = make_request(tmp_path / "site", "party0")
+    path = sign_request(tmp_path / "authority", request, "owner3", tmp_path / "back")
+    assert path.name == "owner3.crt" and names_of(path) == ["owner3"]
+
+
+def test_a_renewal_is_for_the_same_key_or_a_new_one(tmp_path: Path) -> None:
+    site, authority = tmp_path / "site", tmp_path / "authority"
+    request = make_request(site, "owner0")
+    first = sign_request(authority, request, "owner0", site).read_bytes()
+    again = sign_request(authority, request, "owner0", site).read_bytes()
+    assert first != again and Tls.load(site, "owner0")
+    with pytest.raises(UsageError, match="a key is never overwritten"):
+        make_request(site, "owner0")
+    (site / "owner0.key").unlink()
+    sign_request(authority, make_request(site, "owner0"), "owner0", site)
+    assert Tls.load(site, "owner0")
+
+
+def test_what_is_no_request_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "x.csr").write_text("hello")
+    with pytest.raises(UsageError, match="a request is what `dpmpc keys request` wrote"):
+        sign_request(tmp_path / "authority", tmp_path / "x.csr", "owner0", tmp_path / "back")
+    request = make_request(tmp_path / "site", "party0")
+    lines = request.read_text().splitlines()
+    middle = lines[3]
+    lines[3] = middle[:-1] + ("A" if middle[-1] != "A" else "B")
+    request.write_text("\n".join(lines) + "\n")
+    with pytest.raises(UsageError, match="a request"):
+        sign_request(tmp_path / "authority", request, "party0", tmp_path / "back")
+
+
+@pytest.mark.parametrize("name", ["", "party", "party-1", "owner1x", "ca", "../party0", "owner12345678", "partyowner1"])
+def test_only_processes_have_certificates(name: str) -> None:
+    with pytest.raises(UsageError, match="a process is called party0"):
+        check_process(name)
