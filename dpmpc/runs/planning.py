@@ -53,8 +53,8 @@ def _facts(name: str, schema: Schema, sizes: tuple[int, ...]) -> Facts:
 
 def settled(request: Request, facts: Facts) -> tuple[Request, "Advice | None"]:
     """The request with everything chosen that a plan needs, and the advice that was taken, if any. A function of the
-    request and of public facts."""
-    if not request.advised:
+    request and of public facts. Softmax regression is not advised: nothing rehearses it."""
+    if not request.advised or facts.task == "softmax":
         return replace(
             request,
             method=request.method or "gradient",
