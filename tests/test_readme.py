@@ -32,6 +32,10 @@ def _hospitals(folder: Path) -> None:
     ]
     (folder / "hospital.csv").write_text("\n".join(["age,dose,weight,outcome,site", *text]) + "\n")
     (folder / "new_patients.csv").write_text("age,dose,weight\n0.5,1,0\n-1,0,2\n")
+    columns = "".join(f'[[columns]]\nkind = "number"\nname = "{name}"\nlow = -4\nhigh = 4\n' for name in "xyz")
+    target = '[target]\nkind = "label"\nname = "outcome"\npositive = ["ill"]\nnegative = ["well"]\n'
+    (folder / "schema.toml").write_text(columns + target)
+    (folder / "my_patients.csv").write_text("x,y,z,outcome\n0,1,2,ill\n1,1,0,well\n")
 
 
 @pytest.mark.slow
