@@ -55,6 +55,8 @@ def test_every_command_of_the_readme_runs(tmp_path: Path, monkeypatch: pytest.Mo
             arguments += ["--max-rows", "8000"]
         result = dpmpc(*arguments)
         assert result.returncode == 0, (line, result.stderr)
+        if "--plan-only" in arguments:
+            shutil.copy(tmp_path / "plan" / "plan.json", tmp_path)  # as handed to an owner
         if "predict" in arguments:
             assert len(result.stdout.splitlines()) == 3
     shutil.rmtree(tmp_path / "runs")
