@@ -140,7 +140,8 @@ def labels_of(table: Table, asked: Asked) -> Labels:
         what = f"has {len(held)}{' or more' if len(found) == _MOST_CATEGORIES else ''}"
         raise UsageError(
             f"a label has two values, each in two records at least; target '{name}' {what if len(held) != 2 else 'not'}"
-            f" ({some(sorted(held), 6)}); choose a binary target, or --task ridge for a quantity"
+            f" ({some(sorted(held), 6)}); choose a binary target, --task ridge for a quantity, or"
+            " --task softmax for classes"
         )
     names = sorted(held, key=float) if all(map(is_number, held)) else sorted(held, key=str.encode)
     return _label(name, names, asked.positive)
@@ -250,9 +251,7 @@ def _target(table: Table, asked: Asked) -> Target:
     _, odd, low, high = survey(table, [name])[name]
     if task is None:
         if odd:
-            seen = _values(table, name)
-            several = 2 < len(seen) <= MOST_CLASSES and min(seen.values()) > 1 and asked.positive is None
-            task = "softmax" if several else "logistic"
+            task = "softmax" if has_classes(table, asked) else "logistic"
         else:
             task = "logistic" if _classes(table, name, asked) else "ridge"
     if task == "ridge":
@@ -274,6 +273,16 @@ def _target(table: Table, asked: Asked) -> Target:
             )
         return Classes(name, tuple(found))
     return _label(name, _two(table, name), asked.positive)
+
+
+def has_classes(table: Table, asked: Asked) -> bool:
+    """Whether a target is for softmax regression: it is asked for, or texts are more than two that records share."""
+    if asked.task is not None or asked.positive is not None:
+        return asked.task == "softmax"
+    if not survey(table, [asked.target])[asked.target][1]:
+        return False
+    seen = _values(table, asked.target)
+    return 2 < len(seen) <= MOST_CLASSES and min(seen.values()) > 1
 
 
 def _classes(table: Table, name: str, asked: Asked) -> bool:

@@ -13,16 +13,19 @@ from dpmpc.data.schema import Schema
 from dpmpc.errors import UsageError
 from dpmpc.learning.model import read_model
 from dpmpc.privacy.composition import Spent, spent
-from dpmpc.privacy.ledger import Book, Ledger
-from dpmpc.privacy.ledgers import merge
+from dpmpc.privacy.ledger import Book
+from dpmpc.privacy.ledgers import ledgers_below, merge, read_ledger
 from dpmpc.processes.provenance import software
 from dpmpc.runs.history import Row, read_history
 from dpmpc.runs.launcher import request_path
 from dpmpc.runs.report import read_report
+from dpmpc.runs.surveying import SUFFIX
 from dpmpc.verify.verdict import Evidence
 from dpmpc.verify.verification import verify_structure
 
-_SIGNED = ("report.json", "plan.json", "model.npz", "verify.json", "ledger_*.jsonl", "party_*.transcript.jsonl")
+_SIGNED = ("report.json", "plan.json", "model.npz", "verify.json", "ledger_*.jsonl", "party_*.transcript.jsonl",
+           "survey/plan.json", "survey/schema.json", "survey/ledger_*.jsonl",
+           "survey/party_*.transcript.jsonl")  # fmt: skip
 KINDS = ("structure", "statistics", "audit")
 
 
@@ -82,7 +85,7 @@ def facts_of(run: Path, ledgers: Path | None = None) -> Facts:
         budget=_budget(plan, ledgers or run.resolve().parent),
         schema=_schema(run),
         digests=[
-            (path.name, hashlib.sha256(path.read_bytes()).hexdigest())
+            (path.relative_to(run).as_posix(), hashlib.sha256(path.read_bytes()).hexdigest())
             for pattern in _SIGNED
             for path in sorted(run.glob(pattern))
         ],
@@ -113,9 +116,10 @@ def _schema(run: Path) -> Schema | None:
 
 
 def _budget(plan: Plan, folder: Path) -> Budget | None:
-    """What the ledgers below `folder` say; None if none of them knows this run."""
-    found = [(path.stat().st_mtime, Ledger.read(path)) for path in sorted(folder.rglob("ledger*.jsonl"))]
-    mine = [time for time, book in found if any(entry.run == plan.run_id for entry in book.entries)]
+    """What the ledgers below `folder` say; None if none of them knows this run. Its survey is a part of it."""
+    found = [(path.stat().st_mtime, read_ledger(path)) for path in ledgers_below(folder)]
+    own = (plan.run_id, plan.run_id + SUFFIX)
+    mine = [time for time, book in found if any(entry.run in own for entry in book.entries)]
     if not mine:
         return None
     entries = merge([book for _, book in found])
@@ -123,15 +127,17 @@ def _budget(plan: Plan, folder: Path) -> Budget | None:
         entry.run
         for time, book in found
         for entry in book.entries
-        if entry.run != plan.run_id and _precedes(book, entry.run, plan.run_id, time < min(mine))
+        if entry.run not in own and _precedes(book, entry.run, own, time < min(mine))
     }
     before = [entry for entry in entries if entry.run in earlier]
-    this = [entry for entry in entries if entry.run == plan.run_id]
+    this = [entry for entry in entries if entry.run in own]
     data = plan.data_id
     return Budget(folder, spent(before, data), spent(this, data), spent([*before, *this], data), spent(entries, data))
 
 
-def _precedes(book: Book, run: str, this: str, older: bool) -> bool:
-    """Whether `run` came before `this`: by the order of lines where one ledger has both, else by the files' times."""
+def _precedes(book: Book, run: str, own: tuple[str, ...], older: bool) -> bool:
+    """Whether `run` came before the run of the names `own`: by the order of lines where one ledger has both, else by
+    the files' times."""
     order = [entry.run for entry in book.entries]
-    return order.index(run) < order.index(this) if this in order else older
+    mine = [order.index(name) for name in own if name in order]
+    return order.index(run) < min(mine) if mine else older

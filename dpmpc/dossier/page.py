@@ -57,6 +57,13 @@ svg { width: 100%; height: auto; max-width: 34rem; } svg text { fill: var(--ink)
 """
 
 
+_BOUNDS = {
+    "public": "public",
+    "data": "read off the records",
+    "survey": "found by a private survey, which is in the promise",
+}
+
+
 def page(facts: Facts) -> str:
     """The whole page as HTML text. Nothing in it comes from the network; texts of users are escaped."""
     report = facts.report
@@ -210,12 +217,7 @@ def _data(facts: Facts) -> str:
         ("Records for training", f"{sum(sizes):,}"),
         ("Shape", features_of(report)),
         ("Weights of owners", report["weights"]),
-        (
-            "Constants of the schema",
-            {"public": "public", "data": "read off the records", "survey": "found by a private survey"}[
-                report["privacy"]["bounds"]
-            ],
-        ),
+        ("Constants of the schema", _BOUNDS[report["privacy"]["bounds"]]),
     ]
     if schema is None:
         return _table("The records", rows)
@@ -230,12 +232,10 @@ def _schema(schema: Schema) -> str:
             kind, values = "number", f"{column.low:g} to {column.high:g}"
         elif isinstance(column, Categorical):
             kind, values = "category", ", ".join(column.values)
+        elif isinstance(column, Surveyed):
+            kind, values = "surveyed", _surveyed(column)
         elif isinstance(column, Classes):
             kind, values = "classes", ", ".join(column.names)
-        elif isinstance(column, Surveyed):
-            kind = "found by a private survey"
-            found = [f"{column.low:g} to {column.high:g}"] if column.number else []
-            values = ", ".join([*found, *([f"{len(column.kept)} hashed buckets"] if column.kept else [])])
         else:
             kind, values = "label", _classes(column)
         rows.append((column.name + (" (target)" if column is schema.target else ""), kind, values))
@@ -245,6 +245,13 @@ def _schema(schema: Schema) -> str:
         _grid("Columns, as every owner maps them", ("Column", "Kind", "Values"), rows)
         + f"<p>{one}Missing values are {filled}. Each record is then scaled into the unit ball.</p>"
     )
+
+
+def _surveyed(column: Surveyed) -> str:
+    found = ([f"{column.low:g} to {column.high:g}"] if column.number else []) + (
+        [f"{len(column.kept)} of {column.buckets} buckets of texts"] if column.kept else []
+    )
+    return ", ".join([*found, *(["whether it is missing"] if column.missing else [])]) or "nothing"
 
 
 def _classes(target: Labels) -> str:

@@ -38,8 +38,9 @@ def promise(facts: Facts) -> list[str]:
         return ["None. No noise was added, so whoever sees what this run published may learn about single records."]
     unit = privacy["neighbours"].split(";")[0]
     factor = math.exp(min(epsilon, 700.0))
+    surveyed = " and what its survey found" if facts.plan.before else ""
     said = [
-        f"Whoever sees all that this run published (all {privacy['releases']} opened vectors, hence every "
+        f"Whoever sees all that this run published (all {privacy['releases']} opened vectors{surveyed}, hence every "
         f"intermediate model and the final one) can hardly tell whether its data were changed by this: {unit}.",
         f"Exactly: for any such change, and for any set of outcomes, its probability before and after differ by a "
         f"factor of at most e^{epsilon:.4g} = {factor:.4g}, but for a probability of {delta:.3g} (epsilon = "
@@ -147,7 +148,8 @@ def noise(facts: Facts) -> list[tuple[str, str]]:
         ("L2 sensitivity of the mean", f"{sensitivity['l2']:.6g}"),
         *((f"of which {name}", f"{value:.6g}") for name, value in sensitivity["parts"].items()),
         ("Grid step", f"2^-{grid['bits']}; the sum is divided by {grid['divisor']:,}"),
-        ("Releases", f"{privacy['releases']:,} of {facts.report['dimension']:,} coordinates"),
+        ("Releases", f"{privacy['releases']:,} of {facts.plan.dimension:,} coordinates"),
+        *([("Released before, by the survey", str(len(facts.plan.before)))] if facts.plan.before else []),
         ("Asked for", ", ".join(f"{k} {v:g}" for k, v in privacy["asked"].items() if isinstance(v, float))),
         ("Calibration", str(privacy["asked"]["calibration"])),
     ]

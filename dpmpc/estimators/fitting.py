@@ -13,7 +13,7 @@ from dpmpc.aggregation.frames import rows_of_block
 from dpmpc.aggregation.guarantee import Promise
 from dpmpc.aggregation.party import ledger_path
 from dpmpc.aggregation.plan import FIRST_ATTEMPT, Plan
-from dpmpc.aggregation.spending import entry_of
+from dpmpc.aggregation.spending import entry_of, reservation_of
 from dpmpc.data.schema import Schema
 from dpmpc.data.table import Floats, Ints
 from dpmpc.estimators.errors import EstimatorError
@@ -21,9 +21,9 @@ from dpmpc.estimators.records import sorted_by_owner
 from dpmpc.estimators.spending import Account, PrivacyWarning, ledger_of
 from dpmpc.learning.learner import Learner
 from dpmpc.learning.method import METHODS
-from dpmpc.privacy.budget import Budget
+from dpmpc.privacy.budget import Budget, reserved
 from dpmpc.privacy.ledger import Entry, Ledger
-from dpmpc.runs.owners import check_budget
+from dpmpc.runs.owners import budget_below, check_budget
 from dpmpc.runs.planning import Facts, plan_of
 from dpmpc.runs.request import Request
 
@@ -60,7 +60,14 @@ def plan_for(estimator: Any, schema: Schema, sizes: tuple[int, ...]) -> Plan:
     if not estimator.delta and given["law"] is None:
         given["law"] = "laplace"
     d = len(schema.feature_names)
-    request = Request(data=estimator.data_id, delta=estimator.delta or None, evaluate=False, **given)
+    request = Request(
+        data=estimator.data_id,
+        task=schema.task,
+        owner_sizes=sizes,
+        delta=estimator.delta or None,
+        evaluate=False,
+        **given,
+    )
     facts = Facts(estimator.data_id, schema.task, d, sizes, schema.bounds, schema.to_json(), classes=schema.classes)
     return plan_of(request, facts)
 
@@ -82,9 +89,13 @@ def fit_records(estimator: Any, schema: Schema, X: Floats, y: Floats, groups: In
     noise = plan.derived.mechanism.scale * plan.grid.step / plan.divisor
     learner = Learner(plan.learning, plan.releases, records, sizes, noise)
     account = share_account(estimator)
-    with _folder(estimator, plan) as out:
+    with _folder(estimator, plan) as (out, budget):
+        settings: dict[str, Any] = {"budget": budget} if plan.parties else {}
         try:
-            with Aggregator.of_plan(plan, out=out) as aggregator, _spending(plan, out) as spend:
+            with (
+                Aggregator.of_plan(plan, out=out, **settings) as aggregator,
+                _spending(plan, out, budget) as spend,
+            ):
                 for number in range(plan.releases):
                     spend(number)
                     learner.apply(aggregator.mean(learner.vectors(rows_of_block(plan.dimension))))
@@ -98,31 +109,30 @@ def fit_records(estimator: Any, schema: Schema, X: Floats, y: Floats, groups: In
 
 
 @contextlib.contextmanager
-def _folder(estimator: Any, plan: Plan) -> Iterator[Path]:
-    """Where the fit writes: a new folder below `ledgers`, or one that is removed afterwards."""
+def _folder(estimator: Any, plan: Plan) -> Iterator[tuple[Path, Budget | None]]:
+    """Where the fit writes, a new folder below `ledgers` or one that is removed afterwards, and the budget that holds
+    there."""
     if estimator.ledgers is None:
         if estimator.budget is not None:
             raise EstimatorError("a budget is held against ledgers; none are kept; add ledgers=FOLDER")
         with tempfile.TemporaryDirectory(prefix="dpmpc-") as folder:
-            yield Path(folder)
+            yield Path(folder), None
         return
-    root = Path(estimator.ledgers)
-    if estimator.budget is not None:
-        root.mkdir(parents=True, exist_ok=True)
-        budget = Budget.parse(estimator.budget, root)
-        check_budget(plan, FIRST_ATTEMPT, budget, ledger_path(root / plan.run_id, 0))
-    out = root / plan.run_id
+    out = Path(estimator.ledgers).resolve() / plan.run_id
+    budget = budget_below(estimator.budget, estimator.ledgers, out)
+    if budget is not None:
+        check_budget(plan, FIRST_ATTEMPT, budget, ledger_path(out, 0))
     out.mkdir(mode=0o700, parents=True)
-    yield out
+    yield out, budget
 
 
 @contextlib.contextmanager
-def _spending(plan: Plan, out: Path) -> Iterator[Any]:
+def _spending(plan: Plan, out: Path, budget: Budget | None) -> Iterator[Any]:
     """What writes a release down before it is opened: the parties do; without parties, this process."""
     if plan.parties or not plan.derived.mechanism.scale:
         yield lambda number: None
         return
-    with Ledger(out / "ledger_0.jsonl") as ledger:
+    with Ledger(ledger_path(out, 0)) as ledger, reserved(ledger, reservation_of(plan, FIRST_ATTEMPT), budget):
 
         def spend(number: int) -> None:
             ledger.append(entry_of(plan, FIRST_ATTEMPT, number))

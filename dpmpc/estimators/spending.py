@@ -9,8 +9,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from dpmpc.privacy.composition import spent
-from dpmpc.privacy.ledger import Entry, Ledger
-from dpmpc.privacy.ledgers import merge
+from dpmpc.privacy.ledger import Entry
+from dpmpc.privacy.ledgers import merge, read_ledgers
 
 
 class PrivacyWarning(UserWarning):
@@ -50,4 +50,4 @@ class Account:
 
 def ledger_of(run: Path) -> tuple[Entry, ...]:
     """The releases that the parties' ledgers in a run directory hold, each counted once."""
-    return merge([Ledger.read(path) for path in sorted(run.glob("ledger_*.jsonl"))])
+    return merge(read_ledgers(run))

@@ -53,8 +53,8 @@ def _facts(name: str, schema: Schema, sizes: tuple[int, ...]) -> Facts:
 
 def settled(request: Request, facts: Facts) -> tuple[Request, "Advice | None"]:
     """The request with everything chosen that a plan needs, and the advice that was taken, if any. A function of the
-    request and of public facts."""
-    if not request.advised:
+    request and of public facts. Softmax regression is not advised: nothing rehearses it."""
+    if not request.advised or facts.task == "softmax":
         return replace(
             request,
             method=request.method or "gradient",
@@ -62,11 +62,6 @@ def settled(request: Request, facts: Facts) -> tuple[Request, "Advice | None"]:
             weights=request.weights or "equal",
         ), None
     from dpmpc.runs.adviser import Circumstances, advise  # which rehearses, with SciPy
-
-    if facts.task == "softmax":
-        raise UsageError(
-            "advice is for logistic and ridge regression; this is softmax; name --method gradient or output"
-        )
 
     advice = advise(
         Circumstances(

@@ -205,6 +205,11 @@ def _check_records(r: Request) -> None:
             raise UsageError(
                 "--preprocessing survey is for a source of records without --schema and --bounds; leave one of them out"
             )
+        if r.task == "softmax":
+            raise UsageError(
+                "a survey is for labels of two values and for quantities; --task softmax has classes; give --bounds, "
+                "or use --preprocessing records"
+            )
         if not r.delta or r.missing == "drop" or r.scale is not None or r.calibration != "tight":
             raise UsageError(
                 "a survey needs a delta, the tight calibration and all records; add --delta, and leave --calibration"

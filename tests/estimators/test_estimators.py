@@ -160,7 +160,7 @@ def test_the_guarantee_and_the_ledger_after_a_fit(engine: str, tmp_path: Path) -
 def test_output_perturbation_is_one_release() -> None:
     X, y, site = problem()
     model = PrivateLogisticRegression(**PUBLIC, classes=[0, 1], method="output", lam=0.1).fit(X, y, owners=site)
-    assert len(model.ledger_) == 1 and model.report_["privacy"]["law"] == "laplace"
+    assert len(model.ledger_) == 1 and model.report_["privacy"]["law"] == "gaussian"
 
 
 def test_pure_epsilon_without_delta() -> None:

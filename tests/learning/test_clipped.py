@@ -9,6 +9,7 @@ import dpmpc
 from dpmpc.aggregation.plan import Plan
 from dpmpc.errors import UsageError
 from dpmpc.privacy.checks import NEIGHBOURS
+from dpmpc.privacy.sensitivity import arithmetic_bound, rounding_bound
 
 SIZES = (3, 5, 4)
 
@@ -37,6 +38,8 @@ def test_one_record_moves_the_mean_of_all_by_no_more_than_the_plan_accounts_for(
             means = np.array([dpmpc.clipped_mean(rows, 2.0) for rows in owners])
             moved.append(np.average(means, axis=0, weights=plan.factors))
         allowed = plan.derived.sensitivity
+        grid = rounding_bound(plan.dimension, plan.grid.step, plan.divisor)
+        assert allowed.parts["rounding"] == grid + arithmetic_bound(2.0, SIZES, plan.weights) > grid
         assert allowed.l2 - allowed.parts["rounding"] == pytest.approx(np.linalg.norm(moved[0] - moved[1]))
         assert plan.neighbours == "record" and Plan.from_text(plan.to_text()) == plan
 
@@ -71,7 +74,8 @@ def test_what_is_no_record_is_refused(given: Any, message: str) -> None:
     [
         ({"records": (3, 5)}, "one size for each owner; got 2 for 3"),
         ({"records": (3, 0, 5)}, "an owner's number of records"),
-        ({"records": SIZES, "sensitivity": 0.1}, "sensitivity of records. means is derived"),
+        ({"records": SIZES, "sensitivity": 0.1}, "is derived, and their norm is fixed"),
+        ({"records": SIZES, "quantile": 0.5}, "is derived, and their norm is fixed"),
         ({"records": SIZES, "weights": (1, 2, 3)}, "'equal' or 'size'"),
         ({"weights": "size"}, "'equal' or one whole number an owner"),
     ],

@@ -1,6 +1,8 @@
 """Noise inside an MPyC program of three processes: its law, its shares under MPyC's own operators, wrong fields."""
 
 import asyncio
+import contextlib
+import socket
 import subprocess
 import sys
 from pathlib import Path
@@ -23,12 +25,25 @@ PROGRAM = Path(__file__).parent / "mpyc_program.py"
 FALSE_ALARM = 1e-10  # of each chi-square
 
 
+def free_ports(count: int) -> int:
+    """The first of so many ports in a row that nobody has on any host: MPyC listens on all of them."""
+    while True:
+        with contextlib.ExitStack() as held:
+            first = held.enter_context(socket.socket())
+            first.bind(("", 0))
+            base = first.getsockname()[1]
+            with contextlib.suppress(OSError, OverflowError):
+                for k in range(1, count):
+                    held.enter_context(socket.socket()).bind(("", base + k))
+                return int(base)
+
+
 @pytest.fixture(scope="module")
 def opened(tmp_path_factory: pytest.TempPathFactory) -> Any:
     """What the program opened, and what it said."""
     out = tmp_path_factory.mktemp("program") / "opened.npz"
     result = subprocess.run(
-        [sys.executable, PROGRAM, str(out), "-M3", "--no-log"],
+        [sys.executable, PROGRAM, str(out), "-M3", "-B", str(free_ports(3)), "--no-log"],
         capture_output=True,
         text=True,
         timeout=HANG,
