@@ -29,10 +29,12 @@ wheel: .venv/.ready
 bench: .venv/.ready
 	$(BIN)/dpmpc bench all --quick
 
-# One owner's records in PostgreSQL (Debian's package postgresql must be installed), another's in Parquet, a third's in CSV.
+# Every example; those that need a package or a server that is not here are left out and named. `make examples
+# EXTRAS=torch` installs a heavy extra first.
+EXTRAS ?=
 examples: .venv/.ready
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[postgresql]'
-	$(BIN)/python examples/three_sources.py
+	$(if $(EXTRAS),$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[$(EXTRAS)]')
+	$(BIN)/python examples/run_all.py
 
 .venv/.ready: pyproject.toml setup.py $(wildcard dpmpc/mpc/native/*.[ch])
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "dpmpc needs CPython 3.11 or later; set PYTHON=python3.11")'

@@ -17,6 +17,7 @@ _AXES: tuple[tuple[str, str, dict[str, Any]], ...] = (
     ("parties n (d = 122, m = 100)", "parties", {"dimension": 122, "owners": 100}),
 )
 _COLOURS = ("#4477aa", "#66ccee", "#228833", "#bbbbbb", "#ccbb44", "#ee6677", "#aa3377", "#999933")
+_THIN = 0.015  # of a release: what no bar shows
 
 
 def draw(results: Results, directory: Path, stem: str) -> list[Path]:
@@ -113,7 +114,7 @@ def _breakdown(plt: Any, results: Results) -> Any:
     ]
     if not records:
         return None
-    figure, axis = plt.subplots(figsize=(9.0, 1.4 + 0.42 * len(records)), layout="constrained")
+    figure, axis = plt.subplots(figsize=(11.0, 1.4 + 0.42 * len(records)), layout="constrained")
     left = [0.0] * len(records)
     totals = [sum(r.seconds[part].median for part in PARTS) for r in records]
     for part, colour in zip(PARTS, _COLOURS, strict=True):
@@ -123,6 +124,10 @@ def _breakdown(plt: Any, results: Results) -> Any:
                 range(len(records)), widths, left=left, color=colour, label=part, edgecolor="white", linewidth=0.4
             )
         left = [a + b for a, b in zip(left, widths, strict=True)]
+    for k, (record, total) in enumerate(zip(records, totals, strict=True)):  # what is too thin to see gets its number
+        thin = [part for part in PARTS if record.seconds[part].median < _THIN * total]
+        said = ", ".join(f"{part} {seconds(record.seconds[part].median)}" for part in thin)
+        axis.annotate(said, (100, k), xytext=(6, 0), textcoords="offset points", va="center", fontsize=7)
     axis.set_yticks(range(len(records)), [_label(r) for r in records], fontsize=8)
     axis.invert_yaxis()
     axis.set_xlim(0, 100)

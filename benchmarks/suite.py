@@ -16,7 +16,7 @@ from dpmpc.benchmarks.records import Record, Results
 from dpmpc.benchmarks.scale import findings
 from dpmpc.errors import UsageError
 from dpmpc.learning.method import METHODS
-from dpmpc.mpc.backend import BACKENDS, DEFAULT
+from dpmpc.mpc.backend import BACKENDS, FOR_TWO
 from dpmpc.mpc.cheaper import cheaper
 from dpmpc.privacy.law import LAWS
 
@@ -24,6 +24,11 @@ DIMENSIONS = (10, 31, 122, 1_000, 10_000, 100_000)
 OWNERS = (2, 10, 100, 1_000, 10_000, 50_000)
 PARTIES = (3, 5, 7)
 RUNS = (10, 50, 250)  # releases, for growth in T
+TWO = (FOR_TWO, "garbled")  # how two servers make noise
+PUBLISHED = (
+    "for comparison: two servers with garbled circuits, m = 100, d = 200, the sum alone: 1.06 s (Tian et al. 2016, as "
+    "published, on another machine)"
+)
 _MOST_VALUES = 12_500_000  # numbers into a party in one release: 100 MB; larger cells take the owners' process minutes
 Progress = Callable[[str], None]
 
@@ -38,6 +43,7 @@ def cells(quick: bool) -> list[Cell]:
         found += [replace(base, dimension=d) for d in (10, 122, 1_000, 10_000)]
         found += [replace(base, owners=m) for m in (2, 1_000, 10_000)]
         found += [replace(base, parties=n) for n in PARTIES]
+        found += [replace(base, parties=2, backend=backend) for backend in TWO]
         found += [replace(base, pool=False), replace(base, network="lan"), replace(base, network="wan")]
     else:
         found += [Cell(dimension=d, owners=m) for d in DIMENSIONS for m in OWNERS if d * m <= _MOST_VALUES]
@@ -50,7 +56,10 @@ def cells(quick: bool) -> list[Cell]:
             for law in LAWS.names():
                 family, sampler = law_and_sampler(law, None)
                 found.append(replace(base, method=method, law=family, sampler=sampler, pool=METHODS[method].repeats))
-        found += [replace(base, backend=backend) for backend in BACKENDS.names()]
+        found += [replace(base, backend=name, parties=usual_parties(name)) for name in BACKENDS.names()]
+        for backend in TWO:
+            found += [Cell(parties=2, backend=backend, network=network) for network in NETWORKS]
+            found.append(Cell(dimension=200, parties=2, backend=backend))  # as PUBLISHED
         found += [replace(base, pool=False, parties=n) for n in PARTIES]
         for network in NETWORKS:
             found += [Cell(dimension=d, parties=n, network=network) for d in (122, 10_000) for n in (3, 5)]
@@ -149,7 +158,7 @@ def run_noise(
     *,
     law: str | None = None,
     sampler: str | None = None,
-    backend: str = DEFAULT,
+    backend: str | None = None,
 ) -> list[Record]:
     """The samplers (of one law, or of one name, if that is given), and MPyC's fixed-point arrays, with their ratios to
     those at the same law. Samplers that refuse the scale are left out.
@@ -164,7 +173,8 @@ def run_noise(
             for count in _draws(name, n, quick, backend):
                 progress(f"noise: {family}/{name}, {count:,} at n={n}")
                 try:
-                    costs.append(noise.measure_sampler(family, name, n, count, 3 if quick else 5, backend))
+                    for each in [backend] if backend else TWO if n == 2 else [cheaper(family, name, n, None)]:
+                        costs.append(noise.measure_sampler(family, name, n, count, 3 if quick else 5, each))
                 except UsageError as error:
                     refused = str(error)
                     break
@@ -179,7 +189,7 @@ def run_noise(
     return [_noise_record(cost, slow.get(cost.law) if cost.parties == 3 else None) for cost in costs]
 
 
-def _draws(sampler: str, parties: int, quick: bool, backend: str) -> tuple[int, ...]:
+def _draws(sampler: str, parties: int, quick: bool, backend: str | None) -> tuple[int, ...]:
     """Samples in a draw; the slower samplers, the larger n and the slower backends stop earlier."""
     if backend == "mpyc":
         return (122,) if quick else (122, 1_000)
@@ -209,6 +219,11 @@ def run_growth(quick: bool, progress: Progress) -> list[Record]:
             totals.append(measured.total.median * T + measured.noise_offline * (T + WARM_UP))
         records.append(Record("growth", {"releases": T}, {}, {"run": figure(totals)}))
     return records
+
+
+def usual_parties(backend: str) -> int:
+    """The number of parties that a backend is measured with: 3, or 2 where it is for two."""
+    return 3 if BACKENDS[backend].threshold(3) >= 0 else 2
 
 
 def cross(
@@ -255,7 +270,7 @@ def scale_cells(quick: bool) -> list[Cell]:
 def run_all(quick: bool, progress: Progress) -> list[Record]:
     """Everything that a result file holds."""
     return (
-        run_noise((3,) if quick else PARTIES, quick, progress)
+        run_noise((3, 2) if quick else (2, *PARTIES), quick, progress)
         + run_cells(cells(quick), quick, progress)
         + run_growth(quick, progress)
     )

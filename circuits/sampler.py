@@ -15,7 +15,9 @@ from .convert import to_field
 from .engine import Bundle, Engine
 from .fixed import FixedEngine
 from .gaussian import GaussianCertificate, GaussianPlan, plan_gaussian, sample_gaussian
+from .heap import Heap
 from .laplace import LaplaceCertificate, LaplacePlan, plan_laplace, sample_laplace
+from .lift import HeapProgram, LiftEngine, heap_program
 from .program import Program, ProgramEngine, program_of
 
 Certificate = dict[str, float | str]
@@ -98,6 +100,8 @@ class DiscreteSampler:
         return result | {"tail": proof.tail, "table": proof.table, within: proof.multiplicative}
 
     async def circuit(self, engine: ProgramEngine, fixed: FixedEngine | None = None) -> NDArray[np.uint64]:
+        if isinstance(engine, LiftEngine):
+            return await engine.lift(noise_heap(self.plan), self.plan.offset)
         return await engine.to_field(noise_program(self.plan, engine.masks), self.plan.offset)
 
 
@@ -107,11 +111,21 @@ def noise_program(plan: GaussianPlan | LaplacePlan, masks: int) -> Program:
     return program_of(lambda engine: noise_circuit(engine, plan), masks)
 
 
+@functools.lru_cache(maxsize=64)
+def noise_heap(plan: GaussianPlan | LaplacePlan) -> HeapProgram:
+    """A sample plus plan.offset as weighted bits."""
+    return heap_program(lambda engine: _sample(engine, plan))
+
+
 async def noise_circuit(engine: Engine, plan: GaussianPlan | LaplacePlan) -> Bundle:
     """A sample plus plan.offset, plus masks, to be opened."""
+    return await to_field(engine, await _sample(engine, plan))
+
+
+async def _sample(engine: Engine, plan: GaussianPlan | LaplacePlan) -> Heap:
     if isinstance(plan, GaussianPlan):
-        return await to_field(engine, await sample_gaussian(engine, plan))
-    return await to_field(engine, await sample_laplace(engine, plan))
+        return await sample_gaussian(engine, plan)
+    return await sample_laplace(engine, plan)
 
 
 def discrete_gaussian(scale: float) -> DiscreteSampler:

@@ -10,7 +10,7 @@ import click
 
 from dpmpc.errors import UsageError
 from dpmpc.learning.method import METHODS
-from dpmpc.mpc.backend import BACKENDS, DEFAULT
+from dpmpc.mpc.backend import BACKENDS
 from dpmpc.mpc.engines.many_layout import MOST_PARTIES
 from dpmpc.privacy.law import LAWS, sampler_names
 
@@ -148,6 +148,8 @@ def iteration(
     with _bar(len(chosen)) as progress:
         results = suite.results(quick, lambda: suite.run_cells(chosen, quick, progress, link))
     click.echo(tables.plain(tables.iteration_rows(results.records)))
+    if any(cell.parties == 2 for cell in chosen):
+        click.echo(suite.PUBLISHED)
     _write(results, json_file, csv_file)
 
 
@@ -160,7 +162,11 @@ def iteration(
     show_default=True,
     help="Measure MPyC's own fixed-point arrays too; it takes half a minute.",
 )
-@_computed("Measure this law only.", "Measure this sampler only.", f"Who draws.  [default: {DEFAULT}]")
+@_computed(
+    "Measure this law only.",
+    "Measure this sampler only.",
+    "Who draws.  [default: the backend that computes less; with -M 2, ot and garbled]",
+)
 @_json
 @_csv
 def noise(
@@ -176,7 +182,7 @@ def noise(
     """Samplers against each other and against MPyC's own fixed-point arrays (the backend mpyc)."""
     from dpmpc.benchmarks import suite, tables
 
-    kind: dict[str, Any] = {"law": law, "sampler": sampler, "backend": backend or DEFAULT}
+    kind: dict[str, Any] = {"law": law, "sampler": sampler, "backend": backend}
     with _bar(None) as progress:
         results = suite.results(quick, lambda: suite.run_noise(parties, quick, progress, plain, **kind))
     click.echo(tables.plain(tables.noise_rows(results.records)))
@@ -225,7 +231,7 @@ def many(quick: bool, parties: list[int], png: Path, json_file: Path | None, csv
     help="As for iteration.",
 )
 @click.option(
-    "--backend", type=click.Choice(BACKENDS.names()), default=DEFAULT, show_default=True, help="Whose messages."
+    "--backend", type=click.Choice(BACKENDS.names()), help="Whose messages.  [default: sharing; with -M 2, ot]"
 )
 @_json
 @_csv
@@ -235,7 +241,7 @@ def limit(
     owners: list[int] | None,
     parties: list[int] | None,
     network: str,
-    backend: str,
+    backend: str | None,
     json_file: Path | None,
     csv_file: Path | None,
 ) -> None:

@@ -46,6 +46,8 @@ def command(directory: Path, data: str | None, delta: float | None, limit: str |
     apart, and counts against --budget.
     """
     budget = None if limit is None else parse_budget(limit)
+    if directory.is_file() and directory.suffix != ".jsonl":
+        raise UsageError(f"a ledger is a file ledger*.jsonl; {directory} is another; name a run's directory")
     paths = ledgers_below(directory)
     if not paths:
         raise UsageError(f"a ledger is a file ledger*.jsonl; {directory} holds none; name a run's directory")

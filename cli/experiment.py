@@ -17,11 +17,25 @@ NAMES = ("table1", "convergence", "epsilon", "skew", "parties", "cape", "calibra
 @click.option("--repeats", type=click.IntRange(1), help="Noise seeds a setting [5 to 40, by experiment].")
 @click.option("--jobs", type=click.IntRange(1), help="Processes [all cores].")
 @click.option(
+    "--executor",
+    default="processes",
+    show_default=True,
+    metavar="WHERE",
+    help="Where tasks run: processes, joblib, dask:ADDRESS, or MODULE:FUNCTION, which returns an Executor.",
+)
+@click.option(
     "--seed", type=click.IntRange(0), default=1, show_default=True, help="First seed of noise, splits, partitions."
 )
 @click.option("--quick", is_flag=True, help="Fewer data sets, settings and repeats: all in 3 minutes.")
 def command(
-    name: str, data_dir: Path | None, out: Path, repeats: int | None, jobs: int | None, seed: int, quick: bool
+    name: str,
+    data_dir: Path | None,
+    out: Path,
+    repeats: int | None,
+    jobs: int | None,
+    executor: str,
+    seed: int,
+    quick: bool,
 ) -> None:
     """Reproduce a table or a figure of the papers, in the clear, with every run in a CSV file.
 
@@ -38,5 +52,7 @@ def command(
     plan = Plan(seed=seed, repeats=repeats, quick=quick)
     names = NAMES if name == "all" else (name,)
     workers = jobs or (len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1)
-    report = run_experiments(names, plan, out, data_dir=data_dir, jobs=workers, console=Console(stderr=True))
+    report = run_experiments(
+        names, plan, out, data_dir=data_dir, jobs=workers, console=Console(stderr=True), executor=executor
+    )
     click.echo(str(report))

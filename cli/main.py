@@ -12,6 +12,7 @@ from dpmpc.errors import DpmpcError
 COMMANDS = {
     "train": "train a private model: owners, parties, noise inside MPC, one report",
     "predict": "apply a trained model to new records",
+    "report": "a run as one page to read, check and sign",
     "advise": "what to run for a budget, from public numbers alone",
     "describe": "look at your own records before a run, and draft a schema",
     "check": "hold your records against a schema or plan: what is missing, unknown, clipped",

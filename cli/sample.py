@@ -19,7 +19,11 @@ GATES = {"ands": "ANDs"}
     "-M", "parties", type=click.IntRange(1), default=3, show_default=True, help="Local parties, each a process."
 )
 @click.option(
-    "-T", "threshold", type=int, default=None, help="Parties that may collude, below M / 2.  [default: (M - 1) // 2]"
+    "-T",
+    "threshold",
+    type=int,
+    default=None,
+    help="Parties that may collude.  [default: the most that the backend allows]",
 )
 @click.option(
     "--engine",
@@ -30,7 +34,9 @@ GATES = {"ands": "ANDs"}
 )
 @click.option("--sampler", type=click.Choice(sampler_names()), help="How it is drawn.  [default: the law's first]")
 @click.option(
-    "--backend", type=click.Choice(BACKENDS.names()), help="Who draws it.  [default: the one that computes less]"
+    "--backend",
+    type=click.Choice(BACKENDS.names()),
+    help="Who draws it.  [default: the one that computes less; with -M 2, ot]",
 )
 @click.option(
     "--threads", type=click.IntRange(1), help="Threads of a party that compute.  [default: its part of the cores]"

@@ -38,8 +38,8 @@ OPTIONS: dict[str, list[click.Option]] = {
         _option(
             "--data",
             metavar="NAME",
-            help="A data set: breast-cancer, diabetes, synthetic (embedded); adult, kddcup99, bank, "
-            "breast-cancer-wisconsin (from --data-dir).",
+            help="A data set: breast-cancer, diabetes, iris, wine, digits, synthetic (embedded); adult, kddcup99, "
+            "bank, breast-cancer-wisconsin (from --data-dir).",
         ),
         _option(
             "--data-dir", type=click.Path(), help="Folder with the files of a named data set.  [default: $DPMPC_DATA]"
@@ -84,7 +84,7 @@ OPTIONS: dict[str, list[click.Option]] = {
         _option(
             "--target",
             metavar="COLUMN",
-            help="The column to predict. Two values: logistic regression; numbers: ridge regression.",
+            help="The column to predict. Two values: logistic regression; some texts: softmax; numbers: ridge.",
         ),
         _option("--owners-column", metavar="COLUMN", help="The column that says who owns a record."),
         _option(
@@ -109,7 +109,11 @@ OPTIONS: dict[str, list[click.Option]] = {
         ),
         _option("--drop", metavar="COLUMN", multiple=True, help="A column to leave out; may be repeated."),
         _option("--positive", metavar="VALUE", help="The target's value that counts as +1."),
-        _option("--task", type=click.Choice(["logistic", "ridge"]), help="The model, if the target leaves a choice."),
+        _option(
+            "--task",
+            type=click.Choice(["logistic", "ridge", "softmax"]),
+            help="The model, if the target leaves a choice.",
+        ),
         _option(
             "--test-fraction", type=float, help="Share of records held out for the test.  [default: 0.2; synthetic 0.5]"
         ),
@@ -283,9 +287,11 @@ OPTIONS: dict[str, list[click.Option]] = {
         _option(
             "--backend",
             type=click.Choice(BACKENDS.names()),
-            help="How the parties compute; an honest majority of them is needed. sharing: replicated bits, for few "
-            "parties. shamir: numbers mod a prime, for up to 32. mpyc: by MPyC alone, slow, to read and to check.  "
-            "[default: the one that computes less: shamir from 7 parties]",
+            help="How the parties compute. With an honest majority: sharing, replicated bits, for few parties; shamir, "
+            "numbers mod a prime, for up to 32; mpyc, by MPyC alone, slow, to read and to check. Two parties that "
+            "trust nobody else: ot, by oblivious transfer (ot-k8 sends less and computes more, ot-k2 and ot-k1 the "
+            "other way round), or garbled, by garbled circuits as in the papers.  [default: the one that "
+            "computes less: ot for 2, shamir from 7 parties]",
         ),
         _option(
             "-M",
@@ -307,7 +313,8 @@ OPTIONS: dict[str, list[click.Option]] = {
             "threshold",
             type=int,
             metavar="T",
-            help="So many parties together learn nothing; below N/2.  [default: the largest]",
+            help="So many parties together learn nothing; with --backend sharing below N/2. -M 2 -T 0 is sharing that "
+            "hides nothing from either party.  [default: the largest]",
         ),
         _option(
             "-I",

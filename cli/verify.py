@@ -22,7 +22,9 @@ if TYPE_CHECKING:
 @click.option("--fresh", is_flag=True, help="verify fresh releases with known inputs instead of a run.")
 @click.option("--structure", is_flag=True, help="only the transcripts of RUN; takes a second.")
 @click.option("-M", "parties", type=click.IntRange(1), default=3, show_default=True, help="parties, with --fresh.")
-@click.option("-T", "threshold", type=int, help="parties that may collude, below M / 2.  [default: (M - 1) // 2]")
+@click.option(
+    "-T", "threshold", type=int, help="parties that may collude.  [default: the most that the backend allows]"
+)
 @click.option(
     "--backend", type=click.Choice(BACKENDS.names()), help="with --fresh.  [default: the one that computes less]"
 )

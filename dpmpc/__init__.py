@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from dpmpc.aggregation.sites import Owner, Party, Site
     from dpmpc.errors import DpmpcError, PeerError, UsageError
     from dpmpc.learning.account import account
+    from dpmpc.learning.clipped import clipped_mean
     from dpmpc.learning.method import METHODS, Method
     from dpmpc.learning.predict import predict
     from dpmpc.mpc.backend import BACKENDS, Backend
@@ -60,6 +61,7 @@ __all__ = [
     "Site",
     "UsageError",
     "account",
+    "clipped_mean",
     "predict",
     "private_mean",
     "train",
@@ -83,6 +85,7 @@ _HOMES = {
     "Site": "aggregation.sites",
     "UsageError": "errors",
     "account": "learning.account",
+    "clipped_mean": "learning.clipped",
     "predict": "learning.predict",
     "private_mean": "aggregation.aggregator",
     "train": "runs.trained",

@@ -80,10 +80,11 @@ def errors_of(process: "subprocess.Popen[str]") -> str:
 
 
 def own_addresses(parties: int) -> list[str]:
-    """-P options with addresses that nobody else has: a loopback host of this test alone (Linux has 2^24 of them)."""
+    """-P options with addresses that nobody else has: a loopback host of this test alone (Linux has 2^24 of them), and
+    ports that no program which listens on all hosts has by default, as those of MPyC."""
     pid, k = os.getpid(), next(_hosts)
     host = f"127.{1 + pid % 250}.{1 + pid // 250 % 250}.{1 + k % 250}"
-    return [part for i in range(parties) for part in ("-P", f"{host}:{11_365 + i}")]
+    return [part for i in range(parties) for part in ("-P", f"{host}:{21_365 + i}")]
 
 
 def children_of(pid: int) -> list[int]:

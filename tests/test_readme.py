@@ -32,6 +32,10 @@ def _hospitals(folder: Path) -> None:
     ]
     (folder / "hospital.csv").write_text("\n".join(["age,dose,weight,outcome,site", *text]) + "\n")
     (folder / "new_patients.csv").write_text("age,dose,weight\n0.5,1,0\n-1,0,2\n")
+    columns = "".join(f'[[columns]]\nkind = "number"\nname = "{name}"\nlow = -4\nhigh = 4\n' for name in "xyz")
+    target = '[target]\nkind = "label"\nname = "outcome"\npositive = ["ill"]\nnegative = ["well"]\n'
+    (folder / "schema.toml").write_text(columns + target)
+    (folder / "my_patients.csv").write_text("x,y,z,outcome\n0,1,2,ill\n1,1,0,well\n")
 
 
 @pytest.mark.slow
@@ -51,6 +55,8 @@ def test_every_command_of_the_readme_runs(tmp_path: Path, monkeypatch: pytest.Mo
             arguments += ["--max-rows", "8000"]
         result = dpmpc(*arguments)
         assert result.returncode == 0, (line, result.stderr)
+        if "--plan-only" in arguments:
+            shutil.copy(tmp_path / "plan" / "plan.json", tmp_path)  # as handed to an owner
         if "predict" in arguments:
             assert len(result.stdout.splitlines()) == 3
     shutil.rmtree(tmp_path / "runs")

@@ -76,6 +76,7 @@ class Aggregator:
         sensitivity: float | None = None,
         quantile: float | None = None,
         weights: Weights | Sequence[int] = "equal",
+        records: Sequence[int] | None = None,
         law: str | None = None,
         sampler: str | None = None,
         calibration: str = "tight",
@@ -93,7 +94,6 @@ class Aggregator:
         """Arguments as of `Plan.create`. `wait`, `stall`: seconds for the other processes to come, and of silence after
         which one counts as lost. `out`: a new directory for the parties' ledgers, transcripts and logs; without
         one they are gone when the aggregator is closed. Errors: UsageError for what no run can do."""
-        settings: dict[str, Any] = {} if backend is None else {"backend": backend}
         plan = Plan.create(
             owners=owners,
             dimension=dimension,
@@ -106,6 +106,7 @@ class Aggregator:
             sensitivity=sensitivity,
             quantile=quantile,
             weights=weights,
+            records=records,
             law=law,
             sampler=sampler,
             calibration=calibration,
@@ -115,7 +116,7 @@ class Aggregator:
             engine=engine,
             pool=pool,
             data_id=data_id,
-            **settings,
+            backend=backend,
         )
         if out is not None and Path(out).exists() and any(Path(out).iterdir()):
             raise UsageError(f"out must be a new or empty directory; {out} is not; name another")
@@ -462,10 +463,11 @@ def private_mean(vectors: Any, *, clip: float, epsilon: float, delta: float | No
     Guarantees: (epsilon, delta); by default neighbours differ in one owner's whole row. Without delta: pure epsilon,
     Laplace noise. `settings`: those of `Aggregator`. Errors: as `Aggregator.mean`.
     """
-    rows = np.asarray(vectors)
+    rows = vectors if hasattr(vectors, "tocsr") else np.asarray(vectors)
     if rows.ndim != 2 or 0 in rows.shape:
         raise UsageError(f"vectors are an array (owners, dimension); got shape {rows.shape}; give one row an owner")
-    list(as_blocks(rows, len(rows), rows.shape[1], len(rows)))  # before any process starts
+    for _ in as_blocks(rows, rows.shape[0], rows.shape[1], rows_of_block(rows.shape[1])):  # before any process starts
+        pass
     with Aggregator(
         owners=rows.shape[0], dimension=rows.shape[1], clip=clip, epsilon=epsilon, delta=delta, releases=1, **settings
     ) as aggregator:

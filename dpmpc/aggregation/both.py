@@ -15,6 +15,7 @@ from dpmpc.aggregation.party import PartyJob, run_party
 from dpmpc.aggregation.release import MakeStep, release
 from dpmpc.errors import DpmpcError, error_of
 from dpmpc.mpc.addresses import Endpoint
+from dpmpc.mpc.reason import Told
 from dpmpc.mpc.within import Within
 from dpmpc.processes.supervisor import GRACE
 from dpmpc.processes.worker import Emit, Log
@@ -30,6 +31,7 @@ class PartyHere:
         self.background = Background("dpmpc site")
         to_party, to_owner = Within.pair(f"party {job.index}", f"owner {job.index}")
         self.within = {job.index: to_party}
+        self.secret = job.secret
         self.owner_addresses: Sequence[Endpoint] = job.owner_addresses
         self._task: asyncio.Task[None] | None = None
         self.end = weakref.finalize(self, self.background.stop)
@@ -85,4 +87,6 @@ def named(role: str, error: DpmpcError) -> DpmpcError:
     text = str(error)
     if text.startswith("as "):
         return error
+    if isinstance(error, Told):
+        return Told(error.cause, error.teller, role)
     return error_of(f"as {role}: {text}", error.exit_code)

@@ -18,7 +18,13 @@ from dpmpc.mpc.backend import BACKENDS
 from dpmpc.privacy.composition import spending_of
 from dpmpc.privacy.law import LAWS, Law, Need
 from dpmpc.privacy.mechanism import Mechanism
-from dpmpc.privacy.sensitivity import Sensitivity, gradient_sensitivity, owner_sensitivity, rounding_bound
+from dpmpc.privacy.sensitivity import (
+    Sensitivity,
+    arithmetic_bound,
+    gradient_sensitivity,
+    owner_sensitivity,
+    rounding_bound,
+)
 from dpmpc.privacy.spending import Spending
 
 _DIGITS = 24
@@ -107,6 +113,7 @@ def _sensitivity(plan: Plan, rounding: float) -> Sensitivity:
     """Of the mean, in L2."""
     if isinstance(plan.source, Vectors) and plan.source.spread is not None and plan.neighbours == "record":
         G = plan.source.spread / 2
+        rounding += arithmetic_bound(plan.source.clip, plan.sizes, plan.weights)
         return gradient_sensitivity(G=G, sizes=plan.sizes, weights=plan.weights, rounding=rounding)
     if plan.neighbours == "record":
         return plan.learning.sensitivity(plan.sizes, plan.weights, rounding)

@@ -28,14 +28,18 @@ def decode(plan: Plan, total: Ints, present: Presence | None = None) -> Floats:
 def as_blocks(vectors: Any, owners: int, dimension: int, rows: int) -> Iterator[Floats]:
     """The vectors of `owners` owners as float64 arrays (k, dimension) with k = rows but for the last.
 
-    `vectors`: an array (owners, dimension), or an iterable of arrays (dimension,) or (k, dimension) that is never held
-    whole. Errors: UsageError for another number of vectors, another dimension, or values that are not finite numbers;
-    nothing of a vector is in the message.
+    `vectors`: an array (owners, dimension) of any precision or a SciPy sparse one, or an iterable of arrays
+    (dimension,) or (k, dimension). None is copied whole: what is in double precision at a time are `rows` rows. Errors:
+    UsageError for another number of vectors, another dimension, or values that are not finite numbers (of an array,
+    before the first block is given out); nothing of a vector is in the message.
     """
-    given = [vectors] if isinstance(vectors, np.ndarray) or not isinstance(vectors, Iterable) else vectors
+    whole = isinstance(vectors, np.ndarray) or hasattr(vectors, "tocsr") or not isinstance(vectors, Iterable)
+    given = [vectors] if whole else vectors
     seen, held, block = 0, 0, np.empty((0, dimension))
-    for item in given:
-        array = _array(item, dimension)
+    if whole:  # nothing is sent of an array that a later row spoils
+        for _ in _pieces(vectors, dimension, rows):
+            pass
+    for array in (piece for item in given for piece in _pieces(item, dimension, rows)):
         seen += len(array)
         if seen > owners:
             break
@@ -60,7 +64,25 @@ def as_blocks(vectors: Any, owners: int, dimension: int, rows: int) -> Iterator[
         yield block[:held]
 
 
+def _pieces(item: Any, dimension: int, rows: int) -> Iterator[Floats]:
+    """The rows of one item, some at a time, in double precision. Errors: as `as_blocks`."""
+    if hasattr(item, "tocsr"):
+        item = item.tocsr()
+    if getattr(item, "ndim", 1) != 2 or item.shape[0] <= rows:
+        yield _array(item, dimension)
+        return
+    for begin in range(0, item.shape[0], rows):
+        yield _array(item[begin : begin + rows], dimension)
+
+
 def _array(item: Any, dimension: int) -> Floats:
+    if hasattr(item, "toarray"):
+        if item.shape[1] != dimension:
+            raise UsageError(
+                f"a vector has dimension {dimension}; got an array of shape {item.shape}; mend the vectors or plan "
+                "again"
+            )
+        item = item.toarray()
     try:
         array = np.asarray(item, dtype=np.float64)
     except (TypeError, ValueError):

@@ -163,7 +163,10 @@ def warnings_of(plan: Plan) -> list[str]:
             f"{ratio:.3g} times less"
         )
     if plan.parties and plan.threshold == 0:
-        found.append("with threshold 0 every single party can read all owners' vectors; use at least 3 parties")
+        found.append(
+            "with threshold 0 every single party can read all owners' vectors; use at least 3 parties, or 2 with "
+            "--backend ot"
+        )
     if not plan.parties:
         found.append("engine clear: one process saw all vectors; this run is for study and comparison")
     return found

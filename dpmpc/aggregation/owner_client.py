@@ -37,6 +37,7 @@ from dpmpc.mpc.meeting import Meeting
 from dpmpc.mpc.pulse import STALL, Pulse
 from dpmpc.mpc.tls import Tls
 from dpmpc.mpc.wire import FRAME_COST, Peer
+from dpmpc.mpc.within import Within
 
 
 class OwnerClient:
@@ -48,7 +49,7 @@ class OwnerClient:
         attempt: Attempt,
         first: int = 0,
         end: int | None = None,
-        within: Mapping[int, Connection] = MappingProxyType({}),
+        within: Mapping[int, Within] = MappingProxyType({}),
         *,
         stall: float = STALL,
         say: Callable[[str], None] = lambda text: None,
@@ -123,10 +124,20 @@ class OwnerClient:
         hello = HELLO.pack(self.first, self.end, self._greeting)
         if party in self._within:
             inner = self._within[party]
+            inner.on_lost = meeting.lost
             inner.send(channels.HELLO, hello)
             check(inner, await inner.receive(channels.HELLO))
             return inner
         return await call.greeted(lambda: Peer(f"party {party}", run_id, meeting.lost), hello, admit)
+
+    def _check(self, endpoint: Endpoint, party: int, peer: Connection, payload: bytearray) -> None:
+        """Errors: PeerError for an answer that party `party` of this plan would not give."""
+        index, other = ANSWER.unpack(exact(peer, payload, ANSWER.size))
+        if index != party or other != self._greeting:
+            raise PeerError(
+                f"{endpoint} must be party {party} of the same plan; party {index} with plan {other.hex()[:8]} "
+                "answers; mend -P, or copy plan.json again"
+            )
 
     def _on_lost(self, peer: Connection, error: PeerError) -> None:
         """Whoever awaits something of it is told; the others' frames are on their way."""

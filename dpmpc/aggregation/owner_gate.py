@@ -60,6 +60,7 @@ class OwnerGate:
         self._tls = False
         self._door = Door(self._make, self._greeted, log)
         self._owners: dict[int, tuple[int, Guest]] = {}  # by first owner: (end, connection)
+        self._within: Within | None = None
         self._joining: list[asyncio.Task[None]] = []
         self._begun = False  # whether all have come
         self._changed = asyncio.Event()
@@ -112,9 +113,15 @@ class OwnerGate:
         """An owners' process was admitted."""
 
     def _forget(self, first: int, end: int) -> None:
-        """These owners have come again by another connection: the one they have may be dead, and is dropped."""
+        """These owners have come again by another connection: the one they have may be dead, and is dropped. Errors:
+        Refused, where it is in this process."""
         for start, (stop, peer) in list(self._owners.items()):
             if start < end and first < stop:
+                if peer is self._within:
+                    raise Refused(
+                        f"every owner must come once; owner {start} is in one process with party {self.holder.party}; "
+                        "mend -I"
+                    )
                 del self._owners[start]
                 if isinstance(peer, Peer):
                     peer.farewell(f"every owner must come once; owner {max(first, start)} came again; mend -I")
@@ -131,7 +138,8 @@ class OwnerGate:
         return f"owner {', '.join(map(str, missing[:8]))}{more}" if missing else ""
 
     def join(self, owner: Within) -> None:
-        """The owner in this process comes in; it needs no certificate."""
+        """The owner in this process comes in; it needs no certificate and no heartbeats."""
+        self._within = owner
         owner.on_lost = self._on_lost
 
         async def come() -> None:
@@ -236,7 +244,8 @@ class OwnerGate:
 
     def connections(self) -> list[Connection]:
         """The connections with owners."""
-        return [peer for _, _, peer in self._each()]
+        admitted: list[Connection] = [peer for _, _, peer in self._each()]
+        return admitted if self._within is None or self._within in admitted else [*admitted, self._within]
 
     def abandon(self) -> None:
         """Close everything at once."""
@@ -248,9 +257,9 @@ class OwnerGate:
 
     def _on_lost(self, peer: Connection, error: PeerError) -> None:
         first = next((first for first, (_, each) in self._owners.items() if each is peer), None)
-        if first is None:
+        if peer is not self._within and first is None:
             return
-        if not self._begun:  # it may come again
+        if first is not None and peer is not self._within and not self._begun:  # it may come again
             del self._owners[first]
             self._log(f"{peer.name} left before the run began: {error}")
             return

@@ -148,6 +148,7 @@ class Plan:
         sensitivity: float | None = None,
         quantile: float | None = None,
         weights: Weights | Sequence[int] = "equal",
+        records: Sequence[int] | None = None,
         law: str | None = None,
         sampler: str | None = None,
         calibration: str = "tight",
@@ -169,17 +170,21 @@ class Plan:
         Neighbours: one owner's whole vector is replaced, so the sum moves by 2 clip; with `sensitivity`, one unit whose
         change moves its owner's vector by at most that much in L2 norm, as the caller states. `quantile`: the norm
         begins at `clip` and then follows this quantile of the vectors' norms, by what is opened. `weights`: "equal", or
-        whole numbers, one an owner (its number of records, say): the mean is then weighted by them. `backend`: by
+        whole numbers, one an owner (its number of records, say): the mean is then weighted by them. `records`: how many
+        each owner has, where its vector is the mean of its records' vectors, each clipped to `clip` by the owner (see
+        `dpmpc.clipped_mean`): then the unit is one record, and `weights` may be "size". `backend`: by
         default the one that computes less (`mpc.cheaper`). `role`: "both" where owner i is party i. Errors: UsageError
         for anything that no run can do.
         """
         owners, releases = check_count("the number of owners", owners), check_count("the number of releases", releases)
-        if isinstance(weights, str):
+        if records is not None:
+            sizes: tuple[int, ...] = _sizes(records, owners, weights, sensitivity, quantile)
+        elif isinstance(weights, str):
             if weights != "equal":
                 raise UsageError(
                     f"weights of vectors are 'equal' or one whole number an owner; got {weights!r}; give the numbers"
                 )
-            sizes: tuple[int, ...] = (1,) * owners
+            sizes = (1,) * owners
         else:
             sizes = tuple(check_count("an owner's weight", w) for w in weights)
             if len(sizes) != owners:
@@ -191,7 +196,6 @@ class Plan:
         parties = check_count("the number of parties", parties) if mpc else 0
         threshold = None if threshold is None else check_whole("the threshold", threshold)
         sampler = sampler or next(iter(LAWS[law].samplers))
-        threshold = None if threshold is None else check_whole("the threshold", threshold)
         backend = backend or (cheaper(law, sampler, parties, threshold) if mpc else DEFAULT)
         if threshold is None:
             threshold = BACKENDS[backend].threshold(parties) if mpc else 0
@@ -202,9 +206,9 @@ class Plan:
             sizes=sizes,
             dimension=check_count("the dimension", dimension) + (quantile is not None),
             releases=releases,
-            source=_vectors(clip, sensitivity, quantile),
-            neighbours="owner" if sensitivity is None else "stated",
-            weights="equal" if isinstance(weights, str) else "size",
+            source=_vectors(clip, sensitivity, quantile, records is not None),
+            neighbours="record" if records is not None else "owner" if sensitivity is None else "stated",
+            weights="equal" if isinstance(weights, str) and weights == "equal" else "size",
             epsilon=check_epsilon(epsilon),
             delta=check_nonnegative("delta", delta or 0.0),
             calibration=calibration,
@@ -341,10 +345,29 @@ class Plan:
         return replace(self, releases=releases)
 
 
-def _vectors(clip: float, sensitivity: float | None, quantile: float | None) -> Vectors:
+def _sizes(
+    records: Sequence[int], owners: int, weights: object, sensitivity: float | None, quantile: float | None
+) -> tuple[int, ...]:
+    """The owners' sizes. Errors: what does not go with means of records' vectors."""
+    sizes = tuple(check_count("an owner's number of records", n) for n in records)
+    if len(sizes) != owners:
+        raise UsageError(f"there is one size for each owner; got {len(sizes)} for {owners}; mend records")
+    if not isinstance(weights, str) or weights not in ("equal", "size"):
+        raise UsageError(f"with records, weights are 'equal' or 'size'; got {weights!r}; choose one")
+    if sensitivity is not None or quantile is not None:
+        raise UsageError(
+            "the sensitivity of records' means is derived, and their norm is fixed; a sensitivity or a quantile was "
+            "given too; leave it out"
+        )
+    return sizes
+
+
+def _vectors(clip: float, sensitivity: float | None, quantile: float | None, per_record: bool = False) -> Vectors:
     clip = check_positive("the clipping norm", clip)
     if sensitivity is not None:
         sensitivity = check_positive("the stated sensitivity", sensitivity)
+    if per_record:
+        return Vectors(clip, spread=2 * clip)  # a clipped vector of a record in place of another
     if quantile is None:
         return Vectors(clip, sensitivity)
     return Vectors(NORM, sensitivity, adaptive=ClippingBound(clip, check_number("the quantile", quantile)))
@@ -449,7 +472,12 @@ def _check_schema(plan: Plan, value: object) -> None:
     if schema.to_json() != value:
         raise UsageError("a plan's schema must be spelled as dpmpc spells it; this one is not; plan again")
     for name, asked, made in (
-        ("dimension", plan.dimension, METHODS[plan.learning.method].coordinates(len(schema.feature_names))),
+        (
+            "dimension",
+            plan.dimension,
+            METHODS[plan.learning.method].coordinates(len(schema.feature_names)) * plan.learning.scores,
+        ),
+        ("number of classes", plan.learning.classes, schema.classes),
         ("bounds", plan.bounds, schema.bounds),
         ("task", plan.learning.task, schema.task),
     ):

@@ -129,6 +129,7 @@ class Site(Owner):
         tls: Path | str | None = None,
         out: Path | str,
         wait: float = WAIT,
+        stall: float = STALL,
         threads: int | None = None,
         limits: Limits = NO_LIMITS,
     ) -> None:
@@ -144,9 +145,18 @@ class Site(Owner):
         found = endpoints(plan, addresses, tls)
         folder = None if tls is None else Path(tls)
         job = PartyJob(
-            plan, index, found, owner_endpoints(found), out, wait, tls=folder, threads=threads or threads_for(1)
+            plan,
+            index,
+            found,
+            owner_endpoints(found),
+            out,
+            wait,
+            tls=folder,
+            threads=threads or threads_for(1),
+            stall=check_stall(stall),
         )
         out.mkdir(mode=0o700, parents=True, exist_ok=True)
+        out.chmod(0o700)
         plan.write(out / f"plan_{index}.json")
         log = os.open(out / f"site_{index}.log", os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
         self._log = os.fdopen(log, "a", encoding="utf-8")
@@ -159,6 +169,7 @@ class Site(Owner):
                 owners=(index, index + 1),
                 tls=folder,
                 wait=wait,
+                stall=stall,
             )
         except DpmpcError as error:
             self._end()

@@ -6,7 +6,7 @@ from typing import Any, Literal
 
 from dpmpc.data.hashing import bucket_sql
 from dpmpc.data.mapping import Counts
-from dpmpc.data.schema import Categorical, Labels, Numeric, Range, Schema, Surveyed
+from dpmpc.data.schema import Categorical, Classes, Labels, Numeric, Range, Schema, Surveyed
 from dpmpc.data.spelling import canonical
 from dpmpc.data.table import Table, code_sql, value_sql
 from dpmpc.data.written import checked, written
@@ -134,6 +134,18 @@ def _target(table: Table, schema: Schema, rows: int, found: list[Finding]) -> No
             found.append(Finding("refused", target.name, text))
         text = f"{up} of {rows} records are {target.positive_name} (+1)"
         found.append(Finding("note" if 0 < up < rows else "warning", target.name, text))
+        return
+    if isinstance(target, Classes):
+        code = code_sql(table, target.name, target.codes)
+        each = [f"count(*) FILTER (WHERE {code} = {k})" for k in range(len(target.names))]
+        bad, *counts = table.one(f"count(*) FILTER (WHERE {code} < 0)", *each)
+        if bad:
+            text = (
+                f"{bad} records have none of the classes: {_examples(table, target.name, f'{code} < 0', target.names)}"
+            )
+            found.append(Finding("refused", target.name, text))
+        text = ", ".join(f"{name} x {count}" for name, count in zip(target.names, counts, strict=True))
+        found.append(Finding("note" if all(counts) else "warning", target.name, f"records by class: {text}"))
         return
     assert isinstance(target, Range)
     value = value_sql(table, target.name)

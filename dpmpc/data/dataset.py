@@ -45,6 +45,11 @@ class Dataset:
         return self.schema.task
 
     @property
+    def classes(self) -> int:
+        """How many classes the target has (2 for numbers too)."""
+        return self.schema.classes
+
+    @property
     def bounds(self) -> Bounds:
         return self.schema.bounds
 

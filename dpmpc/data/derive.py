@@ -11,14 +11,14 @@ from dataclasses import dataclass
 import numpy as np
 
 from dpmpc.data.mapping import first_row
-from dpmpc.data.schema import Categorical, Column, Labels, Missing, Numeric, Range, Schema, Target, Task
+from dpmpc.data.schema import Categorical, Classes, Column, Labels, Missing, Numeric, Range, Schema, Target, Task
 from dpmpc.data.spelling import canonical, is_number
 from dpmpc.data.table import LONGEST_TEXT, Table, some, value_sql
 from dpmpc.errors import UsageError
 
 _MOST_CATEGORIES = 1000
 _MOSTLY_NUMBERS = 0.9
-_MOST_CLASSES = 20  # a target of more whole numbers than that is a quantity
+MOST_CLASSES = 20  # a target of more whole numbers than that is a quantity
 _DECIMAL_COMMA = re.compile(r"[+-]?[\d.]*\d,?\d*")
 DATE = re.compile(r"\d{4}[-/.]\d{1,2}[-/.]\d{1,2}([T ].*)?|\d{1,2}[-/.]\d{1,2}[-/.](\d{4}|\d\d)([T ].*)?")
 _WORDS = ("nan", "inf", "infinity")
@@ -42,6 +42,8 @@ def features_of(table: Table, asked: Asked) -> list[str]:
     """The columns that are features: all but the target, the owners' and those dropped. Errors: there are none."""
     for name in (asked.target, *([asked.owners_column] if asked.owners_column is not None else []), *asked.drop):
         table[name]
+    if asked.target in asked.drop:
+        raise UsageError(f"the target is what is predicted; --drop leaves '{asked.target}' out; drop other columns")
     if asked.owners_column == asked.target:
         raise UsageError(f"the target and the owners' column are two columns; both are '{asked.target}'; change one")
     features = [name for name in table.names if name not in {asked.target, asked.owners_column, *asked.drop}]
@@ -75,7 +77,8 @@ def schema_of_records(table: Table, asked: Asked, features: list[str]) -> Schema
     """A schema whose kinds, ranges, lists and classes are those of the table's records.
 
     A column is numeric if all its values are numbers, and else categorical. A target with two values is a label (+1 is
-    `positive`, by default the greater number or the later text); one with more numbers is for ridge regression.
+    `positive`, by default the greater number or the later text); one with some more texts has classes; one with more
+    numbers is for ridge regression.
     Errors: columns that cannot be features, or a target that suits no task.
     """
     target = _target(table, asked)
@@ -91,13 +94,17 @@ def _given(name: str, entry: list[float] | list[str]) -> Column:
 
 
 def _given_target(asked: Asked, entry: list[float] | list[str]) -> Target:
-    """Two texts are a label's classes. Two numbers are a range; but next to each other, as 0 and 1 are, or -1 and 1,
-    a label's classes unless the task is ridge."""
+    """Two texts are a label's classes, more are those of softmax regression. Two numbers are a range; but next to each
+    other, as 0 and 1 are, or -1 and 1, a label's classes unless the task is ridge."""
     name = asked.target
+    if isinstance(entry[0], str) and (asked.task == "softmax" or (asked.task is None and len(entry) > 2)):
+        return Classes(name, tuple(str(value) for value in entry))
     if not isinstance(entry[0], str):
         low, high = float(entry[0]), float(entry[1])
         if asked.task == "ridge" or (asked.task is None and (low, high) not in ((0, 1), (-1, 1), (1, 2))):
             return Range(name, low, high)
+        if asked.task == "softmax":
+            raise UsageError(f"bounds of classes are a list of texts; '{name}' has numbers; write them as texts")
     elif len(entry) != 2 or asked.task == "ridge":
         raise UsageError(
             f"bounds of a label are its two values, of a numeric target [low, high]; '{name}' has"
@@ -133,7 +140,8 @@ def labels_of(table: Table, asked: Asked) -> Labels:
         what = f"has {len(held)}{' or more' if len(found) == _MOST_CATEGORIES else ''}"
         raise UsageError(
             f"a label has two values, each in two records at least; target '{name}' {what if len(held) != 2 else 'not'}"
-            f" ({some(sorted(held), 6)}); choose a binary target, or --task ridge for a quantity"
+            f" ({some(sorted(held), 6)}); choose a binary target, --task ridge for a quantity, or"
+            " --task softmax for classes"
         )
     names = sorted(held, key=float) if all(map(is_number, held)) else sorted(held, key=str.encode)
     return _label(name, names, asked.positive)
@@ -199,7 +207,7 @@ def _column(table: Table, name: str, present: int, odd: int, low: float | None, 
     if all(text.endswith("%") and is_number(text[:-1].strip()) for text in values):
         raise UsageError(f"numbers have no unit; {where} has '{distinct[0][:30]}'; write 0.05 or 5 for 5%")
     numbers = sum(count for text, count in values.items() if is_number(text))
-    if numbers >= _MOSTLY_NUMBERS * present and len([text for text in distinct if is_number(text)]) > _MOST_CLASSES:
+    if numbers >= _MOSTLY_NUMBERS * present and len([text for text in distinct if is_number(text)]) > MOST_CLASSES:
         word = next(text for text in distinct if not is_number(text))
         raise UsageError(
             f"a column holds numbers or texts; {where} has {numbers} numbers and {present - numbers} other values, as"
@@ -242,7 +250,10 @@ def _target(table: Table, asked: Asked) -> Target:
         raise UsageError(f"the target is never missing; '{name}' is in record {row}; remove such records")
     _, odd, low, high = survey(table, [name])[name]
     if task is None:
-        task = "logistic" if odd or _classes(table, name, asked) else "ridge"
+        if odd:
+            task = "softmax" if has_classes(table, asked) else "logistic"
+        else:
+            task = "logistic" if _classes(table, name, asked) else "ridge"
     if task == "ridge":
         if odd:
             text = table.rows(table.text(name), f"WHERE isinf({value_sql(table, name)}) LIMIT 1")[0][0]
@@ -253,30 +264,57 @@ def _target(table: Table, asked: Asked) -> Target:
         if low == high:
             raise UsageError(f"a target must vary; '{name}' is always {low:g}; choose another target")
         return Range(name, low, high)
+    if task == "softmax":
+        found = _values(table, name)
+        if not 2 <= len(found) <= MOST_CLASSES or min(found.values()) < 2:
+            raise UsageError(
+                f"classes are 2 to {MOST_CLASSES} values that records share; target '{name}' has {len(found)}, and its "
+                f"rarest is there {min(found.values())} times; correct it, or choose another target"
+            )
+        return Classes(name, tuple(found))
     return _label(name, _two(table, name), asked.positive)
+
+
+def has_classes(table: Table, asked: Asked) -> bool:
+    """Whether a target is for softmax regression: it is asked for, or texts are more than two that records share."""
+    if asked.task is not None or asked.positive is not None:
+        return asked.task == "softmax"
+    if not survey(table, [asked.target])[asked.target][1]:
+        return False
+    seen = _values(table, asked.target)
+    return 2 < len(seen) <= MOST_CLASSES and min(seen.values()) > 1
 
 
 def _classes(table: Table, name: str, asked: Asked) -> bool:
     """Whether a target of numbers is a label: it has two values at most. Errors: it may be classes or a quantity."""
     value = f"({table.number(name)} + 0.0)"
-    few = [row[0] for row in table.rows(f"DISTINCT {value} AS v", f"ORDER BY v LIMIT {_MOST_CLASSES + 1}")]
-    if 2 < len(few) <= _MOST_CLASSES and np.all(np.mod(few, 1) == 0):
+    few = [row[0] for row in table.rows(f"DISTINCT {value} AS v", f"ORDER BY v LIMIT {MOST_CLASSES + 1}")]
+    if 2 < len(few) <= MOST_CLASSES and np.all(np.mod(few, 1) == 0):
         raise UsageError(
             f"a target of few whole numbers may be classes or a quantity; '{name}' has {len(few)}"
-            f" ({some([f'{v:g}' for v in few], 6)}); say --task ridge for a quantity, or choose a binary target"
+            f" ({some([f'{v:g}' for v in few], 6)}); say --task ridge for a quantity, or --task softmax for classes"
         )
     return len(few) <= 2
 
 
 def _two(table: Table, name: str) -> list[str]:
     """The two classes of a label: numbers in their order, else texts in theirs. Errors: there are more, or one."""
-    text = table.text(name)
-    found = table.rows(f"DISTINCT {text} AS t", f"ORDER BY t LIMIT {_MOST_CATEGORIES}")
-    names = sorted({canonical(str(row[0])) for row in found}, key=str.encode)
+    names = list(_values(table, name))
     if len(names) != 2:
         raise UsageError(
             f"a label has two values; target '{name}' has {len(names)}"
-            f"{' or more' if len(found) == _MOST_CATEGORIES else ''} ({some(names, 6)}); choose a binary target, or"
+            f"{' or more' if len(names) == _MOST_CATEGORIES else ''} ({some(names, 6)}); choose a binary target, or"
             " ridge for a numeric one"
         )
-    return sorted(names, key=float) if all(map(is_number, names)) else names
+    return names
+
+
+def _values(table: Table, name: str) -> dict[str, int]:
+    """How often each value of a column is there, at most _MOST_CATEGORIES of them: numbers in their order, else texts
+    in theirs."""
+    found = table.rows(f"{table.text(name)} AS t, count(*)", f"GROUP BY 1 ORDER BY 1 LIMIT {_MOST_CATEGORIES}")
+    counts: dict[str, int] = {}
+    for value, count in found:
+        counts[canonical(str(value))] = counts.get(canonical(str(value)), 0) + int(count)
+    names = sorted(counts, key=str.encode)
+    return {value: counts[value] for value in (sorted(names, key=float) if all(map(is_number, names)) else names)}

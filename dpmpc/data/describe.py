@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from dpmpc.data.derive import DATE, survey
-from dpmpc.data.schema import Categorical, Column, Labels, Numeric, Range, Schema
+from dpmpc.data.derive import DATE, MOST_CLASSES, survey
+from dpmpc.data.schema import Categorical, Classes, Column, Labels, Numeric, Range, Schema
 from dpmpc.data.spelling import canonical, is_number
 from dpmpc.data.table import Table, held
 from dpmpc.errors import UsageError
@@ -148,12 +148,14 @@ def draft(columns: list[Described], target: str | None, drop: tuple[str, ...] = 
     return Schema(tuple(kept), _goal(by_name[target]), bounds="data")
 
 
-def _goal(column: Described) -> Labels | Range:
+def _goal(column: Described) -> Labels | Classes | Range:
     if column.kind == "number" and column.distinct > 2:
         return Range(column.name, float(column.least), float(column.greatest))
     values = (
         column.values if column.kind == "text" else tuple(canonical(repr(v)) for v in (column.least, column.greatest))
     )
+    if column.kind == "text" and 2 < len(values) == column.distinct <= MOST_CLASSES:
+        return Classes(column.name, values)
     if len(values) != 2 or column.distinct != 2:
         raise UsageError(
             f"a target has two classes or numbers; '{column.name}' has {column.distinct} values; name another"

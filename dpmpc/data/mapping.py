@@ -9,9 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpmpc.data.hashing import bucket_sql
-from dpmpc.data.schema import Categorical, Column, Labels, Numeric, Schema, Surveyed
+from dpmpc.data.schema import Categorical, Classes, Column, Labels, Numeric, Schema, Surveyed
 from dpmpc.data.spelling import canonical
-from dpmpc.data.table import Floats, Ints, Table, code_sql, literal, value_sql
+from dpmpc.data.table import Floats, Ints, Table, code_sql, literal, some, value_sql
 from dpmpc.errors import UsageError
 
 _MOSTLY = 0.9  # a column is mended, not trained on, if so much of it is unknown, clipped or missing
@@ -92,7 +92,7 @@ class Mapping:
         target = self.schema.target
         return (
             code_sql(self.table, target.name, target.codes)
-            if isinstance(target, Labels)
+            if isinstance(target, Labels | Classes)
             else value_sql(self.table, target.name)
         )
 
@@ -120,7 +120,7 @@ class Mapping:
             return True
         if labels is None:
             return False
-        if isinstance(self.schema.target, Labels):
+        if isinstance(self.schema.target, Labels | Classes):
             return bool(np.isnan(self.schema.target.values(labels)).any())
         return not np.isfinite(labels).all()
 
@@ -140,6 +140,12 @@ class Mapping:
             return (
                 f"the target '{target.name}' is {target.positive_name} or {target.negative_name}; a record has"
                 f" {shown}; correct or remove such records"
+            )
+        if isinstance(target, Classes):
+            shown = self._shown(target.name, f"{self._target_sql()} < 0")
+            return (
+                f"the target '{target.name}' is one of {some(target.names, 6)}; a record has {shown}; correct or remove"
+                " such records"
             )
         if np.isinf(labels).any():
             return (

@@ -19,7 +19,7 @@ from dpmpc.data.spelling import canonical
 from dpmpc.data.written import checked, json_schema, read_written
 from dpmpc.errors import UsageError
 
-Task = Literal["logistic", "ridge"]
+Task = Literal["logistic", "ridge", "softmax"]
 Bounds = Literal["public", "data", "survey"]
 Missing = Literal["fill", "drop"]
 Floats = NDArray[np.float64]
@@ -178,6 +178,33 @@ class Labels(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_field=
         return np.where(codes == 1, 1.0, np.where(codes == 0, -1.0, np.where(codes == -1, np.nan, others)))
 
 
+class Classes(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_field="kind", tag="classes"):
+    """The classes of a target column with more than two of them, each one value."""
+
+    name: str
+    classes: tuple[Scalar, ...]
+
+    def __post_init__(self) -> None:
+        spelled = _spelled(self.classes)
+        if len(spelled) < 2 or len(set(spelled)) < len(spelled):
+            raise SchemaError(f"a target has at least two classes, each once; '{self.name}' has {list(spelled)[:8]}")
+        msgspec.structs.force_setattr(self, "classes", spelled)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The classes under the spelling that is compared."""
+        return tuple(str(value) for value in self.classes)
+
+    @property
+    def codes(self) -> dict[str, int]:
+        """Each value's code, its place in the list."""
+        return {value: k for k, value in enumerate(self.names)}
+
+    def values(self, codes: Codes) -> Floats:
+        """(n,) the codes as numbers, NaN where there is none."""
+        return np.where(codes >= 0, codes.astype(np.float64), np.nan)
+
+
 class Range(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_field="kind", tag="number"):
     """A numeric target, clipped to [low, high] and mapped linearly on [-1, 1]."""
 
@@ -198,7 +225,7 @@ class Range(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_field="
 
 
 Column = Numeric | Categorical | Surveyed
-Target = Labels | Range
+Target = Labels | Classes | Range
 
 
 class Schema(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -229,7 +256,14 @@ class Schema(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     @property
     def task(self) -> Task:
-        return "logistic" if isinstance(self.target, Labels) else "ridge"
+        return (
+            "logistic" if isinstance(self.target, Labels) else "ridge" if isinstance(self.target, Range) else "softmax"
+        )
+
+    @property
+    def classes(self) -> int:
+        """How many classes the target has; 2 for numbers too, where it means nothing."""
+        return len(self.target.classes) if isinstance(self.target, Classes) else 2
 
     @property
     def feature_names(self) -> tuple[str, ...]:

@@ -251,3 +251,24 @@ DIABETES_COLUMNS = _numeric("""
     s5: 3.2 6.2
     s6: 55 125
 """)
+# Sets of scikit-learn with more than two classes: the range of each of its columns in their order, or of all. Round
+# numbers that such measurements stay within.
+CLASS_SETS: dict[str, tuple[tuple[float, float], ...]] = {
+    "iris": ((4, 8), (2, 4.5), (1, 7), (0, 2.5)),
+    "wine": (
+        (11, 15),
+        (0.5, 6),
+        (1.2, 3.5),
+        (10, 30),
+        (70, 165),
+        (0.9, 4),
+        (0.3, 5.2),
+        (0.1, 0.7),
+        (0.4, 3.6),
+        (1, 13),
+        (0.4, 1.8),
+        (1.2, 4),
+        (270, 1700),
+    ),
+    "digits": ((0, 16),),
+}

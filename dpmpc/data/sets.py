@@ -14,14 +14,14 @@ from dpmpc.data.loading import build, opened
 from dpmpc.data.mapping import Mapping as Mapped
 from dpmpc.data.mapping import complete
 from dpmpc.data.memory import usual_memory
-from dpmpc.data.schema import Labels, Numeric, Range, Schema
-from dpmpc.data.schemas import DIABETES_COLUMNS, FILE_SETS, WDBC_COLUMNS, FileSet
+from dpmpc.data.schema import Classes, Labels, Numeric, Range, Schema
+from dpmpc.data.schemas import CLASS_SETS, DIABETES_COLUMNS, FILE_SETS, WDBC_COLUMNS, FileSet
 from dpmpc.data.scratch import scratch_folder
 from dpmpc.data.seeds import Stream, generator
 from dpmpc.data.table import connect
 from dpmpc.errors import UsageError
 
-EMBEDDED = ("breast-cancer", "diabetes", "synthetic")
+EMBEDDED = ("breast-cancer", "diabetes", "iris", "wine", "digits", "synthetic")
 NAMES = (*EMBEDDED, *FILE_SETS)
 DATA_DIR_VARIABLE = "DPMPC_DATA"
 
@@ -149,13 +149,20 @@ def _read(schema: FileSet, files: list[str], data_dir: Path | None, rules: Schem
 
 
 def _embedded(name: str, intercept: bool) -> tuple[Mapping[str, Any], Schema]:
-    from sklearn import datasets  # slow to import, and only these two sets need it
+    from sklearn import datasets  # slow to import, and only these sets need it
 
-    target: Labels | Range
-    if name == "breast-cancer":
+    target: Labels | Range | Classes
+    if name in CLASS_SETS:
+        bunch = getattr(datasets, f"load_{name}")()
+        target = Classes("class", tuple(str(value) for value in bunch.target_names))
+        values: Any = np.array(target.names, dtype=object)[bunch.target]
+        names, ranges = [str(key) for key in bunch.feature_names], CLASS_SETS[name]
+        each = ranges if len(ranges) > 1 else ranges * len(names)
+        schema = tuple(Numeric(key, float(low), float(high)) for key, (low, high) in zip(names, each, strict=True))
+    elif name == "breast-cancer":
         bunch, schema = datasets.load_breast_cancer(), WDBC_COLUMNS
         target = Labels("diagnosis", ("malignant",), ("benign",), "malignant", "benign")
-        values: Any = np.where(bunch.target == 0, "malignant", "benign")
+        values = np.where(bunch.target == 0, "malignant", "benign")
     else:
         bunch, schema = datasets.load_diabetes(scaled=False), DIABETES_COLUMNS
         target = Range("progression", 25.0, 350.0)

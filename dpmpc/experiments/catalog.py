@@ -22,7 +22,14 @@ EXPERIMENTS: dict[str, Experiment] = {
 
 
 def run_experiments(
-    names: Sequence[str], plan: Plan, out: Path, *, data_dir: Path | None, jobs: int, console: Console
+    names: Sequence[str],
+    plan: Plan,
+    out: Path,
+    *,
+    data_dir: Path | None,
+    jobs: int,
+    console: Console,
+    executor: str = "processes",
 ) -> Path:
     """The path of the report written. Each experiment writes out/NAME: runs.csv, summary.csv, PNGs; out/report.md is
     all.
@@ -45,10 +52,10 @@ def run_experiments(
         start = time.perf_counter()
         rows = []
         if work:
-            rows = run_tasks(work, runs, data_dir=data_dir, jobs=jobs, console=console, name=name)
+            rows = run_tasks(work, runs, data_dir=data_dir, jobs=jobs, console=console, name=name, executor=executor)
         fresh = len({row["task"] for row in rows} - known)
         seconds = time.perf_counter() - start
-        entry = f"{fresh} of {len(work)} tasks at commit {source} in {seconds:.0f} s by {jobs} processes"
+        entry = f"{fresh} of {len(work)} tasks at commit {source} in {seconds:.0f} s by {jobs} {executor}"
         log = record(folder / "computed.txt", entry if fresh else "")
         section = experiment.report(rows, folder, mine)
         repeats = len({row["seed"] for row in rows}) or 1

@@ -2,11 +2,10 @@
 
 import csv
 import io
-import multiprocessing
 import os
 from collections import Counter
 from collections.abc import Sequence
-from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from concurrent.futures import FIRST_COMPLETED, Future, wait
 from pathlib import Path
 
 from rich.console import Console
@@ -14,19 +13,28 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]  # comes with scikit-learn
 
 from dpmpc.experiments.task import COLUMNS, Row, Task, execute
+from dpmpc.processes.executors import executor_maker
 
 TEXT = frozenset({"task", "dataset", "label", "loss", "owners", "method", "calibration", "law"})
 
 
 def run_tasks(
-    tasks: Sequence[Task], path: Path, *, data_dir: Path | None, jobs: int, console: Console, name: str
+    tasks: Sequence[Task],
+    path: Path,
+    *,
+    data_dir: Path | None,
+    jobs: int,
+    console: Console,
+    name: str,
+    executor: str = "processes",
 ) -> list[Row]:
     """The rows of all tasks, from the file where they are finished and computed where not.
 
     The file gets whole tasks only, each in one write; rows of a task cut short by a crash, and rows of tasks no
     longer asked for, are dropped when it is opened again. An interrupt loses the tasks under way. Errors of a task
-    end the run.
+    end the run. `executor`: where tasks run if there are several jobs, as `processes.executors` names it.
     """
+    make = executor_maker(executor)
     wanted = {task.key: task for task in tasks}
     rows = [row for row in read_rows(path) if row["task"] in wanted]
     found = Counter(row["task"] for row in rows)
@@ -51,21 +59,21 @@ def run_tasks(
             rows.extend(new)
             progress.advance(bar)
 
-        if jobs == 1:
-            with threadpool_limits(1):
-                for task in todo:
-                    keep(execute(task, data_dir))
+        if jobs == 1 and executor == "processes":
+            for task in todo:
+                keep(alone(task, data_dir))
         elif todo:
-            context = multiprocessing.get_context("spawn")
-            pool = ProcessPoolExecutor(min(jobs, len(todo)), mp_context=context, initializer=_one_thread)
-            pending: set[Future[list[Row]]] = {pool.submit(execute, task, data_dir) for task in todo}
+            pool = make(min(jobs, len(todo)))
+            pending: set[Future[list[Row]]] = {pool.submit(alone, task, data_dir) for task in todo}
             try:
                 while pending:
                     finished, pending = wait(pending, return_when=FIRST_COMPLETED)
                     for future in finished:
                         keep(future.result())
             finally:
-                pool.shutdown(cancel_futures=True)  # leaving a `with` block would uncancel what still waits
+                for future in pending:  # leaving a `with` block would wait for them
+                    future.cancel()
+                pool.shutdown()
     return rows
 
 
@@ -100,5 +108,7 @@ def _rewrite(path: Path, rows: Sequence[Row]) -> None:
     fresh.replace(path)
 
 
-def _one_thread() -> None:
-    threadpool_limits(1)
+def alone(task: Task, data_dir: Path | None) -> list[Row]:
+    """The rows of a task, computed by one thread: as many tasks as there are cores run at once."""
+    with threadpool_limits(1):
+        return execute(task, data_dir)

@@ -37,6 +37,7 @@ class FunctionalMethod(Method):
         return self.take(learning, theta, mean, 0.0)
 
     def take(self, learning: Learning, theta: Floats, mean: Floats, noise: float) -> Floats:
+        assert learning.task != "softmax"  # `tasks` has it refused
         model = functional.minimiser(mean, len(theta), learning.task, learning.lam, noise)
         return model if learning.radius is None else project(model[None, :], learning.radius)[0]
 

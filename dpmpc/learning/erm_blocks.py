@@ -27,6 +27,8 @@ from dpmpc.learning.erm import Solution, solve_owners
 from dpmpc.learning.functional import pack
 from dpmpc.learning.losses import Loss
 from dpmpc.learning.newton import Point, newton
+from dpmpc.learning.softmax import Softmax, predicted
+from dpmpc.learning.softmax import optima as softmax_optima
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -106,15 +108,16 @@ def over_tiles(
 
 
 def owner_gradients(loss: Loss, theta: Floats, records: Records, offsets: Ints, **how: int) -> Floats:
-    """Each owner's mean gradient without regulariser, shape (m, d), every row of norm <= G (but for rounding).
+    """Each owner's mean gradient without regulariser, shaped (m, d) for theta (d,), every row of norm <= G (but for
+    rounding); with K scores a record, theta has d K numbers, and a gradient too.
 
     Owner j holds rows offsets[j]:offsets[j+1]. The same to the last bit for every `ahead` and `cores`.
     """
 
     def work(tile: Tile, X: Floats, y: Floats) -> Floats:
-        return _sums(loss.derivative(X @ theta, y), X, tile.cuts)
+        return _sums(loss.derivative(scored(X, theta), y), X, tile.cuts)
 
-    total = np.zeros((len(offsets) - 1, records.X.shape[1]))
+    total = np.zeros((len(offsets) - 1, len(theta)))
     for tile, sums in over_tiles(records, offsets, work, **how):
         total[tile.first : tile.last] += sums
     return np.asarray(total / np.diff(offsets)[:, None], dtype=np.float64)
@@ -141,7 +144,7 @@ def objective(loss: Loss, theta: Floats, records: Records, lam: float) -> float:
     """J(theta): the mean loss over all records plus lam/2 |theta|^2."""
 
     def work(tile: Tile, X: Floats, y: Floats) -> float:
-        return float(np.sum(loss.value(X @ theta, y)))
+        return float(np.sum(loss.value(scored(X, theta), y)))
 
     total = 0.0
     for _, part in over_tiles(records, _whole(records), work):
@@ -149,17 +152,26 @@ def objective(loss: Loss, theta: Floats, records: Records, lam: float) -> float:
     return total / records.n + 0.5 * lam * float(theta @ theta)
 
 
+def scored(X: Floats, theta: Floats) -> Floats:
+    """(n,) the scores x . theta of the rows X (n, d), or (n, K) for theta with d K numbers."""
+    return np.asarray(X @ (theta if len(theta) == X.shape[1] else theta.reshape(X.shape[1], -1)), dtype=np.float64)
+
+
 def scores(theta: Floats, records: Records) -> Floats:
-    """(n,) the score x . theta of every record."""
-    result = np.empty(records.n)
-    for tile, part in over_tiles(records, _whole(records), lambda tile, X, y: X @ theta):
+    """(n,) the score x . theta of every record, or (n, K) its scores."""
+    K = len(theta) // records.X.shape[1]
+    result = np.empty(records.n if K == 1 else (records.n, K))
+    for tile, part in over_tiles(records, _whole(records), lambda tile, X, y: scored(X, theta)):
         result[tile.begin : tile.end] = part
     return result
 
 
 def accuracy(theta: Floats, records: Records) -> float:
-    """The fraction of rows whose label +-1 is the sign of the score; a score of exactly 0 predicts -1."""
+    """The fraction of rows whose label +-1 is the sign of the score; a score of exactly 0 predicts -1. With K scores:
+    of those whose class has the largest."""
     _need_rows(records)
+    if len(theta) != records.X.shape[1]:
+        return float(np.mean(predicted(scores(theta, records)) == records.y))
     return float(np.mean(np.where(scores(theta, records) > 0, 1.0, -1.0) == records.y))
 
 
@@ -169,17 +181,20 @@ def mse(theta: Floats, records: Records) -> float:
     return float(np.mean((scores(theta, records) - records.y) ** 2))
 
 
-def solve(loss: Loss, records: Records, lam: float, tolerance: float = 1e-10) -> Solution:
+def solve(loss: Loss, records: Records, lam: float, tolerance: float = 1e-10, classes: int = 2) -> Solution:
     """The minimiser of J over all records, with the norm of the gradient evaluated afresh there. Errors: `optima`."""
-    theta, norms = optima(loss, records, _whole(records), lam, tolerance)
+    theta, norms = optima(loss, records, _whole(records), lam, tolerance, classes)
     return Solution(theta[0], float(norms[0]))
 
 
-def optima(loss: Loss, records: Records, offsets: Ints, lam: float, tolerance: float = 1e-10) -> tuple[Floats, Floats]:
+def optima(
+    loss: Loss, records: Records, offsets: Ints, lam: float, tolerance: float = 1e-10, classes: int = 2
+) -> tuple[Floats, Floats]:
     """Every owner's own optimum (m, d), and the norm of its own objective's gradient there (m,), evaluated afresh.
 
     As `erm.solve_owners`, for records of any size: owners with many numbers are solved by Newton's method over tiles,
-    the others together, as many at a time as fit. Which are which follows from sizes and d alone.
+    the others together, as many at a time as fit. Which are which follows from sizes and d alone. `classes`: of softmax
+    regression, whose optima are (m, d classes).
     Errors: lam not positive, an owner without records.
     """
     offsets = np.asarray(offsets, dtype=np.int64)
@@ -188,6 +203,8 @@ def optima(loss: Loss, records: Records, offsets: Ints, lam: float, tolerance: f
     sizes, d = np.diff(offsets), records.X.shape[1]
     if len(sizes) == 0 or sizes.min() < 1:
         raise UsageError("every owner needs at least one record; an owner has none; use fewer owners")
+    if isinstance(loss, Softmax):
+        return softmax_optima(records, offsets, classes, lam, tolerance)
     theta = np.empty((len(sizes), d))
     streamed = (sizes * d > _STREAMED) & (sizes >= d)
     j = 0
@@ -265,7 +282,10 @@ class _Streamed:
 
 
 def _sums(coefficients: Floats, X: Floats, cuts: Ints) -> Floats:
-    """Row k: the sum of coefficients[i] X[i] over rows cuts[k] : cuts[k + 1]."""
+    """Row k: the sum of coefficients[i] X[i] over rows cuts[k] : cuts[k + 1]; (d K,) rows for coefficients (n, K)."""
+    if coefficients.ndim == 2:
+        columns = [_sums(np.ascontiguousarray(column), X, cuts) for column in coefficients.T]
+        return np.stack(columns, axis=2).reshape(len(cuts) - 1, -1)
     if len(cuts) == 2:
         return np.asarray(coefficients @ X, dtype=np.float64)[None, :]
     sums = csr_array((coefficients, np.arange(len(X)), cuts), shape=(len(cuts) - 1, len(X)))

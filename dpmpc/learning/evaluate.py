@@ -14,7 +14,7 @@ class Evaluator:
         self.loss, self.lam, self.data = learning.loss, learning.lam, dataset
         self.score_name = score_name(learning)
         self._score: Callable[[Floats, Records], float] = accuracy if self.score_name == "accuracy" else mse
-        self.optimum = solve(self.loss, dataset.train, self.lam, 1e-9).theta
+        self.optimum = solve(self.loss, dataset.train, self.lam, 1e-9, learning.classes).theta
         self.best = self.objective(self.optimum)
 
     def objective(self, theta: Floats) -> float:
@@ -27,4 +27,4 @@ class Evaluator:
 
 def score_name(learning: Learning) -> str:
     """What a test score is: accuracy, or mse of the target scaled to [-1, 1]."""
-    return "accuracy" if learning.task == "logistic" else "mse"
+    return "mse" if learning.task == "ridge" else "accuracy"

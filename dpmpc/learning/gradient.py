@@ -18,6 +18,7 @@ class GradientMethod(Method):
     repeats = True
     law = "gaussian"
     lam = 0.001
+    tasks = ("logistic", "ridge", "softmax")
     help = "--iterations releases of mean gradients"
 
     def clip(self, learning: Learning) -> float:

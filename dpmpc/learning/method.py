@@ -16,13 +16,14 @@ from numpy.typing import NDArray
 from dpmpc.data.blocks import Records
 from dpmpc.errors import UsageError
 from dpmpc.learning.losses import LOGISTIC, Loss, ridge
-from dpmpc.privacy.checks import check_nonnegative, check_positive
+from dpmpc.learning.softmax import SOFTMAX
+from dpmpc.privacy.checks import check_count, check_nonnegative, check_positive
 from dpmpc.privacy.sensitivity import Sensitivity, Weights, arithmetic_bound
 from dpmpc.registry import Registry
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
-Task = Literal["logistic", "ridge"]
+Task = Literal["logistic", "ridge", "softmax"]
 Average = Literal["none", "tail", "all"]
 Spread = Literal["theta", "fixed"]
 
@@ -33,6 +34,7 @@ class Learning:
 
     `residual_clip`: G of ridge regression. `radius`: of the ball that iterates or local models are projected onto.
     `spread`: whether two records' gradients are taken to differ by what is possible at theta, or always by 2G.
+    `classes`: how many softmax regression tells apart.
     """
 
     method: str
@@ -44,6 +46,7 @@ class Learning:
     average: Average = "tail"
     solver_tolerance: float = 1e-8
     spread: Spread = "theta"
+    classes: int = 2
 
     def __post_init__(self) -> None:
         for name, value, allowed in (
@@ -54,6 +57,10 @@ class Learning:
             if value not in get_args(allowed):
                 raise UsageError(f"the {name} must be one of {', '.join(get_args(allowed))}; got {value!r}; choose one")
         check_nonnegative("solver tolerance", self.solver_tolerance)
+        if self.task not in METHODS[self.method].tasks:
+            raise UsageError(f"method {self.method} is not for {self.task} regression; use another, such as gradient")
+        if check_count("the number of classes", self.classes) < 2:
+            raise UsageError(f"a model tells at least 2 classes apart; got {self.classes}; check the target")
         for name in ("lam", "residual_clip", "step", "radius"):
             number = getattr(self, name)
             if number is not None or name in ("lam", "residual_clip"):
@@ -62,7 +69,14 @@ class Learning:
     @property
     def loss(self) -> Loss:
         """The loss of one record's score."""
+        if self.task == "softmax":
+            return SOFTMAX
         return LOGISTIC if self.task == "logistic" else ridge(self.residual_clip)
+
+    @property
+    def scores(self) -> int:
+        """How many scores a record has; a model has so many numbers for each feature."""
+        return self.classes if self.task == "softmax" else 1
 
     @property
     def step_length(self) -> float:
@@ -93,6 +107,7 @@ class Method(ABC):
     law: ClassVar[str]  # of its noise, if nothing else is asked for and no delta is given
     lam: ClassVar[float]  # regularisation, likewise
     help: ClassVar[str]  # what an owner sends, for the command line
+    tasks: ClassVar[tuple[str, ...]] = ("logistic", "ridge")  # that it is for
 
     def law_for(self, delta: float | None) -> str:
         """The law of its noise at this delta, if nothing else is asked for."""

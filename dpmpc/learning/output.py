@@ -16,6 +16,7 @@ class OutputMethod(Method):
     repeats = False
     law = "laplace"
     lam = 0.01  # the sensitivity is inverse to it
+    tasks = ("logistic", "ridge", "softmax")
     help = "one release, the mean of the owners' own models"
 
     def law_for(self, delta: float | None) -> str:
@@ -43,7 +44,9 @@ class OutputMethod(Method):
     def vectors(self, learning: Learning, theta: Floats, records: Records, offsets: Ints) -> Floats:
         from dpmpc.learning.erm_blocks import optima  # and SciPy, which a party does without
 
-        vectors, norms = optima(learning.loss, records, offsets, learning.lam, learning.solver_tolerance / 10)
+        vectors, norms = optima(
+            learning.loss, records, offsets, learning.lam, learning.solver_tolerance / 10, learning.classes
+        )
         if norms.max() > learning.solver_tolerance:
             raise UsageError(  # neither who nor how far: both depend on records
                 f"every local optimum must reach a gradient norm of {learning.solver_tolerance:g}; not all did; "

@@ -9,8 +9,10 @@ from numpy.typing import NDArray
 
 from dpmpc.data.loading import CsvFile, Source, opened
 from dpmpc.data.mapping import Counts, Mapping
-from dpmpc.data.schema import Labels, Schema
+from dpmpc.data.schema import Classes, Labels, Schema
+from dpmpc.learning.erm_blocks import scored
 from dpmpc.learning.model import read_model
+from dpmpc.learning.softmax import predicted, probabilities
 
 Floats = NDArray[np.float64]
 _ROWS = 1 << 14
@@ -21,8 +23,8 @@ class Predictions:
     """What a model says of n records.
 
     `columns`: name -> n values: the prediction (class, or value in the target's own units), and for classes the
-    probability of the positive one. `score`: (name, value) against the target column, if the records have it.
-    `counts`: what of the records did not fit the model's schema.
+    probability of the positive one, or of each of more than two. `score`: (name, value) against the target column, if
+    the records have it. `counts`: what of the records did not fit the model's schema.
     """
 
     columns: dict[str, NDArray[Any]]
@@ -52,7 +54,7 @@ def predict(run: Path, source: Source, *, memory: int | None = None) -> Predicti
                 part = [column[begin : begin + _ROWS] for column in values]
                 X = np.empty((len(part[0]), len(schema.feature_names)))
                 schema.rows(part, X)
-                scores.append(X @ model.theta)
+                scores.append(scored(X, model.theta))
             truth.append(labels)
     return _said(
         target, np.concatenate(scores), np.concatenate(truth) if known else None, tuple(mapping.counts.values())
@@ -61,9 +63,16 @@ def predict(run: Path, source: Source, *, memory: int | None = None) -> Predicti
 
 def _said(target: Any, scores: Floats, truth: Floats | None, counts: tuple[Counts, ...]) -> Predictions:
     score = None
+    if isinstance(target, Classes):
+        chosen, each = predicted(scores), probabilities(scores)
+        columns: dict[str, NDArray[Any]] = {target.name: np.array(target.names, dtype=object)[chosen]}
+        columns |= {f"probability_{name}": each[:, k] for k, name in enumerate(target.names)}
+        if truth is not None:
+            score = "accuracy", float(np.mean(chosen == truth))
+        return Predictions(columns, score, counts)
     if isinstance(target, Labels):
         names = np.array([target.negative_name, target.positive_name], dtype=object)
-        columns: dict[str, NDArray[Any]] = {
+        columns = {
             target.name: names[(scores > 0).astype(np.int64)],
             f"probability_{target.positive_name}": 1.0 / (1.0 + np.exp(-scores)),
         }

@@ -202,6 +202,12 @@ BACKENDS: Registry[Backend] = Registry(
         "sharing": "dpmpc.mpc.backends.sharing:SHARING",
         "shamir": "dpmpc.mpc.backends.shamir:SHAMIR",
         "mpyc": "dpmpc.mpc.backends.mpyc.backend:MPYC",
+        "ot": "dpmpc.mpc.backends.ot:OT",
+        "ot-k1": "dpmpc.mpc.backends.ot:OT_1",
+        "ot-k2": "dpmpc.mpc.backends.ot:OT_2",
+        "ot-k8": "dpmpc.mpc.backends.ot:OT_8",
+        "garbled": "dpmpc.mpc.backends.ot:GARBLED",
     },
 )
 DEFAULT = "sharing"
+FOR_TWO = "ot"  # two parties have no honest majority

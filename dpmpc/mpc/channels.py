@@ -11,10 +11,10 @@ END = -2
 COST = -3
 READY = -4
 KEYS = -5
-CONFIRM = -6
-TREES = -7
-ALIVE = -8  # a heartbeat
-REASON = -9  # the last frame of a process that fails: why
+ALIVE = -6  # a heartbeat
+REASON = -7  # the last frame of a process that fails: why
+CONFIRM = -8
+TREES = -9
 KNOWN = -10  # an owner that may come late: how many opened releases it has
 JOIN = -11  # with which release it may begin; in the other direction, with which it does
 

@@ -1,4 +1,5 @@
-"""Which backend a run gets where nobody names one: replicated sharing or Shamir sharing, whichever computes less.
+"""Which backend a run gets where nobody names one: replicated sharing or Shamir sharing, whichever computes less; two
+parties, who have no honest majority, compute by oblivious transfer unless threshold 0 is asked for.
 
 A replicated share of n parties with threshold t has comb(n - 1, t) parts, and an AND of two of them takes each party
 comb(n, t)^2 / n products of parts: 7 at n = 3, 20 at 5, 38 at 6, 175 at 7, 1,764 at 9, 10^7 at 16. A Shamir share is
@@ -10,7 +11,7 @@ import math
 
 from dpmpc.circuits.sampler import Sampler
 from dpmpc.errors import UsageError
-from dpmpc.mpc.backend import BACKENDS, DEFAULT
+from dpmpc.mpc.backend import BACKENDS, DEFAULT, FOR_TWO
 from dpmpc.privacy.law import LAWS
 
 MANY = "shamir"
@@ -25,11 +26,14 @@ _LARGEST = (7, 3)  # (n, t) at which gates are counted for larger ones, which ha
 
 @functools.lru_cache(maxsize=256)
 def cheaper(law: str, sampler: str, parties: int, threshold: int | None) -> str:
-    """The name of the backend that draws this law's sampler with less computing at each party.
+    """The name of the backend that draws this law's sampler with less computing at each party. Two parties, which have
+    no honest majority, compute by oblivious transfer, unless threshold 0 is asked for.
 
     Every process of a run takes the backend from the plan; only whoever plans counts. Errors: UsageError as the
     registry of laws has it.
     """
+    if parties == 2 and threshold != 0:
+        return FOR_TWO
     t = (parties - 1) // 2 if threshold is None else threshold
     if parties < 3 or not 1 <= t or not 2 * t < parties or sampler not in LAWS[law].samplers:
         return DEFAULT  # which says what is wrong, if anything is

@@ -116,3 +116,9 @@ def give(runtime: Any, keys: Mapping[tuple[int, ...], bytes], peers: Mapping[int
     runtime._prss_keys.update(keys)
     for j, peer in peers.items():
         runtime.parties[j].protocol = peer
+
+
+def mpc_coro(function: Any) -> Any:
+    """The function as a coroutine of the MPyC program that runs here."""
+    import_mpyc()
+    return sys.modules["mpyc.asyncoro"].mpc_coro(function)

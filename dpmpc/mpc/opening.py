@@ -21,7 +21,7 @@ async def open_from_any(mesh: Mesh, threshold: int, shares: Words, ident: int) -
 
     Cost: one round, a message of 8 bytes a value to each other party (`Session.open_words` sends t, and needs all).
     Errors: PeerError when fewer than t + 1 parties are left, with the names of those lost, or for a share of another
-    length.
+    length, or words that no share has.
     """
     mesh.channel(ident)
     mesh.rounds += 1
@@ -48,6 +48,10 @@ async def open_from_any(mesh: Mesh, threshold: int, shares: Words, ident: int) -
                 "version?"
             )
         rows[j] = np.frombuffer(payload, dtype="<u8")
+        if rows[j].max(initial=0) >= field.P:
+            raise PeerError(
+                f"shares must be below p = 2^61 - 1; party {j} sent larger ones; are all parties of one version?"
+            )
     if len(rows) <= threshold:
         gone = ", ".join(f"party {j}" for j in sorted(lost))
         raise PeerError(

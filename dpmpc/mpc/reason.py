@@ -12,9 +12,10 @@ MOST_REASON = 500  # bytes of UTF-8
 class Told(PeerError):
     """Another process said why the run ends: `cause`, as it was said."""
 
-    def __init__(self, cause: str, teller: str) -> None:
-        super().__init__(f"{cause} (told by {teller})")
-        self.cause = cause
+    def __init__(self, cause: str, teller: str, role: str = "") -> None:
+        """`role`: of this process, where it has two; begins the message."""
+        super().__init__(f"as {role}: {cause} (told by {teller})" if role else f"{cause} (told by {teller})")
+        self.cause, self.teller = cause, teller
 
 
 def public_reason(me: str, error: BaseException) -> str:

@@ -5,11 +5,12 @@ from typing import Self
 
 from dpmpc.errors import PeerError
 from dpmpc.mpc.link import OnLost, Payload
-from dpmpc.mpc.reason import without_a_word
+from dpmpc.mpc.reason import Told
 
 
 class Within:
-    """One end; behaves as `wire.Peer` does. Both ends live on one event loop. Its bytes are counted nowhere."""
+    """One end; behaves as `wire.Peer` does. Both ends live on one event loop, so it needs no heartbeats. Its bytes are
+    counted nowhere."""
 
     bytes_sent = bytes_received = frames_sent = 0
 
@@ -18,6 +19,7 @@ class Within:
         self.expects_end = False
         self.on_lost: OnLost | None = None
         self.lost: str | None = None
+        self.told: str | None = None  # the cause that the other end gave for the end
         self._other: Within = self
         self._arrived: dict[int, bytearray] = {}
         self._awaited: dict[int, asyncio.Future[bytearray]] = {}
@@ -31,8 +33,10 @@ class Within:
 
     def send(self, label: int, payload: Payload) -> None:
         """Hand over one frame; its bytes are copied. Errors: PeerError when the connection has ended."""
+        if self.told is not None:
+            raise self._error()
         if self.lost is not None:
-            raise PeerError(without_a_word(self.name, self.lost))
+            raise PeerError(f"the connection with {self.name} is closed ({self.lost}); see its log")
         self._other._take(label, bytearray(payload))
 
     def _take(self, label: int, payload: bytearray) -> None:
@@ -49,17 +53,38 @@ class Within:
         if (payload := self._arrived.pop(label, None)) is not None:
             future.set_result(payload)
         elif self.lost is not None:
-            future.set_exception(PeerError(without_a_word(self.name, self.lost)))
+            future.set_exception(self._error())
             future.exception()  # whoever awaits it still gets it, nobody is warned twice
         else:
             self._awaited[label] = future
         return future
+
+    def admit(self, largest: int, room: int) -> None:
+        """Nothing: what one role of a process sends another is not bounded."""
+
+    def farewell(self, reason: str) -> None:
+        """End the connection; the other end is told why."""
+        if self.lost is None:
+            self.expects_end = True
+            self._other.told = reason
+            self._end(reason)
+            self._other._end(reason)
+
+    async def gone(self, seconds: float) -> None:
+        """Returns when the connection has ended: at once, for nothing is under way."""
+        self.close()
 
     def close(self) -> None:
         """End the connection; the other end is told."""
         self.expects_end = True
         for end in (self, self._other):
             end._end("connection closed")
+
+    def _error(self) -> PeerError:
+        """What to raise where this connection has ended."""
+        if self.told is not None:
+            return Told(self.told, self.name)
+        return PeerError(f"{self.name} left the run ({self.lost}); see its log")
 
     def _end(self, why: str) -> None:
         if self.lost is not None:
@@ -68,7 +93,7 @@ class Within:
         awaited, self._awaited = self._awaited, {}
         for future in awaited.values():
             if not future.done():
-                future.set_exception(PeerError(without_a_word(self.name, why)))
+                future.set_exception(self._error())
                 future.exception()
         if self.on_lost is not None and not self.expects_end:
-            self.on_lost(self, PeerError(without_a_word(self.name, why)))
+            self.on_lost(self, self._error())

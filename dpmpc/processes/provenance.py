@@ -1,7 +1,17 @@
 """Which code a result comes from."""
 
+import importlib.metadata
+import platform
 import subprocess
 from pathlib import Path
+
+_PACKAGES = ("dpmpc", "numpy", "mpyc", "gmpy2", "scipy", "cryptography")
+
+
+def software() -> dict[str, str]:
+    """The versions of what runs here."""
+    versions = {name: importlib.metadata.version(name) for name in _PACKAGES}
+    return {**versions, "Python": f"{platform.python_version()} on {platform.system()} {platform.machine()}"}
 
 
 def commit() -> str | None:

@@ -9,7 +9,7 @@ from pathlib import Path
 from dpmpc.errors import UsageError
 
 # What --overwrite removes of an earlier run. Its ledgers stay: what was spent stays spent.
-_FILES = ("*.json", "party_*.jsonl", "*.log", "*.bin", "history.csv", "model.npz", "report.png", "*.tmp",
+_FILES = ("*.json", "party_*.jsonl", "*.log", "*.bin", "history.csv", "model.npz", "report.png", "report.html", "*.tmp",
           "survey/*.json", "survey/party_*.jsonl", "survey/*.log", "survey/*.bin", "survey/*.tmp")  # fmt: skip
 
 

@@ -15,7 +15,7 @@ from dpmpc.aggregation.encoding import decode
 from dpmpc.aggregation.frames import rows_of_block
 from dpmpc.aggregation.grid import Ints
 from dpmpc.aggregation.local import PartiesHere
-from dpmpc.aggregation.party import PartyJob, ledger_path
+from dpmpc.aggregation.party import PartyJob, about_noise, ledger_path
 from dpmpc.aggregation.plan import FIRST_ATTEMPT, Attempt, Plan, Presence, plan_path
 from dpmpc.aggregation.spending import entry_of, reservation_of
 from dpmpc.aggregation.transcript import Opened
@@ -263,17 +263,20 @@ def _aggregator(
 ) -> Aggregator | SitesRun:
     """What opens the releases of this attempt."""
     job, plan = run.job, run.plan
-    if isinstance(parties, SitesHere):
-        return stack.enter_context(parties.of(plan, run.attempt, job.wait, job.out, run.dataset.train, run.known))
-    here: PartiesHere | PartyHere | None = parties
-    if job.party is not None:
-        here = PartyHere(job.party, log, emit)
-        stack.callback(here.end)
 
     def say(text: str) -> None:
         log(text)
         emit("stage", text=text)
 
+    if isinstance(parties, SitesHere):
+        records, known = run.dataset.train, run.known
+        return stack.enter_context(
+            parties.of(plan, run.attempt, job.wait, job.out, records, known, stall=job.stall, say=say)
+        )
+    here: PartiesHere | PartyHere | None = parties
+    if job.party is not None:
+        here = PartyHere(job.party, log, emit)
+        stack.callback(here.end)
     aggregator = Aggregator.of_plan(
         plan,
         out=job.out,
@@ -305,7 +308,8 @@ def _learn(run: _Run, parties: PartiesHere | SitesHere | None, log: Log, emit: E
             outer.enter_context(reserved(ledger, reservation_of(plan, run.attempt), job.budget))
         if plan.parties:
             emit("stage", text="connecting")
-        expected = forecast_of(plan, plan.releases - run.attempt.first_release, here=job.addresses is None)
+        left = plan.releases - run.attempt.first_release
+        expected = forecast_of(plan, left, here=job.addresses is None) or about_noise(plan, left)
         with contextlib.ExitStack() as stack:
             aggregator = _aggregator(run, parties, stack, log, emit)
             emit("stage", text=f"making noise: {expected}" if expected else "starting")

@@ -31,6 +31,7 @@ class Facts:
     bounds: Bounds
     schema: dict[str, Any] | None = None
     before: tuple[Mechanism, ...] = ()  # what the run has released already
+    classes: int = 2
 
 
 def facts_of(dataset: Dataset, split: Partition) -> Facts:
@@ -45,13 +46,15 @@ def facts_without_records(request: Request) -> Facts:
 
 
 def _facts(name: str, schema: Schema, sizes: tuple[int, ...]) -> Facts:
-    return Facts(name, schema.task, len(schema.feature_names), sizes, schema.bounds, schema.to_json())
+    return Facts(
+        name, schema.task, len(schema.feature_names), sizes, schema.bounds, schema.to_json(), classes=schema.classes
+    )
 
 
 def settled(request: Request, facts: Facts) -> tuple[Request, "Advice | None"]:
     """The request with everything chosen that a plan needs, and the advice that was taken, if any. A function of the
-    request and of public facts."""
-    if not request.advised:
+    request and of public facts. Softmax regression is not advised: nothing rehearses it."""
+    if not request.advised or facts.task == "softmax":
         return replace(
             request,
             method=request.method or "gradient",
@@ -102,13 +105,14 @@ def plan_of(request: Request, facts: Facts) -> Plan:
         average=request.average,
         solver_tolerance=request.solver_tolerance,
         spread=request.spread,
+        classes=facts.classes,
     )
     plan = Plan(
         run_id=request.run_id or secrets.token_hex(8),
         data=request.data_id or facts.name,
         data_id=data_digest(request.data_id or facts.name),
         sizes=facts.sizes,
-        dimension=METHODS[request.method].coordinates(facts.dimension),
+        dimension=METHODS[request.method].coordinates(facts.dimension) * learning.scores,
         releases=request.releases,
         source=learning,
         weights=request.weights,

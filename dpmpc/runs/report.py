@@ -14,6 +14,7 @@ from dpmpc.aggregation.plan import Attempt, Plan, Presence
 from dpmpc.errors import UsageError
 from dpmpc.learning.evaluate import Evaluator
 from dpmpc.learning.learner import Learner
+from dpmpc.processes.provenance import software
 from dpmpc.runs.adviser import Advice
 
 SCHEMA = "dpmpc.report/1"
@@ -66,6 +67,7 @@ def build_report(
             "average": learning.average,
             "solver_tolerance": learning.solver_tolerance,
             "spread": learning.spread,
+            "classes": learning.classes,
         },
         "owners": plan.owners,
         "owner_sizes": list(plan.sizes),
@@ -84,6 +86,7 @@ def build_report(
             *([] if advice is None else _new(advice.warnings, warnings_of(plan))),
             *map(_lost, costs.lost),
         ],
+        "software": software(),
     }
     if plan.dropouts:
         report["presence"] = _presence(plan, presence or {})
@@ -172,6 +175,14 @@ def read_report(run: Path) -> dict[str, Any]:
     return report
 
 
+def features_of(report: dict[str, Any]) -> str:
+    """How many features a record has, and how many classes there are if more than two numbers hang on that."""
+    classes = report["learning"]["classes"]
+    if report["loss"]["name"] != "softmax":
+        return f"{report['dimension']} features"
+    return f"{report['dimension'] // classes} features, {classes} classes"
+
+
 def summary(report: dict[str, Any], run: Path) -> list[tuple[str, str]]:
     """(what, value) pairs of the lines printed at the end of a run."""
     privacy, cost, utility = report["privacy"], report["cost"], report["utility"]
@@ -185,7 +196,7 @@ def summary(report: dict[str, Any], run: Path) -> list[tuple[str, str]]:
     lines = [
         (
             "data",
-            f"{report['data']}: {sum(sizes)} records of {m} owners ({spread} each), {report['dimension']} features",
+            f"{report['data']}: {sum(sizes)} records of {m} owners ({spread} each), {features_of(report)}",
         ),
         (
             "computed by",

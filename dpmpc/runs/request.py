@@ -6,7 +6,7 @@ from typing import Any, Literal, get_args
 from dpmpc.aggregation.plan import Role
 from dpmpc.data.memory import parse_memory
 from dpmpc.errors import UsageError
-from dpmpc.learning.method import METHODS, Average, Method, Spread
+from dpmpc.learning.method import METHODS, Average, Method, Spread, Task
 from dpmpc.mpc.backend import BACKENDS
 from dpmpc.mpc.channels import MOST_RELEASES
 from dpmpc.mpc.cheaper import cheaper
@@ -47,7 +47,7 @@ class Request:
     missing: Literal["fill", "drop"] = "fill"
     drop: tuple[str, ...] = ()
     positive: str | None = None
-    task: Literal["logistic", "ridge"] | None = None
+    task: Task | None = None
     test_fraction: float | None = None
     max_rows: int | None = None
     intercept: bool | None = None
@@ -204,6 +204,11 @@ def _check_records(r: Request) -> None:
         if r.source is None or r.schema_file is not None or r.bounds_file is not None:
             raise UsageError(
                 "--preprocessing survey is for a source of records without --schema and --bounds; leave one of them out"
+            )
+        if r.task == "softmax":
+            raise UsageError(
+                "a survey is for labels of two values and for quantities; --task softmax has classes; give --bounds, "
+                "or use --preprocessing records"
             )
         if not r.delta or r.missing == "drop" or r.scale is not None or r.calibration != "tight":
             raise UsageError(

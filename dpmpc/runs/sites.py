@@ -6,7 +6,7 @@ protocol. A site gets its own records only, on its standard input.
 
 import asyncio
 import contextlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
@@ -24,6 +24,7 @@ from dpmpc.aggregation.plan import Attempt, Plan, plan_path
 from dpmpc.data.blocks import Records, in_memory
 from dpmpc.errors import DpmpcError
 from dpmpc.learning.learner import Learner
+from dpmpc.mpc.pulse import STALL
 from dpmpc.privacy.budget import Budget
 from dpmpc.processes.supervisor import Event, Process
 from dpmpc.processes.worker import Emit, Log
@@ -40,10 +41,10 @@ def serve(
     mine = PartyJob.from_json(job)
     tell: Emit = emit if mine.index == _TELLS else _nobody
     party = PartyHere(mine, log, _nobody)
-    with contextlib.closing(_Owner(mine, party, in_memory(X, y), log)) as owner:
+    with contextlib.closing(_Owner(mine, party, in_memory(X, y), log, tell)) as owner:
         for release in sorted(known, key=int):
             owner.learner.apply(decode(mine.plan, known[release]))
-        with owner.speaks():
+        with owner.speaks(), owner.aggregator:
             owner.aggregator.wait_for_noise()
             tell("ready", sent=owner.aggregator.bytes_before)
             for _ in range(mine.attempt.first_release, mine.plan.releases):
@@ -61,8 +62,13 @@ def _nobody(event: str, **fields: Any) -> None:
 class _Owner:
     """The owner of a site whose records are here."""
 
-    def __init__(self, job: PartyJob, party: PartyHere, records: Records, log: Log) -> None:
-        self._name, self._party, self._log = f"owner {job.index}", party, log
+    def __init__(self, job: PartyJob, party: PartyHere, records: Records, log: Log, tell: Emit) -> None:
+        self._name, self._party = f"owner {job.index}", party
+
+        def say(text: str) -> None:
+            log(f"owner: {text}")
+            tell("waiting", text=text)
+
         plan, k = job.plan, job.index
         with self.speaks():
             self.learner = Learner(plan.learning, plan.releases, records, plan.sizes[k : k + 1])
@@ -74,6 +80,8 @@ class _Owner:
                 attempt=job.attempt,
                 tls=job.tls,
                 wait=job.wait,
+                stall=job.stall,
+                say=say,
             )
         log("owner: connected with all parties")
 
@@ -111,6 +119,7 @@ class SitesHere:
         budget: Budget | None = None,
     ) -> None:
         self._events: asyncio.Queue[Event] = asyncio.Queue()
+        self._say: Callable[[str], None] = lambda text: None
         self._here = PartiesHere(
             sites,
             out,
@@ -128,9 +137,20 @@ class SitesHere:
         self._events.put_nowait(event)
 
     def of(
-        self, plan: Plan, attempt: Attempt, wait: float, out: Path, records: Records, known: Mapping[int, Ints]
+        self,
+        plan: Plan,
+        attempt: Attempt,
+        wait: float,
+        out: Path,
+        records: Records,
+        known: Mapping[int, Ints],
+        *,
+        stall: float = STALL,
+        say: Callable[[str], None] = lambda text: None,
     ) -> "SitesRun":
-        """Begin. `records`: of all owners, sorted by owner; each site is given its own."""
+        """Begin. `records`: of all owners, sorted by owner; each site is given its own. `say` gets the lines on who is
+        waited for."""
+        self._say = say
         plan.write(plan_path(out))
         ends = np.cumsum(plan.sizes)
         own = []
@@ -138,11 +158,12 @@ class SitesHere:
             part = records.part(end - size, end)
             opened = {str(release): total for release, total in known.items()}
             own.append({"X": np.ascontiguousarray(part.X), "y": part.y, "known": opened})
-        self._here.begin(plan, attempt, wait, own)
+        self._here.begin(plan, attempt, wait, own, stall)
         return SitesRun(plan, self)
 
     def next(self, kind: str) -> Event:
-        """The next event, of this kind. Errors: the cause, where a site fails first."""
+        """The next event, of this kind; who is waited for meanwhile is said. Errors: the cause, where a site fails
+        first."""
 
         async def wait() -> Event:
             event = asyncio.ensure_future(self._events.get())
@@ -157,7 +178,8 @@ class SitesHere:
                     task.cancel()
                 await asyncio.gather(event, failure, return_exceptions=True)
 
-        found = self._here.background.run(wait())
+        while (found := self._here.background.run(wait()))["event"] == "waiting":
+            self._say(found["text"])
         assert found["event"] == kind
         return found
 

@@ -269,12 +269,12 @@ def _site(request: Request, where: Where, index: int, progress: Progress) -> Non
         where.patience,
         time.time(),
         addresses=party.owner_addresses,
-        stall=where.stall,
         tls=where.tls,
         plan=where.plan_file,
         owner=index,
         party=party,
         check=lambda made: part,
+        stall=where.stall,
     )
     do_here(job, where.out / f"site_{index}.log", progress)
 

@@ -20,7 +20,7 @@ from dpmpc.aggregation.encoding import decode
 from dpmpc.aggregation.plan import Plan, Vectors, data_digest
 from dpmpc.data import Schema, partition
 from dpmpc.data.dataset import split
-from dpmpc.data.derive import Asked, features_of, labels_of, texts_of
+from dpmpc.data.derive import Asked, features_of, has_classes, labels_of, texts_of
 from dpmpc.data.hashing import bucket_sql
 from dpmpc.data.loading import opened
 from dpmpc.data.mapping import owner_numbers, owners_of
@@ -39,7 +39,7 @@ from dpmpc.runs.records import source_named
 from dpmpc.runs.request import Request
 
 FOLDER = "survey"
-_SUFFIX = "+survey"  # of the run's name
+SUFFIX = "+survey"  # of the run's name
 LOUDEST = 0.2  # of the records: with more noise than this in a count a survey finds nothing
 _AT_ONCE = 1 << 24  # numbers of owners' vectors that are held at once
 
@@ -68,6 +68,7 @@ def wanted(request: Request) -> bool:
         and request.noise_law.name == "gaussian"
         and request.neighbours == "record"
         and not request.planned
+        and request.task != "softmax"
     )
 
 
@@ -78,8 +79,9 @@ def survey(
     check: Callable[[Plan, Plan], None] = lambda survey, training: None,
     budget: Budget | None = None,
 ) -> Surveyed | None:
-    """Surveys the records and writes out/survey/schema.json; None if the budget is too small for it and none was asked
-    for by name. `check` may refuse its plan and one of the training after it, of a usual number of features.
+    """Surveys the records and writes out/survey/schema.json; None if the budget is too small for it, or the target has
+    more than two classes, and none was asked for by name. `check` may refuse its plan and one of the training after it,
+    of a usual number of features.
 
     Errors: as for records; a target that does not suit the task; options that no run can do; as of releases.
     """
@@ -92,6 +94,8 @@ def survey(
             request.intercept is not False,
         )  # fmt: skip
         features = features_of(table, asked)
+        if request.preprocessing is None and has_classes(table, asked):
+            return None  # a survey is for labels of two values and for quantities
         target: Labels | str = asked.target if asked.task == "ridge" else labels_of(table, asked)
         names = [*features, asked.target] if isinstance(target, str) else features
         texts = texts_of(table, names)
@@ -130,7 +134,7 @@ def earlier(request: Request, out: Path) -> Surveyed | None:
             "own"
         )
     plan = Plan.read(folder / "plan.json")
-    run_id = plan.run_id.removesuffix(_SUFFIX)
+    run_id = plan.run_id.removesuffix(SUFFIX)
     return _with_schema(replace(request, run_id=run_id), plan, Schema.read(folder / "schema.json"), folder)
 
 
@@ -142,7 +146,7 @@ def survey_plan(request: Request, questions: Survey, sizes: tuple[int, ...], dat
     mu = mu_of_budget(request.epsilon, request.delta) * math.sqrt(share)
     mpc = request.engine == "mpc"
     return Plan(
-        run_id=f"{request.run_id}{_SUFFIX}",
+        run_id=f"{request.run_id}{SUFFIX}",
         data=data,
         data_id=data_digest(request.data_id or data),
         sizes=sizes,

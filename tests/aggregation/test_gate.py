@@ -14,6 +14,8 @@ from dpmpc.aggregation.plan import FIRST_ATTEMPT, Plan
 from dpmpc.errors import PeerError
 from dpmpc.mpc.addresses import bound_socket, endpoint_of
 from dpmpc.mpc.backend import BACKENDS
+from dpmpc.mpc.reason import Told
+from dpmpc.mpc.within import Within
 from tests.runs import HANG
 
 PLAN = Plan.create(owners=3, dimension=4, clip=1.0, epsilon=1.0, delta=1e-5, releases=2, parties=1)
@@ -89,6 +91,29 @@ def test_the_second_of_two_owners_of_one_name_counts_and_the_first_is_told() -> 
                 await first.ready()
             assert list(gate._owners) == [0]
             second.abandon()
+
+    asyncio.run(body())
+
+
+def test_the_owner_of_this_process_is_not_replaced_by_another() -> None:
+    """It needs no certificate and beats on nothing; its last word is heard, and ends the run."""
+
+    async def body() -> None:
+        async with gate_of() as (gate, where, log):
+            to_party, to_owner = Within.pair("party 0", "owner 1")
+            mine = OwnerClient(PLAN, FIRST_ATTEMPT, 1, 2, {0: to_party})
+            gate.join(to_owner)
+            await mine.connect(where, HANG)  # type: ignore[arg-type]
+            with pytest.raises(PeerError, match="owner 1 is in one process with party 0; mend -I"):
+                await owner(1).connect(where, HANG)  # type: ignore[arg-type]
+            others = [owner(j) for j in (0, 2)]
+            await asyncio.gather(gate.admit(HANG), *(o.connect(where, HANG) for o in others))  # type: ignore[arg-type]
+            assert len(log) == 1 and gate.connections()[1] is to_owner and len(gate._pulse._peers) == 2
+            await mine.leave("owner 1 left before the last release")
+            with pytest.raises(Told, match=r"owner 1 left before the last release \(told by owner 1\)"):
+                gate.lost.result()
+            for each in others:
+                each.abandon()
 
     asyncio.run(body())
 

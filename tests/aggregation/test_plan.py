@@ -230,6 +230,8 @@ BAD: dict[str, list[Any]] = {
     "pool": [0, 1, 1.0, "yes", None],
     "before": [None, 1, [1], [{}], [{"law": "gaussian"}], {"a": 1}, "x"],
     "version": [1, 2, None, "3"],
+    "min_owners": [-1, 4, 1.0, "1", None, True],
+    "release_wait": [0.0, -1.0, math.nan, math.inf, None, "1", True],
     "role": ["owner", None, 1],
     "schema": [
         1,
@@ -254,6 +256,7 @@ BAD_LEARNING: dict[str, list[Any]] = {
     "average": ["x", None, 1],
     "solver_tolerance": [-1.0, math.nan, math.inf, None, "0", True],
     "spread": ["x", None, 1],
+    "classes": [1, 0, -3, 2.5, math.nan, None, "3", True],
 }
 BAD_VECTORS: dict[str, list[Any]] = {
     "clip": NOT_POSITIVE, "sensitivity": [1.0, *NOT_POSITIVE[1:]],

@@ -416,8 +416,8 @@ def test_the_profiles_hold_the_cells_that_the_targets_speak_of() -> None:
     for cell in (Cell(), Cell(owners=50_000), Cell(dimension=100_000), Cell(dimension=1_000), Cell(pool=False)):
         assert cell in full
     assert Cell() in quick
-    assert {c.parties for c in full} == {3, 5, 7} and {c.network for c in full} == {"loopback", "lan", "wan"}
-    assert {c.dimension for c in full} == set(suite.DIMENSIONS) and {c.owners for c in full} == set(suite.OWNERS)
+    assert {c.parties for c in full} == {2, 3, 5, 7} and {c.network for c in full} == {"loopback", "lan", "wan"}
+    assert {c.dimension for c in full} == {200, *suite.DIMENSIONS} and {c.owners for c in full} == set(suite.OWNERS)
     assert len(full) == len(set(full))
     assert set(suite.scale_cells(False)) >= {Cell(dimension=100_000), Cell(owners=50_000)}
 

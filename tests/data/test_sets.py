@@ -99,7 +99,7 @@ def test_split_takes_every_row_once_and_keeps_every_group() -> None:
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        ({"name": "iris"}, "one of the names breast-cancer, .*; got 'iris'"),
+        ({"name": "penguins"}, "one of the names breast-cancer, .*; got 'penguins'"),
         ({"name": "breast-cancer", "test_fraction": 1.0}, r"lies in \[0, 1\)"),
         ({"name": "breast-cancer", "test_fraction": -0.1}, r"lies in \[0, 1\)"),
         ({"name": "breast-cancer", "max_rows": 0}, "at least 1"),

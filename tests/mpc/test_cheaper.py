@@ -6,11 +6,13 @@ import math
 import pytest
 from fieldnoise import discrete
 
+from dpmpc.aggregation.both import named
 from dpmpc.aggregation.plan import Plan
 from dpmpc.errors import PeerError, UsageError
 from dpmpc.mpc.backend import BACKENDS
 from dpmpc.mpc.cheaper import cheaper, replicated_words
 from dpmpc.mpc.engines.layout import Layout
+from dpmpc.mpc.reason import Told, public_reason
 from dpmpc.mpc.within import Within
 from dpmpc.noise.forecast import forecast
 from dpmpc.privacy.law import LAWS
@@ -19,8 +21,8 @@ from tests.runs import small
 
 @pytest.mark.parametrize("law", ["gaussian", "laplace"])
 def test_few_parties_share_bits_and_many_share_numbers(law: str) -> None:
-    chosen = [cheaper(law, "discrete", n, None) for n in (1, 2, 3, 4, 5, 6, 7, 8, 9, 16, 32)]
-    assert chosen == ["sharing"] * 6 + ["shamir"] * 5
+    chosen = [cheaper(law, "discrete", n, None) for n in (1, 3, 4, 5, 6, 7, 8, 9, 16, 32)]
+    assert chosen == ["sharing"] * 5 + ["shamir"] * 5
     assert cheaper(law, "discrete", 9, 1) == "sharing"  # nine parts only
     fixed = [name for name in LAWS[law].samplers if name != "discrete"]
     assert [cheaper(law, name, 16, None) for name in fixed] == ["sharing"] * len(fixed)
@@ -69,7 +71,7 @@ def test_both_ends_within_a_process_hear_each_other_and_the_end() -> None:
     async def body() -> None:
         to_party, to_owner = Within.pair("party 3", "owner 3")
         told: list[str] = []
-        to_owner.on_lost = lambda peer, why: told.append(f"{peer.name}: {why}")
+        to_owner.on_lost = lambda peer, error: told.append(f"{peer.name}: {error}")
         early = to_owner.receive(5)
         sent = bytearray(b"abc")
         to_party.send(5, sent)
@@ -79,7 +81,7 @@ def test_both_ends_within_a_process_hear_each_other_and_the_end() -> None:
         assert to_party.bytes_sent == to_owner.bytes_received == to_party.frames_sent == 0
         waiting = to_owner.receive(7)
         to_party.close()
-        assert told == ["owner 3: connection closed"]
+        assert told == ["owner 3: owner 3 left the run (connection closed); see its log"]
         for future in (waiting, to_owner.receive(8)):
             with pytest.raises(PeerError, match="owner 3 left the run"):
                 await future
@@ -87,3 +89,30 @@ def test_both_ends_within_a_process_hear_each_other_and_the_end() -> None:
             to_owner.send(9, b"")
 
     asyncio.run(body())
+
+
+def test_a_last_word_within_a_process_is_heard_as_such() -> None:
+    async def body() -> None:
+        to_party, to_owner = Within.pair("party 3", "owner 3")
+        told: list[PeerError] = []
+        to_owner.on_lost = lambda peer, error: told.append(error)
+        to_party.on_lost = lambda peer, error: told.append(error)
+        waiting = to_owner.receive(7)
+        to_party.farewell("owner 3 stopped; its own log says why")
+        to_party.farewell("a second word is not heard")
+        await to_party.gone(1.0)
+        assert [type(error) for error in told] == [Told]  # whoever says it knows it
+        for future in (waiting, to_owner.receive(8)):
+            with pytest.raises(Told) as found:
+                await future
+            assert found.value.cause == "owner 3 stopped; its own log says why" and found.value.teller == "owner 3"
+        with pytest.raises(Told):
+            to_owner.send(9, b"")
+
+    asyncio.run(body())
+
+
+def test_a_role_of_a_site_keeps_the_first_cause() -> None:
+    error = named("party 1", Told("party 2 stopped; its own log says why", "party 0"))
+    assert str(error) == "as party 1: party 2 stopped; its own log says why (told by party 0)"
+    assert public_reason("owner 1", error) == "party 2 stopped; its own log says why"

@@ -16,7 +16,7 @@ from dpmpc.circuits.program import Layer
 from dpmpc.errors import UsageError
 from dpmpc.mpc import field, native
 from dpmpc.mpc.engines.layout import Layout
-from dpmpc.mpc.native import choice, describe
+from dpmpc.mpc.native import choice, describe, ot
 from dpmpc.mpc.native.aes import KeyStream
 from dpmpc.mpc.native.layers import Deposit, Products, Slots
 from dpmpc.mpc.native.planes import transpose, transpose_twin
@@ -394,3 +394,71 @@ def test_layers_do_not_write_where_they_read() -> None:
         run(state, shape, ((ands[:, 0].copy(), 0, (state[5:17],)),), nothing, nothing, pairs, (), message, (0, 2))
     with pytest.raises(ValueError, match="share memory"):
         choice.compiled.gather(state, shape, ands[0], state[:72])
+
+
+# -- oblivious transfers -----------------------------------------------------------------------------------------------
+@compiled_only
+@pytest.mark.parametrize("k", [1, 2, 4, 8])
+def test_columns_of_transfers_equal_their_twin(level: tuple[str, ...], k: int) -> None:
+    keys = draw(128 // k << k, 2).view(np.uint8)
+    masks = np.where(draw(128) & np.uint64(1), np.uint64(2**64 - 1), np.uint64(0))
+    for words, position in ((1, 0), (5, (9 << 33) + 3), (33, 32), (70, 1 << 33)):
+        fixes = draw(128 // k - 1, words)
+        for more in ((draw(128 // k, words),), (draw(0), fixes, masks)):
+            found = [(draw(128, words), *(array.copy() for array in more)) for _ in range(2)]
+            ot.columns(ot.schedule_of(keys), k, position, *found[0])
+            ot.columns(keys.tobytes(), k, position, *found[1])
+            assert all((a == b).all() for a, b in zip(*found, strict=True))
+
+
+@compiled_only
+def test_hashes_of_transfers_equal_their_twin(level: tuple[str, ...]) -> None:
+    key = draw(1, 2).view(np.uint8)
+    for words in (1, 7, 8, 9, 40):
+        planes, offsets = draw(128, words), draw(2, 2)
+        for parts in (1, 2):
+            found = [draw(2, parts, 64, words) for _ in range(2)]
+            ot.hashes(planes, ot.schedule_of(key), offsets, found[0])
+            ot.hashes(planes, key.tobytes(), offsets, found[1])
+            assert (found[0] == found[1]).all()
+
+
+def test_a_hash_is_the_block_under_the_cipher_and_itself() -> None:
+    from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
+
+    key, planes, offset, out = draw(1, 2).view(np.uint8), draw(128, 2), draw(1, 2), draw(1, 2, 64, 2)
+    ot.hashes(planes, ot.schedule_of(key), offset, out)
+    row = sum(int(planes[i, 1] >> np.uint64(5)) % 2 << i for i in range(128)) ^ int(offset[0, 0])
+    row ^= int(offset[0, 1]) << 64
+    block = row.to_bytes(16, "little")
+    hashed = Cipher(algorithms.AES(key.tobytes()), modes.ECB()).encryptor().update(block)
+    assert int.from_bytes(hashed, "little") ^ row == int(out[0, 0, 5, 1]) | int(out[0, 1, 5, 1]) << 64
+
+
+@compiled_only
+def test_transfers_refuse_what_does_not_fit() -> None:
+    if "aes" not in ALL:
+        pytest.skip("no AES unit")
+    schedules, none = ot.schedule_of(draw(512, 2).view(np.uint8)), draw(0)
+    with pytest.raises(ValueError, match="1 to 8 levels; got 9"):
+        choice.compiled.ot_columns(schedules, 9, 0, draw(128, 2), none, none, none)
+    for planes, sums, fixes, masks in (
+        (draw(127, 2), none, none, none),
+        (draw(128, 2), draw(31, 2), none, none),
+        (draw(128, 2), none, draw(30, 2), draw(128)),
+        (draw(128, 2), none, draw(31, 2), draw(127)),
+    ):
+        with pytest.raises(ValueError, match="do not fit each other"):
+            choice.compiled.ot_columns(schedules, 4, 0, planes, sums, fixes, masks)
+    both = draw(256, 2)
+    with pytest.raises(ValueError, match="must not share memory"):
+        choice.compiled.ot_columns(schedules, 4, 0, both[:128], both[100:132], none, none)
+    key = ot.schedule_of(draw(1, 2).view(np.uint8))
+    for planes, offsets, out in (
+        (draw(127, 2), draw(1, 2), draw(64, 2)),
+        (draw(128, 2), draw(3), draw(64, 2)),
+        (draw(128, 2), draw(2, 2), draw(64, 2)),
+        (draw(128, 2), draw(1, 2), draw(3, 64, 2)),
+    ):
+        with pytest.raises(ValueError, match="128 planes, pairs of offsets"):
+            choice.compiled.ot_hashes(planes, key, offsets, out)

@@ -10,10 +10,12 @@ import pytest
 from dpmpc.errors import PeerError
 from dpmpc.mpc import field
 from dpmpc.mpc.addresses import bound_socket, endpoint_of
+from dpmpc.mpc.backend import BACKENDS
 from dpmpc.mpc.dial import TcpLink
 from dpmpc.mpc.mesh import Mesh
 from dpmpc.mpc.opening import open_from_any
 from dpmpc.mpc.prg import Prg
+from dpmpc.mpc.pulse import LEAST_STALL, Pulse
 from dpmpc.mpc.wire import HEADER
 from tests.runs import HANG
 
@@ -81,3 +83,44 @@ def test_a_share_of_another_length_is_refused() -> None:
         assert all(isinstance(r, PeerError) and "bytes where" in str(r) for r in results)
 
     with_parties(3, body)
+
+
+def test_words_that_no_share_has_are_refused() -> None:
+    async def body(parties: list[Mesh]) -> None:
+        sent = [np.full(2, field.P if p.party == 1 else field.P - 1, dtype=np.uint64) for p in parties]
+        results = await asyncio.gather(
+            *(open_from_any(p, 1, words, 5) for p, words in zip(parties, sent, strict=True)), return_exceptions=True
+        )
+        assert [isinstance(r, PeerError) and "party 1 sent larger ones" in str(r) for r in results] == [1, 0, 1]
+
+    with_parties(3, body)
+
+
+def test_many_party_connections_beat_and_one_that_is_silent_is_lost() -> None:
+    """After the meeting each connection is watched: one silent party can be done without, two cannot."""
+
+    async def main() -> None:
+        bound = [bound_socket() for _ in range(3)]
+        where = [endpoint_of(s) for s in bound]
+        pulses = [Pulse(LEAST_STALL) for _ in bound]
+        holders = [BACKENDS["shamir"].holder(i, 3, 1, b"beats") for i in range(3)]
+        links = [
+            TcpLink(i, where, bound=s, pulse=pulse) for i, (s, pulse) in enumerate(zip(bound, pulses, strict=True))
+        ]
+        try:
+            await asyncio.gather(*(h.connect(k, bytes(32), seconds=HANG) for h, k in zip(holders, links, strict=True)))
+            peers = {party: peer for peer, party in holders[0].connections().items()}
+            for silent in (1, 2):
+                assert not holders[0].lost.done()
+                for _ in range(int(LEAST_STALL) + 1):
+                    for j, peer in peers.items():
+                        peer.heard = j > silent  # type: ignore[attr-defined]
+                    pulses[0].tick()
+            with pytest.raises(PeerError, match=r"party 1 left the run .*nothing was heard of it for 3 s"):
+                holders[0].lost.result()
+        finally:
+            for holder in holders:
+                holder.abandon()
+            await asyncio.sleep(0)
+
+    asyncio.run(main())

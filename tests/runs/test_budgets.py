@@ -46,14 +46,17 @@ def test_records_of_a_file_need_a_name_for_a_budget() -> None:
 
 
 def test_a_party_takes_part_in_plans_for_the_budgets_data_only(tmp_path: Path) -> None:
-    plan = ("train", "--plan-only", "--owner-sizes", "40,60", "--dimension", 4, "--task", "logistic", "--delta", "1e-5")
+    columns = [{"kind": "number", "name": f"x{k}", "low": 0, "high": 1} for k in range(3)]
+    target = {"kind": "label", "name": "y", "positive": [1], "negative": [0]}
+    (tmp_path / "schema.json").write_text(json.dumps({"columns": columns, "target": target}))
+    plan = ("train", "--plan-only", "--owner-sizes", "40,60", "--schema", tmp_path / "schema.json", "--delta", "1e-5")
     assert dpmpc(*plan, "--data-id", "fresh name", "--out", tmp_path / "plan").returncode == 0
     assert Plan.read(tmp_path / "plan" / "plan.json").data == "fresh name"
     party = ("train", "--plan", tmp_path / "plan" / "plan.json", "-I", 0, "--budget", "1,1e-5", "--wait", 0.2)
     without = dpmpc(*party, "--out", tmp_path / "p0")
     assert without.returncode == 2 and "add --data-id" in without.stderr
     other = dpmpc(*party, "--out", tmp_path / "p1", "--data-id", "hospital")
-    assert other.returncode == 2 and "'hospital' is not the plan's 'fresh name'" in other.stderr
+    assert other.returncode == 2 and "for the records called 'hospital'" in other.stderr
     same = dpmpc(*party, "--out", tmp_path / "p2", "--data-id", "fresh name")
     assert same.returncode == 3 and "missing: party" in same.stderr  # it would take part; nobody else is there
 

@@ -13,6 +13,8 @@ from dpmpc.aggregation.encoding import decode
 from dpmpc.aggregation.guarantee import promise_of
 from dpmpc.aggregation.plan import Plan, plan_path
 from dpmpc.data import Schema
+from dpmpc.dossier.facts import facts_of
+from dpmpc.dossier.page import page
 from dpmpc.errors import UsageError
 from dpmpc.learning.method import Learning
 from dpmpc.learning.model import read_model
@@ -140,6 +142,26 @@ def test_the_promise_of_a_surveyed_run_is_of_both_releases(tmp_path: Path) -> No
     said = dpmpc("predict", out, "--csv", tmp_path / "h.csv")
     assert said.returncode == 0 and float(said.stderr.split()[-1]) > 0.7
     assert promise_of(plan, 0).accounted < 3.0  # the survey alone
+    facts = facts_of(out)
+    assert facts.budget is not None and facts.budget.before.releases == 0
+    assert facts.budget.this.releases == plan.releases + 1 and "survey/plan.json" in dict(facts.digests)
+    text = page(facts)
+    assert "found by a private survey" in text and "opened vectors and what its survey found" in text
+
+
+def test_classes_are_neither_surveyed_nor_advised(tmp_path: Path) -> None:
+    """A target with three texts is for softmax regression: its run is as without survey and advice."""
+    path = hospitals(tmp_path / "h.csv", 90)
+    lines = path.read_text().splitlines()
+    path.write_text("\n".join([lines[0], *(f"{line}{k % 2}" if k % 3 else line for k, line in enumerate(lines[1:]))]))
+    report = run(asked(path, engine="clear", drop=("dose",)), tmp_path / "run")
+    assert report["loss"]["name"] == "softmax" and report["privacy"]["bounds"] == "data" and report["advice"] is None
+    assert (report["method"], report["iterations"]) == ("gradient", 50)
+    assert not (tmp_path / "run" / "survey").exists()
+    with pytest.raises(UsageError, match="--task softmax has classes"):
+        asked(path, preprocessing="survey", task="softmax")
+    with pytest.raises(UsageError, match="or --task softmax for classes"):
+        run(asked(path, engine="clear", preprocessing="survey"), tmp_path / "other")
 
 
 def test_surveys_through_parties_open_what_the_clear_engine_computes(tmp_path: Path) -> None:

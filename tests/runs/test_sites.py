@@ -163,21 +163,17 @@ def test_each_role_s_failure_says_whose_it_is(tmp_path: Path) -> None:
     host, port = addresses[1].split(":")
     with socket.create_server((host, int(port))):
         refused(tmp_path, csv(tmp_path, 33), "as party 1: party 1 must listen on", **site(plan, addresses))
-    refused(tmp_path, csv(tmp_path, 50), "as owner 1: records must have the shape in the plan", **site(plan, addresses))
+    refused(tmp_path, csv(tmp_path, 50), "as owner 1: owners hold as many training records", **site(plan, addresses))
 
 
 def csv(folder: Path, records: int) -> Request:
-    """A request of one site with so many records."""
+    """A request of one site with so many records of the plan's own schema."""
     rng = np.random.default_rng(0)
-    names = ["w", "x", "y", "z"]
-    lines = [",".join([*names, "sick"])]
-    lines += [",".join([*(f"{v:.3f}" for v in rng.uniform(size=4)), str(k % 2)]) for k in range(records)]
+    lines = ["x0,x1,x2,x3,label"]
+    lines += [",".join([*(f"{v:.3f}" for v in rng.uniform(size=4)), str(k % 2 * 2 - 1)]) for k in range(records)]
     (folder / "site.csv").write_text("\n".join(lines) + "\n")
-    (folder / "bounds.json").write_text(json.dumps({**{name: [0, 1] for name in names}, "sick": ["0", "1"]}))
-    return both(
-        data=None, max_rows=None, dimension=None, owners=None, csv=str(folder / "site.csv"), target="sick",
-        bounds_file=str(folder / "bounds.json"), intercept=False,
-    )  # fmt: skip
+    source = {"csv": str(folder / "site.csv"), "target": "label", "intercept": False}
+    return both(data=None, max_rows=None, dimension=None, owners=None, **source)
 
 
 def site(plan: Path, addresses: list[str]) -> dict[str, object]:

@@ -324,7 +324,7 @@ def test_a_party_on_its_own_keeps_the_budget(tmp_path: Path) -> None:
     assert refused.returncode == 2 and "the budget for data" in refused.stderr, refused.stderr
     allowed = dpmpc(*common, "3,1e-5", "-I", 0)
     assert allowed.returncode == 3 and "missing: party" in allowed.stderr, allowed.stderr  # nobody else was started
-    owner = dpmpc(*common, "0.9,1e-5", "-I", "owner0", "--csv", "x")
+    owner = dpmpc(*common, "0.7,1e-5", "-I", "owner0", "--csv", "x")
     assert owner.returncode == 2 and "the budget for data" in owner.stderr  # before a record is read
     with pytest.raises(UsageError, match="--engine clear has none"):
         small(engine="clear", budget="3,1e-5")

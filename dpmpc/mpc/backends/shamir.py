@@ -62,7 +62,7 @@ class ShamirHolder(ShamirShares, Mesh):
         self.burnt = Burnt(None)
         self._keys: PairKeys | None = None
         self._making = 1  # batches under way that need all parties; agreeing on keys is one
-        self._gone: list[str] = []
+        self._gone: list[PeerError] = []
         self._products: dict[tuple[Sampler, int], int] = {}
 
     def remember(self, folder: Path) -> None:
@@ -80,7 +80,7 @@ class ShamirHolder(ShamirShares, Mesh):
 
     def _on_lost(self, peer: Connection, error: PeerError) -> None:
         """Between batches so many may leave as openings can do without."""
-        self._gone.append(peer.name)
+        self._gone.append(error)
         if self._making or len(self._gone) > SHAMIR.spare(self.parties, self.threshold):
             super()._on_lost(peer, error)
 
@@ -90,7 +90,7 @@ class ShamirHolder(ShamirShares, Mesh):
     async def noise(self, sampler: Sampler, channel: int, count: int) -> Words:
         assert self._keys is not None, "noise is made between connected parties"
         if self._gone:
-            raise PeerError(f"noise is made by all parties; {', '.join(self._gone)} left the run; see its log")
+            raise self._gone[0]  # noise is made by all parties
         self._making += 1
         try:
             return await self._noise(sampler, channel, count)

@@ -124,7 +124,8 @@ async def _exchange(mesh: Mesh, label: int, outgoing: dict[int, bytes]) -> dict[
     mesh.rounds += 1
     for j, payload in outgoing.items():
         mesh.peers[j].send(label, memoryview(payload))
-    return {j: await mesh.peers[j].receive(label) for j in outgoing}
+    coming = {j: mesh.peers[j].receive(label) for j in outgoing}  # all are awaited at once: who is late is said
+    return {j: await future for j, future in coming.items()}
 
 
 def _read_offer(party: int, raw: bytes | bytearray) -> _Offer:

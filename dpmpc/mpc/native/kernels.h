@@ -69,5 +69,6 @@ int add_mersenne(PyObject *module);
 int add_aes(PyObject *module);
 int add_program(PyObject *module);
 int add_field(PyObject *module);
+int add_ot(PyObject *module);
 
 #endif

@@ -116,7 +116,8 @@ static struct PyModuleDef MODULE = {PyModuleDef_HEAD_INIT, "_kernels", "Compiled
 PyMODINIT_FUNC PyInit__kernels(void) {
     dpmpc_features = detected = detect();
     PyObject *module = PyModule_Create(&MODULE);
-    if (module && (add_planes(module) || add_aes(module) || add_program(module) || add_field(module) || add_mersenne(module)))
+    if (module && (add_planes(module) || add_aes(module) || add_program(module) || add_field(module) ||
+                   add_mersenne(module) || add_ot(module)))
         Py_CLEAR(module);
     return module;
 }

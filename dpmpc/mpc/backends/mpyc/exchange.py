@@ -19,7 +19,6 @@ from dpmpc.errors import PeerError, UsageError
 from dpmpc.mpc import mpyc_runtime
 from dpmpc.mpc.addresses import Endpoint
 from dpmpc.mpc.link import Observe, OnLost
-from dpmpc.mpc.reason import without_a_word
 from dpmpc.mpc.tls import Tls, check_name
 
 FRAME = 12  # bytes of MPyC's frame before its payload: program counter and size
@@ -152,7 +151,17 @@ def exchanger_class() -> Any:
         def connection_lost(self, exc: BaseException | None) -> None:
             if not self.expects_end:
                 why = type(exc).__name__ if exc else "connection closed"
-                self._on_lost(self, PeerError(without_a_word(self.name, why)))
+                self._on_lost(self, PeerError(f"{self.name} left the run ({why}); see what it says there"))
+
+        def admit(self, largest: int, room: int) -> None:
+            """Frames are MPyC's own, which it does not bound."""
+
+        def farewell(self, reason: str) -> None:
+            """MPyC has no last words: the connection ends, and the party's log says why."""
+            self.close()
+
+        async def gone(self, seconds: float) -> None:
+            """Nothing to wait for: nobody reads a last frame."""
 
         def close(self) -> None:
             self.expects_end = True

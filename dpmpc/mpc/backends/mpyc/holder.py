@@ -44,11 +44,15 @@ class MpycHolder:
         self.lost: asyncio.Future[None] = loop.create_future()
         self.secfld: Any = self.mpc.SecFld(P)
         self.field: Any = self.secfld.field
+        self.threads = 1
         self._run_id = run_id
         self._counters = Counters(observe)
         self._peers: Mapping[int, Any] = {}
         self._turn = asyncio.Lock()  # MPyC's program counters must go on alike at all parties: one thing at a time
         self._used: set[int] = set()
+
+    def use_threads(self, threads: int) -> None:
+        """MPyC computes in the thread of its event loop."""
 
     # -- connections -------------------------------------------------------------------------------------------------
     async def connect(self, link: Link, digest: bytes = bytes(32), *, seconds: float = 10.0) -> None:

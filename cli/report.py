@@ -1,0 +1,40 @@
+"""`dpmpc report`: a run as one page to read, check and sign."""
+
+from pathlib import Path
+
+import click
+
+
+@click.command("report")
+@click.argument("run", type=click.Path(path_type=Path))
+@click.option(
+    "--out", type=click.Path(dir_okay=False, path_type=Path), help="Where the page goes.  [default: report.html in RUN]"
+)
+@click.option(
+    "--ledgers",
+    type=click.Path(file_okay=False, exists=True, path_type=Path),
+    help="Folder with the ledgers of other runs on the same data.  [default: the folder that RUN is in]",
+)
+def command(run: Path, out: Path | None, ledgers: Path | None) -> None:
+    """Write the finished run in the directory RUN as one HTML page, for whoever answers for the data.
+
+    The page says what was promised in plain words and exactly, who could see what, what was verified and what that
+    cannot show, the budget before and after, schema, noise, cost, warnings, versions and digests. It needs no network
+    and prints. Without verify.json the transcripts' structure is checked while the page is made.
+
+    \b
+    Examples:
+      dpmpc report runs/demo
+      dpmpc report runs/demo --ledgers runs --out demo.html
+    """
+    from dpmpc.dossier.facts import facts_of
+    from dpmpc.dossier.page import write_page
+    from dpmpc.errors import UsageError
+
+    path = out or run / "report.html"
+    facts = facts_of(run, ledgers)
+    try:
+        write_page(facts, path)
+    except OSError as error:
+        raise UsageError(f"the page must be written; {path}: {error.strerror}; name another with --out") from None
+    click.echo(path)

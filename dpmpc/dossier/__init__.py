@@ -1,0 +1,1 @@
+"""A run as one page that a person can read, check and sign: `dpmpc report`."""

@@ -1,0 +1,143 @@
+"""Everything that a run directory says about itself, and the ledgers around it about the budget."""
+
+import hashlib
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from dpmpc.aggregation.plan import FIRST_ATTEMPT, Plan, plan_path
+from dpmpc.data.schema import Schema
+from dpmpc.errors import UsageError
+from dpmpc.learning.model import read_model
+from dpmpc.privacy.composition import Spent, spent
+from dpmpc.privacy.ledger import Book
+from dpmpc.privacy.ledgers import ledgers_below, merge, read_ledger
+from dpmpc.processes.provenance import software
+from dpmpc.runs.history import Row, read_history
+from dpmpc.runs.launcher import request_path
+from dpmpc.runs.report import read_report
+from dpmpc.runs.surveying import SUFFIX
+from dpmpc.verify.verdict import Evidence
+from dpmpc.verify.verification import verify_structure
+
+_SIGNED = ("report.json", "plan.json", "model.npz", "verify.json", "ledger_*.jsonl", "party_*.transcript.jsonl",
+           "survey/plan.json", "survey/schema.json", "survey/ledger_*.jsonl",
+           "survey/party_*.transcript.jsonl")  # fmt: skip
+KINDS = ("structure", "statistics", "audit")
+
+
+@dataclass(frozen=True)
+class Budget:
+    """What was spent on the run's data: by earlier runs, with this one, by later ones too. `folder`: where ledgers were
+    looked for."""
+
+    folder: Path
+    before: Spent
+    this: Spent
+    after: Spent
+    every: Spent
+
+
+@dataclass(frozen=True)
+class Facts:
+    """A finished run. `evidence`: what verification found, by kind; `written`: whether `dpmpc verify` wrote it down
+    (else only the structure was checked, for this page). `digests`: (file, SHA-256)."""
+
+    run: Path
+    report: dict[str, Any]
+    plan: Plan
+    history: Sequence[Row]
+    evidence: dict[str, dict[str, Any]]
+    written: bool
+    budget: Budget | None
+    schema: Schema | None
+    digests: Sequence[tuple[str, str]]
+    versions: Sequence[tuple[str, str]]
+    finished: datetime
+    one_machine: bool
+
+    @property
+    def plan_digest(self) -> str:
+        """What the processes of the run's first attempt compared."""
+        return self.plan.digest(FIRST_ATTEMPT).hex()
+
+
+def facts_of(run: Path, ledgers: Path | None = None) -> Facts:
+    """The facts of the run in `run`. `ledgers`: where to look for ledgers of the same data; by default its parent.
+
+    Errors: UsageError for a directory without a finished run; LedgerError for a ledger that was changed.
+    """
+    report = read_report(run)
+    if not plan_path(run).is_file():
+        raise UsageError(f"a report needs the run's plan.json; {run} has none; name the directory that train wrote")
+    plan = Plan.read(plan_path(run))
+    evidence, written = _evidence(run, plan)
+    return Facts(
+        run=run,
+        report=report,
+        plan=plan,
+        history=read_history(run / "history.csv"),
+        evidence=evidence,
+        written=written,
+        budget=_budget(plan, ledgers or run.resolve().parent),
+        schema=_schema(run),
+        digests=[
+            (path.relative_to(run).as_posix(), hashlib.sha256(path.read_bytes()).hexdigest())
+            for pattern in _SIGNED
+            for path in sorted(run.glob(pattern))
+        ],
+        versions=list(software().items()),
+        finished=datetime.fromtimestamp((run / "report.json").stat().st_mtime, UTC),
+        one_machine=request_path(run).is_file(),
+    )
+
+
+def _evidence(run: Path, plan: Plan) -> tuple[dict[str, dict[str, Any]], bool]:
+    path = run / "verify.json"
+    if path.is_file():
+        try:
+            value = json.loads(path.read_text(encoding="utf-8"))
+            return {kind: value[kind] for kind in KINDS if kind in value}, True
+        except (ValueError, TypeError) as error:
+            raise UsageError(
+                f"verify.json must be what verify wrote; {path}: {error}; run dpmpc verify again"
+            ) from None
+    if not plan.parties or not list(run.glob("party_*.transcript.jsonl")):
+        return {}, False
+    structure: Evidence = verify_structure(run).evidence[0]
+    return {"structure": structure.to_json()}, False
+
+
+def _schema(run: Path) -> Schema | None:
+    return Schema.from_json(read_model(run).preprocessing) if (run / "model.npz").is_file() else None
+
+
+def _budget(plan: Plan, folder: Path) -> Budget | None:
+    """What the ledgers below `folder` say; None if none of them knows this run. Its survey is a part of it."""
+    found = [(path.stat().st_mtime, read_ledger(path)) for path in ledgers_below(folder)]
+    own = (plan.run_id, plan.run_id + SUFFIX)
+    mine = [time for time, book in found if any(entry.run in own for entry in book.entries)]
+    if not mine:
+        return None
+    entries = merge([book for _, book in found])
+    earlier = {
+        entry.run
+        for time, book in found
+        for entry in book.entries
+        if entry.run not in own and _precedes(book, entry.run, own, time < min(mine))
+    }
+    before = [entry for entry in entries if entry.run in earlier]
+    this = [entry for entry in entries if entry.run in own]
+    data = plan.data_id
+    return Budget(folder, spent(before, data), spent(this, data), spent([*before, *this], data), spent(entries, data))
+
+
+def _precedes(book: Book, run: str, own: tuple[str, ...], older: bool) -> bool:
+    """Whether `run` came before the run of the names `own`: by the order of lines where one ledger has both, else by
+    the files' times."""
+    order = [entry.run for entry in book.entries]
+    mine = [order.index(name) for name in own if name in order]
+    return order.index(run) < min(mine) if mine else older

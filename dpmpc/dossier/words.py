@@ -1,0 +1,165 @@
+"""What a run promised, to whom, against whom, and what was checked, in plain sentences that follow from its figures."""
+
+import math
+from typing import Any
+
+from dpmpc.dossier.facts import Facts
+
+SHOWS = {
+    "structure": (
+        "What the parties did, from their own transcripts: each owner's input once, one noise vector a release and "
+        "none used twice, noise after the last input, a ledger line before every opening, nothing opened beside the "
+        "release.",
+        "What a party does in its own memory and tells nobody; what the owners did; anything that all parties did "
+        "alike in silence. Transcripts are the parties' own word, held against each other; they are not signed.",
+    ),
+    "statistics": (
+        "That fresh releases of the same kind, with known inputs, carry noise of the claimed law and width, "
+        "independent of data, owners and each other.",
+        "This run's own noise, which nobody may see; when noise was added; openings beside the release.",
+    ),
+    "audit": (
+        "That an attack by thresholds on fresh releases does not succeed more often than the promise allows.",
+        "That no other attack does better: it bounds the loss of privacy from below. It can refute a claim, never "
+        "prove it.",
+    ),
+}
+NEVER = (
+    "No check can show that owners' records are true, that owners clipped their vectors as the program does, that no "
+    "more parties than stated put together what they saw, or that nobody read a process's memory."
+)
+
+
+def promise(facts: Facts) -> list[str]:
+    """The promise in sentences, each with its figures."""
+    privacy = facts.report["privacy"]
+    epsilon, delta = privacy["epsilon"], privacy["delta"]
+    if epsilon is None:
+        return ["None. No noise was added, so whoever sees what this run published may learn about single records."]
+    unit = privacy["neighbours"].split(";")[0]
+    factor = math.exp(min(epsilon, 700.0))
+    surveyed = " and what its survey found" if facts.plan.before else ""
+    said = [
+        f"Whoever sees all that this run published (all {privacy['releases']} opened vectors{surveyed}, hence every "
+        f"intermediate model and the final one) can hardly tell whether its data were changed by this: {unit}.",
+        f"Exactly: for any such change, and for any set of outcomes, its probability before and after differ by a "
+        f"factor of at most e^{epsilon:.4g} = {factor:.4g}, but for a probability of {delta:.3g} (epsilon = "
+        f"{epsilon:.6g}, delta = {delta:.3g}, for the whole run).",
+        f"For instance: somebody who tests whether a certain change was made, and who says so wrongly in 1 of 100 "
+        f"cases, says so rightly in at most {caught(epsilon, delta):.3g} of 100.",
+    ]
+    said += [f"This holds if {assumption}." for assumption in privacy["assumptions"]]
+    if "paper" in privacy:
+        claims = privacy["paper"]["claims"]
+        said.append(
+            f"The noise was set by a printed formula that claims epsilon = {claims['epsilon']:g}; the figures above "
+            "are what it really gives."
+        )
+    return said
+
+
+def caught(epsilon: float, delta: float, wrongly: float = 1.0) -> float:
+    """How often, in 100 cases, a test is right that is wrong in `wrongly` of 100.
+
+    Guarantees: the smaller of two consequences of (epsilon, delta): right <= e^epsilon wrong + delta, and
+    1 - wrong <= e^epsilon (1 - right) + delta.
+    """
+    factor = math.exp(min(epsilon, 700.0))
+    first = factor * wrongly / 100 + delta
+    second = 1 - (1 - wrongly / 100 - delta) / factor
+    return 100 * max(0.0, min(1.0, first, second))
+
+
+def not_promised(facts: Facts) -> list[str]:
+    """What the promise leaves out."""
+    left = [
+        "What holds of the people as a group can be learned: that is what the model is for.",
+        "The number of records of each owner is public, and so is everything in the schema.",
+    ]
+    if facts.report["utility"] is not None:
+        left.append("The utility figures on this page were computed from plain records. They are outside the promise.")
+    if facts.report["privacy"]["bounds"] == "data":
+        left.append("Ranges and categories of the schema were read off the records, and are outside the promise.")
+    return left
+
+
+def who_sees(facts: Facts) -> list[tuple[str, str, str]]:
+    """(who, what they could see, what they could not) rows."""
+    report = facts.report
+    if report["engine"] != "mpc":
+        return [("the one process of this run", "all records, all vectors, the noise", "nothing: no parties took part")]
+    t = report["threshold"]
+    together = "a party alone" if t <= 1 else f"up to {t} parties together"
+    rows = [
+        ("an owner", "its own records; the opened vectors", "other owners' records, vectors, shares; the noise"),
+        (
+            together if t else "a party",
+            "shares, which look random; the opened vectors" if t else "every owner's vectors (threshold 0)",
+            "any vector, any noise value, any sum without noise" if t else "the noise alone",
+        ),
+        (f"{t + 1} parties together", "everything that the owners sent, and the noise", "records themselves"),
+        (
+            "the network",
+            "encrypted frames and their sizes with TLS; on one machine, loopback only",
+            "with TLS: contents",
+        ),
+        ("whoever reads the results", "the opened vectors, the model, this page", "anything else"),
+    ]
+    if facts.one_machine:
+        rows.insert(
+            0,
+            (
+                "the machine of this run",
+                "all owners' records: owners and parties ran on one machine, for study",
+                "nothing was hidden from its operator",
+            ),
+        )
+    return rows
+
+
+def against(facts: Facts) -> list[str]:
+    """Whom the run is safe against."""
+    report = facts.report
+    if report["engine"] != "mpc":
+        return [
+            "Nobody took part but one process. This run is for study; the promise holds for what it published alone."
+        ]
+    n, t = report["parties"], report["threshold"]
+    return [
+        f"Parties are assumed to follow the protocol. Up to {t} of the {n} may put together all they see, and learn "
+        "nothing beyond the opened vectors."
+        if t
+        else f"Every one of the {n} parties can read the owners' vectors: the threshold is 0.",
+        "A party that deviates can spoil the result or leave noise out. That is not prevented; the checks below are "
+        "there to show it.",
+        "Owners are trusted to clip their vectors; one that does not harms its own records' protection.",
+        "Random values come from AES with keys that parties share: secrecy is computational.",
+    ]
+
+
+def noise(facts: Facts) -> list[tuple[str, str]]:
+    """(what, value) rows on the noise and its certificate."""
+    privacy: dict[str, Any] = facts.report["privacy"]
+    grid, sensitivity = privacy["grid"], privacy["sensitivity"]
+    rows = [
+        ("Law", f"{privacy['noise_law']}, sampler {facts.report['sampler']}"),
+        ("Scale of a coordinate of the mean", f"{privacy['noise_scale']:.6g}"),
+        ("The same in grid steps of the sum", f"{privacy['noise_scale_grid_steps']:,.2f}"),
+        ("L2 sensitivity of the mean", f"{sensitivity['l2']:.6g}"),
+        *((f"of which {name}", f"{value:.6g}") for name, value in sensitivity["parts"].items()),
+        ("Grid step", f"2^-{grid['bits']}; the sum is divided by {grid['divisor']:,}"),
+        ("Releases", f"{privacy['releases']:,} of {facts.plan.dimension:,} coordinates"),
+        *([("Released before, by the survey", str(len(facts.plan.before)))] if facts.plan.before else []),
+        ("Asked for", ", ".join(f"{k} {v:g}" for k, v in privacy["asked"].items() if isinstance(v, float))),
+        ("Calibration", str(privacy["asked"]["calibration"])),
+    ]
+    if privacy["epsilon"] is not None:
+        rows.append(("Accounted epsilon", f"{privacy['epsilon_accounted']:.6g}"))
+        rows += [(f"delta: {name.replace('_', ' ')}", f"{part:.3g}") for name, part in privacy["delta_parts"].items()]
+    rows += [
+        (f"Certificate: {name.replace('_', ' ')}", f"{value:.3g}" if isinstance(value, float) else str(value))
+        for name, value in privacy["sampler_certificate"].items()
+    ]
+    if privacy["masks_of_openings_bits"] is not None:
+        rows.append(("Masks of openings hide up to", f"2^-{privacy['masks_of_openings_bits']:.1f} over the run"))
+    return rows

@@ -1,0 +1,19 @@
+"""scikit-learn estimators whose models are private: owners' gradients or models added up, with noise, by parties."""
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from dpmpc.estimators.linear import PrivateLogisticRegression, PrivateRidge
+    from dpmpc.estimators.spending import PrivacyWarning
+
+__all__ = ["PrivacyWarning", "PrivateLogisticRegression", "PrivateRidge"]
+
+_HOMES = {"PrivacyWarning": "spending", "PrivateLogisticRegression": "linear", "PrivateRidge": "linear"}
+
+
+def __getattr__(name: str) -> Any:
+    """A name on its first use: whoever imports the package alone does not import scikit-learn."""
+    if name not in _HOMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(importlib.import_module(f"{__name__}.{_HOMES[name]}"), name)

@@ -1,0 +1,49 @@
+"""What an owner sends for a model of its own making: the mean of its records' vectors, each clipped."""
+
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpmpc.errors import UsageError
+from dpmpc.learning.method import project
+from dpmpc.privacy.checks import check_positive
+
+Floats = NDArray[np.float64]
+
+
+def clipped_mean(vectors: Any, clip: float) -> Floats:
+    """(d,) the mean of one owner's records' vectors, each clipped to L2 norm `clip`. Secret.
+
+    `vectors`: an array (n, d), one row a record (a gradient of its loss, say), or an iterable of such arrays that is
+    never held whole: minibatches of per-record gradients. Double precision whatever the arrays' own.
+
+    Guarantees: replacing one of the n records, whatever the model, moves the mean by at most 2 clip / n in L2 norm, for
+    one clipped vector of norm at most `clip` is replaced by another. `Plan.create(records=...)` rests on that.
+    Errors: UsageError for no records, blocks of different width, values that are not finite.
+    """
+    clip = check_positive("the clipping norm", clip)
+    total: Floats | None = None
+    n = 0
+    for block in _blocks(vectors):
+        if total is None:
+            total = np.zeros(block.shape[1])
+        if block.shape[1] != len(total):
+            raise UsageError(f"records' vectors have one dimension; got {len(total)} and {block.shape[1]}; mend them")
+        if not np.isfinite(block).all():
+            raise UsageError("a record's vector must hold finite numbers; one holds NaN or infinity; lower the step")
+        total += project(block, clip).sum(axis=0)
+        n += len(block)
+    if total is None or not n:
+        raise UsageError("an owner's mean needs records; there are none; leave the owner out of the plan")
+    return total / n
+
+
+def _blocks(vectors: Any) -> Iterator[Floats]:
+    given: Iterable[Any] = [vectors] if hasattr(vectors, "shape") else vectors
+    for block in given:
+        array = np.asarray(block, dtype=np.float64)
+        if array.ndim != 2:
+            raise UsageError(f"records' vectors are arrays (records, dimension); got shape {array.shape}; mend them")
+        yield array

@@ -1,0 +1,61 @@
+"""Where tasks that do not depend on each other run: any `concurrent.futures.Executor`, by name."""
+
+import importlib
+import multiprocessing
+from collections.abc import Callable
+from concurrent.futures import Executor, ProcessPoolExecutor
+from typing import Any
+
+from dpmpc.errors import UsageError
+
+Make = Callable[[int], Executor]
+KINDS = "processes, joblib, dask:ADDRESS, or MODULE:FUNCTION, a function of yours that returns an Executor"
+
+
+def executor_maker(name: str) -> Make:
+    """What makes the executor of this name for so many workers: one of KINDS.
+
+    `dask:ADDRESS` is a scheduler's (tcp://host:8786), whose workers decide how many run at once. `joblib` is loky, as
+    scikit-learn uses it. Ray and others come as MODULE:FUNCTION. Errors: UsageError for another name, a package that is
+    not installed, a function that is not there, a scheduler that does not answer.
+    """
+    if name == "processes":
+        return _processes
+    if name == "joblib":
+        loky = _module("joblib.externals.loky", "joblib")
+        return lambda workers: _checked(name, loky.get_reusable_executor(max_workers=workers))
+    kind, _, rest = name.partition(":")
+    if kind == "dask" and rest:
+        return lambda workers: _checked(name, _dask(rest))
+    if rest and all(part.isidentifier() for part in kind.split(".")):
+        function = getattr(_module(kind, kind), rest, None)
+        if not callable(function):
+            raise UsageError(f"--executor MODULE:FUNCTION names a function; {name} is none; mend it")
+        return lambda workers: _checked(name, function())
+    raise UsageError(f"--executor is {KINDS}; got {name!r}; choose one")
+
+
+def _processes(workers: int) -> Executor:
+    return ProcessPoolExecutor(workers, mp_context=multiprocessing.get_context("spawn"))
+
+
+def _dask(address: str) -> Any:
+    client = _module("distributed", "distributed").Client
+    try:
+        return client(address).get_executor()
+    except (OSError, ValueError) as error:
+        raise UsageError(f"--executor dask:ADDRESS needs a scheduler; {address}: {error}; start it first") from None
+
+
+def _module(name: str, package: str) -> Any:
+    try:
+        return importlib.import_module(name)
+    except ImportError as error:
+        raise UsageError(f"--executor needs the package {package}; {error}; install it") from None
+
+
+def _checked(name: str, executor: Any) -> Executor:
+    if not all(callable(getattr(executor, method, None)) for method in ("submit", "shutdown")):
+        raise UsageError(f"--executor {name} must give an Executor; got {type(executor).__name__}; mend the function")
+    made: Executor = executor
+    return made

@@ -1,0 +1,248 @@
+"""`dpmpc report`: the page's structure, its words against the run's figures, and what a browser makes of it."""
+
+import itertools
+import math
+import re
+import shutil
+import subprocess
+from html.parser import HTMLParser
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from dpmpc.dossier.facts import facts_of
+from dpmpc.dossier.page import page
+from dpmpc.dossier.svg import Curve, bars, chart
+from dpmpc.dossier.words import caught
+from dpmpc.errors import UsageError
+from dpmpc.privacy.ledger import LedgerError
+from dpmpc.runs.chart import duration
+from tests.runs import HANG, dpmpc, run, small
+
+EMPTY = {"meta", "rect", "line", "polyline", "br"}
+
+
+class Outline(HTMLParser):
+    """A page's elements, checked for balance while they are read."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.open: list[str] = []
+        self.elements: list[tuple[str, dict[str, str | None]]] = []
+        self.text = ""
+        self.feed(text)
+        self.close()
+        assert not self.open
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.elements.append((tag, dict(attrs)))
+        if tag not in EMPTY:
+            self.open.append(tag)
+
+    def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.elements.append((tag, dict(attrs)))
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self.open.pop() == tag
+
+    def handle_data(self, data: str) -> None:
+        if self.open[-1:] != ["style"]:
+            self.text += data + " "
+
+    def named(self, tag: str) -> list[dict[str, str | None]]:
+        return [attributes for name, attributes in self.elements if name == tag]
+
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Two runs on the same data, one after the other; the second has utility figures."""
+    folder = tmp_path_factory.mktemp("runs")
+    run(small(data_id="patients", epsilon=0.5), folder / "first")
+    run(small(data_id="patients", epsilon=0.5, evaluate=True), folder / "second")
+    return folder
+
+
+def told(path: Path, **settings: Any) -> Outline:
+    return Outline(page(facts_of(path, **settings)))
+
+
+# -- structure ---------------------------------------------------------------------------------------------------------
+def test_the_page_is_whole_and_needs_nothing_from_elsewhere(finished: Path) -> None:
+    text = page(facts_of(finished / "second"))
+    outline = Outline(text)
+    assert text.startswith("<!DOCTYPE html>") and outline.named("html") == [{"lang": "en"}]
+    assert len(outline.named("h1")) == 1 and len(outline.named("h2")) == 10 and len(outline.named("main")) == 1
+    levels = [int(name[1]) for name, _ in outline.elements if re.fullmatch(r"h\d", name)]
+    assert all(after <= before + 1 for before, after in itertools.pairwise(levels))
+    assert not {"script", "link", "img", "iframe", "object", "form", "a"} & {name for name, _ in outline.elements}
+    assert "default-src 'none'" in text and not re.search(r"url\(|@import|https?://", text)
+    for _, attributes in outline.elements:
+        assert not attributes.keys() & {"src", "href", "onclick", "onload"}
+
+
+def test_the_page_can_be_read_without_eyes(finished: Path) -> None:
+    outline = told(finished / "second")
+    assert len(outline.named("caption")) == len(outline.named("table")) >= 8
+    assert all(cell.get("scope") in ("row", "col") for cell in outline.named("th"))
+    pictures = outline.named("svg")
+    assert len(pictures) == 3 and all(p["role"] == "img" and len(p["aria-label"] or "") > 20 for p in pictures)
+    ids = [a["id"] for _, a in outline.elements if "id" in a]
+    assert len(set(ids)) == len(ids)
+    assert {a["aria-labelledby"] for a in outline.named("section")} == set(ids)
+    assert all(a.get("tabindex") == "0" and a.get("aria-label") for a in outline.named("div") if a.get("role"))
+
+
+def contrast(one: str, other: str) -> float:
+    """The contrast ratio of two colours #rrggbb, as WCAG 2 defines it."""
+
+    def luminance(colour: str) -> float:
+        channels = [int(colour[i : i + 2], 16) / 255 for i in (1, 3, 5)]
+        linear = [c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in channels]
+        return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
+
+    dark, light = sorted((luminance(one), luminance(other)))
+    return (light + 0.05) / (dark + 0.05)
+
+
+def test_every_colour_of_text_has_contrast_in_both_themes(finished: Path) -> None:
+    text = page(facts_of(finished / "second"))
+    themes = re.findall(r":root \{([^}]*)\}", text)
+    light = dict(re.findall(r"--([\w-]+): (#[0-9a-f]{6})", themes[0]))
+    dark = light | dict(re.findall(r"--([\w-]+): (#[0-9a-f]{6})", themes[1]))
+    assert light["paper"] != dark["paper"] and contrast("#000000", "#ffffff") == pytest.approx(21)
+    for theme in (light, dark):
+        for ink in ("ink", "dim", "accent", "good", "bad"):
+            assert contrast(theme[ink], theme["paper"]) >= 4.5, ink
+        assert contrast(theme["ink"], theme["soft"]) >= 4.5 and contrast(theme["ink"], theme["warn-paper"]) >= 4.5
+    assert "@media print" in text
+
+
+def test_what_users_wrote_is_text_and_not_markup(tmp_path: Path) -> None:
+    rows = [f"{i % 7},{i % 2},{'AB'[i % 2]}" for i in range(40)]
+    (tmp_path / "x.csv").write_text("\n".join(["<b>dose</b>,outcome,site", *rows]) + "\n")
+    settings = {"data": None, "max_rows": None, "dimension": None, "owners": None, "engine": "clear"}
+    request = small(**settings, csv=str(tmp_path / "x.csv"), target="outcome", owners_column="site")
+    run(request, tmp_path / "run")
+    text = page(facts_of(tmp_path / "run"))
+    assert "<b>" not in text and "&lt;b&gt;dose" in text
+    assert "read off the records" in Outline(text).text
+    assert "for study" in Outline(text).text and "No ledger of this run was found" in Outline(text).text
+
+
+# -- words and figures -------------------------------------------------------------------------------------------------
+def test_the_promise_is_the_runs_in_words_and_figures(finished: Path) -> None:
+    said = told(finished / "second").text
+    assert "epsilon = 0.5, delta = 0.0001" in said and f"e^0.5 = {math.exp(0.5):.4g}" in said
+    assert "one record of one owner replaced" in said and "Up to 1 of the 3 may put together" in said
+    assert "outside the promise" in said and "averaging begins" in said
+    assert "all owners' records: owners and parties ran on one machine" in said
+
+
+def test_an_attack_is_bounded_as_the_definition_says() -> None:
+    """Against the exact trade-off of the Gaussian mechanism, which must stay below, and by hand."""
+    from scipy.stats import norm
+
+    assert caught(0.0, 0.0) == pytest.approx(1) and caught(1.0, 0.0) == pytest.approx(math.e)
+    assert caught(50.0, 0.0) == pytest.approx(100) and caught(3.0, 0.0, 50.0) == pytest.approx(
+        100 * (1 - 0.5 / math.e**3)
+    )
+    for mu in (0.1, 0.5, 1.0, 3.0):
+        for epsilon in (0.1, 1.0, 4.0):
+            delta = norm.cdf(mu / 2 - epsilon / mu) - math.exp(epsilon) * norm.cdf(-mu / 2 - epsilon / mu)
+            assert 100 * norm.cdf(mu - norm.isf(0.01)) <= caught(epsilon, delta) * (1 + 1e-9)
+
+
+def test_the_budget_before_and_after(finished: Path) -> None:
+    first, second = facts_of(finished / "first").budget, facts_of(finished / "second").budget
+    assert first is not None and second is not None
+    assert first.before.releases == 0 and first.after.releases == 4 and first.every.releases == 8
+    assert second.before.releases == 4 and second.this.releases == 4 and second.after.releases == 8
+    assert second.after.epsilon == first.every.epsilon > second.this.epsilon == pytest.approx(0.5, rel=1e-3)
+    assert "with later runs" in told(finished / "first").text
+    alone = facts_of(finished / "second", finished / "second").budget
+    assert alone is not None and alone.before.releases == 0
+
+
+def test_the_structure_is_checked_for_the_page_and_verifys_verdict_is_taken_over(finished: Path) -> None:
+    folder = finished.parent / "copy"
+    shutil.copytree(finished / "second", folder)
+    said = told(folder).text
+    assert "The structure was checked for this page" in said and "Not done: statistics, audit" in said
+    assert dpmpc("verify", folder, "--structure").returncode == 0
+    assert "From verify.json of this run" in told(folder).text and "FAILS" not in said
+    lines = (folder / "party_1.transcript.jsonl").read_text().splitlines()
+    (folder / "party_1.transcript.jsonl").write_text("\n".join([*lines[:5], *lines[6:]]) + "\n")
+    (folder / "verify.json").unlink()
+    changed = told(folder).text
+    assert "FAILS" in changed and "structure: " in changed
+    shutil.rmtree(folder)
+
+
+def test_digests_are_those_of_the_files(finished: Path) -> None:
+    out = subprocess.run(
+        ["sha256sum", *(p.name for p in (finished / "second").glob("ledger_*.jsonl"))],
+        cwd=finished / "second",
+        capture_output=True,
+        text=True,
+        check=True,
+    ).stdout
+    said = told(finished / "second").text
+    for line in out.splitlines():
+        assert line.split()[0] in said
+    assert facts_of(finished / "second").plan_digest in said
+
+
+def test_the_command_writes_the_page_and_refuses_what_is_no_run(finished: Path, tmp_path: Path) -> None:
+    result = dpmpc("report", finished / "first", "--out", tmp_path / "page.html")
+    assert result.returncode == 0 and (tmp_path / "page.html").read_text().startswith("<!DOCTYPE html>")
+    with pytest.raises(UsageError, match=r"a finished run has a report\.json"):
+        facts_of(tmp_path)
+    assert dpmpc("report", finished / "first", "--out", tmp_path / "no" / "page.html").returncode == 2
+    shutil.copytree(finished / "first", tmp_path / "changed")
+    ledger = tmp_path / "changed" / "ledger_0.jsonl"
+    ledger.write_text(ledger.read_text().replace('"release":1', '"release":7'))
+    with pytest.raises(LedgerError):
+        facts_of(tmp_path / "changed")
+
+
+# -- charts ------------------------------------------------------------------------------------------------------------
+def test_charts_show_what_they_are_given() -> None:
+    text = chart(Curve("gap", [(1, 0.5), (2, 0.25), (3, 0.0)], log=True, mark=2))
+    points = [tuple(map(float, p.split(","))) for p in re.findall(r'points="([^"]*)"', text)[0].split()]
+    assert len(points) == 3 and points[0][0] < points[1][0] and points[0][1] < points[1][1] < points[2][1]
+    assert "averaging begins" in text and "averaging begins" not in chart(Curve("gap", [(1, 0.5), (2, 0.25)], mark=9))
+    Outline(chart(Curve("flat", [(1, 3.0), (2, 3.0)], reference=("<level>", 4.0))))
+    drawn = bars("seconds", [("little", 1e-6), ("much", 100.0)])
+    widths = [float(w) for w in re.findall(r'class="bar"[^>]* width="([\d.]+)"', drawn)]
+    assert widths[0] == 2.0 < widths[1] and "1 µs" in drawn and "100 s" in drawn  # seen, and its number said
+    assert [duration(s) for s in (0, 1e-5, 0.0123, 1.5, 2345.6)] == ["0 µs", "10 µs", "12.3 ms", "1.5 s", "2,346 s"]
+
+
+# -- a browser ---------------------------------------------------------------------------------------------------------
+BROWSER = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(BROWSER is None, reason="no Chromium here")
+@pytest.mark.parametrize("width", [500, 1200])
+def test_a_browser_shows_it_at_two_widths(finished: Path, tmp_path: Path, width: int) -> None:
+    """The sheet is filled, and nothing sticks out at its right edge."""
+    from matplotlib.image import imread
+
+    assert BROWSER is not None
+    (tmp_path / "page.html").write_text(page(facts_of(finished / "second")))
+    flags = "--headless --no-sandbox --disable-gpu --no-first-run --disable-background-networking --hide-scrollbars"
+    flags += " --disable-component-update --disable-sync"
+    subprocess.run(
+        [BROWSER, *flags.split(), f"--user-data-dir={tmp_path / 'data'}",
+         f"--window-size={width},3000", f"--screenshot={tmp_path / 'shot.png'}", f"file://{tmp_path / 'page.html'}"],
+        capture_output=True, timeout=HANG, check=True,
+    )  # fmt: skip
+    picture = np.asarray(imread(tmp_path / "shot.png"))[..., :3]
+    assert picture.shape[:2] == (3000, width)
+    edge = picture[:, -12:]
+    assert (edge == edge[0, 0]).all() and (picture[2900:] != edge[0, 0]).any()
+    inked = (picture != edge[0, 0]).any(axis=2)
+    assert 0.01 < inked.mean() < 0.6 and inked[:, : width // 2].any() and inked[:, width // 2 :].any()

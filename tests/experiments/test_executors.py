@@ -1,0 +1,76 @@
+"""Grids of tasks on executors of every kind: the same rows, resumed as on processes; what is none is refused."""
+
+import importlib
+from concurrent.futures import Executor, ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+from rich.console import Console
+
+from dpmpc.errors import UsageError
+from dpmpc.experiments.runner import read_rows, run_tasks
+from dpmpc.experiments.task import Row, Source, Task
+from dpmpc.processes.executors import executor_maker
+
+submitted: list[str] = []
+TASKS = [
+    Task("t", Source("synthetic", 1, 0.1, 100, 0.5), "even:5", 1, method, "zcdp", (1.0,), 1e-3, 3, 1.0, (1,), (3,))
+    for method in ("MPC Grad P", "Pathak", "MPC Out P")
+]
+
+
+class Counting(ThreadPoolExecutor):
+    """A user's own executor."""
+
+    def submit(self, fn, /, *args, **kwargs):  # type: ignore[no-untyped-def]
+        submitted.append(args[0].method)
+        return super().submit(fn, *args, **kwargs)
+
+
+def threads() -> Executor:
+    return Counting(2)
+
+
+def nothing() -> int:
+    return 3
+
+
+def run(path: Path, executor: str, tasks: list[Task] = TASKS) -> list[Row]:
+    rows = run_tasks(tasks, path, data_dir=None, jobs=2, console=Console(quiet=True), name="t", executor=executor)
+    return sorted(rows, key=lambda row: str(row["task"]))
+
+
+EXECUTOR = "tests.experiments.test_executors:threads"
+
+
+def test_a_users_executor_gives_the_same_rows_and_resumes(tmp_path: Path) -> None:
+    run_tasks(TASKS, tmp_path / "here.csv", data_dir=None, jobs=1, console=Console(quiet=True), name="t")
+    run(tmp_path / "there.csv", EXECUTOR, TASKS[:2])
+    run(tmp_path / "there.csv", EXECUTOR)  # two are done
+    there, found = read_rows(tmp_path / "there.csv"), read_rows(tmp_path / "here.csv")
+    assert sorted(found, key=lambda row: str(row["task"])) == sorted(there, key=lambda row: str(row["task"]))
+    assert len(read_rows(tmp_path / "there.csv")) == 3
+    assert importlib.import_module(EXECUTOR.partition(":")[0]).submitted == ["MPC Grad P", "Pathak", "MPC Out P"]
+
+
+def test_joblibs_workers_do_it_too(tmp_path: Path) -> None:
+    assert len(run(tmp_path / "runs.csv", "joblib", TASKS[:1])) == 1
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("cloud", "is processes, joblib, dask:ADDRESS"),
+        ("dask:", "is processes, joblib, dask:ADDRESS"),
+        ("no.such.module:f", "needs the package no.such.module"),
+        ("tests.experiments.test_executors:missing", "names a function"),
+    ],
+)
+def test_what_is_no_executor_is_refused(name: str, message: str) -> None:
+    with pytest.raises(UsageError, match=message):
+        executor_maker(name)
+
+
+def test_a_function_that_returns_something_else_is_refused() -> None:
+    with pytest.raises(UsageError, match="must give an Executor; got int"):
+        executor_maker("tests.experiments.test_executors:nothing")(1)

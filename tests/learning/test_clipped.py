@@ -1,0 +1,85 @@
+"""Means of clipped per-record vectors: what one record can move, and the plan that rests on it."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import dpmpc
+from dpmpc.aggregation.plan import Plan
+from dpmpc.errors import UsageError
+from dpmpc.privacy.checks import NEIGHBOURS
+from dpmpc.privacy.sensitivity import arithmetic_bound, rounding_bound
+
+SIZES = (3, 5, 4)
+
+
+def vectors(n: int, seed: int = 1) -> Any:
+    return np.random.default_rng(seed).normal(size=(n, 6)) * np.array([[0.1], [1.0], [10.0]] * n)[:n]
+
+
+def test_it_is_the_mean_of_clipped_rows_in_blocks_of_any_size_and_kind() -> None:
+    rows = vectors(9)
+    by_hand = np.mean([row * min(1.0, 0.5 / np.linalg.norm(row)) for row in rows], axis=0)
+    assert np.allclose(dpmpc.clipped_mean(rows, 0.5), by_hand)
+    assert np.allclose(dpmpc.clipped_mean((rows[i : i + 2] for i in range(0, 9, 2)), 0.5), by_hand)
+    assert np.allclose(dpmpc.clipped_mean([rows.astype(np.float32)], 0.5), by_hand, atol=1e-6)
+    assert np.linalg.norm(dpmpc.clipped_mean(rows, 0.5)) <= 0.5
+
+
+def test_one_record_moves_the_mean_of_all_by_no_more_than_the_plan_accounts_for() -> None:
+    """The worst replacement there is, by the smallest owner; it attains the bound but for rounding."""
+    for weights in ("equal", "size"):
+        plan = Plan.create(owners=3, dimension=6, clip=2.0, records=SIZES, weights=weights, delta=1e-5)  # type: ignore[arg-type]
+        moved = []
+        for sign in (1.0, -1.0):
+            owners = [vectors(n, j) for j, n in enumerate(SIZES)]
+            owners[0][0] = sign * 1e6 * np.ones(6)
+            means = np.array([dpmpc.clipped_mean(rows, 2.0) for rows in owners])
+            moved.append(np.average(means, axis=0, weights=plan.factors))
+        allowed = plan.derived.sensitivity
+        grid = rounding_bound(plan.dimension, plan.grid.step, plan.divisor)
+        assert allowed.parts["rounding"] == grid + arithmetic_bound(2.0, SIZES, plan.weights) > grid
+        assert allowed.l2 - allowed.parts["rounding"] == pytest.approx(np.linalg.norm(moved[0] - moved[1]))
+        assert plan.neighbours == "record" and Plan.from_text(plan.to_text()) == plan
+
+
+def test_the_guarantee_is_of_records_and_the_noise_follows_the_sizes() -> None:
+    settings: dict[str, Any] = {"owners": 3, "dimension": 6, "clip": 1.0, "delta": 1e-5, "engine": "clear"}
+    with dpmpc.Aggregator(**settings, records=SIZES) as records, dpmpc.Aggregator(**settings) as whole:
+        assert records.guarantee.neighbours == NEIGHBOURS and "whole vector" in whole.guarantee.neighbours
+        ratio = whole.report()["privacy"]["noise_scale"] / records.report()["privacy"]["noise_scale"]
+        assert ratio == pytest.approx(min(SIZES), rel=0.02)
+        mean = records.mean(dpmpc.clipped_mean(vectors(n, n), 1.0) for n in SIZES)
+        assert mean.shape == (6,)
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ([], "an owner's mean needs records"),
+        (np.zeros((0, 3)), "an owner's mean needs records"),
+        (np.zeros(3), r"got shape \(3,\)"),
+        ([np.zeros((2, 3)), np.zeros((2, 4))], "got 3 and 4"),
+        (np.array([[1.0, np.nan]]), "finite numbers"),
+    ],
+)
+def test_what_is_no_record_is_refused(given: Any, message: str) -> None:
+    with pytest.raises(UsageError, match=message):
+        dpmpc.clipped_mean(given, 1.0)
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"records": (3, 5)}, "one size for each owner; got 2 for 3"),
+        ({"records": (3, 0, 5)}, "an owner's number of records"),
+        ({"records": SIZES, "sensitivity": 0.1}, "is derived, and their norm is fixed"),
+        ({"records": SIZES, "quantile": 0.5}, "is derived, and their norm is fixed"),
+        ({"records": SIZES, "weights": (1, 2, 3)}, "'equal' or 'size'"),
+        ({"weights": "size"}, "'equal' or one whole number an owner"),
+    ],
+)
+def test_what_no_plan_of_records_can_be_is_refused(settings: dict[str, Any], message: str) -> None:
+    with pytest.raises(UsageError, match=message):
+        Plan.create(owners=3, dimension=6, clip=1.0, delta=1e-5, **settings)

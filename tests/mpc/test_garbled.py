@@ -1,0 +1,185 @@
+"""Garbled circuits: half-gates against plain bits on all inputs, tweaks that never repeat, samples that follow the
+law."""
+
+import asyncio
+import itertools
+from collections import Counter
+from typing import Any
+
+import numpy as np
+import pytest
+from pairs import Two, together
+
+from dpmpc.circuits import adders, selection
+from dpmpc.circuits.program import Program, program_of
+from dpmpc.circuits.sampler import discrete_gaussian, discrete_laplace, noise_heap, noise_program
+from dpmpc.errors import PeerError
+from dpmpc.mpc import field
+from dpmpc.mpc.backends.ot import GarbledHolder
+from dpmpc.mpc.engines import clear, half_gates
+from dpmpc.mpc.engines.garbled import GarbledBatch, pieces
+from dpmpc.mpc.engines.half_gates import MOST_GATES, Hash, Inputs, lanes_at_a_time, low
+from dpmpc.mpc.engines.lanes import from_planes, to_planes
+from dpmpc.noise.goodness import chi_square
+from dpmpc.privacy.law import LAWS
+
+RNG = np.random.default_rng(8)
+
+
+def words(*shape: int) -> np.ndarray:
+    return RNG.integers(0, 2**64, shape, dtype=np.uint64)
+
+
+def new_delta() -> np.ndarray:
+    delta = words(2)
+    delta[0] |= np.uint64(1)
+    return delta
+
+
+class _Bits:
+    """A stream of given planes."""
+
+    def __init__(self, rows: np.ndarray) -> None:
+        self._rows, self._at = rows, 0
+
+    def words(self, shape: tuple[int, ...]) -> np.ndarray:
+        self._at += shape[0]
+        return self._rows[self._at - shape[0] : self._at].reshape(shape)
+
+    reserve = words
+
+
+CIRCUITS: dict[str, tuple[int, Any]] = {
+    "one_hot": (5, lambda e, x: selection.one_hot(e, x)),
+    "mux": (7, lambda e, x: selection.mux(e, x[0], x[1:4], x[4:7])),
+    "less_than": (8, lambda e, x: selection.less_than(e, x[:4], x[4:])),
+    "add": (10, lambda e, x: adders.add(e, x[:5], x[5:])),
+    "add_end_around": (10, lambda e, x: adders.add_end_around(e, x[:5], x[5:])),
+}
+
+
+def garbled(program: Program, bits: np.ndarray, key: bytes, delta: np.ndarray) -> tuple[np.ndarray, ...]:
+    """(ciphertexts, zero labels, evaluator's labels) with the random bits (bits, lanes)."""
+    zero = words(*bits.shape, 2)
+    tables, ends = half_gates.garble(program, Inputs(zero), delta, key)
+    return tables, ends, half_gates.evaluate(program, Inputs(zero ^ half_gates.under(bits, delta)), tables, key)
+
+
+@pytest.mark.parametrize("name", CIRCUITS)
+def test_garbled_circuits_are_the_circuits_on_all_inputs(name: str) -> None:
+    """Lane l has the bits of l; the evaluator's label is the zero label, XOR Delta where the plain bit is 1."""
+    count, circuit = CIRCUITS[name]
+    program = program_of(lambda tracer: circuit(tracer, tracer.random_bits(count)))
+    lanes = max(64, 1 << count)
+    planes = to_planes(np.arange(lanes, dtype=np.uint64), count)[program.drawn]
+    bits = np.array([from_planes(row[None]) for row in planes])
+    plain = clear.run(program, lanes // 64, _Bits(planes))  # type: ignore[arg-type]
+    delta = new_delta()
+    _, ends, held = garbled(program, bits, bytes(range(16)), delta)
+    values = np.array([from_planes(row[None]) for row in plain])
+    assert (held == ends ^ half_gates.under(values, delta)).all()
+    assert (low(held) ^ low(ends) == values).all()
+
+
+async def _and(engine: Any) -> Any:
+    x = engine.random_bits(3)
+    return await engine.and_(x[0], x[1:])
+
+
+def test_the_evaluators_lowest_bits_show_nothing() -> None:
+    """For both values of both operands: over all lowest bits of the zero labels, the bits of the labels held take all
+    values equally often, and the gate is right."""
+    program, delta = program_of(_and), new_delta()
+    laws = []
+    for values in itertools.product((0, 1), repeat=3):
+        seen: Counter[tuple[int, ...]] = Counter()
+        for permuted in itertools.product((0, 1), repeat=3):
+            zero = words(3, 64, 2)
+            zero[..., 0] = zero[..., 0] & ~np.uint64(1) | np.array(permuted, dtype=np.uint64)[:, None]
+            bits = np.repeat(np.array(values, dtype=np.uint64)[:, None], 64, axis=1)
+            held = Inputs(zero ^ half_gates.under(bits, delta))
+            tables, ends = half_gates.garble(program, Inputs(zero), delta, bytes(16))
+            out = half_gates.evaluate(program, held, tables, bytes(16))
+            seen[tuple(low(held.random)[:, 0].tolist())] += 1
+            order = [values[k] for k in np.argsort(program.drawn)]
+            assert (low(out) ^ low(ends) == (np.array([[order[0]]]) & np.array([[order[1]], [order[2]]]))).all()
+        laws.append(seen)
+    assert all(law == laws[0] and set(law.values()) == {1} and len(law) == 8 for law in laws)
+
+
+def test_no_tweak_comes_twice_under_a_key(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Over lanes, gates and halves of a whole sampler; for each the garbler hashes two labels."""
+    used: Counter[int] = Counter()
+    call = Hash.__call__
+
+    def recorded(self: Hash, x: np.ndarray, tweaks: np.ndarray) -> np.ndarray:
+        used.update(tweaks.reshape(-1).tolist())
+        return call(self, x, tweaks)
+
+    monkeypatch.setattr(Hash, "__call__", recorded)
+    program = noise_heap(discrete_gaussian(300.0).plan).program
+    half_gates.garble(program, Inputs(words(program.random_bits, 64, 2)), new_delta(), bytes(16))
+    assert set(used.values()) == {2} and sorted(used) == list(range(2 * 64 * program.ands))
+    for every in (program, noise_program(discrete_laplace(2.0**20).plan, 1)):
+        assert every.ands * max(part.stop - part.start for part in pieces(every, 5000)) <= MOST_GATES
+        assert lanes_at_a_time(every) % 64 == 0
+        assert [lane for part in pieces(every, 5000) for lane in range(part.start, part.stop)] == list(range(5000))
+
+
+def test_a_tweak_that_repeats_would_show_delta(monkeypatch: pytest.MonkeyPatch) -> None:
+    """x AND y, x AND z: the first ciphertexts of the two differ by Delta where the lowest bits of y and z differ."""
+    program, delta = program_of(_and), new_delta()
+    zero = words(3, 64, 2)
+
+    def shown() -> bool:
+        tables, _ = half_gates.garble(program, Inputs(zero), delta, bytes(16))
+        return bool((tables[0, 0] ^ tables[1, 0] == delta).all(axis=-1).any())
+
+    assert not shown()
+    monkeypatch.setattr(half_gates, "_tweaks", lambda first, gates, lanes: np.zeros((gates, lanes), dtype=np.uint64))
+    assert shown()
+
+
+@pytest.mark.parametrize(("law", "scale", "count"), [("gaussian", 2.0**16, 1 << 11), ("laplace", 5000.0, 1 << 11)])
+def test_samples_follow_the_law(law: str, scale: float, count: int) -> None:
+    """Chi-square, false alarm 1e-9; moved by half a scale they are refused. By lifts, and the Gaussian by adders."""
+    sampler = LAWS[law].sampler("discrete", scale)
+    exact = LAWS[law].exact(sampler.scale, True)
+
+    async def body(two: Two) -> list[np.ndarray]:
+        found = [await asyncio.gather(*(h.noise(sampler, 5, count) for h in two.holders))]
+        if law == "gaussian":
+            program = noise_program(sampler.plan, 1)
+            batches = [GarbledBatch(h, 6, count) for h in two.holders]
+            found.append(await asyncio.gather(*(b.to_field(program, sampler.plan.offset) for b in batches)))
+        return [field.to_int64(field.add(*shares)) for shares in found]
+
+    for values in together(body, made_by=GarbledHolder):
+        assert len(values) == count and np.abs(values).max() <= sampler.largest
+        assert chi_square(values, exact).p_value > 1e-9
+        assert chi_square(values + int(scale / 2), exact).p_value < 1e-9
+
+
+def test_delta_and_noise_are_new_every_time() -> None:
+    """Two sessions with the same run id, plan and channel; and no Delta of an extension is that of a circuit."""
+    sampler, seen = discrete_gaussian(300.0), []
+
+    async def body(two: Two) -> None:
+        shares = await asyncio.gather(*(h.noise(sampler, 5, 64) for h in two.holders))
+        seen.append(field.add(*shares).tobytes())
+
+    for _ in range(2):
+        together(body, made_by=GarbledHolder)
+    assert seen[0] != seen[1]
+
+
+def test_flows_of_another_length_are_refused() -> None:
+    sampler = discrete_gaussian(300.0)
+
+    async def body(two: Two) -> None:
+        tasks = [asyncio.ensure_future(h.noise(sampler, 5, 64)) for h in two.holders]
+        with pytest.raises(PeerError, match="are all parties of one version"):
+            await tasks[0]
+        tasks[1].cancel()
+
+    together(body, made_by=GarbledHolder, spoil=lambda label, raw: raw[:-8] if label == 5 << 32 else raw)
