@@ -77,9 +77,10 @@ class OwnerClient:
         return frames.certificate_name(self.plan, self.first, self.end)
 
     async def connect(self, endpoints: Sequence[Endpoint], seconds: float, tls: Tls | None = None) -> None:
-        """Connect with every party; one that leaves before all are here may come again. Errors: PeerError when one
-        does not answer in time or runs another plan."""
-        meeting = Meeting(range(len(endpoints)), self._on_lost)
+        """Connect with every party. Errors: PeerError when one does not answer in time, runs another plan, or leaves
+        before all are here."""
+        # A party that was here may have begun with the others: without it there is no run to wait for.
+        meeting = Meeting(range(len(endpoints)), self._on_lost, again=False)
         self._here = meeting.here
         calls = [Call(endpoint, f"party{i}", tls) for i, endpoint in enumerate(endpoints)]
 

@@ -126,7 +126,7 @@ class TcpLink:
         follow cross the network in the clear: loopback only."""
         assert len(self.addresses) == hello.parties
         me = hello.party
-        meeting = Meeting(set(range(hello.parties)) - {me}, on_lost)
+        meeting = Meeting(set(range(hello.parties)) - {me}, on_lost, again=True)
         desk = _Desk(hello, meeting, self.tls, self._pulse)
         self._peers = meeting.here
         calls = {j: Call(self.addresses[j], f"party{j}", self.tls) for j in range(me + 1, hello.parties)}

@@ -1,5 +1,5 @@
-"""Processes that must all be connected before a run begins. Until then one that leaves may come again; from then on its
-loss is the run's."""
+"""Processes that must all be connected before a run begins. Until then one that leaves may come again, if that is said;
+from then on its loss is the run's."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable
@@ -12,11 +12,12 @@ from dpmpc.mpc.reason import Told
 class Meeting:
     """The processes `needed`, by number, and those that are here."""
 
-    def __init__(self, needed: Iterable[int], on_lost: Callable[[Connection, PeerError], None]) -> None:
-        """`on_lost` hears of losses after all have come. Needs a running event loop."""
+    def __init__(self, needed: Iterable[int], on_lost: Callable[[Connection, PeerError], None], *, again: bool) -> None:
+        """`again`: whether one that leaves before all are here may come again; if not, its loss is the run's. `on_lost`
+        hears of losses after all have come. Needs a running event loop."""
         self.needed = sorted(needed)
         self.here: dict[int, Connection] = {}
-        self._on_lost = on_lost
+        self._on_lost, self._again = on_lost, again
         self._left: dict[int, asyncio.Event] = {}
         self._complete: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._calling: list[asyncio.Future[None]] = []
@@ -40,7 +41,7 @@ class Meeting:
             return
         if self._complete.done():
             self._on_lost(peer, error)
-        elif isinstance(error, Told):  # the run has failed elsewhere
+        elif isinstance(error, Told) or not self._again:  # the run has failed
             self._complete.set_exception(error)
         else:
             del self.here[number]
