@@ -125,6 +125,7 @@ class OwnerGate:
                 del self._owners[start]
                 if isinstance(peer, Peer):
                     peer.farewell(f"every owner must come once; owner {max(first, start)} came again; mend -I")
+                    peer.discard()
                 peer.close()
 
     def _missing(self) -> set[int]:
@@ -261,6 +262,8 @@ class OwnerGate:
             return
         if first is not None and peer is not self._within and not self._begun:  # it may come again
             del self._owners[first]
+            if isinstance(peer, Peer):
+                peer.discard()
             self._log(f"{peer.name} left before the run began: {error}")
             return
         if not self.lost.done():

@@ -9,6 +9,7 @@ on without it, and so does whoever it pretended to be.
 
 import asyncio
 import contextlib
+import gc
 import socket
 import ssl
 from collections import deque
@@ -29,6 +30,7 @@ MOST_PENDING = 16
 _SHUTDOWN = 2.0  # seconds for the end of a TLS connection
 _BACKLOG = 128
 _EXHAUSTED = 0.1  # seconds of rest when the kernel has no descriptors left
+_COLLECT = 64  # callers
 _KEPT = 8  # refusals that are remembered for messages
 
 Admit = Callable[[Peer, bytearray], None]  # checks a greeting, answers it; raises PeerError for a refusal
@@ -101,6 +103,8 @@ class Door:
 
     def _met(self, connection: socket.socket, task: "asyncio.Task[None]") -> None:
         self._pending.pop(task, None)
+        if self._tls is not None and self.met % _COLLECT == 0:
+            gc.collect()  # dead TLS connections are cycles with half a megabyte of buffers each
         if connection in self._unmet:  # it was dropped before its turn came
             self._unmet.discard(connection)
             connection.close()

@@ -45,6 +45,8 @@ class Meeting:
             self._complete.set_exception(error)
         else:
             del self.here[number]
+            if isinstance(peer, Parting):
+                peer.discard()
             self._left[number].set()
 
     def forget(self, number: int, why: str) -> None:
@@ -54,6 +56,7 @@ class Meeting:
             self._left[number].set()
             if isinstance(peer, Parting):
                 peer.farewell(why)
+                peer.discard()
             peer.close()
 
     def keep_calling(self, number: int, call: Callable[[], Awaitable[Connection]]) -> None:

@@ -274,6 +274,7 @@ class Peer(asyncio.BufferedProtocol):
         if self._gone is not None and not self._gone.done():
             self._gone.set_result(None)
         self.broken, self._transport = exc, None  # which holds on to the buffers of TLS
+        self._scratch, self._payload = bytearray(), bytearray()  # somebody may hold this object for a while
         if self.lost is None:
             self.lost = (str(exc) or type(exc).__name__) if exc else "connection closed"
         self._fail()
@@ -298,8 +299,13 @@ class Peer(asyncio.BufferedProtocol):
         if on_lost is not None and not self.expects_end:
             on_lost(self, self._end(self.lost))
 
+    def discard(self) -> None:
+        """Forget what has arrived: nobody will ask for it."""
+        self._arrived, self._kept = {}, 0
+
     def _refuse(self, why: str) -> None:
         self.refused = True
+        self.discard()
         self.abort(why)
 
     def abort(self, why: str) -> None:
