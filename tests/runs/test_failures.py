@@ -54,7 +54,7 @@ BAD = [
     (["--csv", "nan.csv", "--target", "y", "--owners", "2"], "finite"),
     (["--csv", "good.csv", "--owners", "2"], "--target"),
     (["--data", "breast-cancer"], "--owners"),
-    (["--data", "iris", "--owners", "2"], "breast-cancer"),
+    (["--data", "tulips", "--owners", "2"], "breast-cancer"),
     (["--data", "adult", "--data-dir", ".", "--owners", "2"], "adult.data"),
     (["--data", "breast-cancer", "--csv", "good.csv", "--owners", "2"], "leave out --data or --csv"),
     (["--data", "breast-cancer", "--owners", "2", "--epsilon", "0"], "epsilon"),
