@@ -171,6 +171,9 @@ async def run_party(
         pulse.stop()
         gate.abandon()
         holder.abandon()
+        for bound in sockets:
+            if bound is not None:
+                bound.close()  # nobody listened on it, where a run ended early or has one party
         await asyncio.sleep(0)
 
 

@@ -51,9 +51,6 @@ class Parting(Protocol):
     def farewell(self, reason: str) -> None:
         """Tell the other side why this process leaves, as the last frame."""
 
-    def discard(self) -> None:
-        """Forget what has arrived: nobody will ask for it."""
-
     async def gone(self, seconds: float) -> None:
         """Returns when the connection has ended, at the latest after `seconds`: then it is dropped."""
 

@@ -7,6 +7,7 @@ from collections.abc import Awaitable, Callable, Iterable
 from dpmpc.errors import PeerError
 from dpmpc.mpc.link import Connection, Parting
 from dpmpc.mpc.reason import Told
+from dpmpc.mpc.wire import Peer
 
 
 class Meeting:
@@ -45,7 +46,7 @@ class Meeting:
             self._complete.set_exception(error)
         else:
             del self.here[number]
-            if isinstance(peer, Parting):
+            if isinstance(peer, Peer):
                 peer.discard()
             self._left[number].set()
 
@@ -56,6 +57,7 @@ class Meeting:
             self._left[number].set()
             if isinstance(peer, Parting):
                 peer.farewell(why)
+            if isinstance(peer, Peer):
                 peer.discard()
             peer.close()
 

@@ -174,7 +174,7 @@ def _run(job: OwnersJob, parties: PartiesHere | SitesHere | None, log: Log, emit
             )
         costs = _learn(run, parties, log, emit)
     write_model(job.out / "model.npz", learner.model, dataset, plan.run_id)
-    report = build_report(plan, attempt, learner, evaluator, costs, advice, run.presence)
+    report = build_report(plan, attempt, learner, evaluator, costs, advice, run.presence, dataset.group_names)
     write_report(job.out / "report.json", report)
     draw(job.out, report)
     log(f"{learner.iteration} iterations; report and model written")

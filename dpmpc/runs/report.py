@@ -41,8 +41,9 @@ def build_report(
     costs: Costs,
     advice: Advice | None = None,
     presence: Mapping[int, Presence] | None = None,
+    names: Sequence[str] = (),
 ) -> dict[str, Any]:
-    """report.json as a value. `advice`: what the plan follows, if it does."""
+    """report.json as a value. `advice`: what the plan follows, if it does. `names`: of the owners, if they have any."""
     learning = plan.learning
     report: dict[str, Any] = {
         "schema": SCHEMA,
@@ -71,6 +72,7 @@ def build_report(
         },
         "owners": plan.owners,
         "owner_sizes": list(plan.sizes),
+        "owner_names": list(names) or None,
         "parties": plan.parties,
         "threshold": plan.threshold,
         "dimension": len(learner.theta),
@@ -183,6 +185,15 @@ def features_of(report: dict[str, Any]) -> str:
     return f"{report['dimension'] // classes} features, {classes} classes"
 
 
+def _named(names: Sequence[str] | None, sizes: Sequence[int]) -> list[tuple[str, str]]:
+    """The line that lists owners by name."""
+    if not names:
+        return []
+    shown = [f"{name} ({size})" for name, size in zip(names, sizes, strict=True)][:20]
+    more = f" and {len(names) - len(shown)} more" if len(names) > len(shown) else ""
+    return [("owners", ", ".join(shown) + more)]
+
+
 def summary(report: dict[str, Any], run: Path) -> list[tuple[str, str]]:
     """(what, value) pairs of the lines printed at the end of a run."""
     privacy, cost, utility = report["privacy"], report["cost"], report["utility"]
@@ -198,6 +209,7 @@ def summary(report: dict[str, Any], run: Path) -> list[tuple[str, str]]:
             "data",
             f"{report['data']}: {sum(sizes)} records of {m} owners ({spread} each), {features_of(report)}",
         ),
+        *_named(report.get("owner_names"), sizes),
         (
             "computed by",
             f"{who}; {report['iterations']} release{'s' if report['iterations'] != 1 else ''}, method "

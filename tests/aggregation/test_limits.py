@@ -227,13 +227,13 @@ def drawn(rng: random.Random) -> tuple[Plan, Limits]:
 def test_nobody_takes_part_in_less_privacy_than_its_limits_or_is_told_of_more() -> None:
     """Random plans, schemas and limits; what is accepted and what is printed against an independent computation.
 
-    150 here, `python -m tests.aggregation.test_limits` does 10,000."""
+    60 here, `python -m tests.aggregation.test_limits` does 10,000."""
     accepted = taken = 0
     rng = random.Random(10)
-    for _ in range(150):
+    for _ in range(60):
         taken += check_one(rng)
         accepted += 1
-    assert accepted == 150 and taken > 5  # neither all nor none
+    assert accepted == 60 and taken > 3  # neither all nor none
 
 
 def check_one(rng: random.Random) -> bool:

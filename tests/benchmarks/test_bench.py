@@ -264,7 +264,7 @@ def test_networks_have_names() -> None:
 
 # -- processes -------------------------------------------------------------------------------------------------------
 def test_a_failing_process_ends_the_measurement_with_its_cause() -> None:
-    with LOOPBACK.places(2) as places, pytest.raises(UsageError, match=r"a plan must be what dpmpc wrote"):
+    with LOOPBACK.places(2) as places, pytest.raises(UsageError, match=r"a plan must have version"):
         places.run("dpmpc.benchmarks.release", {"plan": "{}"})
 
 

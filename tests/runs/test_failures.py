@@ -54,7 +54,7 @@ BAD = [
     (["--csv", "nan.csv", "--target", "y", "--owners", "2"], "finite"),
     (["--csv", "good.csv", "--owners", "2"], "--target"),
     (["--data", "breast-cancer"], "--owners"),
-    (["--data", "iris", "--owners", "2"], "breast-cancer"),
+    (["--data", "tulips", "--owners", "2"], "breast-cancer"),
     (["--data", "adult", "--data-dir", ".", "--owners", "2"], "adult.data"),
     (["--data", "breast-cancer", "--csv", "good.csv", "--owners", "2"], "leave out --data or --csv"),
     (["--data", "breast-cancer", "--owners", "2", "--epsilon", "0"], "epsilon"),
@@ -224,7 +224,7 @@ def test_another_plan_is_called_another_plan(tmp_path: Path) -> None:
     ):
         error = errors_of(first)
     assert first.returncode == 3 and "all parties must run with the same parameters" in error, error
-    assert "copy plan.json again" in error.strip().splitlines()[-1] and "Traceback" not in error
+    assert "copy plan.json again" in error and error.count("error: ") == 1
 
 
 @pytest.mark.parametrize("victim", [1, 2])

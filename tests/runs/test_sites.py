@@ -77,14 +77,16 @@ def test_one_process_a_site_and_an_interrupted_run_goes_on_with_new_keys(tmp_pat
 # -- one by one ------------------------------------------------------------------------------------------------------
 def test_sites_in_folders_of_their_own_with_tls(tmp_path: Path) -> None:
     rng = np.random.default_rng(2)
-    bounds = {"a": [0, 1], "b": [0, 1], "sick": ["0", "1"]}
-    (tmp_path / "bounds.json").write_text(json.dumps(bounds))
+    columns = [{"kind": "number", "name": name, "low": 0, "high": 1} for name in "ab"]
+    target = {"kind": "label", "name": "sick", "positive": ["1"], "negative": ["0"]}
+    (tmp_path / "schema.json").write_text(json.dumps({"columns": columns, "target": target}))
     for i in range(3):
         x = rng.uniform(size=(30, 2)).round(3)
         lines = ["a,b,sick", *(f"{a},{b},{int(a > b)}" for a, b in x)]
         (tmp_path / f"{i}.csv").write_text("\n".join(lines) + "\n")
-    shape = "--owner-sizes 30,30,30 --dimension 3 --task logistic --delta 1e-4 --iterations 3 -M 3 --role both"
-    planned = dpmpc("train", *shape.split(), "--backend", "shamir", "--plan-only", "--out", tmp_path / "plan")
+    shape = "--owner-sizes 30,30,30 --delta 1e-4 --iterations 3 -M 3 --role both --backend shamir --plan-only"
+    schema = ["--schema", tmp_path / "schema.json"]
+    planned = dpmpc("train", *schema, *shape.split(), "--out", tmp_path / "plan")
     assert planned.returncode == 0 and "3 parties, 9 samples: about" in planned.stdout, planned.stderr
     assert dpmpc("keys", "-M", 3, "--owners", 3, "--out", tmp_path / "keys").returncode == 0
     addresses = own_addresses(3)
@@ -95,7 +97,7 @@ def test_sites_in_folders_of_their_own_with_tls(tmp_path: Path) -> None:
         for name in ("ca.crt", *(f"{role}{i}.{end}" for role in ("party", "owner") for end in ("crt", "key"))):
             (site / name).write_bytes((tmp_path / "keys" / name).read_bytes())
         options = ["--plan", tmp_path / "plan" / "plan.json", "--role", "both", "--tls", site, "-I", i]
-        options += ["--csv", tmp_path / f"{i}.csv", "--target", "sick", "--bounds", tmp_path / "bounds.json"]
+        options += ["--csv", tmp_path / f"{i}.csv"]
         arguments = [*COMMAND, "train", *map(str, options), *addresses, "--out", str(site / "run")]
         started.append(subprocess.Popen(arguments, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True))
     for process in started:

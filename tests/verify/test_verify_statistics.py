@@ -14,7 +14,7 @@ import pytest
 from scipy.stats import binom, norm
 
 from dpmpc.privacy.gaussian import delta_of_mu, gaussian_scale
-from dpmpc.runs.planning import facts_without_records, plan_of
+from dpmpc.runs.planning import Facts, plan_of
 from dpmpc.verify.audit import Trials, check_audit, clopper_pearson, epsilon_bound, mu_bound
 from dpmpc.verify.canaries import Canaries, canary_plan, processes_of
 from dpmpc.verify.claim import claim_of, claimed_epsilon, shift_of
@@ -303,9 +303,7 @@ def test_the_clear_audit_attains_the_claim_and_refutes_half_the_scale(law: str, 
 )
 def test_any_run_that_train_accepts_has_releases_like_its_own(asked: dict[str, Any]) -> None:
     """The noise of the fresh plan is as wide, for its sensitivity, as the run's; the claim is one release's."""
-    options = {"data": None, "max_rows": None, "owners": None, "task": "logistic", "dimension": 6, **asked}
-    request = small(owner_sizes=(40, 60, 50), **options)
-    plan = plan_of(request, facts_without_records(request))
+    plan = plan_of(small(**asked), Facts("records", "logistic", 6, (40, 60, 50), "public"))
     claim = claim_of(plan)
     mine = plan.derived.mechanism
     if claim.mu is not None:
