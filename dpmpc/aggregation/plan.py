@@ -265,7 +265,7 @@ class Plan:
         """The L2 norm that every owner clips its vector to."""
         return self.source.clip
 
-    @property
+    @cached_property
     def schema_digest(self) -> str | None:
         """The digest of the schema that records are mapped by; None where the plan has none."""
         return None if self.schema is None else Schema.from_json(self.schema).digest

@@ -16,6 +16,7 @@ from dpmpc.aggregation.plan import Plan
 from dpmpc.errors import DpmpcError, UsageError
 from dpmpc.mpc.addresses import Endpoint, check_loopback, owner_endpoints, parse_endpoints
 from dpmpc.mpc.pulse import STALL, check_stall
+from dpmpc.privacy.budget import Budget
 from dpmpc.processes.cores import threads_for
 from dpmpc.processes.supervisor import run_here
 from dpmpc.processes.worker import log_to
@@ -48,6 +49,38 @@ def check_apart(plan: Plan) -> None:
         )
 
 
+def _party_job(
+    plan: Plan,
+    index: int,
+    addresses: Sequence[str],
+    tls: Path | str | None,
+    out: Path,
+    wait: float,
+    stall: float,
+    threads: int | None,
+    limits: Limits,
+) -> PartyJob:
+    check_index(plan, index)
+    budget = None
+    if limits.budget is not None:
+        if limits.data_id is None:  # whoever makes the plan could give the records a fresh name
+            raise UsageError("a budget is for the records of one data id; the limits name none; add data_id to them")
+        budget = Budget.below(limits.budget, None, out)
+    found = endpoints(plan, addresses, tls)
+    return PartyJob(
+        plan,
+        index,
+        found,
+        owner_endpoints(found),
+        out,
+        wait,
+        tls=None if tls is None else Path(tls),
+        threads=threads or threads_for(1),
+        budget=budget,
+        stall=check_stall(stall),
+    )
+
+
 class Owner:
     """One owner of a plan: sends the shares of its vector to the parties, and gets every opened sum.
 
@@ -71,6 +104,11 @@ class Owner:
         Errors: UsageError, PeerError."""
         plan = read_plan(plan)
         limits.check(plan)
+        if limits.budget is not None:
+            raise UsageError(
+                "a budget is held against ledgers, which parties keep; an Owner keeps none; give it to Party, or start "
+                "the owner with dpmpc train --budget"
+            )
         check_apart(plan)
         if not 0 <= index < plan.owners:
             raise UsageError(f"owners are numbered from 0; got owner {index} of {plan.owners}; mend the index")
@@ -141,20 +179,7 @@ class Site(Owner):
             raise UsageError(
                 'a site needs a plan in which every owner is a party; this one has them apart; make it with role="both"'
             )
-        check_index(plan, index)
-        found = endpoints(plan, addresses, tls)
-        folder = None if tls is None else Path(tls)
-        job = PartyJob(
-            plan,
-            index,
-            found,
-            owner_endpoints(found),
-            out,
-            wait,
-            tls=folder,
-            threads=threads or threads_for(1),
-            stall=check_stall(stall),
-        )
+        job = _party_job(plan, index, addresses, tls, out, wait, stall, threads, limits)
         out.mkdir(mode=0o700, parents=True, exist_ok=True)
         out.chmod(0o700)
         plan.write(out / f"plan_{index}.json")
@@ -167,7 +192,7 @@ class Site(Owner):
                 parties=self._party,
                 addresses=job.owner_addresses,
                 owners=(index, index + 1),
-                tls=folder,
+                tls=job.tls,
                 wait=wait,
                 stall=stall,
             )
@@ -219,25 +244,12 @@ class Party:
         limits: Limits = NO_LIMITS,
     ) -> None:
         """`out`: where its ledger, transcript and log go. `threads`: those that compute; by default as many as this
-        process has cores. `limits`: what the plan must keep. Errors: UsageError."""
+        process has cores. `limits`: what the plan must keep; their budget counts every ledger below the folder that
+        `out` is in. Errors: UsageError."""
         plan, out = read_plan(plan), Path(out)
         limits.check(plan)
         check_apart(plan)
-        check_index(plan, index)
-        found = endpoints(plan, addresses, tls)
-        folder = None if tls is None else Path(tls)
-        threads = threads or threads_for(1)
-        self._job = PartyJob(
-            plan,
-            index,
-            found,
-            owner_endpoints(found),
-            out,
-            wait,
-            tls=folder,
-            threads=threads,
-            stall=check_stall(stall),
-        )
+        self._job = _party_job(plan, index, addresses, tls, out, wait, stall, threads, limits)
 
     def run(self) -> None:
         """Connects, makes noise, opens every planned release. Errors: PeerError when another process leaves or does

@@ -1,5 +1,6 @@
 """Where processes listen: addresses in MPyC's numbering, and sockets that are bound before their process starts."""
 
+import contextlib
 import ipaddress
 import socket
 from collections.abc import Iterable, Sequence
@@ -88,3 +89,17 @@ def endpoint_of(bound: socket.socket) -> Endpoint:
 def inherited(number: int) -> socket.socket:
     """The socket that the process that started this one bound, by its file descriptor."""
     return socket.socket(fileno=number)
+
+
+def kept_alive(sock: socket.socket) -> None:
+    """Lets the kernel report a peer whose machine has gone within about 12 s."""
+    with contextlib.suppress(OSError):  # closed already: whoever reads next is told
+        sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+        for name, value in (
+            ("TCP_KEEPIDLE", 4),
+            ("TCP_KEEPINTVL", 2),
+            ("TCP_KEEPCNT", 4),
+            ("TCP_USER_TIMEOUT", 12_000),
+        ):
+            if hasattr(socket, name):
+                sock.setsockopt(socket.IPPROTO_TCP, getattr(socket, name), value)

@@ -1,7 +1,6 @@
 """Connections over TCP, with TLS or without: who calls, who listens, who is refused."""
 
 import asyncio
-import contextlib
 import socket
 import ssl
 import struct
@@ -9,7 +8,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
 
 from dpmpc.errors import PeerError
-from dpmpc.mpc.addresses import Endpoint
+from dpmpc.mpc.addresses import Endpoint, kept_alive
 from dpmpc.mpc.channels import HELLO
 from dpmpc.mpc.door import HANDSHAKE, Door, Refused
 from dpmpc.mpc.link import Connection, Hello, Observe, OnLost, part
@@ -249,16 +248,5 @@ def _pack(hello: Hello) -> bytes:
 
 def keep_alive(peer: Peer) -> None:
     """Let the kernel report a peer whose machine has gone within about 12 s."""
-    sock = peer.socket
-    if sock is None:
-        return
-    with contextlib.suppress(OSError):  # closed already: whoever reads next is told
-        sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
-        for name, value in (
-            ("TCP_KEEPIDLE", 4),
-            ("TCP_KEEPINTVL", 2),
-            ("TCP_KEEPCNT", 4),
-            ("TCP_USER_TIMEOUT", 12_000),
-        ):
-            if hasattr(socket, name):
-                sock.setsockopt(socket.IPPROTO_TCP, getattr(socket, name), value)
+    if peer.socket is not None:
+        kept_alive(peer.socket)

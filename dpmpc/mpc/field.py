@@ -142,16 +142,16 @@ def recombine(shares: Sequence[Words], holders: Sequence[int]) -> Words:
 
 
 @functools.cache
-def lagrange(nodes: tuple[int, ...], x: int) -> tuple[int, ...]:
-    """Coefficients c with f(x) = sum c_k f(nodes[k]) mod p for every polynomial f of degree below len(nodes)."""
+def lagrange(nodes: tuple[int, ...], x: int, prime: int = P) -> tuple[int, ...]:
+    """Coefficients c with f(x) = sum c_k f(nodes[k]) mod `prime` for every polynomial f of degree below len(nodes)."""
     weights = []
     for i in nodes:
         numerator = denominator = 1
         for j in nodes:
             if j != i:
-                numerator = numerator * (x - j) % P
-                denominator = denominator * (i - j) % P
-        weights.append(numerator * pow(denominator, -1, P) % P)
+                numerator = numerator * (x - j) % prime
+                denominator = denominator * (i - j) % prime
+        weights.append(numerator * pow(denominator, -1, prime) % prime)
     return tuple(weights)
 
 

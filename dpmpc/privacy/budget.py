@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from dpmpc.errors import UsageError
-from dpmpc.privacy.composition import mechanism_for, parse_budget, require_budget, spending_of, within
+from dpmpc.privacy.composition import mechanism_for, require_budget, spending_of, within
 from dpmpc.privacy.ledger import Book, Entry, Ledger, LedgerError, Reader, after, is_live
 from dpmpc.privacy.ledgers import (
     Reservation,
@@ -47,9 +47,16 @@ class Budget:
     root: Path
 
     @staticmethod
-    def parse(text: str, root: Path) -> "Budget":
-        """The budget written "EPS,DELTA", as on the command line."""
-        return Budget(*parse_budget(text), root)
+    def below(limit: tuple[float, float], ledgers: Path | str | None, out: Path) -> "Budget":
+        """The budget over the ledgers below `ledgers`, by default below the folder that the run's directory `out` is
+        in. Errors: UsageError where the run's own ledgers would not be among them."""
+        root = out.resolve().parent if ledgers is None else Path(ledgers).resolve()
+        if not out.resolve().is_relative_to(root):
+            raise UsageError(
+                f"a run's own ledgers must count for the runs after it; {out} is not below {root}; put --out below "
+                "--ledgers"
+            )
+        return Budget(*limit, root)
 
     @property
     def limit(self) -> tuple[float, float]:

@@ -29,6 +29,7 @@ from dpmpc.mpc.backend import BACKENDS
 from dpmpc.mpc.pulse import STALL
 from dpmpc.noise.forecast import Forecast, forecast
 from dpmpc.privacy.budget import Budget, check_fits, reserved
+from dpmpc.privacy.composition import parse_budget
 from dpmpc.privacy.ledger import Book, Entry, Ledger
 from dpmpc.privacy.ledgers import read_ledgers
 from dpmpc.privacy.mechanism import Mechanism
@@ -224,17 +225,8 @@ def budget_of(job: OwnersJob) -> Budget | None:
 
 
 def budget_below(text: str | None, ledgers: Path | str | None, out: Path) -> Budget | None:
-    """The budget `text`, over the ledgers below `ledgers`, by default below the folder that `out` is in. Errors:
-    UsageError where the run's own ledgers would not be among them."""
-    if text is None:
-        return None
-    root = out.resolve().parent if ledgers is None else Path(ledgers).resolve()
-    if not out.resolve().is_relative_to(root):
-        raise UsageError(
-            f"a run's own ledgers must count for the runs after it; {out} is not below {root}; put --out below "
-            "--ledgers"
-        )
-    return Budget.parse(text, root)
+    """The budget written "EPS,DELTA", as `Budget.below` has it."""
+    return None if text is None else Budget.below(parse_budget(text), ledgers, out)
 
 
 def check_budget(plan: Plan, attempt: Attempt, budget: Budget, ledger: Path, coming: tuple[Entry, ...] = ()) -> None:

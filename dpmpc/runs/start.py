@@ -26,11 +26,12 @@ from dpmpc.mpc.addresses import (
 )
 from dpmpc.mpc.pulse import STALL, check_stall
 from dpmpc.privacy.budget import Budget
+from dpmpc.privacy.composition import parse_budget
 from dpmpc.processes.cores import threads_for
 from dpmpc.processes.worker import log_to
 from dpmpc.runs.folder import make_private, opened_nothing, prepare
 from dpmpc.runs.launcher import WAIT, do_here, request_path, train
-from dpmpc.runs.owners import OPENED, OWN_LEDGER, OwnersJob, budget_below, check_budget, forecast_of
+from dpmpc.runs.owners import OPENED, OWN_LEDGER, OwnersJob, check_budget, forecast_of
 from dpmpc.runs.planning import facts_of, facts_without_records, plan_of
 from dpmpc.runs.records import load
 from dpmpc.runs.request import Request
@@ -308,10 +309,9 @@ def _party_job(plan: Plan, where: Where, index: int) -> PartyJob:
 
 def _budget(where: Where) -> Budget | None:
     """The budget of a process that is started alone, from --budget or the file of --accept."""
-    text = where.budget
-    if where.limits is not None and where.limits.budget is not None:
-        text = ",".join(map(repr, where.limits.budget))
-    return budget_below(text, where.ledgers, where.out)
+    given = Limits(budget=None if where.budget is None else parse_budget(where.budget))
+    budget = given.also(where.limits or NO_LIMITS).budget  # the stricter
+    return None if budget is None else Budget.below(budget, where.ledgers, where.out)
 
 
 def _check_data_id(plan: Plan, where: Where) -> None:

@@ -13,7 +13,7 @@ from dpmpc.circuits.sampler import DiscreteSampler, Sampler
 from dpmpc.errors import PeerError, UsageError
 from dpmpc.mpc import field
 from dpmpc.mpc.backend import Counts, Ints
-from dpmpc.mpc.backends.shares import WORD, ShamirDealer, ShamirShares
+from dpmpc.mpc.backends.shares import WORD, FieldShares, ShamirDealer
 from dpmpc.mpc.engines.burnt import Burnt
 from dpmpc.mpc.engines.counting_arithmetic import CountingArithmetic, count_circuit
 from dpmpc.mpc.engines.many import CHUNK, ManyEngine
@@ -52,7 +52,7 @@ def count_batch(sampler: FieldSampler, samples: int, parties: int, threshold: in
     return count_circuit(lambda engine: sampler.circuit(engine, samples), lanes, parties, threshold)
 
 
-class ShamirHolder(ShamirShares, Mesh):
+class ShamirHolder(FieldShares, Mesh):
     """A party's end; a share is an array of field elements (dimension,)."""
 
     def __init__(self, party: int, parties: int, threshold: int, run_id: bytes, observe: Observe | None = None) -> None:
@@ -82,7 +82,7 @@ class ShamirHolder(ShamirShares, Mesh):
         """Between batches so many may leave as openings can do without."""
         self._gone.append(error)
         if self._making or len(self._gone) > SHAMIR.spare(self.parties, self.threshold):
-            super()._on_lost(peer, error)
+            super()._on_lost(peer, self._gone[0])  # the first cause
 
     async def here(self, channel: int) -> None:
         await self.open(self.zero(1), channel)

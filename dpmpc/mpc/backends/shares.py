@@ -1,4 +1,7 @@
-"""What a party does with Shamir shares of vectors over F_p, whoever makes the noise: arrays of field elements."""
+"""What a party does by itself with linear shares of vectors over F_p, whoever makes the noise: field elements.
+
+Shamir's or additive ones: nothing here asks which.
+"""
 
 import hashlib
 from collections.abc import Sequence
@@ -15,7 +18,7 @@ from dpmpc.mpc.prg import Prg
 WORD = 8  # bytes of a share of a number
 
 
-class ShamirShares:
+class FieldShares:
     """The local half of a holder; a share is an array of field elements (dimension,)."""
 
     def collect(self, payload: bytes | bytearray, owners: int, dimension: int) -> Words:

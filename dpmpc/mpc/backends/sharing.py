@@ -12,7 +12,7 @@ from dpmpc.circuits.trace import evaluate
 from dpmpc.errors import UsageError
 from dpmpc.mpc import field
 from dpmpc.mpc.backend import Counts, Ints
-from dpmpc.mpc.backends.shares import WORD, ShamirDealer, ShamirShares
+from dpmpc.mpc.backends.shares import WORD, FieldShares, ShamirDealer
 from dpmpc.mpc.engines.counting import CountingBatch
 from dpmpc.mpc.engines.counting_fixed import CountingFixed
 from dpmpc.mpc.engines.sharing import SharingBatch
@@ -24,7 +24,7 @@ from dpmpc.mpc.session import Session, check_threshold
 MOST_PARTS = 500  # the pairs of parts, whose products each AND takes, are listed ahead: with more that takes minutes
 
 
-class SharingHolder(ShamirShares, Session):
+class SharingHolder(FieldShares, Session):
     """A party's end; a share is an array of field elements (dimension,)."""
 
     async def here(self, channel: int) -> None:

@@ -4,8 +4,6 @@ What the backends of two servers have in common. Owners deal v as (r, v - r); se
 each way. How the two make noise is the backend's own.
 """
 
-import hashlib
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -14,42 +12,19 @@ from dpmpc.circuits.sampler import Sampler
 from dpmpc.errors import PeerError, UsageError
 from dpmpc.mpc import field
 from dpmpc.mpc.backend import Counts, Ints
+from dpmpc.mpc.backends.shares import WORD, FieldShares
 from dpmpc.mpc.field import Words
 from dpmpc.mpc.ot.pair import Pair
 from dpmpc.mpc.prg import Prg
 
-WORD = 8  # bytes of a share of a number
 SERVERS = 2
 
 
-class TwoServersHolder(Pair):
+class TwoServersHolder(FieldShares, Pair):
     """A server's end; a share is an array of field elements (dimension,)."""
 
     async def here(self, channel: int) -> None:
         await self.open(self.zero(1), channel)
-
-    def collect(self, payload: bytes | bytearray, owners: int, dimension: int) -> Words:
-        if len(payload) != WORD * owners * dimension:
-            raise PeerError(
-                f"{owners} shares of {dimension} numbers have {WORD * owners * dimension} bytes; {len(payload)} came; "
-                "are all processes of one version?"
-            )
-        shares = np.frombuffer(payload, dtype="<u8").reshape(owners, dimension)
-        if shares.max(initial=0) >= field.P:
-            raise PeerError("shares must be below p = 2^61 - 1; larger ones came; are all processes of one version?")
-        return field.total(shares)
-
-    def zero(self, dimension: int) -> Words:
-        return np.zeros(dimension, dtype=np.uint64)
-
-    def add(self, a: Words, b: Words) -> Words:
-        return field.add(a, b)
-
-    def cut(self, share: Words, dimension: int) -> list[Words]:
-        return list(share.reshape(-1, dimension))
-
-    def join(self, shares: Sequence[Words]) -> Words:
-        return np.concatenate(shares)
 
     async def open(self, share: Words, channel: int) -> Ints:
         flat = np.ascontiguousarray(share)
@@ -60,9 +35,6 @@ class TwoServersHolder(Pair):
                 "version?"
             )
         return field.to_int64(field.add(flat, theirs))
-
-    def fingerprint(self, share: Words) -> str:
-        return hashlib.sha256(np.ascontiguousarray(share, dtype="<u8").tobytes()).hexdigest()
 
 
 class AdditiveDealer:

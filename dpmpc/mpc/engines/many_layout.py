@@ -73,33 +73,14 @@ class ManyLayout:
         return self._interpolations[dealer]
 
     def _interpolation(self, dealer: int) -> list[list[int]]:
-        p, given = self.prime, [dealer, *self.seeded(dealer)]
-        rows = []
-        for receiver in self.sent(dealer):
-            row = []
-            for i in given:
-                above = below = 1
-                for j in given:
-                    if j != i:
-                        above = above * (receiver - j) % p
-                        below = below * (i - j) % p
-                row.append(above * pow(below, -1, p) % p)
-            rows.append(row)
-        return rows
+        given = tuple(i + 1 for i in (dealer, *self.seeded(dealer)))
+        return [list(field.lagrange(given, receiver + 1, self.prime)) for receiver in self.sent(dealer)]
 
     # -- products ------------------------------------------------------------------------------------------------------
     @functools.cached_property
     def at_zero(self) -> list[int]:
         """Coefficients that give the value at 0 of a polynomial of degree below n from all n shares."""
-        p, result = self.prime, []
-        for i in range(self.parties):
-            above = below = 1
-            for j in range(self.parties):
-                if j != i:
-                    above = above * (j + 1) % p
-                    below = below * (j - i) % p
-            result.append(above * pow(below, -1, p) % p)
-        return result
+        return list(field.lagrange(tuple(range(1, self.parties + 1)), 0, self.prime))
 
     def bounds(self, count: int, king: int) -> tuple[int, int]:
         """The slice of a vector of `count` words that `king` opens."""
@@ -120,7 +101,4 @@ class ManyLayout:
     def weight(self, king: int, party: int) -> int:
         """f(party + 1) for the polynomial f of degree t that is 1 at 0 and 0 at the points of `untold(king)`: e f is a
         sharing of an e that `king` opened."""
-        p, result = self.prime, 1
-        for j in self.untold(king):
-            result = result * (j - party) * pow(j + 1, -1, p) % p
-        return result
+        return field.lagrange((0, *(j + 1 for j in self.untold(king))), party + 1, self.prime)[0]

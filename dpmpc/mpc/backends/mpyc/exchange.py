@@ -7,7 +7,6 @@ does MPyC's own `MessageExchanger` take the connection over, with its own handsh
 """
 
 import asyncio
-import contextlib
 import socket
 import ssl
 import struct
@@ -17,7 +16,7 @@ from typing import Any, cast
 
 from dpmpc.errors import PeerError, UsageError
 from dpmpc.mpc import mpyc_runtime
-from dpmpc.mpc.addresses import Endpoint
+from dpmpc.mpc.addresses import Endpoint, kept_alive
 from dpmpc.mpc.link import Observe, OnLost
 from dpmpc.mpc.tls import Tls, check_name
 
@@ -210,7 +209,7 @@ class Greeter(asyncio.Protocol):
             return
         self.transport.set_protocol(exchanger)
         exchanger.connection_made(self.transport)
-        _keep_alive(self.transport)
+        kept_alive(self.transport.get_extra_info("socket"))
         if len(self._bytes) > _GREETING.size:
             exchanger.data_received(bytes(self._bytes[_GREETING.size :]))
 
@@ -324,18 +323,3 @@ async def _listen(
             f"party {party} must listen on {endpoint}, but that fails ({error.strerror or error}); choose another base "
             "port with -B, or addresses with -P"
         ) from None
-
-
-def _keep_alive(transport: asyncio.Transport) -> None:
-    """Let the kernel report a party whose machine has gone within about 12 s; MPyC would wait for ever."""
-    sock = transport.get_extra_info("socket")
-    with contextlib.suppress(OSError):  # closed already: whoever reads next is told
-        sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
-        for name, value in (
-            ("TCP_KEEPIDLE", 4),
-            ("TCP_KEEPINTVL", 2),
-            ("TCP_KEEPCNT", 4),
-            ("TCP_USER_TIMEOUT", 12_000),
-        ):
-            if hasattr(socket, name):
-                sock.setsockopt(socket.IPPROTO_TCP, getattr(socket, name), value)
