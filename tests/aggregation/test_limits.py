@@ -17,7 +17,6 @@ from dpmpc.aggregation.limits import NO_LIMITS, Limits, taking_part, true_epsilo
 from dpmpc.aggregation.plan import Plan, data_digest
 from dpmpc.data.schema import Labels, Numeric, Schema
 from dpmpc.errors import UsageError
-from dpmpc.privacy.law import LAWS
 from dpmpc.runs.planning import Facts, plan_of
 from dpmpc.runs.request import Request
 
@@ -199,8 +198,10 @@ def independent_epsilon(of: Plan, delta: float) -> float:
     scale = of.derived.sampler.scale * 2.0**-of.grid.bits / (m if of.weights == "equal" else n)
     if of.law == "laplace":
         pure = of.releases * math.sqrt(of.dimension) * each / scale
-        if delta == 0 or of.releases == 1:
+        if delta == 0:
             return pure
+        if of.releases == 1:  # of the event that noise is below 0 in every coordinate: 2^-d (1 - e^(epsilon - pure))
+            return max(0.0, pure + math.log1p(-min(delta * 2.0**of.dimension, 1 - 1e-9)))
         rho = of.releases * (math.sqrt(of.dimension) * each / scale) ** 2 / 2  # a bound of its own, and no lower one
         return min(pure, rho)
     return gaussian_epsilon(math.sqrt(of.releases) * each / scale, delta)
@@ -278,10 +279,7 @@ def check_one(rng: random.Random) -> bool:
     assert limits.assumptions or made.bounds == "public"
     epsilon = made.epsilon if limits.epsilon is None else limits.epsilon
     delta = made.delta if limits.delta is None else limits.delta
-    if LAWS[made.law].pure:
-        least = independent_epsilon(made, 0.0 if made.releases == 1 else delta)
-    else:
-        least = independent_epsilon(made, delta)
+    least = independent_epsilon(made, delta)
     assert least <= epsilon * (1 + 1e-6), (made, limits, least)
     return True
 
