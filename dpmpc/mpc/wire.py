@@ -102,7 +102,9 @@ class Peer(asyncio.BufferedProtocol):
         self.spoke = True
         if self.observe is not None:
             self.observe(self, True, label, payload)
-        self._transport.writelines((HEADER.pack(MAGIC, VERSION, self._tag, label, size), payload))
+        header = HEADER.pack(MAGIC, VERSION, self._tag, label, size)
+        # CPython 3.12 keeps an empty part of `writelines` in its buffer for ever, and never closes.
+        self._transport.writelines((header, payload) if size else (header,))
 
     def beat(self) -> None:
         """Let the other side know that this process lives."""
