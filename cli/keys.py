@@ -40,22 +40,35 @@ def command(context: click.Context, /, **given: Any) -> None:
 
 
 @command.command("request")
-@click.argument("name")
-@click.option("--out", type=_FOLDER, required=True, help="The folder for --tls at this site.")
-def request(name: str, out: Path) -> None:
-    """At a site: make a key for the process NAME (party0, owner3, owners) and a request for its certificate.
+@click.argument("name", metavar="NAME|KIT")
+@click.option("--out", type=_FOLDER, help="The folder for --tls at this site; not needed with a kit.")
+def request(name: str, out: Path | None) -> None:
+    """At a site: make a key for the process NAME (party0, owner3, owners, or site2 for both roles), or for the site of
+    the folder KIT, and a request for its certificate.
 
     The key stays here. Send the request to the authority, by a way that shows it is yours.
     """
     from dpmpc.mpc.credentials import make_request
 
+    if out is None:
+        from dpmpc.runs.kit import SITE, read_kit
+
+        if not (Path(name) / SITE).is_file():
+            raise UsageError(
+                f"a key goes into a kit, or into a folder that --out names; {name} is no kit; give the folder of a kit,"
+                " or add --out"
+            )
+        kit = read_kit(Path(name))
+        name, out = kit.site.role, kit.keys
     path = make_request(out, name)
     click.echo(f"{path}: send this to the authority; put the {name}.crt and ca.crt that come back into {out}")
 
 
 @command.command("sign")
 @click.argument("requested", type=click.Path(exists=True, dir_okay=False, path_type=Path))
-@click.option("--for", "name", required=True, help="The process that the request came from: party0, owner3, owners.")
+@click.option(
+    "--for", "name", required=True, help="The process that the request came from: party0, owner3, site2, owners."
+)
 @click.option("--authority", type=_FOLDER, required=True, help="The authority's own folder; made if there is none.")
 @click.option("--out", type=_FOLDER, required=True, help="Where the certificate goes, for sending back.")
 def sign(requested: Path, name: str, authority: Path, out: Path) -> None:
