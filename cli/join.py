@@ -7,6 +7,8 @@ from typing import Any
 import click
 
 from dpmpc.cli.sources import source_options
+from dpmpc.processes import logs
+from dpmpc.processes.logs import LEVELS
 
 
 @click.command("join")
@@ -34,6 +36,8 @@ from dpmpc.cli.sources import source_options
     "--wait", type=float, metavar="SECONDS", help="How long to wait for others to come.  [default: the kit's]"
 )
 @click.option("--stall", type=float, metavar="SECONDS", help="Silence that counts as loss.  [default: the kit's]")
+@click.option("--log-level", type=click.Choice(LEVELS), help="The least that logs hold.  [default: info]")
+@click.option("--log-json", is_flag=True, help="Logs, and what is shown meanwhile, as JSON lines.")
 def command(kit: Path, **own: Any) -> None:
     """Run the site that KIT, a folder which `dpmpc kit` wrote, is for: a party, an owner with its records, or both in
     one process. The model comes to KIT/run/model.npz.
@@ -46,6 +50,7 @@ def command(kit: Path, **own: Any) -> None:
     from dpmpc.cli.progress import make_progress
     from dpmpc.runs.joining import Joining, join
 
+    logs.choose(own.pop("log_level"), own.pop("log_json"))
     os.umask(0o077)  # what a run writes is for this user alone
     if own["csv"] is not None:
         own["csv"] = str(own["csv"])

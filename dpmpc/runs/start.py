@@ -28,7 +28,7 @@ from dpmpc.mpc.pulse import STALL, check_stall
 from dpmpc.privacy.budget import Budget
 from dpmpc.privacy.composition import parse_budget
 from dpmpc.processes.cores import threads_for
-from dpmpc.processes.worker import log_to
+from dpmpc.processes.logs import log_to
 from dpmpc.runs.delivering import deliver_model
 from dpmpc.runs.folder import make_private, opened_nothing, prepare
 from dpmpc.runs.launcher import WAIT, do_here, request_path, train
