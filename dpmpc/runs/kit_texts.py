@@ -84,11 +84,11 @@ def _compose(about: About) -> str:
     words = join_words(about, "/kit", "/records.csv")
     lines = [
         f"# {about.role} of run {about.run_id} in a container. The image: docker build -t dpmpc:{about.version} .",
-        "# in the sources of dpmpc. The user is the kit's owner: UID=$(id -u) GID=$(id -g) docker compose up",
+        "# in the sources of dpmpc. The user is the kit's owner: DPMPC_USER=$(id -u):$(id -g) docker compose up",
         "services:",
         f"  {about.name.lower()}:",
         f"    image: dpmpc:{about.version}",
-        '    user: "${UID:-1000}:${GID:-1000}"',
+        '    user: "${DPMPC_USER:-1000:1000}"',
         "    volumes:",
         "      - .:/kit",
     ]

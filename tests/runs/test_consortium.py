@@ -26,6 +26,7 @@ from dpmpc.runs.consortium import ConsortiumFile, editor_schema, read_consortium
 from dpmpc.runs.consortium_text import Founding, text_of
 from dpmpc.runs.joining import Joining, check_keys, join, request_of, where_of
 from dpmpc.runs.kit import read_kit, write_kits
+from tests.commands import parsed
 from tests.tables import write
 
 HERE = ("127.0.0.2:1000", "127.0.0.3:1000", "127.0.0.4:1000")
@@ -296,18 +297,6 @@ def test_units_compose_files_and_readmes_name_commands_that_exist(tmp_path: Path
             assert "ports" not in service and (service.get("network_mode") == "host") == (not tls)
         for words in re.findall(r"`(dpmpc [^`]*)`", (folder / "README.md").read_text()):
             parsed(shlex.split(words)[1:])
-
-
-def parsed(words: list[str]) -> dict[str, Any]:
-    """The values that click gives the command of these words. Errors: it does not know them."""
-    context = cli.group.make_context("dpmpc", words, resilient_parsing=False)
-    name, command, rest = cli.group.resolve_command(context, [*context._protected_args, *context.args])
-    assert command is not None
-    inner = command.make_context(name, rest, parent=context)
-    if hasattr(command, "resolve_command"):
-        _, deeper, rest = command.resolve_command(inner, [*inner._protected_args, *inner.args])
-        inner = deeper.make_context("", rest, parent=inner)
-    return dict(inner.params)
 
 
 # -- what join refuses -------------------------------------------------------------------------------------------------
