@@ -32,13 +32,12 @@ def blocks(language: str) -> list[str]:
 
 
 def shell(folder: Path) -> dict[str, str]:
-    """An environment in which `dpmpc` is this one, without the optional matplotlib (which takes long to import)."""
+    """An environment in which `dpmpc` is this one."""
     (folder / "bin").mkdir()
-    (folder / "bin" / "matplotlib.py").write_text("raise ImportError('left out')\n")
     command = folder / "bin" / "dpmpc"
     command.write_text(f'#!/bin/sh\nexec "{sys.executable}" -m dpmpc.cli.main "$@"\n')
     command.chmod(0o755)
-    paths = os.pathsep.join([str(folder / "bin"), *(path for path in sys.path if path)])
+    paths = os.pathsep.join(path for path in sys.path if path)
     return {**os.environ, "PATH": f"{command.parent}{os.pathsep}{os.environ['PATH']}", "PYTHONPATH": paths}
 
 
