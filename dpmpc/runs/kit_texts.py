@@ -26,7 +26,7 @@ class About:
 
 def files(about: About) -> dict[str, str]:
     """Name -> text."""
-    return {"README.md": _readme(about), "dpmpc.service": _unit(about), "compose.yaml": _compose(about)}
+    return {"README.md": _readme(about), "site.service": _unit(about), "compose.yaml": _compose(about)}
 
 
 def join_words(about: About, kit: str = ".", records: str = "records.csv") -> list[str]:
@@ -46,7 +46,7 @@ def _readme(about: About) -> str:
     if about.owner:
         steps += ["`dpmpc check --plan plan.json --csv records.csv` shows how your records fit; for your eyes only."]
     steps += [f"`{' '.join(join_words(about))}` takes part; the model comes to `run/model.npz`."]
-    steps += ["`dpmpc status .` says how far it is. dpmpc.service and compose.yaml start the same."]
+    steps += ["`dpmpc status .` says how far it is. site.service and compose.yaml start the same."]
     if about.port is not None:
         steps += [f"Others must reach port {about.port} (parties) and {about.port + about.parties} (owners) here."]
     lines = [f"# {about.name}: {about.role} of run {about.run_id}", f"This site is {kind}."]

@@ -245,7 +245,7 @@ def test_a_kit_has_nothing_secret_and_limits_that_its_plan_keeps(tmp_path: Path,
     for folder in kits(tmp_path, **changes).iterdir():
         files = {str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file()}
         assert files == {
-            "plan.json", "schema.json", "keys/ca.crt", "limits.toml", "site.toml", "README.md", "dpmpc.service",
+            "plan.json", "schema.json", "keys/ca.crt", "limits.toml", "site.toml", "README.md", "site.service",
             "compose.yaml",
         }  # fmt: skip
         assert not any(b"PRIVATE" in (folder / name).read_bytes() for name in files)
@@ -281,7 +281,7 @@ def test_units_compose_files_and_readmes_name_commands_that_exist(tmp_path: Path
         kit = read_kit(folder)
         unit = configparser.ConfigParser(interpolation=None, strict=False)
         unit.optionxform = str  # type: ignore[assignment, method-assign]
-        unit.read(folder / "dpmpc.service")
+        unit.read(folder / "site.service")
         start = shlex.split(unit["Service"]["ExecStart"])
         assert start[:2] == ["/usr/bin/env", "dpmpc"] and parsed(start[2:])["kit"] == Path(".")
         services = yaml.safe_load((folder / "compose.yaml").read_text())["services"]
