@@ -62,7 +62,8 @@ def now() -> str:
 
 def log_to(file: TextIO) -> Log:
     """A function that writes one line with the time to `file`, if its level is wanted."""
-    name = {} if file.name.startswith("<") else {"process": Path(file.name).stem}
+    named = isinstance(file.name, str) and not file.name.startswith("<")  # a descriptor has a number
+    name = {"process": Path(file.name).stem} if named else {}
 
     def log(text: str) -> None:
         if wanted(level_of(text)):
