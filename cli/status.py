@@ -24,23 +24,15 @@ def command(run: Path, as_json: bool) -> None:
     if as_json:
         click.echo(json.dumps(found.to_json()))
         return
-    from rich.console import Console
-    from rich.table import Table
-    from rich.text import Text
-
-    console = Console(highlight=False)
-    plan = found.plan
-    console.print(Text(f"run {plan.run_id} on '{plan.data}': {plan.releases} releases planned"), soft_wrap=True)
-    console.print(Text(_spent(found.spent)), soft_wrap=True)
-    table = Table(box=None, pad_edge=False, padding=(0, 2))
-    for title in ("process", "phase", "release", "rate", "connected", "last event"):
-        table.add_column(title, overflow="fold")
-    now = time.time()
+    plan, now = found.plan, time.time()
+    click.echo(f"run {plan.run_id} on '{plan.data}': {plan.releases} releases planned")
+    click.echo(_spent(found.spent))
     for state in found.processes:
-        table.add_row(*(Text(cell) for cell in _cells(state, now)))
-    console.print(table)
+        click.echo(_line(state))
+        if state.event:
+            click.echo(f"    {max(0.0, now - state.event_time):.0f} s ago: {state.event}")
     if found.model:
-        console.print(Text(f"the model: {found.folder / 'model.npz'}"), soft_wrap=True)
+        click.echo(f"the model: {found.folder / 'model.npz'}")
 
 
 def _spent(spent: "Spent | None") -> str:
@@ -50,14 +42,14 @@ def _spent(spent: "Spent | None") -> str:
     return f"spent: {spent.releases} releases, {epsilon} at delta {spent.delta:g} (the whole plan: {most})"
 
 
-def _cells(state: "State", now: float) -> tuple[str, ...]:
-    rate = "" if state.rate is None else f"{state.rate:.3g}/s"
-    ago = f"{max(0.0, now - state.event_time):.0f} s ago: {state.event}" if state.event else ""
-    return (
-        state.process,
-        state.phase,
-        f"{state.release}/{state.releases}" if state.releases else "",
-        rate,
-        ", ".join(state.connected),
-        ago,
-    )
+def _line(state: "State") -> str:
+    """Process, phase, release, rate, who is connected."""
+    parts = [f"{state.process}: {state.phase}"]
+    if state.releases:
+        parts.append(f"{state.release} of {state.releases} releases")
+    if state.rate is not None:
+        parts.append(f"{state.rate:.3g} a second")
+    if state.alive:
+        shown = state.connected[:8] + ([f"{len(state.connected) - 8} more"] if len(state.connected) > 8 else [])
+        parts.append(f"connected with {', '.join(shown) or 'nobody'}")
+    return ", ".join(parts)

@@ -5,6 +5,8 @@ import configparser
 import json
 import re
 import shlex
+import shutil
+import subprocess
 import tomllib
 from pathlib import Path
 from typing import Any
@@ -282,6 +284,11 @@ def test_units_compose_files_and_readmes_name_commands_that_exist(tmp_path: Path
         unit = configparser.ConfigParser(interpolation=None, strict=False)
         unit.optionxform = str  # type: ignore[assignment, method-assign]
         unit.read(folder / "site.service")
+        if shutil.which("systemd-analyze") and kit.number == 0:
+            done = subprocess.run(
+                ["systemd-analyze", "verify", folder / "site.service"], capture_output=True, text=True
+            )
+            assert done.returncode == 0, done.stderr
         start = shlex.split(unit["Service"]["ExecStart"])
         assert start[:2] == ["/usr/bin/env", "dpmpc"] and parsed(start[2:])["kit"] == Path(".")
         services = yaml.safe_load((folder / "compose.yaml").read_text())["services"]
