@@ -10,6 +10,7 @@ import pytest
 from dpmpc.aggregation.plan import Plan, plan_path
 from dpmpc.errors import UsageError
 from dpmpc.privacy.ledger import Ledger
+from dpmpc.processes.status import read_state
 from dpmpc.runs.status import read_status
 from tests.runs import children_of, dpmpc, errors_of, started, wait_until
 
@@ -23,7 +24,7 @@ def test_a_run_is_followed_beside_it_and_after_it_was_killed(tmp_path: Path) -> 
     words = [*WORDS.split(), "--log-json", "--log-level", "debug", "--out", out]
     with started("train", *words) as process:
         wait_until(lambda: _releases(out) > 20 or process.poll() is not None)
-        found = json.loads(dpmpc("status", out, "--json").stdout)
+        found = read_status(out).to_json()
         by_name = {state["process"]: state for state in found["processes"]}
         assert sorted(by_name) == ["owners", "party 0", "party 1", "party 2"]
         assert all(state["alive"] and state["phase"] == "releasing" for state in by_name.values())
@@ -44,13 +45,11 @@ def test_a_run_is_followed_beside_it_and_after_it_was_killed(tmp_path: Path) -> 
     log = [json.loads(line) for line in (out / "party_0.log").read_text().splitlines()]
     assert {line["level"] for line in log} >= {"debug", "info"}
     shown = dpmpc("status", out).stdout
-    assert "without" in shown and "failed" in shown
+    assert "party 2: ended without a word, " in shown and "owners: failed, " in shown
     assert f"spent: {lines} releases, epsilon " in shown
+    assert json.loads(dpmpc("status", out, "--json").stdout) == json.loads(json.dumps(after.to_json()))
 
 
 def _releases(out: Path) -> int:
-    try:
-        found = read_status(out)
-    except UsageError:
-        return 0
-    return min((state.release for state in found.processes), default=0) if len(found.processes) == 4 else 0
+    states = [state for path in out.glob("status_*.json") if (state := read_state(path)) is not None]
+    return min(state.release for state in states) if len(states) == 4 else 0
