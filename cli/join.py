@@ -56,8 +56,12 @@ def command(kit: Path, **own: Any) -> None:
         own["csv"] = str(own["csv"])
     with make_progress() as progress:
         out = join(kit, Joining(**own), progress)
+    done = f"the model: {out / 'model.npz'}"
+    if logs.as_json():
+        click.echo(logs.json_line(done))
+        return
     if (out / "report.json").exists():
         from dpmpc.cli.train import show
 
         show(out)
-    click.echo(f"the model: {out / 'model.npz'}")
+    click.echo(done)

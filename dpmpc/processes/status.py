@@ -183,6 +183,8 @@ def _held(path: Path) -> bool:
         fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
     except BlockingIOError:
         return True
+    except OSError:  # a file system without locks
+        return False
     finally:
         os.close(descriptor)
     return False
