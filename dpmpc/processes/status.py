@@ -17,7 +17,7 @@ from types import TracebackType
 from typing import Any, Self
 
 from dpmpc.errors import DpmpcError
-from dpmpc.processes.logs import Log
+from dpmpc.processes.logs import Log, level_of
 
 _APART = 0.5  # seconds between two writings of what only counts
 _TRIES = 50  # to lock or to read, a few milliseconds apart: a reader or a writer is quicker than that
@@ -90,13 +90,11 @@ class Status:
         return heard
 
     def logs(self, log: Log) -> Log:
-        """The same `log`, whose last line is kept here."""
+        """The same `log`, whose last line above debugging is kept here."""
 
         def heard(text: str) -> None:
-            self.state.event, self.state.event_time = text, time.time()
-            if text.startswith("debug: "):  # as often as releases
-                self.refresh()
-            else:
+            if level_of(text) != "debug":  # a line a release, which `release` counts
+                self.state.event, self.state.event_time = text, time.time()
                 self._write()
             log(text)
 

@@ -39,6 +39,7 @@ def test_a_process_is_read_beside_it_and_after_its_end(tmp_path: Path, monkeypat
         emit = writer.emits(lambda event, **fields: heard.append((event, fields)))
         log = writer.logs(lambda text: None)
         log("connected")
+        log("debug: release 7 opened")
         emit("connections", of=lambda: ["party 2", "owner 0", "party 2"])
         emit("begin", phase="releasing", first=1)
         emit("stage", text="hello", phase="releasing")
