@@ -161,7 +161,8 @@ def _lines(value: msgspec.Struct) -> Iterable[str]:
     """TOML lines of a flat value, without what is None."""
     for key, each in msgspec.to_builtins(value).items():
         if each is not None:
-            yield f"{key} = {json.dumps(each, ensure_ascii=False)}\n"
+            text = repr(each) if isinstance(each, float) else json.dumps(each, ensure_ascii=False)  # inf is no JSON
+            yield f"{key} = {text}\n"
 
 
 def _text(path: Path, parts: Iterable[str]) -> None:

@@ -3,6 +3,7 @@ plan; the kits; what `join` refuses."""
 
 import configparser
 import json
+import math
 import re
 import shlex
 import shutil
@@ -268,10 +269,12 @@ def test_limits_of_the_file_reach_every_kit(tmp_path: Path) -> None:
         "budget_epsilon = 3.0 #",
         "# budget_delta = 2e-5",
         "budget_delta = 2e-5",
+        "[limits]\n# epsilon = 1.0",
+        "[limits]\nepsilon = inf",
     )
     write_kits(read_consortium(path), tmp_path / "kits", tmp_path / "authority")
     found = [Limits.read(folder / "limits.toml") for folder in (tmp_path / "kits").iterdir()]
-    assert len(found) == 6 and all(limits.budget == (3.0, 2e-5) and limits.epsilon == 1.0 for limits in found)
+    assert len(found) == 6 and all(limits.budget == (3.0, 2e-5) and limits.epsilon == math.inf for limits in found)
 
 
 @pytest.mark.parametrize("role", ["apart", "both"])
