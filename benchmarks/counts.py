@@ -32,6 +32,11 @@ class Counts:
         """Received by a party, on average: a backend counts openings by who sends."""
         return -(-(sum(self.inputs_bytes) + sum(self.parties_bytes)) // len(self.inputs_bytes))
 
+    @property
+    def busiest_bytes(self) -> int:
+        """Received by the party that owners send most: some get seeds alone. Of openings the average."""
+        return max(self.inputs_bytes) - (-sum(self.parties_bytes) // len(self.inputs_bytes))
+
 
 @dataclass(frozen=True)
 class NoiseCounts:
@@ -117,7 +122,7 @@ def network_seconds(cell: Cell, link: Link, online_noise: NoiseCounts | None = N
     frame = max(frame_bytes(cell, blocks[0][1] - blocks[0][0]))
     stall = max(0.0, link.rtt - WINDOW * frame / link.bandwidth) * (max(0, len(blocks) - WINDOW) / WINDOW)
     trips = 2 + counts.rounds  # halves of round trips
-    seconds = trips * link.rtt / 2 + stall + (counts.received_bytes + counts.results_bytes) / link.bandwidth
+    seconds = trips * link.rtt / 2 + stall + (counts.busiest_bytes + counts.results_bytes) / link.bandwidth
     if online_noise is not None:
         seconds += online_noise.rounds * link.rtt / 2 + online_noise.bytes / link.bandwidth
     return seconds

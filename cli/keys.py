@@ -40,31 +40,61 @@ def command(context: click.Context, /, **given: Any) -> None:
 
 
 @command.command("request")
-@click.argument("name")
-@click.option("--out", type=_FOLDER, required=True, help="The folder for --tls at this site.")
-def request(name: str, out: Path) -> None:
-    """At a site: make a key for the process NAME (party0, owner3, owners) and a request for its certificate.
+@click.argument("names", metavar="NAME|KIT...", nargs=-1, required=True)
+@click.option("--out", type=_FOLDER, help="The folder for --tls at this site; not needed with a kit.")
+def request(names: tuple[str, ...], out: Path | None) -> None:
+    """At a site: make a key for the process NAME (party0, owner3, owners, or site2 for both roles), or for the site of
+    the folder KIT, and a request for its certificate. (Several kits: for a trial on one machine.)
 
     The key stays here. Send the request to the authority, by a way that shows it is yours.
     """
     from dpmpc.mpc.credentials import make_request
 
-    path = make_request(out, name)
-    click.echo(f"{path}: send this to the authority; put the {name}.crt and ca.crt that come back into {out}")
+    if out is not None and len(names) > 1:
+        raise UsageError(f"--out is the folder of one process; got {len(names)} names; make one request at a time")
+    for name in names:
+        role, folder = (name, out) if out is not None else _site(Path(name))
+        path = make_request(folder, role)
+        click.echo(f"{path}: send this to the authority; put the {role}.crt and ca.crt that come back into {folder}")
 
 
 @command.command("sign")
-@click.argument("requested", type=click.Path(exists=True, dir_okay=False, path_type=Path))
-@click.option("--for", "name", required=True, help="The process that the request came from: party0, owner3, owners.")
+@click.argument("requested", metavar="REQUEST|KIT...", nargs=-1, required=True, type=click.Path(path_type=Path))
+@click.option("--for", "name", help="The process that the request came from: party0, owner3, site2, owners.")
 @click.option("--authority", type=_FOLDER, required=True, help="The authority's own folder; made if there is none.")
-@click.option("--out", type=_FOLDER, required=True, help="Where the certificate goes, for sending back.")
-def sign(requested: Path, name: str, authority: Path, out: Path) -> None:
+@click.option("--out", type=_FOLDER, help="Where the certificate goes, for sending back.")
+def sign(requested: tuple[Path, ...], name: str | None, authority: Path, out: Path | None) -> None:
     """At the authority: sign a request for one process. Again for the same process: a renewal; at any time: a late
     owner.
+
+    REQUEST is the file that a site sent; --for says which process it is, and --out where the certificate goes. Or the
+    request is put into the authority's copy of that site's kit, in keys: then KIT is enough, and the certificate goes
+    there too.
 
     Be sure who sent the request: the certificate makes its sender that process.
     """
     from dpmpc.mpc.credentials import sign_request
 
-    path = sign_request(authority, requested, name, out)
-    click.echo(f"{path} and {out / 'ca.crt'}: send both back; neither is secret")
+    if (name is None) != (out is None) or (name is not None and len(requested) > 1):
+        raise UsageError("one request is signed with --for and --out; kits with neither; give both, or kits")
+    for path in requested:
+        if name is not None and out is not None:
+            role, folder, file = name, out, path
+        else:
+            role, folder = _site(path)
+            file = folder / f"{role}.csr"
+        made = sign_request(authority, file, role, folder)
+        click.echo(f"{made} and {folder / 'ca.crt'}: send both back; neither is secret")
+
+
+def _site(kit: Path) -> tuple[str, Path]:
+    """(the process of a kit, the folder of its keys). Errors: it is no kit."""
+    from dpmpc.runs.kit import SITE, read_kit
+
+    if not (kit / SITE).is_file():
+        raise UsageError(
+            f"a key goes into a kit, or into a folder that --out names; {kit} is no kit; give the folder of a kit, or "
+            "say which with --out (and --for)"
+        )
+    found = read_kit(kit)
+    return found.site.role, found.keys

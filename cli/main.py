@@ -8,6 +8,7 @@ from typing import Any
 import click
 
 from dpmpc.errors import DpmpcError
+from dpmpc.processes import logs
 
 COMMANDS = {
     "train": "train a private model: owners, parties, noise inside MPC, one report",
@@ -18,6 +19,11 @@ COMMANDS = {
     "check": "hold your records against a schema or plan: what is missing, unknown, clipped",
     "account": "noise scale from a privacy budget and back, for every calibration",
     "budget": "what was spent on the same data over several runs",
+    "init": "write consortium.toml: one file for a run over several machines",
+    "plan": "check consortium.toml and write the plan",
+    "kit": "write a folder for every site of consortium.toml",
+    "join": "take part from a kit: run this site",
+    "status": "how far a run is: beside it, or after its end",
     "keys": "certificates for a run over several machines",
     "sample": "draw noise inside MPC and measure it",
     "circuit": "show what a sampler computes on secret bits",
@@ -73,7 +79,7 @@ def main(arguments: list[str] | None = None) -> Any:
     except DpmpcError as error:
         if debug:
             raise
-        click.echo(f"error: {error}", err=True)
+        click.echo(logs.json_line(f"error: {error}") if logs.as_json() else f"error: {error}", err=True)
         sys.exit(error.exit_code)
     except click.ClickException as error:
         if isinstance(error, click.exceptions.NoArgsIsHelpError):

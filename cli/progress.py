@@ -7,6 +7,8 @@ from typing import Any, Self
 
 import click
 
+from dpmpc.processes.logs import as_json, json_line
+
 
 class Plain:
     """Plain lines: each stage, and about ten of the iterations."""
@@ -26,6 +28,17 @@ class Plain:
             done, total = event["done"], event["total"]
             if done == total or done * 10 // total != (done - 1) * 10 // total:
                 click.echo(f"iteration {done}/{total}{_figures(event)}", err=True)
+
+
+class Json(Plain):
+    """A JSON line for every stage, and for every iteration."""
+
+    def __call__(self, event: dict[str, Any]) -> None:
+        if event["event"] in ("stage", "part"):
+            click.echo(json_line(event["text"]), err=True)
+        elif event["event"] == "iteration":
+            fields = {name: value for name, value in event.items() if name != "event" and value is not None}
+            click.echo(json_line(f"iteration {event['done']}/{event['total']}", **fields), err=True)
 
 
 class Live:
@@ -67,7 +80,9 @@ class Live:
 
 
 def make_progress() -> "Plain | Live":
-    """The display that suits standard error."""
+    """The display that suits standard error, and the way that logs are written."""
+    if as_json():
+        return Json()
     return Live() if sys.stderr.isatty() else Plain()
 
 

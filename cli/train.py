@@ -27,9 +27,11 @@ def run_command(**given: Any) -> None:
       dpmpc train --resume runs/demo
     """
     from dpmpc.cli.progress import make_progress
+    from dpmpc.processes import logs
     from dpmpc.runs import beside
     from dpmpc.runs import start as starting
 
+    logs.choose(given.pop("log_level"), given.pop("log_json"))
     os.umask(0o077)  # what a run writes is for this user alone
     run = {
         key: given.pop(key)

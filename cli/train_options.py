@@ -9,6 +9,7 @@ from dpmpc.learning.method import METHODS, Spread
 from dpmpc.mpc.backend import BACKENDS
 from dpmpc.mpc.pulse import STALL
 from dpmpc.privacy.law import LAWS, calibration_names, sampler_names
+from dpmpc.processes.logs import LEVELS
 from dpmpc.runs.request import Preprocessing
 
 
@@ -405,6 +406,12 @@ OPTIONS: dict[str, list[click.Option]] = {
             "data_id, budget_epsilon, budget_delta, schema, assumptions.",
         ),
         _option("--plan-only", is_flag=True, help="Write plan.json to --out, print the noise scale and stop."),
+        _option(
+            "--log-level",
+            type=click.Choice(LEVELS),
+            help="The least that logs hold.  [default: info]",
+        ),
+        _option("--log-json", is_flag=True, help="Logs, and what is shown meanwhile, as JSON lines."),
         _option(
             "--run-id",
             help="Name of the run; all processes must give the same.  [default: random; with -I from the options]",

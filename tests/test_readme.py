@@ -10,9 +10,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from tests.commands import parsed
 from tests.runs import data_dir, dpmpc
 
 README = Path(__file__).parents[1] / "README.md"
+BESIDE_OTHERS = ("join", "status")  # tests/test_consortium_page.py starts these
 ELSEWHERE = "-I "  # a process on another machine: tests/test_train.py starts these with addresses of this one
 
 
@@ -46,7 +48,7 @@ def test_every_command_of_the_readme_runs(tmp_path: Path, monkeypatch: pytest.Mo
     assert len(found) >= 8
     for line in found:
         arguments = shlex.split(line)[1:]
-        if ELSEWHERE in line:
+        if ELSEWHERE in line or arguments[0] in BESIDE_OTHERS:
             continue
         if "adult" in arguments:
             if not (data_dir() / "adult").is_dir():
@@ -64,6 +66,11 @@ def test_every_command_of_the_readme_runs(tmp_path: Path, monkeypatch: pytest.Mo
 
 def test_commands_for_other_machines_are_ones_that_train_knows() -> None:
     """They are parsed, and fail only for want of the plan."""
+    beside = [words for words in map(shlex.split, commands()) if words[1] in BESIDE_OTHERS]
+    assert [parsed(words[1:])["csv" if words[1] == "join" else "run"] for words in beside] == [
+        Path("my_patients.csv"),
+        Path("kits/owner1"),
+    ]
     lines = [line for line in commands() if ELSEWHERE in line]
     assert len(lines) == 2
     for line in lines:

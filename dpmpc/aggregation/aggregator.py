@@ -256,6 +256,11 @@ class Aggregator:
         return 0 if self._client is None else self._client.bytes_sent
 
     @property
+    def connected(self) -> list[str]:
+        """The parties that the owners here are connected with, by name."""
+        return [] if self._client is None else self._client.connected
+
+    @property
     def parties_lost(self) -> list[int]:
         """The parties that left after noise was made, where the backend opens sums without them."""
         return [] if self._client is None else sorted(self._client.lost)

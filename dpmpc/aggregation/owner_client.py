@@ -240,6 +240,11 @@ class OwnerClient:
             peer.close()
 
     @property
+    def connected(self) -> list[str]:
+        """The parties that are connected, by name."""
+        return [*self._pulse.connected, *(inner.name for inner in self._within.values())]
+
+    @property
     def bytes_sent(self) -> int:
         """Bytes these owners have sent to parties, headers included."""
         return sum(peer.bytes_sent for peer in self.peers)

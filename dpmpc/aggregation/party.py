@@ -9,7 +9,7 @@ import asyncio
 import contextlib
 import time
 from collections import Counter
-from collections.abc import Coroutine, Sequence
+from collections.abc import Callable, Coroutine, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -36,6 +36,7 @@ from dpmpc.noise.pool import CAPACITY, Pool, fills
 from dpmpc.privacy.budget import Budget, reserved
 from dpmpc.privacy.ledger import Ledger
 from dpmpc.processes.memory import peak_memory
+from dpmpc.processes.status import Status, status_path
 from dpmpc.processes.worker import Emit, Log
 
 _BESIDES = 1 << 22  # bytes that a backend may send besides what it counts: keys, their proofs, ends
@@ -132,10 +133,25 @@ async def run_party(
     within: Within | None = None,
 ) -> None:
     """Returns when the run is over. `observe` is told of every stage of every release; `make_step` makes what does a
-    release. `within`: the connection with the owner of this process, if there is one.
+    release. `within`: the connection with the owner of this process, if there is one. How far it is stands in
+    `job.out`, for `dpmpc status`.
 
     Errors: PeerError when another process leaves, UsageError for a taken port or ledger, or an exceeded budget. The
     others are told why, as far as it is public."""
+    path, name = status_path(job.out, f"party_{job.index}"), f"party {job.index}"
+    with Status(path, name, job.plan.run_id, job.plan.releases) as status:
+        await _run(job, status.logs(log), status.emits(emit), observe, make_step, within, status.refresh)
+
+
+async def _run(
+    job: PartyJob,
+    log: Log,
+    emit: Emit,
+    observe: Observer,
+    make_step: MakeStep,
+    within: Within | None,
+    each_beat: Callable[[], None],
+) -> None:
     plan, attempt, i = job.plan, job.attempt, job.index
     tls = None if job.tls is None else Tls.load(job.tls, f"party{i}")
     sockets = (None, None) if job.sockets is None else tuple(inherited(number) for number in job.sockets)
@@ -150,8 +166,10 @@ async def run_party(
         emit("stage", text=text)
 
     pulse = Pulse(job.stall, say)
+    pulse.each_beat = each_beat
     make_gate = ReturningGate if plan.dropouts else OwnerGate
     gate = make_gate(plan, attempt, holder, pulse=pulse, log=say, secret=job.secret)
+    emit("connections", of=lambda: [*pulse.connected, *([] if within is None else [within.name])])
     try:
         if within is not None:
             gate.join(within)
@@ -220,6 +238,7 @@ async def _serve(
             first_release=attempt.first_release,
         )
         transcript.flush()
+        emit("begin", phase="connecting", first=attempt.first_release)
         await connect
         log("connected with the other parties")
         largest, room = frames_due(plan, left)
@@ -233,15 +252,20 @@ async def _serve(
         steps = ReleaseSteps(plan, attempt, holder, gate, source, ledger, transcript, opened, traffic, observe)
         step = make_step(steps)
         about = f", {text}" if (text := about_noise(plan, left)) else ""
-        emit("stage", text=(f"making noise for {left} releases" if plan.pool else "ready") + about)
+        emit(
+            "stage", text=(f"making noise for {left} releases" if plan.pool else "ready") + about, phase="making noise"
+        )
         if plan.pool:
             await steps.source.fill()
         offline = time.perf_counter() - begin
         log(f"noise made ahead for {steps.source.made} releases in {offline:.3f} s")
         gate.announce(holder.bytes_sent + gate.bytes_sent)
+        emit("begin", phase="releasing")
         begin = time.perf_counter()
         for number in range(attempt.first_release, plan.releases):
             steps.publish(number, await step(number))
+            emit("release", done=number + 1)
+            log(f"debug: release {number} opened")
         online = time.perf_counter() - begin
         steps.end(left)
         log(f"{left} releases opened in {online:.3f} s")

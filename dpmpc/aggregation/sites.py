@@ -18,8 +18,8 @@ from dpmpc.mpc.addresses import Endpoint, check_loopback, owner_endpoints, parse
 from dpmpc.mpc.pulse import STALL, check_stall
 from dpmpc.privacy.budget import Budget
 from dpmpc.processes.cores import threads_for
+from dpmpc.processes.logs import log_to
 from dpmpc.processes.supervisor import run_here
-from dpmpc.processes.worker import log_to
 
 WAIT = 600.0  # seconds for processes on other machines to be started
 

@@ -325,25 +325,29 @@ def editor_schema() -> dict[str, Any]:
 
 def read_bounds(path: Path) -> dict[str, list[float] | list[str]]:
     """The public bounds in a JSON or TOML file: column -> [low, high], or categories. Errors: anything else."""
+    return checked_bounds(read_written(path, Any, "a bounds"), path.name)
+
+
+def checked_bounds(value: Any, name: str) -> dict[str, list[float] | list[str]]:
+    """Public bounds that came out of a file called `name`. Errors: as `read_bounds`."""
     rule = "a bounds file maps each column to [low, high] or to a list of texts"
     result: dict[str, list[float] | list[str]] = {}
-    value = read_written(path, Any, "a bounds")
     if not isinstance(value, dict):
-        raise UsageError(f"{rule}; {path.name} holds a {type(value).__name__}; write an object")
-    for name, entry in value.items():
+        raise UsageError(f"{rule}; {name} holds a {type(value).__name__}; write an object")
+    for column, entry in value.items():
         shown = json.dumps(entry)[:60]
         if not isinstance(entry, list) or not entry:
-            raise UsageError(f"{rule}; '{name}' has {shown}; correct it")
+            raise UsageError(f"{rule}; '{column}' has {shown}; correct it")
         if all(isinstance(part, str) for part in entry):
             if len({canonical(part) for part in entry}) < len(entry):
-                raise UsageError(f"{rule}, each once; '{name}' repeats one; remove it")
-            result[name] = entry
+                raise UsageError(f"{rule}, each once; '{column}' repeats one; remove it")
+            result[column] = entry
         elif len(entry) == 2 and all(type(part) in (int, float) and np.isfinite(part) for part in entry):
             if not entry[0] < entry[1]:
-                raise UsageError(f"{rule}, low < high; '{name}' has {entry}; correct it")
-            result[name] = [float(part) for part in entry]
+                raise UsageError(f"{rule}, low < high; '{column}' has {entry}; correct it")
+            result[column] = [float(part) for part in entry]
         else:
-            raise UsageError(f"{rule}; '{name}' has {shown}; correct it")
+            raise UsageError(f"{rule}; '{column}' has {shown}; correct it")
     return result
 
 

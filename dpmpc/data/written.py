@@ -97,18 +97,19 @@ def _where(name: str, place: str, text: str) -> str:
 
 def _line(text: str, steps: list[str]) -> int | None:
     """The line on which the last step's value starts, in JSON or TOML. None if it cannot be told."""
-    position = 0
+    position, before = 0, ""
     for step in steps:
         if step == "...":
             break
         if step.isdigit():
-            position = _element(text, position, int(step))
+            tables = [found.end() for found in re.finditer(rf"^\[\[{re.escape(before)}\]\]", text, re.M)]
+            position = tables[int(step)] if len(tables) > int(step) and before else _element(text, position, int(step))
         else:
             key = re.compile(
                 rf'(?:"{re.escape(step)}"\s*:|^\s*"?{re.escape(step)}"?\s*=|^\s*\[+{re.escape(step)}\]+)', re.M
             )
             found = key.search(text, position)
-            position = -1 if found is None else found.end()
+            position, before = -1 if found is None else found.end(), step
         if position < 0:
             return None
     return text.count("\n", 0, position) + 1 if text and steps else None

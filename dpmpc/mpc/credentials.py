@@ -62,7 +62,7 @@ def make_request(directory: Path, name: str) -> Path:
 
 def sign_request(authority: Path, request: Path, name: str, out: Path) -> Path:
     """Write the certificate that `authority` (a folder; made when it does not exist) gives the key of a request, for
-    the process `name` and no other, with ca.crt beside it, into `out`; its path.
+    the process `name` and no other (of site2: party2 and owner2), with ca.crt beside it, into `out`; its path.
 
     What the request says of its name is not believed: `name` counts, which the authority knows from whom it got the
     request. A second certificate of a name is a renewal. Errors: UsageError for a file that is no request.
@@ -87,10 +87,49 @@ def sign_request(authority: Path, request: Path, name: str, out: Path) -> Path:
     return path
 
 
+def make_authority(folder: Path) -> bytes:
+    """The certificate (PEM, public) of the authority in `folder`, which is made when there is none. Errors: UsageError
+    for a folder that holds something else."""
+    return _authority(folder)[1]
+
+
+def check_certificate(path: Path, authority: Path, name: str) -> None:
+    """Returns if the certificate in `path` was signed by the authority whose certificate is in the other file, for the
+    process `name`. Errors: UsageError where it was not, or a file is none."""
+    from cryptography import x509
+    from cryptography.exceptions import InvalidSignature
+
+    try:
+        certificate, ca = (x509.load_pem_x509_certificate(file.read_bytes()) for file in (path, authority))
+    except (OSError, ValueError) as error:
+        raise UsageError(f"certificates are PEM files that `dpmpc keys` wrote; {path}: {error}; get it again") from None
+    try:
+        certificate.verify_directly_issued_by(ca)
+    except (InvalidSignature, ValueError, TypeError):
+        raise UsageError(
+            f"a certificate must be signed by this run's authority, {authority}; {path} is not; have it signed again"
+        ) from None
+    names = certificate.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
+    missing = set(_names(name)) - set(names.get_values_for_type(x509.DNSName))
+    if missing:
+        raise UsageError(
+            f"a certificate must be for the process that uses it, {name}; {path} is not for {sorted(missing)[0]}; have "
+            "it signed again"
+        )
+
+
+def _names(name: str) -> list[str]:
+    """The processes that a certificate called `name` is for: of a site, its party and its owner."""
+    number = name.removeprefix("site")
+    return [f"party{number}", f"owner{number}"] if number != name else [name]
+
+
 def check_process(name: str) -> None:
     """Errors: UsageError unless it is the name of a process of a run."""
-    if not re.fullmatch(r"owners|(party|owner)[0-9]{1,6}", name):
-        raise UsageError(f"a process is called party0, owner0 and so on, or owners; got {name!r}; mend the name")
+    if not re.fullmatch(r"owners|(party|owner|site)[0-9]{1,6}", name):
+        raise UsageError(
+            f"a process is called party0, owner0, site0 (both) and so on, or owners; got {name!r}; mend the name"
+        )
 
 
 def _authority(folder: Path) -> "tuple[ec.EllipticCurvePrivateKey, bytes]":
@@ -148,7 +187,9 @@ def _certificate(name: str, public: object, signer: "ec.EllipticCurvePrivateKey"
         )
     )
     if not ca:
-        builder = builder.add_extension(x509.SubjectAlternativeName([x509.DNSName(name)]), critical=False)
+        builder = builder.add_extension(
+            x509.SubjectAlternativeName([x509.DNSName(each) for each in _names(name)]), critical=False
+        )
     return builder.sign(signer, hashes.SHA256())
 
 

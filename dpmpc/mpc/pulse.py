@@ -66,11 +66,17 @@ class Pulse:
         """`say` gets the lines on who is waited for."""
         self.stall = check_stall(stall)
         self.say = say
+        self.each_beat: Callable[[], None] = lambda: None  # is called at every beat
         self._peers: list[Watched] = []
         self._waits: list[_Wait] = []
         self._beats = 0
         self._timer: asyncio.TimerHandle | None = None
         self._ended = False
+
+    @property
+    def connected(self) -> list[str]:
+        """The names of those that are watched and not lost."""
+        return [peer.name for peer in list(self._peers) if peer.lost is None]
 
     def watch(self, peer: Watched) -> None:
         """Beat on this connection from now on, until it ends."""
@@ -119,6 +125,7 @@ class Pulse:
         for wait in self._waits:
             wait.pending = wait.pending + BEAT if wait.who() else 0.0
         self._beats += 1
+        self.each_beat()
         if self._beats * BEAT % SAY == 0:
             self._tell()
 

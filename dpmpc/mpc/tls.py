@@ -1,12 +1,14 @@
 """TLS between the processes of a run: mutual, TLS 1.3, every certificate bound to the name of the process that may use
 it.
 
-A directory holds `ca.crt` and, for the process NAME (`party0`, `party1`, ..., `owners`), `NAME.crt` and `NAME.key`.
+A directory holds `ca.crt` and, for the process NAME (`party0`, `party1`, ..., `owners`), `NAME.crt` and `NAME.key`. A
+site that is party and owner with one number may have one certificate for both names, `site2.crt` and `site2.key`.
 Without TLS the PRSS keys and the owners' shares cross the network in the clear, so only loopback addresses may do
 without.
 """
 
 import datetime
+import re
 import ssl
 from dataclasses import dataclass
 from pathlib import Path
@@ -24,7 +26,7 @@ class Tls:
     @staticmethod
     def load(directory: Path, name: str) -> "Tls":
         """The contexts for the process `name`. Errors: UsageError for a missing or unreadable file."""
-        contexts = []
+        contexts, name = [], file_name(directory, name)
         for purpose in (ssl.Purpose.CLIENT_AUTH, ssl.Purpose.SERVER_AUTH):
             for file in ("ca.crt", f"{name}.crt", f"{name}.key"):
                 if not (directory / file).is_file():
@@ -44,6 +46,13 @@ class Tls:
             contexts.append(context)
         check_dates(directory / f"{name}.crt")
         return Tls(*contexts)
+
+
+def file_name(directory: Path, name: str) -> str:
+    """What the certificate and key of process `name` are called in `directory`: as the process, or as the site that is
+    this party and this owner, where only those are there."""
+    site = re.sub(r"^(party|owner)(?=\d)", "site", name)
+    return name if (directory / f"{name}.crt").exists() or not (directory / f"{site}.crt").exists() else site
 
 
 def check_dates(path: Path) -> None:

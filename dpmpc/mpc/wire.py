@@ -24,7 +24,7 @@ from dpmpc.mpc.channels import ALIVE, HELLO, REASON
 from dpmpc.mpc.link import Observe, OnLost
 from dpmpc.mpc.reason import Told, without_a_word
 
-VERSION = 2
+VERSION = 3
 HEADER = struct.Struct("<HHIqQ")  # magic, version, run tag, label, payload bytes
 MAGIC = 0xD9C5
 MAX_PAYLOAD = 1 << 32

@@ -9,17 +9,17 @@ import importlib
 import os
 import sys
 import threading
-import time
 import traceback
 from collections.abc import Callable
-from typing import Any, TextIO
+from typing import Any
 
 from dpmpc.errors import DpmpcError
+from dpmpc.processes.logs import Log as Log
+from dpmpc.processes.logs import log_to
 from dpmpc.processes.memory import keep_freed_blocks
 from dpmpc.processes.messages import dumps, loads
 
 Emit = Callable[..., None]
-Log = Callable[[str], None]
 GONE = 3  # exit code where the starter has gone
 
 
@@ -72,17 +72,6 @@ def run_role(role: str, arguments: dict[str, Any], emit: Emit, log: Log) -> int:
         emit("error", message=f"{type(error).__name__}: {error}", code=1)
         return 1
     return 0
-
-
-def log_to(file: TextIO) -> Log:
-    """A function that writes one line with the time to `file`."""
-
-    def log(text: str) -> None:
-        now = time.time()
-        stamp = time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(now))
-        print(f"{stamp}.{int(now * 1000) % 1000:03d}Z {text}", file=file, flush=True)
-
-    return log
 
 
 def _exit_with_starter() -> None:

@@ -58,15 +58,18 @@ def planned(plan_file: Path, given: dict[str, Any], explicit: AbstractSet[str]) 
                 f"{option} is settled by the plan: {options[name]}; got {given[name]} beside it; leave it out, or plan "
                 "again"
             )
-    limits = {
+    return {**given, **options_of(plan), "data_id": None, "budget": None}
+
+
+def options_of(plan: Plan) -> dict[str, Any]:
+    """The fields of a request for what the plan says."""
+    promise = {
         "epsilon": plan.epsilon,
         "delta": plan.delta or None,
         "threshold": plan.threshold,
         "neighbours": plan.neighbours,
-        "data_id": None,
-        "budget": None,
     }
-    return {**given, **options, **limits, "planned": True}
+    return {**settled(plan), **promise, "planned": True}
 
 
 def limits_of(accept: Path | None, given: dict[str, Any], explicit: AbstractSet[str]) -> Limits | None:

@@ -8,7 +8,7 @@ from typing import Any
 
 from dpmpc.errors import DpmpcError, PeerError
 from dpmpc.mpc.pulse import STALL
-from dpmpc.processes.worker import log_to
+from dpmpc.processes.logs import log_to
 from dpmpc.runs.folder import alone, prepare
 from dpmpc.runs.owners import OwnersJob, run_owners
 from dpmpc.runs.request import Request

@@ -33,6 +33,7 @@ from dpmpc.privacy.composition import parse_budget
 from dpmpc.privacy.ledger import Book, Entry, Ledger
 from dpmpc.privacy.ledgers import read_ledgers
 from dpmpc.privacy.mechanism import Mechanism
+from dpmpc.processes.status import Status, status_path
 from dpmpc.processes.worker import Log
 from dpmpc.runs.adviser import Advice
 from dpmpc.runs.chart import draw
@@ -82,7 +83,10 @@ class OwnersJob:
 
 def run_owners(job: OwnersJob, log: Log, emit: Emit) -> None:
     """Does the run. Errors: bad input (before any connection), and PeerError when a party leaves."""
+    who = "owners" if job.owner is None else f"owner_{job.owner}"
     with contextlib.ExitStack() as stack:
+        status = stack.enter_context(Status(status_path(job.out, who), who.replace("_", " ")))
+        log, emit = status.logs(log), status.emits(emit)
         parties: PartiesHere | SitesHere | None = None
         if job.request.role == "both" and job.party is None:
             parties = SitesHere(job.request.parties, job.out, job.base_port, job.threads, budget_of(job))
@@ -134,7 +138,7 @@ def _run(job: OwnersJob, parties: PartiesHere | SitesHere | None, log: Log, emit
         for line in job.check(Plan.read(job.plan)):
             log(line)
     job, before = _surveyed(job, emit)
-    emit("stage", text="loading records")
+    emit("stage", text="loading records", phase="loading records")
     dataset, plan, advice = _records_and_plan(job, before)
     if job.plan is None:
         for line in job.check(plan):
@@ -157,6 +161,7 @@ def _run(job: OwnersJob, parties: PartiesHere | SitesHere | None, log: Log, emit
         emit("stage", text="finding the non-private optimum, for comparison")
         evaluator = Evaluator(plan.learning, dataset)
     emit("plan", releases=plan.releases, first=attempt.first_release)
+    emit("begin", run=plan.run_id, releases=plan.releases, first=attempt.first_release)
     noted = {row.release for row in read_history(job.out / "history.csv")}
     first, end = (0, plan.owners) if job.owner is None else (job.owner, job.owner + 1)
     noise = plan.derived.mechanism.scale * plan.grid.step / plan.divisor
@@ -284,6 +289,7 @@ def _aggregator(
     stack.enter_context(aggregator)
     if here is not None:
         run.wait.append(here.wait)
+    emit("connections", of=lambda: aggregator.connected)
     return aggregator
 
 
@@ -299,15 +305,15 @@ def _learn(run: _Run, parties: PartiesHere | SitesHere | None, log: Log, emit: E
         if ledger is not None:
             outer.enter_context(reserved(ledger, reservation_of(plan, run.attempt), job.budget))
         if plan.parties:
-            emit("stage", text="connecting")
+            emit("stage", text="connecting", phase="connecting")
         left = plan.releases - run.attempt.first_release
         expected = forecast_of(plan, left, here=job.addresses is None) or about_noise(plan, left)
         with contextlib.ExitStack() as stack:
             aggregator = _aggregator(run, parties, stack, log, emit)
-            emit("stage", text=f"making noise: {expected}" if expected else "starting")
+            emit("stage", text=f"making noise: {expected}" if expected else "starting", phase="making noise")
             aggregator.wait_for_noise()
             before = aggregator.bytes_before
-            emit("stage", text="training")
+            emit("stage", text="training", phase="releasing")
             first = run.attempt.first_release
             for missed in aggregator.catch_up() if isinstance(aggregator, Aggregator) else ():
                 opened.append(missed.number, missed.total)
@@ -322,6 +328,7 @@ def _learn(run: _Run, parties: PartiesHere | SitesHere | None, log: Log, emit: E
                 opened.append(number, release.total)
                 learner.apply(decode(plan, release.total, release.present))
                 seconds.append(time.perf_counter() - begin)
+                emit("release", done=number + 1)
                 row = run.note(number, seconds[-1], release.bytes_sent - before, release.present)
                 before = release.bytes_sent
                 emit(

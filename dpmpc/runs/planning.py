@@ -36,16 +36,17 @@ class Facts:
 
 def facts_of(dataset: Dataset, split: Partition) -> Facts:
     """What the plan needs to know of the data."""
-    return _facts(dataset.name, dataset.schema, tuple(int(size) for size in split.sizes))
+    return facts_of_schema(dataset.name, dataset.schema, tuple(int(size) for size in split.sizes))
 
 
 def facts_without_records(request: Request) -> Facts:
     """What the request's schema and sizes say, where it names no records. Errors: it is no schema."""
     assert request.schema_file is not None and request.owner_sizes is not None
-    return _facts(request.data_id or "records", Schema.read(Path(request.schema_file)), request.owner_sizes)
+    return facts_of_schema(request.data_id or "records", Schema.read(Path(request.schema_file)), request.owner_sizes)
 
 
-def _facts(name: str, schema: Schema, sizes: tuple[int, ...]) -> Facts:
+def facts_of_schema(name: str, schema: Schema, sizes: tuple[int, ...]) -> Facts:
+    """What a schema and the owners' sizes say."""
     return Facts(
         name, schema.task, len(schema.feature_names), sizes, schema.bounds, schema.to_json(), classes=schema.classes
     )

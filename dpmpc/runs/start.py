@@ -28,7 +28,8 @@ from dpmpc.mpc.pulse import STALL, check_stall
 from dpmpc.privacy.budget import Budget
 from dpmpc.privacy.composition import parse_budget
 from dpmpc.processes.cores import threads_for
-from dpmpc.processes.worker import log_to
+from dpmpc.processes.logs import log_to
+from dpmpc.runs.delivering import deliver_model
 from dpmpc.runs.folder import make_private, opened_nothing, prepare
 from dpmpc.runs.launcher import WAIT, do_here, request_path, train
 from dpmpc.runs.owners import OPENED, OWN_LEDGER, OwnersJob, check_budget, forecast_of
@@ -251,6 +252,8 @@ def _party(request: Request | None, where: Where, index: int, progress: Progress
             log(line)
         try:
             asyncio.run(run_party(job, log, lambda event, **fields: progress({"event": event, **fields})))
+            if deliver_model(plan, where.out, index):
+                log("model written")
         except DpmpcError as error:
             log(f"error: {error}")
             raise

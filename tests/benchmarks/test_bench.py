@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 from click.testing import CliRunner
 
+from dpmpc.aggregation.frames import blocks_of
 from dpmpc.benchmarks import counts, parties, parties_plot, records, scale, suite, tables
 from dpmpc.benchmarks.bare import Traffic
 from dpmpc.benchmarks.cell import Cell
@@ -33,6 +34,7 @@ from dpmpc.privacy.law import LAWS, sampler_names
 
 LOOPBACK = Network("loopback")
 HEADER = 24  # bytes of a frame before its payload, by the wire format's description
+SEED = 24  # bytes that stand for the vectors of one of t parties
 
 
 # -- counts ----------------------------------------------------------------------------------------------------------
@@ -40,10 +42,12 @@ def test_counts_of_a_release_by_hand() -> None:
     found = counts.release_counts(Cell(dimension=122, owners=100, parties=3))
     assert found.parties_bytes == (HEADER + 8 * 122,) * 3  # one share vector to one successor
     assert found.results_bytes == HEADER + 8 * 123  # the opened vector and a count of bytes
-    assert found.owners_bytes == 3 * (HEADER + 8 * 122 * 100)
-    assert found.received_bytes == HEADER + 8 * 122 * 100 + HEADER + 8 * 122
+    assert found.inputs_bytes == (HEADER + SEED, *(HEADER + 8 * 122 * 100,) * 2)  # one of three is expanded
+    assert found.owners_bytes == sum(found.inputs_bytes)
+    assert found.busiest_bytes == HEADER + 8 * 122 * 100 + HEADER + 8 * 122
+    assert found.received_bytes == -(-found.owners_bytes // 3) + HEADER + 8 * 122
     assert found.rounds == 1
-    assert counts.owner_bytes(Cell(parties=5)) == 5 * (HEADER + 8 * 122)
+    assert counts.owner_bytes(Cell(parties=5)) == 3 * (HEADER + 8 * 122) + 2 * (HEADER + SEED)
     assert counts.release_counts(Cell(parties=7)).parties_bytes == (3 * (HEADER + 8 * 122),) * 7  # t = 3 successors
 
 
@@ -51,9 +55,11 @@ def test_long_inputs_travel_in_frames_with_consents() -> None:
     m, d, a_frame = 50_000, 122, (1 << 19) // 122
     frames = -(-m // a_frame)
     found = counts.release_counts(Cell(dimension=d, owners=m))
-    assert found.owners_bytes == 3 * (frames * HEADER + 8 * m * d)
+    assert found.owners_bytes == 2 * (frames * HEADER + 8 * m * d) + frames * (HEADER + SEED)
     assert found.results_bytes == (frames - 4) * HEADER + HEADER + 8 * (d + 1)
-    for inputs in Traffic.of(Cell(dimension=d, owners=m)).inputs:
+    expanded, *whole = Traffic.of(Cell(dimension=d, owners=m)).inputs
+    assert len(expanded) == frames and sum(expanded) == frames * (HEADER + SEED)
+    for inputs in whole:
         assert len(inputs) == frames and sum(inputs) == frames * HEADER + 8 * m * d
 
 
@@ -93,7 +99,8 @@ def test_counts_are_the_backends_own(monkeypatch: pytest.MonkeyPatch) -> None:
     assert traffic.inputs == ((16 + HEADER,), (320 + HEADER,))
     assert traffic.opening == ((((1, 35),), ((0, 104),)), (((1, 34),), ()))  # 69 bytes in two messages: a round each
     wan = NETWORKS["wan"]
-    bytes_in = found.received_bytes + found.results_bytes
+    assert found.busiest_bytes == 320 + HEADER - (-(101 + 3 * HEADER) // 2)
+    bytes_in = found.busiest_bytes + found.results_bytes
     assert network_seconds(cell, wan) == pytest.approx((2 + 2) * 0.02 + bytes_in / 12.5e6)
 
 
@@ -117,9 +124,9 @@ def test_real_processes_send_what_the_formula_says(cell: Cell) -> None:
 def _answers(cell: Cell, **wrong: int) -> tuple[dict[str, Any], list[dict[str, Any]]]:
     """What owners and parties report of one release, and one party with something wrong."""
     one, noise = counts.release_counts(cell), counts.noise_counts(cell, 1)
-    received = (one.owners_bytes + sum(one.parties_bytes)) // cell.parties
     parties = []
     for i in range(cell.parties):
+        received = one.inputs_bytes[i] + one.parties_bytes[i]
         row = {"to": one.parties_bytes[i], "owners": one.results_bytes, "in": received, "rounds": one.rounds}
         ahead = {"ahead": noise.bytes_by_party[i], "ahead rounds": noise.rounds}
         if i == 1:
@@ -327,7 +334,7 @@ def test_result_files_come_back_as_written(tmp_path: Path) -> None:
     records.write_csv(results, tmp_path / "r.csv")
     with (tmp_path / "r.csv").open(newline="") as file:
         (row,) = csv.DictReader(file)
-    assert (row["dimension"], row["total.median"], row["bytes_owners"]) == ("122", "1", "292872")
+    assert (row["dimension"], row["total.median"], row["bytes_owners"]) == ("122", "1", "195296")
     path.write_text('{"schema": "other"}')
     with pytest.raises(UsageError, match="measure again"):
         records.read(path)
@@ -422,6 +429,12 @@ def test_the_profiles_hold_the_cells_that_the_targets_speak_of() -> None:
     assert set(suite.scale_cells(False)) >= {Cell(dimension=100_000), Cell(owners=50_000)}
 
 
+def not_expanded(cell: Cell, owners: int) -> int:
+    """The bytes that owners sent more when the committed results were made: t of n vectors were not seeds then."""
+    blocks = blocks_of(0, owners, cell.dimension)
+    return sum(cell.threshold * (8 * (end - start) * cell.dimension - SEED) for start, end in blocks)
+
+
 def test_the_page_on_cost_shows_the_committed_results() -> None:
     root = Path(__file__).parents[2]
     committed = records.read(root / "benchmarks" / "results" / "full.json")
@@ -435,10 +448,13 @@ def test_the_page_on_cost_shows_the_committed_results() -> None:
         cell = Cell(**record.key)
         now = counts.release_counts(cell)
         assert (record.counts["bytes_party_to_parties"],) * cell.parties == now.parties_bytes, record.title()
-        assert record.counts["bytes_owners"] == now.owners_bytes
+        assert record.counts["bytes_owners"] == now.owners_bytes + not_expanded(cell, cell.owners)
     for record in cells[::9]:
         cell = Cell(**record.key)
         all_of_it = counts.counts_record(cell, WARM_UP + repetitions(cell, False))
+        all_of_it["bytes_owners"] += not_expanded(cell, cell.owners)
+        all_of_it["bytes_one_owner"] += not_expanded(cell, 1)
+        all_of_it["bytes_party_received"] = counts.release_counts(cell).busiest_bytes
         measured = {k: v for k, v in record.counts.items() if not k.startswith("noise_")}  # made otherwise then
         assert measured.items() <= all_of_it.items(), record.title()
 

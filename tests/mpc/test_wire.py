@@ -84,15 +84,15 @@ def on_a_line(body: Callable[[Line], Awaitable[None]]) -> None:
 STRANGERS: dict[str, tuple[list[bytes], str]] = {
     "another magic": (
         [frame(HELLO, b"x", magic=MAGIC ^ 1)],
-        "it speaks another protocol (magic 0xd9c4, version 2; here 0xd9c5, 2)",
+        "it speaks another protocol (magic 0xd9c4, version 3; here 0xd9c5, 3)",
     ),
     "another version": (
         [frame(HELLO, b"x", version=1)],
-        "it speaks another protocol (magic 0xd9c5, version 1; here 0xd9c5, 2)",
+        "it speaks another protocol (magic 0xd9c5, version 1; here 0xd9c5, 3)",
     ),
     "no frames at all": (
         [b"GET / HTTP/1.1\r\nHost: x\r\n\r\n"],
-        "it speaks another protocol (magic 0x4547, version 8276; here 0xd9c5, 2)",
+        "it speaks another protocol (magic 0x4547, version 8276; here 0xd9c5, 3)",
     ),
     "no greeting": ([frame(1, b"x")], "it does not greet first"),
     "too long a greeting": (
@@ -265,7 +265,7 @@ def test_frames_have_the_documented_form_and_an_expected_end_is_not_told() -> No
         line.peer.send(-5, b"hello")
         line.peer.send(1 << 40, bytearray())
         raw = await line.reader.readexactly(2 * 24 + 5)
-        assert struct.unpack("<HHIqQ", raw[:24]) == (0xD9C5, 2, run_tag(RUN), -5, 5)
+        assert struct.unpack("<HHIqQ", raw[:24]) == (0xD9C5, 3, run_tag(RUN), -5, 5)
         assert raw == frame(-5, b"hello") + frame(1 << 40, b"")
         assert (line.peer.bytes_sent, line.peer.frames_sent) == (len(raw), 2)
         line.peer.close()

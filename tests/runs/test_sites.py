@@ -43,9 +43,11 @@ def test_sites_open_what_the_clear_engine_computes_and_their_own_shares_stay_at_
     shorter = run(replace(request, iterations=1), tmp_path / "shorter")
     plan = Plan.read(plan_path(tmp_path / "sites"))
     opening = BACKENDS["shamir"].count_opening(plan.dimension, 3, 1).bytes_with_headers(HEADER.size)[0]
-    vectors = 2 * (HEADER.size + 8 * plan.dimension)
+    payloads = BACKENDS["shamir"].payload_bytes(3, 1, 1, plan.dimension)
+    assert payloads == (24, 8 * plan.dimension, 8 * plan.dimension)  # party 0 expands a seed
+    vectors = [2 * (HEADER.size + size) for size in payloads]
     received = zip(shorter["cost"]["bytes_received"], report["cost"]["bytes_received"], strict=True)
-    assert [b - a for a, b in received] == [2 * (opening + vectors)] * 3
+    assert [b - a for a, b in received] == [2 * (opening + each) for each in vectors]
 
 
 def test_one_process_a_site_and_an_interrupted_run_goes_on_with_new_keys(tmp_path: Path) -> None:

@@ -13,7 +13,8 @@ from dpmpc.circuits.sampler import DiscreteSampler, Sampler
 from dpmpc.errors import PeerError, UsageError
 from dpmpc.mpc import field
 from dpmpc.mpc.backend import Counts, Ints
-from dpmpc.mpc.backends.shares import WORD, FieldShares, ShamirDealer
+from dpmpc.mpc.backends.seeded import SeededDealer, SeededShares, payload_bytes
+from dpmpc.mpc.backends.shares import WORD
 from dpmpc.mpc.engines.burnt import Burnt
 from dpmpc.mpc.engines.counting_arithmetic import CountingArithmetic, count_circuit
 from dpmpc.mpc.engines.many import CHUNK, ManyEngine
@@ -52,7 +53,7 @@ def count_batch(sampler: FieldSampler, samples: int, parties: int, threshold: in
     return count_circuit(lambda engine: sampler.circuit(engine, samples), lanes, parties, threshold)
 
 
-class ShamirHolder(FieldShares, Mesh):
+class ShamirHolder(SeededShares, Mesh):
     """A party's end; a share is an array of field elements (dimension,)."""
 
     def __init__(self, party: int, parties: int, threshold: int, run_id: bytes, observe: Observe | None = None) -> None:
@@ -137,11 +138,11 @@ class Shamir:
         """All but t + 1."""
         return parties - threshold - 1
 
-    def dealer(self, parties: int, threshold: int) -> ShamirDealer:
-        return ShamirDealer(parties, threshold)
+    def dealer(self, parties: int, threshold: int) -> SeededDealer:
+        return SeededDealer(parties, threshold)
 
     def payload_bytes(self, parties: int, threshold: int, owners: int, dimension: int) -> tuple[int, ...]:
-        return (WORD * owners * dimension,) * parties
+        return payload_bytes(parties, threshold, owners * dimension)
 
     def holder(
         self, party: int, parties: int, threshold: int, run_id: bytes, observe: Observe | None = None

@@ -12,7 +12,8 @@ from dpmpc.circuits.trace import evaluate
 from dpmpc.errors import UsageError
 from dpmpc.mpc import field
 from dpmpc.mpc.backend import Counts, Ints
-from dpmpc.mpc.backends.shares import WORD, FieldShares, ShamirDealer
+from dpmpc.mpc.backends.seeded import SeededDealer, SeededShares, payload_bytes
+from dpmpc.mpc.backends.shares import WORD
 from dpmpc.mpc.engines.counting import CountingBatch
 from dpmpc.mpc.engines.counting_fixed import CountingFixed
 from dpmpc.mpc.engines.sharing import SharingBatch
@@ -24,7 +25,7 @@ from dpmpc.mpc.session import Session, check_threshold
 MOST_PARTS = 500  # the pairs of parts, whose products each AND takes, are listed ahead: with more that takes minutes
 
 
-class SharingHolder(FieldShares, Session):
+class SharingHolder(SeededShares, Session):
     """A party's end; a share is an array of field elements (dimension,)."""
 
     async def here(self, channel: int) -> None:
@@ -56,11 +57,11 @@ class Sharing:
                 f"t = {threshold} there are {parts:,}; use --backend shamir, or a smaller -T"
             )
 
-    def dealer(self, parties: int, threshold: int) -> ShamirDealer:
-        return ShamirDealer(parties, threshold)
+    def dealer(self, parties: int, threshold: int) -> SeededDealer:
+        return SeededDealer(parties, threshold)
 
     def payload_bytes(self, parties: int, threshold: int, owners: int, dimension: int) -> tuple[int, ...]:
-        return (WORD * owners * dimension,) * parties
+        return payload_bytes(parties, threshold, owners * dimension)
 
     def holder(
         self, party: int, parties: int, threshold: int, run_id: bytes, observe: Observe | None = None

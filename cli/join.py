@@ -1,0 +1,67 @@
+"""`dpmpc join`: one site of a consortium, from its kit."""
+
+import os
+from pathlib import Path
+from typing import Any
+
+import click
+
+from dpmpc.cli.sources import source_options
+from dpmpc.processes import logs
+from dpmpc.processes.logs import LEVELS
+
+
+@click.command("join")
+@click.argument("kit", type=click.Path(path_type=Path))
+@source_options
+@click.option("--precision", type=click.Choice(["double", "single"]), default="double", help="As in `dpmpc train`.")
+@click.option("--out", type=click.Path(path_type=Path), help="Where the run is kept.  [default: run in KIT]")
+@click.option("--overwrite", is_flag=True, help="Replace an earlier run in --out.")
+@click.option(
+    "--accept",
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    help="What this organisation takes part in.  [default: limits.toml in KIT]",
+)
+@click.option(
+    "--ledgers",
+    type=click.Path(path_type=Path),
+    metavar="DIR",
+    help="With a budget in the limits: where the ledgers of earlier runs are, in any folder below.  [default: the "
+    "folder of --out]",
+)
+@click.option("--listen", metavar="HOST[:PORT]", help="Where this party listens, if others call another address.")
+@click.option("--threads", type=click.IntRange(1), help="Threads of a party that compute.")
+@click.option(
+    "--wait", type=float, metavar="SECONDS", help="How long to wait for others to come.  [default: the kit's]"
+)
+@click.option("--stall", type=float, metavar="SECONDS", help="Silence that counts as loss.  [default: the kit's]")
+@click.option("--log-level", type=click.Choice(LEVELS), help="The least that logs hold.  [default: info]")
+@click.option("--log-json", is_flag=True, help="Logs, and what is shown meanwhile, as JSON lines.")
+def command(kit: Path, **own: Any) -> None:
+    """Run the site that KIT, a folder which `dpmpc kit` wrote, is for: a party, an owner with its records, or both in
+    one process. The model comes to KIT/run/model.npz.
+
+    \b
+    Examples:
+      dpmpc join kit/                     a party
+      dpmpc join kit/ --csv mine.csv      an owner, or a site that is both
+    """
+    from dpmpc.cli.progress import make_progress
+    from dpmpc.runs.joining import Joining, join
+
+    logs.choose(own.pop("log_level"), own.pop("log_json"))
+    os.umask(0o077)  # what a run writes is for this user alone
+    if own["csv"] is not None:
+        own["csv"] = str(own["csv"])
+    with make_progress() as progress:
+        out = join(kit, Joining(**own), progress)
+    done = f"the model: {out / 'model.npz'}"
+    if logs.as_json():
+        click.echo(logs.json_line(done))
+        return
+    if (out / "report.json").exists():
+        from dpmpc.cli.train import show
+
+        show(out)
+    click.echo(done)

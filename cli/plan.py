@@ -1,0 +1,35 @@
+"""`dpmpc plan`: consortium.toml checked, and the plan that follows from it."""
+
+from pathlib import Path
+
+import click
+
+from dpmpc.errors import UsageError
+
+
+@click.command("plan")
+@click.argument("file", type=click.Path(path_type=Path))
+@click.option("--out", type=click.Path(path_type=Path), help="Where the plan goes.  [default: plan.json beside FILE]")
+def command(file: Path, out: Path | None) -> None:
+    """Check FILE, a consortium.toml, and write the plan: what every site computes for itself before it takes part, and
+    what it will cost. Touches no network and no record."""
+    from dpmpc.aggregation.guarantee import warnings_of
+    from dpmpc.aggregation.limits import taking_part
+    from dpmpc.runs.consortium import read_consortium
+    from dpmpc.runs.owners import forecast_of
+
+    consortium = read_consortium(file)
+    plan = consortium.plan
+    for line in taking_part(plan, [str(endpoint) for endpoint in consortium.addresses]):
+        click.echo(line)
+    expected = forecast_of(plan, plan.releases, here=False)
+    if expected is not None:
+        click.echo(f"{expected}; an exchange takes half a round trip besides")
+    for warning in warnings_of(plan):
+        click.echo(f"warning: {warning}")
+    out = file.with_name("plan.json") if out is None else out
+    try:
+        plan.write(out)
+    except OSError as error:
+        raise UsageError(f"the plan must be writable; {out}: {error.strerror}; name another with --out") from None
+    click.echo(f"{out}: written; `dpmpc kit {file} --out kits` makes a folder for every site")

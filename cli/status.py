@@ -1,0 +1,55 @@
+"""`dpmpc status`: how far a run is."""
+
+import json
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+if TYPE_CHECKING:
+    from dpmpc.processes.status import State
+    from dpmpc.runs.status import Spent
+
+
+@click.command("status")
+@click.argument("run", type=click.Path(path_type=Path))
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+def command(run: Path, as_json: bool) -> None:
+    """How far the run in the folder RUN (or the kit RUN) is: phase, release, rate, who is connected, what is spent, the
+    last event of every process here. Beside a running run or after its end; it changes nothing."""
+    from dpmpc.runs.status import read_status
+
+    found = read_status(run)
+    if as_json:
+        click.echo(json.dumps(found.to_json()))
+        return
+    plan, now = found.plan, time.time()
+    click.echo(f"run {plan.run_id} on '{plan.data}': {plan.releases} releases planned")
+    click.echo(_spent(found.spent))
+    for state in found.processes:
+        click.echo(_line(state))
+        if state.event:
+            click.echo(f"    {max(0.0, now - state.event_time):.0f} s ago: {state.event}")
+    if found.model:
+        click.echo(f"the model: {found.folder / 'model.npz'}")
+
+
+def _spent(spent: "Spent | None") -> str:
+    if spent is None:
+        return "no ledger here"
+    epsilon, most = (("no promise" if x is None else f"epsilon {x:.4g}") for x in (spent.epsilon, spent.of_epsilon))
+    return f"spent: {spent.releases} releases, {epsilon} at delta {spent.delta:g} (the whole plan: {most})"
+
+
+def _line(state: "State") -> str:
+    """Process, phase, release, rate, who is connected."""
+    parts = [f"{state.process}: {state.phase}"]
+    if state.releases:
+        parts.append(f"{state.release} of {state.releases} releases")
+    if state.rate is not None:
+        parts.append(f"{state.rate:.3g} a second")
+    if state.alive:
+        shown = state.connected[:8] + ([f"{len(state.connected) - 8} more"] if len(state.connected) > 8 else [])
+        parts.append(f"connected with {', '.join(shown) or 'nobody'}")
+    return ", ".join(parts)

@@ -1,0 +1,110 @@
+"""Taking part from a kit: checks that all is there, and starts the site's one process."""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from dpmpc.aggregation.limits import Limits
+from dpmpc.aggregation.plan import plan_path
+from dpmpc.errors import UsageError
+from dpmpc.mpc.credentials import check_certificate
+from dpmpc.runs.beside import options_of
+from dpmpc.runs.kit import LIMITS, Kit, read_kit
+from dpmpc.runs.request import Request
+from dpmpc.runs.start import Progress, Where, start
+
+
+@dataclass(frozen=True)
+class Joining:
+    """What a site says itself. `out`: by default `run` in the kit; `accept`: by default the kit's limits.toml."""
+
+    out: Path | None = None
+    csv: str | None = None
+    records: str | None = None
+    database: str | None = None
+    sql: str | None = None
+    memory: str | None = None
+    precision: Any = "double"
+    accept: Path | None = None
+    ledgers: Path | None = None
+    listen: str | None = None
+    threads: int | None = None
+    wait: float | None = None
+    stall: float | None = None
+    overwrite: bool = False
+
+
+def join(folder: Path, own: Joining, progress: Progress) -> Path:
+    """Runs the site of the kit in `folder` to its end; returns the folder that has its model. Errors: what is missing
+    or wrong in the kit; records that do not fit; as the run ends."""
+    kit = read_kit(folder)
+    where = where_of(kit, own)
+    request = request_of(kit, own)
+    if kit.site.tls:
+        check_keys(kit)
+    start(request, where, progress)
+    return where.out
+
+
+def where_of(kit: Kit, own: Joining) -> Where:
+    """Where the processes are, for this one."""
+    site, party = kit.site, kit.kind != "owner"
+    limits = own.accept or kit.folder / LIMITS
+    return Where(
+        out=own.out or kit.folder / "run",
+        wait=site.wait if own.wait is None else own.wait,
+        stall=site.stall if own.stall is None else own.stall,
+        listen=own.listen or site.listen,
+        addresses=site.addresses,
+        index=str(kit.number) if party else site.role,
+        plan_file=plan_path(kit.folder),
+        overwrite=own.overwrite,
+        tls=kit.keys if site.tls else None,
+        role="both" if kit.kind == "site" else "apart",
+        ledgers=own.ledgers,
+        limits=Limits.read(limits),
+        threads=own.threads or site.threads,
+    )
+
+
+def request_of(kit: Kit, own: Joining) -> Request | None:
+    """What an owner asks for: the plan, on its own records. None for a party. Errors: records at a party; none at an
+    owner."""
+    named = {
+        name: value
+        for name, value in (("csv", own.csv), ("records", own.records), ("database", own.database))
+        if value is not None
+    }
+    if kit.kind == "party":
+        if named or own.sql:
+            raise UsageError(
+                f"{kit.site.name} is {kit.site.role}, which has no records; --{next(iter(named), 'sql')} was given; "
+                "leave it out"
+            )
+        return None
+    if not named:
+        raise UsageError(
+            f"{kit.site.name} is {kit.site.role}, which holds records; none were named; add --csv FILE, --records "
+            "SOURCE or --database URL with --sql QUERY"
+        )
+    fields: dict[str, Any] = {**options_of(kit.plan), **named}
+    return Request(**fields, sql=own.sql, memory=own.memory, precision=own.precision, evaluate=False)
+
+
+def check_keys(kit: Kit) -> None:
+    """Returns if the site has its key and a certificate of the kit's authority for it. Errors: what is missing, and
+    who makes it."""
+    role, keys = kit.site.role, kit.keys
+    if not (keys / "ca.crt").is_file():
+        raise UsageError(f"a kit has its authority's certificate; {keys / 'ca.crt'} is missing; get the kit again")
+    if not (keys / f"{role}.key").is_file():
+        raise UsageError(
+            f"a site has a key of its own; {keys} has no {role}.key; make it with `dpmpc keys request {kit.folder}`, "
+            f"and have {role}.csr signed"
+        )
+    if not (keys / f"{role}.crt").is_file():
+        raise UsageError(
+            f"a key must be signed by the authority; {keys} has no {role}.crt; send {role}.csr to the authority, and "
+            "put what comes back there"
+        )
+    check_certificate(keys / f"{role}.crt", keys / "ca.crt", role)

@@ -1,0 +1,169 @@
+"""The kits of a consortium: a folder for every site, with all it needs to take part but its records and its key.
+
+Made by whoever coordinates; nothing in them is secret. A site reads its limits, makes its key, has it signed, and
+starts (`runs.joining`).
+"""
+
+import hashlib
+import json
+import shutil
+from collections.abc import Iterable
+from dataclasses import dataclass
+from importlib.metadata import version
+from pathlib import Path
+from typing import Annotated
+
+import msgspec
+
+from dpmpc.aggregation.limits import AcceptFile
+from dpmpc.aggregation.plan import Plan, plan_path
+from dpmpc.data.written import read_written
+from dpmpc.errors import UsageError
+from dpmpc.mpc.credentials import make_authority
+from dpmpc.runs import kit_texts
+from dpmpc.runs.consortium import Consortium, Site
+
+SITE = "site.toml"
+LIMITS = "limits.toml"
+KEYS = "keys"
+
+
+class SiteFile(msgspec.Struct, forbid_unknown_fields=True):
+    """The file `site.toml` of a kit: which process of which plan is started where. `plan`: SHA-256 of plan.json."""
+
+    name: str
+    role: Annotated[str, msgspec.Meta(pattern=r"^(party|owner|site)[0-9]{1,6}$")]
+    plan: str
+    addresses: list[str]
+    tls: bool
+    wait: float
+    stall: float
+    listen: str | None = None
+    threads: int | None = None
+
+
+@dataclass(frozen=True)
+class Kit:
+    """A kit as its site reads it."""
+
+    folder: Path
+    site: SiteFile
+    plan: Plan
+
+    @property
+    def number(self) -> int:
+        """Of the party, of the owner, or of both."""
+        return int(self.site.role.removeprefix(self.kind))
+
+    @property
+    def kind(self) -> str:
+        """ "party", "owner" or "site" (both)."""
+        return self.site.role.rstrip("0123456789")
+
+    @property
+    def keys(self) -> Path:
+        """The folder of this site's key and certificates."""
+        return self.folder / KEYS
+
+
+def write_kits(consortium: Consortium, out: Path, authority: Path) -> list[Path]:
+    """Writes a folder for every site into `out`, and returns them. Errors: `out` holds something already, or is not to
+    be written."""
+    if out.exists() and (not out.is_dir() or any(out.iterdir())):
+        raise UsageError(f"kits go into a new or empty folder; {out} is not; name another with --out")
+    certificate = make_authority(authority) if consortium.file.run.tls else None
+    folders = []
+    try:
+        for site in consortium.sites:
+            folder = out / site.name
+            folder.mkdir(parents=True)
+            _write_kit(consortium, site, folder, certificate)
+            folders.append(folder)
+    except OSError as error:
+        shutil.rmtree(out, ignore_errors=True)  # it was empty, or not there
+        raise UsageError(f"kits go into a folder that can be written; {out}: {error.strerror}; name another") from None
+    return folders
+
+
+def _write_kit(consortium: Consortium, site: Site, folder: Path, certificate: bytes | None) -> None:
+    plan = consortium.plan
+    plan.write(plan_path(folder))
+    consortium.schema.write(folder / "schema.json")
+    if certificate is not None:
+        (folder / KEYS).mkdir()
+        (folder / KEYS / "ca.crt").write_bytes(certificate)
+    mine = None if site.party is None else consortium.file.parties[site.party]
+    run = consortium.file.run
+    file = SiteFile(
+        name=site.name,
+        role=site.role,
+        plan=_digest(folder),
+        addresses=[str(endpoint) for endpoint in consortium.addresses],
+        tls=run.tls,
+        wait=run.wait,
+        stall=run.stall,
+        listen=None if mine is None else mine.listen,
+        threads=None if mine is None else mine.threads,
+    )
+    _text(folder / SITE, [kit_texts.SITE_HEAD, *_lines(file)])
+    _text(folder / LIMITS, [kit_texts.LIMITS_HEAD, *_lines(limits_for(consortium))])
+    port = None if site.party is None else consortium.addresses[site.party].port
+    about = kit_texts.About(
+        site.name,
+        site.role,
+        plan.run_id,
+        site.owner is not None,
+        run.tls,
+        port,
+        plan.parties,
+        version("dpmpc"),
+    )
+    for name, text in kit_texts.files(about).items():
+        _text(folder / name, [text])
+
+
+def limits_for(consortium: Consortium) -> AcceptFile:
+    """What every site's limits.toml begins with: what the plan says of itself, and [limits] where that says more."""
+    plan = consortium.plan
+    said = AcceptFile(
+        epsilon=plan.epsilon,
+        delta=plan.delta or None,
+        threshold=plan.threshold,
+        neighbours=None if plan.neighbours == "stated" else plan.neighbours,
+        data_id=plan.data,
+        schema=plan.schema_digest,
+    )
+    own = consortium.file.limits
+    given = {key: value for key, value in msgspec.structs.asdict(own).items() if value is not None}
+    return msgspec.structs.replace(said, **given)
+
+
+def read_kit(folder: Path) -> Kit:
+    """The kit in `folder`. Errors: it is none; its plan is not the one that it was made for."""
+    if not (folder / SITE).is_file():
+        raise UsageError(
+            f"a kit is a folder that `dpmpc kit` wrote; {folder} has no {SITE}; name the folder of one site"
+        )
+    site = read_written(folder / SITE, SiteFile, "a site")
+    plan = Plan.read(plan_path(folder))
+    if _digest(folder) != site.plan:
+        raise UsageError(
+            f"a kit's plan is the one that it was made with; {plan_path(folder)} is another; get the kit again"
+        )
+    return Kit(folder, site, plan)
+
+
+def _digest(folder: Path) -> str:
+    return hashlib.sha256(plan_path(folder).read_bytes()).hexdigest()
+
+
+def _lines(value: msgspec.Struct) -> Iterable[str]:
+    """TOML lines of a flat value, without what is None."""
+    for key, each in msgspec.to_builtins(value).items():
+        if each is not None:
+            text = repr(each) if isinstance(each, float) else json.dumps(each, ensure_ascii=False)  # inf is no JSON
+            yield f"{key} = {text}\n"
+
+
+def _text(path: Path, parts: Iterable[str]) -> None:
+    path.write_text("".join(parts), encoding="utf-8")

@@ -1,0 +1,106 @@
+"""The texts in a kit: what to do, and how a machine's own tools start it (a systemd unit, a compose file)."""
+
+from dataclasses import dataclass
+
+SITE_HEAD = "# Which process of which plan this site starts, and where the parties are. Written by `dpmpc kit`.\n"
+LIMITS_HEAD = """\
+# What this site takes part in; `dpmpc join` holds the plan against it before anything is sent.
+# It begins with what the plan says of itself: put here what YOUR organisation accepts.
+# A budget of all runs on these records: budget_epsilon = 2.0 and budget_delta = 2e-5.
+"""
+
+
+@dataclass(frozen=True)
+class About:
+    """What the texts say. `port`: of a party, for parties; for owners it is `port` + `parties`."""
+
+    name: str
+    role: str
+    run_id: str
+    owner: bool
+    tls: bool
+    port: int | None
+    parties: int
+    version: str
+
+
+def files(about: About) -> dict[str, str]:
+    """Name -> text."""
+    return {"README.md": _readme(about), "site.service": _unit(about), "compose.yaml": _compose(about)}
+
+
+def join_words(about: About, kit: str = ".", records: str = "records.csv") -> list[str]:
+    """The command that starts the site."""
+    return ["dpmpc", "join", kit, *(("--csv", records) if about.owner else ())]
+
+
+def _readme(about: About) -> str:
+    what = {"party": "a party: it computes on shares, and has no records", "owner": "an owner: it holds records"}
+    kind = what.get(about.role.rstrip("0123456789"), "a party and an owner, in one process")
+    steps = ["Read limits.toml: what your organisation takes part in. Change it where you accept less."]
+    if about.tls:
+        steps += [
+            f"`dpmpc keys request .` makes a key, which stays here; send `keys/{about.role}.csr` to the authority.",
+            f"Put the `{about.role}.crt` that comes back into `keys`.",
+        ]
+    if about.owner:
+        steps += ["`dpmpc check --plan plan.json --csv records.csv` shows how your records fit; for your eyes only."]
+    steps += [f"`{' '.join(join_words(about))}` takes part; the model comes to `run/model.npz`."]
+    steps += ["`dpmpc status .` says how far it is. site.service and compose.yaml start the same."]
+    if about.port is not None:
+        steps += [f"Others must reach port {about.port} (parties) and {about.port + about.parties} (owners) here."]
+    lines = [f"# {about.name}: {about.role} of run {about.run_id}", f"This site is {kind}."]
+    lines += [f"{k}. {step}" for k, step in enumerate(steps, 1)]
+    return "\n".join(lines) + "\n"
+
+
+def _unit(about: About) -> str:
+    return f"""\
+# Copy the kit to /srv/dpmpc/{about.name}, this file to /etc/systemd/system/dpmpc-{about.name}.service; then
+# systemctl start dpmpc-{about.name}. A run ends by itself; `dpmpc status /srv/dpmpc/{about.name}` says how.
+[Unit]
+Description=dpmpc {about.role} of run {about.run_id}
+Wants=network-online.target
+After=network-online.target
+
+[Service]
+Type=exec
+WorkingDirectory=/srv/dpmpc/{about.name}
+ExecStart=/usr/bin/env {" ".join(join_words(about))} --log-json
+Restart=no
+UMask=0077
+NoNewPrivileges=yes
+PrivateTmp=yes
+ProtectSystem=strict
+ProtectHome=yes
+ReadWritePaths=/srv/dpmpc/{about.name}
+
+[Install]
+WantedBy=multi-user.target
+"""
+
+
+def _compose(about: About) -> str:
+    words = join_words(about, "/kit", "/records.csv")
+    lines = [
+        f"# {about.role} of run {about.run_id} in a container. The image: docker build -t dpmpc:{about.version} .",
+        "# in the sources of dpmpc. The user is the kit's owner: DPMPC_USER=$(id -u):$(id -g) docker compose up",
+        "services:",
+        f"  {about.name.lower()}:",
+        f"    image: dpmpc:{about.version}",
+        '    user: "${DPMPC_USER:-1000:1000}"',
+        "    volumes:",
+        "      - .:/kit",
+    ]
+    if about.owner:
+        lines += ["      - ./records.csv:/records.csv:ro"]
+    if about.port is not None and about.tls:
+        words += ["--listen", f"0.0.0.0:{about.port}"]
+        ports = (about.port, about.port + about.parties)
+        lines += ["    ports:", *(f'      - "{port}:{port}"' for port in ports)]
+    elif not about.tls:
+        lines += ["    network_mode: host  # without TLS all addresses are loopback ones"]
+    words += ["--log-json"]
+    lines += [f"    command: [{', '.join(words[1:])}]", "    read_only: true", "    tmpfs: [/tmp]"]
+    lines += ["    cap_drop: [ALL]", '    restart: "no"']
+    return "\n".join(lines) + "\n"
