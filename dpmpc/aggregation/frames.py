@@ -89,6 +89,11 @@ def presence_bytes(plan: Plan) -> int:
     return -(-plan.owners // 8)
 
 
+def tagged_presence_bytes(plan: Plan) -> int:
+    """A bit and 8 bytes an owner: presence, and the name of each one's sharing, where shares come sealed."""
+    return presence_bytes(plan) + 8 * plan.owners
+
+
 def pack_presence(plan: Plan, present: Presence) -> bytes:
     """A bit an owner, the first owner's the lowest of the first byte."""
     return sum(1 << j for j in present).to_bytes(presence_bytes(plan), "little")

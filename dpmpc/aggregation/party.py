@@ -9,7 +9,7 @@ import asyncio
 import contextlib
 import time
 from collections import Counter
-from collections.abc import Coroutine, Sequence
+from collections.abc import Callable, Coroutine, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -130,9 +130,11 @@ async def run_party(
     observe: Observer = unobserved,
     make_step: MakeStep = release,
     within: Within | None = None,
+    make_gate: Callable[..., OwnerGate] | None = None,
 ) -> None:
     """Returns when the run is over. `observe` is told of every stage of every release; `make_step` makes what does a
-    release. `within`: the connection with the owner of this process, if there is one.
+    release. `within`: the connection with the owner of this process, if there is one. `make_gate` makes the end of the
+    connections with owners, by default the one that suits the plan.
 
     Errors: PeerError when another process leaves, UsageError for a taken port or ledger, or an exceeded budget. The
     others are told why, as far as it is public."""
@@ -150,7 +152,7 @@ async def run_party(
         emit("stage", text=text)
 
     pulse = Pulse(job.stall, say)
-    make_gate = ReturningGate if plan.dropouts else OwnerGate
+    make_gate = make_gate or (ReturningGate if plan.dropouts else OwnerGate)
     gate = make_gate(plan, attempt, holder, pulse=pulse, log=say, secret=job.secret)
     try:
         if within is not None:
