@@ -1,21 +1,21 @@
 """A Flower grid without a network: every message goes to a ClientApp in this process, one after the other.
 
 Flower's own simulation starts processes and carries messages between them; here is nothing but the apps' own work, so
-that it can be counted: the bytes of both directions as Flower would send them, the seconds of clients and of the
-server.
+that it can be counted: the bytes of both directions as Flower would send them, the processor's seconds of clients and
+of the server.
 """
 
+import copy
 import itertools
 import time
 from collections.abc import Callable, Iterable, Sequence
+from types import SimpleNamespace
 from typing import Any
 
 from flwr.app import Context, Error, Message, RecordDict
 from flwr.common.constant import SUPERLINK_NODE_ID, ErrorCode
 from flwr.serverapp import Grid
 from flwr.supercore.task_identity import TaskIdentity
-
-from dpmpc.errors import UsageError
 
 
 def record_bytes(content: RecordDict) -> int:
@@ -36,8 +36,10 @@ def _value_bytes(value: Any) -> int:
 class InlineGrid(Grid):
     """See the module. `apps`: what a node runs, by node; nodes are numbered from 1 and have a partition each."""
 
-    def __init__(self, apps: Sequence[Callable[[Message, Context], Message]], fails: Iterable[int] = ()) -> None:
-        """`fails`: nodes that never answer but with an error."""
+    def __init__(
+        self, apps: Sequence[Callable[[Message, Context], Message]], fails: Iterable[int] = (), *, keep: bool = False
+    ) -> None:
+        """`fails`: nodes that never answer but with an error; `keep`: what came up, for those who want to see it."""
         self._apps, self._fails = dict(enumerate(apps, start=1)), set(fails)
         self._contexts = {
             node: Context(
@@ -55,14 +57,16 @@ class InlineGrid(Grid):
         self._waiting: dict[str, Message] = {}
         self.client_s = 0.0
         self.bytes_down = self.bytes_up = 0
-        self.seen: list[RecordDict] = []  # what came up: all that the server sees
+        self.messages = 0
+        self.seen: list[RecordDict] = []  # what came up, where it is kept: all that the server sees
+        self._keep = keep
 
     def set_run(self, run: Any) -> None:
         pass
 
     @property
     def run(self) -> Any:
-        raise UsageError("no run is registered with a grid in one process")
+        return SimpleNamespace(run_id=1)
 
     def create_message(self, *arguments: Any, **settings: Any) -> Message:
         content, kind, node, group = arguments if arguments else (
@@ -87,15 +91,17 @@ class InlineGrid(Grid):
 
     def _answer(self, message: Message) -> Message:
         node = message.metadata.dst_node_id
+        self.messages += 1
         self.bytes_down += record_bytes(message.content)
         if node in self._fails:
             return Message(Error(code=ErrorCode.NODE_UNAVAILABLE, reason="the node has left"), reply_to=message)
-        begin = time.perf_counter()
+        message.content = copy.deepcopy(message.content)  # a node has its own; the bytes of arrays are not copied
+        begin = time.process_time()
         reply = self._apps[node](message, self._contexts[node])
-        self.client_s += time.perf_counter() - begin
+        self.client_s += time.process_time() - begin
         if reply.has_content():
             self.bytes_up += record_bytes(reply.content)
-            self.seen.append(reply.content)
+            self.seen += [reply.content] * self._keep
         return reply
 
     def pull_messages(self, message_ids: Iterable[str]) -> Iterable[Message]:

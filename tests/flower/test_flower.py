@@ -80,7 +80,7 @@ def run(
 ) -> tuple[Any, PrivateStrategy, InlineGrid]:  # fmt: skip
     inner = strategy or FedAvg(fraction_evaluate=0.0)
     private = PrivateStrategy(inner, folder, out=out, **settings)
-    grid = InlineGrid(apps or [app(folder)] * OWNERS, fails)
+    grid = InlineGrid(apps or [app(folder)] * OWNERS, fails, keep=True)
     return private.start(grid, record(MODEL), num_rounds=rounds), private, grid
 
 
