@@ -4,6 +4,7 @@ connections."""
 import hashlib
 import struct
 from dataclasses import astuple, dataclass
+from typing import NamedTuple
 
 import numpy as np
 
@@ -59,6 +60,26 @@ def blocks_of(first: int, end: int, dimension: int) -> list[tuple[int, int]]:
     """The blocks in which owners first .. end - 1 send."""
     size = rows_of_block(dimension)
     return [(start, min(start + size, end)) for start in range(first, end, size)]
+
+
+class Piece(NamedTuple):
+    """What travels in one frame: the coordinates begin .. stop - 1 of the owners first .. end - 1."""
+
+    first: int
+    end: int
+    begin: int
+    stop: int
+
+
+def columns_of(dimension: int) -> list[tuple[int, int]]:
+    """The coordinates in which a vector travels: all of them at once, unless they are more than a frame holds."""
+    return [(begin, min(begin + BLOCK_WORDS, dimension)) for begin in range(0, dimension, BLOCK_WORDS)]
+
+
+def pieces_of(first: int, end: int, dimension: int) -> list[Piece]:
+    """The frames of owners first .. end - 1, in order: their blocks, each by its columns."""
+    columns = columns_of(dimension)
+    return [Piece(*owners, *column) for owners in blocks_of(first, end, dimension) for column in columns]
 
 
 def result_bytes(dimension: int) -> int:
