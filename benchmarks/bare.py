@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, cast
 
-from dpmpc.aggregation.frames import blocks_of
+from dpmpc.aggregation.frames import pieces_of
 from dpmpc.benchmarks.cell import Cell
 from dpmpc.benchmarks.counts import frame_bytes, release_counts
 from dpmpc.benchmarks.network import Addresses
@@ -37,7 +37,7 @@ class Traffic:
 
     @classmethod
     def of(cls, cell: Cell) -> "Traffic":
-        frames = [frame_bytes(cell, end - start) for start, end in blocks_of(0, cell.owners, cell.dimension)]
+        frames = [frame_bytes(cell, piece) for piece in pieces_of(0, cell.owners, cell.dimension)]
         return cls(
             cell.parties, tuple(zip(*frames, strict=True)), opening_messages(cell), release_counts(cell).results_bytes
         )

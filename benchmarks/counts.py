@@ -5,7 +5,7 @@ Exact; the measured counts are held against it, and it predicts other networks.
 from dataclasses import dataclass
 from typing import Any
 
-from dpmpc.aggregation.frames import WINDOW, blocks_of, result_bytes
+from dpmpc.aggregation.frames import WINDOW, Piece, pieces_of, result_bytes
 from dpmpc.benchmarks.cell import Cell, plan_of
 from dpmpc.mpc import backend
 from dpmpc.mpc.wire import HEADER
@@ -50,10 +50,10 @@ class NoiseCounts:
 
 def release_counts(cell: Cell) -> Counts:
     """The counts of one release with its noise made ahead, and one process for all owners."""
-    blocks = blocks_of(0, cell.owners, cell.dimension)
+    pieces = pieces_of(0, cell.owners, cell.dimension)
     opening = cell.computed_by.count_opening(cell.dimension, cell.parties, cell.threshold)
-    frames = [frame_bytes(cell, end - start) for start, end in blocks]
-    consents = HEADER.size * max(0, len(blocks) - WINDOW)
+    frames = [frame_bytes(cell, piece) for piece in pieces]
+    consents = HEADER.size * max(0, len(pieces) - WINDOW)
     return Counts(
         parties_bytes=_sent(opening, cell.parties),
         results_bytes=consents + HEADER.size + result_bytes(cell.dimension),
@@ -62,15 +62,16 @@ def release_counts(cell: Cell) -> Counts:
     )
 
 
-def frame_bytes(cell: Cell, owners: int) -> list[int]:
-    """The sizes of the frames, one a party, in which so many owners' vectors travel."""
-    payloads = cell.computed_by.payload_bytes(cell.parties, cell.threshold, owners, cell.dimension)
+def frame_bytes(cell: Cell, piece: Piece) -> list[int]:
+    """The sizes of the frames, one a party, in which a piece of owners' vectors travels."""
+    owners, width = piece.end - piece.first, piece.stop - piece.begin
+    payloads = cell.computed_by.payload_bytes(cell.parties, cell.threshold, owners, width)
     return [HEADER.size + size for size in payloads]
 
 
 def owner_bytes(cell: Cell) -> int:
-    """What one owner sends in a release as a process of its own: a frame to each party."""
-    return sum(frame_bytes(cell, 1))
+    """What one owner sends in a release as a process of its own: a frame to each party, of a long vector several."""
+    return sum(sum(frame_bytes(cell, piece)) for piece in pieces_of(0, 1, cell.dimension))
 
 
 def noise_counts(cell: Cell, vectors: int) -> NoiseCounts:
@@ -117,10 +118,10 @@ def network_seconds(cell: Cell, link: Link, online_noise: NoiseCounts | None = N
     A long input needs a consent for every frame beyond the first `WINDOW`, which costs time only where a window is
     less than a round trip holds.
     """
-    blocks = blocks_of(0, cell.owners, cell.dimension)
+    pieces = pieces_of(0, cell.owners, cell.dimension)
     counts = release_counts(cell)
-    frame = max(frame_bytes(cell, blocks[0][1] - blocks[0][0]))
-    stall = max(0.0, link.rtt - WINDOW * frame / link.bandwidth) * (max(0, len(blocks) - WINDOW) / WINDOW)
+    frame = max(frame_bytes(cell, pieces[0]))
+    stall = max(0.0, link.rtt - WINDOW * frame / link.bandwidth) * (max(0, len(pieces) - WINDOW) / WINDOW)
     trips = 2 + counts.rounds  # halves of round trips
     seconds = trips * link.rtt / 2 + stall + (counts.busiest_bytes + counts.results_bytes) / link.bandwidth
     if online_noise is not None:

@@ -114,6 +114,15 @@ def command() -> None:
 @click.option(
     "--bandwidth", type=click.FloatRange(0, min_open=True), help="... and this bandwidth of a party, in Mb/s."
 )
+@click.option(
+    "--executor",
+    metavar="WHERE",
+    help="Measure the cells by processes, joblib, dask:ADDRESS, or MODULE:FUNCTION, which returns an Executor; a "
+    "file of --json then holds every cell as soon as it is measured, and is gone on with.  [default: one by one]",
+)
+@click.option(
+    "--jobs", type=click.IntRange(1), default=1, show_default=True, help="Cells at once with --executor, at most."
+)
 @_json
 @_csv
 def iteration(
@@ -129,6 +138,8 @@ def iteration(
     network: str | None,
     rtt: float | None,
     bandwidth: float | None,
+    executor: str | None,
+    jobs: int,
     json_file: Path | None,
     csv_file: Path | None,
 ) -> None:
@@ -146,7 +157,10 @@ def iteration(
     named = any(x is not None for x in (*sizes, *kind.values()))
     chosen = suite.cross(*sizes, **kind) if named else suite.cells(quick)
     with _bar(len(chosen)) as progress:
-        results = suite.results(quick, lambda: suite.run_cells(chosen, quick, progress, link))
+        if executor is None:
+            results = suite.results(quick, lambda: suite.run_cells(chosen, quick, progress, link))
+        else:
+            results = _by(executor, jobs, chosen, quick, progress, link, json_file)
     click.echo(tables.plain(tables.iteration_rows(results.records)))
     if any(cell.parties == 2 for cell in chosen):
         click.echo(suite.PUBLISHED)
@@ -297,6 +311,28 @@ def masking(quick: bool) -> None:
         click.echo("  ".join(cell.rjust(width) for cell, width in zip(line, widths, strict=True)))
 
 
+@command.command("flower")
+@_quick
+def flower(quick: bool) -> None:
+    """One round of a Flower app: as it is, with central differential privacy, with SecAgg+, and with dpmpc.flower.
+
+    All clients run in one process, so that only the apps' own work counts; three parties' is in a round's seconds.
+    """
+    try:
+        from dpmpc.benchmarks import flower as benchmark
+    except ImportError as error:
+        raise UsageError(f"bench flower needs Flower; {error}; pip install 'dpmpc[flower]'") from None
+    import logging
+
+    logging.getLogger("flwr").setLevel(logging.ERROR)
+    found = benchmark.rows(quick)
+    names = list(found[0])
+    lines = [[f"{v:.3g}" if isinstance(v, float) else str(v) for v in row.values()] for row in found]
+    widths = [max(len(cell) for cell in column) for column in zip(names, *lines, strict=True)]
+    for line in (names, *lines):
+        click.echo("  ".join(cell.rjust(width) for cell, width in zip(line, widths, strict=True)))
+
+
 @command.command("all")
 @_quick
 @_json
@@ -360,6 +396,21 @@ def compare(old: Path, new: Path) -> None:
     if not found.same_machine:
         click.echo("the two files come from different machines: compare their counts, not their times")
     click.get_current_context().exit(1 if worse else 0)
+
+
+def _by(executor: str, jobs: int, chosen: Any, quick: bool, progress: Progress, link: Any, file: Path | None) -> Any:
+    """The results of a grid that an executor measures, kept in the file as it grows."""
+    from dpmpc.benchmarks import grid, records, suite
+
+    known = grid.known_records(file, quick)
+
+    def keep(found: list[Any]) -> None:
+        if file is not None:
+            records.write_json(suite.results(quick, lambda: found), file)
+
+    return suite.results(
+        quick, lambda: grid.run_grid(chosen, quick, progress, executor, jobs, link=link, known=known, keep=keep)
+    )
 
 
 def _findings(results: Any) -> None:

@@ -15,6 +15,7 @@ EXAMPLES = {  # file -> (what it needs, arguments)
     "sklearn_estimators.py": ((), ()),
     "numpy_network.py": ((), ()),
     "federated_averaging.py": ((), ()),
+    "flower_digits.py": (("flwr", "ray"), ()),
     "mpyc_mean.py": ((), ("-M3", "--no-log")),
     "torch_mlp.py": (("torch",), ()),
     "three_sources.py": (("psycopg", "initdb"), ()),

@@ -5,6 +5,8 @@ import re
 import sys
 from pathlib import Path
 
+import pytest
+
 sys.path.append(str(Path(__file__).resolve().parents[1] / "examples"))
 import run_all  # type: ignore[import-not-found]
 
@@ -21,13 +23,24 @@ def test_every_example_is_run() -> None:
     assert all((ROOT / "examples" / name).is_file() for name in run_all.EXAMPLES)
 
 
-def test_the_page_on_mpyc_shows_the_example() -> None:
-    example = (ROOT / "examples" / "mpyc_mean.py").read_text()
-    (block,) = re.findall(
-        r"^```python no-run\n(.*?)^```", (ROOT / "docs" / "mpyc-programs.md").read_text(), re.M | re.S
-    )
+@pytest.mark.parametrize(
+    ("page", "program", "least"), [("mpyc-programs.md", "mpyc_mean.py", 13), ("flower.md", "flower_digits.py", 5)]
+)
+def test_pages_show_their_examples(page: str, program: str, least: int) -> None:
+    example = (ROOT / "examples" / program).read_text().splitlines()
+    text = (ROOT / "docs" / page).read_text()
+    block = re.findall(r"^```python no-run\n(.*?)^```", text, re.M | re.S)[0]
     lines = [line for line in block.splitlines() if line.strip()]
-    assert len(lines) > 12 and all(line in example.splitlines() for line in lines)
+    assert len(lines) >= least and all(line in example for line in lines)
+
+
+def test_a_flower_app_changes_in_fewer_than_ten_lines() -> None:
+    """They are marked, and all of them are on the page."""
+    example = (ROOT / "examples" / "flower_digits.py").read_text().splitlines()
+    marked = [line for line in example if "  # private" in line]
+    page = (ROOT / "docs" / "flower.md").read_text().splitlines()
+    assert 4 <= len(marked) < 10 and set(marked) <= set(page)
+    assert all("  # private" in line for line in example if "private_mod" in line or "PrivateStrategy" in line)
 
 
 def test_what_is_missing_is_named_and_nothing_fails(capsys, monkeypatch) -> None:  # type: ignore[no-untyped-def]

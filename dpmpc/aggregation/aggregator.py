@@ -21,7 +21,7 @@ import numpy as np
 from dpmpc.aggregation.background import Background, Pending, Ready
 from dpmpc.aggregation.both import PartyHere
 from dpmpc.aggregation.encoding import as_blocks, decode, encode
-from dpmpc.aggregation.frames import PartyCost, blocks_of, rows_of_block
+from dpmpc.aggregation.frames import PartyCost, blocks_of, columns_of, rows_of_block
 from dpmpc.aggregation.grid import Floats, Ints
 from dpmpc.aggregation.guarantee import Promise, privacy_section, promise_of, warnings_of
 from dpmpc.aggregation.local import PartiesHere
@@ -362,16 +362,18 @@ class Aggregator:
     def _send(self, client: OwnerClient, number: int, blocks: Iterable[Ints]) -> Pending[Release]:
         """Deals block after block in this thread and sends it on the loop; the last one goes with the wait for the
         result, which saves a change of threads."""
-        due = blocks_of(self.first, self.end, self.plan.dimension)
-        last = len(due) - 1
-        for k, ((start, end), vectors) in enumerate(zip(due, blocks, strict=True)):
-            assert vectors.shape == (end - start, self.plan.dimension)
-            begin = time.perf_counter()
-            payloads = self._dealer.deal(vectors)
-            self.sharing_s += time.perf_counter() - begin
-            if k < last:
-                self.next = number + 1
-                self._run(partial(client.send, number, k, payloads))
+        d, columns = self.plan.dimension, columns_of(self.plan.dimension)
+        due = blocks_of(self.first, self.end, d)
+        last, k = len(due) * len(columns) - 1, -1
+        for (start, end), vectors in zip(due, blocks, strict=True):
+            assert vectors.shape == (end - start, d)
+            for column in columns:
+                begin, k = time.perf_counter(), k + 1
+                payloads = self._dealer.deal(vectors[:, slice(*column)])
+                self.sharing_s += time.perf_counter() - begin
+                if k < last:
+                    self.next = number + 1
+                    self._run(partial(client.send, number, k, payloads))
         self.next = number + 1
         return self._loop().submit(self._guarded(self._finish(client, number, last, payloads)))
 

@@ -4,6 +4,7 @@ connections."""
 import hashlib
 import struct
 from dataclasses import astuple, dataclass
+from typing import NamedTuple
 
 import numpy as np
 
@@ -61,6 +62,26 @@ def blocks_of(first: int, end: int, dimension: int) -> list[tuple[int, int]]:
     return [(start, min(start + size, end)) for start in range(first, end, size)]
 
 
+class Piece(NamedTuple):
+    """What travels in one frame: the coordinates begin .. stop - 1 of the owners first .. end - 1."""
+
+    first: int
+    end: int
+    begin: int
+    stop: int
+
+
+def columns_of(dimension: int) -> list[tuple[int, int]]:
+    """The coordinates in which a vector travels: all of them at once, unless they are more than a frame holds."""
+    return [(begin, min(begin + BLOCK_WORDS, dimension)) for begin in range(0, dimension, BLOCK_WORDS)]
+
+
+def pieces_of(first: int, end: int, dimension: int) -> list[Piece]:
+    """The frames of owners first .. end - 1, in order: their blocks, each by its columns."""
+    columns = columns_of(dimension)
+    return [Piece(*owners, *column) for owners in blocks_of(first, end, dimension) for column in columns]
+
+
 def result_bytes(dimension: int) -> int:
     """The size of an opened release as a party sends it to owners: the vector, and the bytes it has sent so far."""
     return 8 * (dimension + 1)
@@ -87,6 +108,11 @@ def unpack_result(plan: Plan, payload: bytes | bytearray) -> tuple[Ints, int, Pr
 def presence_bytes(plan: Plan) -> int:
     """A bit an owner."""
     return -(-plan.owners // 8)
+
+
+def tagged_presence_bytes(plan: Plan) -> int:
+    """A bit and 8 bytes an owner: presence, and the name of each one's sharing, where shares come sealed."""
+    return presence_bytes(plan) + 8 * plan.owners
 
 
 def pack_presence(plan: Plan, present: Presence) -> bytes:

@@ -12,10 +12,11 @@ from dpmpc.aggregation.frames import (
     READY,
     WINDOW,
     PartyCost,
-    blocks_of,
+    Piece,
     certificate_name,
     greeting,
     pack_result,
+    pieces_of,
     result_size,
 )
 from dpmpc.aggregation.grid import Ints
@@ -98,9 +99,9 @@ class OwnerGate:
             )
         self._forget(first, end)
         peer.send(channels.HELLO, ANSWER.pack(self.holder.party, self._greeting))
-        rows = max(stop - start for start, stop in blocks_of(first, end, plan.dimension))
-        sizes = BACKENDS[plan.backend].payload_bytes(plan.parties, plan.threshold, rows, plan.dimension)
-        largest = sizes[self.holder.party]
+        start, stop, begin, end_of_piece = pieces_of(first, end, plan.dimension)[0]  # no other is larger
+        backend, width = BACKENDS[plan.backend], end_of_piece - begin
+        largest = backend.payload_bytes(plan.parties, plan.threshold, stop - start, width)[self.holder.party]
         if isinstance(peer, Peer):
             keep_alive(peer)
             peer.admit(largest, (WINDOW + 2) * (largest + FRAME_COST))
@@ -190,24 +191,31 @@ class OwnerGate:
 
         No message but consent.
         """
-        d, owners = self.plan.dimension, self._each()
+        owners = self._each()
         awaited = [peer.receive(block_label(release, 0)) for _, _, peer in owners]
         for (first, end, peer), payload in zip(owners, awaited, strict=True):
-            total: Share = None
-            blocks = blocks_of(first, end, d)
-            for k, (start, stop) in enumerate(blocks):
-                share = self._collect(peer, release, await payload, stop - start)
-                total = share if total is None else self._added(total, share)
-                if k + WINDOW < len(blocks):
-                    peer.send(block_label(release, k), b"")
-                if k + 1 < len(blocks):
-                    payload = peer.receive(block_label(release, k + 1))
-            yield first, end, total
+            yield first, end, await self._taken(first, end, peer, release, payload)
 
-    def _collect(self, peer: Guest, release: int, payload: bytearray, rows: int) -> Share:
+    async def _taken(
+        self, first: int, end: int, peer: Guest, release: int, payload: "asyncio.Future[bytearray]"
+    ) -> Share:
+        """This party's share (d,) of the sum of owners first .. end - 1. `payload`: their first frame's. Frames are
+        added up as they come; of a long vector the columns are put together at the end."""
+        pieces, totals = pieces_of(first, end, self.plan.dimension), dict[int, Share]()
+        for k, piece in enumerate(pieces):
+            share = self._collect(peer, release, await payload, piece)
+            at = piece.begin
+            totals[at] = share if at not in totals else self._added(totals[at], share)
+            if k + WINDOW < len(pieces):
+                peer.send(block_label(release, k), b"")
+            if k + 1 < len(pieces):
+                payload = peer.receive(block_label(release, k + 1))
+        return totals[0] if len(totals) == 1 else self.holder.join(list(totals.values()))
+
+    def _collect(self, peer: Guest, release: int, payload: bytearray, piece: Piece) -> Share:
         begin = time.perf_counter()
         try:
-            share = self.holder.collect(payload, rows, self.plan.dimension)
+            share = self.holder.collect(payload, piece.end - piece.first, piece.stop - piece.begin)
         except PeerError as error:
             raise PeerError(f"{peer.name}, release {release}: {error}") from None
         self.adding_s += time.perf_counter() - begin

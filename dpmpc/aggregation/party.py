@@ -131,16 +131,18 @@ async def run_party(
     observe: Observer = unobserved,
     make_step: MakeStep = release,
     within: Within | None = None,
+    make_gate: Callable[..., OwnerGate] | None = None,
 ) -> None:
     """Returns when the run is over. `observe` is told of every stage of every release; `make_step` makes what does a
-    release. `within`: the connection with the owner of this process, if there is one. How far it is stands in
-    `job.out`, for `dpmpc status`.
+    release. `within`: the connection with the owner of this process, if there is one. `make_gate` makes the end of the
+    connections with owners, by default the one that suits the plan. How far the run is stands in `job.out`, for
+    `dpmpc status`.
 
     Errors: PeerError when another process leaves, UsageError for a taken port or ledger, or an exceeded budget. The
     others are told why, as far as it is public."""
     path, name = status_path(job.out, f"party_{job.index}"), f"party {job.index}"
     with Status(path, name, job.plan.run_id, job.plan.releases) as status:
-        await _run(job, status.logs(log), status.emits(emit), observe, make_step, within, status.refresh)
+        await _run(job, status.logs(log), status.emits(emit), observe, make_step, within, make_gate, status.refresh)
 
 
 async def _run(
@@ -150,6 +152,7 @@ async def _run(
     observe: Observer,
     make_step: MakeStep,
     within: Within | None,
+    make_gate: Callable[..., OwnerGate] | None,
     each_beat: Callable[[], None],
 ) -> None:
     plan, attempt, i = job.plan, job.attempt, job.index
@@ -167,7 +170,7 @@ async def _run(
 
     pulse = Pulse(job.stall, say)
     pulse.each_beat = each_beat
-    make_gate = ReturningGate if plan.dropouts else OwnerGate
+    make_gate = make_gate or (ReturningGate if plan.dropouts else OwnerGate)
     gate = make_gate(plan, attempt, holder, pulse=pulse, log=say, secret=job.secret)
     emit("connections", of=lambda: [*pulse.connected, *([] if within is None else [within.name])])
     try:

@@ -71,9 +71,11 @@ class ReleaseSteps:
     async def inputs(self, release: int) -> Share:
         """This party's share (d,) of the sum of all owners' vectors. No message."""
         self._observe("begin", release, self.holder, self.gate)
-        total = self.holder.zero(self.plan.dimension)
+        total: Share = None
         async for share in self.contributions(release):
-            total = self.holder.add(total, share)
+            total = share if total is None else self.holder.add(total, share)
+        if total is None:
+            total = self.holder.zero(self.plan.dimension)
         self._observe("collect", release, self.holder, self.gate)
         self._transcript.note("sum", release=release)
         return total
@@ -139,6 +141,7 @@ def release(steps: ReleaseSteps) -> Step:
         total = await steps.inputs(number)
         vector = await steps.noise(number)
         share = steps.add(number, total, vector)
+        del total, vector  # of a long vector both are much memory
         steps.spend(number)
         return await steps.open(number, share)
 

@@ -17,10 +17,10 @@ from dpmpc.aggregation.frames import (
     COUNT,
     READY,
     WINDOW,
-    blocks_of,
     exact,
     pack_presence,
     pack_result,
+    pieces_of,
     presence_bytes,
     result_size,
     unpack_presence,
@@ -121,16 +121,16 @@ class ReturningGate(OwnerGate):
     async def _take(self, first: int, end: int, peer: Guest, release: int) -> None:
         """The shares of one release; those of one that is closed are read and dropped, as the owner waits for
         consent."""
-        total: Share = None
-        blocks = blocks_of(first, end, self.plan.dimension)
-        for k, (start, stop) in enumerate(blocks):
+        pieces, totals = pieces_of(first, end, self.plan.dimension), dict[int, Share]()
+        for k, piece in enumerate(pieces):
             payload = await peer.receive(block_label(release, k))
             if release >= self._open:
-                share = self._collect(peer, release, payload, stop - start)
-                total = share if total is None else self._added(total, share)
-            if k + WINDOW < len(blocks):
+                share, at = self._collect(peer, release, payload, piece), piece.begin
+                totals[at] = share if at not in totals else self._added(totals[at], share)
+            if k + WINDOW < len(pieces):
                 peer.send(block_label(release, k), b"")
         if release >= self._open:
+            total = totals[0] if len(totals) == 1 else self.holder.join(list(totals.values()))
             self._shares.setdefault(release, {})[first] = (end, total)
             self._changed.set()
 

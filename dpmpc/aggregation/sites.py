@@ -1,7 +1,7 @@
 """One owner, one party, or both, on a machine of its own: what `dpmpc train -I` starts, for other programs."""
 
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
@@ -11,6 +11,7 @@ from dpmpc.aggregation.both import PartyHere, named
 from dpmpc.aggregation.grid import Floats
 from dpmpc.aggregation.guarantee import Promise
 from dpmpc.aggregation.limits import NO_LIMITS, Limits
+from dpmpc.aggregation.owner_gate import OwnerGate
 from dpmpc.aggregation.party import PartyJob, check_index, run_party
 from dpmpc.aggregation.plan import Plan
 from dpmpc.errors import DpmpcError, UsageError
@@ -250,6 +251,7 @@ class Party:
         limits.check(plan)
         check_apart(plan)
         self._job = _party_job(plan, index, addresses, tls, out, wait, stall, threads, limits)
+        self._make_gate: Callable[..., OwnerGate] | None = None  # as of `run_party`
 
     def run(self) -> None:
         """Connects, makes noise, opens every planned release. Errors: PeerError when another process leaves or does
@@ -260,4 +262,4 @@ class Party:
         job.plan.write(job.out / f"plan_{job.index}.json")
         path = job.out / f"party_{job.index}.log"
         with open(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600), "a", encoding="utf-8") as file:
-            run_here(lambda: run_party(job, log_to(file), lambda event, **fields: None))
+            run_here(lambda: run_party(job, log_to(file), lambda event, **fields: None, make_gate=self._make_gate))

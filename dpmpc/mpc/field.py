@@ -8,7 +8,8 @@ polynomial's value at i + 1.
 
 import functools
 import itertools
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from typing import Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,6 +28,22 @@ _LOW32 = np.uint64((1 << 32) - 1)
 _LOW29 = np.uint64((1 << 29) - 1)
 _3 = np.uint64(3)
 _BLOCK = 1 << 14  # words that are shared at a time
+_PIECE = 1 << 16  # words of a long vector that are computed on at a time
+
+
+def in_pieces(function: Callable[..., Any], *arrays: Any) -> Any:
+    """function(*arrays), elementwise on arrays (d,), a piece at a time where they are long: what it makes on the way
+    stays in a core's cache, where whole arrays would be new memory each time."""
+    size = arrays[0].size
+    if arrays[0].ndim != 1 or size <= _PIECE or any(a.shape != (size,) for a in arrays):
+        return function(*arrays)
+    first = function(*(a[:_PIECE] for a in arrays))
+    whole = np.empty(size, dtype=first.dtype)
+    whole[:_PIECE] = first
+    for start in range(_PIECE, size, _PIECE):
+        piece = slice(start, start + _PIECE)
+        whole[piece] = function(*(a[piece] for a in arrays))
+    return whole
 
 
 def fold(x: Words) -> Words:
@@ -38,6 +55,10 @@ def fold(x: Words) -> Words:
 
 def add(a: Words, b: Words) -> Words:
     """a + b mod p, elementwise."""
+    return cast(Words, in_pieces(_add, a, b))
+
+
+def _add(a: Words, b: Words) -> Words:
     s = a + b
     reduced: Words = np.minimum(s, s - _P)
     return reduced
@@ -92,6 +113,10 @@ def from_int64(values: NDArray[np.int64]) -> Words:
 
 def to_int64(values: Words) -> NDArray[np.int64]:
     """Field elements as integers of least absolute value."""
+    return cast(NDArray[np.int64], in_pieces(_to_int64, values))
+
+
+def _to_int64(values: Words) -> NDArray[np.int64]:
     signed = values.astype(np.int64)
     return np.where(values > _P >> np.uint64(1), signed - np.int64(P), signed)
 
@@ -135,10 +160,14 @@ def uniform(prg: Prg, shape: tuple[int, ...]) -> Words:
 def recombine(shares: Sequence[Words], holders: Sequence[int]) -> Words:
     """The secrets whose shares the parties `holders` hold (as many as the degree + 1, in the same order)."""
     weights = lagrange(tuple(i + 1 for i in holders), 0)
-    result = np.zeros_like(shares[0])
-    for values, weight in zip(shares, weights, strict=True):
-        result = add(result, mul(values, weight))
-    return result
+
+    def weighted(*shares: Words) -> Words:
+        result = np.zeros_like(shares[0])
+        for values, weight in zip(shares, weights, strict=True):
+            result = _add(result, mul(values, weight))
+        return result
+
+    return cast(Words, in_pieces(weighted, *shares))
 
 
 @functools.cache

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from dpmpc.aggregation.frames import presence_bytes
+from dpmpc.aggregation.frames import presence_bytes, tagged_presence_bytes
 from dpmpc.aggregation.plan import Attempt as PlanAttempt
 from dpmpc.aggregation.plan import Plan
 from dpmpc.mpc.backend import BACKENDS, Counts, Spares
@@ -191,7 +191,8 @@ def _channels(records: Records) -> Check:
             if NOISE <= channel < PRESENCE:
                 continue  # noise: counted by the next check
             if plan.dropouts and channel - PRESENCE in range(plan.releases):
-                if _sent(event)[1] != _sent(event)[0] * presence_bytes(plan):
+                frames, size = _sent(event)
+                if size not in (frames * presence_bytes(plan), frames * tagged_presence_bytes(plan)):
                     problems.append(f"{attempt.name}, release {channel - PRESENCE}: other frames than who is present")
                 continue
             if channel - OPENING not in opened:

@@ -1,0 +1,34 @@
+"""Flower apps with a private mean: clients seal shares of their updates to the parties, the server gets the noisy mean.
+
+`prepare` makes the plan and the parties' keys; `private_mod` goes into the ClientApp, `PrivateStrategy` around the
+ServerApp's strategy; `ShareParty` is a party on a machine of its own. Flower is an extra, `dpmpc[flower]`: sealing,
+plans and parties do without it.
+"""
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from dpmpc.flower.mod import private_mod
+    from dpmpc.flower.party import ShareParty
+    from dpmpc.flower.prepared import Prepared, prepare
+    from dpmpc.flower.strategy import PrivateStrategy
+    from dpmpc.flower.update import dimension_of
+
+__all__ = ["Prepared", "PrivateStrategy", "ShareParty", "dimension_of", "prepare", "private_mod"]
+
+_HOMES = {
+    "Prepared": "prepared",
+    "PrivateStrategy": "strategy",
+    "ShareParty": "party",
+    "dimension_of": "update",
+    "prepare": "prepared",
+    "private_mod": "mod",
+}
+
+
+def __getattr__(name: str) -> Any:
+    """A name on its first use: whoever imports the package alone does not import Flower."""
+    if name not in _HOMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(importlib.import_module(f"{__name__}.{_HOMES[name]}"), name)

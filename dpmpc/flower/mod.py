@@ -1,0 +1,141 @@
+"""The client's side of a Flower run: a mod that lets nothing of a client's update leave but sealed shares.
+
+It goes first among a ClientApp's mods, so that it sees what all others make of a reply. What the ClientApp returns
+stays here: of its arrays, the change against the arrays that came is clipped, rounded, shared and sealed for the
+parties; its metrics are dropped. Evaluation and queries are refused unless they are allowed: their replies would go out
+as they are.
+"""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from dpmpc.aggregation.encoding import as_blocks, encode
+from dpmpc.aggregation.grid import Floats
+from dpmpc.aggregation.limits import NO_LIMITS, Limits
+from dpmpc.errors import DpmpcError, UsageError
+from dpmpc.flower.prepared import Prepared, read_prepared
+from dpmpc.flower.sealing import Purpose, seal
+from dpmpc.flower.update import change, numpy_arrays
+from dpmpc.flower.words import BOUND, OWNER, PLAN, RECORD, RELEASE, SEALED, SHARES, needs_flower
+from dpmpc.learning.adaptive_clipping import ClippingBound
+from dpmpc.mpc.backend import BACKENDS
+from dpmpc.privacy.checks import check_positive
+
+try:
+    from flwr.app import Array, ArrayRecord, ConfigRecord, Context, Error, Message, RecordDict
+    from flwr.common.constant import ErrorCode
+except ImportError as error:
+    raise needs_flower(error) from None
+
+CallNext = Callable[[Message, Context], Message]
+
+
+def private_mod(prepared: Prepared | Path | str, *, limits: Limits = NO_LIMITS, evaluate: bool = False) -> "PrivateMod":
+    """A mod for `ClientApp(mods=[private_mod("flower.json")])`.
+
+    `prepared`: what `prepare` wrote; this client trusts that file's keys and no word of the server's. `limits`: what
+    the plan must keep, or this client takes no part. `evaluate`: whether replies to evaluation and queries may leave as
+    they are, outside the promise. Errors: UsageError where the plan does not keep the limits.
+    """
+    return PrivateMod(prepared, limits, evaluate)
+
+
+class PrivateMod:
+    """See `private_mod`. A call raises nothing that a client can be at fault for: the reply is then Flower's error
+    reply, which says why and nothing of a vector."""
+
+    def __init__(self, prepared: Prepared | Path | str, limits: Limits, evaluate: bool) -> None:
+        self._prepared, self._evaluate = read_prepared(prepared), evaluate
+        limits.check(self._prepared.plan)
+        _ = self._prepared.digest  # derived once: it goes with this object to a simulation's processes
+
+    def __call__(self, message: Message, context: Context, call_next: CallNext) -> Message:
+        if not str(message.metadata.message_type).startswith("train"):
+            if self._evaluate:
+                return call_next(message, context)
+            kind = str(message.metadata.message_type)
+            return _refused(
+                message,
+                f"what a client replies to {kind} leaves outside the promise; this client allows none; give its "
+                "private_mod evaluate=True",
+            )
+        try:
+            return self._train(message, context, call_next)
+        except DpmpcError as error:
+            return _refused(message, str(error))
+
+    def _train(self, message: Message, context: Context, call_next: CallNext) -> Message:
+        release, owner, bound = self._asked(message, context)
+        before = _arrays(message.content, "the server's message")
+        reply = call_next(message, context)
+        if reply.has_error():
+            return reply
+        vector = change(before, _arrays(reply.content, "the ClientApp's reply"))
+        sealed = self._sealed(vector, release, owner, bound)
+        shares = {
+            str(party): Array(dtype="uint8", shape=(len(share),), stype=SEALED, data=share)
+            for party, share in enumerate(sealed)
+        }
+        about = ConfigRecord({PLAN: self._prepared.digest.hex(), RELEASE: release, OWNER: owner})
+        return Message(RecordDict({RECORD: about, SHARES: ArrayRecord(shares)}), reply_to=message)
+
+    def _asked(self, message: Message, context: Context) -> tuple[int, int, ClippingBound | None]:
+        """(the release, this client's number, the clipping bound if it adapts) that the server's message is for; takes
+        what dpmpc added out of it. Errors: UsageError for another plan, and what no plan has."""
+        plan = self._prepared.plan
+        asked = message.content.pop(RECORD, None)
+        if asked is None:
+            raise UsageError(
+                "the server must ask for shares; its message does not; wrap its strategy in PrivateStrategy"
+            )
+        theirs, mine = str(asked.get(PLAN)), self._prepared.digest.hex()
+        if theirs != mine:
+            raise UsageError(
+                f"server and clients must have the same plan and keys; the server has {theirs[:8]}, this client "
+                f"{mine[:8]}; copy flower.json again"
+            )
+        release = asked.get(RELEASE)
+        if not isinstance(release, int) or not 0 <= release < plan.releases:
+            raise UsageError(f"the plan has {plan.releases} releases; the server asks for another; plan more rounds")
+        bound = plan.adaptive
+        if bound is not None:
+            bound = ClippingBound(check_positive("the clipping bound", asked.get(BOUND)), bound.quantile, bound.rate)
+        return release, self._owner(asked.get(OWNER), context), bound
+
+    def _owner(self, offered: Any, context: Context) -> int:
+        """This client's number in the plan: its partition's, where the node has one, else the one that the server
+        offered first. It is one owner for the whole run, or the promise would count it once and it would send twice."""
+        mine = context.node_config.get("partition-id", offered)
+        owner = int(mine) if isinstance(mine, int | str) and str(mine).isdecimal() else -1
+        owners = self._prepared.plan.owners
+        if not 0 <= owner < owners:
+            raise UsageError(f"the plan has {owners} owners, 0 to {owners - 1}; this client would be {mine}; plan more")
+        known = context.state.get(RECORD)
+        if known is not None and known.get(OWNER) != owner:
+            raise UsageError(
+                f"a client is one owner in a run; this one was {known.get(OWNER)}, and is asked as {owner}"
+            )
+        context.state[RECORD] = ConfigRecord({OWNER: owner})
+        return owner
+
+    def _sealed(self, vector: Floats, release: int, owner: int, bound: ClippingBound | None) -> list[bytes]:
+        """The shares of this client's vector, sealed. Errors: UsageError for another dimension, or values that are not
+        finite numbers."""
+        plan, prepared = self._prepared.plan, self._prepared
+        (block,) = as_blocks(vector, 1, prepared.model_dimension, 1)
+        steps = encode(plan, block if bound is None else bound.encode(block), owner)
+        payloads = BACKENDS[plan.backend].dealer(plan.parties, plan.threshold).deal(steps)
+        return seal(payloads, prepared.keys, Purpose(prepared.digest, release, owner))
+
+
+def _arrays(content: Any, what: str) -> dict[str, Any]:
+    """The arrays of the one ArrayRecord. Errors: UsageError for none or several."""
+    records = list(content.array_records.values())
+    if len(records) != 1:
+        raise UsageError(f"{what} must hold one ArrayRecord, the model; it holds {len(records)}; mend the app")
+    return numpy_arrays(records[0])
+
+
+def _refused(message: Message, why: str) -> Message:
+    return Message(Error(code=ErrorCode.MOD_FAILED_PRECONDITION, reason=why), reply_to=message)

@@ -1,0 +1,67 @@
+"""A party of a Flower run: as any other, but that its owners' shares come sealed, by way of the server."""
+
+import asyncio
+from collections.abc import Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from dpmpc.aggregation.limits import NO_LIMITS, Limits
+from dpmpc.aggregation.party import PartyJob, run_party
+from dpmpc.aggregation.sites import WAIT, Party
+from dpmpc.errors import UsageError
+from dpmpc.flower.gate import SealedGate
+from dpmpc.flower.prepared import Prepared, key_path, read_prepared
+from dpmpc.flower.sealing import Opener, read_key
+from dpmpc.mpc.pulse import STALL
+from dpmpc.processes.worker import Emit, Log
+
+ROLE = "dpmpc.flower.party:serve"
+
+
+def serve(*, job: dict[str, Any], prepared: str, keys: str, emit: Emit, log: Log) -> None:
+    """The role of a party's process on the server's machine. `prepared`: the text of flower.json; `keys`: the folder
+    with the parties' keys, of which it reads its own."""
+    here, given = PartyJob.from_json(job), Prepared.from_text(prepared)
+    opener = opener_of(given, here.index, key_path(Path(keys), here.index))
+    asyncio.run(run_party(here, log, emit, make_gate=partial(SealedGate, given, opener)))
+
+
+def opener_of(prepared: Prepared, party: int, key: Path) -> Opener:
+    """What opens the shares of a party. Errors: UsageError for a key that is not the plan's."""
+    private = read_key(key)
+    if private.public_key().public_bytes_raw() != prepared.keys[party]:
+        raise UsageError(
+            f"party {party} needs the key that flower.json names for it; {key} holds another; give it the files of one "
+            "prepare"
+        )
+    return Opener(party, private)
+
+
+class ShareParty(Party):
+    """One party of a Flower run, on a machine of its own; `run` returns when the run is over.
+
+    ShareParty("flower.json", index=1, addresses=["a.example:11365", ...], key="party1.share.key", tls="keys",
+               out="run").run()
+    """
+
+    def __init__(
+        self,
+        prepared: Prepared | Path | str,
+        index: int,
+        addresses: Sequence[str],
+        *,
+        key: Path | str,
+        tls: Path | str | None = None,
+        out: Path | str,
+        wait: float = WAIT,
+        stall: float = STALL,
+        threads: int | None = None,
+        limits: Limits = NO_LIMITS,
+    ) -> None:
+        """`key`: the file with this party's private key; the rest as of `dpmpc.Party`. Errors: UsageError."""
+        prepared = read_prepared(prepared)
+        super().__init__(
+            prepared.plan, index, addresses, tls=tls, out=out, wait=wait, stall=stall, threads=threads, limits=limits
+        )
+        self._make_gate = partial(SealedGate, prepared, opener_of(prepared, index, Path(key)))

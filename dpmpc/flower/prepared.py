@@ -1,0 +1,129 @@
+"""A plan with the parties' public keys: the one public file that clients, server and parties of a Flower run share."""
+
+import base64
+import hashlib
+import json
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any, Self
+
+from dpmpc.aggregation.plan import FIRST_ATTEMPT, Plan
+from dpmpc.errors import UsageError
+from dpmpc.flower.sealing import OVERHEAD, write_key
+from dpmpc.mpc.backend import BACKENDS
+
+VERSION = 1
+FILE = "flower.json"
+_KEY = 32  # bytes
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """The plan of a Flower run and the key that shares are sealed for, by party."""
+
+    plan: Plan
+    keys: tuple[bytes, ...]
+
+    def __post_init__(self) -> None:
+        plan = self.plan
+        if not plan.parties:
+            raise UsageError("under Flower parties add up; this plan has none; plan with parties=3")
+        if plan.role == "both":
+            raise UsageError('under Flower owners and parties are apart; this plan has role="both"; leave it out')
+        if not plan.dropouts:
+            raise UsageError(
+                f"under Flower clients are sampled, and some fail: min_owners must lie below the number of owners, "
+                f"{plan.owners}; it is {plan.fewest}; give a smaller one"
+            )
+        if len(self.keys) != plan.parties or any(len(key) != _KEY for key in self.keys):
+            raise UsageError(f"there is one public key a party, {plan.parties} of {_KEY} bytes; mend {FILE}")
+
+    @cached_property
+    def digest(self) -> bytes:
+        """SHA-256 of the plan, what follows from it, and the parties' keys: what server and clients compare."""
+        return hashlib.sha256(b"dpmpc flower\0" + self.plan.digest(FIRST_ATTEMPT) + b"".join(self.keys)).digest()
+
+    @property
+    def model_dimension(self) -> int:
+        """d of the model: one less than the plan's, where the clipping bound adapts."""
+        return self.plan.dimension - (self.plan.adaptive is not None)
+
+    @cached_property
+    def sealed_bytes(self) -> tuple[int, ...]:
+        """The size of one owner's sealed share, by party."""
+        plan = self.plan
+        sizes = BACKENDS[plan.backend].payload_bytes(plan.parties, plan.threshold, 1, plan.dimension)
+        return tuple(size + OVERHEAD for size in sizes)
+
+    def to_text(self) -> str:
+        """JSON."""
+        keys = [base64.b64encode(key).decode() for key in self.keys]
+        return json.dumps({"version": VERSION, "plan": json.loads(self.plan.to_text()), "keys": keys}, sort_keys=True)
+
+    @classmethod
+    def from_text(cls, text: str) -> Self:
+        """What `to_text` wrote. Errors: UsageError where it is something else."""
+        try:
+            value = json.loads(text)
+            if value["version"] != VERSION:
+                raise UsageError(f"{FILE} must have version {VERSION}; this one has {value['version']}; prepare again")
+            keys = tuple(base64.b64decode(key, validate=True) for key in value["keys"])
+            return cls(Plan.from_text(json.dumps(value["plan"])), keys)
+        except (ValueError, KeyError, TypeError) as error:
+            raise UsageError(f"{FILE} must be what prepare wrote; {error}; copy it again") from None
+
+    @classmethod
+    def read(cls, path: Path | str) -> Self:
+        """The file, or the one in a folder. Errors: UsageError where it cannot be read."""
+        path = Path(path)
+        path = path / FILE if path.is_dir() else path
+        try:
+            return cls.from_text(path.read_text(encoding="utf-8"))
+        except OSError as error:
+            raise UsageError(f"a Flower run has a {FILE}; {path}: {error.strerror}; call prepare first") from None
+        except UnicodeDecodeError:
+            raise UsageError(f"{FILE} is UTF-8 text; {path} is not; copy it again") from None
+
+
+def key_path(folder: Path, party: int) -> Path:
+    """Where the private key of a party is."""
+    return folder / f"party{party}.share.key"
+
+
+def prepare(
+    folder: Path | str,
+    *,
+    owners: int,
+    dimension: int,
+    clip: float,
+    min_owners: int | None = None,
+    **settings: Any,
+) -> Prepared:
+    """Writes the plan of a Flower run and the parties' keys into `folder`: flower.json, which is public and goes with
+    the app, and party<i>.share.key, of which each party gets its own alone.
+
+    `owners`: the most clients that there may be; `dimension`: numbers of the model (`dimension_of`); `clip`: the L2
+    norm that a client's update is clipped to; `min_owners`: how many must answer for a round to count, half of them by
+    default; `settings`: as of `Plan.create`, `releases` being the rounds. Errors: UsageError for what no run can do,
+    and where keys are in the folder already.
+    """
+    plan = Plan.create(
+        owners=owners,
+        dimension=dimension,
+        clip=clip,
+        min_owners=max(1, owners // 2) if min_owners is None else min_owners,
+        **settings,
+    )
+    _ = plan.derived  # what no run can keep is refused before a key is written
+    Prepared(plan, (bytes(_KEY),) * plan.parties)
+    folder = Path(folder)
+    folder.mkdir(parents=True, exist_ok=True)
+    prepared = Prepared(plan, tuple(write_key(key_path(folder, party)) for party in range(plan.parties)))
+    (folder / FILE).write_text(prepared.to_text(), encoding="utf-8")
+    return prepared
+
+
+def read_prepared(given: Prepared | Path | str) -> Prepared:
+    """The plan with keys, or the one in the file or folder."""
+    return given if isinstance(given, Prepared) else Prepared.read(given)

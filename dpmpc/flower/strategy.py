@@ -1,0 +1,272 @@
+"""The server's side of a Flower run: a strategy around the user's own, which gets the noisy mean, not the replies."""
+
+import json
+import logging
+import time
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+from dpmpc.aggregation.aggregator import WAIT
+from dpmpc.aggregation.guarantee import Promise, promise_of
+from dpmpc.aggregation.plan import Presence
+from dpmpc.aggregation.sites import endpoints
+from dpmpc.errors import UsageError
+from dpmpc.flower.courier import Courier
+from dpmpc.flower.prepared import Prepared, read_prepared
+from dpmpc.flower.update import dimension_of, is_floating, moved, numpy_arrays
+from dpmpc.flower.words import BOUND, OWNER, PLAN, RECORD, RELEASE, SEALED, SHARES, needs_flower
+from dpmpc.mpc.addresses import owner_endpoints
+from dpmpc.mpc.pulse import STALL
+from dpmpc.privacy.budget import Budget
+from dpmpc.processes.provenance import software
+
+try:
+    from flwr.app import Array, ArrayRecord, ConfigRecord, Message, MetricRecord, RecordDict
+    from flwr.serverapp import Grid
+    from flwr.serverapp.strategy import Result, Strategy
+except ImportError as error:
+    raise needs_flower(error) from None
+
+LOG = logging.getLogger("flwr")
+EVALUATED = "clients evaluated the model and sent what they measured in the clear: outside the guarantee"
+
+
+class PrivateStrategy(Strategy):
+    """A strategy whose `strategy` sees, each round, one reply: the model moved by the noisy mean of clients' changes.
+
+        strategy = PrivateStrategy(FedAvg(fraction_train=0.5), "private")
+        result = strategy.start(grid, initial_arrays, num_rounds=10)
+
+    Sampling, messages, model and optimizer are the inner strategy's: any that needs no more than the mean (FedAvg,
+    FedAvgM, FedProx, FedAdam, FedYogi, FedAdagrad); one that compares clients' updates has one to compare. A round in
+    which too few answer moves nothing and spends nothing.
+
+    Guarantees: those of the plan, for everything that `start` releases; each round is a release, whoever was sampled:
+    nothing is gained from sampling, which the server sees. Metrics do not leave the clients.
+    """
+
+    def __init__(
+        self,
+        strategy: Strategy,
+        prepared: Prepared | Path | str,
+        *,
+        out: Path | str | None = None,
+        addresses: list[str] | None = None,
+        tls: Path | str | None = None,
+        keys: Path | str | None = None,
+        budget: tuple[float, float] | None = None,
+        evaluate: bool = False,
+        wait: float = WAIT,
+        stall: float = STALL,
+    ) -> None:
+        """`prepared`: the folder that `prepare` wrote, or its flower.json. `addresses`, `tls`: where the parties listen
+        and the folder with this server's certificate (`owners`), as of `dpmpc.Owner`; without them the parties are
+        processes of this machine, for study, with the private keys in the folder `keys` (by default that of
+        `prepared`). `out`: a new folder for report.json and, of parties here, ledgers and transcripts; `budget`:
+        (epsilon, delta) of all runs on this data whose ledgers are beside it. `evaluate`: whether clients evaluate,
+        outside the guarantee. Errors: UsageError."""
+        super().__init__()
+        self.strategy, self._prepared = strategy, read_prepared(prepared)
+        self._out = None if out is None else Path(out)
+        if self._out is not None and self._out.exists() and any(self._out.iterdir()):
+            raise UsageError(f"out must be a new or empty directory; {self._out} is not; name another")
+        self._evaluate, self._wait, self._stall = evaluate, wait, stall
+        plan = self._prepared.plan
+        self._tls = None if tls is None else Path(tls)
+        self._addresses = None if addresses is None else owner_endpoints(endpoints(plan, addresses, tls))
+        self._keys = self._folder(prepared, keys) if addresses is None else None
+        self._budget = None
+        if budget is not None:
+            if self._out is None or addresses is not None:
+                raise UsageError("a budget is held against ledgers of parties here; give out too, and no addresses")
+            self._budget = Budget.below(budget, None, self._out)
+        self._courier: Courier | None = None
+        self._model = ArrayRecord()
+        self._owners: dict[int, int] = {}  # by node: the number that it is offered
+        self._presence: dict[int, Presence] = {}
+        self._seconds: list[float] = []  # of each release, from the replies to the mean
+        self._report: dict[str, Any] = {}
+
+    @staticmethod
+    def _folder(prepared: Prepared | Path | str, keys: Path | str | None) -> Path:
+        if keys is not None:
+            return Path(keys)
+        if isinstance(prepared, Prepared):
+            raise UsageError("parties here need their keys; none were named; give keys=FOLDER, the one of prepare")
+        return Path(prepared) if Path(prepared).is_dir() else Path(prepared).parent
+
+    @property
+    def guarantee(self) -> Promise:
+        """What all planned rounds together keep."""
+        return promise_of(self._prepared.plan)
+
+    # -- Flower's interface ------------------------------------------------------------------------------------------
+    def start(self, grid: Grid, initial_arrays: ArrayRecord, num_rounds: int = 3, **settings: Any) -> Result:
+        """As of every strategy; connects with the parties before the first round, ends with them after the last, and
+        writes report.json. Errors: UsageError for a model or a number of rounds that the plan is not for; PeerError
+        when a party leaves."""
+        plan = self._prepared.plan
+        if (d := dimension_of(initial_arrays)) != self._prepared.model_dimension:
+            raise UsageError(f"the plan is for models of {self._prepared.model_dimension} numbers; this one has {d}")
+        if num_rounds > plan.releases:
+            raise UsageError(
+                f"the plan has {plan.releases} releases, one a round; {num_rounds} rounds were asked for; plan more"
+            )
+        places: dict[str, Any] = {"addresses": self._addresses, "tls": self._tls}
+        if self._addresses is None:
+            places = {} if self._budget is None else {"budget": self._budget}
+        with Courier.between(
+            self._prepared, self._keys, out=self._out, wait=self._wait, stall=self._stall, **places
+        ) as courier:
+            self._courier = courier
+            try:
+                return super().start(grid, initial_arrays, num_rounds, **settings)
+            finally:
+                self._report = self._made(courier)
+                self._courier = None
+                if self._out is not None:
+                    text = json.dumps(self._report, indent=2, sort_keys=True)
+                    (self._out / "report.json").write_text(text + "\n", encoding="utf-8")
+
+    def configure_train(
+        self, server_round: int, arrays: ArrayRecord, config: ConfigRecord, grid: Grid
+    ) -> Iterable[Message]:
+        """The inner strategy's messages, each with what its client needs to know."""
+        self._model = arrays
+        courier = self._connected()
+        messages = list(self.strategy.configure_train(server_round, arrays, config, grid))
+        for message in messages:
+            node = message.metadata.dst_node_id
+            asked: dict[str, Any] = {
+                PLAN: self._prepared.digest.hex(),
+                RELEASE: courier.next,
+                OWNER: self._owners.setdefault(node, len(self._owners)),
+            }
+            if courier.bound is not None:
+                asked[BOUND] = courier.bound.value
+            content = {key: record for key, record in message.content.items()}
+            message.content = RecordDict({**content, RECORD: ConfigRecord(asked)})
+        return messages
+
+    def aggregate_train(
+        self, server_round: int, replies: Iterable[Message]
+    ) -> tuple[ArrayRecord | None, MetricRecord | None]:
+        """What the inner strategy makes of the noisy mean; (None, None) where too few clients answered."""
+        courier, plan = self._connected(), self._prepared.plan
+        sealed, answer, problems = self._sealed(replies, courier.next)
+        for problem in problems:
+            LOG.warning("a client's reply is left out: %s", problem)
+        if answer is None or len(sealed) < plan.fewest:
+            LOG.error(
+                "round %d moves nothing and spends nothing: a release needs %d of %d owners, %d answered",
+                server_round, plan.fewest, plan.owners, len(sealed),
+            )  # fmt: skip
+            return None, None
+        begin = time.perf_counter()
+        mean, release = courier.deliver(sealed)
+        self._seconds.append(time.perf_counter() - begin)
+        self._presence[release.number] = release.present or ()
+        arrays = {name: Array(array) for name, array in moved(numpy_arrays(self._model), mean).items()}
+        answer.content = RecordDict(
+            {
+                getattr(self.strategy, "arrayrecord_key", "arrays"): ArrayRecord(arrays),
+                "metrics": MetricRecord({getattr(self.strategy, "weighted_by_key", "num-examples"): 1}),
+            }
+        )
+        LOG.info("round %d: the noisy mean of %d owners", server_round, len(self._presence[release.number]))
+        made, metrics = self.strategy.aggregate_train(server_round, [answer])
+        return None if made is None else self._kept_kinds(made), metrics
+
+    def _kept_kinds(self, made: ArrayRecord) -> ArrayRecord:
+        """The new model with the arrays that are no floating-point numbers as the old one has them: strategies make
+        fractions of them, and a plan's dimension does not count them."""
+        return ArrayRecord(
+            {name: array if is_floating(self._model[name]) else self._model[name] for name, array in made.items()}
+        )
+
+    def configure_evaluate(
+        self, server_round: int, arrays: ArrayRecord, config: ConfigRecord, grid: Grid
+    ) -> Iterable[Message]:
+        """No messages, unless evaluation by clients was allowed."""
+        return self.strategy.configure_evaluate(server_round, arrays, config, grid) if self._evaluate else []
+
+    def aggregate_evaluate(self, server_round: int, replies: Iterable[Message]) -> MetricRecord | None:
+        """The inner strategy's."""
+        return self.strategy.aggregate_evaluate(server_round, replies) if self._evaluate else None
+
+    def summary(self) -> None:
+        """Logs the promise, and the inner strategy's summary."""
+        LOG.info("\t├──> %s", self.guarantee.sentence)
+        self.strategy.summary()
+
+    # -- replies -----------------------------------------------------------------------------------------------------
+    def _connected(self) -> Courier:
+        if self._courier is None:
+            raise UsageError("rounds are made within start; none has begun; call start")
+        return self._courier
+
+    def _sealed(
+        self, replies: Iterable[Message], release: int
+    ) -> tuple[dict[int, list[bytes]], Message | None, list[str]]:
+        """(by owner, a sealed share a party; a reply that had some; what is wrong with the others, each once)."""
+        found: dict[int, list[bytes]] = {}
+        answer, problems = None, dict[str, None]()
+        for reply in replies:
+            if reply.has_error():
+                problems[str(reply.error.reason)] = None
+                continue
+            owner, shares = self._read(reply, release)
+            if shares is None:
+                problems["it holds no shares of this round; give its ClientApp the private_mod"] = None
+            elif owner in found:
+                problems[f"two clients came as owner {owner}; give each node a partition-id of its own"] = None
+            else:
+                found[owner], answer = shares, reply
+        return found, answer, list(problems)
+
+    def _read(self, reply: Message, release: int) -> tuple[int, list[bytes] | None]:
+        """(owner, its sealed shares by party) of a reply; None where it holds none of this plan and release."""
+        about, shares = reply.content.get(RECORD, {}), reply.content.get(SHARES, {})
+        owner, sizes = about.get(OWNER), self._prepared.sealed_bytes
+        held = [shares.get(str(party)) for party in range(len(sizes))]
+        good = (
+            isinstance(owner, int)
+            and 0 <= owner < self._prepared.plan.owners
+            and about.get(PLAN) == self._prepared.digest.hex()
+            and about.get(RELEASE) == release
+            and all(
+                share is not None and share.stype == SEALED and len(share.data) == size
+                for share, size in zip(held, sizes, strict=True)
+            )
+        )
+        return (owner, [share.data for share in held]) if good else (-1, None)
+
+    # -- report ------------------------------------------------------------------------------------------------------
+    def report(self) -> dict[str, Any]:
+        """The promise and everything it rests on, rounds, who was there, cost, warnings: JSON values; report.json."""
+        return self._made(self._courier) if self._courier is not None else self._report
+
+    def _made(self, courier: Courier) -> dict[str, Any]:
+        base = courier.report()
+        return {
+            **base,
+            "flower": {
+                "strategy": type(self.strategy).__name__,
+                "plan_digest": self._prepared.digest.hex(),
+                "seconds": self._seconds,
+                "sealed_bytes_an_owner": sum(self._prepared.sealed_bytes),
+                "parties_here": self._addresses is None,
+            },
+            "presence": {
+                "min_owners": self._prepared.plan.fewest,
+                "owners": {str(release): list(who) for release, who in sorted(self._presence.items())},
+            },
+            "warnings": [*base["warnings"], *([EVALUATED] if self._evaluate else []), *self._here()],
+            "software": software(),
+        }
+
+    def _here(self) -> list[str]:
+        if self._addresses is not None:
+            return []
+        return ["all parties ran on the server's machine: whoever commands it can read every update; this is for study"]

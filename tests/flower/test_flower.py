@@ -1,0 +1,293 @@
+"""Flower apps through parties: the same mean, what the server sees, what is refused. In one process, without Ray."""
+
+import json
+import math
+import os
+import signal
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+pytest.importorskip("flwr", reason="Flower is an extra: pip install 'dpmpc[flower]'")
+
+from flwr.app import ArrayRecord, Message, MetricRecord, RecordDict
+from flwr.clientapp import ClientApp
+from flwr.serverapp.strategy import FedAdam, FedAvg, Strategy
+
+import dpmpc
+from dpmpc.aggregation.party import ledger_path
+from dpmpc.benchmarks.flower_grid import InlineGrid
+from dpmpc.errors import PeerError, UsageError
+from dpmpc.flower import PrivateStrategy, dimension_of, prepare, private_mod
+from dpmpc.flower.strategy import EVALUATED
+from dpmpc.privacy.ledgers import read_ledger
+from dpmpc.verify.verification import verify_structure
+from tests.runs import children_of
+
+OWNERS = 5
+ANY = dpmpc.Limits(epsilon=math.inf)
+MODEL = {"layer": np.arange(6.0).reshape(2, 3), "bias": np.full(2, 0.5, dtype=np.float32), "count": np.array([7])}
+D = 8
+Change = Callable[[int], dict[str, Any]]
+
+
+def changed(owner: int) -> dict[str, Any]:
+    """A client's model after training: two arrays moved, a counter counted."""
+    rng = np.random.default_rng(owner)
+    steps = {name: (rng.normal(size=a.shape) / 4).astype(a.dtype) for name, a in MODEL.items() if name != "count"}
+    return {name: a + steps[name] if name in steps else a + 1 for name, a in MODEL.items()}
+
+
+def vector_of(owner: int) -> np.ndarray:
+    after = changed(owner)
+    return np.concatenate([np.subtract(after[n], MODEL[n], dtype=np.float64).ravel() for n in ("layer", "bias")])
+
+
+def record(arrays: dict[str, Any]) -> ArrayRecord:
+    from flwr.app import Array
+
+    return ArrayRecord({name: Array(array) for name, array in arrays.items()})
+
+
+def app(folder: Path, change: Change = changed, **settings: Any) -> ClientApp:
+    found = ClientApp(mods=[private_mod(folder, limits=ANY, **settings)])
+
+    @found.train()
+    def train(message: Message, context: Any) -> Message:
+        owner = int(context.node_config["partition-id"])
+        metrics = MetricRecord({"num-examples": 100 + owner, "loss": 0.123456})
+        return Message(RecordDict({"arrays": record(change(owner)), "metrics": metrics}), reply_to=message)
+
+    @found.evaluate()
+    def evaluate(message: Message, context: Any) -> Message:
+        return Message(RecordDict({"metrics": MetricRecord({"num-examples": 1, "acc": 0.5})}), reply_to=message)
+
+    return found
+
+
+def plan(folder: Path, **settings: Any) -> Path:
+    given = {"owners": OWNERS, "dimension": D, "clip": 1.0, "epsilon": 1.0, "delta": 1e-5, "min_owners": 2}
+    prepare(folder, **{**given, **settings})
+    return folder
+
+
+def run(
+    folder: Path, out: Path | None = None, *, strategy: Strategy | None = None, apps: Sequence[Any] = (),
+    fails: Sequence[int] = (), rounds: int = 1, **settings: Any,
+) -> tuple[Any, PrivateStrategy, InlineGrid]:  # fmt: skip
+    inner = strategy or FedAvg(fraction_evaluate=0.0)
+    private = PrivateStrategy(inner, folder, out=out, **settings)
+    grid = InlineGrid(apps or [app(folder)] * OWNERS, fails, keep=True)
+    return private.start(grid, record(MODEL), num_rounds=rounds), private, grid
+
+
+def arrays_of(result: Any) -> dict[str, Any]:
+    return {name: array.numpy() for name, array in result.arrays.items()}
+
+
+# -- what comes out ----------------------------------------------------------------------------------------------------
+def test_without_noise_the_model_moves_by_the_aggregators_mean(tmp_path: Path) -> None:
+    """Clients that fail are left out, as Flower has it; the arrays keep their precision, a counter is the server's."""
+    folder = plan(tmp_path / "p", scale=0.0)
+    result, private, grid = run(folder, tmp_path / "out", fails=[2])
+    there = [0, 2, 3, 4]  # node 2 is partition 1
+    with dpmpc.Aggregator(
+        owners=4, dimension=D, clip=1.0, scale=0.0, delta=1e-5, engine="clear",
+        grid_bits=private._prepared.plan.grid.bits,
+    ) as clear:  # fmt: skip
+        mean = clear.mean(np.stack([vector_of(j) for j in there]))
+    got = arrays_of(result)
+    assert (got["layer"] == MODEL["layer"] + mean[:6].reshape(2, 3)).all()
+    assert (got["bias"] == (MODEL["bias"] + mean[6:]).astype(np.float32)).all() and got["bias"].dtype == np.float32
+    assert (got["count"] == MODEL["count"]).all()
+    assert private.report()["presence"]["owners"] == {"0": there}
+    # what the server sees of clients: sealed shares, and which plan, release and owner they are for
+    assert all(set(content) == {"dpmpc", "dpmpc.shares"} and not content.metric_records for content in grid.seen)
+    assert all(set(content["dpmpc"]) == {"plan", "release", "owner"} for content in grid.seen)
+
+
+def test_any_strategy_that_needs_the_mean_alone(tmp_path: Path) -> None:
+    """FedAdam over the noisy mean is FedAdam over one client whose update is that mean."""
+    folder = plan(tmp_path / "p", scale=0.0)
+    result, private, _ = run(folder, strategy=FedAdam(fraction_evaluate=0.0, eta=0.1))
+    with dpmpc.Aggregator(
+        owners=OWNERS, dimension=D, clip=1.0, scale=0.0, delta=1e-5, engine="clear",
+        grid_bits=private._prepared.plan.grid.bits,
+    ) as clear:  # fmt: skip
+        mean = clear.mean(np.stack([vector_of(j) for j in range(OWNERS)]))
+    expected = FedAdam(fraction_evaluate=0.0, eta=0.1)
+    grid = InlineGrid([lambda message, context: message] * 2)
+    expected.configure_train(1, record(MODEL), _config(), grid)
+    moved = {
+        "layer": MODEL["layer"] + mean[:6].reshape(2, 3),
+        "bias": (MODEL["bias"] + mean[6:]).astype(np.float32),
+        "count": MODEL["count"],
+    }
+    answer = _reply(grid, RecordDict({"arrays": record(moved), "metrics": MetricRecord({"num-examples": 1})}))
+    arrays, _ = expected.aggregate_train(1, [answer])
+    for name in ("layer", "bias"):
+        assert (arrays_of(result)[name] == arrays[name].numpy()).all()
+    assert private.report()["flower"]["strategy"] == "FedAdam"
+
+
+def _config() -> Any:
+    from flwr.app import ConfigRecord
+
+    return ConfigRecord()
+
+
+def _reply(grid: InlineGrid, content: RecordDict) -> Message:
+    asked = Message(RecordDict(), dst_node_id=1, message_type="train")
+    return Message(content, reply_to=asked)
+
+
+def test_the_run_is_promised_spent_reported_and_verifies(tmp_path: Path) -> None:
+    folder = plan(tmp_path / "p", releases=2, quantile=0.5)
+    result, private, _ = run(folder, tmp_path / "out", rounds=2)
+    report = json.loads((tmp_path / "out" / "report.json").read_text())
+    assert report == json.loads(json.dumps(private.report()))
+    with dpmpc.Aggregator(
+        owners=OWNERS, dimension=D, clip=1.0, quantile=0.5, epsilon=1.0, delta=1e-5, releases=2, engine="clear"
+    ) as same:
+        assert str(private.guarantee) == str(same.guarantee) and "epsilon = 1" in str(same.guarantee)
+        assert report["privacy"]["noise_scale"] == same.report()["privacy"]["noise_scale"]
+    assert report["releases_made"] == 2 and report["clipping_bound"] > 0
+    assert any("all parties ran on the server's machine" in text for text in report["warnings"])
+    assert len(read_ledger(ledger_path(tmp_path / "out", 0)).entries) == 2
+    assert verify_structure(tmp_path / "out").evidence[0].holds
+    assert set(result.train_metrics_clientapp) == {1, 2} and not any(result.train_metrics_clientapp.values())
+
+
+def test_evaluation_by_clients_is_off_unless_both_sides_allow_it(tmp_path: Path, caplog: Any) -> None:
+    folder = plan(tmp_path / "p", scale=0.0)
+    private = PrivateStrategy(FedAvg(), folder)
+    assert private.configure_evaluate(1, record(MODEL), _config(), InlineGrid([])) == []
+    assert private.aggregate_evaluate(1, []) is None
+    result, private, _ = run(folder, strategy=FedAvg(), apps=[app(folder, evaluate=True)] * OWNERS, evaluate=True)
+    assert result.evaluate_metrics_clientapp[1]["acc"] == 0.5 and EVALUATED in private.report()["warnings"]
+    mod = private_mod(folder, limits=ANY)
+    asked = Message(RecordDict(), dst_node_id=1, message_type="evaluate")
+    answer = mod(asked, None, lambda message, context: pytest.fail("the app was asked"))
+    assert "leaves outside the promise; this client allows none" in answer.error.reason
+
+
+# -- bad input ---------------------------------------------------------------------------------------------------------
+def test_a_client_with_another_plan_is_left_out_and_says_why(tmp_path: Path, caplog: Any) -> None:
+    folder, other = (plan(tmp_path / name, scale=0.0, clip=4.0, quantile=0.5) for name in "pq")
+    _, private, _ = run(folder, tmp_path / "out", apps=[app(folder), app(other), app(folder), app(folder), app(other)])
+    assert private.report()["presence"]["owners"] == {"0": [0, 2, 3]}
+    assert private.report()["clipping_bound"] == pytest.approx(4 * math.exp(-0.2 * (1 - 0.5)), rel=1e-3)  # all fit
+    said = [line for line in caplog.messages if "must have the same plan and keys" in line]
+    assert len(said) == 1 and "copy flower.json again" in said[0]
+
+
+def test_too_few_answers_move_nothing_and_spend_nothing(tmp_path: Path, caplog: Any) -> None:
+    """NaN at one, a model of another shape at one, a reply without arrays, a node that has left: one clear error
+    each."""
+
+    def bad(owner: int) -> dict[str, Any]:
+        if owner == 0:
+            return {**changed(0), "layer": np.full((2, 3), np.nan)}
+        return {"layer": np.zeros(6)} if owner == 1 else changed(owner)
+
+    folder = plan(tmp_path / "p", releases=2)
+    plain = ClientApp(mods=[])
+
+    @plain.train()
+    def train(message: Message, context: Any) -> Message:
+        return Message(RecordDict({"metrics": MetricRecord({"num-examples": 1})}), reply_to=message)
+
+    apps = [app(folder, bad), app(folder, bad), plain, app(folder, bad), app(folder, bad)]
+    result, private, _ = run(folder, tmp_path / "out", apps=apps, fails=[4])
+    assert (arrays_of(result) if result.arrays else {}) == {}
+    said = "\n".join(caplog.messages)
+    for text in (
+        "must hold finite numbers",
+        "must hold the model's arrays",
+        "holds no shares of this round",
+        "the node has left",
+        "moves nothing and spends nothing: a release needs 2 of 5 owners, 1 answered",
+    ):
+        assert said.count(text) == 1, text
+    assert private.report()["releases_made"] == 0
+    assert not read_ledger(ledger_path(tmp_path / "out", 0)).entries
+
+
+def test_a_killed_party_ends_the_run_with_its_name(tmp_path: Path) -> None:
+    """Between two rounds: the first is in the ledgers, the second is not."""
+    folder = plan(tmp_path / "p", releases=2)
+    private = PrivateStrategy(FedAvg(fraction_evaluate=0.0), folder, out=tmp_path / "out")
+    made: list[int] = []
+
+    def killing(owner: int) -> dict[str, Any]:
+        made.append(owner)
+        if len(made) == 2 * OWNERS:
+            os.kill(children_of(os.getpid())[-2], signal.SIGKILL)
+        return changed(owner)
+
+    with pytest.raises(PeerError, match=r"party 1 was killed \(SIGKILL\)"):
+        private.start(InlineGrid([app(folder, killing)] * OWNERS), record(MODEL), num_rounds=2)
+    assert [len(read_ledger(ledger_path(tmp_path / "out", i)).entries) for i in range(3)] == [1, 1, 1]
+    report = json.loads((tmp_path / "out" / "report.json").read_text())
+    assert report["releases_made"] == 1
+
+
+@pytest.mark.parametrize(
+    ("change", "rule"),
+    [
+        ({"rounds": 2}, "the plan has 1 releases, one a round; 2 rounds were asked for"),
+        ({"model": {"layer": np.zeros(3)}}, "the plan is for models of 8 numbers; this one has 3"),
+    ],
+)
+def test_what_the_plan_is_not_for_is_refused_before_any_process(
+    tmp_path: Path, change: dict[str, Any], rule: str
+) -> None:
+    folder = plan(tmp_path / "p")
+    private = PrivateStrategy(FedAvg(), folder, out=tmp_path / "out")
+    with pytest.raises(UsageError, match=rule):
+        private.start(InlineGrid([]), record(change.get("model", MODEL)), num_rounds=change.get("rounds", 1))
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_client_is_one_owner(tmp_path: Path) -> None:
+    """A server that asks one client in two owners' place would double what it can move."""
+    folder = plan(tmp_path / "p", scale=0.0)
+    mod, digest = private_mod(folder, limits=ANY), None
+    grid = InlineGrid([app(folder)])
+    context = grid._contexts[1]
+    context.node_config.clear()
+    digest = mod._prepared.digest.hex()
+
+    def asked(owner: object, release: object = 0) -> Message:
+        about = _config()
+        about.update({"plan": digest, "release": release, "owner": owner})
+        content = RecordDict({"arrays": record(MODEL), "dpmpc": about})
+        return Message(content, dst_node_id=1, message_type="train")
+
+    def train(message: Message, context: Any) -> Message:
+        assert set(message.content) == {"arrays"}  # what dpmpc added is not the app's business
+        return Message(RecordDict({"arrays": record(changed(0))}), reply_to=message)
+
+    assert mod(asked(3), context, train).content["dpmpc"]["owner"] == 3
+    assert mod(asked(3), context, train).has_content()
+    for message, rule in (
+        (asked(4), "a client is one owner in a run; this one was 3, and is asked as 4"),
+        (asked(5), "the plan has 5 owners, 0 to 4; this client would be 5"),
+        (asked(3, release=1), "the plan has 1 releases; the server asks for another"),
+        (Message(RecordDict(), dst_node_id=1, message_type="train"), "wrap its strategy in PrivateStrategy"),
+    ):
+        assert rule in mod(message, context, train).error.reason
+
+
+def test_limits_hold_at_the_client(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="a plan must add noise"):
+        private_mod(plan(tmp_path / "p", scale=0.0))
+    with pytest.raises(UsageError, match="epsilon"):
+        private_mod(plan(tmp_path / "q"), limits=dpmpc.Limits(epsilon=0.5))
+
+
+def test_the_dimension_of_a_model() -> None:
+    assert dimension_of(record(MODEL)) == dimension_of(MODEL) == D
