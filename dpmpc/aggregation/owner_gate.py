@@ -23,7 +23,7 @@ from dpmpc.aggregation.plan import Attempt, Plan, Presence
 from dpmpc.errors import PeerError
 from dpmpc.mpc import channels
 from dpmpc.mpc.addresses import Endpoint
-from dpmpc.mpc.backend import BACKENDS, Holder, Share
+from dpmpc.mpc.backend import BACKENDS, Holder, Outlives, Share
 from dpmpc.mpc.channels import block_label
 from dpmpc.mpc.dial import keep_alive
 from dpmpc.mpc.door import Door, Refused
@@ -108,6 +108,10 @@ class OwnerGate:
         self._owners[first] = (end, peer)
         self._came(first, end, peer)
         self._changed.set()
+
+    def _parties_gone(self) -> list[int]:
+        """The parties that have left, without which the run goes on."""
+        return sorted(self.holder.gone) if isinstance(self.holder, Outlives) else []
 
     def _came(self, first: int, end: int, peer: Guest) -> None:
         """An owners' process was admitted."""

@@ -11,6 +11,7 @@ import time
 from collections import Counter
 from collections.abc import Coroutine, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -22,9 +23,9 @@ from dpmpc.aggregation.returning import ReturningGate
 from dpmpc.aggregation.spending import reservation_of
 from dpmpc.aggregation.traffic import Traffic
 from dpmpc.aggregation.transcript import Opened, Transcript
-from dpmpc.errors import UsageError
+from dpmpc.errors import PeerError, UsageError
 from dpmpc.mpc.addresses import Endpoint, inherited
-from dpmpc.mpc.backend import BACKENDS, Holder, Remembers, Share
+from dpmpc.mpc.backend import BACKENDS, Holder, Outlives, Remembers, Share, Spares
 from dpmpc.mpc.link import LINKS, part
 from dpmpc.mpc.pulse import STALL, Pulse
 from dpmpc.mpc.reason import public_reason
@@ -48,7 +49,8 @@ class PartyJob:
     `sockets`: file descriptors of sockets that are bound already, for parties and for owners. `tls`: the directory of
     this party's certificate and key. `threads`: those that compute. `budget`: what the ledgers are held against.
     `stall`: seconds of silence after which a process counts as lost. `secret`: what all processes of a run of one
-    machine know, and no other program on it.
+    machine know, and no other program on it. `outlives`: whether the run goes on without other parties where it can;
+    on one machine, whoever started them ends it.
     """
 
     plan: Plan
@@ -65,6 +67,7 @@ class PartyJob:
     budget: Budget | None = None
     stall: float = STALL
     secret: str = ""
+    outlives: bool = False
 
     def to_json(self) -> dict[str, Any]:
         """The arguments of the role `serve`."""
@@ -83,6 +86,7 @@ class PartyJob:
             "budget": None if self.budget is None else self.budget.to_json(),
             "stall": self.stall,
             "secret": self.secret,
+            "outlives": self.outlives,
         }
 
     @staticmethod
@@ -103,6 +107,7 @@ class PartyJob:
             budget=None if value["budget"] is None else Budget.from_json(value["budget"]),
             stall=value["stall"],
             secret=value["secret"],
+            outlives=value["outlives"],
         )
 
 
@@ -231,6 +236,8 @@ async def _serve(
         begin = time.perf_counter()
         source = noise_source(plan, holder, left)
         steps = ReleaseSteps(plan, attempt, holder, gate, source, ledger, transcript, opened, traffic, observe)
+        if isinstance(holder, Outlives):
+            holder.on_gone = partial(_note_loss, steps, log)
         step = make_step(steps)
         about = f", {text}" if (text := about_noise(plan, left)) else ""
         emit("stage", text=(f"making noise for {left} releases" if plan.pool else "ready") + about)
@@ -238,6 +245,8 @@ async def _serve(
             await steps.source.fill()
         offline = time.perf_counter() - begin
         log(f"noise made ahead for {steps.source.made} releases in {offline:.3f} s")
+        if job.outlives and isinstance(holder, Outlives):
+            holder.outlive()
         gate.announce(holder.bytes_sent + gate.bytes_sent)
         begin = time.perf_counter()
         for number in range(attempt.first_release, plan.releases):
@@ -262,6 +271,11 @@ async def _serve(
         log("end")
 
 
+def _note_loss(steps: ReleaseSteps, log: Log, party: int, error: PeerError) -> None:
+    steps.note_loss(party)
+    log(f"the run goes on without party {party}: {error}")
+
+
 def frames_due(plan: Plan, vectors: int) -> tuple[int, int]:
     """(bytes of the longest frame, bytes of all frames with what each costs) that one party may send another for the
     rest of a run: what its backend counts, and what it says besides of keys and ends."""
@@ -276,6 +290,8 @@ def frames_due(plan: Plan, vectors: int) -> tuple[int, int]:
         due += [(times, backend.count_noise(plan.derived.sampler, b, n, t)) for b, times in batches.items()]
     largest = max(max(counts.bytes_sent, default=0) for _, counts in due) + _BESIDES
     room = sum(times * max(counts.bytes_with_headers(FRAME_COST), default=0) for times, counts in due)
+    if isinstance(backend, Spares):  # shares that are sent again for those who lost a party
+        room += 2 * n * (8 * d + FRAME_COST)
     return largest, room + 4 * _BESIDES
 
 

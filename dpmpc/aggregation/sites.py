@@ -78,6 +78,7 @@ def _party_job(
         threads=threads or threads_for(1),
         budget=budget,
         stall=check_stall(stall),
+        outlives=True,
     )
 
 

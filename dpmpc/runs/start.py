@@ -304,6 +304,7 @@ def _party_job(plan: Plan, where: Where, index: int) -> PartyJob:
         threads=where.threads or threads_for(1 if where.addresses else plan.parties),
         budget=_budget(where),
         stall=where.stall,
+        outlives=True,
     )
 
 

@@ -24,6 +24,7 @@ _FIELDS: dict[str, dict[str, type]] = {
     "send": {"release": int, "digest": str},
     "open": {"release": int, "digest": str},
     "traffic": {"channel": int, "sent": dict, "received": dict},
+    "lost": {"party": int, "next": int},
     "end": {"releases": int},
 }
 
