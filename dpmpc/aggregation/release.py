@@ -60,6 +60,7 @@ class ReleaseSteps:
         self._present: dict[int, Presence] = {}  # of releases that are under way, where owners may be missing
         self._next = attempt.first_release  # the release that is not published yet
         self._lost: list[int] = []  # parties
+        self._over = False
 
     async def contributions(self, release: int) -> AsyncIterator[Share]:
         """This party's share (d,) of the sum of each owners' process, as it arrives."""
@@ -126,6 +127,8 @@ class ReleaseSteps:
 
     def note_loss(self, party: int) -> None:
         """Note that a party has left, and that the run goes on without it."""
+        if self._over:
+            return
         self._lost.append(party)
         self._transcript.note("lost", party=party, next=self._next)
         self._transcript.flush()
@@ -135,6 +138,7 @@ class ReleaseSteps:
         for channel in self._traffic.channels():
             self._transcript.note("traffic", **self._traffic.take(self.holder.connections(), channel))
         self._transcript.note("end", releases=releases)
+        self._over = True
         self._transcript.flush()
 
 

@@ -17,7 +17,8 @@ from dpmpc.aggregation.agreement import Agreement, TooFew
 from dpmpc.aggregation.frames import COUNT, READY, WINDOW, blocks_of, exact, pack_result, result_size
 from dpmpc.aggregation.grid import Ints
 from dpmpc.aggregation.owner_gate import Guest, OwnerGate
-from dpmpc.aggregation.plan import Presence
+from dpmpc.aggregation.plan import Attempt, Presence
+from dpmpc.aggregation.settling import Past
 from dpmpc.errors import PeerError
 from dpmpc.mpc import channels
 from dpmpc.mpc.backend import BACKENDS, Share, Spares
@@ -42,6 +43,8 @@ class ReturningGate(OwnerGate):
         self._served: set[int] = set()  # by first owner: those that get what is published
         self._serving: dict[int, asyncio.Task[None]] = {}
         self._patience = 600.0
+        self._settled = asyncio.Event()  # whether the attempt is agreed on
+        self._spent: dict[int, int] = {}  # by first owner
         backend, parties = BACKENDS[self.plan.backend], self.plan.parties
         spare = backend.spare(parties, self.plan.threshold) if isinstance(backend, Spares) else 0
         self._enough = parties - spare  # of the parties, for an agreement
@@ -86,6 +89,11 @@ class ReturningGate(OwnerGate):
     async def _serve(self, first: int, end: int, peer: Guest) -> None:
         """One owners' process, until it leaves."""
         try:
+            if self.returns:
+                self._spent[first] = COUNT.unpack(exact(peer, await peer.receive(channels.SPENT), COUNT.size))[0]
+                self._changed.set()
+                await self._settled.wait()
+                self._tell_past(peer)
             known = COUNT.unpack(exact(peer, await peer.receive(channels.KNOWN), COUNT.size))[0]
             await self._noise.wait()
             peer.send(channels.READY, READY.pack(self._announced))
@@ -126,6 +134,17 @@ class ReturningGate(OwnerGate):
         if release >= self._open:
             self._shares.setdefault(release, {})[first] = (end, total)
             self._changed.set()
+
+    async def spent(self) -> int:
+        """As `OwnerGate.spent`, of the owners that are there."""
+        while any(first not in self._spent for first in self._owners):
+            await self._wait(self._patience)
+        return max(self._spent.values(), default=0)
+
+    def begin(self, attempt: Attempt, past: Past) -> None:
+        """As `OwnerGate.begin`; who comes later is told, too."""
+        self.attempt, self._past, self._open = attempt, past, attempt.first_release
+        self._settled.set()
 
     # -- a release ---------------------------------------------------------------------------------------------------
     async def agree(self, release: int) -> Presence:

@@ -142,6 +142,21 @@ class Remembers(Protocol):
 
 
 @runtime_checkable
+class Resumes(Protocol):
+    """A backend whose holders are `Renewed`."""
+
+    resumes: bool  # whether a run on several machines can be carried on
+
+
+@runtime_checkable
+class Renewed(Protocol):
+    """A holder that binds its keys and streams to `run_id` as it is when its link has connected: the parties agree on
+    the attempt only when they meet."""
+
+    run_id: bytes
+
+
+@runtime_checkable
 class Outlives(Protocol):
     """A holder that goes on without some parties, once it is told that all noise is made."""
 

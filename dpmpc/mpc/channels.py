@@ -17,6 +17,11 @@ CONFIRM = -8
 TREES = -9
 KNOWN = -10  # an owner that may come late: how many opened releases it has
 JOIN = -11  # with which release it may begin; in the other direction, with which it does
+NUMBER = -12  # between parties that agree on an attempt: the next one's number
+STANDING = -13  # and what each knows of the run
+PAST = -14  # opened vectors that another party lacks
+SPENT = -15  # an owner: how many releases have a line in its own ledger
+BEGIN = -16  # to owners: the attempt, and which releases were opened before it
 NOTICES = -(1 << 20)  # and below: the parties that another one has lost
 
 # channels between parties

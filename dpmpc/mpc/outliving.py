@@ -12,12 +12,13 @@ import asyncio
 import contextlib
 import struct
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any
 
 from dpmpc.errors import PeerError
-from dpmpc.mpc.channels import notice_label
+from dpmpc.mpc.channels import END, notice_label
 from dpmpc.mpc.link import Connection, Link, Parting
-from dpmpc.mpc.mesh import CONNECT_SECONDS, Mesh
+from dpmpc.mpc.mesh import CLOSE_SECONDS, CONNECT_SECONDS, Mesh
 from dpmpc.mpc.reason import refuses
 
 _NOTICE = struct.Struct("<H")  # the party that the sender has lost
@@ -41,6 +42,7 @@ class Outliving(Mesh):
         self._notices: set[tuple[int, int]] = set()  # (who told, whom it has lost)
         self._hearing: list[asyncio.Task[None]] = []
         self._news = asyncio.Event()
+        self._closing = False  # whether this party has done everything
 
     async def connect(self, link: Link, digest: bytes = bytes(32), *, seconds: float = CONNECT_SECONDS) -> None:
         """As `Mesh.connect`."""
@@ -82,7 +84,7 @@ class Outliving(Mesh):
     def _lose(self, party: int, error: PeerError) -> None:
         self.gone[party] = error
         few = self.parties - len(self.gone) < enough(self.parties, self.threshold)
-        if self._needed or few or refuses(error):
+        if not self._closing and (self._needed or few or refuses(error)):
             super()._on_lost(self.peers[party], error if refuses(error) else self.cause())
             return
         number = len(self.gone) - 1
@@ -123,6 +125,22 @@ class Outliving(Mesh):
         if party not in self.gone:
             self._lose(party, why)
 
+    async def close(self) -> None:
+        """As `Mesh.close`; until a party says that it has done everything too, it hears of losses."""
+        self._closing = True
+        ends = {}
+        for peer in self.left.values():
+            with contextlib.suppress(PeerError):
+                peer.send(END, b"")
+            ends[peer] = peer.receive(END)
+            ends[peer].add_done_callback(partial(_may_end, peer))
+        if ends:
+            await asyncio.wait(ends.values(), timeout=CLOSE_SECONDS)
+        for peer in self.peers.values():
+            peer.expects_end = True
+        self.abandon()
+        await asyncio.sleep(0)
+
     def _changed(self) -> None:
         """Something was heard of a loss."""
         self._news.set()
@@ -132,3 +150,8 @@ class Outliving(Mesh):
         for task in self._hearing:
             task.cancel()
         super().abandon()
+
+
+def _may_end(peer: Connection, end: "asyncio.Future[bytearray]") -> None:
+    """The connection may end from now on, where the other side has said so."""
+    peer.expects_end = peer.expects_end or (not end.cancelled() and end.exception() is None)

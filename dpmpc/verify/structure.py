@@ -19,7 +19,7 @@ from dpmpc.noise.pool import fills
 from dpmpc.verify.records import Attempt, Event, Records, read_records
 from dpmpc.verify.verdict import Check, Evidence, of_problems
 
-_KINDS = {"input", "sum", "noise", "add", "ledger", "send", "open", "traffic", "present", "lost"}
+_KINDS = {"input", "sum", "noise", "add", "ledger", "send", "open", "traffic", "present", "lost", "told"}
 
 
 def check_structure(out: Path) -> Evidence:

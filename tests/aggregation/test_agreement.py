@@ -116,7 +116,7 @@ async def decide(plan: Plan, net: Net) -> list[Presence | BaseException]:
         late = iter(range(OWNERS))
 
         async def more() -> bool:
-            mine.update([next(late)])  # one comes after the other
+            mine.add(next(late, 0))  # one comes after the other
             return True
 
         return await agreement.reached(lambda: tuple(sorted(mine)), more)

@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 
 from dpmpc.aggregation.aggregator import Aggregator
-from dpmpc.aggregation.party import PartyJob, run_party
+from dpmpc.aggregation.job import PartyJob
+from dpmpc.aggregation.party import run_party
 from dpmpc.aggregation.plan import Plan
 from dpmpc.errors import PeerError, UsageError
 from dpmpc.mpc.addresses import bound_socket, endpoint_of

@@ -112,6 +112,7 @@ class Shamir:
     """See the module."""
 
     name = "shamir"
+    resumes = True
     largest = (field.P - 1) // 2
 
     def threshold(self, parties: int) -> int:

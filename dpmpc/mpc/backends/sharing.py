@@ -49,6 +49,7 @@ class Sharing:
     """See the module."""
 
     name = "sharing"
+    resumes = True
     largest = (field.P - 1) // 2
 
     def threshold(self, parties: int) -> int:
