@@ -42,7 +42,7 @@ from dpmpc.mpc.wire import FRAME_COST, HEADER, Peer
 from dpmpc.mpc.within import Within
 
 FINISH_SECONDS = 600.0  # for an owner that computes its last figures
-PARTY_SECONDS = 30.0  # for a party that has left to come again, and hear that the run is over
+PARTY_SECONDS = 10.0  # for a party that has left to come again, and hear that the run is over
 Guest = Peer | Within
 
 
