@@ -121,7 +121,7 @@ class OwnerClient:
         """Parties without which the run goes on are not waited for; where it is over, one party is enough."""
         state, gone = news
         if state == OVER:
-            self._spare = len(self._within) + self.plan.parties
+            self._spare = self.plan.parties - 1
             if party in meeting.here:
                 gone = meeting.missing()
         for j in gone:
