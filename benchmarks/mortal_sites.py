@@ -6,6 +6,7 @@ attempt and the owners in it, and every vector that was learned.
 
 import asyncio
 import os
+import runpy
 import signal
 import sys
 from collections.abc import Sequence
@@ -48,10 +49,8 @@ def live(
     os.setsid()
     os.umask(0o077)
     _Mortal(name, witness, point, times, Path(certain)).begin()
-    from dpmpc.cli.main import main
-
     sys.argv = ["dpmpc", *arguments]
-    main(list(arguments))
+    runpy.run_module("dpmpc.cli.main", run_name="__main__")
 
 
 class _Mortal:

@@ -118,6 +118,11 @@ class TcpLink:
         self._log = log or self._pulse.say
         self._peers: dict[int, Connection] = {}
 
+    @property
+    def pulse(self) -> Pulse:
+        """What watches the connections."""
+        return self._pulse
+
     async def connect(
         self, hello: Hello, run_id: bytes, seconds: float, on_lost: OnLost, observe: Observe | None
     ) -> dict[int, Connection]:
