@@ -23,7 +23,7 @@ from typing import Any
 import numpy as np
 
 from dpmpc.aggregation.encoding import decode, encode
-from dpmpc.aggregation.party import ledger_path, opened_path
+from dpmpc.aggregation.paths import ledger_path, opened_path
 from dpmpc.aggregation.plan import Plan
 from dpmpc.aggregation.transcript import read_opened
 from dpmpc.learning.learner import Learner

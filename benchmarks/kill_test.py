@@ -31,7 +31,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from unittest.mock import patch
 
-from dpmpc.aggregation.party import ledger_path
+from dpmpc.aggregation.paths import ledger_path
 from dpmpc.aggregation.plan import FIRST_ATTEMPT, Plan, plan_path
 from dpmpc.aggregation.spending import entry_of
 from dpmpc.aggregation.transcript import digest

@@ -17,8 +17,9 @@ import numpy as np
 from dpmpc.aggregation.aggregator import Aggregator
 from dpmpc.aggregation.frames import blocks_of
 from dpmpc.aggregation.grid import Ints
+from dpmpc.aggregation.job import PartyJob
 from dpmpc.aggregation.owner_gate import OwnerGate
-from dpmpc.aggregation.party import PartyJob, run_party
+from dpmpc.aggregation.party import run_party
 from dpmpc.aggregation.plan import Plan
 from dpmpc.aggregation.release import ReleaseSteps, Step, release
 from dpmpc.benchmarks.network import Addresses

@@ -9,8 +9,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from dpmpc.aggregation.grid import Floats, Ints
+from dpmpc.aggregation.job import PartyJob
 from dpmpc.aggregation.local import ROLE
-from dpmpc.aggregation.party import PartyJob, run_party
+from dpmpc.aggregation.party import run_party
 from dpmpc.aggregation.plan import Plan
 from dpmpc.aggregation.release import NoiseSource, ReleaseSteps, Step, release
 from dpmpc.mpc import field

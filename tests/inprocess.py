@@ -41,7 +41,7 @@ class Network:
 class LocalSession:
     """What the sharing engine asks of a session, and what a holder does with it."""
 
-    noise, join, zero, work = SharingHolder.noise, SharingHolder.join, SharingHolder.zero, SharingHolder.work
+    noise, join, zero, work = SharingHolder.draw, SharingHolder.join, SharingHolder.zero, SharingHolder.work
     use_threads, _stop_workers = SharingHolder.use_threads, SharingHolder._stop_workers
     threads, _workers = 1, None
 

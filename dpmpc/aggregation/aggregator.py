@@ -26,7 +26,7 @@ from dpmpc.aggregation.grid import Floats, Ints
 from dpmpc.aggregation.guarantee import Promise, privacy_section, promise_of, warnings_of
 from dpmpc.aggregation.local import PartiesHere
 from dpmpc.aggregation.owner_client import OwnerClient
-from dpmpc.aggregation.plan import FIRST_ATTEMPT, Attempt, Plan, Presence, plan_path
+from dpmpc.aggregation.plan import AGREED, FIRST_ATTEMPT, Attempt, Plan, Presence, plan_path
 from dpmpc.errors import DpmpcError, PeerError, UsageError
 from dpmpc.mpc.addresses import Endpoint
 from dpmpc.mpc.backend import BACKENDS
@@ -120,6 +120,7 @@ class Aggregator:
         )
         if out is not None and Path(out).exists() and any(Path(out).iterdir()):
             raise UsageError(f"out must be a new or empty directory; {out} is not; name another")
+        self._spent = 0
         self._begin(plan, None if out is None else Path(out), wait, stall=stall)
 
     @classmethod
@@ -136,13 +137,16 @@ class Aggregator:
         wait: float = WAIT,
         stall: float = STALL,
         say: Callable[[str], None] = lambda text: None,
+        spent: int = 0,
         **settings: Any,
     ) -> Self:
         """An aggregator for a plan. `addresses`: where the parties listen for owners; without them the parties are
         processes of this machine: those of `parties`, whom the caller ends, or new ones with `settings` (of
         `LocalParties`). A `PartyHere` is the one of this process; the others are at `addresses`. `owners`: (first, end)
-        of those played here, by default all."""
+        of those played here, by default all. `attempt` AGREED: the parties agree on it; `spent`: so many releases have
+        a line in a ledger here, and are made no more."""
         self = cls.__new__(cls)
+        self._spent = spent
         self._begin(plan, out, wait, parties, addresses, owners, attempt, tls, settings, stall, say)
         return self
 
@@ -168,6 +172,7 @@ class Aggregator:
         say: Callable[[str], None] = lambda text: None,
     ) -> None:
         self._stall, self._say = check_stall(stall), say
+        self._known: set[int] | None = None  # releases of before this attempt whose vectors come; None: there are none
         self.plan, self.attempt = plan, attempt
         self.first, self.end = owners or (0, plan.owners)
         self.next = attempt.first_release  # the next release
@@ -230,8 +235,11 @@ class Aggregator:
         client = self._client
         if client is None or self.bytes_before:
             return
+        if self.attempt == AGREED:
+            self.attempt, known = self._run(partial(client.begin, self._spent))
+            self._known, self._joins = set(known), self.attempt.first_release
         if self.plan.dropouts:
-            self._joins, sent = self._run(partial(client.join, self.next))
+            self._joins, sent = self._run(partial(client.join, self._joins, self._spent))
         else:
             sent = self._run(client.ready)
         self.bytes_before = sent + client.bytes_sent
@@ -243,6 +251,9 @@ class Aggregator:
         self.wait_for_noise()
         missed: list[Release] = []
         while self._client is not None and self.next < self._joins:
+            if self._known is not None and self.next < self.attempt.first_release and self.next not in self._known:
+                self.next += 1  # spent, and never opened
+                continue
             total, sent, present = self._run(partial(self._client.opened, self.next))
             missed.append(Release(self.next, total, sent + self._client.bytes_sent, present))
             self.next += 1
@@ -415,17 +426,25 @@ class Aggregator:
         }
 
     # -- the end -----------------------------------------------------------------------------------------------------
-    def finish(self) -> list[PartyCost]:
-        """Every party's costs, after the last release; closes the aggregator."""
+    def costs(self) -> list[PartyCost]:
+        """Every party's costs, after the last release. The parties wait for `finish`: what they have opened may be kept
+        before, and is had again by a process that dies meanwhile."""
         self._check_open()
         client = self._client
-        if client is not None:
+        if client is not None and not self._costs:
             self.wait_for_noise()
-            self._costs = self._run(client.finish)
+            self._costs = self._run(client.costs)
+        return self._costs
+
+    def finish(self) -> list[PartyCost]:
+        """Every party's costs, after the last release; closes the aggregator."""
+        costs, client = self.costs(), self._client
+        if client is not None:
+            self._run(client.finish)
             if self._parties is not None and self._stop is self._parties.end:
                 self._parties.wait()
         self.abandon()
-        return self._costs
+        return costs
 
     def close(self) -> None:
         """End the parties that were started here, and all connections. After all planned releases this is agreed with

@@ -11,7 +11,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from dpmpc.aggregation.background import Background
-from dpmpc.aggregation.party import PartyJob, run_party
+from dpmpc.aggregation.job import PartyJob
+from dpmpc.aggregation.party import run_party
 from dpmpc.aggregation.release import MakeStep, release
 from dpmpc.errors import DpmpcError, error_of
 from dpmpc.mpc.addresses import Endpoint

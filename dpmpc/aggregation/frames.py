@@ -3,18 +3,23 @@ connections."""
 
 import hashlib
 import struct
+from collections.abc import Iterable
 from dataclasses import astuple, dataclass
 from typing import NamedTuple
 
 import numpy as np
 
 from dpmpc.aggregation.grid import Ints
-from dpmpc.aggregation.plan import Attempt, Plan, Presence
+from dpmpc.aggregation.plan import AGREED, Attempt, Plan, Presence
 from dpmpc.errors import PeerError
+from dpmpc.mpc.channels import MOST_RELEASES
 from dpmpc.mpc.link import Connection
 
 HELLO = struct.Struct("<II32s")  # owners first .. end, digest of the plan
-ANSWER = struct.Struct("<I32s")  # party, digest of the plan
+ANSWER = struct.Struct("<I32sB64s")  # party, digest of the plan, state of the run, parties that have left as bits
+WAITING, RUNNING, OVER = range(3)  # states
+ASKING = (1 << 32) - 1  # in place of the first owner: party `end` asks how the run is
+BEGINNING = struct.Struct("<QQ")  # number and first release of an attempt; then a bit for each release opened before
 READY = struct.Struct("<Q")  # bytes sent so far
 COUNT = struct.Struct("<Q")  # of releases
 COST = struct.Struct("<QQQQQddQ")  # see PartyCost
@@ -49,6 +54,25 @@ def greeting(plan: Plan, attempt: Attempt, secret: str = "") -> bytes:
     run that one process started, a digest that only its own processes know."""
     agreed = plan.digest(attempt)
     return hashlib.sha256(b"dpmpc secret\0" + secret.encode() + agreed).digest() if secret else agreed
+
+
+def pack_beginning(attempt: Attempt, known: Iterable[int]) -> bytes:
+    """An attempt, and the releases before it whose vectors follow."""
+    bits = sum(1 << release for release in known)
+    return BEGINNING.pack(attempt.number, attempt.first_release) + bits.to_bytes(
+        -(-attempt.first_release // 8), "little"
+    )
+
+
+def unpack_beginning(payload: bytes | bytearray) -> tuple[Attempt, list[int]]:
+    """What `pack_beginning` packed. Errors: PeerError for other bytes."""
+    size = BEGINNING.size
+    attempt = Attempt(*BEGINNING.unpack(payload[:size])) if len(payload) >= size else AGREED
+    bits = int.from_bytes(payload[size:], "little")
+    first = attempt.first_release
+    if attempt == AGREED or first > MOST_RELEASES or len(payload) != size + -(-first // 8) or bits >> first:
+        raise PeerError("an attempt begins with its number and its past; other bytes came; are all of one version?")
+    return attempt, [release for release in range(first) if bits >> release & 1]
 
 
 def rows_of_block(dimension: int) -> int:

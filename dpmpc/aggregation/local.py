@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from dpmpc.aggregation.background import Background
-from dpmpc.aggregation.party import PartyJob
+from dpmpc.aggregation.job import PartyJob
 from dpmpc.aggregation.plan import Attempt, Plan
 from dpmpc.errors import DpmpcError, UsageError
 from dpmpc.mpc.addresses import Endpoint, bound_socket, endpoint_of, endpoints_here, owner_endpoints

@@ -14,18 +14,22 @@ from typing import Any
 from dpmpc.aggregation import frames
 from dpmpc.aggregation.frames import (
     ANSWER,
+    BEGINNING,
     COUNT,
     HELLO,
+    OVER,
     READY,
     WINDOW,
     PartyCost,
     exact,
     greeting,
     result_size,
+    unpack_beginning,
     unpack_result,
 )
 from dpmpc.aggregation.grid import Ints
-from dpmpc.aggregation.plan import Attempt, Plan, Presence
+from dpmpc.aggregation.news import NOBODY, News, listen_around, read_answer
+from dpmpc.aggregation.plan import AGREED, Attempt, Plan, Presence
 from dpmpc.errors import PeerError
 from dpmpc.mpc import channels
 from dpmpc.mpc.addresses import Endpoint
@@ -61,7 +65,7 @@ class OwnerClient:
         self.plan, self.attempt = plan, attempt
         self.first, self.end = first, plan.owners if end is None else end
         assert 0 <= self.first < self.end <= plan.owners
-        self.peers: list[Connection] = []
+        self.peers: dict[int, Connection] = {}
         self.lost: dict[int, PeerError] = {}  # parties that left after noise was made and are not needed
         backend = BACKENDS[plan.backend]
         self._spare = backend.spare(plan.parties, plan.threshold) if isinstance(backend, Spares) else 0
@@ -70,6 +74,8 @@ class OwnerClient:
         self._here: dict[int, Connection] = {}
         self._pulse = Pulse(stall, say)
         self._greeting = greeting(plan, attempt, secret)
+        self._returns = attempt == AGREED
+        self._cause: PeerError | None = None  # the first loss that was noticed here
 
     @property
     def name(self) -> str:
@@ -81,6 +87,11 @@ class OwnerClient:
         before all are here."""
         # A party that was here may have begun with the others: without it there is no run to wait for.
         meeting = Meeting(range(len(endpoints)), self._on_lost, again=False)
+        asking: asyncio.Task[None] | None = None
+        if self._returns:
+            run_id = self.plan.session_id(self.attempt)
+            around = listen_around(endpoints, tls, run_id, self._greeting, NOBODY, partial(self._hear, meeting))
+            asking = asyncio.ensure_future(around)
         self._here = meeting.here
         calls = [Call(endpoint, f"party{i}", tls) for i, endpoint in enumerate(endpoints)]
 
@@ -101,24 +112,40 @@ class OwnerClient:
             ) from None
         finally:
             meeting.end()
-        self.peers = [self._here[i] for i in range(len(calls))]
+            if asking is not None:
+                asking.cancel()
+        self.peers = dict(sorted(self._here.items()))
+        self.lost = {i: PeerError(f"party {i} has left the run") for i in range(len(calls)) if i not in self.peers}
+
+    def _hear(self, meeting: Meeting, party: int, news: News) -> bool:
+        """Parties without which the run goes on are not waited for; where it is over, one party is enough."""
+        state, gone = news
+        if state == OVER:
+            self._spare = self.plan.parties - 1
+            if party in meeting.here:
+                gone = meeting.missing()
+        for j in gone:
+            meeting.excuse(j)
+        return False
 
     async def _call(self, meeting: Meeting, party: int, call: Call) -> Connection:
         def check(peer: Connection, payload: bytearray) -> None:
-            index, other = ANSWER.unpack(exact(peer, payload, ANSWER.size))
+            index, other, news = read_answer(exact(peer, payload, ANSWER.size))
             if index != party or other != self._greeting:
                 raise PeerError(
                     f"{call.endpoint} must be party {party} of the same plan; party {index} with plan "
                     f"{other.hex()[:8]} answers; mend -P, or copy plan.json again"
                 )
             meeting.come(party, peer)
+            self._hear(meeting, party, news)
 
         def admit(peer: Peer, payload: bytearray) -> None:
             check(peer, payload)
             keep_alive(peer)
             self._pulse.watch(peer)
             largest = max(result_size(self.plan), frames.COST.size)
-            history = self.plan.releases if self.plan.dropouts else 0
+            largest = max(largest, BEGINNING.size + self.plan.releases)
+            history = self.plan.releases if self.plan.dropouts or self._returns else 0
             peer.admit(largest, (WINDOW + 4 + history) * (largest + FRAME_COST))
 
         run_id = self.plan.session_id(self.attempt)
@@ -130,15 +157,6 @@ class OwnerClient:
             check(inner, await inner.receive(channels.HELLO))
             return inner
         return await call.greeted(lambda: Peer(f"party {party}", run_id, meeting.lost), hello, admit)
-
-    def _check(self, endpoint: Endpoint, party: int, peer: Connection, payload: bytearray) -> None:
-        """Errors: PeerError for an answer that party `party` of this plan would not give."""
-        index, other = ANSWER.unpack(exact(peer, payload, ANSWER.size))
-        if index != party or other != self._greeting:
-            raise PeerError(
-                f"{endpoint} must be party {party} of the same plan; party {index} with plan {other.hex()[:8]} "
-                "answers; mend -P, or copy plan.json again"
-            )
 
     def _on_lost(self, peer: Connection, error: PeerError) -> None:
         """Whoever awaits something of it is told; the others' frames are on their way."""
@@ -160,30 +178,45 @@ class OwnerClient:
             (self._sent[party],) = READY.unpack(payload)
         return sum(self._sent.values())
 
-    async def join(self, known: int) -> tuple[int, int]:
-        """(the release this process begins with, the bytes all parties have sent so far), where owners may come late:
-        it has the opened vectors of the releases before `known`, and gets the others. Returns when the parties have
-        the noise that they make ahead."""
+    async def begin(self, spent: int) -> tuple[Attempt, list[int]]:
+        """(the attempt that the parties have agreed on, the releases before it whose vectors they tell: `opened`).
+        `spent`: as many releases have a line in the ledger here. Errors: PeerError where parties differ."""
         for _, peer in self._left():
-            peer.send(channels.KNOWN, COUNT.pack(known))
+            with contextlib.suppress(PeerError):  # it is not needed, or else that is found below
+                peer.send(channels.SPENT, COUNT.pack(spent))
+        told = [bytes(payload) for payload in (await self._from_all(channels.BEGIN)).values()]
+        if any(each != told[0] for each in told[1:]):
+            raise PeerError("all parties must tell of the same attempt; they differ; start all processes again")
+        return unpack_beginning(told[0])
+
+    async def join(self, known: int, least: int = 0) -> tuple[int, int]:
+        """(the release this process begins with, the bytes all parties have sent so far), where owners may come late:
+        it has the opened vectors of the releases before `known`, and gets the others; it takes part from `least` on.
+        Returns when the parties have the noise that they make ahead."""
+        for _, peer in self._left():
+            with contextlib.suppress(PeerError):
+                peer.send(channels.KNOWN, COUNT.pack(known))
         sent = await self.ready()
         joins = [COUNT.unpack(payload)[0] for payload in (await self._from_all(channels.JOIN, COUNT.size)).values()]
+        first = min(max(*joins, least), self.plan.releases)
         for _, peer in self._left():
-            peer.send(channels.JOIN, COUNT.pack(max(joins)))
-        return max(joins), sent
+            with contextlib.suppress(PeerError):
+                peer.send(channels.JOIN, COUNT.pack(first))
+        return first, sent
 
     def _without(self, party: int, error: PeerError) -> None:
         """Go on without a party. Errors: the given one, if too many have left."""
         self.lost[party] = error
+        self._cause = self._cause or error
         if len(self.lost) > self._spare:
-            raise error
+            raise self._cause
 
     def _left(self) -> list[tuple[int, Connection]]:
-        return [(party, peer) for party, peer in enumerate(self.peers) if party not in self.lost]
+        return [(party, peer) for party, peer in self.peers.items() if party not in self.lost]
 
-    async def _from_all(self, label: int, size: int) -> dict[int, bytearray]:
-        """The payload of `size` bytes of this frame from every party that is left, by number. Errors: PeerError where
-        one that is needed leaves."""
+    async def _from_all(self, label: int, size: int | None = None) -> dict[int, bytearray]:
+        """The payload of this frame from every party that is left, by number; of `size` bytes, where that is known.
+        Errors: PeerError where one that is needed leaves."""
         awaited = [(party, peer, peer.receive(label)) for party, peer in self._left()]
         found = {}
         for party, peer, each in awaited:
@@ -192,7 +225,7 @@ class OwnerClient:
             except PeerError as error:
                 self._without(party, error)
                 continue
-            found[party] = exact(peer, payload, size)
+            found[party] = payload if size is None else exact(peer, payload, size)
         return found
 
     async def send(self, release: int, block: int, payloads: Sequence[Any]) -> None:
@@ -222,16 +255,18 @@ class OwnerClient:
             )
         return total, sum(self._sent.values()), present
 
-    async def finish(self) -> list[PartyCost]:
-        """The costs of every party that is left; ends the connections in agreement."""
+    async def costs(self) -> list[PartyCost]:
+        """The costs of every party that is left, after the last release; asked for once."""
         payloads = await self._from_all(channels.COST, frames.COST.size)
-        costs = [PartyCost.unpack(payload) for payload in payloads.values()]
+        return [PartyCost.unpack(payload) for payload in payloads.values()]
+
+    async def finish(self) -> None:
+        """Says that everything is here, and ends the connections in agreement."""
         for _, peer in self._left():
             with contextlib.suppress(PeerError):  # it may have left already
                 peer.send(channels.COST, b"")
         self.abandon()
         await asyncio.sleep(0)
-        return costs
 
     def abandon(self) -> None:
         """Close the connections at once."""
@@ -247,4 +282,4 @@ class OwnerClient:
     @property
     def bytes_sent(self) -> int:
         """Bytes these owners have sent to parties, headers included."""
-        return sum(peer.bytes_sent for peer in self.peers)
+        return sum(peer.bytes_sent for peer in self.peers.values())

@@ -6,25 +6,33 @@ import socket
 import time
 from collections.abc import AsyncIterator, Callable
 
+from dpmpc.aggregation.archive import Archive
 from dpmpc.aggregation.frames import (
     ANSWER,
+    ASKING,
+    COUNT,
     HELLO,
+    OVER,
     READY,
+    WAITING,
     WINDOW,
     PartyCost,
     Piece,
     certificate_name,
+    exact,
     greeting,
+    pack_beginning,
     pack_result,
     pieces_of,
     result_size,
 )
 from dpmpc.aggregation.grid import Ints
-from dpmpc.aggregation.plan import Attempt, Plan, Presence
+from dpmpc.aggregation.plan import AGREED, Attempt, Plan, Presence
+from dpmpc.aggregation.settling import Past
 from dpmpc.errors import PeerError
 from dpmpc.mpc import channels
 from dpmpc.mpc.addresses import Endpoint
-from dpmpc.mpc.backend import BACKENDS, Holder, Share
+from dpmpc.mpc.backend import BACKENDS, Holder, Outlives, Share
 from dpmpc.mpc.channels import block_label
 from dpmpc.mpc.dial import keep_alive
 from dpmpc.mpc.door import Door, Refused
@@ -35,6 +43,7 @@ from dpmpc.mpc.wire import FRAME_COST, HEADER, Peer
 from dpmpc.mpc.within import Within
 
 FINISH_SECONDS = 600.0  # for an owner that computes its last figures
+PARTY_SECONDS = 10.0  # for a party that has left to come again, and hear that the run is over
 Guest = Peer | Within
 
 
@@ -58,6 +67,13 @@ class OwnerGate:
         self.adding_s = 0.0  # spent adding up shares
         self._pulse, self._log = pulse or Pulse(), log
         self._greeting = greeting(plan, attempt, secret)
+        self.returns = attempt == AGREED  # processes may come again, after a run was interrupted and at its end
+        self.state = WAITING
+        self._past: Past = {}
+        self._archive: Archive | None = None  # when everything was opened
+        self._askers: list[Peer] = []
+        self._asked_at: dict[int, float] = {}  # by party: when it asked last, or was told that the run is over
+        self._after: list[asyncio.Task[None]] = []
         self._tls = False
         self._door = Door(self._make, self._greeted, log)
         self._owners: dict[int, tuple[int, Guest]] = {}  # by first owner: (end, connection)
@@ -81,6 +97,9 @@ class OwnerGate:
         if len(payload) != HELLO.size:
             raise Refused(f"a greeting has {HELLO.size} bytes; got {len(payload)}; are all processes of one version?")
         first, end, other = HELLO.unpack(payload)
+        if first == ASKING and self.returns and isinstance(peer, Peer):
+            self._asked(peer, end, other)
+            return
         if not first < end <= plan.owners:
             raise Refused(
                 f"owners are numbered from 0 to {plan.owners - 1}; {first}..{end - 1} came; mend -I, or copy plan.json "
@@ -97,8 +116,10 @@ class OwnerGate:
                 f"owners and parties must have the same plan; party {self.holder.party} has {self._greeting.hex()[:8]},"
                 f" {peer.name} {other.hex()[:8]}; copy plan.json again"
             )
+        if self._begun and self.returns and not self.plan.dropouts and self._archive is None:
+            self._begin_anew(first, end)
         self._forget(first, end)
-        peer.send(channels.HELLO, ANSWER.pack(self.holder.party, self._greeting))
+        peer.send(channels.HELLO, self._answer())
         start, stop, begin, end_of_piece = pieces_of(first, end, plan.dimension)[0]  # no other is larger
         backend, width = BACKENDS[plan.backend], end_of_piece - begin
         largest = backend.payload_bytes(plan.parties, plan.threshold, stop - start, width)[self.holder.party]
@@ -107,8 +128,39 @@ class OwnerGate:
             peer.admit(largest, (WINDOW + 2) * (largest + FRAME_COST))
             self._pulse.watch(peer)
         self._owners[first] = (end, peer)
-        self._came(first, end, peer)
+        if self._archive is not None:
+            self._after.append(asyncio.ensure_future(self._serve_after(self._archive, first, end, peer)))
+        else:
+            self._came(first, end, peer)
         self._changed.set()
+
+    def _answer(self) -> bytes:
+        gone = sum(1 << j for j in self._parties_gone()).to_bytes(64, "little")
+        return ANSWER.pack(self.holder.party, self._greeting, self.state, gone)
+
+    def _asked(self, peer: Peer, party: int, other: bytes) -> None:
+        """Somebody of this run asks how it is. Errors: Refused for one of another plan."""
+        if other != self._greeting:
+            raise Refused(
+                f"all processes must have the same plan; party {self.holder.party} has another; copy it again"
+            )
+        peer.send(channels.HELLO, self._answer())
+        peer.admit(0, 0)
+        self._askers = [each for each in self._askers if each.lost is None] + [peer]
+        self._asked_at[party] = asyncio.get_running_loop().time()
+        self._changed.set()
+
+    def _begin_anew(self, first: int, end: int) -> None:
+        """These owners have come again, so their earlier process is gone, noticed or not: the run is interrupted.
+        Errors: PeerError, with which they are hung up on; they call again."""
+        for start, (stop, peer) in list(self._owners.items()):
+            if start < end and first < stop:
+                self._on_lost(peer, PeerError(f"{peer.name} has come again; its earlier process is gone"))
+        raise PeerError("all begin anew")
+
+    def _parties_gone(self) -> list[int]:
+        """The parties that have left, without which the run goes on."""
+        return sorted(self.holder.gone) if isinstance(self.holder, Outlives) else []
 
     def _came(self, first: int, end: int, peer: Guest) -> None:
         """An owners' process was admitted."""
@@ -170,7 +222,25 @@ class OwnerGate:
                 f"{self._missing_text()}; start their processes{self._door.refusals()}"
             ) from None
         self._begun = True
-        self._door.close()
+        if not self.returns:
+            self._door.close()
+
+    async def spent(self) -> int:
+        """The releases that the owners' own ledgers have lines of: one more than the last."""
+        waited = [(peer, peer.receive(channels.SPENT)) for _, _, peer in self._each()]
+        return max([COUNT.unpack(exact(peer, await each, COUNT.size))[0] for peer, each in waited], default=0)
+
+    def begin(self, attempt: Attempt, past: Past) -> None:
+        """The parties have agreed on the attempt: the owners are told, with what was opened before."""
+        self.attempt, self._past = attempt, past
+        for _, _, peer in self._each():
+            self._tell_past(peer)
+        self._past = {}
+
+    def _tell_past(self, peer: Guest) -> None:
+        peer.send(channels.BEGIN, pack_beginning(self.attempt, self._past))
+        for release, payload in self._past.items():
+            peer.send(block_label(release, -1), payload)
 
     def _each(self) -> list[tuple[int, int, Guest]]:
         """(first, end, connection) of every owners' process, in order."""
@@ -251,6 +321,51 @@ class OwnerGate:
         self.abandon()
         await asyncio.sleep(0)
 
+    async def linger(self, archive: Archive, cost: PartyCost, seconds: float) -> None:
+        """Everything was opened. Returns when all owners have got it, those too that come again, and parties that came
+        again know; at the latest after `seconds`, and after `PARTY_SECONDS` where only parties are missing."""
+        self._archive, self.state = archive, OVER
+        for first, end, peer in self._each():
+            self._after.append(asyncio.ensure_future(self._part(archive, cost, first, end, peer)))
+        loop = asyncio.get_running_loop()
+        begin = loop.time()
+        gone = self._parties_gone()
+
+        def untold() -> str:
+            missing = sorted(set(range(self.plan.owners)) - archive.delivered)
+            shown = ", ".join(map(str, missing[:8])) + (f" and {len(missing) - 8} more" if len(missing) > 8 else "")
+            parties = [j for j in gone if self._asked_at.get(j, 0.0) < begin]
+            return f"owner {shown}, to have the end" if missing else f"party {parties[0]}, to know" if parties else ""
+
+        with self._pulse.waiting(untold):
+            while untold():
+                owners = len(archive.delivered) < self.plan.owners
+                left = begin + (seconds if owners else min(seconds, PARTY_SECONDS)) - loop.time()
+                if left <= 0:
+                    break
+                self._changed.clear()
+                with contextlib.suppress(TimeoutError):
+                    async with asyncio.timeout(left):
+                        await self._changed.wait()
+        self.abandon()
+        await asyncio.sleep(0)
+
+    async def _part(self, archive: Archive, cost: PartyCost, first: int, end: int, peer: Guest) -> None:
+        """The end of owners that were there to the last."""
+        peer.expects_end = True
+        with contextlib.suppress(PeerError):
+            peer.send(channels.COST, cost.pack())
+            await peer.receive(channels.COST)
+            archive.deliver(first, end)
+        self._changed.set()
+
+    async def _serve_after(self, archive: Archive, first: int, end: int, peer: Guest) -> None:
+        """Owners that come when all is over."""
+        peer.expects_end = True
+        with contextlib.suppress(PeerError):
+            await archive.serve(first, end, peer)
+        self._changed.set()
+
     def connections(self) -> list[Connection]:
         """The connections with owners."""
         admitted: list[Connection] = [peer for _, _, peer in self._each()]
@@ -259,14 +374,16 @@ class OwnerGate:
     def abandon(self) -> None:
         """Close everything at once."""
         self._door.close()
-        for task in self._joining:
+        for task in (*self._joining, *self._after):
             task.cancel()
         for _, _, peer in self._each():
             peer.close()
+        for asker in self._askers:
+            asker.close()
 
     def _on_lost(self, peer: Connection, error: PeerError) -> None:
         first = next((first for first, (_, each) in self._owners.items() if each is peer), None)
-        if peer is not self._within and first is None:
+        if (peer is not self._within and first is None) or self._archive is not None:
             return
         if first is not None and peer is not self._within and not self._begun:  # it may come again
             del self._owners[first]

@@ -9,119 +9,45 @@ import asyncio
 import contextlib
 import time
 from collections import Counter
-from collections.abc import Callable, Coroutine, Sequence
-from dataclasses import dataclass
-from pathlib import Path
+from collections.abc import Callable, Coroutine
+from functools import partial
 from typing import Any
 
+from dpmpc.aggregation.beginning import Beginning, reserved_for, standing_of
 from dpmpc.aggregation.frames import PartyCost, greeting
+from dpmpc.aggregation.job import PartyJob
 from dpmpc.aggregation.owner_gate import OwnerGate
-from dpmpc.aggregation.plan import FIRST_ATTEMPT, Attempt, Plan
+from dpmpc.aggregation.paths import ledger_path, opened_path, transcript_path
+from dpmpc.aggregation.plan import AGREED, Plan
 from dpmpc.aggregation.release import MakeStep, NoiseSource, Observer, ReleaseSteps, release, unobserved
 from dpmpc.aggregation.returning import ReturningGate
 from dpmpc.aggregation.spending import reservation_of
 from dpmpc.aggregation.traffic import Traffic
 from dpmpc.aggregation.transcript import Opened, Transcript
-from dpmpc.errors import UsageError
-from dpmpc.mpc.addresses import Endpoint, inherited
-from dpmpc.mpc.backend import BACKENDS, Holder, Remembers, Share
+from dpmpc.errors import PeerError, UsageError
+from dpmpc.mpc.addresses import inherited
+from dpmpc.mpc.backend import BACKENDS, Holder, Outlives, Remembers, Share, Spares
 from dpmpc.mpc.link import LINKS, part
-from dpmpc.mpc.pulse import STALL, Pulse
+from dpmpc.mpc.pulse import Pulse
 from dpmpc.mpc.reason import public_reason
 from dpmpc.mpc.tls import Tls
 from dpmpc.mpc.wire import FRAME_COST, Peer
 from dpmpc.mpc.within import Within
 from dpmpc.noise.draw import batch_sizes, count_draw
 from dpmpc.noise.pool import CAPACITY, Pool, fills
-from dpmpc.privacy.budget import Budget, reserved
+from dpmpc.privacy.budget import reserved
 from dpmpc.privacy.ledger import Ledger
 from dpmpc.processes.memory import peak_memory
 from dpmpc.processes.status import Status, status_path
 from dpmpc.processes.worker import Emit, Log
 
+NO_COST = PartyCost(0, 0, 0, 0, 0, 0.0, 0.0, 0)
 _BESIDES = 1 << 22  # bytes that a backend may send besides what it counts: keys, their proofs, ends
-
-
-@dataclass(frozen=True)
-class PartyJob:
-    """Which party of which attempt of a run this is, where everybody listens, where it writes.
-
-    `sockets`: file descriptors of sockets that are bound already, for parties and for owners. `tls`: the directory of
-    this party's certificate and key. `threads`: those that compute. `budget`: what the ledgers are held against.
-    `stall`: seconds of silence after which a process counts as lost. `secret`: what all processes of a run of one
-    machine know, and no other program on it.
-    """
-
-    plan: Plan
-    index: int
-    addresses: Sequence[Endpoint]
-    owner_addresses: Sequence[Endpoint]
-    out: Path
-    wait: float
-    attempt: Attempt = FIRST_ATTEMPT
-    tls: Path | None = None
-    link: str = "tcp"
-    sockets: tuple[int, int] | None = None
-    threads: int = 1
-    budget: Budget | None = None
-    stall: float = STALL
-    secret: str = ""
-
-    def to_json(self) -> dict[str, Any]:
-        """The arguments of the role `serve`."""
-        return {
-            "plan": self.plan.to_text(),
-            "index": self.index,
-            "addresses": [[e.host, e.port] for e in self.addresses],
-            "owner_addresses": [[e.host, e.port] for e in self.owner_addresses],
-            "out": str(self.out),
-            "wait": self.wait,
-            "attempt": [self.attempt.number, self.attempt.first_release],
-            "tls": None if self.tls is None else str(self.tls),
-            "link": self.link,
-            "sockets": self.sockets,
-            "threads": self.threads,
-            "budget": None if self.budget is None else self.budget.to_json(),
-            "stall": self.stall,
-            "secret": self.secret,
-        }
-
-    @staticmethod
-    def from_json(value: dict[str, Any]) -> "PartyJob":
-        """The job that `to_json` wrote."""
-        return PartyJob(
-            plan=Plan.from_text(value["plan"]),
-            index=value["index"],
-            addresses=[Endpoint(*pair) for pair in value["addresses"]],
-            owner_addresses=[Endpoint(*pair) for pair in value["owner_addresses"]],
-            out=Path(value["out"]),
-            wait=value["wait"],
-            attempt=Attempt(*value["attempt"]),
-            tls=None if value["tls"] is None else Path(value["tls"]),
-            link=value["link"],
-            sockets=None if value["sockets"] is None else tuple(value["sockets"]),
-            threads=value["threads"],
-            budget=None if value["budget"] is None else Budget.from_json(value["budget"]),
-            stall=value["stall"],
-            secret=value["secret"],
-        )
 
 
 def serve(*, job: dict[str, Any], emit: Emit, log: Log) -> None:
     """The role of a party's process."""
     asyncio.run(run_party(PartyJob.from_json(job), log, emit))
-
-
-def ledger_path(out: Path, party: int) -> Path:
-    return out / f"ledger_{party}.jsonl"
-
-
-def transcript_path(out: Path, party: int) -> Path:
-    return out / f"party_{party}.transcript.jsonl"
-
-
-def opened_path(out: Path, party: int) -> Path:
-    return out / f"party_{party}.opened.bin"
 
 
 async def run_party(
@@ -182,8 +108,8 @@ async def _run(
             f"plan {plan.digest(attempt).hex()[:16]}"
         )
         link = LINKS[job.link](i, job.addresses, tls=tls, bound=sockets[0], pulse=pulse)
-        connect = holder.connect(link, greeting(plan, attempt, job.secret), seconds=job.wait)
-        body = _serve(job, connect, holder, gate, traffic, log, emit, observe, make_step)
+        beginning = Beginning(job, holder, gate, link, greeting(plan, attempt, job.secret), tls, log)
+        body = _serve(beginning, traffic, emit, observe, make_step)
         await first_of(body, holder.lost, gate.lost)
     except BaseException as error:
         await part([*holder.connections(), *gate.connections()], public_reason(f"party {i}", error))
@@ -213,46 +139,38 @@ async def first_of(body: Coroutine[Any, Any, None], *lost: "asyncio.Future[None]
     task.result()
 
 
-async def _serve(
-    job: PartyJob,
-    connect: Coroutine[Any, Any, None],
-    holder: Holder,
-    gate: OwnerGate,
-    traffic: Traffic,
-    log: Log,
-    emit: Emit,
-    observe: Observer,
-    make_step: MakeStep,
-) -> None:
-    plan, attempt, i = job.plan, job.attempt, job.index
-    left = plan.releases - attempt.first_release
+async def _serve(beginning: Beginning, traffic: Traffic, emit: Emit, observe: Observer, make_step: MakeStep) -> None:
+    job, holder, gate, log = beginning.job, beginning.holder, beginning.gate, beginning.log
+    plan, i = job.plan, job.index
     with contextlib.ExitStack() as stack:
-        stack.callback(connect.close)  # nothing, once it was awaited
         ledger = stack.enter_context(Ledger(ledger_path(job.out, i)))
-        stack.enter_context(reserved(ledger, reservation_of(plan, attempt), job.budget))
+        found = standing_of(job)
+        mine = reservation_of(plan, reserved_for(job, found))
+        stack.enter_context(reserved(ledger, mine, None if found.over else job.budget))
         transcript = stack.enter_context(contextlib.closing(Transcript(transcript_path(job.out, i))))
         opened = stack.enter_context(contextlib.closing(Opened(opened_path(job.out, i))))
-        transcript.note(
-            "start",
-            run=plan.run_id,
-            attempt=attempt.number,
-            party=i,
-            plan=plan.digest(attempt).hex(),
-            first_release=attempt.first_release,
-        )
-        transcript.flush()
+        if found.over:
+            emit("stage", text="the run is over; owners that missed its end can have it here")
+            await beginning.attend(found.attempts - 1, NO_COST, set(found.delivered), transcript)
+            return
+        emit("begin", phase="connecting")
+        attempt = await beginning.meet(found, transcript, opened)
+        if attempt is None:
+            log("the run is over: the others finished it without this party")
+            emit("stage", text="the run is over: the others finished it without this party")
+            return
         emit("begin", phase="connecting", first=attempt.first_release)
-        await connect
-        log("connected with the other parties")
+        left = plan.releases - attempt.first_release
         largest, room = frames_due(plan, left)
         for connection in holder.connections():
             if isinstance(connection, Peer):
                 connection.admit(largest, room)
-        await gate.admit(job.wait)
-        log(f"connected with all {plan.owners} owners")
+        log(f"connected with all {plan.owners} owners" if not plan.dropouts else "connected with enough owners")
         begin = time.perf_counter()
         source = noise_source(plan, holder, left)
         steps = ReleaseSteps(plan, attempt, holder, gate, source, ledger, transcript, opened, traffic, observe)
+        if isinstance(holder, Outlives):
+            holder.on_gone = partial(_note_loss, steps, log)
         step = make_step(steps)
         about = f", {text}" if (text := about_noise(plan, left)) else ""
         emit(
@@ -262,6 +180,8 @@ async def _serve(
             await steps.source.fill()
         offline = time.perf_counter() - begin
         log(f"noise made ahead for {steps.source.made} releases in {offline:.3f} s")
+        if job.outlives and isinstance(holder, Outlives):
+            holder.outlive()
         gate.announce(holder.bytes_sent + gate.bytes_sent)
         emit("begin", phase="releasing")
         begin = time.perf_counter()
@@ -273,20 +193,28 @@ async def _serve(
         steps.end(left)
         log(f"{left} releases opened in {online:.3f} s")
         emit("stage", text=f"{left} releases opened")
-        await gate.finish(
-            PartyCost(
-                bytes_to_parties=holder.bytes_sent,
-                bytes_to_owners=gate.bytes_sent,
-                bytes_received=holder.bytes_received + gate.bytes_received,
-                offline_rounds=holder.rounds - steps.rounds,
-                online_rounds=steps.rounds,
-                offline_s=offline,
-                online_s=online,
-                peak_memory=peak_memory(),
-            )
+        cost = PartyCost(
+            bytes_to_parties=holder.bytes_sent,
+            bytes_to_owners=gate.bytes_sent,
+            bytes_received=holder.bytes_received + gate.bytes_received,
+            offline_rounds=holder.rounds - steps.rounds,
+            online_rounds=steps.rounds,
+            offline_s=offline,
+            online_s=online,
+            peak_memory=peak_memory(),
         )
-        await holder.close()
+        if job.attempt == AGREED:
+            await holder.close()  # each then waits for whom it has to
+            await beginning.attend(attempt.number, cost, set(), transcript)
+        else:
+            await gate.finish(cost)
+            await holder.close()
         log("end")
+
+
+def _note_loss(steps: ReleaseSteps, log: Log, party: int, error: PeerError) -> None:
+    steps.note_loss(party)
+    log(f"the run goes on without party {party}: {error}")
 
 
 def frames_due(plan: Plan, vectors: int) -> tuple[int, int]:
@@ -303,6 +231,8 @@ def frames_due(plan: Plan, vectors: int) -> tuple[int, int]:
         due += [(times, backend.count_noise(plan.derived.sampler, b, n, t)) for b, times in batches.items()]
     largest = max(max(counts.bytes_sent, default=0) for _, counts in due) + _BESIDES
     room = sum(times * max(counts.bytes_with_headers(FRAME_COST), default=0) for times, counts in due)
+    if isinstance(backend, Spares):  # shares that are sent again for those who lost a party
+        room += 2 * n * (8 * d + FRAME_COST)
     return largest, room + 4 * _BESIDES
 
 

@@ -86,6 +86,7 @@ class Attempt:
 
 
 FIRST_ATTEMPT = Attempt()
+AGREED = Attempt(-1, 0)  # the parties agree on the attempt when they meet
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -58,6 +58,9 @@ class ReleaseSteps:
         self._observe = observe
         self.rounds = 0  # of openings
         self._present: dict[int, Presence] = {}  # of releases that are under way, where owners may be missing
+        self._next = attempt.first_release  # the release that is not published yet
+        self._lost: list[int] = []  # parties
+        self._over = False
 
     async def contributions(self, release: int) -> AsyncIterator[Share]:
         """This party's share (d,) of the sum of each owners' process, as it arrives."""
@@ -96,7 +99,8 @@ class ReleaseSteps:
 
     def spend(self, release: int) -> None:
         """Write the ledger line; it is on disk when this returns. Errors: UsageError for one beyond the budget."""
-        line = self._ledger.append(entry_of(self.plan, self.attempt, release, self._present.get(release)))
+        entry = entry_of(self.plan, self.attempt, release, self._present.get(release), self._lost)
+        line = self._ledger.append(entry)
         self._transcript.note("ledger", release=release, line=line)
         self._observe("ledger", release, self.holder, self.gate)
 
@@ -117,16 +121,26 @@ class ReleaseSteps:
 
     def publish(self, release: int, opened: Ints) -> None:
         """Send the opened vector to the owners, with the bytes sent so far."""
+        self._next = release + 1
         self.gate.publish(
             release, opened, self.holder.bytes_sent + self.gate.bytes_sent, self._present.pop(release, None)
         )
         self._observe("publish", release, self.holder, self.gate)
+
+    def note_loss(self, party: int) -> None:
+        """Note that a party has left, and that the run goes on without it."""
+        if self._over:
+            return
+        self._lost.append(party)
+        self._transcript.note("lost", party=party, next=self._next)
+        self._transcript.flush()
 
     def end(self, releases: int) -> None:
         """Note everything else that went over the wires, and the end."""
         for channel in self._traffic.channels():
             self._transcript.note("traffic", **self._traffic.take(self.holder.connections(), channel))
         self._transcript.note("end", releases=releases)
+        self._over = True
         self._transcript.flush()
 
 

@@ -1,9 +1,9 @@
 """A party's end of its connections with owners where some may be missing: they leave, come late, and return.
 
 Each owners' process is served by a task of its own, which takes its shares release by release. A release waits for
-those that take part, for `release_wait` seconds at most; then the parties agree in one round on the owners whose shares
-have reached all of them, and that set is the release's. Shares that come too late are dropped. Who comes later gets the
-releases that were opened before, and joins at the first one that no party has closed.
+those that take part, for `release_wait` seconds at most; then the parties agree on the owners whose shares have reached
+all of them (`agreement`), and that set is the release's. Shares that come too late are dropped. Who comes later gets
+the releases that were opened before, and joins at the first one that no party has closed.
 
 Nothing here depends on a record, and the sum's sensitivity does not depend on who is there; see docs/privacy.md.
 """
@@ -13,29 +13,18 @@ import contextlib
 from collections.abc import AsyncIterator
 from typing import Any
 
-from dpmpc.aggregation.frames import (
-    COUNT,
-    READY,
-    WINDOW,
-    exact,
-    pack_presence,
-    pack_result,
-    pieces_of,
-    presence_bytes,
-    result_size,
-    unpack_presence,
-)
+from dpmpc.aggregation.agreement import Agreement, TooFew
+from dpmpc.aggregation.frames import COUNT, READY, WINDOW, exact, pack_result, pieces_of, result_size
 from dpmpc.aggregation.grid import Ints
 from dpmpc.aggregation.owner_gate import Guest, OwnerGate
-from dpmpc.aggregation.plan import Presence
+from dpmpc.aggregation.plan import Attempt, Presence
+from dpmpc.aggregation.settling import Past
 from dpmpc.errors import PeerError
 from dpmpc.mpc import channels
-from dpmpc.mpc.backend import Share
-from dpmpc.mpc.channels import PRESENCE, block_label, exchange_label
+from dpmpc.mpc.backend import BACKENDS, Share, Spares
+from dpmpc.mpc.channels import block_label
 from dpmpc.mpc.link import Connection
 from dpmpc.mpc.wire import HEADER, Peer
-
-MOST_TRIES = 1 << 10  # rounds of one release in which too few owners were there
 
 
 class ReturningGate(OwnerGate):
@@ -54,6 +43,11 @@ class ReturningGate(OwnerGate):
         self._served: set[int] = set()  # by first owner: those that get what is published
         self._serving: dict[int, asyncio.Task[None]] = {}
         self._patience = 600.0
+        self._settled = asyncio.Event()  # whether the attempt is agreed on
+        self._spent: dict[int, int] = {}  # by first owner
+        backend, parties = BACKENDS[self.plan.backend], self.plan.parties
+        spare = backend.spare(parties, self.plan.threshold) if isinstance(backend, Spares) else 0
+        self._enough = parties - spare  # of the parties, for an agreement
 
     # -- owners come -------------------------------------------------------------------------------------------------
     async def admit(self, seconds: float) -> None:
@@ -95,12 +89,19 @@ class ReturningGate(OwnerGate):
     async def _serve(self, first: int, end: int, peer: Guest) -> None:
         """One owners' process, until it leaves."""
         try:
+            if self.returns:
+                self._spent[first] = COUNT.unpack(exact(peer, await peer.receive(channels.SPENT), COUNT.size))[0]
+                self._changed.set()
+                await self._settled.wait()
+                self._tell_past(peer)
             known = COUNT.unpack(exact(peer, await peer.receive(channels.KNOWN), COUNT.size))[0]
             await self._noise.wait()
             peer.send(channels.READY, READY.pack(self._announced))
             # One that was here before has sent shares of the open release at most, and they count where they have
-            # reached all parties. It shares the next one anew: of two sharings, parties could add up different ones.
-            peer.send(channels.JOIN, COUNT.pack(self._open + (first in self._seen)))
+            # reached all parties. It shares the next one anew: of two sharings, parties could add up different ones;
+            # a party that has left may be the one that saw it.
+            again = first in self._seen or bool(self._parties_gone())
+            peer.send(channels.JOIN, COUNT.pack(self._open + again))
             self._seen.add(first)
             for k, payload in enumerate(self._history):  # no await since the release was named: none is left out
                 if (number := self.attempt.first_release + k) >= known:
@@ -134,24 +135,40 @@ class ReturningGate(OwnerGate):
             self._shares.setdefault(release, {})[first] = (end, total)
             self._changed.set()
 
+    async def spent(self) -> int:
+        """As `OwnerGate.spent`, of the owners that are there."""
+        while any(first not in self._spent for first in self._owners):
+            await self._wait(self._patience)
+        return max(self._spent.values(), default=0)
+
+    def begin(self, attempt: Attempt, past: Past) -> None:
+        """As `OwnerGate.begin`; who comes later is told, too."""
+        self.attempt, self._past, self._open = attempt, past, attempt.first_release
+        self._settled.set()
+
     # -- a release ---------------------------------------------------------------------------------------------------
     async def agree(self, release: int) -> Presence:
-        """The owners whose shares of this release have reached all parties: one round between the parties, and one
-        more each time that they were too few. Errors: PeerError where they stay too few."""
+        """The owners whose shares of this release have reached all parties that are left; see `agreement`. Errors:
+        PeerError where they stay too few."""
         loop = asyncio.get_running_loop()
         begin = loop.time()
-        for k in range(MOST_TRIES):
+
+        async def more() -> bool:
             await self._complete(release)
-            found = await self._common(release, k)
-            if len(found) >= self.plan.fewest:
-                self._agreed, self._open = found, release + 1  # closed: later shares are dropped
-                return found
-            if k * self.plan.release_wait >= self._patience:
-                break
-        raise PeerError(
-            f"a release needs {self.plan.fewest} of {self.plan.owners} owners; within {loop.time() - begin:.0f} s only "
-            f"{len(found)} sent shares for release {release}; start the missing ones: {self._missing_text()}"
-        )
+            return loop.time() - begin < self._patience
+
+        await self._complete(release)
+        agreement = Agreement(self.plan, self.holder, release, self._enough)
+        try:
+            found = await agreement.reached(lambda: self._present(release), more)
+        except TooFew:
+            raise PeerError(
+                f"a release needs {self.plan.fewest} of {self.plan.owners} owners; within {loop.time() - begin:.0f} s "
+                f"only {len(agreement.short)} sent shares for release {release}; start the missing ones: "
+                f"{self._missing_text()}"
+            ) from None
+        self._agreed, self._open = found, release + 1  # closed: later shares are dropped
+        return found
 
     async def _complete(self, release: int) -> None:
         """Returns when all owners that take part have sent their shares, and enough of them; at the latest when
@@ -176,22 +193,11 @@ class ReturningGate(OwnerGate):
         sent = self._shares.get(release, {})
         return tuple(j for first in sorted(sent) for j in range(first, sent[first][0]))
 
-    async def _common(self, release: int, k: int) -> Presence:
-        """Those whose shares are here and at all other parties. One round."""
-        parties = list(self.holder.connections())
-        label = exchange_label(PRESENCE + release, k)
-        mine = self._present(release)
-        for connection in parties:
-            connection.send(label, pack_presence(self.plan, mine))
-        common = set(mine)
-        for each in [(connection, connection.receive(label)) for connection in parties]:
-            payload = exact(each[0], await each[1], presence_bytes(self.plan))
-            common &= set(unpack_presence(self.plan, payload))
-        return tuple(sorted(common))
-
     async def contributions(self, release: int) -> AsyncIterator[tuple[int, int, Share]]:
         """As `OwnerGate.contributions`, of those that the parties agreed on."""
         sent = self._shares.pop(release, {})
+        if not set(self._agreed) <= {j for first in sent for j in range(first, sent[first][0])}:
+            raise AssertionError(f"release {release} was agreed with owners whose shares are not here")
         for first in sorted(sent):
             end, share = sent[first]
             if first in self._agreed:

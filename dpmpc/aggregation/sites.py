@@ -7,12 +7,15 @@ from types import TracebackType
 from typing import Any, Self
 
 from dpmpc.aggregation.aggregator import Aggregator
+from dpmpc.aggregation.beginning import attempt_of
 from dpmpc.aggregation.both import PartyHere, named
+from dpmpc.aggregation.encoding import decode
 from dpmpc.aggregation.grid import Floats
 from dpmpc.aggregation.guarantee import Promise
+from dpmpc.aggregation.job import PartyJob
 from dpmpc.aggregation.limits import NO_LIMITS, Limits
 from dpmpc.aggregation.owner_gate import OwnerGate
-from dpmpc.aggregation.party import PartyJob, check_index, run_party
+from dpmpc.aggregation.party import check_index, run_party
 from dpmpc.aggregation.plan import Plan
 from dpmpc.errors import DpmpcError, UsageError
 from dpmpc.mpc.addresses import Endpoint, check_loopback, owner_endpoints, parse_endpoints
@@ -75,10 +78,12 @@ def _party_job(
         owner_endpoints(found),
         out,
         wait,
+        attempt=attempt_of(plan),
         tls=None if tls is None else Path(tls),
         threads=threads or threads_for(1),
         budget=budget,
         stall=check_stall(stall),
+        outlives=True,
     )
 
 
@@ -120,6 +125,7 @@ class Owner:
             tls=None if tls is None else Path(tls),
             wait=wait,
             stall=stall,
+            attempt=attempt_of(plan),
         )
 
     @property
@@ -134,6 +140,17 @@ class Owner:
     def sum(self, vector: Any) -> Floats:
         """The noisy sum of all owners' vectors, (d,): one release."""
         return self._aggregator.sum(vector)
+
+    def catch_up(self) -> list[Floats]:
+        """The noisy means that were opened before this process came, or came again, in order; empty at the start of a
+        run. To be called before `mean` in a run that is carried on, or that this owner joins late."""
+        plan = self._aggregator.plan
+        return [decode(plan, release.total, release.present) for release in self._aggregator.catch_up()]
+
+    @property
+    def releases_left(self) -> int:
+        """How many releases are still to be made."""
+        return self._aggregator.plan.releases - self._aggregator.next
 
     def report(self) -> dict[str, Any]:
         """As `Aggregator.report`."""
@@ -196,6 +213,7 @@ class Site(Owner):
                 tls=job.tls,
                 wait=wait,
                 stall=stall,
+                attempt=job.attempt,
             )
         except DpmpcError as error:
             self._end()
@@ -226,7 +244,8 @@ class Site(Owner):
 
 
 class Party:
-    """One party of a plan; `run` returns when the run is over.
+    """One party of a plan; `run` returns when the run is over. After an interruption the same call carries the run on,
+    when all parties are started again with their folders.
 
     Party("plan.json", index=1, addresses=["a.example:11365", ...], tls="keys", out="run").run()
     """

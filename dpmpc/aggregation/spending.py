@@ -1,5 +1,7 @@
 """What a release of a plan writes in a ledger: its price, for the plan's neighbours and for whole owners."""
 
+from collections.abc import Sequence
+
 from dpmpc.aggregation.plan import Attempt, Plan, Presence, data_digest
 from dpmpc.privacy.law import LAWS
 from dpmpc.privacy.ledger import Entry
@@ -7,8 +9,11 @@ from dpmpc.privacy.ledgers import Reservation
 from dpmpc.privacy.sensitivity import rounding_bound, sum_of_parts
 
 
-def entry_of(plan: Plan, attempt: Attempt, release: int, present: Presence | None = None) -> Entry:
-    """The ledger line of a release; `present`: the owners in it, where some may be missing."""
+def entry_of(
+    plan: Plan, attempt: Attempt, release: int, present: Presence | None = None, lost: Sequence[int] = ()
+) -> Entry:
+    """The ledger line of a release; `present`: the owners in it, where some may be missing; `lost`: the parties that
+    had left by then."""
     names = (plan.data,) if data_digest(plan.data) == plan.data_id else ()
     return Entry(
         plan.run_id,
@@ -23,6 +28,7 @@ def entry_of(plan: Plan, attempt: Attempt, release: int, present: Presence | Non
         neighbours=plan.neighbours,
         owner_sensitivity=owner_sensitivity(plan),
         present=present,
+        lost=tuple(sorted(lost)),
     )
 
 

@@ -11,7 +11,7 @@ from typing import Any
 from dpmpc.aggregation.aggregator import Aggregator
 from dpmpc.aggregation.frames import rows_of_block
 from dpmpc.aggregation.guarantee import Promise
-from dpmpc.aggregation.party import ledger_path
+from dpmpc.aggregation.paths import ledger_path
 from dpmpc.aggregation.plan import FIRST_ATTEMPT, Plan
 from dpmpc.aggregation.spending import entry_of, reservation_of
 from dpmpc.data.schema import Schema

@@ -6,8 +6,9 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from dpmpc.aggregation.job import PartyJob
 from dpmpc.aggregation.limits import NO_LIMITS, Limits
-from dpmpc.aggregation.party import PartyJob, run_party
+from dpmpc.aggregation.party import run_party
 from dpmpc.aggregation.sites import WAIT, Party
 from dpmpc.errors import UsageError
 from dpmpc.flower.gate import SealedGate

@@ -6,7 +6,7 @@ dpmpc.backends.
 """
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpmpc.circuits.sampler import Sampler
+from dpmpc.errors import PeerError
 from dpmpc.mpc.link import Connection, Link, Observe
 from dpmpc.registry import Registry
 
@@ -138,6 +139,32 @@ class Remembers(Protocol):
 
     def remember(self, folder: Path) -> None:
         """Where to keep the notes; called once, before `Holder.connect`. Errors: UsageError for unreadable ones."""
+
+
+@runtime_checkable
+class Resumes(Protocol):
+    """A backend whose holders are `Renewed`."""
+
+    resumes: bool  # whether a run on several machines can be carried on
+
+
+@runtime_checkable
+class Renewed(Protocol):
+    """A holder that binds its keys and streams to `run_id` as it is when its link has connected: the parties agree on
+    the attempt only when they meet."""
+
+    run_id: bytes
+
+
+@runtime_checkable
+class Outlives(Protocol):
+    """A holder that goes on without some parties, once it is told that all noise is made."""
+
+    gone: dict[int, PeerError]  # parties that have left, and why
+    on_gone: Callable[[int, PeerError], None]  # hears of each
+
+    def outlive(self) -> None:
+        """From now on the loss of a party that is not needed does not end the run."""
 
 
 class Dealer(Protocol):

@@ -17,11 +17,18 @@ CONFIRM = -8
 TREES = -9
 KNOWN = -10  # an owner that may come late: how many opened releases it has
 JOIN = -11  # with which release it may begin; in the other direction, with which it does
+NUMBER = -12  # between parties that agree on an attempt: the next one's number
+STANDING = -13  # and what each knows of the run
+PAST = -14  # opened vectors that another party lacks
+SPENT = -15  # an owner: how many releases have a line in its own ledger
+BEGIN = -16  # to owners: the attempt, and which releases were opened before it
+NOTICES = -(1 << 20)  # and below: the parties that another one has lost
 
 # channels between parties
 OPENING = 1000  # + release
 NOISE = 1 << 24  # + batch
 PRESENCE = 1 << 29  # + release: whose shares are here
+AGAIN = 3 << 28  # + release: shares for those who lost who would have sent theirs
 WARM_UP = 1 << 30  # + batch, of measurements; a run's noise ends far below
 MOST_RELEASES = NOISE - OPENING
 
@@ -32,6 +39,11 @@ MOST_BLOCKS = (1 << _BLOCK_BITS) - 1
 def exchange_label(channel: int, number: int) -> int:
     """The label of a channel's exchange of this number."""
     return channel << 32 | number
+
+
+def notice_label(number: int) -> int:
+    """The label of the notice of this number; nobody is waited for who sends none."""
+    return NOTICES - number
 
 
 def block_label(release: int, block: int) -> int:

@@ -44,7 +44,7 @@ class Call:
         while True:
             peer = make_peer()
             try:
-                answer = await self._answer(peer, greeting)
+                answer = await self.once(peer, greeting)
                 if answer is not None:
                     check(peer, answer)
                     return peer
@@ -54,8 +54,8 @@ class Call:
             await asyncio.sleep(pause)
             pause = min(2 * pause, _RETRY[1])
 
-    async def _answer(self, peer: Peer, greeting: bytes) -> bytearray | None:
-        """What the other side says to a greeting; None where it is to be called again."""
+    async def once(self, peer: Peer, greeting: bytes) -> bytearray | None:
+        """What the other side says to a greeting; None where it is to be called again. Errors: as `greeted`."""
         there = f"{peer.name} ({self.endpoint})"
         try:
             await self._connect(peer)
@@ -117,6 +117,11 @@ class TcpLink:
         self._pulse = pulse or Pulse()
         self._log = log or self._pulse.say
         self._peers: dict[int, Connection] = {}
+
+    @property
+    def pulse(self) -> Pulse:
+        """What watches the connections."""
+        return self._pulse
 
     async def connect(
         self, hello: Hello, run_id: bytes, seconds: float, on_lost: OnLost, observe: Observe | None

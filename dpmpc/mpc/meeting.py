@@ -30,8 +30,18 @@ class Meeting:
     def come(self, number: int, peer: Connection) -> None:
         """This one is here now."""
         assert number not in self.here
+        if number not in self.needed:
+            self.needed = sorted([*self.needed, number])
         self.here[number] = peer
         self._left[number] = asyncio.Event()
+        if not self.missing() and not self._complete.done():
+            self._complete.set_result(None)
+
+    def excuse(self, number: int) -> None:
+        """This one is not waited for any more."""
+        if number in self.here or number not in self.needed:
+            return
+        self.needed.remove(number)
         if not self.missing() and not self._complete.done():
             self._complete.set_result(None)
 

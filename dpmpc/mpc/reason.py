@@ -7,6 +7,7 @@ is told by that one in turn says the cause, not the echo of an echo.
 from dpmpc.errors import DpmpcError, PeerError, UsageError
 
 MOST_REASON = 500  # bytes of UTF-8
+_REFUSAL = "stopped, for it was not used as it must be"
 
 
 class Told(PeerError):
@@ -26,12 +27,17 @@ def public_reason(me: str, error: BaseException) -> str:
     if isinstance(error, PeerError):
         return str(error)
     if isinstance(error, UsageError):
-        return f"{me} stopped, for it was not used as it must be; its own log says how"
+        return f"{me} {_REFUSAL}; its own log says how"
     if isinstance(error, DpmpcError):
         return f"{me} stopped; its own log says why"
     if isinstance(error, Exception):
         return f"{me} failed by a fault of its own; its own log says more"
     return f"{me} was stopped on its machine"
+
+
+def refuses(error: PeerError) -> bool:
+    """Whether this is the end of a process whose own rules forbid it to go on: nobody goes on without it."""
+    return isinstance(error, Told) and _REFUSAL in error.cause
 
 
 def pack(reason: str) -> bytes:

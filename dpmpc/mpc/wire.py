@@ -20,7 +20,7 @@ from typing import Any, cast
 
 from dpmpc.errors import PeerError
 from dpmpc.mpc import reason as reasons
-from dpmpc.mpc.channels import ALIVE, HELLO, REASON
+from dpmpc.mpc.channels import ALIVE, HELLO, NOTICES, REASON
 from dpmpc.mpc.link import Observe, OnLost
 from dpmpc.mpc.reason import Told, without_a_word
 
@@ -155,10 +155,14 @@ class Peer(asyncio.BufferedProtocol):
             self._awaited[label] = future
         return future
 
+    def forget(self, label: int) -> None:
+        """Nobody waits for this frame any more; it is not expected to come."""
+        self._awaited.pop(label, None)
+
     @property
     def awaited(self) -> bool:
         """Whether somebody waits for a frame of this peer."""
-        return any(not future.done() for future in self._awaited.values())
+        return any(label > NOTICES and not future.done() for label, future in self._awaited.items())
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast(asyncio.Transport, transport)

@@ -47,7 +47,8 @@ class Entry:
     promised. `names`: the texts that `data` are digests of. `attempt`: of the run. `neighbours`: what the mechanism's
     sensitivity compares ("record", "owner", "stated"; "" in lines of before it was noted). `owner_sensitivity`: the
     same for all of one owner's records, in the mechanism's norm and unit; None where it was not noted. `present`: the
-    owners whose vectors are in it, where some may be missing; what is spent does not depend on it.
+    owners whose vectors are in it, where some may be missing; what is spent does not depend on it. `lost`: the parties
+    without which the run went on, as the writer knew by then.
     """
 
     run: str
@@ -62,6 +63,7 @@ class Entry:
     neighbours: str = ""
     owner_sensitivity: float | None = None
     present: tuple[int, ...] | None = None
+    lost: tuple[int, ...] = field(default=(), compare=False)  # two parties may hear of a loss one after the other
 
     def __post_init__(self) -> None:
         if not self.data or not all(self.data):
@@ -131,6 +133,8 @@ class Ledger:
         record: dict[str, object] = {"v": FORMAT, "prev": self._head, **asdict(entry)}
         if entry.present is None:
             del record["present"]
+        if not entry.lost:
+            del record["lost"]
         record["salt"] = secrets.token_hex(16)
         if self._empty:
             record["by"] = self.name
@@ -341,7 +345,8 @@ def _parsed(line: bytes) -> _Parsed | None:
         data, names = tuple(record.pop("data")), tuple(record.pop("names", ()))
         if (present := record.pop("present", None)) is not None:
             present = tuple(int(owner) for owner in present)
-        entry = Entry(mechanism=mechanism, data=data, names=names, present=present, **record)
+        lost = tuple(int(party) for party in record.pop("lost", ()))
+        entry = Entry(mechanism=mechanism, data=data, names=names, present=present, lost=lost, **record)
         return _Parsed(entry, prev, torn, first)
     except (ValueError, TypeError, KeyError, AttributeError, UsageError):
         return None

@@ -23,6 +23,7 @@ from dpmpc.processes.messages import dumps, loads
 Event = dict[str, Any]
 T = TypeVar("T")
 GRACE = 1.5  # seconds in which other processes may still say what the cause was
+LATE = 30.0  # seconds at most for the exit of a process that has ended to be heard of
 _TAIL = 4000  # bytes of a temporary log that a bug's message carries
 _ONE_THREAD = {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"}  # more would only take the cores from each other
 
@@ -45,6 +46,13 @@ class Process:
         assert self.handle.stdin is not None
         with contextlib.suppress(ConnectionError, RuntimeError):
             self.handle.stdin.write(dumps({"role": role, "arguments": arguments}) + b"\n")
+
+    def has_ended(self) -> bool:
+        """Whether the kernel says that it has ended, be its exit known here or not."""
+        try:
+            return os.waitid(os.P_PID, self.handle.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None
+        except ChildProcessError:  # somebody has taken its exit already, and is about to tell
+            return True
 
     def death(self) -> DpmpcError:
         """What to say of its exit, where it said nothing itself."""
@@ -152,6 +160,10 @@ class Supervisor:
             async with asyncio.timeout(seconds):
                 while any(process.code is None for process in self.processes):
                     await self._change()
+        # Whoever died first has died by now; on a busy machine its exit may not have been heard of yet.
+        late = [p.reader for p in self.processes if p.code is None and p.reader is not None and p.has_ended()]
+        if late:
+            await asyncio.wait(late, timeout=LATE)
         failed = self._failed()
         for process in failed:
             if process.error is not None and not isinstance(process.error, PeerError):

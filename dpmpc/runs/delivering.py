@@ -5,7 +5,7 @@ from pathlib import Path
 import numpy as np
 
 from dpmpc.aggregation.encoding import decode
-from dpmpc.aggregation.party import opened_path
+from dpmpc.aggregation.paths import opened_path
 from dpmpc.aggregation.plan import Plan
 from dpmpc.aggregation.transcript import read_opened
 from dpmpc.data import Dataset, Schema

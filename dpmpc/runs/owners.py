@@ -10,13 +10,17 @@ from pathlib import Path
 from typing import Any
 
 from dpmpc.aggregation.aggregator import Aggregator
+from dpmpc.aggregation.beginning import attempt_of
 from dpmpc.aggregation.both import PartyHere, named
 from dpmpc.aggregation.encoding import decode
-from dpmpc.aggregation.frames import rows_of_block
+from dpmpc.aggregation.frames import PartyCost, rows_of_block
 from dpmpc.aggregation.grid import Ints
+from dpmpc.aggregation.job import PartyJob
 from dpmpc.aggregation.local import PartiesHere
-from dpmpc.aggregation.party import PartyJob, about_noise, ledger_path
-from dpmpc.aggregation.plan import FIRST_ATTEMPT, Attempt, Plan, Presence, plan_path
+from dpmpc.aggregation.party import about_noise
+from dpmpc.aggregation.paths import ledger_path
+from dpmpc.aggregation.plan import AGREED, FIRST_ATTEMPT, Attempt, Plan, Presence, plan_path
+from dpmpc.aggregation.settling import spent_releases
 from dpmpc.aggregation.spending import entry_of, reservation_of
 from dpmpc.aggregation.transcript import Opened
 from dpmpc.data import Dataset
@@ -151,11 +155,14 @@ def _run(job: OwnersJob, parties: PartiesHere | SitesHere | None, log: Log, emit
     if job.resume:
         plan, attempt, known = resume(job.out, plan)
         log(f"carried on from release {attempt.first_release}; {len(known)} opened before")
+    if job.addresses is not None:
+        attempt = attempt_of(plan)
     budget = budget_of(job)
     if budget is not None:
         check_budget(plan, attempt, budget, ledger_path(job.out, 0))
     plan.write(plan_path(job.out))
-    note_attempt(job.out, attempt)
+    if attempt != AGREED:
+        note_attempt(job.out, attempt)
     evaluator = None
     if job.request.evaluate and job.owner is None:
         emit("stage", text="finding the non-private optimum, for comparison")
@@ -178,12 +185,19 @@ def _run(job: OwnersJob, parties: PartiesHere | SitesHere | None, log: Log, emit
                 f"a resumed run goes on within its budget; all {plan.releases} releases are spent and none was "
                 "opened; start a new run, with a budget of its own"
             )
-        costs = _learn(run, parties, log, emit)
-    write_model(job.out / "model.npz", learner.model, dataset, plan.run_id)
-    report = build_report(plan, attempt, learner, evaluator, costs, advice, run.presence, dataset.group_names)
+        _learn(run, parties, log, emit, partial(_keep, run, advice))
+    log(f"{learner.iteration} iterations; report and model written")
+
+
+def _keep(run: _Run, advice: Advice | None, attempt: Attempt, costs: Costs) -> None:
+    """Writes model and report."""
+    job, dataset = run.job, run.dataset
+    write_model(job.out / "model.npz", run.learner.model, dataset, run.plan.run_id)
+    report = build_report(
+        run.plan, attempt, run.learner, run.evaluator, costs, advice, run.presence, dataset.group_names
+    )
     write_report(job.out / "report.json", report)
     draw(job.out, report)
-    log(f"{learner.iteration} iterations; report and model written")
 
 
 def _surveyed(job: OwnersJob, emit: Emit) -> tuple[OwnersJob, tuple[Mechanism, ...]]:
@@ -256,9 +270,9 @@ def forecast_of(plan: Plan, releases: int, *, here: bool) -> Forecast | None:
 
 
 def _aggregator(
-    run: _Run, parties: PartiesHere | SitesHere | None, stack: contextlib.ExitStack, log: Log, emit: Emit
+    run: _Run, parties: PartiesHere | SitesHere | None, stack: contextlib.ExitStack, log: Log, emit: Emit, spent: int
 ) -> Aggregator | SitesRun:
-    """What opens the releases of this attempt."""
+    """What opens the releases of this attempt. `spent`: as many have a line in the ledger here."""
     job, plan = run.job, run.plan
 
     def say(text: str) -> None:
@@ -285,6 +299,7 @@ def _aggregator(
         wait=job.wait,
         stall=job.stall,
         say=say,
+        spent=spent,
     )
     stack.enter_context(aggregator)
     if here is not None:
@@ -293,7 +308,14 @@ def _aggregator(
     return aggregator
 
 
-def _learn(run: _Run, parties: PartiesHere | SitesHere | None, log: Log, emit: Emit) -> Costs:
+def _learn(
+    run: _Run,
+    parties: PartiesHere | SitesHere | None,
+    log: Log,
+    emit: Emit,
+    keep: Callable[[Attempt, Costs], None],
+) -> None:
+    """All releases that are left. `keep` writes down what came of them, before the parties hear that it is here."""
     plan, learner, job = run.plan, run.learner, run.job
     replayed = learner.iteration
     seconds: list[float] = []
@@ -301,29 +323,31 @@ def _learn(run: _Run, parties: PartiesHere | SitesHere | None, log: Log, emit: E
         opened = outer.enter_context(contextlib.closing(Opened(job.out / OPENED)))
         # With parties elsewhere, this process keeps a ledger of its own: theirs are not at hand.
         own = job.addresses is not None and job.party is None
-        ledger = outer.enter_context(Ledger(job.out / OWN_LEDGER)) if own else None
+        ledger, spent = outer.enter_context(Ledger(job.out / OWN_LEDGER)) if own else None, 0
         if ledger is not None:
-            outer.enter_context(reserved(ledger, reservation_of(plan, run.attempt), job.budget))
+            spent = min(spent_releases(ledger.path, plan.run_id), plan.releases) if run.attempt == AGREED else 0
+            mine = replace(run.attempt, first_release=max(spent, run.attempt.first_release))
+            outer.enter_context(reserved(ledger, reservation_of(plan, mine), job.budget))
         if plan.parties:
             emit("stage", text="connecting", phase="connecting")
         left = plan.releases - run.attempt.first_release
         expected = forecast_of(plan, left, here=job.addresses is None) or about_noise(plan, left)
         with contextlib.ExitStack() as stack:
-            aggregator = _aggregator(run, parties, stack, log, emit)
+            aggregator = _aggregator(run, parties, stack, log, emit, spent)
             emit("stage", text=f"making noise: {expected}" if expected else "starting", phase="making noise")
             aggregator.wait_for_noise()
             before = aggregator.bytes_before
             emit("stage", text="training", phase="releasing")
-            first = run.attempt.first_release
-            for missed in aggregator.catch_up() if isinstance(aggregator, Aggregator) else ():
-                opened.append(missed.number, missed.total)
-                learner.apply(decode(plan, missed.total, missed.present))
-                run.note(missed.number, None, None, missed.present)
-                before, first = missed.bytes_sent, missed.number + 1
+            attempt, first = run.attempt, run.attempt.first_release
+            if isinstance(aggregator, Aggregator):
+                before, replayed = _catch_up(run, aggregator, opened, before), learner.iteration
+                attempt, first = aggregator.attempt, aggregator.next
+                if attempt.number:
+                    log(f"attempt {attempt.number} goes on with release {first}; {replayed} were opened before")
             for number in range(first, plan.releases):
                 begin = time.perf_counter()
                 if ledger is not None:
-                    ledger.append(entry_of(plan, run.attempt, number))  # before a share of it leaves
+                    ledger.append(entry_of(plan, attempt, number))  # before a share of it leaves
                 release = aggregator.open(learner.vectors(rows_of_block(plan.dimension)))
                 opened.append(number, release.total)
                 learner.apply(decode(plan, release.total, release.present))
@@ -339,8 +363,32 @@ def _learn(run: _Run, parties: PartiesHere | SitesHere | None, log: Log, emit: E
                     score=row.score,
                     seconds=row.seconds,
                 )
-            costs = aggregator.finish()
+
+            def costs(of: Sequence[PartyCost]) -> Costs:
+                lost = aggregator.parties_lost if isinstance(aggregator, Aggregator) else ()
+                return Costs(time.time() - job.started, seconds, learner.compute_s, of, replayed, lost)
+
+            comes_again = isinstance(aggregator, Aggregator) and run.attempt == AGREED
+            if isinstance(aggregator, Aggregator) and comes_again:
+                keep(attempt, costs(aggregator.costs()))
+            of = aggregator.finish()
             for wait in run.wait:
                 wait()
-    lost = aggregator.parties_lost if isinstance(aggregator, Aggregator) else ()
-    return Costs(time.time() - job.started, seconds, learner.compute_s, costs, replayed, lost)
+            if not comes_again:
+                keep(attempt, costs(of))
+
+
+def _catch_up(run: _Run, aggregator: Aggregator, opened: Opened, before: int) -> int:
+    """Takes what was opened before this process came; the bytes that all processes had sent by then."""
+    plan = run.plan
+    for missed in aggregator.catch_up():
+        opened.append(missed.number, missed.total)
+        run.learner.apply(decode(plan, missed.total, missed.present))
+        run.note(missed.number, None, None, missed.present)
+        before = max(before, missed.bytes_sent)
+    if aggregator.next >= plan.releases and not run.learner.iteration:
+        raise UsageError(
+            f"a run goes on within its budget; all {plan.releases} releases are spent and none was opened; start a new "
+            "run, with a budget of its own"
+        )
+    return before

@@ -75,6 +75,7 @@ def build_report(
         "owner_names": list(names) or None,
         "parties": plan.parties,
         "threshold": plan.threshold,
+        "parties_lost": list(costs.lost),
         "dimension": len(learner.theta),
         "coordinates": plan.dimension,
         "iterations": learner.iteration,

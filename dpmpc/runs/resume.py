@@ -6,6 +6,7 @@ from pathlib import Path
 
 from dpmpc.aggregation.grid import Ints
 from dpmpc.aggregation.plan import FIRST_ATTEMPT, Attempt, Plan, Presence, plan_path
+from dpmpc.aggregation.settling import spent_releases
 from dpmpc.aggregation.transcript import read_opened, read_transcript
 from dpmpc.errors import UsageError
 from dpmpc.privacy.ledger import Ledger
@@ -51,12 +52,6 @@ def last_attempt(out: Path) -> Attempt:
         starts = [event for event in read_transcript(path) if event.get("event") == "start"]
         found += [Attempt(event["attempt"], event["first_release"]) for event in starts]
     return max(found, key=lambda attempt: attempt.number)
-
-
-def spent_releases(ledger: Path, run_id: str) -> int:
-    """One more than the number of the run's last release with a line in this ledger, torn or not."""
-    book = Ledger.read(ledger)
-    return max((entry.release + 1 for entry in book.entries if entry.run == run_id), default=book.unknown)
 
 
 def presence_anywhere(out: Path, plan: Plan) -> dict[int, Presence]:

@@ -18,8 +18,8 @@ from dpmpc.aggregation.both import PartyHere, named
 from dpmpc.aggregation.encoding import decode
 from dpmpc.aggregation.frames import PartyCost, rows_of_block
 from dpmpc.aggregation.grid import Ints
+from dpmpc.aggregation.job import PartyJob
 from dpmpc.aggregation.local import PartiesHere
-from dpmpc.aggregation.party import PartyJob
 from dpmpc.aggregation.plan import Attempt, Plan, plan_path
 from dpmpc.data.blocks import Records, in_memory
 from dpmpc.errors import DpmpcError

@@ -11,9 +11,13 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from dpmpc.aggregation.beginning import attempt_of
+from dpmpc.aggregation.job import PartyJob
 from dpmpc.aggregation.limits import NO_LIMITS, Limits, taking_part
-from dpmpc.aggregation.party import PartyJob, check_index, ledger_path, opened_path, run_party, transcript_path
-from dpmpc.aggregation.plan import FIRST_ATTEMPT, Plan, Role, data_digest, plan_path
+from dpmpc.aggregation.party import check_index, run_party
+from dpmpc.aggregation.paths import ledger_path, opened_path, transcript_path
+from dpmpc.aggregation.plan import AGREED, Attempt, Plan, Role, data_digest, plan_path
+from dpmpc.aggregation.settling import begin_anew, spent_releases
 from dpmpc.data import NAMES
 from dpmpc.errors import DpmpcError, UsageError
 from dpmpc.mpc.addresses import (
@@ -261,10 +265,12 @@ def _party(request: Request | None, where: Where, index: int, progress: Progress
 
 def _site(request: Request, where: Where, index: int, progress: Progress) -> None:
     """Owner and party `index` in this process."""
-    prepare_owners(where)
     assert where.plan_file is not None
     plan = Plan.read(where.plan_file)
     check_index(plan, index)
+    if prepare_owners(where):
+        progress({"event": "stage", "text": "this run is over; its report is here"})
+        return
     part = _part(plan, where, where.endpoints(plan.parties), ledger_path(where.out, index), progress)
     party = _party_job(plan, where, index)
     job = OwnersJob(
@@ -286,14 +292,7 @@ def _site(request: Request, where: Where, index: int, progress: Progress) -> Non
 def _party_job(plan: Plan, where: Where, index: int) -> PartyJob:
     """The job of a party in `where.out`, which is made ready. Errors: UsageError where it holds another run."""
     addresses = where.endpoints(plan.parties)
-    transcript, opened = transcript_path(where.out, index), opened_path(where.out, index)
-    if transcript.exists():
-        if not where.overwrite and not opened_nothing(opened, ledger_path(where.out, index)):
-            raise UsageError(
-                f"--out already holds a run of party {index} ({transcript}); name another directory, or add --overwrite"
-            )
-        for name in (transcript, opened):
-            name.unlink(missing_ok=True)
+    _make_ready(plan, where, index)
     plan.write(where.out / f"plan_{index}.json")
     parties, owners = where.listening(index, addresses)
     return PartyJob(
@@ -303,11 +302,31 @@ def _party_job(plan: Plan, where: Where, index: int) -> PartyJob:
         owners,
         where.out,
         where.patience,
+        attempt=attempt_of(plan),
         tls=where.tls,
         threads=where.threads or threads_for(1 if where.addresses else plan.parties),
         budget=_budget(where),
         stall=where.stall,
+        outlives=True,
     )
+
+
+def _make_ready(plan: Plan, where: Where, index: int) -> None:
+    """Clears away what --overwrite replaces. What the same run left is carried on. Errors: another run is there."""
+    transcript, opened = transcript_path(where.out, index), opened_path(where.out, index)
+    if not transcript.exists():
+        return
+    before = where.out / f"plan_{index}.json"
+    same = before.is_file() and Plan.read(before) == plan and attempt_of(plan) == AGREED
+    if same and not where.overwrite:
+        return
+    if not where.overwrite and not opened_nothing(opened, ledger_path(where.out, index)):
+        raise UsageError(
+            f"--out already holds a run of party {index} ({transcript}); name another directory, or add --overwrite"
+        )
+    for name in (transcript, opened):
+        name.unlink(missing_ok=True)
+    begin_anew(ledger_path(where.out, index))
 
 
 def _budget(where: Where) -> Budget | None:
@@ -335,8 +354,10 @@ def _check_data_id(plan: Plan, where: Where) -> None:
 
 
 def _owners(request: Request, where: Where, progress: Progress) -> None:
-    prepare_owners(where)
     request = _named(request)
+    if prepare_owners(where, request.run_id):
+        progress({"event": "stage", "text": "this run is over; its report is here"})
+        return
     plan = None if where.plan_file is None else Plan.read(where.plan_file)
     addresses = where.endpoints(request.parties if plan is None else plan.parties)
     job = OwnersJob(
@@ -366,26 +387,37 @@ def _part(plan: Plan, where: Where, addresses: Sequence[Endpoint], ledger: Path,
     budget = _budget(where)
     if budget is not None:
         _check_data_id(plan, where)
-        check_budget(plan, FIRST_ATTEMPT, budget, ledger)
+        spent = 0 if where.overwrite else spent_releases(ledger, plan.run_id)
+        check_budget(plan, Attempt(0, min(spent, plan.releases)), budget, ledger)
     return lines
 
 
-def prepare_owners(where: Where) -> None:
-    """Makes the run directory of an owners' process that runs alone. An owner that returns to a run which may do
-    without some owners gets the history anew. Errors: it holds a run that opened something."""
+def prepare_owners(where: Where, run_id: str | None = None) -> bool:
+    """Makes the run directory of an owners' process that runs alone. One that comes again to the same run gets the
+    history anew. Returns whether its part of the run is over already. Errors: it holds another run."""
     make_private(where.out)
     opened, finished = where.out / OPENED, [where.out / name for name in ("report.json", "model.npz")]
     if not where.overwrite:
-        for path in finished if _returns(where) else (opened, *finished):
-            if not opened_nothing(path):
-                raise UsageError(f"--out already holds a run ({path}); name another directory, or add --overwrite")
+        returns = _returns(where, run_id)
+        done = [path for path in finished if not opened_nothing(path)]
+        if returns and len(done) == len(finished):
+            return True
+        if not returns:
+            for path in (opened, *finished):
+                if not opened_nothing(path):
+                    raise UsageError(f"--out already holds a run ({path}); name another directory, or add --overwrite")
+    else:
+        begin_anew(where.out / OWN_LEDGER)
     for path in (opened, where.out / "history.csv", *finished):
         path.unlink(missing_ok=True)
+    return False
 
 
-def _returns(where: Where) -> bool:
+def _returns(where: Where, run_id: str | None) -> bool:
     """Whether this process was here before, in the same run, and may come again."""
-    if where.plan_file is None or not plan_path(where.out).is_file():
+    if not plan_path(where.out).is_file():
         return False
-    plan = Plan.read(where.plan_file)
-    return plan.dropouts and plan == Plan.read(plan_path(where.out))
+    before = Plan.read(plan_path(where.out))
+    if not before.dropouts and attempt_of(before) != AGREED:
+        return False
+    return before.run_id == run_id if where.plan_file is None else before == Plan.read(where.plan_file)

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from dpmpc.aggregation.party import ledger_path, opened_path, transcript_path
+from dpmpc.aggregation.paths import ledger_path, opened_path, transcript_path
 from dpmpc.aggregation.plan import Plan, plan_path
 from dpmpc.aggregation.transcript import digest, read_opened, read_transcript
 from dpmpc.errors import UsageError
@@ -24,6 +24,9 @@ _FIELDS: dict[str, dict[str, type]] = {
     "send": {"release": int, "digest": str},
     "open": {"release": int, "digest": str},
     "traffic": {"channel": int, "sent": dict, "received": dict},
+    "lost": {"party": int, "next": int},
+    "told": {"of": int, "owners": list},
+    "delivered": {"owners": list},
     "end": {"releases": int},
 }
 
@@ -142,6 +145,8 @@ def _attempts(party: int, events: list[Event]) -> tuple[tuple[Attempt, ...], lis
         if kind == "start":
             close()
             start, inside, ended = event, [], False
+        elif kind == "delivered":
+            continue  # after the end: which owners have got everything
         elif start is None or ended:
             strays.append(f"party {party}: {kind!r} outside an attempt")
         elif kind == "end":

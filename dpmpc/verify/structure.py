@@ -9,17 +9,18 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from dpmpc.aggregation.frames import presence_bytes, tagged_presence_bytes
+from dpmpc.aggregation.agreement import message_bytes
+from dpmpc.aggregation.frames import tagged_presence_bytes
 from dpmpc.aggregation.plan import Attempt as PlanAttempt
 from dpmpc.aggregation.plan import Plan
 from dpmpc.mpc.backend import BACKENDS, Counts, Spares
-from dpmpc.mpc.channels import NOISE, OPENING, PRESENCE
+from dpmpc.mpc.channels import AGAIN, NOISE, OPENING, PRESENCE
 from dpmpc.noise.draw import batch_sizes
 from dpmpc.noise.pool import fills
 from dpmpc.verify.records import Attempt, Event, Records, read_records
 from dpmpc.verify.verdict import Check, Evidence, of_problems
 
-_KINDS = {"input", "sum", "noise", "add", "ledger", "send", "open", "traffic", "present"}
+_KINDS = {"input", "sum", "noise", "add", "ledger", "send", "open", "traffic", "present", "lost", "told"}
 
 
 def check_structure(out: Path) -> Evidence:
@@ -192,8 +193,13 @@ def _channels(records: Records) -> Check:
                 continue  # noise: counted by the next check
             if plan.dropouts and channel - PRESENCE in range(plan.releases):
                 frames, size = _sent(event)
-                if size not in (frames * presence_bytes(plan), frames * tagged_presence_bytes(plan)):
+                each = (message_bytes(plan), tagged_presence_bytes(plan))
+                if size not in [frames * one for one in each]:
                     problems.append(f"{attempt.name}, release {channel - PRESENCE}: other frames than who is present")
+                continue
+            if _lost(attempt) and (release := channel - AGAIN - OPENING) in opened:
+                if not _again(records, attempt, event, due):
+                    problems.append(f"{attempt.name}, release {release}: other frames than the shares")
                 continue
             if channel - OPENING not in opened:
                 problems.append(f"{attempt.name}: frames on channel {channel}, which no protocol uses")
@@ -211,17 +217,33 @@ def _channels(records: Records) -> Check:
     return of_problems("nothing opened besides the release", problems, fine)
 
 
+def _lost(attempt: Attempt) -> set[int]:
+    """The parties without which it went on."""
+    return {int(event["party"]) for event in attempt.events if event["event"] == "lost"}
+
+
 def _without_lost(records: Records, attempt: Attempt, event: Event, wanted: tuple[int, int]) -> bool:
     """Whether an opening's frames are those that are due, but for parties that have left and are not needed."""
-    plan = records.plan
+    plan, missing = records.plan, _lost(attempt)
     backend = BACKENDS[plan.backend]
-    if not isinstance(backend, Spares) or not wanted[0]:
+    if not isinstance(backend, Spares) or not wanted[0] or not missing:
         return False
-    present = {i for i in range(plan.parties) if (a := records.attempt(i, attempt.number)) is not None and a.ended}
-    missing = set(range(plan.parties)) - {int(peer) for peer in event["sent"]} - {attempt.party}
-    frames, size = wanted[0] - len(missing), wanted[1] // wanted[0]
-    spare = backend.spare(plan.parties, plan.threshold)
-    return not missing & present and len(missing) <= spare and _sent(event) == (frames, frames * size)
+    ended = {i for i in range(plan.parties) if (a := records.attempt(i, attempt.number)) is not None and a.ended}
+    frames, size = _sent(event)[0], wanted[1] // wanted[0]
+    return (
+        not missing & ended
+        and len(missing) <= backend.spare(plan.parties, plan.threshold)
+        and wanted[0] - len(missing) <= frames <= wanted[0]
+        and _sent(event)[1] == frames * size
+    )
+
+
+def _again(records: Records, attempt: Attempt, event: Event, due: Counts) -> bool:
+    """Whether these are a party's shares of one opening for those that had not got them: one each at most."""
+    plan = records.plan
+    size = due.bytes_sent[attempt.party] // max(1, due.messages_sent[attempt.party])
+    others = {str(i) for i in range(plan.parties)} - {str(attempt.party)}
+    return event["sent"].keys() <= others and all(record[:2] == [1, size] for record in event["sent"].values())
 
 
 def batches_due(plan: Plan, releases: int) -> list[int]:

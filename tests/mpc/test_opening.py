@@ -109,6 +109,7 @@ def test_many_party_connections_beat_and_one_that_is_silent_is_lost() -> None:
         ]
         try:
             await asyncio.gather(*(h.connect(k, bytes(32), seconds=HANG) for h, k in zip(holders, links, strict=True)))
+            holders[0].outlive()  # type: ignore[attr-defined]
             peers = {party: peer for peer, party in holders[0].connections().items()}
             for silent in (1, 2):
                 assert not holders[0].lost.done()

@@ -388,7 +388,7 @@ MANY = 1 << 20
 class Forgetful:
     """A holder whose streams do not depend on the batch: the PRG's blocks repeat."""
 
-    noise = SharingHolder.noise  # with the streams below
+    noise = SharingHolder.draw  # with the streams below
 
     def __init__(self, session: SharingHolder) -> None:
         self._session = session

@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 
 from dpmpc.aggregation.aggregator import Aggregator
-from dpmpc.aggregation.party import PartyJob, run_party
+from dpmpc.aggregation.job import PartyJob
+from dpmpc.aggregation.party import run_party
 from dpmpc.aggregation.plan import Plan
 from dpmpc.errors import PeerError, UsageError
 from dpmpc.mpc.addresses import bound_socket, endpoint_of
@@ -227,11 +228,11 @@ def test_another_plan_is_called_another_plan(tmp_path: Path) -> None:
     assert "copy plan.json again" in error and error.count("error: ") == 1
 
 
-@pytest.mark.parametrize("victim", [1, 2])
-def test_a_stopped_party_is_named_by_everybody(victim: int, tmp_path: Path) -> None:
+@pytest.mark.parametrize(("victim", "backend"), [(1, "sharing"), (2, "sharing"), (1, "mpyc")])
+def test_a_stopped_party_is_named_by_everybody(victim: int, backend: str, tmp_path: Path) -> None:
     """It still holds its connections, and its kernel answers; nothing else of it does."""
-    with started(*LONG, "--out", tmp_path / "run", "--no-pool", "--stall", "3") as process:
-        wait_until(lambda: rows(tmp_path / "run") > 2)
+    with started(*LONG, "--out", tmp_path / "run", "--no-pool", "--stall", "3", "--backend", backend) as process:
+        wait_until(lambda: rows(tmp_path / "run") > (2 if backend == "sharing" else 0))
         pids = children_of(process.pid)
         os.kill(pids[victim], signal.SIGSTOP)
         errors = errors_of(process)

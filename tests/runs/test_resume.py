@@ -19,8 +19,10 @@ import pytest
 
 from dpmpc.aggregation.aggregator import Aggregator
 from dpmpc.aggregation.grid import Ints
+from dpmpc.aggregation.job import PartyJob
 from dpmpc.aggregation.owner_gate import OwnerGate
-from dpmpc.aggregation.party import PartyJob, run_party, transcript_path
+from dpmpc.aggregation.party import run_party
+from dpmpc.aggregation.paths import transcript_path
 from dpmpc.aggregation.plan import FIRST_ATTEMPT, Attempt, Plan, plan_path
 from dpmpc.aggregation.transcript import Opened, read_transcript
 from dpmpc.errors import PeerError, UsageError

@@ -2,6 +2,7 @@
 
 import asyncio
 import socket
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -53,23 +54,28 @@ def test_folders_are_for_their_user_alone(tmp_path: Path) -> None:
     assert out.stat().st_mode & 0o777 == 0o700
 
 
-def test_an_owner_returns_to_a_run_that_may_do_without_it_and_to_no_other(tmp_path: Path) -> None:
-    for fewest, allowed in ((2, True), (None, False)):
+def test_an_owner_returns_to_the_same_run_and_to_no_other(tmp_path: Path) -> None:
+    for fewest in (2, None):
         plan = Plan.create(owners=3, dimension=2, clip=1.0, epsilon=1.0, delta=1e-5, releases=4, min_owners=fewest)
-        out = tmp_path / str(fewest)
-        where = Where(out, index="owner1", plan_file=tmp_path / f"{fewest}.json")
-        plan.write(tmp_path / f"{fewest}.json")
-        prepare_owners(where)
+        out, file = tmp_path / str(fewest), tmp_path / f"{fewest}.json"
+        where = Where(out, index="owner1", plan_file=file)
+        plan.write(file)
+        assert not prepare_owners(where)
         plan.write(plan_path(out))
         opened = Opened(out / OPENED)
         opened.append(0, plan.grid.encode(_zeros()))
         opened.close()
-        if allowed:
-            prepare_owners(where)
-            assert not (out / OPENED).exists()  # the parties give the history anew
-            (out / "report.json").write_text("{}")
+        plan.with_releases(5).write(file)
         with pytest.raises(UsageError, match="already holds a run"):
             prepare_owners(where)
+        plan.write(file)
+        (out / "report.json").write_text("{}")  # and no model: it died between the two
+        assert not prepare_owners(where)
+        assert not (out / OPENED).exists()  # the parties give the history anew
+        for name in ("report.json", "model.npz"):
+            (out / name).write_text("{}")
+        assert prepare_owners(where) and (out / "report.json").exists()  # over
+        assert not prepare_owners(replace(where, overwrite=True)) and not (out / "report.json").exists()
 
 
 def _zeros() -> "object":

@@ -10,7 +10,7 @@ from pathlib import Path
 from dpmpc.circuits.deep import Deep
 from dpmpc.circuits.field_sampler import FEW, FieldSampler
 from dpmpc.circuits.sampler import DiscreteSampler, Sampler
-from dpmpc.errors import PeerError, UsageError
+from dpmpc.errors import UsageError
 from dpmpc.mpc import field
 from dpmpc.mpc.backend import Counts, Ints
 from dpmpc.mpc.backends.seeded import SeededDealer, SeededShares, payload_bytes
@@ -22,9 +22,10 @@ from dpmpc.mpc.engines.many_layout import ManyLayout
 from dpmpc.mpc.engines.pace import MESSAGE_SECONDS, sharing_seconds
 from dpmpc.mpc.engines.pair_keys import PairKeys, agree
 from dpmpc.mpc.field import Words
-from dpmpc.mpc.link import Connection, Link, Observe
-from dpmpc.mpc.mesh import CONNECT_SECONDS, Mesh
+from dpmpc.mpc.link import Link, Observe
+from dpmpc.mpc.mesh import CONNECT_SECONDS
 from dpmpc.mpc.opening import open_from_any
+from dpmpc.mpc.outliving import Outliving, enough
 
 VERSION = 1  # of the protocol and the order of its streams
 BATCH = 1 << 13  # samples that share their rounds: two batches under way take below 100 MB
@@ -53,7 +54,7 @@ def count_batch(sampler: FieldSampler, samples: int, parties: int, threshold: in
     return count_circuit(lambda engine: sampler.circuit(engine, samples), lanes, parties, threshold)
 
 
-class ShamirHolder(SeededShares, Mesh):
+class ShamirHolder(SeededShares, Outliving):
     """A party's end; a share is an array of field elements (dimension,)."""
 
     def __init__(self, party: int, parties: int, threshold: int, run_id: bytes, observe: Observe | None = None) -> None:
@@ -62,8 +63,6 @@ class ShamirHolder(SeededShares, Mesh):
         self.layout = ManyLayout.of(parties, threshold)
         self.burnt = Burnt(None)
         self._keys: PairKeys | None = None
-        self._making = 1  # batches under way that need all parties; agreeing on keys is one
-        self._gone: list[PeerError] = []
         self._products: dict[tuple[Sampler, int], int] = {}
 
     def remember(self, folder: Path) -> None:
@@ -77,26 +76,14 @@ class ShamirHolder(SeededShares, Mesh):
         parameters = (VERSION, BATCH, CHUNK, FEW, Deep(), self.parties, self.threshold)
         everything = hashlib.sha256(digest + repr(parameters).encode()).digest()
         self._keys = await agree(self, self.threshold, self.burnt, everything)
-        self._making -= 1
-
-    def _on_lost(self, peer: Connection, error: PeerError) -> None:
-        """Between batches so many may leave as openings can do without."""
-        self._gone.append(error)
-        if self._making or len(self._gone) > SHAMIR.spare(self.parties, self.threshold):
-            super()._on_lost(peer, self._gone[0])  # the first cause
 
     async def here(self, channel: int) -> None:
         await self.open(self.zero(1), channel)
 
     async def noise(self, sampler: Sampler, channel: int, count: int) -> Words:
         assert self._keys is not None, "noise is made between connected parties"
-        if self._gone:
-            raise self._gone[0]  # noise is made by all parties
-        self._making += 1
-        try:
+        with self.needing_all():
             return await self._noise(sampler, channel, count)
-        finally:
-            self._making -= 1
 
     async def _noise(self, sampler: Sampler, channel: int, count: int) -> Words:
         assert self._keys is not None
@@ -126,6 +113,7 @@ class Shamir:
     """See the module."""
 
     name = "shamir"
+    resumes = True
     largest = (field.P - 1) // 2
 
     def threshold(self, parties: int) -> int:
@@ -135,8 +123,8 @@ class Shamir:
         ManyLayout.of(parties, threshold)
 
     def spare(self, parties: int, threshold: int) -> int:
-        """All but t + 1."""
-        return parties - threshold - 1
+        """All but t + 1 and more than half."""
+        return parties - enough(parties, threshold)
 
     def dealer(self, parties: int, threshold: int) -> SeededDealer:
         return SeededDealer(parties, threshold)

@@ -2,7 +2,6 @@
 replicated shares over F_2, converted. Semi-honest, 2t < n."""
 
 import math
-from typing import Any
 
 import numpy as np
 
@@ -20,30 +19,38 @@ from dpmpc.mpc.engines.sharing import SharingBatch
 from dpmpc.mpc.engines.sharing_fixed import SharedFixed
 from dpmpc.mpc.field import Words
 from dpmpc.mpc.link import Observe
-from dpmpc.mpc.session import Session, check_threshold
+from dpmpc.mpc.outliving import enough
+from dpmpc.mpc.reopening import ReopeningSession
+from dpmpc.mpc.session import check_threshold
 
 MOST_PARTS = 500  # the pairs of parts, whose products each AND takes, are listed ahead: with more that takes minutes
 
 
-class SharingHolder(SeededShares, Session):
+class SharingHolder(SeededShares, ReopeningSession):
     """A party's end; a share is an array of field elements (dimension,)."""
 
     async def here(self, channel: int) -> None:
         await self.open(self.zero(1), channel)
 
     async def noise(self, sampler: Sampler, channel: int, count: int) -> Words:
+        with self.needing_all():
+            return await self.draw(sampler, channel, count)
+
+    async def draw(self, sampler: Sampler, channel: int, count: int) -> Words:
+        """As `noise`, while all parties are there."""
         batch = SharingBatch(self, channel, lanes_for(sampler, count))
         values = await sampler.circuit(batch, SharedFixed(batch) if sampler.uses_fixed else None)
         return less_offset(values.reshape(-1)[:count], sampler.offset)
 
-    async def open(self, share: Words, channel: Any) -> Ints:
-        return field.to_int64(await self.open_words(share, self.channel(channel)))
+    async def open(self, share: Words, channel: int) -> Ints:
+        return field.to_int64(await self.open_from_left(share, channel))
 
 
 class Sharing:
     """See the module."""
 
     name = "sharing"
+    resumes = True
     largest = (field.P - 1) // 2
 
     def threshold(self, parties: int) -> int:
@@ -56,6 +63,10 @@ class Sharing:
                 f"a replicated share has comb(n - 1, t) parts, at most {MOST_PARTS}; with n = {parties} and "
                 f"t = {threshold} there are {parts:,}; use --backend shamir, or a smaller -T"
             )
+
+    def spare(self, parties: int, threshold: int) -> int:
+        """All but t + 1 and more than half."""
+        return parties - enough(parties, threshold)
 
     def dealer(self, parties: int, threshold: int) -> SeededDealer:
         return SeededDealer(parties, threshold)

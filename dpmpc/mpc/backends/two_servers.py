@@ -53,6 +53,7 @@ class TwoServers:
     """What backends of two servers answer alike."""
 
     name = ""
+    resumes = True
     largest = (field.P - 1) // 2
 
     def threshold(self, parties: int) -> int:

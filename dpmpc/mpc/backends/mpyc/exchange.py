@@ -16,11 +16,16 @@ from typing import Any, cast
 
 from dpmpc.errors import PeerError, UsageError
 from dpmpc.mpc import mpyc_runtime
+from dpmpc.mpc import reason as reasons
 from dpmpc.mpc.addresses import Endpoint, kept_alive
+from dpmpc.mpc.channels import ALIVE, REASON
 from dpmpc.mpc.link import Observe, OnLost
+from dpmpc.mpc.pulse import Pulse
+from dpmpc.mpc.reason import Told, without_a_word
 from dpmpc.mpc.tls import Tls, check_name
 
 FRAME = 12  # bytes of MPyC's frame before its payload: program counter and size
+_FRAME = struct.Struct("<qI")  # MPyC's own: program counter, size
 _GREETING = struct.Struct("<8s16sQHHH32s")  # magic, MPyC's version, prime, parties, threshold, party, digest
 _MAGIC = b"dpmpc/my"
 _RETRY = 0.02  # seconds between two calls of a party that is not there yet
@@ -62,6 +67,21 @@ class Greeting:
         return int(party)
 
 
+class _Frames(dict[int, Any]):
+    """What has arrived, or is awaited, by program counter, as MPyC keeps it. Frames of the connection's own are told to
+    it and not kept: heartbeats, and the last one, which says why."""
+
+    def __init__(self, own: Callable[[int, bytes], None]) -> None:
+        super().__init__()
+        self._own = own
+
+    def __setitem__(self, label: int, payload: Any) -> None:
+        if label in (ALIVE, REASON):
+            self._own(label, payload)
+        else:
+            super().__setitem__(label, payload)
+
+
 class Counters:
     """What a party's exchanges with the others come to, and the channel that they belong to now."""
 
@@ -94,6 +114,12 @@ def exchanger_class() -> Any:
             self.bytes_received = greeted
             self._greeted, self._counters, self._on_lost = greeted, counters, on_lost
             self._frames: dict[tuple[int, bool], int] = {}  # so far, by channel and direction
+            self.buffers = _Frames(self._own_frame)
+            self.lost: str | None = None
+            self.told: str | None = None  # the cause that the other side gave for the end
+            self.heard = self.spoke = False  # since the last heartbeat; for `pulse`
+            self.silence = self.pending = 0.0
+            self._gone: asyncio.Future[None] = asyncio.get_running_loop().create_future()
             self._received: list[tuple[int, Any]] = []  # (label, payload or its future), in the order of the protocols
 
         @property
@@ -117,6 +143,7 @@ def exchanger_class() -> Any:
                 return  # whoever waits for an answer is told
             self._counters.step(pc)
             self.frames_sent += 1
+            self.spoke = True
             if self._counters.observe is not None:
                 self._counters.observe(self, True, self._label(True), payload)
             super().send(pc, payload)
@@ -140,27 +167,68 @@ def exchanger_class() -> Any:
             """Frames that arrived and that no protocol asked for."""
             return sum(not hasattr(payload, "done") for payload in self.buffers.values())
 
+        @property
+        def awaited(self) -> bool:
+            """Whether somebody waits for a frame of this party."""
+            return any(isinstance(each, asyncio.Future) and not each.done() for each in self.buffers.values())
+
         def data_received(self, data: bytes) -> None:
             self.bytes_received += len(data)
+            self.heard, self.pending = True, 0.0
             if self.peer_pid is None and not self.bytes and int.from_bytes(data[:2], "little") != self.party:
                 self.transport.abort()
                 return
             super().data_received(data)
 
+        def _own_frame(self, label: int, payload: bytes) -> None:
+            self.bytes_received -= FRAME + len(payload)
+            if label == REASON:
+                self.told = reasons.unpack(payload)
+                self.abort(self.told)
+
         def connection_lost(self, exc: BaseException | None) -> None:
+            if not self._gone.done():
+                self._gone.set_result(None)
+            if self.lost is None:
+                self.lost = type(exc).__name__ if exc else "connection closed"
+            self._fail()
+
+        def _fail(self) -> None:
             if not self.expects_end:
-                why = type(exc).__name__ if exc else "connection closed"
-                self._on_lost(self, PeerError(f"{self.name} left the run ({why}); see what it says there"))
+                self.expects_end = True  # it is said once
+                error = (
+                    Told(self.told, self.name) if self.told else PeerError(without_a_word(self.name, str(self.lost)))
+                )
+                self._on_lost(self, error)
+
+        def beat(self) -> None:
+            """Let the other side know that this process lives."""
+            if self.lost is None and not self.transport.is_closing():
+                self.transport.write(_FRAME.pack(ALIVE, 0))
+
+        def abort(self, why: str) -> None:
+            """Drop the connection."""
+            if self.lost is None:
+                self.lost = why
+            self.transport.abort()
+            self._fail()
 
         def admit(self, largest: int, room: int) -> None:
             """Frames are MPyC's own, which it does not bound."""
 
         def farewell(self, reason: str) -> None:
-            """MPyC has no last words: the connection ends, and the party's log says why."""
-            self.close()
+            """Tell the other side why this process leaves, as the last frame."""
+            self.expects_end = True
+            if self.lost is None and self.transport is not None and not self.transport.is_closing():
+                payload = reasons.pack(reason)
+                self.transport.write(_FRAME.pack(REASON, len(payload)) + payload)
 
         async def gone(self, seconds: float) -> None:
-            """Nothing to wait for: nobody reads a last frame."""
+            """Returns when the connection has ended, at the latest after `seconds`: then it is dropped."""
+            if self.transport is None:
+                return
+            await asyncio.wait([self._gone], timeout=seconds)
+            self.transport.abort()
 
         def close(self) -> None:
             self.expects_end = True
@@ -228,9 +296,10 @@ async def connect(
     seconds: float,
     counters: Counters,
     on_lost: OnLost,
+    pulse: Pulse | None = None,
 ) -> dict[int, Any]:
     """MPyC's connections, by party: a lower index calls, a higher one listens. `bound`: the socket of this party's own
-    address, if it is bound already.
+    address, if it is bound already. `pulse` watches them from the moment on at which all have come.
 
     Errors: PeerError when a party does not come in time, is another, or runs with other parameters; UsageError when
     this one cannot listen.
@@ -285,6 +354,9 @@ async def connect(
                 caller.abandon()
             await asyncio.sleep(0)  # let the transports close
         failed.cancel()
+    if pulse is not None:
+        for each in found.values():
+            pulse.watch(each)
     return found
 
 

@@ -64,7 +64,15 @@ class MpycHolder:
         everything = hashlib.sha256(digest + self._run_id + repr((BATCH, fixed.FRACTION, fixed.LENGTH)).encode())
         mine = Greeting(mpyc_runtime.version(), P, self.parties, self.threshold, self.party, everything.digest())
         self._peers = await connect(
-            self.mpc, mine, sockets.addresses, sockets.tls, sockets.bound, seconds, self._counters, self._on_lost
+            self.mpc,
+            mine,
+            sockets.addresses,
+            sockets.tls,
+            sockets.bound,
+            seconds,
+            self._counters,
+            self._on_lost,
+            getattr(link, "pulse", None),
         )
 
     def _on_lost(self, peer: Connection, error: PeerError) -> None:

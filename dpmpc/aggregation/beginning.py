@@ -1,0 +1,138 @@
+"""How a party's part of a run begins: with an attempt that whoever started it has fixed, or with one that the parties
+agree on, where processes of several machines are started again as they were."""
+
+import asyncio
+from collections.abc import Coroutine
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+from dpmpc.aggregation.archive import Archive
+from dpmpc.aggregation.frames import OVER, RUNNING, PartyCost, unpack_result
+from dpmpc.aggregation.job import PartyJob
+from dpmpc.aggregation.news import News, listen_around
+from dpmpc.aggregation.owner_gate import FINISH_SECONDS, OwnerGate
+from dpmpc.aggregation.plan import AGREED, Attempt, Plan
+from dpmpc.aggregation.settling import NumberedLink, Standing, settle, standing
+from dpmpc.aggregation.transcript import Opened, Transcript
+from dpmpc.mpc.backend import BACKENDS, Holder, Renewed, Resumes
+from dpmpc.mpc.link import Link
+from dpmpc.mpc.tls import Tls
+from dpmpc.processes.worker import Log
+
+
+def attempt_of(plan: Plan) -> Attempt:
+    """What processes that are started one by one begin with: the parties agree on it, where the backend can."""
+    backend = BACKENDS[plan.backend]
+    return AGREED if isinstance(backend, Resumes) and backend.resumes else Attempt()
+
+
+def standing_of(job: PartyJob) -> Standing:
+    """What the job's folder tells; nothing where its attempt is fixed. To be asked while its ledger is locked."""
+    return standing(job.plan, job.out, job.index) if job.attempt == AGREED else Standing()
+
+
+def reserved_for(job: PartyJob, found: Standing) -> Attempt:
+    """An attempt that has every release which this party may come to make."""
+    return Attempt(found.attempts, found.spent) if job.attempt == AGREED else job.attempt
+
+
+@dataclass
+class Beginning:
+    """What is needed before the first release. `greeting`: the digest that processes compare."""
+
+    job: PartyJob
+    holder: Holder
+    gate: OwnerGate
+    link: Link
+    greeting: bytes
+    tls: Tls | None
+    log: Log
+
+    async def meet(self, found: Standing, transcript: Transcript, opened: Opened) -> Attempt | None:
+        """The attempt, when parties and owners are there; None where the others say that the run is over."""
+        job = self.job
+        if job.attempt != AGREED:
+            self._note(transcript, job.attempt)
+            await self.holder.connect(self.link, self.greeting, seconds=job.wait)
+            self.log("connected with the other parties")
+            await self.gate.admit(job.wait)
+            return job.attempt
+        numbers: list[int] = []
+        link = NumberedLink(self.link, found.attempts, partial(self._number, numbers))
+        if not await self._connected(self.holder.connect(link, self.greeting, seconds=job.wait)):
+            return None
+        self.gate.state = RUNNING
+        number = numbers[0] if numbers else found.attempts
+        self.log(f"connected with the other parties: attempt {number}")
+        await self.gate.admit(job.wait)
+        spent = max(found.spent, await self.gate.spent())
+        attempt, past = await settle(job.plan, self.holder, number, spent, found.past)
+        self._note(transcript, attempt)
+        for release in sorted(past.keys() - found.past.keys()):
+            total, _, present = unpack_result(job.plan, past[release])
+            if present is not None:
+                transcript.note("told", of=release, owners=list(present))
+                transcript.flush()
+            opened.append(release, total)
+        if attempt.first_release:
+            self.log(f"the run goes on with release {attempt.first_release}; {len(past)} were opened before")
+        self.gate.begin(attempt, past)
+        return attempt
+
+    def _number(self, numbers: list[int], number: int) -> None:
+        """The attempt's number is agreed on, and everything is bound to it from now on."""
+        numbers.append(number)
+        holder = self.holder
+        if not isinstance(holder, Renewed):  # holds under -O too: streams would come again
+            raise AssertionError(f"the backend {self.job.plan.backend} resumes, but its holder has no run_id")
+        holder.run_id = self.job.plan.session_id(Attempt(number))
+
+    async def _connected(self, connect: Coroutine[Any, Any, None]) -> bool:
+        """Whether all parties have come; False as soon as one says that the run is over."""
+        job, said = self.job, set[int]()
+
+        def hear(party: int, news: News) -> bool:
+            state, gone = news
+            if state == RUNNING and job.index in gone and party not in said:
+                said.add(party)
+                self.log(f"party {party} says that the run goes on without this party; it waits for the end")
+            return state == OVER
+
+        connecting = asyncio.ensure_future(connect)
+        run_id = job.plan.session_id(AGREED)
+        around = listen_around(job.owner_addresses, self.tls, run_id, self.greeting, job.index, hear)
+        asking = asyncio.ensure_future(around)
+        try:
+            await asyncio.wait([connecting, asking], return_when=asyncio.FIRST_COMPLETED)
+            if connecting.done():
+                connecting.result()
+                return True
+            return False
+        finally:
+            for task in (connecting, asking):
+                task.cancel()
+            await asyncio.gather(connecting, asking, return_exceptions=True)
+
+    def _note(self, transcript: Transcript, attempt: Attempt) -> None:
+        plan = self.job.plan
+        transcript.note(
+            "start",
+            run=plan.run_id,
+            attempt=attempt.number,
+            party=self.job.index,
+            plan=plan.digest(attempt).hex(),
+            first_release=attempt.first_release,
+        )
+        transcript.flush()
+
+    async def attend(self, number: int, cost: PartyCost, delivered: set[int], transcript: Transcript) -> None:
+        """The run is over; owners that missed the end get it, for a while."""
+        job = self.job
+
+        def note(first: int, end: int) -> None:
+            transcript.note("delivered", owners=[first, end])
+            transcript.flush()
+
+        archive = Archive(job.plan, number, lambda: standing(job.plan, job.out, job.index).past, cost, delivered, note)
+        await self.gate.linger(archive, cost, min(job.wait, FINISH_SECONDS))
