@@ -238,3 +238,34 @@ def test_a_party_that_comes_again_hears_how_the_run_is(tmp_path: Path) -> None:
     lines = Ledger.read(ledger_path(tmp_path / "party0", 0)).entries
     assert lines[-1].lost == (1,) and lines[0].lost == ()
     assert [e["party"] for e in read_transcript(transcript_path(tmp_path / "party0", 0)) if e["event"] == "lost"] == [1]
+
+
+@pytest.mark.parametrize("missed", [3, RELEASES - 1])
+def test_an_owner_comes_again_to_the_run_or_to_its_end(missed: int, tmp_path: Path) -> None:
+    """In the middle it joins; after the last release the parties are still there, and it is not made to wait."""
+    plan = plan_of(min_owners=1, release_wait=0.2)
+    histories: list[History] = [{} for _ in range(OWNERS)]
+
+    async def body() -> list[BaseException | None]:
+        bound = [bound_socket() for _ in range(2 * PARTIES)]
+        where = [endpoint_of(s) for s in bound]
+        parties = []
+        for i in range(PARTIES):
+            folder = tmp_path / f"party{i}"
+            folder.mkdir()
+            numbers = bound[i].detach(), bound[PARTIES + i].detach()
+            job = PartyJob(
+                plan, i, where[:PARTIES], where[PARTIES:], folder, HANG, AGREED, sockets=numbers, outlives=True
+            )
+            parties.append(asyncio.ensure_future(run_party(job, lambda t: None, lambda event, **fields: None)))
+        stays = asyncio.ensure_future(owner(plan, 0, where[PARTIES:], histories[0], -1))
+        leaves = asyncio.ensure_future(owner(plan, 1, where[PARTIES:], {}, missed))
+        await asyncio.wait([leaves])
+        if missed == RELEASES - 1:
+            await stays
+        async with asyncio.timeout(HANG):
+            await asyncio.gather(stays, owner(plan, 1, where[PARTIES:], histories[1], -1))
+            return list(await asyncio.gather(*parties))
+
+    assert asyncio.run(body()) == [None] * PARTIES
+    assert histories[0] == histories[1] and sorted(histories[0]) == list(range(RELEASES))
