@@ -13,7 +13,7 @@ What was really released is told by witness files outside of all that the produc
 
 - every share that left has a line in some ledger, and every release left in one attempt and over one set of owners;
 - every vector that a party learned is kept, and all parties and owners have the same;
-- the ledgers together have every planned release once, and no other;
+- the ledgers together have no release twice, and none that was not planned;
 - without noise every vector is the sum of exactly its owners;
 - the structure of all attempts of all parties holds, and no process is left.
 """

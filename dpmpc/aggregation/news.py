@@ -52,9 +52,11 @@ async def listen_around(
     """Asks all parties but `me` again and again; returns when `hear` says that this was enough."""
     while True:
         await asyncio.sleep(PAUSE)
+        enough = False
         for party, endpoint in enumerate(endpoints):
             if party == me:
                 continue
             news = await ask(party, endpoint, tls, run_id, greeting, me)
-            if news is not None and hear(party, news):
-                return
+            enough = (news is not None and hear(party, news)) or enough
+        if enough:  # all were asked, and know that this one knows
+            return

@@ -67,6 +67,7 @@ class OwnerGate:
         self.adding_s = 0.0  # spent adding up shares
         self._pulse, self._log = pulse or Pulse(), log
         self._greeting = greeting(plan, attempt, secret)
+        self._run = plan.session_id(attempt)  # as callers know it, whatever attempt is agreed on
         self.returns = attempt == AGREED  # processes may come again, after a run was interrupted and at its end
         self.state = WAITING
         self._past: Past = {}
@@ -89,7 +90,7 @@ class OwnerGate:
         await self._door.open(endpoint, bound, tls, f"party {self.holder.party} must listen for owners")
 
     def _make(self) -> Peer:
-        return Peer("a caller", self.plan.session_id(self.attempt), self._on_lost)
+        return Peer("a caller", self._run, self._on_lost)
 
     def _greeted(self, peer: Guest, payload: bytearray) -> None:
         """Admits an owners' process. Errors: Refused."""

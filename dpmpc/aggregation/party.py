@@ -128,7 +128,12 @@ async def first_of(body: Coroutine[Any, Any, None], *lost: "asyncio.Future[None]
     """Runs `body` to its end, or until one of the futures `lost` fails; then its error is raised and `body`
     cancelled."""
     task = asyncio.ensure_future(body)
-    await asyncio.wait([task, *lost], return_when=asyncio.FIRST_COMPLETED)
+    try:
+        await asyncio.wait([task, *lost], return_when=asyncio.FIRST_COMPLETED)
+    except asyncio.CancelledError:  # its files are closed before whoever cancelled goes on
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+        raise
     if not task.done():
         task.cancel()
         with contextlib.suppress(asyncio.CancelledError):

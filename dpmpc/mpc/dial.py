@@ -114,7 +114,7 @@ class TcpLink:
         refused, by default as the pulse says who is waited for."""
         self._party = party
         self.addresses, self.tls, self.bound = list(addresses), tls, bound
-        self._pulse = pulse or Pulse()
+        self._pulse, self._own_pulse = pulse or Pulse(), pulse is None
         self._log = log or self._pulse.say
         self._peers: dict[int, Connection] = {}
 
@@ -182,7 +182,8 @@ class TcpLink:
 
     def abandon(self) -> None:
         """Close all connections at once."""
-        self._pulse.stop()
+        if self._own_pulse:  # another one may have connections with others to watch
+            self._pulse.stop()
         for peer in list(self._peers.values()):
             peer.close()
 

@@ -6,8 +6,9 @@ counters are such hashes; two of k messages in flight meet with probability k^2 
 """
 
 import asyncio
+import contextlib
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from dpmpc.circuits.sampler import Sampler
@@ -104,6 +105,11 @@ class ProgramSession(SharingHolder):
         self.mine = [s for s in self.subsets if self.party in s]
         self.runtime = runtime
         self._keys = {tuple(sorted(subset)): bytes(key) for subset, key in runtime._prss_keys.items()}
+
+    @contextlib.contextmanager
+    def needing_all(self) -> Iterator[None]:
+        """As everywhere in a program of MPyC's."""
+        yield
 
     async def join_program(self, counter: bytes) -> None:
         """Takes the program's connections."""

@@ -194,8 +194,8 @@ def carry_on(where: Where, progress: Progress) -> None:
         request = Request.from_json(json.loads(request_path(where.out).read_text(encoding="utf-8")))
     except (OSError, ValueError, TypeError, KeyError) as error:
         raise UsageError(
-            f"--resume needs the request.json of a run that was started on one machine; {where.out}: {error}; start a "
-            "new run"
+            f"--resume needs the request.json of a run that was started on one machine; {where.out}: {error}; a "
+            "process of several machines is started again with its own command"
         ) from None
     train(
         request,

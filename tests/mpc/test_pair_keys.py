@@ -25,6 +25,7 @@ from dpmpc.mpc.engines.burnt import Burnt
 from dpmpc.mpc.engines.many import ManyEngine
 from dpmpc.mpc.engines.many_layout import ManyLayout
 from dpmpc.mpc.engines.pair_keys import PairKeys, agree
+from dpmpc.mpc.mesh import Mesh
 from dpmpc.mpc.prg import Prg
 
 DIGEST = bytes(range(32))
@@ -170,7 +171,7 @@ def test_everything_that_the_streams_depend_on_is_in_the_digest(monkeypatch: pyt
     async def keep(mesh: Any, threshold: int, burnt: Burnt, digest: bytes) -> None:
         digests.append(digest)
 
-    monkeypatch.setattr(shamir.Mesh, "connect", no_connection)
+    monkeypatch.setattr(Mesh, "connect", no_connection)
     monkeypatch.setattr(shamir, "agree", keep)
 
     def connect(plan: bytes = DIGEST, n: int = 5, t: int = 2) -> None:

@@ -1,0 +1,271 @@
+"""Runs over several folders that are carried on by the same calls: parties and owners in one process over TCP, stopped
+all at once, with folders that were lost, copied or set back meanwhile. Without noise, so that every sum is exact."""
+
+import asyncio
+import contextlib
+import shutil
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from dpmpc.aggregation.beginning import attempt_of
+from dpmpc.aggregation.grid import Ints
+from dpmpc.aggregation.job import PartyJob
+from dpmpc.aggregation.owner_client import OwnerClient
+from dpmpc.aggregation.party import run_party
+from dpmpc.aggregation.paths import ledger_path, opened_path, transcript_path
+from dpmpc.aggregation.plan import AGREED, Plan
+from dpmpc.aggregation.settling import begin_anew, spent_releases, standing
+from dpmpc.aggregation.transcript import read_opened, read_transcript
+from dpmpc.errors import PeerError
+from dpmpc.mpc.addresses import Endpoint, bound_socket, endpoint_of
+from dpmpc.mpc.backend import BACKENDS
+from dpmpc.privacy.ledger import Ledger
+from dpmpc.privacy.ledgers import merge
+from tests.runs import HANG as LONG
+
+OWNERS, PARTIES, RELEASES = 2, 3, 8
+HANG = LONG
+
+
+def plan_of(**changes: object) -> Plan:
+    settings = {"owners": OWNERS, "dimension": 3, "clip": 1.0, "delta": 1e-5, "releases": RELEASES, "scale": 0.0}
+    return Plan.create(**{**settings, **changes})  # type: ignore[arg-type]
+
+
+def vector(j: int, release: int) -> Ints:
+    return np.array([[1 << j, release, 100 * j + release]], dtype=np.int64)
+
+
+def total(release: int) -> list[int]:
+    return np.concatenate([vector(j, release) for j in range(OWNERS)]).sum(axis=0).tolist()  # type: ignore[no-any-return]
+
+
+History = dict[int, list[int]]
+
+
+async def owner(plan: Plan, j: int, where: list[Endpoint], history: History, stop: int, spent: int = 0) -> None:
+    """One owner's process, up to release `stop`: there everything is interrupted."""
+    client = OwnerClient(plan, AGREED, j, j + 1)
+    dealer = BACKENDS[plan.backend].dealer(PARTIES, 1)
+    try:
+        await client.connect(where, HANG)
+        attempt, known = await client.begin(spent)
+        first, _ = (await client.join(attempt.first_release)) if plan.dropouts else (attempt.first_release, 0)
+        if not plan.dropouts:
+            await client.ready()
+        for release in known:
+            history[release] = (await client.opened(release))[0].tolist()
+        for release in range(attempt.first_release, plan.releases):
+            if release == stop:
+                raise asyncio.CancelledError
+            if release >= first:
+                await client.send(release, 0, dealer.deal(vector(j, release)))
+            history[release] = (await client.opened(release))[0].tolist()
+        await client.costs()
+        await client.finish()
+    finally:
+        client.abandon()
+        await asyncio.sleep(0)
+
+
+async def attempt(
+    plan: Plan, out: Path, histories: list[History], stop: int = -1, spent: int = 0, wait: float = HANG
+) -> list[BaseException | None]:
+    """All processes once; interrupted where the first owner is to send release `stop`. How the parties ended."""
+    bound = [bound_socket() for _ in range(2 * PARTIES)]
+    where = [endpoint_of(s) for s in bound]
+    parties = []
+    for i in range(PARTIES):
+        folder = out / f"party{i}"
+        folder.mkdir(exist_ok=True)
+        numbers = bound[i].detach(), bound[PARTIES + i].detach()
+        job = PartyJob(
+            plan, i, where[:PARTIES], where[PARTIES:], folder, wait, attempt_of(plan), sockets=numbers, outlives=True
+        )
+        parties.append(asyncio.ensure_future(run_party(job, lambda t: None, lambda event, **fields: None)))
+    owners = [
+        asyncio.ensure_future(owner(plan, j, where[PARTIES:], histories[j], stop if j == 0 else -1, spent))
+        for j in range(OWNERS)
+    ]
+    async with asyncio.timeout(HANG):
+        await asyncio.wait(owners[:1])
+        if stop >= 0:
+            for task in (*owners, *parties):
+                task.cancel()
+        await asyncio.gather(*owners, return_exceptions=stop >= 0)
+        return list(await asyncio.gather(*parties, return_exceptions=True))
+
+
+def run(plan: Plan, out: Path, histories: list[History], **settings: float) -> list[BaseException | None]:
+    return asyncio.run(attempt(plan, out, histories, **settings))  # type: ignore[arg-type]
+
+
+def starts(out: Path, i: int) -> list[tuple[int, int]]:
+    events = read_transcript(transcript_path(out / f"party{i}", i))
+    return [(e["attempt"], e["first_release"]) for e in events if e["event"] == "start"]
+
+
+def sent(out: Path) -> dict[int, set[int]]:
+    """release -> the attempts in which a share of it left a party."""
+    found: dict[int, set[int]] = {}
+    for i in range(PARTIES):
+        number = -1
+        for event in read_transcript(transcript_path(out / f"party{i}", i)):
+            number = event.get("attempt", number)
+            if event["event"] == "send":
+                found.setdefault(event["release"], set()).add(number)
+    return found
+
+
+def spent(out: Path) -> list[int]:
+    books = [Ledger.read(ledger_path(out / f"party{i}", i)) for i in range(PARTIES)]
+    return sorted(entry.release for entry in merge(books))
+
+
+@pytest.mark.parametrize("changes", [{}, {"min_owners": 1, "release_wait": HANG}, {"backend": "shamir"}])
+def test_the_same_calls_carry_a_run_on(changes: dict[str, object], tmp_path: Path) -> None:
+    plan = plan_of(**changes)
+    first: list[History] = [{} for _ in range(OWNERS)]
+    assert all(isinstance(e, asyncio.CancelledError) for e in run(plan, tmp_path, first, stop=3))
+    histories: list[History] = [{} for _ in range(OWNERS)]
+    assert run(plan, tmp_path, histories) == [None] * PARTIES
+    begun = [starts(tmp_path, i) for i in range(PARTIES)]
+    assert begun[0] == begun[1] == begun[2] and begun[0][0] == (0, 0) and begun[0][1][0] == 1
+    assert 3 <= begun[0][1][1] <= 4  # a release that some ledger has is not made again
+    assert histories[0] == histories[1] and {0, 1, 2} <= histories[0].keys()
+    assert all(history[r] == total(r) for history in histories for r in history)
+    assert all(len(attempts) == 1 for attempts in sent(tmp_path).values())
+    assert spent(tmp_path) == list(range(RELEASES))
+    for i in range(PARTIES):  # as if they had died before the owners said that they had everything
+        path = transcript_path(tmp_path / f"party{i}", i)
+        path.write_text("".join(f"{x}\n" for x in path.read_text().splitlines() if "delivered" not in x))
+    again: list[History] = [{} for _ in range(OWNERS)]  # the run is over: who comes gets everything, and no more opens
+    assert run(plan, tmp_path, again) == [None] * PARTIES
+    assert again == histories and spent(tmp_path) == list(range(RELEASES))
+
+
+def test_folders_that_were_lost_or_set_back_do_not_make_a_release_again(tmp_path: Path) -> None:
+    """Party 0 has lost everything, party 1 has its state of an attempt before; party 2 knows."""
+    plan = plan_of()
+    run(plan, tmp_path, [{} for _ in range(OWNERS)], stop=2)
+    shutil.copytree(tmp_path / "party1", tmp_path / "old")
+    run(plan, tmp_path, [{} for _ in range(OWNERS)], stop=5)
+    before = spent(tmp_path)
+    shutil.rmtree(tmp_path / "party0")
+    shutil.rmtree(tmp_path / "party1")
+    shutil.copytree(tmp_path / "old", tmp_path / "party1")
+    histories: list[History] = [{} for _ in range(OWNERS)]
+    assert run(plan, tmp_path, histories) == [None] * PARTIES
+    (_, (number, release)) = starts(tmp_path, 1)
+    assert number == 2 and starts(tmp_path, 0) == [(2, release)] and release == len(before)
+    known = read_opened(opened_path(tmp_path / "party2", 2), plan.dimension)
+    for i in (0, 1):  # what they lacked was told to them, and is kept
+        theirs = read_opened(opened_path(tmp_path / f"party{i}", i), plan.dimension)
+        assert theirs.keys() == known.keys() == histories[0].keys()
+    assert histories[0] == histories[1] and {0, 1, 2, 3, 4} <= histories[0].keys()
+    # the copy's lines count once, and nothing beside the plan
+    paths = [*(ledger_path(tmp_path / f"party{i}", i) for i in range(PARTIES)), tmp_path / "old" / "ledger_1.jsonl"]
+    assert sorted(entry.release for entry in merge(map(Ledger.read, paths))) == list(range(RELEASES))
+
+
+def test_an_owner_s_ledger_counts_too(tmp_path: Path) -> None:
+    """It wrote a line before its vector left, and no party came to write one."""
+    plan = plan_of()
+    run(plan, tmp_path, [{} for _ in range(OWNERS)], stop=2)
+    histories: list[History] = [{} for _ in range(OWNERS)]
+    assert run(plan, tmp_path, histories, spent=6) == [None] * PARTIES
+    assert starts(tmp_path, 0)[1] == (1, 6) and sorted(histories[0]) == [0, 1, 6, 7]
+
+
+def test_parties_that_have_opened_different_vectors_do_not_go_on(tmp_path: Path) -> None:
+    plan = plan_of()
+    run(plan, tmp_path, [{} for _ in range(OWNERS)], stop=3)
+    path = opened_path(tmp_path / "party1", 1)
+    raw = bytearray(path.read_bytes())
+    raw[-1] ^= 1
+    path.write_bytes(raw)
+    with pytest.raises(PeerError, match="must hold the same opened vectors; release 2 differs"):
+        run(plan, tmp_path, [{} for _ in range(OWNERS)])
+
+
+def test_a_run_that_is_replaced_spends_anew(tmp_path: Path) -> None:
+    plan = plan_of()
+    run(plan, tmp_path, [{} for _ in range(OWNERS)], stop=3)
+    ledger = ledger_path(tmp_path / "party0", 0)
+    assert 3 <= spent_releases(ledger, plan.run_id) <= 4 and spent_releases(ledger, "another") == 0
+    begin_anew(ledger)
+    assert spent_releases(ledger, plan.run_id) == 0
+    assert standing(plan, tmp_path / "party0", 0).attempts == 1
+
+
+def test_a_party_that_comes_again_hears_how_the_run_is(tmp_path: Path) -> None:
+    """The others go on without it, and finish; it ends when they say so, and the owners get all from them."""
+    plan = plan_of(releases=40)
+    histories: list[History] = [{} for _ in range(OWNERS)]
+
+    async def body() -> tuple[list[BaseException | None], list[str]]:
+        bound = [bound_socket() for _ in range(2 * PARTIES)]
+        where = [endpoint_of(s) for s in bound]
+        log: list[str] = []
+
+        def start(i: int, bound_here: bool) -> "asyncio.Task[None]":
+            folder = tmp_path / f"party{i}"
+            folder.mkdir(exist_ok=True)
+            numbers = (bound[i].detach(), bound[PARTIES + i].detach()) if bound_here else None
+            job = PartyJob(
+                plan, i, where[:PARTIES], where[PARTIES:], folder, HANG, AGREED, sockets=numbers, outlives=True
+            )
+            return asyncio.ensure_future(run_party(job, log.append, lambda event, **fields: None))
+
+        parties = [start(i, True) for i in range(PARTIES)]
+        owners = [asyncio.ensure_future(owner(plan, j, where[PARTIES:], histories[j], -1)) for j in range(OWNERS)]
+        while len(histories[0]) < 3:
+            await asyncio.sleep(0)
+        parties[1].cancel()
+        with contextlib.suppress(asyncio.CancelledError):
+            await parties[1]
+        again = start(1, False)
+        async with asyncio.timeout(HANG):
+            await asyncio.gather(*owners)
+            return list(await asyncio.gather(parties[0], again, parties[2], return_exceptions=True)), log
+
+    ends, log = asyncio.run(body())
+    assert ends == [None] * PARTIES
+    assert "the run is over: the others finished it without this party" in log
+    assert histories[0] == histories[1] and sorted(histories[0]) == list(range(40))
+    lines = Ledger.read(ledger_path(tmp_path / "party0", 0)).entries
+    assert lines[-1].lost == (1,) and lines[0].lost == ()
+    assert [e["party"] for e in read_transcript(transcript_path(tmp_path / "party0", 0)) if e["event"] == "lost"] == [1]
+
+
+@pytest.mark.parametrize("missed", [3, RELEASES - 1])
+def test_an_owner_comes_again_to_the_run_or_to_its_end(missed: int, tmp_path: Path) -> None:
+    """In the middle it joins; after the last release the parties are still there, and it is not made to wait."""
+    plan = plan_of(min_owners=1, release_wait=0.2)
+    histories: list[History] = [{} for _ in range(OWNERS)]
+
+    async def body() -> list[BaseException | None]:
+        bound = [bound_socket() for _ in range(2 * PARTIES)]
+        where = [endpoint_of(s) for s in bound]
+        parties = []
+        for i in range(PARTIES):
+            folder = tmp_path / f"party{i}"
+            folder.mkdir()
+            numbers = bound[i].detach(), bound[PARTIES + i].detach()
+            job = PartyJob(
+                plan, i, where[:PARTIES], where[PARTIES:], folder, HANG, AGREED, sockets=numbers, outlives=True
+            )
+            parties.append(asyncio.ensure_future(run_party(job, lambda t: None, lambda event, **fields: None)))
+        stays = asyncio.ensure_future(owner(plan, 0, where[PARTIES:], histories[0], -1))
+        leaves = asyncio.ensure_future(owner(plan, 1, where[PARTIES:], {}, missed))
+        await asyncio.wait([leaves])
+        if missed == RELEASES - 1:
+            await stays
+        async with asyncio.timeout(HANG):
+            await asyncio.gather(stays, owner(plan, 1, where[PARTIES:], histories[1], -1))
+            return list(await asyncio.gather(*parties))
+
+    assert asyncio.run(body()) == [None] * PARTIES
+    assert histories[0] == histories[1] and sorted(histories[0]) == list(range(RELEASES))

@@ -1,0 +1,41 @@
+"""Who is to blame when several processes end: the one that died, however late its exit is heard of."""
+
+import asyncio
+import sys
+import tempfile
+
+from dpmpc.errors import PeerError
+from dpmpc.processes.supervisor import Process, Supervisor
+
+
+def test_the_cause_is_the_process_that_was_killed_though_its_echo_came_first() -> None:
+    """On a busy machine the exit of the killed one may be noticed after that of those who miss it."""
+
+    async def body() -> str:
+        supervisor = Supervisor()
+
+        async def ended(name: str, code: str) -> Process:
+            handle = await asyncio.create_subprocess_exec(sys.executable, "-c", code)
+            await handle.wait()
+            return Process(name, None, handle, tempfile.TemporaryFile())
+
+        kill = "import os, signal; os.kill(os.getpid(), signal.SIGKILL)"
+        killed, echo = await ended("party 1", kill), await ended("party 0", "raise SystemExit(3)")
+        echo.code, echo.error = 3, PeerError("party 1 left the run without a word (ConnectionResetError)")
+        heard = asyncio.Event()
+
+        async def late() -> None:
+            await heard.wait()
+            killed.code = killed.handle.returncode
+
+        killed.reader = asyncio.ensure_future(late())
+        supervisor.processes += [echo, killed]
+        asking = asyncio.ensure_future(supervisor.cause(0.0))
+        await asyncio.sleep(0.05)  # its patience is over, and it asks the kernel
+        heard.set()
+        cause = await asking
+        for process in supervisor.processes:
+            process.output.close()
+        return str(cause)
+
+    assert asyncio.run(body()) == "every process must live until the end of the run; party 1 was killed (SIGKILL)"
