@@ -16,6 +16,8 @@ REASON = -7  # the last frame of a process that fails: why
 CONFIRM = -8
 TREES = -9
 KNOWN = -10  # an owner that may come late: how many opened releases it has
+KEYS_SHOWN = -12  # after promises of them, under KEYS
+KEYS_SAME = -13
 JOIN = -11  # with which release it may begin; in the other direction, with which it does
 
 # channels between parties
