@@ -7,6 +7,7 @@ the opening is sent.
 
 import asyncio
 import contextlib
+import functools
 import time
 from collections import Counter
 from collections.abc import Coroutine, Sequence
@@ -14,6 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from dpmpc.aggregation.active import ABORT, check_attempt
 from dpmpc.aggregation.frames import PartyCost, greeting
 from dpmpc.aggregation.owner_gate import OwnerGate
 from dpmpc.aggregation.plan import FIRST_ATTEMPT, Attempt, Plan
@@ -22,7 +24,7 @@ from dpmpc.aggregation.returning import ReturningGate
 from dpmpc.aggregation.spending import reservation_of
 from dpmpc.aggregation.traffic import Traffic
 from dpmpc.aggregation.transcript import Opened, Transcript
-from dpmpc.errors import UsageError
+from dpmpc.errors import CheatError, UsageError
 from dpmpc.mpc.addresses import Endpoint, inherited
 from dpmpc.mpc.backend import BACKENDS, Holder, Remembers, Share
 from dpmpc.mpc.link import LINKS, part
@@ -209,7 +211,9 @@ async def _serve(
         stack.callback(connect.close)  # nothing, once it was awaited
         ledger = stack.enter_context(Ledger(ledger_path(job.out, i)))
         stack.enter_context(reserved(ledger, reservation_of(plan, attempt), job.budget))
+        check_attempt(plan, attempt, transcript_path(job.out, i))
         transcript = stack.enter_context(contextlib.closing(Transcript(transcript_path(job.out, i))))
+        stack.push(functools.partial(_note_abort, transcript))
         opened = stack.enter_context(contextlib.closing(Opened(opened_path(job.out, i))))
         transcript.note(
             "start",
@@ -260,6 +264,13 @@ async def _serve(
         )
         await holder.close()
         log("end")
+
+
+def _note_abort(transcript: Transcript, kind: object, error: BaseException | None, trace: object) -> None:
+    """A failed check of the parties is final: the transcript has it, and no later attempt begins."""
+    if isinstance(error, CheatError):
+        transcript.note(ABORT, why=str(error))
+        transcript.flush()
 
 
 def frames_due(plan: Plan, vectors: int) -> tuple[int, int]:

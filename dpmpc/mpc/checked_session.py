@@ -15,6 +15,7 @@ from dpmpc.mpc.field import Words
 from dpmpc.mpc.link import Observe
 from dpmpc.mpc.mesh import Channel
 from dpmpc.mpc.prg import Prg
+from dpmpc.mpc.security import Verdict
 from dpmpc.mpc.session import Session, Subset
 
 _KEPT = 5  # arrays, for two batches
@@ -29,6 +30,16 @@ class CheckedSession(Session):
     def __init__(self, party: int, parties: int, threshold: int, run_id: bytes, observe: Observe | None = None) -> None:
         super().__init__(party, parties, threshold, run_id, observe)
         self._scratch: list[Words] = []
+        self._verdicts: list[Verdict] = []
+
+    def judged(self, verdict: Verdict) -> None:
+        """Note a batch whose ANDs held, as all parties have said."""
+        self._verdicts.append(verdict)
+
+    def verdicts(self) -> list[Verdict]:
+        """Those since this was asked last."""
+        found, self._verdicts = self._verdicts, []
+        return found
 
     def borrow(self, words: int) -> Words:
         """(2, words) to write into: of an earlier batch where one was given back, for new memory is slow."""

@@ -5,7 +5,7 @@ docs/active.md has the ideal functionality, the protocol and the argument.
 """
 
 import asyncio
-import math
+from collections.abc import Sequence
 from fractions import Fraction
 from typing import Any
 
@@ -53,6 +53,7 @@ class Checked(Sharing):
     """See the module."""
 
     name = "checked"
+    most_attempts = MOST_ATTEMPTS
 
     def threshold(self, parties: int) -> int:
         return THRESHOLD if parties == PARTIES else -1
@@ -60,8 +61,8 @@ class Checked(Sharing):
     def check(self, parties: int, threshold: int) -> None:
         if (parties, threshold) != (PARTIES, THRESHOLD):
             raise UsageError(
-                f"--security active is for {PARTIES} parties of which one may cheat; got -M {parties} -T {threshold}; "
-                "use -M 3 -T 1, or --security semi-honest"
+                f"--security active is for {PARTIES} parties of which one may cheat; got -M {parties}"
+                f"{f' -T {threshold}' if parties == PARTIES else ''}; use -M 3 -T 1, or --security semi-honest"
             )
 
     def holder(  # type: ignore[override]
@@ -91,7 +92,7 @@ class Checked(Sharing):
         sent = (2 * (WORD * dimension + DIGEST),) * parties
         return Counts(2, sent, (4,) * parties)
 
-    def undetected(self, sampler: Sampler, sizes: list[int]) -> float:
+    def undetected(self, sampler: Sampler, sizes: Sequence[int]) -> float:
         """How likely a run whose noise is made in batches of these sizes uses a batch with a wrong AND, at most.
 
         The first failed check ends an attempt: of the batches that are cheated in, the first to be judged, and what was
@@ -110,11 +111,6 @@ def counted(sampler: Sampler, count: int) -> CountingChecked:
     batch = CountingChecked(lanes_for(sampler, count), PARTIES, THRESHOLD)
     evaluate(sampler.circuit(batch, None))
     return batch
-
-
-def bits_of(probability: float) -> float:
-    """-log2 of it."""
-    return -math.log2(probability) if probability else math.inf
 
 
 CHECKED = Checked()

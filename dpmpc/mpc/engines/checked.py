@@ -28,6 +28,7 @@ from dpmpc.mpc.engines.fold import Fold, Stages, holds
 from dpmpc.mpc.engines.sharing import SMALL, SharingBatch, SharingExecutor
 from dpmpc.mpc.native.layers import Deposit, Slots, add_sources
 from dpmpc.mpc.prg import Prg
+from dpmpc.mpc.security import Verdict
 
 DIGEST = 32  # bytes
 COIN = 16  # bytes of a piece of a coin
@@ -84,6 +85,7 @@ class CheckedBatch(SharingBatch):
             raise self.cheat("the product of all ANDs")
         seen = hashlib.sha256(f"batch {self.ident} held".encode() + opened.tobytes())
         await self.all_say(seen.digest(), "the check's verdict")
+        self.session.judged(Verdict(self.ident, kept.used, seen.hexdigest()))
 
     async def _share(self, part: Words) -> Words:
         """Shares (2, n) of the sum of the parties' summands (n,). Cost: one round, a message to the successor."""
@@ -166,7 +168,7 @@ class _CheckedExecutor(SharingExecutor):
         self.batch: CheckedBatch = batch
         self.stages = batch.stages(max(1, program.ands * batch.words))
         length = self.stages.lengths[0] * self.stages.field.bits // 64
-        used = program.ands * batch.words
+        self.used = used = program.ands * batch.words  # words of ANDs
         self._x, self._y, self._z = self._scratch = [batch.session.borrow(length) for _ in range(3)]
         for array in (self._x, self._y, self._z):
             array[:, used:] = 0

@@ -20,12 +20,13 @@ Source: Boneh, Boyle, Corrigan-Gibbs, Gilboa, Ishai 2019; Boyle, Gilboa, Ishai, 
 recursion is run jointly on shares here. Points, rows and the place of the mask are our own.
 """
 
-from collections.abc import Sequence
+import functools
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Protocol
 
 import numpy as np
+from numpy.typing import NDArray
 
 from dpmpc.mpc.native.gf64 import GF64, WIDE, BinaryField, Words
 
@@ -121,8 +122,7 @@ class Fold:
     def take(self, values: Words) -> None:
         """Takes the shares (2, points - 1) of the values."""
         v = self.stages.variables[self._stage]
-        corners = np.array([sum((r >> k & 1) * 3**k for k in range(v)) for r in range(1, 1 << v)])
-        weights = self._weights[1:]
+        corners, weights = _corners(v)[1:], self._weights[1:]
         rest = [self._dot(weights, values[k, corners - 1]) for k in range(2)]
         zero = np.array(rest, dtype=self._field.dtype) ^ self._claim
         self._points = np.concatenate([zero[:, None], values], axis=1)
@@ -131,16 +131,9 @@ class Fold:
         """Takes the stage's coin, after its values have been shared: on to the next stage."""
         field, v = self._field, self.stages.variables[self._stage]
         t = _not_zero(coin, v) if self._last else coin.words((v,))
-        one = field.dtype.type(1)
-        values, factors = self._points, np.ones(1, dtype=field.dtype)
-        for each in t:  # the first variable's digit is the most significant
-            square = field.multiply(each, each)[()]
-            low, high, top = values[:, : values.shape[1] // 3], *np.split(values[:, values.shape[1] // 3 :], 2, axis=1)
-            low, high = field.multiply(low, each ^ one), field.multiply(high, each)
-            values = low ^ high ^ field.multiply(top, each ^ square)
-            halves = [field.multiply(factors, each ^ one), field.multiply(factors, each)]
-            factors = np.stack(halves, axis=1).reshape(-1)
-        self._claim = values[:, 0]
+        points = self._at(t)
+        self._claim = np.array([self._dot(points, values) for values in self._points], dtype=field.dtype)
+        factors = points[_corners(v)]
         if self._stage == 0:
             self._x = field.fold_bits(self._x.reshape(-1), factors, np.tile(self._rho, 2)).reshape(2, -1)
             self._y = field.fold_bits(self._y.reshape(-1), factors).reshape(2, -1)
@@ -151,6 +144,16 @@ class Fold:
         self._stage += 1
         if self._stage < len(self.stages.variables):
             self._lay_out()
+
+    def _at(self, t: Words) -> Words:
+        """(3^v,): the factors of the values at {0, 1, infinity}^v in the value at t. A polynomial of degree 2 has
+        p(t) = p(0) (1 + t) + p(1) t + p(infinity) (t + t^2); at a corner the factor is that of the row in f(t), too."""
+        one = self._field.dtype.type(1)
+        single = np.stack([t ^ one, t, t ^ self._field.multiply(t, t)], axis=1)
+        factors: Words = single[0]
+        for each in single[1:]:  # the first variable's digit is the most significant
+            factors = self._field.multiply(np.repeat(factors, 3), np.tile(each, factors.size))
+        return factors
 
     def _lay_out(self) -> None:
         """The elements in the rows of the next stage; the mask in the last row of the last one."""
@@ -178,6 +181,12 @@ class Fold:
         return total
 
 
+@functools.cache
+def _corners(v: int) -> NDArray[np.intp]:
+    """Which points the corners {0, 1}^v are, by row."""
+    return np.array([sum((r >> k & 1) * 3**k for k in range(v)) for r in range(1 << v)], dtype=np.intp)
+
+
 def holds(field: BinaryField, opened: Words) -> bool:
     """Whether Z = X Y for the opened (X, Y, Z)."""
     return bool(field.multiply(opened[:1], opened[1:2])[0] == opened[2])
@@ -197,8 +206,3 @@ def _not_zero(coin: Coin, count: int) -> Words:
     while len(found) < count:
         found += [word for word in coin.words((1,)) if word]
     return np.array(found)
-
-
-def largest_error(words: Sequence[int]) -> Fraction:
-    """The largest `Stages.error` among checks of so many words."""
-    return max((Stages.of(each).error for each in words), default=Fraction(0))

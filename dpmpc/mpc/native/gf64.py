@@ -108,7 +108,9 @@ class _Field64(BinaryField):
     def multiply(self, a: Words, b: Words) -> Words:
         if choice.compiled is None:
             return super().multiply(a, b)
-        a, b = (np.ascontiguousarray(each) for each in np.broadcast_arrays(a, b))
+        if a.shape != b.shape:
+            a, b = np.broadcast_arrays(a, b)
+        a, b = (np.ascontiguousarray(each) for each in (a, b))
         out = np.empty(a.shape, dtype=np.uint64)
         choice.compiled.gf_multiply(a, b, out)
         return out
