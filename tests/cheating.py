@@ -68,6 +68,8 @@ class Wire:
 
     def send(self, label: int, payload: Any) -> None:
         found = self._wires.tamper(self._me, self._other, label, bytearray(payload))
+        if getattr(self._wires.tamper, "for_itself", False) and found != bytes(payload):
+            payload[:] = found  # the cheat goes on with what it has sent
         if found is None or self._wires.ended:
             return
         self._wires.sent.append((self._me, self._other, label, bytes(found)))

@@ -12,14 +12,13 @@ from cheating import BATCH, OPENED, TINY, Cheat, Tamper, honest, judge, kinds, m
 from dpmpc.aggregation.active import ABORT, check_attempt
 from dpmpc.aggregation.plan import Attempt, Plan
 from dpmpc.aggregation.transcript import Transcript
-from dpmpc.circuits.program import Program
 from dpmpc.circuits.sampler import discrete_gaussian
 from dpmpc.errors import CheatError, DpmpcError, PeerError, UsageError
 from dpmpc.mpc import checked_session, field
 from dpmpc.mpc.backend import BACKENDS
-from dpmpc.mpc.backends.checked import AT_ONCE, CHECKED, MOST_ATTEMPTS, CheckedHolder, counted
+from dpmpc.mpc.backends.checked import AT_ONCE, CHECKED, MOST_ATTEMPTS, counted
 from dpmpc.mpc.backends.sharing import SHARING, SharingHolder
-from dpmpc.mpc.channels import KEYS_SHOWN, exchange_label
+from dpmpc.mpc.channels import KEYS_SHOWN
 from dpmpc.mpc.engines.counting_checked import CountingChecked
 from dpmpc.mpc.engines.sharing import SharingBatch
 
@@ -113,51 +112,51 @@ def test_random_cheats(reference: np.ndarray) -> None:
 
 
 # -- aimed ------------------------------------------------------------------------------------------------------------
-def flipped(sender: int, label: int, row: int, words: int) -> Tamper:
-    """Ones into one row of a message."""
+def flipping(sender: int, bits: dict[int, list[tuple[int, int]]]) -> Tamper:
+    """Flips (row, lane) of a party's messages, by layer, of one word a row; the cheat goes on with what it sent."""
 
     def tamper(s: int, r: int, l: int, payload: bytearray) -> bytearray:
-        if (s, l) == (sender, label):
-            at = 8 * words * row
-            payload[at : at + 8 * words] = bytes(b ^ 0xFF for b in payload[at : at + 8 * words])
+        if s == sender and l >> 32 == BATCH:
+            for row, lane in bits.get(l & 0xFFFF, []):
+                payload[8 * row + lane // 8] ^= 1 << lane % 8
         return payload
 
+    tamper.for_itself = True  # type: ignore[attr-defined]
     return tamper
 
 
-def bit_of_y(program: Program, lanes: int) -> list[tuple[int, int]]:
-    """(layer, row) of the ANDs of a program's first rounds."""
-    return [(layer, row) for layer, width in enumerate(program.widths[:3]) for row in range(0, width, 7)]
-
-
-def test_ones_in_one_and_change_semi_honest_noise_unseen_and_end_a_checked_run() -> None:
-    """Bits of |Y| are flipped in every sample: semi-honest parties open other noise and see nothing, checked ones stop
-    before anything is converted."""
+def test_one_flipped_row_makes_y_into_y_xor_32_unseen_and_ends_a_checked_run() -> None:
+    """The example of docs/active.md. Of semi-honest parties, one finds the AND behind bit 5 of |Y| (a row a lane, in
+    the open), and flips it in every sample: all numbers move by 32 of the table's steps, and nobody sees it. Checked
+    parties stop before an honest one has sent anything of the conversion."""
     sampler, lanes = discrete_gaussian(2.0**9), 64
-    program = counted(sampler, lanes).programs[0]
-    assert program.ands > 400
+    batch = counted(sampler, lanes)
+    rows = [(layer, row) for layer, width in enumerate(batch.programs[0].widths) for row in range(width)]
+    step = 32 << sampler.plan.shift  # type: ignore[attr-defined]
 
     async def noise(holder: Any) -> Any:
         return await holder.open(await holder.noise(sampler, BATCH, lanes), OPENED)
 
-    truth = [play(noise, seed=1, make=make)[0][0] for make in (SharingHolder, CheckedHolder)]
-    changed = 0
-    for layer, row in bit_of_y(program, lanes)[::6]:
-        tamper = flipped(1, exchange_label(BATCH, layer), row, 1)
-        opened = play(noise, tamper, seed=1, make=SharingHolder)[0]
-        assert all((each == opened[0]).all() for each in opened)
-        changed += bool((opened[0] != truth[0]).any())
-        results, wires = play(noise, tamper, seed=1)
-        assert isinstance(results[0], CheatError) and "the product of all ANDs of batch 7" in str(results[0])
-        assert isinstance(results[2], CheatError)
-        last = max(label & 0xFFFF for s, _, label, _ in wires.sent if s != 1 and label >> 32 == BATCH)
-        assert KINDS_OF(sampler, lanes)[last] == "product"  # nothing of the conversion was sent by an honest party
-    assert changed
-
-
-def KINDS_OF(sampler: Any, lanes: int) -> list[str]:
-    """Kinds of the exchanges of a batch."""
-    return counted(sampler, lanes).kinds
+    truth = play(noise, seed=1, make=SharingHolder)[0][0]
+    behind = None
+    for at in range(0, len(rows), lanes):
+        bits: dict[int, list[tuple[int, int]]] = {}
+        for lane, (layer, row) in enumerate(rows[at : at + lanes]):
+            bits.setdefault(layer, []).append((row, lane))
+        moved = np.abs(play(noise, flipping(1, bits), seed=1, make=SharingHolder)[0][0] - truth)
+        if (moved == step).any():
+            behind = rows[at + int(np.flatnonzero(moved == step)[0])]
+            break
+    assert behind is not None
+    tamper = flipping(1, {behind[0]: [(behind[1], lane) for lane in range(lanes)]})
+    opened = play(noise, tamper, seed=1, make=SharingHolder)[0]
+    assert all((each == opened[0]).all() for each in opened)
+    assert (np.abs(opened[0] - truth) == step).all()
+    results, wires = play(noise, tamper, seed=1)
+    assert isinstance(results[0], CheatError) and "the product of all ANDs of batch 7" in str(results[0])
+    assert isinstance(results[2], CheatError)
+    last = max(label & 0xFFFF for s, _, label, _ in wires.sent if s != 1 and label >> 32 == BATCH)
+    assert batch.kinds[last] == "product"
 
 
 @pytest.mark.parametrize("role", ROLES)
