@@ -61,14 +61,14 @@ class CheckedBatch(SharingBatch):
         if self._used:  # holds under -O too
             raise AssertionError(f"the batch on channel {self.ident} has run a program already")
         self._used = True
-        executor = _CheckedExecutor(self, masks, program)
+        executor = CheckedExecutor(self, masks, program)
         outputs = await execute(program, executor)
         if program.ands:
             await self._check(executor)
         executor.give_back()
         return outputs
 
-    async def _check(self, kept: "_CheckedExecutor") -> None:
+    async def _check(self, kept: "CheckedExecutor") -> None:
         work = self.session.work
         pair = np.stack([stream.words((2,)) for stream in self._pair], axis=1)
         fold = Fold(kept.stages, *kept.operands(), pair.astype(kept.stages.field.dtype))
@@ -160,7 +160,7 @@ class CheckedBatch(SharingBatch):
         return values
 
 
-class _CheckedExecutor(SharingExecutor):
+class CheckedExecutor(SharingExecutor):
     """Keeps operands and results of ANDs: x, y and z are (2, words), by component, the messages' one first."""
 
     def __init__(self, batch: CheckedBatch, masks: Sequence[MaskBits | None], program: Program) -> None:
