@@ -12,6 +12,7 @@ from dpmpc.errors import UsageError
 from dpmpc.learning.method import METHODS
 from dpmpc.mpc.backend import BACKENDS
 from dpmpc.mpc.engines.many_layout import MOST_PARTIES
+from dpmpc.mpc.security import MODES, checked_backend
 from dpmpc.privacy.law import LAWS, sampler_names
 
 Progress = Callable[[str], None]
@@ -62,6 +63,7 @@ def _computed(law: str, sampler: str, backend: str) -> Callable[[Any], Any]:
         click.option("--law", "--noise", "law", type=click.Choice(LAWS.names()), help=law),
         click.option("--sampler", type=click.Choice(sampler_names()), help=sampler),
         click.option("--backend", type=click.Choice(BACKENDS.names()), help=backend),
+        click.option("--security", type=click.Choice(MODES), help="active: the backend that checks its parties."),
     ]
 
     def decorate(function: Any) -> Any:
@@ -134,6 +136,7 @@ def iteration(
     law: str | None,
     sampler: str | None,
     backend: str | None,
+    security: str | None,
     pool: bool | None,
     network: str | None,
     rtt: float | None,
@@ -151,6 +154,7 @@ def iteration(
         raise UsageError("a prediction needs both --rtt and --bandwidth; one was given; add the other")
     link = None if rtt is None or bandwidth is None else Link.of(rtt, bandwidth)
     sizes = (dimensions, owners, parties)
+    backend = checked_backend(security, backend)
     kind: dict[str, Any] = {
         "method": method, "law": law, "sampler": sampler, "pool": pool, "network": network, "backend": backend
     }  # fmt: skip
@@ -190,13 +194,14 @@ def noise(
     law: str | None,
     sampler: str | None,
     backend: str | None,
+    security: str | None,
     json_file: Path | None,
     csv_file: Path | None,
 ) -> None:
     """Samplers against each other and against MPyC's own fixed-point arrays (the backend mpyc)."""
     from dpmpc.benchmarks import suite, tables
 
-    kind: dict[str, Any] = {"law": law, "sampler": sampler, "backend": backend}
+    kind: dict[str, Any] = {"law": law, "sampler": sampler, "backend": checked_backend(security, backend)}
     with _bar(None) as progress:
         results = suite.results(quick, lambda: suite.run_noise(parties, quick, progress, plain, **kind))
     click.echo(tables.plain(tables.noise_rows(results.records)))

@@ -1,11 +1,13 @@
 """`dpmpc sample`: noise for study, its cost and its certificate."""
 
 import json
+import math
 from pathlib import Path
 
 import click
 
 from dpmpc.mpc.backend import BACKENDS
+from dpmpc.mpc.security import MODES
 from dpmpc.privacy.law import LAWS, sampler_names
 
 GATES = {"ands": "ANDs"}
@@ -38,6 +40,7 @@ GATES = {"ands": "ANDs"}
     type=click.Choice(BACKENDS.names()),
     help="Who draws it.  [default: the one that computes less; with -M 2, ot]",
 )
+@click.option("--security", type=click.Choice(MODES), help="active: every AND is checked.  [default: semi-honest]")
 @click.option(
     "--threads", type=click.IntRange(1), help="Threads of a party that compute.  [default: its part of the cores]"
 )
@@ -59,6 +62,7 @@ def command(
     engine: str,
     sampler: str | None,
     backend: str | None,
+    security: str | None,
     threads: int | None,
     opened: bool,
     json_file: Path | None,
@@ -75,6 +79,7 @@ def command(
         count,
         engine=engine,
         backend=backend,
+        security=security,
         parties=parties,
         threshold=threshold,
         sampler=sampler,
@@ -98,6 +103,10 @@ def command(
             f"{cost['rounds']} rounds "
             f"in {cost['batches']} batch{'es' if cost['batches'] > 1 else ''}; {per:.1f} bytes sent a party and "
             "sample (predicted)"
+        )
+    if "undetected" in report:
+        click.echo(
+            f"  parties are checked: a cheat passes with probability 2^{math.log2(report['undetected']):.1f} at most"
         )
     if "measured" in report:
         got = report["measured"]

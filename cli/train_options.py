@@ -8,6 +8,7 @@ import click
 from dpmpc.learning.method import METHODS, Spread
 from dpmpc.mpc.backend import BACKENDS
 from dpmpc.mpc.pulse import STALL
+from dpmpc.mpc.security import MODES
 from dpmpc.privacy.law import LAWS, calibration_names, sampler_names
 from dpmpc.processes.logs import LEVELS
 from dpmpc.runs.request import Preprocessing
@@ -293,6 +294,13 @@ OPTIONS: dict[str, list[click.Option]] = {
             "trust nobody else: ot, by oblivious transfer (ot-k8 sends less and computes more, ot-k2 and ot-k1 the "
             "other way round), or garbled, by garbled circuits as in the papers.  [default: the one that "
             "computes less: ot for 2, shamir from 7 parties]",
+        ),
+        _option(
+            "--security",
+            type=click.Choice(MODES),
+            default="semi-honest",
+            help="semi-honest: parties follow the protocol. active: one of three may do anything; its cheats end the "
+            "run before a wrong vector is released.",
         ),
         _option(
             "-M",

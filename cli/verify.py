@@ -10,7 +10,7 @@ from rich.table import Table
 
 from dpmpc.errors import UsageError
 from dpmpc.mpc.backend import BACKENDS
-from dpmpc.mpc.cheaper import cheaper
+from dpmpc.mpc.security import MODES, backend_for
 from dpmpc.privacy.law import LAWS
 
 if TYPE_CHECKING:
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 @click.option(
     "--backend", type=click.Choice(BACKENDS.names()), help="with --fresh.  [default: the one that computes less]"
 )
+@click.option("--security", type=click.Choice(MODES), help="with --fresh: active checks the parties.")
 @click.option(
     "--law",
     type=click.Choice([*LAWS.names(), "all"]),
@@ -56,6 +57,7 @@ def command(
     parties: int,
     threshold: int | None,
     backend: str | None,
+    security: str | None,
     law: str,
     work: Path,
     json_file: Path | None,
@@ -83,7 +85,7 @@ def command(
         laws = LAWS.names() if law == "all" else (law,)
         cases = []
         for name in laws:
-            by = backend or cheaper(name, next(iter(LAWS[name].samplers)), parties, threshold)
+            by = backend_for(security, backend, name, next(iter(LAWS[name].samplers)), parties, threshold)
             t = BACKENDS[by].threshold(parties) if threshold is None else threshold
             BACKENDS[by].check(parties, t)
             cases += default_cases(parties, t, (name,), by)

@@ -22,9 +22,15 @@ class PeerError(DpmpcError):
     exit_code = 3
 
 
+class CheatError(PeerError):
+    """A check of what the parties do has failed: one of them cheats, or computes wrongly. The run is over for good."""
+
+    exit_code = 4
+
+
 def error_of(message: str, exit_code: int) -> DpmpcError:
     """The error that another process reported by its message and exit code."""
-    for kind in (UsageError, PeerError):
+    for kind in (UsageError, PeerError, CheatError):
         if kind.exit_code == exit_code:
             return kind(message)
     error = DpmpcError(message)

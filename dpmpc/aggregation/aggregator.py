@@ -84,6 +84,7 @@ class Aggregator:
         grid_bits: int | None = None,
         security_bits: float = 40.0,
         backend: str | None = None,
+        security: str | None = None,
         engine: Literal["mpc", "clear"] = "mpc",
         pool: bool | None = None,
         data_id: str = "vectors",
@@ -117,6 +118,7 @@ class Aggregator:
             pool=pool,
             data_id=data_id,
             backend=backend,
+            security=security,
         )
         if out is not None and Path(out).exists() and any(Path(out).iterdir()):
             raise UsageError(f"out must be a new or empty directory; {out} is not; name another")

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
+from dpmpc.aggregation.active import undetected
 from dpmpc.aggregation.grid import NARROWEST, Grid, check_range, check_width, choose_grid
 from dpmpc.aggregation.plan import Plan, Vectors
 from dpmpc.circuits.sampler import Certificate, Sampler
@@ -94,6 +95,12 @@ def derive(plan: Plan) -> Derived:
             f"the openings of {plan.releases * plan.dimension} coordinates by {plan.sampler} must be "
             f"{plan.security_bits:g} bits secure; they are {-math.log2(hiding):.1f}; lower --security-bits, or use "
             "--sampler discrete"
+        )
+    cheats = undetected(plan, sampler)
+    if cheats is not None and cheats > 2.0**-plan.security_bits:
+        raise UsageError(
+            f"the checks of the parties must be {plan.security_bits:g} bits secure over all attempts of the run; they "
+            f"are {-math.log2(cheats):.1f}; lower --security-bits, or use --security semi-honest"
         )
     need = Need(
         plan.epsilon,

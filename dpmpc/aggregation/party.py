@@ -7,12 +7,14 @@ the opening is sent.
 
 import asyncio
 import contextlib
+import functools
 import time
 from collections import Counter
 from collections.abc import Callable, Coroutine
 from functools import partial
 from typing import Any
 
+from dpmpc.aggregation.active import ABORT, check_attempt
 from dpmpc.aggregation.beginning import Beginning, reserved_for, standing_of
 from dpmpc.aggregation.frames import PartyCost, greeting
 from dpmpc.aggregation.job import PartyJob
@@ -24,7 +26,7 @@ from dpmpc.aggregation.returning import ReturningGate
 from dpmpc.aggregation.spending import reservation_of
 from dpmpc.aggregation.traffic import Traffic
 from dpmpc.aggregation.transcript import Opened, Transcript
-from dpmpc.errors import PeerError, UsageError
+from dpmpc.errors import CheatError, PeerError, UsageError
 from dpmpc.mpc.addresses import inherited
 from dpmpc.mpc.backend import BACKENDS, Holder, Outlives, Remembers, Share, Spares
 from dpmpc.mpc.link import LINKS, part
@@ -150,9 +152,12 @@ async def _serve(beginning: Beginning, traffic: Traffic, emit: Emit, observe: Ob
     with contextlib.ExitStack() as stack:
         ledger = stack.enter_context(Ledger(ledger_path(job.out, i)))
         found = standing_of(job)
-        mine = reservation_of(plan, reserved_for(job, found))
+        coming = reserved_for(job, found)
+        mine = reservation_of(plan, coming)
         stack.enter_context(reserved(ledger, mine, None if found.over else job.budget))
+        check_attempt(plan, coming, transcript_path(job.out, i))
         transcript = stack.enter_context(contextlib.closing(Transcript(transcript_path(job.out, i))))
+        stack.push(functools.partial(_note_abort, transcript))
         opened = stack.enter_context(contextlib.closing(Opened(opened_path(job.out, i))))
         if found.over:
             emit("stage", text="the run is over; owners that missed its end can have it here")
@@ -220,6 +225,13 @@ async def _serve(beginning: Beginning, traffic: Traffic, emit: Emit, observe: Ob
 def _note_loss(steps: ReleaseSteps, log: Log, party: int, error: PeerError) -> None:
     steps.note_loss(party)
     log(f"the run goes on without party {party}: {error}")
+
+
+def _note_abort(transcript: Transcript, kind: object, error: BaseException | None, trace: object) -> None:
+    """A failed check of the parties is final: the transcript has it, and no later attempt begins."""
+    if isinstance(error, CheatError):
+        transcript.note(ABORT, why=str(error))
+        transcript.flush()
 
 
 def frames_due(plan: Plan, vectors: int) -> tuple[int, int]:

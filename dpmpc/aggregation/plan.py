@@ -22,7 +22,7 @@ from dpmpc.learning.adaptive_clipping import NORM, ClippingBound
 from dpmpc.learning.method import METHODS, Learning
 from dpmpc.mpc.backend import BACKENDS, DEFAULT
 from dpmpc.mpc.channels import MOST_RELEASES
-from dpmpc.mpc.cheaper import cheaper
+from dpmpc.mpc.security import backend_for
 from dpmpc.privacy.checks import (
     check_count,
     check_delta,
@@ -157,6 +157,7 @@ class Plan:
         grid_bits: int | None = None,
         security_bits: float = 40.0,
         backend: str | None = None,
+        security: str | None = None,
         engine: Literal["mpc", "clear"] = "mpc",
         pool: bool | None = None,
         role: Role = "apart",
@@ -174,7 +175,8 @@ class Plan:
         whole numbers, one an owner (its number of records, say): the mean is then weighted by them. `records`: how many
         each owner has, where its vector is the mean of its records' vectors, each clipped to `clip` by the owner (see
         `dpmpc.clipped_mean`): then the unit is one record, and `weights` may be "size". `backend`: by
-        default the one that computes less (`mpc.cheaper`). `role`: "both" where owner i is party i. Errors: UsageError
+        default the one that computes less (`mpc.cheaper`). `security`: "active" where one of three parties may do
+        anything (docs/active.md). `role`: "both" where owner i is party i. Errors: UsageError
         for anything that no run can do.
         """
         owners, releases = check_count("the number of owners", owners), check_count("the number of releases", releases)
@@ -197,7 +199,9 @@ class Plan:
         parties = check_count("the number of parties", parties) if mpc else 0
         threshold = None if threshold is None else check_whole("the threshold", threshold)
         sampler = sampler or next(iter(LAWS[law].samplers))
-        backend = backend or (cheaper(law, sampler, parties, threshold) if mpc else DEFAULT)
+        if security == "active" and not mpc:
+            raise UsageError("security='active' is of parties; engine='clear' has none; leave one of them out")
+        backend = backend_for(security, backend, law, sampler, parties, threshold) if mpc else backend or DEFAULT
         if threshold is None:
             threshold = BACKENDS[backend].threshold(parties) if mpc else 0
         return cls(

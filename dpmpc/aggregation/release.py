@@ -8,6 +8,7 @@ that, by `Traffic`, so that an opening that goes around these tools is in the tr
 from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import Protocol
 
+from dpmpc.aggregation.active import CHECKED
 from dpmpc.aggregation.grid import Ints
 from dpmpc.aggregation.owner_gate import OwnerGate
 from dpmpc.aggregation.plan import Attempt, Plan, Presence
@@ -16,6 +17,7 @@ from dpmpc.aggregation.traffic import Traffic
 from dpmpc.aggregation.transcript import Opened, Transcript, digest
 from dpmpc.mpc.backend import Holder, Share
 from dpmpc.mpc.channels import OPENING
+from dpmpc.mpc.security import Judges
 from dpmpc.privacy.ledger import Ledger
 
 Observer = Callable[[str, int, Holder, OwnerGate], None]  # (stage that has just ended, release, ...): for measurements
@@ -86,6 +88,9 @@ class ReleaseSteps:
     async def noise(self, release: int) -> Share:
         """This party's share (d,) of the next noise vector; the transcript has the number that the pool gave it."""
         number, vector = await self.source.take()
+        if isinstance(self.holder, Judges):
+            for v in self.holder.verdicts():
+                self._transcript.note(CHECKED, channel=v.channel, words=v.words, digest=v.digest)
         self._transcript.note("noise", release=release, index=self.attempt.first_release + number)
         self._observe("noise", release, self.holder, self.gate)
         return vector

@@ -227,6 +227,7 @@ BACKENDS: Registry[Backend] = Registry(
     "dpmpc.backends",
     {
         "sharing": "dpmpc.mpc.backends.sharing:SHARING",
+        "checked": "dpmpc.mpc.backends.checked:CHECKED",
         "shamir": "dpmpc.mpc.backends.shamir:SHAMIR",
         "mpyc": "dpmpc.mpc.backends.mpyc.backend:MPYC",
         "ot": "dpmpc.mpc.backends.ot:OT",

@@ -22,6 +22,8 @@ STANDING = -13  # and what each knows of the run
 PAST = -14  # opened vectors that another party lacks
 SPENT = -15  # an owner: how many releases have a line in its own ledger
 BEGIN = -16  # to owners: the attempt, and which releases were opened before it
+KEYS_SHOWN = -17  # after promises of them, under KEYS
+KEYS_SAME = -18
 NOTICES = -(1 << 20)  # and below: the parties that another one has lost
 
 # channels between parties

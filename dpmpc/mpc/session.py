@@ -35,6 +35,9 @@ class Session(Mesh):
         """As `Mesh.connect`; then the lowest member of each subset gives the others its key. Without TLS these cross
         the network in the clear: loopback only."""
         await super().connect(link, digest, seconds=seconds)
+        await self._agree_on_keys()
+
+    async def _agree_on_keys(self) -> None:
         for j, peer in self.peers.items():
             if j > self.party:
                 peer.send(KEYS, b"".join(self._keys[s] for s in self.mine if s[0] == self.party and j in s))

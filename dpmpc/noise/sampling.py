@@ -17,10 +17,10 @@ from dpmpc.circuits.sampler import Sampler
 from dpmpc.errors import UsageError
 from dpmpc.mpc.backend import BACKENDS, DEFAULT, Holder
 from dpmpc.mpc.channels import WARM_UP
-from dpmpc.mpc.cheaper import cheaper
 from dpmpc.mpc.clear_noise import clear_noise
 from dpmpc.mpc.loopback import run_parties
 from dpmpc.mpc.prg import Prg
+from dpmpc.mpc.security import Checks, backend_for, security_of
 from dpmpc.mpc.wire import HEADER
 from dpmpc.noise.draw import BATCH, batch_sizes, count_draw, draw
 from dpmpc.privacy.law import LAWS
@@ -86,6 +86,7 @@ def sample(
     parties: int,
     threshold: int | None = None,
     backend: str | None = None,
+    security: str | None = None,
     engine: str = "mpc",
     sampler: str | None = None,
     opened: bool = False,
@@ -100,7 +101,7 @@ def sample(
         raise UsageError(f"--count takes at least 1; got {count}; ask for 1 or more")
     name = sampler or next(iter(LAWS[law].samplers))
     chosen = LAWS[law].sampler(name, scale)
-    backend = backend or cheaper(law, name, parties, threshold)
+    backend = backend_for(security, backend, law, name, parties, threshold)
     chosen_backend = BACKENDS[backend]
     t = chosen_backend.threshold(parties) if threshold is None else threshold
     chosen_backend.check(parties, t)
@@ -114,12 +115,15 @@ def sample(
         "count": count,
         "engine": engine,
         "backend": backend,
+        "security": security_of(backend),
         "parties": parties,
         "threshold": t,
         "certificate": chosen.certificate,
         "largest": chosen.largest,
         "batch": BATCH,
     }
+    if isinstance(chosen_backend, Checks) and engine != "clear":
+        report["undetected"] = chosen_backend.undetected(chosen, batch_sizes(count))
     values = None
     if engine == "counting":
         if opened:

@@ -7,6 +7,7 @@ from typing import Any
 from dpmpc.aggregation.limits import Limits
 from dpmpc.aggregation.plan import Plan
 from dpmpc.errors import UsageError
+from dpmpc.mpc.security import security_of
 from dpmpc.privacy.composition import parse_budget
 
 # Options that beside a plan say what it must keep.
@@ -35,6 +36,7 @@ def settled(plan: Plan) -> dict[str, Any]:
         "security_bits": plan.security_bits,
         "engine": "mpc" if plan.parties else "clear",
         "backend": plan.backend,
+        "security": security_of(plan.backend),
         "parties": plan.parties,
         "pool": plan.pool,
         "min_owners": plan.min_owners or None,

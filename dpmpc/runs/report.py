@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from dpmpc.aggregation.active import security_section
 from dpmpc.aggregation.frames import PartyCost
 from dpmpc.aggregation.guarantee import privacy_section, warnings_of
 from dpmpc.aggregation.plan import Attempt, Plan, Presence
@@ -53,6 +54,7 @@ def build_report(
         "sampler": plan.sampler,
         "engine": "mpc" if plan.parties else "clear",
         "backend": plan.backend if plan.parties else None,
+        "security": security_section(plan),
         "calibration": plan.calibration,
         "weights": plan.weights,
         "loss": {
@@ -195,6 +197,16 @@ def _named(names: Sequence[str] | None, sizes: Sequence[int]) -> list[tuple[str,
     return [("owners", ", ".join(shown) + more)]
 
 
+def _security(report: dict[str, Any]) -> list[tuple[str, str]]:
+    """Of a run whose parties were checked."""
+    section = report.get("security")
+    if section is None or section["mode"] != "active":
+        return []
+    bits = section.get("undetected_bits")
+    found = "" if bits is None else f"; a cheat passes with probability 2^-{bits:.1f} at most, all attempts together"
+    return [("security", f"parties were checked (active): any one may cheat{found}")]
+
+
 def summary(report: dict[str, Any], run: Path) -> list[tuple[str, str]]:
     """(what, value) pairs of the lines printed at the end of a run."""
     privacy, cost, utility = report["privacy"], report["cost"], report["utility"]
@@ -216,6 +228,7 @@ def summary(report: dict[str, Any], run: Path) -> list[tuple[str, str]]:
             f"{who}; {report['iterations']} release{'s' if report['iterations'] != 1 else ''}, method "
             f"{report['method']}",
         ),
+        *_security(report),
     ]
     if report.get("advice") is not None:
         best = report["advice"]["advice"]

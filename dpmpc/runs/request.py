@@ -9,7 +9,7 @@ from dpmpc.errors import UsageError
 from dpmpc.learning.method import METHODS, Average, Method, Spread, Task
 from dpmpc.mpc.backend import BACKENDS
 from dpmpc.mpc.channels import MOST_RELEASES
-from dpmpc.mpc.cheaper import cheaper
+from dpmpc.mpc.security import MODES, backend_for
 from dpmpc.privacy.checks import check_delta, check_epsilon, check_positive
 from dpmpc.privacy.composition import parse_budget
 from dpmpc.privacy.law import LAWS, Law, law_of_sampler
@@ -80,6 +80,7 @@ class Request:
     ledgers: str | None = None
     engine: Engine = "mpc"
     backend: str | None = None
+    security: str = "semi-honest"
     parties: int = 3
     threshold: int | None = None
     role: Role = "apart"
@@ -108,8 +109,11 @@ class Request:
 
     @property
     def computed_by(self) -> str:
-        """The backend's name: as given, else the one that computes less."""
-        return self.backend or cheaper(self.noise_law.name, self.noise_sampler, self.parties, self.threshold)
+        """The backend's name: as given, else the one that computes less, or that checks its parties."""
+        security = self.security if self.security != "semi-honest" else None
+        return backend_for(
+            security, self.backend, self.noise_law.name, self.noise_sampler, self.parties, self.threshold
+        )
 
     @property
     def t(self) -> int:
@@ -225,6 +229,7 @@ def _check_choices(r: Request) -> None:
         ("--method", r.method, METHODS.names()),
         ("--engine", r.engine, get_args(Engine)),
         ("--role", r.role, get_args(Role)),
+        ("--security", r.security, MODES),
         ("--backend", r.backend, (None, *BACKENDS.names())),
         ("--average", r.average, get_args(Average)),
         ("--weights", r.weights, get_args(Weights)),

@@ -9,24 +9,37 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from dpmpc.aggregation.active import ABORT, CHECKED, batches_due, security_line
 from dpmpc.aggregation.agreement import message_bytes
 from dpmpc.aggregation.frames import tagged_presence_bytes
 from dpmpc.aggregation.plan import Attempt as PlanAttempt
-from dpmpc.aggregation.plan import Plan
 from dpmpc.mpc.backend import BACKENDS, Counts, Spares
 from dpmpc.mpc.channels import AGAIN, NOISE, OPENING, PRESENCE
-from dpmpc.noise.draw import batch_sizes
-from dpmpc.noise.pool import fills
+from dpmpc.mpc.security import Checks
 from dpmpc.verify.records import Attempt, Event, Records, read_records
 from dpmpc.verify.verdict import Check, Evidence, of_problems
 
-_KINDS = {"input", "sum", "noise", "add", "ledger", "send", "open", "traffic", "present", "lost", "told"}
+_KINDS = {
+    ABORT,
+    CHECKED,
+    "input",
+    "sum",
+    "noise",
+    "add",
+    "ledger",
+    "send",
+    "open",
+    "traffic",
+    "present",
+    "lost",
+    "told",
+}
 
 
 def check_structure(out: Path) -> Evidence:
     """The verdicts on the run in `out`. Errors: as `read_records`."""
     records = read_records(out)
-    checks = (
+    checks: tuple[Check, ...] = (
         _one_run(records),
         _inputs(records),
         _one_noise(records),
@@ -38,6 +51,8 @@ def check_structure(out: Path) -> Evidence:
         _both_ends(records),
         _agreement(records),
     )
+    if isinstance(BACKENDS[records.plan.backend], Checks):
+        checks = (*checks, _checked(records))
     unfinished = [a.name for a in records.all if not a.ended]
     note = f"{len(records.all)} transcripts"
     if unfinished:
@@ -246,12 +261,6 @@ def _again(records: Records, attempt: Attempt, event: Event, due: Counts) -> boo
     return event["sent"].keys() <= others and all(record[:2] == [1, size] for record in event["sent"].values())
 
 
-def batches_due(plan: Plan, releases: int) -> list[int]:
-    """The sizes, in channel order, of the noise batches for this many releases."""
-    sizes = fills(releases, plan.dimension) if plan.pool else [1] * releases
-    return [size for vectors in sizes for size in batch_sizes(vectors * plan.dimension)]
-
-
 def _sent(event: Event) -> tuple[int, int]:
     """(frames, bytes) that a party's record of a channel says it sent."""
     return sum(record[0] for record in event["sent"].values()), sum(record[1] for record in event["sent"].values())
@@ -282,6 +291,34 @@ def _noise_traffic(records: Records) -> Check:
                 problems.append(f"{attempt.name}, batch {k}: sent {got[0]} frames, {got[1]} bytes; due {wanted}")
     fine = f"{batches} batch(es), frames and bytes as the circuit has it"
     return of_problems(name, problems, fine)
+
+
+def _checked(records: Records) -> Check:
+    """Whether every batch of noise was checked before a vector of it was taken, with one verdict of all parties, and no
+    party saw a check fail. The frames of the checks are counted with those of the noise, their digests by both ends."""
+    problems, batches = [], 0
+    verdicts: dict[tuple[int, int], set[tuple[int, str]]] = {}
+    for attempt in records.all:
+        held = [event for event in attempt.events if event["event"] == CHECKED]
+        for event in held:
+            verdicts.setdefault((attempt.number, event["channel"]), set()).add((event["words"], event["digest"]))
+        problems += [
+            f"{attempt.name}: a check failed: {event.get('why', '')}"
+            for event in attempt.events
+            if event["event"] == ABORT
+        ]
+        if not attempt.ended or not records.plan.derived.mechanism.scale:
+            continue
+        due = batches_due(records.plan, records.plan.releases - int(attempt.start["first_release"]))
+        batches = max(batches, len(due))
+        if sorted(event["channel"] for event in held) != [NOISE + k for k in range(len(due))]:
+            problems.append(f"{attempt.name}: {len(held)} batches were checked where {len(due)} were due")
+        first = _first(list(attempt.events), "noise", len(attempt.events))
+        if not any(event["event"] == CHECKED for event in attempt.events[:first]):
+            problems.append(f"{attempt.name}: noise taken before a batch was checked")
+    problems += [f"channel {c}: parties differ on the verdict" for (_, c), seen in verdicts.items() if len(seen) > 1]
+    fine = f"{batches} batch(es), one verdict each; {security_line(records.plan)}"
+    return of_problems("parties were checked", problems, fine)
 
 
 def _both_ends(records: Records) -> Check:

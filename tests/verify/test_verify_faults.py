@@ -4,13 +4,21 @@ False alarms: 10 tests at 1e-9 a run. A fault is missed with a smaller probabili
 times the scale, is 20 standard deviations away.
 """
 
+import asyncio
+import re
+import unittest.mock
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import pytest
 from click.testing import CliRunner
 
+from dpmpc.aggregation.party import PartyJob, run_party
 from dpmpc.cli.verify import command
 from dpmpc.errors import DpmpcError, UsageError
+from dpmpc.mpc.engines.checked import CheckedExecutor
+from dpmpc.processes.worker import Emit, Log
 from dpmpc.verify.audit import check_audit
 from dpmpc.verify.canaries import Canaries, canary_plan
 from dpmpc.verify.fresh import by_parties
@@ -92,3 +100,52 @@ def test_verify_names_a_bad_threshold_and_a_missing_run(tmp_path: Path) -> None:
     assert isinstance(answer.exception, UsageError) and "2t < n" in str(answer.exception)
     with pytest.raises(UsageError, match=r"plan\.json"):
         verify_run(tmp_path / "nothing", tmp_path, lambda text: None)
+
+
+class _Wrong(CheckedExecutor):
+    """Of party 1: one bit of one AND is wrong."""
+
+    async def layer(self, slots: Any, layer: Any, results: Any) -> Any:
+        if self.batch.party == 1 and not self._kept:
+            channel = self.batch.channel
+            words = channel.words
+
+            def wrong(outgoing: Any, *rest: Any) -> Any:
+                channel.words = words  # type: ignore[method-assign]
+                for message in outgoing.values():
+                    message[0] ^= np.uint64(1)
+                return words(outgoing, *rest)
+
+            channel.words = wrong  # type: ignore[method-assign]
+        return await super().layer(slots, layer, results)
+
+
+def cheating_party(*, job: dict[str, Any], emit: Emit, log: Log) -> None:
+    """A party's role; party 1 cheats."""
+    with unittest.mock.patch("dpmpc.mpc.engines.checked.CheckedExecutor", _Wrong):
+        asyncio.run(run_party(PartyJob.from_json(job), log, emit))
+
+
+@pytest.mark.slow
+def test_a_wrong_bit_in_a_circuit_ends_a_checked_run(tmp_path: Path) -> None:
+    """And an honest run of checked parties holds in all eleven checks, unless a verdict in a transcript is changed."""
+    plan = canary_plan("gaussian", 2, 4, 3, epsilon=2, delta=1e-3, parties=3, threshold=1, backend="checked")
+    with pytest.raises(DpmpcError, match="a check failed: the product of all ANDs of batch 16777216"):
+        by_parties(plan, Canaries(plan, 1), tmp_path / "bad", role="tests.verify.test_verify_faults:cheating_party")
+    transcripts = [tmp_path / "bad" / f"party_{i}.transcript.jsonl" for i in range(3)]
+    assert any('"abort"' in path.read_text() for path in transcripts)
+    assert not any('"send"' in path.read_text() for path in transcripts)  # no share of an opening has left
+    by_parties(plan, Canaries(plan, 1), tmp_path / "good")
+    evidence = check_structure(tmp_path / "good")
+    assert evidence.holds and evidence.checks[-1].name == "parties were checked" and len(evidence.checks) == 11
+    path = tmp_path / "good" / "party_2.transcript.jsonl"
+    text = path.read_text()
+    assert '"event":"checked"' in text
+    path.write_text("".join(line for line in text.splitlines(True) if '"event":"checked"' not in line))
+    assert [check.name for check in check_structure(tmp_path / "good").checks if not check.holds] == [
+        "parties were checked"
+    ]
+    path.write_text(re.sub(r'("event":"checked".*"digest":")..', r"\1zz", text))
+    assert [check.name for check in check_structure(tmp_path / "good").checks if not check.holds] == [
+        "parties were checked"
+    ]

@@ -45,7 +45,7 @@ class SharingBatch:
         if self._used:  # holds under -O too: the streams are bound to the channel, and would begin again
             raise AssertionError(f"the batch on channel {self.ident} has run a program already")
         self._used = True
-        return await execute(program, _SharingExecutor(self, masks, given))
+        return await execute(program, SharingExecutor(self, masks, given))
 
     async def reveal(self, shares: Words) -> Words | None:
         """The shared bits in the clear, (wires, words), at the members of `layout.opened_to`; None elsewhere. Cost:
@@ -101,12 +101,12 @@ class SharingBatch:
         return weighted_sum([v for v, _ in terms], [w for _, w in terms], -less)
 
 
-class _SharingExecutor:
+class SharingExecutor:
     """Runs one program in a batch. A wire is K = C(n-1, t) components, in the order of `layout.mine`."""
 
     def __init__(self, batch: SharingBatch, masks: Sequence[MaskBits | None], given: Words | None) -> None:
         layout, session, me, mine = batch.layout, batch.session, batch.party, batch.mine
-        self._batch, self._masks, self._given = batch, masks, given
+        self.batch, self._masks, self._given = batch, masks, given
         self.components, self.words = len(mine), batch.words
         self.public = mine.index(layout.subsets[0]) if me in layout.subsets[0] else None
         self._products = Products(layout.products(me))
@@ -134,7 +134,7 @@ class _SharingExecutor:
         return result
 
     async def layer(self, slots: Slots, layer: Layer, results: list[Deposit]) -> list[Deposit]:
-        batch, shape = self._batch, (len(layer.ands), self.words)
+        batch, shape = self.batch, (len(layer.ands), self.words)
         message = np.empty(shape, dtype=np.uint64)  # a new one each time: the network may still read the last one
 
         def local() -> list[Source]:

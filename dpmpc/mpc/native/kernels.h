@@ -70,5 +70,6 @@ int add_aes(PyObject *module);
 int add_program(PyObject *module);
 int add_field(PyObject *module);
 int add_ot(PyObject *module);
+int add_gf64(PyObject *module);
 
 #endif

@@ -109,6 +109,27 @@ class Slots:
             choice.compiled.gather(self.state, (*self.state.shape[1:], self.words), slots, out)
         return out
 
+    def gather_parts(self, slots: Ints, out: Words, first: int, turned: bool = False) -> None:
+        """What is in the slots, each component apart: to rows `first`, ... of `words` words of out[k], contiguous
+        (components, ...); `turned`: of the components in reverse order."""
+        if choice.compiled is None:
+            at = slice(first * self.words, (first + len(slots)) * self.words)
+            for t, rows, width in _parts(self, 0, self.tiles):
+                for k, part in enumerate(out[::-1] if turned else out):
+                    part[at].reshape(len(slots), self.words)[:, rows] = self.state[t, slots, k, :width]
+        else:
+            choice.compiled.gather_parts(self.state, (*self.state.shape[1:], self.words), slots, out, first, turned)
+
+
+def add_sources(sources: Sequence[Source], out: Words) -> None:
+    """The XOR of sources of out's size, into `out`, which is contiguous."""
+    if choice.compiled is None:
+        out[...] = 0
+        for source in sources:
+            out ^= _rows(source).reshape(out.shape)
+    else:
+        choice.compiled.add_sources(tuple(sources), out)
+
 
 def _parts(slots: Slots, begin: int, end: int) -> list[tuple[int, slice, int]]:
     """(tile, its words in a row, how many) of the tiles."""

@@ -214,7 +214,61 @@ done:
     return result;
 }
 
+static PyObject *gather_parts(PyObject *self, PyObject *args) {
+    PyObject *state, *which, *out, *result = NULL;
+    Py_ssize_t slots, comps, tile, words, first;
+    int turned;
+    layer w = {0};
+    array a[3] = {0};
+    (void)self;
+    if (!PyArg_ParseTuple(args, "O(nnnn)OOnp", &state, &slots, &comps, &tile, &words, &which, &out, &first, &turned)) return NULL;
+    if (take_state(&w, &a[0], state, slots, comps, tile, words) || take(&a[1], which, "slots", 'i', 0, 0) ||
+        in_range(a[1].view.buf, a[1].count, slots, "slots") || take(&a[2], out, "out", 'Q', 1, 0) || apart(&a[0], &a[2], "state and out"))
+        goto done;
+    Py_ssize_t part = a[2].count / comps;
+    if (part * comps != a[2].count || first < 0 || (first + a[1].count) * words > part) {
+        PyErr_Format(PyExc_ValueError, "out must hold rows %zd .. %zd of %zd words for each component; got %zd words", first,
+                     first + a[1].count, words, a[2].count);
+        goto done;
+    }
+    Py_BEGIN_ALLOW_THREADS
+    CHOOSE(gather_parts)(&w, a[1].view.buf, a[1].count, a[2].view.buf, first, part, turned);
+    Py_END_ALLOW_THREADS
+    result = Py_None;
+    Py_INCREF(result);
+done:
+    give_back(a, 3);
+    return result;
+}
+
+enum { MOST_ADDED = 16 };
+
+static PyObject *add_sources(PyObject *self, PyObject *args) {
+    PyObject *given, *out, *result = NULL;
+    layer w = {0};
+    array a[MOST_ADDED + 2] = {0};
+    source sources[MOST_ADDED] = {{0}};
+    (void)self;
+    if (!PyArg_ParseTuple(args, "O!O", &PyTuple_Type, &given, &out)) return NULL;
+    Py_ssize_t count = PyTuple_Size(given);
+    if (count > MOST_ADDED) return PyErr_Format(PyExc_ValueError, "at most %d sources are added up; got %zd", (int)MOST_ADDED, count);
+    if (take(&a[0], out, "out", 'Q', 1, 0)) goto done;
+    w.words = a[0].count;
+    for (Py_ssize_t k = 0; k < count; k++)
+        if (take_source(&w, &sources[k], &a[1 + k], PyTuple_GetItem(given, k), &a[0], "a source", 1)) goto done;
+    Py_BEGIN_ALLOW_THREADS
+    CHOOSE(add_up)(sources, (int)count, 0, NULL, a[0].view.buf, w.words);
+    Py_END_ALLOW_THREADS
+    result = Py_None;
+    Py_INCREF(result);
+done:
+    give_back(a, MOST_ADDED + 2);
+    return result;
+}
+
 static PyMethodDef METHODS[] = {
+    {"gather_parts", gather_parts, METH_VARARGS, "gather_parts(state, shape, slots, out, first, turned): rows, each component apart."},
+    {"add_sources", add_sources, METH_VARARGS, "add_sources(sources, out): their sum."},
     {"run_layer", run, METH_VARARGS, "run_layer(state, shape, deposits, xors, ands, pairs, own, message, tiles)."},
     {"gather", gather, METH_VARARGS, "gather(state, shape, slots, out): rows (slot, component) of `words` words."},
     {NULL, NULL, 0, NULL},

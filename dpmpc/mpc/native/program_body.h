@@ -127,6 +127,20 @@ TARGET static void NAME(gather_rows)(const layer *w, const int32_t *slots, Py_ss
     }
 }
 
+/* The same, each component apart: row i of component k goes to row `first` + i of part k of `out`, (components, rows,
+words); with `turned`, of part components - 1 - k. */
+TARGET static void NAME(gather_parts)(const layer *w, const int32_t *slots, Py_ssize_t count, uint64_t *out, Py_ssize_t first, Py_ssize_t part,
+                                      int turned) {
+    Py_ssize_t row = w->comps * w->tile;
+    for (Py_ssize_t t = 0; t < w->tiles; t++) {
+        const uint64_t *tile = w->state + t * w->slots * row;
+        Py_ssize_t at = t * w->tile, words = w->words - at < w->tile ? w->words - at : w->tile;
+        for (Py_ssize_t k = 0; k < w->comps; k++)
+            for (Py_ssize_t i = 0; i < count; i++)
+                memcpy(out + (turned ? w->comps - 1 - k : k) * part + (first + i) * w->words + at, tile + slots[i] * row + k * w->tile, (size_t)words * 8);
+    }
+}
+
 #undef INLINE
 #undef FOUR
 #undef EACH

@@ -1,0 +1,69 @@
+"""Runs whose parties are checked (`--security active`): what that comes to, and what is final."""
+
+import math
+from pathlib import Path
+from typing import Any
+
+from dpmpc.aggregation.plan import Attempt, Plan
+from dpmpc.aggregation.transcript import read_transcript
+from dpmpc.circuits.sampler import Sampler
+from dpmpc.errors import UsageError
+from dpmpc.mpc.backend import BACKENDS
+from dpmpc.mpc.security import Checks, security_of
+from dpmpc.noise.draw import batch_sizes
+from dpmpc.noise.pool import fills
+
+CHECKED = "checked"  # the transcript's event of a batch whose check held
+ABORT = "abort"  # the transcript's event of a failed check
+
+
+def batches_due(plan: Plan, releases: int) -> list[int]:
+    """The sizes, in channel order, of the noise batches for this many releases."""
+    sizes = fills(releases, plan.dimension) if plan.pool else [1] * releases
+    return [size for vectors in sizes for size in batch_sizes(vectors * plan.dimension)]
+
+
+def undetected(plan: Plan, sampler: Sampler | None = None) -> float | None:
+    """How likely the run, with all its attempts, uses noise that a cheating party changed, at most; None where the
+    parties are not checked, or there is no noise."""
+    backend = BACKENDS[plan.backend]
+    if not plan.parties or not isinstance(backend, Checks) or plan.scale == 0:
+        return None
+    return backend.undetected(sampler or plan.derived.sampler, batches_due(plan, plan.releases))
+
+
+def security_section(plan: Plan) -> dict[str, Any] | None:
+    """What the parties may do, for reports; None without parties. `undetected_bits`: see `undetected`, 2^-bits."""
+    if not plan.parties:
+        return None
+    section: dict[str, Any] = {"mode": security_of(plan.backend), "threshold": plan.threshold}
+    probability = undetected(plan)
+    if probability is not None:
+        section["undetected_bits"] = -math.log2(probability)
+    return section
+
+
+def security_line(plan: Plan) -> str:
+    """The section in a line."""
+    probability = undetected(plan)
+    if not plan.parties or security_of(plan.backend) == "semi-honest":
+        return "parties follow the protocol (semi-honest)"
+    found = "" if probability is None else f"; a cheat passes with probability 2^{math.log2(probability):.1f} at most"
+    return f"any one of {plan.parties} may cheat{found}"
+
+
+def check_attempt(plan: Plan, attempt: Attempt, transcript: Path) -> None:
+    """Errors: UsageError for an attempt of a run in which this party saw a check fail, or one too many."""
+    backend = BACKENDS[plan.backend]
+    if not isinstance(backend, Checks):
+        return
+    if attempt.number >= backend.most_attempts:
+        raise UsageError(
+            f"a run with --security active has at most {backend.most_attempts:,} attempts, for each is a try for a "
+            f"cheat; this is number {attempt.number + 1:,}; start a new run"
+        )
+    if transcript.exists() and any(event.get("event") == ABORT for event in read_transcript(transcript)):
+        raise UsageError(
+            f"a run in which a check of the parties failed is over for good; {transcript} tells which; find out who "
+            "cheated, then start a new run"
+        )

@@ -1,0 +1,74 @@
+"""What parties may do, and which backend holds against it: semi-honest ones follow the protocol and look at what they
+see; an active cheat does what it likes."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal, Protocol, runtime_checkable
+
+from dpmpc.circuits.sampler import Sampler
+from dpmpc.errors import UsageError
+from dpmpc.mpc.backend import BACKENDS, DEFAULT
+from dpmpc.mpc.cheaper import cheaper
+
+Security = Literal["semi-honest", "active"]
+MODES: tuple[Security, ...] = ("semi-honest", "active")
+CHECKED = "checked"  # the backend that is active
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What all parties said of a batch: its channel, how many words of ANDs were checked, the digest of what the check
+    opened, which is random and the same at all."""
+
+    channel: int
+    words: int
+    digest: str
+
+
+@runtime_checkable
+class Judges(Protocol):
+    """A holder that knows what was checked."""
+
+    def verdicts(self) -> list[Verdict]:
+        """Of batches that held, since this was asked last."""
+
+
+@runtime_checkable
+class Checks(Protocol):
+    """A backend whose parties are checked: with a cheat among them, a run gives the right vectors, or ends."""
+
+    most_attempts: int  # of a run
+
+    def undetected(self, sampler: Sampler, sizes: Sequence[int]) -> float:
+        """How likely a run, with all its attempts, uses noise that a cheat changed, at most; `sizes`: of the batches
+        that an attempt makes."""
+
+
+def backend_for(
+    security: str | None, backend: str | None, law: str, sampler: str, parties: int, threshold: int | None
+) -> str:
+    """The backend's name: as given, else the one that computes less; with active security the one that checks.
+
+    `security` None: what the backend has, semi-honest by default. Errors: UsageError for another word, or a backend
+    that does not go with it.
+    """
+    if security not in (None, *MODES):
+        raise UsageError(f"--security must be one of {', '.join(MODES)}; got {security!r}; choose one of them")
+    return checked_backend(security, backend) or cheaper(law, sampler, parties, threshold)
+
+
+def checked_backend(security: str | None, backend: str | None) -> str | None:
+    """The backend as given, or the one that checks its parties. Errors: as `backend_for`."""
+    if security != "active":
+        return backend
+    if backend not in (None, DEFAULT, CHECKED):
+        raise UsageError(
+            f"--security active checks the parties of --backend {DEFAULT}; got --backend {backend}; leave it out, or "
+            "use --security semi-honest"
+        )
+    return CHECKED
+
+
+def security_of(backend: str) -> Security:
+    """What the backend holds against."""
+    return "active" if isinstance(BACKENDS[backend], Checks) else "semi-honest"

@@ -1,0 +1,301 @@
+"""Parties that are checked: what they do together, and that no cheat of one of them gets a wrong vector released."""
+
+import asyncio
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from cheating import BATCH, OPENED, TINY, Cheat, Tamper, honest, judge, kinds, messages, play, release
+
+from dpmpc.aggregation.active import ABORT, check_attempt
+from dpmpc.aggregation.plan import Attempt, Plan
+from dpmpc.aggregation.transcript import Transcript
+from dpmpc.circuits.sampler import discrete_gaussian
+from dpmpc.errors import CheatError, DpmpcError, PeerError, UsageError
+from dpmpc.mpc import checked_session, field
+from dpmpc.mpc.backend import BACKENDS
+from dpmpc.mpc.backends.checked import AT_ONCE, CHECKED, MOST_ATTEMPTS, counted
+from dpmpc.mpc.backends.sharing import SHARING, SharingHolder
+from dpmpc.mpc.channels import KEYS_SHOWN
+from dpmpc.mpc.engines.counting_checked import CountingChecked
+from dpmpc.mpc.engines.sharing import SharingBatch
+
+KINDS = kinds()
+ROLES = range(3)
+
+
+@pytest.fixture(scope="module")
+def reference() -> np.ndarray:
+    """What the parties release when nobody cheats."""
+    return play(release, seed=0)[0][0]
+
+
+def number_of(kind: str, which: int = 0) -> int:
+    """The label of the which-th message of a kind."""
+    return [label for label, name in KINDS.items() if name == kind][which]
+
+
+# -- honest -----------------------------------------------------------------------------------------------------------
+def test_checked_parties_release_what_unchecked_ones_do(reference: np.ndarray) -> None:
+    async def unchecked(holder: Any) -> Any:
+        values = await SharingBatch(holder, BATCH, 64).to_field(TINY)
+        return await holder.open(values, OPENED)
+
+    for result in play(unchecked, seed=0)[0] + play(release, seed=0)[0]:
+        assert (result == reference).all()
+    assert len(set(reference.tolist())) > 3  # not all zeros
+
+
+def test_the_counting_twin_knows_every_message() -> None:
+    """Kind, number and size of every message, so that no kind is forgotten by the cheats below."""
+    _, wires = play(release, seed=0)
+    assert {label for *_, label, _ in wires.sent} == set(KINDS)
+    assert Counter(KINDS.values()) == {
+        "key promised": 1, "key shown": 1, "key compared": 1, "and": TINY.depth, "coin": 4, "sums": 3, "log": 1,
+        "product": 1, "verdict": 1, "conversion": 1, "converted": 1, "share": 1, "digest of the vector": 1,
+    }  # fmt: skip
+    twin = CountingChecked(64)
+    asyncio.run(twin.to_field(TINY))
+    for i in ROLES:
+        mine = [payload for sender, _, label, payload in wires.sent if sender == i and label >> 32 == BATCH]
+        assert (len(mine), sum(map(len, mine))) == (twin.messages_sent[i], twin.bytes_sent[i])
+
+
+def test_the_check_costs_little_and_semi_honest_noise_costs_what_it_did() -> None:
+    """1.1 bits a party and AND at most from 2^15 lanes on, as the issue of a whole batch; figures of docs/noise.md."""
+    sampler = discrete_gaussian(2.0**18)
+    for lanes in (1 << 15, 47620):
+        batch = counted(sampler, lanes)
+        bits = 8 * max(batch.bytes_sent) - 8 * 61 * (lanes // 64 * 8)  # less the opening of 61 planes
+        assert 1 < bits / (batch.ands * lanes) < 1.02
+    ours, theirs = CHECKED.count_noise(sampler, 122, 3, 1), SHARING.count_noise(sampler, 122, 3, 1)
+    assert (theirs.rounds, max(theirs.bytes_sent)) == (26, 11216)
+    assert (ours.rounds, max(ours.bytes_sent)) == (37, 25136)
+
+
+def test_nobody_tells_a_coin_before_the_messages_that_it_weighs_have_come() -> None:
+    """Each message of the check of one party is held back for a while: its successor waits with its piece."""
+    _, wires = play(release, seed=0)
+    order = [(sender, receiver, label) for sender, receiver, label, _ in wires.sent]
+    coins = [label for label, kind in KINDS.items() if kind == "coin"]
+    for sender in ROLES:
+        for coin in coins:
+            told = order.index(((sender + 1) % 3, sender, coin))
+            weighed = order.index((sender, (sender + 1) % 3, coin - 1))
+            assert weighed < told
+            assert ((sender + 2) % 3, sender, coin) not in order  # the predecessor never tells it
+
+
+# -- every message, every role ----------------------------------------------------------------------------------------
+@pytest.mark.parametrize("role", ROLES)
+def test_no_change_of_any_message_gets_a_wrong_vector_released(role: int, reference: np.ndarray) -> None:
+    """Each of the role's messages, once, in one of five ways; all kinds. An honest party finishes only where the last
+    word of the cheat, on a vector that all have, was a lie to the other one."""
+    seen = set()
+    for how, (receiver, label) in enumerate(messages(role, 0)):
+        outcome = judge(Cheat(role, receiver, label, how), 0, reference)
+        assert outcome == "stopped" or (outcome, KINDS[label]) == ("right for one", "digest of the vector")
+        seen.add(KINDS[label])
+    assert seen == set(KINDS.values())
+
+
+@pytest.mark.slow
+def test_random_cheats(reference: np.ndarray) -> None:
+    """Some of the 10,000 that `python tests/cheating.py 10000` tries."""
+    places = [(role, *place) for role in ROLES for place in messages(role, 0)]
+    random = np.random.default_rng(18)
+    for how in random.integers(1 << 30, size=60):
+        role, receiver, label = places[int(how) % len(places)]
+        assert judge(Cheat(role, receiver, label, int(how)), 0, reference) != "released"
+
+
+# -- aimed ------------------------------------------------------------------------------------------------------------
+def flipping(sender: int, bits: dict[int, list[tuple[int, int]]]) -> Tamper:
+    """Flips (row, lane) of a party's messages, by layer, of one word a row; the cheat goes on with what it sent."""
+
+    def tamper(s: int, r: int, l: int, payload: bytearray) -> bytearray:
+        if s == sender and l >> 32 == BATCH:
+            for row, lane in bits.get(l & 0xFFFF, []):
+                payload[8 * row + lane // 8] ^= 1 << lane % 8
+        return payload
+
+    tamper.for_itself = True  # type: ignore[attr-defined]
+    return tamper
+
+
+def test_one_flipped_row_makes_y_into_y_xor_32_unseen_and_ends_a_checked_run() -> None:
+    """The example of docs/active.md. Of semi-honest parties, one finds the AND behind bit 5 of |Y| (a row a lane, in
+    the open), and flips it in every sample: all numbers move by 32 of the table's steps, and nobody sees it. Checked
+    parties stop before an honest one has sent anything of the conversion."""
+    sampler, lanes = discrete_gaussian(2.0**9), 64
+    batch = counted(sampler, lanes)
+    rows = [(layer, row) for layer, width in enumerate(batch.programs[0].widths) for row in range(width)]
+    step = 32 << sampler.plan.shift  # type: ignore[attr-defined]
+
+    async def noise(holder: Any) -> Any:
+        return await holder.open(await holder.noise(sampler, BATCH, lanes), OPENED)
+
+    truth = play(noise, seed=1, make=SharingHolder)[0][0]
+    behind = None
+    for at in range(0, len(rows), lanes):
+        bits: dict[int, list[tuple[int, int]]] = {}
+        for lane, (layer, row) in enumerate(rows[at : at + lanes]):
+            bits.setdefault(layer, []).append((row, lane))
+        moved = np.abs(play(noise, flipping(1, bits), seed=1, make=SharingHolder)[0][0] - truth)
+        if (moved == step).any():
+            behind = rows[at + int(np.flatnonzero(moved == step)[0])]
+            break
+    assert behind is not None
+    tamper = flipping(1, {behind[0]: [(behind[1], lane) for lane in range(lanes)]})
+    opened = play(noise, tamper, seed=1, make=SharingHolder)[0]
+    assert all((each == opened[0]).all() for each in opened)
+    assert (np.abs(opened[0] - truth) == step).all()
+    results, wires = play(noise, tamper, seed=1)
+    assert isinstance(results[0], CheatError) and "the product of all ANDs of batch 7" in str(results[0])
+    assert isinstance(results[2], CheatError)
+    last = max(label & 0xFFFF for s, _, label, _ in wires.sent if s != 1 and label >> 32 == BATCH)
+    assert batch.kinds[last] == "product"
+
+
+@pytest.mark.parametrize("role", ROLES)
+def test_a_lie_about_a_coin_ends_the_run_before_anything_is_opened(role: int) -> None:
+    """Its predecessor would open X, Y, Z under other coins: a third function of secrets under two masks."""
+    for which in range(4):
+        lie = Cheat(role, (role + 2) % 3, number_of("coin", which), 2)
+        results, wires = play(release, lie, seed=0)
+        assert all(isinstance(result, DpmpcError) for result in results)
+        assert isinstance(results[(role + 2) % 3], CheatError) and "the coins" in str(results[(role + 2) % 3])
+        opened = [sender for sender, _, label, _ in wires.sent if KINDS[label] == "product"]
+        assert set(opened) <= {role}
+
+
+def test_a_wrong_share_is_seen_before_any_vector_is_given_out() -> None:
+    """To one party or to both; and a word that no share is."""
+    share = number_of("share")
+    for receivers in ((1,), (2,), (1, 2)):
+
+        def tamper(s: int, r: int, l: int, payload: bytearray, receivers: tuple[int, ...] = receivers) -> bytearray:
+            if s == 0 and l == share and r in receivers:
+                payload[0] ^= 1
+            return payload
+
+        results, _ = play(release, tamper, seed=0)
+        assert all(isinstance(result, DpmpcError) for result in results[1:])
+        assert any("are of one vector" in str(results[i]) for i in receivers)
+
+    def large(s: int, r: int, l: int, payload: bytearray) -> bytearray:
+        return bytearray(b"\xff" * len(payload)) if (s, r, l) == (0, 1, share) else payload
+
+    results, _ = play(release, large, seed=0)
+    assert str(results[1]).startswith("a check failed: a share below p = 2^61 - 1, as party 1 sees it of party 0; ")
+
+
+def test_shares_of_an_owner_that_are_of_no_one_vector_open_nothing() -> None:
+    """Today's semi-honest parties open three vectors."""
+    rows = [np.array([5 + k], dtype=np.uint64) for k in (1, 2, 4)]
+
+    async def open_them(holder: Any) -> Any:
+        return await holder.open(rows[holder.party], OPENED)
+
+    assert len({int(each[0]) for each in play(open_them, make=SharingHolder)[0]}) == 3
+    assert all(isinstance(each, DpmpcError) for each in play(open_them)[0])
+
+
+def test_a_party_that_contributes_alike_to_two_keys_gets_two_keys(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def keys(holder: Any) -> Any:
+        words = [holder.stream(s, "random", 1).words((4,)).tolist() for s in holder.mine]
+        equal = {s: bytes(16) for s in holder.mine}
+        holder._keys = equal  # even so the subset is in the stream's domain
+        return words, [holder.stream(s, "random", 1).words((4,)).tolist() for s in holder.mine], holder.mine
+
+    for words, equal, mine in play(keys)[0]:
+        assert len(mine) == 2 and words[0] != words[1] and equal[0] != equal[1]
+    monkeypatch.setattr(checked_session, "_PART", 32)
+
+    def other_part(s: int, r: int, l: int, payload: bytearray) -> bytearray:
+        return bytearray(len(payload)) if (s, r, l) == (0, 1, KEYS_SHOWN) else payload
+
+    results, _ = play(keys, other_part)
+    assert "a promised part of a key, as party 1 sees it of party 0" in str(results[1])
+
+
+def test_a_failed_check_is_the_end_of_the_session() -> None:
+    async def twice(holder: Any) -> Any:
+        with pytest.raises(PeerError):
+            await release(holder)
+        if holder.over is not None:
+            for again in (holder.open(holder.zero(1), 99), holder.noise(discrete_gaussian(200.0), 98, 1)):
+                with pytest.raises(CheatError, match="a check failed"):
+                    await again
+        return holder.over is not None
+
+    results, _ = play(twice, Cheat(2, 0, number_of("and", 1), 0), seed=0)
+    assert any(results[:2])
+    with pytest.raises(AssertionError):  # inputs could be dealt differently to their holders
+        play(lambda holder: _with_inputs(holder))
+
+
+async def _with_inputs(holder: Any) -> Any:
+    from dpmpc.mpc.engines.checked import CheckedBatch
+
+    return await CheckedBatch(holder, 5, 64).run(TINY, (), np.zeros((1, 2, 1), dtype=np.uint64))
+
+
+# -- what is said of it -----------------------------------------------------------------------------------------------
+def plan(**changed: Any) -> Plan:
+    asked = {"owners": 3, "dimension": 4, "clip": 1.0, "epsilon": 1.0, "delta": 1e-5, "security": "active"}
+    return Plan.create(**{**asked, **changed})
+
+
+def test_a_plan_with_active_security_is_checked_and_bounded() -> None:
+    sampler = plan().derived.sampler
+    assert plan().backend == "checked"
+    one = max(stages.error for stages in counted(sampler, 4).stages)
+    bound = CHECKED.undetected(sampler, [4])
+    assert MOST_ATTEMPTS * AT_ONCE * float(one) <= bound < 2.0**-45
+    many = CHECKED.undetected(sampler, [49152] * (1 << 16))  # 2^31.6 samples
+    assert bound < many < 2.0**-45
+    with pytest.raises(
+        UsageError, match=r"must be 60 bits secure over all attempts of the run; they are 4\d\.\d; lower"
+    ):
+        _ = plan(security_bits=60.0).derived
+
+
+@pytest.mark.parametrize(
+    ("changed", "message"),
+    [
+        ({"backend": "shamir"}, "--security active checks the parties of --backend sharing; got --backend shamir"),
+        ({"backend": "mpyc"}, "got --backend mpyc"),
+        ({"backend": "ot", "parties": 2}, "got --backend ot"),
+        ({"backend": "garbled", "parties": 2}, "got --backend garbled"),
+        ({"parties": 5}, "--security active is for 3 parties of which one may cheat; got -M 5"),
+        ({"threshold": 0}, "got -M 3 -T 0; use -M 3 -T 1"),
+        ({"sampler": "box-muller"}, "--security active checks bits, and box-muller computes with fixed-point numbers"),
+        ({"law": "laplace", "delta": None, "sampler": "log-laplace"}, "and log-laplace computes"),
+        ({"engine": "clear"}, "security='active' is of parties; engine='clear' has none"),
+        ({"security": "covert"}, "--security must be one of semi-honest, active; got 'covert'"),
+    ],
+)
+def test_what_cannot_be_checked_is_refused_in_a_line(changed: dict[str, Any], message: str) -> None:
+    with pytest.raises(UsageError) as refused:
+        _ = plan(**changed).derived
+    assert message in str(refused.value) and "\n" not in str(refused.value) and "; " in str(refused.value)
+
+
+def test_a_run_has_few_attempts_and_none_after_a_failed_check(tmp_path: Path) -> None:
+    transcript = tmp_path / "party_0.transcript.jsonl"
+    check_attempt(plan(), Attempt(MOST_ATTEMPTS - 1, 0), transcript)
+    with pytest.raises(UsageError, match=r"has at most 1,024 attempts, .*; this is number 1,025; start a new run"):
+        check_attempt(plan(), Attempt(MOST_ATTEMPTS, 0), transcript)
+    book = Transcript(transcript)
+    book.note("start", attempt=0)
+    book.flush()
+    check_attempt(plan(), Attempt(1, 0), transcript)
+    book.note(ABORT, why="a check failed")
+    book.close()
+    with pytest.raises(UsageError, match="is over for good"):
+        check_attempt(plan(), Attempt(2, 0), transcript)
+    check_attempt(plan(security="semi-honest"), Attempt(2, 0), transcript)
+    assert BACKENDS["checked"] is CHECKED and field.P and honest(0, 1, 2, bytearray(b"x")) == b"x"

@@ -1,0 +1,119 @@
+"""The field's kernels: against arithmetic on polynomials, and against their twin on every kind of processor."""
+
+import numpy as np
+import pytest
+
+from dpmpc.circuits.program import Layer, program_of
+from dpmpc.mpc.native import choice
+from dpmpc.mpc.native.gf64 import GF64, WIDE, BinaryField
+from dpmpc.mpc.native.layers import Slots, add_sources
+from tests.mpc.test_native import ALL, LEVELS, compiled_only, draw
+
+TWIN = BinaryField(64, 0x1B)
+
+
+def by_hand(a: int, b: int, bits: int, polynomial: int) -> int:
+    """The product of two polynomials over F_2 modulo X^bits + polynomial, bit by bit."""
+    product = 0
+    for k in range(bits):
+        product ^= (a << k) * (b >> k & 1)
+    for k in reversed(range(bits, 2 * bits)):
+        if product >> k & 1:
+            product ^= (1 << bits | polynomial) << (k - bits)
+    return product
+
+
+@pytest.mark.parametrize(("field", "polynomial"), [(GF64, 0x1B), (TWIN, 0x1B), (BinaryField(8, 0x1B), 0x1B)])
+def test_products_are_those_of_polynomials(field: BinaryField, polynomial: int) -> None:
+    top = (1 << field.bits) - 1
+    a = np.array([0, 1, 2, top, top, *(draw(20) & np.uint64(top))], dtype=field.dtype)
+    b = np.array([top, top, top, top, 2, *(draw(2, 20)[1] & np.uint64(top))], dtype=field.dtype)
+    due = [by_hand(int(x), int(y), field.bits, polynomial) for x, y in zip(a, b, strict=True)]
+    assert field.multiply(a, b).tolist() == due
+    assert field.times_x(a).tolist() == field.multiply(a, np.full_like(a, 2)).tolist()
+
+
+def test_the_modulus_is_irreducible() -> None:
+    """X^(2^64) = X mod f, and X^(2^32) - X has no factor with f: X^(2^32) + X is invertible (Rabin's test)."""
+    x = np.array([2], dtype=np.uint64)
+    power = x
+    for k in range(64):
+        if k == 32:
+            difference = int((power ^ x)[0])
+        power = GF64.multiply(power, power)
+    assert power[0] == 2
+    a, b = 1 << 64 | 0x1B, difference
+    while b:  # the greatest common divisor of polynomials
+        while a.bit_length() >= b.bit_length():
+            a ^= b << (a.bit_length() - b.bit_length())
+        a, b = b, a
+    assert a == 1
+
+
+@compiled_only
+@pytest.mark.parametrize("level", LEVELS, ids=lambda level: "+".join(level) or "portable")
+def test_kernels_give_what_their_twin_gives(level: tuple[str, ...]) -> None:
+    choice.compiled.restrict_to(level)
+    try:
+        for count in (0, 1, 7, 8, 29):
+            assert (
+                GF64.multiply(draw(count), draw(1, count)[0]) == TWIN.multiply(draw(count), draw(1, count)[0])
+            ).all()
+        for v in range(7):
+            words = 3 * WIDE << v
+            x, y, weights, factors = draw(2, words), draw(3, words)[1:], draw(words >> v), draw(4, 1 << v)[3]
+            assert (GF64.sums(x, y, v) == TWIN.sums(x, y, v)).all()
+            assert (GF64.sums(x, y, v, weights) == TWIN.sums(x, y, v, weights)).all()
+            assert (GF64.fold(x[0], factors) == TWIN.fold(x[0], factors)).all()
+            assert (GF64.claim(x[0], weights, 1 << v) == TWIN.claim(x[0], weights, 1 << v)).all()
+        assert (GF64.fold_bits(x[0].copy(), factors, weights) == TWIN.fold_bits(x[0], factors, weights)).all()
+        assert (GF64.fold_bits(x[0].copy(), factors) == TWIN.fold_bits(x[0], factors)).all()
+    finally:
+        choice.compiled.restrict_to(ALL)
+
+
+@compiled_only
+def test_kernels_refuse_what_does_not_fit() -> None:
+    kernels, one = choice.compiled, np.zeros(1, dtype=np.uint64)
+    x, out = np.zeros((2, 64), dtype=np.uint64), np.zeros(27, dtype=np.uint64)
+    for call in (
+        lambda: kernels.gf_multiply(x[0], x[1], out),
+        lambda: kernels.gf_multiply(out, out, out),
+        lambda: kernels.gf_sums(x, x[:1], 3, one[:0], out),
+        lambda: kernels.gf_sums(x, x, 7, one[:0], out),
+        lambda: kernels.gf_sums(x, x, 3, one, out),
+        lambda: kernels.gf_fold(x[0], x[1][:3], out),
+        lambda: kernels.gf_fold(x[0], x[1][:8], out),
+        lambda: kernels.gf_fold_bits(x[0], x[1][:8], one[:0]),
+        lambda: kernels.gf_claim(x[0], one, out[:8]),
+        lambda: kernels.add_sources((x[0], one), np.zeros(64, dtype=np.uint64)),
+    ):
+        with pytest.raises(ValueError):
+            call()
+
+
+@pytest.mark.parametrize("compiled", [False, pytest.param(True, marks=compiled_only)])
+def test_rows_of_slots_come_out_by_component(monkeypatch: pytest.MonkeyPatch, compiled: bool) -> None:
+    if not compiled:
+        monkeypatch.setattr(choice, "compiled", None)
+
+    async def circuit(engine):  # type: ignore[no-untyped-def]
+        return engine.random_bits(9)
+
+    layer: Layer = program_of(circuit).layers[0]
+    slots = Slots(12, 2, 200)
+    slots.set_constants(0)
+    from dpmpc.mpc.native.layers import Deposit
+
+    values = draw(2, 9, 200)
+    slots.run(layer, [Deposit(layer.random, k, (values[k],)) for k in range(2)])
+    for turned in (False, True):
+        out = np.zeros((2, 2048), dtype=np.uint64)
+        slots.gather_parts(np.ascontiguousarray(layer.random[2:7]), out, 3, turned)
+        found = out[::-1] if turned else out
+        for k in range(2):
+            assert (found[k, 600:1600].reshape(5, 200) == values[k, 2:7]).all()
+            assert not found[k, :600].any() and not found[k, 1600:].any()
+    total = np.ones(400, dtype=np.uint64)
+    add_sources((draw(400), draw(2, 400)[1]), total)
+    assert (total == draw(400) ^ draw(2, 400)[1]).all()
