@@ -19,21 +19,8 @@ from dpmpc.mpc.security import Checks
 from dpmpc.verify.records import Attempt, Event, Records, read_records
 from dpmpc.verify.verdict import Check, Evidence, of_problems
 
-_KINDS = {
-    ABORT,
-    CHECKED,
-    "input",
-    "sum",
-    "noise",
-    "add",
-    "ledger",
-    "send",
-    "open",
-    "traffic",
-    "present",
-    "lost",
-    "told",
-}
+_STEPS = {"input", "sum", "noise", "add", "ledger", "send", "open", "traffic"}
+_KINDS = _STEPS | {ABORT, CHECKED, "present", "lost", "told"}
 
 
 def check_structure(out: Path) -> Evidence:
