@@ -284,6 +284,15 @@ def test_verdicts_of_the_poster_are_by_the_mean_ratio_over_blocks() -> None:
     assert convergence._verdict(convergence._ratios([5.0], [1.0])).startswith("not reproduced")
 
 
+def test_a_verdict_that_few_seeds_cannot_bear_is_not_given() -> None:
+    printed, x = (0.05,) * 3, (0.0, 1.0, 2.0)
+    wide = Curve(x, (0.3,) * 3, (0.0,) * 3, (0.7,) * 3, 5)
+    sure = Curve(x, (0.3,) * 3, (0.06,) * 3, (0.7,) * 3, 5)
+    assert convergence._decided(wide, printed) == "not decided: the poster lies within our interval, 0 to 0.7"
+    assert convergence._decided(sure, printed).startswith("not reproduced: ratio 6.00")
+    assert convergence._decided(wide, (0.3,) * 3).startswith("reproduced")
+
+
 def test_verdicts_of_the_parties_need_more_than_their_interval() -> None:
     assert parties._better(line(0.3), line(0.5)) == "reproduced"
     assert "equal within" in parties._better(line(0.45), line(0.5))
