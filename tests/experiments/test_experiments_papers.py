@@ -349,7 +349,7 @@ def test_defaults_are_held_against_what_they_were(tmp_path: Path) -> None:
             assert defaults.verdict("diabetes", ways)[2] == {"gained": "lost", "lost": "gained"}[word]
     lost = {"a": {"before": [0.9, 0.91, 0.92], "now": [0.8, 0.81, 0.83]}}
     assert defaults.checks(lost)[0].verdict == "does not hold: lost on a"
-    assert "| a | 0.910 +- 0.025 |" in "\n".join(defaults.notes(lost))
+    assert "| a | 3 | 0.910 +- 0.025 |" in "\n".join(defaults.notes(lost))
 
 
 def test_scores_of_defaults_are_computed_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
