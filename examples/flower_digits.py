@@ -6,12 +6,16 @@
 `# private` are new; everything else is Flower's.
 """
 
+import os
 import shutil
 import sys
 import tempfile
 from pathlib import Path
 
 import numpy as np
+
+os.environ |= {"FLWR_TELEMETRY_ENABLED": "0", "RAY_USAGE_STATS_ENABLED": "0"}  # nothing leaves this machine
+
 from flwr.app import ArrayRecord, Message, MetricRecord, RecordDict
 from flwr.clientapp import ClientApp
 from flwr.serverapp import ServerApp
@@ -23,6 +27,7 @@ from sklearn.model_selection import train_test_split
 from dpmpc.flower import PrivateStrategy, prepare, private_mod  # private
 
 CLIENTS, ROUNDS = 30, 3
+HERE = {"init_args": {"_node_ip_address": "127.0.0.1"}, "client_resources": {"num_cpus": 1, "num_gpus": 0.0}}
 RUN = Path(tempfile.mkdtemp(prefix="dpmpc-"))
 prepare(RUN / "plan", owners=CLIENTS, dimension=650, clip=1.0, epsilon=8.0, delta=1e-3, releases=ROUNDS)  # private
 
@@ -60,7 +65,7 @@ def main(grid, context):
     """Rounds of training, each of all clients; the parties are processes of this machine."""
     strategy = FedAvg(fraction_evaluate=0.0)
     strategy = PrivateStrategy(strategy, RUN / "plan", out=RUN / "out")  # private
-    result = strategy.start(grid, ArrayRecord([np.zeros((65, 10))]), num_rounds=ROUNDS)
+    result = strategy.start(grid, ArrayRecord([np.zeros((65, 10))]), num_rounds=ROUNDS, timeout=300)
     X, y = digits(None)
     (model,) = result.arrays.to_numpy_ndarrays()
     print(strategy.guarantee)  # private
@@ -69,7 +74,7 @@ def main(grid, context):
 
 if __name__ == "__main__":
     try:
-        run_simulation(server, client, CLIENTS, backend_config={"client_resources": {"num_cpus": 1, "num_gpus": 0.0}})
+        run_simulation(server, client, CLIENTS, backend_config=HERE)
     finally:
         shutil.rmtree(RUN)
     sys.stdout.flush()

@@ -118,8 +118,10 @@ def result_size(plan: Plan) -> int:
 
 def pack_result(plan: Plan, opened: Ints, bytes_sent: int, present: Presence | None) -> bytes:
     """An opened release as a party sends it to owners."""
-    payload = opened.astype("<i8").tobytes() + bytes_sent.to_bytes(8, "little")
-    return payload + (b"" if present is None else pack_presence(plan, present))
+    vector = np.ascontiguousarray(opened, dtype="<i8").data.cast("B")
+    return b"".join(
+        (vector, bytes_sent.to_bytes(8, "little"), b"" if present is None else pack_presence(plan, present))
+    )
 
 
 def unpack_result(plan: Plan, payload: bytes | bytearray) -> tuple[Ints, int, Presence | None]:

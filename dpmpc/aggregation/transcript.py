@@ -24,7 +24,7 @@ _MAGIC = b"dpr2"
 
 def digest(values: Ints) -> str:
     """SHA-256 of an opened vector's little-endian numbers."""
-    return hashlib.sha256(np.ascontiguousarray(values, dtype="<i8").tobytes()).hexdigest()
+    return hashlib.sha256(np.ascontiguousarray(values, dtype="<i8").data.cast("B")).hexdigest()
 
 
 class Transcript:

@@ -110,7 +110,8 @@ def _figure(rows: int, columns: int, width: float, height: float) -> tuple[Any, 
         from matplotlib.figure import Figure
     except ImportError as error:
         raise UsageError("figures need matplotlib; it is not installed; pip install 'dpmpc[plot]'") from error
-    figure = Figure(figsize=(width, height), dpi=90, layout="constrained")
+    dpi = 90 if width * height < 80 else 78  # eight panels stay below 150 kB
+    figure = Figure(figsize=(width, height), dpi=dpi, layout="constrained")
     FigureCanvasAgg(figure)
     return figure, figure.subplots(rows, columns, squeeze=False)
 

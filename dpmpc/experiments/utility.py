@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from functools import lru_cache
 from pathlib import Path
 
-from dpmpc.experiments import not_worth, surveyed
+from dpmpc.experiments import defaults, not_worth, surveyed
 from dpmpc.experiments.figures import Dot, DotPanel, draw_dots
 from dpmpc.experiments.plan import Check, Experiment, Plan, Section
 from dpmpc.experiments.report import table
@@ -106,7 +106,9 @@ def report(rows: Sequence[Row], folder: Path, plan: Plan) -> Section:
         )
         figures.append(("utility-preprocessing.png", caption))
         checks += _survey_checks(found)
-    notes = _notes(rows) + _not_worth(folder, plan)
+    pairs = defaults.compare(folder, plan)
+    checks += defaults.checks(pairs)
+    notes = _notes(rows) + defaults.notes(pairs) + _not_worth(folder, plan)
     return Section("More accuracy for the same promise", _text(), checks, figures, notes)
 
 

@@ -146,6 +146,8 @@ def start(request: Request | None, where: Where, progress: Progress) -> None:
 
     Errors: as the processes report them.
     """
+    if where.index is not None and request is not None:
+        _check_preprocessing(request)
     if where.plan_file is not None:
         check_role(Plan.read(where.plan_file), where)
     if where.party is not None and where.role == "both":
@@ -210,7 +212,8 @@ def carry_on(where: Where, progress: Progress) -> None:
 
 
 def plan_only(request: Request, where: Where) -> str:
-    """Writes plan.json and returns a line on the noise it asks for."""
+    """Writes plan.json and returns a line on the noise it asks for. Errors: as of the plan; a survey is asked for."""
+    _check_preprocessing(request)
     prepare(where.out, overwrite=where.overwrite, resume=False)
     plan = _plan(request)
     plan.write(plan_path(where.out))
@@ -228,6 +231,16 @@ def plan_only(request: Request, where: Where) -> str:
 def _plan(request: Request) -> Plan:
     facts = facts_of(*load(request)) if request.has_records else facts_without_records(request)
     return plan_of(_named(request), facts)
+
+
+def _check_preprocessing(request: Request) -> None:
+    """Errors: UsageError for a survey where processes are started one by one: it is a release before the plan, and its
+    findings are what the plan's schema is made of."""
+    if request.preprocessing == "survey":
+        raise UsageError(
+            "a survey comes before the plan, so it needs a run whose processes are all here; got --preprocessing "
+            "survey with --plan-only or -I; give a public --schema or --bounds"
+        )
 
 
 def _named(request: Request) -> Request:

@@ -10,7 +10,7 @@ import pytest
 
 from dpmpc.data import load_dataset
 from dpmpc.errors import UsageError
-from dpmpc.experiments import attack, convergence, network, not_worth, parties, surveyed, utility
+from dpmpc.experiments import attack, convergence, defaults, network, not_worth, parties, surveyed, utility
 from dpmpc.experiments.figures import Dot, DotPanel, draw_dots
 from dpmpc.experiments.method import Run
 from dpmpc.experiments.methods import METHODS
@@ -284,6 +284,15 @@ def test_verdicts_of_the_poster_are_by_the_mean_ratio_over_blocks() -> None:
     assert convergence._verdict(convergence._ratios([5.0], [1.0])).startswith("not reproduced")
 
 
+def test_a_verdict_that_few_seeds_cannot_bear_is_not_given() -> None:
+    printed, x = (0.05,) * 3, (0.0, 1.0, 2.0)
+    wide = Curve(x, (0.3,) * 3, (0.0,) * 3, (0.7,) * 3, 5)
+    sure = Curve(x, (0.3,) * 3, (0.06,) * 3, (0.7,) * 3, 5)
+    assert convergence._decided(wide, printed) == "not decided: the poster lies within our interval, 0 to 0.7"
+    assert convergence._decided(sure, printed).startswith("not reproduced: ratio 6.00")
+    assert convergence._decided(wide, (0.3,) * 3).startswith("reproduced")
+
+
 def test_verdicts_of_the_parties_need_more_than_their_interval() -> None:
     assert parties._better(line(0.3), line(0.5)) == "reproduced"
     assert "equal within" in parties._better(line(0.45), line(0.5))
@@ -323,6 +332,36 @@ def test_the_settings_of_utility_are_those_of_the_data() -> None:
         choice = utility.advised(dataset)
         sigma = math.sqrt(choice.iterations) * gaussian_scale(2.0, 1e-5, 2 / data.n)
         assert choice.sigma == pytest.approx(sigma, rel=0.01)
+
+
+def test_defaults_are_held_against_what_they_were(tmp_path: Path) -> None:
+    """Runs of the program itself; verdicts by pairs, of which a shift of one deviation of 40 pairs is seen."""
+    setting = defaults.Setting("breast-cancer", 4.0, file=True)
+    assert all(0.75 < defaults.score(setting, way, 3) <= 1.0 for way in defaults.WAYS)
+    path = defaults.write_set("diabetes", tmp_path / "d.csv")
+    lines = path.read_text().splitlines()
+    assert len(lines) == 443 and lines[0].startswith("age,sex,bmi") and lines[1].split(",")[0] == "59.0"
+    noise = np.random.default_rng(0).normal(size=(2, 40))
+    for shift, word in ((1.0, "gained"), (0.0, "equal within the interval"), (-1.0, "lost")):
+        ways = {"before": list(noise[0]), "now": list(noise[1] + shift)}
+        assert defaults.verdict("breast-cancer", ways)[2] == word
+        if shift:
+            assert defaults.verdict("diabetes", ways)[2] == {"gained": "lost", "lost": "gained"}[word]
+    lost = {"a": {"before": [0.9, 0.91, 0.92], "now": [0.8, 0.81, 0.83]}}
+    assert defaults.checks(lost)[0].verdict == "does not hold: lost on a"
+    assert "| a | 3 | 0.910 +- 0.025 |" in "\n".join(defaults.notes(lost))
+
+
+def test_scores_of_defaults_are_computed_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    calls: list[int] = []
+
+    def score(setting: defaults.Setting, way: str, seed: int) -> float:
+        calls.append(seed)
+        return 0.1 * seed
+
+    monkeypatch.setattr(defaults, "score", score)
+    first = defaults.compare(tmp_path, Plan(quick=True))
+    assert defaults.compare(tmp_path, Plan(quick=True)) == first and calls == [1, 2, 3] * 2
 
 
 def test_dot_plots_are_written(tmp_path: Path) -> None:

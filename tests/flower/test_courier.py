@@ -1,6 +1,8 @@
 """Sealed shares through real parties: what opens is added up, what does not is left out alike everywhere. Needs no
 Flower."""
 
+import math
+import threading
 from pathlib import Path
 
 import numpy as np
@@ -9,16 +11,20 @@ import pytest
 import dpmpc
 from dpmpc.aggregation.encoding import encode
 from dpmpc.aggregation.party import ledger_path
+from dpmpc.aggregation.sites import endpoints
 from dpmpc.errors import PeerError, UsageError
-from dpmpc.flower import Prepared, prepare
+from dpmpc.flower import Prepared, ShareParty, prepare
 from dpmpc.flower.courier import Courier
 from dpmpc.flower.gate import _runs, frames_of, pack_tags, unpack_tags
 from dpmpc.flower.party import opener_of
 from dpmpc.flower.prepared import key_path
 from dpmpc.flower.sealing import Purpose, seal
+from dpmpc.mpc.addresses import owner_endpoints
 from dpmpc.mpc.backend import BACKENDS
+from dpmpc.mpc.mpyc_runtime import import_mpyc
 from dpmpc.privacy.ledgers import read_ledger
 from dpmpc.verify.verification import verify_structure
+from tests.runs import HANG, own_addresses
 
 OWNERS, D = 6, 5
 
@@ -130,3 +136,28 @@ def test_a_party_with_another_key_says_so_at_once(tmp_path: Path) -> None:
     prepared(tmp_path / "two")
     with pytest.raises(UsageError, match=r"needs the key that flower\.json names for it"):
         Courier.between(given, tmp_path / "two")
+
+
+def test_parties_elsewhere_are_called_by_their_addresses(tmp_path: Path) -> None:
+    """Each by its own object with its own key, in a thread; the server has no key at all."""
+    import_mpyc()  # its warnings at import cannot be silenced in a thread alone
+    given = prepared(tmp_path / "keys", scale=0.0)
+    addresses = own_addresses(3)[1::2]
+    common = {"wait": HANG, "limits": dpmpc.Limits(epsilon=math.inf)}
+    parties = [
+        ShareParty(given, i, addresses, key=key_path(tmp_path / "keys", i), out=tmp_path / f"party{i}", **common)  # type: ignore[arg-type]
+        for i in range(3)
+    ]
+    threads = [threading.Thread(target=party.run) for party in parties]
+    for thread in threads:
+        thread.start()
+    vectors = np.random.default_rng(1).normal(size=(OWNERS, D)) / 8
+    called = owner_endpoints(endpoints(given.plan, addresses, None))
+    with Courier.between(given, None, addresses=called, wait=HANG) as courier:
+        mean, release = courier.deliver({j: client(given, vectors[j], j, 0) for j in range(OWNERS)})
+    for thread in threads:
+        thread.join(HANG)
+    np.testing.assert_allclose(mean, vectors.mean(axis=0), atol=given.plan.grid.step)
+    assert release.present == tuple(range(OWNERS)) and (tmp_path / "party2" / "ledger_2.jsonl").exists()
+    with pytest.raises(UsageError, match="needs the key that"):
+        ShareParty(given, 0, addresses, key=key_path(tmp_path / "keys", 1), out=tmp_path, **common)  # type: ignore[arg-type]

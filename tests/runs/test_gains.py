@@ -28,6 +28,7 @@ from dpmpc.runs.adviser import Circumstances, advise
 from dpmpc.runs.planning import Facts, plan_of, settled
 from dpmpc.runs.records import load
 from dpmpc.runs.request import Request
+from dpmpc.runs.start import Where, plan_only, start
 from dpmpc.runs.surveying import survey_plan
 from tests.runs import dpmpc, opened, run, small
 
@@ -147,6 +148,19 @@ def test_the_promise_of_a_surveyed_run_is_of_both_releases(tmp_path: Path) -> No
     assert facts.budget.this.releases == plan.releases + 1 and "survey/plan.json" in dict(facts.digests)
     text = page(facts)
     assert "found by a private survey" in text and "opened vectors and what its survey found" in text
+
+
+def test_processes_started_one_by_one_refuse_a_survey_that_is_asked_for(tmp_path: Path) -> None:
+    """They would read ranges off the records instead, without a word."""
+    request = asked(hospitals(tmp_path / "h.csv", 60), preprocessing="survey")
+    for index in ("0", "owners"):
+        with pytest.raises(UsageError, match=r"a survey comes before the plan.*give a public --schema or --bounds"):
+            start(request, Where(tmp_path / "run", index=index), lambda event: None)
+    with pytest.raises(UsageError, match="a survey comes before the plan"):
+        plan_only(request, Where(tmp_path / "run"))
+    assert not (tmp_path / "run").exists()
+    plan_only(replace(request, preprocessing=None), Where(tmp_path / "run"))
+    assert Plan.read(plan_path(tmp_path / "run")).bounds == "data"  # and its guarantee says "if"
 
 
 def test_classes_are_neither_surveyed_nor_advised(tmp_path: Path) -> None:

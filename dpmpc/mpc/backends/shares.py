@@ -45,7 +45,7 @@ class FieldShares:
         return np.concatenate(shares)
 
     def fingerprint(self, share: Words) -> str:
-        return hashlib.sha256(np.ascontiguousarray(share, dtype="<u8").tobytes()).hexdigest()
+        return hashlib.sha256(np.ascontiguousarray(share, dtype="<u8").data.cast("B")).hexdigest()
 
 
 class ShamirDealer:
