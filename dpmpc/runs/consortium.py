@@ -118,6 +118,7 @@ class PrivacyPart(msgspec.Struct, forbid_unknown_fields=True):
 class MpcPart(msgspec.Struct, forbid_unknown_fields=True):
     """[mpc]: as the options of the same names."""
 
+    security: str = "semi-honest"
     backend: str | None = None
     threshold: int | None = None
     pool: bool | None = None

@@ -157,6 +157,7 @@ epsilon = {epsilon}
 """
 _MPC = """\
 [mpc]
+# security = "semi-honest"   # or "active": any one of three parties may cheat
 # backend = "sharing"        # without it, the one that computes less
 # threshold = 1              # so many parties together learn nothing; without it, the largest
 # pool = true                # noise is made ahead; without it, for methods of many releases
