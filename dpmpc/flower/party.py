@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -9,6 +10,7 @@ from typing import Any
 from dpmpc.aggregation.job import PartyJob
 from dpmpc.aggregation.limits import NO_LIMITS, Limits
 from dpmpc.aggregation.party import run_party
+from dpmpc.aggregation.plan import FIRST_ATTEMPT
 from dpmpc.aggregation.sites import WAIT, Party
 from dpmpc.errors import UsageError
 from dpmpc.flower.gate import SealedGate
@@ -65,4 +67,6 @@ class ShareParty(Party):
         super().__init__(
             prepared.plan, index, addresses, tls=tls, out=out, wait=wait, stall=stall, threads=threads, limits=limits
         )
+        # Shares are sealed for the one attempt that a server makes: it is neither agreed on nor carried on.
+        self._job = replace(self._job, attempt=FIRST_ATTEMPT, outlives=False)
         self._make_gate = partial(SealedGate, prepared, opener_of(prepared, index, Path(key)))
