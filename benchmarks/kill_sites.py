@@ -308,7 +308,7 @@ def kill_sites(
     folder.mkdir(parents=True, exist_ok=True)
     kind = KINDS[seed % len(KINDS)] if kind is None else kind
     make_credentials(folder / "keys", NAMES)
-    run = Run(folder, folder / "keys", plan_for(folder, 30 + 12 * kills, kind), host or own_host(seed), rng)
+    run = Run(folder, folder / "keys", plan_for(folder, 30 + 40 * kills, kind), host or own_host(seed), rng)
     for name in NAMES:
         run.start(name)
     due, seen, at = begin + 2.0, run.progress(), begin
