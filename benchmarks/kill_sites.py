@@ -200,7 +200,7 @@ class Run:
     def progress(self) -> object:
         """Changes as long as anything is spent, opened or finished."""
         kept = [path for end in ("ledger_*.jsonl", "*.opened.bin") for path in sorted(self.folder.glob(f"*/{end}"))]
-        return [path.stat().st_size for path in kept], len(self.finished), self.struck()
+        return list(map(_size, kept)), len(self.finished), self.struck()
 
     def end(self) -> int:
         """Ends what is left; how many processes that was."""
@@ -209,6 +209,13 @@ class Run:
             process.kill()
             process.join()
         return len(left)
+
+
+def _size(path: Path) -> int:
+    try:
+        return path.stat().st_size
+    except FileNotFoundError:  # an owner that begins again gets the history anew
+        return 0
 
 
 def check(run: Run) -> dict[str, Any]:
