@@ -2,6 +2,8 @@
 PYTHON ?= python3
 BIN := .venv/bin
 CONSTRAINTS ?=  # a file of versions to install; without it pip chooses
+# A worker a core; worksteal keeps a module's tests, and what they set up, together.
+PARALLEL := -n auto --dist worksteal
 FAST := tests/circuits tests/data tests/learning tests/noise tests/privacy
 
 demo: .venv/.ready
@@ -9,7 +11,7 @@ demo: .venv/.ready
 	$(BIN)/dpmpc verify runs/demo --structure
 
 test: .venv/.ready
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest $(PARALLEL)
 
 # The inner loop: no test that starts processes for long.
 test-fast: .venv/.ready

@@ -1,5 +1,5 @@
-"""What is computed inside MPC, and nothing else. Imports NumPy, mpmath and the standard library; the engine is an
-argument.
+"""What is computed inside MPC, and nothing else. Imports NumPy, gmpy2, mpmath and the standard library; the engine is
+an argument.
 
 In order of dependency: `engine` (the interface), `heap` (adding up many bits), `adders`, `selection` (one-hot, table
 look-up, multiplexer, biased bits, comparison), `alias` (tables for a small law), `gaussian` and `laplace` (the exact

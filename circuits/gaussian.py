@@ -10,11 +10,13 @@ sigma, not only products of a radix: 183 ANDs for the table, then about 5 to 8 f
 
 import functools
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
-import mpmath
+import gmpy2
 import numpy as np
+from gmpy2 import mpfr
 
 from .alias import PRECISION, AliasTable, round_weights, sample_alias
 from .engine import Engine
@@ -24,7 +26,7 @@ INDEX_BITS = 6  # |Y - 64| < 64
 CENTRE = 1 << INDEX_BITS
 WIDEST = 7.05  # sigma / c at most: 63.5 / 7 is 9.07 standard deviations of Y, a tail of 2^-63
 PERIOD = 256  # the analysis lives on the cyclic group of order c * PERIOD
-_DIGITS = 60  # decimal digits of the table's computation
+_BITS = 200  # of the table's computation: 60 decimal digits
 _TARGET = 62  # -log2 of the aliasing error aimed at, before a margin of about two bits
 MINIMUM_SIGMA, MAXIMUM_SIGMA = 1 << 7, 1 << 30
 
@@ -107,11 +109,12 @@ def plan_gaussian(sigma: float) -> tuple[GaussianPlan, GaussianCertificate]:
         )
     shift = max(1, math.ceil(math.log2(sigma / WIDEST)))
     copies = list(_choose_copies(sigma / 2.0**shift, shift))
-    with mpmath.workdps(_DIGITS):
-        ideal = _ideal_law(mpmath.mpf(sigma) / (1 << shift), shift, copies)
-        weights = _magnitude_weights(ideal)
-        plan = GaussianPlan(sigma, shift, tuple(copies), AliasTable(weights))
-        return plan, certify(plan, ideal)
+    with gmpy2.context(gmpy2.get_context(), precision=_BITS):
+        angles = _Angles()
+        spectrum = _spectrum(mpfr(sigma) / (1 << shift), angles, shift, copies)
+        ideal = _ideal_law(spectrum, angles)
+        plan = GaussianPlan(sigma, shift, tuple(copies), AliasTable(_magnitude_weights(ideal)))
+        return plan, _certificate(plan, ideal, spectrum, angles)
 
 
 def _choose_copies(s: float, shift: int) -> tuple[int, ...]:
@@ -136,87 +139,99 @@ def _choose_copies(s: float, shift: int) -> tuple[int, ...]:
     return tuple(copies)
 
 
-def _kernel(theta: mpmath.mpf, shift: int, copies: list[int] | tuple[int, ...]) -> mpmath.mpf:
-    """The characteristic function of V - E[V] at theta / c: product of cos(2^(i-1) theta / c)^r_i."""
-    result = mpmath.mpf(1)
-    for i, r in enumerate(copies):
-        result *= mpmath.cos(theta * mpmath.mpf(2) ** (i - 1 - shift)) ** r
+class _Angles:
+    """Powers of cosines and sines of theta_j 2^-k, theta_j = 2 pi j / PERIOD, j = 0 .. PERIOD / 2; each is computed
+    once."""
+
+    def __init__(self) -> None:
+        self.turn = 2 * gmpy2.const_pi() / PERIOD
+        self._known: dict[tuple[int, int], tuple[mpfr, mpfr]] = {}
+
+    def cos(self, j: int, k: int, power: int) -> mpfr:
+        return self._at(j, k)[1] ** power
+
+    def sin(self, j: int, k: int, power: int) -> mpfr:
+        return self._at(j, k)[0] ** power
+
+    def _at(self, j: int, k: int) -> tuple[mpfr, mpfr]:
+        if (j, k) not in self._known:
+            self._known[j, k] = gmpy2.sin_cos(j * self.turn / (1 << k))
+        return self._known[j, k]
+
+
+def _spectrum(s: mpfr, angles: _Angles, shift: int, copies: Sequence[int]) -> list[mpfr]:
+    """Y's ideal characteristic function exp(-s^2 theta^2 / 2) / K(theta / c) at theta = theta_j.
+
+    K is that of V - E[V] at theta / c: the product of cos(2^(i-1) theta / c)^r_i."""
+    result = []
+    for j in range(PERIOD // 2 + 1):
+        kernel = mpfr(1)
+        for i, r in enumerate(copies):
+            kernel *= angles.cos(j, shift + 1 - i, r)
+        result.append(gmpy2.exp(-((s * j * angles.turn) ** 2) / 2) / kernel)
     return result
 
 
-def _spectrum(s: mpmath.mpf, shift: int, copies: list[int] | tuple[int, ...]) -> list[mpmath.mpf]:
-    """Y's ideal characteristic function exp(-s^2 theta^2 / 2) / K(theta / c) at theta = 2 pi j / PERIOD, j = 0 ..
-    PERIOD / 2."""
-    angles = [2 * mpmath.pi * j / PERIOD for j in range(PERIOD // 2 + 1)]
-    return [mpmath.exp(-((s * a) ** 2) / 2) / _kernel(a, shift, copies) for a in angles]
-
-
-def _ideal_law(s: mpmath.mpf, shift: int, copies: list[int]) -> list[mpmath.mpf]:
+def _ideal_law(spectrum: list[mpfr], angles: _Angles) -> list[mpfr]:
     """Y's ideal law g(y) for y = 0 .. PERIOD / 2 (it is even): the inverse discrete transform of `_spectrum`. It sums
     to 1 over the group."""
-    spectrum = _spectrum(s, shift, copies)
-    cosines = [mpmath.cos(2 * mpmath.pi * j / PERIOD) for j in range(PERIOD)]
+    cosines = [gmpy2.cos(j * angles.turn) for j in range(PERIOD)]
     law = []
     for y in range(PERIOD // 2 + 1):
-        inner = sum((spectrum[j] * cosines[j * y % PERIOD] for j in range(1, PERIOD // 2)), mpmath.mpf(0))
+        inner = sum((spectrum[j] * cosines[j * y % PERIOD] for j in range(1, PERIOD // 2)), mpfr(0))
         law.append((spectrum[0] + 2 * inner + spectrum[-1] * (-1) ** y) / PERIOD)
     return law
 
 
-def _magnitude_weights(ideal: list[mpmath.mpf]) -> tuple[int, ...]:
+def _magnitude_weights(ideal: list[mpfr]) -> tuple[int, ...]:
     """Integer weights of |Y - 64| for the alias table: g cut at 63, both signs together, largest remainders rounded
     up."""
-    values = [_fraction(max(g, mpmath.mpf(0))) * (1 if y == 0 else 2) for y, g in enumerate(ideal[:CENTRE])]
+    values = [
+        Fraction(*max(g, mpfr(0)).as_integer_ratio()) * (1 if y == 0 else 2) for y, g in enumerate(ideal[:CENTRE])
+    ]
     mass = sum(values)
     return round_weights([v / mass for v in values], 1 << (INDEX_BITS + PRECISION - 1))
 
 
-def _fraction(x: mpmath.mpf) -> Fraction:
-    sign, mantissa, exponent, _ = x._mpf_
-    return Fraction(int((-1) ** sign * mantissa)) * Fraction(2) ** int(exponent)
-
-
-def certify(plan: GaussianPlan, ideal: list[mpmath.mpf] | None = None) -> GaussianCertificate:
+def certify(plan: GaussianPlan) -> GaussianCertificate:
     """Bounds for `plan`, by the three steps of docs/noise.md; every sum is finite and evaluated to 60 digits.
 
     aliasing: half the L1 distance on the cyclic group of the ideal comb-and-kernel law from the Gaussian, by
     Cauchy-Schwarz and Parseval. table: half the L1 distance of the table's exact law of Y from the ideal one. wrap:
     the Gaussian's mass beyond half the group.
     """
-    with mpmath.workdps(_DIGITS):
-        s = mpmath.mpf(plan.sigma) / (1 << plan.shift)
-        assert (
-            plan.largest < PERIOD << plan.shift - 1 and min(plan.copies) >= 1
-        )  # X does not wrap; `_aliasing` needs every bit
-        if ideal is None:
-            ideal = _ideal_law(s, plan.shift, list(plan.copies))
-        aliasing = _aliasing(s, plan.shift, plan.copies)
-        law = [mpmath.mpf(w) / plan.table.total for w in plan.table.weights]
-        table = abs(law[0] - ideal[0]) + sum(abs(law[y] - 2 * ideal[y]) for y in range(1, plan.centre))
-        table += 2 * sum(abs(g) for g in ideal[plan.centre : -1]) + abs(ideal[-1])
-        # Mass beyond c PERIOD / 2, folded back by the group, and the difference of the wrapped law's spectrum from
-        # exp(-sigma^2 w^2 / 2): theta functions.
-        group = PERIOD << plan.shift
-        assert plan.largest < group // 2
-        wrap = 4 * mpmath.exp(-((PERIOD / 2 / s) ** 2) / 2) + 4 * mpmath.sqrt(group) * mpmath.exp(
-            -((mpmath.pi * plan.sigma) ** 2) / 2
-        )
-        up = 1 + 2.0**-40  # to floating point, upwards
-        return GaussianCertificate(float(aliasing) * up, float(table / 2) * up, max(float(wrap), 5e-324) * up)
+    with gmpy2.context(gmpy2.get_context(), precision=_BITS):
+        angles = _Angles()
+        spectrum = _spectrum(mpfr(plan.sigma) / (1 << plan.shift), angles, plan.shift, plan.copies)
+        return _certificate(plan, _ideal_law(spectrum, angles), spectrum, angles)
 
 
-def _aliasing(s: mpmath.mpf, shift: int, copies: tuple[int, ...]) -> mpmath.mpf:
+def _certificate(plan: GaussianPlan, ideal: list[mpfr], spectrum: list[mpfr], angles: _Angles) -> GaussianCertificate:
+    s = mpfr(plan.sigma) / (1 << plan.shift)
+    assert plan.largest < PERIOD << plan.shift - 1 and min(plan.copies) >= 1  # no wrap; `_aliasing` needs every bit
+    aliasing = _aliasing(s, spectrum, angles, plan.copies)
+    law = [mpfr(w) / plan.table.total for w in plan.table.weights]
+    table = abs(law[0] - ideal[0]) + sum(abs(law[y] - 2 * ideal[y]) for y in range(1, plan.centre))
+    table += 2 * sum(abs(g) for g in ideal[plan.centre : -1]) + abs(ideal[-1])
+    # Mass beyond c PERIOD / 2, folded back by the group, and the difference of the wrapped law's spectrum from
+    # exp(-sigma^2 w^2 / 2): theta functions.
+    group = PERIOD << plan.shift
+    assert plan.largest < group // 2
+    wrap = 4 * gmpy2.exp(-((PERIOD / 2 / s) ** 2) / 2) + 4 * gmpy2.sqrt(mpfr(group)) * gmpy2.exp(
+        -((gmpy2.const_pi() * mpfr(plan.sigma)) ** 2) / 2
+    )
+    up = 1 + 2.0**-40  # to floating point, upwards
+    return GaussianCertificate(float(aliasing) * up, float(table / 2) * up, max(float(wrap), 5e-324) * up)
+
+
+def _aliasing(s: mpfr, spectrum: list[mpfr], angles: _Angles, copies: Sequence[int]) -> mpfr:
     """1/2 sqrt(sum_j |g^(theta_j)|^2 sum_v sin(theta_j 2^(-2-v))^(2 r_(q-1-v)) + the Gaussian's own spectrum above the
     comb's frequency)."""
-    total = mpmath.mpf(0)
-    for j, g in enumerate(_spectrum(s, shift, copies)):
-        theta = 2 * mpmath.pi * j / PERIOD
-        images = sum(
-            (mpmath.sin(theta / mpmath.mpf(2) ** (v + 2)) ** (2 * copies[shift - 1 - v]) for v in range(shift)),
-            mpmath.mpf(0),
-        )
+    total, shift = mpfr(0), len(copies)
+    for j, g in enumerate(spectrum):
+        images = sum((angles.sin(j, v + 2, 2 * copies[shift - 1 - v]) for v in range(shift)), mpfr(0))
         total += (1 if j in (0, PERIOD // 2) else 2) * g**2 * images
     # |p^| at |theta| > pi: below the geometric series from theta = pi.
-    step = 2 * mpmath.pi / PERIOD
-    above = 2 * mpmath.exp(-((s * mpmath.pi) ** 2)) / (1 - mpmath.exp(-2 * s**2 * mpmath.pi * step))
-    return (mpmath.sqrt(total) + mpmath.sqrt(above)) / 2
+    pi = gmpy2.const_pi()
+    above = 2 * gmpy2.exp(-((s * pi) ** 2)) / (1 - gmpy2.exp(-2 * s**2 * pi * angles.turn))
+    return (gmpy2.sqrt(total) + gmpy2.sqrt(above)) / 2

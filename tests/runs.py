@@ -88,17 +88,17 @@ def own_addresses(parties: int) -> list[str]:
 
 
 def children_of(pid: int) -> list[int]:
-    """The processes that `pid` started, in order."""
+    """The living processes that `pid` started, in the order of their starts (process numbers may have wrapped)."""
     found = []
     for entry in Path("/proc").iterdir():
         if entry.name.isdigit():
             try:
-                stat = (entry / "stat").read_text()
+                stat = (entry / "stat").read_text().rsplit(")", 1)[1].split()
             except OSError:
                 continue
-            if int(stat.rsplit(")", 1)[1].split()[1]) == pid:
-                found.append(int(entry.name))
-    return sorted(found)
+            if int(stat[1]) == pid and stat[0] != "Z":
+                found.append((int(stat[19]), int(entry.name)))
+    return [number for _, number in sorted(found)]
 
 
 def alive(pids: list[int]) -> list[int]:

@@ -84,7 +84,8 @@ def test_the_cost_suite_measures_them(more: list[str], tmp_path: Path) -> None:
     result = with_toys("bench", "iteration", "-d", 7, "-m", 3, "-M", 3, *more, "--json", tmp_path / "bench.json")
     assert result.returncode == 0, result.stderr
     if "--method" not in more:
-        noise = with_toys("bench", "noise", "--no-plain", *more, "--json", tmp_path / "noise.json")
+        one = () if "--law" in more else ("--law", "gaussian", "--sampler", "discrete")
+        noise = with_toys("bench", "noise", "--no-plain", *more, *one, "--json", tmp_path / "noise.json")
         assert noise.returncode == 0 and more[1] in noise.stdout, noise.stderr
 
 

@@ -17,7 +17,7 @@ from dpmpc.mpc.link import LINKS
 
 ROOT = Path(__file__).parents[1]
 LAYERS = "imports point down, and every module has its layer"
-CIRCUITS = "circuits see NumPy, mpmath and the standard library"
+CIRCUITS = "circuits see NumPy, gmpy2, mpmath and the standard library"
 MPYC = "one module imports mpyc"
 ALONE = "the backend mpyc computes with MPyC alone"
 

@@ -25,7 +25,6 @@ opened sums, so adaptivity is that of `gaussian` (the bound holds conditionally 
 import math
 
 import numpy as np
-from scipy.optimize import brentq
 
 from dpmpc.privacy.checks import check_nonnegative
 
@@ -69,4 +68,6 @@ def _level(r: float) -> float:
     """
     if r == 0.0:
         return 0.0
+    from scipy.optimize import brentq  # a party plans without it
+
     return float(brentq(lambda x: (r * r - x * x) / (1.0 + math.exp(x)) - x, 0.0, min(r, 700.0), xtol=1e-14))

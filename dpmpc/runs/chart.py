@@ -13,6 +13,8 @@ from typing import Any
 from dpmpc.learning.method import tail_begins
 from dpmpc.runs.history import Row, read_history
 
+_PANEL, _HEIGHT, _BELOW, _ABOVE = 4.2, 3.6, 0.6, 0.68  # inches: a panel's width, the picture's height, margins
+
 
 def draw(run: Path, report: dict[str, Any]) -> Path | None:
     """The path of the picture of the run in `run`, or None without matplotlib."""
@@ -24,9 +26,13 @@ def draw(run: Path, report: dict[str, Any]) -> Path | None:
     rows = read_history(run / "history.csv")
     utility, cost = report["utility"], report["cost"]
     left_panels = 2 if utility is not None and len(rows) > 1 else 0
-    figure = Figure(figsize=(4.2 * (left_panels + 1), 3.6), layout="constrained")
+    width = _PANEL * (left_panels + 1)
+    figure = Figure(figsize=(width, _HEIGHT))
     FigureCanvasAgg(figure)
-    axes = figure.subplots(1, left_panels + 1, squeeze=False)[0]
+    axes = [
+        figure.add_axes((left / width, _BELOW / _HEIGHT, wide / width, 1 - (_BELOW + _ABOVE) / _HEIGHT))
+        for left, wide in _places(left_panels)
+    ]
     mark = averaging_begins(report)
     if left_panels:
         _curve(axes[0], rows, [row.gap for row in rows], "optimality gap J(θ) − J(θ*)", None, mark)
@@ -40,6 +46,16 @@ def draw(run: Path, report: dict[str, Any]) -> Path | None:
     path = run / "report.png"
     figure.savefig(path, dpi=120)
     return path
+
+
+def _places(left_panels: int) -> list[tuple[float, float]]:
+    """(left edge, width) of every panel in inches: fixed margins, as a layout that measures its texts takes longer
+    than the rest of the picture. The last panel has the names of its bars beside it."""
+    names = 1.3
+    return [
+        *((_PANEL * k + 0.65, _PANEL - 0.85) for k in range(left_panels)),
+        (_PANEL * left_panels + names, _PANEL - names - 0.15),
+    ]
 
 
 def averaging_begins(report: dict[str, Any]) -> int | None:

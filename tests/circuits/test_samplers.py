@@ -9,6 +9,7 @@ from collections.abc import Coroutine
 from fractions import Fraction
 from typing import Any
 
+import gmpy2
 import mpmath
 import numpy as np
 import pytest
@@ -19,8 +20,10 @@ from enumeration import every_bit_string, heap_values
 from dpmpc.circuits.alias import AliasTable, round_weights
 from dpmpc.circuits.gaussian import (
     GaussianPlan,
+    _Angles,
     _ideal_law,
     _magnitude_weights,
+    _spectrum,
     certify,
     plan_gaussian,
     sample_gaussian,
@@ -185,9 +188,10 @@ def test_a_gaussian_certificate_sees_a_bad_table_and_missing_copies() -> None:
 @pytest.mark.parametrize("copies", [(4, 4, 4, 4, 4), (4, 6, 8, 10, 14), (2, 12, 15, 19, 30), (10, 3, 15, 19, 30)])
 def test_the_aliasing_term_holds_and_is_tight_where_it_is_all(copies: tuple[int, ...]) -> None:
     """Fewer copies, and the table that is right for them: what is left is aliasing."""
-    with mpmath.workdps(60):
-        ideal = _ideal_law(mpmath.mpf(4), 5, list(copies))
-    plan = GaussianPlan(128.0, 5, copies, AliasTable(_magnitude_weights(ideal)))
+    with gmpy2.context(gmpy2.get_context(), precision=200):
+        angles = _Angles()
+        weights = _magnitude_weights(_ideal_law(_spectrum(gmpy2.mpfr(4), angles, 5, copies), angles))
+    plan = GaussianPlan(128.0, 5, copies, AliasTable(weights))
     certificate, true = certify(plan), gaussian_distance(plan)
     assert certificate.aliasing > 100 * certificate.table
     assert true <= certificate.total_variation <= 200 * true

@@ -1,4 +1,4 @@
-"""A run whose parties are killed a hundred times, at every stage of a release, and carried on each time.
+"""A run whose parties are killed at every stage of a release, and carried on each time.
 
 Checked after every attempt, from the files that real processes left: no release without a ledger line, no opened
 vector lost.
@@ -10,6 +10,7 @@ import multiprocessing
 import os
 import signal
 import socket
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -34,7 +35,7 @@ from dpmpc.runs.resume import last_attempt, note_attempt, opened_anywhere, resum
 from tests.runs import HANG, small
 
 STAGES = ("begin", "collect", "noise", "add", "ledger", "open", "publish")
-KILLS = 20
+KILLS = len(STAGES)
 PARTIES = 3
 
 
@@ -46,8 +47,17 @@ def _party(job: PartyJob, sockets: tuple[socket.socket, socket.socket], stage: s
             os.kill(os.getpid(), signal.SIGKILL)
 
     job = replace(job, sockets=(sockets[0].detach(), sockets[1].detach()))
-    with contextlib.suppress(PeerError):
+    with _but_no_waiting():
         asyncio.run(run_party(job, lambda text: None, lambda event, **fields: None, observe))
+
+
+@contextlib.contextmanager
+def _but_no_waiting() -> Iterator[None]:
+    """Losses are expected; that somebody waited for as long as he may is not."""
+    try:
+        yield
+    except PeerError as error:
+        assert f"within {HANG:g} s" not in str(error), error
 
 
 def _vectors(release: int) -> Ints:
@@ -68,13 +78,13 @@ def _attempt(plan: Plan, attempt: Attempt, out: Path, victim: int, stage: str, r
         processes.append(process)
     for bound in (bound for pair in sockets for bound in pair):
         bound.close()
-    with contextlib.suppress(PeerError), contextlib.closing(Opened(out / "owners.opened.bin")) as file:
+    with _but_no_waiting(), contextlib.closing(Opened(out / "owners.opened.bin")) as file:
         with Aggregator.of_plan(plan, addresses=owner_addresses, attempt=attempt, wait=HANG) as aggregator:
             for number in range(attempt.first_release, plan.releases):
                 file.append(number, aggregator.open_steps([_vectors(number)]).total)
     for process in processes:
         process.join(HANG)
-        assert process.exitcode is not None, "a party outlived the run"
+        assert process.exitcode in (0, -signal.SIGKILL), "a party outlived the run, or waited for nobody"
 
 
 def _check(plan: Plan, out: Path) -> int:
@@ -110,7 +120,7 @@ def test_kills_lose_no_iterate_and_no_ledger_line(tmp_path: Path) -> None:
         assert release <= attempt.first_release <= release + 2 and attempt.number == kill + 1
         assert all(np.array_equal(known[number], values) for number, values in kept.items())
         kept = known
-    assert len(kept) > KILLS  # two releases an attempt, less those that were cut short
+    assert len(kept) >= KILLS  # two releases an attempt, less those that were cut short
     _attempt(plan, attempt, tmp_path, 0, "", -1)
     assert _check(plan, tmp_path) == len(kept) + plan.releases - attempt.first_release
 
