@@ -28,7 +28,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from dpmpc.aggregation import frames
-from dpmpc.aggregation.plan import FIRST_ATTEMPT, Plan
+from dpmpc.aggregation.plan import AGREED, Plan
 from dpmpc.mpc.addresses import Endpoint, owner_endpoints
 from dpmpc.mpc.channels import ALIVE, HELLO, REASON, block_label
 from dpmpc.mpc.credentials import make_credentials
@@ -73,7 +73,7 @@ class Fuzzer:
 
     def __post_init__(self) -> None:
         self.rng = random.Random(self.seed)
-        self.tag = run_tag(self.plan.session_id(FIRST_ATTEMPT))
+        self.tag = run_tag(self.plan.session_id(AGREED))
 
     def context(self, name: str) -> ssl.SSLContext | None:
         """TLS as this process; None without."""
@@ -225,7 +225,7 @@ def fuzz(
             keys, [*(f"party{i}" for i in range(PARTIES)), "owners", *(f"owner{j}" for j in range(OWNERS))]
         )
     addresses = [Endpoint(host, 11_365 + i) for i in range(PARTIES)]
-    digest = frames.greeting(plan, FIRST_ATTEMPT)
+    digest = frames.greeting(plan, AGREED)
     targets = [
         Target(f"party {i}, for parties", addresses[i], f"party{i}", GREETING.pack(0, PARTIES, digest), "party0")
         for i in (1, 2)

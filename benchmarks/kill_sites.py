@@ -200,7 +200,7 @@ class Run:
     def progress(self) -> object:
         """Changes as long as anything is spent, opened or finished."""
         kept = [path for end in ("ledger_*.jsonl", "*.opened.bin") for path in sorted(self.folder.glob(f"*/{end}"))]
-        return [path.stat().st_size for path in kept], len(self.finished), self.struck()
+        return list(map(_size, kept)), len(self.finished), self.struck()
 
     def end(self) -> int:
         """Ends what is left; how many processes that was."""
@@ -209,6 +209,13 @@ class Run:
             process.kill()
             process.join()
         return len(left)
+
+
+def _size(path: Path) -> int:
+    try:
+        return path.stat().st_size
+    except FileNotFoundError:  # an owner that begins again gets the history anew
+        return 0
 
 
 def check(run: Run) -> dict[str, Any]:
@@ -308,7 +315,7 @@ def kill_sites(
     folder.mkdir(parents=True, exist_ok=True)
     kind = KINDS[seed % len(KINDS)] if kind is None else kind
     make_credentials(folder / "keys", NAMES)
-    run = Run(folder, folder / "keys", plan_for(folder, 30 + 12 * kills, kind), host or own_host(seed), rng)
+    run = Run(folder, folder / "keys", plan_for(folder, 30 + 40 * kills, kind), host or own_host(seed), rng)
     for name in NAMES:
         run.start(name)
     due, seen, at = begin + 2.0, run.progress(), begin

@@ -106,8 +106,8 @@ async def _run(
             gate.join(within)
         await gate.listen(job.owner_addresses[i], tls, sockets[1])
         log(
-            f"party {i} of {plan.parties}, threshold {plan.threshold}, run {plan.run_id}, attempt {attempt.number}, "
-            f"plan {plan.digest(attempt).hex()[:16]}"
+            f"party {i} of {plan.parties}, threshold {plan.threshold}, run {plan.run_id}, "
+            f"{'' if attempt == AGREED else f'attempt {attempt.number}, '}plan {plan.digest(attempt).hex()[:16]}"
         )
         link = LINKS[job.link](i, job.addresses, tls=tls, bound=sockets[0], pulse=pulse)
         beginning = Beginning(job, holder, gate, link, greeting(plan, attempt, job.secret), tls, log)
