@@ -10,6 +10,7 @@ public coins; where they choose an address, they alone do. */
 #pragma GCC diagnostic ignored "-Wpsabi" /* vectors are passed among functions of this file alone */
 
 #define MOST 6
+#define GROUP 4 /* blocks that are worked on together */
 static const int POWERS[MOST + 1] = {1, 3, 9, 27, 81, 243, 729};
 
 /* -- products by holes: every fifth bit, so that at most 13 ones are added up in five bits ------------------------------ */
@@ -171,7 +172,7 @@ static PyObject *gf_sums(PyObject *self, PyObject *args) {
     }
     if (whole_blocks(words, (Py_ssize_t)1 << v, a[2].count, a[2].count != 0)) goto done;
     sums = PyMem_Calloc(POWERS[MOST] + 1, 64);
-    spare = PyMem_Calloc(6 * (1 << MOST) + 1, 64); /* the root's rows, and four arrays of 32 + 16 + ... rows */
+    spare = PyMem_Calloc((GROUP + 4) * (1 << MOST) + 1, 64); /* the roots' rows, and four arrays of 32 + 16 + ... rows */
     if (!sums || !spare) {
         PyErr_NoMemory();
         goto done;
@@ -198,21 +199,20 @@ done:
 }
 
 static PyObject *gf_fold(PyObject *self, PyObject *args) {
-    PyObject *in, *factors, *out, *result = NULL;
-    array a[3] = {0};
+    PyObject *words, *factors, *result = NULL;
+    array a[2] = {0};
     (void)self;
-    if (!PyArg_ParseTuple(args, "OOO", &in, &factors, &out)) return NULL;
-    if (take(&a[0], in, "in", 'Q', 0, 0) || take(&a[1], factors, "factors", 'Q', 0, 1) || take(&a[2], out, "out", 'Q', 1, 0) ||
-        apart(&a[0], &a[2], "in and out") || apart(&a[1], &a[2], "factors and out"))
+    if (!PyArg_ParseTuple(args, "OO", &words, &factors)) return NULL;
+    if (take(&a[0], words, "words", 'Q', 1, 0) || take(&a[1], factors, "factors", 'Q', 0, 1) || apart(&a[0], &a[1], "words and factors"))
         goto done;
-    if (power_of_two(a[1].count) < 0 || whole_blocks(a[0].count, a[1].count, a[2].count, 1)) goto done;
+    if (power_of_two(a[1].count) < 0 || whole_blocks(a[0].count, a[1].count, 0, 0)) goto done;
     Py_BEGIN_ALLOW_THREADS
-    CHOOSE(fold)(a[0].view.buf, a[1].view.buf, (int)a[1].count, a[2].view.buf, a[0].count);
+    CHOOSE(fold)(a[0].view.buf, a[1].view.buf, (int)a[1].count, a[0].count);
     Py_END_ALLOW_THREADS
     result = Py_None;
     Py_INCREF(result);
 done:
-    give_back(a, 3);
+    give_back(a, 2);
     return result;
 }
 
@@ -281,7 +281,7 @@ done:
 static PyMethodDef METHODS[] = {
     {"gf_multiply", gf_multiply, METH_VARARGS, "gf_multiply(a, b, out): products, one by one."},
     {"gf_sums", gf_sums, METH_VARARGS, "gf_sums(x, y, v, weights, out): sums at the points {0, 1, infinity}^v."},
-    {"gf_fold", gf_fold, METH_VARARGS, "gf_fold(in, factors, out): sums of rows times factors."},
+    {"gf_fold", gf_fold, METH_VARARGS, "gf_fold(words, factors): sums of rows times factors, to the front of words."},
     {"gf_fold_bits", gf_fold_bits, METH_VARARGS, "gf_fold_bits(words, factors, weights): the same of bits, in place."},
     {"gf_claim", gf_claim, METH_VARARGS, "gf_claim(z, weights, out): of each row, its sum with weights."},
     {NULL, NULL, 0, NULL},

@@ -64,7 +64,7 @@ class BinaryField:
         return total
 
     def fold(self, words: Words, factors: Words) -> Words:
-        """One word a column: the sum of its rows times their factors."""
+        """One word a column: the sum of its rows times their factors. May reuse `words`."""
         rows = words.reshape(-1, len(factors), WIDE)
         result: Words = np.bitwise_xor.reduce(self.multiply(rows, factors[:, None]), axis=1).reshape(-1)
         return result
@@ -125,9 +125,8 @@ class _Field64(BinaryField):
     def fold(self, words: Words, factors: Words) -> Words:
         if choice.compiled is None:
             return super().fold(words, factors)
-        out = np.empty(len(words) // len(factors), dtype=np.uint64)
-        choice.compiled.gf_fold(words, factors, out)
-        return out
+        choice.compiled.gf_fold(words, factors)
+        return words[: len(words) // len(factors)]
 
     def fold_bits(self, words: Words, factors: Words, weights: Words | None = None) -> Words:
         if choice.compiled is None:

@@ -90,23 +90,47 @@ TARGET static void NAME(visit)(const words8 *x0, const words8 *x1, const words8 
     NAME(visit)(a, b, c, d, v - 1, d + half, weight, sums + 2 * leaves);
 }
 
-/* The sums over all blocks of this party's part of x y at the points {0, 1, infinity}^v; of bits, if there are weights. */
+/* The sums over all blocks of this party's part of x y at the points {0, 1, infinity}^v; of bits, if there are weights.
+GROUP blocks at a time, and of them the first third of the points, then the second, then the last: so that the sums under
+way stay in the first cache. */
 TARGET static void NAME(sums)(const uint64_t *x, const uint64_t *y, Py_ssize_t words, int v, const uint64_t *weights, words8 *spare,
                               PRODUCTS *sums, uint64_t *out) {
-    const int rows = 1 << v;
+    const int rows = 1 << v, half = rows / 2;
+    const Py_ssize_t block = 8 * rows;
+    words8 *y01 = spare, *rest = spare + GROUP * rows;
     for (int p = 0; p < POWERS[v]; p++) sums[p] = NAME(nothing)();
-    words8 *y01 = spare;
-    for (Py_ssize_t at = 0; at < words; at += 8 * rows) {
+    for (Py_ssize_t at = 0; at < words; at += GROUP * block) {
+        const int blocks = words - at < GROUP * block ? (int)((words - at) / block) : GROUP;
         const words8 *x0 = (const words8 *)(x + at), *x1 = (const words8 *)(x + words + at);
         const words8 *y0 = (const words8 *)(y + at), *y1 = (const words8 *)(y + words + at);
-        for (int r = 0; r < rows; r++) y01[r] = y0[r] ^ y1[r];
-        NAME(visit)(x0, x1, y0, y01, v, spare + rows, weights ? (const words8 *)(weights + at / rows) : NULL, sums);
+        for (int r = 0; r < blocks * rows; r++) y01[r] = y0[r] ^ y1[r];
+        for (int third = 0; third < (v ? 3 : 1); third++)
+            for (int b = 0; b < blocks; b++) {
+                const words8 *weight = weights ? (const words8 *)(weights + at / rows) + b : NULL;
+                const int from = b * rows + (third == 1 ? half : 0);
+                if (!v) {
+                    *sums = NAME(leaf)(*sums, x0[from], x1[from], y0[from], y01[from], weight);
+                    continue;
+                }
+                if (third < 2) {
+                    NAME(visit)(x0 + from, x1 + from, y0 + from, y01 + from, v - 1, rest, weight, sums + third * POWERS[v - 1]);
+                    continue;
+                }
+                words8 *p = rest, *q = p + half, *s = q + half, *t = s + half;
+                for (int r = 0; r < half; r++) {
+                    p[r] = x0[from + r] ^ x0[from + r + half];
+                    q[r] = x1[from + r] ^ x1[from + r + half];
+                    s[r] = y0[from + r] ^ y0[from + r + half];
+                    t[r] = y01[from + r] ^ y01[from + r + half];
+                }
+                NAME(visit)(p, q, s, t, v - 1, t + half, weight, sums + 2 * POWERS[v - 1]);
+            }
     }
     for (int p = 0; p < POWERS[v]; p++) out[p] = NAME(finish)(sums[p]);
 }
 
-/* Of each block of rows, the sum of the rows times factors. */
-TARGET static void NAME(fold)(const uint64_t *in, const uint64_t *factors, int rows, uint64_t *out, Py_ssize_t words) {
+/* Of each block of rows, the sum of the rows times factors; in place: what a block leaves is written when it was read. */
+TARGET static void NAME(fold)(uint64_t *in, const uint64_t *factors, int rows, Py_ssize_t words) {
     for (Py_ssize_t at = 0; at < words; at += 8 * rows) {
         words8 low = {0}, high = {0}, l, h;
         for (int r = 0; r < rows; r++) {
@@ -114,7 +138,7 @@ TARGET static void NAME(fold)(const uint64_t *in, const uint64_t *factors, int r
             NAME(wide)(*(const words8 *)(in + at + 8 * r), f, &l, &h);
             low ^= l, high ^= h;
         }
-        *(words8 *)(out + at / rows) = NAME(reduced)(low, high);
+        *(words8 *)(in + at / rows) = NAME(reduced)(low, high);
     }
 }
 
@@ -124,9 +148,18 @@ TARGET static void NAME(fold)(const uint64_t *in, const uint64_t *factors, int r
         b ^= swap;                             \
         a ^= swap << j;                        \
     }
-#define LEVEL(x, j, mask)                 \
-    for (int i = 0; i < 64; i += 2 * (j)) \
-        for (int l = i; l < i + (j); l++) TRADE((x)[l], (x)[l + (j)], j, mask)
+/* Two levels of the transpose at once, on four rows that trade with each other: 2 k apart, then k. */
+#define LEVELS(x, k, wide, narrow)                         \
+    for (int i = 0; i < 64; i += 4 * (k))                  \
+        for (int l = i; l < i + (k); l++) {                \
+            words8 *p = (x) + l, *q = p + (k), *r = q + (k), *s = r + (k); \
+            words8 a = *p, b = *q, c = *r, d = *s;         \
+            TRADE(a, c, 2 * (k), wide)                     \
+            TRADE(b, d, 2 * (k), wide)                     \
+            TRADE(a, b, k, narrow)                         \
+            TRADE(c, d, k, narrow)                         \
+            *p = a, *q = b, *r = c, *s = d;                \
+        }
 
 /* Of each block of 64 rows of bits: for each lane l, the sum of the factors of the rows whose bit is 1, times X^l and the
 column's weight, if there are weights; in place. `where[g][b]` is which of the rows 4 g .. 4 g + 3 have bit b in their
@@ -146,12 +179,9 @@ TARGET static void NAME(fold_bits)(uint64_t *words, const uint8_t where[16][64],
             for (int g = 1; g < 16; g++) sum ^= table[g][where[g][b]];
             plane[b] = sum;
         }
-        LEVEL(plane, 32, 0x00000000FFFFFFFFu)
-        LEVEL(plane, 16, 0x0000FFFF0000FFFFu)
-        LEVEL(plane, 8, 0x00FF00FF00FF00FFu)
-        LEVEL(plane, 4, 0x0F0F0F0F0F0F0F0Fu)
-        LEVEL(plane, 2, 0x3333333333333333u)
-        LEVEL(plane, 1, 0x5555555555555555u)
+        LEVELS(plane, 16, 0x00000000FFFFFFFFu, 0x0000FFFF0000FFFFu)
+        LEVELS(plane, 4, 0x00FF00FF00FF00FFu, 0x0F0F0F0F0F0F0F0Fu)
+        LEVELS(plane, 1, 0x3333333333333333u, 0x5555555555555555u)
         if (weights) {
             words8 weight = *(const words8 *)(weights + at / 64);
             for (int l = 0; l < 64; l++) {
@@ -164,7 +194,7 @@ TARGET static void NAME(fold_bits)(uint64_t *words, const uint8_t where[16][64],
 }
 
 #undef TRADE
-#undef LEVEL
+#undef LEVELS
 
 /* Of each row, over all blocks: the sum of its words times their columns' weights. */
 TARGET static void NAME(claim)(const uint64_t *z, const uint64_t *weights, int rows, PRODUCTS *sums, uint64_t *out, Py_ssize_t words) {
