@@ -1,5 +1,6 @@
 """What is installed: the sdist carries the kernels' sources; a wheel is built from it with a compiler and without."""
 
+import fcntl
 import os
 import subprocess
 import sys
@@ -25,9 +26,14 @@ def build(what: str, where: Path, out: Path, **environment: str) -> Path:
 
 
 @pytest.fixture
-def sources(tmp_path: Path) -> Path:
-    """The unpacked sdist."""
-    with tarfile.open(build("sdist", ROOT, tmp_path)) as file:
+def sources(tmp_path: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The unpacked sdist. One worker at a time makes one, for setuptools works in the tree."""
+    shared = tmp_path_factory.getbasetemp().parent
+    with (shared / "sdist.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        made_already = list((shared / "sdist").glob("*.tar.gz")) if "PYTEST_XDIST_WORKER" in os.environ else []
+        archive = made_already[0] if made_already else build("sdist", ROOT, shared / "sdist")
+    with tarfile.open(archive) as file:
         file.extractall(tmp_path, filter="data")
     (made,) = (p for p in tmp_path.iterdir() if p.is_dir())
     return made
