@@ -115,6 +115,8 @@ class NumberedLink:
 async def settle(plan: Plan, holder: Holder, number: int, spent: int, past: Past) -> tuple[Attempt, Past]:
     """(the attempt, all that was opened before it). `spent`: as this party and the owners know it; `past`: what this
     party has. Two exchanges. Errors: PeerError where two parties have opened different vectors of one release."""
+    if spent > plan.releases:
+        raise PeerError(f"an owner says that {spent} of {plan.releases} releases are spent; copy plan.json again")
     me = holder.party
     peers = {party: peer for peer, party in holder.connections().items()}
     mine = [_short(past.get(release)) for release in range(max(past, default=-1) + 1)]

@@ -179,6 +179,11 @@ def test_an_owner_s_ledger_counts_too(tmp_path: Path) -> None:
     assert starts(tmp_path, 0)[1] == (1, 6) and sorted(histories[0]) == [0, 1, 6, 7]
 
 
+def test_an_owner_that_has_spent_more_than_was_planned_is_of_another_run(tmp_path: Path) -> None:
+    with pytest.raises(PeerError, match="an owner says that 9 of 8 releases are spent"):
+        run(plan_of(), tmp_path, [{} for _ in range(OWNERS)], spent=9)
+
+
 def test_parties_that_have_opened_different_vectors_do_not_go_on(tmp_path: Path) -> None:
     plan = plan_of()
     run(plan, tmp_path, [{} for _ in range(OWNERS)], stop=3)
