@@ -32,6 +32,19 @@ def undetected(plan: Plan, sampler: Sampler | None = None) -> float | None:
     return backend.undetected(sampler or plan.derived.sampler, batches_due(plan, plan.releases))
 
 
+def check_active(plan: Plan) -> None:
+    """Errors: UsageError for a plan whose parties cannot be checked.
+
+    Who is present is what the parties tell each other. A cheat that tells one honest party that an owner is missing,
+    and the other that it is there, is shown shares of two sums; with its own shares they give away that owner's vector.
+    """
+    if plan.dropouts and plan.parties and security_of(plan.backend) == "active":
+        raise UsageError(
+            "--security active needs all owners in every release, for a party could tell the others different ones; "
+            f"got --min-owners {plan.min_owners} of {plan.owners}; leave it out, or use --security semi-honest"
+        )
+
+
 def security_section(plan: Plan) -> dict[str, Any] | None:
     """What the parties may do, for reports; None without parties. `undetected_bits`: see `undetected`, 2^-bits."""
     if not plan.parties:

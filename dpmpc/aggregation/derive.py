@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from dpmpc.aggregation.active import undetected
+from dpmpc.aggregation.active import check_active, undetected
 from dpmpc.aggregation.grid import NARROWEST, Grid, check_range, check_width, choose_grid
 from dpmpc.aggregation.plan import Plan, Vectors
 from dpmpc.circuits.sampler import Certificate, Sampler
@@ -96,6 +96,7 @@ def derive(plan: Plan) -> Derived:
             f"{plan.security_bits:g} bits secure; they are {-math.log2(hiding):.1f}; lower --security-bits, or use "
             "--sampler discrete"
         )
+    check_active(plan)
     cheats = undetected(plan, sampler)
     if cheats is not None and cheats > 2.0**-plan.security_bits:
         raise UsageError(

@@ -274,6 +274,7 @@ def test_a_plan_with_active_security_is_checked_and_bounded() -> None:
         ({"threshold": 0}, "got -M 3 -T 0; use -M 3 -T 1"),
         ({"sampler": "box-muller"}, "--security active checks bits, and box-muller computes with fixed-point numbers"),
         ({"law": "laplace", "delta": None, "sampler": "log-laplace"}, "and log-laplace computes"),
+        ({"min_owners": 2}, "--security active needs all owners in every release"),
         ({"engine": "clear"}, "security='active' is of parties; engine='clear' has none"),
         ({"security": "covert"}, "--security must be one of semi-honest, active; got 'covert'"),
     ],
