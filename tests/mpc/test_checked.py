@@ -76,7 +76,7 @@ def test_the_check_costs_little_and_semi_honest_noise_costs_what_it_did() -> Non
 
 
 def test_nobody_tells_a_coin_before_the_messages_that_it_weighs_have_come() -> None:
-    """Each message of the check of one party is held back for a while: its successor waits with its piece."""
+    """In the order of what is sent: a piece goes out after the message that it weighs, and never by the predecessor."""
     _, wires = play(release, seed=0)
     order = [(sender, receiver, label) for sender, receiver, label, _ in wires.sent]
     coins = [label for label, kind in KINDS.items() if kind == "coin"]
