@@ -295,7 +295,8 @@ def test_a_verdict_that_few_seeds_cannot_bear_is_not_given() -> None:
 
 def test_verdicts_of_the_parties_need_more_than_their_interval() -> None:
     assert parties._better(line(0.3), line(0.5)) == "reproduced"
-    assert "equal within" in parties._better(line(0.45), line(0.5))
+    assert "equal within" in parties._better(line(0.40), line(0.5))
+    assert parties._better(line(0.45), line(0.5)) == "not reproduced: at most 0.05 apart"
     assert parties._similar(line(0.40), line(0.45)).startswith("reproduced")
     assert parties._similar(line(0.1), line(0.6)).startswith("not reproduced")
     assert parties._growth(line(0.2, 0.6), line(0.2, 0.2)) == "reproduced"
