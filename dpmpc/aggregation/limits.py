@@ -9,18 +9,21 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TypeVar
+from typing import Literal, TypeVar
 
 import msgspec
 
+from dpmpc.aggregation.active import security_line
 from dpmpc.aggregation.derive import spent_before
 from dpmpc.aggregation.guarantee import NEIGHBOURS_BY_STRENGTH, ideal, promise_of
 from dpmpc.aggregation.plan import Neighbours, Plan, data_digest
 from dpmpc.data.written import read_written
 from dpmpc.errors import UsageError
+from dpmpc.mpc.security import security_of
 from dpmpc.privacy.composition import spending_of
 
 T = TypeVar("T")
+Security = Literal["semi-honest", "active"]
 _ROUNDING = 1e-9
 
 
@@ -36,6 +39,7 @@ class AcceptFile(msgspec.Struct, forbid_unknown_fields=True):
     budget_delta: float | None = None
     assumptions: bool = False
     schema: str | None = None
+    security: Security | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -47,6 +51,7 @@ class Limits:
     for. `data_id`: the name that the plan must give the records. `budget`: (epsilon, delta) of all runs on them
     together, held against the ledgers at hand. `assumptions`: whether the promise may rest on a sampler whose law is
     not proved, or on bounds that were read off records. `schema`: the digest of the schema that must map records.
+    `security`: "active" where parties must be checked.
     """
 
     epsilon: float | None = None
@@ -57,6 +62,7 @@ class Limits:
     budget: tuple[float, float] | None = None
     assumptions: bool = False
     schema: str | None = None
+    security: Security | None = None
 
     def __post_init__(self) -> None:
         for name, value, most in (
@@ -89,6 +95,7 @@ class Limits:
             budget=budget,
             assumptions=file.assumptions,
             schema=file.schema,
+            security=file.security,
         )
 
     def also(self, other: "Limits") -> "Limits":
@@ -102,12 +109,18 @@ class Limits:
             budget=_both(self.budget, other.budget, lambda a, b: (min(a[0], b[0]), min(a[1], b[1]))),
             assumptions=self.assumptions or other.assumptions,
             schema=_both(self.schema, other.schema, _same),
+            security=_both(self.security, other.security, lambda a, b: a if a == b else "active"),
         )
 
     def check(self, plan: Plan) -> None:
         """Returns if an organisation with these limits takes part in the plan. Errors: UsageError, the first reason
         why it does not; no value of any record is in it."""
         _check_parties(plan, 1 if self.threshold is None else self.threshold)
+        if self.security == "active" and security_of(plan.backend) != "active":
+            raise UsageError(
+                f"parties must be checked, by --security active; the plan's backend is {plan.backend}; plan again, or "
+                "leave security out of the limits"
+            )
         if self.epsilon != math.inf:
             self._check_promise(plan)
         if self.neighbours is not None and (
@@ -177,7 +190,8 @@ def taking_part(plan: Plan, addresses: Sequence[str] = ()) -> list[str]:
     Public. Cost: nothing beyond the plan's derivation."""
     if plan.parties:
         where = f": {', '.join(addresses)}" if addresses else ""
-        who = f"{plan.parties} parties, any {plan.threshold} of which learn nothing together ({plan.backend}){where}"
+        how = plan.backend if security_of(plan.backend) != "active" else f"{plan.backend}: {security_line(plan)}"
+        who = f"{plan.parties} parties, any {plan.threshold} of which learn nothing together ({how}){where}"
     else:
         who = "one process that sees all vectors (engine clear)"
     schema = "no schema: each owner brings vectors of its own"

@@ -116,9 +116,13 @@ class OwnerClient:
                 asking.cancel()
         self.peers = dict(sorted(self._here.items()))
         self.lost = {i: PeerError(f"party {i} has left the run") for i in range(len(calls)) if i not in self.peers}
+        if len(self.lost) > self._spare:
+            raise next(iter(self.lost.values()))
 
     def _hear(self, meeting: Meeting, party: int, news: News) -> bool:
         """Parties without which the run goes on are not waited for; where it is over, one party is enough."""
+        if not self._returns:  # then nobody is left out, and what one party says of others is not believed
+            return False
         state, gone = news
         if state == OVER:
             self._spare = self.plan.parties - 1

@@ -157,7 +157,7 @@ async def _serve(beginning: Beginning, traffic: Traffic, emit: Emit, observe: Ob
         stack.enter_context(reserved(ledger, mine, None if found.over else job.budget))
         check_attempt(plan, coming, transcript_path(job.out, i))
         transcript = stack.enter_context(contextlib.closing(Transcript(transcript_path(job.out, i))))
-        stack.push(functools.partial(_note_abort, transcript))
+        stack.push(functools.partial(_note_abort, transcript, holder))
         opened = stack.enter_context(contextlib.closing(Opened(opened_path(job.out, i))))
         if found.over:
             emit("stage", text="the run is over; owners that missed its end can have it here")
@@ -227,10 +227,14 @@ def _note_loss(steps: ReleaseSteps, log: Log, party: int, error: PeerError) -> N
     log(f"the run goes on without party {party}: {error}")
 
 
-def _note_abort(transcript: Transcript, kind: object, error: BaseException | None, trace: object) -> None:
-    """A failed check of the parties is final: the transcript has it, and no later attempt begins."""
-    if isinstance(error, CheatError):
-        transcript.note(ABORT, why=str(error))
+def _note_abort(
+    transcript: Transcript, holder: Holder, kind: object, error: BaseException | None, trace: object
+) -> None:
+    """A failed check of the parties is final: the transcript has it, and no later attempt begins, also where what ends
+    this one is heard first: that the cheat has gone."""
+    seen = error if isinstance(error, CheatError) else getattr(holder, "over", None)
+    if seen is not None:
+        transcript.note(ABORT, why=str(seen))
         transcript.flush()
 
 

@@ -175,4 +175,5 @@ _LIMITS = """\
 # budget_delta = 2e-5
 # assumptions = false        # whether the promise may rest on what is not proved
 # schema = "0123456789abcdef"  # the digest of the schema
+# security = "semi-honest"   # "active": parties must be checked
 """

@@ -5,6 +5,7 @@ import math
 import random
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -12,9 +13,12 @@ from scipy.optimize import brentq
 from scipy.stats import norm
 
 import dpmpc
+from dpmpc.aggregation.beginning import attempt_of
+from dpmpc.aggregation.frames import OVER, RUNNING
 from dpmpc.aggregation.guarantee import NEIGHBOURS_BY_STRENGTH, promise_of
 from dpmpc.aggregation.limits import NO_LIMITS, Limits, taking_part, true_epsilon
-from dpmpc.aggregation.plan import Plan, data_digest
+from dpmpc.aggregation.owner_client import OwnerClient
+from dpmpc.aggregation.plan import AGREED, Attempt, Plan, data_digest
 from dpmpc.data.schema import Labels, Numeric, Schema
 from dpmpc.errors import UsageError
 from dpmpc.runs.planning import Facts, plan_of
@@ -172,6 +176,33 @@ def test_a_budget_among_the_limits_binds_or_is_refused(tmp_path: Path) -> None:
         dpmpc.Party(made, 0, nowhere, out=tmp_path / "run", limits=dpmpc.Limits(budget=(3.0, 1e-5)))
     with pytest.raises(dpmpc.UsageError, match="give it to Party"):
         dpmpc.Owner(made, 0, nowhere, limits=within)
+
+
+def test_an_organisation_can_insist_on_checked_parties(tmp_path: Path) -> None:
+    limits = tmp_path / "accept.toml"
+    limits.write_text('security = "active"\n')
+    insists = Limits.read(limits)
+    assert Limits(security="semi-honest").also(insists).security == "active"
+    with pytest.raises(
+        UsageError, match="must be checked, by --security active; the plan's backend is sharing"
+    ):
+        insists.check(plan(parties=3, threshold=1))
+    checked = plan(parties=3, threshold=1, security="active")
+    insists.check(checked)
+    assert any("any one of 3 may cheat" in line for line in taking_part(checked))
+
+
+def test_what_one_party_says_of_others_is_not_believed_where_parties_may_cheat() -> None:
+    """Nor of what was opened before: over several machines a checked run has one attempt."""
+    checked = plan(parties=3, threshold=1, security="active")
+    assert attempt_of(checked) == Attempt() and attempt_of(plan(parties=3, threshold=1)) == AGREED
+    excused: list[int] = []
+    meeting: Any = SimpleNamespace(here={}, missing=lambda: {1, 2}, excuse=excused.append)
+    OwnerClient(checked, attempt_of(checked))._hear(meeting, 0, (RUNNING, frozenset({1, 2})))
+    OwnerClient(checked, attempt_of(checked))._hear(meeting, 0, (OVER, frozenset()))
+    assert excused == []
+    OwnerClient(plan(parties=3, threshold=1), AGREED)._hear(meeting, 0, (RUNNING, frozenset({2})))
+    assert excused == [2]
 
 
 # -- every plan that anybody could write -------------------------------------------------------------------------------

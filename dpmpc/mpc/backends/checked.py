@@ -55,6 +55,9 @@ class Checked(Sharing):
 
     name = "checked"
     most_attempts = MOST_ATTEMPTS
+    # What was opened before is told by parties, one by one: who cheats would make it up. On one machine the one who
+    # started all parties reads their files.
+    resumes = False
 
     def threshold(self, parties: int) -> int:
         return THRESHOLD if parties == PARTIES else -1
