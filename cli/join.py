@@ -56,7 +56,8 @@ def command(kit: Path, **own: Any) -> None:
         own["csv"] = str(own["csv"])
     with make_progress() as progress:
         out = join(kit, Joining(**own), progress)
-    done = f"the model: {out / 'model.npz'}"
+    there = (out / "model.npz").exists()
+    done = f"the model: {out / 'model.npz'}" if there else "no model here; the sites that saw the end have it"
     if logs.as_json():
         click.echo(logs.json_line(done))
         return

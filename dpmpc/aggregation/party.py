@@ -181,6 +181,7 @@ async def _serve(beginning: Beginning, traffic: Traffic, emit: Emit, observe: Ob
         steps = ReleaseSteps(plan, attempt, holder, gate, source, ledger, transcript, opened, traffic, observe)
         if isinstance(holder, Outlives):
             holder.on_gone = partial(_note_loss, steps, log)
+            stack.callback(setattr, holder, "on_gone", _nobody_told)  # others leave when this party's files are closed
         step = make_step(steps)
         about = f", {text}" if (text := about_noise(plan, left)) else ""
         emit(
@@ -220,6 +221,10 @@ async def _serve(beginning: Beginning, traffic: Traffic, emit: Emit, observe: Ob
             await gate.finish(cost)
             await holder.close()
         log("end")
+
+
+def _nobody_told(party: int, error: PeerError) -> None:
+    """Hears that a party has left, and does nothing."""
 
 
 def _note_loss(steps: ReleaseSteps, log: Log, party: int, error: PeerError) -> None:

@@ -81,6 +81,11 @@ def sign_request(authority: Path, request: Path, name: str, out: Path) -> Path:
         raise UsageError(f"a request must be signed by the key it is for; {request} is not; have it sent again")
     public = asked.public_key()
     _make_folder(out)
+    if (out / "ca.crt").is_file() and (out / "ca.crt").read_bytes() != ca:
+        raise UsageError(
+            f"a folder holds certificates of one authority; {out} has another one's than {authority}; name that "
+            "authority, or another folder"
+        )
     _write(out / "ca.crt", ca, again=True)
     path = out / f"{name}.crt"
     _write(path, _pem(_certificate(name, public, key, ca=False)), again=True)
@@ -95,20 +100,25 @@ def make_authority(folder: Path) -> bytes:
 
 def check_certificate(path: Path, authority: Path, name: str) -> None:
     """Returns if the certificate in `path` was signed by the authority whose certificate is in the other file, for the
-    process `name`. Errors: UsageError where it was not, or a file is none."""
+    process `name`, and is valid now. Errors: UsageError where it was not, or is not, or a file is none."""
     from cryptography import x509
     from cryptography.exceptions import InvalidSignature
 
-    try:
-        certificate, ca = (x509.load_pem_x509_certificate(file.read_bytes()) for file in (path, authority))
-    except (OSError, ValueError) as error:
-        raise UsageError(f"certificates are PEM files that `dpmpc keys` wrote; {path}: {error}; get it again") from None
+    certificate, ca = _read(path), _read(authority)
     try:
         certificate.verify_directly_issued_by(ca)
     except (InvalidSignature, ValueError, TypeError):
         raise UsageError(
             f"a certificate must be signed by this run's authority, {authority}; {path} is not; have it signed again"
         ) from None
+    now = datetime.datetime.now(datetime.UTC)
+    for file, each in ((path, certificate), (authority, ca)):
+        if not each.not_valid_before_utc <= now <= each.not_valid_after_utc:
+            raise UsageError(
+                f"a certificate is valid for a time; {file} from {each.not_valid_before_utc:%Y-%m-%d %H:%M} to "
+                f"{each.not_valid_after_utc:%Y-%m-%d %H:%M} UTC, and it is {now:%Y-%m-%d %H:%M}; mend this machine's "
+                "clock, or have it made again"
+            )
     names = certificate.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
     missing = set(_names(name)) - set(names.get_values_for_type(x509.DNSName))
     if missing:
@@ -116,6 +126,35 @@ def check_certificate(path: Path, authority: Path, name: str) -> None:
             f"a certificate must be for the process that uses it, {name}; {path} is not for {sorted(missing)[0]}; have "
             "it signed again"
         )
+
+
+def check_key(key: Path, certificate: Path) -> None:
+    """Returns if the certificate is for that key. Errors: UsageError where it is for another one, or a file is none."""
+    from cryptography.hazmat.primitives import serialization
+
+    try:
+        own = serialization.load_pem_private_key(key.read_bytes(), None)
+    except (OSError, ValueError, TypeError):
+        raise UsageError(
+            f"keys are PEM files that `dpmpc keys` wrote; {key} cannot be read as one; move it away, make a new one "
+            "with `dpmpc keys request`, and have it signed"
+        ) from None
+    if own.public_key() != _read(certificate).public_key():
+        raise UsageError(
+            f"a certificate must be for the key beside it; {certificate} is for another key than {key}; have the "
+            "request that was made with this key signed"
+        )
+
+
+def _read(path: Path) -> "x509.Certificate":
+    from cryptography import x509
+
+    try:
+        return x509.load_pem_x509_certificate(path.read_bytes())
+    except (OSError, ValueError):
+        raise UsageError(
+            f"certificates are PEM files that `dpmpc keys` wrote; {path} cannot be read as one; get it again"
+        ) from None
 
 
 def _names(name: str) -> list[str]:

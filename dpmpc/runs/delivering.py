@@ -7,6 +7,7 @@ import numpy as np
 from dpmpc.aggregation.encoding import decode
 from dpmpc.aggregation.paths import opened_path
 from dpmpc.aggregation.plan import Plan
+from dpmpc.aggregation.settling import standing
 from dpmpc.aggregation.transcript import read_opened
 from dpmpc.data import Dataset, Schema
 from dpmpc.data.blocks import in_memory
@@ -18,8 +19,9 @@ from dpmpc.runs.resume import presence_anywhere
 
 def deliver_model(plan: Plan, out: Path, index: int) -> bool:
     """Whether `out` has got model.npz, the same that every owner writes: of a finished run of training with a schema.
-    Post-processing of what party `index` opened."""
-    if not isinstance(plan.source, Learning) or plan.schema is None:
+    Post-processing of what party `index` opened. A party without which the others finished has not opened all of it,
+    and gets none."""
+    if not isinstance(plan.source, Learning) or plan.schema is None or not standing(plan, out, index).over:
         return False
     schema = Schema.from_json(plan.schema)
     opened = read_opened(opened_path(out, index), plan.dimension)

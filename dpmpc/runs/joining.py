@@ -7,7 +7,7 @@ from typing import Any
 from dpmpc.aggregation.limits import Limits
 from dpmpc.aggregation.plan import plan_path
 from dpmpc.errors import UsageError
-from dpmpc.mpc.credentials import check_certificate
+from dpmpc.mpc.credentials import check_certificate, check_key
 from dpmpc.runs.beside import options_of
 from dpmpc.runs.kit import LIMITS, Kit, read_kit
 from dpmpc.runs.request import Request
@@ -78,13 +78,13 @@ def request_of(kit: Kit, own: Joining) -> Request | None:
     if kit.kind == "party":
         if named or own.sql:
             raise UsageError(
-                f"{kit.site.name} is {kit.site.role}, which has no records; --{next(iter(named), 'sql')} was given; "
-                "leave it out"
+                f"{kit.site.role} is a party, which has no records; --{next(iter(named), 'sql')} was given; leave it "
+                "out"
             )
         return None
     if not named:
         raise UsageError(
-            f"{kit.site.name} is {kit.site.role}, which holds records; none were named; add --csv FILE, --records "
+            f"{kit.site.role} holds records; none were named; add --csv FILE, --records "
             "SOURCE or --database URL with --sql QUERY"
         )
     fields: dict[str, Any] = {**options_of(kit.plan), **named}
@@ -108,3 +108,4 @@ def check_keys(kit: Kit) -> None:
             "put what comes back there"
         )
     check_certificate(keys / f"{role}.crt", keys / "ca.crt", role)
+    check_key(keys / f"{role}.key", keys / f"{role}.crt")

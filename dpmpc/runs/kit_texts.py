@@ -67,7 +67,10 @@ After=network-online.target
 Type=exec
 WorkingDirectory=/srv/dpmpc/{about.name}
 ExecStart=/usr/bin/env {" ".join(join_words(about))} --log-json
-Restart=no
+# Killed, or ended because another site was lost: the same command carries on. 2 and 4 are refusals.
+Restart=on-failure
+RestartSec=10
+RestartPreventExitStatus=2 4
 UMask=0077
 NoNewPrivileges=yes
 PrivateTmp=yes

@@ -239,6 +239,7 @@ def test_a_party_that_comes_again_hears_how_the_run_is(tmp_path: Path) -> None:
     ends, log = asyncio.run(body())
     assert ends == [None] * PARTIES
     assert "the run is over: the others finished it without this party" in log
+    assert [standing(plan, tmp_path / f"party{i}", i).over for i in range(PARTIES)] == [True, False, True]
     assert histories[0] == histories[1] and sorted(histories[0]) == list(range(40))
     lines = Ledger.read(ledger_path(tmp_path / "party0", 0)).entries
     assert lines[-1].lost == (1,) and lines[0].lost == ()

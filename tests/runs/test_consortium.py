@@ -24,6 +24,7 @@ from dpmpc.cli import main as cli
 from dpmpc.cli.train_options import OPTIONS
 from dpmpc.data.written import known_keys
 from dpmpc.errors import UsageError
+from dpmpc.mpc import credentials
 from dpmpc.mpc.credentials import make_request, sign_request
 from dpmpc.runs.consortium import ConsortiumFile, editor_schema, read_consortium
 from dpmpc.runs.consortium_text import Founding, text_of
@@ -325,15 +326,34 @@ def test_a_site_without_its_key_or_certificate_does_not_start(tmp_path: Path) ->
     sign_request(tmp_path / "another", request, "party0", tmp_path / "elsewhere")
     (site / "keys" / "party0.crt").write_bytes((tmp_path / "elsewhere" / "party0.crt").read_bytes())
     says(site, "a certificate must be signed by this run's authority")
-    sign_request(authority, request, "party1", tmp_path / "elsewhere")
-    (site / "keys" / "party0.crt").write_bytes((tmp_path / "elsewhere" / "party1.crt").read_bytes())
+    with pytest.raises(UsageError, match="a folder holds certificates of one authority"):
+        sign_request(authority, request, "party1", tmp_path / "elsewhere")
+    sign_request(authority, request, "party1", tmp_path / "back")
+    (site / "keys" / "party0.crt").write_bytes((tmp_path / "back" / "party1.crt").read_bytes())
     says(site, "is not for party0; have it signed again")
+    sign_request(authority, request, "party0", site / "keys")
+    other = make_request(tmp_path / "other", "party0")
+    own = (site / "keys" / "party0.key").read_bytes()
+    (site / "keys" / "party0.key").write_bytes(other.with_suffix(".key").read_bytes())
+    says(site, "a certificate must be for the key beside it")
+    (site / "keys" / "party0.key").write_text("nothing")
+    says(site, "party0.key cannot be read as one; move it away")
+    (site / "keys" / "party0.key").write_bytes(own)
     (site / "keys" / "party0.crt").write_text("no certificate")
-    says(site, "certificates are PEM files")
+    says(site, "party0.crt cannot be read as one; get it again")
     sign_request(authority, request, "party0", site / "keys")
     check_keys(read_kit(site))
     (site / "keys" / "ca.crt").unlink()
     says(site, "ca.crt is missing; get the kit again")
+
+
+def test_a_certificate_that_is_not_valid_now_is_refused_with_its_times(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    site = kits(tmp_path) / "party0"
+    monkeypatch.setattr(credentials, "_DAYS", -0.001)
+    sign_request(tmp_path / "authority", make_request(site / "keys", "party0"), "party0", site / "keys")
+    says(site, "a certificate is valid for a time")
 
 
 def test_a_certificate_of_a_site_is_for_both_of_its_roles(tmp_path: Path) -> None:
@@ -347,7 +367,7 @@ def test_a_certificate_of_a_site_is_for_both_of_its_roles(tmp_path: Path) -> Non
 
 def test_records_are_for_owners_and_plans_are_those_of_the_kit(tmp_path: Path) -> None:
     found = kits(tmp_path, tls=False)
-    says(found / "party0", "party0 is party0, which has no records; --csv was given", csv="x.csv")
+    says(found / "party0", "party0 is a party, which has no records; --csv was given", csv="x.csv")
     says(found / "owner1", "holds records; none were named; add --csv FILE")
     says(found / "owner1", "one source of records", csv="x.csv", records="y")
     says(found, "has no site.toml; name the folder of one site")
