@@ -20,6 +20,7 @@ from dpmpc.aggregation.plan import Plan, plan_path
 from dpmpc.data.written import read_written
 from dpmpc.errors import UsageError
 from dpmpc.mpc.credentials import make_authority
+from dpmpc.mpc.security import security_of
 from dpmpc.runs import kit_texts
 from dpmpc.runs.consortium import Consortium, Site
 
@@ -132,6 +133,7 @@ def limits_for(consortium: Consortium) -> AcceptFile:
         neighbours=None if plan.neighbours == "stated" else plan.neighbours,
         data_id=plan.data,
         schema=plan.schema_digest,
+        security="active" if security_of(plan.backend) == "active" else None,
     )
     own = consortium.file.limits
     given = {key: value for key, value in msgspec.structs.asdict(own).items() if value is not None}
