@@ -183,9 +183,7 @@ def test_an_organisation_can_insist_on_checked_parties(tmp_path: Path) -> None:
     limits.write_text('security = "active"\n')
     insists = Limits.read(limits)
     assert Limits(security="semi-honest").also(insists).security == "active"
-    with pytest.raises(
-        UsageError, match="must be checked, by --security active; the plan's backend is sharing"
-    ):
+    with pytest.raises(UsageError, match="must be checked, by --security active; the plan's backend is sharing"):
         insists.check(plan(parties=3, threshold=1))
     checked = plan(parties=3, threshold=1, security="active")
     insists.check(checked)
