@@ -2,8 +2,9 @@
 PYTHON ?= python3
 BIN := .venv/bin
 CONSTRAINTS ?=  # a file of versions to install; without it pip chooses
-# A worker a core; worksteal keeps a module's tests, and what they set up, together.
-PARALLEL := -n auto --dist worksteal
+# Three workers for two cores, as some tests wait; worksteal keeps a module's tests, and what they set up, together.
+WORKERS := $(shell $(PYTHON) -c 'import os; print(3 * (os.cpu_count() or 2) // 2)')
+PARALLEL := -n $(WORKERS) --dist worksteal
 FAST := tests/circuits tests/data tests/learning tests/noise tests/privacy
 
 demo: .venv/.ready
