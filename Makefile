@@ -3,8 +3,8 @@ PYTHON ?= python3
 BIN := .venv/bin
 CONSTRAINTS ?=  # a file of versions to install; without it pip chooses
 # Three workers for two cores, as some tests wait; worksteal keeps a module's tests, and what they set up, together.
-WORKERS := $(shell $(PYTHON) -c 'import os; print(3 * (os.cpu_count() or 2) // 2)')
-PARALLEL := -n $(WORKERS) --dist worksteal
+WORKERS = $(shell $(PYTHON) -c 'import os; print(3 * (os.cpu_count() or 2) // 2)')
+PARALLEL = -n $(WORKERS) --dist worksteal
 FAST := tests/circuits tests/data tests/learning tests/noise tests/privacy
 
 demo: .venv/.ready

@@ -21,7 +21,7 @@ from typing import Any
 
 from dpmpc.errors import UsageError
 from dpmpc.privacy.composition import mechanism_for, require_budget, spending_of, within
-from dpmpc.privacy.ledger import Book, Entry, Ledger, LedgerError, Reader, after, is_live
+from dpmpc.privacy.ledger import Book, Entry, Ledger, LedgerError, Reader, after
 from dpmpc.privacy.ledgers import (
     Reservation,
     drop_reservation,
@@ -32,6 +32,7 @@ from dpmpc.privacy.ledgers import (
 )
 from dpmpc.privacy.mechanism import Mechanism
 from dpmpc.privacy.spending import NOTHING_HIDDEN, Spending
+from dpmpc.processes.locks import is_held
 
 _LOCK = "ledgers.lock"
 _LOOKS = 20  # at ledgers of which half of a line is seen that its writer is about to complete
@@ -212,7 +213,7 @@ class Watch:
                     continue
                 self._readers[path] = (reader, stamp)
             if reader.tail:
-                unfinished = unfinished or (path != self._path and is_live(path))
+                unfinished = unfinished or (path != self._path and is_held(path))
                 entries = reader.book().entries
                 if not entries:
                     unpriced += 1
@@ -230,7 +231,7 @@ class Watch:
         try:
             fresh.feed(content)
         except LedgerError:
-            if last or not is_live(path):
+            if last or not is_held(path):
                 raise
             self._begin()  # read everything again
             return None

@@ -19,12 +19,10 @@ how others know whether what it has reserved (`reservation`) still counts.
 What was spent is added up in `composition`.
 """
 
-import fcntl
 import hashlib
 import json
 import os
 import secrets
-import time
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
@@ -33,6 +31,7 @@ from typing import Any, Self
 
 from dpmpc.errors import DpmpcError, UsageError
 from dpmpc.privacy.mechanism import Mechanism
+from dpmpc.processes.locks import lock
 
 GENESIS = "0" * 64
 FORMAT = 3
@@ -107,7 +106,7 @@ class Ledger:
         self._fd = os.open(self.path, os.O_RDWR | os.O_APPEND | os.O_CREAT, 0o600)
         self.guard: Callable[[Entry], None] = lambda entry: None  # raises where a line must not be written
         try:
-            if not _lock(self._fd):
+            if not lock(self._fd):
                 raise UsageError(
                     f"a ledger has one writer; {self.path} is in use by another process; wait or name another run"
                 )
@@ -268,21 +267,6 @@ def after(entry: Entry) -> Entry:
     return replace(entry, release=entry.release + 1)
 
 
-def is_live(path: Path) -> bool:
-    """Whether a process that writes this ledger is alive: whether its lock on the file is held."""
-    try:
-        descriptor = os.open(path, os.O_RDONLY)
-    except OSError:
-        return False
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return True
-    finally:
-        os.close(descriptor)
-    return False
-
-
 def sync_directory(directory: Path) -> None:
     """Returns when the names in a directory are on disk."""
     descriptor = os.open(directory, os.O_RDONLY)
@@ -290,22 +274,6 @@ def sync_directory(directory: Path) -> None:
         os.fsync(descriptor)
     finally:
         os.close(descriptor)
-
-
-def _lock(descriptor: int) -> bool:
-    """Whether the exclusive lock was had; a shared one, of somebody who only looks (`is_live`), is waited for."""
-    while True:
-        try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            return True
-        except BlockingIOError:
-            pass
-        try:
-            fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
-        except BlockingIOError:
-            return False
-        fcntl.flock(descriptor, fcntl.LOCK_UN)
-        time.sleep(0.001)
 
 
 def _digest(line: bytes) -> str:

@@ -16,8 +16,9 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 from dpmpc.errors import UsageError
-from dpmpc.privacy.ledger import Book, Entry, Ledger, LedgerError, is_live, sync_directory
+from dpmpc.privacy.ledger import Book, Entry, Ledger, LedgerError, sync_directory
 from dpmpc.privacy.mechanism import Mechanism
+from dpmpc.processes.locks import is_held
 
 
 @dataclass(frozen=True)
@@ -105,7 +106,7 @@ def read_ledger(path: Path) -> Book:
 
     Liveness is asked first: whatever a writer did that has ended by then is among the lines that are read afterwards.
     """
-    live = is_live(path)
+    live = is_held(path)
     for _ in range(20 if live else 0):  # half of a write may be seen; it is whole a moment later
         with suppress(LedgerError):
             book = Ledger.read(path)

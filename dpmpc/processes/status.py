@@ -6,7 +6,6 @@ dies, in whatever way. So a reader knows whether what it reads is still true.
 """
 
 import contextlib
-import fcntl
 import json
 import os
 import time
@@ -17,10 +16,11 @@ from types import TracebackType
 from typing import Any, Self
 
 from dpmpc.errors import DpmpcError
+from dpmpc.processes.locks import is_held, lock
 from dpmpc.processes.logs import Log, level_of
 
 _APART = 0.5  # seconds between two writings of what only counts
-_TRIES = 50  # to lock or to read, a few milliseconds apart: a reader or a writer is quicker than that
+_TRIES = 50  # to read, a few milliseconds apart: a writer is quicker than that
 
 Emit = Callable[..., None]
 STARTING, FINISHED, FAILED, GONE = "starting", "finished", "failed", "ended without a word"
@@ -63,7 +63,7 @@ class Status:
         self._fd: int | None = None
         with contextlib.suppress(OSError):
             self._fd = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
-            if not _locked(self._fd):
+            if not lock(self._fd):
                 os.close(self._fd)
                 self._fd = None
         self._write()
@@ -161,28 +161,9 @@ def status_path(out: Path, who: str) -> Path:
     return out / f"status_{who}.json"
 
 
-def _locked(descriptor: int) -> bool:
-    for _ in range(_TRIES):
-        try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            return True
-        except BlockingIOError:  # a reader asks whether somebody lives
-            time.sleep(0.002)
-    return False
-
-
 def _held(path: Path) -> bool:
-    """Whether a process writes this file: whether its lock is held."""
+    """Whether a process writes this file."""
     try:
-        descriptor = os.open(path, os.O_RDONLY)
-    except OSError:
-        return False
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return True
+        return is_held(path)
     except OSError:  # a file system without locks
         return False
-    finally:
-        os.close(descriptor)
-    return False

@@ -17,7 +17,7 @@ from dpmpc.errors import UsageError
 from dpmpc.privacy.budget import Budget, check_fits, reserved
 from dpmpc.privacy.composition import spent, total
 from dpmpc.privacy.gaussian import gaussian_epsilon, gaussian_scale
-from dpmpc.privacy.ledger import Entry, Ledger, is_live
+from dpmpc.privacy.ledger import Entry, Ledger
 from dpmpc.privacy.ledgers import (
     Reservation,
     attempts,
@@ -27,6 +27,7 @@ from dpmpc.privacy.ledgers import (
     reservation_path,
 )
 from dpmpc.privacy.mechanism import Mechanism
+from dpmpc.processes.locks import is_held
 
 FIFTY = Mechanism("gaussian", False, gaussian_scale(1.0, 1e-5, 0.5, 50), 0.5, 3)  # 50 of them are (1, 1e-5)-private
 SPAWN = multiprocessing.get_context("spawn")
@@ -111,11 +112,11 @@ def test_a_killed_process_leaves_its_lines_and_no_reservation(tmp_path: Path, li
     process = SPAWN.Process(target=_hold, args=(path, tmp_path, lines, theirs))
     process.start()
     assert mine.recv() == "held"
-    assert is_live(path) and free(tmp_path) == 20  # its 30 are kept for it, written or not
+    assert is_held(path) and free(tmp_path) == 20  # its 30 are kept for it, written or not
     assert process.pid is not None
     os.kill(process.pid, signal.SIGKILL)
     process.join()
-    assert not is_live(path) and reservation_path(path).exists()
+    assert not is_held(path) and reservation_path(path).exists()
     assert free(tmp_path) == 50 - lines  # what it wrote, and no more
     spend(path, asked(50 - lines, "held", lines), tmp_path, 50 - lines)  # a resume takes the rest, all of it
     assert free(tmp_path) == 0 and not reservation_path(path).exists()
