@@ -5,6 +5,10 @@ CONSTRAINTS ?=  # a file of versions to install; without it pip chooses
 # Three workers for two cores, as some tests wait; worksteal keeps a module's tests, and what they set up, together.
 WORKERS = $(shell $(PYTHON) -c 'import os; print(3 * (os.cpu_count() or 2) // 2)')
 PARALLEL = -n $(WORKERS) --dist worksteal
+# Bytecode is kept even where the environment says otherwise: compiling costs each process that starts as much as the
+# rest of its imports. The workers share the cores; a linear algebra library that takes all of them for each spins.
+unexport PYTHONDONTWRITEBYTECODE
+test test-fast: export OPENBLAS_NUM_THREADS = 1
 FAST := tests/circuits tests/data tests/learning tests/noise tests/privacy
 
 demo: .venv/.ready

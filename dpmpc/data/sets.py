@@ -1,5 +1,6 @@
 """The data sets that go by a name: embedded in scikit-learn, drawn at random, or UCI files in a data folder."""
 
+import importlib.util
 import os
 from collections.abc import Mapping
 from pathlib import Path
@@ -149,27 +150,33 @@ def _read(schema: FileSet, files: list[str], data_dir: Path | None, rules: Schem
 
 
 def _embedded(name: str, intercept: bool) -> tuple[Mapping[str, Any], Schema]:
-    from sklearn import datasets  # slow to import, and only these sets need it
-
     target: Labels | Range | Classes
     if name in CLASS_SETS:
+        from sklearn import datasets  # slow to import, and only these sets need it
+
         bunch = getattr(datasets, f"load_{name}")()
         target = Classes("class", tuple(str(value) for value in bunch.target_names))
         values: Any = np.array(target.names, dtype=object)[bunch.target]
-        names, ranges = [str(key) for key in bunch.feature_names], CLASS_SETS[name]
+        X, names, ranges = bunch.data, [str(key) for key in bunch.feature_names], CLASS_SETS[name]
         each = ranges if len(ranges) > 1 else ranges * len(names)
         schema = tuple(Numeric(key, float(low), float(high)) for key, (low, high) in zip(names, each, strict=True))
     elif name == "breast-cancer":
-        bunch, schema = datasets.load_breast_cancer(), WDBC_COLUMNS
+        table, schema = _shipped("breast_cancer.csv", delimiter=",", skiprows=1), WDBC_COLUMNS
         target = Labels("diagnosis", ("malignant",), ("benign",), "malignant", "benign")
-        values = np.where(bunch.target == 0, "malignant", "benign")
+        X, values = table[:, :-1], np.where(table[:, -1] == 0, "malignant", "benign")
     else:
-        bunch, schema = datasets.load_diabetes(scaled=False), DIABETES_COLUMNS
-        target = Range("progression", 25.0, 350.0)
-        values = np.asarray(bunch.target, dtype=np.float64)
-    columns: dict[str, Any] = {str(key): bunch.data[:, k] for k, key in enumerate(bunch.feature_names)}
+        X, schema = _shipped("diabetes_data_raw.csv.gz"), DIABETES_COLUMNS
+        target, values = Range("progression", 25.0, 350.0), _shipped("diabetes_target.csv.gz")
+    columns: dict[str, Any] = {column.name: X[:, k] for k, column in enumerate(schema)}
     columns[target.name] = values
     return columns, Schema(schema, target, intercept, "fill", "public")
+
+
+def _shipped(file: str, **options: Any) -> Any:
+    """A table that scikit-learn carries, without the second and more that importing scikit-learn takes."""
+    package = importlib.util.find_spec("sklearn")
+    assert package is not None and package.origin is not None
+    return np.loadtxt(Path(package.origin).parent / "datasets" / "data" / file, **options)
 
 
 def _synthetic(rows: int, dimension: int, seed: int, intercept: bool) -> tuple[Mapping[str, Any], Schema]:

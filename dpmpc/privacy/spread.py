@@ -66,8 +66,9 @@ def _level(r: float) -> float:
 
     It is the root of sigma(-x) (r^2 - x^2) = x.
     """
-    if r == 0.0:
-        return 0.0
-    from scipy.optimize import brentq  # a party plans without it
-
-    return float(brentq(lambda x: (r * r - x * x) / (1.0 + math.exp(x)) - x, 0.0, min(r, 700.0), xtol=1e-14))
+    low, high = 0.0, min(r, 700.0)
+    while True:
+        x = 0.5 * (low + high)
+        if not low < x < high:
+            return x
+        low, high = (x, high) if (r * r - x * x) / (1.0 + math.exp(x)) > x else (low, x)
