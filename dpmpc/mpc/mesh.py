@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from dpmpc.errors import PeerError, UsageError
 from dpmpc.mpc.channels import END, exchange_label
 from dpmpc.mpc.link import Connection, Hello, Link, Observe
+from dpmpc.mpc.native import choice
 
 Words = NDArray[np.uint64]
 T = TypeVar("T")
@@ -95,8 +96,10 @@ class Mesh:
         self._workers: ThreadPoolExecutor | None = None
 
     def use_threads(self, threads: int) -> None:
-        """From now on kernels run on so many threads; on 1, the event loop's own."""
+        """From now on kernels run on so many threads; on 1, the event loop's own. Layers of programs are shared out
+        within a kernel, as one takes less time than to hand it over; what `work` gets goes to a thread as a whole."""
         self._stop_workers()
+        choice.use_threads(threads)
         self.threads = threads
         self._workers = ThreadPoolExecutor(threads, "kernels") if threads > 1 else None
 

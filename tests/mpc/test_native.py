@@ -6,6 +6,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
@@ -301,15 +302,59 @@ def test_layers_equal_their_twin(
 
 
 @compiled_only
-def test_tiles_can_be_done_one_by_one() -> None:
+def test_threads_that_share_the_work_change_no_bit() -> None:
     layer, products = random_layer(50, 9), Products([(0, [0, 1]), (1, [0])])
-    whole, parts = slots_of(50, 2, 100, 32), slots_of(50, 2, 100, 32)
-    messages, mask = [draw(15, 100), draw(15, 100)], draw(15, 100)
+    mask, planes, values = draw(15, 100), draw(64, 1000), draw(3, 10_001) >> np.uint64(3)
     deposits = [Deposit(layer.results, 1, (mask,))]
-    whole.run(layer, deposits, products, [mask], messages[0])
-    for k in reversed(range(parts.tiles)):
-        parts.run(layer, deposits, products, [mask], messages[1], (k, k + 1))
-    assert (messages[0] == messages[1]).all() and (whole.state == parts.state).all() and whole.tiles == 4
+    start = draw(50 * 2 * 100)
+
+    def work() -> list[NDArray[np.uint64]]:
+        slots, message, turned = slots_of(50, 2, 100, 16), draw(15, 100), np.empty_like(planes)
+        slots.state.reshape(-1)[: len(start)] = start
+        slots.run(layer, deposits, products, [mask], message)
+        choice.compiled.transpose(planes, turned, 1000)
+        return [slots.state.copy(), message, turned, weighted_sum(list(values), [3, 5, 7], 11)]
+
+    def many() -> bool:
+        return all((a == b).all() for _ in range(40) for a, b in zip(work(), alone, strict=True))
+
+    alone = work()
+    try:
+        for threads in (2, 5):
+            choice.use_threads(threads)
+            with ThreadPoolExecutor(3) as callers:  # one at a time has the helpers
+                assert all(callers.map(lambda _: many(), range(3)))
+    finally:
+        choice.use_threads(1)
+
+
+@compiled_only
+def test_a_forked_process_works_without_the_helpers_of_its_parent() -> None:
+    done = subprocess.run([sys.executable, "-c", _FORKS], capture_output=True, text=True, timeout=HANG)
+    assert done.stdout == "the same\n", done.stderr
+
+
+_FORKS = """
+import os, sys
+import numpy as np
+from dpmpc.mpc.native import choice
+from dpmpc.mpc.native.residues import weighted_sum
+
+values = [np.arange(100_000, dtype=np.uint64)]
+alone = weighted_sum(values, [3], 0)
+choice.use_threads(2)
+weighted_sum(values, [3], 0)
+child = os.fork()
+if child == 0:
+    for threads in (1, 2):
+        if threads > 1:
+            choice.use_threads(threads)
+        if not (weighted_sum(values, [3], 0) == alone).all():
+            os._exit(1)
+    os._exit(0)
+if os.waitpid(child, 0)[1] == 0 and (weighted_sum(values, [3], 0) == alone).all():
+    print("the same")
+"""
 
 
 def test_no_result_depends_on_tiles_or_on_what_memory_held(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -353,9 +398,6 @@ GOOD = {"slots": 10, "components": 2, "tile": 8, "words": 12}
         ({"tile": 12}, "multiple of 8"),
         ({"tile": 0}, "multiple of 8"),
         ({"components": 0}, "a state has"),
-        ({"tiles": (0, 3)}, "tiles must lie in 0 .. 2"),
-        ({"tiles": (2, 1)}, "tiles must lie"),
-        ({"tiles": (-1, 1)}, "tiles must lie"),
     ],
 )
 def test_layers_check_every_index_and_size(change: dict[str, object], says: str) -> None:
@@ -364,13 +406,13 @@ def test_layers_check_every_index_and_size(change: dict[str, object], says: str)
 
     def call(**c: object) -> None:
         v: dict[str, object] = {**GOOD, "xors": [2, 2, 3, 4], "ands": [[2, 3, 4]], "pairs": [0, 1, 1], "own": (12,)}
-        v |= {"deposits": (([3], 1, (12,)),), "message": 12, "state": 320, "tiles": (0, 2), **c}
+        v |= {"deposits": (([3], 1, (12,)),), "message": 12, "state": 320, **c}
         deposits = tuple((ints(s), k, tuple(draw(b) for b in blocks)) for s, k, blocks in v["deposits"])  # type: ignore[attr-defined]
         shape = (v["slots"], v["components"], v["tile"], v["words"])
         own = tuple(draw(size) for size in v["own"])  # type: ignore[attr-defined]
         choice.compiled.run_layer(
             draw(v["state"]), shape, deposits, ints(v["xors"]), ints(v["ands"]), ints(v["pairs"]), own,  # type: ignore[arg-type]
-            draw(v["message"]), v["tiles"],  # type: ignore[arg-type]
+            draw(v["message"]),  # type: ignore[arg-type]
         )  # fmt: skip
 
     call()
@@ -385,13 +427,13 @@ def test_layers_do_not_write_where_they_read() -> None:
     shape = (10, 2, 8, 12)
     run = choice.compiled.run_layer
     with pytest.raises(ValueError, match="share memory"):
-        run(state, shape, (), nothing, ands, pairs, (), state[:12], (0, 2))
+        run(state, shape, (), nothing, ands, pairs, (), state[:12])
     with pytest.raises(ValueError, match="share memory"):
-        run(state, shape, (), nothing, ands, pairs, (message,), message, (0, 2))
+        run(state, shape, (), nothing, ands, pairs, (message,), message)
     with pytest.raises(ValueError, match="share memory"):
-        run(state, shape, ((ands[:, 0].copy(), 0, (message,)),), nothing, ands, pairs, (), message, (0, 2))
+        run(state, shape, ((ands[:, 0].copy(), 0, (message,)),), nothing, ands, pairs, (), message)
     with pytest.raises(ValueError, match="share memory"):
-        run(state, shape, ((ands[:, 0].copy(), 0, (state[5:17],)),), nothing, nothing, pairs, (), message, (0, 2))
+        run(state, shape, ((ands[:, 0].copy(), 0, (state[5:17],)),), nothing, nothing, pairs, (), message)
     with pytest.raises(ValueError, match="share memory"):
         choice.compiled.gather(state, shape, ands[0], state[:72])
 

@@ -26,7 +26,6 @@ from dpmpc.circuits.sampler import (
 from dpmpc.circuits.selection import less_than, look_up, mux, one_hot
 from dpmpc.mpc import field
 from dpmpc.mpc.backends.sharing import SHARING, SharingHolder
-from dpmpc.mpc.engines import sharing
 from dpmpc.mpc.engines.counting import CountingBatch
 from dpmpc.mpc.engines.layout import Layout
 from dpmpc.mpc.engines.sharing import SharingBatch
@@ -449,11 +448,9 @@ def test_two_batches_at_once_are_those_of_two_batches_in_turn() -> None:
     assert not (values[0] == values[1]).all()
 
 
-@pytest.mark.parametrize(("n", "t", "small"), [(1, 0, 0), (3, 1, 0), (3, 1, 1 << 15), (5, 2, 0)])
-def test_threads_change_nothing(n: int, t: int, small: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Batches in flight on three threads a party give the shares and send the messages of batches in turn on none;
-    whether all layers go to the threads or large ones alone."""
-    monkeypatch.setattr(sharing, "SMALL", small)
+@pytest.mark.parametrize(("n", "t", "lanes"), [(1, 0, 20_000), (3, 1, 20_000), (3, 1, 3000), (5, 2, 10_000)])
+def test_threads_change_nothing(n: int, t: int, lanes: int) -> None:
+    """Batches in flight on three threads a party give the shares and send the messages of batches in turn on none."""
     sampler = discrete("laplace", SIGMA)
 
     async def on_threads(session: Any) -> Words:
@@ -462,16 +459,16 @@ def test_threads_change_nothing(n: int, t: int, small: int, monkeypatch: pytest.
 
         async def batch(ident: int) -> Words:
             names.add(await session.work(lambda: threading.current_thread().name))
-            return await session.noise(sampler, ident, 3000)  # type: ignore[no-any-return]
+            return await session.noise(sampler, ident, lanes)  # type: ignore[no-any-return]
 
-        shares = np.concatenate(await asyncio.gather(*(batch(k) for k in range(6))))
+        shares = np.concatenate(await asyncio.gather(*(batch(k) for k in range(4))))
         assert names and threading.current_thread().name not in names
         session._stop_workers()
         return shares
 
     async def on_none(session: Any) -> Words:
         assert await session.work(threading.current_thread) is threading.current_thread()
-        return np.concatenate([await session.noise(sampler, k, 3000) for k in range(6)])
+        return np.concatenate([await session.noise(sampler, k, lanes) for k in range(4)])
 
     one, two = Network(n, t), Network(n, t)
     for a, b in zip(one.run(on_threads), two.run(on_none), strict=True):

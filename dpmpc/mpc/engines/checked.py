@@ -25,7 +25,7 @@ from dpmpc.errors import CheatError
 from dpmpc.mpc.checked_session import CheckedSession
 from dpmpc.mpc.engines.executor import MaskBits, Words, execute
 from dpmpc.mpc.engines.fold import Fold, Stages, holds
-from dpmpc.mpc.engines.sharing import SMALL, SharingBatch, SharingExecutor
+from dpmpc.mpc.engines.sharing import SharingBatch, SharingExecutor
 from dpmpc.mpc.native.layers import Deposit, Slots, add_sources
 from dpmpc.mpc.prg import Prg
 from dpmpc.mpc.security import Verdict
@@ -184,16 +184,10 @@ class CheckedExecutor(SharingExecutor):
         turned = self._place[0] == 1
         rows = self._z[:, kept * self.words : (kept + count) * self.words]
 
-        def keep() -> None:
-            slots.gather_parts(left, self._x, kept, turned)
-            slots.gather_parts(right, self._y, kept, turned)
-            for deposit in found:
-                add_sources(deposit.sources, rows[self._place[deposit.component]])
-
-        if 6 * count * self.words < SMALL:
-            keep()
-        else:
-            await self.batch.session.work(keep)
+        slots.gather_parts(left, self._x, kept, turned)
+        slots.gather_parts(right, self._y, kept, turned)
+        for deposit in found:
+            add_sources(deposit.sources, rows[self._place[deposit.component]])
         self._kept += count
         return [Deposit(d.slots, d.component, (rows[self._place[d.component]].reshape(count, -1),)) for d in found]
 

@@ -21,8 +21,6 @@ from dpmpc.mpc.native.layers import Deposit, Products, Slots, Source
 from dpmpc.mpc.native.residues import weighted_sum
 from dpmpc.mpc.session import Session
 
-SMALL = 1 << 17  # words that a layer touches (some 80 us) below which another thread costs more than it gives
-
 
 class SharingBatch:
     """One batch of `lanes` evaluations on one channel of the session; it runs one program.
@@ -78,10 +76,10 @@ class SharingBatch:
 
     async def to_field(self, program: Program, less: int = 0) -> Words:
         """See `ProgramEngine.to_field`."""
-        values = await self.session.work(self._field_masks)
+        values = self._field_masks()
         bits = [MaskBits(self.mine.index(s), to_planes(v, FIELD_BITS)) if v is not None else None for s, v in values]
         opened = await self.reveal(await self.run(program, bits))
-        return await self.session.work(lambda: self._unmask(opened, values, less)[: self.lanes])
+        return self._unmask(opened, values, less)[: self.lanes]
 
     def _field_masks(self) -> list[tuple[Subset, Words | None]]:
         """PRSS elements of F_p, one a lane, for each subset but `layout.opened_to`; None where this party is not in
@@ -137,13 +135,8 @@ class SharingExecutor:
         batch, shape = self.batch, (len(layer.ands), self.words)
         message = np.empty(shape, dtype=np.uint64)  # a new one each time: the network may still read the last one
 
-        def local() -> list[Source]:
-            own = [stream.reserve(shape) for _, stream in self._own]
-            slots.run(layer, results + self._inputs(layer), self._products, own, message)
-            return own
-
-        touched = (len(layer.xors) + 3 * len(layer.ands) + len(layer.random)) * self.components * self.words
-        own = local() if touched < SMALL else await batch.session.work(local)
+        own = [stream.reserve(shape) for _, stream in self._own]
+        slots.run(layer, results + self._inputs(layer), self._products, own, message)
         if not len(layer.ands):
             return []
         pending = None

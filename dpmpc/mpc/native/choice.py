@@ -32,6 +32,12 @@ else:
     compiled = choose(os.environ.get(ENVIRONMENT, ""))
 
 
+def use_threads(threads: int) -> None:
+    """From now on kernels share out long work among so many threads; the twins have one."""
+    if compiled is not None:
+        compiled.use_threads(threads)
+
+
 def describe() -> str:
     """What is in use, for reports: `NumPy`, or `C (avx2, ...)` with the processor features it uses."""
     if compiled is None:

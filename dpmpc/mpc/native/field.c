@@ -34,6 +34,21 @@ static void combine(const uint64_t *const *values, const uint64_t *factors, int 
     }
 }
 
+typedef struct {
+    const uint64_t *const *values, *factors;
+    uint64_t constant, *out;
+    int terms;
+    Py_ssize_t count;
+} combination;
+
+static void combine_blocks(const void *of, Py_ssize_t begin, Py_ssize_t end) {
+    const combination *c = of;
+    const uint64_t *values[MOST];
+    Py_ssize_t at = begin * BLOCK, last = end * BLOCK < c->count ? end * BLOCK : c->count;
+    for (int k = 0; k < c->terms; k++) values[k] = c->values[k] + at;
+    combine(values, c->factors, c->terms, c->constant, c->out + at, last - at);
+}
+
 static PyObject *weighted_sum(PyObject *self, PyObject *args) {
     PyObject *values, *factors, *out, *result = NULL;
     unsigned long long constant;
@@ -57,8 +72,9 @@ static PyObject *weighted_sum(PyObject *self, PyObject *args) {
         if (!PyErr_Occurred()) PyErr_SetString(PyExc_ValueError, "the constant must be below 2^61 - 1");
         goto done;
     }
+    const combination whole = {pointers, f, constant, a[1].view.buf, (int)terms, a[1].count};
     Py_BEGIN_ALLOW_THREADS
-    combine(pointers, f, (int)terms, constant, a[1].view.buf, a[1].count);
+    share_out((a[1].count + BLOCK - 1) / BLOCK, combine_blocks, &whole);
     Py_END_ALLOW_THREADS
     result = Py_None;
     Py_INCREF(result);

@@ -63,6 +63,11 @@ void aes_stream(const uint8_t *schedule, uint64_t position, const uint64_t *in, 
 /* Takes round keys; -1 with an exception, also where there is no AES unit. */
 int take_schedule(array *a, PyObject *object);
 
+/* Does parts begin .. end of a kernel's work; parts write to different places. */
+typedef void work_part(const void *of, Py_ssize_t begin, Py_ssize_t end);
+/* All `count` parts, shared out among the threads that `use_threads` has started; called without the interpreter's lock. */
+void share_out(Py_ssize_t count, work_part *part, const void *of);
+
 /* One file, one function that adds its kernels to the module. */
 int add_planes(PyObject *module);
 int add_mersenne(PyObject *module);
@@ -71,5 +76,6 @@ int add_program(PyObject *module);
 int add_field(PyObject *module);
 int add_ot(PyObject *module);
 int add_gf64(PyObject *module);
+int add_crew(PyObject *module);
 
 #endif

@@ -60,11 +60,6 @@ class Slots:
         start = -raw.ctypes.data % _LINE // 8
         self.state = raw[start : start + size].reshape(tiles, slots, components, tile)
 
-    @property
-    def tiles(self) -> int:
-        """How many tiles there are: parts that can be worked on at the same time."""
-        return len(self.state)
-
     def set_constants(self, public: int | None) -> None:
         """Zeros and ones into the slots of the constants; a 1 is a 1 in the component `public` alone, if it is held."""
         self.state[:, :2] = 0
@@ -78,13 +73,12 @@ class Slots:
         products: Products | None = None,
         masks: Sequence[Source] = (),
         message: Words | None = None,
-        tiles: tuple[int, int] | None = None,
     ) -> None:
         """The deposits, then the layer's XORs, then the local products of its ANDs XOR `masks` (ANDs, words)
-        each to `message` (ANDs, words), if `products` says what that is. On the tiles from .. to alone, if given."""
-        begin, end = tiles or (0, self.tiles)
+        each to `message` (ANDs, words), if `products` says what that is. Tiles are shared out among kernels'
+        threads."""
         if choice.compiled is None:
-            _run_twin(self, layer, deposits, products, masks, message, begin, end)
+            _run_twin(self, layer, deposits, products, masks, message)
             return
         _, slots, components, tile = self.state.shape
         choice.compiled.run_layer(
@@ -96,14 +90,13 @@ class Slots:
             _NOTHING if products is None else products.encoded,
             tuple(masks),
             _NO_WORDS if message is None else message,
-            (begin, end),
         )
 
     def gather(self, slots: Ints) -> Words:
         """What is in the slots: (len(slots), components, words), a new array."""
         out = np.empty((len(slots), self.components, self.words), dtype=np.uint64)
         if choice.compiled is None:
-            for t, rows, width in _parts(self, 0, self.tiles):
+            for t, rows, width in _parts(self):
                 out[..., rows] = self.state[t, slots, :, :width]
         else:
             choice.compiled.gather(self.state, (*self.state.shape[1:], self.words), slots, out)
@@ -114,7 +107,7 @@ class Slots:
         (components, ...); `turned`: of the components in reverse order."""
         if choice.compiled is None:
             at = slice(first * self.words, (first + len(slots)) * self.words)
-            for t, rows, width in _parts(self, 0, self.tiles):
+            for t, rows, width in _parts(self):
                 for k, part in enumerate(out[::-1] if turned else out):
                     part[at].reshape(len(slots), self.words)[:, rows] = self.state[t, slots, k, :width]
         else:
@@ -131,10 +124,10 @@ def add_sources(sources: Sequence[Source], out: Words) -> None:
         choice.compiled.add_sources(tuple(sources), out)
 
 
-def _parts(slots: Slots, begin: int, end: int) -> list[tuple[int, slice, int]]:
-    """(tile, its words in a row, how many) of the tiles."""
+def _parts(slots: Slots) -> list[tuple[int, slice, int]]:
+    """(tile, its words in a row, how many) of each tile."""
     tile = slots.state.shape[-1]
-    starts = [(t, t * tile) for t in range(begin, end)]
+    starts = [(t, t * tile) for t in range(len(slots.state))]
     return [(t, slice(at, at + tile), min(tile, slots.words - at)) for t, at in starts]
 
 
@@ -150,10 +143,8 @@ def _run_twin(
     products: Products | None,
     masks: Sequence[Source],
     message: Words | None,
-    begin: int,
-    end: int,
 ) -> None:
-    for t, rows, width in _parts(slots, begin, end):
+    for t, rows, width in _parts(slots):
         tile = slots.state[t]
         for d in deposits:
             total = np.zeros((len(d.slots), width), dtype=np.uint64)

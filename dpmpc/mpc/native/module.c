@@ -117,7 +117,7 @@ PyMODINIT_FUNC PyInit__kernels(void) {
     dpmpc_features = detected = detect();
     PyObject *module = PyModule_Create(&MODULE);
     if (module && (add_planes(module) || add_aes(module) || add_program(module) || add_field(module) ||
-                   add_mersenne(module) || add_ot(module) || add_gf64(module)))
+                   add_mersenne(module) || add_ot(module) || add_gf64(module) || add_crew(module)))
         Py_CLEAR(module);
     return module;
 }

@@ -5,6 +5,20 @@
 #define BODY "planes_body.h"
 #include "variants.h"
 
+typedef struct {
+    const uint64_t *in;
+    uint64_t *out;
+    Py_ssize_t rows_in, rows_out, words;
+} planes;
+
+enum { PIECE = 32 /* words */ };
+
+static void transpose_pieces(const void *of, Py_ssize_t begin, Py_ssize_t end) {
+    const planes *p = of;
+    Py_ssize_t last = end * PIECE < p->words ? end * PIECE : p->words;
+    CHOOSE(transpose_rows)(p->in, p->rows_in, p->out, p->rows_out, p->words, begin * PIECE, last);
+}
+
 static PyObject *transpose(PyObject *self, PyObject *args) {
     PyObject *block, *out;
     Py_ssize_t words;
@@ -23,8 +37,9 @@ static PyObject *transpose(PyObject *self, PyObject *args) {
         give_back(a, 2);
         return NULL;
     }
+    const planes whole = {a[0].view.buf, a[1].view.buf, rows_in, rows_out, words};
     Py_BEGIN_ALLOW_THREADS
-    CHOOSE(transpose_rows)(a[0].view.buf, rows_in, a[1].view.buf, rows_out, words);
+    share_out((words + PIECE - 1) / PIECE, transpose_pieces, &whole);
     Py_END_ALLOW_THREADS
     give_back(a, 2);
     Py_RETURN_NONE;

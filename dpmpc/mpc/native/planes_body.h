@@ -24,12 +24,14 @@ TARGET static void NAME(transpose_block)(words8 *x, int stride) {
         THREE_STEPS(x + i * stride, stride, 4, 0x0F0F0F0F0F0F0F0Fu, 2, 0x3333333333333333u, 1, 0x5555555555555555u)
 }
 
-/* Rows are far apart in memory, often by a power of two: they are read and written 256 bytes at a time. */
-TARGET static void NAME(transpose_rows)(const uint64_t *in, Py_ssize_t rows_in, uint64_t *out, Py_ssize_t rows_out, Py_ssize_t words) {
+/* Rows are far apart in memory, often by a power of two: they are read and written 256 bytes at a time; words
+from .. to of every row. */
+TARGET static void NAME(transpose_rows)(const uint64_t *in, Py_ssize_t rows_in, uint64_t *out, Py_ssize_t rows_out, Py_ssize_t words,
+                                        Py_ssize_t from, Py_ssize_t to) {
     words8 x[64][4];
     memset(x, 0, sizeof x);
-    for (Py_ssize_t at = 0; at < words; at += 32) {
-        Py_ssize_t left = words - at < 32 ? words - at : 32;
+    for (Py_ssize_t at = from; at < to; at += 32) {
+        Py_ssize_t left = to - at < 32 ? to - at : 32;
         for (Py_ssize_t i = 0; i < rows_in; i++) {
             if (left == 32)
                 memcpy(x[i], in + i * words + at, 256);

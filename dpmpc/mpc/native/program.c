@@ -107,26 +107,24 @@ static int take_source(const layer *w, source *s, array *a, PyObject *object, co
     return 0;
 }
 
+static void run_tiles(const void *w, Py_ssize_t begin, Py_ssize_t end) { CHOOSE(run_layer)(w, begin, end); }
+
 enum { STATE, XORS, ANDS, PAIRS, MESSAGE, FIXED };
 
 static PyObject *run(PyObject *self, PyObject *args) {
     PyObject *state, *deposits, *xors, *ands, *pairs, *own, *message, *where, *given, *result = NULL;
     int comp;
-    Py_ssize_t slots, comps, tile, words, begin, end;
+    Py_ssize_t slots, comps, tile, words;
     layer w = {0};
     array fixed[FIXED] = {0}, *more = NULL;
     deposit *list = NULL;
     source *sources = NULL;
     Py_ssize_t more_count = 0;
     (void)self;
-    if (!PyArg_ParseTuple(args, "O(nnnn)O!OOOO!O(nn)", &state, &slots, &comps, &tile, &words, &PyTuple_Type, &deposits, &xors, &ands, &pairs,
-                          &PyTuple_Type, &own, &message, &begin, &end))
+    if (!PyArg_ParseTuple(args, "O(nnnn)O!OOOO!O", &state, &slots, &comps, &tile, &words, &PyTuple_Type, &deposits, &xors, &ands, &pairs,
+                          &PyTuple_Type, &own, &message))
         return NULL;
     if (take_state(&w, &fixed[STATE], state, slots, comps, tile, words)) goto done;
-    if (begin < 0 || begin > end || end > w.tiles) {
-        PyErr_Format(PyExc_ValueError, "tiles must lie in 0 .. %zd; got %zd .. %zd", w.tiles, begin, end);
-        goto done;
-    }
     if (take(&fixed[XORS], xors, "xors", 'i', 0, 0) || take(&fixed[ANDS], ands, "ands", 'i', 0, 0) ||
         take(&fixed[PAIRS], pairs, "pairs", 'i', 0, 0))
         goto done;
@@ -180,7 +178,7 @@ static PyObject *run(PyObject *self, PyObject *args) {
             if (apart(&more[k], &fixed[MESSAGE], "the message and what is added up")) goto done;
     }
     Py_BEGIN_ALLOW_THREADS
-    CHOOSE(run_layer)(&w, begin, end);
+    share_out(w.tiles, run_tiles, &w);
     Py_END_ALLOW_THREADS
     result = Py_None;
     Py_INCREF(result);
@@ -269,7 +267,7 @@ done:
 static PyMethodDef METHODS[] = {
     {"gather_parts", gather_parts, METH_VARARGS, "gather_parts(state, shape, slots, out, first, turned): rows, each component apart."},
     {"add_sources", add_sources, METH_VARARGS, "add_sources(sources, out): their sum."},
-    {"run_layer", run, METH_VARARGS, "run_layer(state, shape, deposits, xors, ands, pairs, own, message, tiles)."},
+    {"run_layer", run, METH_VARARGS, "run_layer(state, shape, deposits, xors, ands, pairs, own, message)."},
     {"gather", gather, METH_VARARGS, "gather(state, shape, slots, out): rows (slot, component) of `words` words."},
     {NULL, NULL, 0, NULL},
 };

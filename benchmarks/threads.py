@@ -1,0 +1,98 @@
+"""One party's work on noise against its cores: a party of three that has a machine to itself.
+
+    python benchmarks/threads.py [--cores 1,2] [--batches 20] [--repetitions 5] [--law gaussian]
+
+The messages of the two others are there at once (words of zeros of the right sizes; what they hold does not change what
+is done with them), so that nothing but this party's own work is measured. The process is pinned to its cores and takes
+as many threads. Runs go by turns; medians are reported.
+"""
+
+import argparse
+import asyncio
+import json
+import os
+import statistics
+import subprocess
+import sys
+import time
+from collections.abc import Awaitable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from dpmpc.circuits.convert import FIELD_BITS
+from dpmpc.mpc.backend import BACKENDS
+from dpmpc.mpc.engines.lanes import words_for
+from dpmpc.mpc.field import Words
+from dpmpc.noise.draw import BATCH, draw
+from dpmpc.privacy.law import LAWS
+
+SCALE = float(1 << 20)  # grid steps
+PARTIES, THRESHOLD = 3, 1
+
+
+class Ready:
+    """A channel whose peers have answered already."""
+
+    def words(self, outgoing: Mapping[int, Words], incoming: Sequence[int], size: int) -> Awaitable[list[Words]]:
+        return _now([np.zeros(size, dtype=np.uint64) for _ in incoming])
+
+    def exchange(self, outgoing: Mapping[int, Any], incoming: Sequence[int]) -> Awaitable[list[bytearray]]:
+        """The opening of the masked bits, the one exchange that is no layer."""
+        return _now([bytearray(8 * FIELD_BITS * words_for(BATCH)) for _ in incoming])
+
+
+async def _now(payloads: list[Any]) -> list[Any]:
+    return payloads
+
+
+async def work(law: str, batches: int, threads: int) -> dict[str, float]:
+    """Seconds and processor seconds a sample of one draw, after a warm-up."""
+    holder: Any = BACKENDS["sharing"].holder(0, PARTIES, THRESHOLD, bytes(16))
+    holder.channel = lambda ident: Ready()
+    holder.use_threads(threads)
+    sampler = LAWS[law].sampler("discrete", SCALE)
+    await draw(holder, sampler, 2 * BATCH)
+    begin, cpu = time.perf_counter(), time.process_time()
+    await draw(holder, sampler, batches * BATCH, first_channel=1 << 26)
+    count = batches * BATCH
+    return {"seconds": (time.perf_counter() - begin) / count, "cpu": (time.process_time() - cpu) / count}
+
+
+def measure(law: str, batches: int, cores: int) -> dict[str, float]:
+    """`work` in a process of its own, pinned to so many cores."""
+    command = [sys.executable, __file__, "--law", law, "--batches", str(batches), "--work", str(cores)]
+    done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True)
+    result: dict[str, float] = json.loads(done.stdout)
+    return result
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0] if __doc__ else "")
+    parser.add_argument("--cores", default=",".join(str(k + 1) for k in range(len(os.sched_getaffinity(0)))))
+    parser.add_argument("--batches", type=int, default=20)
+    parser.add_argument("--repetitions", type=int, default=5)
+    parser.add_argument("--law", default="gaussian")
+    parser.add_argument("--work", type=int, help=argparse.SUPPRESS)
+    arguments = parser.parse_args()
+    if arguments.work:
+        os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[: arguments.work])
+        print(json.dumps(asyncio.run(work(arguments.law, arguments.batches, arguments.work))))
+        return
+    cores = [int(k) for k in arguments.cores.split(",")]
+    runs: dict[int, list[dict[str, float]]] = {k: [] for k in cores}
+    for _ in range(arguments.repetitions):
+        for k in cores:
+            runs[k].append(measure(arguments.law, arguments.batches, k))
+    base = [run["seconds"] for run in runs[cores[0]]]
+    for k, found in runs.items():
+        seconds, cpu = (1e9 * statistics.median(run[key] for run in found) for key in ("seconds", "cpu"))
+        ratios = [one / run["seconds"] for one, run in zip(base, found, strict=True)]
+        print(
+            f"{k} core{'s' if k > 1 else ''}: {seconds:.0f} ns a sample, {1e3 / seconds:.1f} M samples/s, {cpu:.0f} ns "
+            f"of processor; {statistics.median(ratios):.2f} times as fast as with {cores[0]}"
+        )
+
+
+if __name__ == "__main__":
+    main()
