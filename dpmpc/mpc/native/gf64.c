@@ -110,7 +110,6 @@ TARGET static inline __attribute__((always_inline)) void wide_vpclmul(words8 a, 
 #include "gf64_body.h"
 
 #define CHOOSE(f) (HAS(HAS_VPCLMUL | HAS_PCLMUL | HAS_AVX512) ? f##_vpclmul : HAS(HAS_PCLMUL) ? f##_pclmul : f##_portable)
-#define WIDE_CHOICE HAS(HAS_VPCLMUL | HAS_PCLMUL | HAS_AVX512)
 #else
 #define CHOOSE(f) f##_portable
 #endif
@@ -180,14 +179,7 @@ static PyObject *gf_sums(PyObject *self, PyObject *args) {
     void *aligned = (void *)(((uintptr_t)sums + 63) / 64 * 64), *near = (void *)(((uintptr_t)spare + 63) / 64 * 64);
     const uint64_t *w = a[2].count ? a[2].view.buf : NULL;
     Py_BEGIN_ALLOW_THREADS
-#if DPMPC_X86
-    if (WIDE_CHOICE)
-        sums_vpclmul(a[0].view.buf, a[1].view.buf, words, v, w, near, aligned, a[3].view.buf);
-    else if (HAS(HAS_PCLMUL))
-        sums_pclmul(a[0].view.buf, a[1].view.buf, words, v, w, near, aligned, a[3].view.buf);
-    else
-#endif
-        sums_portable(a[0].view.buf, a[1].view.buf, words, v, w, near, aligned, a[3].view.buf);
+    CHOOSE(sums)(a[0].view.buf, a[1].view.buf, words, v, w, near, aligned, a[3].view.buf);
     Py_END_ALLOW_THREADS
     result = Py_None;
     Py_INCREF(result);
@@ -261,14 +253,7 @@ static PyObject *gf_claim(PyObject *self, PyObject *args) {
     }
     void *aligned = (void *)(((uintptr_t)sums + 63) / 64 * 64);
     Py_BEGIN_ALLOW_THREADS
-#if DPMPC_X86
-    if (WIDE_CHOICE)
-        claim_vpclmul(a[0].view.buf, a[1].view.buf, (int)a[2].count, aligned, a[2].view.buf, a[0].count);
-    else if (HAS(HAS_PCLMUL))
-        claim_pclmul(a[0].view.buf, a[1].view.buf, (int)a[2].count, aligned, a[2].view.buf, a[0].count);
-    else
-#endif
-        claim_portable(a[0].view.buf, a[1].view.buf, (int)a[2].count, aligned, a[2].view.buf, a[0].count);
+    CHOOSE(claim)(a[0].view.buf, a[1].view.buf, (int)a[2].count, aligned, a[2].view.buf, a[0].count);
     Py_END_ALLOW_THREADS
     result = Py_None;
     Py_INCREF(result);

@@ -94,7 +94,8 @@ TARGET static void NAME(visit)(const words8 *x0, const words8 *x1, const words8 
 GROUP blocks at a time, and of them the first third of the points, then the second, then the last: so that the sums under
 way stay in the first cache. */
 TARGET static void NAME(sums)(const uint64_t *x, const uint64_t *y, Py_ssize_t words, int v, const uint64_t *weights, words8 *spare,
-                              PRODUCTS *sums, uint64_t *out) {
+                              void *room, uint64_t *out) {
+    PRODUCTS *sums = room;
     const int rows = 1 << v, half = rows / 2;
     const Py_ssize_t block = 8 * rows;
     words8 *y01 = spare, *rest = spare + GROUP * rows;
@@ -197,7 +198,8 @@ TARGET static void NAME(fold_bits)(uint64_t *words, const uint8_t where[16][64],
 #undef LEVELS
 
 /* Of each row, over all blocks: the sum of its words times their columns' weights. */
-TARGET static void NAME(claim)(const uint64_t *z, const uint64_t *weights, int rows, PRODUCTS *sums, uint64_t *out, Py_ssize_t words) {
+TARGET static void NAME(claim)(const uint64_t *z, const uint64_t *weights, int rows, void *room, uint64_t *out, Py_ssize_t words) {
+    PRODUCTS *sums = room;
     for (int r = 0; r < rows; r++) sums[r] = NAME(nothing)();
     for (Py_ssize_t at = 0; at < words; at += 8 * rows)
         for (int r = 0; r < rows; r++) {
