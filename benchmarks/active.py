@@ -19,6 +19,7 @@ async def draws(holder: Any, count: int, times: int) -> dict[str, Any]:
     """Seconds of each of so many draws of one session, after one that warms up; the costs of one."""
     from dpmpc.noise.draw import draw
     from dpmpc.privacy.law import LAWS
+    from dpmpc.processes.memory import peak_memory
 
     sampler = LAWS["gaussian"].sampler("discrete", SCALE)
     await draw(holder, sampler, count, first_channel=1 << 25)
@@ -28,7 +29,12 @@ async def draws(holder: Any, count: int, times: int) -> dict[str, Any]:
         begin = time.perf_counter()
         await draw(holder, sampler, count, first_channel=(1 << 26) + (k << 10))
         seconds.append(time.perf_counter() - begin)
-    return {"seconds": seconds, "rounds": (holder.rounds - rounds) / times, "bytes": (holder.bytes_sent - sent) / times}
+    return {
+        "seconds": seconds,
+        "rounds": (holder.rounds - rounds) / times,
+        "bytes": (holder.bytes_sent - sent) / times,
+        "memory": peak_memory(),
+    }
 
 
 def measure(count: int, repetitions: int) -> dict[str, Any]:
@@ -42,6 +48,7 @@ def measure(count: int, repetitions: int) -> dict[str, Any]:
 
     seconds: dict[str, list[float]] = {mode: [] for mode in MODES}
     counted: dict[str, Any] = {}
+    memory: dict[str, int] = {}
     times = max(1, min(40, 100_000 // count))
     for _ in range(repetitions):
         for mode in MODES:
@@ -53,6 +60,7 @@ def measure(count: int, repetitions: int) -> dict[str, Any]:
                 raise DpmpcError(f"{mode}, {count} samples: measured {measured}, counted {predicted}")
             seconds[mode].append(max(statistics.median(f["seconds"]) for f in found))
             counted[mode] = {"rounds": predicted["rounds"], "bytes_a_sample": max(predicted["bytes"]) / count}
+            memory[mode] = max(memory.get(mode, 0), *(f["memory"] for f in found))
     medians = {mode: statistics.median(times) for mode, times in seconds.items()}
     ratios = sorted(two / one for one, two in zip(*(seconds[mode] for mode in MODES), strict=True))
     return {
@@ -61,6 +69,7 @@ def measure(count: int, repetitions: int) -> dict[str, Any]:
         "ratio": statistics.median(ratios),
         "ratios": ratios,
         "counted": counted,
+        "memory": memory,
         "load": os.getloadavg()[0],
     }
 
@@ -73,14 +82,15 @@ def main() -> None:
     parser.add_argument("--json", type=Path)
     given = parser.parse_args()
     rows = [measure(int(count), given.repetitions) for count in given.counts.split(",")]
-    print("| samples | semi-honest | active | ratio | rounds | bytes a sample | load |")
-    print("| --- | --- | --- | --- | --- | --- | --- |")
+    print("| samples | semi-honest | active | ratio | rounds | bytes a sample | MB a party | load |")
+    print("| --- | --- | --- | --- | --- | --- | --- | --- |")
     for row in rows:
         one, two = (row["counted"][mode] for mode in MODES)
         times = " | ".join(f"{row['seconds'][mode] * 1e3:.3g} ms" for mode in MODES)
         rounds = f"{one['rounds']}, {two['rounds']}"
         sent = f"{one['bytes_a_sample']:.1f}, {two['bytes_a_sample']:.1f}"
-        print(f"| {row['count']:,} | {times} | {row['ratio']:.2f} | {rounds} | {sent} | {row['load']:.1f} |")
+        memory = ", ".join(f"{row['memory'][mode] / 1e6:.0f}" for mode in MODES)
+        print(f"| {row['count']:,} | {times} | {row['ratio']:.2f} | {rounds} | {sent} | {memory} | {row['load']:.1f} |")
     if given.json is not None:
         given.json.write_text(json.dumps(rows, indent=2) + "\n", encoding="utf-8")
 

@@ -43,12 +43,14 @@ class CheckedSession(Session):
 
     def borrow(self, words: int) -> Words:
         """(2, words) to write into: of an earlier batch where one was given back, for new memory is slow."""
-        fitting = [k for k, array in enumerate(self._scratch) if array.shape[1] == words]
-        return self._scratch.pop(fitting[0]) if fitting else np.empty((2, words), dtype=np.uint64)
+        fitting = [k for k, whole in enumerate(self._scratch) if whole.size >= 2 * words]
+        whole = self._scratch.pop(fitting[0]) if fitting else np.empty(2 * words, dtype=np.uint64)
+        return whole[: 2 * words].reshape(2, words)
 
     def give_back(self, array: Words) -> None:
         """What was borrowed, for a later batch."""
-        self._scratch = [*self._scratch[-_KEPT:], array]
+        assert isinstance(array.base, np.ndarray)
+        self._scratch = [*self._scratch[-_KEPT:], array.base]
 
     def cheat(self, what: str, party: int | None = None) -> CheatError:
         """The error to raise where `what` did not hold, seen of `party` if that is said; from now on all is over."""

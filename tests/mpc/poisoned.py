@@ -71,7 +71,7 @@ def check_layers(level: str, schedule: Any) -> None:
     secrets = [state, rows, mask] + ([schedule] if schedule is not None else [])
 
     def run() -> None:
-        kernels.run_layer(state, shape, deposits, *gates, (mask, *streams), message)
+        kernels.run_layer(state, shape, deposits, *gates, (mask, *streams), message, None)
 
     check(f"layer {level}", secrets, message, run)
     check(f"gather {level}", [state], out, lambda: kernels.gather(state, shape, ints(*range(SLOTS)), out))

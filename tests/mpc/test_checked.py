@@ -19,6 +19,7 @@ from dpmpc.mpc.backend import BACKENDS
 from dpmpc.mpc.backends.checked import AT_ONCE, CHECKED, MOST_ATTEMPTS, counted
 from dpmpc.mpc.backends.sharing import SHARING, SharingHolder
 from dpmpc.mpc.channels import KEYS_SHOWN
+from dpmpc.mpc.checked_session import CheckedSession
 from dpmpc.mpc.engines.counting_checked import CountingChecked
 from dpmpc.mpc.engines.sharing import SharingBatch
 
@@ -300,3 +301,14 @@ def test_a_run_has_few_attempts_and_none_after_a_failed_check(tmp_path: Path) ->
         check_attempt(plan(), Attempt(2, 0), transcript)
     check_attempt(plan(security="semi-honest"), Attempt(2, 0), transcript)
     assert BACKENDS["checked"] is CHECKED and field.P and honest(0, 1, 2, bytearray(b"x")) == b"x"
+
+
+def test_a_shorter_batch_takes_the_memory_of_a_longer_one() -> None:
+    async def both() -> tuple[np.ndarray, np.ndarray]:
+        session = CheckedSession(0, 3, 1, bytes(16))
+        longer = session.borrow(100)
+        session.give_back(longer)
+        return longer, session.borrow(60)
+
+    longer, shorter = asyncio.run(both())
+    assert shorter.shape == (2, 60) and np.shares_memory(longer, shorter)

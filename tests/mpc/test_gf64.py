@@ -1,12 +1,14 @@
 """The field's kernels: against arithmetic on polynomials, and against their twin on every kind of processor."""
 
+from typing import Any
+
 import numpy as np
 import pytest
 
 from dpmpc.circuits.program import Layer, program_of
 from dpmpc.mpc.native import choice
 from dpmpc.mpc.native.gf64 import GF64, WIDE, BinaryField
-from dpmpc.mpc.native.layers import Slots, add_sources
+from dpmpc.mpc.native.layers import Deposit, Kept, Products, Slots, add_sources
 from tests.mpc.test_native import ALL, LEVELS, compiled_only, draw
 
 TWIN = BinaryField(64, 0x1B)
@@ -94,27 +96,28 @@ def test_kernels_refuse_what_does_not_fit() -> None:
 
 
 @pytest.mark.parametrize("compiled", [False, pytest.param(True, marks=compiled_only)])
-def test_rows_of_slots_come_out_by_component(monkeypatch: pytest.MonkeyPatch, compiled: bool) -> None:
+def test_operands_of_ands_are_kept_by_component(monkeypatch: pytest.MonkeyPatch, compiled: bool) -> None:
     if not compiled:
         monkeypatch.setattr(choice, "compiled", None)
 
-    async def circuit(engine):  # type: ignore[no-untyped-def]
-        return engine.random_bits(9)
+    async def circuit(engine: Any) -> Any:
+        bits = engine.random_bits(8)
+        return await engine.and_(bits[:4], bits[4:])
 
     layer: Layer = program_of(circuit).layers[0]
-    slots = Slots(12, 2, 200)
+    slots, message = Slots(program_of(circuit).slots, 2, 200), np.zeros((4, 200), dtype=np.uint64)
     slots.set_constants(0)
-    from dpmpc.mpc.native.layers import Deposit
-
-    values = draw(2, 9, 200)
-    slots.run(layer, [Deposit(layer.random, k, (values[k],)) for k in range(2)])
+    values = draw(2, 8, 200)
+    deposits = [Deposit(layer.random, k, (values[k],)) for k in range(2)]
+    place = {slot: i for i, slot in enumerate(layer.random)}
     for turned in (False, True):
-        out = np.zeros((2, 2048), dtype=np.uint64)
-        slots.gather_parts(np.ascontiguousarray(layer.random[2:7]), out, 3, turned)
-        found = out[::-1] if turned else out
-        for k in range(2):
-            assert (found[k, 600:1600].reshape(5, 200) == values[k, 2:7]).all()
-            assert not found[k, :600].any() and not found[k, 1600:].any()
+        kept = [np.zeros((2, 2048), dtype=np.uint64) for _ in range(2)]
+        slots.run(layer, deposits, Products([(0, [0])]), (), message, Kept(*kept, 3, turned))
+        for side, out in enumerate(kept, start=1):
+            found, operands = out[::-1] if turned else out, [place[slot] for slot in layer.ands[:, side]]
+            for k in range(2):
+                assert (found[k, 600:1400].reshape(4, 200) == values[k, operands]).all()
+                assert not found[k, :600].any() and not found[k, 1400:].any()
     total = np.ones(400, dtype=np.uint64)
     add_sources((draw(400), draw(2, 400)[1]), total)
     assert (total == draw(400) ^ draw(2, 400)[1]).all()

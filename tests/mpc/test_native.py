@@ -398,6 +398,9 @@ GOOD = {"slots": 10, "components": 2, "tile": 8, "words": 12}
         ({"tile": 12}, "multiple of 8"),
         ({"tile": 0}, "multiple of 8"),
         ({"components": 0}, "a state has"),
+        ({"kept": (draw(24), draw(24), -1, False)}, "kept must hold rows"),
+        ({"kept": (draw(1), draw(1), 0, False)}, "kept must hold rows"),
+        ({"kept": (draw(240), draw(242), 0, True)}, "arrays of one size"),
     ],
 )
 def test_layers_check_every_index_and_size(change: dict[str, object], says: str) -> None:
@@ -406,13 +409,13 @@ def test_layers_check_every_index_and_size(change: dict[str, object], says: str)
 
     def call(**c: object) -> None:
         v: dict[str, object] = {**GOOD, "xors": [2, 2, 3, 4], "ands": [[2, 3, 4]], "pairs": [0, 1, 1], "own": (12,)}
-        v |= {"deposits": (([3], 1, (12,)),), "message": 12, "state": 320, **c}
+        v |= {"deposits": (([3], 1, (12,)),), "message": 12, "state": 320, "kept": None, **c}
         deposits = tuple((ints(s), k, tuple(draw(b) for b in blocks)) for s, k, blocks in v["deposits"])  # type: ignore[attr-defined]
         shape = (v["slots"], v["components"], v["tile"], v["words"])
         own = tuple(draw(size) for size in v["own"])  # type: ignore[attr-defined]
         choice.compiled.run_layer(
             draw(v["state"]), shape, deposits, ints(v["xors"]), ints(v["ands"]), ints(v["pairs"]), own,  # type: ignore[arg-type]
-            draw(v["message"]),  # type: ignore[arg-type]
+            draw(v["message"]), v["kept"],  # type: ignore[arg-type]
         )  # fmt: skip
 
     call()
@@ -427,13 +430,13 @@ def test_layers_do_not_write_where_they_read() -> None:
     shape = (10, 2, 8, 12)
     run = choice.compiled.run_layer
     with pytest.raises(ValueError, match="share memory"):
-        run(state, shape, (), nothing, ands, pairs, (), state[:12])
+        run(state, shape, (), nothing, ands, pairs, (), state[:12], None)
     with pytest.raises(ValueError, match="share memory"):
-        run(state, shape, (), nothing, ands, pairs, (message,), message)
+        run(state, shape, (), nothing, ands, pairs, (message,), message, None)
     with pytest.raises(ValueError, match="share memory"):
-        run(state, shape, ((ands[:, 0].copy(), 0, (message,)),), nothing, ands, pairs, (), message)
+        run(state, shape, ((ands[:, 0].copy(), 0, (message,)),), nothing, ands, pairs, (), message, None)
     with pytest.raises(ValueError, match="share memory"):
-        run(state, shape, ((ands[:, 0].copy(), 0, (state[5:17],)),), nothing, nothing, pairs, (), message)
+        run(state, shape, ((ands[:, 0].copy(), 0, (state[5:17],)),), nothing, nothing, pairs, (), message, None)
     with pytest.raises(ValueError, match="share memory"):
         choice.compiled.gather(state, shape, ands[0], state[:72])
 

@@ -26,7 +26,7 @@ from dpmpc.mpc.checked_session import CheckedSession
 from dpmpc.mpc.engines.executor import MaskBits, Words, execute
 from dpmpc.mpc.engines.fold import Fold, Stages, holds
 from dpmpc.mpc.engines.sharing import SharingBatch, SharingExecutor
-from dpmpc.mpc.native.layers import Deposit, Slots, add_sources
+from dpmpc.mpc.native.layers import Deposit, Kept, Slots, add_sources
 from dpmpc.mpc.prg import Prg
 from dpmpc.mpc.security import Verdict
 
@@ -175,17 +175,15 @@ class CheckedExecutor(SharingExecutor):
         self._kept = 0  # ANDs
         self._place = {k: place for place, k in enumerate(batch.order)}
 
+    def kept(self, layer: Layer) -> Kept:
+        return Kept(self._x, self._y, self._kept, turned=self._place[0] == 1)
+
     async def layer(self, slots: Slots, layer: Layer, results: list[Deposit]) -> list[Deposit]:
         found = await super().layer(slots, layer, results)
         if not found:
             return found
-        kept, count = self._kept, len(layer.ands)
-        left, right = (np.ascontiguousarray(layer.ands[:, k]) for k in (1, 2))
-        turned = self._place[0] == 1
-        rows = self._z[:, kept * self.words : (kept + count) * self.words]
-
-        slots.gather_parts(left, self._x, kept, turned)
-        slots.gather_parts(right, self._y, kept, turned)
+        first, count = self._kept, len(layer.ands)
+        rows = self._z[:, first * self.words : (first + count) * self.words]
         for deposit in found:
             add_sources(deposit.sources, rows[self._place[deposit.component]])
         self._kept += count

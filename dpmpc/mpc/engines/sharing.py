@@ -17,7 +17,7 @@ from dpmpc.mpc import field
 from dpmpc.mpc.engines.executor import MaskBits, Words, execute, given_deposits, mask_deposits
 from dpmpc.mpc.engines.lanes import from_planes, to_planes, words_for
 from dpmpc.mpc.engines.layout import Layout, Subset
-from dpmpc.mpc.native.layers import Deposit, Products, Slots, Source
+from dpmpc.mpc.native.layers import Deposit, Kept, Products, Slots, Source
 from dpmpc.mpc.native.residues import weighted_sum
 from dpmpc.mpc.session import Session
 
@@ -131,12 +131,16 @@ class SharingExecutor:
             result += [Deposit(layer.random, k, (stream.reserve(shape),)) for k, stream in enumerate(self._random)]
         return result
 
+    def kept(self, layer: Layer) -> Kept | None:
+        """Where the layer's ANDs leave their operands: nowhere, if nobody checks them."""
+        return None
+
     async def layer(self, slots: Slots, layer: Layer, results: list[Deposit]) -> list[Deposit]:
         batch, shape = self.batch, (len(layer.ands), self.words)
         message = np.empty(shape, dtype=np.uint64)  # a new one each time: the network may still read the last one
 
         own = [stream.reserve(shape) for _, stream in self._own]
-        slots.run(layer, results + self._inputs(layer), self._products, own, message)
+        slots.run(layer, results + self._inputs(layer), self._products, own, message, self.kept(layer))
         if not len(layer.ands):
             return []
         pending = None

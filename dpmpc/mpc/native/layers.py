@@ -45,6 +45,17 @@ class Products:
         return np.array([v for k, others in self.pairs for v in (k, len(others), *others)], dtype=np.int32)
 
 
+@dataclass(frozen=True)
+class Kept:
+    """Where a layer's ANDs leave their operands: row i goes to row `first` + i of `words` words of each component's
+    part of `left` and `right`, contiguous (components, ...); `turned`: of the components in reverse order."""
+
+    left: Words
+    right: Words
+    first: int
+    turned: bool = False
+
+
 class Slots:
     """The slots of one evaluation: rows of `words` words for each of `components` components."""
 
@@ -73,12 +84,15 @@ class Slots:
         products: Products | None = None,
         masks: Sequence[Source] = (),
         message: Words | None = None,
+        kept: Kept | None = None,
     ) -> None:
         """The deposits, then the layer's XORs, then the local products of its ANDs XOR `masks` (ANDs, words)
-        each to `message` (ANDs, words), if `products` says what that is. Tiles are shared out among kernels'
-        threads."""
+        each to `message` (ANDs, words), if `products` says what that is; the ANDs' operands go to `kept`. Tiles are
+        shared out among kernels' threads."""
         if choice.compiled is None:
             _run_twin(self, layer, deposits, products, masks, message)
+            if kept is not None:
+                _keep_twin(self, layer, kept)
             return
         _, slots, components, tile = self.state.shape
         choice.compiled.run_layer(
@@ -90,6 +104,7 @@ class Slots:
             _NOTHING if products is None else products.encoded,
             tuple(masks),
             _NO_WORDS if message is None else message,
+            None if kept is None else (kept.left, kept.right, kept.first, kept.turned),
         )
 
     def gather(self, slots: Ints) -> Words:
@@ -101,17 +116,6 @@ class Slots:
         else:
             choice.compiled.gather(self.state, (*self.state.shape[1:], self.words), slots, out)
         return out
-
-    def gather_parts(self, slots: Ints, out: Words, first: int, turned: bool = False) -> None:
-        """What is in the slots, each component apart: to rows `first`, ... of `words` words of out[k], contiguous
-        (components, ...); `turned`: of the components in reverse order."""
-        if choice.compiled is None:
-            at = slice(first * self.words, (first + len(slots)) * self.words)
-            for t, rows, width in _parts(self):
-                for k, part in enumerate(out[::-1] if turned else out):
-                    part[at].reshape(len(slots), self.words)[:, rows] = self.state[t, slots, k, :width]
-        else:
-            choice.compiled.gather_parts(self.state, (*self.state.shape[1:], self.words), slots, out, first, turned)
 
 
 def add_sources(sources: Sequence[Source], out: Words) -> None:
@@ -134,6 +138,14 @@ def _parts(slots: Slots) -> list[tuple[int, slice, int]]:
 def _rows(source: Source) -> Words:
     assert not isinstance(source, Stretch), "only the compiled kernel makes words by itself"
     return source
+
+
+def _keep_twin(slots: Slots, layer: Layer, kept: Kept) -> None:
+    at = slice(kept.first * slots.words, (kept.first + len(layer.ands)) * slots.words)
+    for side, out in enumerate((kept.left, kept.right), start=1):
+        for t, rows, width in _parts(slots):
+            for k, part in enumerate(out[::-1] if kept.turned else out):
+                part[at].reshape(-1, slots.words)[:, rows] = slots.state[t, layer.ands[:, side], k, :width]
 
 
 def _run_twin(

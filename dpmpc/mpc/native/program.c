@@ -36,6 +36,9 @@ typedef struct {
     const source *own; /* masks of and_count rows that are added to the message */
     int own_count;
     uint64_t *message; /* (and_count, words) */
+    uint64_t *kept[2]; /* where left and right operands are kept, (components, part); or NULL */
+    Py_ssize_t part, first;
+    int turned;
 } layer;
 
 #define BODY "program_body.h"
@@ -109,10 +112,35 @@ static int take_source(const layer *w, source *s, array *a, PyObject *object, co
 
 static void run_tiles(const void *w, Py_ssize_t begin, Py_ssize_t end) { CHOOSE(run_layer)(w, begin, end); }
 
-enum { STATE, XORS, ANDS, PAIRS, MESSAGE, FIXED };
+enum { STATE, XORS, ANDS, PAIRS, MESSAGE, LEFT, RIGHT, FIXED };
+
+/* Where the ANDs' operands are kept: (left, right, first row, turned), or None. */
+static int take_kept(layer *w, array *fixed, PyObject *kept) {
+    PyObject *given[2];
+    if (kept == Py_None) return 0;
+    if (!PyTuple_Check(kept)) {
+        PyErr_SetString(PyExc_TypeError, "kept must be a tuple or None");
+        return -1;
+    }
+    if (!PyArg_ParseTuple(kept, "OOnp", &given[0], &given[1], &w->first, &w->turned)) return -1;
+    for (int side = 0; side < 2; side++) {
+        array *a = &fixed[LEFT + side];
+        if (take(a, given[side], "kept", 'Q', 1, 0) || apart(&fixed[STATE], a, "state and what is kept")) return -1;
+        w->part = a->count / w->comps;
+        if (w->part * w->comps != a->count || w->first < 0 || (w->first + w->and_count) * w->words > w->part) {
+            PyErr_Format(PyExc_ValueError, "kept must hold rows %zd .. %zd of %zd words for each component; got %zd words", w->first,
+                         w->first + w->and_count, w->words, a->count);
+            return -1;
+        }
+        w->kept[side] = a->view.buf;
+    }
+    if (fixed[LEFT].count == fixed[RIGHT].count) return apart(&fixed[LEFT], &fixed[RIGHT], "what is kept");
+    PyErr_SetString(PyExc_ValueError, "left and right operands are kept in arrays of one size");
+    return -1;
+}
 
 static PyObject *run(PyObject *self, PyObject *args) {
-    PyObject *state, *deposits, *xors, *ands, *pairs, *own, *message, *where, *given, *result = NULL;
+    PyObject *state, *deposits, *xors, *ands, *pairs, *own, *message, *kept, *where, *given, *result = NULL;
     int comp;
     Py_ssize_t slots, comps, tile, words;
     layer w = {0};
@@ -121,8 +149,8 @@ static PyObject *run(PyObject *self, PyObject *args) {
     source *sources = NULL;
     Py_ssize_t more_count = 0;
     (void)self;
-    if (!PyArg_ParseTuple(args, "O(nnnn)O!OOOO!O", &state, &slots, &comps, &tile, &words, &PyTuple_Type, &deposits, &xors, &ands, &pairs,
-                          &PyTuple_Type, &own, &message))
+    if (!PyArg_ParseTuple(args, "O(nnnn)O!OOOO!OO", &state, &slots, &comps, &tile, &words, &PyTuple_Type, &deposits, &xors, &ands, &pairs,
+                          &PyTuple_Type, &own, &message, &kept))
         return NULL;
     if (take_state(&w, &fixed[STATE], state, slots, comps, tile, words)) goto done;
     if (take(&fixed[XORS], xors, "xors", 'i', 0, 0) || take(&fixed[ANDS], ands, "ands", 'i', 0, 0) ||
@@ -177,6 +205,7 @@ static PyObject *run(PyObject *self, PyObject *args) {
         for (Py_ssize_t k = 0; k < more_count; k++)
             if (apart(&more[k], &fixed[MESSAGE], "the message and what is added up")) goto done;
     }
+    if (take_kept(&w, fixed, kept)) goto done;
     Py_BEGIN_ALLOW_THREADS
     share_out(w.tiles, run_tiles, &w);
     Py_END_ALLOW_THREADS
@@ -212,33 +241,6 @@ done:
     return result;
 }
 
-static PyObject *gather_parts(PyObject *self, PyObject *args) {
-    PyObject *state, *which, *out, *result = NULL;
-    Py_ssize_t slots, comps, tile, words, first;
-    int turned;
-    layer w = {0};
-    array a[3] = {0};
-    (void)self;
-    if (!PyArg_ParseTuple(args, "O(nnnn)OOnp", &state, &slots, &comps, &tile, &words, &which, &out, &first, &turned)) return NULL;
-    if (take_state(&w, &a[0], state, slots, comps, tile, words) || take(&a[1], which, "slots", 'i', 0, 0) ||
-        in_range(a[1].view.buf, a[1].count, slots, "slots") || take(&a[2], out, "out", 'Q', 1, 0) || apart(&a[0], &a[2], "state and out"))
-        goto done;
-    Py_ssize_t part = a[2].count / comps;
-    if (part * comps != a[2].count || first < 0 || (first + a[1].count) * words > part) {
-        PyErr_Format(PyExc_ValueError, "out must hold rows %zd .. %zd of %zd words for each component; got %zd words", first,
-                     first + a[1].count, words, a[2].count);
-        goto done;
-    }
-    Py_BEGIN_ALLOW_THREADS
-    CHOOSE(gather_parts)(&w, a[1].view.buf, a[1].count, a[2].view.buf, first, part, turned);
-    Py_END_ALLOW_THREADS
-    result = Py_None;
-    Py_INCREF(result);
-done:
-    give_back(a, 3);
-    return result;
-}
-
 enum { MOST_ADDED = 16 };
 
 static PyObject *add_sources(PyObject *self, PyObject *args) {
@@ -265,9 +267,8 @@ done:
 }
 
 static PyMethodDef METHODS[] = {
-    {"gather_parts", gather_parts, METH_VARARGS, "gather_parts(state, shape, slots, out, first, turned): rows, each component apart."},
     {"add_sources", add_sources, METH_VARARGS, "add_sources(sources, out): their sum."},
-    {"run_layer", run, METH_VARARGS, "run_layer(state, shape, deposits, xors, ands, pairs, own, message)."},
+    {"run_layer", run, METH_VARARGS, "run_layer(state, shape, deposits, xors, ands, pairs, own, message, kept)."},
     {"gather", gather, METH_VARARGS, "gather(state, shape, slots, out): rows (slot, component) of `words` words."},
     {NULL, NULL, 0, NULL},
 };

@@ -105,6 +105,26 @@ TARGET static void NAME(multiply)(const layer *w, const uint64_t *tile, Py_ssize
     }
 }
 
+/* Copies past the caches, which will have forgotten it when it is read. */
+INLINE NAME(copy_past)(uint64_t *out, const uint64_t *in, Py_ssize_t words) {
+    Py_ssize_t i = 0;
+    for (; i < words && (uintptr_t)(out + i) % 64; i++) out[i] = in[i];
+    for (; i + 8 <= words; i += 8) STORE_PAST(out + i, *(const words8 *)(in + i));
+    for (; i < words; i++) out[i] = in[i];
+}
+
+/* The operands of each AND, each component apart: row i of component k goes to row `first` + i of part k, (components, rows,
+words); `turned`: of part components - 1 - k. */
+TARGET static void NAME(keep)(const layer *w, const uint64_t *tile, Py_ssize_t at, Py_ssize_t words) {
+    for (int side = 0; side < 2; side++)
+        for (Py_ssize_t k = 0; k < w->comps; k++) {
+            uint64_t *part = w->kept[side] + (w->turned ? w->comps - 1 - k : k) * w->part + at;
+            for (Py_ssize_t i = 0; i < w->and_count; i++)
+                NAME(copy_past)(part + (w->first + i) * w->words, tile + (w->ands[3 * i + 1 + side] * w->comps + k) * w->tile, words);
+        }
+    PAST_IS_DONE;
+}
+
 TARGET static void NAME(run_layer)(const layer *w, Py_ssize_t begin, Py_ssize_t end) {
     for (Py_ssize_t t = begin; t < end; t++) {
         uint64_t *tile = w->state + t * w->slots * w->comps * w->tile;
@@ -112,6 +132,7 @@ TARGET static void NAME(run_layer)(const layer *w, Py_ssize_t begin, Py_ssize_t 
         for (Py_ssize_t d = 0; d < w->deposit_count; d++) NAME(put_rows)(w, w->deposits + d, tile, at, words);
         NAME(xor_rows)(w, tile);
         if (w->and_count) NAME(multiply)(w, tile, at, words);
+        if (w->kept[0]) NAME(keep)(w, tile, at, words);
     }
 }
 
@@ -124,20 +145,6 @@ TARGET static void NAME(gather_rows)(const layer *w, const int32_t *slots, Py_ss
         for (Py_ssize_t i = 0; i < count; i++)
             for (Py_ssize_t k = 0; k < w->comps; k++)
                 memcpy(out + (i * w->comps + k) * w->words + at, tile + slots[i] * row + k * w->tile, (size_t)words * 8);
-    }
-}
-
-/* The same, each component apart: row i of component k goes to row `first` + i of part k of `out`, (components, rows,
-words); with `turned`, of part components - 1 - k. */
-TARGET static void NAME(gather_parts)(const layer *w, const int32_t *slots, Py_ssize_t count, uint64_t *out, Py_ssize_t first, Py_ssize_t part,
-                                      int turned) {
-    Py_ssize_t row = w->comps * w->tile;
-    for (Py_ssize_t t = 0; t < w->tiles; t++) {
-        const uint64_t *tile = w->state + t * w->slots * row;
-        Py_ssize_t at = t * w->tile, words = w->words - at < w->tile ? w->words - at : w->tile;
-        for (Py_ssize_t k = 0; k < w->comps; k++)
-            for (Py_ssize_t i = 0; i < count; i++)
-                memcpy(out + (turned ? w->comps - 1 - k : k) * part + (first + i) * w->words + at, tile + slots[i] * row + k * w->tile, (size_t)words * 8);
     }
 }
 
