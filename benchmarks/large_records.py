@@ -83,29 +83,39 @@ def worker(path: str, columns: int, memory: str, precision: str, folder: str) ->
 
 
 def csv(path: Path, target: str, against: Path, options: list[str]) -> None:
-    """`dpmpc train` on a CSV file with this version and an older one, in turn."""
-    seconds: dict[str, list[float]] = {"old": [], "new": []}
-    peaks: dict[str, int] = {}
+    """`dpmpc train` on a CSV file with an older version and with this one, in turn: as the older one does it, which
+    reads bounds off the records, and with the private survey that this one makes by default."""
     here = Path(__file__).resolve().parents[1]
+    versions = {
+        "old": (against, []),
+        "new": (here, ["--preprocessing", "records"]),
+        "new, with a survey": (here, []),
+    }
+    seconds: dict[str, list[float]] = {name: [] for name in versions}
+    peaks: dict[str, int] = {}
     for repetition in range(3):
-        pairs = [("old", against), ("new", here)]
-        for name, root in pairs[:: 1 if repetition % 2 == 0 else -1]:
+        for name in list(versions)[:: 1 if repetition % 2 == 0 else -1]:
+            root, more = versions[name]
             with tempfile.TemporaryDirectory() as out:
                 command = [sys.executable, "-m", "dpmpc.cli.main", "train", "--csv", str(path), "--target", target]
-                command += ["--epsilon", "1", "--delta", "1e-6", "--out", f"{out}/run", *options]
+                command += ["--epsilon", "1", "--delta", "1e-6", "--out", f"{out}/run", *options, *more]
                 begin = time.perf_counter()
                 process = subprocess.Popen(
-                    command, cwd=root, env={**os.environ, "PYTHONPATH": str(root)}, stdout=subprocess.DEVNULL
+                    command,
+                    cwd=root,
+                    env={**os.environ, "PYTHONPATH": str(root)},
+                    stdout=subprocess.DEVNULL,
+                    stderr=subprocess.DEVNULL,
                 )
                 _, code, usage = os.wait4(process.pid, 0)
                 assert code == 0, command
                 seconds[name].append(time.perf_counter() - begin)
-                report = json.loads(Path(f"{out}/run/report.json").read_text())
-                assert report["data"], report
+                assert json.loads(Path(f"{out}/run/report.json").read_text())["data"]
                 peaks[name] = usage.ru_maxrss // 1000
                 print(name, round(seconds[name][-1], 1), "load average", round(os.getloadavg()[0], 1), flush=True)
-    old, new = (statistics.median(seconds[name]) for name in ("old", "new"))
-    print(json.dumps({"old_s": round(old, 1), "new_s": round(new, 1), "ratio": round(new / old, 3), "peak_MB": peaks}))
+    medians = {name: statistics.median(times) for name, times in seconds.items()}
+    for name, median in medians.items():
+        print(f"{name}: {median:.1f} s, {median / medians['old']:.3f} times the old, {peaks[name]} MB")
 
 
 def main() -> None:

@@ -38,7 +38,15 @@ class Query:
     sql: str
 
 
-Source = Any  # CsvFile, Query, a path, folder or pattern, or a Python object that `objects` knows
+@dataclass(frozen=True)
+class OpenTable:
+    """A table that somebody has open, and the private folder that goes with it."""
+
+    table: Table
+    private: Path
+
+
+Source = Any  # OpenTable, CsvFile, Query, a path, folder or pattern, or a Python object that `objects` knows
 
 
 @contextmanager
@@ -48,6 +56,9 @@ def opened(source: Source, *, memory: int | None = None, folder: Path | None = N
     memory: how many bytes DuckDB may hold, a quarter of what the process may use. folder: where the private folder is.
     Errors: as for each kind of source.
     """
+    if isinstance(source, OpenTable):
+        yield source.table, source.private
+        return
     with scratch_folder(folder) as private:
         connection = connect(private, None if memory is None else memory // 4)
         try:
@@ -139,6 +150,9 @@ def build(
 ) -> Dataset:
     """The data set of a table's records through a schema, drawn and split by the seed."""
     mapping = Mapping(table, schema)  # refuses what does not fit before anything is read
+    others = [name for name in (schema.target.name, owners_column) if name is not None and name in table]
+    table = held(table, [*(column.name for column in schema.columns), *others])
+    mapping = Mapping(table, schema)
     if schema.missing == "drop":
         table = complete(table, schema)
         mapping = Mapping(table, schema)

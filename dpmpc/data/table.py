@@ -214,7 +214,8 @@ def held(table: Table, names: Sequence[str]) -> Table:
             for c in columns
         )
         table.run(f"CREATE OR REPLACE TEMP TABLE held AS SELECT {select} FROM {table.relation}")
-        result = replace(table, columns=columns, relation="held", repair=None, parsed=False)
+        table.unchanged()
+        result = replace(table, columns=columns, relation="held", repair=None, parsed=False, unchanged=lambda: None)
         counts = {c.name: f"count(*) FILTER (WHERE isinf({c.sql}))" for c in columns if c.name in numbers}
         wrong = {n for n, count in zip(counts, result.one(*counts.values()) if counts else (), strict=True) if count}
         if not wrong:

@@ -24,6 +24,8 @@ from dpmpc.aggregation.settling import spent_releases
 from dpmpc.aggregation.spending import entry_of, reservation_of
 from dpmpc.aggregation.transcript import Opened
 from dpmpc.data import Dataset
+from dpmpc.data.loading import OpenTable, opened
+from dpmpc.data.memory import parse_memory
 from dpmpc.errors import DpmpcError, UsageError
 from dpmpc.learning.evaluate import Evaluator
 from dpmpc.learning.learner import Learner
@@ -43,7 +45,7 @@ from dpmpc.runs.adviser import Advice
 from dpmpc.runs.chart import draw
 from dpmpc.runs.history import History, Row, read_history
 from dpmpc.runs.planning import check_shape, facts_of, plan_of, settled
-from dpmpc.runs.records import load, load_owner
+from dpmpc.runs.records import load, load_owner, source_named
 from dpmpc.runs.report import Costs, build_report, write_report
 from dpmpc.runs.request import Request
 from dpmpc.runs.resume import note_attempt, presence_anywhere, resume
@@ -141,9 +143,10 @@ def _run(job: OwnersJob, parties: PartiesHere | SitesHere | None, log: Log, emit
     if job.plan is not None:  # before a record is read
         for line in job.check(Plan.read(job.plan)):
             log(line)
-    job, before = _surveyed(job, emit)
-    emit("stage", text="loading records", phase="loading records")
-    dataset, plan, advice = _records_and_plan(job, before)
+    with contextlib.ExitStack() as while_read:
+        job, before, records = _surveyed(job, emit, while_read)
+        emit("stage", text="loading records", phase="loading records")
+        dataset, plan, advice = _records_and_plan(job, before, records)
     if job.plan is None:
         for line in job.check(plan):
             log(line)
@@ -200,18 +203,25 @@ def _keep(run: _Run, advice: Advice | None, attempt: Attempt, costs: Costs) -> N
     draw(job.out, report)
 
 
-def _surveyed(job: OwnersJob, emit: Emit) -> tuple[OwnersJob, tuple[Mechanism, ...]]:
-    """The job with the schema of its survey, and what that released; as it was, if it has none."""
+def _surveyed(
+    job: OwnersJob, emit: Emit, while_read: contextlib.ExitStack
+) -> tuple[OwnersJob, tuple[Mechanism, ...], OpenTable | None]:
+    """The job with the schema of its survey, what that released, and the records as it has read them, open as long as
+    `while_read`; the job as it was, if it has none."""
     request = job.request
     if job.addresses is not None or job.plan is not None or job.owner is not None or not wanted(request):
-        return job, ()
+        return job, (), None
     found = earlier(request, job.out) if job.resume else None
     if found is None and not job.resume:
         emit("stage", text="surveying the records")
-        found = survey(request, job.out, job.wait, partial(_check_both, job), budget_of(job))
+        memory = None if request.memory is None else parse_memory(request.memory)
+        source = opened(source_named(request), memory=memory, folder=job.out)
+        records = OpenTable(*while_read.enter_context(source))
+        found = survey(request, records, job.out, job.wait, partial(_check_both, job), budget_of(job))
     if found is None:
-        return job, ()
-    return replace(job, request=found.request), found.before
+        while_read.close()
+        return job, (), None
+    return replace(job, request=found.request), found.before, found.records
 
 
 def _check_both(job: OwnersJob, survey: Plan, training: Plan) -> None:
@@ -222,13 +232,16 @@ def _check_both(job: OwnersJob, survey: Plan, training: Plan) -> None:
         check_budget(training, FIRST_ATTEMPT, budget, ledger_path(job.out, 0), coming)
 
 
-def _records_and_plan(job: OwnersJob, before: tuple[Mechanism, ...]) -> tuple[Dataset, Plan, Advice | None]:
-    """The training rows of the owners played here, sorted by owner, the plan, and the advice that is in it."""
+def _records_and_plan(
+    job: OwnersJob, before: tuple[Mechanism, ...], records: OpenTable | None
+) -> tuple[Dataset, Plan, Advice | None]:
+    """The training rows of the owners played here, sorted by owner, the plan, and the advice that is in it. `records`:
+    those of the request, where they are open."""
     plan = None if job.plan is None else Plan.read(job.plan)
     if job.owner is not None:
         assert plan is not None
         return load_owner(job.request, plan, job.owner, job.out), plan, None
-    dataset, split = load(job.request, job.out, plan)
+    dataset, split = load(job.request, job.out, plan, records)
     facts = replace(facts_of(dataset, split), before=before)
     if plan is None:
         request, advice = settled(job.request, facts)

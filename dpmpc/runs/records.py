@@ -9,19 +9,22 @@ from dpmpc.aggregation.plan import Plan
 from dpmpc.data import CsvFile, Dataset, Partition, Query, Schema, load_dataset, partition
 from dpmpc.data import load as load_source
 from dpmpc.data.blocks import arranged
-from dpmpc.data.loading import Source
+from dpmpc.data.loading import OpenTable, Source
 from dpmpc.errors import UsageError
 from dpmpc.runs.planning import check_shape
 from dpmpc.runs.request import Request
 
 
-def load_records(request: Request, folder: Path | None = None, schema: Schema | None = None) -> Dataset:
+def load_records(
+    request: Request, folder: Path | None = None, schema: Schema | None = None, records: OpenTable | None = None
+) -> Dataset:
     """The data set that the request names, mapped by `schema` if there is one; `folder` may take temporary files.
+    `records`: the source, where it is open already.
 
     Errors: all that loaders refuse; no data set is named."""
     if request.source is not None:
         dataset = load_source(
-            source_named(request),
+            records or source_named(request),
             schema=schema or (None if request.schema_file is None else Schema.read(Path(request.schema_file))),
             target=request.target,
             owners_column=request.owners_column,
@@ -74,13 +77,15 @@ def planned_schema(plan: Plan) -> Schema:
     return Schema.from_json(plan.schema)
 
 
-def load(request: Request, folder: Path | None = None, plan: Plan | None = None) -> tuple[Dataset, Partition]:
+def load(
+    request: Request, folder: Path | None = None, plan: Plan | None = None, records: OpenTable | None = None
+) -> tuple[Dataset, Partition]:
     """The data set, its training rows sorted by owner, and the partition that says who holds which; with a plan, by its
     schema.
 
     Errors: as `load_records`; an owner without records.
     """
-    dataset = load_records(request, folder, None if plan is None else planned_schema(plan))
+    dataset = load_records(request, folder, None if plan is None else planned_schema(plan), records)
     owners = request.owners
     if owners is None and request.owner_sizes is None and dataset.groups is None:
         raise UsageError(
@@ -92,8 +97,8 @@ def load(request: Request, folder: Path | None = None, plan: Plan | None = None)
     order = split.order[: split.n]
     if not np.array_equal(order, np.arange(dataset.n)):
         rest = np.arange(dataset.training, dataset.records.n)
-        records = arranged(dataset.records, np.concatenate([order, rest]), folder)
-        dataset = replace(dataset, records=records, training=len(order))
+        sorted_ = arranged(dataset.records, np.concatenate([order, rest]), folder)
+        dataset = replace(dataset, records=sorted_, training=len(order))
     return dataset, split
 
 

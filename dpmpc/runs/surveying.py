@@ -22,11 +22,10 @@ from dpmpc.data import Schema, partition
 from dpmpc.data.dataset import split
 from dpmpc.data.derive import Asked, features_of, has_classes, labels_of, texts_of
 from dpmpc.data.hashing import bucket_sql
-from dpmpc.data.loading import opened
+from dpmpc.data.loading import OpenTable
 from dpmpc.data.mapping import owner_numbers, owners_of
-from dpmpc.data.memory import parse_memory
 from dpmpc.data.schema import Labels, Task
-from dpmpc.data.table import Floats, Ints, Table, value_sql
+from dpmpc.data.table import Floats, Ints, Table, held, value_sql
 from dpmpc.errors import UsageError
 from dpmpc.learning.survey import Survey
 from dpmpc.learning.survey_columns import surveyed_schema
@@ -35,7 +34,6 @@ from dpmpc.privacy.gaussian import epsilon_of_mu, mu_of_budget
 from dpmpc.privacy.mechanism import Mechanism
 from dpmpc.runs.adviser import Circumstances, survey_noise, survey_share
 from dpmpc.runs.planning import Facts, plan_of
-from dpmpc.runs.records import source_named
 from dpmpc.runs.request import Request
 
 FOLDER = "survey"
@@ -46,10 +44,12 @@ _AT_ONCE = 1 << 24  # numbers of owners' vectors that are held at once
 
 @dataclass(frozen=True)
 class Surveyed:
-    """What a survey led to: the request that names its schema, and what its release spent."""
+    """What a survey led to: the request that names its schema, what its release spent, and the records that it has read
+    already, where it was made just now."""
 
     request: Request
     before: tuple[Mechanism, ...]
+    records: OpenTable | None = None
 
 
 def wanted(request: Request) -> bool:
@@ -74,53 +74,54 @@ def wanted(request: Request) -> bool:
 
 def survey(
     request: Request,
+    records: OpenTable,
     out: Path,
     wait: float,
     check: Callable[[Plan, Plan], None] = lambda survey, training: None,
     budget: Budget | None = None,
 ) -> Surveyed | None:
-    """Surveys the records and writes out/survey/schema.json; None if the budget is too small for it, or the target has
-    more than two classes, and none was asked for by name. `check` may refuse its plan and one of the training after it,
-    of a usual number of features.
+    """Surveys the records that the request names and writes out/survey/schema.json.
 
+    None if the budget is too small for it, or the target has more than two classes, and none was asked for by name.
+    `check` may refuse its plan and one of the training after it, of a usual number of features.
     Errors: as for records; a target that does not suit the task; options that no run can do; as of releases.
     """
     folder = out / FOLDER
     request = replace(request, run_id=request.run_id or secrets.token_hex(8))
-    memory = None if request.memory is None else parse_memory(request.memory)
-    with opened(source_named(request), memory=memory, folder=out) as (table, _):
-        asked = Asked(
-            request.target or "", request.owners_column, request.drop, request.task, request.positive,
-            request.intercept is not False,
-        )  # fmt: skip
-        features = features_of(table, asked)
-        if request.preprocessing is None and has_classes(table, asked):
-            return None  # a survey is for labels of two values and for quantities
-        target: Labels | str = asked.target if asked.task == "ridge" else labels_of(table, asked)
-        names = [*features, asked.target] if isinstance(target, str) else features
-        texts = texts_of(table, names)
-        questions = Survey(tuple(name for name in names if name not in texts), texts)
-        owner_of, sizes = _owners(request, table)
-        if _too_loud(request, questions, sizes):
-            if request.preprocessing is None:
-                return None
-            raise UsageError(
-                f"a survey of {len(names)} columns finds nothing among {sum(sizes)} records at this budget; give "
-                "--bounds, raise --epsilon, or use --preprocessing records"
-            )
-        plan = survey_plan(request, questions, sizes, table.source)
-        task: Task = "ridge" if isinstance(target, str) else "logistic"
-        usual = Facts(table.source, task, len(features) + 1, sizes, "survey", before=(plan.derived.mechanism,))
-        check(plan, plan_of(request, usual))
-        settings: dict[str, Any] = {"out": folder, "budget": budget} if plan.parties else {}
-        with Aggregator.of_plan(plan, wait=wait, **settings) as aggregator:
-            release = aggregator.open(_vectors(table, questions, owner_of, sizes))
-            aggregator.finish()
+    table = records.table
+    asked = Asked(
+        request.target or "", request.owners_column, request.drop, request.task, request.positive,
+        request.intercept is not False,
+    )  # fmt: skip
+    features = features_of(table, asked)
+    table = held(table, [*features, *(name for name in (asked.target, asked.owners_column) if name is not None)])
+    if request.preprocessing is None and has_classes(table, asked):
+        return None  # a survey is for labels of two values and for quantities
+    target: Labels | str = asked.target if asked.task == "ridge" else labels_of(table, asked)
+    names = [*features, asked.target] if isinstance(target, str) else features
+    texts = texts_of(table, names)
+    questions = Survey(tuple(name for name in names if name not in texts), texts)
+    owner_of, sizes = _owners(request, table)
+    if _too_loud(request, questions, sizes):
+        if request.preprocessing is None:
+            return None
+        raise UsageError(
+            f"a survey of {len(names)} columns finds nothing among {sum(sizes)} records at this budget; give "
+            "--bounds, raise --epsilon, or use --preprocessing records"
+        )
+    plan = survey_plan(request, questions, sizes, table.source)
+    task: Task = "ridge" if isinstance(target, str) else "logistic"
+    usual = Facts(table.source, task, len(features) + 1, sizes, "survey", before=(plan.derived.mechanism,))
+    check(plan, plan_of(request, usual))
+    settings: dict[str, Any] = {"out": folder, "budget": budget} if plan.parties else {}
+    with Aggregator.of_plan(plan, wait=wait, **settings) as aggregator:
+        release = aggregator.open(_vectors(table, questions, owner_of, sizes))
+        aggregator.finish()
     n = sum(sizes)
     noise = plan.derived.mechanism.scale * plan.grid.step
     findings = questions.findings(decode(plan, release.total) * n, n, noise)
     schema = surveyed_schema(findings, target, asked.intercept)
-    return _with_schema(request, plan, schema, folder)
+    return replace(_with_schema(request, plan, schema, folder), records=replace(records, table=table))
 
 
 def earlier(request: Request, out: Path) -> Surveyed | None:

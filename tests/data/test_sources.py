@@ -19,7 +19,8 @@ import pytest
 from dpmpc.data import CsvFile, Dataset, Query, Schema, load
 from dpmpc.data.database import open_database
 from dpmpc.data.files import check_unchanged, file_digest
-from dpmpc.data.loading import opened
+from dpmpc.data.loading import OpenTable, opened
+from dpmpc.data.table import held
 from dpmpc.errors import UsageError
 from tests.tables import cells_of, write
 
@@ -353,6 +354,19 @@ def test_a_file_that_changes_while_it_is_read_is_refused(tmp_path: Path) -> None
     path.unlink()
     with pytest.raises(UsageError, match="changed"):
         check_unchanged(path, digest)
+
+
+def test_what_is_held_is_read_from_the_source_no_more(tmp_path: Path, expected: tuple[Any, Any]) -> None:
+    """So a text is parsed once, however often its records are needed."""
+    source = as_csv(rows_of(), tmp_path)
+    with opened(source) as (table, private):
+        names = [*(column.name for column in SCHEMA.columns), "y"]
+        records = OpenTable(held(table, names), private)
+        source.path.unlink()
+        again = loaded(records)
+    assert (again.X == expected[0]).all() and (again.y == expected[1]).all()
+    with pytest.raises(UsageError, match="must be readable"):
+        loaded(source)
 
 
 def test_folders_whose_files_differ(tmp_path: Path) -> None:
