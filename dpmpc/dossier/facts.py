@@ -12,8 +12,8 @@ from dpmpc.aggregation.plan import FIRST_ATTEMPT, Plan, plan_path
 from dpmpc.data.schema import Schema
 from dpmpc.errors import UsageError
 from dpmpc.learning.model import read_model
+from dpmpc.privacy.book import Book
 from dpmpc.privacy.composition import Spent, spent
-from dpmpc.privacy.ledger import Book
 from dpmpc.privacy.ledgers import ledgers_below, merge, read_ledger
 from dpmpc.processes.provenance import software
 from dpmpc.runs.history import Row, read_history

@@ -9,18 +9,21 @@ from dpmpc.aggregation.guarantee import promise_of
 from dpmpc.aggregation.plan import Plan, plan_path
 from dpmpc.errors import UsageError
 from dpmpc.privacy.composition import spent
-from dpmpc.privacy.ledgers import ledgers_below, merge, read_ledgers
+from dpmpc.privacy.ledgers import ledgers_below, merge, parts, read_ledgers
 from dpmpc.processes.status import State, read_state
 
 
 @dataclass(frozen=True)
 class Spent:
-    """What the ledgers at hand say: releases with a line, and what they come to at the plan's delta."""
+    """What the ledgers at hand say: releases that are spent, and what they come to at the plan's delta. `lines`: those
+    with a line here; others made the rest, or may, and it counts: where known, `parties` have it."""
 
     releases: int
     epsilon: float | None  # None: no promise
     delta: float
     of_epsilon: float | None  # what the whole plan may come to
+    lines: int
+    parties: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -66,4 +69,7 @@ def _spent(folder: Path, plan: Plan) -> Spent | None:
     entries = [entry for entry in merge(books) if entry.run == plan.run_id]
     sums = spent(entries, plan.data_id, plan.delta, entries[0].neighbours if entries else "")
     epsilon, most = (x if math.isfinite(x) else None for x in (sums.epsilon, promise_of(plan).epsilon))
-    return Spent(len(entries), epsilon, plan.delta, most)
+    mine = next((part for part in parts(books) if part.run == plan.run_id), None)
+    if mine is None:
+        return Spent(len(entries), epsilon, plan.delta, most, len(entries))
+    return Spent(len(entries), epsilon, plan.delta, most, mine.lines, mine.parties)

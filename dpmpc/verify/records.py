@@ -9,7 +9,8 @@ from dpmpc.aggregation.paths import ledger_path, opened_path, transcript_path
 from dpmpc.aggregation.plan import Plan, plan_path
 from dpmpc.aggregation.transcript import digest, read_opened, read_transcript
 from dpmpc.errors import UsageError
-from dpmpc.privacy.ledger import Book, Ledger
+from dpmpc.privacy.book import Book
+from dpmpc.privacy.ledger import Ledger
 
 Event = dict[str, Any]
 
