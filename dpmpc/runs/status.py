@@ -11,6 +11,7 @@ from dpmpc.errors import UsageError
 from dpmpc.privacy.composition import spent
 from dpmpc.privacy.ledgers import ledgers_below, merge, parts, read_ledgers
 from dpmpc.processes.status import State, read_state
+from dpmpc.runs.folder import run_folder
 
 
 @dataclass(frozen=True)
@@ -51,8 +52,7 @@ class RunStatus:
 
 def read_status(folder: Path) -> RunStatus:
     """The status of the run in `folder`, or in `run` of the kit there. Errors: no run is there."""
-    if not any(folder.glob("status_*.json")) and (folder / "run").is_dir():
-        folder = folder / "run"
+    folder = run_folder(folder)
     states = [state for path in sorted(folder.glob("status_*.json")) if (state := read_state(path)) is not None]
     plans = [plan_path(folder), *sorted(folder.glob("plan_*.json"))]
     plan = next((Plan.read(path) for path in plans if path.is_file()), None)
