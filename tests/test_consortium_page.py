@@ -149,6 +149,7 @@ def test_the_compose_file_starts_three_parties_from_the_kits_that_its_own_comman
     made = {folder.name for folder in write_kits(consortium, tmp_path / "kits", tmp_path / "authority")}
     for name, service in services.items():
         assert service["image"] == f"dpmpc:{VERSION}" and service["build"] == "." and service["read_only"]
+        assert service["restart"] == "on-failure"  # as the kits' units and compose files have it
         found = parsed(service["command"])
         assert found["kit"] == Path("/kit") and (found["csv"] is None) == (name in parties)
     for name, service in parties.items():
