@@ -224,6 +224,9 @@ def check(run: Run) -> dict[str, Any]:
     books = [Ledger.read(ledger_path(folder / f"party{i}", i)) for i in range(PARTIES)]
     own = [Ledger.read(folder / f"owner{j}" / OWN_LEDGER) for j in range(OWNERS)]
     spent = Counter(entry.release for entry in merge(books))
+    assert len(merge([*books, *own])) >= len(spent), "owners' ledgers hide releases"
+    twice_told = Counter(entry.release for entry in merge([*books, *own]))
+    assert not twice_told or max(twice_told.values()) == 1, f"owners' ledgers count apart: {twice_told}"
     sent: dict[int, set[tuple[str, str]]] = {}
     learned: dict[int, set[str]] = {}
     for path in folder.glob("party*.witness"):

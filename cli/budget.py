@@ -3,7 +3,7 @@
 import json
 import math
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +13,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from dpmpc.errors import DpmpcError, UsageError
+from dpmpc.privacy.book import Book
 from dpmpc.privacy.checks import check_delta
 from dpmpc.privacy.composition import (
     OWNER,
@@ -24,8 +25,8 @@ from dpmpc.privacy.composition import (
     total,
     within,
 )
-from dpmpc.privacy.ledger import Book, Entry
-from dpmpc.privacy.ledgers import attempts, copies, ledgers_below, merge, read_ledgers
+from dpmpc.privacy.entry import Entry
+from dpmpc.privacy.ledgers import attempts, copies, ledgers_below, merge, parts, read_ledgers
 
 UNITS = {"": "as planned", "record": "one record", OWNER: "one owner's records", "stated": "one stated unit"}
 
@@ -39,9 +40,11 @@ UNITS = {"": "as planned", "record": "one record", OWNER: "one owner's records",
 def command(directory: Path, data: str | None, delta: float | None, limit: str | None, as_json: bool) -> None:
     """What was spent on each data set, over every ledger*.jsonl in DIRECTORY and below.
 
-    Copies of one release in several parties' ledgers (ledger_0.jsonl, ledger_1.jsonl, ...) count once, and so do copies
-    of a ledger; two ledgers of the same party that begin differently count twice, for a plan may have been run twice. A
-    line counts as spent whether or not its opening came to pass. Every data set is priced for each kind of neighbours
+    The ledgers of all processes of one attempt, parties and owners, count once, and so do copies of a ledger; two
+    attempts at one plan count twice, whoever's ledgers are there. Ledgers of earlier versions do not name attempts:
+    equal lines of different parties count once, and those of two ledgers of one party twice. A line counts as spent
+    whether or not its opening came to pass; of a run that went on without a party, that party's ledger counts all that
+    was planned. Every data set is priced for each kind of neighbours
     that a run on it promised: one record, or all of one owner's. What runs that are under way have reserved is said
     apart, and counts against --budget.
     """
@@ -98,6 +101,7 @@ def command(directory: Path, data: str | None, delta: float | None, limit: str |
         "budget": budget,
         "data": rows,
         "runs": _runs(books, everything),
+        "parts": [asdict(part) for part in parts(books)],
     }
     if as_json:
         click.echo(json.dumps(result, indent=2))
@@ -161,6 +165,12 @@ def _print(result: dict[str, Any], rows: list[dict[str, Any]]) -> None:
     console.print(table)
     for group in result["copies"]:
         console.print(f"{len(group)} ledgers are copies of one and count once: {escape(', '.join(group))}")
+    for part in result["parts"]:
+        have = f"; the ledgers of parties {', '.join(map(str, part['parties']))} have them" if part["parties"] else ""
+        console.print(
+            f"run {escape(part['run'])} went on elsewhere: {part['lines']} releases have a line here, "
+            f"{part['counted']} of {part['planned']} planned are counted, for others made the rest, or may{have}"
+        )
     if result["torn"]:
         console.print(f"{result['torn']} torn lines (a crash while writing) are counted as spent")
     if result["unknown"]:

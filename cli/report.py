@@ -20,7 +20,8 @@ def command(run: Path, out: Path | None, ledgers: Path | None) -> None:
 
     The page says what was promised in plain words and exactly, who could see what, what was verified and what that
     cannot show, the budget before and after, schema, noise, cost, warnings, versions and digests. It needs no network
-    and prints. Without verify.json the transcripts' structure is checked while the page is made.
+    and prints. Without verify.json the transcripts' structure is checked while the page is made. Of a run over several
+    machines every owner's folder or kit gives a page; a party alone has no report.
 
     \b
     Examples:
@@ -30,7 +31,9 @@ def command(run: Path, out: Path | None, ledgers: Path | None) -> None:
     from dpmpc.dossier.facts import facts_of
     from dpmpc.dossier.page import write_page
     from dpmpc.errors import UsageError
+    from dpmpc.runs.folder import run_folder
 
+    run = run_folder(run)
     path = out or run / "report.html"
     facts = facts_of(run, ledgers)
     try:

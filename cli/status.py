@@ -39,7 +39,11 @@ def _spent(spent: "Spent | None") -> str:
     if spent is None:
         return "no ledger here"
     epsilon, most = (("no promise" if x is None else f"epsilon {x:.4g}") for x in (spent.epsilon, spent.of_epsilon))
-    return f"spent: {spent.releases} releases, {epsilon} at delta {spent.delta:g} (the whole plan: {most})"
+    text = f"spent: {spent.releases} releases, {epsilon} at delta {spent.delta:g} (the whole plan: {most})"
+    if spent.lines < spent.releases:
+        have = f", whose ledgers have it: parties {', '.join(map(str, spent.parties))}" if spent.parties else ""
+        text += f"\n    {spent.lines} of them have a line here; others made the rest, or may{have}"
+    return text
 
 
 def _line(state: "State") -> str:

@@ -64,12 +64,14 @@ def command(
     details: bool,
 ) -> int:
     """Check a RUN directory: its transcripts, and fresh releases of the same kind. Exit code 0 only if all hold.
+    RUN may be a party's folder or kit, which shows that party's part, or a folder with all sites' folders or kits.
 
     \b
     dpmpc verify runs/demo --structure     what the parties of this run did, from their transcripts
     dpmpc verify runs/demo                 that, and statistics and a privacy audit of fresh releases like its own
     dpmpc verify --fresh                   all three lines of evidence on fresh releases, no run needed
     """
+    from dpmpc.runs.folder import run_folder
     from dpmpc.verify.verification import default_cases, verify_fresh, verify_run, verify_structure
 
     if (run is None) != fresh:
@@ -94,7 +96,7 @@ def command(
         result = verify_structure(run)
     else:
         result = verify_run(run, work, progress)
-    path = json_file if json_file is not None else (run or work) / "verify.json"
+    path = json_file if json_file is not None else (run_folder(run) if run else work) / "verify.json"
     result.write(path)
     _print(result, details)
     click.echo(f"written to {path}")

@@ -1,6 +1,7 @@
 """docs/consortium.md runs as it stands: three parties and four owners in seven folders, from one file, with TLS. What
 is for containers is parsed, for there may be no engine."""
 
+import json
 import os
 import re
 import shlex
@@ -15,9 +16,12 @@ import pytest
 import yaml
 
 import dpmpc as package
+from dpmpc.dossier.facts import facts_of
+from dpmpc.errors import UsageError
 from dpmpc.runs.consortium import read_consortium
 from dpmpc.runs.kit import write_kits
 from dpmpc.runs.status import read_status
+from dpmpc.verify.verification import verify_structure
 from tests.commands import parsed
 from tests.runs import HANG, own_addresses
 
@@ -54,7 +58,7 @@ def test_three_parties_and_four_owners_start_by_the_page(tmp_path: Path) -> None
     )
     logs = "".join(path.read_text() for path in tmp_path.glob("*.log"))
     assert done.returncode == 0, (done.stderr, logs)
-    folders = sorted((tmp_path / "kits").iterdir())
+    folders = sorted(path for path in (tmp_path / "kits").iterdir() if path.is_dir())
     assert len(folders) == 7
     models = [np.load(folder / "run" / "model.npz") for folder in folders]
     assert np.any(models[0]["theta"])
@@ -67,6 +71,18 @@ def test_three_parties_and_four_owners_start_by_the_page(tmp_path: Path) -> None
         assert not [path for path in folder.rglob("*.key") if path.stem != folder.name]
     assert "8 bytes" not in done.stdout and "spent: 20 releases, epsilon 1 at delta 0.0001" in done.stdout
     assert len((tmp_path / "predictions.csv").read_text().splitlines()) == 101
+    assert "10 of 10" in done.stdout and "8 of 8" in done.stdout
+    assert "the files of party 1, 2 are elsewhere, and what they say was not compared" in done.stdout
+    whole = json.loads((tmp_path / "kits" / "verify.json").read_text())["structure"]
+    assert whole["holds"] and "elsewhere" not in whole["note"]
+    (row,) = json.loads((tmp_path / "budget.json").read_text())["data"]  # three parties' ledgers and four owners'
+    assert (row["releases"], row["attempts"], row["epsilon"]) == (20, 1, pytest.approx(1.0))
+    assert (tmp_path / "kits" / "owner0" / "run" / "report.html").is_file()
+    for folder in (folders[0], folders[0] / "run"):
+        with pytest.raises(UsageError, match=r"parties keep transcripts, owners do not; .*; name a party's folder"):
+            verify_structure(folder)
+    with pytest.raises(UsageError, match="is a party's folder; name an owner's"):
+        facts_of(folders[-1] / "run")
 
 
 def test_every_command_of_the_page_is_one(tmp_path: Path) -> None:
@@ -133,6 +149,7 @@ def test_the_compose_file_starts_three_parties_from_the_kits_that_its_own_comman
     made = {folder.name for folder in write_kits(consortium, tmp_path / "kits", tmp_path / "authority")}
     for name, service in services.items():
         assert service["image"] == f"dpmpc:{VERSION}" and service["build"] == "." and service["read_only"]
+        assert service["restart"] == "on-failure"  # as the kits' units and compose files have it
         found = parsed(service["command"])
         assert found["kit"] == Path("/kit") and (found["csv"] is None) == (name in parties)
     for name, service in parties.items():

@@ -269,6 +269,11 @@ class Aggregator:
         return 0 if self._client is None else self._client.bytes_sent
 
     @property
+    def token(self) -> str:
+        """Of the attempt that goes on, which its parties drew when it began; for a ledger."""
+        return "" if self._client is None else self._client.token
+
+    @property
     def connected(self) -> list[str]:
         """The parties that the owners here are connected with, by name."""
         return [] if self._client is None else self._client.connected

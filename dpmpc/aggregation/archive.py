@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from dpmpc.aggregation.frames import COUNT, READY, PartyCost, pack_beginning
+from dpmpc.aggregation.frames import COUNT, NO_TOKEN, READY, PartyCost, pack_beginning
 from dpmpc.aggregation.plan import Attempt, Plan
 from dpmpc.mpc import channels
 from dpmpc.mpc.channels import block_label
@@ -37,7 +37,7 @@ class Archive:
         peer.send(channels.BEGIN, pack_beginning(beginning, past))
         for release, payload in past.items():
             peer.send(block_label(release, -1), payload)
-        peer.send(channels.READY, READY.pack(0))
+        peer.send(channels.READY, READY.pack(0, NO_TOKEN))
         if self._plan.dropouts:
             peer.send(channels.JOIN, COUNT.pack(self._plan.releases))
         peer.send(channels.COST, self._cost.pack())

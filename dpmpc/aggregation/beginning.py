@@ -2,7 +2,7 @@
 agree on, where processes of several machines are started again as they were."""
 
 import asyncio
-from collections.abc import Coroutine
+from collections.abc import Callable, Coroutine
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -14,6 +14,7 @@ from dpmpc.aggregation.news import News, listen_around
 from dpmpc.aggregation.owner_gate import FINISH_SECONDS, OwnerGate
 from dpmpc.aggregation.plan import AGREED, Attempt, Plan
 from dpmpc.aggregation.settling import NumberedLink, Standing, settle, standing
+from dpmpc.aggregation.together import drawn
 from dpmpc.aggregation.transcript import Opened, Transcript
 from dpmpc.mpc.backend import BACKENDS, Holder, Renewed, Resumes
 from dpmpc.mpc.link import Link
@@ -48,6 +49,7 @@ class Beginning:
     greeting: bytes
     tls: Tls | None
     log: Log
+    goes_on: Callable[[list[int]], None] = lambda parties: None  # hears that these have the rest of the run
 
     async def meet(self, found: Standing, transcript: Transcript, opened: Opened) -> Attempt | None:
         """The attempt, when parties and owners are there; None where the others say that the run is over."""
@@ -57,6 +59,7 @@ class Beginning:
             await self.holder.connect(self.link, self.greeting, seconds=job.wait)
             self.log("connected with the other parties")
             await self.gate.admit(job.wait)
+            self.gate.token = await drawn(self.holder)
             return job.attempt
         numbers: list[int] = []
         link = NumberedLink(self.link, found.attempts, partial(self._number, numbers))
@@ -68,6 +71,7 @@ class Beginning:
         await self.gate.admit(job.wait)
         spent = max(found.spent, await self.gate.spent())
         attempt, past = await settle(job.plan, self.holder, number, spent, found.past)
+        self.gate.token = await drawn(self.holder)
         self._note(transcript, attempt)
         for release in sorted(past.keys() - found.past.keys()):
             total, _, present = unpack_result(job.plan, past[release])
@@ -94,9 +98,12 @@ class Beginning:
 
         def hear(party: int, news: News) -> bool:
             state, gone = news
-            if state == RUNNING and job.index in gone and party not in said:
+            if state == OVER or (state == RUNNING and job.index in gone):
+                if not said:
+                    self.goes_on([j for j in range(job.plan.parties) if j != job.index and j not in gone])
+                if state == RUNNING and party not in said:
+                    self.log(f"party {party} says that the run goes on without this party; it waits for the end")
                 said.add(party)
-                self.log(f"party {party} says that the run goes on without this party; it waits for the end")
             return state == OVER
 
         connecting = asyncio.ensure_future(connect)

@@ -66,6 +66,7 @@ class OwnerClient:
         self.first, self.end = first, plan.owners if end is None else end
         assert 0 <= self.first < self.end <= plan.owners
         self.peers: dict[int, Connection] = {}
+        self.token = ""  # of the attempt, once the parties are ready
         self.lost: dict[int, PeerError] = {}  # parties that left after noise was made and are not needed
         backend = BACKENDS[plan.backend]
         self._spare = backend.spare(plan.parties, plan.threshold) if isinstance(backend, Spares) else 0
@@ -178,8 +179,14 @@ class OwnerClient:
 
     async def ready(self) -> int:
         """The bytes all parties have sent so far, when every party has the noise it makes ahead."""
+        tokens = set[bytes]()
         for party, payload in (await self._from_all(channels.READY, READY.size)).items():
-            (self._sent[party],) = READY.unpack(payload)
+            self._sent[party], token = READY.unpack(payload)
+            tokens.add(token)
+        tokens.discard(frames.NO_TOKEN)  # said by parties whose run is over
+        if len(tokens) > 1:
+            raise PeerError("all parties must have drawn one token for an attempt; they differ; start all again")
+        self.token = tokens.pop().hex() if tokens else ""
         return sum(self._sent.values())
 
     async def begin(self, spent: int) -> tuple[Attempt, list[int]]:

@@ -12,6 +12,7 @@ from dpmpc.aggregation.frames import (
     ASKING,
     COUNT,
     HELLO,
+    NO_TOKEN,
     OVER,
     READY,
     WAITING,
@@ -70,6 +71,7 @@ class OwnerGate:
         self._run = plan.session_id(attempt)  # as callers know it, whatever attempt is agreed on
         self.returns = attempt == AGREED  # processes may come again, after a run was interrupted and at its end
         self.state = WAITING
+        self.token = NO_TOKEN  # of the attempt, when the parties have drawn it
         self._past: Past = {}
         self._archive: Archive | None = None  # when everything was opened
         self._askers: list[Peer] = []
@@ -248,9 +250,10 @@ class OwnerGate:
         return [(first, *self._owners[first]) for first in sorted(self._owners)]
 
     def announce(self, bytes_sent: int) -> None:
-        """Tell the owners that the noise made ahead is there, and how many bytes this party has sent for it."""
+        """Tell the owners that the noise made ahead is there, how many bytes this party has sent for it, and the token
+        of the attempt."""
         for _, _, peer in self._each():
-            peer.send(channels.READY, READY.pack(bytes_sent))
+            peer.send(channels.READY, READY.pack(bytes_sent, self.token))
 
     async def agree(self, release: int) -> Presence:
         """The owners whose shares of this release have reached all parties; the parties agree on them."""

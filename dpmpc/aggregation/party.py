@@ -23,7 +23,7 @@ from dpmpc.aggregation.paths import ledger_path, opened_path, transcript_path
 from dpmpc.aggregation.plan import AGREED, Plan
 from dpmpc.aggregation.release import MakeStep, NoiseSource, Observer, ReleaseSteps, release, unobserved
 from dpmpc.aggregation.returning import ReturningGate
-from dpmpc.aggregation.spending import reservation_of
+from dpmpc.aggregation.spending import entry_of, reservation_of
 from dpmpc.aggregation.traffic import Traffic
 from dpmpc.aggregation.transcript import Opened, Transcript
 from dpmpc.errors import CheatError, PeerError, UsageError
@@ -154,7 +154,7 @@ async def _serve(beginning: Beginning, traffic: Traffic, emit: Emit, observe: Ob
         found = standing_of(job)
         coming = reserved_for(job, found)
         mine = reservation_of(plan, coming)
-        stack.enter_context(reserved(ledger, mine, None if found.over else job.budget))
+        held = stack.enter_context(reserved(ledger, mine, None if found.over else job.budget))
         check_attempt(plan, coming, transcript_path(job.out, i))
         transcript = stack.enter_context(contextlib.closing(Transcript(transcript_path(job.out, i))))
         stack.push(functools.partial(_note_abort, transcript, holder))
@@ -164,12 +164,14 @@ async def _serve(beginning: Beginning, traffic: Traffic, emit: Emit, observe: Ob
             await beginning.attend(found.attempts - 1, NO_COST, set(found.delivered), transcript)
             return
         emit("begin", phase="connecting")
+        beginning.goes_on = partial(ledger.goes_on, entry_of(plan, coming, coming.first_release))
         attempt = await beginning.meet(found, transcript, opened)
         if attempt is None:
             log("the run is over: the others finished it without this party")
             emit("stage", text="the run is over: the others finished it without this party")
             return
         emit("begin", phase="connecting", first=attempt.first_release)
+        held.begin(entry_of(plan, attempt, attempt.first_release, token=gate.token.hex()))
         left = plan.releases - attempt.first_release
         largest, room = frames_due(plan, left)
         for connection in holder.connections():

@@ -96,7 +96,7 @@ class ReturningGate(OwnerGate):
                 self._tell_past(peer)
             known = COUNT.unpack(exact(peer, await peer.receive(channels.KNOWN), COUNT.size))[0]
             await self._noise.wait()
-            peer.send(channels.READY, READY.pack(self._announced))
+            peer.send(channels.READY, READY.pack(self._announced, self.token))
             # One that was here before has sent shares of the open release at most, and they count where they have
             # reached all parties. It shares the next one anew: of two sharings, parties could add up different ones;
             # a party that has left may be the one that saw it.

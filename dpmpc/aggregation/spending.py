@@ -3,17 +3,22 @@
 from collections.abc import Sequence
 
 from dpmpc.aggregation.plan import Attempt, Plan, Presence, data_digest
+from dpmpc.privacy.entry import Entry
 from dpmpc.privacy.law import LAWS
-from dpmpc.privacy.ledger import Entry
 from dpmpc.privacy.ledgers import Reservation
 from dpmpc.privacy.sensitivity import rounding_bound, sum_of_parts
 
 
 def entry_of(
-    plan: Plan, attempt: Attempt, release: int, present: Presence | None = None, lost: Sequence[int] = ()
+    plan: Plan,
+    attempt: Attempt,
+    release: int,
+    present: Presence | None = None,
+    lost: Sequence[int] = (),
+    token: str = "",
 ) -> Entry:
     """The ledger line of a release; `present`: the owners in it, where some may be missing; `lost`: the parties that
-    had left by then."""
+    had left by then; `token`: of the attempt, which a ledger adds where the attempt was begun in it."""
     names = (plan.data,) if data_digest(plan.data) == plan.data_id else ()
     return Entry(
         plan.run_id,
@@ -29,6 +34,7 @@ def entry_of(
         owner_sensitivity=owner_sensitivity(plan),
         present=present,
         lost=tuple(sorted(lost)),
+        token=token,
     )
 
 

@@ -12,8 +12,8 @@ from dpmpc.aggregation.plan import FIRST_ATTEMPT, Plan, plan_path
 from dpmpc.data.schema import Schema
 from dpmpc.errors import UsageError
 from dpmpc.learning.model import read_model
+from dpmpc.privacy.book import Book
 from dpmpc.privacy.composition import Spent, spent
-from dpmpc.privacy.ledger import Book
 from dpmpc.privacy.ledgers import ledgers_below, merge, read_ledger
 from dpmpc.processes.provenance import software
 from dpmpc.runs.history import Row, read_history
@@ -70,6 +70,11 @@ def facts_of(run: Path, ledgers: Path | None = None) -> Facts:
 
     Errors: UsageError for a directory without a finished run; LedgerError for a ledger that was changed.
     """
+    if list(run.glob("plan_*.json")) and not (run / "report.json").is_file():
+        raise UsageError(
+            f"a report is made from what an owner writes; {run} is a party's folder; name an owner's, or see dpmpc "
+            "verify and dpmpc status for this one"
+        )
     report = read_report(run)
     if not plan_path(run).is_file():
         raise UsageError(f"a report needs the run's plan.json; {run} has none; name the directory that train wrote")

@@ -1,6 +1,7 @@
 """One fit: the plan that `train` would make, its releases, what they spent."""
 
 import contextlib
+import secrets
 import tempfile
 import warnings
 from collections.abc import Iterator
@@ -9,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from dpmpc.aggregation.aggregator import Aggregator
-from dpmpc.aggregation.frames import rows_of_block
+from dpmpc.aggregation.frames import TOKEN_BYTES, rows_of_block
 from dpmpc.aggregation.guarantee import Promise
 from dpmpc.aggregation.paths import ledger_path
 from dpmpc.aggregation.plan import FIRST_ATTEMPT, Plan
@@ -22,7 +23,8 @@ from dpmpc.estimators.spending import Account, PrivacyWarning, ledger_of
 from dpmpc.learning.learner import Learner
 from dpmpc.learning.method import METHODS
 from dpmpc.privacy.budget import Budget, reserved
-from dpmpc.privacy.ledger import Entry, Ledger
+from dpmpc.privacy.entry import Entry
+from dpmpc.privacy.ledger import Ledger
 from dpmpc.runs.owners import budget_below, check_budget
 from dpmpc.runs.planning import Facts, plan_of
 from dpmpc.runs.request import Request
@@ -132,7 +134,8 @@ def _spending(plan: Plan, out: Path, budget: Budget | None) -> Iterator[Any]:
     if plan.parties or not plan.derived.mechanism.scale:
         yield lambda number: None
         return
-    with Ledger(ledger_path(out, 0)) as ledger, reserved(ledger, reservation_of(plan, FIRST_ATTEMPT), budget):
+    with Ledger(ledger_path(out, 0)) as ledger, reserved(ledger, reservation_of(plan, FIRST_ATTEMPT), budget) as held:
+        held.begin(entry_of(plan, FIRST_ATTEMPT, 0, token=secrets.token_hex(TOKEN_BYTES)))
 
         def spend(number: int) -> None:
             ledger.append(entry_of(plan, FIRST_ATTEMPT, number))

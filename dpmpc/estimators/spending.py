@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from dpmpc.privacy.composition import spent
-from dpmpc.privacy.ledger import Entry
+from dpmpc.privacy.entry import Entry
 from dpmpc.privacy.ledgers import merge, read_ledgers
 
 

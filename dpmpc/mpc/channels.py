@@ -24,6 +24,7 @@ SPENT = -15  # an owner: how many releases have a line in its own ledger
 BEGIN = -16  # to owners: the attempt, and which releases were opened before it
 KEYS_SHOWN = -17  # after promises of them, under KEYS
 KEYS_SAME = -18
+DRAWN = -19  # between parties of an attempt: random bytes, of which all make its token
 NOTICES = -(1 << 20)  # and below: the parties that another one has lost
 
 # channels between parties

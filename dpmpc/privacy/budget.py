@@ -20,10 +20,13 @@ from pathlib import Path
 from typing import Any
 
 from dpmpc.errors import UsageError
+from dpmpc.privacy.book import Book, LedgerError, Reader
 from dpmpc.privacy.composition import mechanism_for, require_budget, spending_of, within
-from dpmpc.privacy.ledger import Book, Entry, Ledger, LedgerError, Reader, after
+from dpmpc.privacy.entry import Entry
+from dpmpc.privacy.ledger import Ledger
 from dpmpc.privacy.ledgers import (
     Reservation,
+    Tally,
     drop_reservation,
     ledgers_below,
     merge,
@@ -95,15 +98,17 @@ def check_fits(budget: Budget, reservation: Reservation, books: list[Book], ledg
 
     What another party of the same run has reserved already is not asked for twice.
     """
-    mine = next((book for book in books if book.path == ledger), Book((), 0, 0, 0, "", ledger.name))
-    after = [book for book in books if book.path != ledger]
-    after.append(replace(mine, reserved=replace(reservation, since=len(mine.entries)).missing(mine)))
-    spent, entry = merge(books), reservation.entry
+    none = Book((), 0, 0, 0, "", reservation.by or ledger.name, path=ledger)
+    mine = replace(next((book for book in books if book.path == ledger), none), reserved=())
+    others = [book for book in books if book.path != ledger]
+    coming = replace(mine, reserved=replace(reservation, since=len(mine.entries)).missing(mine))
+    before, after = merge([*others, mine]), merge([*others, coming])
+    entry = reservation.entry
     require_budget(
-        spent,
+        before,
         entry.data,
         entry.mechanism,
-        max(0, len(merge(after)) - len(spent)),
+        max(0, len(after) - len(before)),
         budget.limit,
         sum(book.unknown for book in books),
         entry.neighbours,
@@ -111,25 +116,43 @@ def check_fits(budget: Budget, reservation: Reservation, books: list[Book], ledg
     )
 
 
+class Held:
+    """What a ledger's writer has reserved, before its attempt begins and after."""
+
+    def __init__(self, ledger: Ledger, reservation: Reservation, budget: Budget | None) -> None:
+        self._ledger, self._budget = ledger, budget
+        self._reservation = replace(reservation, since=len(Ledger.read(ledger.path).entries), by=ledger.name)
+        self._path = ledger.path if budget is None else _below(ledger.path, budget.root)
+
+    def keep(self) -> None:
+        """Write it down. Errors: UsageError where it does not fit into the budget."""
+        if self._budget is None:
+            write_reservation(self._ledger.path, self._reservation)
+            return
+        with alone_below(self._budget.root):
+            check_fits(self._budget, self._reservation, read_ledgers(self._budget.root), self._path)
+            write_reservation(self._ledger.path, self._reservation)
+        self._ledger.guard = Watch(self._budget, self._reservation.entry, self._ledger.name, self._path).check
+
+    def begin(self, entry: Entry) -> None:
+        """The attempt has begun, with the release of `entry`: what is reserved is of it, and told from what other
+        attempts at the same plan have spent or reserved. Errors: UsageError where it does not fit now."""
+        self._reservation = replace(self._reservation, entry=entry, first=entry.release)
+        if entry.release < self._reservation.end:
+            self.keep()
+        self._ledger.begin(entry)
+
+
 @contextlib.contextmanager
-def reserved(ledger: Ledger, reservation: Reservation, budget: Budget | None) -> Iterator[None]:
+def reserved(ledger: Ledger, reservation: Reservation, budget: Budget | None) -> Iterator[Held]:
     """Keeps what is reserved until this is left. With a budget: it fits, and every line that the ledger is given is
     held against the limit. Errors: UsageError where it does not fit, or the ledger is not below the budget's folder."""
-    if reservation.first >= reservation.end:
-        yield
-        return
     drop_reservation(ledger.path)  # of a process that was killed
-    reservation = replace(reservation, since=len(Ledger.read(ledger.path).entries))
     try:
-        if budget is None:
-            write_reservation(ledger.path, reservation)
-        else:
-            path = _below(ledger.path, budget.root)
-            with alone_below(budget.root):
-                check_fits(budget, reservation, read_ledgers(budget.root), path)
-                write_reservation(ledger.path, reservation)
-            ledger.guard = Watch(budget, reservation.entry, ledger.name, path).check
-        yield
+        held = Held(ledger, reservation, budget)
+        if reservation.first < reservation.end:
+            held.keep()
+        yield held
     finally:
         drop_reservation(ledger.path)
 
@@ -157,9 +180,10 @@ class Watch:
 
     def _begin(self) -> None:
         self._readers: dict[Path, tuple[Reader, tuple[int, int, int]]] = {}
+        self._replaced: list[Reader] = []  # of files that are there no more, or as they were
+        self._taken: dict[Path, int] = {}  # entries of a reader that are counted
         self._seen: set[tuple[str, str]] = set()
-        self._written: dict[str, Counter[Entry]] = {}
-        self._most: Counter[Entry] = Counter()  # over names
+        self._tally = Tally()
         self._prices: Counter[Mechanism | None] = Counter()
 
     def check(self, entry: Entry) -> None:
@@ -179,23 +203,37 @@ class Watch:
             f"{self._budget.root}"
         )
 
-    def _total(self, entry: Entry, ends: list[tuple[str, Entry]], unpriced: int) -> Spending:
+    def _total(self, entry: Entry, ends: list[tuple[str, str, Entry]], unpriced: int) -> Spending:
         """What is spent with this line, and with what follows the last newlines."""
-        prices = self._prices.copy()
-        prices[self._planned] += unpriced
-        more: Counter[tuple[str, Entry]] = Counter()
-        most: Counter[Entry] = Counter()
-        for name, line in [*ends, (self._name, entry)]:
-            more[name, line] += 1
-            if self._written.get(name, Counter())[line] + more[name, line] > self._most[line] + most[line]:
-                most[line] += 1
+        readers = [reader for reader, _ in self._readers.values()]
+        if any(reader.gaps or reader.open for reader in (*readers, *self._replaced)):
+            prices = self._anew([*readers, *self._replaced], entry)
+        else:
+            prices = self._prices.copy()
+            mine = self._readers.get(self._path)
+            source = str(self._path) if mine is None else mine[0].source
+            for line in self._tally.more([*ends, (source, self._name, entry)]):
                 prices[mechanism_for(line, self._neighbours)] += 1
+        prices[self._planned] += unpriced
         return sum((NOTHING_HIDDEN if m is None else spending_of(m, k) for m, k in prices.items()), start=Spending())
 
-    def _follow(self, last: bool) -> tuple[list[tuple[str, Entry]], int, bool]:
+    def _anew(self, readers: list[Reader], entry: Entry) -> Counter[Mechanism | None]:
+        """The prices of all that these ledgers have or know of, and of this line."""
+        books = [reader.book() for reader in readers]
+        k = next((k for k, book in enumerate(books) if book.path == self._path), None)
+        if k is None:
+            books.append(Book((entry,), 0, 0, 1, "", self._name, path=self._path))
+        else:  # the line belongs to this attempt, which is not one that goes on without this process
+            still = tuple(span for span in books[k].open if span.entry.run != entry.run)
+            lines, keys = (*books[k].entries, entry), (*books[k].keys, "to come")
+            books[k] = replace(books[k], entries=lines, keys=keys, open=still)
+        mine = (line for line in merge(books) if self._data & set(line.data))
+        return Counter(mechanism_for(line, self._neighbours) for line in mine)
+
+    def _follow(self, last: bool) -> tuple[list[tuple[str, str, Entry]], int, bool]:
         """Takes in what was written since. (what follows the last newlines, how much of it has no price, whether a
         living writer is in the middle of a line). `last`: half of a write is an error now."""
-        ends: list[tuple[str, Entry]] = []
+        ends: list[tuple[str, str, Entry]] = []
         unpriced, unfinished = 0, False
         for path in ledgers_below(self._budget.root):
             try:
@@ -205,7 +243,8 @@ class Watch:
             stamp = (status.st_ino, status.st_size, status.st_mtime_ns)
             reader, before = self._readers.get(path, (None, (stamp[0], 0, 0)))
             if reader is None or before != stamp:
-                if before[0] != stamp[0] or stamp[1] < before[1]:  # replaced: what was in it stays spent
+                if reader is not None and (before[0] != stamp[0] or stamp[1] < before[1]):
+                    self._replaced.append(reader)  # what was in it stays spent
                     reader = None
                 reader = self._read(path, reader, last)
                 if reader is None:
@@ -214,39 +253,33 @@ class Watch:
                 self._readers[path] = (reader, stamp)
             if reader.tail:
                 unfinished = unfinished or (path != self._path and is_held(path))
-                entries = reader.book().entries
-                if not entries:
-                    unpriced += 1
-                elif self._data & set(entries[-1].data):
-                    ends.append((reader.name, entries[-1]))
+                whole = reader.whole()
+                fresh = whole.entries[len(reader.entries) :]
+                ends += [(whole.source, whole.name, line) for _, line in fresh if self._data & set(line.data)]
+                unpriced += len(whole.unpriced)
+            else:
+                unpriced += len(reader.unpriced)
         return ends, unpriced, unfinished
 
     def _read(self, path: Path, reader: Reader | None, last: bool) -> Reader | None:
         """The reader with the new lines counted; None where half of a write is seen."""
-        fresh = Reader(path) if reader is None else reader
-        first = len(fresh.lines)
+        if reader is None:
+            reader = Reader(path)
+            self._taken[path] = 0
         with path.open("rb") as file:
-            file.seek(fresh.offset)
+            file.seek(reader.offset)
             content = file.read()
         try:
-            fresh.feed(content)
+            reader.feed(content)
         except LedgerError:
             if last or not is_held(path):
                 raise
             self._begin()  # read everything again
             return None
-        previous = next((entry for _, entry in reversed(fresh.lines[:first]) if entry is not None), None)
-        if previous is None:
-            first = 0  # torn lines at the beginning were not priced yet
-            previous = next((entry for _, entry in fresh.lines if entry is not None), None)
-        for number, (key, entry) in enumerate(fresh.lines[first:], first):
-            if entry is not None:
-                previous = entry
-            elif previous is not None and number:
-                previous = after(previous)
-            if previous is not None:
-                self._count(fresh, key, previous)
-        return fresh
+        for key, entry in reader.entries[self._taken[path] :]:
+            self._count(reader, key, entry)
+        self._taken[path] = len(reader.entries)
+        return reader
 
     def _count(self, reader: Reader, key: str, entry: Entry) -> None:
         if not self._data & set(entry.data):
@@ -255,8 +288,5 @@ class Watch:
             if (reader.identity, key) in self._seen:
                 return
             self._seen.add((reader.identity, key))
-        mine = self._written.setdefault(reader.name, Counter())
-        mine[entry] += 1
-        if mine[entry] > self._most[entry]:
-            self._most[entry] += 1
+        if self._tally.add(reader.source, reader.name, entry):
             self._prices[mechanism_for(entry, self._neighbours)] += 1

@@ -6,9 +6,9 @@ from dataclasses import dataclass, replace
 
 from dpmpc.errors import UsageError
 from dpmpc.privacy.checks import check_count, check_delta, check_epsilon
+from dpmpc.privacy.entry import Entry
 from dpmpc.privacy.guarantee import failure_factor
 from dpmpc.privacy.law import LAWS
-from dpmpc.privacy.ledger import Entry
 from dpmpc.privacy.mechanism import Mechanism
 from dpmpc.privacy.spending import NOTHING_HIDDEN, Spending
 

@@ -16,23 +16,27 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 from dpmpc.errors import UsageError
-from dpmpc.privacy.ledger import Book, Entry, Ledger, LedgerError, sync_directory
+from dpmpc.privacy.book import Book, LedgerError
+from dpmpc.privacy.entry import Entry, bare
+from dpmpc.privacy.ledger import Ledger, sync_directory
 from dpmpc.privacy.mechanism import Mechanism
 from dpmpc.processes.locks import is_held
 
 
 @dataclass(frozen=True)
 class Reservation:
-    """The releases first .. end - 1 of one attempt of a run, each as `entry` has it but for its number.
+    """The releases first .. end - 1 of one attempt of a run, each as `entry` has it but for its number; its token is ""
+    until the attempt has begun.
 
     `since`: how many entries the ledger had when they were reserved: what was spent before is not what was reserved,
-    though a plan that is run twice makes the same lines.
+    though a plan that is run twice makes the same lines. `by`: whose ledger it is.
     """
 
     entry: Entry
     first: int
     end: int
     since: int = 0
+    by: str = ""
 
     def releases(self) -> Iterator[Entry]:
         """A line for each."""
@@ -86,7 +90,10 @@ def read_reservation(ledger: Path) -> Reservation | None:
         data, names = tuple(entry.pop("data")), tuple(entry.pop("names"))
         return Reservation(
             Entry(mechanism=mechanism, data=data, names=names, **entry),
-            *(value[name] for name in ("first", "end", "since")),
+            value["first"],
+            value["end"],
+            value["since"],
+            value.get("by", ""),
         )
     except FileNotFoundError:
         return None
@@ -116,34 +123,163 @@ def read_ledger(path: Path) -> Book:
     else:
         book = Ledger.read(path)
     reservation = read_reservation(path) if live else None
-    return book if reservation is None else replace(book, reserved=reservation.missing(book))
+    if reservation is None:
+        return book
+    name = book.name if book.identity else reservation.by or book.name
+    return replace(book, name=name, reserved=reservation.missing(book))
+
+
+class Tally:
+    """Releases, each counted once, as lines of ledgers come.
+
+    Lines of one attempt (one `token`) tell of the same release where they have one number and one price, whoever wrote
+    them: it counts as often as the ledger has it that has it most often. A ledger that does not say which owners were
+    in it (an owner's own) agrees with every other; two that say different owners are two releases. Lines without a
+    token are compared by the names of the ledgers, as equal lines of different parties.
+    """
+
+    def __init__(self) -> None:
+        self._groups: dict[Entry, _Group] = {}
+
+    def add(self, source: str, name: str, entry: Entry) -> bool:
+        """Take a line of the ledger `source` of the party `name`; whether there is one release more."""
+        group = self._groups.setdefault(_release(entry), _Group())
+        before = group.count()
+        group.add(source if entry.token else name, entry.present)
+        return group.count() > before
+
+    def more(self, lines: Iterable[tuple[str, str, Entry]]) -> list[Entry]:
+        """The releases that there would be more with these (source, name, line); nothing is changed."""
+        changed: dict[Entry, _Group] = {}
+        found = []
+        for source, name, entry in lines:
+            key = _release(entry)
+            if key not in changed:
+                changed[key] = self._groups[key].copy() if key in self._groups else _Group()
+            before = changed[key].count()
+            changed[key].add(source if entry.token else name, entry.present)
+            found += [entry] * (changed[key].count() - before)
+        return found
+
+    def elements(self) -> Iterator[Entry]:
+        """All releases."""
+        for entry, group in self._groups.items():
+            yield from (entry for _ in range(group.count()))
+
+
+class _Group:
+    """What ledgers say of one release: by ledger, how often with which owners."""
+
+    def __init__(self) -> None:
+        self._by: dict[str, Counter[tuple[int, ...] | None]] = {}
+
+    def add(self, source: str, present: tuple[int, ...] | None) -> None:
+        self._by.setdefault(source, Counter())[present] += 1
+
+    def count(self) -> int:
+        if len(self._by) == 1:
+            return next(iter(self._by.values())).total()
+        told: Counter[tuple[int, ...] | None] = Counter()
+        for each in self._by.values():
+            told |= each
+        del told[None]
+        return max([told.total(), *(each.total() for each in self._by.values())])
+
+    def copy(self) -> "_Group":
+        other = _Group()
+        other._by = {source: each.copy() for source, each in self._by.items()}
+        return other
+
+
+def _release(entry: Entry) -> Entry:
+    return replace(entry, present=None) if entry.token and entry.present is not None else entry
 
 
 def merge(books: Iterable[Book]) -> tuple[Entry, ...]:
-    """The releases in several parties' ledgers, those that live writers have reserved included; the copies of one
-    release counted once.
+    """The releases in several ledgers, those that live writers have reserved included; the copies of one release
+    counted once.
 
-    Guarantees: never fewer than any party wrote down. Copies of a release are equal entries in ledgers of different
-    names (`ledger_0.jsonl`, `ledger_1.jsonl`: different parties); and the same line of ledgers that begin with the same
+    Guarantees: never fewer than any process wrote down or knows of. One release is: the lines of one attempt with its
+    number, in whatever ledgers (`Tally`); of lines without a token, equal ones in ledgers of different names
+    (`ledger_0.jsonl`, `ledger_1.jsonl`: different parties); and the same line of ledgers that begin with the same
     digest: copies of one file. What one party wrote twice, in one ledger (a repeated iteration) or in two (a plan that
-    was run twice), and what parties describe differently, counts each time.
+    was run twice), and what is described differently, counts each time. What a ledger has no line of but knows to be
+    spent, or has reserved before its attempt began, counts beside that party's own lines, where all ledgers together
+    have fewer.
     """
-    written: dict[str, Counter[Entry]] = {}
+    books = list(books)
+    tally = _tally(books)
+    claims = _claims(books)
+    most: Counter[Entry] = Counter()
+    for name, claimed in claims.items():
+        own = Counter(bare(entry) for entry in _tally([b for b in books if b.name == name]).elements())
+        most |= Counter({entry: count + own[entry] for entry, count in claimed.items()})
+    found = list(tally.elements())
+    if most:
+        most.subtract(Counter(bare(entry) for entry in found))
+        found += (+most).elements()
+    return tuple(found)
+
+
+def _tally(books: Iterable[Book]) -> Tally:
+    """Their lines, each line of copies once, and what is reserved for an attempt that has begun."""
+    tally, seen = Tally(), set[tuple[str, str]]()
+    for book in books:
+        for number, entry in enumerate(book.entries):
+            if book.identity is not None:
+                if (book.identity, book.keys[number]) in seen:
+                    continue
+                seen.add((book.identity, book.keys[number]))
+            tally.add(book.source, book.name, entry)
+        for entry in book.reserved:
+            if entry.token:
+                tally.add(book.source, book.name, entry)
+    return tally
+
+
+def _claims(books: Iterable[Book]) -> dict[str, Counter[Entry]]:
+    """name -> releases that ledgers of this name know of without a line, of attempts that they cannot name."""
+    claims: dict[str, Counter[Entry]] = {}
     seen: set[tuple[str, str]] = set()
     for book in books:
-        mine = written.setdefault(book.name, Counter())
-        mine.update(book.reserved)
-        if book.identity is None:
-            mine.update(book.entries)
-            continue
-        for key, entry in zip(book.keys, book.entries, strict=True):
-            if (book.identity, key) not in seen:
-                seen.add((book.identity, key))
-                mine[entry] += 1
-    total: Counter[Entry] = Counter()
-    for entries in written.values():
-        total |= entries
-    return tuple(total.elements())
+        running = {entry.run for entry in book.reserved}
+        spans = [*book.gaps, *(span for span in book.open if span.entry.run not in running)]
+        fresh = [span for span in spans if (book.source, span.key) not in seen]
+        seen |= {(book.source, span.key) for span in fresh}
+        mine = [entry for span in fresh for entry in span.releases()]
+        mine += [bare(entry) for entry in book.reserved if not entry.token]
+        if mine:
+            claims.setdefault(book.name, Counter()).update(mine)
+    return claims
+
+
+@dataclass(frozen=True)
+class Part:
+    """A run of which the ledgers at hand hold a part. `lines`: releases with a line; `counted`: with those that others
+    made, or may. `parties`: those that are known to have the rest, where the run went on without the process here."""
+
+    run: str
+    lines: int
+    counted: int
+    planned: int
+    parties: tuple[int, ...]
+
+
+def parts(books: Iterable[Book]) -> list[Part]:
+    """The runs that are known to have releases which no ledger at hand has a line of, and whose processes are not
+    running here."""
+    books = list(books)
+    running = {entry.run for book in books for entry in book.reserved}
+    lines = Counter(entry.run for entry in merge(replace(b, gaps=(), open=(), reserved=()) for b in books))
+    counted = Counter(entry.run for entry in merge(replace(b, reserved=()) for b in books))
+    spans = [span for book in books for span in (*book.gaps, *book.open)]
+    found = []
+    for run in sorted({span.entry.run for span in spans} - running):
+        if counted[run] > lines[run]:
+            mine = [span for span in spans if span.entry.run == run]
+            have = sorted({party for span in mine for party in span.parties})
+            found.append(Part(run, lines[run], counted[run], max(span.entry.planned for span in mine), tuple(have)))
+    return found
 
 
 def copies(books: Iterable[Book]) -> list[list[str]]:
@@ -156,10 +292,15 @@ def copies(books: Iterable[Book]) -> list[list[str]]:
 
 
 def attempts(books: Iterable[Book]) -> Counter[str]:
-    """run -> attempts that left lines: those of one ledger by their numbers; two ledgers of one party are two."""
+    """run -> attempts that left lines: by their tokens; where there are none, those of one ledger by their numbers, and
+    two ledgers of one party are two."""
+    tokens: set[tuple[str, str]] = set()
     by_name: dict[str, dict[tuple[str, str], set[int]]] = {}
     for number, book in enumerate(books):
         for entry in book.entries:
+            if entry.token:
+                tokens.add((entry.run, entry.token))
+                continue
             ledgers = by_name.setdefault(book.name, {})
             ledgers.setdefault((entry.run, book.identity or str(number)), set()).add(entry.attempt)
     total: Counter[str] = Counter()
@@ -168,4 +309,4 @@ def attempts(books: Iterable[Book]) -> Counter[str]:
         for (run, _), numbers in ledgers.items():
             mine[run] += len(numbers)
         total |= mine
-    return total
+    return total + Counter(run for run, _ in tokens)

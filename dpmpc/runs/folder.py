@@ -81,3 +81,11 @@ def _failed_early(out: Path) -> bool:
     ours = ledgers.union(*(out.glob(pattern) for pattern in (*_FILES, "used_*.txt")))
     finished = any((out / name).exists() for name in ("report.json", "model.npz"))
     return not finished and set(out.iterdir()) <= ours and opened_nothing(*ledgers, *out.glob("*.opened.bin"))
+
+
+def run_folder(folder: Path) -> Path:
+    """The folder that a run's files are in: `folder`, or `run` of the kit in it."""
+    kept = ("plan.json", "report.json", "status_*.json", "party_*.transcript.jsonl")
+    inner = folder / "run"
+    is_kit = (folder / "site.toml").is_file() or not any(any(folder.glob(name)) for name in kept)
+    return inner if is_kit and inner.is_dir() else folder

@@ -6,7 +6,7 @@ from typing import Any
 
 from dpmpc.aggregation.limits import Limits
 from dpmpc.aggregation.plan import plan_path
-from dpmpc.errors import UsageError
+from dpmpc.errors import DpmpcError, UsageError, error_of
 from dpmpc.mpc.credentials import check_certificate, check_key
 from dpmpc.runs.beside import options_of
 from dpmpc.runs.kit import LIMITS, Kit, read_kit
@@ -42,8 +42,33 @@ def join(folder: Path, own: Joining, progress: Progress) -> Path:
     request = request_of(kit, own)
     if kit.site.tls:
         check_keys(kit)
-    start(request, where, progress)
+    try:
+        start(request, where, progress)
+    except DpmpcError as error:
+        if (text := in_a_kit(str(error))) == str(error):
+            raise
+        raise error_of(text, error.exit_code) from None
     return where.out
+
+
+_ADDRESS = "`address` under [[parties]] in consortium.toml"
+_WAYS = {
+    "choose another base port with -B, or addresses with -P": "end what has it, give `join --listen`, or have "
+    f"{_ADDRESS} changed and all kits made anew",
+    "mend -P / -B": f"mend {_ADDRESS}",
+    "mend the order of -P": "mend the order of [[parties]] in consortium.toml",
+    "mend -I or -P": "start the kit of each party once",
+    "mend -P": f"mend {_ADDRESS}",
+    "mend -I": "start the kit of each site once",
+    "copy plan.json again": "make all kits anew from one consortium.toml",
+}
+
+
+def in_a_kit(text: str) -> str:
+    """The same message, with a site's way out where it names that of `dpmpc train -I`."""
+    for words, way in _WAYS.items():
+        text = text.replace(words, way)
+    return text
 
 
 def where_of(kit: Kit, own: Joining) -> Where:

@@ -105,5 +105,5 @@ def _compose(about: About) -> str:
         lines += ["    network_mode: host  # without TLS all addresses are loopback ones"]
     words += ["--log-json"]
     lines += [f"    command: [{', '.join(words[1:])}]", "    read_only: true", "    tmpfs: [/tmp]"]
-    lines += ["    cap_drop: [ALL]", '    restart: "no"']
+    lines += ["    cap_drop: [ALL]", "    restart: on-failure"]
     return "\n".join(lines) + "\n"

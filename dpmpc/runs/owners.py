@@ -34,9 +34,11 @@ from dpmpc.mpc.addresses import Endpoint
 from dpmpc.mpc.backend import BACKENDS
 from dpmpc.mpc.pulse import STALL
 from dpmpc.noise.forecast import Forecast, forecast
-from dpmpc.privacy.budget import Budget, check_fits, reserved
+from dpmpc.privacy.book import Book
+from dpmpc.privacy.budget import Budget, Held, check_fits, reserved
 from dpmpc.privacy.composition import parse_budget
-from dpmpc.privacy.ledger import Book, Entry, Ledger
+from dpmpc.privacy.entry import Entry
+from dpmpc.privacy.ledger import Ledger
 from dpmpc.privacy.ledgers import read_ledgers
 from dpmpc.privacy.mechanism import Mechanism
 from dpmpc.processes.status import Status, status_path
@@ -336,11 +338,13 @@ def _learn(
         opened = outer.enter_context(contextlib.closing(Opened(job.out / OPENED)))
         # With parties elsewhere, this process keeps a ledger of its own: theirs are not at hand.
         own = job.addresses is not None and job.party is None
-        ledger, spent = outer.enter_context(Ledger(job.out / OWN_LEDGER)) if own else None, 0
+        who = None if job.owner is None else f"owner {job.owner}"
+        ledger, spent = outer.enter_context(Ledger(job.out / OWN_LEDGER, who)) if own else None, 0
+        held: Held | None = None
         if ledger is not None:
             spent = min(spent_releases(ledger.path, plan.run_id), plan.releases) if run.attempt == AGREED else 0
             mine = replace(run.attempt, first_release=max(spent, run.attempt.first_release))
-            outer.enter_context(reserved(ledger, reservation_of(plan, mine), job.budget))
+            held = outer.enter_context(reserved(ledger, reservation_of(plan, mine), job.budget))
         if plan.parties:
             emit("stage", text="connecting", phase="connecting")
         left = plan.releases - run.attempt.first_release
@@ -357,6 +361,8 @@ def _learn(
                 attempt, first = aggregator.attempt, aggregator.next
                 if attempt.number:
                     log(f"attempt {attempt.number} goes on with release {first}; {replayed} were opened before")
+                if held is not None and first < plan.releases:
+                    held.begin(entry_of(plan, attempt, first, token=aggregator.token))
             for number in range(first, plan.releases):
                 begin = time.perf_counter()
                 if ledger is not None:

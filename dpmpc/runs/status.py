@@ -9,18 +9,22 @@ from dpmpc.aggregation.guarantee import promise_of
 from dpmpc.aggregation.plan import Plan, plan_path
 from dpmpc.errors import UsageError
 from dpmpc.privacy.composition import spent
-from dpmpc.privacy.ledgers import ledgers_below, merge, read_ledgers
+from dpmpc.privacy.ledgers import ledgers_below, merge, parts, read_ledgers
 from dpmpc.processes.status import State, read_state
+from dpmpc.runs.folder import run_folder
 
 
 @dataclass(frozen=True)
 class Spent:
-    """What the ledgers at hand say: releases with a line, and what they come to at the plan's delta."""
+    """What the ledgers at hand say: releases that are spent, and what they come to at the plan's delta. `lines`: those
+    with a line here; others made the rest, or may, and it counts: where known, `parties` have it."""
 
     releases: int
     epsilon: float | None  # None: no promise
     delta: float
     of_epsilon: float | None  # what the whole plan may come to
+    lines: int
+    parties: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -48,8 +52,7 @@ class RunStatus:
 
 def read_status(folder: Path) -> RunStatus:
     """The status of the run in `folder`, or in `run` of the kit there. Errors: no run is there."""
-    if not any(folder.glob("status_*.json")) and (folder / "run").is_dir():
-        folder = folder / "run"
+    folder = run_folder(folder)
     states = [state for path in sorted(folder.glob("status_*.json")) if (state := read_state(path)) is not None]
     plans = [plan_path(folder), *sorted(folder.glob("plan_*.json"))]
     plan = next((Plan.read(path) for path in plans if path.is_file()), None)
@@ -66,4 +69,7 @@ def _spent(folder: Path, plan: Plan) -> Spent | None:
     entries = [entry for entry in merge(books) if entry.run == plan.run_id]
     sums = spent(entries, plan.data_id, plan.delta, entries[0].neighbours if entries else "")
     epsilon, most = (x if math.isfinite(x) else None for x in (sums.epsilon, promise_of(plan).epsilon))
-    return Spent(len(entries), epsilon, plan.delta, most)
+    mine = next((part for part in parts(books) if part.run == plan.run_id), None)
+    if mine is None:
+        return Spent(len(entries), epsilon, plan.delta, most, len(entries))
+    return Spent(len(entries), epsilon, plan.delta, most, mine.lines, mine.parties)

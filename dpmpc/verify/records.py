@@ -9,7 +9,9 @@ from dpmpc.aggregation.paths import ledger_path, opened_path, transcript_path
 from dpmpc.aggregation.plan import Plan, plan_path
 from dpmpc.aggregation.transcript import digest, read_opened, read_transcript
 from dpmpc.errors import UsageError
-from dpmpc.privacy.ledger import Book, Ledger
+from dpmpc.privacy.book import Book
+from dpmpc.privacy.ledger import Ledger
+from dpmpc.runs.folder import run_folder
 
 Event = dict[str, Any]
 
@@ -64,7 +66,8 @@ class Attempt:
 
 @dataclass(frozen=True)
 class Records:
-    """A run directory as the structure check sees it. Lists are by party."""
+    """A run directory as the structure check sees it. Lists are by party; those that are `elsewhere` have nothing in
+    them: their files are at other sites."""
 
     plan: Plan
     attempts: tuple[tuple[Attempt, ...], ...]
@@ -72,6 +75,7 @@ class Records:
     books: tuple[Book, ...]
     ledger_lines: tuple[tuple[str, ...], ...]  # digests of the ledgers' lines, in order
     opened: dict[str, dict[int, str]]  # file -> release -> digest
+    elsewhere: tuple[int, ...] = ()
 
     def attempt(self, party: int, number: int) -> Attempt | None:
         """A party's attempt of this number, if it got so far."""
@@ -88,29 +92,91 @@ class Records:
 
 
 def read_records(out: Path) -> Records:
-    """Everything the structure check needs from a run directory.
+    """Everything the structure check needs: from a run directory, which has all parties; from the folder or the kit of
+    one site, which has one; or from a folder of several sites' folders or kits.
 
-    Errors: not a run directory, a run without MPC, a file that is missing or not what was written, a broken ledger.
+    Errors: not a run directory, a run without MPC, an owner's folder, a file that is missing or not what was written,
+    a broken ledger.
     """
-    plan = Plan.read(plan_path(out))
+    places = _places(out)
+    plan, sites = _plan_in(out, places)
     if not plan.parties:
         raise UsageError(
             f"a structure check needs the transcripts of parties; {out} was computed in the clear, without any; "
             "train with --engine mpc"
         )
-    attempts, strays, books, lines = [], [], [], []
+    attempts: list[tuple[Attempt, ...]] = []
+    strays: list[str] = []
+    books: list[Book] = []
+    lines: list[tuple[str, ...]] = []
+    elsewhere: list[int] = []
     opened = {}
     for party in range(plan.parties):
-        mine, before = _attempts(party, read_transcript(transcript_path(out, party)))
+        found = [place for place in places if transcript_path(place, party).exists()]
+        if len(found) > 1:
+            raise UsageError(
+                f"a party has one transcript; party {party} has one in {found[0]} and in {found[1]}; name the folder "
+                "of one run"
+            )
+        if sites and not found:
+            elsewhere.append(party)
+            attempts.append(())
+            books.append(Book((), 0, 0, 0, ""))
+            lines.append(())
+            continue
+        folder = found[0] if found else out
+        mine, before = _attempts(party, read_transcript(transcript_path(folder, party)))
         attempts.append(mine)
         strays += before
-        books.append(Ledger.read(ledger_path(out, party)))
-        content = ledger_path(out, party).read_bytes()
+        books.append(Ledger.read(ledger_path(folder, party)))
+        content = ledger_path(folder, party).read_bytes()
         lines.append(tuple(hashlib.sha256(line).hexdigest() for line in content.split(b"\n") if line))
-        opened[f"party {party}"] = _digests(opened_path(out, party), plan)
-    if (out / "owners.opened.bin").exists():
-        opened["the owners"] = _digests(out / "owners.opened.bin", plan)
-    return Records(plan, tuple(attempts), tuple(strays), tuple(books), tuple(lines), opened)
+        opened[f"party {party}"] = _digests(opened_path(folder, party), plan)
+    if len(elsewhere) == plan.parties:
+        raise UsageError(
+            f"parties keep transcripts, owners do not; {out} has none; name a party's folder, or one that has the "
+            "folders of all sites"
+        )
+    owners = [place / "owners.opened.bin" for place in places if (place / "owners.opened.bin").exists()]
+    for path in owners:
+        opened["the owners" if len(owners) == 1 else f"the owners in {path.parent}"] = _digests(path, plan)
+    return Records(plan, tuple(attempts), tuple(strays), tuple(books), tuple(lines), opened, tuple(elsewhere))
+
+
+def plan_in(out: Path) -> Plan:
+    """The plan of the run that `read_records` reads."""
+    return _plan_in(out, _places(out))[0]
+
+
+def _places(out: Path) -> list[Path]:
+    """The folders with a run's files: that of `out`, or those of the sites in `out`."""
+    here = run_folder(out)
+    if _has_run(here):
+        return [here]
+    below = [run_folder(folder) for folder in sorted(out.iterdir()) if folder.is_dir()] if out.is_dir() else []
+    return [folder for folder in below if _has_run(folder)] or [here]
+
+
+def _has_run(folder: Path) -> bool:
+    """Whether the folder is one of a run's processes."""
+    return any(next(folder.glob(name), None) for name in ("plan*.json", "party_*.transcript.jsonl"))
+
+
+def _plan_in(out: Path, places: list[Path]) -> tuple[Plan, bool]:
+    """(the plan, whether these are sites: then a party may be elsewhere). Errors: there is none, or another one."""
+    alone = any(out.glob("plan_*.json")) or (out / "ledger_owners.jsonl").exists()
+    sites = alone or len(places) > 1 or places[0] != out
+    found: list[tuple[Plan, Path]] = []
+    for place in places:
+        for path in (plan_path(place), *sorted(place.glob("plan_*.json"))):
+            if path.is_file():
+                found.append((Plan.read(path), place))
+    for plan, place in found[1:]:
+        if plan != found[0][0]:
+            raise UsageError(
+                f"all sites of a run have one plan; {found[0][1]} and {place} differ; name the folder of one run"
+            )
+    return (found[0][0] if found else Plan.read(plan_path(out))), sites
 
 
 def _digests(path: Path, plan: Plan) -> dict[int, str]:

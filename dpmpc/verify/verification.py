@@ -15,6 +15,7 @@ from dpmpc.verify.audit import Trials, check_audit
 from dpmpc.verify.canaries import Canaries, canary_plan
 from dpmpc.verify.claim import Claim, claim_of
 from dpmpc.verify.fresh import by_parties, in_the_clear
+from dpmpc.verify.records import plan_in
 from dpmpc.verify.statistics import Sample, check_statistics
 from dpmpc.verify.structure import check_structure
 from dpmpc.verify.verdict import Check, Evidence
@@ -155,7 +156,7 @@ def verify_structure(run: Path) -> Verification:
 def verify_run(run: Path, work: Path, progress: Progress) -> Verification:
     """The structure of the run in `run`, and statistics and audit of fresh releases like its own, kept in `work`."""
     structure = check_structure(run)
-    plan = Plan.read(run / "plan.json")
+    plan = plan_in(run)
     if not plan.derived.mechanism.scale:
         return Verification(str(run), (structure,))
     _, samples, trials = _fresh(cases_like(plan), work, progress)

@@ -146,6 +146,19 @@ def test_the_same_calls_carry_a_run_on(changes: dict[str, object], tmp_path: Pat
     assert again == histories and spent(tmp_path) == list(range(RELEASES))
 
 
+def test_ledgers_tell_two_runs_of_a_plan_apart_by_what_the_parties_drew(tmp_path: Path) -> None:
+    plan = plan_of()
+    for name in ("first", "second"):
+        (tmp_path / name).mkdir()
+        run(plan, tmp_path / name, [{} for _ in range(OWNERS)])
+    one = Ledger.read(ledger_path(tmp_path / "first" / "party0", 0))
+    assert one.gaps == one.open == () and len({entry.token for entry in one.entries}) == 1 and one.entries[0].token
+    for k, name in ((1, "second"), (2, "first")):
+        other = Ledger.read(ledger_path(tmp_path / name / f"party{k}", k))
+        twice = 2 if name == "second" else 1
+        assert sorted(e.release for e in merge([one, other])) == sorted([*range(RELEASES)] * twice)
+
+
 def test_folders_that_were_lost_or_set_back_do_not_make_a_release_again(tmp_path: Path) -> None:
     """Party 0 has lost everything, party 1 has its state of an attempt before; party 2 knows."""
     plan = plan_of()
@@ -158,6 +171,7 @@ def test_folders_that_were_lost_or_set_back_do_not_make_a_release_again(tmp_path
     shutil.copytree(tmp_path / "old", tmp_path / "party1")
     histories: list[History] = [{} for _ in range(OWNERS)]
     assert run(plan, tmp_path, histories) == [None] * PARTIES
+    assert [len(merge([Ledger.read(ledger_path(tmp_path / f"party{i}", i))])) for i in range(3)] == [RELEASES] * 3
     (_, (number, release)) = starts(tmp_path, 1)
     assert number == 2 and starts(tmp_path, 0) == [(2, release)] and release == len(before)
     known = read_opened(opened_path(tmp_path / "party2", 2), plan.dimension)
@@ -241,6 +255,10 @@ def test_a_party_that_comes_again_hears_how_the_run_is(tmp_path: Path) -> None:
     assert "the run is over: the others finished it without this party" in log
     assert [standing(plan, tmp_path / f"party{i}", i).over for i in range(PARTIES)] == [True, False, True]
     assert histories[0] == histories[1] and sorted(histories[0]) == list(range(40))
+    mine = Ledger.read(ledger_path(tmp_path / "party1", 1))
+    assert len(mine.entries) < 40 == len(merge([mine]))  # what the others made counts in the ledger of the lost one
+    assert [(span.parties, span.end) for span in mine.open] == [((0, 2), 40)]
+    assert len(merge(Ledger.read(ledger_path(tmp_path / f"party{i}", i)) for i in range(3))) == 40
     lines = Ledger.read(ledger_path(tmp_path / "party0", 0)).entries
     assert lines[-1].lost == (1,) and lines[0].lost == ()
     assert [e["party"] for e in read_transcript(transcript_path(tmp_path / "party0", 0)) if e["event"] == "lost"] == [1]

@@ -11,8 +11,9 @@ from click.testing import CliRunner
 from dpmpc.cli.account import command as account
 from dpmpc.cli.budget import command as budget
 from dpmpc.errors import DpmpcError, UsageError
+from dpmpc.privacy.entry import Entry
 from dpmpc.privacy.gaussian import gaussian_scale
-from dpmpc.privacy.ledger import Entry, Ledger
+from dpmpc.privacy.ledger import Ledger
 from dpmpc.privacy.mechanism import Mechanism
 
 RUN = "--owners 100 --smallest 500"

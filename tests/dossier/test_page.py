@@ -17,7 +17,7 @@ from dpmpc.dossier.page import page
 from dpmpc.dossier.svg import Curve, bars, chart
 from dpmpc.dossier.words import caught
 from dpmpc.errors import UsageError
-from dpmpc.privacy.ledger import LedgerError
+from dpmpc.privacy.book import LedgerError
 from dpmpc.runs.chart import duration
 from tests.runs import HANG, dpmpc, run, small
 

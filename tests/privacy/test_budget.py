@@ -16,8 +16,9 @@ import pytest
 from dpmpc.errors import UsageError
 from dpmpc.privacy.budget import Budget, check_fits, reserved
 from dpmpc.privacy.composition import spent, total
+from dpmpc.privacy.entry import Entry
 from dpmpc.privacy.gaussian import gaussian_epsilon, gaussian_scale
-from dpmpc.privacy.ledger import Entry, Ledger
+from dpmpc.privacy.ledger import Ledger
 from dpmpc.privacy.ledgers import (
     Reservation,
     attempts,

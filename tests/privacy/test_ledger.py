@@ -13,10 +13,12 @@ from pathlib import Path
 import pytest
 
 from dpmpc.errors import UsageError
+from dpmpc.privacy.book import LedgerError
 from dpmpc.privacy.composition import releases_left, require_budget, spending_of, spent, total
 from dpmpc.privacy.discrete import discrete_gaussian_guarantee, discrete_gaussian_scale
+from dpmpc.privacy.entry import GENESIS, Entry
 from dpmpc.privacy.gaussian import gaussian_epsilon, gaussian_scale
-from dpmpc.privacy.ledger import GENESIS, Entry, Ledger, LedgerError
+from dpmpc.privacy.ledger import Ledger
 from dpmpc.privacy.ledgers import merge
 from dpmpc.privacy.mechanism import Mechanism
 from dpmpc.privacy.spending import Spending
@@ -81,7 +83,7 @@ def test_lines_of_format_1_are_read_priced_and_followed(tmp_path: Path) -> None:
         ledger.append(entry(4))
     book = Ledger.read(path)
     assert book.entries == (*old, entry(4)) and book.torn == 0
-    assert [json.loads(line)["v"] for line in path.read_text().splitlines()] == [1, 1, 1, 1, 3]
+    assert [json.loads(line)["v"] for line in path.read_text().splitlines()] == [1, 1, 1, 1, 4]
     with Ledger(tmp_path / "ledger_1.jsonl") as ledger:  # another party noted one of them in format 2
         ledger.append(old[2])
     assert sorted(e.release for e in merge([book, Ledger.read(tmp_path / "ledger_1.jsonl")])) == [0, 1, 2, 3, 4]

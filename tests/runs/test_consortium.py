@@ -7,6 +7,7 @@ import math
 import re
 import shlex
 import shutil
+import socket
 import subprocess
 import tomllib
 from pathlib import Path
@@ -28,11 +29,12 @@ from dpmpc.mpc import credentials
 from dpmpc.mpc.credentials import make_request, sign_request
 from dpmpc.runs.consortium import ConsortiumFile, editor_schema, read_consortium
 from dpmpc.runs.consortium_text import Founding, text_of
-from dpmpc.runs.joining import Joining, check_keys, join, request_of, where_of
+from dpmpc.runs.joining import Joining, check_keys, in_a_kit, join, request_of, where_of
 from dpmpc.runs.kit import read_kit, write_kits
 from tests.commands import parsed
 from tests.tables import write
 
+ROOT = Path(__file__).parents[2]
 HERE = ("127.0.0.2:1000", "127.0.0.3:1000", "127.0.0.4:1000")
 
 
@@ -306,6 +308,7 @@ def test_units_compose_files_and_readmes_name_commands_that_exist(tmp_path: Path
             assert service["ports"] == [f"{port}:{port}", f"{int(port) + 3}:{int(port) + 3}"]
         else:
             assert "ports" not in service and (service.get("network_mode") == "host") == (not tls)
+        assert (unit["Service"]["Restart"], service["restart"]) == ("on-failure", "on-failure")
         for words in re.findall(r"`(dpmpc [^`]*)`", (folder / "README.md").read_text()):
             parsed(shlex.split(words)[1:])
 
@@ -402,3 +405,28 @@ def test_what_a_site_says_goes_before_what_the_kit_says(tmp_path: Path) -> None:
     assert where_of(owner, Joining()).index == "owner2"
     asked = request_of(owner, Joining(csv="mine.csv", memory="1GB"))
     assert asked is not None and asked.csv == "mine.csv" and asked.planned and asked.epsilon == 1.0
+
+
+def test_a_taken_port_is_told_by_its_place_in_the_file(tmp_path: Path) -> None:
+    folder = kits(tmp_path, tls=False) / "party1"
+    site = read_kit(folder).site
+    host, port = site.addresses[1].rsplit(":", 1)
+    with socket.socket() as taken:
+        taken.bind((host, 0))
+        taken.listen()
+        file = folder / "site.toml"
+        file.write_text(file.read_text().replace(f":{port}", f":{taken.getsockname()[1]}"))
+        with pytest.raises(UsageError, match=r"consortium\.toml") as caught:
+            join(folder, Joining(wait=0.1), lambda event: None)
+    assert "--listen" in str(caught.value) and not re.search(r"-[BPI]\b", str(caught.value))
+
+
+def test_every_way_out_that_a_site_lacks_is_translated() -> None:
+    """All sentences of the programs below that name -B, -P or -I as a way out."""
+    found = set()
+    for path in [*(ROOT / "dpmpc" / "mpc").rglob("*.py"), *(ROOT / "dpmpc" / "aggregation").rglob("*.py")]:
+        text = re.sub(r'"\s*\n?\s*f?"', "", path.read_text())
+        found |= set(re.findall(r"(?:mend|choose)[^;\"{]*-[BPI]\b[^;\"{]*", text))
+    assert len(found) >= 6
+    found.remove("choose another base port with -B, or leave it out")  # of runs on one machine
+    assert [ways for ways in found if re.search(r"(?<!-)-[BPI]\b", in_a_kit(ways))] == []

@@ -13,7 +13,7 @@ import pytest
 
 from dpmpc.errors import DpmpcError, UsageError
 from dpmpc.noise.pool import CAPACITY, Pool
-from dpmpc.privacy.ledger import LedgerError
+from dpmpc.privacy.book import LedgerError
 from dpmpc.verify.canaries import Canaries, canary_plan
 from dpmpc.verify.fresh import by_parties
 from dpmpc.verify.structure import batches_due, check_structure

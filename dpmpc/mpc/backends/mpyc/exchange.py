@@ -18,7 +18,7 @@ from dpmpc.errors import PeerError, UsageError
 from dpmpc.mpc import mpyc_runtime
 from dpmpc.mpc import reason as reasons
 from dpmpc.mpc.addresses import Endpoint, kept_alive
-from dpmpc.mpc.channels import ALIVE, REASON
+from dpmpc.mpc.channels import ALIVE, DRAWN, REASON
 from dpmpc.mpc.link import Observe, OnLost
 from dpmpc.mpc.pulse import Pulse
 from dpmpc.mpc.reason import Told, without_a_word
@@ -141,19 +141,29 @@ def exchanger_class() -> Any:
         def send(self, pc: int, payload: bytes) -> None:
             if self.transport.is_closing():
                 return  # whoever waits for an answer is told
+            self.spoke = True
+            if pc == DRAWN:  # dpmpc's own, before MPyC computes anything
+                super().send(pc, payload)
+                return
             self._counters.step(pc)
             self.frames_sent += 1
-            self.spoke = True
             if self._counters.observe is not None:
                 self._counters.observe(self, True, self._label(True), payload)
             super().send(pc, payload)
 
         def receive(self, pc: int) -> Any:
+            if pc == DRAWN:
+                return self._drawn()
             self._counters.step(pc)
             payload = super().receive(pc)
             if self._counters.observe is not None:
                 self._received.append((self._label(False), payload))
             return payload
+
+        async def _drawn(self) -> bytes:
+            """The frame of this label, which MPyC hands out as it is where it has arrived already."""
+            found = super().receive(DRAWN)
+            return bytes(await found if isinstance(found, asyncio.Future) else found)
 
         def settle(self) -> None:
             """Tell the observer of what was received; to be called when the protocols of a channel have ended."""

@@ -1,0 +1,140 @@
+"""What the lines of a ledger say, as values and as bytes. Touches nothing.
+
+There are three kinds. A *release* that is spent. The beginning of an *attempt*: with what all its parties drew
+together (`token`), which its releases have too, so that the ledgers of one attempt, whoever wrote them, are told from
+those of another attempt at the same plan; and with the price of its releases, so that half a line after it has one.
+*elsewhere*: the run goes on without this party, and others have the rest. A release is a JSON object, the others are
+lists: how a torn line begins tells whether it may have been a release.
+"""
+
+import hashlib
+import json
+import secrets
+from dataclasses import asdict, dataclass, field, replace
+from typing import Any
+
+from dpmpc.errors import UsageError
+from dpmpc.privacy.mechanism import Mechanism
+
+GENESIS = "0" * 64
+FORMAT = 4
+RELEASE, ATTEMPT, ELSEWHERE = "release", "attempt", "elsewhere"
+_MARKS = tuple(f'["{kind}",{{'.encode() for kind in (ATTEMPT, ELSEWHERE))
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One release that is spent.
+
+    `data`: opaque digests given by the owners, never computed from records: one for each owner, or one for them all
+    when they always take part together. `planned`, `epsilon`, `delta`: what the run as a whole set out to release and
+    promised. `names`: the texts that `data` are digests of. `attempt`: of the run. `neighbours`: what the mechanism's
+    sensitivity compares ("record", "owner", "stated"; "" in lines of before it was noted). `owner_sensitivity`: the
+    same for all of one owner's records, in the mechanism's norm and unit; None where it was not noted. `present`: the
+    owners whose vectors are in it, where some may be missing; what is spent does not depend on it. `lost`: the parties
+    without which the run went on, as the writer knew by then. `token`: of the attempt, the same in the ledgers of all
+    its processes and in no other attempt's; "" where it was not noted or is not known.
+    """
+
+    run: str
+    release: int
+    data: tuple[str, ...]
+    mechanism: Mechanism
+    planned: int
+    epsilon: float
+    delta: float
+    names: tuple[str, ...] = ()
+    attempt: int = field(default=0, compare=False)  # no two attempts make the same release
+    neighbours: str = ""
+    owner_sensitivity: float | None = None
+    present: tuple[int, ...] | None = None
+    lost: tuple[int, ...] = field(default=(), compare=False)  # two parties may hear of a loss one after the other
+    token: str = ""
+
+    def __post_init__(self) -> None:
+        if not self.data or not all(self.data):
+            raise UsageError(f"a release needs the digest of its data; got {self.data!r}; give one per owner")
+
+
+def after(entry: Entry) -> Entry:
+    """What a torn line after `entry` counts as: the next release of its attempt, at its price."""
+    return replace(entry, release=entry.release + 1, present=None if entry.token else entry.present)
+
+
+def bare(entry: Entry) -> Entry:
+    """The release without the attempt that it is of."""
+    return replace(entry, token="", present=None)
+
+
+@dataclass(frozen=True)
+class Line:
+    """A whole line. `prev`: the digest of the one before; `torn`: whether that is torn. `first`: whose ledger it
+    begins, where it has a random number. `parties`: of `elsewhere`, those that have the rest. The entry of a line that
+    is no release is the first one to come."""
+
+    kind: str
+    entry: Entry
+    prev: str
+    torn: bool
+    first: str | None
+    parties: tuple[int, ...] = ()
+
+
+def packed(line: Line) -> bytes:
+    """The bytes of a line, without a newline; no two are alike."""
+    entry = line.entry
+    record: dict[str, Any] = {"v": FORMAT, "prev": line.prev, **asdict(entry)}
+    if entry.present is None:
+        del record["present"]
+    if not entry.lost:
+        del record["lost"]
+    if not entry.token:
+        del record["token"]
+    record["salt"] = secrets.token_hex(16)
+    if line.first is not None:
+        record["by"] = line.first
+    if line.torn:
+        record["torn"] = True
+    if line.kind == ELSEWHERE:
+        record["parties"] = line.parties
+    value = record if line.kind == RELEASE else [line.kind, record]
+    return json.dumps(value, separators=(",", ":"), allow_nan=False).encode()
+
+
+def parsed(line: bytes) -> Line | None:
+    """A line's parts, or None if it is not a whole line of a ledger."""
+    try:
+        value = json.loads(line)
+        kind, record = value if isinstance(value, list) else (RELEASE, value)
+        version = record.pop("v")
+        if version not in (1, 2, 3, FORMAT) or kind not in (RELEASE, ATTEMPT, ELSEWHERE):
+            return None
+        prev, torn = record.pop("prev"), record.pop("torn", False)
+        first = record.pop("by", None) if record.pop("salt", "") else None
+        mechanism = _mechanism(version, record.pop("mechanism"))
+        data, names = tuple(record.pop("data")), tuple(record.pop("names", ()))
+        if (present := record.pop("present", None)) is not None:
+            present = tuple(int(owner) for owner in present)
+        lost = tuple(int(party) for party in record.pop("lost", ()))
+        parties = tuple(int(party) for party in record.pop("parties", ()))
+        entry = Entry(mechanism=mechanism, data=data, names=names, present=present, lost=lost, **record)
+        return Line(kind, entry, prev, torn, first, parties)
+    except (ValueError, TypeError, KeyError, AttributeError, UsageError):
+        return None
+
+
+def may_spend(torn: bytes) -> bool:
+    """Whether a torn line may have been a release: whether it does not begin as the other kinds do."""
+    return not any(torn.startswith(mark) or mark.startswith(torn) for mark in _MARKS)
+
+
+def digest_of(line: bytes) -> str:
+    """What the next line has of this one."""
+    return hashlib.sha256(line).hexdigest()
+
+
+def _mechanism(version: int, fields: dict[str, Any]) -> Mechanism:
+    if version == 1:  # it said both in one word
+        law = fields.pop("law")
+        fields |= {"law": law.removeprefix("discrete-"), "discrete": law.startswith("discrete-")}
+    return Mechanism(**fields)
