@@ -166,6 +166,8 @@ Seen = tuple[int, int, float | None, float | None]  # values that are there, of 
 
 def survey(table: Table, names: Sequence[str]) -> dict[str, Seen]:
     """What one pass says of each column."""
+    if not names:
+        return {}
     parts = []
     for name in names:
         value = table.number(name)

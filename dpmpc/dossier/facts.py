@@ -8,7 +8,9 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from dpmpc.aggregation.plan import FIRST_ATTEMPT, Plan, plan_path
+from dpmpc.aggregation.active import security_section
+from dpmpc.aggregation.guarantee import privacy_section, warnings_of
+from dpmpc.aggregation.plan import FIRST_ATTEMPT, Plan, Vectors, plan_path
 from dpmpc.data.schema import Schema
 from dpmpc.errors import UsageError
 from dpmpc.learning.model import read_model
@@ -75,11 +77,14 @@ def facts_of(run: Path, ledgers: Path | None = None) -> Facts:
             f"a report is made from what an owner writes; {run} is a party's folder; name an owner's, or see dpmpc "
             "verify and dpmpc status for this one"
         )
-    report = read_report(run)
     if not plan_path(run).is_file():
+        read_report(run)  # says what is missing where there is no run at all
         raise UsageError(f"a report needs the run's plan.json; {run} has none; name the directory that train wrote")
     plan = Plan.read(plan_path(run))
+    trained = not isinstance(plan.source, Vectors)
+    report = read_report(run) if trained else _of_vectors(run, plan)
     evidence, written = _evidence(run, plan)
+    last = run / "report.json" if trained else max(run.glob("ledger_*.jsonl"), key=lambda path: path.stat().st_mtime)
     return Facts(
         run=run,
         report=report,
@@ -95,9 +100,40 @@ def facts_of(run: Path, ledgers: Path | None = None) -> Facts:
             for path in sorted(run.glob(pattern))
         ],
         versions=list(software().items()),
-        finished=datetime.fromtimestamp((run / "report.json").stat().st_mtime, UTC),
-        one_machine=request_path(run).is_file(),
+        finished=datetime.fromtimestamp(last.stat().st_mtime, UTC),
+        one_machine=request_path(run).is_file() or len(list(run.glob("ledger_*.jsonl"))) == plan.parties > 1,
     )
+
+
+def _of_vectors(run: Path, plan: Plan) -> dict[str, Any]:
+    """What a run of a caller's vectors would report, by its plan and its ledgers. Errors: it has no ledger."""
+    ledgers = sorted(run.glob("ledger_*.jsonl"))
+    if not ledgers:
+        raise UsageError(
+            f"a report needs the ledgers of the run; {run} has none; name the `out` of an Aggregator, a Party or a "
+            "Flower app"
+        )
+    made = {entry.release for path in ledgers for entry in read_ledger(path).entries if entry.run == plan.run_id}
+    return {
+        "run": plan.run_id,
+        "data": plan.data,
+        "method": "vectors",
+        "clip": plan.clip,
+        "sampler": plan.sampler,
+        "engine": "mpc" if plan.parties else "clear",
+        "backend": plan.backend,
+        "security": security_section(plan),
+        "weights": plan.weights,
+        "owners": plan.owners,
+        "owner_sizes": list(plan.sizes),
+        "parties": plan.parties,
+        "threshold": plan.threshold,
+        "iterations": len(made),
+        "privacy": privacy_section(plan),
+        "utility": None,
+        "cost": None,
+        "warnings": warnings_of(plan),
+    }
 
 
 def _evidence(run: Path, plan: Plan) -> tuple[dict[str, dict[str, Any]], bool]:

@@ -102,10 +102,14 @@ def write_page(facts: Facts, path: Path) -> None:
 def _summary(facts: Facts) -> str:
     report = facts.report
     who = f"{report['parties']} parties" if report["engine"] == "mpc" else "one process, without parties"
-    return (
-        f"{report['owners']} owners, {sum(report['owner_sizes']):,} records; method {report['method']}, "
-        f"{report['iterations']} iterations, computed by {who}; finished {facts.finished:%Y-%m-%d %H:%M} UTC"
-    )
+    if report["method"] == "vectors":
+        what = f"{report['owners']} owners' vectors; {report['iterations']} releases"
+    else:
+        what = (
+            f"{report['owners']} owners, {sum(report['owner_sizes']):,} records; method {report['method']}, "
+            f"{report['iterations']} iterations"
+        )
+    return f"{what}, computed by {who}; finished {facts.finished:%Y-%m-%d %H:%M} UTC"
 
 
 def _promise(facts: Facts) -> str:
@@ -211,6 +215,8 @@ def _data(facts: Facts) -> str:
     report, schema = facts.report, facts.schema
     sizes = report["owner_sizes"]
     spread = f"{min(sizes):,}" if min(sizes) == max(sizes) else f"{min(sizes):,} to {max(sizes):,}"
+    if report["method"] == "vectors":
+        return _table("The vectors", words.vectors(facts))
     rows = [
         ("Data", report["data"]),
         ("Owners", f"{report['owners']:,}, with {spread} records each"),
@@ -260,6 +266,8 @@ def _classes(target: Labels) -> str:
 
 def _utility(facts: Facts) -> str:
     report, rows = facts.report, facts.history
+    if report["method"] == "vectors":
+        return "<p>The vectors' use is their caller's; this run opened their sums.</p>"
     utility, figures = report["utility"], []
     text = "<p>Not computed: the records were not at hand, or it was left out.</p>"
     if utility is not None:

@@ -39,9 +39,12 @@ def promise(facts: Facts) -> list[str]:
     unit = privacy["neighbours"].split(";")[0]
     factor = math.exp(min(epsilon, 700.0))
     surveyed = " and what its survey found" if facts.plan.before else ""
+    from_them = "all that is computed from them"
+    if facts.report["method"] != "vectors":
+        from_them = "every intermediate model and the final one"
     said = [
-        f"Whoever sees all that this run published (all {privacy['releases']} opened vectors{surveyed}, hence every "
-        f"intermediate model and the final one) can hardly tell whether its data were changed by this: {unit}.",
+        f"Whoever sees all that this run published (all {privacy['releases']} opened vectors{surveyed}, hence "
+        f"{from_them}) can hardly tell whether its data were changed by this: {unit}.",
         f"Exactly: for any such change, and for any set of outcomes, its probability before and after differ by a "
         f"factor of at most e^{epsilon:.4g} = {factor:.4g}, but for a probability of {delta:.3g} (epsilon = "
         f"{epsilon:.6g}, delta = {delta:.3g}, for the whole run).",
@@ -70,11 +73,27 @@ def caught(epsilon: float, delta: float, wrongly: float = 1.0) -> float:
     return 100 * max(0.0, min(1.0, first, second))
 
 
+def vectors(facts: Facts) -> list[tuple[str, str]]:
+    """(what, value) rows on vectors that the run's caller brought."""
+    report, plan = facts.report, facts.plan
+    return [
+        ("Data", report["data"]),
+        ("Owners", f"{report['owners']:,}, each with one vector a release"),
+        ("Numbers of a vector", f"{plan.dimension:,}"),
+        ("Clipped to L2 norm", f"{report['clip']:g}, by each owner"),
+        ("Weights of owners", report["weights"] if isinstance(report["weights"], str) else "given with the plan"),
+        ("Releases made, and planned", f"{report['iterations']:,} of {plan.releases:,}"),
+        ("Where they come from", "a program of the run's caller: of what it does to records, this page says nothing"),
+    ]
+
+
 def not_promised(facts: Facts) -> list[str]:
     """What the promise leaves out."""
     left = [
         "What holds of the people as a group can be learned: that is what the model is for.",
-        "The number of records of each owner is public, and so is everything in the schema.",
+        "The number of owners is public, and so is everything in the plan."
+        if facts.report["method"] == "vectors"
+        else "The number of records of each owner is public, and so is everything in the schema.",
     ]
     if facts.report["utility"] is not None:
         left.append("The utility figures on this page were computed from plain records. They are outside the promise.")
@@ -125,6 +144,14 @@ def against(facts: Facts) -> list[str]:
             "Nobody took part but one process. This run is for study; the promise holds for what it published alone."
         ]
     n, t = report["parties"], report["threshold"]
+    if (report.get("security") or {}).get("mode") == "active":
+        return [
+            f"Any {t} of the {n} parties may do whatever they like: they learn nothing beyond the opened vectors, and "
+            "a wrong message ends the run before a wrong vector is released, but for a probability of "
+            f"2^-{report['security']['undetected_bits']:.0f}. They can end the run.",
+            "Owners are trusted to clip their vectors; one that does not harms its own records' protection.",
+            "Random values come from AES with keys that parties share: secrecy is computational.",
+        ]
     return [
         f"Parties are assumed to follow the protocol. Up to {t} of the {n} may put together all they see, and learn "
         "nothing beyond the opened vectors."

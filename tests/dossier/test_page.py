@@ -5,6 +5,7 @@ import math
 import re
 import shutil
 import subprocess
+from html import unescape
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
@@ -12,6 +13,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from dpmpc.aggregation.aggregator import Aggregator
 from dpmpc.dossier.facts import facts_of
 from dpmpc.dossier.page import page
 from dpmpc.dossier.svg import Curve, bars, chart
@@ -246,3 +248,19 @@ def test_a_browser_shows_it_at_two_widths(finished: Path, tmp_path: Path, width:
     assert (edge == edge[0, 0]).all() and (picture[2900:] != edge[0, 0]).any()
     inked = (picture != edge[0, 0]).any(axis=2)
     assert 0.01 < inked.mean() < 0.6 and inked[:, : width // 2].any() and inked[:, width // 2 :].any()
+
+
+# -- vectors of a caller ---------------------------------------------------------------------------------------------
+@pytest.mark.parametrize("security", ["semi-honest", "active"])
+def test_a_run_of_a_callers_vectors_has_its_page(tmp_path: Path, security: str) -> None:
+    out = tmp_path / "runs" / "mine"
+    settings: dict[str, Any] = {"epsilon": 1.0, "delta": 1e-5, "releases": 3, "security": security, "out": out}
+    with Aggregator(owners=4, dimension=6, clip=0.5, data_id="sums", **settings) as aggregator:
+        for _ in range(2):
+            aggregator.sum(np.ones((4, 6)))
+    text = unescape(re.sub(r"<[^>]+>", " ", page(facts_of(out))))
+    for said in ("2 of 3", "all that is computed from them", "one owner's whole vector replaced", "4 owners' vectors"):
+        assert said in text
+    assert "Clipped to L2 norm 0.5" in " ".join(text.split())
+    assert ("may do whatever they like" in text) == (security == "active")
+    assert ("assumed to follow the protocol" in text) == (security != "active")
