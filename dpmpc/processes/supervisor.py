@@ -11,6 +11,7 @@ import signal
 import socket
 import sys
 import tempfile
+import threading
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
@@ -26,6 +27,10 @@ GRACE = 1.5  # seconds in which other processes may still say what the cause was
 LATE = 30.0  # seconds at most for the exit of a process that has ended to be heard of
 _TAIL = 4000  # bytes of a temporary log that a bug's message carries
 _ONE_THREAD = {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"}  # more would only take the cores from each other
+
+
+# One thread at a time starts a process: uvloop, the loop of every program that imports Ray, can do no more.
+_STARTING = threading.Lock()
 
 
 @dataclass
@@ -95,20 +100,25 @@ class Supervisor:
         """
         output: IO[bytes] = tempfile.TemporaryFile() if log is None else log.open("ab")
         paths = [path for path in sys.path if path and "\0" not in path]
-        handle = await asyncio.create_subprocess_exec(
-            *prefix,
-            sys.executable,
-            "-m",
-            "dpmpc.processes.worker",
-            *preload,
-            stdin=asyncio.subprocess.PIPE,
-            stdout=asyncio.subprocess.PIPE,
-            stderr=output,
-            pass_fds=[s.fileno() for s in sockets],
-            env={**os.environ, "PYTHONPATH": os.pathsep.join(paths), **environment},
-            start_new_session=True,  # an interrupt on the terminal goes to the starter alone
-            limit=1 << 30,
-        )
+        while not _STARTING.acquire(blocking=False):
+            await asyncio.sleep(0.001)
+        try:
+            handle = await asyncio.create_subprocess_exec(
+                *prefix,
+                sys.executable,
+                "-m",
+                "dpmpc.processes.worker",
+                *preload,
+                stdin=asyncio.subprocess.PIPE,
+                stdout=asyncio.subprocess.PIPE,
+                stderr=output,
+                pass_fds=[s.fileno() for s in sockets],
+                env={**os.environ, "PYTHONPATH": os.pathsep.join(paths), **environment},
+                start_new_session=True,  # an interrupt on the terminal goes to the starter alone
+                limit=1 << 30,
+            )
+        finally:
+            _STARTING.release()
         process = Process(name, log, handle, output)
         self.processes.append(process)
         process.reader = asyncio.create_task(self._read(process))

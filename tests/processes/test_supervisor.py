@@ -3,9 +3,14 @@
 import asyncio
 import sys
 import tempfile
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import pytest
 
 from dpmpc.errors import PeerError
-from dpmpc.processes.supervisor import Process, Supervisor
+from dpmpc.processes.supervisor import Job, Process, Supervisor, run_jobs
+from tests.runs import HANG
 
 
 def test_the_cause_is_the_process_that_was_killed_though_its_echo_came_first() -> None:
@@ -39,3 +44,26 @@ def test_the_cause_is_the_process_that_was_killed_though_its_echo_came_first() -
         return str(cause)
 
     assert asyncio.run(body()) == "every process must live until the end of the run; party 1 was killed (SIGKILL)"
+
+
+def nothing(**_: Any) -> None:
+    """A role."""
+
+
+def test_threads_start_their_processes_one_after_the_other(monkeypatch: pytest.MonkeyPatch) -> None:
+    start, under_way, most = asyncio.create_subprocess_exec, [0], [0]
+
+    async def counted(*command: Any, **settings: Any) -> Any:
+        under_way[0] += 1
+        most[0] = max(most[0], under_way[0])
+        await asyncio.sleep(0)
+        try:
+            return await start(*command, **settings)
+        finally:
+            under_way[0] -= 1
+
+    monkeypatch.setattr(asyncio, "create_subprocess_exec", counted)
+    jobs = [Job("one", f"{__name__}:nothing", {})] * 2
+    with ThreadPoolExecutor(3) as pool:
+        assert list(pool.map(lambda _: run_jobs(jobs, HANG), range(3))) == [[None, None]] * 3
+    assert most == [1]
