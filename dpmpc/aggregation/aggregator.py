@@ -224,6 +224,7 @@ class Aggregator:
                 stall=self._stall,
                 say=self._say,
                 secret="" if self._parties is None else self._parties.parties.secret,
+                all_made=self._spent >= self.plan.releases,
             )
             self._client = client
             tls = None if self._tls is None else Tls.load(self._tls, client.name)

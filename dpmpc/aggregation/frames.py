@@ -18,6 +18,7 @@ from dpmpc.mpc.link import Connection
 HELLO = struct.Struct("<II32s")  # owners first .. end, digest of the plan
 ANSWER = struct.Struct("<I32sB64s")  # party, digest of the plan, state of the run, parties that have left as bits
 WAITING, RUNNING, OVER = range(3)  # states
+HAVE = 1 << 31  # added to the first owner: these have everything that was opened, and need nothing
 ASKING = (1 << 32) - 1  # in place of the first owner: party `end` asks how the run is
 BEGINNING = struct.Struct("<QQ")  # number and first release of an attempt; then a bit for each release opened before
 READY = struct.Struct("<Q16s")  # bytes sent so far, token of the attempt; zeros when the run is over

@@ -4,7 +4,7 @@ or have finished, by an owner that waits for a party that has left."""
 import asyncio
 from collections.abc import Callable, Sequence
 
-from dpmpc.aggregation.frames import ANSWER, ASKING, HELLO
+from dpmpc.aggregation.frames import ANSWER, ASKING, HAVE, HELLO, OVER
 from dpmpc.errors import PeerError
 from dpmpc.mpc.addresses import Endpoint
 from dpmpc.mpc.dial import Call
@@ -13,6 +13,7 @@ from dpmpc.mpc.wire import Peer
 
 PAUSE = 2.0  # seconds between two questions
 _PATIENCE = 5.0  # seconds for an answer
+_TIMES = 5  # that a party is told
 NOBODY = (1 << 32) - 1  # who asks, where it is no party
 
 News = tuple[int, list[int]]  # the run's state, and the parties that have left it
@@ -27,10 +28,29 @@ def read_answer(payload: bytes | bytearray) -> tuple[int, bytes, News]:
 
 async def ask(party: int, endpoint: Endpoint, tls: Tls | None, run_id: bytes, greeting: bytes, me: int) -> News | None:
     """What party `party` says of the run; None where it does not answer."""
+    return await _answer(party, endpoint, tls, run_id, greeting, HELLO.pack(ASKING, me, greeting))
+
+
+async def say_that_all_is_here(
+    party: int, endpoint: Endpoint, tls: Tls | None, run_id: bytes, greeting: bytes, owners: tuple[int, int]
+) -> None:
+    """Tells a party whose connection was lost that the owners first .. end - 1 have everything, so that it does not
+    wait for them. Returns when it knows, or is not there any more."""
+    first, end = owners
+    for _ in range(_TIMES):
+        news = await _answer(party, endpoint, tls, run_id, greeting, HELLO.pack(first | HAVE, end, greeting))
+        if news is None or news[0] == OVER:
+            return
+        await asyncio.sleep(PAUSE)  # it has not opened the last release yet
+
+
+async def _answer(
+    party: int, endpoint: Endpoint, tls: Tls | None, run_id: bytes, greeting: bytes, hello: bytes
+) -> News | None:
     peer = Peer(f"party {party}", run_id)
     try:
         async with asyncio.timeout(_PATIENCE):
-            payload = await Call(endpoint, f"party{party}", tls).once(peer, HELLO.pack(ASKING, me, greeting))
+            payload = await Call(endpoint, f"party{party}", tls).once(peer, hello)
     except (PeerError, TimeoutError):
         return None
     finally:

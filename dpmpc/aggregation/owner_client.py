@@ -28,17 +28,17 @@ from dpmpc.aggregation.frames import (
     unpack_result,
 )
 from dpmpc.aggregation.grid import Ints
-from dpmpc.aggregation.news import NOBODY, News, listen_around, read_answer
+from dpmpc.aggregation.news import NOBODY, News, listen_around, read_answer, say_that_all_is_here
 from dpmpc.aggregation.plan import AGREED, Attempt, Plan, Presence
 from dpmpc.errors import PeerError
 from dpmpc.mpc import channels
 from dpmpc.mpc.addresses import Endpoint
 from dpmpc.mpc.backend import BACKENDS, Spares
 from dpmpc.mpc.channels import block_label
-from dpmpc.mpc.dial import Call, keep_alive
+from dpmpc.mpc.dial import NOBODY_LISTENS, Call, keep_alive
 from dpmpc.mpc.link import Connection, part
 from dpmpc.mpc.meeting import Meeting
-from dpmpc.mpc.pulse import STALL, Pulse
+from dpmpc.mpc.pulse import BEAT, STALL, Pulse
 from dpmpc.mpc.tls import Tls
 from dpmpc.mpc.wire import FRAME_COST, Peer
 from dpmpc.mpc.within import Within
@@ -58,10 +58,12 @@ class OwnerClient:
         stall: float = STALL,
         say: Callable[[str], None] = lambda text: None,
         secret: str = "",
+        all_made: bool = False,
     ) -> None:
         """`within`: connections with parties of this process, by number; the others are called. `say` gets the lines on
-        who is waited for; `stall` and `secret` as the parties have them. Needs a running event loop only from `connect`
-        on."""
+        who is waited for; `stall` and `secret` as the parties have them. `all_made`: the ledger here has a line of the
+        last release, so parties that are not there any more may not come again. Needs a running event loop only from
+        `connect` on."""
         self.plan, self.attempt = plan, attempt
         self.first, self.end = first, plan.owners if end is None else end
         assert 0 <= self.first < self.end <= plan.owners
@@ -76,6 +78,8 @@ class OwnerClient:
         self._pulse = Pulse(stall, say)
         self._greeting = greeting(plan, attempt, secret)
         self._returns = attempt == AGREED
+        self._all_made = all_made
+        self._where: tuple[Sequence[Endpoint], Tls | None] = ((), None)
         self._cause: PeerError | None = None  # the first loss that was noticed here
 
     @property
@@ -88,6 +92,7 @@ class OwnerClient:
         before all are here."""
         # A party that was here may have begun with the others: without it there is no run to wait for.
         meeting = Meeting(range(len(endpoints)), self._on_lost, again=False)
+        self._where = endpoints, tls
         asking: asyncio.Task[None] | None = None
         if self._returns:
             run_id = self.plan.session_id(self.attempt)
@@ -100,12 +105,22 @@ class OwnerClient:
             names = [f"{i} ({calls[i].endpoint}, {calls[i].problem})" for i in meeting.missing()]
             return f"party {', '.join(names)}" if names else ""
 
+        async def come() -> None:
+            tasks = [asyncio.ensure_future(each) for each in (meeting.all_come(), self._all_ended(meeting, calls))]
+            try:
+                done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+                done.pop().result()
+            finally:
+                for task in tasks:
+                    task.cancel()
+                await asyncio.gather(*tasks, return_exceptions=True)
+
         for i, call in enumerate(calls):
             meeting.keep_calling(i, partial(self._call, meeting, i, call))
         try:
             with self._pulse.waiting(missing):
                 async with asyncio.timeout(seconds):
-                    await meeting.all_come()
+                    await come()
         except TimeoutError:
             raise PeerError(
                 f"every party must answer its owners within {seconds:g} s; missing: {missing()}; start it, or mend -P "
@@ -119,6 +134,23 @@ class OwnerClient:
         self.lost = {i: PeerError(f"party {i} has left the run") for i in range(len(calls)) if i not in self.peers}
         if len(self.lost) > self._spare:
             raise next(iter(self.lost.values()))
+
+    async def _all_ended(self, meeting: Meeting, calls: Sequence[Call]) -> None:
+        """Errors: PeerError when all releases were made and nobody has listened for `stall` seconds; else it waits for
+        ever."""
+        loop = asyncio.get_running_loop()
+        since = loop.time()
+        while self._returns and self._all_made:
+            if meeting.here or any(call.problem != NOBODY_LISTENS for call in calls):
+                since = loop.time()
+            elif loop.time() - since >= self._pulse.stall:
+                raise PeerError(
+                    f"all releases of this run were made, and no party has listened for {self._pulse.stall:g} s, "
+                    "--stall: they have ended; take model.npz from another site, it is the same, or start the parties "
+                    "again, which keep what was opened, and then this"
+                )
+            await asyncio.sleep(min(BEAT, self._pulse.stall))
+        await loop.create_future()
 
     def _hear(self, meeting: Meeting, party: int, news: News) -> bool:
         """Parties without which the run goes on are not waited for; where it is over, one party is enough."""
@@ -276,8 +308,14 @@ class OwnerClient:
         for _, peer in self._left():
             with contextlib.suppress(PeerError):  # it may have left already
                 peer.send(channels.COST, b"")
+        cut_off = [i for i, peer in self.peers.items() if isinstance(peer, Peer) and peer.lost is not None]
         self.abandon()
         await asyncio.sleep(0)
+        if self._returns and cut_off:  # they would wait for this process
+            (endpoints, tls), run_id = self._where, self.plan.session_id(self.attempt)
+            owners = self.first, self.end
+            tell = partial(say_that_all_is_here, tls=tls, run_id=run_id, greeting=self._greeting, owners=owners)
+            await asyncio.gather(*(tell(i, endpoints[i]) for i in cut_off))
 
     def abandon(self) -> None:
         """Close the connections at once."""

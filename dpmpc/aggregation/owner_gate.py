@@ -11,6 +11,7 @@ from dpmpc.aggregation.frames import (
     ANSWER,
     ASKING,
     COUNT,
+    HAVE,
     HELLO,
     NO_TOKEN,
     OVER,
@@ -28,6 +29,7 @@ from dpmpc.aggregation.frames import (
     result_size,
 )
 from dpmpc.aggregation.grid import Ints
+from dpmpc.aggregation.news import NOBODY
 from dpmpc.aggregation.plan import AGREED, Attempt, Plan, Presence
 from dpmpc.aggregation.settling import Past
 from dpmpc.errors import PeerError
@@ -103,6 +105,9 @@ class OwnerGate:
         if first == ASKING and self.returns and isinstance(peer, Peer):
             self._asked(peer, end, other)
             return
+        has_all = bool(first & HAVE) and self.returns and isinstance(peer, Peer)
+        if has_all:
+            first -= HAVE
         if not first < end <= plan.owners:
             raise Refused(
                 f"owners are numbered from 0 to {plan.owners - 1}; {first}..{end - 1} came; mend -I, or copy plan.json "
@@ -119,6 +124,11 @@ class OwnerGate:
                 f"owners and parties must have the same plan; party {self.holder.party} has {self._greeting.hex()[:8]},"
                 f" {peer.name} {other.hex()[:8]}; copy plan.json again"
             )
+        if has_all and isinstance(peer, Peer):
+            if self._archive is not None:
+                self._archive.deliver(first, end)
+            self._asked(peer, NOBODY, other)
+            return
         if self._begun and self.returns and not self.plan.dropouts and self._archive is None:
             self._begin_anew(first, end)
         self._forget(first, end)
@@ -339,7 +349,9 @@ class OwnerGate:
             missing = sorted(set(range(self.plan.owners)) - archive.delivered)
             shown = ", ".join(map(str, missing[:8])) + (f" and {len(missing) - 8} more" if len(missing) > 8 else "")
             parties = [j for j in gone if self._asked_at.get(j, 0.0) < begin]
-            return f"owner {shown}, to have the end" if missing else f"party {parties[0]}, to know" if parties else ""
+            if missing:
+                return f"owner {shown}, to have the end: start it again if it has ended; this process may be ended too"
+            return f"party {parties[0]}, to know" if parties else ""
 
         with self._pulse.waiting(untold):
             while untold():

@@ -20,6 +20,7 @@ from dpmpc.mpc.wire import Peer
 
 GREETING = struct.Struct("<HH32s")  # party, parties, digest of the run's public parameters
 _MEETING = 1 << 24  # bytes of a frame, while some have not come
+NOBODY_LISTENS = "nobody listens there"
 _RETRY = (0.02, 0.5)  # seconds between two calls of a process that is not there yet: at first, and at most
 _SHUTDOWN = 2.0  # seconds for the end of a TLS connection
 
@@ -30,7 +31,7 @@ class Call:
     def __init__(self, endpoint: Endpoint, who: str, tls: Tls | None) -> None:
         """`who` (party0, ...) is the name its certificate must be for."""
         self.endpoint, self.who, self._tls = endpoint, who, tls
-        self.problem = "nobody listens there"
+        self.problem = NOBODY_LISTENS
 
     async def greeted(
         self, make_peer: Callable[[], Peer], greeting: bytes, check: Callable[[Peer, bytearray], None]
@@ -64,7 +65,7 @@ class Call:
             raise PeerError(f"{there} must show a certificate of this run's authority; {why}; mend --tls") from None
         except OSError as error:
             refused = isinstance(error, ConnectionRefusedError)
-            self.problem = "nobody listens there" if refused else f"{error.strerror or error}"
+            self.problem = NOBODY_LISTENS if refused else f"{error.strerror or error}"
             return None
         try:
             peer.send(HELLO, greeting)

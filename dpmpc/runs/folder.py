@@ -7,6 +7,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from dpmpc.errors import UsageError
+from dpmpc.privacy.book import Book
+from dpmpc.privacy.ledger import Ledger
 
 # What --overwrite removes of an earlier run. Its ledgers stay: what was spent stays spent.
 _FILES = ("*.json", "party_*.jsonl", "*.log", "*.bin", "history.csv", "model.npz", "report.png", "report.html", "*.tmp",
@@ -53,8 +55,14 @@ def make_private(out: Path) -> None:
 
 
 def opened_nothing(*files: Path) -> bool:
-    """Whether each of these ledgers and files of opened vectors is empty or absent: nothing was spent or opened."""
-    return not any(file.exists() and file.stat().st_size for file in files)
+    """Whether each of these ledgers and files of opened vectors is empty or absent, or a ledger that tells of no
+    release yet: nothing was spent or opened."""
+    there = [file for file in files if file.exists() and file.stat().st_size]
+    return all(file.suffix == ".jsonl" and _tells_nothing(Ledger.read(file)) for file in there)
+
+
+def _tells_nothing(book: Book) -> bool:
+    return not (book.entries or book.unknown or book.gaps or book.open)
 
 
 @contextlib.contextmanager

@@ -330,10 +330,15 @@ def _make_ready(plan: Plan, where: Where, index: int) -> None:
     if not transcript.exists():
         return
     before = where.out / f"plan_{index}.json"
-    same = before.is_file() and Plan.read(before) == plan and attempt_of(plan) == AGREED
-    if same and not where.overwrite:
+    same = before.is_file() and Plan.read(before) == plan
+    if same and attempt_of(plan) == AGREED and not where.overwrite:
         return
     if not where.overwrite and not opened_nothing(opened, ledger_path(where.out, index)):
+        if same:
+            raise UsageError(
+                f"runs over several machines cannot be carried on with the backend {plan.backend}; {where.out} holds a "
+                "part of one; start a new run, which spends anew: another --out at every process, or --overwrite"
+            )
         raise UsageError(
             f"--out already holds a run of party {index} ({transcript}); name another directory, or add --overwrite"
         )

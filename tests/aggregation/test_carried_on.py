@@ -21,6 +21,7 @@ from dpmpc.aggregation.transcript import read_opened, read_transcript
 from dpmpc.errors import PeerError
 from dpmpc.mpc.addresses import Endpoint, bound_socket, endpoint_of
 from dpmpc.mpc.backend import BACKENDS
+from dpmpc.mpc.wire import Peer
 from dpmpc.privacy.ledger import Ledger
 from dpmpc.privacy.ledgers import merge
 from tests.runs import HANG as LONG
@@ -45,8 +46,11 @@ def total(release: int) -> list[int]:
 History = dict[int, list[int]]
 
 
-async def owner(plan: Plan, j: int, where: list[Endpoint], history: History, stop: int, spent: int = 0) -> None:
-    """One owner's process, up to release `stop`: there everything is interrupted."""
+async def owner(
+    plan: Plan, j: int, where: list[Endpoint], history: History, stop: int, spent: int = 0, cut_off: bool = False
+) -> None:
+    """One owner's process, up to release `stop`: there everything is interrupted. `cut_off`: when it has everything,
+    its connections are gone."""
     client = OwnerClient(plan, AGREED, j, j + 1)
     dealer = BACKENDS[plan.backend].dealer(PARTIES, 1)
     try:
@@ -64,6 +68,10 @@ async def owner(plan: Plan, j: int, where: list[Endpoint], history: History, sto
                 await client.send(release, 0, dealer.deal(vector(j, release)))
             history[release] = (await client.opened(release))[0].tolist()
         await client.costs()
+        if cut_off:
+            for peer in client.peers.values():
+                assert isinstance(peer, Peer)
+                peer.abort("it was stopped for too long")
         await client.finish()
     finally:
         client.abandon()
@@ -293,3 +301,48 @@ def test_an_owner_comes_again_to_the_run_or_to_its_end(missed: int, tmp_path: Pa
 
     assert asyncio.run(body()) == [None] * PARTIES
     assert histories[0] == histories[1] and sorted(histories[0]) == list(range(RELEASES))
+
+
+def test_an_owner_that_was_cut_off_at_the_end_is_not_waited_for(tmp_path: Path) -> None:
+    """It was stopped for so long that the parties gave up its connections; it has everything, and says so anew. Without
+    that the parties would wait for as long as for owners that have nothing."""
+    plan = plan_of()
+    told: list[str] = []
+
+    async def body() -> list[BaseException | None]:
+        bound = [bound_socket() for _ in range(2 * PARTIES)]
+        where = [endpoint_of(s) for s in bound]
+        parties = []
+        for i in range(PARTIES):
+            (tmp_path / f"party{i}").mkdir()
+            numbers = bound[i].detach(), bound[PARTIES + i].detach()
+            job = PartyJob(plan, i, where[:PARTIES], where[PARTIES:], tmp_path / f"party{i}", 1e5, AGREED,
+                           sockets=numbers, outlives=True)  # fmt: skip
+            parties.append(asyncio.ensure_future(run_party(job, told.append, lambda event, **fields: None)))
+        async with asyncio.timeout(HANG):
+            await asyncio.gather(*(owner(plan, j, where[PARTIES:], {}, -1, cut_off=j == 1) for j in range(OWNERS)))
+            return list(await asyncio.gather(*parties))
+
+    assert asyncio.run(body()) == [None] * PARTIES
+    for i in range(PARTIES):
+        assert standing(plan, tmp_path / f"party{i}", i).delivered == set(range(OWNERS))
+
+
+def test_an_owner_that_comes_again_when_the_parties_have_ended_learns_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its ledger has all releases: nobody has to come again. One with releases to make waits for the parties."""
+    plan = plan_of()
+    monkeypatch.setattr("dpmpc.mpc.pulse.LEAST_STALL", 0.1)
+    with contextlib.closing(bound_socket()) as taken:
+        where = [endpoint_of(taken)] * PARTIES  # nobody listens there
+
+        async def call(all_made: bool) -> None:
+            client = OwnerClient(plan, AGREED, 0, 1, stall=0.1, all_made=all_made)
+            try:
+                await client.connect(where, HANG if all_made else 0.3)
+            finally:
+                client.abandon()
+
+        with pytest.raises(PeerError, match=r"no party has listened for 0\.1 s, --stall: they have ended; take model"):
+            asyncio.run(call(all_made=True))
+        with pytest.raises(PeerError, match=r"must answer its owners within 0\.3 s"):
+            asyncio.run(call(all_made=False))
