@@ -25,6 +25,7 @@ OWNERS = (2, 10, 100, 1_000, 10_000, 50_000)
 PARTIES = (3, 5, 7)
 RUNS = (10, 50, 250)  # releases, for growth in T
 TWO = (FOR_TWO, "garbled")  # how two servers make noise
+EXACT = ("gaussian", "laplace")  # laws whose exact samplers are measured over slow networks
 PUBLISHED = (
     "for comparison: two servers with garbled circuits, m = 100, d = 200, the sum alone: 1.06 s (Tian et al. 2016, as "
     "published, on another machine)"
@@ -189,6 +190,20 @@ def run_noise(
     return [_noise_record(cost, slow.get(cost.law) if cost.parties == 3 else None) for cost in costs]
 
 
+def run_noise_over(
+    networks: Sequence[str], parties: Sequence[int], quick: bool, progress: Progress, law: str, backend: str | None
+) -> list[Record]:
+    """The exact sampler of a law over slow networks: a draw of 122 samples, and one of thousands."""
+    records = []
+    for network in networks:
+        for n in parties:
+            for each in [backend] if backend else TWO if n == 2 else [cheaper(law, "discrete", n, None)]:
+                progress(f"noise: {law}/discrete at n={n} {each} {network}")
+                costs = noise.measure_over(network, law, n, 1 << 13, 1 if quick else 3, each)
+                records += [_noise_record(cost, None) for cost in costs]
+    return records
+
+
 def _draws(sampler: str, parties: int, quick: bool, backend: str | None) -> tuple[int, ...]:
     """Samples in a draw; the slower samplers, the larger n and the slower backends stop earlier."""
     if backend == "mpyc":
@@ -201,6 +216,7 @@ def _draws(sampler: str, parties: int, quick: bool, backend: str | None) -> tupl
 
 def _noise_record(cost: noise.NoiseCost, plain: float | None) -> Record:
     key = {name: getattr(cost, name) for name in ("law", "sampler", "backend", "parties", "count")}
+    key |= {} if cost.network == "loopback" else {"network": cost.network}
     values: dict[str, Any] = {"samples_a_second": cost.rate}
     if plain is not None:
         values["over_plain_mpyc"] = cost.rate / plain
