@@ -63,6 +63,11 @@ def backend_for(
     if security not in (None, *MODES):
         raise UsageError(f"--security must be one of {', '.join(MODES)}; got {security!r}; choose one of them")
     chosen = checked_backend(security, backend) or cheaper(law, sampler, parties, threshold)
+    if parties == 2 and threshold is None and BACKENDS[chosen].threshold(2) == 0:
+        raise UsageError(
+            f"with --backend {chosen} each of 2 parties can read everything (t = 0), which has to be asked for; no -T "
+            "was given; add -T 0, or leave --backend out"
+        )
     return chosen if link is None else by_link(link, chosen)
 
 
