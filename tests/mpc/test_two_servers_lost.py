@@ -1,15 +1,16 @@
-"""A server that dies after any frame of base transfers, noise or opening: the other ends with a line."""
+"""A server that dies after any frame, or sends any flow in another length: the other ends with a line."""
 
 import asyncio
 from typing import Any
 
 import pytest
+from pairs import Two, together
 
 from dpmpc.circuits.sampler import discrete_gaussian
 from dpmpc.errors import PeerError
 from dpmpc.mpc.addresses import bound_socket, endpoint_of
 from dpmpc.mpc.backend import BACKENDS
-from dpmpc.mpc.backends.ot import OtHolder
+from dpmpc.mpc.backends.ot import GarbledHolder, OtHolder
 from dpmpc.mpc.channels import KEYS, NOISE, OPENING, TREES
 from dpmpc.mpc.dial import TcpLink
 from tests.runs import HANG
@@ -73,3 +74,35 @@ def test_the_other_server_ends_with_a_line_whenever_one_dies(backend: str) -> No
         assert isinstance(first, PeerError) and "party 1 " in str(first) and "\n" not in str(first), (last, first)
         died += 1
     assert died >= len(moments) - 1 > 5
+
+
+@pytest.mark.parametrize("made_by", [OtHolder, GarbledHolder])
+@pytest.mark.parametrize("spoils", [0, 1])
+def test_every_flow_of_another_length_is_refused(made_by: type[OtHolder], spoils: int) -> None:
+    """Cut short, made longer, or empty; each on a channel of its own of one connection."""
+    wrong: dict[int, Any] = {}  # label -> what becomes of its frame
+
+    def spoil(label: int, raw: bytes) -> bytes:
+        change = wrong.get(label)
+        return raw if change is None else bytes(change(raw))
+
+    async def draw(two: Two, channel: int) -> list[Any]:
+        tasks = [asyncio.ensure_future(h.noise(SAMPLER, channel, SAMPLES)) for h in two.holders]
+        await asyncio.wait([tasks[1 - spoils]], timeout=HANG)
+        tasks[spoils].cancel()
+        return await asyncio.gather(*tasks, return_exceptions=True)
+
+    async def body(two: Two) -> int:
+        before = len(two.sent[spoils])
+        await asyncio.gather(*(h.noise(SAMPLER, NOISE, SAMPLES) for h in two.holders))
+        flows = [label & 0xFFFFFFFF for label, _ in two.sent[spoils][before:]]
+        channel = NOISE
+        for flow in flows:
+            for change in (lambda raw: raw[:-8], lambda raw: raw + bytes(8), lambda raw: b""):
+                channel += 1
+                wrong[channel << 32 | flow] = change
+                error = (await draw(two, channel))[1 - spoils]
+                assert isinstance(error, PeerError) and "are all parties of one version" in str(error), (flow, error)
+        return len(flows)
+
+    assert together(body, made_by=made_by, spoil=spoil, spoils=spoils) >= 2
