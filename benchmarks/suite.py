@@ -187,7 +187,7 @@ def run_noise(
             progress(f"noise: {family}/{noise.PLAIN}, {count} at n=3")
             costs.append(noise.measure_plain(family, count, 1 if quick else 3))
     slow = {c.law: c.rate for c in costs if c.sampler == noise.PLAIN}
-    return [_noise_record(cost, slow.get(cost.law) if cost.parties == 3 else None) for cost in costs]
+    return [noise_record(cost, slow.get(cost.law) if cost.parties == 3 else None) for cost in costs]
 
 
 def run_noise_over(
@@ -200,7 +200,7 @@ def run_noise_over(
             for each in [backend] if backend else TWO if n == 2 else [cheaper(law, "discrete", n, None)]:
                 progress(f"noise: {law}/discrete at n={n} {each} {network}")
                 costs = noise.measure_over(network, law, n, 1 << 13, 1 if quick else 3, each)
-                records += [_noise_record(cost, None) for cost in costs]
+                records += [noise_record(cost, None) for cost in costs]
     return records
 
 
@@ -214,7 +214,7 @@ def _draws(sampler: str, parties: int, quick: bool, backend: str | None) -> tupl
     return sizes if sampler == "discrete" and parties == 3 else sizes[:3]
 
 
-def _noise_record(cost: noise.NoiseCost, plain: float | None) -> Record:
+def noise_record(cost: noise.NoiseCost, plain: float | None) -> Record:
     key = {name: getattr(cost, name) for name in ("law", "sampler", "backend", "parties", "count")}
     key |= {} if cost.network == "loopback" else {"network": cost.network}
     values: dict[str, Any] = {"samples_a_second": cost.rate}

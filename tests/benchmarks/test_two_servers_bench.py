@@ -1,17 +1,21 @@
 """`dpmpc bench` for two servers: what is measured beside what, and the table that is printed."""
 
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 import pytest
 from click.testing import CliRunner
 
-from dpmpc.benchmarks import noise, parties, suite
+from dpmpc.benchmarks import noise, parties, records, suite, two_servers
 from dpmpc.benchmarks.cell import Cell
 from dpmpc.benchmarks.quartiles import Figure
 from dpmpc.benchmarks.records import Record
 from dpmpc.cli.bench import command
 from dpmpc.errors import UsageError
+from dpmpc.mpc.backend import BACKENDS
+from dpmpc.mpc.wire import HEADER
+from dpmpc.noise.draw import count_draw
 
 PUBLISHED = "m = 100, d = 200, the sum alone: 1.06 s (Tian et al. 2016"
 TIMES = Figure(0.1, 0.1, 0.1, 1)
@@ -84,6 +88,23 @@ def test_releases_of_two_servers_are_measured_beside_three_parties(
         for n, each in ((2, backend), (3, "sharing"))
         for d in (122, 200)
     ]
+
+
+def test_the_page_on_cost_shows_the_committed_results() -> None:
+    """And what was counted then is what the backends count now."""
+    root = Path(__file__).parents[2]
+    committed = records.read(root / "benchmarks" / "results" / "two-servers.json")
+    assert two_servers.page(committed) in (root / "docs" / "cost.md").read_text(encoding="utf-8")
+    assert {Cell(**r.key) for r in committed.find("iteration")} == set(two_servers.cells())
+    drawn = committed.find("noise")
+    assert {(r.key["backend"], r.key["parties"]) for r in drawn} == set(two_servers.WHO)
+    sampler = parties.Draw("ot", "gaussian", 2, 1).sampler
+    for record in drawn:
+        key = record.key
+        entry = BACKENDS[key["backend"]]
+        now = count_draw(entry, sampler, key["count"], key["parties"], entry.threshold(key["parties"]))
+        sent = max(now.bytes_with_headers(HEADER.size)) / key["count"]
+        assert (record.counts["rounds"], record.counts["bytes_a_sample"]) == (now.rounds, sent), record.title()
 
 
 @pytest.mark.slow
