@@ -46,7 +46,7 @@ from dpmpc.runs.request import Request
 from dpmpc.runs.resume import opened_anywhere, resume
 from dpmpc.verify.structure import check_structure
 
-PARTIES = 3
+BACKENDS = {"sharing": 3, "ot": 2, "garbled": 2}  # and the parties of a run
 
 
 @dataclass(frozen=True)
@@ -103,7 +103,7 @@ def witnessed(out: Path) -> tuple[set[int], dict[int, str]]:
 def check(out: Path) -> State:
     """Asserts what must hold of the files in `out`; the counts."""
     plan = Plan.read(plan_path(out))
-    books = [Ledger.read(ledger_path(out, i)) for i in range(PARTIES) if ledger_path(out, i).exists()]
+    books = [Ledger.read(ledger_path(out, i)) for i in range(plan.parties) if ledger_path(out, i).exists()]
     entries = merge(books)
     spent = {entry.release for entry in entries}
     sent, learned = witnessed(out)
@@ -121,7 +121,9 @@ def check(out: Path) -> State:
     return State(len(spent), len(sent), len(learned), len(known), accounted, released, first, free)
 
 
-def kill_test(kills: int, out: Path, *, points: Sequence[str] = POINTS, say: bool = False) -> dict[str, object]:
+def kill_test(
+    kills: int, out: Path, *, points: Sequence[str] = POINTS, say: bool = False, backend: str = "sharing"
+) -> dict[str, object]:
     """The figures of a run that was killed `kills` times. AssertionError if anything was lost or not accounted for."""
     request = Request(
         data="synthetic",
@@ -132,11 +134,13 @@ def kill_test(kills: int, out: Path, *, points: Sequence[str] = POINTS, say: boo
         delta=1e-4,
         evaluate=False,
         budget="1,1e-4",
+        parties=BACKENDS[backend],
+        backend=backend,
     )
     begin, by_point = time.perf_counter(), dict.fromkeys(points, 0)
     state = State(0, 0, 0, 0, 0.0, 0.0, 0, 0)
     for kill in range(kills):
-        point, victim = points[kill % len(points)], kill % PARTIES
+        point, victim = points[kill % len(points)], (kill + kill // len(points)) % BACKENDS[backend]
         order = f"{victim}:{point}:{state.next + (kill // len(points)) % 3}"
         try:
             with patch.dict(os.environ, {"KILL": order, "WITNESS": str(out)}):
@@ -159,7 +163,7 @@ def kill_test(kills: int, out: Path, *, points: Sequence[str] = POINTS, say: boo
     )
     assert resumed.returncode == 0, resumed.stderr
     plan = Plan.read(plan_path(out))
-    books = [Ledger.read(ledger_path(out, i)) for i in range(PARTIES)]
+    books = [Ledger.read(ledger_path(out, i)) for i in range(plan.parties)]
     assert len({entry.release for entry in merge(books)}) == plan.releases, (
         "every planned release is spent, and no other"
     )
@@ -190,12 +194,13 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--kills", type=int, default=100)
     parser.add_argument("--runs", type=int, default=1, help="so many runs, each killed so often")
+    parser.add_argument("--backend", choices=BACKENDS, default="sharing", help="three parties, or two servers")
     parser.add_argument("--json", type=Path)
     arguments = parser.parse_args()
     runs = []
     for number in range(arguments.runs):
         with tempfile.TemporaryDirectory() as directory:
-            runs.append(kill_test(arguments.kills, Path(directory) / "run", say=True))
+            runs.append(kill_test(arguments.kills, Path(directory) / "run", say=True, backend=arguments.backend))
         print(f"run {number + 1} of {arguments.runs}: {json.dumps(runs[-1])}", flush=True)
     text = json.dumps(runs[0] if len(runs) == 1 else {"kills": arguments.kills * len(runs), "runs": runs}, indent=2)
     print(text)

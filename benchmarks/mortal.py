@@ -20,6 +20,7 @@ from dpmpc.aggregation.plan import Plan, plan_path
 from dpmpc.aggregation.release import ReleaseSteps
 from dpmpc.aggregation.transcript import digest
 from dpmpc.mpc.backends.sharing import SharingHolder
+from dpmpc.mpc.backends.two_servers import TwoServersHolder
 from dpmpc.mpc.channels import NOISE, OPENING
 from dpmpc.mpc.mesh import Channel
 from dpmpc.processes.worker import Emit, Log
@@ -39,7 +40,7 @@ POINTS = (
     "published",
 )
 ROLE = "dpmpc.benchmarks.mortal:serve"
-_NOISE_ROUND = 5  # of the first batch: all parties are in the middle of it
+_NOISE_ROUND = 3  # of the first batch: all parties are in the middle of it
 
 
 def serve(*, job: dict[str, Any], emit: Emit, log: Log) -> None:
@@ -107,18 +108,21 @@ def mortal(victim: int, point: str, release: int, directory: Path) -> None:
                 patch.object(dpmpc.privacy.ledger, "os", _Os(fsync=lambda fd: die())).start()
         spend(self, number)
 
-    opening = SharingHolder.open
+    def around_opening(holder: type[SharingHolder] | type[TwoServersHolder]) -> None:
+        opening: Any = holder.open
 
-    async def mortal_open(self: SharingHolder, share: Any, channel: int) -> Ints:
-        number = channel - OPENING
-        witness.note(self.party, "sent", number)
-        task = asyncio.ensure_future(opening(self, share, channel))
-        await asyncio.sleep(0)  # the task runs until it waits for the others: its own share has left
-        reached(self.party, number, "share sent")
-        opened = await task
-        witness.note(self.party, "learned", number, opened)
-        reached(self.party, number, "opened, not kept")
-        return opened
+        async def mortal_open(self: Any, share: Any, channel: int) -> Ints:
+            number = channel - OPENING
+            witness.note(self.party, "sent", number)
+            task = asyncio.ensure_future(opening(self, share, channel))
+            await asyncio.sleep(0)  # the task runs until it waits for the others: its own share has left
+            reached(self.party, number, "share sent")
+            opened: Ints = await task
+            witness.note(self.party, "learned", number, opened)
+            reached(self.party, number, "opened, not kept")
+            return opened
+
+        patch.object(holder, "open", mortal_open).start()
 
     exchange = Channel.exchange
 
@@ -130,7 +134,8 @@ def mortal(victim: int, point: str, release: int, directory: Path) -> None:
         return exchange(self, outgoing, incoming)
 
     patch.object(ReleaseSteps, "spend", mortal_spend).start()
-    patch.object(SharingHolder, "open", mortal_open).start()
+    around_opening(SharingHolder)
+    around_opening(TwoServersHolder)
     patch.object(Channel, "exchange", mortal_exchange).start()
     around("inputs", "before inputs", "after inputs")
     around("noise", "", "after noise")

@@ -8,6 +8,8 @@ from typing import Any
 
 import numpy as np
 
+from dpmpc.benchmarks.parties import FEW, Draw
+from dpmpc.benchmarks.parties import measure as measure_draw
 from dpmpc.benchmarks.quartiles import Figure, figure
 from dpmpc.errors import DpmpcError
 from dpmpc.mpc.backend import BACKENDS, DEFAULT, Holder
@@ -43,6 +45,7 @@ class NoiseCost:
     rounds: int | None  # of a draw
     bytes: int  # of a draw, of the party that sends most
     gates: dict[str, int]  # by kind, a sample
+    network: str = "loopback"
 
     @property
     def rate(self) -> float:
@@ -87,6 +90,28 @@ def measure_sampler(
         raise DpmpcError(f"rounds and bytes must be as counted; {law}/{name}: {found}, counted {due}; report this")
     seconds = np.array([r["seconds"] for r in results]).max(axis=0)
     return NoiseCost(law, name, backend, parties, count, figure(seconds), expected.rounds, max(sent), expected.sample)
+
+
+def measure_over(
+    network: str, law: str, parties: int, count: int, repetitions: int, backend: str = DEFAULT
+) -> list[NoiseCost]:
+    """The costs of drawing a few samples and `count`, by the law's exact sampler, over a slow network.
+
+    Errors: as `measure_sampler`.
+    """
+    entry = BACKENDS[backend]
+    t = entry.threshold(parties)
+    entry.check(parties, t)
+    what = Draw(backend, law, parties, count, network, repetitions)
+    seconds = measure_draw(what).seconds
+    found = []
+    for size, name in ((FEW, "few"), (count, "draw")):
+        cost = count_draw(entry, what.sampler, size, parties, t)
+        sent = max(cost.bytes_with_headers(HEADER.size))
+        found.append(
+            NoiseCost(law, "discrete", backend, parties, size, seconds[name], cost.rounds, sent, cost.sample, network)
+        )
+    return found
 
 
 def measure_plain(law: str, count: int, repetitions: int) -> NoiseCost:

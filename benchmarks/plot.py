@@ -147,8 +147,10 @@ def _label(record: Record) -> str:
 
 
 def sampler_title(key: dict[str, Any]) -> str:
-    """Sampler and law of a noise record's key, and the backend where it is another than usual."""
-    return f"{key['sampler']} ({key['law']}{'' if key['backend'] == DEFAULT else ', ' + key['backend']})"
+    """Sampler and law of a noise record's key, and the backend and network where they are others than usual."""
+    more = [key["backend"]] if key["backend"] != DEFAULT else []
+    more += [key["network"]] if "network" in key else []
+    return f"{key['sampler']} ({', '.join([key['law'], *more])})"
 
 
 def seconds(value: float) -> str:

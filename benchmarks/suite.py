@@ -25,6 +25,7 @@ OWNERS = (2, 10, 100, 1_000, 10_000, 50_000)
 PARTIES = (3, 5, 7)
 RUNS = (10, 50, 250)  # releases, for growth in T
 TWO = (FOR_TWO, "garbled")  # how two servers make noise
+EXACT = ("gaussian", "laplace")  # laws whose exact samplers are measured over slow networks
 PUBLISHED = (
     "for comparison: two servers with garbled circuits, m = 100, d = 200, the sum alone: 1.06 s (Tian et al. 2016, as "
     "published, on another machine)"
@@ -186,7 +187,21 @@ def run_noise(
             progress(f"noise: {family}/{noise.PLAIN}, {count} at n=3")
             costs.append(noise.measure_plain(family, count, 1 if quick else 3))
     slow = {c.law: c.rate for c in costs if c.sampler == noise.PLAIN}
-    return [_noise_record(cost, slow.get(cost.law) if cost.parties == 3 else None) for cost in costs]
+    return [noise_record(cost, slow.get(cost.law) if cost.parties == 3 else None) for cost in costs]
+
+
+def run_noise_over(
+    networks: Sequence[str], parties: Sequence[int], quick: bool, progress: Progress, law: str, backend: str | None
+) -> list[Record]:
+    """The exact sampler of a law over slow networks: a draw of 122 samples, and one of thousands."""
+    records = []
+    for network in networks:
+        for n in parties:
+            for each in [backend] if backend else TWO if n == 2 else [cheaper(law, "discrete", n, None)]:
+                progress(f"noise: {law}/discrete at n={n} {each} {network}")
+                costs = noise.measure_over(network, law, n, 1 << 13, 1 if quick else 3, each)
+                records += [noise_record(cost, None) for cost in costs]
+    return records
 
 
 def _draws(sampler: str, parties: int, quick: bool, backend: str | None) -> tuple[int, ...]:
@@ -199,8 +214,9 @@ def _draws(sampler: str, parties: int, quick: bool, backend: str | None) -> tupl
     return sizes if sampler == "discrete" and parties == 3 else sizes[:3]
 
 
-def _noise_record(cost: noise.NoiseCost, plain: float | None) -> Record:
+def noise_record(cost: noise.NoiseCost, plain: float | None) -> Record:
     key = {name: getattr(cost, name) for name in ("law", "sampler", "backend", "parties", "count")}
+    key |= {} if cost.network == "loopback" else {"network": cost.network}
     values: dict[str, Any] = {"samples_a_second": cost.rate}
     if plain is not None:
         values["over_plain_mpyc"] = cost.rate / plain

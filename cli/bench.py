@@ -10,8 +10,9 @@ import click
 
 from dpmpc.errors import UsageError
 from dpmpc.learning.method import METHODS
-from dpmpc.mpc.backend import BACKENDS
+from dpmpc.mpc.backend import BACKENDS, FOR_TWO
 from dpmpc.mpc.engines.many_layout import MOST_PARTIES
+from dpmpc.mpc.levels import by_link
 from dpmpc.mpc.security import MODES, checked_backend
 from dpmpc.privacy.law import LAWS, sampler_names
 
@@ -27,7 +28,8 @@ _csv = click.option(
 )
 
 
-_NETWORKS = click.Choice(["loopback", "lan", "wan"])
+_PLACES = ("loopback", "lan", "wan")
+_NETWORKS = click.Choice(_PLACES)
 _SUFFIXES = {"k": 1_000, "M": 1_000_000}
 
 
@@ -44,6 +46,28 @@ def numbers(ctx: click.Context, param: click.Parameter, value: str | None) -> li
     if min(found) < 1:
         raise click.BadParameter(f"takes numbers from 1 on; got {min(found)}")
     return found
+
+
+def networks(ctx: click.Context, param: click.Parameter, value: str | None) -> list[str] | None:
+    """Names of networks, separated by commas."""
+    if value is None:
+        return None
+    found = value.split(",")
+    if wrong := [name for name in found if name not in _PLACES]:
+        raise click.BadParameter(f"takes {', '.join(_PLACES)}, separated by commas; got {wrong[0]!r}")
+    return found
+
+
+def _networks(help: str) -> Callable[[Any], Any]:
+    return click.option("--network", "places", callback=networks, metavar="NAME,...", help=help)
+
+
+def _two(backend: str | None, security: str | None, link: str | None) -> tuple[str | None, bool]:
+    """(the backend, whether it is one of two servers). Errors: UsageError where they do not go together."""
+    backend = checked_backend(security, backend)
+    if link is not None:
+        backend = by_link(link, backend or FOR_TWO)
+    return backend, backend is not None and BACKENDS[backend].threshold(3) < 0
 
 
 def _number(text: str) -> int:
@@ -63,6 +87,7 @@ def _computed(law: str, sampler: str, backend: str) -> Callable[[Any], Any]:
         click.option("--law", "--noise", "law", type=click.Choice(LAWS.names()), help=law),
         click.option("--sampler", type=click.Choice(sampler_names()), help=sampler),
         click.option("--backend", type=click.Choice(BACKENDS.names()), help=backend),
+        click.option("--link", metavar="lan|wan|MBITS", help="The line between two servers: chooses ot or ot-k8."),
         click.option("--security", type=click.Choice(MODES), help="active: the backend that checks its parties."),
     ]
 
@@ -102,16 +127,13 @@ def command() -> None:
 @_computed(
     "Law of their noise.  [default: gaussian, or the sampler's]",
     "Their sampler.  [default: the law's first]",
-    "Who computes.  [default: the backend that computes less]",
+    "Who computes. One of two servers without -M is measured beside three parties.  [default: the backend that "
+    "computes less]",
 )
 @click.option(
     "--pool/--no-pool", default=None, help="Make noise ahead, or in each release.  [default: pool for gradient]"
 )
-@click.option(
-    "--network",
-    type=_NETWORKS,
-    help="lan: 0.5 ms, 1 Gb/s; wan: 40 ms, 100 Mb/s; by netem, or by a relay without it.  [default: loopback]",
-)
+@_networks("lan: 0.5 ms, 1 Gb/s; wan: 40 ms, 100 Mb/s; by netem, or by a relay without it.  [default: loopback]")
 @click.option("--rtt", type=click.FloatRange(0), help="Also predict for this round-trip time, in ms ...")
 @click.option(
     "--bandwidth", type=click.FloatRange(0, min_open=True), help="... and this bandwidth of a party, in Mb/s."
@@ -136,9 +158,10 @@ def iteration(
     law: str | None,
     sampler: str | None,
     backend: str | None,
+    link: str | None,
     security: str | None,
     pool: bool | None,
-    network: str | None,
+    places: list[str] | None,
     rtt: float | None,
     bandwidth: float | None,
     executor: str | None,
@@ -152,19 +175,26 @@ def iteration(
 
     if (rtt is None) != (bandwidth is None):
         raise UsageError("a prediction needs both --rtt and --bandwidth; one was given; add the other")
-    link = None if rtt is None or bandwidth is None else Link.of(rtt, bandwidth)
-    sizes = (dimensions, owners, parties)
-    backend = checked_backend(security, backend)
-    kind: dict[str, Any] = {
-        "method": method, "law": law, "sampler": sampler, "pool": pool, "network": network, "backend": backend
-    }  # fmt: skip
-    named = any(x is not None for x in (*sizes, *kind.values()))
-    chosen = suite.cross(*sizes, **kind) if named else suite.cells(quick)
+    line = None if rtt is None or bandwidth is None else Link.of(rtt, bandwidth)
+    sizes = (dimensions, owners)
+    backend, two = _two(backend, security, link)
+    kind: dict[str, Any] = {"method": method, "law": law, "sampler": sampler, "pool": pool}
+    by: list[tuple[Any, str | None]] = (
+        [([2], backend), ([3], None)] if two and parties is None else [(parties, backend)]
+    )
+    named = any(x is not None for x in (*sizes, parties, backend, places, *kind.values()))
+    chosen = [
+        cell
+        for place in places or (None,)
+        for n, each in by
+        for cell in suite.cross(*sizes, n, **kind, network=place, backend=each)
+    ]
+    chosen = chosen if named else suite.cells(quick)
     with _bar(len(chosen)) as progress:
         if executor is None:
-            results = suite.results(quick, lambda: suite.run_cells(chosen, quick, progress, link))
+            results = suite.results(quick, lambda: suite.run_cells(chosen, quick, progress, line))
         else:
-            results = _by(executor, jobs, chosen, quick, progress, link, json_file)
+            results = _by(executor, jobs, chosen, quick, progress, line, json_file)
     click.echo(tables.plain(tables.iteration_rows(results.records)))
     if any(cell.parties == 2 for cell in chosen):
         click.echo(suite.PUBLISHED)
@@ -173,7 +203,8 @@ def iteration(
 
 @command.command("noise")
 @_quick
-@_numbers("-M", "parties", help="Numbers of parties.", default="3")
+@_numbers("-M", "parties", help="Numbers of parties.  [default: 3; 2,3 where --backend is one of two servers]")
+@_networks("Also draw by the exact samplers over these: lan, wan, as for iteration.")
 @click.option(
     "--plain/--no-plain",
     default=True,
@@ -189,11 +220,13 @@ def iteration(
 @_csv
 def noise(
     quick: bool,
-    parties: list[int],
+    parties: list[int] | None,
+    places: list[str] | None,
     plain: bool,
     law: str | None,
     sampler: str | None,
     backend: str | None,
+    link: str | None,
     security: str | None,
     json_file: Path | None,
     csv_file: Path | None,
@@ -201,10 +234,28 @@ def noise(
     """Samplers against each other and against MPyC's own fixed-point arrays (the backend mpyc)."""
     from dpmpc.benchmarks import suite, tables
 
-    kind: dict[str, Any] = {"law": law, "sampler": sampler, "backend": checked_backend(security, backend)}
+    backend, two = _two(backend, security, link)
+    slow = [place for place in places or () if place != _PLACES[0]]
+    if slow and sampler not in (None, "discrete"):
+        raise UsageError(f"over lan and wan the exact samplers are measured; got --sampler {sampler}; leave one out")
+    beside = two and parties is None
+    sampler = sampler or ("discrete" if beside else None)  # which two servers have alone
     with _bar(None) as progress:
-        results = suite.results(quick, lambda: suite.run_noise(parties, quick, progress, plain, **kind))
+        by: list[tuple[Any, str | None]] = [([2], backend), ([3], None)] if beside else [(parties or [3], backend)]
+
+        def measured() -> list[Any]:
+            found = []
+            for n, each in by:
+                found += suite.run_noise(n, quick, progress, plain and 3 in n, law=law, sampler=sampler, backend=each)
+            for family in [law] if law else suite.EXACT if slow else ():
+                for n, each in by:
+                    found += suite.run_noise_over(slow, n, quick, progress, family, each)
+            return found
+
+        results = suite.results(quick, measured)
     click.echo(tables.plain(tables.noise_rows(results.records)))
+    if any(record.key["parties"] == 2 for record in results.records):
+        click.echo(suite.PUBLISHED)
     _write(results, json_file, csv_file)
 
 

@@ -40,6 +40,9 @@ GATES = {"ands": "ANDs"}
     type=click.Choice(BACKENDS.names()),
     help="Who draws it.  [default: the one that computes less; with -M 2, ot]",
 )
+@click.option(
+    "--link", metavar="lan|wan|MBITS", help="With -M 2: the line between the servers, which chooses ot or ot-k8."
+)
 @click.option("--security", type=click.Choice(MODES), help="active: every AND is checked.  [default: semi-honest]")
 @click.option(
     "--threads", type=click.IntRange(1), help="Threads of a party that compute.  [default: its part of the cores]"
@@ -63,6 +66,7 @@ def command(
     sampler: str | None,
     backend: str | None,
     security: str | None,
+    link: str | None,
     threads: int | None,
     opened: bool,
     json_file: Path | None,
@@ -80,13 +84,15 @@ def command(
         engine=engine,
         backend=backend,
         security=security,
+        link=link,
         parties=parties,
         threshold=threshold,
         sampler=sampler,
         opened=opened,
         threads=threads,
     )
-    where = "in the clear" if engine == "clear" else f"for n = {parties}, t = {report['threshold']}"
+    how = "" if report["transfers_k"] is None else f", {report['backend']} with k = {report['transfers_k']}"
+    where = "in the clear" if engine == "clear" else f"for n = {parties}, t = {report['threshold']}{how}"
     click.echo(
         f"{report['certificate'].get('law', law)}, scale {report['scale']:g} grid steps, {count} samples {where}"
     )

@@ -296,6 +296,12 @@ OPTIONS: dict[str, list[click.Option]] = {
             "computes less: ot for 2, shamir from 7 parties]",
         ),
         _option(
+            "--link",
+            metavar="lan|wan|MBITS",
+            help="With -M 2: the line between the servers, or its Mb/s as measured. ot takes the fewest bytes (ot-k8) "
+            "below some 225 Mb/s.  [default: lan]",
+        ),
+        _option(
             "--security",
             type=click.Choice(MODES),
             default="semi-honest",

@@ -46,13 +46,18 @@ class Two:
     """Two holders that are connected. `sent[i]`: (label, payload) of party i's frames."""
 
     def __init__(
-        self, k: int, digest: bytes, spoil: Callable[[int, bytes], bytes], made_by: type[OtHolder] = OtHolder
+        self,
+        k: int,
+        digest: bytes,
+        spoil: Callable[[int, bytes], bytes],
+        made_by: type[OtHolder] = OtHolder,
+        spoils: int = 1,
     ) -> None:
         pipes = Pipe(), Pipe()
         self.sent = [pipe.sent for pipe in pipes]
         self.holders = [made_by(i, k, b"run") for i in (0, 1)]
         for i, holder in enumerate(self.holders):
-            keep = spoil if i == 1 else (lambda label, raw: raw)
+            keep = spoil if i == spoils else (lambda label, raw: raw)
             holder.peers = {1 - i: End(pipes[i], pipes[1 - i], keep)}
         self.digest = digest
 
@@ -67,11 +72,12 @@ def together(
     connect: bool = True,
     made_by: type[OtHolder] = OtHolder,
     spoil: Callable[[int, bytes], bytes] = lambda label, raw: raw,
+    spoils: int = 1,
 ) -> T:
-    """What `body` returns. `spoil`: what party 1's frames become."""
+    """What `body` returns. `spoil`: what the frames of party `spoils` become."""
 
     async def run() -> T:
-        two = Two(k, bytes(32), spoil, made_by)
+        two = Two(k, bytes(32), spoil, made_by, spoils)
         if connect:
             await two.connect()
         try:

@@ -19,6 +19,7 @@ from dpmpc.aggregation.guarantee import NEIGHBOURS_BY_STRENGTH, ideal, promise_o
 from dpmpc.aggregation.plan import Neighbours, Plan, data_digest
 from dpmpc.data.written import read_written
 from dpmpc.errors import UsageError
+from dpmpc.mpc.levels import described
 from dpmpc.mpc.security import security_of
 from dpmpc.privacy.composition import spending_of
 
@@ -190,7 +191,8 @@ def taking_part(plan: Plan, addresses: Sequence[str] = ()) -> list[str]:
     Public. Cost: nothing beyond the plan's derivation."""
     if plan.parties:
         where = f": {', '.join(addresses)}" if addresses else ""
-        how = plan.backend if security_of(plan.backend) != "active" else f"{plan.backend}: {security_line(plan)}"
+        how = described(plan.backend)
+        how += f": {security_line(plan)}" if security_of(plan.backend) == "active" else ""
         who = f"{plan.parties} parties, any {plan.threshold} of which learn nothing together ({how}){where}"
     else:
         who = "one process that sees all vectors (engine clear)"

@@ -57,7 +57,8 @@ def read_transcript(path: Path) -> list[dict[str, Any]]:
         lines = path.read_bytes().split(b"\n")
     except OSError as error:
         raise UsageError(
-            f"a run has a transcript of each party; {path}: {error.strerror}; check the run directory"
+            f"a run has a transcript of each party; {path}: {error.strerror}; of several machines, copy every party's "
+            "party_* and ledger_* into one run directory"
         ) from None
     lines.pop()
     try:

@@ -5,6 +5,7 @@ A site makes its own key and a request (`make_request`); the authority signs the
 """
 
 import datetime
+import hashlib
 import os
 import re
 from collections.abc import Sequence
@@ -65,7 +66,9 @@ def sign_request(authority: Path, request: Path, name: str, out: Path) -> Path:
     the process `name` and no other (of site2: party2 and owner2), with ca.crt beside it, into `out`; its path.
 
     What the request says of its name is not believed: `name` counts, which the authority knows from whom it got the
-    request. A second certificate of a name is a renewal. Errors: UsageError for a file that is no request.
+    request. A second certificate of a name is a renewal. The authority keeps which key it signed for whom, in
+    `signed.txt`. Errors: UsageError for a file that is no request, and for a key that it signed for another process:
+    whoever has it could be both.
     """
     from cryptography import x509
 
@@ -87,9 +90,32 @@ def sign_request(authority: Path, request: Path, name: str, out: Path) -> Path:
             "authority, or another folder"
         )
     _write(out / "ca.crt", ca, again=True)
+    certificate = _certificate(name, public, key, ca=False)
+    _remember(authority / "signed.txt", certificate, name, request)
     path = out / f"{name}.crt"
-    _write(path, _pem(_certificate(name, public, key, ca=False)), again=True)
+    _write(path, _pem(certificate), again=True)
     return path
+
+
+def _remember(signed: Path, certificate: "x509.Certificate", name: str, request: Path) -> None:
+    """Notes which key was signed for whom. Errors: UsageError where it was signed for another process."""
+    from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
+
+    public = certificate.public_key().public_bytes(Encoding.DER, PublicFormat.SubjectPublicKeyInfo)
+    mine = hashlib.sha256(public).hexdigest()
+    try:
+        before = dict(line.split() for line in signed.read_text("ascii").splitlines()) if signed.exists() else {}
+        if set(_names(before.get(mine, name))) & set(_names(name)):  # a site's party is the same site
+            with signed.open("a", encoding="ascii") as file:
+                file.write("" if mine in before else f"{mine} {name}\n")
+            return
+    except (OSError, ValueError) as error:
+        raise UsageError(f"an authority notes whose keys it signed; {signed}: {error}; restore the file") from None
+    raise UsageError(
+        f"each process has a key of its own; that of {request} was signed for {before[mine]}, and whoever has it could "
+        f"be {name} too; have {name}'s own request sent, or strike that line out of {signed} if its certificate went "
+        "nowhere"
+    )
 
 
 def make_authority(folder: Path) -> bytes:

@@ -9,6 +9,7 @@ from dpmpc.circuits.sampler import Sampler
 from dpmpc.errors import UsageError
 from dpmpc.mpc.backend import BACKENDS, DEFAULT
 from dpmpc.mpc.cheaper import cheaper
+from dpmpc.mpc.levels import by_link
 
 Security = Literal["semi-honest", "active"]
 MODES: tuple[Security, ...] = ("semi-honest", "active")
@@ -45,16 +46,29 @@ class Checks(Protocol):
 
 
 def backend_for(
-    security: str | None, backend: str | None, law: str, sampler: str, parties: int, threshold: int | None
+    security: str | None,
+    backend: str | None,
+    law: str,
+    sampler: str,
+    parties: int,
+    threshold: int | None,
+    link: str | None = None,
 ) -> str:
-    """The backend's name: as given, else the one that computes less; with active security the one that checks.
+    """The backend's name: as given, else the one that computes less; with active security the one that checks. `link`:
+    between two servers, whose transfers then take the bytes that suit it (`mpc.levels`).
 
     `security` None: what the backend has, semi-honest by default. Errors: UsageError for another word, or a backend
     that does not go with it.
     """
     if security not in (None, *MODES):
         raise UsageError(f"--security must be one of {', '.join(MODES)}; got {security!r}; choose one of them")
-    return checked_backend(security, backend) or cheaper(law, sampler, parties, threshold)
+    chosen = checked_backend(security, backend) or cheaper(law, sampler, parties, threshold)
+    if parties == 2 and threshold is None and BACKENDS[chosen].threshold(2) == 0:
+        raise UsageError(
+            f"with --backend {chosen} each of 2 parties can read everything (t = 0), which has to be asked for; no -T "
+            "was given; add -T 0, or leave --backend out"
+        )
+    return chosen if link is None else by_link(link, chosen)
 
 
 def checked_backend(security: str | None, backend: str | None) -> str | None:

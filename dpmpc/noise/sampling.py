@@ -18,6 +18,7 @@ from dpmpc.errors import UsageError
 from dpmpc.mpc.backend import BACKENDS, DEFAULT, Holder
 from dpmpc.mpc.channels import WARM_UP
 from dpmpc.mpc.clear_noise import clear_noise
+from dpmpc.mpc.levels import transfers_k
 from dpmpc.mpc.loopback import run_parties
 from dpmpc.mpc.prg import Prg
 from dpmpc.mpc.security import Checks, backend_for, security_of
@@ -87,13 +88,14 @@ def sample(
     threshold: int | None = None,
     backend: str | None = None,
     security: str | None = None,
+    link: str | None = None,
     engine: str = "mpc",
     sampler: str | None = None,
     opened: bool = False,
     threads: int | None = None,
 ) -> tuple[dict[str, Any], NDArray[np.int64] | None]:
     """A report (JSON-able) and, if `opened` or in the clear, the samples. `engine`: mpc, clear or counting. `backend`:
-    by default the one that computes less.
+    by default the one that computes less, or suits the `link` between two servers.
 
     Errors: UsageError for a count below 1, a scale out of range, or `opened` with the counting engine.
     """
@@ -101,7 +103,7 @@ def sample(
         raise UsageError(f"--count takes at least 1; got {count}; ask for 1 or more")
     name = sampler or next(iter(LAWS[law].samplers))
     chosen = LAWS[law].sampler(name, scale)
-    backend = backend_for(security, backend, law, name, parties, threshold)
+    backend = backend_for(security, backend, law, name, parties, threshold, link)
     chosen_backend = BACKENDS[backend]
     t = chosen_backend.threshold(parties) if threshold is None else threshold
     chosen_backend.check(parties, t)
@@ -115,6 +117,7 @@ def sample(
         "count": count,
         "engine": engine,
         "backend": backend,
+        "transfers_k": transfers_k(backend),
         "security": security_of(backend),
         "parties": parties,
         "threshold": t,

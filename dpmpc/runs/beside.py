@@ -36,6 +36,7 @@ def settled(plan: Plan) -> dict[str, Any]:
         "security_bits": plan.security_bits,
         "engine": "mpc" if plan.parties else "clear",
         "backend": plan.backend,
+        "link": None,  # it is in the backend's name
         "security": security_of(plan.backend),
         "parties": plan.parties,
         "pool": plan.pool,
@@ -56,8 +57,9 @@ def planned(plan_file: Path, given: dict[str, Any], explicit: AbstractSet[str]) 
     for name in sorted(explicit & options.keys()):
         if given[name] != options[name]:
             option = {"parties": "-M", "lam": "--lam"}.get(name, "--" + name.replace("_", "-"))
+            settled_as = plan.backend if name == "link" else options[name]
             raise UsageError(
-                f"{option} is settled by the plan: {options[name]}; got {given[name]} beside it; leave it out, or plan "
+                f"{option} is settled by the plan: {settled_as}; got {given[name]} beside it; leave it out, or plan "
                 "again"
             )
     return {**given, **options_of(plan), "data_id": None, "budget": None}

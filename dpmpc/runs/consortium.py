@@ -120,6 +120,7 @@ class MpcPart(msgspec.Struct, forbid_unknown_fields=True):
 
     security: str = "semi-honest"
     backend: str | None = None
+    link: str | float | None = None
     threshold: int | None = None
     pool: bool | None = None
 
@@ -303,6 +304,7 @@ def _plan(file: ConsortiumFile, schema: Schema) -> Plan:
         owners = [by_name[name] for name in names]
     learning, privacy, mpc = (msgspec.to_builtins(part) for part in (file.learning, file.privacy, file.mpc))
     privacy["spread"] = privacy.pop("sensitivity")
+    mpc["link"] = None if mpc["link"] is None else str(mpc["link"])
     request = Request(
         **learning,
         **privacy,

@@ -159,6 +159,7 @@ _MPC = """\
 [mpc]
 # security = "semi-honest"   # or "active": any one of three parties may cheat
 # backend = "sharing"        # without it, the one that computes less
+# link = "lan"               # of two servers: "wan", or a number of Mb/s, for one on which bytes are dear
 # threshold = 1              # so many parties together learn nothing; without it, the largest
 # pool = true                # noise is made ahead; without it, for methods of many releases
 

@@ -15,6 +15,7 @@ from dpmpc.aggregation.plan import Attempt, Plan, Presence
 from dpmpc.errors import UsageError
 from dpmpc.learning.evaluate import Evaluator
 from dpmpc.learning.learner import Learner
+from dpmpc.mpc.levels import transfers_k
 from dpmpc.processes.provenance import software
 from dpmpc.runs.adviser import Advice
 
@@ -54,6 +55,7 @@ def build_report(
         "sampler": plan.sampler,
         "engine": "mpc" if plan.parties else "clear",
         "backend": plan.backend if plan.parties else None,
+        "transfers_k": transfers_k(plan.backend) if plan.parties else None,
         "security": security_section(plan),
         "calibration": plan.calibration,
         "weights": plan.weights,
@@ -207,13 +209,19 @@ def _security(report: dict[str, Any]) -> list[tuple[str, str]]:
     return [("security", f"parties were checked (active): any one may cheat{found}")]
 
 
+def _transfers(report: dict[str, Any]) -> str:
+    """How two servers compute; nothing for other backends."""
+    k = report.get("transfers_k")
+    return "" if k is None else f", {report['backend']} with k = {k}"
+
+
 def summary(report: dict[str, Any], run: Path) -> list[tuple[str, str]]:
     """(what, value) pairs of the lines printed at the end of a run."""
     privacy, cost, utility = report["privacy"], report["cost"], report["utility"]
     m, sizes = report["owners"], report["owner_sizes"]
     spread = f"{min(sizes)}" if min(sizes) == max(sizes) else f"{min(sizes)}-{max(sizes)}"
     who = (
-        f"{report['parties']} parties, threshold {report['threshold']}"
+        f"{report['parties']} parties, threshold {report['threshold']}{_transfers(report)}"
         if report["engine"] == "mpc"
         else "no MPC (engine clear)"
     )

@@ -80,6 +80,7 @@ class Request:
     ledgers: str | None = None
     engine: Engine = "mpc"
     backend: str | None = None
+    link: str | None = None  # between two servers
     security: str = "semi-honest"
     parties: int = 3
     threshold: int | None = None
@@ -109,11 +110,11 @@ class Request:
 
     @property
     def computed_by(self) -> str:
-        """The backend's name: as given, else the one that computes less, or that checks its parties."""
+        """The backend's name: as given, else the one that computes less, or that checks its parties, or suits the
+        link."""
         security = self.security if self.security != "semi-honest" else None
-        return backend_for(
-            security, self.backend, self.noise_law.name, self.noise_sampler, self.parties, self.threshold
-        )
+        law, sampler = self.noise_law.name, self.noise_sampler
+        return backend_for(security, self.backend, law, sampler, self.parties, self.threshold, self.link)
 
     @property
     def t(self) -> int:
@@ -288,6 +289,8 @@ def _check_parties(r: Request) -> None:
         if r.parties < 1:
             raise UsageError(f"the number of parties must be at least 1; got {r.parties}; use -M 3")
         BACKENDS[r.computed_by].check(r.parties, r.t)
+    elif r.link is not None:
+        raise UsageError("--link is the line between two servers; --engine clear has none; leave one of them out")
     if r.role == "both":
         if r.engine != "mpc":
             raise UsageError("--role both makes every owner a party; --engine clear has none; leave one of them out")

@@ -63,6 +63,23 @@ def test_a_renewal_is_for_the_same_key_or_a_new_one(tmp_path: Path) -> None:
     assert Tls.load(site, "owner0")
 
 
+def test_one_key_is_signed_for_one_process(tmp_path: Path) -> None:
+    """Two sites with one key, or one request sent twice: the authority says for whom it was."""
+    authority = tmp_path / "authority"
+    request = make_request(tmp_path / "site0", "site0")
+    sign_request(authority, request, "site0", tmp_path / "site0")
+    with pytest.raises(UsageError, match=r"each process has a key of its own; .* was signed for site0, and whoever"):
+        sign_request(authority, request, "site1", tmp_path / "site1")
+    assert not (tmp_path / "site1" / "site1.crt").exists()
+    sign_request(authority, request, "site0", tmp_path / "site0")  # a renewal
+    sign_request(authority, make_request(tmp_path / "site1", "site1"), "site1", tmp_path / "site1")
+    signed = authority / "signed.txt"
+    assert [line.split()[1] for line in signed.read_text().splitlines()] == ["site0", "site1"]
+    signed.write_text("what is this?\n")
+    with pytest.raises(UsageError, match="restore the file"):
+        sign_request(authority, request, "site0", tmp_path / "site0")
+
+
 def test_what_is_no_request_is_refused(tmp_path: Path) -> None:
     (tmp_path / "x.csr").write_text("hello")
     with pytest.raises(UsageError, match="a request is what `dpmpc keys request` wrote"):

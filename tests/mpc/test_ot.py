@@ -11,6 +11,7 @@ from pairs import Two, together
 
 from dpmpc.circuits.sampler import discrete_gaussian
 from dpmpc.errors import PeerError
+from dpmpc.mpc.backends.ot import GarbledHolder, OtHolder
 from dpmpc.mpc.channels import KEYS, TREES
 from dpmpc.mpc.engines.lanes import from_planes
 from dpmpc.mpc.native import ot as native
@@ -149,7 +150,10 @@ class Record:
         return count
 
 
-def test_no_part_of_a_stream_is_used_twice_in_batches_resumes_and_runs(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("made_by", [OtHolder, GarbledHolder])
+def test_no_part_of_a_stream_is_used_twice_in_batches_resumes_and_runs(
+    made_by: type[OtHolder], monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Every session here has the same run id, the same plan and the same channels: a resume that lost its count."""
     record = Record(monkeypatch)
 
@@ -161,7 +165,7 @@ def test_no_part_of_a_stream_is_used_twice_in_batches_resumes_and_runs(monkeypat
             found.append(shares[0])
         return found
 
-    drawn = [share for _ in range(3) for share in together(body)]
+    drawn = [share for _ in range(3) for share in together(body, made_by=made_by)]
     assert record.repeats() == 0 and len(record.used) == 3 * 4
     assert len({share.tobytes() for share in drawn}) == 9
     record.used[next(iter(record.used))].append(next(iter(record.used.values()))[0])

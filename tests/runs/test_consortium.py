@@ -334,6 +334,9 @@ def test_a_site_without_its_key_or_certificate_does_not_start(tmp_path: Path) ->
     sign_request(authority, request, "party1", tmp_path / "back")
     (site / "keys" / "party0.crt").write_bytes((tmp_path / "back" / "party1.crt").read_bytes())
     says(site, "is not for party0; have it signed again")
+    with pytest.raises(UsageError, match="was signed for party1, and whoever has it could be party0 too"):
+        sign_request(authority, request, "party0", site / "keys")
+    (authority / "signed.txt").write_text("")
     sign_request(authority, request, "party0", site / "keys")
     other = make_request(tmp_path / "other", "party0")
     own = (site / "keys" / "party0.key").read_bytes()
