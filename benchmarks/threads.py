@@ -26,6 +26,7 @@ from dpmpc.mpc.engines.lanes import words_for
 from dpmpc.mpc.field import Words
 from dpmpc.noise.draw import BATCH, draw
 from dpmpc.privacy.law import LAWS
+from dpmpc.processes.memory import keep_freed_blocks
 
 SCALE = float(1 << 20)  # grid steps
 PARTIES, THRESHOLD = 3, 1
@@ -76,6 +77,7 @@ def main() -> None:
     parser.add_argument("--work", type=int, help=argparse.SUPPRESS)
     arguments = parser.parse_args()
     if arguments.work:
+        keep_freed_blocks()  # as every party does
         os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[: arguments.work])
         print(json.dumps(asyncio.run(work(arguments.law, arguments.batches, arguments.work))))
         return

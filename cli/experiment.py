@@ -26,7 +26,7 @@ NAMES = ("table1", "convergence", "epsilon", "skew", "parties", "cape", "calibra
 @click.option(
     "--seed", type=click.IntRange(0), default=1, show_default=True, help="First seed of noise, splits, partitions."
 )
-@click.option("--quick", is_flag=True, help="Fewer data sets, settings and repeats: all in 3 minutes.")
+@click.option("--quick", is_flag=True, help="Fewer data sets, settings and repeats: a look, no verdict.")
 def command(
     name: str,
     data_dir: Path | None,
