@@ -22,6 +22,7 @@ import dpmpc
 from dpmpc.aggregation.local import PartiesHere
 from dpmpc.aggregation.plan import FIRST_ATTEMPT
 from dpmpc.mpc.mpyc_runtime import import_mpyc
+from dpmpc.privacy.ledgers import read_ledger
 from tests.runs import HANG, alive, children_of, own_addresses, wait_until
 
 PAGE = Path(__file__).parents[1] / "docs" / "python.md"
@@ -134,8 +135,7 @@ def test_a_refused_vector_leaves_the_parties_ready(tmp_path: Path) -> None:
             aggregator.mean(good)
         with pytest.raises(dpmpc.UsageError, match="the plan has 2 releases, and all are made"):
             aggregator.mean(good)
-        lines = (tmp_path / "run" / "ledger_0.jsonl").read_text().splitlines()
-        assert len(lines) == 2
+        assert len(read_ledger(tmp_path / "run" / "ledger_0.jsonl").entries) == 2
     with pytest.raises(dpmpc.UsageError, match="closed aggregator"):
         aggregator.mean(good)
     aggregator.close()  # twice is once
