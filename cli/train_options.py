@@ -296,6 +296,14 @@ OPTIONS: dict[str, list[click.Option]] = {
             "computes less: ot for 2, shamir from 7 parties]",
         ),
         _option(
+            "--check-owners",
+            is_flag=False,
+            flag_value="zero",
+            type=click.Choice(["zero", "stop"]),
+            help="The parties check that each owner's shares are of one vector and within the norm bound. One that "
+            "fails counts as a zero vector in that release, and is named; --check-owners stop ends the run instead.",
+        ),
+        _option(
             "--security",
             type=click.Choice(MODES),
             default="semi-honest",

@@ -6,16 +6,18 @@ up to 24 binary digits, so that their last digits do not matter; everything else
 
 import hashlib
 import math
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from functools import partial
 from typing import Any
 
 from dpmpc.aggregation.active import check_active, undetected
 from dpmpc.aggregation.grid import NARROWEST, Grid, check_range, check_width, choose_grid
+from dpmpc.aggregation.owners import owner_test
 from dpmpc.aggregation.plan import Plan, Vectors
 from dpmpc.circuits.sampler import Certificate, Sampler
 from dpmpc.errors import UsageError
 from dpmpc.mpc.backend import BACKENDS
+from dpmpc.mpc.owner_checks import OwnerTest
 from dpmpc.privacy.composition import spending_of
 from dpmpc.privacy.law import LAWS, Law, Need
 from dpmpc.privacy.mechanism import Mechanism
@@ -46,6 +48,7 @@ class Derived:
     sampler: Sampler
     hiding: float  # statistical distance that the masks of the openings of noise leave over the run; 0: perfect
     mechanism: Mechanism  # what one release adds
+    owner_test: OwnerTest | None = None  # what parties check of owners
 
     @property
     def certificate(self) -> Certificate:
@@ -60,6 +63,7 @@ class Derived:
             "mechanism_sensitivity": self.mechanism.sensitivity,
             "scale_steps": self.scale_steps,
             "sampler": hashlib.sha256(repr(self.sampler).encode()).hexdigest(),
+            **({} if self.owner_test is None else {"owner_test": asdict(self.owner_test)}),
         }
 
 
@@ -114,7 +118,8 @@ def derive(plan: Plan) -> Derived:
     )
     noiseless = plan.scale == 0
     mechanism = law.mechanism(0.0 if noiseless else sampler.scale, sampler.discrete, need)
-    return Derived(grid, rounded, steps, 0.0 if noiseless else asked, sampler, hiding, mechanism)
+    test = owner_test(plan, grid)
+    return Derived(grid, rounded, steps, 0.0 if noiseless else asked, sampler, hiding, mechanism, test)
 
 
 def _sensitivity(plan: Plan, rounding: float) -> Sensitivity:

@@ -22,6 +22,10 @@ class FieldShares:
     """The local half of a holder; a share is an array of field elements (dimension,)."""
 
     def collect(self, payload: bytes | bytearray, owners: int, dimension: int) -> Words:
+        return field.total(self.rows(payload, owners, dimension))
+
+    def rows(self, payload: bytes | bytearray, owners: int, dimension: int) -> Words:
+        """The shares (owners, dimension) of each vector. Errors: as `Holder.collect`."""
         if len(payload) != WORD * owners * dimension:
             raise PeerError(
                 f"{owners} shares of {dimension} numbers have {WORD * owners * dimension} bytes; {len(payload)} came; "
@@ -30,7 +34,18 @@ class FieldShares:
         shares = np.frombuffer(payload, dtype="<u8").reshape(owners, dimension)
         if shares.max(initial=0) >= field.P:
             raise PeerError("shares must be below p = 2^61 - 1; larger ones came; are all processes of one version?")
-        return field.total(shares)
+        return shares
+
+    def sum_without(self, rows: Sequence[Words], owners: tuple[int, ...]) -> Words:
+        """The share (d,) of the sum of the vectors whose shares are `rows` (k, d), but for those of `owners`."""
+        total, first = np.zeros(rows[0].shape[1], dtype=np.uint64), 0
+        for row in rows:
+            total = field.add(total, field.total(row))
+            for j in owners:
+                if first <= j < first + len(row):
+                    total = field.sub(total, row[j - first])
+            first += len(row)
+        return total
 
     def zero(self, dimension: int) -> Words:
         return np.zeros(dimension, dtype=np.uint64)

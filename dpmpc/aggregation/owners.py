@@ -1,0 +1,119 @@
+"""Runs whose owners are checked (`--check-owners`): what is checked, against which bound, and what that comes to."""
+
+import math
+from fractions import Fraction
+from typing import Any
+
+from dpmpc.aggregation.grid import Grid
+from dpmpc.aggregation.plan import Plan
+from dpmpc.errors import UsageError
+from dpmpc.mpc.backend import BACKENDS, Counts
+from dpmpc.mpc.channels import OWNERS, OWNERS_EACH
+from dpmpc.mpc.owner_checks import NORMS, ChecksOwners, NormTest, OwnerTest
+
+REJECTED = "rejected"  # the transcript's event of a release's check, with the owners that failed
+
+
+def check_owners_possible(plan: Plan) -> None:
+    """Errors: UsageError for a plan whose owners are to be checked and cannot be."""
+    if not plan.checks_owners:
+        return
+    if not plan.parties:
+        raise UsageError(
+            "--check-owners is done by parties; --engine clear has none, and sees all vectors; leave one of them out"
+        )
+    if plan.dropouts:
+        raise UsageError(
+            f"--check-owners needs all owners' shares in every release; got --min-owners {plan.min_owners} of "
+            f"{plan.owners}; leave one of them out"
+        )
+    what_is_checked(plan)
+
+
+def what_is_checked(plan: Plan) -> tuple[str, ...]:
+    """Of shares and norms, what the plan's backend can check. Errors: UsageError where it is nothing."""
+    backend = BACKENDS[plan.backend]
+    if not isinstance(backend, ChecksOwners):
+        raise UsageError(
+            f"--check-owners is for the backends sharing, shamir and checked; got {plan.backend}, whose parties cannot "
+            "check owners; use -M 3 or more with --backend sharing, or leave --check-owners out"
+        )
+    return backend.owner_checks(plan.parties, plan.threshold)
+
+
+def owner_test(plan: Plan, grid: Grid) -> OwnerTest | None:
+    """What the parties check in each release; None where they check nothing.
+
+    Guarantees: an owner that must not pass does so in no release of the run but with probability 2^-security_bits.
+    Errors: UsageError where that cannot be had.
+    """
+    if not plan.checks_owners:
+        return None
+    norms = None
+    bits = plan.security_bits + math.log2(plan.releases) + 1
+    if NORMS in what_is_checked(plan):
+        norms = NormTest.of(squares_of(plan, grid), plan.dimension, bits)
+    test = OwnerTest(plan.owners, plan.dimension, norms)
+    if test.error * plan.releases > 2.0**-plan.security_bits:
+        raise UsageError(
+            f"the checks of owners must be {plan.security_bits:g} bits secure over {plan.releases} releases; they are "
+            f"{-math.log2(test.error * plan.releases):.1f}; lower --security-bits, or leave --check-owners out"
+        )
+    return test
+
+
+def squares_of(plan: Plan, grid: Grid) -> tuple[int, ...]:
+    """The largest sum of squares, in grid steps, that each owner's encoded vector has.
+
+    It is clipped to norm C, times its factor F, and each of d coordinates is moved by half a step at most when it is
+    rounded: (F C 2^f + sqrt(d) / 2)^2. Clipping and scaling in double precision may leave a norm that is larger by
+    a relative (d + 16) 2^-52: the norm itself is a sum of d rounded squares, and a few more operations follow. Rounded
+    up to whole numbers, so that an honest vector is never beyond it.
+    """
+    d = plan.dimension
+    slack = 1 + Fraction(d + 16, 1 << 52)
+    found = {}
+    for factor in set(plan.factors):
+        a = Fraction(plan.clip) * factor * Fraction(2) ** grid.bits * slack
+        cross = math.isqrt(math.ceil(a * a * d)) + 1  # at least a sqrt(d)
+        found[factor] = math.ceil(a * a + cross + Fraction(d, 4))
+    return tuple(found[factor] for factor in plan.factors)
+
+
+def channel_of(release: int) -> int:
+    """The first channel of a release's check."""
+    return OWNERS + OWNERS_EACH * release
+
+
+def count_checks(plan: Plan) -> tuple[Counts, ...]:
+    """What the parties send to check one release, by channel; empty where they check nothing."""
+    test, backend = plan.derived.owner_test, BACKENDS[plan.backend]
+    if test is None or not isinstance(backend, ChecksOwners):
+        return ()
+    return backend.count_owner_checks(test, plan.parties, plan.threshold)
+
+
+def owners_section(plan: Plan) -> dict[str, Any] | None:
+    """What is checked of owners, for reports; None where nothing is."""
+    test = plan.derived.owner_test
+    if test is None:
+        return None
+    return {
+        "mode": plan.check_owners,
+        "checks": list(what_is_checked(plan)),
+        "undetected_bits": -math.log2(test.error * plan.releases),
+        "bound_steps": None if test.norms is None else math.sqrt(max(test.norms.squares)),
+        "projections": 0 if test.norms is None else test.norms.projections,
+    }
+
+
+def owners_line(plan: Plan) -> str:
+    """The section in a line."""
+    section = owners_section(plan)
+    if section is None:
+        return "owners are not checked"
+    what = "shares and norms" if NORMS in section["checks"] else "shares, not norms,"
+    return (
+        f"owners are checked: their {what} in every release; one that must not passes with probability "
+        f"2^-{section['undetected_bits']:.1f} at most"
+    )

@@ -1,0 +1,71 @@
+"""What checks of owners cost the parties, exactly: arithmetic, nothing is run."""
+
+from dpmpc.circuits.in_range import all_program, small_program
+from dpmpc.mpc.backend import Counts
+from dpmpc.mpc.backends.shares import WORD
+from dpmpc.mpc.engines.counting import CountingBatch
+from dpmpc.mpc.engines.lanes import words_for
+from dpmpc.mpc.engines.layout import Layout
+from dpmpc.mpc.engines.owners import COIN
+from dpmpc.mpc.owner_checks import NormTest, OwnerTest
+
+DIGEST = 32  # bytes
+
+
+class _Exchanges:
+    """Counts the exchanges of one channel."""
+
+    def __init__(self, parties: int) -> None:
+        self.parties, self.rounds = parties, 0
+        self.bytes, self.messages = [0] * parties, [0] * parties
+
+    def add(self, senders: range | tuple[int, ...], receivers: tuple[int, ...] | range, size: int) -> None:
+        """A round in which each of some parties sends so many bytes to each of some others."""
+        self.rounds += 1
+        for i in senders:
+            copies = sum(j != i for j in receivers)
+            self.messages[i] += copies
+            self.bytes[i] += copies * size
+
+    def counts(self) -> Counts:
+        return Counts(self.rounds, tuple(self.bytes), tuple(self.messages))
+
+
+def count_owner_checks(
+    test: OwnerTest, parties: int, threshold: int, *, dealt: bool = False, checked: bool = False
+) -> tuple[Counts, ...]:
+    """By channel. `dealt`: random sharings come by messages; `checked`: parties compare what they saw."""
+    everybody, channel = range(parties), _Exchanges(parties)
+    channel.add(everybody, everybody, COIN)
+    channel.add(everybody, everybody, COIN)
+    if checked:
+        channel.add(everybody, everybody, DIGEST)
+    if dealt:
+        channel.add(range(threshold + 1), everybody, WORD * test.owners)
+    channel.add(everybody, everybody, WORD * test.owners)
+    if checked:
+        channel.add(everybody, everybody, DIGEST)
+    if test.norms is None:
+        return (channel.counts(),)
+    layout, kinds = Layout.of(parties, threshold), test.norms.projections + 1
+    channel.add(layout.product_senders, layout.opened_to, WORD * kinds * test.owners)
+    others = tuple(j for j in everybody if j not in layout.opened_to)
+    channel.add(layout.opened_to[:1], others, WORD * words_for(test.owners))
+    compared, joined = count_programs(test.norms, test.owners, parties, threshold)
+    return channel.counts(), _of(compared), _of(joined)
+
+
+def count_programs(norms: NormTest, owners: int, parties: int, threshold: int) -> tuple[CountingBatch, CountingBatch]:
+    """The comparisons, a lane a number of an owner; what joins them, a lane an owner, with its opening."""
+    kinds = norms.projections + 1
+    compared = CountingBatch(kinds * owners, parties, threshold)
+    widths = sorted((norms.width, norms.square_width))
+    compared.add_program(small_program(compared.masks, (widths[0], widths[1])))
+    joined = CountingBatch(owners, parties, threshold)
+    joined.add_program(all_program(kinds))
+    joined.add_reveal(1)
+    return compared, joined
+
+
+def _of(batch: CountingBatch) -> Counts:
+    return Counts(batch.rounds, tuple(batch.bytes_sent), tuple(batch.messages_sent), {"ands": batch.ands})
