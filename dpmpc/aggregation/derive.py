@@ -12,7 +12,7 @@ from typing import Any
 
 from dpmpc.aggregation.active import check_active, undetected
 from dpmpc.aggregation.grid import NARROWEST, Grid, check_range, check_width, choose_grid
-from dpmpc.aggregation.owners import owner_test
+from dpmpc.aggregation.owners import grid_for_checks, owner_test
 from dpmpc.aggregation.plan import Plan, Vectors
 from dpmpc.circuits.sampler import Certificate, Sampler
 from dpmpc.errors import UsageError
@@ -76,6 +76,7 @@ def derive(plan: Plan) -> Derived:
         # The ratio on a grid so fine that rounding does not matter; then the grid, then the real scale on it.
         ratio = plan.scale * plan.divisor / unrounded if plan.scale else _scale(plan, law, _FINE) / _FINE
         grid = choose_grid(unrounded, ratio, plan.dimension)
+        grid = grid_for_checks(plan, grid, ratio * unrounded / grid.step)
     else:
         grid = Grid(plan.grid_bits)
     rounded = sensitivity(rounding_bound(plan.dimension, grid.step, plan.divisor))

@@ -4,13 +4,14 @@ import math
 from fractions import Fraction
 from typing import Any
 
-from dpmpc.aggregation.grid import Grid
+from dpmpc.aggregation.grid import NARROWEST, Grid
 from dpmpc.aggregation.plan import Plan
 from dpmpc.errors import UsageError
 from dpmpc.mpc.backend import BACKENDS, Counts
 from dpmpc.mpc.channels import OWNERS, OWNERS_EACH
-from dpmpc.mpc.owner_checks import NORMS, ChecksOwners, NormTest, OwnerTest
+from dpmpc.mpc.owner_checks import MOST_WIDTH, NORMS, ChecksOwners, NormTest, OwnerTest, width_of
 
+_COARSER = 3  # bits
 REJECTED = "rejected"  # the transcript's event of a release's check, with the owners that failed
 
 
@@ -60,6 +61,20 @@ def owner_test(plan: Plan, grid: Grid) -> OwnerTest | None:
             f"{-math.log2(test.error * plan.releases):.1f}; lower --security-bits, or leave --check-owners out"
         )
     return test
+
+
+def grid_for_checks(plan: Plan, grid: Grid, noise_steps: float) -> Grid:
+    """The finest grid, at most `_COARSER` bits coarser than this one, on which norms can be checked; this one, where
+    they are not checked, or there is none. On a coarser one rounding takes more of the sensitivity, 4 % in place of
+    0.5 % at most, and noise, here `noise_steps` wide, must still be wide."""
+    if not plan.checks_owners or NORMS not in what_is_checked(plan):
+        return grid
+    for fewer in range(_COARSER + 1):
+        coarser = Grid(grid.bits - fewer)
+        fits = width_of(max(squares_of(plan, coarser)), plan.dimension) <= MOST_WIDTH
+        if fits and math.ldexp(noise_steps, -fewer) >= NARROWEST / 2:
+            return coarser
+    return grid
 
 
 def squares_of(plan: Plan, grid: Grid) -> tuple[int, ...]:

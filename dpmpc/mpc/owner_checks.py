@@ -14,6 +14,12 @@ MOST_WIDTH = 29  # bits of a projection: with more, one could hide a sum of squa
 _CROWD = 3.84  # (4 / sqrt(2 pi) + 4 * 0.56): see `NormTest.passes`
 
 
+def width_of(square: int, dimension: int) -> int:
+    """Bits of a projection that any vector (dimension,) with this sum of squares passes: no sum of some coordinates
+    exceeds |x|_1 <= sqrt(dimension) |x|."""
+    return math.isqrt(dimension * square).bit_length() + 1
+
+
 @dataclass(frozen=True)
 class NormTest:
     """Whether the whole numbers that an owner shared have a sum of squares of at most `squares[owner]`.
@@ -33,7 +39,7 @@ class NormTest:
         """For vectors (dimension,), passed wrongly with probability at most 2^-bits. Errors: UsageError for a bound so
         large that squares could wrap around unseen."""
         largest = max(squares)
-        width = math.isqrt(dimension * largest).bit_length() + 1  # |projection| <= |x|_1 <= sqrt(dimension) |x|
+        width = width_of(largest, dimension)
         if width > MOST_WIDTH:
             most = 2.0 ** (MOST_WIDTH - 1) / math.sqrt(dimension)
             raise UsageError(
