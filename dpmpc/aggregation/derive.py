@@ -102,7 +102,8 @@ def derive(plan: Plan) -> Derived:
             "--sampler discrete"
         )
     check_active(plan)
-    cheats = undetected(plan, sampler)
+    test = owner_test(plan, grid)
+    cheats = undetected(plan, sampler, test)
     if cheats is not None and cheats > 2.0**-plan.security_bits:
         raise UsageError(
             f"the checks of the parties must be {plan.security_bits:g} bits secure over all attempts of the run; they "
@@ -119,7 +120,6 @@ def derive(plan: Plan) -> Derived:
     )
     noiseless = plan.scale == 0
     mechanism = law.mechanism(0.0 if noiseless else sampler.scale, sampler.discrete, need)
-    test = owner_test(plan, grid)
     return Derived(grid, rounded, steps, 0.0 if noiseless else asked, sampler, hiding, mechanism, test)
 
 

@@ -3,13 +3,15 @@
 from dpmpc.circuits.in_range import all_program, small_program
 from dpmpc.mpc.backend import Counts
 from dpmpc.mpc.backends.shares import WORD
+from dpmpc.mpc.engines.checked_rounds import COIN as PIECE
+from dpmpc.mpc.engines.checked_rounds import DIGEST
 from dpmpc.mpc.engines.counting import CountingBatch
+from dpmpc.mpc.engines.counting_checked import CountingChecked
 from dpmpc.mpc.engines.lanes import words_for
 from dpmpc.mpc.engines.layout import Layout
 from dpmpc.mpc.engines.owners import COIN
+from dpmpc.mpc.engines.square_fold import SquareStages
 from dpmpc.mpc.owner_checks import NormTest, OwnerTest
-
-DIGEST = 32  # bytes
 
 
 class _Exchanges:
@@ -27,6 +29,13 @@ class _Exchanges:
             self.messages[i] += copies
             self.bytes[i] += copies * size
 
+    def add_ring(self, size: int) -> None:
+        """A round in which each party sends so many bytes to one other."""
+        self.rounds += 1
+        for i in range(self.parties):
+            self.messages[i] += 1
+            self.bytes[i] += size
+
     def counts(self) -> Counts:
         return Counts(self.rounds, tuple(self.bytes), tuple(self.messages))
 
@@ -34,7 +43,8 @@ class _Exchanges:
 def count_owner_checks(
     test: OwnerTest, parties: int, threshold: int, *, dealt: bool = False, checked: bool = False
 ) -> tuple[Counts, ...]:
-    """By channel. `dealt`: random sharings come by messages; `checked`: parties compare what they saw."""
+    """By channel. `dealt`: random sharings come by messages; `checked`: parties compare what they saw, and check their
+    products."""
     everybody, channel = range(parties), _Exchanges(parties)
     channel.add(everybody, everybody, COIN)
     channel.add(everybody, everybody, COIN)
@@ -48,20 +58,39 @@ def count_owner_checks(
     if test.norms is None:
         return (channel.counts(),)
     layout, kinds = Layout.of(parties, threshold), test.norms.projections + 1
-    channel.add(layout.product_senders, layout.opened_to, WORD * kinds * test.owners)
+    senders = everybody if checked else layout.product_senders
+    channel.add(senders, layout.opened_to, WORD * kinds * test.owners)
     others = tuple(j for j in everybody if j not in layout.opened_to)
-    channel.add(layout.opened_to[:1], others, WORD * words_for(test.owners))
-    compared, joined = count_programs(test.norms, test.owners, parties, threshold)
-    return channel.counts(), _of(compared), _of(joined)
+    channel.add(layout.opened_to if checked else layout.opened_to[:1], others, WORD * words_for(test.owners))
+    if checked:
+        channel.add(everybody, everybody, DIGEST)
+    compared, joined = count_programs(test.norms, test.owners, parties, threshold, checked=checked)
+    if not checked:
+        return channel.counts(), _of(compared), _of(joined)
+    return channel.counts(), _of(compared), _of(joined), _squares(test)
 
 
-def count_programs(norms: NormTest, owners: int, parties: int, threshold: int) -> tuple[CountingBatch, CountingBatch]:
+def _squares(test: OwnerTest) -> Counts:
+    """The check of the sums of squares, among three parties."""
+    channel, everybody = _Exchanges(3), range(3)
+    stages = SquareStages.of(test.owners, test.dimension)
+    for words in (test.owners, *stages.messages):
+        channel.add_ring(WORD * words)
+        channel.add_ring(PIECE)
+    for size in (DIGEST, 3 * WORD, DIGEST):
+        channel.add(everybody, everybody, size)
+    return channel.counts()
+
+
+def count_programs(
+    norms: NormTest, owners: int, parties: int, threshold: int, *, checked: bool = False
+) -> tuple[CountingBatch, CountingBatch]:
     """The comparisons, a lane a number of an owner; what joins them, a lane an owner, with its opening."""
-    kinds = norms.projections + 1
-    compared = CountingBatch(kinds * owners, parties, threshold)
+    kinds, make = norms.projections + 1, CountingChecked if checked else CountingBatch
+    compared = make(kinds * owners, parties, threshold)
     widths = sorted((norms.width, norms.square_width))
     compared.add_program(small_program(compared.masks, (widths[0], widths[1])))
-    joined = CountingBatch(owners, parties, threshold)
+    joined = make(owners, parties, threshold)
     joined.add_program(all_program(kinds))
     joined.add_reveal(1)
     return compared, joined

@@ -10,11 +10,12 @@ sharing of zero, the shares of y that they see are uniform among those with thei
 owner, everything is hidden perfectly, given the streams; the last bits are opened as every circuit's are.
 """
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from dpmpc.circuits.convert import FIELD_BITS
 from dpmpc.circuits.in_range import all_program, small_program
-from dpmpc.errors import PeerError
 from dpmpc.mpc import field
 from dpmpc.mpc.engines.executor import MaskBits
 from dpmpc.mpc.engines.lanes import from_planes, to_planes, words_for
@@ -25,6 +26,8 @@ from dpmpc.mpc.engines.sharing import SharingBatch
 from dpmpc.mpc.field import Words
 from dpmpc.mpc.owner_checks import NormTest, OwnerTest
 from dpmpc.mpc.session import Session
+
+COMPARED, JOINED = 1, 2  # channels of the check: the two circuits
 
 
 class NormCheck(PrssCheck):
@@ -38,10 +41,18 @@ class NormCheck(PrssCheck):
         self.words = words_for(test.owners)  # of a bit of every owner
         self.kinds = test.norms.projections + 1  # numbers of an owner that are compared
 
-    async def too_long(self, sums: OwnerSums) -> tuple[int, ...]:
-        y, masks = await self._open(self.numbers(sums))
+    async def too_long(self, rows: Sequence[Words], sums: OwnerSums) -> tuple[int, ...]:
+        return await self._compare(self.numbers(sums.halves, sums.squares))
+
+    def _batch(self, number: int, lanes: int) -> SharingBatch:
+        """A batch on the check's channel of this number."""
+        return SharingBatch(self.session, self.ident + number, lanes)
+
+    async def _compare(self, numbers: Words) -> tuple[int, ...]:
+        """The owners of whose numbers (kinds, m) one is not in its range."""
+        y, masks = await self._open(numbers)
         planes = self._planes(y) if y is not None else None
-        batch = SharingBatch(self.session, self.ident + 1, self.kinds * self.test.owners)
+        batch = self._batch(COMPARED, self.kinds * self.test.owners)
         given = np.zeros((FIELD_BITS, len(batch.mine), batch.words), dtype=np.uint64)
         if planes is not None:
             given[:, batch.mine.index(self.layout.opened_to)] = planes
@@ -53,16 +64,16 @@ class NormCheck(PrssCheck):
         program = small_program(batch.masks, (min(widths), max(widths)))
         found = await batch.run(program, bits, given)
         narrow = int(widths[0] > widths[1])  # the output that is about projections
-        joined = SharingBatch(self.session, self.ident + 2, self.test.owners)
+        joined = self._batch(JOINED, self.test.owners)
         each = np.stack([self._by_kind(found[narrow, k], found[1 - narrow, k]) for k in range(len(batch.mine))], axis=1)
         return await self._told(joined, await joined.run(all_program(self.kinds), (), each))
 
-    def numbers(self, sums: OwnerSums) -> Words:
+    def numbers(self, halves: Words, squares: Words) -> Words:
         """Shares (kinds, m) of what must lie in 1 .. 2^width - 1: projections plus half of that; in the last row what
-        is left to the bound on the sum of squares, plus 1, of degree 2t."""
+        is left to the bound on the sum of squares, plus 1, of the degree of `squares`."""
         half = np.full((1, 1), 1 << self.norms.width - 1, dtype=np.uint64)
         slack = np.array([square + 1 for square in self.norms.squares], dtype=np.uint64)
-        return np.concatenate([field.add(sums.halves, half), field.sub(slack, sums.squares)[None]])
+        return np.concatenate([field.add(halves, half), field.sub(slack, squares)[None]])
 
     async def _open(self, mine: Words) -> tuple[Words | None, dict[Subset, Words]]:
         """(the masked numbers, if this party may see them; the masks it knows). Cost: one round, 8 bytes a number from
@@ -109,9 +120,7 @@ class NormCheck(PrssCheck):
     async def _told(self, batch: SharingBatch, passed: Words) -> tuple[int, ...]:
         """The owners whose bit, of shares (1, components, W), is 0. Of the lanes beyond the last owner nothing is
         opened. Cost: the opening to those who see it; a round in which the first of them tells all others."""
-        real = np.arange(64 * self.words) < self.test.owners
-        passed = passed & to_planes(real.astype(np.uint64), 1)[0]
-        bits = await batch.reveal(passed)
+        bits = await batch.reveal(passed & self._real)
         seers, me = self.layout.opened_to, self.session.party
         others = [j for j in range(self.session.parties) if j not in seers]
         if me == seers[0]:
@@ -122,6 +131,14 @@ class NormCheck(PrssCheck):
             bits = told.reshape(1, -1)
         else:
             await self.channel.exchange({}, [])
-        if bits is None or (bits & ~to_planes(real.astype(np.uint64), 1)).any():
-            raise PeerError(f"owners' bits are one an owner; party {seers[0]} told others; start all parties again")
+        assert bits is not None
+        return self._failed(bits)
+
+    @property
+    def _real(self) -> Words:
+        """(1, W): the lanes that are owners."""
+        return to_planes((np.arange(64 * self.words) < self.test.owners).astype(np.uint64), 1)
+
+    def _failed(self, bits: Words) -> tuple[int, ...]:
+        """The owners whose bit of (1, W) is 0."""
         return tuple(int(j) for j in np.flatnonzero(from_planes(bits)[: self.test.owners] == 0))

@@ -39,7 +39,7 @@ class OwnerCheck(ABC):
         norms = self.test.norms
         sums = await owner_sums(rows, coin, 0 if norms is None else norms.projections, norms is not None)
         bad = await self.inconsistent(sums.weighted)
-        return Found(bad, await self.too_long(_cleared(sums, bad)))
+        return Found(bad, await self.too_long(rows, _cleared(sums, bad)))
 
     async def coin(self) -> bytes:
         """A seed that nobody could know before all parties had all shares: each party promises its part when it has
@@ -96,8 +96,9 @@ class OwnerCheck(ABC):
                 raise self.broken("that shares are below p = 2^61 - 1", j)
         return dict(zip(self.others, received, strict=True))
 
-    async def too_long(self, sums: OwnerSums) -> tuple[int, ...]:
-        """The owners whose norms fail; where norms are not checked, none. Of zeros none fails."""
+    async def too_long(self, rows: Sequence[Words], sums: OwnerSums) -> tuple[int, ...]:
+        """The owners whose norms fail; where norms are not checked, none. Of zeros none fails. `rows`: as
+        given, `sums`: of them, with zeros in place of owners whose shares are inconsistent."""
         return ()
 
 
