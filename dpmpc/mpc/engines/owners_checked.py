@@ -160,10 +160,11 @@ class SquareCheck(CheckedRounds):
     async def _again(self, part: Words) -> Words:
         """Components (2, n) of the sum of the parties' parts (n,). Cost: one round, a message to the successor."""
         own, following = (field.uniform(stream, part.shape) for stream in (self._own, self._next))
-        (received,) = await self._send({self.successor: field.sub(part, own)}, [self.predecessor], part)
+        message = field.sub(part, own)
+        (received,) = await self._send({self.successor: message}, [self.predecessor], part)
         if received.max(initial=0) >= P:
             raise self.cheat("that a part is below p = 2^61 - 1", self.predecessor)
-        return np.stack([field.add(field.sub(part, own), following), field.add(received, own)])
+        return np.stack([field.add(message, following), field.add(received, own)])
 
     def _shamir(self, components: Words) -> Words:
         """The shares of degree 1 (n,) of what is shared by the components (2, n)."""
