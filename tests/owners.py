@@ -90,12 +90,18 @@ Deal = Callable[[Words], None]  # changes shares (parties, m, d) in place
 
 
 def inspected(
-    shares: Words, squares: tuple[int, ...] | None, make: Any, threshold: int, bits: float = 41, network: Any = None
+    shares: Words,
+    squares: tuple[int, ...] | None,
+    make: Any,
+    threshold: int,
+    bits: float = 41,
+    network: Any = None,
+    sums: int = 1,
 ) -> tuple[list[Found], Network]:
     """What every party finds, and the messages. `make(session, channel, test)`: the check; `squares` None: no norms."""
     n, m, d = shares.shape
     norms = None if squares is None else NormTest.of(squares, d, bits)
-    test = OwnerTest(m, d, norms)
+    test = OwnerTest(m, d, norms, sums)
     network = network or Network(n, threshold)
 
     async def body(session: Any) -> Found:

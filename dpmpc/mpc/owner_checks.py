@@ -56,7 +56,7 @@ class NormTest:
         """How likely one projection of a vector whose squares add up to p - 2^square_width or more, as whole numbers,
         lies within its bound h = 2^(width - 1), at most.
 
-        If a coordinate is 2h - 2 or more from 0 (mod p) then of two halves that differ in it alone one is outside: 1/2.
+        If a coordinate is 2h - 1 or more from 0 (mod p) then of two halves that differ in it alone one is outside: 1/2.
         Else no projection wraps around, and it is a sum of independent terms with standard deviation s = |x| / 2 and
         third moments of at most 2h / |x| of s^3: by Berry and Esseen (with 0.56, Shevtsova 2010) it falls into an
         interval of length 2h with probability at most 2h / (s sqrt(2 pi)) + 2 * 0.56 * 2h / |x| < 3.84 h / |x|.
@@ -73,16 +73,18 @@ class NormTest:
 
 @dataclass(frozen=True)
 class OwnerTest:
-    """What is checked in one release: that shares are of one vector, and norms where `norms` is not None."""
+    """What is checked in one release: that shares are of one vector, by `sums` weighted sums of its coordinates, and
+    norms where `norms` is not None."""
 
     owners: int
     dimension: int
     norms: NormTest | None
+    sums: int = 1
 
     @property
     def error(self) -> float:
-        """How likely one owner passes that must not, at most; consistency alone misses 1 in p."""
-        return 1 / field.P + (0.0 if self.norms is None else self.norms.error)
+        """How likely one owner passes that must not, at most; a weighted sum misses 1 in p."""
+        return float(field.P) ** -self.sums + (0.0 if self.norms is None else self.norms.error)
 
 
 @dataclass(frozen=True)
@@ -119,7 +121,8 @@ class Inspects(Protocol):
     """A holder that checks owners."""
 
     def rows(self, payload: bytes | bytearray, owners: int, dimension: int) -> Share:
-        """The shares (owners, dimension) of each vector, as `Holder.collect` takes their sum. Errors: as it."""
+        """The shares (owners, dimension) of each vector, as `Holder.collect` takes their sum. Errors: PeerError for a
+        payload of another size; words that no share has are a share's, wrong or not."""
 
     async def inspect(self, rows: list[Any], test: OwnerTest, channel: int) -> Found:
         """The owners that failed. `rows`: arrays (k, dimension), all owners' in order; `channel`: the first of as many

@@ -16,7 +16,7 @@ import dpmpc
 from dpmpc.aggregation.encoding import encode
 from dpmpc.aggregation.grid import Ints
 from dpmpc.aggregation.limits import Limits, taking_part
-from dpmpc.aggregation.owners import count_checks, owners_line
+from dpmpc.aggregation.owners import count_checks, owners_line, passing
 from dpmpc.aggregation.owners import squares_of as bounds_of
 from dpmpc.aggregation.plan import Plan
 from dpmpc.errors import PeerError, UsageError
@@ -49,6 +49,15 @@ class Cheats:
         if self._payloads is not None:
             self._payloads(payloads)
         return payloads
+
+
+def huge_word(party: int, owner: int) -> Any:
+    """A number that is no share's."""
+
+    def change(payloads: list[bytearray]) -> None:
+        np.frombuffer(payloads[party], dtype=np.uint64)[owner * D + 3] = 2**64 - 1
+
+    return change
 
 
 def wrong_word(party: int, owner: int) -> Any:
@@ -119,6 +128,16 @@ def test_an_owner_that_fails_counts_as_zero_and_is_named(mode: str, tmp_path: Pa
     assert evidence["nothing opened besides the release"].holds
 
 
+def test_a_number_that_is_no_share_is_a_wrong_share() -> None:
+    """Without checks it ends the run."""
+    with dpmpc.Aggregator(**ASKED, check_owners="zero") as aggregator:
+        aggregator._dealer = Cheats(aggregator._dealer, None, huge_word(1, 6))
+        assert aggregator.open(honest()).present == (0, 1, 2, 3, 4, 5)
+    with dpmpc.Aggregator(**ASKED) as aggregator, pytest.raises(PeerError, match="shares must be below p"):
+        aggregator._dealer = Cheats(aggregator._dealer, None, huge_word(1, 6))
+        aggregator.open(honest())
+
+
 @pytest.mark.parametrize("kind", ["norm", "shares"])
 def test_stop_ends_the_run_before_anything_is_spent(kind: str, tmp_path: Path) -> None:
     with dpmpc.Aggregator(**ASKED, releases=2, check_owners="stop", out=tmp_path / "run") as aggregator:
@@ -173,14 +192,22 @@ def test_the_bound_is_the_least_that_all_honest_vectors_are_within(d: int, weigh
 
 
 def test_what_an_owner_gets_away_with_is_bounded_over_the_run() -> None:
-    """Of the plan's security bits: over all releases, projections and weights together."""
-    for releases, bits in ((1, 40.0), (1000, 40.0), (20, 50.0)):
+    """By the plan's security bits, over all releases and 1,024 attempts of each, projections and weights together."""
+    for releases, bits, sums in (
+        (1, 40.0, 1),
+        (1000, 40.0, 1),
+        (2000, 40.0, 2),
+        (20, 50.0, 2),
+        (1, 110.0, 2),
+        (1, 128.0, 3),
+    ):
         plan = Plan.create(**ASKED, releases=releases, security_bits=bits, check_owners="zero")
         test = plan.derived.owner_test
-        assert test is not None and test.error * releases <= 2.0**-bits
-        assert f"2^-{-math.log2(test.error * releases):.1f} at most" in owners_line(plan)
-    with pytest.raises(UsageError, match=r"must be 70 bits secure over 1 releases; they are 61\.0"):
-        _ = Plan.create(**ASKED, security_bits=70.0, check_owners="zero", backend="shamir", parties=5).derived
+        assert test is not None and test.norms is not None and test.sums == sums
+        assert 2.0 ** -(bits + 3) < passing(plan, test) == test.error * releases * 1024 <= 2.0**-bits
+        assert f"2^-{-math.log2(passing(plan, test)):.1f} at most" in owners_line(plan)
+    shares = Plan.create(**ASKED, check_owners="zero", backend="shamir", parties=5).derived.owner_test
+    assert shares is not None and shares.norms is None and shares.error == 1 / P
 
 
 def test_active_parties_end_the_run_and_name_the_owner(tmp_path: Path) -> None:

@@ -76,8 +76,9 @@ def test_shares_of_no_one_vector_are_named(n: int, t: int, make: Any) -> None:
         shares[j // 2, j, k] = field.add(shares[j // 2, j, k : k + 1], error)[0]
     shares[:, 2 * n] = shares_of(vectors[2 * n :][:1], n, t + 1)[:, 0]
     squares = (BOUND,) * len(vectors) if make is NormCheck else None
-    found, _ = inspected(shares, squares, make, t)
-    assert found == [Found(tuple(range(2 * n + 1)), ())] * n
+    for sums in (1, 2):
+        found, _ = inspected(shares, squares, make, t, sums=sums)
+        assert found == [Found(tuple(range(2 * n + 1)), ())] * n
 
 
 def test_errors_that_cancel_in_a_plain_sum_are_named() -> None:
@@ -136,13 +137,13 @@ def test_with_fewer_projections_a_cheat_passes_as_often_as_predicted() -> None:
 
 # -- messages --------------------------------------------------------------------------------------------------------
 @pytest.mark.parametrize(("n", "t"), SIZES)
-@pytest.mark.parametrize("m", [1, 5, 70])
-def test_messages_are_as_many_and_as_long_as_counted(n: int, t: int, m: int) -> None:
+@pytest.mark.parametrize(("m", "sums"), [(1, 1), (5, 2), (70, 1)])
+def test_messages_are_as_many_and_as_long_as_counted(n: int, t: int, m: int, sums: int) -> None:
     vectors = honest(m)
     for make, squares, how in ((NormCheck, (BOUND,) * m, {}), (PrssCheck, None, {}), (dealt, None, {"dealt": True})):
-        _, network = inspected(shares_of(vectors, n, t), squares, make, t)
+        _, network = inspected(shares_of(vectors, n, t), squares, make, t, sums=sums)
         norms = None if squares is None else NormTest.of(squares, D, 41)
-        counts = count_owner_checks(OwnerTest(m, D, norms), n, t, **how)
+        counts = count_owner_checks(OwnerTest(m, D, norms, sums), n, t, **how)
         for i in range(n):
             sent = [payload for (a, _), payloads in network.sent.items() if a == i for payload in payloads]
             assert len(sent) == sum(each.messages_sent[i] for each in counts)

@@ -50,9 +50,14 @@ class SeededShares(FieldShares):
     party: int
     threshold: int
 
-    def rows(self, payload: bytes | bytearray, owners: int, dimension: int) -> Words:
+    def collect(self, payload: bytes | bytearray, owners: int, dimension: int) -> Words:
         if self.party >= self.threshold:
-            return super().rows(payload, owners, dimension)
+            return super().collect(payload, owners, dimension)
+        return field.total(self._words(payload, owners, dimension))  # below p, as they are expanded
+
+    def _words(self, payload: bytes | bytearray, owners: int, dimension: int) -> Words:
+        if self.party >= self.threshold:
+            return super()._words(payload, owners, dimension)
         words = owners * dimension
         if len(payload) != _SEED.size or _SEED.unpack(payload)[1] != words:
             raise PeerError(

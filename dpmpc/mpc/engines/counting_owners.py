@@ -51,8 +51,8 @@ def count_owner_checks(
     if checked:
         channel.add(everybody, everybody, DIGEST)
     if dealt:
-        channel.add(range(threshold + 1), everybody, WORD * test.owners)
-    channel.add(everybody, everybody, WORD * test.owners)
+        channel.add(range(threshold + 1), everybody, WORD * test.owners * test.sums)
+    channel.add(everybody, everybody, WORD * test.owners * test.sums)
     if checked:
         channel.add(everybody, everybody, DIGEST)
     if test.norms is None:

@@ -13,6 +13,7 @@ import numpy as np
 from dpmpc.mpc import field
 from dpmpc.mpc.field import Words
 from dpmpc.mpc.native.mersenne import Integers, Mersenne
+from dpmpc.mpc.owner_checks import OwnerTest
 from dpmpc.mpc.prg import Prg
 
 _BLOCK = 1 << 20  # shares that are computed on at a time
@@ -22,36 +23,36 @@ _ARITHMETIC = Mersenne()
 
 @dataclass(frozen=True)
 class OwnerSums:
-    """Shares, an owner a column: of the sum of all coordinates with random weights (m,); of the sums of random halves
-    of the coordinates (projections, m); of the sum of squares (m,), of twice the degree."""
+    """Shares, an owner a column: of sums of all coordinates with random weights (sums, m); of sums of random halves of
+    the coordinates (projections, m); of the sum of squares (m,), of twice the degree."""
 
     weighted: Words
     halves: Words
     squares: Words
 
 
-async def owner_sums(rows: Sequence[Words], coin: bytes, projections: int, norms: bool) -> OwnerSums:
+async def owner_sums(rows: Sequence[Words], coin: bytes, test: OwnerTest) -> OwnerSums:
     """Of rows (k, d), all owners' in order. `coin`: public, and unknown to owners before their shares were fixed. No
     message.
 
-    Cost: a product and, with `norms`, a square and `projections` sums a coordinate.
+    Cost: a product a weighted sum and coordinate; with norms, a square and a sum for each projection.
     """
+    projections = 0 if test.norms is None else test.norms.projections
     owners, dimension = sum(map(len, rows)), rows[0].shape[1]
     weights, choices = Prg(coin, "weights"), Prg(coin, "halves")
-    totals = np.zeros((1 + projections, owners), dtype=np.uint64)
+    totals = np.zeros((test.sums + projections, owners), dtype=np.uint64)
     squares = np.zeros(owners, dtype=np.uint64)
     width = max(1, min(_WIDEST, _BLOCK // owners))
     for start in range(0, dimension, width):
         end = min(start + width, dimension)
-        public = np.concatenate(
-            [field.uniform(weights, (1, end - start)).view(np.int64), halves(choices, projections, end - start)]
-        )
+        drawn = field.uniform(weights, (test.sums, end - start)).view(np.int64)
+        public = np.concatenate([drawn, halves(choices, projections, end - start)])
         columns = _columns(rows, start, end)
         totals = field.add(totals, _ARITHMETIC.matrix(public, columns))
-        if norms:
+        if test.norms is not None:
             squares = field.add(squares, _ARITHMETIC.dot(columns, columns))
         await asyncio.sleep(0)  # heartbeats
-    return OwnerSums(totals[0], totals[1:], squares)
+    return OwnerSums(totals[: test.sums], totals[test.sums :], squares)
 
 
 def halves(coin: Prg, projections: int, width: int) -> Integers:

@@ -36,8 +36,7 @@ class OwnerCheck(ABC):
         """The owners that failed. `rows`: this party's shares (k, d), all owners' in order: they are fixed now."""
         assert sum(map(len, rows)) == self.test.owners
         coin = await self.coin()
-        norms = self.test.norms
-        sums = await owner_sums(rows, coin, 0 if norms is None else norms.projections, norms is not None)
+        sums = await owner_sums(rows, coin, self.test)
         bad = await self.inconsistent(sums.weighted)
         return Found(bad, await self.too_long(rows, _cleared(sums, bad)))
 
@@ -82,12 +81,18 @@ class OwnerCheck(ABC):
         """Shares (count,) of degree t of random numbers that no t parties know."""
 
     async def inconsistent(self, weighted: Words) -> tuple[int, ...]:
-        """The owners whose shares `weighted` (m,), each plus a random sharing, are of no polynomial of degree t. Every
-        party sees all shares of the masked numbers. Cost: the masks; one round, 8 bytes an owner to each other
-        party."""
-        mine = field.add(weighted, await self.masks(weighted.size))
-        rows = {self.mesh.party: mine, **await self._shares_of_all(mine)}
-        return failing(rows, self.threshold)
+        """The owners of whose shares `weighted` (sums, m), each plus a random sharing, some are of no polynomial of
+        degree t. Every party sees all shares of the masked numbers. Cost: the masks; one round, 8 bytes an owner and
+        sum to each other party."""
+        return self._owners_of(failing(await self._masked(weighted), self.threshold))
+
+    async def _masked(self, weighted: Words) -> dict[int, Words]:
+        """The shares (sums m,) of all parties of the masked numbers, by party."""
+        mine = field.add(weighted.reshape(-1), await self.masks(weighted.size))
+        return {self.mesh.party: mine, **await self._shares_of_all(mine)}
+
+    def _owners_of(self, columns: Sequence[int]) -> tuple[int, ...]:
+        return tuple(sorted({k % self.test.owners for k in columns}))
 
     async def _shares_of_all(self, mine: Words) -> dict[int, Words]:
         received = await self.channel.words(dict.fromkeys(self.others, mine), self.others, mine.size)

@@ -59,9 +59,8 @@ class CheckedOwners(NormCheck):
 
     async def inconsistent(self, weighted: Words) -> tuple[int, ...]:
         """None. Cost: one round more. Errors: CheatError with the owners whose shares are of no one vector."""
-        mine = field.add(weighted, await self.masks(weighted.size))
-        rows = {self.mesh.party: mine, **await self._shares_of_all(mine)}
-        bad = failing(rows, self.threshold)
+        rows = await self._masked(weighted)
+        bad = self._owners_of(failing(rows, self.threshold))
         if bad:
             raise self.session.over_for(
                 f"the shares of owner {', '.join(map(str, bad))} are of no one vector; the owner dealt them so, or a "
