@@ -303,8 +303,9 @@ def _checked(records: Records) -> Check:
     problems, batches = [], 0
     verdicts: dict[tuple[int, int], set[tuple[int, str]]] = {}
     for attempt in records.all:
-        held = [event for event in attempt.events if event["event"] == CHECKED]
-        for event in held:
+        judged = [event for event in attempt.events if event["event"] == CHECKED]
+        held = [event for event in judged if event["channel"] < OWNERS]  # of noise; the others are of owners' norms
+        for event in judged:
             verdicts.setdefault((attempt.number, event["channel"]), set()).add((event["words"], event["digest"]))
         problems += [
             f"{attempt.name}: a check failed: {event.get('why', '')}"
@@ -318,7 +319,7 @@ def _checked(records: Records) -> Check:
         if sorted(event["channel"] for event in held) != [NOISE + k for k in range(len(due))]:
             problems.append(f"{attempt.name}: {len(held)} batches were checked where {len(due)} were due")
         first = _first(list(attempt.events), "noise", len(attempt.events))
-        if not any(event["event"] == CHECKED for event in attempt.events[:first]):
+        if not any(event["event"] == CHECKED and event["channel"] < OWNERS for event in attempt.events[:first]):
             problems.append(f"{attempt.name}: noise taken before a batch was checked")
     problems += [f"channel {c}: parties differ on the verdict" for (_, c), seen in verdicts.items() if len(seen) > 1]
     fine = f"{batches} batch(es), one verdict each; {security_line(records.plan)}"

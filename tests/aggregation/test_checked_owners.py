@@ -122,10 +122,19 @@ def test_an_owner_that_fails_counts_as_zero_and_is_named(mode: str, tmp_path: Pa
         log = (tmp_path / "run" / f"party_{party}.log").read_text()
         assert ("release 1: zero vectors in place of owner 2: shares of no one vector" in log) == shares
         assert ("owner 4: a vector beyond the norm bound" in log) == norms
-    evidence = {check.name: check for check in check_structure(tmp_path / "run").checks}
-    assert evidence["owners were checked"].holds
+    checks = check_structure(tmp_path / "run").checks
+    evidence = {check.name: check for check in checks}
+    failing = [check.name for check in checks if not check.holds]
+    assert all("noise" in name for name in failing), f"this plan has none; {failing}"
     assert "3 releases, 1 with owners that failed" in evidence["owners were checked"].detail
-    assert evidence["nothing opened besides the release"].holds
+    edited(tmp_path / "run" / "party_0.transcript.jsonl", '"too_long":[]', '"too_long":[1]')
+    assert not {c.name: c for c in check_structure(tmp_path / "run").checks}["owners were checked"].holds
+
+
+def edited(path: Path, old: str, new: str) -> None:
+    text = path.read_text()
+    assert old in text
+    path.write_text(text.replace(old, new, 1))
 
 
 def test_a_number_that_is_no_share_is_a_wrong_share() -> None:
@@ -304,6 +313,13 @@ def test_the_option_alone_means_zero() -> None:
     assert parsed([*words, "--check-owners"])["check_owners"] == "zero"
     assert parsed([*words, "--check-owners", "--epsilon", "1"])["check_owners"] == "zero"
     assert parsed([*words, "--check-owners", "stop"])["check_owners"] == "stop"
+
+
+@pytest.mark.slow
+def test_sites_that_are_owner_and_party_check_each_other(tmp_path: Path) -> None:
+    report = run(small(check_owners="stop", role="both", owners=3, iterations=2), tmp_path / "run")
+    assert report["owners_checked"]["releases"] == 2 and report["owners_checked"]["failed"] == {}
+    assert all(check.holds for check in check_structure(tmp_path / "run").checks)
 
 
 def test_training_names_who_failed_in_report_and_history(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
