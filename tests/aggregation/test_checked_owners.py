@@ -15,6 +15,7 @@ from owners import beyond, on_the_bound, squares_of
 import dpmpc
 from dpmpc.aggregation.encoding import encode
 from dpmpc.aggregation.grid import Ints
+from dpmpc.aggregation.guarantee import warnings_of
 from dpmpc.aggregation.limits import Limits, taking_part
 from dpmpc.aggregation.owners import count_checks, owners_line, passing
 from dpmpc.aggregation.owners import squares_of as bounds_of
@@ -349,3 +350,10 @@ def test_training_names_who_failed_in_report_and_history(tmp_path: Path, monkeyp
     assert dict(summary(report, tmp_path))["owners checked"] == (
         "shares and norms in 4 releases; failed, and counted as zero: owner 2 in 1"
     )
+
+
+def test_parties_that_cannot_check_norms_say_so() -> None:
+    asked = {**ASKED, "check_owners": "zero", "parties": 5, "scale": None}
+    (said,) = [text for text in warnings_of(Plan.create(**asked, backend="shamir")) if "norms" in text]
+    assert said == "parties check owners' shares, but not norms, with --backend shamir; use --backend sharing for both"
+    assert not [text for text in warnings_of(Plan.create(**asked, backend="sharing")) if "norms" in text]
