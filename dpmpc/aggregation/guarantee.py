@@ -171,7 +171,8 @@ def warnings_of(plan: Plan) -> list[str]:
         )
     if plan.checks_owners and NORMS not in what_is_checked(plan):
         found.append(
-            f"parties check owners' shares, but not norms, with --backend {plan.backend}; use --backend sharing for both"
+            f"parties check owners' shares, but not norms, with --backend {plan.backend}; use --backend sharing for "
+            "both"
         )
     if not plan.parties:
         found.append("engine clear: one process saw all vectors; this run is for study and comparison")
