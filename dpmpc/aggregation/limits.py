@@ -41,7 +41,7 @@ class AcceptFile(msgspec.Struct, forbid_unknown_fields=True):
     assumptions: bool = False
     schema: str | None = None
     security: Security | None = None
-    check_owners: bool = False
+    check_owners: bool | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -99,7 +99,7 @@ class Limits:
             assumptions=file.assumptions,
             schema=file.schema,
             security=file.security,
-            check_owners=file.check_owners,
+            check_owners=bool(file.check_owners),
         )
 
     def also(self, other: "Limits") -> "Limits":

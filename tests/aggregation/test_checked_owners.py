@@ -17,14 +17,16 @@ from dpmpc.aggregation.encoding import encode
 from dpmpc.aggregation.grid import Ints
 from dpmpc.aggregation.guarantee import warnings_of
 from dpmpc.aggregation.limits import Limits, taking_part
+from dpmpc.aggregation.owner_client import OwnerClient
 from dpmpc.aggregation.owners import count_checks, owners_line, passing
 from dpmpc.aggregation.owners import squares_of as bounds_of
-from dpmpc.aggregation.plan import Plan
+from dpmpc.aggregation.plan import FIRST_ATTEMPT, Plan
 from dpmpc.errors import PeerError, UsageError
 from dpmpc.mpc.field import P
 from dpmpc.privacy.ledger import Ledger
 from dpmpc.runs.consortium import read_consortium
 from dpmpc.runs.consortium_text import Founding, text_of
+from dpmpc.runs.kit import limits_for
 from dpmpc.runs.planning import Facts, plan_of
 from dpmpc.runs.request import Request
 from dpmpc.verify.structure import check_structure
@@ -276,7 +278,7 @@ def test_another_word_is_refused() -> None:
 
 def test_it_is_in_plan_and_digest_and_costs_nothing_where_it_is_left_out() -> None:
     plans = [Plan.create(**ASKED, run_id="r", check_owners=word) for word in (None, "zero", "stop")]
-    assert len({plan.digest(dpmpc.aggregation.plan.FIRST_ATTEMPT) for plan in plans}) == 3
+    assert len({plan.digest(FIRST_ATTEMPT) for plan in plans}) == 3
     assert [Plan.from_text(plan.to_text()) == plan for plan in plans] == [True] * 3
     assert count_checks(plans[0]) == () and plans[0].derived.owner_test is None
     old = json.loads(plans[0].to_text())
@@ -305,7 +307,11 @@ def test_a_consortium_says_it_in_its_part_of_mpc(tmp_path: Path) -> None:
     text = text_of(Founding(addresses=("127.0.0.2:1000", "127.0.0.3:1000", "127.0.0.4:1000"), iterations=3))
     assert text.count('# check_owners = "zero"') == 1
     path = write(tmp_path, text.replace('# check_owners = "zero"', 'check_owners = "stop"'), "consortium.toml")
-    assert read_consortium(path).plan.check_owners == "stop"
+    consortium = read_consortium(path)
+    assert consortium.plan.check_owners == "stop"
+    assert limits_for(consortium).check_owners is True, "a kit of it insists"
+    path.write_text(text)
+    assert limits_for(read_consortium(path)).check_owners is None
 
 
 def test_the_option_alone_means_zero() -> None:
@@ -357,3 +363,10 @@ def test_parties_that_cannot_check_norms_say_so() -> None:
     (said,) = [text for text in warnings_of(Plan.create(**asked, backend="shamir")) if "norms" in text]
     assert said == "parties check owners' shares, but not norms, with --backend shamir; use --backend sharing for both"
     assert not [text for text in warnings_of(Plan.create(**asked, backend="sharing")) if "norms" in text]
+
+
+def test_all_parties_are_needed_where_owners_are_checked() -> None:
+    """Owners count no party as spare: one that leaves ends the run."""
+    asked = {**ASKED, "parties": 5, "backend": "sharing"}
+    spare = [OwnerClient(Plan.create(**asked, check_owners=word), FIRST_ATTEMPT)._spare for word in (None, "zero")]
+    assert spare == [2, 0]
