@@ -302,6 +302,14 @@ OPTIONS: dict[str, list[click.Option]] = {
             "below some 225 Mb/s.  [default: lan]",
         ),
         _option(
+            "--check-owners",
+            is_flag=False,
+            flag_value="zero",
+            type=click.Choice(["zero", "stop"]),
+            help="The parties check that each owner's shares are of one vector and within the norm bound. One that "
+            "fails counts as a zero vector in that release, and is named; --check-owners stop ends the run instead.",
+        ),
+        _option(
             "--security",
             type=click.Choice(MODES),
             default="semi-honest",

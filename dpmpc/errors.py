@@ -28,9 +28,15 @@ class CheatError(PeerError):
     exit_code = 4
 
 
+class OwnerError(PeerError):
+    """An owner has failed the parties' checks, in a run that ends then. Nothing of the release was spent."""
+
+    exit_code = 5
+
+
 def error_of(message: str, exit_code: int) -> DpmpcError:
     """The error that another process reported by its message and exit code."""
-    for kind in (UsageError, PeerError, CheatError):
+    for kind in (UsageError, PeerError, CheatError, OwnerError):
         if kind.exit_code == exit_code:
             return kind(message)
     error = DpmpcError(message)

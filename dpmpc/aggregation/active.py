@@ -9,6 +9,7 @@ from dpmpc.aggregation.transcript import read_transcript
 from dpmpc.circuits.sampler import Sampler
 from dpmpc.errors import UsageError
 from dpmpc.mpc.backend import BACKENDS
+from dpmpc.mpc.owner_checks import OwnerTest
 from dpmpc.mpc.security import Checks, security_of
 from dpmpc.noise.draw import batch_sizes
 from dpmpc.noise.pool import fills
@@ -23,13 +24,17 @@ def batches_due(plan: Plan, releases: int) -> list[int]:
     return [size for vectors in sizes for size in batch_sizes(vectors * plan.dimension)]
 
 
-def undetected(plan: Plan, sampler: Sampler | None = None) -> float | None:
-    """How likely the run, with all its attempts, uses noise that a cheating party changed, at most; None where the
-    parties are not checked, or there is no noise."""
+def undetected(plan: Plan, sampler: Sampler | None = None, test: OwnerTest | None = None) -> float | None:
+    """How likely the run, with all its attempts, uses noise that a cheating party changed, or a check of owners that it
+    changed, at most; None where the parties are not checked, or there is no noise. `sampler`, `test`: where the plan's
+    are not derived yet."""
     backend = BACKENDS[plan.backend]
     if not plan.parties or not isinstance(backend, Checks) or plan.scale == 0:
         return None
-    return backend.undetected(sampler or plan.derived.sampler, batches_due(plan, plan.releases))
+    if sampler is None:
+        sampler, test = plan.derived.sampler, plan.derived.owner_test
+    owners = 0.0 if test is None else backend.undetected_owners(test, plan.releases)
+    return backend.undetected(sampler, batches_due(plan, plan.releases)) + owners
 
 
 def check_active(plan: Plan) -> None:

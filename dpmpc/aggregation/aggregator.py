@@ -44,7 +44,7 @@ WAIT = 60.0  # seconds for the other processes to come
 @dataclass(frozen=True)
 class Release:
     """One opened release: its number, the sum (d,) in grid steps, the bytes all processes have sent so far, and the
-    owners whose vectors are in it, where some may be missing."""
+    owners whose vectors are in it, where some may be missing or fail their checks."""
 
     number: int
     total: Ints
@@ -87,6 +87,7 @@ class Aggregator:
         security: str | None = None,
         engine: Literal["mpc", "clear"] = "mpc",
         pool: bool | None = None,
+        check_owners: str | None = None,
         data_id: str = "vectors",
         out: Path | str | None = None,
         wait: float = WAIT,
@@ -116,6 +117,7 @@ class Aggregator:
             security_bits=security_bits,
             engine=engine,
             pool=pool,
+            check_owners=check_owners,
             data_id=data_id,
             backend=backend,
             security=security,

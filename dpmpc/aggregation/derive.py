@@ -6,16 +6,18 @@ up to 24 binary digits, so that their last digits do not matter; everything else
 
 import hashlib
 import math
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from functools import partial
 from typing import Any
 
 from dpmpc.aggregation.active import check_active, undetected
 from dpmpc.aggregation.grid import NARROWEST, Grid, check_range, check_width, choose_grid
+from dpmpc.aggregation.owners import grid_for_checks, owner_test
 from dpmpc.aggregation.plan import Plan, Vectors
 from dpmpc.circuits.sampler import Certificate, Sampler
 from dpmpc.errors import UsageError
 from dpmpc.mpc.backend import BACKENDS
+from dpmpc.mpc.owner_checks import OwnerTest
 from dpmpc.privacy.composition import spending_of
 from dpmpc.privacy.law import LAWS, Law, Need
 from dpmpc.privacy.mechanism import Mechanism
@@ -46,6 +48,7 @@ class Derived:
     sampler: Sampler
     hiding: float  # statistical distance that the masks of the openings of noise leave over the run; 0: perfect
     mechanism: Mechanism  # what one release adds
+    owner_test: OwnerTest | None = None  # what parties check of owners
 
     @property
     def certificate(self) -> Certificate:
@@ -60,6 +63,7 @@ class Derived:
             "mechanism_sensitivity": self.mechanism.sensitivity,
             "scale_steps": self.scale_steps,
             "sampler": hashlib.sha256(repr(self.sampler).encode()).hexdigest(),
+            **({} if self.owner_test is None else {"owner_test": asdict(self.owner_test)}),
         }
 
 
@@ -72,6 +76,7 @@ def derive(plan: Plan) -> Derived:
         # The ratio on a grid so fine that rounding does not matter; then the grid, then the real scale on it.
         ratio = plan.scale * plan.divisor / unrounded if plan.scale else _scale(plan, law, _FINE) / _FINE
         grid = choose_grid(unrounded, ratio, plan.dimension)
+        grid = grid_for_checks(plan, grid, ratio * unrounded / grid.step)
     else:
         grid = Grid(plan.grid_bits)
     rounded = sensitivity(rounding_bound(plan.dimension, grid.step, plan.divisor))
@@ -97,7 +102,8 @@ def derive(plan: Plan) -> Derived:
             "--sampler discrete"
         )
     check_active(plan)
-    cheats = undetected(plan, sampler)
+    test = owner_test(plan, grid)
+    cheats = undetected(plan, sampler, test)
     if cheats is not None and cheats > 2.0**-plan.security_bits:
         raise UsageError(
             f"the checks of the parties must be {plan.security_bits:g} bits secure over all attempts of the run; they "
@@ -114,7 +120,7 @@ def derive(plan: Plan) -> Derived:
     )
     noiseless = plan.scale == 0
     mechanism = law.mechanism(0.0 if noiseless else sampler.scale, sampler.discrete, need)
-    return Derived(grid, rounded, steps, 0.0 if noiseless else asked, sampler, hiding, mechanism)
+    return Derived(grid, rounded, steps, 0.0 if noiseless else asked, sampler, hiding, mechanism, test)
 
 
 def _sensitivity(plan: Plan, rounding: float) -> Sensitivity:

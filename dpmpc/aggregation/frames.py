@@ -115,8 +115,8 @@ def result_bytes(dimension: int) -> int:
 
 
 def result_size(plan: Plan) -> int:
-    """The same; where owners may be missing, with a bit for each that is present."""
-    return result_bytes(plan.dimension) + (presence_bytes(plan) if plan.dropouts else 0)
+    """The same; where owners may be missing or fail, with a bit for each that is in it."""
+    return result_bytes(plan.dimension) + (presence_bytes(plan) if plan.names_owners else 0)
 
 
 def pack_result(plan: Plan, opened: Ints, bytes_sent: int, present: Presence | None) -> bytes:
@@ -130,7 +130,7 @@ def pack_result(plan: Plan, opened: Ints, bytes_sent: int, present: Presence | N
 def unpack_result(plan: Plan, payload: bytes | bytearray) -> tuple[Ints, int, Presence | None]:
     """(opened vector, bytes sent, who is in it) of a payload of `result_size`."""
     words = np.frombuffer(payload, dtype="<i8", count=plan.dimension + 1)
-    present = unpack_presence(plan, payload[8 * len(words) :]) if plan.dropouts else None
+    present = unpack_presence(plan, payload[8 * len(words) :]) if plan.names_owners else None
     return words[:-1], int(words[-1]), present
 
 

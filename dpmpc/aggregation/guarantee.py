@@ -5,7 +5,9 @@ from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 from dpmpc.aggregation.derive import spent_before
+from dpmpc.aggregation.owners import what_is_checked
 from dpmpc.aggregation.plan import Plan, Vectors
+from dpmpc.mpc.owner_checks import NORMS
 from dpmpc.privacy.checks import NEIGHBOURS, OWNER_NEIGHBOURS, delta_warning
 from dpmpc.privacy.composition import spending_of
 from dpmpc.privacy.guarantee import failure_factor
@@ -166,6 +168,11 @@ def warnings_of(plan: Plan) -> list[str]:
         found.append(
             "with threshold 0 every single party can read all owners' vectors; use at least 3 parties, or 2 with "
             "--backend ot"
+        )
+    if plan.checks_owners and NORMS not in what_is_checked(plan):
+        found.append(
+            f"parties check owners' shares, but not norms, with --backend {plan.backend}; use --backend sharing for "
+            "both"
         )
     if not plan.parties:
         found.append("engine clear: one process saw all vectors; this run is for study and comparison")

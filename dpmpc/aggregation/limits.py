@@ -16,6 +16,7 @@ import msgspec
 from dpmpc.aggregation.active import security_line
 from dpmpc.aggregation.derive import spent_before
 from dpmpc.aggregation.guarantee import NEIGHBOURS_BY_STRENGTH, ideal, promise_of
+from dpmpc.aggregation.owners import owners_line
 from dpmpc.aggregation.plan import Neighbours, Plan, data_digest
 from dpmpc.data.written import read_written
 from dpmpc.errors import UsageError
@@ -41,6 +42,7 @@ class AcceptFile(msgspec.Struct, forbid_unknown_fields=True):
     assumptions: bool = False
     schema: str | None = None
     security: Security | None = None
+    check_owners: bool | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -52,7 +54,7 @@ class Limits:
     for. `data_id`: the name that the plan must give the records. `budget`: (epsilon, delta) of all runs on them
     together, held against the ledgers at hand. `assumptions`: whether the promise may rest on a sampler whose law is
     not proved, or on bounds that were read off records. `schema`: the digest of the schema that must map records.
-    `security`: "active" where parties must be checked.
+    `security`: "active" where parties must be checked. `check_owners`: whether owners must be.
     """
 
     epsilon: float | None = None
@@ -64,6 +66,7 @@ class Limits:
     assumptions: bool = False
     schema: str | None = None
     security: Security | None = None
+    check_owners: bool = False
 
     def __post_init__(self) -> None:
         for name, value, most in (
@@ -97,6 +100,7 @@ class Limits:
             assumptions=file.assumptions,
             schema=file.schema,
             security=file.security,
+            check_owners=bool(file.check_owners),
         )
 
     def also(self, other: "Limits") -> "Limits":
@@ -111,6 +115,7 @@ class Limits:
             assumptions=self.assumptions or other.assumptions,
             schema=_both(self.schema, other.schema, _same),
             security=_both(self.security, other.security, lambda a, b: a if a == b else "active"),
+            check_owners=self.check_owners or other.check_owners,
         )
 
     def check(self, plan: Plan) -> None:
@@ -121,6 +126,11 @@ class Limits:
             raise UsageError(
                 f"parties must be checked, by --security active; the plan's backend is {plan.backend}; plan again, or "
                 "leave security out of the limits"
+            )
+        if self.check_owners and not plan.checks_owners:
+            raise UsageError(
+                "owners must be checked, by --check-owners; in this plan they are not; plan again, or leave "
+                "check_owners out of the limits"
             )
         if self.epsilon != math.inf:
             self._check_promise(plan)
@@ -203,12 +213,13 @@ def taking_part(plan: Plan, addresses: Sequence[str] = ()) -> list[str]:
         target = plan.schema["target"]["name"]
         schema = f"schema {plan.schema_digest[:16]}: {target} from {shown} ({plan.bounds} bounds)"
     what = f"{plan.owners} owners, {plan.dimension} coordinates, {plan.releases} releases"
-    return [
+    lines = [
         f"run {plan.run_id} on '{plan.data}' (data id {plan.data_id[:16]}): {what}",
         promise_of(plan).sentence,
         f"computed by {who}",
         schema,
     ]
+    return [*lines, owners_line(plan)] if plan.checks_owners else lines
 
 
 def _check_parties(plan: Plan, least: int) -> None:

@@ -71,7 +71,8 @@ class OwnerClient:
         self.token = ""  # of the attempt, once the parties are ready
         self.lost: dict[int, PeerError] = {}  # parties that left after noise was made and are not needed
         backend = BACKENDS[plan.backend]
-        self._spare = backend.spare(plan.parties, plan.threshold) if isinstance(backend, Spares) else 0
+        spares = isinstance(backend, Spares) and not plan.checks_owners  # which all parties do together
+        self._spare = backend.spare(plan.parties, plan.threshold) if isinstance(backend, Spares) and spares else 0
         self._sent: dict[int, int] = {}  # bytes of each party, as it said last
         self._within = within
         self._here: dict[int, Connection] = {}

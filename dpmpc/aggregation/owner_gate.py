@@ -6,6 +6,8 @@ import socket
 import time
 from collections.abc import AsyncIterator, Callable
 
+import numpy as np
+
 from dpmpc.aggregation.archive import Archive
 from dpmpc.aggregation.frames import (
     ANSWER,
@@ -40,6 +42,7 @@ from dpmpc.mpc.channels import block_label
 from dpmpc.mpc.dial import keep_alive
 from dpmpc.mpc.door import Door, Refused
 from dpmpc.mpc.link import Connection
+from dpmpc.mpc.owner_checks import Inspects
 from dpmpc.mpc.pulse import Pulse
 from dpmpc.mpc.tls import Tls, check_name
 from dpmpc.mpc.wire import FRAME_COST, HEADER, Peer
@@ -280,6 +283,30 @@ class OwnerGate:
         for (first, end, peer), payload in zip(owners, awaited, strict=True):
             yield first, end, await self._taken(first, end, peer, release, payload)
 
+    async def rows(self, release: int) -> AsyncIterator[tuple[int, int, list[Share]]]:
+        """(first, end, shares): this party's shares (k, d) of the vectors of owners first .. end - 1, in order, for
+        each owners' process as it arrives. All are kept: 8 bytes a coordinate and owner. No message but consent."""
+        owners = self._each()
+        awaited = [peer.receive(block_label(release, 0)) for _, _, peer in owners]
+        for (first, end, peer), payload in zip(owners, awaited, strict=True):
+            blocks: dict[int, list[Share]] = {}  # by first owner: columns
+            async for piece, share in self._pieces(first, end, peer, release, payload):
+                blocks.setdefault(piece.first, []).append(share)
+            yield first, end, [each[0] if len(each) == 1 else np.concatenate(each, axis=1) for each in blocks.values()]
+
+    async def _pieces(
+        self, first: int, end: int, peer: Guest, release: int, payload: "asyncio.Future[bytearray]"
+    ) -> AsyncIterator[tuple[Piece, Share]]:
+        """The shares of each frame. `payload`: the first one's."""
+        pieces = pieces_of(first, end, self.plan.dimension)
+        assert isinstance(self.holder, Inspects)
+        for k, piece in enumerate(pieces):
+            yield piece, self._read(self.holder.rows, peer, release, await payload, piece)
+            if k + WINDOW < len(pieces):
+                peer.send(block_label(release, k), b"")
+            if k + 1 < len(pieces):
+                payload = peer.receive(block_label(release, k + 1))
+
     async def _taken(
         self, first: int, end: int, peer: Guest, release: int, payload: "asyncio.Future[bytearray]"
     ) -> Share:
@@ -297,9 +324,19 @@ class OwnerGate:
         return totals[0] if len(totals) == 1 else self.holder.join(list(totals.values()))
 
     def _collect(self, peer: Guest, release: int, payload: bytearray, piece: Piece) -> Share:
+        return self._read(self.holder.collect, peer, release, payload, piece)
+
+    def _read(
+        self,
+        read: Callable[[bytes | bytearray, int, int], Share],
+        peer: Guest,
+        release: int,
+        payload: bytearray,
+        piece: Piece,
+    ) -> Share:
         begin = time.perf_counter()
         try:
-            share = self.holder.collect(payload, piece.end - piece.first, piece.stop - piece.begin)
+            share = read(payload, piece.end - piece.first, piece.stop - piece.begin)
         except PeerError as error:
             raise PeerError(f"{peer.name}, release {release}: {error}") from None
         self.adding_s += time.perf_counter() - begin

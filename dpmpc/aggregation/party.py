@@ -19,6 +19,7 @@ from dpmpc.aggregation.beginning import Beginning, reserved_for, standing_of
 from dpmpc.aggregation.frames import PartyCost, greeting
 from dpmpc.aggregation.job import PartyJob
 from dpmpc.aggregation.owner_gate import OwnerGate
+from dpmpc.aggregation.owners import count_checks, owners_line
 from dpmpc.aggregation.paths import ledger_path, opened_path, transcript_path
 from dpmpc.aggregation.plan import AGREED, Plan
 from dpmpc.aggregation.release import MakeStep, NoiseSource, Observer, ReleaseSteps, release, unobserved
@@ -109,6 +110,8 @@ async def _run(
             f"party {i} of {plan.parties}, threshold {plan.threshold}, run {plan.run_id}, "
             f"{'' if attempt == AGREED else f'attempt {attempt.number}, '}plan {plan.digest(attempt).hex()[:16]}"
         )
+        if plan.checks_owners:
+            log(owners_line(plan))
         link = LINKS[job.link](i, job.addresses, tls=tls, bound=sockets[0], pulse=pulse)
         beginning = Beginning(job, holder, gate, link, greeting(plan, attempt, job.secret), tls, log)
         body = _serve(beginning, traffic, emit, observe, make_step)
@@ -180,7 +183,7 @@ async def _serve(beginning: Beginning, traffic: Traffic, emit: Emit, observe: Ob
         log(f"connected with all {plan.owners} owners" if not plan.dropouts else "connected with enough owners")
         begin = time.perf_counter()
         source = noise_source(plan, holder, left)
-        steps = ReleaseSteps(plan, attempt, holder, gate, source, ledger, transcript, opened, traffic, observe)
+        steps = ReleaseSteps(plan, attempt, holder, gate, source, ledger, transcript, opened, traffic, observe, log)
         if isinstance(holder, Outlives):
             holder.on_gone = partial(_note_loss, steps, log)
             stack.callback(setattr, holder, "on_gone", _nobody_told)  # others leave when this party's files are closed
@@ -193,7 +196,7 @@ async def _serve(beginning: Beginning, traffic: Traffic, emit: Emit, observe: Ob
             await steps.source.fill()
         offline = time.perf_counter() - begin
         log(f"noise made ahead for {steps.source.made} releases in {offline:.3f} s")
-        if job.outlives and isinstance(holder, Outlives):
+        if job.outlives and isinstance(holder, Outlives) and not plan.checks_owners:  # checks need all parties
             holder.outlive()
         gate.announce(holder.bytes_sent + gate.bytes_sent)
         emit("begin", phase="releasing")
@@ -257,6 +260,7 @@ def frames_due(plan: Plan, vectors: int) -> tuple[int, int]:
             for batch in batch_sizes(size * d):
                 batches[batch] += times
         due += [(times, backend.count_noise(plan.derived.sampler, b, n, t)) for b, times in batches.items()]
+    due += [(vectors, counts) for counts in count_checks(plan)]
     largest = max(max(counts.bytes_sent, default=0) for _, counts in due) + _BESIDES
     room = sum(times * max(counts.bytes_with_headers(FRAME_COST), default=0) for times, counts in due)
     if isinstance(backend, Spares):  # shares that are sent again for those who lost a party

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, Self
+from typing import TYPE_CHECKING, Any, Literal, Self, cast
 
 from dpmpc.aggregation.grid import Grid
 from dpmpc.data.schema import Schema
@@ -40,6 +40,7 @@ VERSION = 3
 Neighbours = Literal["owner", "record", "stated"]
 Bounds = Literal["public", "data", "survey"]
 Role = Literal["apart", "both"]
+CheckOwners = Literal["no", "zero", "stop"]
 Presence = tuple[int, ...]  # the owners whose vectors are in a sum, in order
 
 
@@ -98,6 +99,8 @@ class Plan:
     process. `pool`: noise is made ahead. `role`: "both" where every owner is a party, in one process. `before`: what
     the same run has released already, a survey; the promise is of both. `min_owners`: so many owners are enough for a
     release, 0 for all of them; then `release_wait` seconds are the time that a release waits for the others.
+    `check_owners`: whether parties check owners' shares and norms, and what becomes of one that fails: a zero vector in
+    its place, or the end of the run (docs/owners.md).
     """
 
     run_id: str
@@ -127,6 +130,7 @@ class Plan:
     before: tuple[Mechanism, ...] = ()
     min_owners: int = 0
     release_wait: float = 10.0
+    check_owners: CheckOwners = "no"
 
     def __post_init__(self) -> None:
         from dpmpc.aggregation.plan_checks import check_plan  # which needs this module
@@ -162,6 +166,7 @@ class Plan:
         role: Role = "apart",
         min_owners: int | None = None,
         release_wait: float = 10.0,
+        check_owners: str | None = None,
         data_id: str = "vectors",
         run_id: str | None = None,
     ) -> "Plan":
@@ -175,8 +180,8 @@ class Plan:
         each owner has, where its vector is the mean of its records' vectors, each clipped to `clip` by the owner (see
         `dpmpc.clipped_mean`): then the unit is one record, and `weights` may be "size". `backend`: by
         default the one that computes less (`mpc.cheaper`). `security`: "active" where one of three parties may do
-        anything (docs/active.md). `role`: "both" where owner i is party i. Errors: UsageError
-        for anything that no run can do.
+        anything (docs/active.md). `role`: "both" where owner i is party i. `check_owners`: "zero" or
+        "stop" where parties check owners (docs/owners.md). Errors: UsageError for anything that no run can do.
         """
         owners, releases = check_count("the number of owners", owners), check_count("the number of releases", releases)
         if records is not None:
@@ -228,6 +233,7 @@ class Plan:
             role=role,
             min_owners=0 if min_owners is None else check_count("min_owners", min_owners),
             release_wait=check_positive("release_wait", release_wait),
+            check_owners=cast(CheckOwners, check_owners or "no"),
         )
 
     @property
@@ -245,9 +251,24 @@ class Plan:
         """Whether a release may do without some owners."""
         return self.fewest < self.owners
 
+    @property
+    def checks_owners(self) -> bool:
+        """Whether parties check owners; a release then says whose vectors are in it."""
+        return self.check_owners != "no"
+
+    @property
+    def names_owners(self) -> bool:
+        """Whether a release says whose vectors are in it."""
+        return self.dropouts or self.checks_owners
+
+    def missing(self, present: Presence) -> Presence:
+        """The owners whose vectors are not in a release."""
+        return tuple(sorted(set(range(self.owners)).difference(present)))
+
     def divisor_of(self, present: Presence | None) -> int:
-        """What a sum over these owners is divided by; None: all of them."""
-        return self.divisor if present is None else sum(self.factors[j] for j in present)
+        """What a sum over these owners is divided by; None: all of them. An owner that failed its checks counts, with a
+        zero vector."""
+        return self.divisor if present is None or self.checks_owners else sum(self.factors[j] for j in present)
 
     @property
     def factors(self) -> tuple[int, ...]:

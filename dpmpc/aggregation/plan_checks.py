@@ -3,7 +3,8 @@
 import math
 from typing import get_args
 
-from dpmpc.aggregation.plan import Bounds, Neighbours, Plan, Role, Vectors
+from dpmpc.aggregation.owners import check_owners_possible
+from dpmpc.aggregation.plan import Bounds, CheckOwners, Neighbours, Plan, Role, Vectors
 from dpmpc.data.schema import Schema
 from dpmpc.errors import UsageError
 from dpmpc.learning.method import METHODS, Learning
@@ -58,6 +59,7 @@ def check_plan(plan: Plan) -> None:
         ("weights", plan.weights, get_args(Weights)),
         ("bounds", plan.bounds, get_args(Bounds)),
         ("role", plan.role, get_args(Role)),
+        ("check_owners", plan.check_owners, get_args(CheckOwners)),
         ("learning.method", getattr(plan.source, "method", None), (None, *METHODS.names())),
     ):
         if value not in allowed:
@@ -109,6 +111,7 @@ def check_plan(plan: Plan) -> None:
             f"with --role both every owner is a party, one process a site; got {plan.owners} owners and {plan.parties} "
             "parties; give as many of both with -M, or leave --role out"
         )
+    check_owners_possible(plan)
     if plan.parties:
         if plan.parties < 1:
             raise UsageError(f"the number of parties must be at least 1; got {plan.parties}; use -M 3")

@@ -11,12 +11,15 @@ from typing import Protocol
 from dpmpc.aggregation.active import CHECKED
 from dpmpc.aggregation.grid import Ints
 from dpmpc.aggregation.owner_gate import OwnerGate
+from dpmpc.aggregation.owners import REJECTED, channel_of
 from dpmpc.aggregation.plan import Attempt, Plan, Presence
 from dpmpc.aggregation.spending import entry_of
 from dpmpc.aggregation.traffic import Traffic
 from dpmpc.aggregation.transcript import Opened, Transcript, digest
+from dpmpc.errors import OwnerError
 from dpmpc.mpc.backend import Holder, Share
 from dpmpc.mpc.channels import OPENING
+from dpmpc.mpc.owner_checks import Inspects, OwnerTest
 from dpmpc.mpc.security import Judges
 from dpmpc.privacy.ledger import Ledger
 
@@ -54,11 +57,13 @@ class ReleaseSteps:
         opened: Opened,
         traffic: Traffic,
         observe: Observer = unobserved,
+        log: Callable[[str], None] = lambda text: None,
     ) -> None:
+        """`log` hears which owners failed their checks."""
         self.plan, self.attempt, self.holder, self.gate, self.source = plan, attempt, holder, gate, noise
         self._ledger, self._transcript, self._opened, self._traffic = ledger, transcript, opened, traffic
-        self._observe = observe
-        self.rounds = 0  # of openings
+        self._observe, self._log = observe, log
+        self.rounds = 0  # of openings, and of checks of owners
         self._present: dict[int, Presence] = {}  # of releases that are under way, where owners may be missing
         self._next = attempt.first_release  # the release that is not published yet
         self._lost: list[int] = []  # parties
@@ -74,16 +79,45 @@ class ReleaseSteps:
             yield share
 
     async def inputs(self, release: int) -> Share:
-        """This party's share (d,) of the sum of all owners' vectors. No message."""
+        """This party's share (d,) of the sum of all owners' vectors. No message, unless owners are checked."""
         self._observe("begin", release, self.holder, self.gate)
         total: Share = None
-        async for share in self.contributions(release):
-            total = share if total is None else self.holder.add(total, share)
+        if self.plan.derived.owner_test is not None:
+            total = await self._checked(release, self.plan.derived.owner_test)
+        else:
+            async for share in self.contributions(release):
+                total = share if total is None else self.holder.add(total, share)
         if total is None:
             total = self.holder.zero(self.plan.dimension)
         self._observe("collect", release, self.holder, self.gate)
         self._transcript.note("sum", release=release)
         return total
+
+    async def _checked(self, release: int, test: OwnerTest) -> Share:
+        """This party's share of the sum, with a zero vector in place of each owner that fails. Errors: OwnerError for
+        one that fails, where that ends the run; nothing is spent then."""
+        rows: list[Share] = []
+        async for first, end, shares in self.gate.rows(release):
+            self._transcript.note("input", release=release, owners=[first, end])
+            rows += shares
+        assert isinstance(self.holder, Inspects)
+        rounds = self.holder.rounds
+        found = await self.holder.inspect(rows, test, channel_of(release))
+        self.rounds += self.holder.rounds - rounds
+        self._observe("check", release, self.holder, self.gate)
+        self._transcript.note(
+            REJECTED, release=release, inconsistent=list(found.inconsistent), too_long=list(found.too_long)
+        )
+        if found.all and self.plan.check_owners == "stop":
+            self._transcript.flush()
+            raise OwnerError(
+                f"an owner that fails its checks ends the run, by --check-owners stop; release {release}, "
+                f"{found.text()}; talk to whoever runs it, or use --check-owners zero"
+            )
+        if found.all:
+            self._log(f"release {release}: zero vectors in place of {found.text()}")
+        self._present[release] = tuple(j for j in range(self.plan.owners) if j not in found.all)
+        return self.holder.sum_without(rows, found.all)
 
     async def noise(self, release: int) -> Share:
         """This party's share (d,) of the next noise vector; the transcript has the number that the pool gave it."""

@@ -69,14 +69,14 @@ def standing(plan: Plan, out: Path, party: int) -> Standing:
     events = read_transcript(transcript) if transcript.exists() else []
     ledger = ledger_path(out, party)
     present: dict[int, Presence] = {}
-    if plan.dropouts:
+    if plan.names_owners:
         entries = Ledger.read(ledger).entries if ledger.exists() else ()
         present = {e.release: e.present for e in entries if e.run == plan.run_id and e.present is not None}
         present |= {event["of"]: tuple(event["owners"]) for event in events if event["event"] == "told"}
     past = {
         release: pack_result(plan, total, 0, present.get(release))
         for release, total in read_opened(opened_path(out, party), plan.dimension).items()
-        if release in present or not plan.dropouts
+        if release in present or not plan.names_owners
     }
     starts = [event["attempt"] for event in events if event["event"] == "start"]
     ends = [k for k, event in enumerate(events) if event["event"] == "end"]

@@ -30,6 +30,8 @@ NOTICES = -(1 << 20)  # and below: the parties that another one has lost
 # channels between parties
 OPENING = 1000  # + release
 NOISE = 1 << 24  # + batch
+OWNERS = 1 << 28  # + OWNERS_EACH * release: checks of owners
+OWNERS_EACH = 4  # channels a release
 PRESENCE = 1 << 29  # + release: whose shares are here
 AGAIN = 3 << 28  # + release: shares for those who lost who would have sent theirs
 WARM_UP = 1 << 30  # + batch, of measurements; a run's noise ends far below

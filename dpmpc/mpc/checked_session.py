@@ -55,10 +55,14 @@ class CheckedSession(Session):
     def cheat(self, what: str, party: int | None = None) -> CheatError:
         """The error to raise where `what` did not hold, seen of `party` if that is said; from now on all is over."""
         whom = "the parties" if party is None else f"party {party}"
-        error = CheatError(
+        return self.over_for(
             f"a check failed: {what}, as party {self.party} sees it of {whom}; a party cheats or its machine is "
             "faulty; find out which, then start a new run"
         )
+
+    def over_for(self, why: str) -> CheatError:
+        """The error to raise; from now on all is over."""
+        error = CheatError(why)
         self.over = self.over or error
         return error
 

@@ -10,6 +10,7 @@ from dpmpc.errors import UsageError
 from dpmpc.mpc.backend import BACKENDS, DEFAULT
 from dpmpc.mpc.cheaper import cheaper
 from dpmpc.mpc.levels import by_link
+from dpmpc.mpc.owner_checks import OwnerTest
 
 Security = Literal["semi-honest", "active"]
 MODES: tuple[Security, ...] = ("semi-honest", "active")
@@ -43,6 +44,9 @@ class Checks(Protocol):
     def undetected(self, sampler: Sampler, sizes: Sequence[int]) -> float:
         """How likely a run, with all its attempts, uses noise that a cheat changed, at most; `sizes`: of the batches
         that an attempt makes."""
+
+    def undetected_owners(self, test: OwnerTest, releases: int) -> float:
+        """How likely a run, with all its attempts, believes a check of owners in which a party has cheated, at most."""
 
 
 def backend_for(

@@ -42,6 +42,7 @@ def settled(plan: Plan) -> dict[str, Any]:
         "pool": plan.pool,
         "min_owners": plan.min_owners or None,
         "release_wait": plan.release_wait,
+        "check_owners": plan.check_owners if plan.checks_owners else None,
         "run_id": plan.run_id,
         "role": plan.role,
     }

@@ -119,6 +119,7 @@ class MpcPart(msgspec.Struct, forbid_unknown_fields=True):
     """[mpc]: as the options of the same names."""
 
     security: str = "semi-honest"
+    check_owners: Literal["zero", "stop"] | None = None
     backend: str | None = None
     link: str | float | None = None
     threshold: int | None = None

@@ -158,6 +158,7 @@ epsilon = {epsilon}
 _MPC = """\
 [mpc]
 # security = "semi-honest"   # or "active": any one of three parties may cheat
+# check_owners = "zero"      # parties check owners' shares and norms; "stop": one that fails ends the run
 # backend = "sharing"        # without it, the one that computes less
 # link = "lan"               # of two servers: "wan", or a number of Mb/s, for one on which bytes are dear
 # threshold = 1              # so many parties together learn nothing; without it, the largest
@@ -177,4 +178,5 @@ _LIMITS = """\
 # assumptions = false        # whether the promise may rest on what is not proved
 # schema = "0123456789abcdef"  # the digest of the schema
 # security = "semi-honest"   # "active": parties must be checked
+# check_owners = false       # true: owners must be checked
 """

@@ -30,7 +30,7 @@ def deliver_model(plan: Plan, out: Path, index: int) -> bool:
     nothing = in_memory(np.empty((0, len(schema.feature_names))), np.empty(0))
     noise = plan.derived.mechanism.scale * plan.grid.step / plan.divisor
     learner = Learner(plan.learning, plan.releases, nothing, (0,), noise)
-    present = presence_anywhere(out, plan) if plan.dropouts else {}
+    present = presence_anywhere(out, plan) if plan.names_owners else {}
     for release in sorted(opened):
         learner.apply(decode(plan, opened[release], present.get(release)))
     write_model(out / "model.npz", learner.model, Dataset(plan.data, schema, nothing, 0), plan.run_id)

@@ -18,7 +18,8 @@ class Row:
     note them.
 
     `seconds`: the iteration without its evaluation. `bytes`: what all processes sent in it, headers included.
-    `owners`: how many were in it, where some may be missing; None: all.
+    `owners`: how many were in it, where some may be missing or fail their checks; None: all. `failed`: the numbers of
+    those that failed, with spaces between; empty for none.
     """
 
     iteration: int
@@ -29,6 +30,7 @@ class Row:
     seconds: float | None
     bytes: int | None
     owners: int | None = None
+    failed: str = ""
 
 
 OUTSIDE = "_outside_guarantee"  # what the names of such columns end in
@@ -37,7 +39,7 @@ OUTSIDE = "_outside_guarantee"  # what the names of such columns end in
 def columns(learning: Learning) -> list[str]:
     """The names in the header; the score is accuracy or mse, on the test rows."""
     plain = [name + OUTSIDE for name in ("loss", "gap", score_name(learning))]
-    return ["iteration", "release", *plain, "seconds", "bytes", "owners"]
+    return ["iteration", "release", *plain, "seconds", "bytes", "owners", "failed"]
 
 
 class History:
@@ -85,8 +87,10 @@ def read_history(path: Path) -> list[Row]:
             number(c[3]),
             number(c[4]),
             number(c[5]),
-            *map(whole, c[6:]),  # earlier versions had no column of owners
+            whole(c[6]),
+            whole(c[7]) if len(c) > 7 else None,  # earlier versions had no column of owners, or of failed ones
+            c[8] if len(c) > 8 else "",
         )
         for c in lines
-        if len(c) in (7, 8)
+        if len(c) in (7, 8, 9)
     ]

@@ -134,6 +134,7 @@ def limits_for(consortium: Consortium) -> AcceptFile:
         data_id=plan.data,
         schema=plan.schema_digest,
         security="active" if security_of(plan.backend) == "active" else None,
+        check_owners=plan.checks_owners or None,
     )
     own = consortium.file.limits
     given = {key: value for key, value in msgspec.structs.asdict(own).items() if value is not None}

@@ -134,9 +134,10 @@ class _Run:
             model = self.learner.model
             loss, score = self.evaluator.objective(model), self.evaluator.score(model)
             gap = loss - self.evaluator.best
-        row = Row(
-            self.learner.iteration, release, loss, gap, score, seconds, sent, None if present is None else len(present)
-        )
+        checked = present if self.plan.checks_owners else None
+        failed = "" if checked is None else " ".join(map(str, self.plan.missing(checked)))
+        owners = None if present is None else len(present)
+        row = Row(self.learner.iteration, release, loss, gap, score, seconds, sent, owners, failed)
         self.history.append(row)
         return row
 
@@ -180,7 +181,7 @@ def _run(job: OwnersJob, parties: PartiesHere | SitesHere | None, log: Log, emit
     learner = Learner(plan.learning, plan.releases, dataset.train, plan.sizes[first:end], noise)
     with contextlib.closing(History(job.out / "history.csv", plan.learning)) as history:
         run = _Run(job, plan, attempt, known, dataset, learner, evaluator, history)
-        sets = presence_anywhere(job.out, plan) if plan.dropouts else {}
+        sets = presence_anywhere(job.out, plan) if plan.names_owners else {}
         for release in sorted(known):
             learner.apply(decode(plan, known[release], sets.get(release)))
             if release not in noted:

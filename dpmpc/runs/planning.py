@@ -3,9 +3,9 @@
 import secrets
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
-from dpmpc.aggregation.plan import Bounds, Plan, data_digest
+from dpmpc.aggregation.plan import Bounds, CheckOwners, Plan, data_digest
 from dpmpc.data import Dataset, Partition, Schema
 from dpmpc.errors import UsageError
 from dpmpc.learning.method import METHODS, Learning, Task
@@ -135,6 +135,7 @@ def plan_of(request: Request, facts: Facts) -> Plan:
         pool=request.learning_method.repeats if request.pool is None else request.pool,
         min_owners=request.min_owners or 0,
         release_wait=float(request.release_wait),
+        check_owners=cast(CheckOwners, request.check_owners or "no"),
         role=request.role,
     )
     _ = plan.derived

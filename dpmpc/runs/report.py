@@ -1,6 +1,7 @@
 """What a run leaves behind: report.json with stable keys, and the summary that is printed at the end."""
 
 import json
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,6 +12,7 @@ import numpy as np
 from dpmpc.aggregation.active import security_section
 from dpmpc.aggregation.frames import PartyCost
 from dpmpc.aggregation.guarantee import privacy_section, warnings_of
+from dpmpc.aggregation.owners import owners_section
 from dpmpc.aggregation.plan import Attempt, Plan, Presence
 from dpmpc.errors import UsageError
 from dpmpc.learning.evaluate import Evaluator
@@ -97,6 +99,13 @@ def build_report(
     }
     if plan.dropouts:
         report["presence"] = _presence(plan, presence or {})
+    if plan.checks_owners:
+        report["owners_checked"] = (owners_section(plan) or {}) | {
+            "releases": len(presence or {}),
+            "failed": {
+                str(r): list(gone) for r, who in sorted((presence or {}).items()) if (gone := plan.missing(who))
+            },
+        }
     return report
 
 
@@ -215,6 +224,18 @@ def _transfers(report: dict[str, Any]) -> str:
     return "" if k is None else f", {report['backend']} with k = {k}"
 
 
+def _owners_checked(report: dict[str, Any]) -> list[tuple[str, str]]:
+    """Of a run whose owners were checked: what, and who failed how often."""
+    section = report.get("owners_checked")
+    if section is None:
+        return []
+    names = report.get("owner_names") or [f"owner {j}" for j in range(report["owners"])]
+    times = Counter(j for failed in section["failed"].values() for j in failed)
+    who = ", ".join(f"{names[j]} in {count}" for j, count in sorted(times.items())) or "none failed"
+    what = "shares and norms" if "norms" in section["checks"] else "shares, not norms,"
+    return [("owners checked", f"{what} in {section['releases']} releases; failed, and counted as zero: {who}")]
+
+
 def summary(report: dict[str, Any], run: Path) -> list[tuple[str, str]]:
     """(what, value) pairs of the lines printed at the end of a run."""
     privacy, cost, utility = report["privacy"], report["cost"], report["utility"]
@@ -301,6 +322,7 @@ def summary(report: dict[str, Any], run: Path) -> list[tuple[str, str]]:
     if "presence" in report:
         gone = len(report["presence"]["missing"])
         lines.append(("owners", f"missing in {gone} of {report['presence']['releases']} releases; see the report"))
+    lines += _owners_checked(report)
     lines += [("warning", text) for text in report["warnings"]]
     lines.append(("report", str(run / "report.json")))
     return lines

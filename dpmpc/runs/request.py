@@ -88,6 +88,7 @@ class Request:
     pool: bool | None = None
     min_owners: int | None = None
     release_wait: float = 10.0
+    check_owners: str | None = None
     evaluate: bool = True
     run_id: str | None = None
     planned: bool = False  # a plan that was made before says what the records mean
@@ -231,6 +232,7 @@ def _check_choices(r: Request) -> None:
         ("--engine", r.engine, get_args(Engine)),
         ("--role", r.role, get_args(Role)),
         ("--security", r.security, MODES),
+        ("--check-owners", r.check_owners, (None, "zero", "stop")),
         ("--backend", r.backend, (None, *BACKENDS.names())),
         ("--average", r.average, get_args(Average)),
         ("--weights", r.weights, get_args(Weights)),

@@ -49,7 +49,8 @@ def serve(
             tell("ready", sent=owner.aggregator.bytes_before)
             for _ in range(mine.attempt.first_release, mine.plan.releases):
                 opened = owner.step()
-                tell("opened", release=opened.number, total=opened.total, sent=opened.bytes_sent)
+                present = None if opened.present is None else list(opened.present)
+                tell("opened", release=opened.number, total=opened.total, sent=opened.bytes_sent, present=present)
             costs = owner.aggregator.finish()
             party.wait()
     return [cost.pack() for cost in costs] if mine.index == _TELLS else None
@@ -203,7 +204,8 @@ class SitesRun:
         """The next release; the sites' own vectors go in, not `vectors`."""
         event = self._sites.next("opened")
         total = np.asarray(event["total"], dtype=np.int64)
-        return Release(int(event["release"]), total, int(event["sent"]))
+        present = event["present"]
+        return Release(int(event["release"]), total, int(event["sent"]), None if present is None else tuple(present))
 
     def finish(self) -> list[PartyCost]:
         """As `Aggregator.finish`."""

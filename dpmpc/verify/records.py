@@ -26,6 +26,7 @@ _FIELDS: dict[str, dict[str, type]] = {
     "send": {"release": int, "digest": str},
     "open": {"release": int, "digest": str},
     "traffic": {"channel": int, "sent": dict, "received": dict},
+    "rejected": {"release": int, "inconsistent": list, "too_long": list},
     "lost": {"party": int, "next": int},
     "told": {"of": int, "owners": list},
     "delivered": {"owners": list},

@@ -12,15 +12,17 @@ from typing import Any
 from dpmpc.aggregation.active import ABORT, CHECKED, batches_due, security_line
 from dpmpc.aggregation.agreement import message_bytes
 from dpmpc.aggregation.frames import tagged_presence_bytes
+from dpmpc.aggregation.owners import REJECTED, count_checks
 from dpmpc.aggregation.plan import Attempt as PlanAttempt
 from dpmpc.mpc.backend import BACKENDS, Counts, Spares
-from dpmpc.mpc.channels import AGAIN, NOISE, OPENING, PRESENCE
+from dpmpc.mpc.channels import AGAIN, NOISE, OPENING, OWNERS, OWNERS_EACH, PRESENCE
 from dpmpc.mpc.security import Checks
+from dpmpc.verify.owners import check_owners_events
 from dpmpc.verify.records import Attempt, Event, Records, read_records
 from dpmpc.verify.verdict import Check, Evidence, of_problems
 
 _STEPS = {"input", "sum", "noise", "add", "ledger", "send", "open", "traffic"}
-_KINDS = _STEPS | {ABORT, CHECKED, "present", "lost", "told"}
+_KINDS = _STEPS | {ABORT, CHECKED, REJECTED, "present", "lost", "told"}
 
 
 def check_structure(out: Path) -> Evidence:
@@ -41,6 +43,8 @@ def check_structure(out: Path) -> Evidence:
         checks = (*checks, _both_ends(records), _agreement(records))
     if isinstance(BACKENDS[records.plan.backend], Checks):
         checks = (*checks, _checked(records))
+    if records.plan.checks_owners:
+        checks = (*checks, check_owners_events(records))
     unfinished = [a.name for a in records.all if not a.ended]
     note = f"{len(records.all)} transcripts"
     if unfinished:
@@ -193,14 +197,22 @@ def _openings(records: Records) -> Check:
 def _channels(records: Records) -> Check:
     plan, problems = records.plan, []
     due = BACKENDS[plan.backend].count_opening(plan.dimension, plan.parties, plan.threshold)
+    checks, none = count_checks(plan), (0,) * plan.parties
     for attempt in records.all:
         seen: Counter[int] = Counter()
         opened = {r for r, events in attempt.releases().items() if _count(events, "open")}
         for event in attempt.traffic:
             channel = event["channel"]
             seen[channel] += 1
-            if NOISE <= channel < PRESENCE:
+            if NOISE <= channel < OWNERS:
                 continue  # noise: counted by the next check
+            if OWNERS <= channel < PRESENCE:
+                release, k = divmod(channel - OWNERS, OWNERS_EACH)
+                counts = checks[k] if k < len(checks) and release < plan.releases else Counts()
+                wanted = (counts.messages_sent or none)[attempt.party], (counts.bytes_sent or none)[attempt.party]
+                if _sent(event) != wanted and attempt.ended:
+                    problems.append(f"{attempt.name}, release {release}: other frames than the checks of owners")
+                continue
             if plan.dropouts and channel - PRESENCE in range(plan.releases):
                 frames, size = _sent(event)
                 each = (message_bytes(plan), tagged_presence_bytes(plan))
@@ -217,6 +229,11 @@ def _channels(records: Records) -> Check:
             wanted = due.messages_sent[attempt.party], due.bytes_sent[attempt.party]
             if _sent(event) != wanted and not _without_lost(records, attempt, event, wanted):
                 problems.append(f"{attempt.name}, release {channel - OPENING}: other frames than the shares")
+        problems += [
+            f"{attempt.name}, release {r}: {len(checks)} channels of the checks of owners were due"
+            for r in sorted(opened)
+            if attempt.ended and any(OWNERS + OWNERS_EACH * r + k not in seen for k in range(len(checks)))
+        ]
         problems += [f"{attempt.name}: channel {c} used {k} times" for c, k in seen.items() if k > 1]
         problems += [
             f"{attempt.name}, release {r}: opened without a record of its frames"
@@ -270,7 +287,7 @@ def _noise_traffic(records: Records) -> Check:
         if not attempt.ended or plan.parties == 1:
             continue
         due = batches_due(plan, plan.releases - int(attempt.start["first_release"]))
-        found = {e["channel"] - NOISE: e for e in attempt.traffic if NOISE <= e["channel"] < PRESENCE}
+        found = {e["channel"] - NOISE: e for e in attempt.traffic if NOISE <= e["channel"] < OWNERS}
         if sorted(found) != list(range(len(due))):
             problems.append(f"{attempt.name}: {len(found)} noise batches where {len(due)} were due")
             continue
@@ -294,8 +311,9 @@ def _checked(records: Records) -> Check:
     problems, batches = [], 0
     verdicts: dict[tuple[int, int], set[tuple[int, str]]] = {}
     for attempt in records.all:
-        held = [event for event in attempt.events if event["event"] == CHECKED]
-        for event in held:
+        judged = [event for event in attempt.events if event["event"] == CHECKED]
+        held = [event for event in judged if event["channel"] < OWNERS]  # of noise; the others are of owners' norms
+        for event in judged:
             verdicts.setdefault((attempt.number, event["channel"]), set()).add((event["words"], event["digest"]))
         problems += [
             f"{attempt.name}: a check failed: {event.get('why', '')}"
@@ -309,7 +327,7 @@ def _checked(records: Records) -> Check:
         if sorted(event["channel"] for event in held) != [NOISE + k for k in range(len(due))]:
             problems.append(f"{attempt.name}: {len(held)} batches were checked where {len(due)} were due")
         first = _first(list(attempt.events), "noise", len(attempt.events))
-        if not any(event["event"] == CHECKED for event in attempt.events[:first]):
+        if not any(event["event"] == CHECKED and event["channel"] < OWNERS for event in attempt.events[:first]):
             problems.append(f"{attempt.name}: noise taken before a batch was checked")
     problems += [f"channel {c}: parties differ on the verdict" for (_, c), seen in verdicts.items() if len(seen) > 1]
     fine = f"{batches} batch(es), one verdict each; {security_line(records.plan)}"

@@ -233,6 +233,7 @@ BAD: dict[str, list[Any]] = {
     "min_owners": [-1, 4, 1.0, "1", None, True],
     "release_wait": [0.0, -1.0, math.nan, math.inf, None, "1", True],
     "role": ["owner", None, 1],
+    "check_owners": ["yes", "", None, True, 1],
     "schema": [
         1,
         "x",

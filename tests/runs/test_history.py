@@ -32,7 +32,7 @@ def test_rows_come_back_under_one_header(tmp_path: Path) -> None:
     assert write(path, *ROWS[1:]).count(b"iteration") == 1
     assert read_history(path) == ROWS
     assert path.read_text().splitlines()[0] == (
-        "iteration,release,loss_outside_guarantee,gap_outside_guarantee,accuracy_outside_guarantee,seconds,bytes,owners"
+        "iteration,release,loss_outside_guarantee,gap_outside_guarantee,accuracy_outside_guarantee,seconds,bytes,owners,failed"
     )
     assert columns(Learning(method="gradient", task="ridge", lam=0.1))[4] == "mse_outside_guarantee"
 

@@ -20,8 +20,11 @@ from dpmpc.mpc.backends.sharing import Sharing, less_offset
 from dpmpc.mpc.checked_session import CheckedSession
 from dpmpc.mpc.engines.checked import DIGEST, CheckedBatch
 from dpmpc.mpc.engines.counting_checked import CountingChecked
+from dpmpc.mpc.engines.counting_owners import count_owner_checks
+from dpmpc.mpc.engines.owners_checked import CheckedOwners, undetected
 from dpmpc.mpc.field import Words
 from dpmpc.mpc.link import Observe
+from dpmpc.mpc.owner_checks import NORMS, SHARES, Found, OwnerTest, check_possible
 
 PARTIES, THRESHOLD = 3, 1
 AT_ONCE = 2  # batches in the making: what they keep for their checks takes memory, and each is a try of a cheat's
@@ -49,6 +52,10 @@ class CheckedHolder(SeededShares, CheckedSession):
     async def open(self, share: Words, channel: Any) -> Ints:
         return field.to_int64(await self.open_words(share, self.channel(channel)))
 
+    async def inspect(self, rows: list[Words], test: OwnerTest, channel: int) -> Found:
+        self.still_on()
+        return await CheckedOwners(self, channel, test).run(rows)
+
 
 class Checked(Sharing):
     """See the module."""
@@ -72,6 +79,13 @@ class Checked(Sharing):
     def spare(self, parties: int, threshold: int) -> int:
         """None: what a sum opens to is checked by the shares of all."""
         return 0
+
+    def owner_checks(self, parties: int, threshold: int) -> tuple[str, ...]:
+        check_possible(threshold)
+        return SHARES, NORMS
+
+    def count_owner_checks(self, test: OwnerTest, parties: int, threshold: int) -> tuple[Counts, ...]:
+        return count_owner_checks(test, parties, threshold, checked=True)
 
     def holder(  # type: ignore[override]
         self, party: int, parties: int, threshold: int, run_id: bytes, observe: Observe | None = None
@@ -112,6 +126,12 @@ class Checked(Sharing):
             (stages.error for size in set(sizes) for stages in counted(sampler, size).stages), default=Fraction(0)
         )
         return float(MOST_ATTEMPTS * (AT_ONCE * error + len(sizes) * error**2))
+
+    def undetected_owners(self, test: OwnerTest, releases: int) -> float:
+        """How likely a run believes a check of owners in which a party has cheated, at most: as `undetected`, one
+        release at a time."""
+        error = undetected(test)
+        return float(MOST_ATTEMPTS * (error + releases * error**2))
 
 
 def counted(sampler: Sampler, count: int) -> CountingChecked:

@@ -53,6 +53,11 @@ class SeededShares(FieldShares):
     def collect(self, payload: bytes | bytearray, owners: int, dimension: int) -> Words:
         if self.party >= self.threshold:
             return super().collect(payload, owners, dimension)
+        return field.total(self._words(payload, owners, dimension))  # below p, as they are expanded
+
+    def _words(self, payload: bytes | bytearray, owners: int, dimension: int) -> Words:
+        if self.party >= self.threshold:
+            return super()._words(payload, owners, dimension)
         words = owners * dimension
         if len(payload) != _SEED.size or _SEED.unpack(payload)[1] != words:
             raise PeerError(
@@ -60,7 +65,7 @@ class SeededShares(FieldShares):
                 f"{len(payload)} bytes came; are all processes of one version?"
             )
         seed, _ = _SEED.unpack(payload)
-        return field.total(expanded(Prg(seed, _DOMAIN), words).reshape(owners, dimension))
+        return expanded(Prg(seed, _DOMAIN), words).reshape(owners, dimension)
 
 
 def payload_bytes(parties: int, threshold: int, words: int) -> tuple[int, ...]:

@@ -17,8 +17,10 @@ from dpmpc.mpc.backends.seeded import SeededDealer, SeededShares, payload_bytes
 from dpmpc.mpc.backends.shares import WORD
 from dpmpc.mpc.engines.burnt import Burnt
 from dpmpc.mpc.engines.counting_arithmetic import CountingArithmetic, count_circuit
+from dpmpc.mpc.engines.counting_owners import count_owner_checks
 from dpmpc.mpc.engines.many import CHUNK, ManyEngine
 from dpmpc.mpc.engines.many_layout import ManyLayout
+from dpmpc.mpc.engines.owners import DealtCheck
 from dpmpc.mpc.engines.pace import MESSAGE_SECONDS, sharing_seconds
 from dpmpc.mpc.engines.pair_keys import PairKeys, agree
 from dpmpc.mpc.field import Words
@@ -26,6 +28,7 @@ from dpmpc.mpc.link import Link, Observe
 from dpmpc.mpc.mesh import CONNECT_SECONDS
 from dpmpc.mpc.opening import open_from_any
 from dpmpc.mpc.outliving import Outliving, enough
+from dpmpc.mpc.owner_checks import SHARES, Found, OwnerTest, check_possible
 
 VERSION = 1  # of the protocol and the order of its streams
 BATCH = 1 << 13  # samples that share their rounds: two batches under way take below 100 MB
@@ -108,6 +111,10 @@ class ShamirHolder(SeededShares, Outliving):
     async def open(self, share: Words, channel: int) -> Ints:
         return field.to_int64(await open_from_any(self, self.threshold, share, channel))
 
+    async def inspect(self, rows: list[Words], test: OwnerTest, channel: int) -> Found:
+        with self.needing_all():
+            return await DealtCheck(self, self.threshold, channel, test).run(rows)
+
 
 class Shamir:
     """See the module."""
@@ -125,6 +132,13 @@ class Shamir:
     def spare(self, parties: int, threshold: int) -> int:
         """All but t + 1 and more than half."""
         return parties - enough(parties, threshold)
+
+    def owner_checks(self, parties: int, threshold: int) -> tuple[str, ...]:
+        check_possible(threshold)
+        return (SHARES,)
+
+    def count_owner_checks(self, test: OwnerTest, parties: int, threshold: int) -> tuple[Counts, ...]:
+        return count_owner_checks(test, parties, threshold, dealt=True)
 
     def dealer(self, parties: int, threshold: int) -> SeededDealer:
         return SeededDealer(parties, threshold)

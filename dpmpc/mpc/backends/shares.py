@@ -22,15 +22,36 @@ class FieldShares:
     """The local half of a holder; a share is an array of field elements (dimension,)."""
 
     def collect(self, payload: bytes | bytearray, owners: int, dimension: int) -> Words:
+        shares = self._words(payload, owners, dimension)
+        if shares.max(initial=0) >= field.P:
+            raise PeerError("shares must be below p = 2^61 - 1; larger ones came; are all processes of one version?")
+        return field.total(shares)
+
+    def rows(self, payload: bytes | bytearray, owners: int, dimension: int) -> Words:
+        """The shares (owners, dimension) of each vector, reduced where they are too large: whether they are of one
+        vector is checked later. Errors: PeerError for a payload of another size."""
+        shares = self._words(payload, owners, dimension)
+        return field.fold(shares) if shares.max(initial=0) >= field.P else shares
+
+    def _words(self, payload: bytes | bytearray, owners: int, dimension: int) -> Words:
+        """The numbers (owners, dimension) that a payload stands for."""
         if len(payload) != WORD * owners * dimension:
             raise PeerError(
                 f"{owners} shares of {dimension} numbers have {WORD * owners * dimension} bytes; {len(payload)} came; "
                 "are all processes of one version?"
             )
-        shares = np.frombuffer(payload, dtype="<u8").reshape(owners, dimension)
-        if shares.max(initial=0) >= field.P:
-            raise PeerError("shares must be below p = 2^61 - 1; larger ones came; are all processes of one version?")
-        return field.total(shares)
+        return np.frombuffer(payload, dtype="<u8").reshape(owners, dimension)
+
+    def sum_without(self, rows: Sequence[Words], owners: tuple[int, ...]) -> Words:
+        """The share (d,) of the sum of the vectors whose shares are `rows` (k, d), but for those of `owners`."""
+        total, first = np.zeros(rows[0].shape[1], dtype=np.uint64), 0
+        for row in rows:
+            total = field.add(total, field.total(row))
+            for j in owners:
+                if first <= j < first + len(row):
+                    total = field.sub(total, row[j - first])
+            first += len(row)
+        return total
 
     def zero(self, dimension: int) -> Words:
         return np.zeros(dimension, dtype=np.uint64)

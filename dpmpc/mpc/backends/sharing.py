@@ -15,11 +15,14 @@ from dpmpc.mpc.backends.seeded import SeededDealer, SeededShares, payload_bytes
 from dpmpc.mpc.backends.shares import WORD
 from dpmpc.mpc.engines.counting import CountingBatch
 from dpmpc.mpc.engines.counting_fixed import CountingFixed
+from dpmpc.mpc.engines.counting_owners import count_owner_checks
+from dpmpc.mpc.engines.owner_norms import NormCheck
 from dpmpc.mpc.engines.sharing import SharingBatch
 from dpmpc.mpc.engines.sharing_fixed import SharedFixed
 from dpmpc.mpc.field import Words
 from dpmpc.mpc.link import Observe
 from dpmpc.mpc.outliving import enough
+from dpmpc.mpc.owner_checks import NORMS, SHARES, Found, OwnerTest, check_possible
 from dpmpc.mpc.reopening import ReopeningSession
 from dpmpc.mpc.session import check_threshold
 
@@ -45,6 +48,10 @@ class SharingHolder(SeededShares, ReopeningSession):
     async def open(self, share: Words, channel: int) -> Ints:
         return field.to_int64(await self.open_from_left(share, channel))
 
+    async def inspect(self, rows: list[Words], test: OwnerTest, channel: int) -> Found:
+        with self.needing_all():
+            return await NormCheck(self, channel, test).run(rows)
+
 
 class Sharing:
     """See the module."""
@@ -67,6 +74,13 @@ class Sharing:
     def spare(self, parties: int, threshold: int) -> int:
         """All but t + 1 and more than half."""
         return parties - enough(parties, threshold)
+
+    def owner_checks(self, parties: int, threshold: int) -> tuple[str, ...]:
+        check_possible(threshold)
+        return SHARES, NORMS
+
+    def count_owner_checks(self, test: OwnerTest, parties: int, threshold: int) -> tuple[Counts, ...]:
+        return count_owner_checks(test, parties, threshold)
 
     def dealer(self, parties: int, threshold: int) -> SeededDealer:
         return SeededDealer(parties, threshold)

@@ -21,35 +21,29 @@ from collections.abc import Sequence
 import numpy as np
 
 from dpmpc.circuits.program import Layer, Program
-from dpmpc.errors import CheatError
 from dpmpc.mpc.checked_session import CheckedSession
+from dpmpc.mpc.engines.checked_rounds import COIN, DIGEST, CheckedRounds
 from dpmpc.mpc.engines.executor import MaskBits, Words, execute
 from dpmpc.mpc.engines.fold import Fold, Stages, holds
 from dpmpc.mpc.engines.sharing import SharingBatch, SharingExecutor
 from dpmpc.mpc.native.layers import Deposit, Kept, Slots, add_sources
-from dpmpc.mpc.prg import Prg
 from dpmpc.mpc.security import Verdict
 
-DIGEST = 32  # bytes
-COIN = 16  # bytes of a piece of a coin
+__all__ = ["COIN", "DIGEST", "CheckedBatch", "CheckedExecutor"]
 
 
-class CheckedBatch(SharingBatch):
+class CheckedBatch(CheckedRounds, SharingBatch):
     """As `SharingBatch`, for three parties; outputs are given out after all ANDs were checked by all parties."""
 
-    def __init__(self, session: CheckedSession, ident: int, lanes: int) -> None:
-        super().__init__(session, ident, lanes)
+    def __init__(self, session: CheckedSession, ident: int, lanes: int, *, compared: bool = False) -> None:
+        """`compared`: the bits that the program is given are the same at both honest holders of each component, as
+        whoever gives them has seen to; without it none may be given."""
+        SharingBatch.__init__(self, session, ident, lanes)
         self.session: CheckedSession = session
-        assert (session.parties, session.threshold) == (3, 1)
-        self.successor, self.predecessor = (self.party + 1) % 3, (self.party + 2) % 3
-        target = self.mine.index(self.layout.target(self.party))
-        self.order = [target, 1 - target]  # of components, with the one first that takes messages
-        mine = [self.mine[k] for k in self.order]
-        self._pieces = [session.stream(s, "coin", ident) for s in mine]
-        self._pair = [session.stream(s, "pair", ident) for s in mine]
-        self._own = session.stream(mine[1], "sums", ident, self.party)
-        self._next = session.stream(mine[0], "sums", ident, self.successor)
-        self._log = hashlib.sha256(f"coins of batch {ident}".encode())
+        self._compared = compared
+        self.begin_rounds(session, self.channel)
+        self.order = [self.mine.index(s) for s in self.ordered]  # with the one first that takes messages
+        self._pair = [session.stream(s, "pair", ident) for s in self.ordered]
 
     def stages(self, words: int) -> Stages:
         """The check's."""
@@ -57,11 +51,11 @@ class CheckedBatch(SharingBatch):
 
     async def run(self, program: Program, masks: Sequence[MaskBits | None] = (), given: Words | None = None) -> Words:
         """See `SharingBatch.run`. Errors: CheatError when a check fails."""
-        assert given is None, "inputs may be dealt differently to their holders; noise has none"
+        assert given is None or self._compared, "inputs may be dealt differently to their holders; noise has none"
         if self._used:  # holds under -O too
             raise AssertionError(f"the batch on channel {self.ident} has run a program already")
         self._used = True
-        executor = CheckedExecutor(self, masks, program)
+        executor = CheckedExecutor(self, masks, program, given)
         outputs = await execute(program, executor)
         if program.ands:
             await self._check(executor)
@@ -86,49 +80,6 @@ class CheckedBatch(SharingBatch):
         seen = hashlib.sha256(f"batch {self.ident} held".encode() + opened.tobytes())
         await self.all_say(seen.digest(), "the check's verdict")
         self.session.judged(Verdict(self.ident, kept.used, seen.hexdigest()))
-
-    async def _share(self, part: Words) -> Words:
-        """Shares (2, n) of the sum of the parties' summands (n,). Cost: one round, a message to the successor."""
-        own, following = (stream.words(part.shape).astype(part.dtype) for stream in (self._own, self._next))
-        (received,) = await self._send({self.successor: part ^ own}, [self.predecessor], part)
-        return np.stack([part ^ own ^ following, received ^ own])
-
-    async def _send(self, outgoing: dict[int, Words], incoming: list[int], like: Words) -> list[Words]:
-        """Elements of the check's field, as many as in `like` from each."""
-        payloads = await self.channel.exchange(outgoing, incoming)
-        for party, payload in zip(incoming, payloads, strict=True):
-            if len(payload) != like.nbytes:
-                raise self.cheat("the length of a message of the check", party)
-        return [np.frombuffer(payload, dtype=like.dtype) for payload in payloads]
-
-    async def _coin(self) -> Prg:
-        """A coin that no party knew, for what has been sent. To be called when all of it has come. Cost: one round."""
-        ours, other = (stream.words((COIN // 8,)) for stream in self._pieces)
-        (piece,) = await self._send({self.predecessor: ours}, [self.successor], ours)
-        seed = (ours ^ other ^ piece).tobytes()
-        self._log.update(seed)
-        return Prg(seed, "coin")
-
-    async def _open(self, shares: Words) -> Words:
-        """What the shares (2, n) share, (n,); the missing component comes from both of its holders. Cost: one round."""
-        ours, other = np.ascontiguousarray(shares[0]), np.ascontiguousarray(shares[1])
-        outgoing = {self.predecessor: ours, self.successor: other}
-        first, second = await self._send(outgoing, [self.successor, self.predecessor], ours)
-        if not (first == second).all():
-            raise self.cheat("what two holders open of one component")
-        opened: Words = ours ^ other ^ first
-        return opened
-
-    async def all_say(self, digest: bytes, what: str) -> None:
-        """Returns when both others have sent this digest. Cost: one round. Errors: CheatError for another one."""
-        others = [self.successor, self.predecessor]
-        for party, said in zip(others, await self.channel.exchange(dict.fromkeys(others, digest), others), strict=True):
-            if bytes(said) != digest:
-                raise self.cheat(what, party)
-
-    def cheat(self, what: str, party: int | None = None) -> CheatError:
-        """The error to raise: `what` did not hold, as this party sees it of another."""
-        return self.session.cheat(f"{what} of batch {self.ident}", party)
 
     async def reveal(self, shares: Words) -> Words | None:
         """As `SharingBatch.reveal`; the other holder of each component that is sent sends its digest. Cost: one round.
@@ -163,8 +114,10 @@ class CheckedBatch(SharingBatch):
 class CheckedExecutor(SharingExecutor):
     """Keeps operands and results of ANDs: x, y and z are (2, words), by component, the messages' one first."""
 
-    def __init__(self, batch: CheckedBatch, masks: Sequence[MaskBits | None], program: Program) -> None:
-        super().__init__(batch, masks, None)
+    def __init__(
+        self, batch: CheckedBatch, masks: Sequence[MaskBits | None], program: Program, given: Words | None = None
+    ) -> None:
+        super().__init__(batch, masks, given)
         self.batch: CheckedBatch = batch
         self.stages = batch.stages(max(1, program.ands * batch.words))
         length = self.stages.lengths[0] * self.stages.field.bits // 64
