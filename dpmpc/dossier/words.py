@@ -3,6 +3,7 @@
 import math
 from typing import Any
 
+from dpmpc.aggregation.owners import owners_section
 from dpmpc.dossier.facts import Facts
 
 SHOWS = {
@@ -149,7 +150,7 @@ def against(facts: Facts) -> list[str]:
             f"Any {t} of the {n} parties may do whatever they like: they learn nothing beyond the opened vectors, and "
             "a wrong message ends the run before a wrong vector is released, but for a probability of "
             f"2^-{report['security']['undetected_bits']:.0f}. They can end the run.",
-            "Owners are trusted to clip their vectors; one that does not harms its own records' protection.",
+            _owners(facts),
             "Random values come from AES with keys that parties share: secrecy is computational.",
         ]
     return [
@@ -159,9 +160,20 @@ def against(facts: Facts) -> list[str]:
         else f"Every one of the {n} parties can read the owners' vectors: the threshold is 0.",
         "A party that deviates can spoil the result or leave noise out. That is not prevented; the checks below are "
         "there to show it.",
-        "Owners are trusted to clip their vectors; one that does not harms its own records' protection.",
+        _owners(facts),
         "Random values come from AES with keys that parties share: secrecy is computational.",
     ]
+
+
+def _owners(facts: Facts) -> str:
+    section = owners_section(facts.plan)
+    if section is None:
+        return "Owners are trusted to clip their vectors; one that does not harms its own records' protection."
+    norms = " and that it is within the bound" if "norms" in section["checks"] else ", not that it is within the bound"
+    then = "ends the run" if facts.plan.check_owners == "stop" else "counts as zero for that release"
+    return (
+        f"Owners may send what they like: the parties check that it is one vector{norms}; an owner that fails {then}."
+    )
 
 
 def noise(facts: Facts) -> list[tuple[str, str]]:

@@ -264,3 +264,13 @@ def test_a_run_of_a_callers_vectors_has_its_page(tmp_path: Path, security: str) 
     assert "Clipped to L2 norm 0.5" in " ".join(text.split())
     assert ("may do whatever they like" in text) == (security == "active")
     assert ("assumed to follow the protocol" in text) == (security != "active")
+    assert "Owners are trusted to clip" in text
+
+
+def test_owners_that_are_checked_need_not_be_trusted(tmp_path: Path) -> None:
+    settings: dict[str, Any] = {"epsilon": 1.0, "delta": 1e-5, "check_owners": "zero", "out": tmp_path / "run"}
+    with Aggregator(owners=4, dimension=6, clip=0.5, **settings) as aggregator:
+        aggregator.sum(np.ones((4, 6)))
+    text = unescape(page(facts_of(tmp_path / "run")))
+    assert "one that fails counts as zero" not in text and "an owner that fails counts as zero for that release" in text
+    assert "Owners are trusted to clip" not in text
