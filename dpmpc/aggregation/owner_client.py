@@ -19,6 +19,7 @@ from dpmpc.aggregation.frames import (
     HELLO,
     OVER,
     READY,
+    RUNNING,
     WINDOW,
     PartyCost,
     exact,
@@ -80,6 +81,7 @@ class OwnerClient:
         self._greeting = greeting(plan, attempt, secret)
         self._returns = attempt == AGREED
         self._all_made = all_made
+        self._left_out: set[int] = set()  # parties without which the run goes on, as others say: they may be back
         self._where: tuple[Sequence[Endpoint], Tls | None] = ((), None)
         self._cause: PeerError | None = None  # the first loss that was noticed here
 
@@ -131,6 +133,8 @@ class OwnerClient:
             meeting.end()
             if asking is not None:
                 asking.cancel()
+        for i in self._left_out & self._here.keys():  # it waits for the end, and answers nothing
+            self._here.pop(i).close()
         self.peers = dict(sorted(self._here.items()))
         self.lost = {i: PeerError(f"party {i} has left the run") for i in range(len(calls)) if i not in self.peers}
         if len(self.lost) > self._spare:
@@ -162,6 +166,8 @@ class OwnerClient:
             self._spare = self.plan.parties - 1
             if party in meeting.here:
                 gone = meeting.missing()
+        if state == RUNNING:
+            self._left_out.update(gone)
         for j in gone:
             meeting.excuse(j)
         return False

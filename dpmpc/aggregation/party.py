@@ -163,6 +163,7 @@ async def _serve(beginning: Beginning, traffic: Traffic, emit: Emit, observe: Ob
         stack.push(functools.partial(_note_abort, transcript, holder))
         opened = stack.enter_context(contextlib.closing(Opened(opened_path(job.out, i))))
         if found.over:
+            emit("begin", phase="over", first=plan.releases)
             emit("stage", text="the run is over; owners that missed its end can have it here")
             await beginning.attend(found.attempts - 1, NO_COST, set(found.delivered), transcript)
             return

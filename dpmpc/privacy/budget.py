@@ -137,10 +137,10 @@ class Held:
     def begin(self, entry: Entry) -> None:
         """The attempt has begun, with the release of `entry`: what is reserved is of it, and told from what other
         attempts at the same plan have spent or reserved. Errors: UsageError where it does not fit now."""
+        self._ledger.begin(entry)  # first, for it tells what others made meanwhile
         self._reservation = replace(self._reservation, entry=entry, first=entry.release)
         if entry.release < self._reservation.end:
             self.keep()
-        self._ledger.begin(entry)
 
 
 @contextlib.contextmanager

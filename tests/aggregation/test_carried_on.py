@@ -47,7 +47,14 @@ History = dict[int, list[int]]
 
 
 async def owner(
-    plan: Plan, j: int, where: list[Endpoint], history: History, stop: int, spent: int = 0, cut_off: bool = False
+    plan: Plan,
+    j: int,
+    where: list[Endpoint],
+    history: History,
+    stop: int,
+    spent: int = 0,
+    cut_off: bool = False,
+    pause: tuple[int, asyncio.Event] | None = None,
 ) -> None:
     """One owner's process, up to release `stop`: there everything is interrupted. `cut_off`: when it has everything,
     its connections are gone."""
@@ -64,6 +71,8 @@ async def owner(
         for release in range(attempt.first_release, plan.releases):
             if release == stop:
                 raise asyncio.CancelledError
+            if pause is not None and release == pause[0]:
+                await pause[1].wait()
             if release >= first:
                 await client.send(release, 0, dealer.deal(vector(j, release)))
             history[release] = (await client.opened(release))[0].tolist()
@@ -346,3 +355,46 @@ def test_an_owner_that_comes_again_when_the_parties_have_ended_learns_it(monkeyp
             asyncio.run(call(all_made=True))
         with pytest.raises(PeerError, match=r"must answer its owners within 0\.3 s"):
             asyncio.run(call(all_made=False))
+
+
+def test_an_owner_that_comes_again_does_not_count_on_a_party_that_is_left_out(tmp_path: Path) -> None:
+    """Party 1 and owner 1 were killed and are back; the run goes on without the party, and with the owner: nobody waits
+    for `release_wait`."""
+    plan = plan_of(releases=12, min_owners=1, release_wait=1e5)
+    histories: list[History] = [{} for _ in range(OWNERS)]
+
+    async def body() -> None:
+        bound = [bound_socket() for _ in range(2 * PARTIES)]
+        where = [endpoint_of(s) for s in bound]
+        log: list[str] = []
+        until = asyncio.Event()
+
+        def start(i: int, numbers: tuple[int, int] | None) -> "asyncio.Task[None]":
+            (tmp_path / f"party{i}").mkdir(exist_ok=True)
+            job = PartyJob(plan, i, where[:PARTIES], where[PARTIES:], tmp_path / f"party{i}", HANG, AGREED,
+                           sockets=numbers, outlives=True)  # fmt: skip
+            return asyncio.ensure_future(run_party(job, log.append, lambda event, **fields: None))
+
+        def waiting(words: str) -> bool:
+            return not any(words in line for line in log)
+
+        parties = [start(i, (bound[i].detach(), bound[PARTIES + i].detach())) for i in range(PARTIES)]
+        stays = asyncio.ensure_future(owner(plan, 0, where[PARTIES:], histories[0], -1, pause=(6, until)))
+        leaves = asyncio.ensure_future(owner(plan, 1, where[PARTIES:], {}, 4))
+        async with asyncio.timeout(HANG):
+            await asyncio.wait([leaves])
+            parties[1].cancel()
+            await asyncio.wait([parties[1]])
+            again = start(1, None)
+            while waiting("says that the run goes on without this party"):
+                await asyncio.sleep(0.01)
+            back = asyncio.ensure_future(owner(plan, 1, where[PARTIES:], histories[1], -1))
+            while 5 not in histories[1]:  # it has the history, and is about to take part
+                await asyncio.sleep(0.01)
+            until.set()
+            await asyncio.gather(stays, back, parties[0], parties[2], again)
+
+    asyncio.run(body())
+    assert histories[0] == histories[1] and sorted(histories[0]) == list(range(12))
+    assert [histories[0][r] for r in (3, 8)] == [total(3), total(8)]  # both owners are in them
+    assert histories[0][5] == vector(0, 5)[0].tolist()

@@ -13,6 +13,7 @@ import pytest
 from owners import beyond, on_the_bound, squares_of
 
 import dpmpc
+from dpmpc.aggregation.active import undetected
 from dpmpc.aggregation.encoding import encode
 from dpmpc.aggregation.grid import Ints
 from dpmpc.aggregation.guarantee import warnings_of
@@ -220,6 +221,12 @@ def test_what_an_owner_gets_away_with_is_bounded_over_the_run() -> None:
         assert f"2^-{-math.log2(passing(plan, test)):.1f} at most" in owners_line(plan)
     shares = Plan.create(**ASKED, check_owners="zero", backend="shamir", parties=5).derived.owner_test
     assert shares is not None and shares.norms is None and shares.error == 1 / P
+
+
+def test_what_a_cheating_party_gets_away_with_counts_the_checks_of_owners() -> None:
+    asked = {**ASKED, "scale": None, "security": "active", "releases": 20}
+    without, with_ = (undetected(Plan.create(**asked, check_owners=word)) for word in (None, "zero"))
+    assert without is not None and with_ is not None and without < with_ < 2.0**-40
 
 
 def test_active_parties_end_the_run_and_name_the_owner(tmp_path: Path) -> None:

@@ -150,6 +150,28 @@ def test_a_run_that_goes_on_elsewhere_counts_whole_until_more_is_known(tmp_path:
     assert (answer["parts"][0]["lines"], answer["parts"][0]["counted"]) == (44, 50)
 
 
+def test_what_others_made_counts_when_an_attempt_begins(tmp_path: Path) -> None:
+    """Party 0 reserves what its ledger lacks of 45; others made 3 to 19 meanwhile, as it hears. From its ledger alone,
+    another run can have 5 of 50 beside, no more, and its own lines are held against all of that."""
+    write(tmp_path / "0" / "ledger_0.jsonl", T1, 0, 3)
+    limit = Budget(1.0, 1e-5, tmp_path)
+    with Ledger(tmp_path / "0" / "ledger_0.jsonl") as ledger:
+        with reserved(ledger, Reservation(line(3), 3, 45), limit) as held:
+            held.begin(line(20, T2))
+            with Ledger(tmp_path / "n" / "ledger_0.jsonl") as other:
+                with reserved(other, Reservation(line(0, run="n"), 0, 5), limit):
+                    pass
+                with pytest.raises(UsageError, match="budget for data hospital"):
+                    reserved(other, Reservation(line(0, run="n"), 0, 6), limit).__enter__()
+                for release in range(5):  # without a budget
+                    other.append(line(release, run="n"))
+            for release in range(20, 45):
+                ledger.append(line(release))
+            with pytest.raises(UsageError, match="release 45 does not"):
+                ledger.append(line(45))
+    assert len(merge(read_ledgers(tmp_path))) == 50
+
+
 def test_what_is_reserved_for_one_attempt_is_told_from_another_s(tmp_path: Path) -> None:
     """Party 1's ledger of an earlier run of the plan is here; party 0 runs the plan again, in a ledger of its own."""
     write(tmp_path / "first" / "ledger_1.jsonl", T1, 0, 50)
