@@ -186,6 +186,8 @@ def _run(job: OwnersJob, parties: PartiesHere | SitesHere | None, log: Log, emit
             learner.apply(decode(plan, known[release], sets.get(release)))
             if release not in noted:
                 run.note(release, None, None, sets.get(release))
+            elif release in sets:
+                run.presence[release] = sets[release]
         if attempt.first_release >= plan.releases and not learner.iteration:
             raise UsageError(
                 f"a resumed run goes on within its budget; all {plan.releases} releases are spent and none was "

@@ -363,6 +363,9 @@ def test_training_names_who_failed_in_report_and_history(tmp_path: Path, monkeyp
     assert dict(summary(report, tmp_path))["owners checked"] == (
         "shares and norms in 4 releases; failed, and counted as zero: owner 2 in 1"
     )
+    (tmp_path / "run" / "report.json").unlink()
+    again = run(small(check_owners="zero"), tmp_path / "run", resume=True)
+    assert again["owners_checked"] == section, "a run that is carried on knows it from the ledgers"
 
 
 def test_parties_that_cannot_check_norms_say_so() -> None:
