@@ -61,8 +61,20 @@ class Attempt:
 
     @property
     def traffic(self) -> list[Event]:
-        """The records of what went over the wires."""
-        return [event for event in self.events if event["event"] == "traffic"]
+        """The records of what went over the wires, one a channel. Where a party was lost, shares may come when the
+        opening is over and noted: they are a second record, which is joined with the first."""
+        found = [event for event in self.events if event["event"] == "traffic"]
+        if not any(event["event"] == "lost" for event in self.events):
+            return found
+        joined: list[Event] = []
+        place: dict[int, int] = {}
+        for event in found:
+            k = place.setdefault(event["channel"], len(joined))
+            if k < len(joined) and not any(joined[k][way].keys() & event[way].keys() for way in ("sent", "received")):
+                joined[k] = joined[k] | {way: joined[k][way] | event[way] for way in ("sent", "received")}
+            else:
+                joined.append(event)
+        return joined
 
 
 @dataclass(frozen=True)

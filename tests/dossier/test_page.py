@@ -167,8 +167,10 @@ def test_the_budget_before_and_after(finished: Path) -> None:
     assert alone is not None and alone.before.releases == 0
 
 
-def test_the_structure_is_checked_for_the_page_and_verifys_verdict_is_taken_over(finished: Path) -> None:
-    folder = finished.parent / "copy"
+def test_the_structure_is_checked_for_the_page_and_verifys_verdict_is_taken_over(
+    finished: Path, tmp_path: Path
+) -> None:
+    folder = tmp_path / "copy"  # ledgers are looked for beside it
     shutil.copytree(finished / "second", folder)
     said = told(folder).text
     assert "The structure was checked for this page" in said and "Not done: statistics, audit" in said
@@ -179,7 +181,6 @@ def test_the_structure_is_checked_for_the_page_and_verifys_verdict_is_taken_over
     (folder / "verify.json").unlink()
     changed = told(folder).text
     assert "FAILS" in changed and "structure: " in changed
-    shutil.rmtree(folder)
 
 
 def test_digests_are_those_of_the_files(finished: Path) -> None:

@@ -16,6 +16,7 @@ from dpmpc.noise.pool import CAPACITY, Pool
 from dpmpc.privacy.book import LedgerError
 from dpmpc.verify.canaries import Canaries, canary_plan
 from dpmpc.verify.fresh import by_parties
+from dpmpc.verify.records import Attempt
 from dpmpc.verify.structure import batches_due, check_structure
 from dpmpc.verify.verification import verify_structure
 
@@ -225,3 +226,23 @@ def test_batches_are_those_of_the_pool(dimension: int, releases: int, pool: bool
     plan = SimpleNamespace(dimension=dimension, pool=pool)
     due = batches_due(plan, releases)  # type: ignore[arg-type]
     assert sorted(due) == sorted(sizes) and sum(due) == dimension * releases
+
+
+def test_shares_that_came_late_belong_to_their_opening() -> None:
+    """Where a party was lost, an opening may be over and noted before all shares are there; else a second record is one
+    too many."""
+
+    def traffic(**received: list[Any]) -> dict[str, Any]:
+        return {
+            "event": "traffic",
+            "channel": 1050,
+            "sent": {"2": [1, 32, "a"]} if "0" in received else {},
+            "received": received,
+        }
+
+    first, late = traffic(**{"0": [1, 32, "b"]}), traffic(**{"4": [1, 32, "c"]})
+    lost = {"event": "lost", "party": 3, "next": 44}
+    (joined,) = Attempt(1, {}, (lost, first, late), True).traffic
+    assert joined["received"] == {"0": [1, 32, "b"], "4": [1, 32, "c"]} and joined["sent"] == first["sent"]
+    assert Attempt(1, {}, (first, late), True).traffic == [first, late]
+    assert Attempt(1, {}, (lost, first, first), True).traffic == [first, first]  # twice the same frames are seen
