@@ -9,6 +9,7 @@ as many threads. Runs go by turns; medians are reported.
 
 import argparse
 import asyncio
+import functools
 import json
 import os
 import statistics
@@ -36,11 +37,16 @@ class Ready:
     """A channel whose peers have answered already."""
 
     def words(self, outgoing: Mapping[int, Words], incoming: Sequence[int], size: int) -> Awaitable[list[Words]]:
-        return _now([np.zeros(size, dtype=np.uint64) for _ in incoming])
+        return _now([_zeros(size) for _ in incoming])
 
     def exchange(self, outgoing: Mapping[int, Any], incoming: Sequence[int]) -> Awaitable[list[bytearray]]:
         """The opening of the masked bits, the one exchange that is no layer."""
         return _now([bytearray(8 * FIELD_BITS * words_for(BATCH)) for _ in incoming])
+
+
+@functools.cache
+def _zeros(size: int) -> Words:
+    return np.zeros(size, dtype=np.uint64)
 
 
 async def _now(payloads: list[Any]) -> list[Any]:
