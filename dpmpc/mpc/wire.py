@@ -182,7 +182,7 @@ class Peer(asyncio.BufferedProtocol):
     def _grow(self) -> None:
         """Twice as much room for a payload that has filled what it had."""
         longer = bytearray(min(self._size, 2 * len(self._payload)))
-        longer[: self._filled] = self._payload
+        longer[: self._filled] = memoryview(self._payload)[: self._filled]
         self._payload = longer
 
     def buffer_updated(self, nbytes: int) -> None:

@@ -329,6 +329,15 @@ def test_frames_may_be_cut_anywhere() -> None:
         assert asyncio.run(fed(pieces, list(range(6))))[0] == payloads
 
 
+def test_a_payload_that_is_cut_near_the_end_of_its_room_is_as_long_as_announced() -> None:
+    """What is left is then short, and comes by the scratch buffer, where the room made at first is not full yet."""
+    payload = np.random.default_rng(4).bytes((1 << 20) + 4_000)
+    stream = frame(1, payload)
+    for cut in (1 << 20, (1 << 20) - 1, (1 << 20) - 872, (1 << 20) - 12_000, (1 << 20) - 12_500):
+        at = HEADER.size + cut
+        assert asyncio.run(fed([greeting(), stream[:at], stream[at:]], [1]))[0] == [payload]
+
+
 @pytest.mark.parametrize("why", ADMITTED)
 def test_refusals_do_not_depend_on_the_pieces_and_nothing_after_them_is_read(why: str) -> None:
     frames, reason, admitted = ADMITTED[why]
