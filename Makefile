@@ -20,7 +20,7 @@ test: .venv/.ready
 
 # The inner loop: no test that starts processes for long.
 test-fast: .venv/.ready
-	$(BIN)/python -m pytest -m "not slow" $(FAST)
+	$(BIN)/python -m pytest $(PARALLEL) -m "not slow" $(FAST)
 
 check: .venv/.ready
 	$(BIN)/ruff check .
