@@ -47,22 +47,23 @@ def what_is_checked(plan: Plan) -> tuple[str, ...]:
 def owner_test(plan: Plan, grid: Grid) -> OwnerTest | None:
     """What the parties check in each release; None where they check nothing.
 
-    Guarantees: an owner that must not pass does so in no release of the run but with probability 2^-security_bits,
-    `TRIES` attempts of each release together: an owner that hears a coin from a party could break its connection and
-    come again. Errors: UsageError for a bound too large for norms to be checked.
+    Guarantees: no owner that must not pass does so in any release of the run but with probability 2^-security_bits, be
+    they all such (they share a coin, so their chances add up), `TRIES` attempts of each release together: an owner that
+    hears a coin from a party could break its connection and come again. Errors: UsageError for a bound too large for
+    norms to be checked.
     """
     if not plan.checks_owners:
         return None
     norms = None
-    bits = plan.security_bits + math.log2(plan.releases * TRIES) + 1  # half of it for either kind
+    bits = plan.security_bits + math.log2(plan.releases * TRIES * plan.owners) + 1  # half of it for either kind
     if NORMS in what_is_checked(plan):
         norms = NormTest.of(squares_of(plan, grid), plan.dimension, bits)
     return OwnerTest(plan.owners, plan.dimension, norms, math.ceil(bits / math.log2(P)))
 
 
 def passing(plan: Plan, test: OwnerTest) -> float:
-    """How likely an owner passes in any release of the run that must not, at most, all attempts together."""
-    return test.error * plan.releases * TRIES
+    """How likely any owner passes in any release of the run that must not, at most, all attempts together."""
+    return test.error * plan.releases * TRIES * plan.owners
 
 
 def grid_for_checks(plan: Plan, grid: Grid, noise_steps: float) -> Grid:

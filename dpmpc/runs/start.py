@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from dpmpc.aggregation.active import check_attempt
 from dpmpc.aggregation.beginning import attempt_of
 from dpmpc.aggregation.job import PartyJob
 from dpmpc.aggregation.limits import NO_LIMITS, Limits, taking_part
@@ -333,6 +334,8 @@ def _make_ready(plan: Plan, where: Where, index: int) -> None:
     same = before.is_file() and Plan.read(before) == plan
     if same and attempt_of(plan) == AGREED and not where.overwrite:
         return
+    if same:  # a check that failed is final for the run, also where nothing was opened
+        check_attempt(plan, attempt_of(plan), transcript)
     if not where.overwrite and not opened_nothing(opened, ledger_path(where.out, index)):
         if same:
             raise UsageError(

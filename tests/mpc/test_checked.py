@@ -3,6 +3,7 @@
 import asyncio
 from collections import Counter
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -22,6 +23,7 @@ from dpmpc.mpc.channels import KEYS_SHOWN
 from dpmpc.mpc.checked_session import CheckedSession
 from dpmpc.mpc.engines.counting_checked import CountingChecked
 from dpmpc.mpc.engines.sharing import SharingBatch
+from dpmpc.runs import start
 
 KINDS = kinds()
 ROLES = range(3)
@@ -312,3 +314,18 @@ def test_a_shorter_batch_takes_the_memory_of_a_longer_one() -> None:
 
     longer, shorter = asyncio.run(both())
     assert shorter.shape == (2, 60) and np.shares_memory(longer, shorter)
+
+
+def test_the_command_of_a_party_that_saw_a_check_fail_is_refused_though_nothing_was_opened(tmp_path: Path) -> None:
+    """Also with --overwrite: the run is over for good."""
+    chosen = plan()
+    chosen.write(tmp_path / "plan_0.json")
+    book = Transcript(tmp_path / "party_0.transcript.jsonl")
+    book.note("start", attempt=0)
+    book.note(ABORT, why="a check failed")
+    book.close()
+    for overwrite in (False, True):
+        where = SimpleNamespace(out=tmp_path, overwrite=overwrite)
+        with pytest.raises(UsageError, match="is over for good"):
+            start._make_ready(chosen, where, 0)  # type: ignore[arg-type]
+    assert (tmp_path / "party_0.transcript.jsonl").exists()
