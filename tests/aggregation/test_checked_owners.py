@@ -212,7 +212,8 @@ def test_what_an_owner_gets_away_with_is_bounded_over_the_run() -> None:
         (1000, 40.0, 2),
         (2000, 40.0, 2),
         (20, 50.0, 2),
-        (1, 110.0, 2),
+        (1, 106.0, 2),
+        (1, 110.0, 3),
         (1, 128.0, 3),
     ):
         plan = Plan.create(**ASKED, releases=releases, security_bits=bits, check_owners="zero")
