@@ -29,9 +29,10 @@ from typing import TYPE_CHECKING, Any
 __version__ = "0.2.0"
 
 if TYPE_CHECKING:
-    from dpmpc.aggregation.aggregator import Aggregator, private_mean
+    from dpmpc.aggregation.aggregator import Aggregator
     from dpmpc.aggregation.guarantee import Promise
     from dpmpc.aggregation.limits import Limits
+    from dpmpc.aggregation.mean import private_mean
     from dpmpc.aggregation.plan import Plan
     from dpmpc.aggregation.sites import Owner, Party, Site
     from dpmpc.errors import DpmpcError, PeerError, UsageError
@@ -87,7 +88,7 @@ _HOMES = {
     "account": "learning.account",
     "clipped_mean": "learning.clipped",
     "predict": "learning.predict",
-    "private_mean": "aggregation.aggregator",
+    "private_mean": "aggregation.mean",
     "train": "runs.trained",
 }
 

@@ -149,13 +149,12 @@ def build(
     name: str | None = None,
 ) -> Dataset:
     """The data set of a table's records through a schema, drawn and split by the seed."""
-    mapping = Mapping(table, schema)  # refuses what does not fit before anything is read
+    Mapping(table, schema)  # refuses what does not fit before anything is read
     others = [name for name in (schema.target.name, owners_column) if name is not None and name in table]
     table = held(table, [*(column.name for column in schema.columns), *others])
-    mapping = Mapping(table, schema)
     if schema.missing == "drop":
         table = complete(table, schema)
-        mapping = Mapping(table, schema)
+    mapping = Mapping(table, schema)
     groups: Ints | None = None
     names: tuple[str, ...] = ()
     if owners_column is not None:

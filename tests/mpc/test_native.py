@@ -6,7 +6,6 @@ import subprocess
 import sys
 import threading
 from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
@@ -299,62 +298,6 @@ def test_layers_equal_their_twin(
             assert (messages[0] == messages[1]).all()
             everything = np.arange(50, dtype=np.int32)
             assert (compiled.gather(everything) == twin.gather(everything)).all()
-
-
-@compiled_only
-def test_threads_that_share_the_work_change_no_bit() -> None:
-    layer, products = random_layer(50, 9), Products([(0, [0, 1]), (1, [0])])
-    mask, planes, values = draw(15, 100), draw(64, 1000), draw(3, 10_001) >> np.uint64(3)
-    deposits = [Deposit(layer.results, 1, (mask,))]
-    start = draw(50 * 2 * 100)
-
-    def work() -> list[NDArray[np.uint64]]:
-        slots, message, turned = slots_of(50, 2, 100, 16), draw(15, 100), np.empty_like(planes)
-        slots.state.reshape(-1)[: len(start)] = start
-        slots.run(layer, deposits, products, [mask], message)
-        choice.compiled.transpose(planes, turned, 1000)
-        return [slots.state.copy(), message, turned, weighted_sum(list(values), [3, 5, 7], 11)]
-
-    def many() -> bool:
-        return all((a == b).all() for _ in range(40) for a, b in zip(work(), alone, strict=True))
-
-    alone = work()
-    try:
-        for threads in (2, 5):
-            choice.use_threads(threads)
-            with ThreadPoolExecutor(3) as callers:  # one at a time has the helpers
-                assert all(callers.map(lambda _: many(), range(3)))
-    finally:
-        choice.use_threads(1)
-
-
-@compiled_only
-def test_a_forked_process_works_without_the_helpers_of_its_parent() -> None:
-    done = subprocess.run([sys.executable, "-c", _FORKS], capture_output=True, text=True, timeout=HANG)
-    assert done.stdout == "the same\n", done.stderr
-
-
-_FORKS = """
-import os, sys
-import numpy as np
-from dpmpc.mpc.native import choice
-from dpmpc.mpc.native.residues import weighted_sum
-
-values = [np.arange(100_000, dtype=np.uint64)]
-alone = weighted_sum(values, [3], 0)
-choice.use_threads(2)
-weighted_sum(values, [3], 0)
-child = os.fork()
-if child == 0:
-    for threads in (1, 2):
-        if threads > 1:
-            choice.use_threads(threads)
-        if not (weighted_sum(values, [3], 0) == alone).all():
-            os._exit(1)
-    os._exit(0)
-if os.waitpid(child, 0)[1] == 0 and (weighted_sum(values, [3], 0) == alone).all():
-    print("the same")
-"""
 
 
 def test_no_result_depends_on_tiles_or_on_what_memory_held(monkeypatch: pytest.MonkeyPatch) -> None:
