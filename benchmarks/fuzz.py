@@ -28,7 +28,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from dpmpc.aggregation import frames
-from dpmpc.aggregation.plan import AGREED, Plan
+from dpmpc.aggregation.asked import AGREED
+from dpmpc.aggregation.plan import Plan
 from dpmpc.mpc.addresses import Endpoint, owner_endpoints
 from dpmpc.mpc.channels import ALIVE, HELLO, REASON, block_label
 from dpmpc.mpc.credentials import make_credentials

@@ -36,9 +36,10 @@ from typing import Any
 
 import numpy as np
 
+from dpmpc.aggregation.asked import plan_path
 from dpmpc.aggregation.encoding import decode, encode
 from dpmpc.aggregation.paths import ledger_path, opened_path, transcript_path
-from dpmpc.aggregation.plan import Plan, plan_path
+from dpmpc.aggregation.plan import Plan
 from dpmpc.aggregation.transcript import digest, read_opened
 from dpmpc.benchmarks.mortal_sites import OWNER_POINTS, PARTY_POINTS, live
 from dpmpc.learning.learner import Learner

@@ -16,8 +16,9 @@ from typing import Any
 
 import numpy as np
 
+from dpmpc.aggregation.asked import plan_path
 from dpmpc.aggregation.grid import Ints
-from dpmpc.aggregation.plan import Plan, plan_path
+from dpmpc.aggregation.plan import Plan
 from dpmpc.aggregation.transcript import read_opened
 from dpmpc.runs.launcher import train
 from dpmpc.runs.request import Request

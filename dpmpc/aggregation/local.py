@@ -10,9 +10,10 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from dpmpc.aggregation.asked import Attempt
 from dpmpc.aggregation.background import Background
 from dpmpc.aggregation.job import PartyJob
-from dpmpc.aggregation.plan import Attempt, Plan
+from dpmpc.aggregation.plan import Plan
 from dpmpc.errors import DpmpcError, UsageError
 from dpmpc.mpc.addresses import Endpoint, bound_socket, endpoint_of, endpoints_here, owner_endpoints
 from dpmpc.mpc.pulse import STALL

@@ -15,13 +15,14 @@ from functools import partial
 from typing import Any
 
 from dpmpc.aggregation.active import ABORT, check_attempt
+from dpmpc.aggregation.asked import AGREED
 from dpmpc.aggregation.beginning import Beginning, reserved_for, standing_of
+from dpmpc.aggregation.checks import count_checks, owners_line
 from dpmpc.aggregation.frames import PartyCost, greeting
 from dpmpc.aggregation.job import PartyJob
 from dpmpc.aggregation.owner_gate import OwnerGate
-from dpmpc.aggregation.owners import count_checks, owners_line
 from dpmpc.aggregation.paths import ledger_path, opened_path, transcript_path
-from dpmpc.aggregation.plan import AGREED, Plan
+from dpmpc.aggregation.plan import Plan
 from dpmpc.aggregation.release import MakeStep, NoiseSource, Observer, ReleaseSteps, release, unobserved
 from dpmpc.aggregation.returning import ReturningGate
 from dpmpc.aggregation.spending import entry_of, reservation_of

@@ -10,10 +10,11 @@ from dataclasses import replace
 from typing import Protocol
 
 from dpmpc.aggregation.active import CHECKED
+from dpmpc.aggregation.asked import Attempt, Presence
 from dpmpc.aggregation.grid import Ints
 from dpmpc.aggregation.owner_gate import OwnerGate
 from dpmpc.aggregation.owners import REJECTED, channel_of
-from dpmpc.aggregation.plan import Attempt, Plan, Presence
+from dpmpc.aggregation.plan import Plan
 from dpmpc.aggregation.spending import entry_of
 from dpmpc.aggregation.traffic import Traffic
 from dpmpc.aggregation.transcript import Opened, Transcript, digest

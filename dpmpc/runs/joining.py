@@ -4,8 +4,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from dpmpc.aggregation.asked import plan_path
 from dpmpc.aggregation.limits import Limits
-from dpmpc.aggregation.plan import plan_path
 from dpmpc.errors import DpmpcError, UsageError, error_of
 from dpmpc.mpc.credentials import check_certificate, check_key
 from dpmpc.runs.beside import options_of

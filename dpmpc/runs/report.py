@@ -9,11 +9,11 @@ from typing import Any
 
 import numpy as np
 
-from dpmpc.aggregation.active import security_section
+from dpmpc.aggregation.asked import Attempt, Presence
+from dpmpc.aggregation.checks import owners_section, security_section
 from dpmpc.aggregation.frames import PartyCost
 from dpmpc.aggregation.guarantee import privacy_section, warnings_of
-from dpmpc.aggregation.owners import owners_section
-from dpmpc.aggregation.plan import Attempt, Plan, Presence
+from dpmpc.aggregation.plan import Plan
 from dpmpc.errors import UsageError
 from dpmpc.learning.evaluate import Evaluator
 from dpmpc.learning.learner import Learner

@@ -12,12 +12,13 @@ from pathlib import Path
 from typing import Any
 
 from dpmpc.aggregation.active import check_attempt
+from dpmpc.aggregation.asked import AGREED, Attempt, Role, data_digest, plan_path
 from dpmpc.aggregation.beginning import attempt_of
 from dpmpc.aggregation.job import PartyJob
 from dpmpc.aggregation.limits import NO_LIMITS, Limits, taking_part
 from dpmpc.aggregation.party import check_index, run_party
 from dpmpc.aggregation.paths import ledger_path, opened_path, transcript_path
-from dpmpc.aggregation.plan import AGREED, Attempt, Plan, Role, data_digest, plan_path
+from dpmpc.aggregation.plan import Plan
 from dpmpc.aggregation.settling import begin_anew, spent_releases
 from dpmpc.data import NAMES
 from dpmpc.errors import DpmpcError, UsageError

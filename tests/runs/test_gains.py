@@ -9,9 +9,10 @@ import numpy as np
 import pytest
 
 from dpmpc.aggregation.aggregator import Aggregator
+from dpmpc.aggregation.asked import plan_path
 from dpmpc.aggregation.encoding import decode
 from dpmpc.aggregation.guarantee import promise_of
-from dpmpc.aggregation.plan import Plan, plan_path
+from dpmpc.aggregation.plan import Plan
 from dpmpc.data import Schema
 from dpmpc.dossier.facts import facts_of
 from dpmpc.dossier.page import page

@@ -11,7 +11,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from dpmpc.aggregation.plan import Plan, plan_path
+from dpmpc.aggregation.asked import plan_path
+from dpmpc.aggregation.plan import Plan
 from dpmpc.errors import DpmpcError, UsageError
 from dpmpc.mpc.backend import BACKENDS
 from dpmpc.mpc.wire import HEADER

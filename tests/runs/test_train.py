@@ -11,7 +11,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from dpmpc.aggregation.plan import Plan, plan_path
+from dpmpc.aggregation.asked import plan_path
+from dpmpc.aggregation.plan import Plan
 from dpmpc.aggregation.transcript import read_opened, read_transcript
 from dpmpc.errors import DpmpcError, UsageError
 from dpmpc.privacy.ledger import Ledger

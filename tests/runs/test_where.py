@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from dpmpc.aggregation.plan import Plan, plan_path
+from dpmpc.aggregation.asked import plan_path
+from dpmpc.aggregation.plan import Plan
 from dpmpc.aggregation.transcript import Opened
 from dpmpc.errors import UsageError
 from dpmpc.mpc.addresses import Endpoint, bound_socket, endpoint_of
