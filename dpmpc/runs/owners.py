@@ -18,7 +18,7 @@ from dpmpc.aggregation.frames import PartyCost, rows_of_block
 from dpmpc.aggregation.grid import Ints
 from dpmpc.aggregation.job import PartyJob
 from dpmpc.aggregation.local import PartiesHere
-from dpmpc.aggregation.party import about_noise
+from dpmpc.aggregation.noise_source import about_noise
 from dpmpc.aggregation.paths import ledger_path
 from dpmpc.aggregation.plan import Plan
 from dpmpc.aggregation.settling import spent_releases
