@@ -110,7 +110,8 @@ def show(run: Path) -> None:
     from rich.console import Console
     from rich.table import Table
 
-    from dpmpc.runs.report import read_report, summary
+    from dpmpc.runs.report import read_report
+    from dpmpc.runs.summary import summary
 
     table = Table(show_header=False, box=None, pad_edge=False, padding=(0, 2))
     table.add_column(justify="right", style="bold", no_wrap=True)

@@ -10,7 +10,7 @@ from dpmpc.dossier.facts import KINDS, Facts
 from dpmpc.dossier.svg import Curve, bars, chart
 from dpmpc.privacy.composition import Spent
 from dpmpc.runs.chart import averaging_begins, costs_of, duration
-from dpmpc.runs.report import features_of
+from dpmpc.runs.summary import features_of
 
 _POLICY = "default-src 'none'; style-src 'unsafe-inline'"
 _STYLE = """

@@ -361,7 +361,7 @@ def test_training_names_who_failed_in_report_and_history(tmp_path: Path, monkeyp
     assert section["checks"] == ["shares", "norms"] and section["undetected_bits"] >= 40
     rows = (tmp_path / "run" / "history.csv").read_text().splitlines()
     assert [row.split(",")[-2:] for row in rows] == [["owners", "failed"], ["6", ""], ["5", "2"], ["6", ""], ["6", ""]]
-    from dpmpc.runs.report import summary
+    from dpmpc.runs.summary import summary
 
     assert dict(summary(report, tmp_path))["owners checked"] == (
         "shares and norms in 4 releases; failed, and counted as zero: owner 2 in 1"
