@@ -204,7 +204,8 @@ def fuzz(
 ) -> dict[str, object]:
     """The figures of one run with strangers at its doors. AssertionError where a party dies or takes too much."""
     from dpmpc.runs.request import Request
-    from dpmpc.runs.start import Where, plan_only
+    from dpmpc.runs.start import plan_only
+    from dpmpc.runs.where import Where
 
     request = Request(
         data="synthetic",

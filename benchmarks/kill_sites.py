@@ -50,7 +50,8 @@ from dpmpc.runs.beside import settled
 from dpmpc.runs.owners import OPENED, OWN_LEDGER
 from dpmpc.runs.records import load_owner
 from dpmpc.runs.request import Request
-from dpmpc.runs.start import Where, plan_only
+from dpmpc.runs.start import plan_only
+from dpmpc.runs.where import Where
 from dpmpc.verify.structure import check_structure
 
 PARTIES, OWNERS, RECORDS, DIMENSION = 3, 3, 30, 4

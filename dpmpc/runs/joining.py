@@ -11,7 +11,8 @@ from dpmpc.mpc.credentials import check_certificate, check_key
 from dpmpc.runs.beside import options_of
 from dpmpc.runs.kit import LIMITS, Kit, read_kit
 from dpmpc.runs.request import Request
-from dpmpc.runs.start import Progress, Where, start
+from dpmpc.runs.start import Progress, start
+from dpmpc.runs.where import Where
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,8 @@ from dpmpc.aggregation.spending import entry_of
 from dpmpc.errors import UsageError
 from dpmpc.privacy.ledger import Ledger
 from dpmpc.runs.folder import opened_nothing
-from dpmpc.runs.start import Where, _make_ready
+from dpmpc.runs.start import _make_ready
+from dpmpc.runs.where import Where
 
 
 def begun(plan: Plan, out: Path, releases: int) -> Path:

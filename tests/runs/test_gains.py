@@ -29,8 +29,9 @@ from dpmpc.runs.adviser import Circumstances, advise
 from dpmpc.runs.planning import Facts, plan_of, settled
 from dpmpc.runs.records import load
 from dpmpc.runs.request import Request
-from dpmpc.runs.start import Where, plan_only, start
+from dpmpc.runs.start import plan_only, start
 from dpmpc.runs.surveying import survey_plan
+from dpmpc.runs.where import Where
 from tests.runs import dpmpc, opened, run, small
 
 DELTA = 1e-4

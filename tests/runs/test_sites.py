@@ -19,7 +19,8 @@ from dpmpc.mpc.wire import HEADER
 from dpmpc.runs.planning import facts_of, plan_of
 from dpmpc.runs.records import load
 from dpmpc.runs.request import Request
-from dpmpc.runs.start import Where, start
+from dpmpc.runs.start import start
+from dpmpc.runs.where import Where
 from dpmpc.verify.verification import verify_structure
 from tests.runs import COMMAND, HANG, children_of, dpmpc, opened, own_addresses, rows, run, same, small, wait_until
 

@@ -349,7 +349,8 @@ def test_options_survive_json() -> None:
 
 
 def test_a_resume_of_nothing_is_refused(tmp_path: Path) -> None:
-    from dpmpc.runs.start import Where, carry_on
+    from dpmpc.runs.start import carry_on
+    from dpmpc.runs.where import Where
 
     with pytest.raises(UsageError, match="no plan"):
         carry_on(Where(out=tmp_path), lambda event: None)
