@@ -21,7 +21,12 @@ from dpmpc.processes.cores import threads_for
 from dpmpc.processes.supervisor import Event, Process, Supervisor
 
 ROLE = "dpmpc.aggregation.party:serve"
-PRELOAD = ("dpmpc.aggregation.party", "dpmpc.mpc.backends.sharing", "dpmpc.privacy.gaussian_law")
+PRELOAD = (
+    "dpmpc.aggregation.party",
+    "dpmpc.mpc.backends.sharing",
+    "dpmpc.mpc.mpyc_imported",
+    "dpmpc.privacy.gaussian_law",
+)
 
 
 class LocalParties:

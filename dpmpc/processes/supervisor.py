@@ -271,9 +271,14 @@ class Job:
     prefix: Sequence[str] = ()
 
 
-def run_jobs(jobs: Sequence[Job], seconds: float | None = 600.0, background: Sequence[Job] = ()) -> list[Any]:
+def run_jobs(
+    jobs: Sequence[Job],
+    seconds: float | None = 600.0,
+    background: Sequence[Job] = (),
+    preload: Sequence[str] = (),
+) -> list[Any]:
     """What every job returned, in order. Jobs in the `background` run as long as the others, and end all where one of
-    them fails. No process is left behind.
+    them fails. `preload`: modules that the jobs will need, besides those of their roles. No process is left behind.
 
     Works where an event loop runs in this thread, too. Errors: the cause of the first failure; PeerError after
     `seconds`.
@@ -282,8 +287,8 @@ def run_jobs(jobs: Sequence[Job], seconds: float | None = 600.0, background: Seq
     async def run() -> list[Any]:
         supervisor, beside = Supervisor(), Supervisor()
         try:
-            for group, where in ((background, beside), (jobs, supervisor)):
-                for job, process in zip(group, await _start(where, group), strict=True):
+            for group, where, modules in ((background, beside, ()), (jobs, supervisor, preload)):
+                for job, process in zip(group, await _start(where, group, modules), strict=True):
                     process.give(job.role, job.arguments)
             for job in (*jobs, *background):
                 for s in job.sockets:
@@ -305,16 +310,20 @@ def run_jobs(jobs: Sequence[Job], seconds: float | None = 600.0, background: Seq
     return run_here(run)
 
 
-async def _start(supervisor: Supervisor, jobs: Sequence[Job]) -> list[Process]:
+async def _start(supervisor: Supervisor, jobs: Sequence[Job], preload: Sequence[str]) -> list[Process]:
     """A process for each job."""
     modules = [job.role.partition(":")[0] for job in jobs]
     if any(job.prefix for job in jobs):
         return [
-            await supervisor.start(job.name, preload=[module], sockets=job.sockets, prefix=job.prefix)
+            await supervisor.start(job.name, preload=[*preload, module], sockets=job.sockets, prefix=job.prefix)
             for job, module in zip(jobs, modules, strict=True)
         ]
     names, sockets = [job.name for job in jobs], [job.sockets for job in jobs]
-    return await supervisor.start_together(names, preload=sorted(set(modules)), sockets=sockets) if jobs else []
+    return (
+        await supervisor.start_together(names, preload=[*preload, *sorted(set(modules))], sockets=sockets)
+        if jobs
+        else []
+    )
 
 
 def run_here(body: Callable[[], Coroutine[Any, Any, T]]) -> T:
