@@ -20,7 +20,7 @@ from dpmpc.aggregation.encoding import decode
 from dpmpc.aggregation.frames import PartyCost, rows_of_block
 from dpmpc.aggregation.grid import Ints
 from dpmpc.aggregation.job import PartyJob
-from dpmpc.aggregation.local import PartiesHere
+from dpmpc.aggregation.local import PRELOAD, PartiesHere
 from dpmpc.aggregation.plan import Plan
 from dpmpc.data.blocks import Records, in_memory
 from dpmpc.errors import DpmpcError
@@ -131,7 +131,7 @@ class SitesHere:
             role=ROLE,
             name="site",
             on_event=self._hear,
-            preload=("dpmpc.runs.sites",),
+            preload=("dpmpc.runs.sites", *PRELOAD),
         )
         self.end = self._here.end
 
