@@ -15,15 +15,17 @@ from dpmpc.aggregation.job import PartyJob
 from dpmpc.aggregation.owner_client import OwnerClient
 from dpmpc.aggregation.party import run_party
 from dpmpc.aggregation.paths import ledger_path, opened_path, transcript_path
-from dpmpc.aggregation.plan import AGREED, Plan
+from dpmpc.aggregation.plan import AGREED, Attempt, Plan
 from dpmpc.aggregation.settling import begin_anew, spent_releases, standing
+from dpmpc.aggregation.spending import entry_of, reservation_of
 from dpmpc.aggregation.transcript import read_opened, read_transcript
 from dpmpc.errors import PeerError
 from dpmpc.mpc.addresses import Endpoint, bound_socket, endpoint_of
 from dpmpc.mpc.backend import BACKENDS
 from dpmpc.mpc.wire import Peer
+from dpmpc.privacy.budget import reserved
 from dpmpc.privacy.ledger import Ledger
-from dpmpc.privacy.ledgers import merge
+from dpmpc.privacy.ledgers import merge, read_ledgers
 from tests.runs import HANG as LONG
 
 OWNERS, PARTIES, RELEASES = 2, 3, 8
@@ -234,6 +236,31 @@ def test_a_run_that_is_replaced_spends_anew(tmp_path: Path) -> None:
     begin_anew(ledger)
     assert spent_releases(ledger, plan.run_id) == 0
     assert standing(plan, tmp_path / "party0", 0).attempts == 1
+
+
+def test_what_others_spent_before_an_attempt_counts_once_at_a_party_that_comes_again(tmp_path: Path) -> None:
+    """Release 3 has a line at owners only; party 1 has begun the attempt after it, and died before a line of its own.
+    When it comes again and others have gone on, what it counts is what was planned."""
+    plan = plan_of()
+    path = ledger_path(tmp_path / "party1", 1)
+
+    def counted() -> list[int]:
+        return sorted(entry.release for entry in merge(read_ledgers(path.parent)))
+
+    with Ledger(path) as ledger:
+        ledger.begin(entry_of(plan, Attempt(0), 0, token="1" * 32))
+        for release in range(3):
+            ledger.append(entry_of(plan, Attempt(0), release))
+        ledger.begin(entry_of(plan, Attempt(1, 4), 4, token="2" * 32))
+    assert spent_releases(path, plan.run_id) == standing(plan, path.parent, 1).spent == 4
+    assert counted() == [0, 1, 2, 3]
+    coming = Attempt(2, 4)
+    with Ledger(path) as ledger, reserved(ledger, reservation_of(plan, coming), None):
+        assert counted() == list(range(plan.releases))
+        ledger.goes_on(entry_of(plan, coming, coming.first_release), (0, 2))
+    assert counted() == list(range(plan.releases))
+    begin_anew(path)
+    assert spent_releases(path, plan.run_id) == 0
 
 
 def test_a_party_that_comes_again_hears_how_the_run_is(tmp_path: Path) -> None:
