@@ -251,16 +251,17 @@ class Aggregator:
 
     def catch_up(self) -> list[Release]:
         """The releases that were made before the owners here came, or came again, in order: they are part of the
-        history that all owners have. Empty where nobody came late."""
+        history that all owners have; with those that are made meanwhile. Empty where nobody came late."""
         self._check_open()
         self.wait_for_noise()
         missed: list[Release] = []
-        while self._client is not None and self.next < self._joins:
+        client = self._client
+        while client is not None and (self.next < self._joins or client.missed(self.next)):
             if self._known is not None and self.next < self.attempt.first_release and self.next not in self._known:
                 self.next += 1  # spent, and never opened
                 continue
-            total, sent, present = self._run(partial(self._client.opened, self.next))
-            missed.append(Release(self.next, total, sent + self._client.bytes_sent, present))
+            total, sent, present = self._run(partial(client.opened, self.next))
+            missed.append(Release(self.next, total, sent + client.bytes_sent, present))
             self.next += 1
             if self.bound is not None:
                 self.bound = self.bound.decode(decode(self.plan, total, present))[1]

@@ -155,6 +155,10 @@ class Peer(asyncio.BufferedProtocol):
             self._awaited[label] = future
         return future
 
+    def has(self, label: int) -> bool:
+        """Whether this frame has come, and nobody has asked for it."""
+        return label in self._arrived
+
     def forget(self, label: int) -> None:
         """Nobody waits for this frame any more; it is not expected to come."""
         self._awaited.pop(label, None)

@@ -22,6 +22,9 @@ from dpmpc.aggregation.transcript import read_opened, read_transcript
 from dpmpc.errors import PeerError
 from dpmpc.mpc.addresses import Endpoint, bound_socket, endpoint_of
 from dpmpc.mpc.backend import BACKENDS
+from dpmpc.mpc.dial import Call
+from dpmpc.mpc.link import Connection
+from dpmpc.mpc.meeting import Meeting
 from dpmpc.mpc.wire import Peer
 from dpmpc.privacy.budget import reserved
 from dpmpc.privacy.ledger import Ledger
@@ -360,6 +363,43 @@ def test_an_owner_that_was_cut_off_at_the_end_is_not_waited_for(tmp_path: Path) 
             return list(await asyncio.gather(*parties))
 
     assert asyncio.run(body()) == [None] * PARTIES
+    for i in range(PARTIES):
+        assert standing(plan, tmp_path / f"party{i}", i).delivered == set(range(OWNERS))
+
+
+def test_an_owner_that_has_the_end_from_one_party_tells_the_others(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It comes when all is over, and the first party that answers is enough for it. The others, which it never reached,
+    would wait for it as long as for an owner that has nothing."""
+    plan = plan_of(min_owners=1, release_wait=0.01)
+    call = OwnerClient._call
+
+    async def first_party_only(self: OwnerClient, meeting: Meeting, party: int, how: Call) -> Connection:
+        if self.first == 1 and party:
+            await asyncio.get_running_loop().create_future()
+        return await call(self, meeting, party, how)
+
+    monkeypatch.setattr(OwnerClient, "_call", first_party_only)
+    histories: list[History] = [{} for _ in range(OWNERS)]
+
+    async def body() -> list[BaseException | None]:
+        bound = [bound_socket() for _ in range(2 * PARTIES)]
+        where = [endpoint_of(s) for s in bound]
+        parties = []
+        for i in range(PARTIES):
+            (tmp_path / f"party{i}").mkdir()
+            numbers = bound[i].detach(), bound[PARTIES + i].detach()
+            job = PartyJob(plan, i, where[:PARTIES], where[PARTIES:], tmp_path / f"party{i}", 1e5, AGREED,
+                           sockets=numbers, outlives=True)  # fmt: skip
+            parties.append(asyncio.ensure_future(run_party(job, lambda t: None, lambda event, **fields: None)))
+        async with asyncio.timeout(HANG):
+            await owner(plan, 0, where[PARTIES:], histories[0], -1)
+            await owner(plan, 1, where[PARTIES:], histories[1], -1)
+            return list(await asyncio.gather(*parties))
+
+    assert asyncio.run(body()) == [None] * PARTIES
+    assert histories[0] == histories[1] and sorted(histories[0]) == list(range(RELEASES))
     for i in range(PARTIES):
         assert standing(plan, tmp_path / f"party{i}", i).delivered == set(range(OWNERS))
 
