@@ -299,7 +299,8 @@ def test_a_party_that_comes_again_hears_how_the_run_is(tmp_path: Path) -> None:
 
     ends, log = asyncio.run(body())
     assert ends == [None] * PARTIES
-    assert "the run is over: the others finished it without this party" in log
+    over = "the run is over: the others finished it without this party; the owners have the model"
+    assert over in log and sum("left out: parties 0, 2 go on with the run" in line for line in log) == 1
     assert [standing(plan, tmp_path / f"party{i}", i).over for i in range(PARTIES)] == [True, False, True]
     assert histories[0] == histories[1] and sorted(histories[0]) == list(range(40))
     mine = Ledger.read(ledger_path(tmp_path / "party1", 1))
