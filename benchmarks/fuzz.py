@@ -40,7 +40,8 @@ PARTIES, OWNERS, RELEASES, RECORDS = 4, 3, 20, 40
 MOST_MEMORY = 50 << 20  # bytes a party may take for all of it
 _PATIENCE = 0.5  # seconds until a connection that is not dropped is given up
 _TOGETHER = 16  # connections at a time
-_FRUITLESS = 10  # times that a port may take none of several
+_FRUITLESS = 12  # times that a port may take none of those that call it
+_ROUND = 64  # connections, after which it is looked how many were taken
 _SIZES = (0, 1, 23, 24, 36, 40, 44, 255, 4096, 4097, 1 << 20, 1 << 32, 1 << 63, (1 << 64) - 1)
 _LONGEST = 5000  # bytes of a payload that is really sent
 
@@ -158,14 +159,16 @@ class Fuzzer:
                 await self.connection(target, each)
 
         async def at(target: Target) -> None:
-            fruitless = 0
+            fruitless, together = 0, _TOGETHER
             while target.frames < frames_each or target.connections < connections_each:
                 left = max(connections_each - target.connections, (frames_each - target.frames) // each, 1)
                 before = target.connections
-                share = -(-left // _TOGETHER)
-                await asyncio.gather(*(worker(target, share) for _ in range(min(_TOGETHER, left))))
-                fruitless = 0 if target.connections > before else fruitless + 1  # on a busy machine a call may be late
-                assert fruitless < _FRUITLESS, f"{target.what} takes no connections any more"
+                share = -(-min(left, _ROUND) // together)
+                await asyncio.gather(*(worker(target, share) for _ in range(min(together, left))))
+                # On a busy machine many handshakes at a time end too late, each; fewer do not.
+                fruitless = 0 if target.connections > before else fruitless + 1
+                together = max(1, together // 2) if fruitless else min(2 * together, _TOGETHER)
+                assert fruitless < _FRUITLESS, f"{target.what} takes no connections any more, one at a time"
 
         await asyncio.gather(*(at(target) for target in self.targets))
 

@@ -24,7 +24,7 @@ from dpmpc.mpc.channels import ALIVE, HELLO, NOTICES, REASON
 from dpmpc.mpc.link import Observe, OnLost
 from dpmpc.mpc.reason import Told, without_a_word
 
-VERSION = 3
+VERSION = 4  # of the frames, and of what the structures in them hold
 HEADER = struct.Struct("<HHIqQ")  # magic, version, run tag, label, payload bytes
 MAGIC = 0xD9C5
 MAX_PAYLOAD = 1 << 32
