@@ -23,6 +23,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -58,7 +59,7 @@ class Target:
     connections: int = 0
     frames: int = 0
     admitted: int = 0
-    refused: int = 0
+    refused: Counter[str] = field(default_factory=Counter)  # calls that did not come through, and how
 
 
 @dataclass
@@ -124,8 +125,8 @@ class Fuzzer:
                     ssl=None if plain else self.context(who),
                     server_hostname=None if plain else target.name,
                 )
-        except (OSError, TimeoutError):
-            target.refused += 1
+        except (OSError, TimeoutError) as error:
+            target.refused[type(error).__name__] += 1
             return
         target.connections += 1
         try:
@@ -168,7 +169,7 @@ class Fuzzer:
                 # On a busy machine many handshakes at a time end too late, each; fewer do not.
                 fruitless = 0 if target.connections > before else fruitless + 1
                 together = max(1, together // 2) if fruitless else min(2 * together, _TOGETHER)
-                assert fruitless < _FRUITLESS, f"{target.what} takes no connections any more, one at a time"
+                assert fruitless < _FRUITLESS, f"{target.what} takes no more connections: {target.refused}"
 
         await asyncio.gather(*(at(target) for target in self.targets))
 
