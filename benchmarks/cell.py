@@ -4,7 +4,8 @@ import math
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
-from dpmpc.aggregation.plan import Plan, data_digest
+from dpmpc.aggregation.asked import data_digest
+from dpmpc.aggregation.plan import Plan
 from dpmpc.learning.method import METHODS, Learning
 from dpmpc.mpc.backend import BACKENDS, DEFAULT, Backend
 from dpmpc.privacy.law import LAWS, law_of_sampler

@@ -31,7 +31,8 @@ from dpmpc.privacy.ledger import Ledger
 from dpmpc.runs.beside import settled
 from dpmpc.runs.records import load_owner
 from dpmpc.runs.request import Request
-from dpmpc.runs.start import Where, plan_only
+from dpmpc.runs.start import plan_only
+from dpmpc.runs.where import Where
 
 PARTIES, RECORDS, DIMENSION = 3, 30, 4
 _LOOK = 0.02  # seconds between two looks

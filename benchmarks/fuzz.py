@@ -29,7 +29,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from dpmpc.aggregation import frames
-from dpmpc.aggregation.plan import AGREED, Plan
+from dpmpc.aggregation.asked import AGREED
+from dpmpc.aggregation.plan import Plan
 from dpmpc.mpc.addresses import Endpoint, owner_endpoints
 from dpmpc.mpc.channels import ALIVE, HELLO, REASON, block_label
 from dpmpc.mpc.credentials import make_credentials
@@ -210,7 +211,8 @@ def fuzz(
 ) -> dict[str, object]:
     """The figures of one run with strangers at its doors. AssertionError where a party dies or takes too much."""
     from dpmpc.runs.request import Request
-    from dpmpc.runs.start import Where, plan_only
+    from dpmpc.runs.start import plan_only
+    from dpmpc.runs.where import Where
 
     request = Request(
         data="synthetic",

@@ -35,9 +35,10 @@ from typing import Any
 
 import numpy as np
 
+from dpmpc.aggregation.asked import plan_path
 from dpmpc.aggregation.encoding import decode, encode
 from dpmpc.aggregation.paths import ledger_path, opened_path, transcript_path
-from dpmpc.aggregation.plan import Plan, plan_path
+from dpmpc.aggregation.plan import Plan
 from dpmpc.aggregation.transcript import digest, read_opened
 from dpmpc.benchmarks import forked
 from dpmpc.benchmarks.mortal_sites import OWNER_POINTS, PARTY_POINTS, live
@@ -49,7 +50,8 @@ from dpmpc.runs.beside import settled
 from dpmpc.runs.owners import OPENED, OWN_LEDGER
 from dpmpc.runs.records import load_owner
 from dpmpc.runs.request import Request
-from dpmpc.runs.start import Where, plan_only
+from dpmpc.runs.start import plan_only
+from dpmpc.runs.where import Where
 from dpmpc.verify.structure import check_structure
 
 PARTIES, OWNERS, RECORDS, DIMENSION = 3, 3, 30, 4

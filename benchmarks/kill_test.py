@@ -31,8 +31,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from unittest.mock import patch
 
+from dpmpc.aggregation.asked import FIRST_ATTEMPT, plan_path
 from dpmpc.aggregation.paths import ledger_path
-from dpmpc.aggregation.plan import FIRST_ATTEMPT, Plan, plan_path
+from dpmpc.aggregation.plan import Plan
 from dpmpc.aggregation.spending import entry_of
 from dpmpc.aggregation.transcript import digest
 from dpmpc.benchmarks.mortal import POINTS, ROLE

@@ -14,9 +14,10 @@ from typing import Any, NoReturn
 from unittest.mock import patch
 
 import dpmpc.privacy.ledger
+from dpmpc.aggregation.asked import plan_path
 from dpmpc.aggregation.grid import Ints
 from dpmpc.aggregation.party import serve as live
-from dpmpc.aggregation.plan import Plan, plan_path
+from dpmpc.aggregation.plan import Plan
 from dpmpc.aggregation.release import ReleaseSteps
 from dpmpc.aggregation.transcript import digest
 from dpmpc.mpc.backends.sharing import SharingHolder

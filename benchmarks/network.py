@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from dpmpc.aggregation.local import PRELOAD
 from dpmpc.benchmarks.counts import NETWORKS, Link
 from dpmpc.errors import UsageError
 from dpmpc.mpc.addresses import BASE_PORT, bound_socket, endpoint_of
@@ -39,7 +40,7 @@ class Places:
         """
         jobs = [self._owners(f"{module}:owners", arguments)]
         jobs += [self._party(i, f"{module}:party", arguments) for i in range(len(self.addresses))]
-        owners, *parties = run_jobs(jobs, background=self.background)
+        owners, *parties = run_jobs(jobs, background=self.background, preload=PRELOAD)
         return owners, parties
 
     def _owners(self, role: str, arguments: Mapping[str, Any]) -> Job:

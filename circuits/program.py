@@ -203,31 +203,33 @@ def computes(program: Program, graph: Graph, results: list[int]) -> bool:
 
 def _operands(graph: Graph, results: list[int]) -> dict[int, tuple[int, ...]]:
     """The operands of every node on which results depend, single XORs drawn together."""
-    uses: Counter[int] = Counter(results)
-    by_xor: Counter[int] = Counter()
-    for node in _needed(results, lambda node: _pair(graph, node)):
-        for operand in _pair(graph, node):
+    xor = [operation == "xor" for operation in graph.operation]
+    pairs = [
+        (left, right) if operation in ("xor", "and") else ()
+        for operation, left, right in zip(graph.operation, graph.left, graph.right, strict=True)
+    ]
+    uses, by_xor = [0] * len(pairs), [0] * len(pairs)
+    for result in results:
+        uses[result] += 1
+    for node in _needed(results, pairs.__getitem__):
+        for operand in pairs[node]:
             uses[operand] += 1
-            by_xor[operand] += graph.operation[node] == "xor"
-    flat: dict[int, tuple[int, ...]] = {}
-    for node in range(len(graph.operation)):
-        pair = _pair(graph, node)
-        if graph.operation[node] == "xor":
+            by_xor[operand] += xor[node]
+    absorbed = [xor[node] and uses[node] == by_xor[node] == 1 for node in range(len(pairs))]
+    flat: list[tuple[int, ...]] = []
+    for node, pair in enumerate(pairs):
+        if xor[node]:
             odd: dict[int, None] = {}
             for operand in pair:
-                absorbed = graph.operation[operand] == "xor" and uses[operand] == by_xor[operand] == 1
-                for part in flat[operand] if absorbed else (operand,):
+                for part in flat[operand] if absorbed[operand] else (operand,):
                     if part in odd:
                         del odd[part]  # twice is not at all
                     else:
                         odd[part] = None
-            pair = tuple(odd)
-        flat[node] = pair
+            flat.append(tuple(odd))
+        else:
+            flat.append(pair)
     return {node: flat[node] for node in _needed(results, flat.__getitem__)}
-
-
-def _pair(graph: Graph, node: int) -> tuple[int, ...]:
-    return (graph.left[node], graph.right[node]) if graph.operation[node] in ("xor", "and") else ()
 
 
 def _needed(results: list[int], operands: Callable[[int], tuple[int, ...]]) -> set[int]:

@@ -30,6 +30,7 @@ def run_command(**given: Any) -> None:
     from dpmpc.processes import logs
     from dpmpc.runs import beside
     from dpmpc.runs import start as starting
+    from dpmpc.runs.where import Where
 
     logs.choose(given.pop("log_level"), given.pop("log_json"))
     os.umask(0o077)  # what a run writes is for this user alone
@@ -64,7 +65,7 @@ def run_command(**given: Any) -> None:
         given["parties"] = len(addresses)
     resume: Path | None = run.pop("resume")
     if resume is not None:
-        where = starting.Where(
+        where = Where(
             out=resume, base_port=run["base_port"], wait=run["wait"], stall=run["stall"], threads=run["threads"]
         )
         with make_progress() as progress:
@@ -73,7 +74,7 @@ def run_command(**given: Any) -> None:
         return
     if run["out"] is None:
         raise UsageError("a run needs a directory for its results; none was given; add --out DIRECTORY")
-    where = starting.Where(
+    where = Where(
         out=run["out"],
         base_port=run["base_port"],
         wait=run["wait"],
@@ -110,7 +111,8 @@ def show(run: Path) -> None:
     from rich.console import Console
     from rich.table import Table
 
-    from dpmpc.runs.report import read_report, summary
+    from dpmpc.runs.report import read_report
+    from dpmpc.runs.summary import summary
 
     table = Table(show_header=False, box=None, pad_edge=False, padding=(0, 2))
     table.add_column(justify="right", style="bold", no_wrap=True)

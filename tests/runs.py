@@ -16,8 +16,9 @@ from typing import Any
 
 import numpy as np
 
+from dpmpc.aggregation.asked import plan_path
 from dpmpc.aggregation.grid import Ints
-from dpmpc.aggregation.plan import Plan, plan_path
+from dpmpc.aggregation.plan import Plan
 from dpmpc.aggregation.transcript import read_opened
 from dpmpc.runs.launcher import train
 from dpmpc.runs.request import Request
@@ -88,7 +89,13 @@ def own_addresses(parties: int) -> list[str]:
 
 
 def children_of(pid: int) -> list[int]:
-    """The living processes that `pid` started, in the order of their starts (process numbers may have wrapped)."""
+    """The living processes that `pid` started, in the order of their starts (process numbers may have wrapped); those
+    that it started together, instead of the one that forked them."""
+    started = _started_by(pid)
+    return [child for number in started for child in (_started_by(number) if _forks(number) else [number])]
+
+
+def _started_by(pid: int) -> list[int]:
     found = []
     for entry in Path("/proc").iterdir():
         if entry.name.isdigit():
@@ -99,6 +106,13 @@ def children_of(pid: int) -> list[int]:
             if int(stat[1]) == pid and stat[0] != "Z":
                 found.append((int(stat[19]), int(entry.name)))
     return [number for _, number in sorted(found)]
+
+
+def _forks(pid: int) -> bool:
+    try:
+        return b"dpmpc.processes.nursery" in Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")[:3]
+    except OSError:
+        return False
 
 
 def alive(pids: list[int]) -> list[int]:

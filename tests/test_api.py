@@ -19,8 +19,8 @@ import numpy as np
 import pytest
 
 import dpmpc
+from dpmpc.aggregation.asked import FIRST_ATTEMPT
 from dpmpc.aggregation.local import PartiesHere
-from dpmpc.aggregation.plan import FIRST_ATTEMPT
 from dpmpc.mpc.mpyc_runtime import import_mpyc
 from dpmpc.privacy.ledgers import read_ledger
 from tests.runs import HANG, alive, children_of, own_addresses, wait_until

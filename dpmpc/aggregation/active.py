@@ -1,10 +1,8 @@
 """Runs whose parties are checked (`--security active`): what that comes to, and what is final."""
 
-import math
 from pathlib import Path
-from typing import Any
 
-from dpmpc.aggregation.plan import Attempt, Plan
+from dpmpc.aggregation.asked import Asked, Attempt
 from dpmpc.aggregation.transcript import read_transcript
 from dpmpc.circuits.sampler import Sampler
 from dpmpc.errors import UsageError
@@ -18,26 +16,23 @@ CHECKED = "checked"  # the transcript's event of a batch whose check held
 ABORT = "abort"  # the transcript's event of a failed check
 
 
-def batches_due(plan: Plan, releases: int) -> list[int]:
+def batches_due(plan: Asked, releases: int) -> list[int]:
     """The sizes, in channel order, of the noise batches for this many releases."""
     sizes = fills(releases, plan.dimension) if plan.pool else [1] * releases
     return [size for vectors in sizes for size in batch_sizes(vectors * plan.dimension)]
 
 
-def undetected(plan: Plan, sampler: Sampler | None = None, test: OwnerTest | None = None) -> float | None:
+def undetected(plan: Asked, sampler: Sampler, test: OwnerTest | None) -> float | None:
     """How likely the run, with all its attempts, uses noise that a cheating party changed, or a check of owners that it
-    changed, at most; None where the parties are not checked, or there is no noise. `sampler`, `test`: where the plan's
-    are not derived yet."""
+    changed, at most; None where the parties are not checked, or there is no noise."""
     backend = BACKENDS[plan.backend]
     if not plan.parties or not isinstance(backend, Checks) or plan.scale == 0:
         return None
-    if sampler is None:
-        sampler, test = plan.derived.sampler, plan.derived.owner_test
     owners = 0.0 if test is None else backend.undetected_owners(test, plan.releases)
     return backend.undetected(sampler, batches_due(plan, plan.releases)) + owners
 
 
-def check_active(plan: Plan) -> None:
+def check_active(plan: Asked) -> None:
     """Errors: UsageError for a plan whose parties cannot be checked.
 
     Who is present is what the parties tell each other. A cheat that tells one honest party that an owner is missing,
@@ -50,27 +45,7 @@ def check_active(plan: Plan) -> None:
         )
 
 
-def security_section(plan: Plan) -> dict[str, Any] | None:
-    """What the parties may do, for reports; None without parties. `undetected_bits`: see `undetected`, 2^-bits."""
-    if not plan.parties:
-        return None
-    section: dict[str, Any] = {"mode": security_of(plan.backend), "threshold": plan.threshold}
-    probability = undetected(plan)
-    if probability is not None:
-        section["undetected_bits"] = -math.log2(probability)
-    return section
-
-
-def security_line(plan: Plan) -> str:
-    """The section in a line."""
-    probability = undetected(plan)
-    if not plan.parties or security_of(plan.backend) == "semi-honest":
-        return "parties follow the protocol (semi-honest)"
-    found = "" if probability is None else f"; a cheat passes with probability 2^{math.log2(probability):.1f} at most"
-    return f"any one of {plan.parties} may cheat{found}"
-
-
-def check_attempt(plan: Plan, attempt: Attempt, transcript: Path) -> None:
+def check_attempt(plan: Asked, attempt: Attempt, transcript: Path) -> None:
     """Errors: UsageError for an attempt of a run in which this party saw a check fail, or one too many."""
     backend = BACKENDS[plan.backend]
     if not isinstance(backend, Checks):

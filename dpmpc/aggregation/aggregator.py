@@ -18,6 +18,7 @@ from typing import Any, Literal, Self, TypeVar
 
 import numpy as np
 
+from dpmpc.aggregation.asked import AGREED, FIRST_ATTEMPT, Attempt, Presence, plan_path
 from dpmpc.aggregation.background import Background, Pending, Ready
 from dpmpc.aggregation.both import PartyHere
 from dpmpc.aggregation.encoding import as_blocks, decode, encode
@@ -26,7 +27,7 @@ from dpmpc.aggregation.grid import Floats, Ints
 from dpmpc.aggregation.guarantee import Promise, privacy_section, promise_of, warnings_of
 from dpmpc.aggregation.local import PartiesHere
 from dpmpc.aggregation.owner_client import OwnerClient
-from dpmpc.aggregation.plan import AGREED, FIRST_ATTEMPT, Attempt, Plan, Presence, plan_path
+from dpmpc.aggregation.plan import Plan
 from dpmpc.errors import DpmpcError, PeerError, UsageError
 from dpmpc.mpc.addresses import Endpoint
 from dpmpc.mpc.backend import BACKENDS

@@ -18,8 +18,9 @@ import contextlib
 import struct
 from collections.abc import Awaitable, Callable
 
+from dpmpc.aggregation.asked import Presence
 from dpmpc.aggregation.frames import exact, pack_presence, presence_bytes, unpack_presence
-from dpmpc.aggregation.plan import Plan, Presence
+from dpmpc.aggregation.plan import Plan
 from dpmpc.errors import PeerError
 from dpmpc.mpc.backend import Holder
 from dpmpc.mpc.channels import PRESENCE, exchange_label

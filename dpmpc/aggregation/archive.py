@@ -3,8 +3,9 @@
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
+from dpmpc.aggregation.asked import Attempt
 from dpmpc.aggregation.frames import COUNT, NO_TOKEN, READY, PartyCost, pack_beginning
-from dpmpc.aggregation.plan import Attempt, Plan
+from dpmpc.aggregation.plan import Plan
 from dpmpc.mpc import channels
 from dpmpc.mpc.channels import block_label
 from dpmpc.mpc.link import Connection

@@ -8,11 +8,12 @@ from functools import partial
 from typing import Any
 
 from dpmpc.aggregation.archive import Archive
+from dpmpc.aggregation.asked import AGREED, Attempt
 from dpmpc.aggregation.frames import OVER, RUNNING, PartyCost, unpack_result
 from dpmpc.aggregation.job import PartyJob
 from dpmpc.aggregation.news import News, listen_around
 from dpmpc.aggregation.owner_gate import FINISH_SECONDS, OwnerGate
-from dpmpc.aggregation.plan import AGREED, Attempt, Plan
+from dpmpc.aggregation.plan import Plan
 from dpmpc.aggregation.settling import NumberedLink, Standing, settle, standing
 from dpmpc.aggregation.together import drawn
 from dpmpc.aggregation.transcript import Opened, Transcript

@@ -11,9 +11,9 @@ from functools import partial
 from typing import Any
 
 from dpmpc.aggregation.active import check_active, undetected
+from dpmpc.aggregation.asked import Asked, Vectors
 from dpmpc.aggregation.grid import NARROWEST, Grid, check_range, check_width, choose_grid
 from dpmpc.aggregation.owners import grid_for_checks, owner_test
-from dpmpc.aggregation.plan import Plan, Vectors
 from dpmpc.circuits.sampler import Certificate, Sampler
 from dpmpc.errors import UsageError
 from dpmpc.mpc.backend import BACKENDS
@@ -49,6 +49,7 @@ class Derived:
     hiding: float  # statistical distance that the masks of the openings of noise leave over the run; 0: perfect
     mechanism: Mechanism  # what one release adds
     owner_test: OwnerTest | None = None  # what parties check of owners
+    undetected: float | None = None  # `active.undetected`
 
     @property
     def certificate(self) -> Certificate:
@@ -67,7 +68,7 @@ class Derived:
         }
 
 
-def derive(plan: Plan) -> Derived:
+def derive(plan: Asked) -> Derived:
     """Errors: UsageError for a promise that cannot be kept, noise too wide for the grid, a sum that could overflow."""
     law = LAWS[plan.law]
     sensitivity = partial(_sensitivity, plan)
@@ -120,10 +121,10 @@ def derive(plan: Plan) -> Derived:
     )
     noiseless = plan.scale == 0
     mechanism = law.mechanism(0.0 if noiseless else sampler.scale, sampler.discrete, need)
-    return Derived(grid, rounded, steps, 0.0 if noiseless else asked, sampler, hiding, mechanism, test)
+    return Derived(grid, rounded, steps, 0.0 if noiseless else asked, sampler, hiding, mechanism, test, cheats)
 
 
-def _sensitivity(plan: Plan, rounding: float) -> Sensitivity:
+def _sensitivity(plan: Asked, rounding: float) -> Sensitivity:
     """Of the mean, in L2."""
     if isinstance(plan.source, Vectors) and plan.source.spread is not None and plan.neighbours == "record":
         G = plan.source.spread / 2
@@ -137,7 +138,7 @@ def _sensitivity(plan: Plan, rounding: float) -> Sensitivity:
     return owner_sensitivity(moved, plan.factors, plan.divisor, rounding)
 
 
-def _asked(plan: Plan, law: Law, sensitivity_steps: float) -> tuple[float, Sampler, float]:
+def _asked(plan: Asked, law: Law, sensitivity_steps: float) -> tuple[float, Sampler, float]:
     """(noise scale, the sampler of that scale, what its openings fail to hide over the run) for the plan's promise.
 
     The failures of sampler and openings are paid from delta; they depend on the scale a little, so they are guessed,
@@ -155,7 +156,7 @@ def _asked(plan: Plan, law: Law, sensitivity_steps: float) -> tuple[float, Sampl
         tv, hiding = max(tv, found * (1 + 2.0**-20)), max(hiding, left * (1 + 2.0**-20))
 
 
-def _sampler(plan: Plan, law: Law, scale: float) -> Sampler:
+def _sampler(plan: Asked, law: Law, scale: float) -> Sampler:
     """The law's sampler, as the plan's backend draws it."""
     sampler = law.sampler(plan.sampler, scale)
     if not plan.parties:
@@ -165,7 +166,7 @@ def _sampler(plan: Plan, law: Law, scale: float) -> Sampler:
     return BACKENDS[plan.backend].drawn(sampler, plan.parties, plan.threshold, samples, failure)
 
 
-def _scale(plan: Plan, law: Law, l2_steps: float, tv: float = _SAMPLER_TV, hiding: float = _HIDING) -> float:
+def _scale(plan: Asked, law: Law, l2_steps: float, tv: float = _SAMPLER_TV, hiding: float = _HIDING) -> float:
     need = Need(
         plan.epsilon,
         plan.delta,
@@ -179,12 +180,12 @@ def _scale(plan: Plan, law: Law, l2_steps: float, tv: float = _SAMPLER_TV, hidin
     return law.scale(need, plan.calibration)
 
 
-def spent_before(plan: Plan) -> Spending:
+def spent_before(plan: Asked) -> Spending:
     """What the run had released before this plan's releases."""
     return sum((spending_of(mechanism) for mechanism in plan.before), start=Spending())
 
 
-def _hiding(plan: Plan, sampler: Sampler) -> float:
+def _hiding(plan: Asked, sampler: Sampler) -> float:
     """The statistical distance that the masks of all openings of noise leave, over the run."""
     if not plan.parties:
         return 0.0

@@ -5,8 +5,9 @@ from typing import Any
 
 import numpy as np
 
+from dpmpc.aggregation.asked import Presence
 from dpmpc.aggregation.grid import Floats, Ints
-from dpmpc.aggregation.plan import Plan, Presence
+from dpmpc.aggregation.plan import Plan
 from dpmpc.errors import UsageError
 from dpmpc.learning.method import project
 

@@ -9,8 +9,9 @@ from typing import NamedTuple
 
 import numpy as np
 
+from dpmpc.aggregation.asked import AGREED, Attempt, Presence
 from dpmpc.aggregation.grid import Ints
-from dpmpc.aggregation.plan import AGREED, Attempt, Plan, Presence
+from dpmpc.aggregation.plan import Plan
 from dpmpc.errors import PeerError
 from dpmpc.mpc.channels import MOST_RELEASES
 from dpmpc.mpc.link import Connection

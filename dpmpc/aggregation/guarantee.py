@@ -4,9 +4,10 @@ import math
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
+from dpmpc.aggregation.asked import Vectors
 from dpmpc.aggregation.derive import spent_before
 from dpmpc.aggregation.owners import what_is_checked
-from dpmpc.aggregation.plan import Plan, Vectors
+from dpmpc.aggregation.plan import Plan
 from dpmpc.mpc.owner_checks import NORMS
 from dpmpc.privacy.checks import NEIGHBOURS, OWNER_NEIGHBOURS, delta_warning
 from dpmpc.privacy.composition import spending_of

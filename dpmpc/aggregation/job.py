@@ -5,7 +5,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from dpmpc.aggregation.plan import FIRST_ATTEMPT, Attempt, Plan
+from dpmpc.aggregation.asked import FIRST_ATTEMPT, Attempt
+from dpmpc.aggregation.plan import Plan
 from dpmpc.mpc.addresses import Endpoint
 from dpmpc.mpc.pulse import STALL
 from dpmpc.privacy.budget import Budget

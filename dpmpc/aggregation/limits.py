@@ -13,11 +13,11 @@ from typing import Literal, TypeVar
 
 import msgspec
 
-from dpmpc.aggregation.active import security_line
+from dpmpc.aggregation.asked import Neighbours, data_digest
+from dpmpc.aggregation.checks import owners_line, security_line
 from dpmpc.aggregation.derive import spent_before
 from dpmpc.aggregation.guarantee import NEIGHBOURS_BY_STRENGTH, ideal, promise_of
-from dpmpc.aggregation.owners import owners_line
-from dpmpc.aggregation.plan import Neighbours, Plan, data_digest
+from dpmpc.aggregation.plan import Plan
 from dpmpc.data.written import read_written
 from dpmpc.errors import UsageError
 from dpmpc.mpc.levels import described

@@ -10,9 +10,10 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from dpmpc.aggregation.asked import Attempt
 from dpmpc.aggregation.background import Background
 from dpmpc.aggregation.job import PartyJob
-from dpmpc.aggregation.plan import Attempt, Plan
+from dpmpc.aggregation.plan import Plan
 from dpmpc.errors import DpmpcError, UsageError
 from dpmpc.mpc.addresses import Endpoint, bound_socket, endpoint_of, endpoints_here, owner_endpoints
 from dpmpc.mpc.pulse import STALL
@@ -21,7 +22,12 @@ from dpmpc.processes.cores import threads_for
 from dpmpc.processes.supervisor import Event, Process, Supervisor
 
 ROLE = "dpmpc.aggregation.party:serve"
-PRELOAD = ("dpmpc.aggregation.party", "dpmpc.mpc.backends.sharing", "dpmpc.privacy.gaussian_law")
+PRELOAD = (
+    "dpmpc.aggregation.party",
+    "dpmpc.mpc.backends.sharing",
+    "dpmpc.mpc.mpyc_imported",
+    "dpmpc.privacy.gaussian_law",
+)
 
 
 class LocalParties:
@@ -59,12 +65,12 @@ class LocalParties:
         """Start the processes: they import what they need and wait for the plan."""
         n = self.parties
         module = self._role.partition(":")[0]
-        for i in range(n):
-            log = self.out / f"{self._name}_{i}.log"
-            sockets = (self._sockets[i], self._sockets[n + i])
-            await self._supervisor.start(
-                f"{self._name} {i}", log=log, preload=(*self._preload, module), sockets=sockets
-            )
+        await self._supervisor.start_together(
+            [f"{self._name} {i}" for i in range(n)],
+            logs=[self.out / f"{self._name}_{i}.log" for i in range(n)],
+            preload=(*self._preload, module),
+            sockets=[(self._sockets[i], self._sockets[n + i]) for i in range(n)],
+        )
 
     def begin(
         self,

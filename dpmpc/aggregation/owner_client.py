@@ -12,6 +12,7 @@ from types import MappingProxyType
 from typing import Any
 
 from dpmpc.aggregation import frames
+from dpmpc.aggregation.asked import AGREED, Attempt, Presence
 from dpmpc.aggregation.frames import (
     ANSWER,
     BEGINNING,
@@ -30,7 +31,7 @@ from dpmpc.aggregation.frames import (
 )
 from dpmpc.aggregation.grid import Ints
 from dpmpc.aggregation.news import NOBODY, News, listen_around, read_answer, say_that_all_is_here
-from dpmpc.aggregation.plan import AGREED, Attempt, Plan, Presence
+from dpmpc.aggregation.plan import Plan
 from dpmpc.errors import PeerError
 from dpmpc.mpc import channels
 from dpmpc.mpc.addresses import Endpoint

@@ -9,6 +9,7 @@ from collections.abc import AsyncIterator, Callable
 import numpy as np
 
 from dpmpc.aggregation.archive import Archive
+from dpmpc.aggregation.asked import AGREED, Attempt, Presence
 from dpmpc.aggregation.frames import (
     ANSWER,
     ASKING,
@@ -32,7 +33,7 @@ from dpmpc.aggregation.frames import (
 )
 from dpmpc.aggregation.grid import Ints
 from dpmpc.aggregation.news import NOBODY
-from dpmpc.aggregation.plan import AGREED, Attempt, Plan, Presence
+from dpmpc.aggregation.plan import Plan
 from dpmpc.aggregation.settling import Past
 from dpmpc.errors import PeerError
 from dpmpc.mpc import channels

@@ -2,12 +2,11 @@
 
 import math
 from fractions import Fraction
-from typing import Any
 
+from dpmpc.aggregation.asked import Asked
 from dpmpc.aggregation.grid import NARROWEST, Grid
-from dpmpc.aggregation.plan import Plan
 from dpmpc.errors import UsageError
-from dpmpc.mpc.backend import BACKENDS, Counts
+from dpmpc.mpc.backend import BACKENDS
 from dpmpc.mpc.channels import OWNERS, OWNERS_EACH
 from dpmpc.mpc.field import P
 from dpmpc.mpc.owner_checks import MOST_WIDTH, NORMS, ChecksOwners, NormTest, OwnerTest, width_of
@@ -17,7 +16,7 @@ TRIES = 1 << 10  # attempts of a release
 REJECTED = "rejected"  # the transcript's event of a release's check, with the owners that failed
 
 
-def check_owners_possible(plan: Plan) -> None:
+def check_owners_possible(plan: Asked) -> None:
     """Errors: UsageError for a plan whose owners are to be checked and cannot be."""
     if not plan.checks_owners:
         return
@@ -33,7 +32,7 @@ def check_owners_possible(plan: Plan) -> None:
     what_is_checked(plan)
 
 
-def what_is_checked(plan: Plan) -> tuple[str, ...]:
+def what_is_checked(plan: Asked) -> tuple[str, ...]:
     """Of shares and norms, what the plan's backend can check. Errors: UsageError where it is nothing."""
     backend = BACKENDS[plan.backend]
     if not isinstance(backend, ChecksOwners):
@@ -44,7 +43,7 @@ def what_is_checked(plan: Plan) -> tuple[str, ...]:
     return backend.owner_checks(plan.parties, plan.threshold)
 
 
-def owner_test(plan: Plan, grid: Grid) -> OwnerTest | None:
+def owner_test(plan: Asked, grid: Grid) -> OwnerTest | None:
     """What the parties check in each release; None where they check nothing.
 
     Guarantees: no owner that must not pass does so in any release of the run but with probability 2^-security_bits, be
@@ -61,12 +60,12 @@ def owner_test(plan: Plan, grid: Grid) -> OwnerTest | None:
     return OwnerTest(plan.owners, plan.dimension, norms, math.ceil(bits / math.log2(P)))
 
 
-def passing(plan: Plan, test: OwnerTest) -> float:
+def passing(plan: Asked, test: OwnerTest) -> float:
     """How likely any owner passes in any release of the run that must not, at most, all attempts together."""
     return test.error * plan.releases * TRIES * plan.owners
 
 
-def grid_for_checks(plan: Plan, grid: Grid, noise_steps: float) -> Grid:
+def grid_for_checks(plan: Asked, grid: Grid, noise_steps: float) -> Grid:
     """The finest grid, at most `_COARSER` bits coarser than this one, on which norms can be checked; this one, where
     they are not checked, or there is none. On a coarser one rounding takes more of the sensitivity, 4 % in place of
     0.5 % at most, and noise, here `noise_steps` wide, must still be wide."""
@@ -80,7 +79,7 @@ def grid_for_checks(plan: Plan, grid: Grid, noise_steps: float) -> Grid:
     return grid
 
 
-def squares_of(plan: Plan, grid: Grid) -> tuple[int, ...]:
+def squares_of(plan: Asked, grid: Grid) -> tuple[int, ...]:
     """The largest sum of squares, in grid steps, that each owner's encoded vector has.
 
     It is clipped to norm C, times its factor F, and each of d coordinates is moved by half a step at most when it is
@@ -101,37 +100,3 @@ def squares_of(plan: Plan, grid: Grid) -> tuple[int, ...]:
 def channel_of(release: int) -> int:
     """The first channel of a release's check."""
     return OWNERS + OWNERS_EACH * release
-
-
-def count_checks(plan: Plan) -> tuple[Counts, ...]:
-    """What the parties send to check one release, by channel; empty where they check nothing."""
-    test, backend = plan.derived.owner_test, BACKENDS[plan.backend]
-    if test is None or not isinstance(backend, ChecksOwners):
-        return ()
-    return backend.count_owner_checks(test, plan.parties, plan.threshold)
-
-
-def owners_section(plan: Plan) -> dict[str, Any] | None:
-    """What is checked of owners, for reports; None where nothing is."""
-    test = plan.derived.owner_test
-    if test is None:
-        return None
-    return {
-        "mode": plan.check_owners,
-        "checks": list(what_is_checked(plan)),
-        "undetected_bits": -math.log2(passing(plan, test)),
-        "bound_steps": None if test.norms is None else math.sqrt(max(test.norms.squares)),
-        "projections": 0 if test.norms is None else test.norms.projections,
-    }
-
-
-def owners_line(plan: Plan) -> str:
-    """The section in a line."""
-    section = owners_section(plan)
-    if section is None:
-        return "owners are not checked"
-    what = "shares and norms" if NORMS in section["checks"] else "shares, not norms,"
-    return (
-        f"owners are checked: their {what} in every release; one that must not passes with probability "
-        f"2^-{section['undetected_bits']:.1f} at most"
-    )

@@ -35,6 +35,7 @@ from numpy.typing import NDArray
 
 from dpmpc.errors import PeerError, UsageError
 from dpmpc.mpc import field
+from dpmpc.mpc.native.residues import recombine
 from dpmpc.mpc.prg import Prg
 
 Words = NDArray[np.uint64]
@@ -244,7 +245,7 @@ def _deal(secret: bytes, holders: int, threshold: int) -> Words:
 
 
 def _join(shares: Sequence[bytes], holders: Sequence[int]) -> bytes:
-    limbs = field.recombine([np.frombuffer(share, dtype=np.uint64) for share in shares], holders)
+    limbs = recombine([np.frombuffer(share, dtype=np.uint64) for share in shares], holders)
     if int(limbs.max()) >= 1 << (8 * LIMB):
         raise PeerError("shares of one secret must fit together; those opened do not; start a new run")
     return b"".join(int(limb).to_bytes(LIMB, "little") for limb in limbs)[:KEY]

@@ -15,29 +15,31 @@ from functools import partial
 from typing import Any
 
 from dpmpc.aggregation.active import ABORT, check_attempt
+from dpmpc.aggregation.asked import AGREED
 from dpmpc.aggregation.beginning import Beginning, reserved_for, standing_of
+from dpmpc.aggregation.checks import count_checks, owners_line
 from dpmpc.aggregation.frames import PartyCost, greeting
 from dpmpc.aggregation.job import PartyJob
+from dpmpc.aggregation.noise_source import about_noise, noise_source
 from dpmpc.aggregation.owner_gate import OwnerGate
-from dpmpc.aggregation.owners import count_checks, owners_line
 from dpmpc.aggregation.paths import ledger_path, opened_path, transcript_path
-from dpmpc.aggregation.plan import AGREED, Plan
-from dpmpc.aggregation.release import MakeStep, NoiseSource, Observer, ReleaseSteps, release, unobserved
+from dpmpc.aggregation.plan import Plan
+from dpmpc.aggregation.release import MakeStep, Observer, ReleaseSteps, Step, release, unobserved
 from dpmpc.aggregation.returning import ReturningGate
 from dpmpc.aggregation.spending import entry_of, reservation_of
 from dpmpc.aggregation.traffic import Traffic
 from dpmpc.aggregation.transcript import Opened, Transcript
 from dpmpc.errors import CheatError, PeerError, UsageError
 from dpmpc.mpc.addresses import inherited
-from dpmpc.mpc.backend import BACKENDS, Holder, Outlives, Remembers, Share, Spares
+from dpmpc.mpc.backend import BACKENDS, Holder, Outlives, Remembers, Spares
 from dpmpc.mpc.link import LINKS, part
 from dpmpc.mpc.pulse import Pulse
 from dpmpc.mpc.reason import public_reason
 from dpmpc.mpc.tls import Tls
 from dpmpc.mpc.wire import FRAME_COST, Peer
 from dpmpc.mpc.within import Within
-from dpmpc.noise.draw import batch_sizes, count_draw
-from dpmpc.noise.pool import CAPACITY, Pool, fills
+from dpmpc.noise.draw import batch_sizes
+from dpmpc.noise.pool import CAPACITY, fills
 from dpmpc.privacy.budget import reserved
 from dpmpc.privacy.ledger import Ledger
 from dpmpc.processes.memory import peak_memory
@@ -194,44 +196,14 @@ async def _serve(beginning: Beginning, traffic: Traffic, emit: Emit, observe: Ob
             if isinstance(connection, Peer):
                 connection.admit(largest, room)
         log(f"connected with all {plan.owners} owners" if not plan.dropouts else "connected with enough owners")
-        begin = time.perf_counter()
-        source = noise_source(plan, holder, left)
-        steps = ReleaseSteps(plan, attempt, holder, gate, source, ledger, transcript, opened, traffic, observe, log)
+        steps = ReleaseSteps(
+            plan, attempt, holder, gate, noise_source(plan, holder, left), ledger, transcript, opened, traffic, observe,
+            log,
+        )  # fmt: skip
         if isinstance(holder, Outlives):
             holder.on_gone = partial(_note_loss, steps, log)
             stack.callback(setattr, holder, "on_gone", _nobody_told)  # others leave when this party's files are closed
-        step = make_step(steps)
-        about = f", {text}" if (text := about_noise(plan, left)) else ""
-        emit(
-            "stage", text=(f"making noise for {left} releases" if plan.pool else "ready") + about, phase="making noise"
-        )
-        if plan.pool:
-            await steps.source.fill()
-        offline = time.perf_counter() - begin
-        log(f"noise made ahead for {steps.source.made} releases in {offline:.3f} s")
-        if job.outlives and isinstance(holder, Outlives) and not plan.checks_owners:  # checks need all parties
-            holder.outlive()
-        gate.announce(holder.bytes_sent + gate.bytes_sent)
-        emit("begin", phase="releasing")
-        begin = time.perf_counter()
-        for number in range(attempt.first_release, plan.releases):
-            steps.publish(number, await step(number))
-            emit("release", done=number + 1)
-            log(f"debug: release {number} opened")
-        online = time.perf_counter() - begin
-        steps.end(left)
-        log(f"{left} releases opened in {online:.3f} s")
-        emit("stage", text=f"{left} releases opened")
-        cost = PartyCost(
-            bytes_to_parties=holder.bytes_sent,
-            bytes_to_owners=gate.bytes_sent,
-            bytes_received=holder.bytes_received + gate.bytes_received,
-            offline_rounds=holder.rounds - steps.rounds,
-            online_rounds=steps.rounds,
-            offline_s=offline,
-            online_s=online,
-            peak_memory=peak_memory(),
-        )
+        cost = await _release_all(steps, make_step(steps), job.outlives, emit, log)
         if job.attempt == AGREED:
             await holder.close()  # each then waits for whom it has to
             await beginning.attend(attempt.number, cost, set(), transcript)
@@ -239,6 +211,43 @@ async def _serve(beginning: Beginning, traffic: Traffic, emit: Emit, observe: Ob
             await gate.finish(cost)
             await holder.close()
         log("end")
+
+
+async def _release_all(steps: ReleaseSteps, step: Step, outlives: bool, emit: Emit, log: Log) -> PartyCost:
+    """Makes the noise, then every release that is left; what that cost. `outlives`: whether parties may be lost once
+    the noise is there."""
+    plan, holder, gate, first = steps.plan, steps.holder, steps.gate, steps.attempt.first_release
+    left = plan.releases - first
+    about = f", {text}" if (text := about_noise(plan, left)) else ""
+    emit("stage", text=(f"making noise for {left} releases" if plan.pool else "ready") + about, phase="making noise")
+    begin = time.perf_counter()
+    if plan.pool:
+        await steps.source.fill()
+    offline = time.perf_counter() - begin
+    log(f"noise made ahead for {steps.source.made} releases in {offline:.3f} s")
+    if outlives and isinstance(holder, Outlives) and not plan.checks_owners:  # checks need all parties
+        holder.outlive()
+    gate.announce(holder.bytes_sent + gate.bytes_sent)
+    emit("begin", phase="releasing")
+    begin = time.perf_counter()
+    for number in range(first, plan.releases):
+        steps.publish(number, await step(number))
+        emit("release", done=number + 1)
+        log(f"debug: release {number} opened")
+    online = time.perf_counter() - begin
+    steps.end(left)
+    log(f"{left} releases opened in {online:.3f} s")
+    emit("stage", text=f"{left} releases opened")
+    return PartyCost(
+        bytes_to_parties=holder.bytes_sent,
+        bytes_to_owners=gate.bytes_sent,
+        bytes_received=holder.bytes_received + gate.bytes_received,
+        offline_rounds=holder.rounds - steps.rounds,
+        online_rounds=steps.rounds,
+        offline_s=offline,
+        online_s=online,
+        peak_memory=peak_memory(),
+    )
 
 
 def _nobody_told(party: int, error: PeerError) -> None:
@@ -279,41 +288,6 @@ def frames_due(plan: Plan, vectors: int) -> tuple[int, int]:
     if isinstance(backend, Spares):  # shares that are sent again for those who lost a party
         room += 2 * n * (8 * d + FRAME_COST)
     return largest, room + 4 * _BESIDES
-
-
-def about_noise(plan: Plan, releases: int) -> str:
-    """How long the noise of so many releases takes, for a backend that is slow enough to say so before; else empty."""
-    derived, backend = plan.derived, BACKENDS[plan.backend]
-    if not derived.mechanism.scale:
-        return ""
-    count = releases * plan.dimension
-    seconds = count_draw(backend, derived.sampler, count, plan.parties, plan.threshold).seconds
-    if seconds is None:
-        return ""
-    return f"{count:,} samples take about {seconds:,.1f} s of a core at each party"
-
-
-def noise_source(plan: Plan, holder: Holder, vectors: int) -> NoiseSource:
-    """Where this attempt's noise comes from; a plan without noise (its scale is 0) gets zeros."""
-    if not plan.derived.mechanism.scale:
-        return _NoNoise(holder, plan.dimension)
-    capacity = CAPACITY if plan.pool else plan.dimension  # without a pool: one vector at a time, when it is needed
-    return Pool(holder, plan.derived.sampler, vectors, plan.dimension, capacity=capacity)
-
-
-class _NoNoise:
-    """Zeros."""
-
-    def __init__(self, holder: Holder, dimension: int) -> None:
-        self.made = 0
-        self._holder, self._dimension = holder, dimension
-
-    async def fill(self) -> None:
-        pass
-
-    async def take(self) -> tuple[int, Share]:
-        self.made += 1
-        return self.made - 1, self._holder.zero(self._dimension)
 
 
 def check_index(plan: Plan, index: int) -> None:

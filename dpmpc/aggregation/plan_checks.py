@@ -3,8 +3,8 @@
 import math
 from typing import get_args
 
+from dpmpc.aggregation.asked import Asked, Bounds, CheckOwners, Neighbours, Role, Vectors
 from dpmpc.aggregation.owners import check_owners_possible
-from dpmpc.aggregation.plan import Bounds, CheckOwners, Neighbours, Plan, Role, Vectors
 from dpmpc.data.schema import Schema
 from dpmpc.errors import UsageError
 from dpmpc.learning.method import METHODS, Learning
@@ -40,7 +40,7 @@ _TYPES: dict[str, type] = {
 }
 
 
-def check_plan(plan: Plan) -> None:
+def check_plan(plan: Asked) -> None:
     """Errors: UsageError for a value of another type, or out of its range."""
     for name, kind in _TYPES.items():
         value = getattr(plan, name)
@@ -118,7 +118,7 @@ def check_plan(plan: Plan) -> None:
         BACKENDS[plan.backend].check(plan.parties, plan.threshold)
 
 
-def _check_schema(plan: Plan, value: object) -> None:
+def _check_schema(plan: Asked, value: object) -> None:
     """Errors: UsageError for what is no schema, or one that does not suit the rest of the plan."""
     if not isinstance(value, dict):
         raise UsageError(f"a plan's schema is an object; got {str(value)[:40]}; plan again")

@@ -6,13 +6,15 @@ that, by `Traffic`, so that an opening that goes around these tools is in the tr
 """
 
 from collections.abc import AsyncIterator, Awaitable, Callable
+from dataclasses import replace
 from typing import Protocol
 
 from dpmpc.aggregation.active import CHECKED
+from dpmpc.aggregation.asked import Attempt, Presence
 from dpmpc.aggregation.grid import Ints
 from dpmpc.aggregation.owner_gate import OwnerGate
 from dpmpc.aggregation.owners import REJECTED, channel_of
-from dpmpc.aggregation.plan import Attempt, Plan, Presence
+from dpmpc.aggregation.plan import Plan
 from dpmpc.aggregation.spending import entry_of
 from dpmpc.aggregation.traffic import Traffic
 from dpmpc.aggregation.transcript import Opened, Transcript, digest
@@ -63,6 +65,8 @@ class ReleaseSteps:
         self.plan, self.attempt, self.holder, self.gate, self.source = plan, attempt, holder, gate, noise
         self._ledger, self._transcript, self._opened, self._traffic = ledger, transcript, opened, traffic
         self._observe, self._log = observe, log
+        self._price = entry_of(plan, attempt, attempt.first_release)
+        self._judge = holder if isinstance(holder, Judges) else None
         self.rounds = 0  # of openings, and of checks of owners
         self._present: dict[int, Presence] = {}  # of releases that are under way, where owners may be missing
         self._next = attempt.first_release  # the release that is not published yet
@@ -122,8 +126,8 @@ class ReleaseSteps:
     async def noise(self, release: int) -> Share:
         """This party's share (d,) of the next noise vector; the transcript has the number that the pool gave it."""
         number, vector = await self.source.take()
-        if isinstance(self.holder, Judges):
-            for v in self.holder.verdicts():
+        if self._judge is not None:
+            for v in self._judge.verdicts():
                 self._transcript.note(CHECKED, channel=v.channel, words=v.words, digest=v.digest)
         self._transcript.note("noise", release=release, index=self.attempt.first_release + number)
         self._observe("noise", release, self.holder, self.gate)
@@ -138,8 +142,8 @@ class ReleaseSteps:
 
     def spend(self, release: int) -> None:
         """Write the ledger line; it is on disk when this returns. Errors: UsageError for one beyond the budget."""
-        entry = entry_of(self.plan, self.attempt, release, self._present.get(release), self._lost)
-        line = self._ledger.append(entry)
+        present, lost = self._present.get(release), tuple(sorted(self._lost))
+        line = self._ledger.append(replace(self._price, release=release, present=present, lost=lost))
         self._transcript.note("ledger", release=release, line=line)
         self._observe("ledger", release, self.holder, self.gate)
 

@@ -15,10 +15,10 @@ from collections.abc import AsyncIterator
 from typing import Any
 
 from dpmpc.aggregation.agreement import Agreement, TooFew
+from dpmpc.aggregation.asked import Attempt, Presence
 from dpmpc.aggregation.frames import COUNT, READY, WINDOW, exact, pack_result, pieces_of, result_size
 from dpmpc.aggregation.grid import Ints
 from dpmpc.aggregation.owner_gate import Guest, OwnerGate
-from dpmpc.aggregation.plan import Attempt, Presence
 from dpmpc.aggregation.settling import Past
 from dpmpc.errors import PeerError
 from dpmpc.mpc import channels

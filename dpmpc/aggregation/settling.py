@@ -13,9 +13,10 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from dpmpc.aggregation.asked import Attempt, Presence
 from dpmpc.aggregation.frames import COUNT, exact, pack_result, result_size
 from dpmpc.aggregation.paths import ledger_path, opened_path, transcript_path
-from dpmpc.aggregation.plan import Attempt, Plan, Presence
+from dpmpc.aggregation.plan import Plan
 from dpmpc.aggregation.transcript import read_opened, read_transcript
 from dpmpc.errors import PeerError
 from dpmpc.mpc.backend import Holder

@@ -2,7 +2,8 @@
 
 from collections.abc import Sequence
 
-from dpmpc.aggregation.plan import Attempt, Plan, Presence, data_digest
+from dpmpc.aggregation.asked import Attempt, Presence, data_digest
+from dpmpc.aggregation.plan import Plan
 from dpmpc.privacy.entry import Entry
 from dpmpc.privacy.law import LAWS
 from dpmpc.privacy.ledgers import Reservation

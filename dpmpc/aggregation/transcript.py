@@ -13,6 +13,7 @@ from io import RawIOBase
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import numpy as np
 
 from dpmpc.aggregation.grid import Ints
@@ -38,7 +39,7 @@ class Transcript:
 
     def note(self, event: str, **fields: Any) -> None:
         """Queue one event."""
-        self._waiting.append(json.dumps({"event": event, **fields}, separators=(",", ":")).encode())
+        self._waiting.append(msgspec.json.encode({"event": event, **fields}))
 
     def flush(self) -> None:
         """Write what is queued."""

@@ -8,9 +8,10 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from dpmpc.aggregation.active import security_section
+from dpmpc.aggregation.asked import FIRST_ATTEMPT, Vectors, plan_path
+from dpmpc.aggregation.checks import security_section
 from dpmpc.aggregation.guarantee import privacy_section, warnings_of
-from dpmpc.aggregation.plan import FIRST_ATTEMPT, Plan, Vectors, plan_path
+from dpmpc.aggregation.plan import Plan
 from dpmpc.data.schema import Schema
 from dpmpc.errors import UsageError
 from dpmpc.learning.model import read_model

@@ -7,10 +7,10 @@ from pathlib import Path
 from dpmpc.data.schema import Categorical, Classes, Labels, Numeric, Range, Schema, Surveyed
 from dpmpc.dossier import words
 from dpmpc.dossier.facts import KINDS, Facts
-from dpmpc.dossier.svg import Curve, bars, chart
 from dpmpc.privacy.composition import Spent
-from dpmpc.runs.chart import averaging_begins, costs_of, duration
-from dpmpc.runs.report import features_of
+from dpmpc.runs.chart import averaging_begins, costs_of, curves_of
+from dpmpc.runs.summary import features_of
+from dpmpc.runs.svg import bars, duration
 
 _POLICY = "default-src 'none'; style-src 'unsafe-inline'"
 _STYLE = """
@@ -284,14 +284,7 @@ def _utility(facts: Facts) -> str:
             "Utility", ("Figure", "Private", "Without privacy"), values
         )
         mark = averaging_begins(report)
-        gap = [(row.iteration, row.gap) for row in rows if row.gap is not None]
-        score = [(row.iteration, row.score) for row in rows if row.score is not None]
-        if len(gap) > 1:
-            figures.append(_figure("Optimality gap", chart(Curve("optimality gap", gap, log=True, mark=mark))))
-        if len(score) > 1:
-            level = "without privacy", utility["nonprivate"][name]
-            label = name.replace("_", " ")
-            figures.append(_figure(label.capitalize(), chart(Curve(label, score, reference=level, mark=mark))))
+        figures = [_figure(label, curve) for label, curve in curves_of(rows, report)]
         if mark is not None and figures:
             text += (
                 f"<p>Until iteration {mark - 1} the curves show the iterate; from {mark} on the average of the "

@@ -10,10 +10,11 @@ from pathlib import Path
 from typing import Any
 
 from dpmpc.aggregation.aggregator import Aggregator
+from dpmpc.aggregation.asked import FIRST_ATTEMPT
 from dpmpc.aggregation.frames import TOKEN_BYTES, rows_of_block
 from dpmpc.aggregation.guarantee import Promise
 from dpmpc.aggregation.paths import ledger_path
-from dpmpc.aggregation.plan import FIRST_ATTEMPT, Plan
+from dpmpc.aggregation.plan import Plan
 from dpmpc.aggregation.spending import entry_of, reservation_of
 from dpmpc.data.schema import Schema
 from dpmpc.data.table import Floats, Ints

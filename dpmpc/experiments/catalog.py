@@ -1,6 +1,5 @@
 """Every experiment by name, and running some of them: tasks, figures, report."""
 
-import time
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -13,7 +12,8 @@ from dpmpc.errors import UsageError
 from dpmpc.experiments import calibration, cape, convergence, epsilon, kdd98, parties, skew, surveyed, table1, utility
 from dpmpc.experiments.plan import Experiment, Plan
 from dpmpc.experiments.report import commit, markdown, provenance, record
-from dpmpc.experiments.runner import read_rows, run_tasks
+from dpmpc.experiments.runner import Workers
+from dpmpc.experiments.task import Row
 
 EXPERIMENTS: dict[str, Experiment] = {
     module.EXPERIMENT.name: module.EXPERIMENT
@@ -37,39 +37,54 @@ def run_experiments(
     Data sets whose files are not found are left out and named. Errors: a named experiment has none of its data sets.
     """
     lines, source = ["# Experiments", ""], commit()
-    for name in names:
-        experiment = EXPERIMENTS[name]
-        found, missing = _available(experiment, data_dir)
-        if experiment.datasets and not found and not experiment.embedded:
-            raise UsageError(f"{name} needs one of {', '.join(experiment.datasets)}; none was found; give --data-dir")
-        if missing:
-            console.print(f"{name}: without {', '.join(missing)}, whose files are not in the data folder")
-        mine = replace(plan, datasets=tuple(found) or ("none",), data_dir=data_dir)
-        folder = out / name
-        folder.mkdir(parents=True, exist_ok=True)
-        work, runs = experiment.tasks(mine), folder / "runs.csv"
-        known = {row["task"] for row in read_rows(runs)}
-        start = time.perf_counter()
-        rows = []
-        if work:
-            rows = run_tasks(work, runs, data_dir=data_dir, jobs=jobs, console=console, name=name, executor=executor)
-        fresh = len({row["task"] for row in rows} - known)
-        seconds = time.perf_counter() - start
-        entry = f"{fresh} of {len(work)} tasks at commit {source} in {seconds:.0f} s by {jobs} {executor}"
-        log = record(folder / "computed.txt", entry if fresh else "")
-        section = experiment.report(rows, folder, mine)
-        repeats = len({row["seed"] for row in rows}) or 1
-        about = provenance(plan, log or [f"at commit {source}"], repeats)
-        if missing:
-            about += [f"Left out, for want of files: {', '.join(missing)}.", ""]
-        lone = [f"# {name}: {experiment.reproduces}", "", *about, *markdown(section)]
-        (folder / "report.md").write_text("\n".join(lone), encoding="utf-8")
-        lines += [*markdown(section, f"{name}/"), *about]
+    mine = {name: _with_data(EXPERIMENTS[name], plan, data_dir, console) for name in names}
+    with Workers(jobs, data_dir, executor) as workers:
+        work = {name: EXPERIMENTS[name].tasks(mine[name]) for name in names}
+        for name in names:
+            (out / name).mkdir(parents=True, exist_ok=True)
+        batches = {name: workers.submit(tasks, out / name / "runs.csv") for name, tasks in work.items() if tasks}
+        try:
+            for name in names:
+                rows, entry = [], ""
+                if (batch := batches.get(name)) is not None:
+                    rows = batch.finish(console, name)
+                    if batch.fresh:
+                        entry = f"{batch.fresh} of {len(work[name])} tasks at commit {source}, {batch.seconds:.0f} s of"
+                        entry += " processor"
+                log = record(out / name / "computed.txt", entry)
+                lines += _report(EXPERIMENTS[name], rows, out / name, mine[name], log or [f"at commit {source}"])
+        finally:
+            for batch in batches.values():
+                batch.cancel()
     report = out / "report.md"
     if len(names) > 1:
         report.write_text("\n".join(lines), encoding="utf-8")
         return report
     return out / names[0] / "report.md"
+
+
+def _with_data(experiment: Experiment, plan: Plan, data_dir: Path | None, console: Console) -> Plan:
+    """The plan with the experiment's data sets that are there."""
+    found, missing = _available(experiment, data_dir)
+    if experiment.datasets and not found and not experiment.embedded:
+        raise UsageError(
+            f"{experiment.name} needs one of {', '.join(experiment.datasets)}; none was found; give --data-dir"
+        )
+    if missing:
+        console.print(f"{experiment.name}: without {', '.join(missing)}, whose files are not in the data folder")
+    return replace(plan, datasets=tuple(found) or ("none",), data_dir=data_dir)
+
+
+def _report(experiment: Experiment, rows: list[Row], folder: Path, plan: Plan, computed: Sequence[str]) -> list[str]:
+    """Writes an experiment's figures and report; the lines of its section in the report of all."""
+    section = experiment.report(rows, folder, plan)
+    about = provenance(plan, computed, len({row["seed"] for row in rows}) or 1)
+    _, missing = _available(experiment, plan.data_dir)
+    if missing:
+        about += [f"Left out, for want of files: {', '.join(missing)}.", ""]
+    lone = [f"# {experiment.name}: {experiment.reproduces}", "", *about, *markdown(section)]
+    (folder / "report.md").write_text("\n".join(lone), encoding="utf-8")
+    return [*markdown(section, f"{experiment.name}/"), *about]
 
 
 def _available(experiment: Experiment, data_dir: Path | None) -> tuple[list[str], list[str]]:

@@ -3,10 +3,13 @@
 import csv
 import io
 import os
+import time
 from collections import Counter
-from collections.abc import Sequence
-from concurrent.futures import FIRST_COMPLETED, Future, wait
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import FIRST_COMPLETED, Executor, Future, wait
+from functools import partial
 from pathlib import Path
+from typing import Self
 
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
@@ -15,66 +18,94 @@ from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]  # c
 from dpmpc.experiments.task import COLUMNS, Row, Task, execute
 from dpmpc.processes.executors import executor_maker
 
+Computed = tuple[list[Row], float]  # rows, and seconds of processor
 TEXT = frozenset({"task", "dataset", "label", "loss", "owners", "method", "calibration", "law"})
 
 
-def run_tasks(
-    tasks: Sequence[Task],
-    path: Path,
-    *,
-    data_dir: Path | None,
-    jobs: int,
-    console: Console,
-    name: str,
-    executor: str = "processes",
-) -> list[Row]:
-    """The rows of all tasks, from the file where they are finished and computed where not.
+class Workers:
+    """Where tasks run: in this process, or where an executor says. The workers of a run serve all its experiments, so
+    that what they have read stays read, and the next experiment's tasks run while this one's figures are drawn."""
 
-    The file gets whole tasks only, each in one write; rows of a task cut short by a crash, and rows of tasks no
-    longer asked for, are dropped when it is opened again. An interrupt loses the tasks under way. Errors of a task
-    end the run. `executor`: where tasks run if there are several jobs, as `processes.executors` names it.
-    """
-    make = executor_maker(executor)
-    wanted = {task.key: task for task in tasks}
-    rows = [row for row in read_rows(path) if row["task"] in wanted]
-    found = Counter(row["task"] for row in rows)
-    done = {key for key, task in wanted.items() if found[key] == task.rows}
-    rows = [row for row in rows if row["task"] in done]
-    _rewrite(path, rows)
-    todo = [task for key, task in wanted.items() if key not in done]
-    columns = (
-        TextColumn("{task.description}"),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TimeElapsedColumn(),
-        TimeRemainingColumn(),
-    )
-    with Progress(*columns, console=console) as progress, path.open("a", newline="", encoding="utf-8") as file:
-        bar = progress.add_task(name, total=len(wanted), completed=len(done))
+    def __init__(self, jobs: int, data_dir: Path | None, executor: str = "processes") -> None:
+        """`executor`: where tasks run if there are several jobs, as `processes.executors` names it."""
+        self._make, self._jobs, self._data_dir = executor_maker(executor), jobs, data_dir
+        self._here = jobs == 1 and executor == "processes"
+        self._pool: Executor | None = None
 
-        def keep(new: list[Row]) -> None:
-            file.write(_text(new))
-            file.flush()
-            os.fsync(file.fileno())
-            rows.extend(new)
-            progress.advance(bar)
+    def submit(self, tasks: Sequence[Task], path: Path) -> "Batch":
+        """These tasks, less those that the file has; what is to be computed may be under way from now on.
 
-        if jobs == 1 and executor == "processes":
-            for task in todo:
-                keep(alone(task, data_dir))
-        elif todo:
-            pool = make(min(jobs, len(todo)))
-            pending: set[Future[list[Row]]] = {pool.submit(alone, task, data_dir) for task in todo}
-            try:
-                while pending:
-                    finished, pending = wait(pending, return_when=FIRST_COMPLETED)
-                    for future in finished:
-                        keep(future.result())
-            finally:
-                for future in pending:  # leaving a `with` block would wait for them
-                    future.cancel()
-                pool.shutdown()
-    return rows
+        The file gets whole tasks only; rows of a task cut short by a crash, and rows of tasks no longer asked for, are
+        dropped when it is opened again.
+        """
+        wanted = {task.key: task for task in tasks}
+        rows = [row for row in read_rows(path) if row["task"] in wanted]
+        found = Counter(row["task"] for row in rows)
+        done = {key for key, task in wanted.items() if found[key] == task.rows}
+        rows = [row for row in rows if row["task"] in done]
+        _rewrite(path, rows)
+        todo = [task for key, task in wanted.items() if key not in done]
+        if self._pool is None and todo and not self._here:
+            self._pool = self._make(self._jobs)
+        if self._pool is None:
+            return Batch(path, rows, [partial(alone, task, self._data_dir) for task in todo], set())
+        return Batch(path, rows, [], {self._pool.submit(alone, task, self._data_dir) for task in todo})
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        if self._pool is not None:
+            self._pool.shutdown()
+
+
+class Batch:
+    """The tasks of one experiment. `fresh`: how many were not in the file; `seconds`: of processor that they took."""
+
+    def __init__(
+        self, path: Path, rows: list[Row], here: Sequence[Callable[[], Computed]], pending: set[Future[Computed]]
+    ) -> None:
+        self._path, self._rows, self._here, self._pending = path, rows, here, pending
+        self.fresh, self.seconds = len(here) + len(pending), 0.0
+
+    def finish(self, console: Console, name: str) -> list[Row]:
+        """The rows of all tasks; each task's go to the file in one write. An interrupt loses those under way. Errors of
+        a task end the run."""
+        known = len({row["task"] for row in self._rows})
+        columns = (
+            TextColumn("{task.description}"),
+            BarColumn(),
+            MofNCompleteColumn(),
+            TimeElapsedColumn(),
+            TimeRemainingColumn(),
+        )
+        with (
+            Progress(*columns, console=console) as progress,
+            self._path.open("a", newline="", encoding="utf-8") as file,
+        ):
+            bar = progress.add_task(name, total=known + self.fresh, completed=known)
+            for new, seconds in self._computed():
+                file.write(_text(new))
+                file.flush()
+                os.fsync(file.fileno())
+                self._rows.extend(new)
+                self.seconds += seconds
+                progress.advance(bar)
+        return self._rows
+
+    def _computed(self) -> Iterator[Computed]:
+        yield from (task() for task in self._here)
+        try:
+            while self._pending:
+                finished, self._pending = wait(self._pending, return_when=FIRST_COMPLETED)
+                yield from (future.result() for future in finished)
+        finally:
+            self.cancel()
+
+    def cancel(self) -> None:
+        """Those that have not begun are not done any more."""
+        for future in self._pending:
+            future.cancel()
 
 
 def read_rows(path: Path) -> list[Row]:
@@ -108,7 +139,9 @@ def _rewrite(path: Path, rows: Sequence[Row]) -> None:
     fresh.replace(path)
 
 
-def alone(task: Task, data_dir: Path | None) -> list[Row]:
-    """The rows of a task, computed by one thread: as many tasks as there are cores run at once."""
+def alone(task: Task, data_dir: Path | None) -> Computed:
+    """The rows of a task and the seconds of processor that it took, by one thread: as many tasks as there are cores run
+    at once."""
+    begin = time.process_time()
     with threadpool_limits(1):
-        return execute(task, data_dir)
+        return execute(task, data_dir), time.process_time() - begin

@@ -15,6 +15,7 @@ import time
 from collections.abc import AsyncIterator, Iterable, Iterator, Mapping, Sequence
 from typing import IO, Any
 
+from dpmpc.aggregation.asked import Presence
 from dpmpc.aggregation.frames import (
     WINDOW,
     exact,
@@ -24,7 +25,7 @@ from dpmpc.aggregation.frames import (
     unpack_presence,
 )
 from dpmpc.aggregation.owner_gate import Guest, OwnerGate
-from dpmpc.aggregation.plan import Plan, Presence
+from dpmpc.aggregation.plan import Plan
 from dpmpc.errors import PeerError
 from dpmpc.flower.prepared import Prepared
 from dpmpc.flower.sealing import Opener, Purpose

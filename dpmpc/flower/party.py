@@ -7,10 +7,10 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from dpmpc.aggregation.asked import FIRST_ATTEMPT
 from dpmpc.aggregation.job import PartyJob
 from dpmpc.aggregation.limits import NO_LIMITS, Limits
 from dpmpc.aggregation.party import run_party
-from dpmpc.aggregation.plan import FIRST_ATTEMPT
 from dpmpc.aggregation.sites import WAIT, Party
 from dpmpc.errors import UsageError
 from dpmpc.flower.gate import SealedGate

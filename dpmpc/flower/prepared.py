@@ -8,7 +8,8 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, Self
 
-from dpmpc.aggregation.plan import FIRST_ATTEMPT, Plan
+from dpmpc.aggregation.asked import FIRST_ATTEMPT
+from dpmpc.aggregation.plan import Plan
 from dpmpc.errors import UsageError
 from dpmpc.flower.sealing import OVERHEAD, write_key
 from dpmpc.mpc.backend import BACKENDS

@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from dpmpc.aggregation.aggregator import WAIT
+from dpmpc.aggregation.asked import Presence
 from dpmpc.aggregation.guarantee import Promise, promise_of
-from dpmpc.aggregation.plan import Presence
 from dpmpc.aggregation.sites import endpoints
 from dpmpc.errors import UsageError
 from dpmpc.flower.courier import Courier

@@ -13,7 +13,6 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.sparse import csr_array
 
 from dpmpc.errors import UsageError
 from dpmpc.learning.losses import LOGISTIC, Loss, ridge
@@ -138,6 +137,8 @@ def solve_owners(
 
 def _per_owner(coefficients: Floats, X_sorted: Floats, offsets: Ints) -> Floats:
     """Row j: the mean of coefficients[i] X_sorted[i] over owner j's rows i, by a sparse product without temporaries."""
+    from scipy.sparse import csr_array  # a process without records does without the import
+
     begin, end = int(offsets[0]), int(offsets[-1])
     rows = slice(begin, end)
     sums = csr_array(

@@ -18,7 +18,6 @@ from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.sparse import csr_array
 from threadpoolctl import ThreadpoolController  # type: ignore[import-untyped]
 
 from dpmpc.data.blocks import Records
@@ -288,6 +287,8 @@ def _sums(coefficients: Floats, X: Floats, cuts: Ints) -> Floats:
         return np.stack(columns, axis=2).reshape(len(cuts) - 1, -1)
     if len(cuts) == 2:
         return np.asarray(coefficients @ X, dtype=np.float64)[None, :]
+    from scipy.sparse import csr_array  # a process without records does without the import
+
     sums = csr_array((coefficients, np.arange(len(X)), cuts), shape=(len(cuts) - 1, len(X)))
     return np.asarray(sums @ X, dtype=np.float64)
 

@@ -100,13 +100,13 @@ class Survey:
     def findings(self, total: Floats, records: int, noise: float) -> "Findings":
         """What the opened sum says: total (coordinates,), the number of records, the noise's deviation a
         coordinate."""
-        from scipy.stats import norm  # a party plans a survey without it
+        from scipy.special import ndtri  # a party plans a survey without it
 
         if len(total) != self.coordinates:
             raise UsageError(f"this survey has {self.coordinates} coordinates; got {len(total)}; use the same survey")
         check_nonnegative("noise", noise)
         cells = len(self.names) * CELLS + len(self.texts) * self.buckets
-        high = noise * float(norm.isf(min(0.5, FALSE_ALARMS / cells)))
+        high = noise * -float(ndtri(min(0.5, FALSE_ALARMS / cells)))
         found: dict[str, Found] = {}
         at = 0
         for name in self.names:

@@ -14,6 +14,7 @@ from dpmpc.mpc.channels import KEYS, KEYS_SAME, KEYS_SHOWN
 from dpmpc.mpc.field import Words
 from dpmpc.mpc.link import Observe
 from dpmpc.mpc.mesh import Channel
+from dpmpc.mpc.native.residues import recombine
 from dpmpc.mpc.prg import Prg
 from dpmpc.mpc.security import Verdict
 from dpmpc.mpc.session import Session, Subset
@@ -141,7 +142,7 @@ class CheckedSession(Session):
                 due = field.add(due, field.mul(rows[k], weight))
             if not (due == rows[i]).all():
                 raise self.cheat(f"that the shares opened on channel {channel.ident} are of one vector")
-        opened = field.recombine([rows[k] for k in first], first).reshape(shares.shape)
+        opened = recombine([rows[k] for k in first], first).reshape(shares.shape)
         digest = _hash("opened", self.run_id, (), channel.ident, np.ascontiguousarray(opened).tobytes())
         for i, said in zip(others, await channel.exchange(dict.fromkeys(others, digest), others), strict=True):
             if bytes(said) != digest:

@@ -8,7 +8,7 @@ polynomial's value at i + 1.
 
 import functools
 import itertools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any, cast
 
 import numpy as np
@@ -155,19 +155,6 @@ def uniform(prg: Prg, shape: tuple[int, ...]) -> Words:
         again = values == _P
         values[again] = prg.words((int(again.sum()),)) & _P
     return values
-
-
-def recombine(shares: Sequence[Words], holders: Sequence[int]) -> Words:
-    """The secrets whose shares the parties `holders` hold (as many as the degree + 1, in the same order)."""
-    weights = lagrange(tuple(i + 1 for i in holders), 0)
-
-    def weighted(*shares: Words) -> Words:
-        result = np.zeros_like(shares[0])
-        for values, weight in zip(shares, weights, strict=True):
-            result = _add(result, mul(values, weight))
-        return result
-
-    return cast(Words, in_pieces(weighted, *shares))
 
 
 @functools.cache

@@ -52,7 +52,8 @@ def run_parties(
         Job(f"party {i}", "dpmpc.mpc.loopback:party", {**common, "index": i, "socket": s.fileno()}, [s])
         for i, s in enumerate(bound)
     ]
-    return run_jobs(jobs, seconds)
+    preload = [body.__module__, BACKENDS[backend].__module__, "dpmpc.mpc.mpyc_imported"]
+    return run_jobs(jobs, seconds, preload=preload)
 
 
 def party(

@@ -11,6 +11,7 @@ from dpmpc.mpc import field
 from dpmpc.mpc.channels import exchange_label
 from dpmpc.mpc.field import Words
 from dpmpc.mpc.mesh import Mesh
+from dpmpc.mpc.native.residues import recombine
 
 _WORD = 8
 
@@ -59,4 +60,4 @@ async def open_from_any(mesh: Mesh, threshold: int, shares: Words, ident: int) -
             "run; see their logs"
         )
     holders = list(rows)[: threshold + 1]
-    return field.recombine([rows[j] for j in holders], holders).reshape(shares.shape)
+    return recombine([rows[j] for j in holders], holders).reshape(shares.shape)

@@ -41,7 +41,6 @@ class Outliving(Mesh):
         self._needed = 1  # reasons for which all parties are needed now; not to outlive anybody is one
         self._notices: set[tuple[int, int]] = set()  # (who told, whom it has lost)
         self._hearing: list[asyncio.Task[None]] = []
-        self._news = asyncio.Event()
         self._closing = False  # whether this party has done everything
 
     async def connect(self, link: Link, digest: bytes = bytes(32), *, seconds: float = CONNECT_SECONDS) -> None:
@@ -143,7 +142,6 @@ class Outliving(Mesh):
 
     def _changed(self) -> None:
         """Something was heard of a loss."""
-        self._news.set()
 
     def abandon(self) -> None:
         """As `Mesh.abandon`."""

@@ -8,7 +8,6 @@ is behind may wait for it. All shares of an opening lie on one polynomial, so it
 import asyncio
 import contextlib
 from collections import OrderedDict
-from typing import Any
 
 import numpy as np
 
@@ -16,6 +15,7 @@ from dpmpc.errors import PeerError
 from dpmpc.mpc import field
 from dpmpc.mpc.channels import AGAIN, NOISE, exchange_label
 from dpmpc.mpc.field import Words
+from dpmpc.mpc.native.residues import recombine
 from dpmpc.mpc.outliving import Outliving
 from dpmpc.mpc.session import Session
 
@@ -31,6 +31,12 @@ class _Opening:
         self.begged: set[int] = set()  # those that were asked because of a loss
         self.rows: dict[int, Words] = {}
         self.over = False
+        self.news: asyncio.Future[None] | None = None
+
+    def wake(self, _: object = None) -> None:
+        """A share has come, or something was heard of a loss."""
+        if self.news is not None and not self.news.done():
+            self.news.set_result(None)
 
 
 class ReopeningSession(Outliving, Session):
@@ -74,17 +80,14 @@ class ReopeningSession(Outliving, Session):
                 future.cancel()
             opening.asked.clear()
         holders = list(opening.rows)[: t + 1]
-        return field.recombine([opening.rows[j] for j in holders], holders).reshape(shares.shape)
+        return recombine([opening.rows[j] for j in holders], holders).reshape(shares.shape)
 
     async def _next(self, opening: _Opening) -> None:
         """Returns when a share has come, or something was heard of a loss."""
-        self._news.clear()
-        news = asyncio.ensure_future(self._news.wait())
-        waited: list[asyncio.Future[Any]] = [news, *opening.asked]
-        try:
-            await asyncio.wait(waited, return_when=asyncio.FIRST_COMPLETED)
-        finally:
-            news.cancel()
+        opening.news = asyncio.get_running_loop().create_future()
+        for future in opening.asked:
+            future.add_done_callback(opening.wake)
+        await opening.news
         for future in [each for each in opening.asked if each.done()]:
             party = opening.asked.pop(future)
             try:
@@ -96,7 +99,7 @@ class ReopeningSession(Outliving, Session):
     def _changed(self) -> None:
         for opening in self._openings.values():
             self._again(opening)
-        super()._changed()
+            opening.wake()
 
     def _again(self, opening: _Opening) -> None:
         """Send this opening's share to those that have not got it, and ask all for theirs where some are missing."""

@@ -14,6 +14,7 @@ from dpmpc.mpc.channels import KEYS
 from dpmpc.mpc.field import Words
 from dpmpc.mpc.link import Link, Observe
 from dpmpc.mpc.mesh import CONNECT_SECONDS, Channel, Mesh
+from dpmpc.mpc.native.residues import recombine
 from dpmpc.mpc.prg import Prg
 
 Subset = tuple[int, ...]
@@ -75,7 +76,7 @@ class Session(Mesh):
                 raise PeerError(
                     f"shares must be below p = 2^61 - 1; party {i} sent larger ones; are all parties of one version?"
                 )
-        return field.recombine([flat, *received], [self.party, *predecessors]).reshape(shares.shape)
+        return recombine([flat, *received], [self.party, *predecessors]).reshape(shares.shape)
 
 
 def check_threshold(parties: int, threshold: int) -> None:

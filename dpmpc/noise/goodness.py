@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpmpc.privacy.exact import ExactLaw, Integers, Reals
+from dpmpc.privacy.tails import chi_square_tail
 
 MINIMUM_EXPECTED = 20.0
 
@@ -60,12 +61,10 @@ def residues(samples: Integers, law: ExactLaw, modulus: int) -> Outcome:
 
 
 def _pearson(name: str, observed: NDArray[np.intp], probabilities: Reals) -> Outcome:
-    from scipy.stats import chi2
-
     expected = probabilities * observed.sum()
     statistic = float(((observed - expected) ** 2 / expected).sum())
     degrees = len(expected) - 1
-    return Outcome(name, statistic, degrees, float(chi2.sf(statistic, degrees)))
+    return Outcome(name, statistic, degrees, chi_square_tail(statistic, degrees))
 
 
 def independence(samples: Integers, law: ExactLaw) -> Outcome:

@@ -10,7 +10,7 @@ lists: how a torn line begins tells whether it may have been a release.
 import hashlib
 import json
 import secrets
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from dpmpc.errors import UsageError
@@ -19,6 +19,7 @@ from dpmpc.privacy.mechanism import Mechanism
 GENESIS = "0" * 64
 FORMAT = 4
 RELEASE, ATTEMPT, ELSEWHERE = "release", "attempt", "elsewhere"
+_ENCODER = json.JSONEncoder(separators=(",", ":"), allow_nan=False)
 _MARKS = tuple(f'["{kind}",{{'.encode() for kind in (ATTEMPT, ELSEWHERE))
 
 
@@ -83,7 +84,7 @@ class Line:
 def packed(line: Line) -> bytes:
     """The bytes of a line, without a newline; no two are alike."""
     entry = line.entry
-    record: dict[str, Any] = {"v": FORMAT, "prev": line.prev, **asdict(entry)}
+    record: dict[str, Any] = {"v": FORMAT, "prev": line.prev, **vars(entry), "mechanism": vars(entry.mechanism)}
     if entry.present is None:
         del record["present"]
     if not entry.lost:
@@ -98,7 +99,7 @@ def packed(line: Line) -> bytes:
     if line.kind == ELSEWHERE:
         record["parties"] = line.parties
     value = record if line.kind == RELEASE else [line.kind, record]
-    return json.dumps(value, separators=(",", ":"), allow_nan=False).encode()
+    return _ENCODER.encode(value).encode()
 
 
 def parsed(line: bytes) -> Line | None:

@@ -11,12 +11,11 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from scipy.stats import chi2
-
 from dpmpc.privacy.cape import collusion_factor, most_colluding
 from dpmpc.privacy.checks import check_count, check_delta, check_epsilon, check_positive
 from dpmpc.privacy.gaussian import epsilon_of_mu, mu_of_budget
 from dpmpc.privacy.laplace import laplace_epsilon
+from dpmpc.privacy.tails import chi_square_above
 
 Published = Literal["aggregate", "owners' vectors", "noisy sums"]
 
@@ -111,7 +110,7 @@ def rajkumar_sigma(dimension: int, epsilon: float, delta: float, G: float = 1.0)
     Printed (G = 1): Pr(U <= (sigma* epsilon - 2)^2 / (4 sigma*^2)) = 1 - delta, without the square of sigma*; see
     `rajkumar_printed_root`.
     """
-    q = math.sqrt(float(chi2.isf(delta, dimension)))
+    q = math.sqrt(chi_square_above(delta, dimension))
     return G * (q + math.sqrt(q * q + 2 * epsilon)) / epsilon
 
 
@@ -121,7 +120,7 @@ def rajkumar_printed_root(dimension: int, epsilon: float, delta: float) -> float
     It has sigma^2 epsilon < 2, so that no eta at all meets what the proof needs. (The other root, 2/(epsilon - 2q),
     is negative unless epsilon > 2q.)
     """
-    return 2 / (epsilon + 2 * math.sqrt(float(chi2.isf(delta, dimension))))
+    return 2 / (epsilon + 2 * math.sqrt(chi_square_above(delta, dimension)))
 
 
 def _laplace_row(

@@ -8,11 +8,10 @@ measured: it lets noise come in at curvature L and leave at curvature lambda, in
 import math
 from dataclasses import dataclass
 
-from scipy.stats import chi2
-
 from dpmpc.privacy.checks import check_count, check_delta, check_epsilon, check_positive
 from dpmpc.privacy.gaussian import epsilon_of_mu, gaussian_scale, mu_of_budget
 from dpmpc.privacy.literature import KANG_CONSTANT, Setting, rajkumar_budget, rajkumar_sigma
+from dpmpc.privacy.tails import chi_square_above
 
 CONFIDENCE = 0.05
 """gamma and delta' of the bounds that hold with a probability."""
@@ -104,7 +103,7 @@ def objective_excess(
     epsilon is what computeSlack leaves. Its proof needs |w~ - w*| <= |eta|/(N lam) and c + lam-smoothness; Delta = 0.
     """
     check_epsilon(epsilon)
-    hat = rajkumar_sigma(dimension, epsilon, check_delta(delta), G) ** 2 * float(chi2.isf(confidence, dimension))
+    hat = rajkumar_sigma(dimension, epsilon, check_delta(delta), G) ** 2 * chi_square_above(confidence, dimension)
     return (smoothness + lam) * hat / (2 * (records * lam) ** 2)
 
 
@@ -124,7 +123,7 @@ def objective_records(
 ) -> float:
     """Theorem 5.3 with kappa = 1: the records N from which the excess true loss over a |w_0| = `norm` is at most
     `accuracy`."""
-    root = rajkumar_sigma(dimension, epsilon, delta) * math.sqrt(float(chi2.isf(confidence, dimension)))
+    root = rajkumar_sigma(dimension, epsilon, delta) * math.sqrt(chi_square_above(confidence, dimension))
     return max(
         norm**2 * math.log(1 / confidence) / accuracy**2,
         smoothness * norm**2 / (accuracy * epsilon),

@@ -12,7 +12,7 @@ import socket
 import sys
 import tempfile
 import threading
-from collections.abc import Callable, Coroutine, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Coroutine, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -20,6 +20,7 @@ from typing import IO, Any, TypeVar
 
 from dpmpc.errors import DpmpcError, PeerError, error_of
 from dpmpc.processes.messages import dumps, loads
+from dpmpc.processes.together import POSSIBLE, Nursery, Sibling, start_together
 
 Event = dict[str, Any]
 T = TypeVar("T")
@@ -39,7 +40,7 @@ class Process:
 
     name: str
     log: Path | None
-    handle: asyncio.subprocess.Process
+    handle: asyncio.subprocess.Process | Sibling
     output: IO[bytes]  # its standard error
     reader: "asyncio.Task[None] | None" = None
     error: DpmpcError | None = None
@@ -54,6 +55,8 @@ class Process:
 
     def has_ended(self) -> bool:
         """Whether the kernel says that it has ended, be its exit known here or not."""
+        if isinstance(self.handle, Sibling):
+            return self.handle.has_ended()
         try:
             return os.waitid(os.P_PID, self.handle.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None
         except ChildProcessError:  # somebody has taken its exit already, and is about to tell
@@ -81,6 +84,7 @@ class Supervisor:
 
     on_event: Callable[[Process, Event], None] = lambda process, event: None
     processes: list[Process] = field(default_factory=list)
+    _nurseries: list[Nursery] = field(default_factory=list)
     _changed: asyncio.Event = field(default_factory=asyncio.Event)
 
     async def start(
@@ -98,11 +102,8 @@ class Supervisor:
         `prefix`: a command that starts it somewhere else, such as `ip netns exec NAME`. Its log is appended to; without
         one, what it prints is kept for the message of a bug.
         """
-        output: IO[bytes] = tempfile.TemporaryFile() if log is None else log.open("ab")
-        paths = [path for path in sys.path if path and "\0" not in path]
-        while not _STARTING.acquire(blocking=False):
-            await asyncio.sleep(0.001)
-        try:
+        output = _output(log)
+        async with _one_at_a_time():
             handle = await asyncio.create_subprocess_exec(
                 *prefix,
                 sys.executable,
@@ -113,13 +114,34 @@ class Supervisor:
                 stdout=asyncio.subprocess.PIPE,
                 stderr=output,
                 pass_fds=[s.fileno() for s in sockets],
-                env={**os.environ, "PYTHONPATH": os.pathsep.join(paths), **environment},
-                start_new_session=True,  # an interrupt on the terminal goes to the starter alone
-                limit=1 << 30,
+                **_settings(environment),
             )
-        finally:
-            _STARTING.release()
-        process = Process(name, log, handle, output)
+        return self._watch(Process(name, log, handle, output))
+
+    async def start_together(
+        self,
+        names: Sequence[str],
+        *,
+        logs: Sequence[Path | None] | None = None,
+        preload: Sequence[str] = (),
+        sockets: Sequence[Sequence[socket.socket]],
+        environment: Mapping[str, str] = _ONE_THREAD,
+    ) -> list[Process]:
+        """The same for several, each with its log and its own `sockets`: where that is possible, `preload` is imported
+        once for all, which is most of what a process costs that does little."""
+        where = logs or [None] * len(names)
+        if len(names) == 1 or not POSSIBLE:
+            return [
+                await self.start(name, log=log, preload=preload, sockets=own, environment=environment)
+                for name, log, own in zip(names, where, sockets, strict=True)
+            ]
+        outputs = [_output(log) for log in where]
+        async with _one_at_a_time():
+            nursery = await start_together(preload, outputs, sockets, **_settings(environment))
+        self._nurseries.append(nursery)
+        return [self._watch(Process(*given)) for given in zip(names, where, nursery.siblings, outputs, strict=True)]
+
+    def _watch(self, process: Process) -> Process:
         self.processes.append(process)
         process.reader = asyncio.create_task(self._read(process))
         return process
@@ -210,6 +232,32 @@ class Supervisor:
                 with contextlib.suppress(asyncio.CancelledError):
                     await process.reader
             process.output.close()
+        for nursery in self._nurseries:
+            await nursery.end(10.0)
+
+
+def _output(log: Path | None) -> IO[bytes]:
+    return tempfile.TemporaryFile() if log is None else log.open("ab")
+
+
+def _settings(environment: Mapping[str, str]) -> dict[str, Any]:
+    """Of every start."""
+    paths = [path for path in sys.path if path and "\0" not in path]
+    return {
+        "env": {**os.environ, "PYTHONPATH": os.pathsep.join(paths), **environment},
+        "start_new_session": True,  # an interrupt on the terminal goes to the starter alone
+        "limit": 1 << 30,
+    }
+
+
+@contextlib.asynccontextmanager
+async def _one_at_a_time() -> AsyncIterator[None]:
+    while not _STARTING.acquire(blocking=False):
+        await asyncio.sleep(0.001)
+    try:
+        yield
+    finally:
+        _STARTING.release()
 
 
 @dataclass(frozen=True)
@@ -223,9 +271,14 @@ class Job:
     prefix: Sequence[str] = ()
 
 
-def run_jobs(jobs: Sequence[Job], seconds: float | None = 600.0, background: Sequence[Job] = ()) -> list[Any]:
+def run_jobs(
+    jobs: Sequence[Job],
+    seconds: float | None = 600.0,
+    background: Sequence[Job] = (),
+    preload: Sequence[str] = (),
+) -> list[Any]:
     """What every job returned, in order. Jobs in the `background` run as long as the others, and end all where one of
-    them fails. No process is left behind.
+    them fails. `preload`: modules that the jobs will need, besides those of their roles. No process is left behind.
 
     Works where an event loop runs in this thread, too. Errors: the cause of the first failure; PeerError after
     `seconds`.
@@ -234,10 +287,8 @@ def run_jobs(jobs: Sequence[Job], seconds: float | None = 600.0, background: Seq
     async def run() -> list[Any]:
         supervisor, beside = Supervisor(), Supervisor()
         try:
-            for group, where in ((background, beside), (jobs, supervisor)):
-                for job in group:
-                    module = job.role.partition(":")[0]
-                    process = await where.start(job.name, preload=[module], sockets=job.sockets, prefix=job.prefix)
+            for group, where, modules in ((background, beside, ()), (jobs, supervisor, preload)):
+                for job, process in zip(group, await _start(where, group, modules), strict=True):
                     process.give(job.role, job.arguments)
             for job in (*jobs, *background):
                 for s in job.sockets:
@@ -257,6 +308,22 @@ def run_jobs(jobs: Sequence[Job], seconds: float | None = 600.0, background: Seq
             await beside.end()
 
     return run_here(run)
+
+
+async def _start(supervisor: Supervisor, jobs: Sequence[Job], preload: Sequence[str]) -> list[Process]:
+    """A process for each job."""
+    modules = [job.role.partition(":")[0] for job in jobs]
+    if any(job.prefix for job in jobs):
+        return [
+            await supervisor.start(job.name, preload=[*preload, module], sockets=job.sockets, prefix=job.prefix)
+            for job, module in zip(jobs, modules, strict=True)
+        ]
+    names, sockets = [job.name for job in jobs], [job.sockets for job in jobs]
+    return (
+        await supervisor.start_together(names, preload=[*preload, *sorted(set(modules))], sockets=sockets)
+        if jobs
+        else []
+    )
 
 
 def run_here(body: Callable[[], Coroutine[Any, Any, T]]) -> T:

@@ -10,8 +10,8 @@ import os
 import sys
 import threading
 import traceback
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import Any, NoReturn
 
 from dpmpc.errors import DpmpcError
 from dpmpc.processes.logs import Log as Log
@@ -24,9 +24,21 @@ GONE = 3  # exit code where the starter has gone
 
 
 def main() -> None:
-    """Entry point. Exits with 0, the error's exit code, or 1 for a bug, whose traceback is on standard error."""
+    """Entry point."""
+    prepare(sys.argv[1:])
+    serve()
+
+
+def prepare(modules: Sequence[str]) -> None:
+    """What comes before any job."""
     keep_freed_blocks()
     os.umask(0o077)  # what it writes is for this user alone
+    for module in modules:
+        importlib.import_module(module)
+
+
+def serve() -> NoReturn:
+    """Does the job. Exits with 0, the error's exit code, or 1 for a bug, whose traceback is on standard error."""
     events = os.fdopen(os.dup(1), "wb", buffering=0)
     os.dup2(2, 1)  # whatever prints goes to the log
     said = threading.Lock()
@@ -40,8 +52,6 @@ def main() -> None:
         except OSError:
             os._exit(GONE)
 
-    for module in sys.argv[1:]:
-        importlib.import_module(module)
     line = sys.stdin.buffer.readline()
     if not line:
         os._exit(GONE)

@@ -1,61 +1,75 @@
-"""report.png: how the model converged and what each iteration took. Needs matplotlib (the extra `plot`); without it
-nothing is drawn.
+"""report.svg: how the model converged and what each iteration took.
 
 With averaging over the tail the model is the iterate until half of the iterations are over, and the average of
 iterates from there on: utility jumps there, and a line says so.
 """
 
-import importlib.util
 from collections.abc import Sequence
+from html import escape
 from pathlib import Path
 from typing import Any
 
 from dpmpc.learning.method import tail_begins
 from dpmpc.runs.history import Row, read_history
+from dpmpc.runs.svg import HEIGHT, WIDTH, Curve, bars, chart, duration
 
-_PANEL, _HEIGHT, _BELOW, _ABOVE = 4.2, 3.6, 0.6, 0.68  # inches: a panel's width, the picture's height, margins
+_ABOVE, _NAME = 34, 24  # the heights of the heading, and of the name of a panel
+_STYLE = """
+svg { --ink: #1b1f24; --paper: #ffffff; --line: #c9d0d8; --dim: #4d5761; --accent: #0b5cad; --warn: #7a4b00; }
+@media (prefers-color-scheme: dark) { svg { --ink: #e8ebee; --paper: #14181c; --line: #46505a; --dim: #a9b4bf;
+  --accent: #7db8f5; --warn: #ffd37a; } }
+text { font: 12px system-ui, sans-serif; fill: var(--dim); } .name { font-size: 14px; fill: var(--ink); }
+.paper { fill: var(--paper); }
+.grid { stroke: var(--line); stroke-width: .6; } .level { stroke: var(--dim); stroke-dasharray: 5 4; }
+.mark { stroke: var(--warn); stroke-dasharray: 2 3; stroke-width: 1.5; }
+.curve { fill: none; stroke: var(--accent); stroke-width: 2; } .bar { fill: var(--accent); }
+"""
 
 
-def draw(run: Path, report: dict[str, Any]) -> Path | None:
-    """The path of the picture of the run in `run`, or None without matplotlib."""
-    if importlib.util.find_spec("matplotlib") is None:
-        return None
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
-    from matplotlib.figure import Figure
-
+def draw(run: Path, report: dict[str, Any]) -> Path:
+    """The path of the picture of the run in `run`."""
     rows = read_history(run / "history.csv")
-    utility, cost = report["utility"], report["cost"]
-    left_panels = 2 if utility is not None and len(rows) > 1 else 0
-    width = _PANEL * (left_panels + 1)
-    figure = Figure(figsize=(width, _HEIGHT))
-    FigureCanvasAgg(figure)
-    axes = [
-        figure.add_axes((left / width, _BELOW / _HEIGHT, wide / width, 1 - (_BELOW + _ABOVE) / _HEIGHT))
-        for left, wide in _places(left_panels)
-    ]
-    mark = averaging_begins(report)
-    if left_panels:
-        _curve(axes[0], rows, [row.gap for row in rows], "optimality gap J(θ) − J(θ*)", None, mark)
-        axes[0].set_yscale("log")
-        name = "test_accuracy" if "test_accuracy" in utility else "test_mse"
-        _curve(axes[1], rows, [row.score for row in rows], name.replace("_", " "), utility["nonprivate"][name], mark)
-    _costs(axes[-1], rows, cost)
+    parts, beside = costs_of(rows, report["cost"])
+    panels = [*curves_of(rows, report), ("Seconds of noise and releases", bars("seconds", parts))]
     privacy = report["privacy"]
     promise = "no noise" if privacy["epsilon"] is None else f"ε = {privacy['epsilon']:.4g}, δ = {privacy['delta']:.2g}"
-    figure.suptitle(f"{report['data']}: {report['owners']} owners, method {report['method']}, {promise}", fontsize=10)
-    path = run / "report.png"
-    figure.savefig(path, dpi=120)
+    title = f"{report['data']}: {report['owners']} owners, method {report['method']}, {promise}"
+    width, height = WIDTH * len(panels), _ABOVE + _NAME + HEIGHT
+    shapes = [_text(width / 2, 22, title)]
+    for k, (name, panel) in enumerate(panels):
+        shapes.append(_text(WIDTH * (k + 0.5), _ABOVE + 16, name))
+        place = f'x="{WIDTH * k}" y="{_ABOVE + _NAME}" width="{WIDTH}" height="{HEIGHT}" preserveAspectRatio="xMidYMin"'
+        shapes.append(panel.replace("<svg ", f"<svg {place} ", 1))
+    shapes.append(_text(width - WIDTH / 2, height - 6, f"Beside that, start, load, evaluate: {duration(beside)}"))
+    path = run / "report.svg"
+    path.write_text(
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" width="{width}" height="{height}">'
+        f'<title>{escape(title)}</title><style>{_STYLE}</style><rect class="paper" width="100%" height="100%"/>'
+        f"{''.join(shapes)}</svg>\n",
+        encoding="utf-8",
+    )
     return path
 
 
-def _places(left_panels: int) -> list[tuple[float, float]]:
-    """(left edge, width) of every panel in inches: fixed margins, as a layout that measures its texts takes longer
-    than the rest of the picture. The last panel has the names of its bars beside it."""
-    names = 1.3
-    return [
-        *((_PANEL * k + 0.65, _PANEL - 0.85) for k in range(left_panels)),
-        (_PANEL * left_panels + names, _PANEL - names - 0.15),
-    ]
+def curves_of(rows: Sequence[Row], report: dict[str, Any]) -> list[tuple[str, str]]:
+    """The curves of utility that the run has, each with its name."""
+    utility = report["utility"]
+    if utility is None:
+        return []
+    mark, curves = averaging_begins(report), []
+    gap = [(row.iteration, row.gap) for row in rows if row.gap is not None]
+    score = [(row.iteration, row.score) for row in rows if row.score is not None]
+    if len(gap) > 1:
+        curves.append(("Optimality gap", chart(Curve("optimality gap", gap, log=True, mark=mark))))
+    if len(score) > 1:
+        name = next(key for key in utility if key.startswith("test_"))
+        label, level = name.replace("_", " "), ("without privacy", utility["nonprivate"][name])
+        curves.append((label.capitalize(), chart(Curve(label, score, reference=level, mark=mark))))
+    return curves
+
+
+def _text(x: float, y: float, text: str) -> str:
+    return f'<text class="name" x="{x:g}" y="{y}" text-anchor="middle">{escape(text)}</text>'
 
 
 def averaging_begins(report: dict[str, Any]) -> int | None:
@@ -70,42 +84,3 @@ def costs_of(rows: Sequence[Row], cost: dict[str, Any]) -> tuple[list[tuple[str,
     compute = min(cost["owners_compute_s"], online)
     parts = [("noise ahead", cost["offline_s"]), ("owners compute", compute), ("shares, sum, open", online - compute)]
     return parts, max(0.0, cost["wall_s"] - cost["offline_s"] - online)
-
-
-def duration(seconds: float) -> str:
-    """Seconds for people: three digits and a unit."""
-    if seconds >= 1:
-        return f"{seconds:.3g} s" if seconds < 1000 else f"{seconds:,.0f} s"
-    return f"{1e3 * seconds:.3g} ms" if seconds >= 1e-3 else f"{1e6 * seconds:.3g} µs"
-
-
-def _curve(
-    axis: Any, rows: list[Row], values: list[float | None], name: str, reference: float | None, mark: int | None
-) -> None:
-    known = [(row.iteration, value) for row, value in zip(rows, values, strict=True) if value is not None]
-    if known:
-        axis.plot(*zip(*known, strict=True), color="tab:blue", linewidth=1.4, label="private")
-    if reference is not None:
-        axis.axhline(reference, color="tab:gray", linestyle="--", linewidth=1, label="without privacy")
-    if mark is not None and known and known[0][0] < mark <= known[-1][0]:
-        axis.axvline(mark, color="tab:orange", linestyle=":", linewidth=1.2, label="averaging begins")
-    if len(axis.get_legend_handles_labels()[0]) > 1:
-        axis.legend(frameon=False, fontsize=8)
-    axis.set_xlabel("iteration", fontsize=9)
-    axis.set_title(name, fontsize=9)
-    axis.tick_params(which="both", labelsize=8)
-    axis.grid(alpha=0.25)
-
-
-def _costs(axis: Any, rows: list[Row], cost: dict[str, Any]) -> None:
-    """Where the time of noise and releases went: bars, in seconds, each with its number."""
-    parts, beside = costs_of(rows, cost)
-    names, seconds = zip(*reversed(parts), strict=True)
-    bars = axis.barh(names, seconds, color=["tab:green", "tab:orange", "tab:blue"])
-    axis.bar_label(bars, labels=[duration(value) for value in seconds], fontsize=8, padding=3)
-    axis.set_xlim(0, 1.3 * max(seconds) or 1)
-    axis.set_title("seconds of noise and releases", fontsize=9)
-    axis.set_xlabel(f"beside that, start, load, evaluate: {duration(beside)}", fontsize=9)
-    axis.tick_params(labelsize=8)
-    for side in ("top", "right"):
-        axis.spines[side].set_visible(False)

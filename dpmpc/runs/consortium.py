@@ -14,8 +14,9 @@ from typing import Any, Literal
 
 import msgspec
 
+from dpmpc.aggregation.asked import Role
 from dpmpc.aggregation.limits import AcceptFile
-from dpmpc.aggregation.plan import Plan, Role
+from dpmpc.aggregation.plan import Plan
 from dpmpc.data.schema import (
     Categorical,
     Classes,

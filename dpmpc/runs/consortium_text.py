@@ -5,7 +5,7 @@ import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from dpmpc.aggregation.plan import Role
+from dpmpc.aggregation.asked import Role
 
 _COMMENT = 29  # the column that remarks begin in
 _EXAMPLES = ("a.example:11365", "b.example:11365", "c.example:11365")

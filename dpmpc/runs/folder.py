@@ -11,7 +11,8 @@ from dpmpc.privacy.book import Book
 from dpmpc.privacy.ledger import Ledger
 
 # What --overwrite removes of an earlier run. Its ledgers stay: what was spent stays spent.
-_FILES = ("*.json", "party_*.jsonl", "*.log", "*.bin", "history.csv", "model.npz", "report.png", "report.html", "*.tmp",
+_FILES = ("*.json", "party_*.jsonl", "*.log", "*.bin", "history.csv", "model.npz", "report.svg", "report.html",
+          "report.png", "*.tmp",
           "survey/*.json", "survey/party_*.jsonl", "survey/*.log", "survey/*.bin", "survey/*.tmp")  # fmt: skip
 
 

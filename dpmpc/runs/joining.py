@@ -4,14 +4,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from dpmpc.aggregation.asked import plan_path
 from dpmpc.aggregation.limits import Limits
-from dpmpc.aggregation.plan import plan_path
 from dpmpc.errors import DpmpcError, UsageError, error_of
 from dpmpc.mpc.credentials import check_certificate, check_key
 from dpmpc.runs.beside import options_of
 from dpmpc.runs.kit import LIMITS, Kit, read_kit
 from dpmpc.runs.request import Request
-from dpmpc.runs.start import Progress, Where, start
+from dpmpc.runs.start import Progress, start
+from dpmpc.runs.where import Where
 
 
 @dataclass(frozen=True)

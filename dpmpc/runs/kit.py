@@ -15,8 +15,9 @@ from typing import Annotated
 
 import msgspec
 
+from dpmpc.aggregation.asked import plan_path
 from dpmpc.aggregation.limits import AcceptFile
-from dpmpc.aggregation.plan import Plan, plan_path
+from dpmpc.aggregation.plan import Plan
 from dpmpc.data.written import read_written
 from dpmpc.errors import UsageError
 from dpmpc.mpc.credentials import make_authority

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from dpmpc.aggregation.aggregator import Aggregator
+from dpmpc.aggregation.asked import AGREED, FIRST_ATTEMPT, Attempt, Presence, plan_path
 from dpmpc.aggregation.beginning import attempt_of
 from dpmpc.aggregation.both import PartyHere, named
 from dpmpc.aggregation.encoding import decode
@@ -17,9 +18,9 @@ from dpmpc.aggregation.frames import PartyCost, rows_of_block
 from dpmpc.aggregation.grid import Ints
 from dpmpc.aggregation.job import PartyJob
 from dpmpc.aggregation.local import PartiesHere
-from dpmpc.aggregation.party import about_noise
+from dpmpc.aggregation.noise_source import about_noise
 from dpmpc.aggregation.paths import ledger_path
-from dpmpc.aggregation.plan import AGREED, FIRST_ATTEMPT, Attempt, Plan, Presence, plan_path
+from dpmpc.aggregation.plan import Plan
 from dpmpc.aggregation.settling import spent_releases
 from dpmpc.aggregation.spending import entry_of, reservation_of
 from dpmpc.aggregation.transcript import Opened

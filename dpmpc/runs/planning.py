@@ -5,7 +5,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
-from dpmpc.aggregation.plan import Bounds, CheckOwners, Plan, data_digest
+from dpmpc.aggregation.asked import Bounds, CheckOwners, data_digest
+from dpmpc.aggregation.plan import Plan
 from dpmpc.data import Dataset, Partition, Schema
 from dpmpc.errors import UsageError
 from dpmpc.learning.method import METHODS, Learning, Task

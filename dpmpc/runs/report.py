@@ -1,7 +1,6 @@
-"""What a run leaves behind: report.json with stable keys, and the summary that is printed at the end."""
+"""What a run leaves behind: report.json, with stable keys."""
 
 import json
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -9,11 +8,11 @@ from typing import Any
 
 import numpy as np
 
-from dpmpc.aggregation.active import security_section
+from dpmpc.aggregation.asked import Attempt, Presence
+from dpmpc.aggregation.checks import owners_section, security_section
 from dpmpc.aggregation.frames import PartyCost
 from dpmpc.aggregation.guarantee import privacy_section, warnings_of
-from dpmpc.aggregation.owners import owners_section
-from dpmpc.aggregation.plan import Attempt, Plan, Presence
+from dpmpc.aggregation.plan import Plan
 from dpmpc.errors import UsageError
 from dpmpc.learning.evaluate import Evaluator
 from dpmpc.learning.learner import Learner
@@ -189,140 +188,3 @@ def read_report(run: Path) -> dict[str, Any]:
             "wrote it"
         )
     return report
-
-
-def features_of(report: dict[str, Any]) -> str:
-    """How many features a record has, and how many classes there are if more than two numbers hang on that."""
-    classes = report["learning"]["classes"]
-    if report["loss"]["name"] != "softmax":
-        return f"{report['dimension']} features"
-    return f"{report['dimension'] // classes} features, {classes} classes"
-
-
-def _named(names: Sequence[str] | None, sizes: Sequence[int]) -> list[tuple[str, str]]:
-    """The line that lists owners by name."""
-    if not names:
-        return []
-    shown = [f"{name} ({size})" for name, size in zip(names, sizes, strict=True)][:20]
-    more = f" and {len(names) - len(shown)} more" if len(names) > len(shown) else ""
-    return [("owners", ", ".join(shown) + more)]
-
-
-def _security(report: dict[str, Any]) -> list[tuple[str, str]]:
-    """Of a run whose parties were checked."""
-    section = report.get("security")
-    if section is None or section["mode"] != "active":
-        return []
-    bits = section.get("undetected_bits")
-    found = "" if bits is None else f"; a cheat passes with probability 2^-{bits:.1f} at most, all attempts together"
-    return [("security", f"parties were checked (active): any one may cheat{found}")]
-
-
-def _transfers(report: dict[str, Any]) -> str:
-    """How two servers compute; nothing for other backends."""
-    k = report.get("transfers_k")
-    return "" if k is None else f", {report['backend']} with k = {k}"
-
-
-def _owners_checked(report: dict[str, Any]) -> list[tuple[str, str]]:
-    """Of a run whose owners were checked: what, and who failed how often."""
-    section = report.get("owners_checked")
-    if section is None:
-        return []
-    names = report.get("owner_names") or [f"owner {j}" for j in range(report["owners"])]
-    times = Counter(j for failed in section["failed"].values() for j in failed)
-    who = ", ".join(f"{names[j]} in {count}" for j, count in sorted(times.items())) or "none failed"
-    what = "shares and norms" if "norms" in section["checks"] else "shares, not norms,"
-    return [("owners checked", f"{what} in {section['releases']} releases; failed, and counted as zero: {who}")]
-
-
-def summary(report: dict[str, Any], run: Path) -> list[tuple[str, str]]:
-    """(what, value) pairs of the lines printed at the end of a run."""
-    privacy, cost, utility = report["privacy"], report["cost"], report["utility"]
-    m, sizes = report["owners"], report["owner_sizes"]
-    spread = f"{min(sizes)}" if min(sizes) == max(sizes) else f"{min(sizes)}-{max(sizes)}"
-    who = (
-        f"{report['parties']} parties, threshold {report['threshold']}{_transfers(report)}"
-        if report["engine"] == "mpc"
-        else "no MPC (engine clear)"
-    )
-    lines = [
-        (
-            "data",
-            f"{report['data']}: {sum(sizes)} records of {m} owners ({spread} each), {features_of(report)}",
-        ),
-        *_named(report.get("owner_names"), sizes),
-        (
-            "computed by",
-            f"{who}; {report['iterations']} release{'s' if report['iterations'] != 1 else ''}, method "
-            f"{report['method']}",
-        ),
-        *_security(report),
-    ]
-    if report.get("advice") is not None:
-        best = report["advice"]["advice"]
-        step = "" if best["step"] is None else f", step {best['step']:.3g}"
-        lines.append(
-            (
-                "advised",
-                f"method {best['method']}, {best['iterations']} release{'s' if best['iterations'] != 1 else ''}{step}; "
-                f"expected to miss {best['left']:.1%} of what there is to learn",
-            )
-        )
-    if privacy["epsilon"] is None:
-        lines.append(("guarantee", privacy["statement"].removeprefix("guarantee: ")))
-    else:
-        known = f"epsilon = {privacy['epsilon']:.6g}, delta = {privacy['delta']:.3g} for the whole run"
-        if privacy["assumptions"]:
-            lines.append(("guarantee, if", f"{' and '.join(privacy['assumptions'])}: {known}"))
-        else:
-            lines.append(("guarantee", known))
-        if "paper" in privacy:
-            lines.append(
-                (
-                    "the paper's formula",
-                    f"claims epsilon = {privacy['paper']['claims']['epsilon']:g}; the line above is what its scale "
-                    "really gives",
-                )
-            )
-        if privacy["released_before"]:
-            lines.append(("", "the survey that found ranges and categories included"))
-        lines.append(("neighbours", privacy["neighbours"]))
-        lines.append(
-            (
-                "noise",
-                f"{privacy['noise_law']}, scale {privacy['noise_scale']:.4g} a coordinate of the mean; sensitivity "
-                f"{privacy['sensitivity']['l2']:.4g}",
-            )
-        )
-    if utility is not None:
-        name = "test_accuracy" if "test_accuracy" in utility else "test_mse"
-        unit = "" if name == "test_accuracy" else " on the target scaled to [-1, 1]"
-        if utility[name] is not None:
-            lines.append(
-                (
-                    name.replace("_", " "),
-                    f"{utility[name]:.4f} (without privacy {utility['nonprivate'][name]:.4f}){unit}; outside the "
-                    "guarantee",
-                )
-            )
-        lines.append(
-            (
-                "training loss",
-                f"{utility['train_loss']:.4f} (without privacy {utility['nonprivate']['train_loss']:.4f}); outside "
-                "the guarantee",
-            )
-        )
-    median = cost["per_iteration_s"]["median"]
-    each = "" if median is None else f", {median:.1f} s" if median >= 1 else f", {1000 * median:.1f} ms"
-    each += " an iteration" if each else ""
-    lines.append(("time", f"{cost['wall_s']:.1f} s in all; noise ahead {cost['offline_s']:.2f} s{each}"))
-    if cost["bytes_sent"]:
-        lines.append(("traffic", f"{max(cost['bytes_sent']) / 1e6:.2f} MB sent by a party, {cost['rounds']} rounds"))
-    if "presence" in report:
-        gone = len(report["presence"]["missing"])
-        lines.append(("owners", f"missing in {gone} of {report['presence']['releases']} releases; see the report"))
-    lines += _owners_checked(report)
-    lines += [("warning", text) for text in report["warnings"]]
-    lines.append(("report", str(run / "report.json")))
-    return lines

@@ -3,7 +3,7 @@
 from dataclasses import asdict, dataclass
 from typing import Any, Literal, get_args
 
-from dpmpc.aggregation.plan import Role
+from dpmpc.aggregation.asked import Role
 from dpmpc.data.memory import parse_memory
 from dpmpc.errors import UsageError
 from dpmpc.learning.method import METHODS, Average, Method, Spread, Task

@@ -4,8 +4,9 @@ import json
 from dataclasses import asdict, replace
 from pathlib import Path
 
+from dpmpc.aggregation.asked import FIRST_ATTEMPT, Attempt, Presence, plan_path
 from dpmpc.aggregation.grid import Ints
-from dpmpc.aggregation.plan import FIRST_ATTEMPT, Attempt, Plan, Presence, plan_path
+from dpmpc.aggregation.plan import Plan
 from dpmpc.aggregation.settling import spent_releases
 from dpmpc.aggregation.transcript import read_opened, read_transcript
 from dpmpc.errors import UsageError

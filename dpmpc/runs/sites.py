@@ -14,13 +14,14 @@ from typing import Any, Self
 import numpy as np
 
 from dpmpc.aggregation.aggregator import Aggregator, Release
+from dpmpc.aggregation.asked import Attempt, plan_path
 from dpmpc.aggregation.both import PartyHere, named
 from dpmpc.aggregation.encoding import decode
 from dpmpc.aggregation.frames import PartyCost, rows_of_block
 from dpmpc.aggregation.grid import Ints
 from dpmpc.aggregation.job import PartyJob
-from dpmpc.aggregation.local import PartiesHere
-from dpmpc.aggregation.plan import Attempt, Plan, plan_path
+from dpmpc.aggregation.local import PRELOAD, PartiesHere
+from dpmpc.aggregation.plan import Plan
 from dpmpc.data.blocks import Records, in_memory
 from dpmpc.errors import DpmpcError
 from dpmpc.learning.learner import Learner
@@ -130,7 +131,7 @@ class SitesHere:
             role=ROLE,
             name="site",
             on_event=self._hear,
-            preload=("dpmpc.runs.sites",),
+            preload=("dpmpc.runs.sites", *PRELOAD),
         )
         self.end = self._here.end
 

@@ -5,8 +5,9 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from dpmpc.aggregation.asked import plan_path
 from dpmpc.aggregation.guarantee import promise_of
-from dpmpc.aggregation.plan import Plan, plan_path
+from dpmpc.aggregation.plan import Plan
 from dpmpc.errors import UsageError
 from dpmpc.privacy.composition import spent
 from dpmpc.privacy.ledgers import ledgers_below, merge, parts, read_ledgers

@@ -16,8 +16,9 @@ from typing import Any
 import numpy as np
 
 from dpmpc.aggregation.aggregator import Aggregator
+from dpmpc.aggregation.asked import Vectors, data_digest
 from dpmpc.aggregation.encoding import decode
-from dpmpc.aggregation.plan import Plan, Vectors, data_digest
+from dpmpc.aggregation.plan import Plan
 from dpmpc.data import Schema, partition
 from dpmpc.data.dataset import split
 from dpmpc.data.derive import Asked, features_of, has_classes, labels_of, texts_of

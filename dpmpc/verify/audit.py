@@ -20,6 +20,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
+from dpmpc.privacy.tails import at_least, at_most
 from dpmpc.verify.power import describe, fails_below
 from dpmpc.verify.verdict import Check, Evidence
 
@@ -75,15 +76,6 @@ class Bound:
     guess: int
 
 
-def clopper_pearson(hits: int, trials: int, alpha: float) -> tuple[float, float]:
-    """(low, high): each is wrong with probability at most alpha."""
-    from scipy.stats import beta
-
-    low = float(beta.ppf(alpha, hits, trials - hits + 1)) if hits else 0.0
-    high = float(beta.isf(alpha, hits + 1, trials - hits)) if hits < trials else 1.0
-    return low, high
-
-
 def epsilon_bound(trials: Trials, alpha: float = ALPHA) -> Bound:
     """The best lower bound on epsilon over all thresholds and both guesses; alpha is shared out between them."""
 
@@ -116,8 +108,8 @@ def _bound(trials: Trials, alpha: float, of: Callable[[float, float], float]) ->
             above = [len(part) - int(np.searchsorted(part, threshold)) for part in (ones, zeros)]
             hits, false = above if guess else (len(zeros) - above[1], len(ones) - above[0])
             of_hits, of_false = (len(ones), len(zeros)) if guess else (len(zeros), len(ones))
-            low = clopper_pearson(hits, of_hits, each)[0]
-            high = clopper_pearson(false, of_false, each)[1]
+            low = at_least(hits, of_hits, each)
+            high = at_most(false, of_false, each)
             if (bound := of(low, high)) > best.epsilon:
                 best = Bound(bound, threshold, guess)
     return best

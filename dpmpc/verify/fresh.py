@@ -13,9 +13,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpmpc.aggregation.aggregator import Aggregator
+from dpmpc.aggregation.asked import FIRST_ATTEMPT, plan_path
 from dpmpc.aggregation.grid import Ints
 from dpmpc.aggregation.local import PartiesHere
-from dpmpc.aggregation.plan import FIRST_ATTEMPT, Plan, plan_path
+from dpmpc.aggregation.plan import Plan
 from dpmpc.errors import UsageError
 from dpmpc.mpc.clear_noise import clear_noise
 from dpmpc.mpc.prg import Prg

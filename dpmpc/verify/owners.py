@@ -1,7 +1,8 @@
 """Of the parties' transcripts: were owners checked in every release, and did all parties find the same."""
 
 from dpmpc.aggregation.active import CHECKED
-from dpmpc.aggregation.owners import REJECTED, channel_of, owners_line, what_is_checked
+from dpmpc.aggregation.checks import owners_line
+from dpmpc.aggregation.owners import REJECTED, channel_of, what_is_checked
 from dpmpc.mpc.backend import BACKENDS
 from dpmpc.mpc.owner_checks import NORMS
 from dpmpc.mpc.security import Checks

@@ -5,8 +5,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from dpmpc.aggregation.asked import plan_path
 from dpmpc.aggregation.paths import ledger_path, opened_path, transcript_path
-from dpmpc.aggregation.plan import Plan, plan_path
+from dpmpc.aggregation.plan import Plan
 from dpmpc.aggregation.transcript import digest, read_opened, read_transcript
 from dpmpc.errors import UsageError
 from dpmpc.privacy.book import Book

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from dpmpc.noise import goodness
 from dpmpc.privacy.exact import ExactLaw, Integers, Reals
 from dpmpc.privacy.law import LAWS
+from dpmpc.privacy.tails import chi_square_above, chi_square_below, chi_square_tail, student_tail
 from dpmpc.verify.power import describe, fails_below
 from dpmpc.verify.verdict import Check, Evidence
 
@@ -97,12 +98,11 @@ def variance_ratio(sample: Sample, alpha: float = ALPHA) -> tuple[float, float, 
 
     Exact: N r ~ chi^2(N) for Gaussian noise; for Laplace noise r = (mean |x| / b)^2, and 2 N sqrt(r) ~ chi^2(2 N).
     """
-    from scipy.stats import chi2
-
     statistic, degrees, power = LAWS[sample.law].scale_statistic(sample.noise, sample.scale, sample.discrete)
-    low, high = float(chi2.ppf(alpha / 2, degrees)), float(chi2.isf(alpha / 2, degrees))
+    low, high = chi_square_below(alpha / 2, degrees), chi_square_above(alpha / 2, degrees)
     worst = max(
-        (high / float(chi2.ppf(_MISSED, degrees))) ** power - 1, 1 - (low / float(chi2.isf(_MISSED, degrees))) ** power
+        (high / chi_square_below(_MISSED, degrees)) ** power - 1,
+        1 - (low / chi_square_above(_MISSED, degrees)) ** power,
     )
     ratio = statistic / degrees
     return ratio**power, (statistic / high) ** power, (statistic / low) ** power, worst
@@ -177,15 +177,13 @@ def _mean(scores: Reals) -> goodness.Outcome:
 
 def _coordinates(scores: Reals) -> goodness.Outcome:
     """The largest correlation between two coordinates; uncentred, so Student's law with K - 1 degrees is exact."""
-    from scipy.stats import t as student
-
     k, d = scores.shape
     if d == 1:
         return goodness.Outcome("correlation (one coordinate)", 0.0, None, 1.0)
     norms = np.maximum(np.sqrt((scores**2).sum(axis=0)), 1e-100)
     r = np.abs((scores.T @ scores) / np.outer(norms, norms))[np.triu_indices(d, 1)]
     worst = min(float(r.max()), 1 - 1e-12)
-    p = 2 * float(student.sf(worst * math.sqrt((k - 1) / (1 - worst**2)), k - 1)) * len(r)
+    p = 2 * student_tail(worst * math.sqrt((k - 1) / (1 - worst**2)), k - 1) * len(r)
     return goodness.Outcome("largest correlation", worst, None, min(1.0, p))
 
 
@@ -261,8 +259,6 @@ def _data(sample: Sample, scores: Reals) -> goodness.Outcome:
 
 def _owners_check(law: str, samples: Sequence[Sample]) -> Check:
     """A chi-square of homogeneity: the noise in units of its claimed scale has one law for every number of owners."""
-    from scipy.stats import chi2
-
     edges = np.quantile(np.concatenate([scores_of(s).reshape(-1) for s in samples]), np.arange(1, 32) / 32)
     table = np.stack(
         [np.bincount(np.searchsorted(edges, scores_of(s).reshape(-1)), minlength=32) for s in samples]
@@ -270,7 +266,7 @@ def _owners_check(law: str, samples: Sequence[Sample]) -> Check:
     expected = np.outer(table.sum(axis=1), table.sum(axis=0)) / table.sum()
     statistic = float(((table - expected) ** 2 / expected).sum())
     degrees = 31 * (len(samples) - 1)
-    p = float(chi2.sf(statistic, degrees))
+    p = chi_square_tail(statistic, degrees)
     owners = ", ".join(str(sample.owners) for sample in samples)
     return Check(
         f"independent of the number of owners ({law})",

@@ -9,11 +9,12 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from dpmpc.aggregation.active import ABORT, CHECKED, batches_due, security_line
+from dpmpc.aggregation.active import ABORT, CHECKED, batches_due
 from dpmpc.aggregation.agreement import message_bytes
+from dpmpc.aggregation.asked import Attempt as PlanAttempt
+from dpmpc.aggregation.checks import count_checks, security_line
 from dpmpc.aggregation.frames import tagged_presence_bytes
-from dpmpc.aggregation.owners import REJECTED, count_checks
-from dpmpc.aggregation.plan import Attempt as PlanAttempt
+from dpmpc.aggregation.owners import REJECTED
 from dpmpc.mpc.backend import BACKENDS, Counts, Spares
 from dpmpc.mpc.channels import AGAIN, NOISE, OPENING, OWNERS, OWNERS_EACH, PRESENCE
 from dpmpc.mpc.security import Checks

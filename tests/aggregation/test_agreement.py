@@ -11,7 +11,8 @@ from unittest.mock import patch
 import pytest
 
 from dpmpc.aggregation.agreement import Agreement
-from dpmpc.aggregation.plan import Plan, Presence
+from dpmpc.aggregation.asked import Presence
+from dpmpc.aggregation.plan import Plan
 from dpmpc.errors import PeerError
 from dpmpc.mpc.outliving import enough
 

@@ -9,13 +9,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from dpmpc.aggregation.asked import AGREED, Attempt
 from dpmpc.aggregation.beginning import attempt_of
 from dpmpc.aggregation.grid import Ints
 from dpmpc.aggregation.job import PartyJob
 from dpmpc.aggregation.owner_client import OwnerClient
 from dpmpc.aggregation.party import run_party
 from dpmpc.aggregation.paths import ledger_path, opened_path, transcript_path
-from dpmpc.aggregation.plan import AGREED, Attempt, Plan
+from dpmpc.aggregation.plan import Plan
 from dpmpc.aggregation.settling import begin_anew, spent_releases, standing
 from dpmpc.aggregation.spending import entry_of, reservation_of
 from dpmpc.aggregation.transcript import read_opened, read_transcript

@@ -13,15 +13,16 @@ import pytest
 from owners import beyond, on_the_bound, squares_of
 
 import dpmpc
-from dpmpc.aggregation.active import undetected
+from dpmpc.aggregation.asked import FIRST_ATTEMPT
+from dpmpc.aggregation.checks import count_checks, owners_line
 from dpmpc.aggregation.encoding import encode
 from dpmpc.aggregation.grid import Ints
 from dpmpc.aggregation.guarantee import warnings_of
 from dpmpc.aggregation.limits import Limits, taking_part
 from dpmpc.aggregation.owner_client import OwnerClient
-from dpmpc.aggregation.owners import count_checks, owners_line, passing
+from dpmpc.aggregation.owners import passing
 from dpmpc.aggregation.owners import squares_of as bounds_of
-from dpmpc.aggregation.plan import FIRST_ATTEMPT, Plan
+from dpmpc.aggregation.plan import Plan
 from dpmpc.errors import PeerError, UsageError
 from dpmpc.mpc.field import P
 from dpmpc.privacy.ledger import Ledger
@@ -227,7 +228,7 @@ def test_what_an_owner_gets_away_with_is_bounded_over_the_run() -> None:
 
 def test_what_a_cheating_party_gets_away_with_counts_the_checks_of_owners() -> None:
     asked = {**ASKED, "scale": None, "security": "active", "releases": 20}
-    without, with_ = (undetected(Plan.create(**asked, check_owners=word)) for word in (None, "zero"))
+    without, with_ = (Plan.create(**asked, check_owners=word).derived.undetected for word in (None, "zero"))
     assert without is not None and with_ is not None and without < with_ < 2.0**-40
 
 
@@ -360,7 +361,7 @@ def test_training_names_who_failed_in_report_and_history(tmp_path: Path, monkeyp
     assert section["checks"] == ["shares", "norms"] and section["undetected_bits"] >= 40
     rows = (tmp_path / "run" / "history.csv").read_text().splitlines()
     assert [row.split(",")[-2:] for row in rows] == [["owners", "failed"], ["6", ""], ["5", "2"], ["6", ""], ["6", ""]]
-    from dpmpc.runs.report import summary
+    from dpmpc.runs.summary import summary
 
     assert dict(summary(report, tmp_path))["owners checked"] == (
         "shares and norms in 4 releases; failed, and counted as zero: owner 2 in 1"

@@ -8,9 +8,10 @@ import numpy as np
 import pytest
 
 from dpmpc.aggregation import frames
+from dpmpc.aggregation.asked import FIRST_ATTEMPT
 from dpmpc.aggregation.owner_client import OwnerClient
 from dpmpc.aggregation.owner_gate import OwnerGate
-from dpmpc.aggregation.plan import FIRST_ATTEMPT, Plan
+from dpmpc.aggregation.plan import Plan
 from dpmpc.errors import PeerError
 from dpmpc.mpc.addresses import bound_socket, endpoint_of
 from dpmpc.mpc.backend import BACKENDS

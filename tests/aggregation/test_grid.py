@@ -6,9 +6,10 @@ from typing import Any
 import numpy as np
 import pytest
 
+from dpmpc.aggregation.asked import FIRST_ATTEMPT, Attempt
 from dpmpc.aggregation.encoding import encode
 from dpmpc.aggregation.grid import NARROWEST, ROUNDING_SHARE, Grid, check_range, choose_grid
-from dpmpc.aggregation.plan import FIRST_ATTEMPT, Attempt, Plan
+from dpmpc.aggregation.plan import Plan
 from dpmpc.data.blocks import in_memory
 from dpmpc.errors import UsageError
 from dpmpc.learning.learner import Learner

@@ -13,12 +13,13 @@ from scipy.optimize import brentq
 from scipy.stats import norm
 
 import dpmpc
+from dpmpc.aggregation.asked import AGREED, Attempt, data_digest
 from dpmpc.aggregation.beginning import attempt_of
 from dpmpc.aggregation.frames import OVER, RUNNING
 from dpmpc.aggregation.guarantee import NEIGHBOURS_BY_STRENGTH, promise_of
 from dpmpc.aggregation.limits import NO_LIMITS, Limits, taking_part, true_epsilon
 from dpmpc.aggregation.owner_client import OwnerClient
-from dpmpc.aggregation.plan import AGREED, Attempt, Plan, data_digest
+from dpmpc.aggregation.plan import Plan
 from dpmpc.data.schema import Labels, Numeric, Schema
 from dpmpc.errors import UsageError
 from dpmpc.runs.planning import Facts, plan_of

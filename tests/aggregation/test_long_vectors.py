@@ -8,6 +8,7 @@ import dpmpc
 from dpmpc.aggregation.frames import BLOCK_WORDS, Piece, columns_of, pieces_of
 from dpmpc.mpc import field
 from dpmpc.mpc.backend import BACKENDS
+from dpmpc.mpc.native.residues import recombine
 from dpmpc.mpc.wire import HEADER
 
 D = BLOCK_WORDS + 3
@@ -47,8 +48,8 @@ def test_arithmetic_on_long_vectors_is_that_on_short_ones() -> None:
         (field.add(a, b), [field.add(a[i : i + 999], b[i : i + 999]) for i in range(0, size, 999)]),
         (field.to_int64(a), [field.to_int64(a[i : i + 999]) for i in range(0, size, 999)]),
         (
-            field.recombine([a, b, c], [0, 2, 1]),
-            [field.recombine([x[i : i + 999] for x in (a, b, c)], [0, 2, 1]) for i in range(0, size, 999)],
+            recombine([a, b, c], [0, 2, 1]),
+            [recombine([x[i : i + 999] for x in (a, b, c)], [0, 2, 1]) for i in range(0, size, 999)],
         ),
     ):
         assert (long == np.concatenate(short)).all()
@@ -59,7 +60,7 @@ def test_recombining_takes_little_more_memory_than_its_result() -> None:
     shares = [np.full(1 << 21, k, dtype=np.uint64) for k in (5, 7)]
     tracemalloc.start()
     try:
-        field.recombine(shares, [0, 1])
+        recombine(shares, [0, 1])
         _, peak = tracemalloc.get_traced_memory()
     finally:
         tracemalloc.stop()

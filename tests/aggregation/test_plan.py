@@ -13,10 +13,11 @@ import numpy as np
 import pytest
 
 from dpmpc.aggregation import derive
+from dpmpc.aggregation.asked import FIRST_ATTEMPT
 from dpmpc.aggregation.encoding import encode
 from dpmpc.aggregation.grid import Grid
 from dpmpc.aggregation.guarantee import promise_of
-from dpmpc.aggregation.plan import FIRST_ATTEMPT, Plan
+from dpmpc.aggregation.plan import Plan
 from dpmpc.circuits.sampler import discrete_gaussian
 from dpmpc.data.schema import Labels, Numeric, Range, Schema
 from dpmpc.errors import UsageError

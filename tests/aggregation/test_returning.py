@@ -10,12 +10,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from dpmpc.aggregation.asked import FIRST_ATTEMPT, Presence
 from dpmpc.aggregation.grid import Ints
 from dpmpc.aggregation.job import PartyJob
 from dpmpc.aggregation.owner_client import OwnerClient
 from dpmpc.aggregation.party import run_party
 from dpmpc.aggregation.paths import ledger_path, transcript_path
-from dpmpc.aggregation.plan import FIRST_ATTEMPT, Plan, Presence
+from dpmpc.aggregation.plan import Plan
 from dpmpc.aggregation.transcript import read_transcript
 from dpmpc.errors import PeerError, UsageError
 from dpmpc.mpc.addresses import Endpoint, bound_socket, endpoint_of

@@ -1,6 +1,7 @@
 """`dpmpc report`: the page's structure, its words against the run's figures, and what a browser makes of it."""
 
 import itertools
+import json
 import math
 import re
 import shutil
@@ -9,6 +10,7 @@ from html import unescape
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
+from xml.etree import ElementTree
 
 import numpy as np
 import pytest
@@ -16,11 +18,10 @@ import pytest
 from dpmpc.aggregation.aggregator import Aggregator
 from dpmpc.dossier.facts import facts_of
 from dpmpc.dossier.page import page
-from dpmpc.dossier.svg import Curve, bars, chart
 from dpmpc.dossier.words import caught
 from dpmpc.errors import UsageError
 from dpmpc.privacy.book import LedgerError
-from dpmpc.runs.chart import duration
+from dpmpc.runs.svg import Curve, bars, chart, duration
 from tests.runs import HANG, dpmpc, run, small
 
 EMPTY = {"meta", "rect", "line", "polyline", "br"}
@@ -221,6 +222,21 @@ def test_charts_show_what_they_are_given() -> None:
     widths = [float(w) for w in re.findall(r'class="bar"[^>]* width="([\d.]+)"', drawn)]
     assert widths[0] == 2.0 < widths[1] and "1 µs" in drawn and "100 s" in drawn  # seen, and its number said
     assert [duration(s) for s in (0, 1e-5, 0.0123, 1.5, 2345.6)] == ["0 µs", "10 µs", "12.3 ms", "1.5 s", "2,346 s"]
+
+
+def test_the_picture_of_a_run_is_well_formed_and_has_its_curves_and_costs(finished: Path) -> None:
+    for name in ("first", "second"):
+        report = json.loads((finished / name / "report.json").read_text())
+        picture = ElementTree.fromstring((finished / name / "report.svg").read_text(encoding="utf-8"))
+        svg = "{http://www.w3.org/2000/svg}"
+        panels, drawn = picture.findall(f"{svg}svg"), [line.get("class") for line in picture.iter(f"{svg}polyline")]
+        assert drawn == ["curve"] * (len(panels) - 1) and len(panels) == (1 if report["utility"] is None else 3)
+        across = [float(panel.get("x", "")) for panel in panels]
+        assert across == [k * float(panels[0].get("width", "")) for k in range(len(panels))]
+        said = ["".join(text.itertext()) for text in picture.iter(f"{svg}text")]
+        assert f"{report['owners']} owners" in said[0] and f"ε = {report['privacy']['epsilon']:.4g}" in said[0]
+        assert {"noise ahead", "owners compute", "shares, sum, open"} <= set(said)
+        assert said[-1].startswith("Beside that, start, load, evaluate: ")
 
 
 # -- a browser ---------------------------------------------------------------------------------------------------------

@@ -8,11 +8,12 @@ import pytest
 from rich.console import Console
 
 from dpmpc.errors import UsageError
-from dpmpc.experiments.runner import read_rows, run_tasks
+from dpmpc.experiments.runner import Workers, read_rows
 from dpmpc.experiments.task import Row, Source, Task
 from dpmpc.processes.executors import executor_maker
 
 submitted: list[str] = []
+made: list[Executor] = []
 TASKS = [
     Task("t", Source("synthetic", 1, 0.1, 100, 0.5), "even:5", 1, method, "zcdp", (1.0,), 1e-3, 3, 1.0, (1,), (3,))
     for method in ("MPC Grad P", "Pathak", "MPC Out P")
@@ -28,7 +29,8 @@ class Counting(ThreadPoolExecutor):
 
 
 def threads() -> Executor:
-    return Counting(2)
+    made.append(Counting(2))
+    return made[-1]
 
 
 def nothing() -> int:
@@ -36,7 +38,8 @@ def nothing() -> int:
 
 
 def run(path: Path, executor: str, tasks: list[Task] = TASKS) -> list[Row]:
-    rows = run_tasks(tasks, path, data_dir=None, jobs=2, console=Console(quiet=True), name="t", executor=executor)
+    with Workers(2, None, executor) as workers:
+        rows = workers.submit(tasks, path).finish(Console(quiet=True), "t")
     return sorted(rows, key=lambda row: str(row["task"]))
 
 
@@ -44,13 +47,26 @@ EXECUTOR = "tests.experiments.test_executors:threads"
 
 
 def test_a_users_executor_gives_the_same_rows_and_resumes(tmp_path: Path) -> None:
-    run_tasks(TASKS, tmp_path / "here.csv", data_dir=None, jobs=1, console=Console(quiet=True), name="t")
+    with Workers(1, None) as workers:
+        workers.submit(TASKS, tmp_path / "here.csv").finish(Console(quiet=True), "t")
     run(tmp_path / "there.csv", EXECUTOR, TASKS[:2])
     run(tmp_path / "there.csv", EXECUTOR)  # two are done
     there, found = read_rows(tmp_path / "there.csv"), read_rows(tmp_path / "here.csv")
     assert sorted(found, key=lambda row: str(row["task"])) == sorted(there, key=lambda row: str(row["task"]))
     assert len(read_rows(tmp_path / "there.csv")) == 3
     assert importlib.import_module(EXECUTOR.partition(":")[0]).submitted == ["MPC Grad P", "Pathak", "MPC Out P"]
+
+
+def test_the_workers_of_a_run_serve_all_its_experiments(tmp_path: Path) -> None:
+    """They are made once, and the second one's tasks are theirs before the first one is finished."""
+    home = importlib.import_module(EXECUTOR.partition(":")[0])
+    home.made.clear()
+    with Workers(2, None, EXECUTOR) as workers:
+        first, second = (workers.submit(TASKS[:k], tmp_path / f"{k}.csv") for k in (1, 2))
+        assert first.fresh == 1 and second.fresh == 2 and home.submitted[-3:] == ["MPC Grad P", "MPC Grad P", "Pathak"]
+        assert len(first.finish(Console(quiet=True), "a")) == 1 and len(second.finish(Console(quiet=True), "b")) == 2
+        assert second.seconds > 0
+    assert len(home.made) == 1
 
 
 def test_joblibs_workers_do_it_too(tmp_path: Path) -> None:

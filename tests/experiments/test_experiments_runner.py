@@ -16,7 +16,7 @@ from dpmpc.experiments.catalog import EXPERIMENTS, run_experiments
 from dpmpc.experiments.figures import Line, Panel, draw
 from dpmpc.experiments.plan import Plan
 from dpmpc.experiments.report import table
-from dpmpc.experiments.runner import read_rows, run_tasks
+from dpmpc.experiments.runner import Workers, read_rows
 from dpmpc.experiments.summary import curve, select, write_summary
 from dpmpc.experiments.task import COLUMNS, Row, Source, Task, execute
 
@@ -30,7 +30,8 @@ def small(method: str, **changes: object) -> Task:
 
 
 def run(tasks: list[Task], path: Path, jobs: int = 1) -> list[Row]:
-    return run_tasks(tasks, path, data_dir=None, jobs=jobs, console=QUIET, name="t")
+    with Workers(jobs, None) as workers:
+        return workers.submit(tasks, path).finish(QUIET, "t")
 
 
 def test_rows_of_a_task() -> None:

@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 from sklearn.linear_model import LogisticRegression
 
-from dpmpc.aggregation.plan import Plan, plan_path
+from dpmpc.aggregation.asked import plan_path
+from dpmpc.aggregation.plan import Plan
 from dpmpc.data.blocks import in_memory
 from dpmpc.errors import UsageError
 from dpmpc.learning.erm_blocks import accuracy, objective, optima, owner_gradients, scores, solve

@@ -11,7 +11,8 @@ import pytest
 from cheating import BATCH, OPENED, TINY, Cheat, Tamper, honest, judge, kinds, messages, play, release
 
 from dpmpc.aggregation.active import ABORT, check_attempt
-from dpmpc.aggregation.plan import Attempt, Plan
+from dpmpc.aggregation.asked import Attempt
+from dpmpc.aggregation.plan import Plan
 from dpmpc.aggregation.transcript import Transcript
 from dpmpc.circuits.sampler import discrete_gaussian
 from dpmpc.errors import CheatError, DpmpcError, PeerError, UsageError

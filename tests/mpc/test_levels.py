@@ -5,8 +5,9 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
+from dpmpc.aggregation.asked import FIRST_ATTEMPT
 from dpmpc.aggregation.limits import taking_part
-from dpmpc.aggregation.plan import FIRST_ATTEMPT, Plan
+from dpmpc.aggregation.plan import Plan
 from dpmpc.cli import main as cli
 from dpmpc.errors import UsageError
 from dpmpc.mpc.backend import BACKENDS

@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 from scipy.stats import chi2
 
-from dpmpc.aggregation.party import about_noise
+from dpmpc.aggregation.noise_source import about_noise
 from dpmpc.aggregation.plan import Plan
 from dpmpc.circuits.fixed_sampler import gaussian_by_box_muller, laplace_by_logarithm
 from dpmpc.circuits.sampler import DiscreteSampler, discrete_gaussian, discrete_laplace

@@ -26,6 +26,7 @@ from dpmpc.mpc.engines.many import ManyEngine
 from dpmpc.mpc.engines.many_layout import ManyLayout
 from dpmpc.mpc.engines.pair_keys import PairKeys, agree
 from dpmpc.mpc.mesh import Mesh
+from dpmpc.mpc.native.residues import recombine
 from dpmpc.mpc.prg import Prg
 
 DIGEST = bytes(range(32))
@@ -385,7 +386,7 @@ def read_bits(networks: list[Network], results: list[list[Words]]) -> int:
                 fits.append(signs)
         if len(fits) == 1:
             for sign, result in zip(fits[0], results, strict=True):
-                secret = field.recombine([result[i][0, first + k : first + k + 1] for i in (0, 1)], (0, 1))[0]
+                secret = recombine([result[i][0, first + k : first + k + 1] for i in (0, 1)], (0, 1))[0]
                 found += int(secret) == (1 + sign) // 2
     return found
 

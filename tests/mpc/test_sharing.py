@@ -31,6 +31,7 @@ from dpmpc.mpc.engines.layout import Layout
 from dpmpc.mpc.engines.sharing import SharingBatch
 from dpmpc.mpc.field import Words
 from dpmpc.mpc.loopback import run_parties
+from dpmpc.mpc.native.residues import recombine
 from dpmpc.mpc.prg import Prg
 from dpmpc.noise import goodness
 from dpmpc.noise.draw import draw
@@ -244,7 +245,7 @@ def check(n: int, t: int, records: list[list[Transcript]]) -> None:
             assert (abs(samples) <= sampler.largest).all()
             expected = field.from_int64(samples)
             for holders in itertools.combinations(range(n), t + 1):
-                assert (field.recombine([results[i] for i in holders], holders) == expected).all()
+                assert (recombine([results[i] for i in holders], holders) == expected).all()
         cost = counted(n, t, name)
         for i, party in enumerate(parties):
             assert party.cost == (cost.rounds, cost.bytes_sent[i], cost.messages_sent[i])
@@ -444,7 +445,7 @@ def test_two_batches_at_once_are_those_of_two_batches_in_turn() -> None:
     one, two = Network(3, 1).run(together), Network(3, 1).run(in_turn)
     for a, b in zip(one, two, strict=True):
         assert (a.reshape(3, -1) == b.reshape(3, -1)[[1, 2, 0]]).all()
-    values = field.recombine([one[0], one[1]], [0, 1]).reshape(3, -1)
+    values = recombine([one[0], one[1]], [0, 1]).reshape(3, -1)
     assert not (values[0] == values[1]).all()
 
 

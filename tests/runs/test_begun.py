@@ -4,14 +4,16 @@ from pathlib import Path
 
 import pytest
 
+from dpmpc.aggregation.asked import AGREED, FIRST_ATTEMPT
 from dpmpc.aggregation.beginning import attempt_of
 from dpmpc.aggregation.paths import ledger_path, transcript_path
-from dpmpc.aggregation.plan import AGREED, FIRST_ATTEMPT, Plan
+from dpmpc.aggregation.plan import Plan
 from dpmpc.aggregation.spending import entry_of
 from dpmpc.errors import UsageError
 from dpmpc.privacy.ledger import Ledger
 from dpmpc.runs.folder import opened_nothing
-from dpmpc.runs.start import Where, _make_ready
+from dpmpc.runs.start import _make_ready
+from dpmpc.runs.where import Where
 
 
 def begun(plan: Plan, out: Path, releases: int) -> Path:

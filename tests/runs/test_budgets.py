@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 from click.testing import CliRunner
 
-from dpmpc.aggregation.plan import FIRST_ATTEMPT, Plan
+from dpmpc.aggregation.asked import FIRST_ATTEMPT
+from dpmpc.aggregation.plan import Plan
 from dpmpc.aggregation.spending import entry_of, owner_sensitivity
 from dpmpc.cli.budget import command
 from dpmpc.errors import UsageError

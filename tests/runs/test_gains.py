@@ -9,9 +9,10 @@ import numpy as np
 import pytest
 
 from dpmpc.aggregation.aggregator import Aggregator
+from dpmpc.aggregation.asked import plan_path
 from dpmpc.aggregation.encoding import decode
 from dpmpc.aggregation.guarantee import promise_of
-from dpmpc.aggregation.plan import Plan, plan_path
+from dpmpc.aggregation.plan import Plan
 from dpmpc.data import Schema
 from dpmpc.dossier.facts import facts_of
 from dpmpc.dossier.page import page
@@ -28,8 +29,9 @@ from dpmpc.runs.adviser import Circumstances, advise
 from dpmpc.runs.planning import Facts, plan_of, settled
 from dpmpc.runs.records import load
 from dpmpc.runs.request import Request
-from dpmpc.runs.start import Where, plan_only, start
+from dpmpc.runs.start import plan_only, start
 from dpmpc.runs.surveying import survey_plan
+from dpmpc.runs.where import Where
 from tests.runs import dpmpc, opened, run, small
 
 DELTA = 1e-4

@@ -18,12 +18,13 @@ import numpy as np
 import pytest
 
 from dpmpc.aggregation.aggregator import Aggregator
+from dpmpc.aggregation.asked import FIRST_ATTEMPT, Attempt, plan_path
 from dpmpc.aggregation.grid import Ints
 from dpmpc.aggregation.job import PartyJob
 from dpmpc.aggregation.owner_gate import OwnerGate
 from dpmpc.aggregation.party import run_party
 from dpmpc.aggregation.paths import transcript_path
-from dpmpc.aggregation.plan import FIRST_ATTEMPT, Attempt, Plan, plan_path
+from dpmpc.aggregation.plan import Plan
 from dpmpc.aggregation.transcript import Opened, read_transcript
 from dpmpc.errors import PeerError, UsageError
 from dpmpc.mpc.addresses import bound_socket, endpoint_of

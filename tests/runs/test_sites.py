@@ -11,14 +11,16 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from dpmpc.aggregation.plan import Plan, plan_path
+from dpmpc.aggregation.asked import plan_path
+from dpmpc.aggregation.plan import Plan
 from dpmpc.errors import DpmpcError, UsageError
 from dpmpc.mpc.backend import BACKENDS
 from dpmpc.mpc.wire import HEADER
 from dpmpc.runs.planning import facts_of, plan_of
 from dpmpc.runs.records import load
 from dpmpc.runs.request import Request
-from dpmpc.runs.start import Where, start
+from dpmpc.runs.start import start
+from dpmpc.runs.where import Where
 from dpmpc.verify.verification import verify_structure
 from tests.runs import COMMAND, HANG, children_of, dpmpc, opened, own_addresses, rows, run, same, small, wait_until
 

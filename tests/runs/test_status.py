@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from dpmpc.aggregation.plan import Plan, plan_path
+from dpmpc.aggregation.asked import plan_path
+from dpmpc.aggregation.plan import Plan
 from dpmpc.errors import UsageError
 from dpmpc.privacy.ledger import Ledger
 from dpmpc.processes.status import read_state

@@ -11,7 +11,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from dpmpc.aggregation.plan import Plan, plan_path
+from dpmpc.aggregation.asked import plan_path
+from dpmpc.aggregation.plan import Plan
 from dpmpc.aggregation.transcript import read_opened, read_transcript
 from dpmpc.errors import DpmpcError, UsageError
 from dpmpc.privacy.ledger import Ledger
@@ -348,7 +349,8 @@ def test_options_survive_json() -> None:
 
 
 def test_a_resume_of_nothing_is_refused(tmp_path: Path) -> None:
-    from dpmpc.runs.start import Where, carry_on
+    from dpmpc.runs.start import carry_on
+    from dpmpc.runs.where import Where
 
     with pytest.raises(UsageError, match="no plan"):
         carry_on(Where(out=tmp_path), lambda event: None)

@@ -7,14 +7,16 @@ from pathlib import Path
 
 import pytest
 
-from dpmpc.aggregation.plan import Plan, plan_path
+from dpmpc.aggregation.asked import plan_path
+from dpmpc.aggregation.plan import Plan
 from dpmpc.aggregation.transcript import Opened
 from dpmpc.errors import UsageError
 from dpmpc.mpc.addresses import Endpoint, bound_socket, endpoint_of
 from dpmpc.mpc.dial import TcpLink
 from dpmpc.mpc.session import Session
 from dpmpc.runs.owners import OPENED
-from dpmpc.runs.start import Where, prepare_owners
+from dpmpc.runs.start import prepare_owners
+from dpmpc.runs.where import Where
 from tests.runs import HANG
 
 CALLED = ("a.example:1000", "b.example:2000", "c.example:3000")

@@ -14,8 +14,9 @@ import pytest
 from scipy.stats import binom, norm
 
 from dpmpc.privacy.gaussian import delta_of_mu, gaussian_scale
+from dpmpc.privacy.tails import at_least, at_most
 from dpmpc.runs.planning import Facts, plan_of
-from dpmpc.verify.audit import Trials, check_audit, clopper_pearson, epsilon_bound, mu_bound
+from dpmpc.verify.audit import Trials, check_audit, epsilon_bound, mu_bound
 from dpmpc.verify.canaries import Canaries, canary_plan, processes_of
 from dpmpc.verify.claim import claim_of, claimed_epsilon, shift_of
 from dpmpc.verify.fresh import in_the_clear
@@ -179,7 +180,7 @@ def test_too_few_samples_do_not_pass() -> None:
 def test_clopper_pearson_against_the_binomial_law(hits: int, trials: int) -> None:
     """At each end of the interval the observation, or one further out, has probability alpha."""
     alpha = 0.01
-    low, high = clopper_pearson(hits, trials, alpha)
+    low, high = at_least(hits, trials, alpha), at_most(hits, trials, alpha)
     assert low == 0 if hits == 0 else binom.sf(hits - 1, trials, low) == pytest.approx(alpha, rel=1e-6)
     assert high == 1 if hits == trials else binom.cdf(hits, trials, high) == pytest.approx(alpha, rel=1e-6)
 

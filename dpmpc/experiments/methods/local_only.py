@@ -6,6 +6,7 @@ Guarantees: (epsilon, delta) for that owner's records, Gaussian output noise cal
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,6 +17,8 @@ from dpmpc.experiments.method import Aggregate, Claim, Run
 from dpmpc.experiments.noise import generator
 from dpmpc.experiments.records import Problem
 from dpmpc.privacy.gaussian import gaussian_scale
+
+_scale = cache(gaussian_scale)  # owners of one size, at every iteration
 
 
 @dataclass(frozen=True)
@@ -29,7 +32,7 @@ class LocalOnly:
         if run.noiseless:
             return 0.0
         delta_2 = 2.0 * problem.records.loss.G / (float(problem.sizes[owner]) * problem.records.lam)
-        return gaussian_scale(run.epsilon, run.delta, delta_2, 1, run.calibration)
+        return _scale(run.epsilon, run.delta, delta_2, 1, run.calibration)
 
     def claim(self, problem: Problem, run: Run) -> Claim:
         budget = (run.epsilon, run.delta)

@@ -24,6 +24,7 @@ from dpmpc.mpc.engines.owner_sums import OwnerSums
 from dpmpc.mpc.engines.owners import PrssCheck
 from dpmpc.mpc.engines.sharing import SharingBatch
 from dpmpc.mpc.field import Words
+from dpmpc.mpc.native.residues import recombine
 from dpmpc.mpc.owner_checks import NormTest, OwnerTest
 from dpmpc.mpc.session import Session
 
@@ -100,7 +101,7 @@ class NormCheck(PrssCheck):
             if words.max(initial=0) >= field.P:
                 raise self.broken("that shares are below p = 2^61 - 1", j)
         rows = dict(zip(incoming, received, strict=True)) | ({me: flat} if me in senders else {})
-        return field.recombine([rows[j] for j in senders], senders).reshape(mine.shape), masks
+        return recombine([rows[j] for j in senders], senders).reshape(mine.shape), masks
 
     def _planes(self, numbers: Words) -> Words:
         """(61, words): bits of numbers (kinds, m), a lane each; zeros beyond the last."""

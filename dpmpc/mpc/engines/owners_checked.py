@@ -35,6 +35,7 @@ from dpmpc.mpc.engines.owners import failing
 from dpmpc.mpc.engines.sharing import SharingBatch
 from dpmpc.mpc.engines.square_fold import SquareFold, SquareStages, holds
 from dpmpc.mpc.field import P, Words
+from dpmpc.mpc.native.residues import recombine
 from dpmpc.mpc.owner_checks import OwnerTest
 
 SQUARES = 3  # the check's channel of the sums of squares
@@ -107,7 +108,7 @@ class CheckedOwners(NormCheck):
         shares = {me: flat, **dict(zip(incoming, received, strict=True))}
         if failing(shares, self.threshold):
             raise self.session.cheat("that the masked numbers of owners are on one line")
-        return field.recombine([shares[0], shares[1]], (0, 1)).reshape(mine.shape), shaped
+        return recombine([shares[0], shares[1]], (0, 1)).reshape(mine.shape), shaped
 
     async def _told(self, batch: SharingBatch, passed: Words) -> tuple[int, ...]:
         """As `NormCheck._told`; both who see the bits tell the third, and all say that they saw the same. Cost: one
@@ -178,7 +179,7 @@ class SquareCheck(CheckedRounds):
         rows = {self.session.party: shares, **dict(zip(others, received, strict=True))}
         if any(words.max() >= P for words in rows.values()) or failing(rows, 1):
             raise self.cheat("that what the check opens is on one line")
-        return field.recombine([rows[0], rows[1]], (0, 1))
+        return recombine([rows[0], rows[1]], (0, 1))
 
 
 def undetected(test: OwnerTest) -> Fraction:

@@ -68,7 +68,8 @@ typedef void work_part(const void *of, Py_ssize_t begin, Py_ssize_t end);
 /* All `count` parts, shared out among the threads that `use_threads` has started; called without the interpreter's lock. */
 void share_out(Py_ssize_t count, work_part *part, const void *of);
 
-/* One file, one function that adds its kernels to the module. */
+/* One file, one function that adds its functions to the module. */
+int add_features(PyObject *module);
 int add_planes(PyObject *module);
 int add_mersenne(PyObject *module);
 int add_aes(PyObject *module);

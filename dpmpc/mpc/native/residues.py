@@ -21,6 +21,11 @@ def weighted_sum(values: Sequence[Words], factors: Sequence[int], constant: int 
     return out
 
 
+def recombine(shares: Sequence[Words], holders: Sequence[int]) -> Words:
+    """The secrets whose shares the parties `holders` hold (as many as the degree + 1, in the same order)."""
+    return weighted_sum(shares, field.lagrange(tuple(i + 1 for i in holders), 0))
+
+
 def weighted_sum_twin(values: Sequence[Words], factors: Sequence[int], constant: int = 0) -> Words:
     """As `weighted_sum`."""
     total = np.full(values[0].shape, constant % field.P, dtype=np.uint64)

@@ -5,8 +5,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from html import escape
 
-from dpmpc.runs.chart import duration
-
 WIDTH, HEIGHT = 460, 250
 _LEFT, _RIGHT, _TOP, _BOTTOM = 58, 14, 14, 40
 
@@ -72,6 +70,13 @@ def bars(title: str, parts: Sequence[tuple[str, float]]) -> str:
         shapes.append(f'<text x="{156 + width:.1f}" y="{y + 15}">{duration(value)}</text>')
     said = f"{title}: " + ", ".join(f"{name} {duration(value)}" for name, value in parts)
     return _svg(said, shapes, height)
+
+
+def duration(seconds: float) -> str:
+    """Seconds for people: three digits and a unit."""
+    if seconds >= 1:
+        return f"{seconds:.3g} s" if seconds < 1000 else f"{seconds:,.0f} s"
+    return f"{1e3 * seconds:.3g} ms" if seconds >= 1e-3 else f"{1e6 * seconds:.3g} µs"
 
 
 def _svg(said: str, parts: Sequence[str], height: float) -> str:

@@ -1,0 +1,53 @@
+"""Roles of processes that test_together starts; they import little."""
+
+import os
+import random
+import secrets
+import sys
+import threading
+from pathlib import Path
+from typing import Any
+
+from dpmpc.errors import UsageError
+
+
+def described(*, other: int = -1, emit: Any, log: Any) -> dict[str, Any]:
+    """A role: what this process is."""
+    try:
+        os.fstat(other)
+        holds = True
+    except OSError:
+        holds = False
+    log("here")
+    return {
+        "pid": os.getpid(),
+        "parent": os.getppid(),
+        "session": os.getsid(0),
+        "descriptors": sorted(map(int, os.listdir("/proc/self/fd"))),
+        "random": [os.urandom(16), secrets.token_bytes(16), random.randbytes(16)],
+        "threads": threading.active_count(),
+        "umask": os.umask(0o077),
+        "holds": holds,
+        "modules": len(sys.modules),
+    }
+
+
+def refusing(*, emit: Any, log: Any) -> None:
+    """A role."""
+    raise UsageError("nobody may ask; you did; don't")
+
+
+def broken(*, emit: Any, log: Any) -> None:
+    """A role with a bug."""
+    raise ZeroDivisionError("mine")
+
+
+def waiting(*, emit: Any, log: Any) -> None:
+    """A role that says its number and stays."""
+    emit("number", pid=os.getpid())
+    threading.Event().wait()
+
+
+def program(*, emit: Any, log: Any) -> str:
+    """A role: the module that this process runs."""
+    return Path("/proc/self/cmdline").read_bytes().split(b"\0")[2].decode()
