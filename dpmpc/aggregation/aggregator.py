@@ -282,22 +282,23 @@ class Aggregator:
 
     def catch_up(self) -> list[Release]:
         """The releases that were made before the owners here came, or came again, in order: they are part of the
-        history that all owners have. Empty where nobody came late."""
+        history that all owners have; with those that are made meanwhile. Empty where nobody came late."""
         with self._alone():
             self._check_open()
             self._await_noise()
             return list(self._missed())
 
     def _missed(self) -> Iterator[Release]:
-        while self._client is not None and self.next < self._joins:
+        client = self._client
+        while client is not None and (self.next < self._joins or client.missed(self.next)):
             if self._known is not None and self.next < self.attempt.first_release and self.next not in self._known:
                 self.next += 1  # spent, and never opened
                 continue
-            total, sent, present = self._run(partial(self._client.opened, self.next))
+            total, sent, present = self._run(partial(client.opened, self.next))
             number, self.next = self.next, self.next + 1
             if self.bound is not None:
                 self.bound = self.bound.decode(decode(self.plan, total, present))[1]
-            yield Release(number, total, sent + self._client.bytes_sent, present)
+            yield Release(number, total, sent + client.bytes_sent, present)
 
     @property
     def bytes_sent(self) -> int:

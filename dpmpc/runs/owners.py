@@ -404,11 +404,12 @@ def _learn(
 def _catch_up(run: _Run, aggregator: Aggregator, opened: Opened, before: int) -> int:
     """Takes what was opened before this process came; the bytes that all processes had sent by then."""
     plan = run.plan
-    for missed in aggregator.catch_up():
-        opened.append(missed.number, missed.total)
-        run.learner.apply(decode(plan, missed.total, missed.present))
-        run.note(missed.number, None, None, missed.present)
-        before = max(before, missed.bytes_sent)
+    while several := aggregator.catch_up():  # others go on meanwhile
+        for missed in several:
+            opened.append(missed.number, missed.total)
+            run.learner.apply(decode(plan, missed.total, missed.present))
+            run.note(missed.number, None, None, missed.present)
+            before = max(before, missed.bytes_sent)
     if aggregator.next >= plan.releases and not run.learner.iteration:
         raise UsageError(
             f"a run goes on within its budget; all {plan.releases} releases are spent and none was opened; start a new "
