@@ -455,7 +455,7 @@ def test_an_owner_that_comes_again_does_not_count_on_a_party_that_is_left_out(tm
             parties[1].cancel()
             await asyncio.wait([parties[1]])
             again = start(1, None)
-            while waiting("says that the run goes on without this party"):
+            while waiting("go on with the run"):
                 await asyncio.sleep(0.01)
             back = asyncio.ensure_future(owner(plan, 1, where[PARTIES:], histories[1], -1))
             while 5 not in histories[1]:  # it has the history, and is about to take part
