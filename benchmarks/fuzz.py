@@ -39,6 +39,7 @@ from dpmpc.mpc.tls import Tls
 from dpmpc.mpc.wire import HEADER, MAGIC, VERSION, run_tag
 
 PARTIES, OWNERS, RELEASES, RECORDS = 4, 3, 20, 40
+_WAIT = 86_400  # seconds
 MOST_MEMORY = 50 << 20  # bytes a party may take for all of it
 _PATIENCE = 0.5  # seconds until a connection that is not dropped is given up
 _TOGETHER = 16  # connections at a time
@@ -188,6 +189,7 @@ def command(name: str, out: Path, plan: Path, keys: Path | None, addresses: Sequ
     records = ["--data", "synthetic", "--max-rows", str(RECORDS * OWNERS), "--dimension", "4", "--no-evaluate"]
     return [
         *(sys.executable, "-m", "dpmpc.cli.main", "train", "--plan", str(plan), "-I", name, *where),
+        *("--wait", str(_WAIT)),  # for as long as strangers call: with TLS and on a busy machine that takes its time
         *(["--tls", str(keys)] if keys else []),
         *([] if name.isdigit() else [*records, "--owners", str(OWNERS), "--test-fraction", "0", "--no-intercept"]),
         *("--out", str(out / name)),
