@@ -173,6 +173,15 @@ def test_in_a_notebook_where_a_loop_runs_already() -> None:
     assert asyncio.run(cell()).shape == (4,)
 
 
+def test_neighbours_are_what_is_given() -> None:
+    for settings in ({"neighbours": "owner"}, {"neighbours": "stated", "sensitivity": 0.1}, {}):
+        plan = dpmpc.Plan.create(**SMALL, **settings)  # type: ignore[arg-type]
+        assert plan.neighbours == settings.get("neighbours", "owner")
+    for settings in ({"neighbours": "record"}, {"neighbours": "owner", "sensitivity": 0.1}, {"neighbours": "nobody"}):
+        with pytest.raises(dpmpc.UsageError, match="leave neighbours out"):
+            dpmpc.Aggregator(**SMALL, **settings)  # type: ignore[arg-type]
+
+
 NO_NUMBERS = {
     "complex": np.ones((3, 4)) * 1j,
     "times": np.zeros((3, 4), dtype="datetime64[s]"),
