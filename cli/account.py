@@ -223,8 +223,8 @@ def _print_literature(console: Console, result: dict[str, Any]) -> None:
     title = f"\nPublished methods, as printed; all claim {claims}"
     table = Table(title=title, title_justify="left", box=None, padding=(0, 2, 0, 0))
     for name in ("method", "law", "noise on the aggregate", "value", "truly eps", "at delta", "towards who sees"):
-        number = name in ("value", "truly eps", "at delta")  # never cut; words wrap where the terminal is narrow
-        table.add_column(name, no_wrap=number, justify="right" if number else "left")
+        figures = name in ("value", "truly eps", "at delta")  # never cut; words wrap where the terminal is narrow
+        table.add_column(name, no_wrap=figures, justify="right" if figures else "left")
     notes: list[str] = []
     for row in rows:
         if row["note"] not in notes:
