@@ -142,8 +142,8 @@ def _checks(rows: Sequence[Row], paper: Curve, zcdp: Curve) -> list[Check]:
     ]  # fmt: skip
     for dataset in values(rows, "dataset"):
         mine = select(rows, dataset=dataset)
-        lines = [curve(select(mine, method="MPC Grad P", calibration=c), "gap") for c in ("zcdp", "tight")]
-        ratio, word = tight_over_zcdp(*lines, AT.index(1400))
+        of_zcdp, tight = (curve(select(mine, method="MPC Grad P", calibration=c), "gap") for c in ("zcdp", "tight"))
+        ratio, word = tight_over_zcdp(of_zcdp, tight, AT.index(1400))
         what = f"{dataset}: MPC Grad P's gap at 1,400, tight over zCDP"
         checks.append(Check(what, f"{THEORY:.2f} of the variance", ratio, word))
     return checks

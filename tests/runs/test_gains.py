@@ -203,6 +203,16 @@ def test_processes_started_one_by_one_refuse_a_survey_that_is_asked_for(tmp_path
     assert Plan.read(plan_path(tmp_path / "run")).bounds == "data"  # and its guarantee says "if"
 
 
+@pytest.mark.parametrize("given", [{}, {"method": "output"}])
+def test_a_plan_for_several_machines_is_warned_of_when_it_is_made(given: dict[str, object], tmp_path: Path) -> None:
+    request = Request(data="synthetic", max_rows=60, owners=3, epsilon=0.1, delta=1e-3, **given)  # type: ignore[arg-type]
+    lines = plan_only(request, Where(tmp_path / "run")).splitlines()
+    assert any(line.startswith("warning: noise will swamp the signal") for line in lines)
+    assert not any("swamp" in line for line in plan_only(
+        replace(request, max_rows=2000, epsilon=5.0), Where(tmp_path / "other")
+    ).splitlines())  # fmt: skip
+
+
 def test_classes_are_neither_surveyed_nor_advised(tmp_path: Path) -> None:
     """A target with three texts is for softmax regression: its run is as without survey and advice."""
     path = hospitals(tmp_path / "h.csv", 90)
