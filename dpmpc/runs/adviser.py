@@ -24,8 +24,8 @@ from dpmpc.privacy.sensitivity import Weights, gradient_sensitivity, output_sens
 
 Method = Literal["gradient", "output", "functional"]
 
-# of 1/(L + lam): below 2 every descent is stable, whatever the records. Longer steps would save releases, not noise, and
-# overshoot where records share a direction, which is not public (docs/experiments.md, "How long a step")
+# of 1/(L + lam): below 2 every descent is stable, whatever the records. Longer steps would save releases, not noise,
+# and overshoot where records share a direction, which is not public (docs/experiments.md, "How long a step")
 STEP_SHARE = 1.5
 LENGTHS = tuple(round(10 * 2 ** (k / 2)) for k in range(21))  # step times iterations: 10, 14, 20, ..., 10240
 LEARNT = 2.6  # over lam: a length by which e^-5 is left of the slowest direction
