@@ -3,7 +3,7 @@
 import secrets
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, Literal, cast
 
 from dpmpc.aggregation.asked import Bounds, CheckOwners, data_digest
 from dpmpc.aggregation.plan import Plan
@@ -15,7 +15,11 @@ from dpmpc.privacy.mechanism import Mechanism
 from dpmpc.runs.request import Request
 
 if TYPE_CHECKING:
-    from dpmpc.runs.adviser import Advice
+    from dpmpc.runs.adviser import Advice, Circumstances
+
+# what the adviser rehearses beside descents
+_RELEASED_ONCE: dict[str, Literal["output", "functional"]] = {"output": "output", "functional": "functional"}
+_REHEARSED_NOISE: dict[str, Literal["gaussian", "laplace"]] = {"gaussian": "gaussian", "laplace": "laplace"}
 
 
 @dataclass(frozen=True)
@@ -63,24 +67,9 @@ def settled(request: Request, facts: Facts) -> tuple[Request, "Advice | None"]:
             average=request.average or "tail",
             weights=request.weights or "equal",
         ), None
-    from dpmpc.runs.adviser import Circumstances, advise  # which rehearses, with SciPy
+    from dpmpc.runs.adviser import advise  # which rehearses, with SciPy
 
-    advice = advise(
-        Circumstances(
-            owners=len(facts.sizes),
-            smallest=min(facts.sizes),
-            records=sum(facts.sizes),
-            dimension=facts.dimension,
-            epsilon=request.epsilon,
-            delta=request.delta,
-            task=facts.task,
-            lam=request.lam,
-            residual_clip=request.residual_clip,
-            method=None if request.method is None else "gradient",
-            weights=request.weights,
-            spent=sum(spending_of(mechanism).mu2 for mechanism in facts.before),
-        )
-    )
+    advice = advise(replace(_circumstances(request, facts), method=None if request.method is None else "gradient"))
     choice = advice.choice
     return replace(
         request,
@@ -90,6 +79,48 @@ def settled(request: Request, facts: Facts) -> tuple[Request, "Advice | None"]:
         average=request.average or choice.average,
         weights=advice.weights,
     ), advice
+
+
+def expectation(request: Request, facts: Facts) -> "Advice | None":
+    """What the adviser expects of a run of one release that was asked for, with its warnings; the plan is as without.
+    None where nothing rehearses it: softmax regression, many features (functional), noise that no budget set."""
+    method = _RELEASED_ONCE.get(request.method or "")
+    noise = _REHEARSED_NOISE.get(request.noise_law.name)
+    if (
+        method is None
+        or noise is None
+        or facts.task == "softmax"
+        or request.scale is not None
+        or request.calibration != "tight"
+        or request.neighbours != "record"
+    ):
+        return None
+    from dpmpc.learning.rehearsal import WIDEST
+    from dpmpc.runs.adviser import advise
+
+    if method == "functional" and facts.dimension > WIDEST:
+        return None
+    known = _circumstances(request, facts)
+    advice = advise(replace(known, method=method, noise=noise, weights=request.weights or "equal"))
+    return replace(advice, followed=False)
+
+
+def _circumstances(request: Request, facts: Facts) -> "Circumstances":
+    from dpmpc.runs.adviser import Circumstances
+
+    return Circumstances(
+        owners=len(facts.sizes),
+        smallest=min(facts.sizes),
+        records=sum(facts.sizes),
+        dimension=facts.dimension,
+        epsilon=request.epsilon,
+        delta=request.delta or None,
+        task="ridge" if facts.task == "ridge" else "logistic",
+        lam=request.lam,
+        residual_clip=request.residual_clip,
+        weights=request.weights,
+        spent=sum(spending_of(mechanism).mu2 for mechanism in facts.before),
+    )
 
 
 def plan_of(request: Request, facts: Facts) -> Plan:
