@@ -43,6 +43,7 @@ from dpmpc.aggregation.plan import Plan
 from dpmpc.aggregation.transcript import digest, read_opened
 from dpmpc.benchmarks.mortal_sites import OWNER_POINTS, PARTY_POINTS, live
 from dpmpc.learning.learner import Learner
+from dpmpc.mpc.backend import DEFAULT, FOR_MANY
 from dpmpc.mpc.credentials import make_credentials
 from dpmpc.privacy.ledger import Ledger
 from dpmpc.privacy.ledgers import merge
@@ -61,8 +62,8 @@ LIMIT = 240.0  # seconds without any progress that count as a hang: some waits a
 _LOOK = 0.02
 PRELOAD = ["dpmpc.benchmarks.mortal_sites", "dpmpc.runs.start", "dpmpc.aggregation.party", "dpmpc.cli.train",
            "dpmpc.mpc.backends.sharing", "dpmpc.mpc.backends.shamir", "dpmpc.privacy.gaussian_law"]  # fmt: skip
-KINDS = ({"backend": "sharing"}, {"backend": "sharing", "min_owners": 2}, {"backend": "shamir", "scale": 0.0},
-         {"backend": "sharing", "min_owners": 2, "scale": 0.0}, {"backend": "shamir", "min_owners": 2})  # fmt: skip
+KINDS = ({"backend": DEFAULT}, {"backend": DEFAULT, "min_owners": 2}, {"backend": FOR_MANY, "scale": 0.0},
+         {"backend": DEFAULT, "min_owners": 2, "scale": 0.0}, {"backend": FOR_MANY, "min_owners": 2})  # fmt: skip
 
 
 def records_of(j: int) -> dict[str, Any]:

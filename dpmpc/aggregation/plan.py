@@ -31,7 +31,7 @@ from dpmpc.privacy.checks import (
     check_positive,
     check_whole,
 )
-from dpmpc.privacy.law import LAWS
+from dpmpc.privacy.law import LAWS, law_for
 from dpmpc.privacy.mechanism import Mechanism
 from dpmpc.privacy.sensitivity import Weights
 
@@ -104,7 +104,7 @@ class Plan(Asked):
             sizes = tuple(check_count("an owner's weight", w) for w in weights)
             if len(sizes) != owners:
                 raise UsageError(f"there is one weight an owner; got {len(sizes)} for {owners} owners; mend weights")
-        law = law or ("laplace" if not delta else "gaussian")
+        law = law or law_for(delta)
         if engine not in ("mpc", "clear"):
             raise UsageError(f"the engine is mpc or clear; got {engine!r}; choose one")
         mpc = engine == "mpc"

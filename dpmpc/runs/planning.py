@@ -9,7 +9,7 @@ from dpmpc.aggregation.asked import Bounds, CheckOwners, data_digest
 from dpmpc.aggregation.plan import Plan
 from dpmpc.data import Dataset, Partition, Schema
 from dpmpc.errors import UsageError
-from dpmpc.learning.method import METHODS, Learning, Task
+from dpmpc.learning.method import DEFAULT_METHOD, METHODS, Learning, Task
 from dpmpc.privacy.composition import spending_of
 from dpmpc.privacy.mechanism import Mechanism
 from dpmpc.runs.request import Request
@@ -59,7 +59,7 @@ def settled(request: Request, facts: Facts) -> tuple[Request, "Advice | None"]:
     if not request.advised or facts.task == "softmax":
         return replace(
             request,
-            method=request.method or "gradient",
+            method=request.method or DEFAULT_METHOD,
             average=request.average or "tail",
             weights=request.weights or "equal",
         ), None
@@ -76,7 +76,7 @@ def settled(request: Request, facts: Facts) -> tuple[Request, "Advice | None"]:
             task=facts.task,
             lam=request.lam,
             residual_clip=request.residual_clip,
-            method=None if request.method is None else "gradient",
+            method=request.method,
             weights=request.weights,
             spent=sum(spending_of(mechanism).mu2 for mechanism in facts.before),
         )
