@@ -72,6 +72,10 @@ def test_account_knows_law_and_method() -> None:
         "--epsilon", 1, "--dimension", 4, "--json",
     )  # fmt: skip
     assert json.loads(solved.stdout)["iterations"] == 2, solved.stderr
+    shown = with_toys(
+        "account", "--law", "double-laplace", "--owners", 10, "--smallest", 100, "--epsilon", 1, "--iterations", 2
+    )
+    assert "scale b" in shown.stdout and "std dev" in shown.stdout and "sigma" not in shown.stdout, shown
 
 
 def test_advice_has_the_law_and_refuses_a_method_that_nothing_rehearses() -> None:
