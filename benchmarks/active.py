@@ -18,10 +18,10 @@ MODES = ("semi-honest", "active")
 async def draws(holder: Any, count: int, times: int) -> dict[str, Any]:
     """Seconds of each of so many draws of one session, after one that warms up; the costs of one."""
     from dpmpc.noise.draw import draw
-    from dpmpc.privacy.law import LAWS
+    from dpmpc.privacy.law import DEFAULT_LAW, LAWS
     from dpmpc.processes.memory import peak_memory
 
-    sampler = LAWS["gaussian"].sampler("discrete", SCALE)
+    sampler = LAWS[DEFAULT_LAW].sampler("discrete", SCALE)
     await draw(holder, sampler, count, first_channel=1 << 25)
     await holder.here(1)
     seconds, rounds, sent = [], holder.rounds, holder.bytes_sent
@@ -44,7 +44,7 @@ def measure(count: int, repetitions: int) -> dict[str, Any]:
     from dpmpc.mpc.loopback import run_parties
     from dpmpc.mpc.security import backend_for
     from dpmpc.noise.sampling import predict
-    from dpmpc.privacy.law import LAWS
+    from dpmpc.privacy.law import DEFAULT_LAW, LAWS
 
     seconds: dict[str, list[float]] = {mode: [] for mode in MODES}
     counted: dict[str, Any] = {}
@@ -52,9 +52,9 @@ def measure(count: int, repetitions: int) -> dict[str, Any]:
     times = max(1, min(40, 100_000 // count))
     for _ in range(repetitions):
         for mode in MODES:
-            backend = backend_for(mode, None, "gaussian", "discrete", 3, None)
+            backend = backend_for(mode, None, DEFAULT_LAW, "discrete", 3, None)
             found = run_parties(active.draws, 3, None, (count, times), backend=backend)
-            predicted = predict(LAWS["gaussian"].sampler("discrete", SCALE), count, 3, 1, backend)
+            predicted = predict(LAWS[DEFAULT_LAW].sampler("discrete", SCALE), count, 3, 1, backend)
             measured = {"rounds": found[0]["rounds"], "bytes": [f["bytes"] for f in found]}
             if any(measured[key] != predicted[key] for key in measured):
                 raise DpmpcError(f"{mode}, {count} samples: measured {measured}, counted {predicted}")

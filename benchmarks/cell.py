@@ -6,9 +6,9 @@ from typing import Any
 
 from dpmpc.aggregation.asked import data_digest
 from dpmpc.aggregation.plan import Plan
-from dpmpc.learning.method import METHODS, Learning
+from dpmpc.learning.method import DEFAULT_METHOD, METHODS, Learning
 from dpmpc.mpc.backend import BACKENDS, DEFAULT, Backend
-from dpmpc.privacy.law import LAWS, law_of_sampler
+from dpmpc.privacy.law import DEFAULT_LAW, LAWS, law_of_sampler
 
 RECORDS = 500  # of every owner; sizes enter the noise scale only
 ITERATIONS = 100  # that the budget is spread over; they enter the noise scale only
@@ -22,8 +22,8 @@ class Cell:
     dimension: int = 122
     owners: int = 100
     parties: int = 3
-    method: str = "gradient"
-    law: str = "gaussian"
+    method: str = DEFAULT_METHOD
+    law: str = DEFAULT_LAW
     sampler: str = "discrete"
     pool: bool = True
     network: str = "loopback"

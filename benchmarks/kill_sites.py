@@ -43,6 +43,7 @@ from dpmpc.aggregation.transcript import digest, read_opened
 from dpmpc.benchmarks import forked
 from dpmpc.benchmarks.mortal_sites import OWNER_POINTS, PARTY_POINTS, live
 from dpmpc.learning.learner import Learner
+from dpmpc.mpc.backend import DEFAULT, FOR_MANY
 from dpmpc.mpc.credentials import make_credentials
 from dpmpc.privacy.ledger import Ledger
 from dpmpc.privacy.ledgers import merge
@@ -59,8 +60,8 @@ NAMES = [*(f"party{i}" for i in range(PARTIES)), *(f"owner{j}" for j in range(OW
 STALL, WAIT = 4.0, 60.0  # seconds
 LIMIT = 240.0  # seconds without any progress that count as a hang: some waits and stalls, on a busy machine
 _LOOK = 0.02
-KINDS = ({"backend": "sharing"}, {"backend": "sharing", "min_owners": 2}, {"backend": "shamir", "scale": 0.0},
-         {"backend": "sharing", "min_owners": 2, "scale": 0.0}, {"backend": "shamir", "min_owners": 2})  # fmt: skip
+KINDS = ({"backend": DEFAULT}, {"backend": DEFAULT, "min_owners": 2}, {"backend": FOR_MANY, "scale": 0.0},
+         {"backend": DEFAULT, "min_owners": 2, "scale": 0.0}, {"backend": FOR_MANY, "min_owners": 2})  # fmt: skip
 
 
 def records_of(j: int) -> dict[str, Any]:

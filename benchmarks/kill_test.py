@@ -38,6 +38,7 @@ from dpmpc.aggregation.spending import entry_of
 from dpmpc.aggregation.transcript import digest
 from dpmpc.benchmarks.mortal import POINTS, ROLE
 from dpmpc.errors import DpmpcError, UsageError
+from dpmpc.mpc.backend import DEFAULT, FOR_TWO, GARBLED
 from dpmpc.privacy.budget import Budget, check_fits
 from dpmpc.privacy.composition import spending_of, total
 from dpmpc.privacy.ledger import Ledger
@@ -47,7 +48,7 @@ from dpmpc.runs.request import Request
 from dpmpc.runs.resume import opened_anywhere, resume
 from dpmpc.verify.structure import check_structure
 
-BACKENDS = {"sharing": 3, "ot": 2, "garbled": 2}  # and the parties of a run
+BACKENDS = {DEFAULT: 3, FOR_TWO: 2, GARBLED: 2}  # and the parties of a run
 
 
 @dataclass(frozen=True)
@@ -123,7 +124,7 @@ def check(out: Path) -> State:
 
 
 def kill_test(
-    kills: int, out: Path, *, points: Sequence[str] = POINTS, say: bool = False, backend: str = "sharing"
+    kills: int, out: Path, *, points: Sequence[str] = POINTS, say: bool = False, backend: str = DEFAULT
 ) -> dict[str, object]:
     """The figures of a run that was killed `kills` times. AssertionError if anything was lost or not accounted for."""
     request = Request(
@@ -195,7 +196,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--kills", type=int, default=100)
     parser.add_argument("--runs", type=int, default=1, help="so many runs, each killed so often")
-    parser.add_argument("--backend", choices=BACKENDS, default="sharing", help="three parties, or two servers")
+    parser.add_argument("--backend", choices=BACKENDS, default=DEFAULT, help="three parties, or two servers")
     parser.add_argument("--json", type=Path)
     arguments = parser.parse_args()
     runs = []

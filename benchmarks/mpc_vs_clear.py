@@ -15,7 +15,7 @@ from pathlib import Path
 
 from scipy.stats import t as student
 
-from dpmpc.learning.method import METHODS
+from dpmpc.learning.method import DEFAULT_METHOD, METHODS
 from dpmpc.privacy.law import LAWS
 from dpmpc.runs.launcher import train
 from dpmpc.runs.request import Request
@@ -46,7 +46,7 @@ def main() -> None:
     parser.add_argument("--data", default="breast-cancer")
     parser.add_argument("--data-dir")
     parser.add_argument("--owners", type=int, default=5)
-    parser.add_argument("--method", choices=METHODS.names(), default="gradient")
+    parser.add_argument("--method", choices=METHODS.names(), default=DEFAULT_METHOD)
     parser.add_argument("--epsilon", type=float, default=1.0)
     given = parser.parse_args()
     common = {"data": given.data, "data_dir": given.data_dir, "owners": given.owners, "epsilon": given.epsilon}

@@ -18,12 +18,12 @@ from dpmpc.benchmarks.records import Record
 from dpmpc.circuits.sampler import Sampler
 from dpmpc.errors import DpmpcError
 from dpmpc.mpc.addresses import Endpoint, inherited
-from dpmpc.mpc.backend import BACKENDS, Holder
+from dpmpc.mpc.backend import BACKENDS, DEFAULT, FOR_MANY, Holder
 from dpmpc.mpc.channels import NOISE
 from dpmpc.mpc.dial import TcpLink
 from dpmpc.mpc.wire import HEADER
 from dpmpc.noise.draw import batch_sizes, count_draw, draw
-from dpmpc.privacy.law import LAWS
+from dpmpc.privacy.law import DEFAULT_LAW, LAWS
 from dpmpc.processes.cores import threads_for
 from dpmpc.processes.memory import peak_memory
 from dpmpc.processes.worker import Emit, Log
@@ -57,18 +57,18 @@ class Draw:
         return f"{self.samples:,} samples of {self.law} noise at n={self.parties} {self.backend} {self.network}"
 
 
-def draws(numbers: Sequence[int], quick: bool, law: str = "gaussian") -> list[Draw]:
+def draws(numbers: Sequence[int], quick: bool, law: str = DEFAULT_LAW) -> list[Draw]:
     """The rows of the table: both backends up to `REPLICATED_UP_TO`, then Shamir sharing alone; lan and wan besides."""
     found = []
     for n in numbers:
         many = (1 << 13) if quick else (1 << 15) if n < 16 else (1 << 14)
         if n >= 3:
-            found.append(Draw("shamir", law, n, many))
+            found.append(Draw(FOR_MANY, law, n, many))
         if n <= REPLICATED_UP_TO:
-            found.append(Draw("sharing", law, n, many if n <= 7 else 1000, repetitions=3 if n <= 7 else 1))
+            found.append(Draw(DEFAULT, law, n, many if n <= 7 else 1000, repetitions=3 if n <= 7 else 1))
     for network, samples in (("lan", 1 << 13), ("wan", 1 << 11)):
         some = [n for n in numbers if n in ((7,) if quick else (3, 7, 16))]
-        found += [Draw("shamir" if n > 3 else "sharing", law, n, samples, network, 1) for n in some]
+        found += [Draw(FOR_MANY if n > 3 else DEFAULT, law, n, samples, network, 1) for n in some]
     return found
 
 

@@ -10,6 +10,7 @@ from dpmpc.benchmarks.cell import BASE
 from dpmpc.benchmarks.quartiles import slope
 from dpmpc.benchmarks.records import Record, Results
 from dpmpc.mpc.backend import DEFAULT
+from dpmpc.privacy.law import DEFAULT_LAW
 
 _LINEAR = 1.05  # a slope whose confidence interval lies above this is worse than linear
 _AXES: tuple[tuple[str, str, float, dict[str, Any]], ...] = (  # name, key, sizes from here on, what else is fixed
@@ -106,7 +107,7 @@ def targets(results: Results) -> list[dict[str, Any]]:
     for sampler, least in (("discrete", 10_000.0), ("box-muller", 500.0)):
         ratios = [
             r.values["over_plain_mpyc"]
-            for r in results.find("noise", law="gaussian", sampler=sampler, backend=DEFAULT, parties=3)
+            for r in results.find("noise", law=DEFAULT_LAW, sampler=sampler, backend=DEFAULT, parties=3)
             if "over_plain_mpyc" in r.values
         ]
         if ratios:

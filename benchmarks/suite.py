@@ -16,16 +16,16 @@ from dpmpc.benchmarks.records import Record, Results
 from dpmpc.benchmarks.scale import findings
 from dpmpc.errors import UsageError
 from dpmpc.learning.method import METHODS
-from dpmpc.mpc.backend import BACKENDS, FOR_TWO
+from dpmpc.mpc.backend import BACKENDS, FOR_TWO, GARBLED
 from dpmpc.mpc.cheaper import cheaper
-from dpmpc.privacy.law import LAWS
+from dpmpc.privacy.law import DEFAULT_LAW, LAWS, PURE_LAW
 
 DIMENSIONS = (10, 31, 122, 1_000, 10_000, 100_000)
 OWNERS = (2, 10, 100, 1_000, 10_000, 50_000)
 PARTIES = (3, 5, 7)
 RUNS = (10, 50, 250)  # releases, for growth in T
-TWO = (FOR_TWO, "garbled")  # how two servers make noise
-EXACT = ("gaussian", "laplace")  # laws whose exact samplers are measured over slow networks
+TWO = (FOR_TWO, GARBLED)  # how two servers make noise
+EXACT = (DEFAULT_LAW, PURE_LAW)  # laws whose exact samplers are measured over slow networks
 PUBLISHED = (
     "for comparison: two servers with garbled circuits, m = 100, d = 200, the sum alone: 1.06 s (Tian et al. 2016, as "
     "published, on another machine)"
@@ -171,14 +171,13 @@ def run_noise(
     refused = f"--sampler {sampler} does not make {law} noise; leave one of them out"
     for n in parties:
         for family, name in chosen:
-            for count in _draws(name, n, quick, backend):
-                progress(f"noise: {family}/{name}, {count:,} at n={n}")
-                try:
+            try:
+                for count in _draws(name, n, quick, backend):
+                    progress(f"noise: {family}/{name}, {count:,} at n={n}")
                     for each in [backend] if backend else TWO if n == 2 else [cheaper(family, name, n, None)]:
                         costs.append(noise.measure_sampler(family, name, n, count, 3 if quick else 5, each))
-                except UsageError as error:
-                    refused = str(error)
-                    break
+            except UsageError as error:
+                refused = str(error)
     if not costs:
         raise UsageError(refused)
     if plain:
@@ -206,12 +205,21 @@ def run_noise_over(
 
 def _draws(sampler: str, parties: int, quick: bool, backend: str | None) -> tuple[int, ...]:
     """Samples in a draw; the slower samplers, the larger n and the slower backends stop earlier."""
-    if backend == "mpyc":
+    if backend is not None and _slow(backend, parties):
         return (122,) if quick else (122, 1_000)
     sizes = (122, 10_000, 100_000, 1_000_000)
     if quick or parties > 5:
         return sizes[:2]
     return sizes if sampler == "discrete" and parties == 3 else sizes[:3]
+
+
+def _slow(backend: str, parties: int) -> bool:
+    """Whether a backend says before a run how long it takes. Errors: it cannot have so many parties."""
+    entry = BACKENDS[backend]
+    t = entry.threshold(parties)
+    entry.check(parties, t)
+    law = LAWS[DEFAULT_LAW]
+    return entry.count_noise(law.sampler(next(iter(law.samplers)), noise.SCALE), 1, parties, t).seconds is not None
 
 
 def noise_record(cost: noise.NoiseCost, plain: float | None) -> Record:

@@ -22,11 +22,11 @@ from typing import Any
 import numpy as np
 
 from dpmpc.circuits.convert import FIELD_BITS
-from dpmpc.mpc.backend import BACKENDS
+from dpmpc.mpc.backend import BACKENDS, DEFAULT
 from dpmpc.mpc.engines.lanes import words_for
 from dpmpc.mpc.field import Words
 from dpmpc.noise.draw import BATCH, draw
-from dpmpc.privacy.law import LAWS
+from dpmpc.privacy.law import DEFAULT_LAW, LAWS
 from dpmpc.processes.memory import keep_freed_blocks
 
 SCALE = float(1 << 20)  # grid steps
@@ -55,7 +55,7 @@ async def _now(payloads: list[Any]) -> list[Any]:
 
 async def work(law: str, batches: int, threads: int) -> dict[str, float]:
     """Seconds and processor seconds a sample of one draw, after a warm-up."""
-    holder: Any = BACKENDS["sharing"].holder(0, PARTIES, THRESHOLD, bytes(16))
+    holder: Any = BACKENDS[DEFAULT].holder(0, PARTIES, THRESHOLD, bytes(16))
     holder.channel = lambda ident: Ready()
     holder.use_threads(threads)
     sampler = LAWS[law].sampler("discrete", SCALE)
@@ -79,7 +79,7 @@ def main() -> None:
     parser.add_argument("--cores", default=",".join(str(k + 1) for k in range(len(os.sched_getaffinity(0)))))
     parser.add_argument("--batches", type=int, default=20)
     parser.add_argument("--repetitions", type=int, default=5)
-    parser.add_argument("--law", default="gaussian")
+    parser.add_argument("--law", default=DEFAULT_LAW)
     parser.add_argument("--work", type=int, help=argparse.SUPPRESS)
     arguments = parser.parse_args()
     if arguments.work:

@@ -15,18 +15,18 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from dpmpc.mpc.backend import FOR_TWO
+from dpmpc.mpc.backend import FOR_TWO, GARBLED
 from dpmpc.noise.goodness import Outcome, chi_square, independence, residues
 from dpmpc.noise.sampling import sample
 from dpmpc.privacy.exact import ExactLaw, Integers
-from dpmpc.privacy.law import LAWS
+from dpmpc.privacy.law import DEFAULT_LAW, LAWS, PURE_LAW
 
 COUNT = 1 << 19
 SCALE = float(1 << 16)  # grid steps
 FALSE_ALARM = 1e-10
 MODULUS = 16
-BACKENDS = (FOR_TWO, "garbled")
-FAMILIES = ("gaussian", "laplace")
+BACKENDS = (FOR_TWO, GARBLED)
+FAMILIES = (DEFAULT_LAW, PURE_LAW)
 
 
 @dataclass(frozen=True)

@@ -17,6 +17,7 @@ from dpmpc.benchmarks.parties import FEW
 from dpmpc.benchmarks.plot import seconds
 from dpmpc.benchmarks.records import Record, Results
 from dpmpc.mpc.backend import DEFAULT
+from dpmpc.privacy.law import DEFAULT_LAW
 
 WHO = ((suite.TWO[0], 2), (suite.TWO[1], 2), (DEFAULT, 3))
 SLOW = ("lan", "wan")
@@ -41,10 +42,10 @@ def measure(quick: bool, progress: Progress) -> list[Record]:
     for backend, n in WHO:
         for count in COUNTS[: 2 if quick else 3]:
             progress(f"noise: {count:,} at n={n} {backend}")
-            cost = noise.measure_sampler("gaussian", "discrete", n, count, 3 if quick else 5, backend)
+            cost = noise.measure_sampler(DEFAULT_LAW, "discrete", n, count, 3 if quick else 5, backend)
             found.append(suite.noise_record(cost, None))
     for backend, n in WHO:
-        found += suite.run_noise_over(SLOW, [n], quick, progress, "gaussian", backend)
+        found += suite.run_noise_over(SLOW, [n], quick, progress, DEFAULT_LAW, backend)
     return found + suite.run_cells(cells(), quick, progress)
 
 

@@ -11,8 +11,8 @@ from rich.markup import escape
 from rich.table import Table
 
 from dpmpc.learning.account import Account, answer
-from dpmpc.learning.method import METHODS
-from dpmpc.privacy.law import LAWS
+from dpmpc.learning.method import DEFAULT_METHOD, METHODS
+from dpmpc.privacy.law import DEFAULT_LAW, LAWS, PURE_LAW
 from dpmpc.privacy.sensitivity import Weights
 
 _CALIBRATIONS = {
@@ -28,14 +28,14 @@ _CALIBRATIONS = {
 @click.option(
     "--method",
     type=click.Choice(METHODS.names()),
-    default="gradient",
+    default=DEFAULT_METHOD,
     show_default=True,
     help="what is released: gradients or a mean of local models.",
 )
 @click.option(
     "--law",
     type=click.Choice(LAWS.names()),
-    help="noise law  [default: gaussian, or laplace for output without a delta]",
+    help=f"noise law  [default: {DEFAULT_LAW}, or {PURE_LAW} for output without a delta]",
 )
 @click.option("--owners", type=int, required=True, help="number m of owners.")
 @click.option("--smallest", type=int, required=True, help="records n_(1) of the smallest owner.")
@@ -157,7 +157,7 @@ def _print(result: dict[str, Any]) -> None:
     console.print(
         f"run          {q['method']} releases of {q['owners']} owners, smallest {q['smallest']}, {q['records']} "
         f"records, weights {q['weights']}, d = {q['dimension']}, G = {q['G']:g}"
-        + (f", lambda = {q['lam']:g}" if q["method"] == "output" else "")
+        + (f", lambda = {q['lam']:g}" if METHODS[q["method"]].lam_moves else "")
     )
     console.print(f"sensitivity  L2 {_number(sensitivity['l2'])} ({parts}), L1 at most {_number(sensitivity['l1'])}")
     solved = result["solved_for"]
@@ -175,23 +175,25 @@ def _print(result: dict[str, Any]) -> None:
 
 
 def _calibrations(result: dict[str, Any]) -> Table:
-    laplace = result["law"] == "laplace"
+    rows = result["calibrations"]
+    other = any(row["deviation"] != row["scale"] for row in rows)  # the law's scale is no standard deviation
+    composed = any("composed_epsilon" in row for row in rows)
     table = Table(title="Calibrations", title_justify="left", box=None, padding=(0, 2, 0, 0))
     table.add_column("calibration")
-    scale = "scale b" if laplace else "sigma"
+    scale = "scale b" if other else "sigma"
     for name in (
         scale,
-        *(["std dev"] if laplace else []),
+        *(["std dev"] if other else []),
         "T",
         "promised (eps, delta)",
         "truly eps",
         "zCDP eps",
-        *(["eps at delta"] if laplace else []),
+        *(["eps at delta"] if composed else []),
         "holds",
     ):
         table.add_column(name, justify="left" if name == "holds" else "right")
-    for row in result["calibrations"]:
-        cells = [_number(row["scale"]), *([_number(row["deviation"])] if laplace else []), str(row["iterations"])]
+    for row in rows:
+        cells = [_number(row["scale"]), *([_number(row["deviation"])] if other else []), str(row["iterations"])]
         promise = f"({_number(row['epsilon'])}, {_number(row['delta'])})"
         holds = "yes" if row["holds"] else "[red]NO[/red]"
         table.add_row(
@@ -200,7 +202,7 @@ def _calibrations(result: dict[str, Any]) -> Table:
             promise,
             _number(row["true_epsilon"]),
             _number(row["zcdp_epsilon"]),
-            *([_number(row.get("composed_epsilon"))] if laplace else []),
+            *([_number(row.get("composed_epsilon"))] if composed else []),
             holds,
         )
     return table

@@ -8,6 +8,9 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
+from dpmpc.learning.method import METHODS
+from dpmpc.privacy.law import LAWS, PURE_LAW
+
 
 @click.command()
 @click.option("--owners", type=int, required=True, help="number m of owners.")
@@ -16,11 +19,11 @@ from rich.table import Table
 @click.option("--dimension", type=int, required=True, help="features d, intercept included.")
 @click.option("--task", type=click.Choice(["logistic", "ridge"]), default="logistic", show_default=True)
 @click.option("--epsilon", type=float, required=True, help="total epsilon.")
-@click.option("--delta", type=float, help="total delta; without one, output perturbation with Laplace noise.")
+@click.option("--delta", type=float, help=f"total delta; without one, output perturbation with {PURE_LAW} noise.")
 @click.option("--lam", type=float, help="regularisation  [default: 0.01 for output, else 0.001]")
 @click.option("--residual-clip", type=float, default=1.0, show_default=True, help="residual bound of ridge.")
-@click.option("--method", type=click.Choice(["gradient", "output", "functional"]), help="only this one.")
-@click.option("--noise", type=click.Choice(["gaussian", "laplace"]), help="law of output perturbation.")
+@click.option("--method", type=click.Choice(METHODS.names()), help="only this one.")
+@click.option("--noise", type=click.Choice(LAWS.names()), help="law of output perturbation.")
 @click.option("--columns", type=int, default=0, show_default=True, help="columns without public bounds.")
 @click.option("--json", "as_json", is_flag=True, help="print JSON.")
 def command(
@@ -33,8 +36,8 @@ def command(
     delta: float | None,
     lam: float | None,
     residual_clip: float,
-    method: Literal["gradient", "output", "functional"] | None,
-    noise: Literal["gaussian", "laplace"] | None,
+    method: str | None,
+    noise: str | None,
     columns: int,
     as_json: bool,
 ) -> None:
@@ -77,9 +80,9 @@ def _print(advice: dict[str, Any], better: float | None) -> None:
         console = Console(highlight=False, width=120)
     best = advice["advice"]
     words = [f"--method {best['method']}", f"--lam {advice['lam']:g}", f"--weights {advice['weights']}"]
-    if best["method"] == "gradient":
+    if best["step"] is not None:
         words += [f"--iterations {best['iterations']}", f"--step {best['step']:.4g}", f"--average {best['average']}"]
-    if best["method"] == "output":
+    if METHODS[best["method"]].may_be_pure:
         words.append(f"--noise {best['noise']}")
     console.print(f"[bold]advice     {' '.join(words)}[/bold]")
     console.print(

@@ -72,6 +72,24 @@ def test_account_knows_law_and_method() -> None:
         "--epsilon", 1, "--dimension", 4, "--json",
     )  # fmt: skip
     assert json.loads(solved.stdout)["iterations"] == 2, solved.stderr
+    shown = with_toys(
+        "account", "--law", "double-laplace", "--owners", 10, "--smallest", 100, "--epsilon", 1, "--iterations", 2
+    )
+    assert "scale b" in shown.stdout and "std dev" in shown.stdout and "sigma" not in shown.stdout, shown
+
+
+def test_advice_has_the_law_and_refuses_a_method_that_nothing_rehearses() -> None:
+    """Laplace noise of L1 sensitivity sqrt(d) 2 / (n lam), twice: its deviation is that of the sum."""
+    run = ["advise", "--owners", 10, "--total", 100_000, "--dimension", 4, "--epsilon", 1]
+    result = with_toys(*run, "--noise", "double-laplace", "--json")
+    assert result.returncode == 0, result.stderr
+    advice = json.loads(result.stdout)["advice"]
+    assert (advice["method"], advice["noise"]) == ("output", "double-laplace")
+    assert advice["sigma"] == pytest.approx(4**0.5 * 2 / (100_000 * 0.01), rel=1e-6)
+    result = with_toys(*run, "--delta", "1e-6", "--method", "centroid")
+    assert result.returncode == 2 and "rehearses --method centroid; choose one of them" in result.stderr, result.stderr
+    result = with_toys(*run, "--method", "none")
+    assert result.returncode == 2 and "'functional', 'centroid'" in result.stderr, result.stderr
 
 
 @pytest.mark.parametrize(

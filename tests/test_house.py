@@ -8,6 +8,7 @@ import re
 import shutil
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -20,6 +21,7 @@ LAYERS = "imports point down, and every module has its layer"
 CIRCUITS = "circuits see NumPy, gmpy2, mpmath and the standard library"
 MPYC = "one module imports mpyc"
 ALONE = "the backend mpyc computes with MPyC alone"
+CONTRACTS = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"]["importlinter"]["contracts"]
 
 
 # -- contracts ---------------------------------------------------------------------------------------------------------
@@ -189,3 +191,14 @@ def test_modules_that_the_texts_name_exist() -> None:
             module, _, attribute = name.rpartition(".")
             found = hasattr(importlib.import_module(module), attribute) or importlib.util.find_spec(name)
             assert found, f"{page.name}: {name}"
+
+
+def test_the_picture_of_the_house_is_that_of_its_contract() -> None:
+    """CONTRIBUTING says how many folders and files stand on how many floors, and which stand side by side."""
+    contract = next(c for c in CONTRACTS if c["name"] == LAYERS)
+    floors = [[name.strip() for name in floor.split("|")] for floor in contract["layers"]]
+    rooms = [name for floor in floors for name in floor]
+    folders = sum((ROOT / "dpmpc" / name).is_dir() or (ROOT / name).is_dir() for name in rooms)
+    text = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
+    assert f"- {folders} folders and {len(rooms) - folders} files stand on {len(floors)} floors." in text
+    assert ["verify", "estimators", "flower"] in floors and all(f"`{name}" in text for name in rooms)

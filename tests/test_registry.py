@@ -1,17 +1,21 @@
 """Things chosen by name: our own, those of other packages, and what happens when there is none or one too many."""
 
+import ast
 import sys
 from importlib.metadata import EntryPoint
+from pathlib import Path
 from types import ModuleType
 
 import pytest
 
 from dpmpc import registry
 from dpmpc.errors import UsageError
-from dpmpc.learning.method import METHODS
-from dpmpc.mpc.backend import BACKENDS, DEFAULT
+from dpmpc.learning.method import DEFAULT_METHOD, METHODS
+from dpmpc.learning.rehearsal import Descends
+from dpmpc.mpc.backend import BACKENDS, BY_LEVEL, CHECKED, DEFAULT, FOR_MANY, FOR_TWO, GARBLED
+from dpmpc.mpc.levels import transfers_k
 from dpmpc.mpc.link import LINKS
-from dpmpc.privacy.law import LAWS, calibration_names, law_of_sampler, sampler_names
+from dpmpc.privacy.law import DEFAULT_LAW, LAWS, PURE_LAW, calibration_names, law_for, law_of_sampler, sampler_names
 from dpmpc.registry import Registry
 
 GROUP = "dpmpc.things"
@@ -81,3 +85,118 @@ def test_choices_of_the_command_line_follow_from_the_laws() -> None:
         assert law.calibrations[0] == "tight" and str(law) == name
         for sampler in law.samplers:
             assert law.sampler(sampler, 1000.0).name == sampler
+
+
+# -- no name of an entry outside its registry ---------------------------------------------------------------------
+# Where a name may be compared with, fallen back on or listed, and why.
+MAY_NAME = {
+    "dpmpc/privacy/law.py": "the registry, and the default laws",
+    "dpmpc/mpc/backend.py": "the registry, and the default backends",
+    "dpmpc/learning/method.py": "the registry, and the default method",
+    "circuits": "families of circuits, which know no registry",
+    "dpmpc/mpc/backends/mpyc/fixed.py": "the same families, drawn with another arithmetic",
+    "dpmpc/experiments/methods": "the papers' methods, each with the formulas of its own law",
+    "dpmpc/aggregation/active.py": "an event of transcripts that is called like a backend",
+}
+ROOT = Path(__file__).parents[1]
+REGISTERED = frozenset((*LAWS.names(), *BACKENDS.names(), *METHODS.names()))
+
+
+def decided(node: ast.AST) -> list[ast.expr | None]:
+    """The expressions of a node by which a program decides, falls back, or lists what may be chosen."""
+    match node:
+        case ast.Compare():
+            return [node.left, *node.comparators]
+        case ast.MatchValue():
+            return [node.value]
+        case ast.arguments():
+            return [*node.defaults, *node.kw_defaults]
+        case ast.keyword(arg="default" | "choices"):
+            return [node.value]
+        case ast.Assign():
+            return [] if [ast.unparse(target) for target in node.targets] == ["name"] else [node.value]
+        case ast.AnnAssign():
+            return [node.value]
+        case ast.BoolOp():
+            return list(node.values)
+        case ast.IfExp():
+            return [node.body, node.orelse]
+        case ast.Return():
+            return [node.value]
+        case ast.Subscript() if ast.unparse(node.value).split(".")[-1] in ("Literal", "LAWS", "BACKENDS", "METHODS"):
+            return [node.slice]
+        case ast.Call() if ast.unparse(node.func).endswith("Choice"):
+            return list(node.args)
+    return []
+
+
+def names_in(source: str) -> list[tuple[int, str]]:
+    """(line, name) of every registered name that a source decides by."""
+    found = set()
+    for node in ast.walk(ast.parse(source)):
+        for expression in decided(node):
+            collected = isinstance(node, (ast.Compare, ast.Subscript, ast.Call, ast.keyword))
+            several = collected and isinstance(expression, (ast.Tuple, ast.List, ast.Set))
+            for each in expression.elts if several else [expression]:  # type: ignore[union-attr]
+                if isinstance(each, ast.Constant) and isinstance(each.value, str) and each.value in REGISTERED:
+                    found.add((each.lineno, each.value))
+    return sorted(found)
+
+
+def test_no_name_of_a_law_backend_or_method_stands_outside_its_registry() -> None:
+    used = set()
+    for top in ("dpmpc", "circuits", "cli", "benchmarks"):
+        for path in sorted((ROOT / top).rglob("*.py")):
+            place = path.relative_to(ROOT)
+            if any((ROOT / parent).is_symlink() for parent in place.parents):
+                continue  # a link to a folder that is looked at by itself
+            found = names_in(path.read_text(encoding="utf-8"))
+            allowed = {str(p) for p in (place, *place.parents)} & MAY_NAME.keys()
+            assert allowed or not found, f"{place}: {found}: ask the registry's entry, or use the registry's default"
+            used |= allowed if found else set()
+    assert used == MAY_NAME.keys(), "a place that names nothing needs no permission"
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        'if law == "gaussian": pass',
+        'if law.name != "laplace": pass',
+        'if method in ("output", other): pass',
+        'if "mpyc" == backend: pass',
+        'law = law or "gaussian"',
+        'law = "laplace" if not delta else given',
+        'def f(*, method: str = "gradient"): pass',
+        'def f(backend="sharing"): pass',
+        'class A:\n    law: str = "gaussian"',
+        'class A:\n    law = "gaussian"',
+        '_METHOD = "gradient"',
+        'option("--method", type=Choice(["gradient", *more]))',
+        'parser.add_argument("--law", default="gaussian")',
+        'method: Literal["gradient", "output"] | None',
+        'entry = LAWS["laplace"]',
+        'def f():\n    return "ot"',
+        'match law:\n    case "gaussian": pass',
+    ],
+)
+def test_a_name_outside_its_registry_is_seen(source: str) -> None:
+    assert names_in(source), source
+
+
+def test_words_that_are_no_choice_of_an_entry_are_let_be() -> None:
+    assert not names_in('class A:\n    name = "gaussian"\nsay("output")\nx = {"sharing": 1}\nif a == "uniform": pass')
+
+
+def test_the_defaults_are_what_is_said_of_them() -> None:
+    """With a delta a law whose mu^2 the adviser and surveys can share out, without one a pure law; a method of many
+    releases, which the adviser knows."""
+    assert LAWS[DEFAULT_LAW].by_mu and not LAWS[DEFAULT_LAW].pure and LAWS[PURE_LAW].pure
+    assert law_for(1e-5) == DEFAULT_LAW and law_for(0.0) == law_for(None) == PURE_LAW
+    assert METHODS[DEFAULT_METHOD].repeats and isinstance(METHODS[DEFAULT_METHOD], Descends)
+    assert {DEFAULT, FOR_TWO, FOR_MANY, GARBLED, CHECKED, *BY_LEVEL.values()} <= set(BACKENDS.names())
+    for k, name in BY_LEVEL.items():
+        assert transfers_k(name) == k
+    for _, law in LAWS.items():
+        assert not (law.by_mu and law.pure) and not (law.by_mu and law.norm != 2)
+    assert [name for name, method in METHODS.items() if method.may_be_pure] == ["output"]
+    assert [name for name, method in METHODS.items() if method.lam_moves] == ["output"]

@@ -15,6 +15,7 @@ from dpmpc.learning.adaptive_clipping import NORM, ClippingBound
 from dpmpc.learning.method import Learning
 from dpmpc.mpc.backend import DEFAULT
 from dpmpc.privacy.checks import check_positive
+from dpmpc.privacy.law import DEFAULT_LAW
 from dpmpc.privacy.mechanism import Mechanism
 from dpmpc.privacy.sensitivity import Weights
 
@@ -98,7 +99,7 @@ class Asked:
     epsilon: float = 1.0
     delta: float = 0.0
     calibration: str = "tight"
-    law: str = "gaussian"
+    law: str = DEFAULT_LAW
     sampler: str = "discrete"
     scale: float | None = None
     grid_bits: int | None = None

@@ -31,7 +31,7 @@ from dpmpc.privacy.checks import (
     check_positive,
     check_whole,
 )
-from dpmpc.privacy.law import LAWS
+from dpmpc.privacy.law import LAWS, law_for
 from dpmpc.privacy.mechanism import Mechanism
 from dpmpc.privacy.sensitivity import Weights
 
@@ -112,7 +112,7 @@ class Plan(Asked):
                 f"neighbours are 'owner', 'stated' with sensitivity=, or 'record' with records=; got {neighbours!r}, "
                 f"and what is given means {hidden!r}; leave neighbours out"
             )
-        law = law or ("laplace" if not delta else "gaussian")
+        law = law or law_for(delta)
         if engine not in ("mpc", "clear"):
             raise UsageError(f"the engine is mpc or clear; got {engine!r}; choose one")
         mpc = engine == "mpc"

@@ -25,6 +25,7 @@ from dpmpc.learning.learner import Learner
 from dpmpc.learning.method import METHODS
 from dpmpc.privacy.budget import Budget, reserved
 from dpmpc.privacy.entry import Entry
+from dpmpc.privacy.law import law_for
 from dpmpc.privacy.ledger import Ledger
 from dpmpc.runs.owners import budget_below, check_budget
 from dpmpc.runs.planning import Facts, plan_of
@@ -61,7 +62,7 @@ def plan_for(estimator: Any, schema: Schema, sizes: tuple[int, ...]) -> Plan:
     if estimator.backend is not None:
         given["backend"] = estimator.backend
     if not estimator.delta and given["law"] is None:
-        given["law"] = "laplace"
+        given["law"] = law_for(estimator.delta)
     d = len(schema.feature_names)
     request = Request(
         data=estimator.data_id,

@@ -26,7 +26,7 @@ from dpmpc.estimators.records import (
     rows,
 )
 from dpmpc.learning.erm_blocks import scored
-from dpmpc.learning.method import Task
+from dpmpc.learning.method import DEFAULT_METHOD, Task
 from dpmpc.learning.softmax import predicted, probabilities
 
 
@@ -139,7 +139,7 @@ class PrivateLogisticRegression(ClassifierMixin, _PrivateLinear):
         classes: Any = None,
         schema: Any = None,
         fit_intercept: bool = True,
-        method: str = "gradient",
+        method: str = DEFAULT_METHOD,
         iterations: int = 50,
         lam: float | None = None,
         step: float | None = None,
@@ -241,7 +241,7 @@ class PrivateRidge(RegressorMixin, _PrivateLinear):
         schema: Any = None,
         fit_intercept: bool = True,
         residual_clip: float = 1.0,
-        method: str = "gradient",
+        method: str = DEFAULT_METHOD,
         iterations: int = 50,
         lam: float | None = None,
         step: float | None = None,

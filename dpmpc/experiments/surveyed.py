@@ -25,6 +25,7 @@ from dpmpc.data.table import Table, connect, value_sql
 from dpmpc.errors import UsageError
 from dpmpc.experiments.noise import generator
 from dpmpc.learning import erm
+from dpmpc.learning.method import DEFAULT_METHOD
 from dpmpc.learning.survey import BUCKETS, Survey
 from dpmpc.learning.survey_columns import surveyed_columns
 from dpmpc.privacy.gaussian import mu_of_budget
@@ -144,7 +145,7 @@ def score(columns: Columns, way: str, epsilon: float, delta: float, seed: int, o
         X = columns.public
     else:
         X = _read_off(columns)
-    choice = advise(Circumstances(1, n, n, X.shape[1], epsilon, delta, method="gradient")).choice
+    choice = advise(Circumstances(1, n, n, X.shape[1], epsilon, delta, method=DEFAULT_METHOD)).choice
     assert choice.step is not None
     mu = mu_of_budget(epsilon, delta) * math.sqrt(1 - share)
     sigma = math.sqrt(choice.iterations) * 2 / (n * mu)

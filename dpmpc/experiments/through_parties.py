@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from dpmpc.aggregation.aggregator import Aggregator
 from dpmpc.aggregation.plan import Plan
 from dpmpc.errors import UsageError
-from dpmpc.privacy.law import LAWS
+from dpmpc.privacy.law import DEFAULT_LAW, LAWS
 
 FINEST = 40  # bits of the grid without noise: rounding is below 2^-41
 _NOISE_STEPS = 1 << 24
@@ -54,7 +54,7 @@ class RealParties:
         if self._aggregator is None or key != self._key or longest > self._aggregator.plan.clip:
             if self._aggregator is not None:
                 self._aggregator.abandon()
-            self._aggregator = self._start(vectors.shape, law if scale else "gaussian", scale, longest)
+            self._aggregator = self._start(vectors.shape, law if scale else DEFAULT_LAW, scale, longest)
             self._key = key
         return self._aggregator.mean(vectors)
 

@@ -5,17 +5,22 @@ Source: Zhang et al. 2012; Imtiaz, Mohammadi and Sarwate 2019, sections 4.1-4.2;
 """
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from dpmpc.data.blocks import Records
 from dpmpc.learning import functional
 from dpmpc.learning.method import Floats, Ints, Learning, Method, project
+from dpmpc.privacy.law import DEFAULT_LAW
 from dpmpc.privacy.sensitivity import Sensitivity, Weights, gradient_sensitivity
+
+if TYPE_CHECKING:
+    from dpmpc.learning.rehearsal import Stage  # with solvers, which a party does without
 
 
 class FunctionalMethod(Method):
     name = "functional"
     repeats = False
-    law = "gaussian"
+    law = DEFAULT_LAW
     lam = 0.001
     help = "one release, the mean coefficients of the objective (ridge: exactly; logistic: its quadratic approximation)"
 
@@ -40,6 +45,9 @@ class FunctionalMethod(Method):
         assert learning.task != "softmax"  # `tasks` has it refused
         model = functional.minimiser(mean, len(theta), learning.task, learning.lam, noise)
         return model if learning.radius is None else project(model[None, :], learning.radius)[0]
+
+    def rehearse(self, stage: "Stage", deviation: float, owners: int, records: int, lam: float) -> float | None:
+        return None if stage.dimension > stage.width else stage.functional(deviation)
 
 
 FUNCTIONAL = FunctionalMethod()

@@ -4,19 +4,24 @@ Source: Rajkumar and Agarwal 2012; Jayaraman et al. 2018, section 3.2 (noise aft
 """
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from dpmpc.data.blocks import Records
 from dpmpc.learning.method import Floats, Ints, Learning, Method, project
+from dpmpc.privacy.law import DEFAULT_LAW
 from dpmpc.privacy.sensitivity import Sensitivity, Weights, gradient_sensitivity
 from dpmpc.privacy.spread import amplification
+
+if TYPE_CHECKING:
+    from dpmpc.learning.rehearsal import Stage  # with solvers, which a party does without
 
 
 class GradientMethod(Method):
     name = "gradient"
     repeats = True
-    law = "gaussian"
+    law = DEFAULT_LAW
     lam = 0.001
     tasks = ("logistic", "ridge", "softmax")
     help = "--iterations releases of mean gradients"
@@ -49,6 +54,9 @@ class GradientMethod(Method):
     def update(self, learning: Learning, theta: Floats, mean: Floats) -> Floats:
         theta = theta - learning.step_length * (mean + learning.lam * theta)
         return theta if learning.radius is None else project(theta[None, :], learning.radius)[0]
+
+    def rehearse_descent(self, stage: "Stage", sigma: float, iterations: int, step: float) -> dict[str, float]:
+        return stage.gradient(sigma, iterations, step)
 
 
 def _knows_theta(learning: Learning) -> bool:

@@ -18,6 +18,7 @@ from dpmpc.errors import UsageError
 from dpmpc.learning.losses import LOGISTIC, Loss, ridge
 from dpmpc.learning.softmax import SOFTMAX
 from dpmpc.privacy.checks import check_count, check_nonnegative, check_positive
+from dpmpc.privacy.law import LAWS
 from dpmpc.privacy.sensitivity import Sensitivity, Weights, arithmetic_bound, owner_sensitivity
 from dpmpc.registry import Registry
 
@@ -58,7 +59,9 @@ class Learning:
                 raise UsageError(f"the {name} must be one of {', '.join(get_args(allowed))}; got {value!r}; choose one")
         check_nonnegative("solver tolerance", self.solver_tolerance)
         if self.task not in METHODS[self.method].tasks:
-            raise UsageError(f"method {self.method} is not for {self.task} regression; use another, such as gradient")
+            raise UsageError(
+                f"method {self.method} is not for {self.task} regression; use another, such as {DEFAULT_METHOD}"
+            )
         if check_count("the number of classes", self.classes) < 2:
             raise UsageError(f"a model tells at least 2 classes apart; got {self.classes}; check the target")
         for name in ("lam", "residual_clip", "step", "radius"):
@@ -117,10 +120,16 @@ class Method(ABC):
     lam: ClassVar[float]  # regularisation, likewise
     help: ClassVar[str]  # what an owner sends, for the command line
     tasks: ClassVar[tuple[str, ...]] = ("logistic", "ridge")  # that it is for
+    lam_moves: ClassVar[bool] = False  # whether its sensitivity depends on lam
 
     def law_for(self, delta: float | None) -> str:
         """The law of its noise at this delta, if nothing else is asked for."""
         return self.law
+
+    @property
+    def may_be_pure(self) -> bool:
+        """Whether its own noise keeps delta = 0 where no delta is given."""
+        return LAWS[self.law_for(None)].pure
 
     def coordinates(self, features: int) -> int:
         """The length of an owner's vector."""
@@ -170,6 +179,7 @@ METHODS: Registry[Method] = Registry(
         "functional": "dpmpc.learning.coefficients:FUNCTIONAL",
     },
 )
+DEFAULT_METHOD = "gradient"
 
 
 def project(vectors: Floats, bound: float) -> Floats:

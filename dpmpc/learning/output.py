@@ -4,24 +4,30 @@ Source: Pathak, Rane, Raj 2010; Jayaraman et al. 2018, section 3.1 (noise after 
 """
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from dpmpc.data.blocks import Records
 from dpmpc.errors import UsageError
 from dpmpc.learning.method import Floats, Ints, Learning, Method, project
+from dpmpc.privacy.law import PURE_LAW, law_for
 from dpmpc.privacy.sensitivity import Sensitivity, Weights, output_sensitivity
+
+if TYPE_CHECKING:
+    from dpmpc.learning.rehearsal import Stage  # with solvers, which a party does without
 
 
 class OutputMethod(Method):
     name = "output"
     repeats = False
-    law = "laplace"
+    law = PURE_LAW
     lam = 0.01  # the sensitivity is inverse to it
+    lam_moves = True
     tasks = ("logistic", "ridge", "softmax")
     help = "one release, the mean of the owners' own models"
 
     def law_for(self, delta: float | None) -> str:
         """Gaussian noise where a delta is given: less of it from some nine features on."""
-        return "gaussian" if delta else self.law
+        return law_for(delta)
 
     def clip(self, learning: Learning) -> float:
         clip = learning.loss.G / learning.lam  # an optimum satisfies lam theta = -mean gradient
@@ -56,6 +62,9 @@ class OutputMethod(Method):
 
     def update(self, learning: Learning, theta: Floats, mean: Floats) -> Floats:
         return mean if learning.radius is None else project(mean[None, :], learning.radius)[0]
+
+    def rehearse(self, stage: "Stage", deviation: float, owners: int, records: int, lam: float) -> float:
+        return stage.output(deviation, owners, records, lam)
 
 
 OUTPUT = OutputMethod()

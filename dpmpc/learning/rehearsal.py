@@ -12,7 +12,7 @@ again.
 import math
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Literal
+from typing import Literal, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -153,3 +153,20 @@ class Stage:
         rng = np.random.default_rng([0x5E77, 3])
         noise = deviation * self.spread * rng.standard_normal((4 * RUNS, self.width))
         return float(self.gap(np.mean(local, axis=0) + noise).mean())
+
+
+@runtime_checkable
+class Rehearsed(Protocol):
+    """A method of one release that knows what it will reach: the adviser may choose it."""
+
+    def rehearse(self, stage: Stage, deviation: float, owners: int, records: int, lam: float) -> float | None:
+        """The expected gap with noise of this deviation on a coordinate of the opened mean; `records`: of an owner,
+        about. None where the features are too many for it."""
+
+
+@runtime_checkable
+class Descends(Protocol):
+    """A method of many releases that knows what it will reach, likewise."""
+
+    def rehearse_descent(self, stage: Stage, sigma: float, iterations: int, step: float) -> dict[str, float]:
+        """The expected gap by which iterates are averaged: "none" or "tail". As `Stage.gradient`."""

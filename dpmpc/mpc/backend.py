@@ -239,3 +239,7 @@ BACKENDS: Registry[Backend] = Registry(
 )
 DEFAULT = "sharing"
 FOR_TWO = "ot"  # two parties have no honest majority
+FOR_MANY = "shamir"  # where replicated shares have too many parts
+GARBLED = "garbled"  # of two parties too, in a constant number of rounds
+CHECKED = "checked"  # as the default, and its parties are checked
+BY_LEVEL = {2: "ot-k2", 4: FOR_TWO, 8: "ot-k8"}  # by the k of its transfers' trees, of 2^k leaves

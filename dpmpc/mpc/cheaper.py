@@ -11,10 +11,9 @@ import math
 
 from dpmpc.circuits.sampler import Sampler
 from dpmpc.errors import UsageError
-from dpmpc.mpc.backend import BACKENDS, DEFAULT, FOR_TWO
+from dpmpc.mpc.backend import BACKENDS, DEFAULT, FOR_MANY, FOR_TWO
 from dpmpc.privacy.law import LAWS
 
-MANY = "shamir"
 SHARING_WORDS = (
     16  # replicated words that take as long as one random sharing of Shamir's, made and used; measured 12..33
 )
@@ -41,10 +40,10 @@ def cheaper(law: str, sampler: str, parties: int, threshold: int | None) -> str:
         return DEFAULT
     try:
         chosen = LAWS[law].sampler(sampler, _SCALE)
-        ours = BACKENDS[MANY].count_noise(chosen, _LANES, 3, 1).sample
+        ours = BACKENDS[FOR_MANY].count_noise(chosen, _LANES, 3, 1).sample
     except UsageError:  # a law that has no arithmetic circuit
         return DEFAULT
-    return MANY if replicated_words(chosen, parties, t) > SHARING_WORDS * sum(ours.values()) else DEFAULT
+    return FOR_MANY if replicated_words(chosen, parties, t) > SHARING_WORDS * sum(ours.values()) else DEFAULT
 
 
 def replicated_words(sampler: Sampler, parties: int, threshold: int) -> float:

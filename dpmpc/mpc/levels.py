@@ -9,11 +9,9 @@ import math
 from typing import Protocol, runtime_checkable
 
 from dpmpc.errors import UsageError
-from dpmpc.mpc.backend import BACKENDS
+from dpmpc.mpc.backend import BACKENDS, BY_LEVEL, FOR_TWO
 
 LINKS = {"lan": 1000.0, "wan": 100.0}  # Mb/s, as in `dpmpc bench`
-BY_LEVEL = {2: "ot-k2", 4: "ot", 8: "ot-k8"}
-FAMILY = "ot"  # whose k is chosen
 # ns of both servers' computing a transfer: two servers on 2 cores over loopback, 100,000 Gaussian samples, 2026-11-22
 _COMPUTING = {2: 36.8, 4: 22.0, 8: 57.6}
 
@@ -43,9 +41,9 @@ def by_link(link: str, chosen: str) -> str:
     Errors: UsageError for another link, and for a backend whose k is not to be chosen.
     """
     speed = _speed(link)
-    if chosen != FAMILY:
+    if chosen != FOR_TWO:
         raise UsageError(
-            f"--link chooses how many bytes oblivious transfers take (--backend {FAMILY}, two parties); got --link "
+            f"--link chooses how many bytes oblivious transfers take (--backend {FOR_TWO}, two parties); got --link "
             f"{link} with --backend {chosen}; leave one of them out"
         )
     return BY_LEVEL[level(speed)]

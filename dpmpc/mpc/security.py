@@ -7,14 +7,13 @@ from typing import Literal, Protocol, runtime_checkable
 
 from dpmpc.circuits.sampler import Sampler
 from dpmpc.errors import UsageError
-from dpmpc.mpc.backend import BACKENDS, DEFAULT
+from dpmpc.mpc.backend import BACKENDS, CHECKED, DEFAULT
 from dpmpc.mpc.cheaper import cheaper
 from dpmpc.mpc.levels import by_link
 from dpmpc.mpc.owner_checks import OwnerTest
 
 Security = Literal["semi-honest", "active"]
 MODES: tuple[Security, ...] = ("semi-honest", "active")
-CHECKED = "checked"  # the backend that is active
 
 
 @dataclass(frozen=True)

@@ -37,6 +37,7 @@ class GaussianLaw(Law):
     name = "gaussian"
     norm = 2
     pure = False
+    by_mu = True
     samplers: ClassVar[Mapping[str, MakeSampler]] = {
         "discrete": discrete_gaussian,
         "box-muller": gaussian_by_box_muller,

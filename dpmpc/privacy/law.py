@@ -63,6 +63,7 @@ class Law(ABC):
     name: ClassVar[str]  # on the command line, in plans and ledgers
     norm: ClassVar[int]  # of the sensitivity that it is calibrated by: 1 or 2
     pure: ClassVar[bool]  # whether delta = 0 can be kept
+    by_mu: ClassVar[bool] = False  # whether a release is mu-GDP at mu = L2 sensitivity / scale: mu^2 adds up
     samplers: ClassVar[Mapping[str, MakeSampler]]  # the first is the default; they refuse a scale by ValueError
     calibrations: ClassVar[tuple[str, ...]] = ("tight",)
     accounts: ClassVar[tuple[str, ...]] = ("tight",)  # the rows of `dpmpc account`; the first is the answer
@@ -247,6 +248,13 @@ LAWS: Registry[Law] = Registry(
     "dpmpc.laws",
     {"gaussian": "dpmpc.privacy.gaussian_law:GAUSSIAN", "laplace": "dpmpc.privacy.laplace_law:LAPLACE"},
 )
+DEFAULT_LAW = "gaussian"  # `by_mu`: the adviser and surveys share its budget out
+PURE_LAW = "laplace"
+
+
+def law_for(delta: float | None) -> str:
+    """The law's name where nobody asks for one: with a delta, or for delta = 0."""
+    return DEFAULT_LAW if delta else PURE_LAW
 
 
 def _least_delta(spending: Spending, epsilon: float) -> float:

@@ -8,21 +8,20 @@ advice.
 
 import math
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, cast
 
 from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]  # comes with scikit-learn
 
 from dpmpc.aggregation.grid import choose_grid
 from dpmpc.errors import UsageError
-from dpmpc.learning import functional
-from dpmpc.learning.method import Average
-from dpmpc.learning.rehearsal import WIDEST, Stage, Task
+from dpmpc.learning.method import DEFAULT_METHOD, METHODS, Average, Learning, Method
+from dpmpc.learning.rehearsal import WIDEST, Descends, Rehearsed, Stage, Task
 from dpmpc.learning.survey import Survey
 from dpmpc.privacy.checks import check_count, check_delta, check_epsilon, delta_warning
 from dpmpc.privacy.gaussian import mu_of_budget
-from dpmpc.privacy.sensitivity import Weights, gradient_sensitivity, output_sensitivity
-
-Method = Literal["gradient", "output", "functional"]
+from dpmpc.privacy.law import DEFAULT_LAW, LAWS, Law
+from dpmpc.privacy.question import Question
+from dpmpc.privacy.sensitivity import Sensitivity, Weights
 
 # of 1/(L + lam): below 2 every descent is stable, whatever the records. Longer steps would save releases, not noise,
 # and overshoot where records share a direction, which is not public (docs/experiments.md, "How long a step")
@@ -52,11 +51,12 @@ class Circumstances:
     task: Task = "logistic"
     lam: float | None = None
     residual_clip: float = 1.0
-    method: Method | None = None
-    noise: Literal["gaussian", "laplace"] | None = None
+    method: str | None = None
+    noise: str | None = None  # of a method whose own noise may be pure
     columns: int = 0
     spent: float = 0.0
     weights: Weights | None = None
+    neighbours: Literal["record", "owner"] = "record"
 
     def __post_init__(self) -> None:
         check_epsilon(self.epsilon)
@@ -75,8 +75,7 @@ class Circumstances:
                 f"{self.owners} owners with at least {self.smallest} records hold at least "
                 f"{self.owners * self.smallest}; got {self.records}; mend the total or the smallest size"
             )
-        if self.delta is None and (self.method in ("gradient", "functional") or self.noise == "gaussian"):
-            raise UsageError("Gaussian noise needs a delta; none was given; add --delta, or --method output")
+        _check_names(self)
 
     @property
     def sizes(self) -> list[int]:
@@ -86,9 +85,9 @@ class Circumstances:
         base, extra = divmod(self.records - self.smallest, self.owners - 1)
         return [self.smallest] + [base + (i < extra) for i in range(self.owners - 1)]
 
-    def regularisation(self, method: Method) -> float:
-        """lam: as given, else 0.01 for output, whose sensitivity is inverse to it, and 0.001 for the others."""
-        return self.lam if self.lam is not None else 0.01 if method == "output" else 0.001
+    def regularisation(self, method: str) -> float:
+        """lam: as given, else the method's own."""
+        return METHODS[method].lam if self.lam is None else self.lam
 
 
 @dataclass(frozen=True)
@@ -96,7 +95,7 @@ class Choice:
     """One way to run. sigma: noise a coordinate on the aggregate; expected: its gap J - J*, of which `start` is to
     gain."""
 
-    method: Method
+    method: str
     noise: str
     iterations: int
     step: float | None
@@ -140,15 +139,26 @@ class Advice:
 
 
 def advise(c: Circumstances) -> Advice:
-    """The advice for these circumstances. Deterministic. Cost: some thousand products of a 1,000 x d matrix."""
+    """The advice for these circumstances. Deterministic. Cost: some thousand products of a 1,000 x d matrix. Errors:
+    UsageError for a method that is not for so many features."""
+    advice = rehearsed(c)
+    if advice is None:
+        raise UsageError(
+            f"--method {c.method} is for at most {WIDEST} features; there are {c.dimension}; use {DEFAULT_METHOD}"
+        )
+    return advice
+
+
+def rehearsed(c: Circumstances) -> Advice | None:
+    """As `advise`; None where there are too many features for the method that is wished."""
     share = survey_share(c)
     # equal weights divide by m exactly; where sizes differ they pay for the smallest owner
     weights: Weights = c.weights or ("equal" if c.records == c.owners * c.smallest else "size")
     with threadpool_limits(1):  # small products: threads cost more than they save
         choices = [choice for method in _methods(c) if (choice := _best(c, method, weights, share)) is not None]
     if not choices:
-        raise UsageError(f"--method {c.method} is for at most {WIDEST} features; there are {c.dimension}; use gradient")
-    # without a wish, gradient comes first and another method must be clearly better
+        return None
+    # without a wish, the default comes first and another method must be clearly better
     best = min(choices, key=lambda x: x.expected * (1.0 if x.method == choices[0].method else 1 / BETTER))
     others = [choice for choice in choices if choice is not best]
     return Advice(best, weights, c.regularisation(best.method), _grid_bits(c, best, weights), share, others,
@@ -171,45 +181,86 @@ def survey_noise(c: Circumstances, share: float) -> float:
     return survey.spread / (c.records * mu_of_budget(c.epsilon, c.delta) * math.sqrt(share))
 
 
-def _methods(c: Circumstances) -> tuple[Method, ...]:
+def _rehearsed(method: Method) -> bool:
+    """Whether it can be advised: its gap is rehearsed, and the noise of a descent adds up by mu^2."""
+    return isinstance(method, Rehearsed) or (isinstance(method, Descends) and LAWS[method.law].by_mu)
+
+
+def _check_names(c: Circumstances) -> None:
+    """Errors: UsageError for a method that nothing rehearses, or noise that needs a delta where there is none."""
+    wished = [] if c.noise is None else [LAWS[c.noise]]
+    if c.method is not None:
+        wished.append(LAWS[METHODS[c.method].law_for(None)])
+        if not _rehearsed(METHODS[c.method]):
+            known = ", ".join(name for name, method in METHODS.items() if _rehearsed(method))
+            raise UsageError(
+                f"what a method will reach is rehearsed for {known}; nothing rehearses --method {c.method}; choose one "
+                "of them, or train with it at parameters of your own"
+            )
+    unkept = [law.name.capitalize() for law in wished if not law.pure]
+    if c.delta is None and unkept:
+        pure = " or ".join(name for name, method in METHODS.items() if method.may_be_pure)
+        raise UsageError(f"{unkept[0]} noise needs a delta; none was given; add --delta, or --method {pure}")
+
+
+def _methods(c: Circumstances) -> tuple[str, ...]:
     if c.method is not None:
         return (c.method,)
-    return ("output",) if c.delta is None else ("gradient", "functional", "output")
+    return tuple(
+        name
+        for name, method in METHODS.items()
+        if _rehearsed(method) and c.task in method.tasks and (c.delta is not None or method.may_be_pure)
+    )
 
 
-def _best(c: Circumstances, method: Method, weights: Weights, share: float) -> Choice | None:
-    stage = Stage(c.dimension, c.task, c.regularisation("gradient"), c.residual_clip)  # one objective for all
+def _law(c: Circumstances, method: Method) -> Law:
+    """Of the method's noise."""
+    return LAWS[c.noise if c.noise and method.may_be_pure else method.law_for(c.delta)]
+
+
+def _sensitivity(c: Circumstances, method: str, weights: Weights) -> Sensitivity:
+    """Of the opened mean, as if owners solved and computed exactly."""
+    lam = c.regularisation(method)
+    learning = Learning(method, c.task, lam, residual_clip=c.residual_clip, solver_tolerance=0.0)
+    if c.neighbours == "owner":
+        return learning.owner_sensitivity(c.sizes, weights)
+    return METHODS[method].sensitivity(learning, c.sizes, weights, 0.0)
+
+
+def _best(c: Circumstances, name: str, weights: Weights, share: float) -> Choice | None:
+    stage = Stage(c.dimension, c.task, c.regularisation(DEFAULT_METHOD), c.residual_clip)  # one objective for all
     mu = 0.0 if c.delta is None else math.sqrt(mu_of_budget(c.epsilon, c.delta) ** 2 * (1 - share) - c.spent)
-    if method == "gradient":
-        return _gradient(c, stage, weights, mu)
-    if method == "functional":
-        if c.dimension > WIDEST:
-            return None
-        spread = gradient_sensitivity(G=functional.SPREAD / 2, sizes=c.sizes, weights=weights).l2
-        expected = stage.functional(spread / mu)
-        return Choice("functional", "gaussian", 1, None, "none", spread / mu, expected, stage.start)
-    lam = c.regularisation("output")
-    delta_2 = output_sensitivity(G=stage.loss.G, lam=lam, sizes=c.sizes, weights=weights).l2
-    law = c.noise or ("gaussian" if c.delta is not None else "laplace")
-    scale = delta_2 / mu if law == "gaussian" else math.sqrt(c.dimension) * delta_2 / c.epsilon
-    deviation = scale if law == "gaussian" else math.sqrt(2) * scale
-    expected = stage.output(deviation, c.owners, max(1, c.records // c.owners), lam)
-    return Choice("output", law, 1, None, "none", scale, expected, stage.start)
+    method = METHODS[name]
+    if isinstance(method, Descends):
+        return _descent(c, name, stage, weights, mu)
+    assert isinstance(method, Rehearsed)
+    law, sensitivity = _law(c, method), _sensitivity(c, name, weights)
+    if law.by_mu:
+        scale = deviation = sensitivity.l2 / mu
+    else:
+        delta = None if law.pure else c.delta
+        _, (row, *_) = law.solve(Question(method.coordinates(c.dimension), c.epsilon, delta, None, 1), sensitivity)
+        scale, deviation = cast(float, row["scale"]), cast(float, row["deviation"])
+    records = max(1, c.records // c.owners)
+    expected = method.rehearse(stage, deviation, c.owners, records, c.regularisation(name))
+    return None if expected is None else Choice(name, law.name, 1, None, "none", scale, expected, stage.start)
 
 
-def _gradient(c: Circumstances, stage: Stage, weights: Weights, mu: float) -> Choice:
+def _descent(c: Circumstances, name: str, stage: Stage, weights: Weights, mu: float) -> Choice:
     """The best length step x iterations, at the longest step that is stable on any records."""
+    method = METHODS[name]
+    assert isinstance(method, Descends)
     longest = STEP_SHARE / (stage.loss.L + stage.lam)
-    delta_2 = gradient_sensitivity(G=stage.loss.G, sizes=c.sizes, weights=weights).l2
+    delta_2 = _sensitivity(c, name, weights).l2
     found: list[Choice] = []
     for length in LENGTHS:
         if found and length > LEARNT / stage.lam:
             break
         iterations = max(FEWEST, math.ceil(length / longest))
         step, sigma = length / iterations, math.sqrt(iterations) * delta_2 / mu
-        gaps = stage.gradient(sigma, iterations, step)
+        gaps = method.rehearse_descent(stage, sigma, iterations, step)
         average: Average = "tail" if gaps["tail"] < gaps["none"] else "none"
-        found.append(Choice("gradient", "gaussian", iterations, step, average, sigma, gaps[average], stage.start))
+        found.append(Choice(name, method.law, iterations, step, average, sigma, gaps[average], stage.start))
         least = min(choice.expected for choice in found)
         if found[-1].expected > 2 * least:
             break
@@ -219,13 +270,8 @@ def _gradient(c: Circumstances, stage: Stage, weights: Weights, mu: float) -> Ch
 def _grid_bits(c: Circumstances, choice: Choice, weights: Weights) -> int:
     """The bits of the grid that `train` would choose for this sensitivity and noise."""
     divisor = c.owners if weights == "equal" else c.records
-    stage = Stage(c.dimension, c.task, c.regularisation(choice.method), c.residual_clip)
-    if choice.method == "output":
-        delta_2 = output_sensitivity(G=stage.loss.G, lam=stage.lam, sizes=c.sizes, weights=weights).l2
-    else:
-        G = stage.loss.G if choice.method == "gradient" else functional.SPREAD / 2
-        delta_2 = gradient_sensitivity(G=G, sizes=c.sizes, weights=weights).l2
-    d = functional.coordinates(c.dimension) if choice.method == "functional" else c.dimension
+    delta_2 = _sensitivity(c, choice.method, weights).l2
+    d = METHODS[choice.method].coordinates(c.dimension)
     return choose_grid(delta_2 * divisor, choice.sigma / delta_2, d).bits
 
 
@@ -237,10 +283,11 @@ def _warnings(c: Circumstances, choice: Choice, share: float) -> list[str]:
             f"{choice.left:.0%} with {c.records} records, {c.dimension} features and epsilon {c.epsilon:g}; "
             "more records, fewer features or a larger epsilon help"
         )
-    if choice.method == "output" and choice.noise == "laplace" and c.dimension > 9:
+    if LAWS[choice.noise].norm == 1 and c.dimension > 9:
         found.append(
-            f"Laplace noise pays sqrt(d) = {math.sqrt(c.dimension):.1f} times for {c.dimension} features; Gaussian "
-            f"noise does not; {'add --delta' if c.delta is None else 'leave out --noise laplace'}"
+            f"{choice.noise.capitalize()} noise pays sqrt(d) = {math.sqrt(c.dimension):.1f} times for {c.dimension} "
+            f"features; {DEFAULT_LAW.capitalize()} noise does not; "
+            f"{'add --delta' if c.delta is None else f'leave out --noise {choice.noise}'}"
         )
     if share and survey_noise(c, share) > LARGEST_SURVEY_NOISE:
         found.append(

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from dpmpc.aggregation.asked import Role
+from dpmpc.learning.method import DEFAULT_METHOD
 
 _COMMENT = 29  # the column that remarks begin in
 _EXAMPLES = ("a.example:11365", "b.example:11365", "c.example:11365")
@@ -54,7 +55,9 @@ def text_of(founding: Founding) -> str:
             bounds=f"{here}[records.bounds]".ljust(_COMMENT),
             schema=_key("schema", f.schema, "schema.toml", always=f.schema is not None),
         ),
-        _LEARNING.format(method=_key("method", f.method, "gradient"), iterations=_key("iterations", f.iterations, 50)),
+        _LEARNING.format(
+            method=_key("method", f.method, DEFAULT_METHOD), iterations=_key("iterations", f.iterations, 50)
+        ),
         _PRIVACY.format(epsilon=f.epsilon, delta=_key("delta", f.delta, 1e-5, always=True)),
         _MPC,
         _LIMITS,

@@ -3,23 +3,19 @@
 import secrets
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from dpmpc.aggregation.asked import Bounds, CheckOwners, data_digest
 from dpmpc.aggregation.plan import Plan
 from dpmpc.data import Dataset, Partition, Schema
 from dpmpc.errors import UsageError
-from dpmpc.learning.method import METHODS, Learning, Task
+from dpmpc.learning.method import DEFAULT_METHOD, METHODS, Learning, Task
 from dpmpc.privacy.composition import spending_of
 from dpmpc.privacy.mechanism import Mechanism
 from dpmpc.runs.request import Request
 
 if TYPE_CHECKING:
     from dpmpc.runs.adviser import Advice, Circumstances
-
-# what the adviser rehearses beside descents
-_RELEASED_ONCE: dict[str, Literal["output", "functional"]] = {"output": "output", "functional": "functional"}
-_REHEARSED_NOISE: dict[str, Literal["gaussian", "laplace"]] = {"gaussian": "gaussian", "laplace": "laplace"}
 
 
 @dataclass(frozen=True)
@@ -63,13 +59,13 @@ def settled(request: Request, facts: Facts) -> tuple[Request, "Advice | None"]:
     if not request.advised or facts.task == "softmax":
         return replace(
             request,
-            method=request.method or "gradient",
+            method=request.method or DEFAULT_METHOD,
             average=request.average or "tail",
             weights=request.weights or "equal",
         ), None
     from dpmpc.runs.adviser import advise  # which rehearses, with SciPy
 
-    advice = advise(replace(_circumstances(request, facts), method=None if request.method is None else "gradient"))
+    advice = advise(replace(_circumstances(request, facts), method=request.method))
     choice = advice.choice
     return replace(
         request,
@@ -84,25 +80,24 @@ def settled(request: Request, facts: Facts) -> tuple[Request, "Advice | None"]:
 def expectation(request: Request, facts: Facts) -> "Advice | None":
     """What the adviser expects of a run of one release that was asked for, with its warnings; the plan is as without.
     None where nothing rehearses it: softmax regression, many features (functional), noise that no budget set."""
-    method = _RELEASED_ONCE.get(request.method or "")
-    noise = _REHEARSED_NOISE.get(request.noise_law.name)
+    law = request.noise_law
     if (
-        method is None
-        or noise is None
+        request.method is None
+        or METHODS[request.method].repeats
+        or not (law.by_mu or law.pure)
         or facts.task == "softmax"
         or request.scale is not None
         or request.calibration != "tight"
-        or request.neighbours != "record"
     ):
         return None
-    from dpmpc.learning.rehearsal import WIDEST
-    from dpmpc.runs.adviser import advise
+    from dpmpc.learning.rehearsal import Rehearsed
+    from dpmpc.runs.adviser import rehearsed
 
-    if method == "functional" and facts.dimension > WIDEST:
+    if not isinstance(METHODS[request.method], Rehearsed):
         return None
     known = _circumstances(request, facts)
-    advice = advise(replace(known, method=method, noise=noise, weights=request.weights or "equal"))
-    return replace(advice, followed=False)
+    advice = rehearsed(replace(known, method=request.method, noise=law.name, weights=request.weights or "equal"))
+    return None if advice is None else replace(advice, followed=False)
 
 
 def _circumstances(request: Request, facts: Facts) -> "Circumstances":
@@ -119,6 +114,7 @@ def _circumstances(request: Request, facts: Facts) -> "Circumstances":
         lam=request.lam,
         residual_clip=request.residual_clip,
         weights=request.weights,
+        neighbours=request.neighbours,
         spent=sum(spending_of(mechanism).mu2 for mechanism in facts.before),
     )
 

@@ -6,18 +6,17 @@ from typing import Any, Literal, get_args
 from dpmpc.aggregation.asked import Role
 from dpmpc.data.memory import parse_memory
 from dpmpc.errors import UsageError
-from dpmpc.learning.method import METHODS, Average, Method, Spread, Task
+from dpmpc.learning.method import DEFAULT_METHOD, METHODS, Average, Method, Spread, Task
 from dpmpc.mpc.backend import BACKENDS
 from dpmpc.mpc.channels import MOST_RELEASES
 from dpmpc.mpc.security import MODES, backend_for
 from dpmpc.privacy.checks import check_delta, check_epsilon, check_positive
 from dpmpc.privacy.composition import parse_budget
-from dpmpc.privacy.law import LAWS, Law, law_of_sampler
+from dpmpc.privacy.law import LAWS, PURE_LAW, Law, law_of_sampler
 from dpmpc.privacy.sensitivity import Weights
 
 Engine = Literal["mpc", "clear"]
 Preprocessing = Literal["survey", "records"]
-_METHOD = "gradient"
 _MAY_BE_LEFT_OUT = ("--method", "--average", "--weights", "--preprocessing")
 _ITERATIONS = 50
 
@@ -124,8 +123,8 @@ class Request:
 
     @property
     def learning_method(self) -> Method:
-        """The method's entry; gradient where none is named."""
-        return METHODS[self.method or _METHOD]
+        """The method's entry; the default where none is named."""
+        return METHODS[self.method or DEFAULT_METHOD]
 
     @property
     def advised(self) -> bool:
@@ -135,8 +134,8 @@ class Request:
             and self.step is None
             and self.scale is None
             and bool(self.delta)
-            and self.method in (None, _METHOD)
-            and self.noise_law.name == "gaussian"
+            and self.method in (None, DEFAULT_METHOD)
+            and self.noise_law.by_mu
             and self.calibration == "tight"
         )
 
@@ -258,7 +257,7 @@ def _check_numbers(r: Request) -> None:
     if not law.pure and r.delta is None:
         raise UsageError(
             f"{law.name.capitalize()} noise needs a delta in (0, 1); none was given; add --delta, for example 1e-5, or "
-            "--law laplace"
+            f"--law {PURE_LAW}"
         )
     for name in ("lam", "residual_clip", "solver_tolerance", "step", "radius"):
         number = getattr(r, name)
@@ -269,7 +268,7 @@ def _check_numbers(r: Request) -> None:
     if not r.learning_method.repeats and r.iterations not in (None, 1):
         raise UsageError(
             f"--method {r.method} makes one release; got --iterations {r.iterations}; leave it out, or use --method "
-            "gradient"
+            f"{DEFAULT_METHOD}"
         )
     if r.budget is not None:
         if r.engine == "clear":

@@ -66,7 +66,7 @@ def wanted(request: Request) -> bool:
         and request.missing == "fill"
         and request.scale is None
         and request.calibration == "tight"
-        and request.noise_law.name == "gaussian"
+        and request.noise_law.by_mu
         and request.neighbours == "record"
         and not request.planned
         and request.task != "softmax"

@@ -21,6 +21,7 @@ from dpmpc.aggregation.grid import Floats, Ints
 from dpmpc.aggregation.plan import Plan
 from dpmpc.data.blocks import in_memory
 from dpmpc.learning.learner import Learner
+from dpmpc.learning.method import DEFAULT_METHOD
 from dpmpc.mpc.backend import DEFAULT
 from dpmpc.runs.planning import Facts, plan_of
 from dpmpc.runs.request import Request
@@ -71,7 +72,7 @@ def canary_plan(
     request = Request(
         data=CANARIES,
         owners=owners,
-        method="gradient",
+        method=DEFAULT_METHOD,
         iterations=1,
         epsilon=epsilon,
         delta=delta or None,

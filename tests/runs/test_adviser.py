@@ -203,3 +203,11 @@ def test_errors() -> None:
         CliRunner().invoke(command, "--owners 10 --total 5 --dimension 3 --epsilon 1".split(), catch_exceptions=False)
     with pytest.raises(UsageError, match="survey of columns without bounds needs a delta"):
         advise(Circumstances(5, 10, 50, 3, 1.0, columns=2))
+
+
+def test_the_advice_for_whole_owners_is_for_their_noise() -> None:
+    """One owner's records together move the mean 20 times as far as one of its 20 records."""
+    known = {"owners": 5, "smallest": 20, "records": 100, "dimension": 10, "epsilon": 2.0, "delta": 1e-5}
+    one, all_ = (advise(Circumstances(**known, method="gradient", neighbours=each)) for each in ("record", "owner"))  # type: ignore[arg-type]
+    ratio = all_.choice.sigma / math.sqrt(all_.choice.iterations) * math.sqrt(one.choice.iterations) / one.choice.sigma
+    assert ratio == pytest.approx(20) and all_.choice.left > one.choice.left

@@ -28,6 +28,7 @@ from dpmpc.mpc.clear_noise import clear_noise
 from dpmpc.mpc.prg import Prg
 from dpmpc.noise.zero_sum import from_masks
 from dpmpc.privacy.cape import collusion_factor, most_colluding
+from dpmpc.privacy.gaussian_law import GAUSSIAN
 
 Array = NDArray[np.float64]
 Made = Literal["cape", "masks", "none"]
@@ -47,8 +48,8 @@ class Sites:
 
     def __call__(self, vectors: Array, law: str, scale: float) -> Array:
         """The mean of vectors (m, d) plus noise of deviation `scale`, of which the sites make kappa/sqrt(m) each."""
-        if law != "gaussian":
-            raise UsageError(f"sites make gaussian noise; got {law}; use another method")
+        if law != GAUSSIAN.name:
+            raise UsageError(f"sites make {GAUSSIAN.name} noise; got {law}; use another method")
         if scale == 0.0:
             return self.aggregate(vectors, law, 0.0)
         m, d = vectors.shape
@@ -103,7 +104,7 @@ class Cape:
         if aggregate is not None:
             sites = Sites(aggregate)
             through = [
-                descend_through(problem, sites, kind="size", law="gaussian", scale=float(s), eta=run.eta, at=at)
+                descend_through(problem, sites, kind="size", law=GAUSSIAN.name, scale=float(s), eta=run.eta, at=at)
                 for s, run in zip(sigma, runs, strict=True)
             ]
             return np.stack(through, axis=1)

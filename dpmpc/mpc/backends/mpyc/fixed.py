@@ -21,7 +21,7 @@ import numpy as np
 from numpy.polynomial import chebyshev
 from numpy.typing import NDArray
 
-from dpmpc.circuits.approximation import Law
+from dpmpc.circuits.approximation import Law  # the family's name there, whatever an entry of LAWS is called
 from dpmpc.circuits.fixed_sampler import FixedPointSampler
 from dpmpc.mpc.backends.mpyc.cost import Tally
 
