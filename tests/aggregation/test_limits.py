@@ -336,6 +336,23 @@ def test_a_plan_whose_text_was_changed_is_refused_or_kept() -> None:
     assert changed > 0
 
 
+@pytest.mark.parametrize(
+    ("part", "key", "says"),
+    [
+        (None, "zz", "a plan has no key 'zz'; take it out, or"),
+        (None, "first_release", "a plan has no key 'first_release'"),
+        (None, "epsilom", "a plan has no key 'epsilom'; did you mean 'epsilon'"),
+        ("learning", "clips", "a plan's learning has no key 'clips'"),
+    ],
+)
+def test_a_key_that_no_plan_has_is_named(part: str | None, key: str, says: str) -> None:
+    value = json.loads(plan().to_text())
+    (value if part is None else value[part])[key] = 1
+    with pytest.raises(UsageError) as caught:
+        Plan.from_text(json.dumps(value))
+    assert says in str(caught.value) and "__init__" not in str(caught.value) and "\n" not in str(caught.value)
+
+
 def test_a_lower_bound_that_is_no_bound_would_be_seen() -> None:
     """The independent computation is tight enough to catch 1 % less noise."""
     good = plan()
