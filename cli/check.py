@@ -21,7 +21,8 @@ def command(
     sql: str | None,
     memory: str | None,
 ) -> int:
-    """Hold your records against a schema, without a run: missing, unknown and clipped values by column.
+    """Hold your records against a schema, without a run: missing, unknown and clipped values by column; against a plan
+    also whether they are as many as it says.
 
     For the owner's own eyes; nothing is sent anywhere. Exit code 1 if a run would refuse the records.
 
@@ -29,14 +30,16 @@ def command(
     """
     from dpmpc.data.check import check, schema_in
     from dpmpc.data.loading import opened
+    from dpmpc.data.planned import planned_sizes
 
     if (plan_file is None) == (schema_file is None):
         raise UsageError(
             "records are held against one schema; none or two were given; add --plan FILE or --schema FILE"
         )
     schema = schema_in(plan_file or schema_file or Path())
+    sizes = () if plan_file is None else planned_sizes(plan_file)
     with opened(source_of(csv, records, database, sql), memory=memory_of(memory)) as (table, _):
-        result = check(schema, table)
+        result = check(schema, table, sizes)
         name = table.source
     from rich import box
     from rich.console import Console

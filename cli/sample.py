@@ -90,6 +90,7 @@ def command(
         sampler=sampler,
         opened=opened,
         threads=threads,
+        say=click.echo,
     )
     how = "" if report["transfers_k"] is None else f", {report['backend']} with k = {report['transfers_k']}"
     where = "in the clear" if engine == "clear" else f"for n = {parties}, t = {report['threshold']}{how}"

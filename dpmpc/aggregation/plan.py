@@ -9,7 +9,8 @@ import hashlib
 import json
 import secrets
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, fields, replace
+from difflib import get_close_matches
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal, Self, cast
@@ -171,8 +172,8 @@ class Plan(Asked):
     def to_text(self) -> str:
         """Canonical JSON: sorted keys, no spaces, floats as Python's repr."""
         kind = "learning" if isinstance(self.source, Learning) else "vectors"
-        fields = {name: value for name, value in asdict(self).items() if name != "source"}
-        return _canonical({"version": VERSION, kind: asdict(self.source), **fields})
+        rest = {name: value for name, value in asdict(self).items() if name != "source"}
+        return _canonical({"version": VERSION, kind: asdict(self.source), **rest})
 
     @classmethod
     def from_text(cls, text: str) -> Self:
@@ -186,7 +187,9 @@ class Plan(Asked):
                 )
             kinds = {"learning": Learning, "vectors": Vectors}
             (kind,) = kinds.keys() & value.keys()
+            _only_known(value[kind], kinds[kind], f"a plan's {kind}")
             source = kinds[kind](**value.pop(kind))
+            _only_known(value, cls, "a plan")
             before = tuple(Mechanism(**mechanism) for mechanism in value["before"])
             return cls(**{**value, "sizes": tuple(value["sizes"]), "source": source, "before": before})
         except (ValueError, KeyError, TypeError, AttributeError) as error:
@@ -240,6 +243,17 @@ def _vectors(clip: float, sensitivity: float | None, quantile: float | None, per
     if quantile is None:
         return Vectors(clip, sensitivity)
     return Vectors(NORM, sensitivity, adaptive=ClippingBound(clip, check_number("the quantile", quantile)))
+
+
+def _only_known(value: dict[str, Any], kind: type, what: str) -> None:
+    """Errors: UsageError for the first key, by name, that is no field of `kind`."""
+    known = [field.name for field in fields(kind)]
+    for key in sorted(value.keys() - set(known)):
+        shown, near = key[:40], get_close_matches(key, known, 1)
+        hint = f"did you mean '{near[0]}'" if near else "take it out"
+        raise UsageError(
+            f"a plan must be what dpmpc wrote as plan.json; {what} has no key {shown!r}; {hint}, or copy it again"
+        )
 
 
 def _canonical(value: object) -> str:

@@ -1,23 +1,26 @@
 """Records held against a schema, for their owner alone: what is missing, unknown or clipped, and what is refused."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
 from dpmpc.data.hashing import bucket_sql
-from dpmpc.data.mapping import Counts
+from dpmpc.data.mapping import Counts, complete
+from dpmpc.data.planned import other_sizes
 from dpmpc.data.schema import Categorical, Classes, Labels, Numeric, Range, Schema, Surveyed
 from dpmpc.data.spelling import canonical
 from dpmpc.data.table import Table, code_sql, value_sql
 from dpmpc.data.written import checked, written
 from dpmpc.errors import UsageError
 
+_MANY_COPIES = 0.1  # of the records: some that are alike by chance are no news
 Severity = Literal["refused", "warning", "note"]
 
 
 @dataclass(frozen=True)
 class Finding:
-    """One thing about one column. "refused": a run would stop at it."""
+    """One thing about one column, or about all records ("records"). "refused": a run would stop at it."""
 
     severity: Severity
     column: str
@@ -37,8 +40,9 @@ class Findings:
         return any(finding.severity == "refused" for finding in self.found)
 
 
-def check(schema: Schema, table: Table) -> Findings:
-    """What would become of a table's records under a schema; nothing is refused here, all is said.
+def check(schema: Schema, table: Table, sizes: Sequence[int] = ()) -> Findings:
+    """What would become of a table's records under a schema; nothing is refused here, all is said. `sizes`: of the
+    owners in the plan; the records must be as many as one of them has, or as all have together.
 
     Errors: the source cannot be read.
     """
@@ -60,6 +64,9 @@ def check(schema: Schema, table: Table) -> Findings:
         if count.warning is not None:
             found.append(Finding("warning", count.name, count.warning.partition(": ")[2]))
     _target(table, schema, rows, found)
+    if not any(finding.severity == "refused" for finding in found):
+        _number_of_records(table, schema, rows, sizes, found)
+    _copies(table, rows, found)
     used = {column.name for column in schema.columns} | {schema.target.name}
     if extra := [name for name in table.names if name not in used]:
         found.append(Finding("note", ", ".join(extra[:8]), "not in the schema; not read"))
@@ -158,6 +165,27 @@ def _target(table: Table, schema: Schema, rows: int, found: list[Finding]) -> No
         found.append(Finding("refused", target.name, text))
     if clipped:
         found.append(Finding("note", target.name, f"{clipped} of {rows} values are outside the range"))
+
+
+def _number_of_records(table: Table, schema: Schema, rows: int, sizes: Sequence[int], found: list[Finding]) -> None:
+    """Those that a run would train on, against the plan's."""
+    try:
+        training = complete(table, schema).n if schema.missing == "drop" else rows
+    except UsageError as error:
+        found.append(Finding("refused", "records", str(error)))
+        return
+    if not training:
+        found.append(Finding("refused", "records", f"there are none in {table.source}"))
+    elif sizes and training not in sizes and training != sum(sizes):
+        found.append(Finding("refused", "records", other_sizes(sizes, (training,))))
+
+
+def _copies(table: Table, rows: int, found: list[Finding]) -> None:
+    columns = ", ".join(column.sql for column in table.columns)
+    different = table.one("count(*)", relation=f"(SELECT DISTINCT {columns} FROM {table.relation})")[0]
+    if rows - different > _MANY_COPIES * rows:
+        text = f"{rows - different} of {rows} are exact copies of others in all columns; the promise is for one of them"
+        found.append(Finding("note", "records", text))
 
 
 def _examples(table: Table, name: str, where: str, known: tuple[str, ...] = ()) -> str:

@@ -186,8 +186,16 @@ class Spares(Protocol):
 class Paced(Protocol):
     """A backend that can say how long its noise takes a party of this machine."""
 
-    def noise_seconds(self, sampler: Sampler, count: int, parties: int, threshold: int, cost: Counts) -> float:
-        """Seconds of one core, about, for a draw of `count` samples whose counted cost is `cost`."""
+    def noise_seconds(self, sampler: Sampler, count: int, parties: int, threshold: int, cost: Counts) -> float | None:
+        """Seconds of one core, about, for a draw of `count` samples whose counted cost is `cost`; None: not known."""
+
+
+@runtime_checkable
+class Needs(Protocol):
+    """A backend whose noise can take more than a machine has; it says so without counting, which may take long then."""
+
+    def noise_needs(self, sampler: Sampler, count: int, parties: int, threshold: int) -> tuple[float, int] | None:
+        """(seconds of one core, bytes) of a party, about, for one batch of `count` samples; None: not known."""
 
 
 class Backend(Protocol):

@@ -7,7 +7,7 @@ release.
 
 import math
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
@@ -24,9 +24,11 @@ from dpmpc.mpc.prg import Prg
 from dpmpc.mpc.security import Checks, backend_for, security_of
 from dpmpc.mpc.wire import HEADER
 from dpmpc.noise.draw import BATCH, batch_sizes, count_draw, draw
+from dpmpc.noise.forecast import forecast_of_draws, refuse_hopeless
 from dpmpc.privacy.law import LAWS
 
 HERE, OPEN = 0, 1  # channels
+MOST_SECONDS = 3600.0  # that a draw may be predicted to take
 STUDY = 2.0**-40  # what openings may fail by where nothing is promised
 
 
@@ -93,11 +95,14 @@ def sample(
     sampler: str | None = None,
     opened: bool = False,
     threads: int | None = None,
+    say: Callable[[str], None] = lambda line: None,
 ) -> tuple[dict[str, Any], NDArray[np.int64] | None]:
     """A report (JSON-able) and, if `opened` or in the clear, the samples. `engine`: mpc, clear or counting. `backend`:
-    by default the one that computes less, or suits the `link` between two servers.
+    by default the one that computes less, or suits the `link` between two servers. `say`: told what the parties'
+    noise will take, before they start.
 
-    Errors: UsageError for a count below 1, a scale out of range, or `opened` with the counting engine.
+    Errors: UsageError for a count below 1, a scale out of range, `opened` with the counting engine, or noise that
+    parties on this machine would never finish.
     """
     if count < 1:
         raise UsageError(f"--count takes at least 1; got {count}; ask for 1 or more")
@@ -138,8 +143,11 @@ def sample(
         report["seconds"] = time.perf_counter() - start
         report["rate"] = count / report["seconds"]
     else:
+        seconds = _possible(chosen, count, parties, t, backend, threads, say)
         arguments = (backend, parties, t, law, name, scale, count, opened)
-        results = run_parties(_draw_at_party, parties, t, arguments, backend=backend, threads=threads)
+        results = run_parties(
+            _draw_at_party, parties, t, arguments, backend=backend, threads=threads, seconds=600.0 + 5 * seconds
+        )
         report["seconds"] = max(r["seconds"] for r in results)
         report["rate"] = count / report["seconds"]
         report["measured"] = {
@@ -153,6 +161,36 @@ def sample(
     if values is not None:
         report["opened"] = describe(values, law, chosen)
     return report, values
+
+
+def _possible(
+    sampler: Sampler,
+    count: int,
+    parties: int,
+    threshold: int,
+    backend: str,
+    threads: int | None,
+    say: Callable[[str], None],
+) -> float:
+    """Seconds that parties here take, about; 0 where nobody knows. Says so. Errors: too many, or too much memory."""
+    at = parties, threshold
+    way_out = (
+        f"use {'--backend shamir, ' if backend == 'sharing' and 5 < parties <= 32 else ''}"
+        "a smaller -M or -T, or a smaller --count"
+    )
+    refuse_hopeless(
+        BACKENDS[backend],
+        sampler,
+        [count],
+        *at,
+        here=True,
+        threads=threads,
+        most_seconds=MOST_SECONDS,
+        way_out=way_out,
+    )
+    expected = forecast_of_draws(BACKENDS[backend], sampler, [count], *at, here=True, threads=threads)
+    say(f"making noise: {expected}")
+    return expected.seconds or 0.0
 
 
 def describe(values: NDArray[np.int64], law: str, sampler: Sampler) -> dict[str, Any]:

@@ -20,7 +20,14 @@ from typing import IO, Any, TypeVar
 
 from dpmpc.errors import DpmpcError, PeerError, error_of
 from dpmpc.processes.messages import dumps, loads
-from dpmpc.processes.together import POSSIBLE, Nursery, Sibling, start_together
+from dpmpc.processes.together import (
+    POSSIBLE,
+    Nursery,
+    Sibling,
+    child_has_ended,
+    signal_child,
+    start_together,
+)
 
 Event = dict[str, Any]
 T = TypeVar("T")
@@ -57,10 +64,15 @@ class Process:
         """Whether the kernel says that it has ended, be its exit known here or not."""
         if isinstance(self.handle, Sibling):
             return self.handle.has_ended()
-        try:
-            return os.waitid(os.P_PID, self.handle.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None
-        except ChildProcessError:  # somebody has taken its exit already, and is about to tell
-            return True
+        return child_has_ended(self.handle.pid)
+
+    def send_signal(self, number: int) -> None:
+        """Send a signal, if it lives."""
+        if not isinstance(self.handle, Sibling):
+            signal_child(self.handle.pid, number)
+            return
+        with contextlib.suppress(ProcessLookupError):
+            self.handle.send_signal(number)
 
     def death(self) -> DpmpcError:
         """What to say of its exit, where it said nothing itself."""
@@ -223,8 +235,7 @@ class Supervisor:
                 break
             for process in alive:
                 if send is not None:
-                    with contextlib.suppress(ProcessLookupError):
-                        process.handle.send_signal(send)
+                    process.send_signal(send)
             await asyncio.wait([asyncio.ensure_future(process.handle.wait()) for process in alive], timeout=seconds)
         for process in self.processes:
             if process.reader is not None:

@@ -7,6 +7,7 @@ import asyncio
 import contextlib
 import json
 import os
+import signal
 import socket
 import sys
 from collections.abc import Sequence
@@ -44,10 +45,10 @@ class Sibling:
         self.stdin.close()
         self.reading.close()
 
-    def send_signal(self, signal: int) -> None:
+    def send_signal(self, number: int) -> None:
         """Send a signal, if it lives. Its number stays its own until `Nursery.close`."""
         if self.pid is not None and self.returncode is None:
-            os.kill(self.pid, signal)
+            os.kill(self.pid, number)
 
     def has_ended(self) -> bool:
         """Whether the kernel says that it has ended, be its exit heard of here or not."""
@@ -98,9 +99,24 @@ class Nursery:
         if self.listening is not None:
             await asyncio.wait([self.listening], timeout=seconds)
             if self.handle.returncode is None:
-                with contextlib.suppress(ProcessLookupError):
-                    self.handle.kill()
+                signal_child(self.handle.pid, signal.SIGKILL)
             await self.listening
+
+
+def child_has_ended(pid: int) -> bool:
+    """Whether the kernel says that this process's child has ended; its exit stays for whoever waits for it."""
+    try:
+        return os.waitid(os.P_PID, pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None
+    except ChildProcessError:  # somebody has taken its exit already, and is about to tell
+        return True
+
+
+def signal_child(pid: int, number: int) -> None:
+    """Sends a signal to this process's child, unless it has ended. `subprocess` would take the exit of one that has,
+    and asyncio, which waits for it, would complain of an unknown child."""
+    if not child_has_ended(pid):
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(pid, number)
 
 
 async def start_together(

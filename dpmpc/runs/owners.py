@@ -34,7 +34,8 @@ from dpmpc.learning.model import write_model
 from dpmpc.mpc.addresses import Endpoint
 from dpmpc.mpc.backend import BACKENDS
 from dpmpc.mpc.pulse import STALL
-from dpmpc.noise.forecast import Forecast, forecast
+from dpmpc.noise.forecast import Forecast, forecast, refuse_hopeless
+from dpmpc.noise.pool import fills
 from dpmpc.privacy.book import Book
 from dpmpc.privacy.budget import Budget, Held, check_fits, reserved
 from dpmpc.privacy.composition import parse_budget
@@ -167,6 +168,8 @@ def _run(job: OwnersJob, parties: PartiesHere | SitesHere | None, log: Log, emit
     budget = budget_of(job)
     if budget is not None:
         check_budget(plan, attempt, budget, ledger_path(job.out, 0))
+    if job.addresses is None:
+        _check_possible(plan, plan.releases - attempt.first_release)
     plan.write(plan_path(job.out))
     if attempt != AGREED:
         note_attempt(job.out, attempt)
@@ -286,6 +289,15 @@ def forecast_of(plan: Plan, releases: int, *, here: bool) -> Forecast | None:
         return None
     backend = BACKENDS[plan.backend]
     return forecast(backend, plan.derived.sampler, releases, plan.dimension, plan.parties, plan.threshold, here=here)
+
+
+def _check_possible(plan: Plan, releases: int) -> None:
+    """Errors: the noise of so many releases does not fit into the memory of this machine, where all parties are."""
+    if plan.parties and plan.derived.mechanism.scale and releases:
+        sizes = [plan.dimension] if not plan.pool else [k * plan.dimension for k in fills(releases, plan.dimension)]
+        shamir = "--backend shamir, " if plan.backend == "sharing" and 5 < plan.parties <= 32 else ""
+        at = plan.derived.sampler, sizes, plan.parties, plan.threshold
+        refuse_hopeless(BACKENDS[plan.backend], *at, here=True, way_out=f"use {shamir}a smaller -M or -T, or --no-pool")
 
 
 def _aggregator(

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, cast
 from dpmpc.aggregation.asked import Bounds, CheckOwners, data_digest
 from dpmpc.aggregation.plan import Plan
 from dpmpc.data import Dataset, Partition, Schema
+from dpmpc.data.planned import other_sizes
 from dpmpc.errors import UsageError
 from dpmpc.learning.method import DEFAULT_METHOD, METHODS, Learning, Task
 from dpmpc.privacy.composition import spending_of
@@ -178,11 +179,4 @@ def check_shape(plan: Plan, dataset: Dataset, sizes: tuple[int, ...], planned: t
             f"have {dataset.schema.digest[:16]}; use the same data set and options as the plan, or plan again"
         )
     if sizes != planned:
-        raise UsageError(
-            f"owners hold as many training records as the plan says, {_some(planned)}; these are {_some(sizes)}; check "
-            "the file and --test-fraction, or plan again"
-        )
-
-
-def _some(sizes: tuple[int, ...]) -> str:
-    return ", ".join(map(str, sizes[:8])) + (f" and {len(sizes) - 8} more" if len(sizes) > 8 else "")
+        raise UsageError(other_sizes(planned, sizes))

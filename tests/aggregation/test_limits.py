@@ -3,14 +3,14 @@
 import json
 import math
 import random
+import sys
+from collections import Counter
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from scipy.optimize import brentq
-from scipy.stats import norm
 
 import dpmpc
 from dpmpc.aggregation.asked import AGREED, Attempt, data_digest
@@ -22,17 +22,20 @@ from dpmpc.aggregation.owner_client import OwnerClient
 from dpmpc.aggregation.plan import Plan
 from dpmpc.data.schema import Labels, Numeric, Schema
 from dpmpc.errors import UsageError
-from dpmpc.runs.planning import Facts, plan_of
+from dpmpc.privacy import composition, ledgers
+from dpmpc.privacy.entry import bare
+from dpmpc.runs.planning import facts_of_schema, plan_of
 from dpmpc.runs.request import Request
+from tests.aggregation.histories import check_schema, drawn_history, drawn_schema, least_epsilon
 
 COLUMNS = tuple(Numeric(name, 0.0, 1.0) for name in "abcd")
 
 
-def plan(bounds: Any = "public", **changes: Any) -> Plan:
+def plan(bounds: Any = "public", schema: Schema | None = None, **changes: Any) -> Plan:
     """The plan of a training run that an organisation would take part in."""
-    schema = Schema(COLUMNS, Labels("outcome", ("1",), ("0",)), bounds=bounds)
+    schema = schema or Schema(COLUMNS, Labels("outcome", ("1",), ("0",)), bounds=bounds)
     asked: dict[str, Any] = {"owners": 3, "epsilon": 1.0, "delta": 1e-5, "iterations": 20, **changes}
-    facts = Facts("records", "logistic", 5, (40, 60, 50), bounds, schema.to_json())
+    facts = facts_of_schema("records", schema, (40, 60, 50))
     return plan_of(Request(run_id="r", data="synthetic", **asked), facts)
 
 
@@ -205,19 +208,9 @@ def test_what_one_party_says_of_others_is_not_believed_where_parties_may_cheat()
 
 
 # -- every plan that anybody could write -------------------------------------------------------------------------------
-def gaussian_epsilon(mu: float, delta: float) -> float:
-    """The epsilon of a Gaussian mechanism of mean shift `mu`, by Balle and Wang's formula and root finding: no code of
-    the accountant."""
-
-    def gap(epsilon: float) -> float:
-        return float(norm.cdf(mu / 2 - epsilon / mu) - math.exp(epsilon + norm.logcdf(-mu / 2 - epsilon / mu)) - delta)
-
-    return 0.0 if gap(0.0) <= 0 else float(brentq(gap, 0.0, mu * mu / 2 + 40 * mu + 10, xtol=1e-12))
-
-
-def independent_epsilon(of: Plan, delta: float) -> float:
-    """What all releases come to, from sizes, clip and noise scale alone, without failures and discreteness (which only
-    add to it): a lower bound on what may be said."""
+def each_over_scale(of: Plan) -> float:
+    """How far one unit moves the opened mean, in the norm of the law and in units of its noise, from sizes, clip and
+    noise scale alone; without rounding, which adds to it."""
     m, n = of.owners, sum(of.sizes)
     if of.neighbours == "record":
         each = 2.0 / (m * min(of.sizes)) if of.weights == "equal" else 2.0 / n
@@ -227,15 +220,16 @@ def independent_epsilon(of: Plan, delta: float) -> float:
         widest = 2.0 if of.learning.method == "gradient" else 2.0 * of.clip  # 2G
         each = widest * (1.0 / m if of.weights == "equal" else max(of.sizes) / n)
     scale = of.derived.sampler.scale * 2.0**-of.grid.bits / (m if of.weights == "equal" else n)
-    if of.law == "laplace":
-        pure = of.releases * math.sqrt(of.dimension) * each / scale
-        if delta == 0:
-            return pure
-        if of.releases == 1:  # of the event that noise is below 0 in every coordinate: 2^-d (1 - e^(epsilon - pure))
-            return max(0.0, pure + math.log1p(-min(delta * 2.0**of.dimension, 1 - 1e-9)))
-        rho = of.releases * (math.sqrt(of.dimension) * each / scale) ** 2 / 2  # a bound of its own, and no lower one
-        return min(pure, rho)
-    return gaussian_epsilon(math.sqrt(of.releases) * each / scale, delta)
+    return (math.sqrt(of.dimension) if of.law == "laplace" else 1.0) * each / scale if scale else math.inf
+
+
+def independent_epsilon(of: Plan, delta: float) -> float:
+    """What all releases come to, from sizes, clip and noise scale alone, without failures and discreteness (which only
+    add to it): a lower bound on what may be said."""
+    ratio = each_over_scale(of)
+    if of.law == "laplace":  # the best that is known of pure releases from their epsilons alone
+        return least_epsilon(0.0, {ratio: of.releases}, delta)
+    return least_epsilon(of.releases * ratio**2, {}, delta)
 
 
 def drawn(rng: random.Random) -> tuple[Plan, Limits]:
@@ -245,7 +239,7 @@ def drawn(rng: random.Random) -> tuple[Plan, Limits]:
     delta = None if law == "laplace" and rng.random() < 0.7 else 10 ** rng.uniform(-9, -2)
     parties = rng.choice([1, 2, 3, 5])
     made = plan(
-        bounds=rng.choice(["public", "public", "data"]),
+        schema=drawn_schema(rng),
         method=method,
         law=law,
         delta=delta,
@@ -271,24 +265,82 @@ def drawn(rng: random.Random) -> tuple[Plan, Limits]:
 
 
 def test_nobody_takes_part_in_less_privacy_than_its_limits_or_is_told_of_more() -> None:
-    """Random plans, schemas and limits; what is accepted and what is printed against an independent computation.
+    """Random plans, schemas, limits and ledgers of earlier runs; what is accepted, admitted and printed against an
+    independent computation.
 
-    60 here, `python -m tests.aggregation.test_limits` does 10,000."""
-    taken = 0
+    40 here, `python -m tests.aggregation.test_limits` does 10,000."""
     rng = random.Random(10)
-    for _ in range(60):
-        taken += check_one(rng)
-    assert 3 < taken < 57  # neither all nor none
+    cases = [check_one(rng) for _ in range(40)]
+    assert 3 < sum(taken for taken, _ in cases) < 37  # neither all nor none
+    assert 3 < sum(admitted for _, admitted in cases) < 37
 
 
-def check_one(rng: random.Random) -> bool:
-    """Draws a case and checks it; whether the plan was taken part in."""
+def check_history(rng: random.Random, made: Plan) -> bool:
+    """Ledgers of earlier runs before the plan, and a budget: what is counted, printed and let through. Whether the plan
+    was let through."""
+    history = drawn_history(rng, made.data_id, (), Path("ledgers"))
+    lines = [entry for entry in ledgers.merge(history.books) if made.data_id in entry.data]
+    assert Counter(bare(entry) for entry in lines) == Counter(bare(entry) for entry in history.spent)
+    delta, neighbours = 10 ** rng.uniform(-9, -2), rng.choice(["record", "owner"])
+    mu2, losses = history.price(neighbours)
+    said = composition.spent(lines, made.data_id, delta, neighbours)
+    assert said.releases == len(history.spent)
+    assert said.epsilon >= least_epsilon(mu2, losses, delta) * (1 - 1e-6), (history, said)
+    simple = history.simple(neighbours, delta)
+    assert said.epsilon <= simple * (1 + 1e-4) + 1e-9, (history, neighbours, said, simple)
+    epsilon = 10 ** rng.uniform(-0.5, 2.5)
+    mechanism = made.derived.mechanism
+    try:
+        arguments = (lines, (made.data_id,), mechanism, made.releases, (epsilon, delta))
+        composition.require_budget(*arguments, neighbours=made.neighbours)
+    except UsageError as error:
+        assert "\n" not in str(error)
+        return False
+    assert mechanism.scale
+    mu2, losses = history.price(made.neighbours)
+    own = each_over_scale(made)
+    if made.law == "laplace":
+        losses[own] = losses.get(own, 0) + made.releases
+    else:
+        mu2 += made.releases * own**2
+    assert least_epsilon(mu2, losses, delta) <= epsilon * (1 + 1e-6), (made, history, epsilon, delta)
+    return True
+
+
+def test_a_ledger_that_is_forgotten_or_counted_too_cheaply_would_be_seen(monkeypatch: pytest.MonkeyPatch) -> None:
+    made, merge, price = plan(), ledgers.merge, composition.mechanism_for
+    for target, name, fault in (
+        (ledgers, "merge", lambda books: merge(list(books)[1:])),
+        (ledgers, "merge", lambda books: [*merge(books), *merge(list(books)[:1])]),
+        (
+            composition,
+            "mechanism_for",
+            lambda e, n: (m := price(e, n)) and replace(m, sensitivity=m.sensitivity * 0.99),
+        ),
+    ):
+        with monkeypatch.context() as patched:
+            patched.setattr(target, name, fault)
+            rng = random.Random(3)
+            with pytest.raises(AssertionError):
+                for _ in range(60):
+                    check_history(rng, made)
+
+
+def check_one(rng: random.Random) -> tuple[bool, bool]:
+    """Draws a case and checks it; whether the plan was taken part in, and whether it fitted into the budget."""
     while True:
         try:
             made, limits = drawn(rng)
             break
         except UsageError:
             continue  # a plan that cannot be made is none
+    assert made.schema is not None
+    check_schema(Schema.from_json(made.schema), rng.getrandbits(32))
+    return check_limits(made, limits), check_history(rng, made)
+
+
+def check_limits(made: Plan, limits: Limits) -> bool:
+    """What is printed of a plan, and whether it is taken part in, rightly."""
     promise = promise_of(made)
     if math.isinf(promise.epsilon):
         assert made.scale is not None and "no promise" in str(promise)
@@ -337,6 +389,23 @@ def test_a_plan_whose_text_was_changed_is_refused_or_kept() -> None:
     assert changed > 0
 
 
+@pytest.mark.parametrize(
+    ("part", "key", "says"),
+    [
+        (None, "zz", "a plan has no key 'zz'; take it out, or"),
+        (None, "first_release", "a plan has no key 'first_release'"),
+        (None, "epsilom", "a plan has no key 'epsilom'; did you mean 'epsilon'"),
+        ("learning", "clips", "a plan's learning has no key 'clips'"),
+    ],
+)
+def test_a_key_that_no_plan_has_is_named(part: str | None, key: str, says: str) -> None:
+    value = json.loads(plan().to_text())
+    (value if part is None else value[part])[key] = 1
+    with pytest.raises(UsageError) as caught:
+        Plan.from_text(json.dumps(value))
+    assert says in str(caught.value) and "__init__" not in str(caught.value) and "\n" not in str(caught.value)
+
+
 def test_a_lower_bound_that_is_no_bound_would_be_seen() -> None:
     """The independent computation is tight enough to catch 1 % less noise."""
     good = plan()
@@ -348,6 +417,9 @@ def test_a_lower_bound_that_is_no_bound_would_be_seen() -> None:
     refusal(Limits(epsilon=good.epsilon), worse)
 
 
-if __name__ == "__main__":
-    generator = random.Random(1)
-    print(sum(check_one(generator) for _ in range(10_000)), "of 10,000 random plans were taken part in; no fault")
+if __name__ == "__main__":  # [cases [seed]]
+    asked = [int(word) for word in sys.argv[1:]]
+    number, generator = (asked or [10_000])[0], random.Random((asked[1:] or [1])[0])
+    found = [check_one(generator) for _ in range(number)]
+    taken, admitted = (sum(column) for column in zip(*found, strict=True))
+    print(f"{taken} of {number:,} random plans were taken part in, {admitted} fitted into a budget; no fault")

@@ -119,6 +119,39 @@ def test_check_command(tmp_path: Path, schema_file: Path) -> None:
         run(check_command, "--schema", schema_file)
 
 
+def rows_of(count: int) -> str:
+    return "age,stage,ward,died\n" + "".join(f"{k},{k % 4 + 1},general,{k % 2}\n" for k in range(count))
+
+
+@pytest.mark.parametrize(("sizes", "rows", "fits"), [([150], 100, False), ([150], 150, True), ([90, 100], 100, True),
+                                                     ([90, 110], 100, False), ([40, 60], 100, True)])  # fmt: skip
+def test_a_plan_of_other_sizes_is_refused_as_the_run_would(
+    tmp_path: Path, sizes: list[int], rows: int, fits: bool
+) -> None:
+    plan = write(tmp_path, json.dumps({"schema": {"version": 1, **SCHEMA}, "sizes": sizes}), "plan.json")
+    result = run(check_command, "--plan", plan, "--csv", write(tmp_path, rows_of(rows), "a.csv"))
+    assert result.return_value == (0 if fits else 1), result.output
+    shown = ", ".join(map(str, sizes))
+    said = f"refused: records: owners hold as many training records as the plan says, {shown}; these are {rows}; check"
+    assert (said in result.output) == (not fits)
+
+
+def test_records_that_miss_a_value_are_not_counted_where_they_are_dropped(tmp_path: Path) -> None:
+    dropped = {"schema": {"version": 1, "missing": "drop", **SCHEMA}, "sizes": [101]}
+    plan = write(tmp_path, json.dumps(dropped), "plan.json")
+    for text, code in ((rows_of(101) + ",2,general,1\n", 0), (rows_of(100) + ",2,general,1\n", 1)):
+        assert run(check_command, "--plan", plan, "--csv", write(tmp_path, text, "a.csv")).return_value == code
+
+
+def test_many_copies_of_records_are_noted(tmp_path: Path, schema_file: Path) -> None:
+    once = rows_of(30)
+    twice = once + once.partition("\n")[2]
+    for text, noted in ((once, False), (once + "0,1,general,0\n", False), (twice, True)):
+        result = run(check_command, "--schema", schema_file, "--csv", write(tmp_path, text, "a.csv"))
+        assert result.return_value == 0
+        assert ("note: records: 30 of 60 are exact copies of others" in result.output) == noted
+
+
 MESSY = (
     "id,age,ward,same,empty,born,died\n"
     + "".join(f"p{k},{k % 50 + 20},{'ABab'[k % 4]},x,,2001-02-0{k % 9 + 1},{k % 2}\n" for k in range(200))

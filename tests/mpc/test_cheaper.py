@@ -50,7 +50,9 @@ def test_plans_and_requests_take_it_unless_one_is_named() -> None:
 
 def test_replicated_sharing_refuses_more_parts_than_it_can_list() -> None:
     BACKENDS["sharing"].check(11, 5)
-    with pytest.raises(UsageError, match=r"with n = 16 and t = 7 there are 6,435; use --backend shamir, or a smaller"):
+    with pytest.raises(
+        UsageError, match=r"with n = 16 and t = 7 there are 6,435, and a sample would take .* use --backend shamir"
+    ):
         small(parties=16, backend="sharing")
 
 
@@ -62,7 +64,7 @@ def test_a_forecast_is_the_count_of_all_fillings(backend: str, n: int) -> None:
     assert (found.samples, found.exchanges) == (2000, counted.rounds)
     assert found.bytes == max(counted.bytes_with_headers(24))
     assert str(found).startswith(f"{n} parties, 2,000 samples: ") and str(found).endswith(f"{counted.rounds} exchanges")
-    assert (found.seconds is None) == (backend == "sharing") and ("about" in str(found)) == (backend == "shamir")
+    assert found.seconds is not None and found.seconds > 0 and ": about " in str(found)
     twice = forecast(chosen, sampler, 80, 50, n, (n - 1) // 2, here=True)
     assert 1.5 < twice.bytes / found.bytes < 2
 

@@ -33,12 +33,16 @@ def test_the_cause_is_the_process_that_was_killed_though_its_echo_came_first() -
             await heard.wait()
             killed.code = killed.handle.returncode
 
+        def asked() -> bool:
+            """The kernel, which knows: only now its exit is heard of."""
+            heard.set()
+            return Process.has_ended(killed)
+
+        killed.has_ended = asked  # type: ignore[method-assign]
         killed.reader = asyncio.ensure_future(late())
         supervisor.processes += [echo, killed]
-        asking = asyncio.ensure_future(supervisor.cause(0.0))
-        await asyncio.sleep(0.05)  # its patience is over, and it asks the kernel
-        heard.set()
-        cause = await asking
+        cause = await supervisor.cause(0.0)
+        assert heard.is_set()
         for process in supervisor.processes:
             process.output.close()
         return str(cause)

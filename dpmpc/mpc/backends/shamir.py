@@ -19,9 +19,10 @@ from dpmpc.mpc.engines.burnt import Burnt
 from dpmpc.mpc.engines.counting_arithmetic import CountingArithmetic, count_circuit
 from dpmpc.mpc.engines.counting_owners import count_owner_checks
 from dpmpc.mpc.engines.many import CHUNK, ManyEngine
-from dpmpc.mpc.engines.many_layout import ManyLayout
+from dpmpc.mpc.engines.many_layout import MOST_PARTIES, ManyLayout
 from dpmpc.mpc.engines.owners import DealtCheck
 from dpmpc.mpc.engines.pace import MESSAGE_SECONDS, sharing_seconds
+from dpmpc.mpc.engines.pace_replicated import hopeless
 from dpmpc.mpc.engines.pair_keys import PairKeys, agree
 from dpmpc.mpc.field import Words
 from dpmpc.mpc.link import Link, Observe
@@ -127,6 +128,11 @@ class Shamir:
         return (parties - 1) // 2 if parties >= 3 else -1  # with t = 0 a share is the secret
 
     def check(self, parties: int, threshold: int) -> None:
+        if parties > MOST_PARTIES and 1 <= threshold and 2 * threshold < parties:
+            raise UsageError(
+                f"noise is made by {MOST_PARTIES} parties at most; with -M {parties} -T {threshold} only replicated "
+                f"sharing is left, with which {hopeless(parties, threshold)}; mend -M"
+            )
         ManyLayout.of(parties, threshold)
 
     def spare(self, parties: int, threshold: int) -> int:

@@ -16,7 +16,10 @@ from dpmpc.mpc.backends.shares import WORD
 from dpmpc.mpc.engines.counting import CountingBatch
 from dpmpc.mpc.engines.counting_fixed import CountingFixed
 from dpmpc.mpc.engines.counting_owners import count_owner_checks
+from dpmpc.mpc.engines.lanes import words_for
 from dpmpc.mpc.engines.owner_norms import NormCheck
+from dpmpc.mpc.engines.pace import MESSAGE_SECONDS
+from dpmpc.mpc.engines.pace_replicated import Gates, bytes_of, hopeless, seconds_before, seconds_of
 from dpmpc.mpc.engines.sharing import SharingBatch
 from dpmpc.mpc.engines.sharing_fixed import SharedFixed
 from dpmpc.mpc.field import Words
@@ -27,6 +30,7 @@ from dpmpc.mpc.reopening import ReopeningSession
 from dpmpc.mpc.session import check_threshold
 
 MOST_PARTS = 500  # the pairs of parts, whose products each AND takes, are listed ahead: with more that takes minutes
+_SMALL, _LARGE = (3, 1), (7, 3)  # (n, t) at which gates are counted for larger ones, where they grow with the masks
 
 
 class SharingHolder(SeededShares, ReopeningSession):
@@ -68,7 +72,8 @@ class Sharing:
         if (parts := math.comb(parties - 1, threshold)) > MOST_PARTS:
             raise UsageError(
                 f"a replicated share has comb(n - 1, t) parts, at most {MOST_PARTS}; with n = {parties} and "
-                f"t = {threshold} there are {parts:,}; use --backend shamir, or a smaller -T"
+                f"t = {threshold} there are {parts:,}, and {hopeless(parties, threshold)}; use --backend shamir, or a "
+                "smaller -T"
             )
 
     def spare(self, parties: int, threshold: int) -> int:
@@ -111,9 +116,36 @@ class Sharing:
             distance=batch.lanes * (fixed.distance if fixed is not None else hiding),
         )
 
+    def noise_seconds(self, sampler: Sampler, count: int, parties: int, threshold: int, cost: Counts) -> float | None:
+        """Words at this machine's pace, messages, and what is listed ahead."""
+        needs = self.noise_needs(sampler, count, parties, threshold)
+        return None if needs is None else needs[0] + max(cost.messages_sent, default=0) * MESSAGE_SECONDS
+
+    def noise_needs(self, sampler: Sampler, count: int, parties: int, threshold: int) -> tuple[float, int] | None:
+        """By gates counted for few parties; None for fixed-point samplers, whose work is not in gates."""
+        if sampler.uses_fixed:
+            return None
+        words, gates = words_for(lanes_for(sampler, count)), _gates(sampler, parties, threshold)
+        seconds = seconds_of(gates, words, parties, threshold) + seconds_before(parties, threshold)
+        return seconds, bytes_of(gates, words, parties, threshold)
+
     def count_opening(self, dimension: int, parties: int, threshold: int) -> Counts:
         sent = (threshold * WORD * dimension,) * parties
         return Counts(int(parties > 1), sent, (threshold,) * parties)
+
+
+def _gates(sampler: Sampler, parties: int, threshold: int) -> Gates:
+    """Of one sample; for more parts than at `_LARGE`, as they grow up to there."""
+    masks = math.comb(parties, threshold) - 1
+    if masks <= math.comb(*_LARGE) - 1:
+        return _counted_gates(sampler, parties, threshold)
+    few, many = math.comb(*_SMALL) - 1, math.comb(*_LARGE) - 1
+    return _counted_gates(sampler, *_SMALL).grown(few, _counted_gates(sampler, *_LARGE), many, masks)
+
+
+def _counted_gates(sampler: Sampler, parties: int, threshold: int) -> Gates:
+    batch, _ = _counted(sampler, 1, parties, threshold)
+    return Gates(batch.ands, max((program.slots for program in batch.programs), default=0))
 
 
 def _counted(sampler: Sampler, count: int, parties: int, threshold: int) -> tuple[CountingBatch, CountingFixed | None]:

@@ -1,0 +1,24 @@
+"""The sizes that a plan says its owners have, and why other records are refused."""
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+
+
+def planned_sizes(path: Path) -> tuple[int, ...]:
+    """The owners' numbers of training records in a plan.json; () for a schema file, which says none."""
+    value = json.loads(path.read_text(encoding="utf-8-sig")) if path.suffix != ".toml" else {}
+    sizes = value.get("sizes", ()) if isinstance(value, dict) else ()
+    return tuple(size for size in sizes if type(size) is int) if isinstance(sizes, list) else ()
+
+
+def other_sizes(planned: Sequence[int], sizes: Sequence[int]) -> str:
+    """Why a run of so many records stops, in a line."""
+    return (
+        f"owners hold as many training records as the plan says, {_some(planned)}; these are {_some(sizes)}; check "
+        "the file and --test-fraction, or plan again"
+    )
+
+
+def _some(sizes: Sequence[int]) -> str:
+    return ", ".join(map(str, sizes[:8])) + (f" and {len(sizes) - 8} more" if len(sizes) > 8 else "")
