@@ -2,21 +2,20 @@
 
     python -m dpmpc.benchmarks.dropout_test --owners 50 --releases 200
 
-Three parties, m owners, `--min-owners`; a third of the owners are victims, killed (SIGKILL) at random times and started
-again with the same command, as a service manager would. There is no noise, so that every opened sum is exact. At the
-end, from the files alone: every party's ledger has the same set of owners for every release, every opened vector is the
-sum that the clear arithmetic gives on that set, and every owner has the same model. AssertionError where not.
+Three parties, m owners, `--min-owners`; a third of the owners are victims, killed (SIGKILL) at random over all the
+releases, whatever they are at, and started again with the same command, as a service manager would. There is no noise,
+so every opened sum is exact. At the end, from the files alone: every party's ledger has the same set of owners for
+every release, every opened vector is the sum that the clear arithmetic gives on that set, and every owner has the same
+model. AssertionError where not.
 """
 
 import argparse
 import json
 import os
 import random
-import signal
-import subprocess
-import sys
 import tempfile
 import time
+from multiprocessing.process import BaseProcess
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +25,7 @@ from dpmpc.aggregation.encoding import decode, encode
 from dpmpc.aggregation.paths import ledger_path, opened_path
 from dpmpc.aggregation.plan import Plan
 from dpmpc.aggregation.transcript import read_opened
+from dpmpc.benchmarks import forked
 from dpmpc.learning.learner import Learner
 from dpmpc.privacy.ledger import Ledger
 from dpmpc.runs.beside import settled
@@ -35,7 +35,7 @@ from dpmpc.runs.start import plan_only
 from dpmpc.runs.where import Where
 
 PARTIES, RECORDS, DIMENSION = 3, 30, 4
-_PAUSE = 0.5  # seconds between two looks
+_LOOK = 0.02  # seconds between two looks
 
 
 def records_of(j: int) -> dict[str, Any]:
@@ -72,7 +72,7 @@ def command(name: str, plan: Path, folder: Path, host: str) -> list[str]:
         records = ["--data", "synthetic", "--max-rows", str(RECORDS), "--dimension", str(DIMENSION), "--seed", seed]
         records += ["--test-fraction", "0", "--no-evaluate"]
     return [
-        *(sys.executable, "-m", "dpmpc.cli.main", "train", "--plan", str(plan), "-I", name.removeprefix("party")),
+        *("train", "--plan", str(plan), "-I", name.removeprefix("party"), "--threads", "1"),
         *(*where, *records, "--epsilon", "inf", "--out", str(folder / name)),  # there is no noise, and no promise
     ]
 
@@ -117,12 +117,15 @@ def dropout_test(owners: int, releases: int, kills: int, folder: Path, seed: int
     plan = Plan.read(plan_file)
     names = [*(f"party{i}" for i in range(PARTIES)), *(f"owner{j}" for j in range(owners))]
     victims = rng.sample(names[PARTIES:], max(1, owners // 3))
+    due = sorted((rng.randrange(1, releases) for _ in range(kills)), reverse=True)  # after so many releases
     begin, done, restarts = time.perf_counter(), 0, 0
-    running: dict[str, subprocess.Popen[bytes]] = {}
+    context, killed = forked.server(), set[str]()
+    running: dict[str, BaseProcess] = {}
 
     def start(name: str) -> None:
-        with (folder / f"{name}.txt").open("ab") as file:
-            running[name] = subprocess.Popen(command(name, plan_file, folder, host), stdout=file, stderr=file)
+        arguments = command(name, plan_file, folder, host), folder / f"{name}.txt"
+        running[name] = context.Process(target=forked.dpmpc, args=arguments)
+        running[name].start()
 
     def opened() -> int:
         path = opened_path(folder / "party0", 0)
@@ -131,24 +134,28 @@ def dropout_test(owners: int, releases: int, kills: int, folder: Path, seed: int
     try:
         for name in names:
             start(name)
-        while any(process.poll() is None for process in running.values()):
+        while any(process.exitcode is None for process in running.values()):
             for name, process in list(running.items()):
-                if process.poll() not in (None, 0):
+                if process.exitcode not in (None, 0):
                     assert name in victims, (name, (folder / f"{name}.txt").read_text()[-2000:])
                     start(name)
                     restarts += 1
-            if done < kills and 0 < opened() < plan.releases * 0.7:  # whoever is killed later could miss the end
-                victim = running[rng.choice(victims)]
-                if victim.poll() is None:
-                    victim.send_signal(signal.SIGKILL)
+            made = opened()
+            while due and due[-1] <= made:
+                victim = rng.choice(victims)
+                due.pop()
+                if running[victim].exitcode is None:
+                    running[victim].kill()
+                    killed.add(victim)
                     done += 1
-            time.sleep(_PAUSE * rng.random())
+            time.sleep(_LOOK)
     finally:
         for process in running.values():
             process.kill()
-            process.wait()
+            process.join()
     return {
         "owners": owners,
+        "owners_killed": len(killed),
         "killed": done,
         "started_again": restarts,
         **check(plan, folder),

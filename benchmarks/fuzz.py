@@ -23,6 +23,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -38,9 +39,12 @@ from dpmpc.mpc.tls import Tls
 from dpmpc.mpc.wire import HEADER, MAGIC, VERSION, run_tag
 
 PARTIES, OWNERS, RELEASES, RECORDS = 4, 3, 20, 40
+_WAIT = 86_400  # seconds
 MOST_MEMORY = 50 << 20  # bytes a party may take for all of it
 _PATIENCE = 0.5  # seconds until a connection that is not dropped is given up
 _TOGETHER = 16  # connections at a time
+_FRUITLESS = 12  # times that a port may take none of those that call it
+_ROUND = 64  # connections, after which it is looked how many were taken
 _SIZES = (0, 1, 23, 24, 36, 40, 44, 255, 4096, 4097, 1 << 20, 1 << 32, 1 << 63, (1 << 64) - 1)
 _LONGEST = 5000  # bytes of a payload that is really sent
 
@@ -57,7 +61,7 @@ class Target:
     connections: int = 0
     frames: int = 0
     admitted: int = 0
-    refused: int = 0
+    refused: Counter[str] = field(default_factory=Counter)  # calls that did not come through, and how
 
 
 @dataclass
@@ -123,8 +127,8 @@ class Fuzzer:
                     ssl=None if plain else self.context(who),
                     server_hostname=None if plain else target.name,
                 )
-        except (OSError, TimeoutError):
-            target.refused += 1
+        except (OSError, TimeoutError) as error:
+            target.refused[type(error).__name__] += 1
             return
         target.connections += 1
         try:
@@ -158,12 +162,16 @@ class Fuzzer:
                 await self.connection(target, each)
 
         async def at(target: Target) -> None:
+            fruitless, together = 0, _TOGETHER
             while target.frames < frames_each or target.connections < connections_each:
                 left = max(connections_each - target.connections, (frames_each - target.frames) // each, 1)
                 before = target.connections
-                share = -(-left // _TOGETHER)
-                await asyncio.gather(*(worker(target, share) for _ in range(min(_TOGETHER, left))))
-                assert target.connections > before, f"{target.what} takes no connections any more"
+                share = -(-min(left, _ROUND) // together)
+                await asyncio.gather(*(worker(target, share) for _ in range(min(together, left))))
+                # On a busy machine many handshakes at a time end too late, each; fewer do not.
+                fruitless = 0 if target.connections > before else fruitless + 1
+                together = max(1, together // 2) if fruitless else min(2 * together, _TOGETHER)
+                assert fruitless < _FRUITLESS, f"{target.what} takes no more connections: {target.refused}"
 
         await asyncio.gather(*(at(target) for target in self.targets))
 
@@ -181,6 +189,7 @@ def command(name: str, out: Path, plan: Path, keys: Path | None, addresses: Sequ
     records = ["--data", "synthetic", "--max-rows", str(RECORDS * OWNERS), "--dimension", "4", "--no-evaluate"]
     return [
         *(sys.executable, "-m", "dpmpc.cli.main", "train", "--plan", str(plan), "-I", name, *where),
+        *("--wait", str(_WAIT)),  # for as long as strangers call: with TLS and on a busy machine that takes its time
         *(["--tls", str(keys)] if keys else []),
         *([] if name.isdigit() else [*records, "--owners", str(OWNERS), "--test-fraction", "0", "--no-intercept"]),
         *("--out", str(out / name)),
@@ -292,10 +301,13 @@ def main() -> None:
     parser.add_argument("--frames", type=int, default=1_000_000, help="against each port")
     parser.add_argument("--connections", type=int, default=10_000, help="against each port")
     parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--tls", choices=["with", "without", "both"], default="both")
     parser.add_argument("--json", type=Path)
     arguments = parser.parse_args()
     figures = []
     for k, tls in enumerate((False, True)):
+        if arguments.tls == ("without" if tls else "with"):
+            continue
         host = f"127.{20 + k}.{1 + os.getpid() // 250 % 250}.{1 + os.getpid() % 250}"
         with tempfile.TemporaryDirectory() as folder:
             found = fuzz(

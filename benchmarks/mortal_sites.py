@@ -6,9 +6,7 @@ attempt and the owners in it, and every vector that was learned.
 
 import asyncio
 import os
-import runpy
 import signal
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NoReturn
@@ -19,6 +17,7 @@ from dpmpc.aggregation.grid import Ints
 from dpmpc.aggregation.owner_client import OwnerClient
 from dpmpc.aggregation.release import ReleaseSteps
 from dpmpc.aggregation.transcript import Opened, digest
+from dpmpc.benchmarks import forked
 from dpmpc.benchmarks.mortal import _Os
 from dpmpc.mpc.channels import block_label
 from dpmpc.privacy.ledger import Ledger
@@ -43,14 +42,9 @@ def live(
 ) -> None:
     """The command `dpmpc` with these arguments, as process `name`, which dies when it comes to `point` for the
     `times`-th time. `certain`: the file that says that it did."""
-    descriptor = os.open(output, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
-    os.dup2(descriptor, 1)
-    os.dup2(descriptor, 2)
-    os.setsid()
     os.umask(0o077)
     _Mortal(name, witness, point, times, Path(certain)).begin()
-    sys.argv = ["dpmpc", *arguments]
-    runpy.run_module("dpmpc.cli.main", run_name="__main__")
+    forked.dpmpc(arguments, output)
 
 
 class _Mortal:

@@ -167,7 +167,7 @@ def _print(result: dict[str, Any]) -> None:
     if result.get("grid"):
         _print_grid(console, result)
     if result.get("literature"):
-        _print_literature(console, result["literature"])
+        _print_literature(console, result)
         _print_progress(console, result)
         _print_risk(console, result["risk"])
     for text in result["warnings"]:
@@ -218,23 +218,27 @@ def _print_grid(console: Console, result: dict[str, Any]) -> None:
     )
 
 
-def _print_literature(console: Console, rows: list[dict[str, Any]]) -> None:
-    table = Table(title="\nPublished methods, as printed", title_justify="left", box=None, padding=(0, 2, 0, 0))
-    for name in ("method", "law", "noise on the aggregate", "value", "claims", "truly", "towards who sees"):
-        table.add_column(name, no_wrap=True, justify="right" if name in ("value", "claims", "truly") else "left")
+def _print_literature(console: Console, result: dict[str, Any]) -> None:
+    rows = result["literature"]
+    delta = _number(max((row["delta"] for row in rows), default=None))
+    claims = f"epsilon {_number(result['epsilon'])}, with Laplace noise at delta 0, with Gaussian at {delta}"
+    title = f"\nPublished methods, as printed; all claim {claims}"
+    table = Table(title=title, title_justify="left", box=None, padding=(0, 2, 0, 0))
+    for name in ("method", "law", "noise on the aggregate", "value", "truly eps", "at delta", "towards who sees"):
+        figures = name in ("value", "truly eps", "at delta")  # never cut; words wrap where the terminal is narrow
+        table.add_column(name, no_wrap=figures, justify="right" if figures else "left")
     notes: list[str] = []
     for row in rows:
         if row["note"] not in notes:
             notes.append(row["note"])
         mark = f" [{notes.index(row['note']) + 1}]"
-        truth = f"({_number(row['epsilon'])}, {_number(row['delta'])})"
         table.add_row(
             escape(row["name"] + mark),
             row["law"],
             escape(row["formula"]),
             _number(row["scale"]),
-            row["claim"],
-            truth,
+            _number(row["epsilon"]),
+            _number(row["delta"]),
             row["published"],
         )
     console.print(table)

@@ -49,7 +49,7 @@ def command(
     \b
     dpmpc advise --owners 1000 --total 100000 --dimension 123 --epsilon 0.5 --delta 1e-6
     """
-    from dpmpc.runs.adviser import Circumstances, advise
+    from dpmpc.runs.adviser import BETTER, Circumstances, advise
 
     circumstances = Circumstances(
         owners=owners,
@@ -65,14 +65,16 @@ def command(
         noise=noise,
         columns=columns,
     )
-    advice = advise(circumstances).to_json()
+    found = advise(circumstances)
+    advice = found.to_json()
     if as_json:
         click.echo(json.dumps(advice, indent=2))
     else:
-        _print(advice)
+        _print(advice, BETTER if found.surpassed else None)
 
 
-def _print(advice: dict[str, Any]) -> None:
+def _print(advice: dict[str, Any], better: float | None) -> None:
+    """`better`: the part of the advised method's gap that another one has to keep below, where one is below the gap."""
     console = Console(highlight=False)
     if not console.is_terminal:
         console = Console(highlight=False, width=120)
@@ -102,5 +104,10 @@ def _print(advice: dict[str, Any]) -> None:
         cells = [f"{row['iterations']}", step, f"{row['sigma']:.3g}", f"{row['expected']:.2g}", f"{row['left']:.1%}"]
         table.add_row(row["method"], row["noise"], *cells)
     console.print(table)
+    if better is not None:
+        console.print(
+            f"{best['method']} is advised unless another method is expected to be clearly better: a gap below "
+            f"{better:g} of its own"
+        )
     for text in advice["warnings"]:
         console.print(f"[yellow]warning: {escape(text)}[/yellow]")

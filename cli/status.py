@@ -48,12 +48,18 @@ def _spent(spent: "Spent | None") -> str:
 
 def _line(state: "State") -> str:
     """Process, phase, release, rate, who is connected."""
+    from dpmpc.processes.status import BY_OTHERS, LEFT_OUT
+
     parts = [f"{state.process}: {state.phase}"]
-    if state.releases:
+    if state.phase in (LEFT_OUT, BY_OTHERS):
+        parts.append(
+            "the others go on" if state.phase == LEFT_OUT else "the others finished the run, and have the model"
+        )
+    elif state.releases:
         parts.append(f"{state.release} of {state.releases} releases")
     if state.rate is not None:
         parts.append(f"{state.rate:.3g} a second")
-    if state.alive:
+    if state.alive and state.phase != LEFT_OUT:
         shown = state.connected[:8] + ([f"{len(state.connected) - 8} more"] if len(state.connected) > 8 else [])
         parts.append(f"connected with {', '.join(shown) or 'nobody'}")
     return ", ".join(parts)

@@ -173,6 +173,32 @@ def test_in_a_notebook_where_a_loop_runs_already() -> None:
     assert asyncio.run(cell()).shape == (4,)
 
 
+def test_neighbours_are_what_is_given() -> None:
+    for settings in ({"neighbours": "owner"}, {"neighbours": "stated", "sensitivity": 0.1}, {}):
+        plan = dpmpc.Plan.create(**SMALL, **settings)  # type: ignore[arg-type]
+        assert plan.neighbours == settings.get("neighbours", "owner")
+    for settings in ({"neighbours": "record"}, {"neighbours": "owner", "sensitivity": 0.1}, {"neighbours": "nobody"}):
+        with pytest.raises(dpmpc.UsageError, match="leave neighbours out"):
+            dpmpc.Aggregator(**SMALL, **settings)  # type: ignore[arg-type]
+
+
+NO_NUMBERS = {
+    "complex": np.ones((3, 4)) * 1j,
+    "times": np.zeros((3, 4), dtype="datetime64[s]"),
+    "texts": np.full((3, 4), "1"),
+    "texts as objects": np.full((3, 4), "1", dtype=object),
+    "masked": np.ma.masked_all((3, 4)),
+}
+
+
+@pytest.mark.parametrize("vectors", NO_NUMBERS.values(), ids=NO_NUMBERS.keys())
+def test_what_is_no_real_number_is_not_made_one(vectors: np.ndarray) -> None:
+    with dpmpc.Aggregator(**SMALL, engine="clear") as aggregator:  # type: ignore[arg-type]
+        with pytest.raises(dpmpc.UsageError, match="holds 4 numbers"):
+            aggregator.mean(vectors)
+        assert aggregator.mean(np.ones((3, 4), dtype=bool)).shape == (4,)  # nothing was spent before
+
+
 def test_in_threads() -> None:
     def mean(k: int) -> float:
         vectors = np.full((3, 4), k / 10)
@@ -180,6 +206,59 @@ def test_in_threads() -> None:
 
     with ThreadPoolExecutor(3) as pool:
         np.testing.assert_allclose(list(pool.map(mean, range(3))), [0, 0.1, 0.2], atol=1e-3)
+
+
+@pytest.mark.parametrize("engine", ["clear", "mpc"])
+def test_threads_that_share_an_aggregator_make_the_planned_releases_and_no_more(engine: str) -> None:
+    began = threading.Barrier(6)
+
+    def one(aggregator: dpmpc.Aggregator) -> object:
+        began.wait()
+        try:
+            return aggregator.mean(np.full((3, 4), 0.25))
+        except dpmpc.UsageError as error:
+            return error
+
+    settings = {**SMALL, "releases": 4, "scale": 0.0, "engine": engine}
+    switch = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    try:
+        with dpmpc.Aggregator(**settings) as aggregator, ThreadPoolExecutor(6) as pool:  # type: ignore[arg-type]
+            found = list(pool.map(one, [aggregator] * 6))
+            assert aggregator.report()["releases_made"] == 4
+    finally:
+        sys.setswitchinterval(switch)
+    means = [each for each in found if isinstance(each, np.ndarray)]
+    assert len(means) == 4
+    np.testing.assert_allclose(means, 0.25, atol=1e-3)
+    assert all("all are made" in str(each) for each in found if isinstance(each, dpmpc.UsageError))
+
+
+def test_vectors_that_ask_for_a_release_themselves_are_refused() -> None:
+    with dpmpc.Aggregator(**{**SMALL, "engine": "clear"}) as aggregator:  # type: ignore[arg-type]
+        vectors = (aggregator.mean(np.zeros((3, 4))) for _ in range(3))
+        with pytest.raises(dpmpc.UsageError, match="one release after another"):
+            aggregator.mean(vectors)
+        assert aggregator.report()["releases_made"] == 0
+
+
+def test_an_aggregator_that_is_closed_under_a_release_says_so() -> None:
+    begun, closed = threading.Event(), threading.Event()
+
+    def late() -> Iterator[np.ndarray]:
+        yield np.zeros(4)
+        begun.set()
+        closed.wait()
+        yield from np.zeros((2, 4))
+
+    with ThreadPoolExecutor(1) as pool:
+        aggregator = dpmpc.Aggregator(**SMALL)  # type: ignore[arg-type]
+        waiting = pool.submit(aggregator.mean, late())
+        begun.wait()
+        aggregator.close()
+        closed.set()
+        with pytest.raises(dpmpc.DpmpcError):
+            waiting.result()
 
 
 ENDINGS = {

@@ -7,9 +7,11 @@ or the parties' connections.
 
 import asyncio
 import contextlib
+import threading
 import time
 import weakref
-from collections.abc import Callable, Coroutine, Iterable, Sequence
+from collections.abc import Callable, Coroutine, Iterable, Iterator, Sequence
+from concurrent.futures import CancelledError
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -29,6 +31,7 @@ from dpmpc.aggregation.local import PartiesHere
 from dpmpc.aggregation.owner_client import OwnerClient
 from dpmpc.aggregation.plan import Plan
 from dpmpc.errors import DpmpcError, PeerError, UsageError
+from dpmpc.learning.adaptive_clipping import ClippingBound
 from dpmpc.mpc.addresses import Endpoint
 from dpmpc.mpc.backend import BACKENDS
 from dpmpc.mpc.clear_noise import clear_noise
@@ -74,6 +77,7 @@ class Aggregator:
         releases: int = 1,
         parties: int = 3,
         threshold: int | None = None,
+        neighbours: str | None = None,
         sensitivity: float | None = None,
         quantile: float | None = None,
         weights: Weights | Sequence[int] = "equal",
@@ -106,6 +110,7 @@ class Aggregator:
             releases=releases,
             parties=parties,
             threshold=threshold,
+            neighbours=neighbours,
             sensitivity=sensitivity,
             quantile=quantile,
             weights=weights,
@@ -189,6 +194,7 @@ class Aggregator:
         self._parties, self._settings = parties, settings or {}
         self._costs: list[PartyCost] = []
         self._closed = False
+        self._lock, self._at_work = threading.Lock(), 0  # the number of the thread that makes a release
         self._background: Background | None = None
         self._stop: Callable[[], Any] = lambda: None
         self._client: OwnerClient | None = None
@@ -236,8 +242,34 @@ class Aggregator:
             self.abandon(error)
             raise
 
+    @contextlib.contextmanager
+    def _alone(self) -> Iterator[None]:
+        """While inside, no other thread makes a release: they are counted one after another. Errors: UsageError where
+        this thread is making one, whose vectors then ask for a release themselves."""
+        if self._at_work == threading.get_ident():
+            raise UsageError(
+                "an aggregator makes one release after another; another was asked for while a release's vectors were "
+                "being read; make it before, or after"
+            )
+        with self._lock:
+            self._at_work = threading.get_ident()
+            try:
+                yield
+            except (CancelledError, RuntimeError):  # the loop's end
+                if not self._closed:
+                    raise
+                raise UsageError(
+                    "the aggregator was closed while it was at work in another thread; make another"
+                ) from None
+            finally:
+                self._at_work = 0
+
     def wait_for_noise(self) -> None:
         """Returns when the parties have the noise that they make ahead; a release would wait for it too."""
+        with self._alone():
+            self._await_noise()
+
+    def _await_noise(self) -> None:
         client = self._client
         if client is None or self.bytes_before:
             return
@@ -252,20 +284,23 @@ class Aggregator:
 
     def catch_up(self) -> list[Release]:
         """The releases that were made before the owners here came, or came again, in order: they are part of the
-        history that all owners have. Empty where nobody came late."""
-        self._check_open()
-        self.wait_for_noise()
-        missed: list[Release] = []
-        while self._client is not None and self.next < self._joins:
+        history that all owners have; with those that are made meanwhile. Empty where nobody came late."""
+        with self._alone():
+            self._check_open()
+            self._await_noise()
+            return list(self._missed())
+
+    def _missed(self) -> Iterator[Release]:
+        client = self._client
+        while client is not None and (self.next < self._joins or client.missed(self.next)):
             if self._known is not None and self.next < self.attempt.first_release and self.next not in self._known:
                 self.next += 1  # spent, and never opened
                 continue
-            total, sent, present = self._run(partial(self._client.opened, self.next))
-            missed.append(Release(self.next, total, sent + self._client.bytes_sent, present))
-            self.next += 1
+            total, sent, present = self._run(partial(client.opened, self.next))
+            number, self.next = self.next, self.next + 1
             if self.bound is not None:
                 self.bound = self.bound.decode(decode(self.plan, total, present))[1]
-        return missed
+            yield Release(number, total, sent + client.bytes_sent, present)
 
     @property
     def bytes_sent(self) -> int:
@@ -294,12 +329,12 @@ class Aggregator:
 
     def _run(self, body: Callable[[], Coroutine[Any, Any, T]]) -> T:
         """What `body` returns on the loop, unless a party fails first. The cause is raised, not its echo here."""
-        return self._loop().run(self._guarded(body()))
+        return self._loop().run(self._guarded(body))
 
-    async def _guarded(self, body: Coroutine[Any, Any, T]) -> T:
+    async def _guarded(self, body: Callable[[], Coroutine[Any, Any, T]]) -> T:
         if self._parties is None:
-            return await body
-        task, failure = asyncio.ensure_future(body), asyncio.ensure_future(self._parties.parties.failure())
+            return await body()
+        task, failure = asyncio.ensure_future(body()), asyncio.ensure_future(self._parties.parties.failure())
         try:
             await asyncio.wait([task, failure], return_when=asyncio.FIRST_COMPLETED)
             if failure.done():
@@ -320,7 +355,7 @@ class Aggregator:
         return np.asarray(mean * self.plan.divisor_of(release.present))
 
     def _mean(self, vectors: Any) -> tuple[Floats, Release]:
-        bound, release = self.bound, self.open(vectors)
+        bound, release = self._opened(vectors)
         mean = decode(self.plan, release.total, release.present)
         return mean if bound is None else bound.decode(mean)[0], release
 
@@ -335,27 +370,37 @@ class Aggregator:
 
     def open(self, vectors: Any) -> Release:
         """One release of the owners' vectors, in grid steps; a clipping bound that adapts moves. See `mean`."""
-        rows, bound = rows_of_block(self.plan.dimension), self.bound
-        blocks = as_blocks(vectors, self.end - self.first, self.plan.dimension - (bound is not None), rows)
+        return self._opened(vectors)[1]
 
-        def encoded() -> Iterable[Ints]:
-            first = self.first
-            for block in blocks:
-                yield encode(self.plan, block if bound is None else bound.encode(block), first)
-                first += len(block)
+    def _opened(self, vectors: Any) -> tuple[ClippingBound | None, Release]:
+        """The release, and the bound that its vectors were clipped to."""
+        with self._alone():
+            rows, bound = rows_of_block(self.plan.dimension), self.bound
+            blocks = as_blocks(vectors, self.end - self.first, self.plan.dimension - (bound is not None), rows)
 
-        release = self.open_steps(encoded())
-        if bound is not None:
-            self.bound = bound.decode(decode(self.plan, release.total, release.present))[1]
-        return release
+            def encoded() -> Iterable[Ints]:
+                first = self.first
+                for block in blocks:
+                    yield encode(self.plan, block if bound is None else bound.encode(block), first)
+                    first += len(block)
+
+            release = self._begin_release(encoded()).result()
+            if bound is not None:
+                self.bound = bound.decode(decode(self.plan, release.total, release.present))[1]
+            return bound, release
 
     def open_steps(self, blocks: Iterable[Ints]) -> Release:
         """One release of integer vectors: grid steps, clipped and rounded already, in blocks as `frames.blocks_of` has
         them. Their owners' own code is `open`."""
-        return self.begin_steps(blocks).result()
+        with self._alone():
+            return self._begin_release(blocks).result()
 
     def begin_steps(self, blocks: Iterable[Ints]) -> Pending[Release] | Ready[Release]:
         """As `open_steps`, without waiting for the result: other owners' processes may be played by this thread too."""
+        with self._alone():
+            return self._begin_release(blocks)
+
+    def _begin_release(self, blocks: Iterable[Ints]) -> Pending[Release] | Ready[Release]:
         self._check_open()
         if self.next >= self.plan.releases:
             raise UsageError(
@@ -367,7 +412,7 @@ class Aggregator:
             release = self._in_the_clear(number, blocks)
             self.next += 1
             return Ready(release)
-        self.wait_for_noise()
+        self._await_noise()
         if number < self._joins:
             raise UsageError(
                 f"an owner that comes late takes the releases it missed first; {self._joins - number} were made; call "
@@ -397,7 +442,7 @@ class Aggregator:
                     self.next = number + 1
                     self._run(partial(client.send, number, k, payloads))
         self.next = number + 1
-        return self._loop().submit(self._guarded(self._finish(client, number, last, payloads)))
+        return self._loop().submit(self._guarded(partial(self._finish, client, number, last, payloads)))
 
     async def _finish(self, client: OwnerClient, number: int, block: int, payloads: Sequence[Any]) -> Release:
         await client.send(number, block, payloads)
@@ -440,12 +485,13 @@ class Aggregator:
     def costs(self) -> list[PartyCost]:
         """Every party's costs, after the last release. The parties wait for `finish`: what they have opened may be kept
         before, and is had again by a process that dies meanwhile."""
-        self._check_open()
-        client = self._client
-        if client is not None and not self._costs:
-            self.wait_for_noise()
-            self._costs = self._run(client.costs)
-        return self._costs
+        with self._alone():
+            self._check_open()
+            client = self._client
+            if client is not None and not self._costs:
+                self._await_noise()
+                self._costs = self._run(client.costs)
+            return self._costs
 
     def finish(self) -> list[PartyCost]:
         """Every party's costs, after the last release; closes the aggregator."""

@@ -17,8 +17,10 @@ from dpmpc.aggregation.plan import Plan
 from dpmpc.aggregation.settling import NumberedLink, Standing, settle, standing
 from dpmpc.aggregation.together import drawn
 from dpmpc.aggregation.transcript import Opened, Transcript
+from dpmpc.errors import PeerError
 from dpmpc.mpc.backend import BACKENDS, Holder, Renewed, Resumes
 from dpmpc.mpc.link import Link
+from dpmpc.mpc.pulse import Pulse
 from dpmpc.mpc.tls import Tls
 from dpmpc.processes.worker import Log
 
@@ -50,6 +52,7 @@ class Beginning:
     greeting: bytes
     tls: Tls | None
     log: Log
+    pulse: Pulse
     goes_on: Callable[[list[int]], None] = lambda parties: None  # hears that these have the rest of the run
 
     async def meet(self, found: Standing, transcript: Transcript, opened: Opened) -> Attempt | None:
@@ -94,17 +97,18 @@ class Beginning:
         holder.run_id = self.job.plan.session_id(Attempt(number))
 
     async def _connected(self, connect: Coroutine[Any, Any, None]) -> bool:
-        """Whether all parties have come; False as soon as one says that the run is over."""
-        job, said = self.job, set[int]()
+        """Whether all parties have come; False as soon as one says that the run is over. Where the run goes on without
+        this party, it does not matter that others do not come, or leave again, as long as one of them says so."""
+        job, said, heard = self.job, set[int](), set[int]()
 
         def hear(party: int, news: News) -> bool:
             state, gone = news
             if state == OVER or (state == RUNNING and job.index in gone):
                 if not said:
                     self.goes_on([j for j in range(job.plan.parties) if j != job.index and j not in gone])
-                if state == RUNNING and party not in said:
-                    self.log(f"party {party} says that the run goes on without this party; it waits for the end")
+                    self.pulse.instead = "the end of the run, which goes on without this party"
                 said.add(party)
+                heard.add(party)
             return state == OVER
 
         connecting = asyncio.ensure_future(connect)
@@ -113,11 +117,15 @@ class Beginning:
         asking = asyncio.ensure_future(around)
         try:
             await asyncio.wait([connecting, asking], return_when=asyncio.FIRST_COMPLETED)
-            if connecting.done():
-                connecting.result()
-                return True
-            return False
+            while heard and connecting.done() and isinstance(connecting.exception(), PeerError) and not asking.done():
+                heard.clear()
+                await asyncio.wait([asking], timeout=job.wait)
+            if asking.done() and not (connecting.done() and connecting.exception() is None):
+                return False
+            connecting.result()
+            return True
         finally:
+            self.pulse.instead = ""
             for task in (connecting, asking):
                 task.cancel()
             await asyncio.gather(connecting, asking, return_exceptions=True)

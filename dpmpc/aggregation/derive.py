@@ -132,10 +132,17 @@ def _sensitivity(plan: Asked, rounding: float) -> Sensitivity:
         return gradient_sensitivity(G=G, sizes=plan.sizes, weights=plan.weights, rounding=rounding)
     if plan.neighbours == "record":
         return plan.learning.sensitivity(plan.sizes, plan.weights, rounding)
-    moved = plan.clip
     if isinstance(plan.source, Vectors) and plan.source.sensitivity is not None:
-        moved = min(moved, plan.source.sensitivity / 2)
-    return owner_sensitivity(moved, plan.factors, plan.divisor, rounding)
+        moved = min(plan.clip, plan.source.sensitivity / 2)
+        return owner_sensitivity(moved, plan.factors, plan.divisor, rounding)
+    return owner_level(plan, rounding)
+
+
+def owner_level(plan: Asked, rounding: float) -> Sensitivity:
+    """How far one owner's vector moves the mean when all that it is made of is replaced, in L2."""
+    if isinstance(plan.source, Vectors):
+        return owner_sensitivity(plan.clip, plan.factors, plan.divisor, rounding)
+    return plan.learning.owner_sensitivity(plan.sizes, plan.weights, rounding)
 
 
 def _asked(plan: Asked, law: Law, sensitivity_steps: float) -> tuple[float, Sampler, float]:

@@ -11,6 +11,8 @@ from dpmpc.aggregation.plan import Plan
 from dpmpc.errors import UsageError
 from dpmpc.learning.method import project
 
+_NO_NUMBERS = "cmMSU"  # complex, times, texts: NumPy would make doubles of them without a word
+
 
 def encode(plan: Plan, vectors: Floats, first: int = 0) -> Ints:
     """Grid steps (k, d) of the vectors (k, d) of owners first .. first + k - 1: each clipped to the plan's norm,
@@ -76,6 +78,10 @@ def _pieces(item: Any, dimension: int, rows: int) -> Iterator[Floats]:
         yield _array(item[begin : begin + rows], dimension)
 
 
+def _kind(item: Any) -> str:
+    return f"{type(item).__name__} of {item.dtype}" if isinstance(item, np.ndarray) else type(item).__name__
+
+
 def _array(item: Any, dimension: int) -> Floats:
     if hasattr(item, "toarray"):
         if item.shape[1] != dimension:
@@ -85,10 +91,14 @@ def _array(item: Any, dimension: int) -> Floats:
             )
         item = item.toarray()
     try:
-        array = np.asarray(item, dtype=np.float64)
+        found = np.asarray(item)
+        words = found.dtype.kind == "O" and any(isinstance(value, str | bytes) for value in found.flat)
+        if found.dtype.kind in _NO_NUMBERS or words or np.ma.isMaskedArray(item):
+            raise TypeError
+        array = np.asarray(found, dtype=np.float64)
     except (TypeError, ValueError):
         raise UsageError(
-            f"a vector holds {dimension} numbers; got something else ({type(item).__name__}); give NumPy arrays"
+            f"a vector holds {dimension} numbers; got something else ({_kind(item)}); give NumPy arrays of floats"
         ) from None
     if array.ndim == 1:
         array = array[None, :]

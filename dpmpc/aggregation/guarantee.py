@@ -11,6 +11,7 @@ from dpmpc.aggregation.plan import Plan
 from dpmpc.mpc.owner_checks import NORMS
 from dpmpc.privacy.checks import NEIGHBOURS, OWNER_NEIGHBOURS, delta_warning
 from dpmpc.privacy.composition import spending_of
+from dpmpc.privacy.gaussian import mu_of_budget
 from dpmpc.privacy.guarantee import failure_factor
 from dpmpc.privacy.law import LAWS
 from dpmpc.privacy.mechanism import Mechanism
@@ -127,6 +128,7 @@ def privacy_section(plan: Plan) -> dict[str, Any]:
         "noise_scale_grid_steps": derived.mechanism.scale,
         "releases": plan.releases,
         "released_before": [asdict(mechanism) for mechanism in plan.before],
+        "survey_share": _share_before(plan),
         "grid": {"bits": plan.grid.bits, "step": plan.grid.step, "divisor": plan.divisor, "step_of_aggregate": step},
         "statistical_security_bits": plan.security_bits if plan.parties else None,
         "masks_of_openings_bits": None if not derived.hiding else -math.log2(derived.hiding),
@@ -142,6 +144,13 @@ def privacy_section(plan: Plan) -> dict[str, Any]:
             "why": LAWS[plan.law].why_paper_fails,
         }
     return section
+
+
+def _share_before(plan: Plan) -> float:
+    """The part of the budget, of its squared mu, that what was released before has taken; 0 without a delta."""
+    if not plan.before or not 0 < plan.delta < 1:
+        return 0.0
+    return spent_before(plan).mu2 / mu_of_budget(plan.epsilon, plan.delta) ** 2
 
 
 def warnings_of(plan: Plan) -> list[str]:

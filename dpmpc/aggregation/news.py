@@ -4,7 +4,7 @@ or have finished, by an owner that waits for a party that has left."""
 import asyncio
 from collections.abc import Callable, Sequence
 
-from dpmpc.aggregation.frames import ANSWER, ASKING, HAVE, HELLO, OVER
+from dpmpc.aggregation.frames import ANSWER, ASKING, HAVE, HELLO, RUNNING
 from dpmpc.errors import PeerError
 from dpmpc.mpc.addresses import Endpoint
 from dpmpc.mpc.dial import Call
@@ -39,7 +39,7 @@ async def say_that_all_is_here(
     first, end = owners
     for _ in range(_TIMES):
         news = await _answer(party, endpoint, tls, run_id, greeting, HELLO.pack(first | HAVE, end, greeting))
-        if news is None or news[0] == OVER:
+        if news is None or news[0] != RUNNING:  # one that waits to begin has no owners to wait for
             return
         await asyncio.sleep(PAUSE)  # it has not opened the last release yet
 

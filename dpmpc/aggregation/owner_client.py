@@ -85,6 +85,7 @@ class OwnerClient:
         self._left_out: set[int] = set()  # parties without which the run goes on, as others say: they may be back
         self._where: tuple[Sequence[Endpoint], Tls | None] = ((), None)
         self._cause: PeerError | None = None  # the first loss that was noticed here
+        self._catches_up = False  # whether the parties wait to hear with which release this process begins
 
     @property
     def name(self) -> str:
@@ -241,19 +242,30 @@ class OwnerClient:
         return unpack_beginning(told[0])
 
     async def join(self, known: int, least: int = 0) -> tuple[int, int]:
-        """(the release this process begins with, the bytes all parties have sent so far), where owners may come late:
-        it has the opened vectors of the releases before `known`, and gets the others; it takes part from `least` on.
-        Returns when the parties have the noise that they make ahead."""
+        """(the first release that this process may take part in, the bytes all parties have sent so far), where owners
+        may come late: it has the opened vectors of the releases before `known`, and gets the others; it takes part from
+        `least` on. Returns when the parties have the noise that they make ahead. With which release it begins is said
+        when it sends the first one: until then nobody waits for it, if it has something to catch up with."""
         for _, peer in self._left():
             with contextlib.suppress(PeerError):
                 peer.send(channels.KNOWN, COUNT.pack(known))
         sent = await self.ready()
         joins = [COUNT.unpack(payload)[0] for payload in (await self._from_all(channels.JOIN, COUNT.size)).values()]
-        first = min(max(*joins, least), self.plan.releases)
-        for _, peer in self._left():
-            with contextlib.suppress(PeerError):
-                peer.send(channels.JOIN, COUNT.pack(first))
-        return first, sent
+        self._catches_up = True
+        return min(max(*joins, least), self.plan.releases), sent
+
+    def missed(self, release: int) -> bool:
+        """Whether all parties have told this release already, while this process catches up."""
+        label, peers = block_label(release, -1), [peer for _, peer in self._left()]
+        return self._catches_up and all(isinstance(peer, Peer) and peer.has(label) for peer in peers)
+
+    def _begins(self, release: int) -> None:
+        """The parties hear with which release this process begins, if it has not begun."""
+        if self._catches_up:
+            self._catches_up = False
+            for _, peer in self._left():
+                with contextlib.suppress(PeerError):
+                    peer.send(channels.JOIN, COUNT.pack(release))
 
     def _without(self, party: int, error: PeerError) -> None:
         """Go on without a party. Errors: the given one, if too many have left."""
@@ -281,6 +293,7 @@ class OwnerClient:
 
     async def send(self, release: int, block: int, payloads: Sequence[Any]) -> None:
         """Send one block of shares, a payload a party; waits for consent where too many are under way."""
+        self._begins(release)
         if block >= WINDOW:
             await self._from_all(block_label(release, block - WINDOW), 0)
         for party, peer in self._left():
@@ -316,14 +329,19 @@ class OwnerClient:
         for _, peer in self._left():
             with contextlib.suppress(PeerError):  # it may have left already
                 peer.send(channels.COST, b"")
-        cut_off = [i for i, peer in self.peers.items() if isinstance(peer, Peer) and peer.lost is not None]
+        (endpoints, tls), run_id = self._where, self.plan.session_id(self.attempt)
+        cut_off = [i for i in range(len(endpoints)) if i not in self._left_out and self._cut_off(i)]
         self.abandon()
         await asyncio.sleep(0)
         if self._returns and cut_off:  # they would wait for this process
-            (endpoints, tls), run_id = self._where, self.plan.session_id(self.attempt)
             owners = self.first, self.end
             tell = partial(say_that_all_is_here, tls=tls, run_id=run_id, greeting=self._greeting, owners=owners)
             await asyncio.gather(*(tell(i, endpoints[i]) for i in cut_off))
+
+    def _cut_off(self, party: int) -> bool:
+        """Whether the connection with a party was lost, or not waited for as another had everything."""
+        peer = self.peers.get(party)
+        return peer is None or (isinstance(peer, Peer) and peer.lost is not None)
 
     def abandon(self) -> None:
         """Close the connections at once."""

@@ -43,7 +43,7 @@ from dpmpc.noise.pool import CAPACITY, fills
 from dpmpc.privacy.budget import reserved
 from dpmpc.privacy.ledger import Ledger
 from dpmpc.processes.memory import peak_memory
-from dpmpc.processes.status import Status, status_path
+from dpmpc.processes.status import LEFT_OUT, Status, status_path
 from dpmpc.processes.worker import Emit, Log
 
 NO_COST = PartyCost(0, 0, 0, 0, 0, 0.0, 0.0, 0)
@@ -115,7 +115,7 @@ async def _run(
         if plan.checks_owners:
             log(owners_line(plan))
         link = LINKS[job.link](i, job.addresses, tls=tls, bound=sockets[0], pulse=pulse)
-        beginning = Beginning(job, holder, gate, link, greeting(plan, attempt, job.secret), tls, log)
+        beginning = Beginning(job, holder, gate, link, greeting(plan, attempt, job.secret), tls, log, pulse)
         body = _serve(beginning, traffic, emit, observe, make_step)
         await first_of(body, holder.lost, gate.lost)
     except BaseException as error:
@@ -170,11 +170,23 @@ async def _serve(beginning: Beginning, traffic: Traffic, emit: Emit, observe: Ob
             await beginning.attend(found.attempts - 1, NO_COST, set(found.delivered), transcript)
             return
         emit("begin", phase="connecting")
-        beginning.goes_on = partial(ledger.goes_on, entry_of(plan, coming, coming.first_release))
+
+        def left_out(others: list[int]) -> None:
+            ledger.goes_on(entry_of(plan, coming, coming.first_release), others)
+            text = (
+                f"left out: parties {', '.join(map(str, others))} go on with the run, or have finished it, without this"
+                " party, which was away; nothing is to be done: it waits for the end, and takes part again when all are"
+                " started again"
+            )
+            log(text)
+            emit("stage", text=text, phase=LEFT_OUT)
+
+        beginning.goes_on = left_out
         attempt = await beginning.meet(found, transcript, opened)
         if attempt is None:
-            log("the run is over: the others finished it without this party")
-            emit("stage", text="the run is over: the others finished it without this party")
+            text = "the run is over: the others finished it without this party; the owners have the model"
+            log(text)
+            emit("stage", text=text)
             return
         emit("begin", phase="connecting", first=attempt.first_release)
         held.begin(entry_of(plan, attempt, attempt.first_release, token=gate.token.hex()))

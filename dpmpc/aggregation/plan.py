@@ -14,7 +14,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal, Self, cast
 
-from dpmpc.aggregation.asked import Asked, Attempt, CheckOwners, Role, Vectors, data_digest
+from dpmpc.aggregation.asked import Asked, Attempt, CheckOwners, Neighbours, Role, Vectors, data_digest
 from dpmpc.aggregation.derive import Derived, derive
 from dpmpc.aggregation.grid import Grid
 from dpmpc.aggregation.plan_checks import check_plan
@@ -57,6 +57,7 @@ class Plan(Asked):
         releases: int = 1,
         parties: int = 3,
         threshold: int | None = None,
+        neighbours: str | None = None,
         sensitivity: float | None = None,
         quantile: float | None = None,
         weights: Weights | Sequence[int] = "equal",
@@ -81,8 +82,9 @@ class Plan(Asked):
         """The plan of `releases` releases of the mean (or sum) of the owners' vectors (dimension,), each clipped to L2
         norm `clip`.
 
-        Neighbours: one owner's whole vector is replaced, so the sum moves by 2 clip; with `sensitivity`, one unit whose
-        change moves its owner's vector by at most that much in L2 norm, as the caller states. `quantile`: the norm
+        `neighbours`: "owner", the default: one owner's whole vector is replaced, so the sum moves by 2 clip; "stated",
+        which goes with `sensitivity`: one unit whose change moves its owner's vector by at most that much in L2 norm,
+        as the caller states; "record", which goes with `records`. `quantile`: the norm
         begins at `clip` and then follows this quantile of the vectors' norms, by what is opened. `weights`: "equal", or
         whole numbers, one an owner (its number of records, say): the mean is then weighted by them. `records`: how many
         each owner has, where its vector is the mean of its records' vectors, each clipped to `clip` by the owner (see
@@ -104,6 +106,12 @@ class Plan(Asked):
             sizes = tuple(check_count("an owner's weight", w) for w in weights)
             if len(sizes) != owners:
                 raise UsageError(f"there is one weight an owner; got {len(sizes)} for {owners} owners; mend weights")
+        hidden: Neighbours = "record" if records is not None else "owner" if sensitivity is None else "stated"
+        if neighbours not in (None, hidden):
+            raise UsageError(
+                f"neighbours are 'owner', 'stated' with sensitivity=, or 'record' with records=; got {neighbours!r}, "
+                f"and what is given means {hidden!r}; leave neighbours out"
+            )
         law = law or law_for(delta)
         if engine not in ("mpc", "clear"):
             raise UsageError(f"the engine is mpc or clear; got {engine!r}; choose one")
@@ -124,7 +132,7 @@ class Plan(Asked):
             dimension=check_count("the dimension", dimension) + (quantile is not None),
             releases=releases,
             source=_vectors(clip, sensitivity, quantile, records is not None),
-            neighbours="record" if records is not None else "owner" if sensitivity is None else "stated",
+            neighbours=hidden,
             weights="equal" if isinstance(weights, str) and weights == "equal" else "size",
             epsilon=check_epsilon(epsilon),
             delta=check_nonnegative("delta", delta or 0.0),

@@ -3,7 +3,8 @@
 Each owners' process is served by a task of its own, which takes its shares release by release. A release waits for
 those that take part, for `release_wait` seconds at most; then the parties agree on the owners whose shares have reached
 all of them (`agreement`), and that set is the release's. Shares that come too late are dropped. Who comes later gets
-the releases that were opened before, and joins at the first one that no party has closed.
+the releases that were opened before, and joins at the first one that no party has closed when it has caught up; until
+then nobody waits for it.
 
 Nothing here depends on a record, and the sum's sensitivity does not depend on who is there; see docs/privacy.md.
 """
@@ -40,6 +41,7 @@ class ReturningGate(OwnerGate):
         self._noise = asyncio.Event()  # is there
         self._announced = 0
         self._seen: set[int] = set()  # by first owner: those that were told a release to join
+        self._behind: set[int] = set()  # by first owner: those that came late and have not said when they begin
         self._served: set[int] = set()  # by first owner: those that get what is published
         self._serving: dict[int, asyncio.Task[None]] = {}
         self._patience = 600.0
@@ -84,6 +86,8 @@ class ReturningGate(OwnerGate):
         if first in self._serving:
             self._serving[first].cancel()
         self._joined.pop(first, None)
+        if first in self._seen or self._open > self.attempt.first_release:
+            self._behind.add(first)
         self._serving[first] = asyncio.ensure_future(self._serve(first, end, peer))
 
     async def _serve(self, first: int, end: int, peer: Guest) -> None:
@@ -109,6 +113,7 @@ class ReturningGate(OwnerGate):
             self._served.add(first)
             joins = COUNT.unpack(exact(peer, await peer.receive(channels.JOIN), COUNT.size))[0]
             self._joined[first] = joins
+            self._behind.discard(first)
             for release in range(joins, self.plan.releases):
                 await self._take(first, end, peer, release)
         except PeerError as error:
@@ -185,7 +190,7 @@ class ReturningGate(OwnerGate):
         late = [
             peer.name
             for first, (_, peer) in sorted(self._owners.items())
-            if self._joined.get(first, release) <= release and first not in sent
+            if first not in self._behind and self._joined.get(first, release) <= release and first not in sent
         ]
         return ", ".join(late[:8]) + (f" and {len(late) - 8} more" if len(late) > 8 else "")
 

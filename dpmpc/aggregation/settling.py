@@ -42,21 +42,24 @@ class Standing:
 
 
 def spent_releases(ledger: Path, run_id: str) -> int:
-    """One more than the number of the run's last release with a line in this ledger, torn or not; 0 without one. Lines
-    of before `begin_anew` are of a run that was replaced: they stay spent, and are not this run's."""
+    """One more than the number of the run's last release that this ledger counts, 0 without one: it has a line, torn or
+    not, or an attempt began here after it, so others have spent it. What is of before `begin_anew` is of a run that was
+    replaced: it stays spent, and is not this run's."""
     if not ledger.exists():
         return 0
     book, marker = Ledger.read(ledger), _marker(ledger)
-    since = int(marker.read_text()) if marker.exists() else 0
-    mine = [entry.release + 1 for entry in book.entries[since:] if entry.run == run_id]
-    return max(mine, default=0 if since else book.unknown)
+    replaced = list(map(int, marker.read_text().split())) if marker.exists() else []
+    lines, gaps = [*replaced, 0, 0][:2]
+    known = [entry.release + 1 for entry in book.entries[lines:] if entry.run == run_id]
+    known += [gap.end for gap in book.gaps[gaps:] if gap.entry.run == run_id]
+    return max(known, default=0 if lines else book.unknown)
 
 
 def begin_anew(ledger: Path) -> None:
     """A run with the same plan begins again at its first release, and spends anew."""
     if ledger.exists():
-        partial = _marker(ledger).with_suffix(".tmp")
-        partial.write_text(str(len(Ledger.read(ledger).entries)))
+        book, partial = Ledger.read(ledger), _marker(ledger).with_suffix(".tmp")
+        partial.write_text(f"{len(book.entries)} {len(book.gaps)}")
         partial.replace(_marker(ledger))
 
 

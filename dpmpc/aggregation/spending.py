@@ -3,11 +3,12 @@
 from collections.abc import Sequence
 
 from dpmpc.aggregation.asked import Attempt, Presence, data_digest
+from dpmpc.aggregation.derive import owner_level
 from dpmpc.aggregation.plan import Plan
 from dpmpc.privacy.entry import Entry
 from dpmpc.privacy.law import LAWS
 from dpmpc.privacy.ledgers import Reservation
-from dpmpc.privacy.sensitivity import rounding_bound, sum_of_parts
+from dpmpc.privacy.sensitivity import rounding_bound
 
 
 def entry_of(
@@ -48,9 +49,8 @@ def owner_sensitivity(plan: Plan) -> float:
     """How far all of one owner's records together move the opened sum, in grid steps and in the noise law's norm.
 
     Guarantees: every owner's own code clips its vector to L2 norm `clip` whatever its records are, so replacing them
-    all moves it by 2 clip at most, and the mean by that times the largest weight; rounding adds what it always does.
+    all moves it by 2 clip at most (less where a method's vectors lie closer: `Method.reach`), and the mean by that
+    times the largest weight; rounding adds what it always does.
     """
-    step = plan.grid.step / plan.divisor
-    moved = 2 * plan.clip * max(plan.factors) / plan.divisor
-    whole = sum_of_parts({"vector": moved}, rounding_bound(plan.dimension, plan.grid.step, plan.divisor))
-    return LAWS[plan.law].sensitivity(whole.steps(step), plan.dimension)
+    whole = owner_level(plan, rounding_bound(plan.dimension, plan.grid.step, plan.divisor))
+    return LAWS[plan.law].sensitivity(whole.steps(plan.grid.step / plan.divisor), plan.dimension)

@@ -176,6 +176,12 @@ def _owners(facts: Facts) -> str:
     )
 
 
+def _before(facts: Facts) -> list[tuple[str, str]]:
+    share = facts.report["privacy"].get("survey_share", 0.0)  # reports of older runs do not say
+    taken = f", with {share:.0%} of the budget (of mu squared)" if share else ""
+    return [("Released before, by the survey", f"{len(facts.plan.before)}{taken}")] if facts.plan.before else []
+
+
 def noise(facts: Facts) -> list[tuple[str, str]]:
     """(what, value) rows on the noise and its certificate."""
     privacy: dict[str, Any] = facts.report["privacy"]
@@ -188,7 +194,7 @@ def noise(facts: Facts) -> list[tuple[str, str]]:
         *((f"of which {name}", f"{value:.6g}") for name, value in sensitivity["parts"].items()),
         ("Grid step", f"2^-{grid['bits']}; the sum is divided by {grid['divisor']:,}"),
         ("Releases", f"{privacy['releases']:,} of {facts.plan.dimension:,} coordinates"),
-        *([("Released before, by the survey", str(len(facts.plan.before)))] if facts.plan.before else []),
+        *_before(facts),
         ("Asked for", ", ".join(f"{k} {v:g}" for k, v in privacy["asked"].items() if isinstance(v, float))),
         ("Calibration", str(privacy["asked"]["calibration"])),
     ]

@@ -13,7 +13,8 @@ from dpmpc.experiments.printed import POSTER_AT, POSTER_GAP, POSTER_LOSS
 from dpmpc.experiments.report import table
 from dpmpc.experiments.summary import Curve, curve, select, values, write_summary
 from dpmpc.experiments.task import Row, Source, Task
-from dpmpc.privacy.gaussian import Calibration
+from dpmpc.privacy.gaussian import Calibration, gaussian_epsilon, gaussian_scale
+from dpmpc.privacy.laplace import laplace_epsilon
 
 EPSILON, DELTA, LAM, ITERATIONS, ETA = 0.5, 1e-3, 1e-3, 1500, 1.0
 AT, BLOCK = (100, 500, 1000, ITERATIONS), 100
@@ -45,7 +46,10 @@ READINGS = {method: method for method in POSTER_GAP} | {
 }
 CLOSE, NEAR, WORST, WORSE = 1.5, 2.0, 2.5, 3.5
 COARSE = 1e-2  # accuracy losses above are a few runs' luck in every block: their mean alone is judged
-FEW_RECORDS = 5e-4  # 10 of 20,000 test records: accuracy losses below are chance
+TEST_RECORDS = 20_000
+FEW_RECORDS = 10 / TEST_RECORDS  # accuracy losses below are chance
+# of the variance of zCDP's noise, what the tight calibration needs
+THEORY = (gaussian_scale(EPSILON, DELTA, 1.0, 1, "tight") / gaussian_scale(EPSILON, DELTA, 1.0, 1, "zcdp")) ** 2
 WHY = {
     "Rajkumar and Agarwal": "sigma* grows with d and every owner draws its own rho",
     "Local Obj P": "owners' vectors are independent and average out",
@@ -195,6 +199,45 @@ def _decided(line: Curve, printed: Sequence[float], floor: float = 0.0, coarse: 
     return text
 
 
+def _loss(line: Curve, printed: Sequence[float], coarse: bool) -> str:
+    """The verdict on an accuracy loss with what is below FEW_RECORDS raised to it, and what that has hidden."""
+    text = _decided(line, printed, FEW_RECORDS, coarse)
+    below = sum(min(pair) < FEW_RECORDS for pair in zip(line.mean, printed, strict=True))
+    if not below:
+        return text
+    ratios = _ratios(line.mean, printed)
+    if text.startswith("reproduced") and not _verdict(ratios, coarse).startswith("reproduced"):
+        text = text.replace("reproduced", "reproduced as far as the test records tell", 1)
+    low, mean, high = ratios
+    bare = f"as they are {mean:.2f} ({low:.2g} to {high:.2g})"
+    return f"{text}; in {below} of {len(printed)} blocks one is below {FEW_RECORDS:g}, {bare}"
+
+
+def _within(line: Curve, i: int, limit: float) -> str:
+    """Whether an accuracy loss is below `limit`, where its interval decides it: of noise, and of a test set of
+    TEST_RECORDS, on which a loss of p is that many records more, whose number deviates by sqrt(p TEST_RECORDS) at
+    least."""
+    noise = max(line.high[i] - line.mean[i], line.mean[i] - line.low[i])
+    half = math.hypot(noise, 1.96 * math.sqrt(line.mean[i] / TEST_RECORDS))
+    text = f"{line.mean[i]:.1e} +- {half:.1e}"
+    if line.mean[i] + half < limit:
+        return f"reproduced: {text}"
+    return f"not reproduced: {text}" if line.mean[i] - half > limit else f"not decided: {text}"
+
+
+def tight_over_zcdp(zcdp: Curve, tight: Curve, i: int = -1) -> tuple[str, str]:
+    """(the ratio of two gaps with its interval, whether it is the theory's): the noise's variance is THEORY of
+    zCDP's, and so is the gap but for what is left to learn."""
+    halves = [max(line.high[i] - line.mean[i], line.mean[i] - line.low[i]) / line.mean[i] for line in (zcdp, tight)]
+    ratio = tight.mean[i] / zcdp.mean[i]
+    half = ratio * math.hypot(*halves)
+    if ratio + half >= 1.0:
+        return f"{ratio:.2f} +- {half:.2f}", "equal within the interval"
+    far = max(ratio / THEORY, THEORY / ratio)
+    word = f"as in theory, within a factor of {CLOSE:g}" if far <= CLOSE else "less, but not as in theory"
+    return f"{ratio:.2f} +- {half:.2f}", word
+
+
 def _gaps(rows: Sequence[Row], points: Sequence[Row]) -> list[Check]:
     checks = []
     for method, printed in POSTER_GAP.items():
@@ -212,12 +255,10 @@ def _gaps(rows: Sequence[Row], points: Sequence[Row]) -> list[Check]:
     checks.append(Check("the same at single iterations: MPC Grad P after 100 updates",
                         f"{POSTER_GAP['MPC Grad P'][1]:.3g}", f"{first.at(100):.3g}",
                         "what the points would be if they were not means; the poster does not say"))  # fmt: skip
-    zcdp, tight = (
-        curve(select(rows, method="MPC Grad P", calibration=c, label=""), "gap").mean[-1] for c in ("zcdp", "tight")
-    )
-    met = "met" if tight <= 0.45 * zcdp else "not met"
-    checks.append(Check("gap of MPC Grad P in the last block, tight calibration", "at most 0.45 of zCDP's",
-                        f"{tight:.3g} = {tight / zcdp:.2f} of {zcdp:.3g}", met))  # fmt: skip
+    zcdp, tight = (curve(select(rows, method="MPC Grad P", calibration=c, label=""), "gap") for c in ("zcdp", "tight"))
+    ratio, word = tight_over_zcdp(zcdp, tight)
+    checks.append(Check("gap of MPC Grad P in the last block, tight over zCDP", f"{THEORY:.2f} of the variance",
+                        f"{tight.mean[-1]:.3g} / {zcdp.mean[-1]:.3g} = {ratio}", word))  # fmt: skip
     return checks
 
 
@@ -240,22 +281,20 @@ def _losses(rows: Sequence[Row]) -> list[Check]:
                 f"KDDCup99, m = 1,000: accuracy loss of {method}{where}, block means, 0 / 200 / 1,400",
                 _early(printed),
                 f"{_early(dos)}; attack or normal {_early(attack)}",
-                f"denial of service {_decided(lines[0], printed, FEW_RECORDS, coarse)}; attack or "
-                f"normal {_decided(lines[1], printed, FEW_RECORDS, coarse)}",
+                f"denial of service {_loss(lines[0], printed, coarse)}; "
+                f"attack or normal {_loss(lines[1], printed, coarse)}",
             )
         )
     for method in ("MPC Grad P", "MPC Out P"):
-        dos, attack = _blocks(rows, method, "score_off"), _blocks(rows, method, "score_off", "attack")
-        if not dos or not attack:
+        of_dos, of_attack = (_line(rows, method, "score_off", label) for label in ("", "attack"))
+        if not of_dos.mean or not of_attack.mean:
             continue
-        fits = ["order of 1e-4" if line[2] < 1e-3 else f"{line[2] / 1e-3:.1f}e-3" for line in (dos, attack)]
         checks.append(
             Check(
                 f"{method}: accuracy loss of the order of 1e-4 within 200 iterations (their text)",
                 "1e-4 to 1e-3",
-                f"{dos[2]:.2g}; attack or normal {attack[2]:.2g}",
-                f"denial of service {'reproduced' if dos[2] < 1e-3 else 'not reproduced'}; attack or normal "
-                f"{'reproduced' if attack[2] < 1e-3 else f'not reproduced ({fits[1]})'}",
+                f"{of_dos.mean[2]:.2g}; attack or normal {of_attack.mean[2]:.2g}",
+                f"denial of service {_within(of_dos, 2, 1e-3)}; attack or normal {_within(of_attack, 2, 1e-3)}",
             )
         )
     gap = _blocks(rows, "MPC Grad P", "gap")
@@ -298,6 +337,13 @@ def _text() -> list[str]:
         'too; and it fits only when connections are attacks of any kind or normal, not "a denial-of-service attack or '
         'not" as the text says: probes, which are no denial of service, are learnt late and cost 2e-3 at iteration '
         "200. Both labels are run and shown.",
+        "",
+        "**How verdicts are reached.** A line of the poster is reproduced if ours over it has a geometric mean over "
+        f"the 15 blocks within a factor of {CLOSE:g}, and no block is off by more than {WORST:g} (not asked of "
+        f"accuracy losses above {COARSE:g}, which a few runs make). Accuracy losses below {FEW_RECORDS:g}, "
+        f"{FEW_RECORDS * TEST_RECORDS:.0f} of {TEST_RECORDS:,} test records, are less than this test set resolves, and "
+        f"are taken for {FEW_RECORDS:g} on both sides; the ratio of the losses as they are stands beside it. A loss is "
+        "held against 1e-3 with an interval that has the chance of the test records in it, not the noise's alone.",
         "",
         "Some lines follow a paper's text and some its picture. *Local Obj P* is Algorithm 2 of Chaudhuri et al. "
         "with a vector of its own for every owner; *(printed)* is Table 1's formula, Laplace(2G/(n_(1) epsilon)) "
@@ -354,8 +400,9 @@ def _notes(rows: Sequence[Row]) -> list[str]:
     if spent:
         lines.append(
             "Rajkumar and Agarwal's rho spends epsilon = 0.5 at each of 1,500 updates: 750 in total by basic "
-            f"composition, {float(spent[0]['true_epsilon']):.0f} at delta = 1e-3 by zCDP. Their theorem counts the "
-            "once-drawn eta alone."
+            f"composition, {laplace_epsilon(1.0, EPSILON, ITERATIONS, DELTA):.0f} at delta = 1e-3 by optimal "
+            f"composition, {gaussian_epsilon(1 / EPSILON, DELTA, 1.0, ITERATIONS, 'zcdp'):.0f} by zCDP. Their theorem "
+            "counts the once-drawn eta alone."
         )
     outs = select(rows, dataset="kddcup99", method="MPC Out P")
     if outs:

@@ -126,7 +126,16 @@ def _better(a: Curve, b: Curve) -> str:
     """Whether a's error is below b's by APART and by more than the 95 % interval at every K."""
     each = [spread(a, b, i) for i in range(len(a.x))]
     if all(abs(difference) < APART for difference, _ in each):
-        return f"not reproduced: at most {max(abs(difference) for difference, _ in each):.2f} apart"
+        least, most = (pick(abs(difference) for difference, _ in each) for pick in (min, max))
+        if all(difference < -half for difference, half in each):
+            wide, by = (
+                max(half for _, half in each),
+                f"{least:.2f}" + (f" to {most:.2f}" if most - least > 0.005 else ""),
+            )
+            return (
+                f"not reproduced: better by {by} +- {wide:.2f}, less than the {APART:g} that other partitions may turn"
+            )
+        return f"not reproduced: at most {most:.2f} apart"
     if all(difference < -half for difference, half in each):
         return "reproduced"
     if all(abs(difference) <= half for difference, half in each):

@@ -140,11 +140,16 @@ def _panel(rows: Sequence[Row], dataset: str) -> DotPanel:
 
 def _gains(rows: Sequence[Row], dataset: str) -> list[Check]:
     lines = _lines(rows, dataset)
+    known = _line(rows, LONG, True)
+    if known is not None:
+        lines["1,500, knows theta"] = known
     choice = advised(dataset)
     checks = []
     for before, after, what in ((f"{LONG:,} iterations", "advised", "advice against 1,500 iterations"),
                                 (f"{DEFAULT} iterations, the default", "advised", "advice against the default"),
-                                ("advised", "advised, knows theta", "knowing theta")):  # fmt: skip
+                                ("advised", "advised, knows theta", "knowing theta"),
+                                (f"{LONG:,} iterations", "1,500, knows theta", "knowing theta, 1,500 iterations"),
+                                ):  # fmt: skip
         if before in lines and after in lines:
             gained, half = spread(lines[before], lines[after], 0)
             part, width = gained / lines[before].mean[0], half / lines[before].mean[0]

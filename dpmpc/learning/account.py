@@ -15,7 +15,7 @@ from dpmpc.privacy.law import LAWS, Law, Need
 from dpmpc.privacy.literature import Setting, literature
 from dpmpc.privacy.question import Question, Row
 from dpmpc.privacy.risk import bounds, spent_at
-from dpmpc.privacy.sensitivity import Sensitivity, Weights, owner_sensitivity, rounding_bound
+from dpmpc.privacy.sensitivity import Sensitivity, Weights, rounding_bound
 
 
 @dataclass(frozen=True)
@@ -112,10 +112,8 @@ def _sensitivity(q: Account, sizes: list[int]) -> Sensitivity:
     learning = Learning(
         method=q.method, task="ridge", lam=q.lam, residual_clip=q.G, solver_tolerance=q.solver_tolerance
     )
-    if q.neighbours == "owner":
-        factors = sizes if q.weights == "size" else [1] * len(sizes)
-        return owner_sensitivity(learning.clip, factors, sum(factors), rounding)
-    return learning.sensitivity(sizes, q.weights, rounding)
+    moved = learning.owner_sensitivity if q.neighbours == "owner" else learning.sensitivity
+    return moved(sizes, q.weights, rounding)
 
 
 def _divisor(q: Account, records: int) -> int:

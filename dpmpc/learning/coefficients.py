@@ -22,6 +22,7 @@ class FunctionalMethod(Method):
     repeats = False
     law = DEFAULT_LAW
     lam = 0.001
+    rehearsed_wide = False
     help = "one release, the mean coefficients of the objective (ridge: exactly; logistic: its quadratic approximation)"
 
     def coordinates(self, features: int) -> int:

@@ -38,6 +38,11 @@ class GradientMethod(Method):
 
         return amplification(float(np.linalg.norm(theta)))
 
+    def reach(self, learning: Learning) -> float:
+        """G. An owner's vector is a mean of its records' gradients, times `factor`: two such means lie in the convex
+        hull of all gradients that records can have at theta, which is no wider than the set itself, 2G / `factor`."""
+        return learning.loss.G
+
     def sensitivity(self, learning: Learning, sizes: Sequence[int], weights: Weights, rounding: float) -> Sensitivity:
         return gradient_sensitivity(G=learning.loss.G, sizes=sizes, weights=weights, rounding=rounding)
 

@@ -19,7 +19,7 @@ from dpmpc.learning.losses import LOGISTIC, Loss, ridge
 from dpmpc.learning.softmax import SOFTMAX
 from dpmpc.privacy.checks import check_count, check_nonnegative, check_positive
 from dpmpc.privacy.law import LAWS
-from dpmpc.privacy.sensitivity import Sensitivity, Weights, arithmetic_bound
+from dpmpc.privacy.sensitivity import Sensitivity, Weights, arithmetic_bound, owner_sensitivity
 from dpmpc.registry import Registry
 
 Floats = NDArray[np.float64]
@@ -97,6 +97,15 @@ class Learning:
         rounding += arithmetic_bound(method.arithmetic(self), sizes, weights)
         return method.sensitivity(self, sizes, weights, rounding)
 
+    def owner_sensitivity(self, sizes: Sequence[int], weights: Weights, rounding: float = 0.0) -> Sensitivity:
+        """How far all of one owner's records together move the weighted mean of the owners' vectors, as computed in
+        doubles."""
+        method = METHODS[self.method]
+        reach, factors = method.reach(self), [1] * len(sizes) if weights == "equal" else sizes
+        if reach < method.clip(self):  # beyond which a vector is cut off, whatever doubles made of it
+            rounding += arithmetic_bound(method.arithmetic(self), sizes, weights)
+        return owner_sensitivity(reach, factors, sum(factors), rounding)
+
     def to_json(self) -> dict[str, Any]:
         """The same as JSON values."""
         return asdict(self)
@@ -111,6 +120,7 @@ class Method(ABC):
     lam: ClassVar[float]  # regularisation, likewise
     help: ClassVar[str]  # what an owner sends, for the command line
     tasks: ClassVar[tuple[str, ...]] = ("logistic", "ridge")  # that it is for
+    rehearsed_wide: ClassVar[bool] = True  # whether fewer features than there are may rehearse it
     lam_moves: ClassVar[bool] = False  # whether its sensitivity depends on lam
 
     def law_for(self, delta: float | None) -> str:
@@ -134,6 +144,10 @@ class Method(ABC):
     @abstractmethod
     def clip(self, learning: Learning) -> float:
         """The norm that an owner's vector cannot exceed."""
+
+    def reach(self, learning: Learning) -> float:
+        """Half of how far two vectors of one owner can lie apart, whatever its records are: the norm, or less."""
+        return self.clip(learning)
 
     @abstractmethod
     def sensitivity(self, learning: Learning, sizes: Sequence[int], weights: Weights, rounding: float) -> Sensitivity:

@@ -67,6 +67,7 @@ class Pulse:
         self.stall = check_stall(stall)
         self.say = say
         self.each_beat: Callable[[], None] = lambda: None  # is called at every beat
+        self.instead = ""  # what is said to be waited for, in place of all else
         self._peers: list[Watched] = []
         self._waits: list[_Wait] = []
         self._beats = 0
@@ -136,6 +137,8 @@ class Pulse:
         if silent:  # the others wait for these, too
             for_whom = [f"{peer.name} (nothing heard for {peer.silence:.0f} s)" for peer in silent]
         for_whom += [f"{wait.who()} ({wait.pending:.0f} s)" for wait in self._waits if wait.pending >= SAY]
+        if for_whom and self.instead:
+            for_whom = [self.instead]
         if for_whom:
             shown = for_whom[:8] + ([f"{len(for_whom) - 8} more"] if len(for_whom) > 8 else [])
             self.say(f"waiting for {', '.join(shown)}")

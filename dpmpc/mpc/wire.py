@@ -24,7 +24,7 @@ from dpmpc.mpc.channels import ALIVE, HELLO, NOTICES, REASON
 from dpmpc.mpc.link import Observe, OnLost
 from dpmpc.mpc.reason import Told, without_a_word
 
-VERSION = 3
+VERSION = 4  # of the frames, and of what the structures in them hold
 HEADER = struct.Struct("<HHIqQ")  # magic, version, run tag, label, payload bytes
 MAGIC = 0xD9C5
 MAX_PAYLOAD = 1 << 32
@@ -154,6 +154,10 @@ class Peer(asyncio.BufferedProtocol):
         else:
             self._awaited[label] = future
         return future
+
+    def has(self, label: int) -> bool:
+        """Whether this frame has come, and nobody has asked for it."""
+        return label in self._arrived
 
     def forget(self, label: int) -> None:
         """Nobody waits for this frame any more; it is not expected to come."""

@@ -252,7 +252,7 @@ def _kang_local(s: Setting) -> Method:
         "more, by how much nobody has proved"
     )
     sigma = s.G * math.sqrt(KANG_CONSTANT * s.iterations * L) / (s.records * s.epsilon)
-    formula = "sqrt(16 T log(1/delta)) G/(n eps), each step"
+    formula = "sqrt(16 T log(1/delta)) G/(n eps), a step"
     row = _gradient_row(s, "Kang et al., Algorithm 1", formula, client, s.smallest, True, note)
     return replace(row, scale=sigma)
 

@@ -147,7 +147,9 @@ def bounds(s: Setting) -> list[Bound]:
               f"C_1 open (1 here), after T = {advised_iterations(s):.3g} iterations times a factor left open"),
         Bound("Theorem 3.7", "true", "the same + G^2 log(1/gamma)/(lam n)", gradient + more, at_lambda),
         Bound("Kang et al., equation (11), noise of exact zCDP", "empirical", "(1-lam/L)^T (J0-J*) + d sigma^2/(2 lam)",
-              descent_excess(s.dimension, sigma, s.iterations, s.lam, L), "no open constant; J0 - J* <= log 2"),
+              descent_excess(s.dimension, sigma, s.iterations, s.lam, L),
+              "no open constant; J0 - J* <= log 2; measured at m = 1,000, T = 1,500, lam = 1e-3, d = 122: 0.004 where "
+              "this says 8.38"),
         Bound("the same, their noise with c = 16", "empirical", "the same",
               descent_excess(s.dimension, central, s.iterations, s.lam, L), "c as their proof needs it"),
         Bound("Theorems 2 and 3", "empirical", "d G^2 log(1/delta) log(n)/(n eps)^2", kang_order(s),

@@ -24,6 +24,7 @@ _TRIES = 50  # to read, a few milliseconds apart: a writer is quicker than that
 
 Emit = Callable[..., None]
 STARTING, FINISHED, FAILED, GONE = "starting", "finished", "failed", "ended without a word"
+LEFT_OUT, BY_OTHERS = "left out", "left out to the end"  # a party without which the run goes on, and was finished
 
 
 @dataclass
@@ -129,7 +130,8 @@ class Status:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self._connected = lambda: ()
-        self.state.phase = FINISHED if kind is None else FAILED
+        finished = BY_OTHERS if self.state.phase == LEFT_OUT else FINISHED
+        self.state.phase = finished if kind is None else FAILED
         if error is not None:
             self.state.event_time = time.time()
             self.state.event = f"error: {error}" if isinstance(error, DpmpcError) else f"error: {kind.__name__}"  # type: ignore[union-attr]
@@ -150,7 +152,7 @@ def read_state(path: Path) -> State | None:
             time.sleep(0.002)
             continue
         state.alive = alive
-        if not alive and state.phase not in (FINISHED, FAILED):
+        if not alive and state.phase not in (FINISHED, BY_OTHERS, FAILED):
             state.phase = GONE
         return state
     return None

@@ -23,7 +23,9 @@ from dpmpc.privacy.law import DEFAULT_LAW, LAWS, Law
 from dpmpc.privacy.question import Question
 from dpmpc.privacy.sensitivity import Sensitivity, Weights
 
-STEP_SHARE = 1.5  # of 1/(L + lam): below 2 every descent is stable, whatever the records
+# of 1/(L + lam): below 2 every descent is stable, whatever the records. Longer steps would save releases, not noise,
+# and overshoot where records share a direction, which is not public (docs/experiments.md, "How long a step")
+STEP_SHARE = 1.5
 LENGTHS = tuple(round(10 * 2 ** (k / 2)) for k in range(21))  # step times iterations: 10, 14, 20, ..., 10240
 LEARNT = 2.6  # over lam: a length by which e^-5 is left of the slowest direction
 FEWEST = 10  # iterations: tail averages need some
@@ -59,8 +61,14 @@ class Circumstances:
         check_epsilon(self.epsilon)
         if self.delta is not None:
             check_delta(self.delta)
-        for name in ("owners", "smallest", "records", "dimension"):
+        for name in ("owners", "records", "dimension"):
             check_count(name, getattr(self, name))
+        if self.records < self.owners:
+            raise UsageError(
+                f"every owner holds at least one record; got {self.records} records of {self.owners} owners; mend "
+                "--total or --owners"
+            )
+        check_count("smallest", self.smallest)
         if self.records < self.owners * self.smallest:
             raise UsageError(
                 f"{self.owners} owners with at least {self.smallest} records hold at least "
@@ -97,13 +105,16 @@ class Choice:
 
     @property
     def left(self) -> float:
-        """The part of what there is to gain that the run is expected to miss."""
-        return self.expected / self.start
+        """The part of what there is to gain that the run is expected to miss: 1 at most, a model that says nothing."""
+        return min(1.0, self.expected / self.start)
 
 
 @dataclass(frozen=True)
 class Advice:
-    """The advice: the best choice, its weights, grid and survey share, the best of every method, and warnings."""
+    """The advice: the best choice, its weights, grid and survey share, the best of every method, and warnings.
+
+    followed: whether a run is planned by it; else it says what to expect of a run that was asked for.
+    """
 
     choice: Choice
     weights: Weights
@@ -112,11 +123,17 @@ class Advice:
     survey_share: float
     alternatives: list[Choice]
     warnings: list[str]
+    followed: bool = True
+
+    @property
+    def surpassed(self) -> bool:
+        """Whether another method's expected gap is smaller, though not by the factor BETTER."""
+        return any(other.expected < self.choice.expected for other in self.alternatives)
 
     def to_json(self) -> dict[str, Any]:
         """The same as JSON values."""
         rows = [vars(choice) | {"left": choice.left} for choice in (self.choice, *self.alternatives)]
-        rest = {k: v for k, v in vars(self).items() if k not in ("choice", "alternatives")}
+        rest = {k: v for k, v in vars(self).items() if k not in ("choice", "alternatives", "followed")}
         return {"advice": rows[0], "alternatives": rows[1:], **rest}
 
 
@@ -251,13 +268,14 @@ def _warnings(c: Circumstances, choice: Choice, share: float) -> list[str]:
     if choice.left >= SWAMPED:
         found.append(
             f"noise will swamp the signal: of what there is to learn the model is expected to miss "
-            f"{min(1.0, choice.left):.0%} with {c.records} records, {c.dimension} features and epsilon {c.epsilon:g}; "
+            f"{choice.left:.0%} with {c.records} records, {c.dimension} features and epsilon {c.epsilon:g}; "
             "more records, fewer features or a larger epsilon help"
         )
     if LAWS[choice.noise].norm == 1 and c.dimension > 9:
         found.append(
             f"{choice.noise.capitalize()} noise pays sqrt(d) = {math.sqrt(c.dimension):.1f} times for {c.dimension} "
-            f"features; {DEFAULT_LAW.capitalize()} noise does not; add --delta"
+            f"features; {DEFAULT_LAW.capitalize()} noise does not; "
+            + ("add --delta" if c.delta is None else f"leave out --noise {choice.noise}")
         )
     if share and survey_noise(c, share) > LARGEST_SURVEY_NOISE:
         found.append(

@@ -47,7 +47,7 @@ from dpmpc.processes.worker import Log
 from dpmpc.runs.adviser import Advice
 from dpmpc.runs.chart import draw
 from dpmpc.runs.history import History, Row, read_history
-from dpmpc.runs.planning import check_shape, facts_of, plan_of, settled
+from dpmpc.runs.planning import check_shape, expectation, facts_of, plan_of, settled
 from dpmpc.runs.records import load, load_owner, source_named
 from dpmpc.runs.report import Costs, build_report, write_report
 from dpmpc.runs.request import Request
@@ -241,8 +241,8 @@ def _check_both(job: OwnersJob, survey: Plan, training: Plan) -> None:
 def _records_and_plan(
     job: OwnersJob, before: tuple[Mechanism, ...], records: OpenTable | None
 ) -> tuple[Dataset, Plan, Advice | None]:
-    """The training rows of the owners played here, sorted by owner, the plan, and the advice that is in it. `records`:
-    those of the request, where they are open."""
+    """The training rows of the owners played here, sorted by owner, the plan, and the advice that it follows or what
+    is expected of it. `records`: those of the request, where they are open."""
     plan = None if job.plan is None else Plan.read(job.plan)
     if job.owner is not None:
         assert plan is not None
@@ -251,7 +251,7 @@ def _records_and_plan(
     facts = replace(facts_of(dataset, split), before=before)
     if plan is None:
         request, advice = settled(job.request, facts)
-        return dataset, plan_of(request, facts), advice
+        return dataset, plan_of(request, facts), advice or expectation(request, facts)
     check_shape(plan, dataset, facts.sizes, plan.sizes)
     return dataset, plan, None
 
@@ -404,11 +404,12 @@ def _learn(
 def _catch_up(run: _Run, aggregator: Aggregator, opened: Opened, before: int) -> int:
     """Takes what was opened before this process came; the bytes that all processes had sent by then."""
     plan = run.plan
-    for missed in aggregator.catch_up():
-        opened.append(missed.number, missed.total)
-        run.learner.apply(decode(plan, missed.total, missed.present))
-        run.note(missed.number, None, None, missed.present)
-        before = max(before, missed.bytes_sent)
+    while several := aggregator.catch_up():  # others go on meanwhile
+        for missed in several:
+            opened.append(missed.number, missed.total)
+            run.learner.apply(decode(plan, missed.total, missed.present))
+            run.note(missed.number, None, None, missed.present)
+            before = max(before, missed.bytes_sent)
     if aggregator.next >= plan.releases and not run.learner.iteration:
         raise UsageError(
             f"a run goes on within its budget; all {plan.releases} releases are spent and none was opened; start a new "

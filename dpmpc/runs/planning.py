@@ -15,7 +15,7 @@ from dpmpc.privacy.mechanism import Mechanism
 from dpmpc.runs.request import Request
 
 if TYPE_CHECKING:
-    from dpmpc.runs.adviser import Advice
+    from dpmpc.runs.adviser import Advice, Circumstances
 
 
 @dataclass(frozen=True)
@@ -63,24 +63,9 @@ def settled(request: Request, facts: Facts) -> tuple[Request, "Advice | None"]:
             average=request.average or "tail",
             weights=request.weights or "equal",
         ), None
-    from dpmpc.runs.adviser import Circumstances, advise  # which rehearses, with SciPy
+    from dpmpc.runs.adviser import advise  # which rehearses, with SciPy
 
-    advice = advise(
-        Circumstances(
-            owners=len(facts.sizes),
-            smallest=min(facts.sizes),
-            records=sum(facts.sizes),
-            dimension=facts.dimension,
-            epsilon=request.epsilon,
-            delta=request.delta,
-            task=facts.task,
-            lam=request.lam,
-            residual_clip=request.residual_clip,
-            method=request.method,
-            weights=request.weights,
-            spent=sum(spending_of(mechanism).mu2 for mechanism in facts.before),
-        )
-    )
+    advice = advise(replace(_circumstances(request, facts), method=request.method))
     choice = advice.choice
     return replace(
         request,
@@ -90,6 +75,47 @@ def settled(request: Request, facts: Facts) -> tuple[Request, "Advice | None"]:
         average=request.average or choice.average,
         weights=advice.weights,
     ), advice
+
+
+def expectation(request: Request, facts: Facts) -> "Advice | None":
+    """What the adviser expects of a run of one release that was asked for, with its warnings; the plan is as without.
+    None where nothing rehearses it: softmax regression, many features (functional), noise that no budget set."""
+    method, law = request.learning_method, request.noise_law
+    if (
+        method.repeats
+        or not (method.may_be_pure or law.by_mu)
+        or facts.task == "softmax"
+        or request.scale is not None
+        or request.calibration != "tight"
+        or request.neighbours != "record"
+    ):
+        return None
+    from dpmpc.learning.rehearsal import WIDEST, Rehearsed
+    from dpmpc.runs.adviser import advise
+
+    if not isinstance(method, Rehearsed) or (facts.dimension > WIDEST and not method.rehearsed_wide):
+        return None
+    known = _circumstances(request, facts)
+    advice = advise(replace(known, method=method.name, noise=law.name, weights=request.weights or "equal"))
+    return replace(advice, followed=False)
+
+
+def _circumstances(request: Request, facts: Facts) -> "Circumstances":
+    from dpmpc.runs.adviser import Circumstances
+
+    return Circumstances(
+        owners=len(facts.sizes),
+        smallest=min(facts.sizes),
+        records=sum(facts.sizes),
+        dimension=facts.dimension,
+        epsilon=request.epsilon,
+        delta=request.delta or None,
+        task="ridge" if facts.task == "ridge" else "logistic",
+        lam=request.lam,
+        residual_clip=request.residual_clip,
+        weights=request.weights,
+        spent=sum(spending_of(mechanism).mu2 for mechanism in facts.before),
+    )
 
 
 def plan_of(request: Request, facts: Facts) -> Plan:

@@ -46,7 +46,8 @@ def build_report(
     presence: Mapping[int, Presence] | None = None,
     names: Sequence[str] = (),
 ) -> dict[str, Any]:
-    """report.json as a value. `advice`: what the plan follows, if it does. `names`: of the owners, if they have any."""
+    """report.json as a value. `advice`: what the plan follows, or what is expected of it. `names`: of the owners, if
+    they have any."""
     learning = plan.learning
     report: dict[str, Any] = {
         "schema": SCHEMA,
@@ -88,7 +89,7 @@ def build_report(
         "privacy": privacy_section(plan),
         "utility": None if evaluator is None else _utility(learner, evaluator),
         "cost": _cost(plan, costs),
-        "advice": None if advice is None else advice.to_json(),
+        "advice": None if advice is None else _advice(plan, advice),
         "warnings": [
             *warnings_of(plan),
             *([] if advice is None else _new(advice.warnings, warnings_of(plan))),
@@ -123,6 +124,12 @@ def _presence(plan: Plan, presence: Mapping[int, Presence]) -> dict[str, Any]:
 
 def _lost(party: int) -> str:
     return f"party {party} left the run after noise was made; the others opened the sums without it"
+
+
+def _advice(plan: Plan, advice: Advice) -> dict[str, Any]:
+    """`followed`: whether the plan is the adviser's, or only what it expects of one that was asked for."""
+    taken = privacy_section(plan)["survey_share"]
+    return advice.to_json() | {"followed": advice.followed, "survey_share": taken}
 
 
 def _new(texts: Sequence[str], known: Sequence[str]) -> list[str]:

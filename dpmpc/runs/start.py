@@ -13,6 +13,7 @@ from typing import Any
 from dpmpc.aggregation.active import check_attempt
 from dpmpc.aggregation.asked import AGREED, Attempt, data_digest, plan_path
 from dpmpc.aggregation.beginning import attempt_of
+from dpmpc.aggregation.guarantee import warnings_of
 from dpmpc.aggregation.job import PartyJob
 from dpmpc.aggregation.limits import NO_LIMITS, Limits, taking_part
 from dpmpc.aggregation.party import check_index, run_party
@@ -33,7 +34,7 @@ from dpmpc.runs.delivering import deliver_model
 from dpmpc.runs.folder import make_private, opened_nothing, prepare
 from dpmpc.runs.launcher import do_here, request_path, train
 from dpmpc.runs.owners import OPENED, OWN_LEDGER, OwnersJob, check_budget, forecast_of
-from dpmpc.runs.planning import facts_of, facts_without_records, plan_of
+from dpmpc.runs.planning import Facts, expectation, facts_of, facts_without_records, plan_of, settled
 from dpmpc.runs.records import load
 from dpmpc.runs.request import Request
 from dpmpc.runs.where import Where
@@ -112,11 +113,17 @@ def carry_on(where: Where, progress: Progress) -> None:
 
 
 def plan_only(request: Request, where: Where) -> str:
-    """Writes plan.json and returns a line on the noise it asks for. Errors: as of the plan; a survey is asked for."""
+    """Writes plan.json and returns a line on the noise it asks for, and what it is warned of. Errors: as of the plan; a
+    survey is asked for."""
     _check_preprocessing(request)
     prepare(where.out, overwrite=where.overwrite, resume=False)
-    plan = _plan(request)
+    facts = _facts(request)
+    request, advice = settled(_named(request), facts)
+    plan = plan_of(request, facts)
     plan.write(plan_path(where.out))
+    advice = advice or expectation(request, facts)
+    found = [*warnings_of(plan), *([] if advice is None else advice.warnings)]
+    warned = "".join(f"\nwarning: {text}" for text in dict.fromkeys(found))
     step = plan.grid.step / plan.divisor
     derived = plan.derived
     expected = forecast_of(plan, plan.releases, here=False)
@@ -124,13 +131,16 @@ def plan_only(request: Request, where: Where) -> str:
     return (
         f"{where.out / 'plan.json'}: {plan.owners} owners, dimension {plan.dimension}, {plan.releases} releases; "
         f"sensitivity {derived.sensitivity.l2:.4g}, {plan.law} noise of scale {derived.scale_steps * step:.4g} "
-        f"({derived.scale_steps:.0f} grid steps){ahead}"
+        f"({derived.scale_steps:.0f} grid steps){ahead}{warned}"
     )
 
 
+def _facts(request: Request) -> Facts:
+    return facts_of(*load(request)) if request.has_records else facts_without_records(request)
+
+
 def _plan(request: Request) -> Plan:
-    facts = facts_of(*load(request)) if request.has_records else facts_without_records(request)
-    return plan_of(_named(request), facts)
+    return plan_of(_named(request), _facts(request))
 
 
 def _check_preprocessing(request: Request) -> None:

@@ -51,13 +51,15 @@ def _releases(count: int) -> str:
 
 
 def _advised(report: dict[str, Any]) -> list[Line]:
-    """Of a run whose parameters were chosen by the adviser."""
+    """Of a run whose parameters were chosen by the adviser, or of which it says what to expect."""
     if report.get("advice") is None:
         return []
     best = report["advice"]["advice"]
     step = "" if best["step"] is None else f", step {best['step']:.3g}"
-    expected = f"expected to miss {best['left']:.1%} of what there is to learn"
-    return [("advised", f"method {best['method']}, {_releases(best['iterations'])}{step}; {expected}")]
+    misses = f"to miss {best['left']:.1%} of what there is to learn"
+    if not report["advice"]["followed"]:
+        return [("expected", f"{misses} (rehearsed on synthetic records)")]
+    return [("advised", f"method {best['method']}, {_releases(best['iterations'])}{step}; expected {misses}")]
 
 
 def _guarantee(privacy: dict[str, Any]) -> list[Line]:
@@ -72,7 +74,8 @@ def _guarantee(privacy: dict[str, Any]) -> list[Line]:
         claim = f"claims epsilon = {privacy['paper']['claims']['epsilon']:g}"
         lines.append(("the paper's formula", f"{claim}; the line above is what its scale really gives"))
     if privacy["released_before"]:
-        lines.append(("", "the survey that found ranges and categories included"))
+        share = f"{privacy['survey_share']:.0%} of the budget (of mu squared)"
+        lines.append(("", f"the survey that found ranges and categories included, with {share}"))
     lines.append(("neighbours", privacy["neighbours"]))
     scale = f"{privacy['noise_law']}, scale {privacy['noise_scale']:.4g} a coordinate of the mean"
     lines.append(("noise", f"{scale}; sensitivity {privacy['sensitivity']['l2']:.4g}"))

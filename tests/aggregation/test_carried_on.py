@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from dpmpc.aggregation.asked import AGREED
+from dpmpc.aggregation.asked import AGREED, Attempt
 from dpmpc.aggregation.beginning import attempt_of
 from dpmpc.aggregation.grid import Ints
 from dpmpc.aggregation.job import PartyJob
@@ -18,13 +18,18 @@ from dpmpc.aggregation.party import run_party
 from dpmpc.aggregation.paths import ledger_path, opened_path, transcript_path
 from dpmpc.aggregation.plan import Plan
 from dpmpc.aggregation.settling import begin_anew, spent_releases, standing
+from dpmpc.aggregation.spending import entry_of, reservation_of
 from dpmpc.aggregation.transcript import read_opened, read_transcript
 from dpmpc.errors import PeerError
 from dpmpc.mpc.addresses import Endpoint, bound_socket, endpoint_of
 from dpmpc.mpc.backend import BACKENDS
+from dpmpc.mpc.dial import Call
+from dpmpc.mpc.link import Connection
+from dpmpc.mpc.meeting import Meeting
 from dpmpc.mpc.wire import Peer
+from dpmpc.privacy.budget import reserved
 from dpmpc.privacy.ledger import Ledger
-from dpmpc.privacy.ledgers import merge
+from dpmpc.privacy.ledgers import merge, read_ledgers
 from tests.runs import HANG as LONG
 
 OWNERS, PARTIES, RELEASES = 2, 3, 8
@@ -237,6 +242,31 @@ def test_a_run_that_is_replaced_spends_anew(tmp_path: Path) -> None:
     assert standing(plan, tmp_path / "party0", 0).attempts == 1
 
 
+def test_what_others_spent_before_an_attempt_counts_once_at_a_party_that_comes_again(tmp_path: Path) -> None:
+    """Release 3 has a line at owners only; party 1 has begun the attempt after it, and died before a line of its own.
+    When it comes again and others have gone on, what it counts is what was planned."""
+    plan = plan_of()
+    path = ledger_path(tmp_path / "party1", 1)
+
+    def counted() -> list[int]:
+        return sorted(entry.release for entry in merge(read_ledgers(path.parent)))
+
+    with Ledger(path) as ledger:
+        ledger.begin(entry_of(plan, Attempt(0), 0, token="1" * 32))
+        for release in range(3):
+            ledger.append(entry_of(plan, Attempt(0), release))
+        ledger.begin(entry_of(plan, Attempt(1, 4), 4, token="2" * 32))
+    assert spent_releases(path, plan.run_id) == standing(plan, path.parent, 1).spent == 4
+    assert counted() == [0, 1, 2, 3]
+    coming = Attempt(2, 4)
+    with Ledger(path) as ledger, reserved(ledger, reservation_of(plan, coming), None):
+        assert counted() == list(range(plan.releases))
+        ledger.goes_on(entry_of(plan, coming, coming.first_release), (0, 2))
+    assert counted() == list(range(plan.releases))
+    begin_anew(path)
+    assert spent_releases(path, plan.run_id) == 0
+
+
 def test_a_party_that_comes_again_hears_how_the_run_is(tmp_path: Path) -> None:
     """The others go on without it, and finish; it ends when they say so, and the owners get all from them."""
     plan = plan_of(releases=40)
@@ -270,7 +300,8 @@ def test_a_party_that_comes_again_hears_how_the_run_is(tmp_path: Path) -> None:
 
     ends, log = asyncio.run(body())
     assert ends == [None] * PARTIES
-    assert "the run is over: the others finished it without this party" in log
+    over = "the run is over: the others finished it without this party; the owners have the model"
+    assert over in log and sum("left out: parties 0, 2 go on with the run" in line for line in log) == 1
     assert [standing(plan, tmp_path / f"party{i}", i).over for i in range(PARTIES)] == [True, False, True]
     assert histories[0] == histories[1] and sorted(histories[0]) == list(range(40))
     mine = Ledger.read(ledger_path(tmp_path / "party1", 1))
@@ -338,6 +369,43 @@ def test_an_owner_that_was_cut_off_at_the_end_is_not_waited_for(tmp_path: Path) 
         assert standing(plan, tmp_path / f"party{i}", i).delivered == set(range(OWNERS))
 
 
+def test_an_owner_that_has_the_end_from_one_party_tells_the_others(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It comes when all is over, and the first party that answers is enough for it. The others, which it never reached,
+    would wait for it as long as for an owner that has nothing."""
+    plan = plan_of(min_owners=1, release_wait=0.01)
+    call = OwnerClient._call
+
+    async def first_party_only(self: OwnerClient, meeting: Meeting, party: int, how: Call) -> Connection:
+        if self.first == 1 and party:
+            await asyncio.get_running_loop().create_future()
+        return await call(self, meeting, party, how)
+
+    monkeypatch.setattr(OwnerClient, "_call", first_party_only)
+    histories: list[History] = [{} for _ in range(OWNERS)]
+
+    async def body() -> list[BaseException | None]:
+        bound = [bound_socket() for _ in range(2 * PARTIES)]
+        where = [endpoint_of(s) for s in bound]
+        parties = []
+        for i in range(PARTIES):
+            (tmp_path / f"party{i}").mkdir()
+            numbers = bound[i].detach(), bound[PARTIES + i].detach()
+            job = PartyJob(plan, i, where[:PARTIES], where[PARTIES:], tmp_path / f"party{i}", 1e5, AGREED,
+                           sockets=numbers, outlives=True)  # fmt: skip
+            parties.append(asyncio.ensure_future(run_party(job, lambda t: None, lambda event, **fields: None)))
+        async with asyncio.timeout(HANG):
+            await owner(plan, 0, where[PARTIES:], histories[0], -1)
+            await owner(plan, 1, where[PARTIES:], histories[1], -1)
+            return list(await asyncio.gather(*parties))
+
+    assert asyncio.run(body()) == [None] * PARTIES
+    assert histories[0] == histories[1] and sorted(histories[0]) == list(range(RELEASES))
+    for i in range(PARTIES):
+        assert standing(plan, tmp_path / f"party{i}", i).delivered == set(range(OWNERS))
+
+
 def test_an_owner_that_comes_again_when_the_parties_have_ended_learns_it(monkeypatch: pytest.MonkeyPatch) -> None:
     """Its ledger has all releases: nobody has to come again. One with releases to make waits for the parties."""
     plan = plan_of()
@@ -387,7 +455,7 @@ def test_an_owner_that_comes_again_does_not_count_on_a_party_that_is_left_out(tm
             parties[1].cancel()
             await asyncio.wait([parties[1]])
             again = start(1, None)
-            while waiting("says that the run goes on without this party"):
+            while waiting("go on with the run"):
                 await asyncio.sleep(0.01)
             back = asyncio.ensure_future(owner(plan, 1, where[PARTIES:], histories[1], -1))
             while 5 not in histories[1]:  # it has the history, and is about to take part

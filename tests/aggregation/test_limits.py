@@ -224,7 +224,8 @@ def independent_epsilon(of: Plan, delta: float) -> float:
         if of.learning.method == "output":
             each /= of.learning.lam
     else:
-        each = 2.0 * of.clip * (1.0 / m if of.weights == "equal" else max(of.sizes) / n)
+        widest = 2.0 if of.learning.method == "gradient" else 2.0 * of.clip  # 2G
+        each = widest * (1.0 / m if of.weights == "equal" else max(of.sizes) / n)
     scale = of.derived.sampler.scale * 2.0**-of.grid.bits / (m if of.weights == "equal" else n)
     if of.law == "laplace":
         pure = of.releases * math.sqrt(of.dimension) * each / scale

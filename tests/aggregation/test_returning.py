@@ -2,6 +2,7 @@
 that every opened sum is exactly that of the owners in its set."""
 
 import asyncio
+import dataclasses
 import json
 import random
 from pathlib import Path
@@ -62,18 +63,29 @@ class OneOwner:
         self.history: History = {}
         self.dies_at: tuple[int, str] | None = None
         self.lives = 0
+        self.late: list[int] = []  # releases that were made while it caught up
+        self.may_catch_up: asyncio.Event | None = None
+        self.pauses: dict[int, asyncio.Event] = {}  # before its vector of a release
+        self.joined = False  # whether this life has heard with which release it may begin
 
     async def live(self) -> None:
         """One life. What it knew is lost with it."""
-        self.history, self.lives = {}, self.lives + 1
+        self.history, self.lives, self.joined = {}, self.lives + 1, False
         client = OwnerClient(self.plan, FIRST_ATTEMPT, self.j, self.j + 1)
         dealer = BACKENDS["sharing"].dealer(PARTIES, 1)
         try:
             await client.connect(self.where, HANG)
             joins, _ = await client.join(0)
+            self.joined = True
+            if self.lives > 1 and self.may_catch_up is not None:
+                await self.may_catch_up.wait()
             for release in range(self.plan.releases):
-                if release >= joins:
+                if release >= joins and client.missed(release):
+                    self.late.append(release)
+                elif release >= joins:
                     self._may_die(release, "before")
+                    if release in self.pauses:
+                        await self.pauses[release].wait()
                     payloads = dealer.deal(vector(self.j, release))
                     if self.dies_at is not None and self.dies_at[0] <= release:  # at some parties only
                         client.peers[0].send(0x100000 * (release + 1) + 1, payloads[0])
@@ -192,6 +204,36 @@ def test_an_owner_that_comes_late_joins_with_the_history(tmp_path: Path) -> None
     asyncio.run(run(plan, tmp_path, body))
     sets = check(plan, tmp_path, [owner.history for owner in owners])
     assert sets[0] == tuple(range(OWNERS - 1))
+
+
+def test_nobody_waits_for_an_owner_that_catches_up(tmp_path: Path) -> None:
+    """An owner returns and takes its time with the history. The others' releases do not wait for it, though each could
+    for longer than the test lasts; then it takes what was made meanwhile, and takes part in the rest."""
+    plan, back, on = dataclasses.replace(plan_of(), release_wait=10 * HANG), asyncio.Event(), asyncio.Event()
+    owners: list[OneOwner] = []
+
+    async def body(where: list[Endpoint]) -> None:
+        owners.extend(OneOwner(plan, j, where) for j in range(OWNERS))
+        owners[5].dies_at, owners[5].may_catch_up = (3, "after"), back
+        owners[2].pauses = {4: on, 9: back}
+        others = [asyncio.ensure_future(owner.live()) for j, owner in enumerate(owners) if j != 5]
+        with pytest.raises(Killed):
+            await owners[5].live()
+        returned = asyncio.ensure_future(owners[5].live())
+        while not owners[5].joined:
+            await asyncio.sleep(0.001)
+        on.set()
+        while len(owners[2].history) < 9:
+            await asyncio.sleep(0.001)
+        back.set()
+        await asyncio.gather(returned, *others)
+
+    asyncio.run(run(plan, tmp_path, body))
+    sets = check(plan, tmp_path, [owner.history for owner in owners])
+    everybody, without = tuple(range(OWNERS)), tuple(j for j in range(OWNERS) if j != 5)
+    assert sets[:3] == [everybody] * 3 and sets[4:9] == [without] * 5
+    assert any(5 in present for present in sets[9:])
+    assert set(range(5, 9)) <= set(owners[5].late)
 
 
 def test_the_structure_of_such_a_run_holds_and_a_forged_set_does_not(tmp_path: Path) -> None:

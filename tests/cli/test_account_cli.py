@@ -42,6 +42,21 @@ def test_the_command_of_the_issue_prints_every_calibration_and_every_method() ->
     assert set(names) <= {row["name"] for row in answer["literature"]}
 
 
+def test_the_tables_fit_into_their_width_and_say_how_loose_a_bound_is() -> None:
+    shown = CliRunner().invoke(account, ISSUE.split()).output
+    assert "…" not in shown and max(map(len, shown.splitlines())) <= 150
+    for row in ask(ISSUE)["literature"]:
+        line = next(line for line in shown.splitlines() if line.startswith(f"{row['name']} ["))
+        cells = line.split()
+        assert f"{row['epsilon']:.5g}" in cells and f"{row['delta']:.5g}" in cells and f"{row['scale']:.5g}" in cells
+        assert row["law"] in cells and row["formula"] in line and line.rstrip().endswith(row["published"])
+        claim = ", with Laplace noise at delta 0, with Gaussian at 0.001"
+        assert f"all claim epsilon 0.5{claim}" in shown and row["claim"] in ("(0.5, 0)", "(0.5, 0.001)")
+    poster = "--epsilon 0.5 --delta 1e-3 --iterations 1500 --owners 1000 --smallest 50 --dimension 122 --lam 0.001"
+    (bound,) = (row for row in ask(poster)["risk"] if "equation (11)" in row["name"])
+    assert bound["value"] == pytest.approx(8.38, abs=0.005) and "0.004 where this says 8.38" in bound["note"]
+
+
 def test_every_direction_inverts_the_others() -> None:
     sigma = ask(ISSUE)["scale"]
     for unknown, given, expected in (

@@ -293,10 +293,51 @@ def test_a_verdict_that_few_seeds_cannot_bear_is_not_given() -> None:
     assert convergence._decided(wide, (0.3,) * 3).startswith("reproduced")
 
 
+def test_an_accuracy_loss_is_decided_with_the_chance_of_the_test_records() -> None:
+    x = (0.0, 1.0, 2.0)
+
+    def loss(p: float, half: float = 0.0) -> Curve:
+        return Curve(x, (p,) * 3, (p - half,) * 3, (p + half,) * 3, 5)
+
+    assert convergence._within(loss(4e-4), 2, 1e-3) == "reproduced: 4.0e-04 +- 2.8e-04"
+    assert convergence._within(loss(6.3e-4, 2e-4), 2, 1e-3).startswith("not decided: 6.3e-04 +- 4")
+    assert convergence._within(loss(1.2e-3), 2, 1e-3).startswith("not decided")  # what another split gave
+    assert convergence._within(loss(2.2e-3), 2, 1e-3).startswith("not reproduced")
+
+
+def test_the_floor_of_accuracy_losses_is_said_with_what_it_hides() -> None:
+    x = (0.0, 1.0, 2.0)
+
+    def loss(*mean: float) -> Curve:
+        return Curve(x, mean, tuple(m / 2 for m in mean), tuple(2 * m for m in mean), 5)
+
+    assert "below" not in convergence._loss(loss(0.1, 0.01, 0.01), (0.1, 0.01, 0.01), False)
+    said = convergence._loss(loss(1e-4, 1e-4, 0.01), (4e-4, 6e-4, 0.01), False)
+    assert said.startswith("reproduced as far as the test records tell: ratio 0.94 (0.83 to 1); in 2 of 3 blocks")
+    assert said.endswith("one is below 0.0005, as they are 0.35 (0.17 to 1)")
+    near = convergence._loss(loss(4e-4, 4e-4, 0.01), (4e-4, 5e-4, 0.01), False)
+    assert near.startswith("reproduced: ratio 1.00") and near.endswith("as they are 0.93 (0.8 to 1)")
+    assert any("below 0.0005, 10 of 20,000 test records" in text for text in convergence._text())
+
+
+def test_the_tight_calibrations_gain_is_held_against_the_theorys() -> None:
+    assert convergence.THEORY == pytest.approx((1.8441 / 3.0264) ** 2, rel=1e-3)
+    zcdp = Curve((0.0,), (1.0,), (0.9,), (1.1,), 10)
+
+    def gap(mean: float) -> Curve:
+        return Curve((0.0,), (mean,), (0.9 * mean,), (1.1 * mean,), 10)
+
+    assert convergence.tight_over_zcdp(zcdp, gap(0.45)) == ("0.45 +- 0.06", "as in theory, within a factor of 1.5")
+    assert convergence.tight_over_zcdp(zcdp, gap(0.7))[1] == "less, but not as in theory"
+    assert convergence.tight_over_zcdp(zcdp, gap(0.95))[1] == "equal within the interval"
+
+
 def test_verdicts_of_the_parties_need_more_than_their_interval() -> None:
     assert parties._better(line(0.3), line(0.5)) == "reproduced"
     assert "equal within" in parties._better(line(0.40), line(0.5))
     assert parties._better(line(0.45), line(0.5)) == "not reproduced: at most 0.05 apart"
+    sure = [Curve((1.0,), (y,), (y - 0.02,), (y + 0.02,), 9) for y in (0.45, 0.5)]
+    assert "not reproduced: better by 0.05 +- 0.03, less than the 0.08 that" in parties._better(*sure)
     assert parties._similar(line(0.40), line(0.45)).startswith("reproduced")
     assert parties._similar(line(0.1), line(0.6)).startswith("not reproduced")
     assert parties._growth(line(0.2, 0.6), line(0.2, 0.2)) == "reproduced"
@@ -350,6 +391,7 @@ def test_defaults_are_held_against_what_they_were(tmp_path: Path) -> None:
             assert defaults.verdict("diabetes", ways)[2] == {"gained": "lost", "lost": "gained"}[word]
     lost = {"a": {"before": [0.9, 0.91, 0.92], "now": [0.8, 0.81, 0.83]}}
     assert defaults.checks(lost)[0].verdict == "does not hold: lost on a"
+    assert defaults.checks(lost)[0].ours == "lost on 1; the mean falls on 1, by 0.097 to 0.097"
     assert "| a | 3 | 0.910 +- 0.025 |" in "\n".join(defaults.notes(lost))
 
 

@@ -12,7 +12,9 @@ from typing import Any
 import numpy as np
 import pytest
 
+from dpmpc.aggregation import frames
 from dpmpc.errors import PeerError
+from dpmpc.mpc import dial
 from dpmpc.mpc.addresses import bound_socket
 from dpmpc.mpc.channels import ALIVE, HELLO, REASON
 from dpmpc.mpc.link import part
@@ -84,15 +86,15 @@ def on_a_line(body: Callable[[Line], Awaitable[None]]) -> None:
 STRANGERS: dict[str, tuple[list[bytes], str]] = {
     "another magic": (
         [frame(HELLO, b"x", magic=MAGIC ^ 1)],
-        "it speaks another protocol (magic 0xd9c4, version 3; here 0xd9c5, 3)",
+        "it speaks another protocol (magic 0xd9c4, version 4; here 0xd9c5, 4)",
     ),
     "another version": (
         [frame(HELLO, b"x", version=1)],
-        "it speaks another protocol (magic 0xd9c5, version 1; here 0xd9c5, 3)",
+        "it speaks another protocol (magic 0xd9c5, version 1; here 0xd9c5, 4)",
     ),
     "no frames at all": (
         [b"GET / HTTP/1.1\r\nHost: x\r\n\r\n"],
-        "it speaks another protocol (magic 0x4547, version 8276; here 0xd9c5, 3)",
+        "it speaks another protocol (magic 0x4547, version 8276; here 0xd9c5, 4)",
     ),
     "no greeting": ([frame(1, b"x")], "it does not greet first"),
     "too long a greeting": (
@@ -265,7 +267,7 @@ def test_frames_have_the_documented_form_and_an_expected_end_is_not_told() -> No
         line.peer.send(-5, b"hello")
         line.peer.send(1 << 40, bytearray())
         raw = await line.reader.readexactly(2 * 24 + 5)
-        assert struct.unpack("<HHIqQ", raw[:24]) == (0xD9C5, 3, run_tag(RUN), -5, 5)
+        assert struct.unpack("<HHIqQ", raw[:24]) == (0xD9C5, 4, run_tag(RUN), -5, 5)
         assert raw == frame(-5, b"hello") + frame(1 << 40, b"")
         assert (line.peer.bytes_sent, line.peer.frames_sent) == (len(raw), 2)
         line.peer.close()
@@ -364,3 +366,22 @@ def test_what_goes_over_the_wire_is_observed() -> None:
 
     on_a_line(body)
     assert seen == [(True, 3, b"out"), (False, HELLO, GREETING), (False, 4, b"in")]
+
+
+def test_another_layout_is_another_version() -> None:
+    """A process of an older version hears so in one line, rather than read nonsense: whoever changes one of these
+    raises VERSION, and writes the new pair here."""
+    structs = [
+        HEADER,
+        dial.GREETING,
+        frames.HELLO,
+        frames.ANSWER,
+        frames.BEGINNING,
+        frames.READY,
+        frames.COUNT,
+        frames.COST,
+    ]
+    assert (VERSION, " ".join(each.format for each in structs)) == (
+        4,
+        "<HHIqQ <HH32s <II32s <I32sB64s <QQ <Q16s <Q <QQQQQddQ",
+    )

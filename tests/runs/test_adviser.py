@@ -80,6 +80,20 @@ def test_warnings(circumstances: Circumstances, text: str) -> None:
     assert any(text in warning for warning in advise(circumstances).warnings)
 
 
+def test_the_way_out_of_laplace_noise_is_one_that_is_left() -> None:
+    c = Circumstances(100, 360, 36_000, 104, 0.5, method="output", noise="laplace")
+    for delta, way in ((None, "add --delta"), (1e-5, "leave out --noise laplace")):
+        (text,) = (w for w in advise(replace(c, delta=delta)).warnings if "Laplace" in w)
+        assert text.endswith(way)
+
+
+def test_no_more_than_everything_is_missed() -> None:
+    advice = advise(Circumstances(1, 1, 1, 10, 1.0, 1e-5))
+    assert advice.choice.expected > advice.choice.start and advice.choice.left == 1.0
+    assert any("to miss 100%" in text for text in advice.warnings)
+    assert all(choice.left <= 1.0 for choice in advice.alternatives)
+
+
 def test_no_warning_where_there_is_nothing_to_warn_of() -> None:
     assert advise(Circumstances(100, 360, 36_000, 104, 1.0, 1e-6)).warnings == []
     assert advise(Circumstances(5, 91, 455, 31, 1.0, 1e-4)).choice.left < SWAMPED  # README's worked example
@@ -172,6 +186,10 @@ def test_command_prints_advice_and_json() -> None:
     value = json.loads(CliRunner().invoke(command, [*base, "--json"], catch_exceptions=False).output)
     assert value["advice"]["method"] == "gradient" and len(value["alternatives"]) == 2
     assert set(value) == {"advice", "alternatives", "weights", "lam", "grid_bits", "survey_share", "warnings"}
+    few = ["--owners", "5", "--total", "700", "--dimension", "10", "--epsilon", "0.1", "--delta", "1e-5"]
+    turned = CliRunner().invoke(command, few, catch_exceptions=False).output
+    assert "gradient is advised unless another method is expected to be clearly better: a gap below 0.6" in turned
+    assert "clearly better" not in shown
     survey = CliRunner().invoke(command, [*base, "--columns", "30"], catch_exceptions=False).output
     assert "survey" in survey
 
@@ -181,5 +199,7 @@ def test_errors() -> None:
         Circumstances(5, 10, 50, 3, 1.0, method="gradient")
     with pytest.raises(UsageError, match="hold at least 50; got 49"):
         Circumstances(5, 10, 49, 3, 1.0)
+    with pytest.raises(UsageError, match="holds at least one record; got 5 records of 10 owners; mend --total"):
+        CliRunner().invoke(command, "--owners 10 --total 5 --dimension 3 --epsilon 1".split(), catch_exceptions=False)
     with pytest.raises(UsageError, match="survey of columns without bounds needs a delta"):
         advise(Circumstances(5, 10, 50, 3, 1.0, columns=2))

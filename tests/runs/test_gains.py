@@ -26,10 +26,11 @@ from dpmpc.privacy.ledger import Ledger
 from dpmpc.privacy.ledgers import merge
 from dpmpc.privacy.spread import amplification
 from dpmpc.runs.adviser import Circumstances, advise
-from dpmpc.runs.planning import Facts, plan_of, settled
+from dpmpc.runs.planning import Facts, expectation, plan_of, settled
 from dpmpc.runs.records import load
 from dpmpc.runs.request import Request
 from dpmpc.runs.start import plan_only, start
+from dpmpc.runs.summary import summary
 from dpmpc.runs.surveying import survey_plan
 from dpmpc.runs.where import Where
 from tests.runs import dpmpc, opened, run, small
@@ -90,6 +91,38 @@ def test_advice_reads_no_record(tmp_path: Path) -> None:
     assert plans[0] == plans[1]
 
 
+def test_a_method_that_was_asked_for_is_warned_of_as_an_advised_one_is(tmp_path: Path) -> None:
+    """The noise of output perturbation swamps README's 455 records; the plan is as without a word."""
+    method = "output"
+    request = Request(data="breast-cancer", owners=5, epsilon=0.5, delta=DELTA, method=method, engine="clear")
+    report = run(replace(request, evaluate=False), tmp_path / "run")
+    advised = advise(Circumstances(5, 91, 455, 31, 0.5, DELTA, method="output", weights="equal"))
+    (warning,) = (text for text in report["warnings"] if "swamp the signal" in text)
+    assert warning in advised.warnings and not report["advice"]["followed"]
+    left = advised.choice.left
+    assert report["advice"]["advice"]["left"] == left > 0.25
+    assert (report["method"], report["weights"]) == (method, "equal")
+    assert dict(summary(report, tmp_path))["expected"].startswith(f"to miss {left:.1%}")
+    assert "advised" not in dict(summary(report, tmp_path))
+
+
+def test_an_expectation_is_of_the_noise_that_a_run_has() -> None:
+    facts = Facts("x", "logistic", 60, (400, 500), "public")
+    output = Request(data="synthetic", owners=2, epsilon=1.0, delta=DELTA, method="output")
+    functional = replace(output, method="functional")
+    for request in (output, replace(output, law="laplace"), replace(output, delta=None), functional):
+        found, plan = expectation(request, facts), plan_of(request, facts)
+        assert found is not None and found.choice.noise == plan.law and found.weights == plan.weights == "equal"
+        scale = plan.derived.scale_steps * plan.grid.step / plan.divisor
+        assert found.choice.sigma == pytest.approx(scale, rel=0.01)  # rounding is in the plan's
+    said = [w for w in expectation(replace(output, law="laplace"), facts).warnings if "Laplace" in w]  # type: ignore[union-attr]
+    assert len(said) == 1 and said[0].endswith("leave out --noise laplace")
+    wide = Facts("x", "logistic", 300, (400, 500), "public")
+    assert expectation(functional, wide) is None  # not rehearsed, and no error
+    assert expectation(output, replace(facts, task="softmax", classes=3)) is None
+    assert expectation(replace(output, method=None), facts) is None
+
+
 def test_output_perturbation_is_gaussian_where_a_delta_is_given() -> None:
     facts = Facts("x", "logistic", 40, (100, 100), "public")
     laws = {
@@ -138,6 +171,10 @@ def test_the_promise_of_a_surveyed_run_is_of_both_releases(tmp_path: Path) -> No
     assert mu2 == pytest.approx(mu_of_budget(3.0, DELTA) ** 2, rel=1e-4)
     entries = merge([Ledger.read(path) for path in out.rglob("ledger*.jsonl")])
     assert spent(entries, plan.data_id, DELTA).epsilon == pytest.approx(3.0, rel=1e-4)
+    share = (first.derived.mechanism.sensitivity / first.derived.mechanism.scale) ** 2 / mu2  # said, not only spent
+    assert report["privacy"]["survey_share"] == pytest.approx(share, rel=1e-3) and 0.02 <= share <= 0.3
+    assert report["advice"]["survey_share"] == report["privacy"]["survey_share"] and report["advice"]["followed"]
+    assert any(f"with {share:.0%} of the budget" in value for _, value in summary(report, out))
     assert total(entries).releases == plan.releases + 1
     model = read_model(out)
     schema = Schema.from_json(model.preprocessing)
@@ -149,6 +186,7 @@ def test_the_promise_of_a_surveyed_run_is_of_both_releases(tmp_path: Path) -> No
     assert facts.budget is not None and facts.budget.before.releases == 0
     assert facts.budget.this.releases == plan.releases + 1 and "survey/plan.json" in dict(facts.digests)
     text = page(facts)
+    assert f"1, with {share:.0%} of the budget" in text
     assert "found by a private survey" in text and "opened vectors and what its survey found" in text
 
 
@@ -163,6 +201,16 @@ def test_processes_started_one_by_one_refuse_a_survey_that_is_asked_for(tmp_path
     assert not (tmp_path / "run").exists()
     plan_only(replace(request, preprocessing=None), Where(tmp_path / "run"))
     assert Plan.read(plan_path(tmp_path / "run")).bounds == "data"  # and its guarantee says "if"
+
+
+@pytest.mark.parametrize("given", [{}, {"method": "output"}])
+def test_a_plan_for_several_machines_is_warned_of_when_it_is_made(given: dict[str, object], tmp_path: Path) -> None:
+    request = Request(data="synthetic", max_rows=60, owners=3, epsilon=0.1, delta=1e-3, **given)  # type: ignore[arg-type]
+    lines = plan_only(request, Where(tmp_path / "run")).splitlines()
+    assert any(line.startswith("warning: noise will swamp the signal") for line in lines)
+    assert not any("swamp" in line for line in plan_only(
+        replace(request, max_rows=2000, epsilon=5.0), Where(tmp_path / "other")
+    ).splitlines())  # fmt: skip
 
 
 def test_classes_are_neither_surveyed_nor_advised(tmp_path: Path) -> None:

@@ -27,6 +27,7 @@ from dpmpc.experiments.noise import generator, laplace_sum, norm_sum
 from dpmpc.experiments.outputs import no_mpc
 from dpmpc.experiments.records import Problem
 from dpmpc.experiments.slack import gaussian_objective_scale, slack
+from dpmpc.privacy.laplace import laplace_epsilon
 from dpmpc.privacy.literature import rajkumar_printed_root
 
 
@@ -57,13 +58,9 @@ class Psgd:
         )
 
     def claim(self, problem: Problem, run: Run) -> Claim:
-        """The true total is the smaller of T epsilon and zCDP's T epsilon^2/2; nothing is proved for what is
-        drawn."""
-        T, L = run.iterations, math.log(1.0 / run.delta)
-        rho = T * run.epsilon**2 / 2.0
-        total = min(T * run.epsilon, rho + 2.0 * math.sqrt(rho * L))
-        if self.reading == "as drawn":
-            total = math.inf
+        """The true total is that of T pure releases, composed optimally; nothing is proved for what is drawn."""
+        drawn = self.reading == "as drawn"
+        total = math.inf if drawn else laplace_epsilon(1.0, run.epsilon, run.iterations, run.delta)
         return Claim(
             "gaussian, once", self.sigma(problem, run) / problem.n, (run.epsilon, run.delta), (total, run.delta)
         )
