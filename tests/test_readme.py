@@ -37,7 +37,8 @@ def _hospitals(folder: Path) -> None:
     columns = "".join(f'[[columns]]\nkind = "number"\nname = "{name}"\nlow = -4\nhigh = 4\n' for name in "xyz")
     target = '[target]\nkind = "label"\nname = "outcome"\npositive = ["ill"]\nnegative = ["well"]\n'
     (folder / "schema.toml").write_text(columns + target)
-    (folder / "my_patients.csv").write_text("x,y,z,outcome\n0,1,2,ill\n1,1,0,well\n")
+    mine = "".join(f"{i % 7 - 3},{i % 5},{i % 3},{('ill', 'well')[i % 2]}\n" for i in range(400))  # as the plan says
+    (folder / "my_patients.csv").write_text("x,y,z,outcome\n" + mine)
 
 
 @pytest.mark.slow

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from dpmpc.circuits.sampler import Sampler
 from dpmpc.errors import UsageError
-from dpmpc.mpc.backend import BACKENDS, DEFAULT, Holder
+from dpmpc.mpc.backend import BACKENDS, DEFAULT, FOR_MANY, Holder
 from dpmpc.mpc.channels import WARM_UP
 from dpmpc.mpc.clear_noise import clear_noise
 from dpmpc.mpc.levels import transfers_k
@@ -175,7 +175,7 @@ def _possible(
     """Seconds that parties here take, about; 0 where nobody knows. Says so. Errors: too many, or too much memory."""
     at = parties, threshold
     way_out = (
-        f"use {'--backend shamir, ' if backend == 'sharing' and 5 < parties <= 32 else ''}"
+        f"use {f'--backend {FOR_MANY}, ' if backend == DEFAULT and 5 < parties <= 32 else ''}"
         "a smaller -M or -T, or a smaller --count"
     )
     refuse_hopeless(

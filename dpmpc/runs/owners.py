@@ -32,7 +32,7 @@ from dpmpc.learning.evaluate import Evaluator
 from dpmpc.learning.learner import Learner
 from dpmpc.learning.model import write_model
 from dpmpc.mpc.addresses import Endpoint
-from dpmpc.mpc.backend import BACKENDS
+from dpmpc.mpc.backend import BACKENDS, DEFAULT, FOR_MANY
 from dpmpc.mpc.pulse import STALL
 from dpmpc.noise.forecast import Forecast, forecast, refuse_hopeless
 from dpmpc.noise.pool import fills
@@ -295,9 +295,9 @@ def _check_possible(plan: Plan, releases: int) -> None:
     """Errors: the noise of so many releases does not fit into the memory of this machine, where all parties are."""
     if plan.parties and plan.derived.mechanism.scale and releases:
         sizes = [plan.dimension] if not plan.pool else [k * plan.dimension for k in fills(releases, plan.dimension)]
-        shamir = "--backend shamir, " if plan.backend == "sharing" and 5 < plan.parties <= 32 else ""
+        many = f"--backend {FOR_MANY}, " if plan.backend == DEFAULT and 5 < plan.parties <= 32 else ""
         at = plan.derived.sampler, sizes, plan.parties, plan.threshold
-        refuse_hopeless(BACKENDS[plan.backend], *at, here=True, way_out=f"use {shamir}a smaller -M or -T, or --no-pool")
+        refuse_hopeless(BACKENDS[plan.backend], *at, here=True, way_out=f"use {many}a smaller -M or -T, or --no-pool")
 
 
 def _aggregator(

@@ -81,11 +81,10 @@ def settled(request: Request, facts: Facts) -> tuple[Request, "Advice | None"]:
 def expectation(request: Request, facts: Facts) -> "Advice | None":
     """What the adviser expects of a run of one release that was asked for, with its warnings; the plan is as without.
     None where nothing rehearses it: softmax regression, many features (functional), noise that no budget set."""
-    law = request.noise_law
+    method, law = request.learning_method, request.noise_law
     if (
-        request.method is None
-        or METHODS[request.method].repeats
-        or not (law.by_mu or law.pure)
+        method.repeats
+        or not (method.may_be_pure or law.by_mu)
         or facts.task == "softmax"
         or request.scale is not None
         or request.calibration != "tight"
@@ -94,10 +93,10 @@ def expectation(request: Request, facts: Facts) -> "Advice | None":
     from dpmpc.learning.rehearsal import Rehearsed
     from dpmpc.runs.adviser import rehearsed
 
-    if not isinstance(METHODS[request.method], Rehearsed):
+    if not isinstance(method, Rehearsed):
         return None
     known = _circumstances(request, facts)
-    advice = rehearsed(replace(known, method=request.method, noise=law.name, weights=request.weights or "equal"))
+    advice = rehearsed(replace(known, method=method.name, noise=law.name, weights=request.weights or "equal"))
     return None if advice is None else replace(advice, followed=False)
 
 

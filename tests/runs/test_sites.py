@@ -159,7 +159,7 @@ def test_roles_that_do_not_go_together_are_refused_in_a_line(tmp_path: Path) -> 
 def test_numbers_of_parties_that_cannot_be_are_refused_in_a_line(parties: int, threshold: int | None) -> None:
     with pytest.raises(UsageError) as error:
         small(parties=parties, threshold=threshold)
-    says = "takes 3 to 32 of them; got n = 33" if parties == 33 else f"got t = {threshold}, n = {parties}"
+    says = "noise is made by 32 parties at most" if parties == 33 else f"got t = {threshold}, n = {parties}"
     assert says in str(error.value) and "\n" not in str(error.value)
 
 

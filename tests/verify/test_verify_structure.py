@@ -11,13 +11,14 @@ from typing import Any
 import numpy as np
 import pytest
 
+from dpmpc.aggregation.active import batches_due
 from dpmpc.errors import DpmpcError, UsageError
 from dpmpc.noise.pool import CAPACITY, Pool
 from dpmpc.privacy.book import LedgerError
 from dpmpc.verify.canaries import Canaries, canary_plan
 from dpmpc.verify.fresh import by_parties
 from dpmpc.verify.records import Attempt
-from dpmpc.verify.structure import batches_due, check_structure
+from dpmpc.verify.structure import check_structure
 from dpmpc.verify.verification import verify_structure
 
 Event = dict[str, Any]
