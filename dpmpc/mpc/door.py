@@ -30,7 +30,7 @@ MOST_PENDING = 16
 _SHUTDOWN = 2.0  # seconds for the end of a TLS connection
 _BACKLOG = 128
 _EXHAUSTED = 0.1  # seconds of rest when the kernel has no descriptors left
-_COLLECT = 16  # callers
+_COLLECT = 8  # callers
 _KEPT = 8  # refusals that are remembered for messages
 
 Admit = Callable[[Peer, bytearray], None]  # checks a greeting, answers it; raises PeerError for a refusal

@@ -38,6 +38,8 @@ class Tls:
                 context = ssl.create_default_context(purpose, cafile=str(directory / "ca.crt"))
                 context.minimum_version = ssl.TLSVersion.TLSv1_3
                 context.verify_mode = ssl.CERT_REQUIRED
+                if purpose is ssl.Purpose.CLIENT_AUTH:
+                    context.num_tickets = 0  # nobody resumes a session: connections are few, and last a run
                 context.load_cert_chain(directory / f"{name}.crt", directory / f"{name}.key")
             except (ssl.SSLError, OSError) as error:
                 raise UsageError(
