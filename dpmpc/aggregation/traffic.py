@@ -10,6 +10,7 @@ import struct
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
+from weakref import WeakKeyDictionary
 
 from dpmpc.mpc.link import Connection, Payload
 
@@ -24,16 +25,23 @@ class _Flow:
 
 
 class Traffic:
-    """An observer of a session's connections; `take` gives out the record of a channel and forgets it."""
+    """An observer of a session's connections; `take` gives out the record of a channel and forgets it. What went over a
+    connection that nobody holds any more is forgotten too: a caller that was dropped leaves nothing."""
 
     def __init__(self) -> None:
-        self._flows: dict[int, dict[tuple[Connection, bool], _Flow]] = {}
+        self._flows: WeakKeyDictionary[Connection, dict[tuple[int, bool], _Flow]] = WeakKeyDictionary()
 
     def __call__(self, peer: Connection, outgoing: bool, label: int, payload: Payload) -> None:
         """Note one frame."""
         if label < 0:  # greeting, keys and end of a session
             return
-        flow = self._flows.setdefault(label >> 32, {}).setdefault((peer, outgoing), _Flow())
+        flows = self._flows.get(peer)
+        if flows is None:
+            flows = self._flows[peer] = {}
+        key = label >> 32, outgoing
+        flow = flows.get(key)
+        if flow is None:
+            flow = flows[key] = _Flow()
         flow.frames += 1
         flow.size += len(payload)
         flow.digest.update(_FRAME.pack(label, len(payload)))
@@ -42,11 +50,13 @@ class Traffic:
     def take(self, parties: Mapping[Connection, int], channel: int) -> dict[str, Any]:
         """{"sent": {party: [frames, bytes, digest]}, "received": ...} of one channel; empty if it carried nothing."""
         record: dict[str, Any] = {"channel": channel, "sent": {}, "received": {}}
-        for (peer, outgoing), flow in self._flows.pop(channel, {}).items():
-            party = str(parties.get(peer, "nobody"))
-            record["sent" if outgoing else "received"][party] = [flow.frames, flow.size, flow.digest.hexdigest()]
+        for peer, flows in self._flows.items():
+            for outgoing, way in ((True, "sent"), (False, "received")):
+                if (flow := flows.pop((channel, outgoing), None)) is not None:
+                    party = str(parties.get(peer, "nobody"))
+                    record[way][party] = [flow.frames, flow.size, flow.digest.hexdigest()]
         return record
 
     def channels(self) -> list[int]:
         """The channels that carried frames and were not taken yet."""
-        return sorted(self._flows)
+        return sorted({channel for flows in self._flows.values() for channel, _ in flows})
