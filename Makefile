@@ -1,4 +1,4 @@
-.PHONY: demo test test-fast check wheel bench examples clean
+.PHONY: demo test test-fast check docs tutorials wheel release audit bench examples clean
 PYTHON ?= python3
 BIN := .venv/bin
 CONSTRAINTS ?=  # a file of versions to install; without it pip chooses
@@ -27,11 +27,30 @@ check: .venv/.ready
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
+# build/site/: the documentation, which opens from the file system. A warning is an error: a link that leads nowhere, a
+# page that no menu has.
+docs: .venv/.ready
+	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict
+	$(BIN)/python -m website.check build/site
+
+# Every page under docs/ that runs, with what it prints written into it.
+tutorials: .venv/.ready
+	$(BIN)/python -m website.tutorials --write
+
 # dist/: the sources, and the wheel that is built from them.
 wheel: .venv/.ready
 	rm -rf dist
 	$(BIN)/python -c 'import setuptools.build_meta as b; b.build_sdist("dist")' >/dev/null
 	$(BIN)/python -m pip wheel --quiet --disable-pip-version-check --no-deps --no-build-isolation -w dist dist/dpmpc-*.tar.gz
+
+# Version, date, build, checks, commit and tag, on a clean main; pushes nothing.
+release: .venv/.ready
+	$(BIN)/python .ci/release.py $(VERSION)
+
+# Known weaknesses of the tested versions; asks the registry's database.
+audit: .venv/.ready
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check pip-audit
+	$(BIN)/python -m pip_audit --requirement .ci/constraints.txt --no-deps --disable-pip
 
 bench: .venv/.ready
 	$(BIN)/dpmpc bench all --quick

@@ -13,11 +13,12 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, cast
 
-from dpmpc.aggregation.frames import pieces_of
+from dpmpc.aggregation.wire.frames import pieces_of
 from dpmpc.benchmarks.cell import Cell
-from dpmpc.benchmarks.counts import frame_bytes, release_counts
+from dpmpc.benchmarks.counts import frame_bytes, opening_counts, release_counts
 from dpmpc.benchmarks.network import Addresses
-from dpmpc.mpc.addresses import inherited
+from dpmpc.mpc.transport.addresses import inherited
+from dpmpc.mpc.transport.wire import HEADER
 from dpmpc.processes.worker import Emit, Log
 
 _SCRATCH = 1 << 20
@@ -47,17 +48,19 @@ class Traffic:
 
 
 def opening_messages(cell: Cell) -> tuple[tuple[tuple[tuple[int, int], ...], ...], ...]:
-    """By round, then by party: (to whom, bytes). A backend counts its opening by sending party; whoever sends, sends
-    equal messages to the parties after it, one after another, spread over the rounds.
+    """By round, then by party: (to whom, bytes). A backend counts its barrier and its opening by sending party; whoever
+    sends, sends equal messages to the parties after it, one after another, spread over the rounds.
     """
     n = cell.parties
-    cost = cell.computed_by.count_opening(cell.dimension, n, cell.threshold)
-    rounds: list[list[list[tuple[int, int]]]] = [[[] for _ in range(n)] for _ in range(cost.rounds)]
-    for i, (size, count) in enumerate(zip(release_counts(cell).parties_bytes, cost.messages_sent, strict=False)):
-        for k in range(count):
-            to = (i + 1 + k % (n - 1)) % n
-            rounds[k * cost.rounds // count][i].append((to, size // count + (k < size % count)))
-    return tuple(tuple(tuple(messages) for messages in sent) for sent in rounds)
+    found: list[tuple[tuple[tuple[int, int], ...], ...]] = []
+    for cost in opening_counts(cell):
+        rounds: list[list[list[tuple[int, int]]]] = [[[] for _ in range(n)] for _ in range(cost.rounds)]
+        for i, (size, count) in enumerate(zip(cost.bytes_with_headers(HEADER.size), cost.messages_sent, strict=True)):
+            for k in range(count):
+                to = (i + 1 + k % (n - 1)) % n
+                rounds[k * cost.rounds // count][i].append((to, size // count + (k < size % count)))
+        found += (tuple(tuple(messages) for messages in sent) for sent in rounds)
+    return tuple(found)
 
 
 class Pipe(asyncio.BufferedProtocol):

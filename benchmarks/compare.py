@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from dpmpc.benchmarks.quartiles import Figure
-from dpmpc.benchmarks.records import Record, Results, by_key
+from dpmpc.benchmarks.result_file import Record, Results, by_key
 
 _NOTCH = (
     1.57  # McGill, Tukey, Larsen 1978: medians differ at about 95 % when median +- 1.57 IQR / sqrt(n) do not overlap

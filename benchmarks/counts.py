@@ -5,10 +5,11 @@ Exact; the measured counts are held against it, and it predicts other networks.
 from dataclasses import dataclass
 from typing import Any
 
-from dpmpc.aggregation.frames import WINDOW, Piece, pieces_of, result_bytes
+from dpmpc.aggregation.plan.barrier import SAID
+from dpmpc.aggregation.wire.frames import WINDOW, Piece, pieces_of, result_bytes
 from dpmpc.benchmarks.cell import Cell, plan_of
-from dpmpc.mpc import backend
-from dpmpc.mpc.wire import HEADER
+from dpmpc.mpc.contract import backend
+from dpmpc.mpc.transport.wire import HEADER
 from dpmpc.noise.draw import count_draw
 from dpmpc.noise.pool import fills
 
@@ -17,7 +18,7 @@ from dpmpc.noise.pool import fills
 class Counts:
     """One release. Bytes include frame headers; noise made ahead is not in them."""
 
-    parties_bytes: tuple[int, ...]  # sent to other parties by each party, in the opening
+    parties_bytes: tuple[int, ...]  # sent to other parties by each party, in the barrier and the opening
     results_bytes: int  # sent to the owners' process by each party: consents and the opened vector
     inputs_bytes: tuple[int, ...]  # sent to each party by all owners together
     rounds: int
@@ -51,7 +52,7 @@ class NoiseCounts:
 def release_counts(cell: Cell) -> Counts:
     """The counts of one release with its noise made ahead, and one process for all owners."""
     pieces = pieces_of(0, cell.owners, cell.dimension)
-    opening = cell.computed_by.count_opening(cell.dimension, cell.parties, cell.threshold)
+    opening = sum(opening_counts(cell), start=backend.Counts())
     frames = [frame_bytes(cell, piece) for piece in pieces]
     consents = HEADER.size * max(0, len(pieces) - WINDOW)
     return Counts(
@@ -60,6 +61,12 @@ def release_counts(cell: Cell) -> Counts:
         inputs_bytes=tuple(sum(by_party) for by_party in zip(*frames, strict=True)),
         rounds=opening.rounds,
     )
+
+
+def opening_counts(cell: Cell) -> tuple[backend.Counts, backend.Counts]:
+    """Of the barrier, and of the opening."""
+    barrier = cell.computed_by.count_barrier(SAID.size, cell.parties)
+    return barrier, cell.computed_by.count_opening(cell.dimension, cell.parties, cell.threshold)
 
 
 def frame_bytes(cell: Cell, piece: Piece) -> list[int]:
@@ -111,8 +118,8 @@ NETWORKS = {"lan": Link.of(0.5, 1000.0), "wan": Link.of(40.0, 100.0)}
 
 
 def network_seconds(cell: Cell, link: Link, online_noise: NoiseCounts | None = None) -> float:
-    """What the network adds to a release: shares in, opening, result out, each half a round trip and its bytes at the
-    busiest connection.
+    """What the network adds to a release: shares in, barrier, opening, result out, each half a round trip and its bytes
+    at the busiest connection.
 
     Owners have connections of their own, so a party's inbound connection is the busiest: m vectors, then the opening.
     A long input needs a consent for every frame beyond the first `WINDOW`, which costs time only where a window is

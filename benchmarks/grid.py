@@ -4,12 +4,13 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, wait
 from pathlib import Path
 
-from dpmpc.benchmarks import records, suite
+from dpmpc.benchmarks import result_file as records
+from dpmpc.benchmarks import suite
 from dpmpc.benchmarks.cell import Cell
 from dpmpc.benchmarks.counts import Link
 from dpmpc.benchmarks.iteration import measure, repetitions
 from dpmpc.benchmarks.network import named
-from dpmpc.benchmarks.records import Record
+from dpmpc.benchmarks.result_file import Record
 from dpmpc.errors import UsageError
 from dpmpc.processes.executors import executor_maker
 

@@ -118,8 +118,8 @@ def split(owners: dict[str, Any], parties: list[dict[str, Any]]) -> dict[str, Ar
         "aggregate": adding,
         "noise online": ended["noise"] - ended["collect"],
         "add": ended["add"] - ended["noise"],
-        "ledger": ended["ledger"] - ended["add"],
-        "open": ended["open"] - ended["ledger"],
+        "ledger": ended["ledger"] - ended["stand"],
+        "open": ended["open"] - ended["ledger"] + ended["stand"] - ended["add"],  # with its barrier
         "out": ends - ended["open"],
     }
 

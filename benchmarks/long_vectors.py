@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from dpmpc.aggregation.aggregator import Aggregator
+from dpmpc.aggregation.owner.aggregator import Aggregator
 
 OWNERS = 10
 SHORT = 1_000

@@ -8,7 +8,7 @@ import time
 
 import numpy as np
 
-from dpmpc.aggregation import pairwise_masking
+from dpmpc.benchmarks import pairwise_masking
 from dpmpc.benchmarks.cell import Cell
 from dpmpc.benchmarks.counts import owner_bytes, release_counts
 

@@ -11,10 +11,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from dpmpc.aggregation.local import PRELOAD
+from dpmpc.aggregation.owner.local_parties import PRELOAD
 from dpmpc.benchmarks.counts import NETWORKS, Link
 from dpmpc.errors import UsageError
-from dpmpc.mpc.addresses import BASE_PORT, bound_socket, endpoint_of
+from dpmpc.mpc.transport.addresses import BASE_PORT, bound_socket, endpoint_of
 from dpmpc.processes.supervisor import Job, run_jobs
 
 Addresses = Sequence[Sequence[Any]]  # (host, port), JSON-able

@@ -12,10 +12,10 @@ from dpmpc.benchmarks.parties import FEW, Draw
 from dpmpc.benchmarks.parties import measure as measure_draw
 from dpmpc.benchmarks.quartiles import Figure, figure
 from dpmpc.errors import DpmpcError
-from dpmpc.mpc.backend import BACKENDS, DEFAULT, Holder
-from dpmpc.mpc.channels import NOISE
-from dpmpc.mpc.loopback import run_parties
-from dpmpc.mpc.wire import HEADER
+from dpmpc.mpc.contract.backend import BACKENDS, DEFAULT, Holder, Share
+from dpmpc.mpc.parties.loopback import run_parties
+from dpmpc.mpc.transport.channels import NOISE
+from dpmpc.mpc.transport.wire import HEADER
 from dpmpc.noise.draw import batch_sizes, count_draw, draw
 from dpmpc.noise.sampling import drawn_for_study
 from dpmpc.privacy.law import LAWS
@@ -54,7 +54,7 @@ class NoiseCost:
 
 
 async def _draw_often(
-    holder: Holder, backend: str, parties: int, law: str, name: str, count: int, repetitions: int
+    holder: Holder[Share], backend: str, parties: int, law: str, name: str, count: int, repetitions: int
 ) -> dict[str, Any]:
     sampler = drawn_for_study(backend, law, name, SCALE, count, parties, BACKENDS[backend].threshold(parties))
     channel = NOISE

@@ -1,4 +1,5 @@
-"""What noise costs against the number of parties: Shamir sharing among many, beside replicated sharing in the same run.
+"""What noise costs against the number of parties: Shamir sharing among many beside replicated sharing in the same run,
+each semi-honest and checked.
 
 All parties are processes of this machine; what other programs do on it shows in the seconds and the rate, little in CPU
 seconds, not at all in counts.
@@ -14,14 +15,15 @@ import numpy as np
 
 from dpmpc.benchmarks.network import Addresses, named
 from dpmpc.benchmarks.quartiles import figure
-from dpmpc.benchmarks.records import Record
+from dpmpc.benchmarks.result_file import Record
 from dpmpc.circuits.sampler import Sampler
 from dpmpc.errors import DpmpcError
-from dpmpc.mpc.addresses import Endpoint, inherited
-from dpmpc.mpc.backend import BACKENDS, DEFAULT, FOR_MANY, Holder
-from dpmpc.mpc.channels import NOISE
-from dpmpc.mpc.dial import TcpLink
-from dpmpc.mpc.wire import HEADER
+from dpmpc.mpc.contract.backend import BACKENDS, CHECKED, DEFAULT, FOR_MANY, Holder, Share
+from dpmpc.mpc.contract.security import checked_backend
+from dpmpc.mpc.transport.addresses import Endpoint, inherited
+from dpmpc.mpc.transport.channels import NOISE
+from dpmpc.mpc.transport.dial import TcpLink
+from dpmpc.mpc.transport.wire import HEADER
 from dpmpc.noise.draw import batch_sizes, count_draw, draw
 from dpmpc.privacy.law import DEFAULT_LAW, LAWS
 from dpmpc.processes.cores import threads_for
@@ -58,14 +60,17 @@ class Draw:
 
 
 def draws(numbers: Sequence[int], quick: bool, law: str = DEFAULT_LAW) -> list[Draw]:
-    """The rows of the table: both backends up to `REPLICATED_UP_TO`, then Shamir sharing alone; lan and wan besides."""
+    """The rows of the table: Shamir sharing, semi-honest and checked; replicated sharing up to `REPLICATED_UP_TO`, and
+    checked while it can be; lan and wan besides."""
     found = []
     for n in numbers:
         many = (1 << 13) if quick else (1 << 15) if n < 16 else (1 << 14)
         if n >= 3:
-            found.append(Draw(FOR_MANY, law, n, many))
+            found += [Draw(FOR_MANY, law, n, many), Draw(CHECKED[FOR_MANY], law, n, many)]
         if n <= REPLICATED_UP_TO:
             found.append(Draw(DEFAULT, law, n, many if n <= 7 else 1000, repetitions=3 if n <= 7 else 1))
+        if n >= 3 and checked_backend("active", None, n) == CHECKED[DEFAULT]:
+            found.append(Draw(CHECKED[DEFAULT], law, n, many))
     for network, samples in (("lan", 1 << 13), ("wan", 1 << 11)):
         some = [n for n in numbers if n in ((7,) if quick else (3, 7, 16))]
         found += [Draw(FOR_MANY if n > 3 else DEFAULT, law, n, samples, network, 1) for n in some]
@@ -109,7 +114,7 @@ def party(
     return asyncio.run(main())
 
 
-async def _draws(holder: Holder, what: Draw) -> dict[str, Any]:
+async def _draws(holder: Holder[Share], what: Draw) -> dict[str, Any]:
     sampler, channel = what.sampler, NOISE
     result: dict[str, Any] = {"seconds": [], "few": []}
     for k in range(2 * what.repetitions + 2):  # the first two warm up

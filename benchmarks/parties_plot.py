@@ -4,10 +4,20 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from dpmpc.benchmarks.parties import FEW, PUBLISHED, PUBLISHED_BY
-from dpmpc.benchmarks.records import Record, Results
+from dpmpc.benchmarks.result_file import Record, Results
 
-_STYLES = {"sharing": ("#4477aa", "o"), "shamir": ("#aa3377", "s")}
-_NAMES = {"sharing": "sharing (replicated bits)", "shamir": "shamir (numbers mod p)"}
+_STYLES = {
+    "sharing": ("#4477aa", "o"),
+    "shamir": ("#aa3377", "s"),
+    "shamir-checked": ("#228833", "^"),
+    "checked": ("#ccbb44", "v"),
+}
+_NAMES = {
+    "sharing": "sharing (replicated bits)",
+    "shamir": "shamir (numbers mod p)",
+    "shamir-checked": "shamir, --security active",
+    "checked": "sharing, --security active",
+}
 
 
 def rows(records: Iterable[Record]) -> list[list[str]]:

@@ -7,9 +7,9 @@ from typing import Any
 from dpmpc.benchmarks import parties_plot
 from dpmpc.benchmarks.cell import BASE
 from dpmpc.benchmarks.iteration import PARTS
-from dpmpc.benchmarks.records import Record, Results
+from dpmpc.benchmarks.result_file import Record, Results
 from dpmpc.errors import UsageError
-from dpmpc.mpc.backend import DEFAULT
+from dpmpc.mpc.contract.backend import DEFAULT
 
 _AXES: tuple[tuple[str, str, dict[str, Any]], ...] = (
     ("dimension d (m = 100 owners, n = 3)", "dimension", {"owners": 100, "parties": 3}),

@@ -1,12 +1,18 @@
-"""Noise made by traced programs against the bundle walker of commit 71173d3: rates, processor time, rounds, memory.
+"""Noise made by this version against that of another commit: rates, processor time, rounds, bytes, memory.
 
-    python benchmarks/programs.py [--cases gaussian,laplace,...] [--repetitions 5] [--json FILE]
+    python benchmarks/programs.py [--against COMMIT] [--cases gaussian,ot,...] [--features avx2,aes,...]
+                                  [--repetitions 5] [--json FILE]
 
-The old commit is checked out into a temporary folder. Both versions run by turns on the same machine, so that ratios
-mean something where other work runs; medians are reported. Run from the repository, with its environment.
+Without --against the other one is 71173d3, which walked circuits instead of tracing them to programs. It is checked out
+into a temporary folder, and its kernels are compiled; a folder that holds a checkout, compiled, is taken as it is.
+Both run by turns on the same machine, so that ratios mean something where other work runs; medians are reported.
+--features limits the kernels of both to some of this processor's (`dpmpc.mpc.native`), to stand for a processor that
+has no more. Run from the repository, with its environment.
 """
 
 import argparse
+import contextlib
+import importlib
 import json
 import os
 import resource
@@ -15,11 +21,12 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).resolve().parents[1]
-OLD = "71173d3"
+WALKER = "71173d3"
 SCALE = float(1 << 20)  # grid steps
 CASES: dict[str, dict[str, Any]] = {
     "gaussian": {"law": "gaussian", "count": 1_000_000},
@@ -27,17 +34,32 @@ CASES: dict[str, dict[str, Any]] = {
     "gaussian n=5": {"law": "gaussian", "count": 250_000, "parties": 5},
     "gaussian d=122": {"law": "gaussian", "count": 122, "times": 40},
     "box-muller": {"law": "gaussian", "sampler": "box-muller", "count": 100_000},
+    "active": {"law": "gaussian", "count": 500_000, "backend": "checked"},
+    "ot": {"law": "gaussian", "count": 100_000, "parties": 2, "backend": "ot"},
+    "garbled": {"law": "gaussian", "count": 4_096, "parties": 2, "backend": "garbled"},
+    "shamir n=9": {"law": "gaussian", "count": 30_000, "parties": 9, "backend": "shamir"},
     "alone on 1 core": {"law": "gaussian", "count": 1_000_000, "parties": 1, "cores": [0]},
     "alone on 2 cores": {"law": "gaussian", "count": 1_000_000, "parties": 1, "cores": [0, 1]},
 }
-_DEFAULTS = {"sampler": "discrete", "parties": 3, "times": 1}
+_DEFAULTS = {"sampler": "discrete", "parties": 3, "times": 1, "backend": "sharing", "features": None}
+
+
+def _home(*names: str) -> Any:
+    """The module of `dpmpc.mpc` that has the first of these names that this version knows."""
+    for name in names:
+        with contextlib.suppress(ModuleNotFoundError):
+            return importlib.import_module(f"dpmpc.mpc.{name}")
+    raise ModuleNotFoundError(names[0])
 
 
 async def draw_new(holder: Any, case: dict[str, Any]) -> dict[str, float]:
     """Seconds and processor seconds of one draw after a warm-up, and what it sent."""
+    from dpmpc.mpc.native import choice
     from dpmpc.noise.draw import draw
     from dpmpc.privacy.law import LAWS
 
+    if case["features"] is not None and choice.compiled is not None:
+        choice.compiled.restrict_to(tuple(case["features"]))
     begin = time.perf_counter()
     sampler = LAWS[case["law"]].sampler(case["sampler"], SCALE)
 
@@ -95,51 +117,68 @@ def _peak() -> int:
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
 
 
-def work(case: dict[str, Any], old: bool) -> dict[str, float]:
+def work(case: dict[str, Any], walker: bool) -> dict[str, float]:
     """One run of all parties as processes: the slowest one's time, the mean of the others' figures."""
-    if old:
+    if walker:
         from dpmpc.local import run_parties  # type: ignore[import-not-found]
 
         found = run_parties(draw_old, case["parties"], None, (case,))
     else:
-        from dpmpc.benchmarks import programs
-        from dpmpc.mpc.loopback import run_parties
+        import programs  # type: ignore[import-not-found]  # this file, whichever version `dpmpc` is
 
-        found = run_parties(programs.draw_new, case["parties"], None, (case,))
+        run_parties = _home("loopback", "parties.loopback").run_parties
+
+        found = run_parties(programs.draw_new, case["parties"], None, (case,), backend=case["backend"])
     mean = {key: statistics.fmean(f[key] for f in found) for key in found[0]}
     return {**mean, "seconds": max(f["seconds"] for f in found)}
 
 
-def measure(tree: Path, case: dict[str, Any]) -> dict[str, float]:
+def measure(tree: Path, case: dict[str, Any], walker: bool = False) -> dict[str, float]:
     """`work` by the version in `tree`."""
-    environment = {**os.environ, "PYTHONPATH": str(tree), "OMP_NUM_THREADS": "1"}
-    which = "new" if tree == ROOT else "old"
-    command = [sys.executable, str(Path(__file__).resolve()), "--work", which, json.dumps(case)]
-    done = subprocess.run(command, env=environment, stdout=subprocess.PIPE, text=True, check=True)
+    here = Path(__file__).resolve()
+    environment = {**os.environ, "PYTHONPATH": f"{tree}{os.pathsep}{here.parent}", "OMP_NUM_THREADS": "1"}
+    command = [sys.executable, str(here), "--work", "walker" if walker else "programs", json.dumps(case)]
+    done = subprocess.run(command, env=environment, stdout=subprocess.PIPE, text=True, check=True, cwd=tree)
     result: dict[str, float] = json.loads(done.stdout)
     return result
 
 
-def compare(names: list[str], repetitions: int) -> dict[str, Any]:
-    """Figures of both versions, by case."""
-    runs: dict[str, dict[str, list[dict[str, float]]]] = {name: {"old": [], "new": []} for name in names}
+@contextlib.contextmanager
+def checkout(against: str) -> Iterator[Path]:
+    """The folder of another version: as it is, if that is a folder, else of a commit, with its kernels compiled."""
+    if Path(against).is_dir():
+        yield Path(against).resolve()
+        return
     with tempfile.TemporaryDirectory() as folder:
         tree = Path(folder) / "old"
-        subprocess.run(["git", "worktree", "add", "--quiet", "--detach", str(tree), OLD], cwd=ROOT, check=True)
+        subprocess.run(["git", "worktree", "add", "--quiet", "--detach", str(tree), against], cwd=ROOT, check=True)
         try:
-            for _ in range(repetitions):  # cases by turns, too
-                for name in names:
-                    case = _DEFAULTS | CASES[name]
-                    runs[name]["old"].append(measure(tree, case))
-                    runs[name]["new"].append(measure(ROOT, case))
+            if (tree / "setup.py").exists():
+                build = [sys.executable, "setup.py", "--quiet", "build_ext", "--inplace"]
+                subprocess.run(build, cwd=tree, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+            yield tree
         finally:
             subprocess.run(["git", "worktree", "remove", "--force", str(tree)], cwd=ROOT, check=True)
+
+
+def compare(names: Sequence[str], repetitions: int, against: str, features: Sequence[str] | None) -> dict[str, Any]:
+    """Figures of both versions, by case; `ratio`: medians of the pairs' ratios, of time and of processor time."""
+    runs: dict[str, dict[str, list[dict[str, float]]]] = {name: {"old": [], "new": []} for name in names}
+    cases = {name: _DEFAULTS | CASES[name] | {"features": features} for name in names}
+    with checkout(against) as tree:
+        for _ in range(repetitions):  # cases by turns, too
+            for name, case in cases.items():
+                runs[name]["old"].append(measure(tree, case, against == WALKER))
+                runs[name]["new"].append(measure(ROOT, case))
     results: dict[str, Any] = {}
     for name, found in runs.items():
         both = {which: {key: statistics.median(run[key] for run in of) for key in of[0]} for which, of in found.items()}
-        ratios = [old["seconds"] / new["seconds"] for old, new in zip(found["old"], found["new"], strict=True)]
-        case = _DEFAULTS | CASES[name]
-        results[name] = {"case": case, **both, "ratio": statistics.median(ratios), "ratios": sorted(ratios)}
+        ratios = {
+            kind: sorted(old[kind] / new[kind] for old, new in zip(found["old"], found["new"], strict=True))
+            for kind in ("seconds", "cpu")
+        }
+        medians = {kind: statistics.median(of) for kind, of in ratios.items()}
+        results[name] = {"case": cases[name], **both, "ratio": medians, "ratios": ratios}
         print(*lines(name, results[name]), sep="\n", flush=True)
     return results
 
@@ -147,7 +186,10 @@ def compare(names: list[str], repetitions: int) -> dict[str, Any]:
 def lines(name: str, result: dict[str, Any]) -> list[str]:
     """A case in words."""
     count = result["case"]["count"]
-    shown = [f"{name}: {result['ratio']:.2f} times as fast ({', '.join(f'{r:.2f}' for r in result['ratios'])})"]
+    each = ", ".join(f"{r:.2f}" for r in result["ratios"]["seconds"])
+    shown = [
+        f"{name}: {result['ratio']['seconds']:.2f} times as fast ({each}), {result['ratio']['cpu']:.2f} by processor"
+    ]
     for which in ("old", "new"):
         r = result[which]
         shown.append(
@@ -160,7 +202,9 @@ def lines(name: str, result: dict[str, Any]) -> list[str]:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0] if __doc__ else "")
-    parser.add_argument("--cases", default=",".join(CASES))
+    parser.add_argument("--against", default=WALKER, help="a commit, or a folder that holds a checkout, compiled")
+    parser.add_argument("--cases", help="some of: " + ", ".join(CASES))
+    parser.add_argument("--features", help="kernels of both use no other features of the processor than these")
     parser.add_argument("--repetitions", type=int, default=5)
     parser.add_argument("--json", type=Path)
     parser.add_argument("--work", nargs=2, help=argparse.SUPPRESS)
@@ -169,9 +213,12 @@ def main() -> None:
         case = json.loads(arguments.work[1])
         if "cores" in case:
             os.sched_setaffinity(0, case["cores"])  # the parties inherit it, and take as many threads
-        print(json.dumps(work(case, arguments.work[0] == "old")))
+        print(json.dumps(work(case, arguments.work[0] == "walker")))
         return
-    results = compare(arguments.cases.split(","), arguments.repetitions)
+    walked = [name for name, case in CASES.items() if "backend" not in case]
+    names = arguments.cases.split(",") if arguments.cases else walked if arguments.against == WALKER else list(CASES)
+    features = None if arguments.features is None else [name for name in arguments.features.split(",") if name]
+    results = compare(names, arguments.repetitions, arguments.against, features)
     if arguments.json:
         arguments.json.write_text(json.dumps(results, indent=1) + "\n")
 

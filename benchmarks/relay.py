@@ -9,7 +9,7 @@ import asyncio
 from dataclasses import dataclass
 from typing import Any
 
-from dpmpc.mpc.addresses import inherited
+from dpmpc.mpc.transport.addresses import inherited
 from dpmpc.processes.worker import Emit, Log
 
 _CHUNK = 1 << 15

@@ -14,22 +14,22 @@ from typing import Any
 
 import numpy as np
 
-from dpmpc.aggregation.aggregator import Aggregator
-from dpmpc.aggregation.frames import blocks_of
-from dpmpc.aggregation.grid import Ints
-from dpmpc.aggregation.job import PartyJob
-from dpmpc.aggregation.owner_gate import OwnerGate
-from dpmpc.aggregation.party import run_party
-from dpmpc.aggregation.plan import Plan
-from dpmpc.aggregation.release import ReleaseSteps, Step, release
+from dpmpc.aggregation.owner.aggregator import Aggregator
+from dpmpc.aggregation.party.job import PartyJob
+from dpmpc.aggregation.party.owner_gate import OwnerGate
+from dpmpc.aggregation.party.party import run_party
+from dpmpc.aggregation.party.release import ReleaseSteps, Step, release
+from dpmpc.aggregation.plan.grid import Ints
+from dpmpc.aggregation.plan.plan import Plan
+from dpmpc.aggregation.wire.frames import blocks_of
 from dpmpc.benchmarks.network import Addresses
 from dpmpc.errors import DpmpcError
-from dpmpc.mpc.addresses import Endpoint
-from dpmpc.mpc.backend import Holder
+from dpmpc.mpc.contract.backend import Holder, Share
+from dpmpc.mpc.transport.addresses import Endpoint
 from dpmpc.processes.memory import peak_memory
 from dpmpc.processes.worker import Emit, Log
 
-STAGES = ("begin", "collect", "noise", "add", "ledger", "open", "publish")
+STAGES = ("begin", "collect", "noise", "add", "stand", "ledger", "open", "publish")
 WAIT = 120.0  # seconds for connections: a busy machine may start processes slowly
 
 
@@ -47,7 +47,7 @@ class Observed:
         self.ahead = [-steps.holder.bytes_sent, -steps.holder.rounds]
         return release(steps)
 
-    def stage(self, stage: str, number: int, holder: Holder, gate: OwnerGate) -> None:
+    def stage(self, stage: str, number: int, holder: Holder[Share], gate: OwnerGate) -> None:
         """Notes that a stage has ended."""
         if stage == "begin":
             if not self.times:
@@ -62,7 +62,7 @@ class Observed:
             self.counts[-1] = _sum(self.counts[-1], _count(holder, gate))
 
 
-def _count(holder: Holder, gate: OwnerGate) -> list[int]:
+def _count(holder: Holder[Share], gate: OwnerGate) -> list[int]:
     return [holder.bytes_sent, gate.bytes_sent, holder.bytes_received + gate.bytes_received, holder.rounds]
 
 

@@ -8,8 +8,8 @@ from typing import Any
 
 from dpmpc.benchmarks.cell import BASE
 from dpmpc.benchmarks.quartiles import slope
-from dpmpc.benchmarks.records import Record, Results
-from dpmpc.mpc.backend import DEFAULT
+from dpmpc.benchmarks.result_file import Record, Results
+from dpmpc.mpc.contract.backend import DEFAULT
 from dpmpc.privacy.law import DEFAULT_LAW
 
 _LINEAR = 1.05  # a slope whose confidence interval lies above this is worse than linear

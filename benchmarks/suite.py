@@ -12,12 +12,12 @@ from dpmpc.benchmarks.iteration import WARM_UP, Limit, Measured, measure, measur
 from dpmpc.benchmarks.machine import machine
 from dpmpc.benchmarks.network import Network, named
 from dpmpc.benchmarks.quartiles import Figure, figure
-from dpmpc.benchmarks.records import Record, Results
+from dpmpc.benchmarks.result_file import Record, Results
 from dpmpc.benchmarks.scale import findings
 from dpmpc.errors import UsageError
 from dpmpc.learning.method import METHODS
-from dpmpc.mpc.backend import BACKENDS, FOR_TWO, GARBLED
-from dpmpc.mpc.cheaper import cheaper
+from dpmpc.mpc.contract.backend import BACKENDS, FOR_TWO, GARBLED
+from dpmpc.mpc.contract.default_backend import default_backend
 from dpmpc.privacy.law import DEFAULT_LAW, LAWS, PURE_LAW
 
 DIMENSIONS = (10, 31, 122, 1_000, 10_000, 100_000)
@@ -174,7 +174,7 @@ def run_noise(
             try:
                 for count in _draws(name, n, quick, backend):
                     progress(f"noise: {family}/{name}, {count:,} at n={n}")
-                    for each in [backend] if backend else TWO if n == 2 else [cheaper(family, name, n, None)]:
+                    for each in [backend] if backend else TWO if n == 2 else [default_backend(family, name, n, None)]:
                         costs.append(noise.measure_sampler(family, name, n, count, 3 if quick else 5, each))
             except UsageError as error:
                 refused = str(error)
@@ -196,7 +196,7 @@ def run_noise_over(
     records = []
     for network in networks:
         for n in parties:
-            for each in [backend] if backend else TWO if n == 2 else [cheaper(law, "discrete", n, None)]:
+            for each in [backend] if backend else TWO if n == 2 else [default_backend(law, "discrete", n, None)]:
                 progress(f"noise: {law}/discrete at n={n} {each} {network}")
                 costs = noise.measure_over(network, law, n, 1 << 13, 1 if quick else 3, each)
                 records += [noise_record(cost, None) for cost in costs]
@@ -276,7 +276,7 @@ def cross(
         network=network or base.network,
     )
     return [
-        replace(common, dimension=d, owners=m, parties=n, backend=backend or cheaper(family, drawn_by, n, None))
+        replace(common, dimension=d, owners=m, parties=n, backend=backend or default_backend(family, drawn_by, n, None))
         for n in parties or (base.parties,)
         for m in owners or (base.owners,)
         for d in dimensions or (base.dimension,)

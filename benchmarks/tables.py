@@ -6,7 +6,7 @@ from typing import Any
 from dpmpc.benchmarks.cell import BASE, kind
 from dpmpc.benchmarks.compare import Comparison
 from dpmpc.benchmarks.plot import sampler_title, seconds
-from dpmpc.benchmarks.records import Record, Results
+from dpmpc.benchmarks.result_file import Record, Results
 
 Rows = list[list[str]]
 

@@ -22,9 +22,9 @@ from typing import Any
 import numpy as np
 
 from dpmpc.circuits.convert import FIELD_BITS
-from dpmpc.mpc.backend import BACKENDS, DEFAULT
-from dpmpc.mpc.engines.lanes import words_for
-from dpmpc.mpc.field import Words
+from dpmpc.mpc.contract.backend import BACKENDS, DEFAULT
+from dpmpc.mpc.contract.lanes import words_for
+from dpmpc.mpc.numbers.field import Words
 from dpmpc.noise.draw import BATCH, draw
 from dpmpc.privacy.law import DEFAULT_LAW, LAWS
 from dpmpc.processes.memory import keep_freed_blocks

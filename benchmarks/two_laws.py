@@ -15,7 +15,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from dpmpc.mpc.backend import FOR_TWO, GARBLED
+from dpmpc.mpc.contract.backend import FOR_TWO, GARBLED
 from dpmpc.noise.goodness import Outcome, chi_square, independence, residues
 from dpmpc.noise.sampling import sample
 from dpmpc.privacy.exact import ExactLaw, Integers

@@ -11,12 +11,13 @@ from collections.abc import Callable, Iterable
 from dataclasses import replace
 from pathlib import Path
 
-from dpmpc.benchmarks import noise, records, suite, tables
+from dpmpc.benchmarks import noise, suite, tables
+from dpmpc.benchmarks import result_file as records
 from dpmpc.benchmarks.cell import Cell
 from dpmpc.benchmarks.parties import FEW
 from dpmpc.benchmarks.plot import seconds
-from dpmpc.benchmarks.records import Record, Results
-from dpmpc.mpc.backend import DEFAULT
+from dpmpc.benchmarks.result_file import Record, Results
+from dpmpc.mpc.contract.backend import DEFAULT
 from dpmpc.privacy.law import DEFAULT_LAW
 
 WHO = ((suite.TWO[0], 2), (suite.TWO[1], 2), (DEFAULT, 3))

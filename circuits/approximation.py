@@ -9,13 +9,15 @@ Segment 16 k + 2 part + bit, place t in (-1, 1): m = 1 + (part + (1 + t) / 2) / 
 import functools
 import math
 from dataclasses import dataclass
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
-import mpmath
 import numpy as np
 from numpy.typing import NDArray
 
 from .fixed import SUB_BITS, ZERO_BITS
+
+if TYPE_CHECKING:  # each function imports it: a process that draws by other samplers does without
+    import mpmath
 
 Law = Literal["gaussian", "laplace"]
 
@@ -53,8 +55,10 @@ class Piecewise:
         return planes.reshape(SEGMENTS, -1).astype(bool)
 
 
-def segment_value(law: Law, segment: int, t: mpmath.mpf) -> mpmath.mpf:
+def segment_value(law: Law, segment: int, t: "mpmath.mpf") -> "mpmath.mpf":
     """The function that the polynomial of `segment` approximates, at t."""
+    import mpmath
+
     k, fine = divmod(segment, 2 << SUB_BITS)
     part, bit = divmod(fine, 2)
     m = 1 + (part + (1 + t) / 2) / mpmath.mpf(1 << SUB_BITS)
@@ -66,8 +70,10 @@ def segment_value(law: Law, segment: int, t: mpmath.mpf) -> mpmath.mpf:
 
 
 @functools.cache
-def _polynomials(law: Law) -> list[list[mpmath.mpf]]:
+def _polynomials(law: Law) -> "list[list[mpmath.mpf]]":
     """Coefficients of the interpolants at the Chebyshev nodes of t in [-1, 1], lowest first."""
+    import mpmath
+
     with mpmath.workprec(_PRECISION):
         count = DEGREE + 1
         nodes = [mpmath.cos((2 * i + 1) * mpmath.pi / (2 * count)) for i in range(count)]
@@ -83,6 +89,8 @@ def _polynomials(law: Law) -> list[list[mpmath.mpf]]:
 @functools.lru_cache(maxsize=16)
 def piecewise(law: Law, factor: float, fraction_bits: int) -> Piecewise:
     """Tables of `factor` times the law's function, 1 <= factor < 2."""
+    import mpmath
+
     assert 1 <= factor < 2
     with mpmath.workprec(_PRECISION):
         scale = mpmath.ldexp(mpmath.mpf(factor), fraction_bits)

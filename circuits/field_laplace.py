@@ -37,7 +37,7 @@ async def sample_laplace(
     """
     bits = Bits(await engine.random_bits(bits_needed(plan, deep, size)))
     sign = signs(engine, bits.take(size))
-    comparisons = [_digit(table, deep, bits, size, fast) for table in plan.digits]
+    comparisons = [table_draws(table, deep, bits, size, fast) for table in plan.digits]
     comparisons.append(_nonzero(plan, deep, bits, size, fast))
     *digits, nonzero = await in_step(engine, *comparisons)
     weights = np.array([1 << plan.digits[0].index_bits * w for w in range(len(digits))], dtype=np.int64)
@@ -49,7 +49,15 @@ async def sample_laplace(
 Comparison = Callable[[Arithmetic], Coroutine[Any, Any, Values]]
 
 
-def _digit(table: AliasTable, deep: Deep | None, bits: Bits, size: int, fast: bool) -> Comparison:
+def draw_bits(table: AliasTable, deep: Deep | None, size: int) -> int:
+    """Random bits of `table_draws`."""
+    equal = table.precision - 1
+    if deep is None:
+        return size * (table.index_bits + equal)
+    return size * (table.index_bits + deep.depth) + deep.slots * (table.index_bits + equal - deep.depth)
+
+
+def table_draws(table: AliasTable, deep: Deep | None, bits: Bits, size: int, fast: bool) -> Comparison:
     """A circuit for (size, *tail) draws from the table; takes its bits at once."""
     index = bits.take(table.index_bits, size)
     pairings = 0 if fast else None

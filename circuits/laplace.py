@@ -9,8 +9,8 @@ import functools
 import math
 from dataclasses import dataclass
 from fractions import Fraction
+from typing import Any
 
-import mpmath
 import numpy as np
 
 from .alias import PRECISION, AliasTable, alias_rows, round_weights
@@ -97,6 +97,8 @@ def plan_laplace(scale: float) -> tuple[LaplacePlan, LaplaceCertificate]:
 
     Errors: ValueError outside 1 .. 2^30.
     """
+    import mpmath  # who draws another law does without the import
+
     if not MINIMUM_SCALE <= scale <= MAXIMUM_SCALE:
         raise ValueError(
             f"the discrete Laplace takes a scale in 1 .. 2^30 grid steps; got {scale:g}; choose a finer or a "
@@ -137,6 +139,6 @@ def plan_laplace(scale: float) -> tuple[LaplacePlan, LaplaceCertificate]:
     return LaplacePlan(scale, tuple(tables), nonzero), certificate
 
 
-def _fraction(x: mpmath.mpf) -> Fraction:
+def _fraction(x: Any) -> Fraction:
     sign, mantissa, exponent, _ = x._mpf_
     return Fraction(int((-1) ** sign * mantissa)) * Fraction(2) ** int(exponent)

@@ -53,7 +53,7 @@ class Layer:
     masks: Ints  # (m, 3): slot, mask, number of the bit in the mask
     given: Ints  # (g, 2): slot, number
     xors: Ints  # for each XOR, in order: slot out, how many operands, their slots
-    ands: Ints  # (a, 3): slots out, left, right; all read before any is written; none in the last layer
+    ands: Ints  # (a, 3): slots out, left, right; no slot out is an operand of the layer's; none in the last layer
 
     @functools.cached_property
     def results(self) -> Ints:
@@ -194,6 +194,8 @@ def computes(program: Program, graph: Graph, results: list[int]) -> bool:
             for out, operands in layer.gates:
                 slots[out] = functools.reduce(graph.xor, [slots[operand] for operand in operands])
             pending = [(out, graph.and_(slots[left], slots[right])) for out, left, right in layer.ands.tolist()]
+            if {out for out, _ in pending} & set(layer.ands[:, 1:].reshape(-1).tolist()):
+                return False
         found = [slots[slot] for slot in program.outputs.tolist()]
     except (KeyError, StopIteration):
         return False
@@ -324,8 +326,8 @@ class _Allocation:
             for node in xors:
                 slots = self._read(node)
                 done += [self._take(node), len(slots), *slots]
-            read = [self._read(node) for node in ands]
-            joined = [(self._take(node), *slots) for node, slots in zip(ands, read, strict=True)]
+            made = [self._take(node) for node in ands]  # before operands are free: executors write while they read
+            joined = [(slot, *self._read(node)) for slot, node in zip(made, ands, strict=True)]
             layers.append(Layer(_ints(random), _ints(from_masks, 3), _ints(given, 2), _ints(done), _ints(joined, 3)))
         return Program(
             tuple(layers),

@@ -1,17 +1,21 @@
 """A sampler: a law at one scale, its circuit, its certificate. Public; whoever evaluates the circuit draws from it.
 
-A discrete sampler is one Boolean program. A fixed-point sampler is a Boolean program up to its first opening, and
-arithmetic from there on. In both, every bit of work on shared bits is a program's.
+A discrete sampler is one Boolean program, and, where it says so (`OverField`), an arithmetic circuit beside it, for
+those who share numbers and no bits. A fixed-point sampler is a Boolean program up to its first opening, and arithmetic
+from there on. In both, every bit of work on shared bits is a program's.
 """
 
 import functools
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Protocol, TypeGuard
 
 import numpy as np
 from numpy.typing import NDArray
 
+from . import field_gaussian, field_laplace
+from .arithmetic import Arithmetic, Values
 from .convert import to_field
+from .deep import Deep
 from .engine import Bundle, Engine
 from .fixed import FixedEngine
 from .gaussian import GaussianCertificate, GaussianPlan, plan_gaussian, sample_gaussian
@@ -63,6 +67,23 @@ class Sampler(Protocol):
         """Shares in F_p of sample + offset, (samples_per_lane, lanes) or (lanes,), p = 2^61 - 1."""
 
 
+class OverField(Sampler, Protocol):
+    """A sampler that is drawn over F_p too, where numbers are shared and no bits (`field_sampler`)."""
+
+    @property
+    def comparisons(self) -> int:
+        """Of a sample, whose deep bits a group shares: one for each table that is read."""
+
+    async def arithmetic(self, engine: Arithmetic, deep: Deep | None, size: int, *, fast: bool) -> Values:
+        """(size, *tail): samples as field elements, of which those of a lane are one group; `deep` None: none share
+        bits. `fast` spends products on rounds."""
+
+
+def is_over_field(sampler: Sampler) -> TypeGuard[OverField]:
+    """Whether the sampler is drawn over F_p too."""
+    return hasattr(sampler, "arithmetic")
+
+
 def lanes_for(sampler: Sampler, count: int) -> int:
     """The evaluations that `count` samples take."""
     return -(-count // sampler.samples_per_lane)
@@ -103,6 +124,18 @@ class DiscreteSampler:
         if isinstance(engine, LiftEngine):
             return await engine.lift(noise_heap(self.plan), self.plan.offset)
         return await engine.to_field(noise_program(self.plan, engine.masks), self.plan.offset)
+
+    @property
+    def comparisons(self) -> int:
+        """One for each table, and one for zero in the Laplace law."""
+        plan = self.plan
+        return 1 if isinstance(plan, GaussianPlan) else len(plan.digits) + 1
+
+    async def arithmetic(self, engine: Arithmetic, deep: Deep | None, size: int, *, fast: bool) -> Values:
+        """See `OverField`."""
+        if isinstance(self.plan, GaussianPlan):
+            return await field_gaussian.sample_gaussian(engine, self.plan, deep, size, fast=fast)
+        return await field_laplace.sample_laplace(engine, self.plan, deep, size, fast=fast)
 
 
 @functools.lru_cache(maxsize=64)

@@ -10,9 +10,10 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
+from dpmpc.cli.settings import setting_option
 from dpmpc.learning.account import Account, answer
 from dpmpc.learning.method import DEFAULT_METHOD, METHODS
-from dpmpc.privacy.law import DEFAULT_LAW, LAWS, PURE_LAW
+from dpmpc.privacy.law import DEFAULT_LAW, PURE_LAW
 from dpmpc.privacy.sensitivity import Weights
 
 _CALIBRATIONS = {
@@ -25,72 +26,41 @@ _CALIBRATIONS = {
 
 
 @click.command()
-@click.option(
-    "--method",
-    type=click.Choice(METHODS.names()),
-    default=DEFAULT_METHOD,
-    show_default=True,
-    help="what is released: gradients or a mean of local models.",
-)
-@click.option(
-    "--law",
-    type=click.Choice(LAWS.names()),
-    help=f"noise law  [default: {DEFAULT_LAW}, or {PURE_LAW} for output without a delta]",
-)
-@click.option("--owners", type=int, required=True, help="number m of owners.")
-@click.option("--smallest", type=int, required=True, help="records n_(1) of the smallest owner.")
-@click.option("--total", type=int, help="records n of all owners together  [default: m * n_(1)]")
-@click.option(
-    "--weights",
-    type=click.Choice(["equal", "size"]),
-    default="equal",
-    show_default=True,
-    help="aggregate with weights 1/m or n_j/n.",
-)
-@click.option(
-    "--neighbours",
-    type=click.Choice(["record", "owner"]),
-    default="record",
-    show_default=True,
-    help="what the promise hides: one record, or all of one owner's records.",
-)
-@click.option("--epsilon", type=float, help="total epsilon.")
-@click.option("--delta", type=float, help="total delta.")
-@click.option("--iterations", type=int, help="number T of releases  [default: 1 for --method output]")
-@click.option(
+@setting_option("method", default=DEFAULT_METHOD)
+@setting_option("law", help=f"Law of the noise.  [default: {DEFAULT_LAW}, or {PURE_LAW} for output without a delta]")
+@setting_option("owners", required=True, help="Number m of owners.")
+@click.option("--smallest", type=int, required=True, help="Records n_(1) of the smallest owner.")
+@click.option("--total", type=int, help="Records n of all owners together.  [default: m * n_(1)]")
+@setting_option("weights", default="equal")
+@setting_option("neighbours", default="record")
+@setting_option("epsilon", help="Of the whole run.")
+@setting_option("delta", help="Of the whole run.")
+@setting_option("iterations", help="Number T of releases.  [default: 1 for --method output]")
+@setting_option(
+    "scale",
     "--sigma",
     "--scale",
-    "scale",
-    type=float,
-    help="noise on the released mean: standard deviation, or Laplace scale; then something else is solved for.",
+    help="Noise on the released mean: standard deviation, or Laplace scale; then something else is solved for.",
 )
-@click.option(
-    "--dimension",
-    type=int,
-    default=122,
-    show_default=True,
-    help="coordinates d of a release (122: the paper's KDDCup99).",
-)
-@click.option("--lam", type=float, default=0.01, show_default=True, help="regularisation lambda.")
+@setting_option("dimension", default=122, help="Coordinates d of a release (122: the paper's KDDCup99).")
+@setting_option("lam", default=0.01, show_default=True, help="Regularisation lambda.")
 @click.option("--G", "lipschitz", type=float, default=1.0, show_default=True, help="Lipschitz constant of the loss.")
-@click.option(
-    "--solver-tolerance",
-    type=float,
+@setting_option(
+    "solver_tolerance",
     default=0.0,
-    show_default=True,
-    help="bound on every local gradient norm at the returned model (--method output).",
+    help="Bound on every local gradient norm at the returned model (--method output).",
 )
-@click.option("--grid-bits", type=int, help="account the discrete law on the grid of step 2^-BITS, rounding included.")
-@click.option("--security-bits", type=float, help="statistical security of the MPC over the run, with --grid-bits.")
+@setting_option("grid_bits", help="Account the discrete law on the grid of step 2^-F, rounding included.")
+@setting_option("security_bits", default=None, help="Statistical security of the MPC over the run, with --grid-bits.")
 @click.option(
     "--sampler-tv",
     type=float,
     default=0.0,
     show_default=True,
-    help="total variation of one coordinate's sampler, with --grid-bits.",
+    help="Total variation of one coordinate's sampler, with --grid-bits.",
 )
-@click.option("--literature/--no-literature", default=True, show_default=True, help="the table of published methods.")
-@click.option("--json", "as_json", is_flag=True, help="print JSON.")
+@click.option("--literature/--no-literature", default=True, show_default=True, help="The table of published methods.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def command(
     method: str,
     law: str | None,
@@ -98,7 +68,7 @@ def command(
     smallest: int,
     total: int | None,
     weights: Weights,
-    neighbours: Literal["record", "owner"],
+    neighbours: Literal["record", "presence", "person", "owner"],
     epsilon: float | None,
     delta: float | None,
     iterations: int | None,

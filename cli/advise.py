@@ -8,24 +8,26 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
+from dpmpc.cli.settings import setting_option
+from dpmpc.learning.losses import RESIDUAL_CLIP
 from dpmpc.learning.method import METHODS
-from dpmpc.privacy.law import LAWS, PURE_LAW
+from dpmpc.privacy.law import PURE_LAW
 
 
 @click.command()
-@click.option("--owners", type=int, required=True, help="number m of owners.")
-@click.option("--total", type=int, required=True, help="records n of all owners together.")
-@click.option("--smallest", type=int, help="records of the smallest owner  [default: an even share]")
-@click.option("--dimension", type=int, required=True, help="features d, intercept included.")
-@click.option("--task", type=click.Choice(["logistic", "ridge"]), default="logistic", show_default=True)
-@click.option("--epsilon", type=float, required=True, help="total epsilon.")
-@click.option("--delta", type=float, help=f"total delta; without one, output perturbation with {PURE_LAW} noise.")
-@click.option("--lam", type=float, help="regularisation  [default: 0.01 for output, else 0.001]")
-@click.option("--residual-clip", type=float, default=1.0, show_default=True, help="residual bound of ridge.")
-@click.option("--method", type=click.Choice(METHODS.names()), help="only this one.")
-@click.option("--noise", type=click.Choice(LAWS.names()), help="law of output perturbation.")
-@click.option("--columns", type=int, default=0, show_default=True, help="columns without public bounds.")
-@click.option("--json", "as_json", is_flag=True, help="print JSON.")
+@setting_option("owners", required=True, help="Number m of owners.")
+@click.option("--total", type=int, required=True, help="Records n of all owners together.")
+@click.option("--smallest", type=int, help="Records of the smallest owner.  [default: an even share]")
+@setting_option("dimension", required=True, help="Features d, intercept included.")
+@setting_option("task", type=click.Choice(["logistic", "ridge"]), default="logistic")
+@setting_option("epsilon", required=True)
+@setting_option("delta", help=f"Of the whole run; without one, output perturbation with {PURE_LAW} noise.")
+@setting_option("lam")
+@setting_option("residual_clip", default=RESIDUAL_CLIP)
+@setting_option("method", help="Only this one.")
+@setting_option("law", help="Law of output perturbation.")
+@click.option("--columns", type=int, default=0, show_default=True, help="Columns without public bounds.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def command(
     owners: int,
     total: int,
@@ -37,7 +39,7 @@ def command(
     lam: float | None,
     residual_clip: float,
     method: str | None,
-    noise: str | None,
+    law: str | None,
     columns: int,
     as_json: bool,
 ) -> None:
@@ -62,7 +64,7 @@ def command(
         lam=lam,
         residual_clip=residual_clip,
         method=method,
-        noise=noise,
+        noise=law,
         columns=columns,
     )
     found = advise(circumstances)

@@ -25,7 +25,7 @@ from dpmpc.cli.bench_others import flower, masking
 from dpmpc.cli.bench_parties import many
 from dpmpc.errors import UsageError
 from dpmpc.learning.method import METHODS
-from dpmpc.mpc.backend import BACKENDS
+from dpmpc.mpc.contract.backend import BACKENDS
 
 
 @click.group("bench")
@@ -106,7 +106,7 @@ def iteration(
         raise UsageError("a prediction needs both --rtt and --bandwidth; one was given; add the other")
     line = None if rtt is None or bandwidth is None else Link.of(rtt, bandwidth)
     sizes = (dimensions, owners)
-    backend, two = two_servers(backend, security, link)
+    backend, two = two_servers(backend, security, link, parties)
     kind: dict[str, Any] = {"method": method, "law": law, "sampler": sampler, "pool": pool}
     by: list[tuple[Any, str | None]] = (
         [([2], backend), ([3], None)] if two and parties is None else [(parties, backend)]
@@ -163,7 +163,7 @@ def noise(
     """Samplers against each other and against MPyC's own fixed-point arrays (the backend mpyc)."""
     from dpmpc.benchmarks import suite, tables
 
-    backend, two = two_servers(backend, security, link)
+    backend, two = two_servers(backend, security, link, parties)
     slow = [place for place in places or () if place != PLACES[0]]
     if slow and sampler not in (None, "discrete"):
         raise UsageError(f"over lan and wan the exact samplers are measured; got --sampler {sampler}; leave one out")
@@ -236,7 +236,8 @@ def limit(
 @json_option
 def scale(quick: bool, source: Path | None, json_file: Path | None) -> None:
     """How cost grows with d, m, n and T; flags what is worse than linear."""
-    from dpmpc.benchmarks import records, suite
+    from dpmpc.benchmarks import result_file as records
+    from dpmpc.benchmarks import suite
 
     if source is not None:
         results = records.read(source)
@@ -268,7 +269,8 @@ def everything(quick: bool, json_file: Path | None, csv_file: Path | None) -> No
 
 def _by(executor: str, jobs: int, chosen: Any, quick: bool, progress: Progress, link: Any, file: Path | None) -> Any:
     """The results of a grid that an executor measures, kept in the file as it grows."""
-    from dpmpc.benchmarks import grid, records, suite
+    from dpmpc.benchmarks import grid, suite
+    from dpmpc.benchmarks import result_file as records
 
     known = grid.known_records(file, quick)
 

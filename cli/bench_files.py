@@ -9,7 +9,8 @@ import click
 @click.argument("file", type=click.Path(dir_okay=False, path_type=Path))
 def table(file: Path) -> None:
     """The cost table of the README and the noise table, from FILE, in Markdown."""
-    from dpmpc.benchmarks import records, tables
+    from dpmpc.benchmarks import result_file as records
+    from dpmpc.benchmarks import tables
 
     results = records.read(file)
     click.echo(tables.readme(results) + "\n\n" + tables.markdown(tables.noise_rows(results.find("noise"))))
@@ -22,7 +23,8 @@ def table(file: Path) -> None:
 )
 def plot(file: Path, out: Path | None) -> None:
     """Draw FILE: cost against d, m and n, the breakdown of a release, the samplers' rates."""
-    from dpmpc.benchmarks import plot, records
+    from dpmpc.benchmarks import plot
+    from dpmpc.benchmarks import result_file as records
 
     for path in plot.draw(records.read(file), out or file.parent, file.stem):
         click.echo(f"written to {path}")
@@ -35,7 +37,8 @@ def compare(old: Path, new: Path) -> None:
     """What got better or worse from OLD to NEW: counts exactly, times beyond their noise. Exits with 1 if anything
     got worse.
     """
-    from dpmpc.benchmarks import records, tables
+    from dpmpc.benchmarks import result_file as records
+    from dpmpc.benchmarks import tables
     from dpmpc.benchmarks.compare import compare as compare_results
 
     found = compare_results(records.read(old), records.read(new))

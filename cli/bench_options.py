@@ -8,9 +8,9 @@ from typing import Any
 
 import click
 
-from dpmpc.mpc.backend import BACKENDS, FOR_TWO
-from dpmpc.mpc.levels import by_link
-from dpmpc.mpc.security import MODES, checked_backend
+from dpmpc.mpc.contract.backend import BACKENDS, FOR_TWO
+from dpmpc.mpc.contract.levels import by_link
+from dpmpc.mpc.contract.security import MODES, checked_backend
 from dpmpc.privacy.law import LAWS, sampler_names
 
 Progress = Callable[[str], None]
@@ -59,9 +59,11 @@ def networks_option(help: str) -> Callable[[Any], Any]:
     return click.option("--network", "places", callback=networks, metavar="NAME,...", help=help)
 
 
-def two_servers(backend: str | None, security: str | None, link: str | None) -> tuple[str | None, bool]:
+def two_servers(
+    backend: str | None, security: str | None, link: str | None, parties: Sequence[int] | None
+) -> tuple[str | None, bool]:
     """(the backend, whether it is one of two servers). Errors: UsageError where they do not go together."""
-    backend = checked_backend(security, backend)
+    backend = checked_backend(security, backend, max(parties or (3,)))
     if link is not None:
         backend = by_link(link, backend or FOR_TWO)
     return backend, backend is not None and BACKENDS[backend].threshold(3) < 0
@@ -106,7 +108,7 @@ def show_findings(results: Any) -> None:
 
 
 def write(results: Any, json_file: Path | None, csv_file: Path | None) -> None:
-    from dpmpc.benchmarks import records
+    from dpmpc.benchmarks import result_file as records
 
     for path, write in ((json_file, records.write_json), (csv_file, records.write_csv)):
         if path is not None:

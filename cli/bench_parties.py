@@ -6,7 +6,7 @@ import click
 
 from dpmpc.cli.bench_options import bar, csv_option, json_option, numbers_option, quick_option, write
 from dpmpc.errors import UsageError
-from dpmpc.mpc.engines.many_layout import MOST_PARTIES
+from dpmpc.mpc.shamir.layout import MOST_PARTIES
 
 
 @click.command("parties")

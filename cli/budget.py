@@ -1,4 +1,5 @@
-"""`dpmpc budget`: what the ledgers below a directory have spent, and what a budget has left."""
+"""`dpmpc budget`: what the ledgers below a directory have spent, or those that an account remembers, and what a budget
+has left."""
 
 import json
 import math
@@ -13,32 +14,36 @@ from rich.markup import escape
 from rich.table import Table
 
 from dpmpc.errors import DpmpcError, UsageError
+from dpmpc.privacy.account import Account, Known, account_folder
 from dpmpc.privacy.book import Book
 from dpmpc.privacy.checks import check_delta
-from dpmpc.privacy.composition import (
-    OWNER,
-    mechanism_for,
-    parse_budget,
-    releases_left,
-    spending_of,
-    spent,
-    total,
-    within,
-)
+from dpmpc.privacy.composition import OWNER, parse_budget, releases_left, run_of, spent, total, within
 from dpmpc.privacy.entry import Entry
-from dpmpc.privacy.ledgers import attempts, copies, ledgers_below, merge, parts, read_ledgers
+from dpmpc.privacy.ledgers import attempts, copies, ledgers_below, merge, parts, read_ledger
 
-UNITS = {"": "as planned", "record": "one record", OWNER: "one owner's records", "stated": "one stated unit"}
+GONE = ("missing", "older")
+UNITS = {
+    "": "as planned",
+    "record": "one record",
+    "presence": "one record's presence",
+    "person": "one person's records",
+    OWNER: "one owner's records",
+    "stated": "one stated unit",
+}
 
 
 @click.command()
-@click.argument("directory", type=click.Path(path_type=Path))
+@click.argument("directory", type=click.Path(path_type=Path), required=False)
+@click.option("--account", metavar="DIR", help="Without a directory: folder of the account.  [default: $DPMPC_ACCOUNT]")
 @click.option("--data", help="only the data set of this name, or whose digest starts so.")
 @click.option("--delta", type=float, help="state epsilon at this delta  [default: the largest that a run promised]")
 @click.option("--budget", "limit", metavar="EPS,DELTA", help="compare with this budget; exit code 1 if it is exceeded.")
 @click.option("--json", "as_json", is_flag=True, help="print JSON.")
-def command(directory: Path, data: str | None, delta: float | None, limit: str | None, as_json: bool) -> None:
-    """What was spent on each data set, over every ledger*.jsonl in DIRECTORY and below.
+def command(
+    directory: Path | None, account: str | None, data: str | None, delta: float | None, limit: str | None, as_json: bool
+) -> None:
+    """What was spent on each data set: over every ledger*.jsonl in DIRECTORY and below, or without one over all that
+    this user's account remembers, also of runs whose folders are gone.
 
     The ledgers of all processes of one attempt, parties and owners, count once, and so do copies of a ledger; two
     attempts at one plan count twice, whoever's ledgers are there. Ledgers of earlier versions do not name attempts:
@@ -49,16 +54,12 @@ def command(directory: Path, data: str | None, delta: float | None, limit: str |
     apart, and counts against --budget.
     """
     budget = None if limit is None else parse_budget(limit)
-    if directory.is_file() and directory.suffix != ".jsonl":
-        raise UsageError(f"a ledger is a file ledger*.jsonl; {directory} is another; name a run's directory")
-    paths = ledgers_below(directory)
-    if not paths:
-        raise UsageError(f"a ledger is a file ledger*.jsonl; {directory} holds none; name a run's directory")
+    known = _remembered(account) if directory is None else _below(directory, account)
+    books = [each.book for each in known]
     if delta is not None:
         check_delta(delta)
     elif budget is not None and budget[1] > 0:
         delta = budget[1]
-    books = read_ledgers(directory, files=paths)
     everything, entries = merge(books), merge(_without_reserved(books))
     names = {digest: name for e in everything for digest, name in zip(e.data, e.names, strict=False)}
     digests = sorted(
@@ -67,7 +68,7 @@ def command(directory: Path, data: str | None, delta: float | None, limit: str |
     )
     if data is not None and not digests:
         raise UsageError(
-            f"--data is a name in {directory}'s ledgers, or begins a digest; got {data!r}; leave it out to see all"
+            f"--data is a name in these ledgers, or begins a digest; got {data!r}; leave it out to see all"
         )
     unknown = sum(book.unknown for book in books)
     rows: list[dict[str, Any]] = []
@@ -81,20 +82,20 @@ def command(directory: Path, data: str | None, delta: float | None, limit: str |
                 "name": names.get(digest),
                 "neighbours": neighbours or None,
                 "runs": sums.runs,
-                "attempts": sum(attempts(_of(books, digest)).values()),
+                "attempts": _attempts(_of(books, digest)),
                 "releases": sums.releases,
                 "reserved": len(all_of_it) - len(mine),
                 "epsilon": sums.epsilon if math.isfinite(sums.epsilon) else None,
                 "delta": sums.delta,
             }
             if budget is not None:
-                last = mechanism_for(all_of_it[-1], neighbours) or all_of_it[-1].mechanism
                 counted = total(all_of_it, neighbours)
                 row["within_budget"] = within(counted, budget)
-                row["releases_left"] = releases_left(counted + spending_of(last, unknown), last, budget)
+                row["releases_left"] = releases_left(counted.add(all_of_it[-1], unknown), all_of_it[-1], budget)
             rows.append(row)
     result = {
-        "ledgers": [str(path) for path in paths],
+        "ledgers": [str(each.path) for each in known],
+        "gone": [{"ledger": str(each.path), "state": each.state} for each in known if each.state in GONE],
         "copies": copies(books),
         "torn": sum(book.torn for book in books),
         "unknown": unknown,
@@ -115,8 +116,35 @@ def command(directory: Path, data: str | None, delta: float | None, limit: str |
         )
 
 
+def _below(directory: Path, account: str | None) -> list[Known]:
+    if account is not None:
+        raise UsageError("ledgers are those below a directory, or an account's; both were named; leave one of them out")
+    if directory.is_file() and directory.suffix != ".jsonl":
+        raise UsageError(f"a ledger is a file ledger*.jsonl; {directory} is another; name a run's directory")
+    paths = ledgers_below(directory)
+    if not paths:
+        raise UsageError(f"a ledger is a file ledger*.jsonl; {directory} holds none; name a run's directory")
+    return [Known(path, "there", read_ledger(path)) for path in paths]
+
+
+def _remembered(account: str | None) -> list[Known]:
+    """Every ledger that the account knows, once. Errors: it knows none."""
+    folder = account_folder() if account is None else Path(account)
+    own, found = Account(folder), dict[str, Known]()
+    for digest in own.data():
+        for each in own.known(digest):
+            found.setdefault(each.book.source, each)
+    if not found:
+        raise UsageError(
+            f"an account remembers what runs on named data have spent; {folder} has nothing; name a run's directory or "
+            "another <<account>>"
+        )
+    return list(found.values())
+
+
 def _without_reserved(books: Sequence[Book]) -> list[Book]:
-    return [replace(book, reserved=()) for book in books]
+    """Without what living writers have reserved; what was reserved in a ledger that is gone counts as spent."""
+    return [book if book.path is None else replace(book, reserved=()) for book in books]
 
 
 def _of(books: Sequence[Book], digest: str) -> list[Book]:
@@ -128,6 +156,14 @@ def _of(books: Sequence[Book], digest: str) -> list[Book]:
             entries = tuple(book.entries[k] for k in kept)
             found.append(replace(book, entries=entries, keys=tuple(book.keys[k] for k in kept)))
     return found
+
+
+def _attempts(books: Sequence[Book]) -> int:
+    """How often all runs were tried; what a run surveys or evaluates is not tried apart."""
+    most: dict[str, int] = {}
+    for name, count in attempts(books).items():
+        most[run_of(name)] = max(count, most.get(run_of(name), 0))
+    return sum(most.values())
 
 
 def _runs(books: Sequence[Book], entries: Sequence[Entry]) -> list[dict[str, Any]]:
@@ -165,6 +201,8 @@ def _print(result: dict[str, Any], rows: list[dict[str, Any]]) -> None:
     console.print(table)
     for group in result["copies"]:
         console.print(f"{len(group)} ledgers are copies of one and count once: {escape(', '.join(group))}")
+    for each in result["gone"]:
+        console.print(f"ledger {escape(each['ledger'])} is {each['state']}: all that was reserved for it counts")
     for part in result["parts"]:
         have = f"; the ledgers of parties {', '.join(map(str, part['parties']))} have them" if part["parties"] else ""
         console.print(

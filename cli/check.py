@@ -1,11 +1,15 @@
 """`dpmpc check`: a dry run of one owner's records against the schema of a plan."""
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from dpmpc.cli.sources import memory_of, source_of, source_options
 from dpmpc.errors import UsageError
+
+if TYPE_CHECKING:
+    from dpmpc.data.spelling import Spelling
 
 
 @click.command("check")
@@ -20,6 +24,7 @@ def command(
     database: str | None,
     sql: str | None,
     memory: str | None,
+    spelling: "Spelling",
 ) -> int:
     """Hold your records against a schema, without a run: missing, unknown and clipped values by column; against a plan
     also whether they are as many as it says.
@@ -28,18 +33,25 @@ def command(
 
     Example: dpmpc check --plan plan.json --csv mine.csv
     """
+    from dpmpc.aggregation.plan.plan import Plan
     from dpmpc.data.check import check, schema_in
     from dpmpc.data.loading import opened
-    from dpmpc.data.planned import planned_sizes
+    from dpmpc.data.planned import asks, planned_sizes
+    from dpmpc.runs.joining import held_against
 
     if (plan_file is None) == (schema_file is None):
         raise UsageError(
             "records are held against one schema; none or two were given; add --plan FILE or --schema FILE"
         )
-    schema = schema_in(plan_file or schema_file or Path())
+    plan = None if plan_file is None or not asks(plan_file) else Plan.read(plan_file)
+    schema = None if plan is not None else schema_in(plan_file or schema_file or Path())
     sizes = () if plan_file is None else planned_sizes(plan_file)
-    with opened(source_of(csv, records, database, sql), memory=memory_of(memory)) as (table, _):
-        result = check(schema, table, sizes)
+    with opened(source_of(csv, records, database, sql), memory=memory_of(memory), spelling=spelling) as (table, _):
+        if plan is not None:
+            result, of = held_against(plan, table, sizes), f"questions of run {plan.run_id}"
+        else:
+            assert schema is not None
+            result, of = check(schema, table, sizes), f"schema {schema.digest[:16]}"
         name = table.source
     from rich import box
     from rich.console import Console
@@ -47,13 +59,14 @@ def command(
     from rich.text import Text
 
     console = Console(highlight=False)
-    console.print(Text(f"{name}: {result.rows} records; schema {schema.digest[:16]}; for your own eyes", style="bold"))
+    console.print(Text(f"{name}: {result.rows} records; {of}; for your own eyes", style="bold"))
     grid = Grid(box=box.SIMPLE, pad_edge=False)
     grid.add_column("column", overflow="fold")
-    for title in ("missing", "unknown", "clipped"):
+    for title in ("missing", "not read", "unknown", "clipped"):
         grid.add_column(title, justify="right")
     for c in result.counts:
-        grid.add_row(Text(c.name), str(c.missing or ""), str(c.unknown or ""), str(c.clipped or ""))
+        figures = (str(count or "") for count in (c.missing, c.unread, c.unknown, c.clipped))
+        grid.add_row(Text(c.name), *figures)
     console.print(grid)
     colours = {"refused": "red", "warning": "yellow", "note": "dim"}
     for finding in result.found:

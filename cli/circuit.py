@@ -49,7 +49,7 @@ def command(
     Example: dpmpc circuit gaussian --sigma 2^20
     """
     from dpmpc.circuits.picture import figures, to_dot, to_json
-    from dpmpc.mpc.backends.sharing import SHARING, programs_of
+    from dpmpc.mpc.replicated.backend import SHARING, programs_of
 
     t = SHARING.threshold(parties) if threshold is None else threshold
     SHARING.check(parties, t)

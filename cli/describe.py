@@ -1,8 +1,11 @@
 """`dpmpc describe`: a look at one's own records."""
 
+import contextlib
 import html
 import json
 import os
+from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -12,7 +15,9 @@ from dpmpc.cli.sources import memory_of, source_of, source_options
 from dpmpc.errors import UsageError
 
 if TYPE_CHECKING:
-    from dpmpc.data.describe import Described
+    from dpmpc.data.describe import Described, Description
+    from dpmpc.data.spelling import Spelling
+    from dpmpc.data.table import Table
 
 _EYES = "for the eyes of the records' owner alone: nothing below is protected"
 _SPARKS = " ▁▂▃▄▅▆▇█"
@@ -22,13 +27,17 @@ _SPARKS = " ▁▂▃▄▅▆▇█"
 @click.argument("source", required=False)
 @source_options
 @click.option("--target", metavar="COLUMN", help="The column to predict: its classes are counted.")
-@click.option("--drop", metavar="COLUMN", multiple=True, help="A column to leave out of --schema; may be repeated.")
+@click.option("--drop", metavar="COLUMN", multiple=True, help="A column to leave out; may be repeated.")
 @click.option(
-    "--schema", "schema_out", type=click.Path(path_type=Path), help="Write a first schema to edit here (JSON)."
+    "--schema",
+    "schema_out",
+    type=click.Path(path_type=Path),
+    help="Write a first schema to edit here, TOML; JSON if its name ends so.",
 )
 @click.option(
     "--html", "html_out", type=click.Path(path_type=Path), help="Write the same as a web page, with histograms."
 )
+@click.option("--json", "as_json", is_flag=True, help="Print all that was found as JSON.")
 @click.option("--editor-schema", is_flag=True, help="Print the JSON schema of schema files, for editors, and stop.")
 def command(
     source: str | None,
@@ -37,55 +46,83 @@ def command(
     database: str | None,
     sql: str | None,
     memory: str | None,
+    spelling: "Spelling",
     target: str | None,
     drop: tuple[str, ...],
     schema_out: Path | None,
     html_out: Path | None,
+    as_json: bool,
     editor_schema: bool,
 ) -> None:
     """Describe the records in SOURCE (a file, folder or pattern; or as the options say), for their owner's own eyes.
 
-    Columns, kinds, missing and distinct values, extremes, histograms, columns that are nearly constant or unique.
-    --schema drafts a schema from them: ranges and lists that come from one's own data are not public, so what it
-    writes says bounds "data" until you replace them.
+    Every column at once: what it seems to hold and in which spelling, missing and distinct values, extremes, what a run
+    does with it, and the option or the line of a schema that changes that. --schema drafts a schema: ranges and lists
+    that come from one's own data are not public, so what it writes says bounds "data" until you replace them.
 
     \b
     Examples:
       dpmpc describe hospital.parquet --target outcome
-      dpmpc describe --csv hospital.csv --target outcome --schema schema.json --html hospital.html
+      dpmpc describe hospital.csv --decimal , --dates dmy --target outcome --schema schema.toml --html hospital.html
     """
     if editor_schema:
         from dpmpc.data.schema import editor_schema as for_editors
 
         click.echo(json.dumps(for_editors(), indent=2))
         return
-    from dpmpc.data.describe import NOT_PUBLIC, balance, describe, draft
-    from dpmpc.data.loading import opened
+    from dpmpc.data.describe import NOT_PUBLIC, describe
+    from dpmpc.data.draft import schema_of, toml_of
 
     if source is not None and records is not None:
         raise UsageError("one source of records is needed; got SOURCE and --records; leave one out")
-    with opened(source_of(csv, source or records, database, sql), memory=memory_of(memory)) as (table, _):
-        columns = describe(table)
-        name = table.source
-    classes = balance(columns, target) if target is not None else {}
-    _show(name, columns, classes, target)
+    named = source_of(csv, source or records, database, sql)
+    with opened_in_any_encoding(named, memory_of(memory), spelling) as table:
+        found = describe(table, target=target, drop=drop)
+    if as_json:
+        click.echo(json.dumps(found.to_json(), ensure_ascii=False, indent=1))
+    else:
+        _show(found, target)
     if html_out is not None:
-        _write(html_out, page(name, columns, classes, target))
+        _write(html_out, page(found, target))
     if schema_out is not None:
-        _write(schema_out, json.dumps(draft(columns, target, drop).to_json(), indent=2) + "\n")
+        if target is None:
+            raise UsageError("a schema names the column to predict; got none; add --target COLUMN")
+        schema = schema_of(found.intake, target)
+        as_text = json.dumps(schema.to_json(), indent=2) + "\n" if schema_out.suffix == ".json" else None
+        _write(schema_out, as_text or toml_of(schema, found.intake))
         click.echo(f'{schema_out}: a first schema, bounds "data"; {NOT_PUBLIC}', err=True)
 
 
-def _show(name: str, columns: "list[Described]", classes: Any, target: str | None) -> None:
+@contextlib.contextmanager
+def opened_in_any_encoding(source: Any, memory: int | None, spelling: "Spelling") -> "Iterator[Table]":
+    """The table of a source; where its text is not UTF-8 and nothing was stated, in the encoding that it seems to be
+    in, which is then part of what is proposed."""
+    from dpmpc.data.csvfile import EncodingError
+    from dpmpc.data.loading import opened
+
+    with contextlib.ExitStack() as stack:
+        try:
+            table, _ = stack.enter_context(opened(source, memory=memory, spelling=spelling))
+        except EncodingError as error:
+            if not error.likely:
+                raise
+            guessed = replace(spelling, encoding=error.likely)
+            table, _ = stack.enter_context(opened(source, memory=memory, spelling=guessed))
+        yield table
+
+
+def _show(found: "Description", target: str | None) -> None:
     from rich import box
     from rich.console import Console
     from rich.table import Table as Grid
     from rich.text import Text
 
     console = Console(highlight=False)
-    console.print(
-        Text(f"{name}: {columns[0].rows} records, {len(columns)} columns; {_EYES}", style="bold"), soft_wrap=True
-    )
+    intake = found.intake
+    title = f"{intake.source}: {intake.rows} records, {len(found.columns)} columns; {_EYES}"
+    console.print(Text(title, style="bold"), soft_wrap=True)
+    for line in spelled(found):
+        console.print(Text(line, style="yellow"), soft_wrap=True)
     grid = Grid(box=box.SIMPLE, pad_edge=False)
     grid.add_column("column", overflow="ellipsis", max_width=24, no_wrap=True)
     grid.add_column("kind", no_wrap=True)
@@ -94,21 +131,38 @@ def _show(name: str, columns: "list[Described]", classes: Any, target: str | Non
     grid.add_column("from", overflow="ellipsis", max_width=12, no_wrap=True)
     grid.add_column("to", overflow="ellipsis", max_width=12, no_wrap=True)
     grid.add_column("values", no_wrap=True, overflow="crop")
-    for c in columns:
-        cells = (c.name, c.kind, str(c.missing), str(c.distinct), _said(c.least), _said(c.greatest), _spark(c))
-        grid.add_row(*(Text(part) for part in cells))
+    for described in found.columns:
+        c = described.looked
+        cells = (c.name, c.kind, str(c.missing), str(c.distinct), *described.ends, _spark(described))
+        grid.add_row(*(Text(part) for part in cells), style="" if c.used or c.role == "target" else "dim")
     console.print(grid)
-    for c in columns:
-        for note in c.notes:
-            console.print(Text(f"{c.name}: {note}", style="yellow"), soft_wrap=True)
-    if classes:
-        total = sum(classes.values())
-        text = ", ".join(f"{value} {count} ({count / total:.1%})" for value, count in classes.items())
-        console.print(Text(f"{target}: {text}"))
+    for described in found.columns:
+        c = described.looked
+        change = f" [to change it: {c.change}]" if c.change else ""
+        notes = "".join(f"; {note}" for note in described.notes)
+        style = "" if c.used or c.role != "feature" else "yellow"
+        console.print(Text(f"{c.name}: {c.kind}, {c.does}: {c.why}{notes}{change}", style=style), soft_wrap=True)
+    if target is not None:
+        console.print(Text(f"{target}: {_balance(found, target)}"), soft_wrap=True)
 
 
-def _said(value: Any) -> str:
-    return "" if value is None else f"{value:g}" if isinstance(value, float) else str(value)
+def spelled(found: "Description") -> list[str]:
+    """What must be stated for the records to be read as is shown, and what fields alone do not tell."""
+    from dpmpc.cli.sources import options_of
+
+    intake = found.intake
+    lines = []
+    if intake.proposed != intake.stated:
+        lines.append(f"read as with these options, which a run needs too: {options_of(intake.proposed)}")
+    return lines + [f"please decide: {ask}" for ask in intake.asks]
+
+
+def _balance(found: "Description", target: str) -> str:
+    column = found.intake[target]
+    if not column.listed or len(column.values) > 20:
+        return f"{column.kind}, {column.distinct} values"
+    total = sum(count for _, count in column.values)
+    return ", ".join(f"{value} {count} ({count / total:.1%})" for value, count in sorted(column.values))
 
 
 def _spark(column: "Described") -> str:
@@ -117,28 +171,32 @@ def _spark(column: "Described") -> str:
     return "".join(_SPARKS[0 if not count else 1 + 7 * count // most] for count in counts) if most else ""
 
 
-def page(name: str, columns: "list[Described]", classes: Any, target: str | None) -> str:
+def page(found: "Description", target: str | None) -> str:
     """The description as one web page that needs nothing else."""
+    intake = found.intake
+    name = html.escape(intake.source)
     parts = [
         "<!doctype html><html lang='en'><head><meta charset='utf-8'>",
-        f"<title>{html.escape(name)}</title><style>",
-        "body{font:14px system-ui,sans-serif;margin:2em auto;max-width:72em;color:#222}table{border-collapse:collapse}",
+        f"<title>{name}</title><style>",
+        "body{font:14px system-ui,sans-serif;margin:2em auto;max-width:80em;color:#222}table{border-collapse:collapse}",
         "td,th{padding:.3em .8em;text-align:left;border-bottom:1px solid #ddd;vertical-align:middle}",
         ".n{text-align:right}.note{color:#a40}.warn{background:#fff3cd;padding:.6em 1em}rect{fill:#3b6ea5}",
         "</style></head><body>",
-        f"<h1>{html.escape(name)}</h1><p class='warn'>{columns[0].rows} records, {len(columns)} columns; {_EYES}.</p>",
+        f"<h1>{name}</h1><p class='warn'>{intake.rows} records, {len(found.columns)} columns; {_EYES}.</p>",
+        *(f"<p class='note'>{html.escape(line)}</p>" for line in spelled(found)),
     ]
-    if classes:
-        rows = "".join(f"<tr><td>{html.escape(str(v))}</td><td class='n'>{k}</td></tr>" for v, k in classes.items())
-        parts.append(f"<h2>{html.escape(str(target))}</h2><table>{rows}</table>")
-    parts.append(
-        "<h2>Columns</h2><table><tr><th>column<th>kind<th>missing<th>distinct<th>from<th>to<th>values<th>notes</tr>"
-    )
-    for c in columns:
+    if target is not None:
+        parts.append(f"<p>{html.escape(target)}: {html.escape(_balance(found, target))}</p>")
+    titles = "<th>".join(("column", "kind", "missing", "distinct", "from", "to", "values", "what a run does", "notes"))
+    parts.append(f"<h2>Columns</h2><table><tr><th>{titles}</tr>")
+    for described in found.columns:
+        c = described.looked
+        first, last = described.ends
+        notes = "; ".join((c.why, *described.notes)) + (f"; to change it: {c.change}" if c.change else "")
         parts.append(
             f"<tr><td>{html.escape(c.name)}<td>{c.kind}<td class='n'>{c.missing}<td class='n'>{c.distinct}"
-            f"<td>{html.escape(_said(c.least))}<td>{html.escape(_said(c.greatest))}<td>{_bars(c)}"
-            f"<td class='note'>{html.escape('; '.join(c.notes))}</tr>"
+            f"<td>{html.escape(first)}<td>{html.escape(last)}<td>{_bars(described)}"
+            f"<td>{html.escape(c.does)}<td class='note'>{html.escape(notes)}</tr>"
         )
     return "\n".join([*parts, "</table></body></html>\n"])
 
@@ -154,7 +212,8 @@ def _bars(column: "Described") -> str:
         f"<title>{html.escape(label)}: {count}</title></rect>"
         for k, (label, count) in enumerate(column.bars)
     )
-    return f"<svg width='240' height='48' role='img' aria-label='{html.escape(column.name)}'>{bars}</svg>"
+    name = html.escape(column.looked.name)
+    return f"<svg width='240' height='48' role='img' aria-label='{name}'>{bars}</svg>"
 
 
 def _write(path: Path, text: str) -> None:

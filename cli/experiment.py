@@ -6,10 +6,11 @@ from pathlib import Path
 import click
 
 NAMES = ("table1", "convergence", "epsilon", "skew", "parties", "cape", "calibration", "utility")
+_OURS = ("synth", "central")  # comparisons that no paper has
 
 
 @click.command("experiment")
-@click.argument("name", metavar="NAME", type=click.Choice([*NAMES, "all"]))
+@click.argument("name", metavar="NAME", type=click.Choice([*NAMES, *_OURS, "all"]))
 @click.option(
     "--data-dir", type=click.Path(path_type=Path, file_okay=False), help="Folder of the data sets' files [$DPMPC_DATA]."
 )
@@ -42,13 +43,21 @@ def command(
     Writes OUT/NAME/runs.csv, summary.csv, PNG figures and report.md, which puts our number beside the printed one. Runs
     that are already in runs.csv are not computed again.
 
-    NAME is table1, convergence, epsilon, skew, parties, cape, calibration, utility, or all of them.
+    NAME is table1, convergence, epsilon, skew, parties, cape, calibration, utility, or all of them; or synth, which
+    compares synthetic tables by several methods (docs/synth.md), or central, which holds the defaults against what a
+    trusted curator could learn with the same promise (docs/accuracy.md).
     """
     from rich.console import Console
 
     from dpmpc.experiments.catalog import run_experiments
     from dpmpc.experiments.plan import Plan
 
+    if name in _OURS:
+        from dpmpc.experiments import central, synth
+
+        said, run = Console(stderr=True), {"synth": synth.run, "central": central.run}[name]
+        click.echo(str(run(out, data_dir, repeats or 5, seed, quick, said.print)))
+        return
     plan = Plan(seed=seed, repeats=repeats, quick=quick)
     names = NAMES if name == "all" else (name,)
     workers = jobs or (len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1)

@@ -5,28 +5,29 @@ from pathlib import Path
 
 import click
 
+from dpmpc.cli.settings import setting_option
 from dpmpc.errors import UsageError
 
 
 @click.command("init")
 @click.option("--out", type=click.Path(path_type=Path), default=Path("consortium.toml"), show_default=True)
-@click.option("-M", "parties", type=click.IntRange(1, 32), help="Number of parties, at example addresses.")
+@setting_option("parties", type=click.IntRange(1, 32), help="Number of parties, at example addresses.")
 @click.option("-P", "addresses", multiple=True, metavar="HOST:PORT", help="Address of a party, once for each in order.")
-@click.option("--owner-sizes", metavar="N1,N2,...", help="Records of each owner, in order.  [default: example numbers]")
-@click.option("--role", type=click.Choice(["apart", "both"]), default="apart", help="both: every owner is a party.")
-@click.option("--schema", metavar="FILE", help="A schema file, beside consortium.toml.  [default: bounds in the file]")
-@click.option("--data-id", default="our records", help="Name under which budgets count what is spent.")
-@click.option("--method", help="Of learning.  [default: as advised]")
-@click.option("--iterations", type=click.IntRange(1), help="Releases of the method.  [default: as advised]")
-@click.option("--epsilon", type=float, default=1.0, show_default=True)
-@click.option("--delta", type=float, default=1e-5, show_default=True)
+@setting_option("owner_sizes", help="Records of each owner, in order.  [default: example numbers]")
+@setting_option("role", default="apart")
+@setting_option("schema", help="A schema file, beside consortium.toml.  [default: bounds in the file]")
+@setting_option("data_id", default="our records")
+@setting_option("method")
+@setting_option("iterations", help="Releases of the method.  [default: as advised]")
+@setting_option("epsilon", default=1.0)
+@setting_option("delta", default=1e-5)
 @click.option("--tls/--no-tls", default=True, help="Without TLS only loopback addresses are allowed.")
 @click.option("--overwrite", is_flag=True, help="Replace a file that is there.")
 def command(
     out: Path,
     parties: int | None,
     addresses: tuple[str, ...],
-    owner_sizes: str | None,
+    owner_sizes: tuple[int, ...] | None,
     role: str,
     schema: str | None,
     data_id: str,
@@ -49,7 +50,7 @@ def command(
 
     if parties is not None and addresses and parties != len(addresses):
         raise UsageError(f"-P is given once for each party; got {len(addresses)} for -M {parties}; leave -M out")
-    records = _sizes(owner_sizes)
+    records = owner_sizes or ()
     n = parties or len(addresses) or (len(records) if records and role == "both" else 3)
     founding = Founding(
         addresses=addresses or tuple(f"party{i}.example:11365" for i in range(n)),
@@ -75,14 +76,3 @@ def command(
     except OSError as error:
         raise UsageError(f"the file must be writable; {out}: {error.strerror}; name another with --out") from None
     click.echo(f"{out}: edit it, then `dpmpc plan {out}` checks it")
-
-
-def _sizes(text: str | None) -> tuple[int, ...]:
-    if text is None:
-        return ()
-    try:
-        return tuple(int(part) for part in text.split(","))
-    except ValueError:
-        raise UsageError(
-            f"--owner-sizes are whole numbers with commas between; got {text!r}; write for example 400,250,900"
-        ) from None

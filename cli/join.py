@@ -10,6 +10,8 @@ from dpmpc.cli.sources import source_options
 from dpmpc.processes import logs
 from dpmpc.processes.logs import LEVELS
 
+_RESULTS = (("model", "model.npz"), ("answers", "answers.html"))
+
 
 @click.command("join")
 @click.argument("kit", type=click.Path(path_type=Path))
@@ -30,38 +32,53 @@ from dpmpc.processes.logs import LEVELS
     help="With a budget in the limits: where the ledgers of earlier runs are, in any folder below.  [default: the "
     "folder of --out]",
 )
+@click.option("--account", metavar="DIR", help="Folder of the account of what was spent.  [default: $DPMPC_ACCOUNT]")
 @click.option("--listen", metavar="HOST[:PORT]", help="Where this party listens, if others call another address.")
 @click.option("--threads", type=click.IntRange(1), help="Threads of a party that compute.")
 @click.option(
     "--wait", type=float, metavar="SECONDS", help="How long to wait for others to come.  [default: the kit's]"
 )
 @click.option("--stall", type=float, metavar="SECONDS", help="Silence that counts as loss.  [default: the kit's]")
+@click.option(
+    "--dry-run",
+    is_flag=True,
+    help="Try everything without a run, at all sites at about the same time: records, limits, certificates, disk, "
+    "ports, who reaches whom, clocks. Nothing is spent.",
+)
 @click.option("--log-level", type=click.Choice(LEVELS), help="The least that logs hold.  [default: info]")
 @click.option("--log-json", is_flag=True, help="Logs, and what is shown meanwhile, as JSON lines.")
 def command(kit: Path, **own: Any) -> None:
     """Run the site that KIT, a folder which `dpmpc kit` wrote, is for: a party, an owner with its records, or both in
-    one process. The model comes to KIT/run/model.npz.
+    one process. The model comes to KIT/run/model.npz, answers to KIT/run/answers.html.
 
     \b
     Examples:
       dpmpc join kit/                     a party
       dpmpc join kit/ --csv mine.csv      an owner, or a site that is both
+      dpmpc join kit/ --dry-run           before the day: is everything there, is everybody reached?
     """
     from dpmpc.cli.progress import make_progress
-    from dpmpc.runs.joining import Joining, join
+    from dpmpc.runs.joining import Joining, join, try_out
 
     logs.choose(own.pop("log_level"), own.pop("log_json"))
     os.umask(0o077)  # what a run writes is for this user alone
     if own["csv"] is not None:
         own["csv"] = str(own["csv"])
+    if own.pop("dry_run"):
+        with make_progress() as progress:
+            try_out(kit, Joining(**own), progress)
+        click.echo("all is ready; nothing was spent")
+        return
     with make_progress() as progress:
         out = join(kit, Joining(**own), progress)
-    there = (out / "model.npz").exists()
-    done = f"the model: {out / 'model.npz'}" if there else "no model here; the sites that saw the end have it"
+    found = [f"the {what}: {out / name}" for what, name in _RESULTS if (out / name).exists()]
+    done = found[0] if found else "no model here; the sites that saw the end have it"
     if logs.as_json():
         click.echo(logs.json_line(done))
         return
-    if (out / "report.json").exists():
+    if (out / "answers.txt").exists():
+        click.echo((out / "answers.txt").read_text(encoding="utf-8"))
+    elif (out / "report.json").exists():
         from dpmpc.cli.train import show
 
         show(out)

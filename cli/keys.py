@@ -28,7 +28,7 @@ def command(context: click.Context, /, **given: Any) -> None:
         return
     if given["parties"] is None or given["out"] is None:
         raise UsageError("keys for a trial need -M and --out; one is missing; or use `dpmpc keys request` and `sign`")
-    from dpmpc.mpc.credentials import make_credentials
+    from dpmpc.mpc.transport.credentials import make_credentials
 
     parties, out, owners = given["parties"], given["out"], given["owners"]
     names = [*(f"party{i}" for i in range(parties)), "owners", *(f"owner{j}" for j in range(owners))]
@@ -48,19 +48,19 @@ def request(names: tuple[str, ...], out: Path | None) -> None:
 
     The key stays here. Send the request to the authority, by a way that shows it is yours.
     """
-    from dpmpc.mpc.credentials import make_request
+    from dpmpc.mpc.transport.credentials import make_request
 
     if out is not None and len(names) > 1:
         raise UsageError(f"--out is the folder of one process; got {len(names)} names; make one request at a time")
     for name in names:
-        role, folder = (name, out) if out is not None else _site(Path(name))
+        role, folder = (name, out) if out is not None else _site(Path(name))[:2]
         path = make_request(folder, role)
         click.echo(f"{path}: send this to the authority; put the {role}.crt and ca.crt that come back into {folder}")
 
 
 @command.command("sign")
 @click.argument("requested", metavar="REQUEST|KIT...", nargs=-1, required=True, type=click.Path(path_type=Path))
-@click.option("--for", "name", help="The process that the request came from: party0, owner3, site2, owners.")
+@click.option("--for", "name", help="Whose request it is: a site's own name, or party0, owner3, site2, owners.")
 @click.option("--authority", type=_FOLDER, required=True, help="The authority's own folder; made if there is none.")
 @click.option("--out", type=_FOLDER, help="Where the certificate goes, for sending back.")
 def sign(requested: tuple[Path, ...], name: str | None, authority: Path, out: Path | None) -> None:
@@ -73,22 +73,23 @@ def sign(requested: tuple[Path, ...], name: str | None, authority: Path, out: Pa
 
     Be sure who sent the request: the certificate makes its sender that process.
     """
-    from dpmpc.mpc.credentials import sign_request
+    from dpmpc.mpc.transport.credentials import process_of, sign_request
 
     if (name is None) != (out is None) or (name is not None and len(requested) > 1):
         raise UsageError("one request is signed with --for and --out; kits with neither; give both, or kits")
     for path in requested:
         if name is not None and out is not None:
-            role, folder, file = name, out, path
+            role, folder, file, who = process_of(authority, name), out, path, name
         else:
-            role, folder = _site(path)
+            role, folder, who = _site(path)
             file = folder / f"{role}.csr"
         made = sign_request(authority, file, role, folder)
-        click.echo(f"{made} and {folder / 'ca.crt'}: send both back; neither is secret")
+        whose = role if who == role else f"{who} ({role})"
+        click.echo(f"{made} and {folder / 'ca.crt'}, for {whose}: send both back; neither is secret")
 
 
-def _site(kit: Path) -> tuple[str, Path]:
-    """(the process of a kit, the folder of its keys). Errors: it is no kit."""
+def _site(kit: Path) -> tuple[str, Path, str]:
+    """(the process of a kit, the folder of its keys, the site's name). Errors: it is no kit."""
     from dpmpc.runs.kit import SITE, read_kit
 
     if not (kit / SITE).is_file():
@@ -97,4 +98,4 @@ def _site(kit: Path) -> tuple[str, Path]:
             "say which with --out (and --for)"
         )
     found = read_kit(kit)
-    return found.site.role, found.keys
+    return found.site.role, found.keys, found.site.name

@@ -1,36 +1,55 @@
 """The `dpmpc` command: a group whose commands are imported when they are called."""
 
+import contextlib
 import importlib
 import importlib.util
+import signal
 import sys
+import threading
+from collections.abc import Iterator
+from types import FrameType
 from typing import Any
 
 import click
 
 from dpmpc.errors import DpmpcError
 from dpmpc.processes import logs
+from dpmpc.processes.paths import keep_children_safe
 
-COMMANDS = {
-    "train": "train a private model: owners, parties, noise inside MPC, one report",
-    "predict": "apply a trained model to new records",
-    "report": "a run as one page to read, check and sign",
-    "advise": "what to run for a budget, from public numbers alone",
-    "describe": "look at your own records before a run, and draft a schema",
-    "check": "hold your records against a schema or plan: what is missing, unknown, clipped",
-    "account": "noise scale from a privacy budget and back, for every calibration",
-    "budget": "what was spent on the same data over several runs",
-    "init": "write consortium.toml: one file for a run over several machines",
-    "plan": "check consortium.toml and write the plan",
-    "kit": "write a folder for every site of consortium.toml",
-    "join": "take part from a kit: run this site",
-    "status": "how far a run is: beside it, or after its end",
-    "keys": "certificates for a run over several machines",
-    "sample": "draw noise inside MPC and measure it",
-    "circuit": "show what a sampler computes on secret bits",
-    "verify": "check that noise was added once, after aggregation",
-    "experiment": "reproduce the papers' comparisons",
-    "bench": "measure what an iteration costs",
+GROUPS = {
+    "Train and ask": {
+        "train": "train a private model: owners, parties, noise inside MPC, one report",
+        "predict": "apply a trained model to new records",
+        "stats": "tables, means, quantiles, survival and figures of models over all owners' records",
+        "synth": "a synthetic table of all owners' records, from noisy tables",
+        "report": "a run as one page to read, check and sign",
+    },
+    "Before a run": {
+        "example": "made-up tables to try the other commands on",
+        "describe": "look at your own records before a run, and draft a schema",
+        "check": "hold your records against a schema or plan: what is missing, unknown, clipped",
+        "advise": "what to run for a budget, from public numbers alone",
+        "account": "noise scale from a privacy budget and back, for every calibration",
+        "budget": "what was spent on the same data over several runs",
+    },
+    "Over several machines": {
+        "init": "write consortium.toml: one file for a run over several machines",
+        "plan": "check consortium.toml and write the plan",
+        "kit": "write a folder for every site of consortium.toml",
+        "rehearse": "all sites of a consortium on this machine, with made-up records",
+        "join": "take part from a kit: run this site",
+        "status": "how far a run is: beside it, or after its end",
+        "keys": "certificates for a run over several machines",
+    },
+    "Proof and study": {
+        "verify": "check that noise was added once, after aggregation",
+        "sample": "draw noise inside MPC and measure it",
+        "circuit": "show what a sampler computes on secret bits",
+        "experiment": "reproduce the papers' comparisons",
+        "bench": "measure what an iteration costs",
+    },
 }
+COMMANDS = {name: help for commands in GROUPS.values() for name, help in commands.items()}
 
 
 class _Lazy(click.Group):
@@ -48,8 +67,11 @@ class _Lazy(click.Group):
         return command
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        with formatter.section("Commands"):
-            formatter.write_dl([(name, COMMANDS[name]) for name in self.list_commands(ctx)])
+        installed = self.list_commands(ctx)
+        for title, commands in GROUPS.items():
+            if here := [(name, help) for name, help in commands.items() if name in installed]:
+                with formatter.section(title):
+                    formatter.write_dl(here)
 
 
 @click.group(cls=_Lazy, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})
@@ -71,7 +93,13 @@ def group(ctx: click.Context, debug: bool) -> None:
 def main(arguments: list[str] | None = None) -> Any:
     """Runs a command and exits: 0, 2 for bad usage, another code for a failure. A failure is one line on standard
     error."""
-    arguments = sys.argv[1:] if arguments is None else arguments
+    keep_children_safe()
+    with _ends_as_by_ctrl_c() as stopped:
+        return _main(sys.argv[1:] if arguments is None else arguments, stopped)
+
+
+def _main(arguments: list[str], stopped: list[int]) -> Any:
+    """`stopped`: has a signal's number when that ends the command."""
     debug = "--debug" in arguments
     try:
         code = group.main([a for a in arguments if a != "--debug"], prog_name="dpmpc", standalone_mode=False)
@@ -79,7 +107,10 @@ def main(arguments: list[str] | None = None) -> Any:
     except DpmpcError as error:
         if debug:
             raise
-        click.echo(logs.json_line(f"error: {error}") if logs.as_json() else f"error: {error}", err=True)
+        from dpmpc.cli.settings import spelling
+
+        text = f"error: {error.spelt(spelling)}"
+        click.echo(logs.json_line(text) if logs.as_json() else text, err=True)
         sys.exit(error.exit_code)
     except click.ClickException as error:
         if isinstance(error, click.exceptions.NoArgsIsHelpError):
@@ -90,8 +121,33 @@ def main(arguments: list[str] | None = None) -> Any:
         click.echo(f"error: {error.format_message().rstrip('.')}; see {where} --help", err=True)
         sys.exit(error.exit_code)
     except (click.Abort, KeyboardInterrupt):
-        click.echo("error: stopped by the user; finished iterations are kept", err=True)
-        sys.exit(130)
+        by, code = ("SIGTERM", 143) if stopped else ("the user", 130)
+        text = f"error: stopped by {by}; finished iterations are kept"
+        click.echo(logs.json_line(text) if logs.as_json() else text, err=True)
+        sys.exit(code)
+
+
+@contextlib.contextmanager
+def _ends_as_by_ctrl_c() -> Iterator[list[int]]:
+    """SIGTERM, which systemd and containers send, ends a command as Ctrl-C does: with a last word to all others. The
+    list has the signal when it has come."""
+    came: list[int] = []
+
+    def end(number: int, frame: FrameType | None) -> None:
+        came.append(number)
+        interrupt = signal.getsignal(signal.SIGINT)  # an event loop's own, where one runs
+        if not callable(interrupt):  # a shell's background job ignores it
+            raise KeyboardInterrupt
+        interrupt(signal.SIGINT, frame)
+
+    if threading.current_thread() is not threading.main_thread():
+        yield came
+        return
+    before = signal.signal(signal.SIGTERM, end)
+    try:
+        yield came
+    finally:
+        signal.signal(signal.SIGTERM, before)
 
 
 if __name__ == "__main__":

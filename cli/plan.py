@@ -13,15 +13,22 @@ from dpmpc.errors import UsageError
 def command(file: Path, out: Path | None) -> None:
     """Check FILE, a consortium.toml, and write the plan: what every site computes for itself before it takes part, and
     what it will cost. Touches no network and no record."""
-    from dpmpc.aggregation.guarantee import warnings_of
-    from dpmpc.aggregation.limits import taking_part
+    from dpmpc.aggregation.plan.guarantee import warnings_of
+    from dpmpc.aggregation.plan.limits import taking_part
+    from dpmpc.runs.before_release import forecast_of
     from dpmpc.runs.consortium import read_consortium
-    from dpmpc.runs.owners import forecast_of
+    from dpmpc.runs.stats import foreseen
+    from dpmpc.statistics.expected import lines
+    from dpmpc.statistics.intervals import Level
+    from dpmpc.statistics.tables import Tables
 
     consortium = read_consortium(file)
     plan = consortium.plan
     for line in taking_part(plan, [str(endpoint) for endpoint in consortium.addresses]):
         click.echo(line)
+    if isinstance(plan.source, Tables):
+        for line in lines(foreseen(plan, Level())):
+            click.echo(line)
     expected = forecast_of(plan, plan.releases, here=False)
     if expected is not None:
         click.echo(f"{expected}; an exchange takes half a round trip besides")

@@ -2,10 +2,14 @@
 
 import sys
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from dpmpc.cli.sources import memory_of, source_of, source_options
+
+if TYPE_CHECKING:
+    from dpmpc.data.spelling import Spelling
 
 
 @click.command("predict")
@@ -24,6 +28,7 @@ def command(
     database: str | None,
     sql: str | None,
     memory: str | None,
+    spelling: "Spelling",
     out: Path | None,
 ) -> None:
     """Predict with the model of the run directory RUN.
@@ -40,7 +45,7 @@ def command(
     from dpmpc.data.writing import print_table, write_table
     from dpmpc.learning.predict import predict
 
-    result = predict(run, source_of(csv, records, database, sql), memory=memory_of(memory))
+    result = predict(run, source_of(csv, records, database, sql), memory=memory_of(memory), spelling=spelling)
     if out is None:
         print_table(result.columns, sys.stdout)
     else:

@@ -1,4 +1,4 @@
-"""How a training run is shown while it goes on: a live bar on a terminal, a few plain lines elsewhere. All on standard
+"""How a run is shown while it goes on: a live bar on a terminal, a few plain lines elsewhere. All on standard
 error."""
 
 import sys
@@ -11,7 +11,10 @@ from dpmpc.processes.logs import as_json, json_line
 
 
 class Plain:
-    """Plain lines: each stage, and about ten of the iterations."""
+    """Plain lines: each stage, and about ten of the iterations (or of what else `noun` names)."""
+
+    def __init__(self, noun: str = "iteration") -> None:
+        self._noun = noun
 
     def __enter__(self) -> Self:
         return self
@@ -27,7 +30,7 @@ class Plain:
         elif event["event"] == "iteration":
             done, total = event["done"], event["total"]
             if done == total or done * 10 // total != (done - 1) * 10 // total:
-                click.echo(f"iteration {done}/{total}{_figures(event)}", err=True)
+                click.echo(f"{self._noun} {done}/{total}{_figures(event)}", err=True)
 
 
 class Json(Plain):
@@ -38,7 +41,7 @@ class Json(Plain):
             click.echo(json_line(event["text"]), err=True)
         elif event["event"] == "iteration":
             fields = {name: value for name, value in event.items() if name != "event" and value is not None}
-            click.echo(json_line(f"iteration {event['done']}/{event['total']}", **fields), err=True)
+            click.echo(json_line(f"{self._noun} {event['done']}/{event['total']}", **fields), err=True)
 
 
 class Live:
@@ -79,19 +82,16 @@ class Live:
             self._progress.update(self._task, completed=event["done"], figures=_figures(event))
 
 
-def make_progress() -> "Plain | Live":
-    """The display that suits standard error, and the way that logs are written."""
+def make_progress(noun: str = "iteration") -> "Plain | Live":
+    """The display that suits standard error, and the way that logs are written. `noun`: what is counted."""
     if as_json():
-        return Json()
-    return Live() if sys.stderr.isatty() else Plain()
+        return Json(noun)
+    return Live() if sys.stderr.isatty() else Plain(noun)
 
 
 def _figures(event: dict[str, Any]) -> str:
-    parts = [
-        f"{name} {event[key]:.4f}"
-        for name, key in (("loss", "loss"), ("test score", "score"))
-        if event.get(key) is not None
-    ]
+    named = (("loss", "loss"), (event.get("figure_name"), "figure"))
+    parts = [f"{name} {event[key]:.4f}" for name, key in named if event.get(key) is not None]
     if event.get("seconds") is not None:
         parts.append(f"{1000 * event['seconds']:.1f} ms")
     return f"  {', '.join(parts)}" if parts else ""

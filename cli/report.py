@@ -15,29 +15,42 @@ import click
     type=click.Path(file_okay=False, exists=True, path_type=Path),
     help="Folder with the ledgers of other runs on the same data.  [default: the folder that RUN is in]",
 )
-def command(run: Path, out: Path | None, ledgers: Path | None) -> None:
+@click.option(
+    "--curves",
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="Write an additive model as JSON too: the curve of each column, by which others can predict the same.",
+)
+def command(run: Path, out: Path | None, ledgers: Path | None, curves: Path | None) -> None:
     """Write the finished run in the directory RUN as one HTML page, for whoever answers for the data.
 
     The page says what was promised in plain words and exactly, who could see what, what was verified and what that
     cannot show, the budget before and after, schema, noise, cost, warnings, versions and digests. It needs no network
     and prints. Without verify.json the transcripts' structure is checked while the page is made. Of a run over several
-    machines every owner's folder or kit gives a page; a party alone has no report.
+    machines every owner's folder or kit gives a page; a party alone has no report. Of a release of questions the page
+    has the answers and the promise.
 
     \b
     Examples:
       dpmpc report runs/demo
       dpmpc report runs/demo --ledgers runs --out demo.html
+      dpmpc report runs/demo --curves curves.json
     """
     from dpmpc.dossier.facts import facts_of
     from dpmpc.dossier.page import write_page
     from dpmpc.errors import UsageError
+    from dpmpc.learning.model import read_model
     from dpmpc.runs.folder import run_folder
+    from dpmpc.runs.stats import ANSWERS, reopened
 
     run = run_folder(run)
     path = out or run / "report.html"
-    facts = facts_of(run, ledgers)
     try:
-        write_page(facts, path)
+        if (run / ANSWERS).exists():
+            reopened(run).plot(path)
+        else:
+            write_page(facts_of(run, ledgers), path)
+        if curves is not None:
+            read_model(run).additive.write(curves)
     except OSError as error:
         raise UsageError(f"the page must be written; {path}: {error.strerror}; name another with --out") from None
     click.echo(path)

@@ -6,44 +6,27 @@ from pathlib import Path
 
 import click
 
-from dpmpc.mpc.backend import BACKENDS
-from dpmpc.mpc.security import MODES
-from dpmpc.privacy.law import LAWS, sampler_names
+from dpmpc.cli.settings import setting_option
 
 GATES = {"ands": "ANDs"}
 
 
 @click.command("sample")
-@click.option("--law", type=click.Choice(LAWS.names()), required=True, help="Family of the noise.")
-@click.option("--scale", type=float, required=True, help="sigma (gaussian) or b (laplace), in grid steps.")
+@setting_option("law", required=True)
+@setting_option("scale", required=True, help="sigma (gaussian) or b (laplace), in grid steps.")
 @click.option("--count", type=int, default=100_000, show_default=True, help="Samples to draw.")
-@click.option(
-    "-M", "parties", type=click.IntRange(1), default=3, show_default=True, help="Local parties, each a process."
-)
-@click.option(
-    "-T",
-    "threshold",
-    type=int,
-    default=None,
-    help="Parties that may collude.  [default: the most that the backend allows]",
-)
-@click.option(
-    "--engine",
+@setting_option("parties", type=click.IntRange(1), default=3, help="Local parties, each a process.")
+@setting_option("threshold")
+@setting_option(
+    "engine",
     type=click.Choice(["mpc", "clear", "counting"]),
     default="mpc",
-    show_default=True,
     help="mpc: by parties. clear: the same circuit on plain bits. counting: print the predicted cost, none drawn.",
 )
-@click.option("--sampler", type=click.Choice(sampler_names()), help="How it is drawn.  [default: the law's first]")
-@click.option(
-    "--backend",
-    type=click.Choice(BACKENDS.names()),
-    help="Who draws it.  [default: the one that computes less; with -M 2, ot]",
-)
-@click.option(
-    "--link", metavar="lan|wan|MBITS", help="With -M 2: the line between the servers, which chooses ot or ot-k8."
-)
-@click.option("--security", type=click.Choice(MODES), help="active: every AND is checked.  [default: semi-honest]")
+@setting_option("sampler")
+@setting_option("backend")
+@setting_option("link")
+@setting_option("security")
 @click.option(
     "--threads", type=click.IntRange(1), help="Threads of a party that compute.  [default: its part of the cores]"
 )

@@ -1,4 +1,4 @@
-"""The options that name records, shared by the commands that read them."""
+"""The options that name records and say how they are spelled, shared by the commands that read them."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -6,32 +6,97 @@ from typing import Any
 
 import click
 
+from dpmpc.cli.settings import own_option
 from dpmpc.errors import UsageError
+
+_SOURCE = (
+    own_option("csv", type=click.Path(path_type=Path)),
+    *(own_option(name) for name in ("records", "database", "sql", "memory")),
+)
+# How an owner's source is spelled is its own business: nothing of this is in a plan. `dpmpc describe` proposes it.
+SPELLING = (
+    click.Option(["--decimal"], type=click.Choice([".", ","]), help="The decimal sign of your numbers.  [default: .]"),
+    click.Option(
+        ["--thousands"],
+        type=click.Choice([",", ".", "space", "apostrophe"]),
+        help="What stands between groups of three digits of your numbers.  [default: nothing]",
+    ),
+    click.Option(
+        ["--dates"],
+        type=click.Choice(["dmy", "mdy"]),
+        help="The order of day and month of your dates where the year is last; 2024-12-31 is read without.",
+    ),
+    click.Option(
+        ["--century"],
+        type=int,
+        metavar="YEAR",
+        help="Two digits of a year mean one of the hundred years from this one on.  [default: they are not read]",
+    ),
+    click.Option(
+        ["--missing-word", "missing_word"],
+        multiple=True,
+        metavar="WORD",
+        help="A word that means that there is no value, besides empty, ?, NA, N/A and null; may be repeated.",
+    ),
+    click.Option(
+        ["--unit"],
+        multiple=True,
+        metavar="WORD",
+        help="A unit before or after your numbers, such as kg or $, that is not part of them; may be repeated.",
+    ),
+    click.Option(["--encoding"], metavar="NAME", help="Of your text files, such as cp1252.  [default: utf-8]"),
+    click.Option(
+        ["--misfits"],
+        type=click.Choice(["ask", "zero"]),
+        help="Records whose target is missing or none of the schema's: ask stops before anything is spent, zero counts"
+        " each as the zero vector.  [default: ask]",
+    ),
+)
+_NAMES = {"": "", "space": " ", "apostrophe": "'"}
 
 
 def source_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Adds --csv, --records, --database, --sql and --memory to a command."""
-    for option in reversed(
-        (
-            click.option("--csv", type=click.Path(path_type=Path), help="Records in a CSV file with a header."),
-            click.option(
-                "--records",
-                metavar="SOURCE",
-                help="Records in a file, a folder or a pattern of files: CSV, TSV, Parquet, Arrow or Feather, JSON "
-                "lines; text also as .gz or .zst.",
-            ),
-            click.option(
-                "--database",
-                metavar="URL",
-                help="With --sql: records in sqlite:///FILE or postgresql://HOST/DATABASE. Login by PGUSER, PGPASSWORD "
-                "or a password file, never in the URL.",
-            ),
-            click.option("--sql", metavar="QUERY", help="With --database: one SELECT; its rows are the records."),
-            click.option("--memory", metavar="SIZE", help="What this process may use, such as 2GB."),
-        )
-    ):
-        command = option(command)
-    return command
+    """Adds --csv, --records, --database, --sql, --memory and the options of spelling to a command, which gets the last
+    as `spelling`."""
+
+    def spelled(**given: Any) -> Any:
+        spelling = spelling_of(given)
+        return command(**given, spelling=spelling)
+
+    spelled.__doc__, spelled.__name__ = command.__doc__, command.__name__
+    spelled.__click_params__ = getattr(command, "__click_params__", [])  # type: ignore[attr-defined]
+    spelled.__click_params__ += [*reversed(SPELLING), *reversed(_SOURCE)]  # type: ignore[attr-defined]
+    return spelled
+
+
+def spelling_of(given: dict[str, Any]) -> Any:
+    """The `Spelling` that the options of spelling say, which are taken out of `given`."""
+    from dpmpc.data.spelling import Spelling
+
+    stated = {str(option.name): given.pop(str(option.name)) for option in SPELLING}
+    thousands = stated.pop("thousands") or ""
+    settings = {name: stated[name] for name in ("decimal", "dates", "century", "encoding", "misfits")}
+    return Spelling(
+        thousands=_NAMES.get(thousands, thousands),  # type: ignore[arg-type]
+        missing=tuple(stated["missing_word"]),
+        units=tuple(stated["unit"]),
+        **{name: value for name, value in settings.items() if value is not None},
+    )
+
+
+def options_of(spelling: Any) -> str:
+    """The options that say a spelling, as they are typed."""
+    import shlex
+
+    words: list[str] = []
+    for name, value in spelling.options().items():
+        if name == "missing":
+            words += [part for word in value for part in ("--missing-word", word)]
+        elif name == "units":
+            words += [part for word in value for part in ("--unit", word)]
+        else:
+            words += [f"--{name}", {" ": "space", "'": "apostrophe"}.get(value, str(value))]
+    return shlex.join(words)
 
 
 def source_of(csv: Path | None, records: str | None, database: str | None, sql: str | None) -> Any:

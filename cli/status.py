@@ -33,13 +33,16 @@ def command(run: Path, as_json: bool) -> None:
             click.echo(f"    {max(0.0, now - state.event_time):.0f} s ago: {state.event}")
     if found.model:
         click.echo(f"the model: {found.folder / 'model.npz'}")
+    if found.answers:
+        click.echo(f"the answers: {found.folder / 'answers.html'}, and as text, Markdown, CSV and JSON beside it")
 
 
 def _spent(spent: "Spent | None") -> str:
     if spent is None:
         return "no ledger here"
     epsilon, most = (("no promise" if x is None else f"epsilon {x:.4g}") for x in (spent.epsilon, spent.of_epsilon))
-    text = f"spent: {spent.releases} releases, {epsilon} at delta {spent.delta:g} (the whole plan: {most})"
+    staged = f" ({', '.join(spent.stages)} among them)" * bool(spent.stages)
+    text = f"spent: {spent.releases} releases{staged}, {epsilon} at delta {spent.delta:g} (the whole plan: {most})"
     if spent.lines < spent.releases:
         have = f", whose ledgers have it: parties {', '.join(map(str, spent.parties))}" if spent.parties else ""
         text += f"\n    {spent.lines} of them have a line here; others made the rest, or may{have}"

@@ -5,11 +5,12 @@ from pathlib import Path
 from typing import Any
 
 import click
-from click.core import ParameterSource
 
+from dpmpc.cli.sources import spelling_of
 from dpmpc.cli.train_options import OPTIONS, SectionedCommand
 from dpmpc.errors import UsageError
 from dpmpc.runs.request import Request
+from dpmpc.settings import said
 
 
 def run_command(**given: Any) -> None:
@@ -28,9 +29,10 @@ def run_command(**given: Any) -> None:
     """
     from dpmpc.cli.progress import make_progress
     from dpmpc.processes import logs
-    from dpmpc.runs import beside
+    from dpmpc.runs import plan_overrides as beside
     from dpmpc.runs import start as starting
-    from dpmpc.runs.where import Where
+    from dpmpc.runs.placement import Placement
+    from dpmpc.runs.plan_alone import plan_only
 
     logs.choose(given.pop("log_level"), given.pop("log_json"))
     os.umask(0o077)  # what a run writes is for this user alone
@@ -54,18 +56,19 @@ def run_command(**given: Any) -> None:
             "ssl",
         )
     }
-    context = click.get_current_context()
-    explicit = {name for name in context.params if context.get_parameter_source(name) is not ParameterSource.DEFAULT}
+    explicit = {name for name, value in given.items() if value not in (None, ())}
     if run.pop("ssl"):
         if run["tls"] is not None:
             raise UsageError("--ssl is --tls .config; another folder was given too; leave one of them out")
         run["tls"] = Path(".config")
+    given["spelling"] = spelling_of(given)
     addresses = run.pop("addresses")
     if addresses:
         given["parties"] = len(addresses)
+        explicit.add("parties")
     resume: Path | None = run.pop("resume")
     if resume is not None:
-        where = Where(
+        where = Placement(
             out=resume, base_port=run["base_port"], wait=run["wait"], stall=run["stall"], threads=run["threads"]
         )
         with make_progress() as progress:
@@ -74,7 +77,7 @@ def run_command(**given: Any) -> None:
         return
     if run["out"] is None:
         raise UsageError("a run needs a directory for its results; none was given; add --out DIRECTORY")
-    where = Where(
+    where = Placement(
         out=run["out"],
         base_port=run["base_port"],
         wait=run["wait"],
@@ -84,21 +87,22 @@ def run_command(**given: Any) -> None:
         index=run["index"],
         plan_file=run["plan_file"],
         overwrite=run["overwrite"],
-        role=given["role"],
+        role=given["role"] or "apart",
         tls=run["tls"],
         threads=run["threads"],
         budget=given["budget"],
         ledgers=None if given["ledgers"] is None else Path(given["ledgers"]),
+        account=given["account"],
         limits=beside.limits_of(run["accept"], given, explicit if run["plan_file"] is not None else set()),
         data_id=given["data_id"],
     )
     if where.plan_file is not None:
         given = beside.planned(where.plan_file, given, explicit)
     alone = where.party is not None and where.role != "both"
-    request = None if where.plan_file is not None and alone else Request(**given)
+    request = None if where.plan_file is not None and alone else Request(**said(given))
     if run["plan_only"]:
         assert request is not None
-        click.echo(starting.plan_only(request, where))
+        click.echo(plan_only(request, where))
         return
     with make_progress() as progress:
         starting.start(request, where, progress)

@@ -8,10 +8,11 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
+from dpmpc.cli.progress import make_progress
 from dpmpc.errors import UsageError
-from dpmpc.mpc.backend import BACKENDS
-from dpmpc.mpc.security import MODES, backend_for
-from dpmpc.privacy.law import LAWS
+from dpmpc.mpc.contract.backend import BACKENDS
+from dpmpc.mpc.contract.security import MODES, backend_for
+from dpmpc.privacy.law import LAWS, law_of_sampler, sampler_names
 
 if TYPE_CHECKING:
     from dpmpc.verify.verification import Verification
@@ -37,6 +38,11 @@ if TYPE_CHECKING:
     help="noise of the fresh releases, with --fresh.",
 )
 @click.option(
+    "--sampler",
+    type=click.Choice(sampler_names()),
+    help="of the fresh releases, with --fresh.  [default: the law's exact one]",
+)
+@click.option(
     "--work",
     type=click.Path(file_okay=False, path_type=Path),
     default=Path("runs/verify"),
@@ -59,6 +65,7 @@ def command(
     backend: str | None,
     security: str | None,
     law: str,
+    sampler: str | None,
     work: Path,
     json_file: Path | None,
     details: bool,
@@ -80,22 +87,23 @@ def command(
             "name a run directory, or give --fresh"
         )
 
-    def progress(text: str) -> None:
-        click.echo(text, err=True)
-
     if run is None:
-        laws = LAWS.names() if law == "all" else (law,)
+        only = law_of_sampler(sampler) if sampler and law == "all" else None
+        laws = LAWS.names() if law == "all" and only is None else (only or law,)
         cases = []
         for name in laws:
-            by = backend_for(security, backend, name, next(iter(LAWS[name].samplers)), parties, threshold)
+            how = sampler or next(iter(LAWS[name].samplers))
+            by = backend_for(security, backend, name, how, parties, threshold)
             t = BACKENDS[by].threshold(parties) if threshold is None else threshold
             BACKENDS[by].check(parties, t)
-            cases += default_cases(parties, t, (name,), by)
-        result = verify_fresh(cases, work, progress)
+            cases += default_cases(parties, t, (name,), by, sampler)
+        with make_progress("release") as progress:
+            result = verify_fresh(cases, work, progress)
     elif structure:
         result = verify_structure(run)
     else:
-        result = verify_run(run, work, progress)
+        with make_progress("release") as progress:
+            result = verify_run(run, work, progress)
     path = json_file if json_file is not None else (run_folder(run) if run else work) / "verify.json"
     result.write(path)
     _print(result, details)

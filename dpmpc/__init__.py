@@ -29,19 +29,21 @@ from typing import TYPE_CHECKING, Any
 __version__ = "0.2.0"
 
 if TYPE_CHECKING:
-    from dpmpc.aggregation.aggregator import Aggregator
-    from dpmpc.aggregation.guarantee import Promise
-    from dpmpc.aggregation.limits import Limits
-    from dpmpc.aggregation.mean import private_mean
-    from dpmpc.aggregation.plan import Plan
-    from dpmpc.aggregation.sites import Owner, Party, Site
+    from dpmpc.aggregation.owner.aggregator import Aggregator
+    from dpmpc.aggregation.owner.mean import private_mean
+    from dpmpc.aggregation.owner.sites import Owner, Party, Site
+    from dpmpc.aggregation.plan.guarantee import Promise
+    from dpmpc.aggregation.plan.limits import Limits
+    from dpmpc.aggregation.plan.plan import Plan
     from dpmpc.errors import DpmpcError, PeerError, UsageError
     from dpmpc.learning.account import account
     from dpmpc.learning.clipped import clipped_mean
     from dpmpc.learning.method import METHODS, Method
     from dpmpc.learning.predict import predict
-    from dpmpc.mpc.backend import BACKENDS, Backend
+    from dpmpc.mpc.contract.backend import BACKENDS, Backend
     from dpmpc.privacy.law import LAWS, Law
+    from dpmpc.runs.stats import stats
+    from dpmpc.runs.synth import synth
     from dpmpc.runs.trained import train
 
 __all__ = [
@@ -65,30 +67,34 @@ __all__ = [
     "clipped_mean",
     "predict",
     "private_mean",
+    "stats",
+    "synth",
     "train",
 ]
 
 _HOMES = {
-    "BACKENDS": "mpc.backend",
+    "BACKENDS": "mpc.contract.backend",
     "LAWS": "privacy.law",
     "METHODS": "learning.method",
-    "Aggregator": "aggregation.aggregator",
-    "Backend": "mpc.backend",
+    "Aggregator": "aggregation.owner.aggregator",
+    "Backend": "mpc.contract.backend",
     "DpmpcError": "errors",
     "Law": "privacy.law",
-    "Limits": "aggregation.limits",
+    "Limits": "aggregation.plan.limits",
     "Method": "learning.method",
-    "Owner": "aggregation.sites",
-    "Party": "aggregation.sites",
+    "Owner": "aggregation.owner.sites",
+    "Party": "aggregation.owner.sites",
     "PeerError": "errors",
-    "Plan": "aggregation.plan",
-    "Promise": "aggregation.guarantee",
-    "Site": "aggregation.sites",
+    "Plan": "aggregation.plan.plan",
+    "Promise": "aggregation.plan.guarantee",
+    "Site": "aggregation.owner.sites",
     "UsageError": "errors",
     "account": "learning.account",
     "clipped_mean": "learning.clipped",
     "predict": "learning.predict",
-    "private_mean": "aggregation.mean",
+    "private_mean": "aggregation.owner.mean",
+    "stats": "runs.stats",
+    "synth": "runs.synth",
     "train": "runs.trained",
 }
 

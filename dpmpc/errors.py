@@ -1,7 +1,26 @@
 """Errors that a user can act on. Each message says the rule, then the value, then the way out; never a secret.
 
+A message names settings, not how one surface spells them: <<parties>> or <<parties=5>>. `str` spells them as Python's
+keywords; a surface that prints an error passes its own spelling to `spelt`.
+
 A bug in dpmpc is an AssertionError or any other exception; these are the ones that are not bugs.
 """
+
+import re
+from collections.abc import Callable
+
+_NAMED = re.compile(r"<<([a-z_]+)(?:=(.*?))?>>")
+Spelling = Callable[[str, str | None], str]  # a setting's name, and a value to give it -> how a surface writes that
+
+
+def python_spelling(name: str, value: str | None) -> str:
+    """`parties`, or `parties=5`."""
+    return name if value is None else f"{name}={value}"
+
+
+def spelt(text: str, spelling: Spelling = python_spelling) -> str:
+    """The text with its settings as a surface writes them."""
+    return _NAMED.sub(lambda found: spelling(found[1], found[2]), text)
 
 
 class DpmpcError(Exception):
@@ -9,11 +28,40 @@ class DpmpcError(Exception):
 
     exit_code = 1
 
+    def __str__(self) -> str:
+        return self.spelt(python_spelling)
+
+    def spelt(self, spelling: Spelling) -> str:
+        """The message with its settings as a surface writes them."""
+        return spelt(super().__str__(), spelling)
+
+    @property
+    def message(self) -> str:
+        """As it was raised, with settings marked."""
+        return super().__str__()
+
 
 class UsageError(DpmpcError):
     """The caller asked for something that cannot be (a bad value, a missing file or column)."""
 
     exit_code = 2
+
+
+class RecordError(UsageError):
+    """Records that cannot be used, in words that may quote them: for the eyes of their owner alone.
+
+    `public` says the same without a value, a row or a count of records; nothing else of this error may leave the
+    owner's screen: what is sent, published, logged or shown as status is `public_text` of an error.
+    """
+
+    def __init__(self, private: str, public: str = "") -> None:
+        super().__init__(private)
+        self.public = public or "the records of an owner do not fit; its own screen says why"
+
+
+def public_text(error: BaseException) -> str:
+    """What may be said of an error to anybody: its message, or the public half of one that may quote records."""
+    return error.public if isinstance(error, RecordError) else str(error)
 
 
 class PeerError(DpmpcError):
@@ -34,11 +82,20 @@ class OwnerError(PeerError):
     exit_code = 5
 
 
-def error_of(message: str, exit_code: int) -> DpmpcError:
-    """The error that another process reported by its message and exit code."""
+def error_of(message: str, exit_code: int, public: str | None = None) -> DpmpcError:
+    """The error that another process reported by its message and exit code; `public`: what may be said of it to
+    anybody, where its message may quote records."""
+    if public is not None:
+        return RecordError(message, public)
     for kind in (UsageError, PeerError, CheatError, OwnerError):
         if kind.exit_code == exit_code:
             return kind(message)
     error = DpmpcError(message)
     error.exit_code = exit_code
     return error
+
+
+def reworded(error: DpmpcError, say: Callable[[str], str]) -> DpmpcError:
+    """The same error in the words that `say` makes of its message, and of what is public of it."""
+    public = say(error.public) if isinstance(error, RecordError) else None
+    return error_of(say(error.message), error.exit_code, public)

@@ -19,14 +19,15 @@ import numpy as np
 
 from dpmpc.circuits.sampler import Sampler
 from dpmpc.errors import UsageError
-from dpmpc.mpc import field
-from dpmpc.mpc.backend import BACKENDS, DEFAULT
-from dpmpc.mpc.mpyc_program import ProgramSession, fresh_noise
-from dpmpc.mpc.mpyc_runtime import mpc_coro
+from dpmpc.mpc.contract.backend import BACKENDS, DEFAULT
+from dpmpc.mpc.mpyc.program import ProgramSession, fresh_noise
+from dpmpc.mpc.mpyc.runtime import mpc_coro
+from dpmpc.mpc.numbers import field
 from dpmpc.noise.draw import batch_sizes
 from dpmpc.privacy.checks import check_count, check_positive
 from dpmpc.privacy.composition import spending_of
 from dpmpc.privacy.law import LAWS, Need
+from dpmpc.privacy.sensitivity import Sensitivity
 
 Shape = int | tuple[int, ...]
 
@@ -108,7 +109,7 @@ def epsilon(
     steps = math.ldexp(check_positive("the sensitivity", sensitivity), sectype.frac_length or 0)
     hiding = sum(BACKENDS[DEFAULT].count_noise(sampler, n, parties, threshold).distance for n in batch_sizes(size))
     tv = float(sampler.certificate["total_variation"])
-    need = Need(1.0, delta, steps, size, releases, tv=tv, mpc_failure=releases * hiding)
+    need = Need(1.0, delta, Sensitivity(l2=steps).within(size), size, releases, tv=tv, mpc_failure=releases * hiding)
     return spending_of(LAWS[law].mechanism(sampler.scale, sampler.discrete, need), releases).epsilon(delta)
 
 

@@ -10,6 +10,7 @@ Every process of a run finds them that way, and the command line's choices are r
 """
 
 import importlib
+import warnings
 from collections.abc import Mapping
 from functools import cached_property
 from importlib.metadata import entry_points
@@ -27,13 +28,14 @@ class Registry(Generic[T]):
         self.kind, self.group = kind, group
         self._own = dict(own)
         self._loaded: dict[str, T] = {}
+        self._warned: set[str] = set()
 
     def names(self) -> tuple[str, ...]:
-        """All names, our own first. Errors: another package takes one of them."""
+        """All names, our own first."""
         return tuple(self._targets)
 
     def __getitem__(self, name: str) -> T:
-        """The thing called `name`. Errors: UsageError when there is none."""
+        """The thing called `name`. Errors: UsageError when there is none, or another package's cannot be loaded."""
         if name not in self._loaded:
             target = self._own.get(name) or self._targets.get(name)
             if target is None:
@@ -41,26 +43,47 @@ class Registry(Generic[T]):
                     f"a {self.kind} is one of {', '.join(self.names())}; got {name!r}; choose one, or install the "
                     "package that has it"
                 )
-            self._loaded[name] = _load(target)
+            try:
+                self._loaded[name] = _load(target)
+            except Exception as error:
+                if name in self._own:
+                    raise
+                raise UsageError(
+                    f"a {self.kind} of another package must import; {name!r} is {target}, which fails with"
+                    f" {type(error).__name__}: {error}; mend or uninstall that package"
+                ) from error
         return self._loaded[name]
 
     def __contains__(self, name: object) -> bool:
         return name in self._targets
 
     def items(self) -> list[tuple[str, T]]:
-        """All of them, loaded."""
-        return [(name, self[name]) for name in self.names()]
+        """All of them, loaded; another package's that cannot be is left out, with one warning."""
+        found = []
+        for name in self.names():
+            try:
+                found.append((name, self[name]))
+            except UsageError as error:
+                self._warn(name, error.message)
+        return found
 
     @cached_property
     def _targets(self) -> dict[str, str]:
         found = dict(self._own)
         for point in entry_points(group=self.group):
             if found.setdefault(point.name, point.value) != point.value:
-                raise UsageError(
-                    f"a {self.kind}'s name belongs to one package; {point.name!r} is taken, and {point.value} claims "
-                    "it too; uninstall one of them"
+                self._warn(
+                    f"{point.name} {point.value}",
+                    f"a {self.kind}'s name belongs to one package; {point.name!r} is {found[point.name]}, and"
+                    f" {point.value} claims it too, which is not used; uninstall one of them",
                 )
         return found
+
+    def _warn(self, what: str, text: str) -> None:
+        """One warning for each thing that is wrong."""
+        if what not in self._warned:
+            self._warned.add(what)
+            warnings.warn(text, UserWarning, stacklevel=3)
 
 
 def _load(target: str) -> Any:

@@ -58,6 +58,6 @@ with dpmpc.Aggregator(
     releases=STEPS,
 ) as aggregator:
     for _ in range(STEPS):
-        theta -= RATE * aggregator.mean(dpmpc.clipped_mean(gradients(theta, *own), CLIP) for own in owners)
+        theta -= RATE * aggregator.mean(dpmpc.clipped_mean(gradients(theta, *own), CLIP, len(own[1])) for own in owners)
     print(aggregator.guarantee)
 print(f"test accuracy {np.mean(forward(theta, X_test)[1].argmax(axis=1) == y_test):.3f}")

@@ -50,7 +50,7 @@ def owner(index, plan, addresses, folder):
             parameters = {name: p.detach() for name, p in model.named_parameters()}
             gradients = per_record(parameters, model, X, y)
             rows = torch.cat([g.reshape(len(X), -1) for g in gradients.values()], dim=1).numpy()
-            mean = torch.as_tensor(site.mean(dpmpc.clipped_mean(rows, CLIP)), dtype=torch.float32)
+            mean = torch.as_tensor(site.mean(dpmpc.clipped_mean(rows, CLIP, len(X))), dtype=torch.float32)
             vector = torch.nn.utils.parameters_to_vector(parameters.values()) - RATE * mean
             torch.nn.utils.vector_to_parameters(vector, model.parameters())
     accuracy = (model(X_test).argmax(dim=1) == y_test).float().mean().item()

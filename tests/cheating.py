@@ -1,8 +1,11 @@
-"""Three checked parties in one process, on a network that cheats for one of them: every message that leaves it can be
-changed, dropped or answered early. The real holders, keys and checks; no sockets."""
+"""Checked parties in one process, on a network that cheats for some of them: every message that leaves them can be
+changed, dropped or answered early. The real holders, keys and checks; no sockets. Cheats of one of three parties; of t
+of n parties, see cheating_many.py."""
 
 import asyncio
+import functools
 import hashlib
+import math
 import secrets
 import sys
 import unittest.mock
@@ -15,14 +18,16 @@ import numpy as np
 
 from dpmpc.circuits.convert import to_field
 from dpmpc.circuits.heap import Heap
-from dpmpc.circuits.program import Program, program_of
+from dpmpc.circuits.program import Layer, Program, program_of
 from dpmpc.errors import DpmpcError, PeerError
-from dpmpc.mpc.backends.checked import CheckedHolder
-from dpmpc.mpc.channels import KEYS, KEYS_SAME, KEYS_SHOWN, exchange_label
-from dpmpc.mpc.engines.checked import CheckedBatch
-from dpmpc.mpc.engines.counting_checked import CountingChecked
-from dpmpc.mpc.field import Words
-from dpmpc.mpc.mpyc_runtime import import_mpyc
+from dpmpc.mpc.checked.backend import CheckedHolder
+from dpmpc.mpc.checked.counts import CountingChecked
+from dpmpc.mpc.checked.executor import CheckedBatch, CheckedExecutor
+from dpmpc.mpc.mpyc.runtime import import_mpyc
+from dpmpc.mpc.native.layers import Deposit, Slots
+from dpmpc.mpc.numbers.field import Words
+from dpmpc.mpc.replicated.executor import SharingExecutor
+from dpmpc.mpc.transport.channels import KEYS, KEYS_SAME, KEYS_SHOWN, exchange_label
 
 Tamper = Callable[[int, int, int, bytearray], bytearray | None]  # (sender, receiver, label, payload)
 
@@ -68,7 +73,7 @@ class Wire:
 
     def send(self, label: int, payload: Any) -> None:
         found = self._wires.tamper(self._me, self._other, label, bytearray(payload))
-        if getattr(self._wires.tamper, "for_itself", False) and found != bytes(payload):
+        if getattr(self._wires.tamper, "in_place", False) and found != bytes(payload):
             payload[:] = found  # the cheat goes on with what it has sent
         if found is None or self._wires.ended:
             return
@@ -84,11 +89,11 @@ class Wire:
 class LinkHere:
     """Makes the connections of one party."""
 
-    def __init__(self, wires: Wires, me: int) -> None:
-        self._wires, self._me = wires, me
+    def __init__(self, wires: Wires, me: int, parties: int) -> None:
+        self._wires, self._me, self._parties = wires, me, parties
 
     async def connect(self, *_: Any) -> dict[int, Wire]:
-        return {j: Wire(self._wires, self._me, j) for j in range(3) if j != self._me}
+        return {j: Wire(self._wires, self._me, j) for j in range(self._parties) if j != self._me}
 
     def abandon(self) -> None:
         pass
@@ -98,24 +103,28 @@ Body = Callable[[Any], Awaitable[Any]]
 
 
 def play(
-    body: Body, tamper: Tamper = honest, seed: int | None = None, make: Any = CheckedHolder
+    body: Body,
+    tamper: Tamper = honest,
+    seed: int | None = None,
+    make: Any = CheckedHolder,
+    sizes: tuple[int, int] = (3, 1),
 ) -> tuple[list[Any], Wires]:
-    """What `body(holder)` returns at each party, or the error that it ended with; and the messages. With a seed, keys
-    follow from it.
+    """What `body(holder)` returns at each party, or the error that it ended with; and the messages. With a seed,
+    replicated keys follow from it. `sizes`: parties and threshold.
 
     The first error ends the run, as a connection that closes would; who had finished before has finished.
     """
 
     async def everybody() -> tuple[list[Any], Wires]:
         wires = Wires(tamper)
-        holders = [make(i, 3, 1, b"run") for i in range(3)]
+        holders = [make(i, *sizes, b"run") for i in range(sizes[0])]
         if seed is not None:
             for holder in holders:
                 holder._keys = {s: hashlib.sha256(repr((seed, s)).encode()).digest()[:16] for s in holder.mine}
 
         async def one(holder: Any) -> Any:
             try:
-                await holder.connect(LinkHere(wires, holder.party))
+                await holder.connect(LinkHere(wires, holder.party, sizes[0]))
                 return await body(holder)
             except DpmpcError as error:
                 wires.end()
@@ -125,10 +134,32 @@ def play(
 
     import_mpyc()  # which draws keys when it is imported
     seeds = None if seed is None else np.random.default_rng(seed)
-    with unittest.mock.patch(
-        "dpmpc.mpc.checked_session.secrets.token_bytes", seeds.bytes if seeds else secrets.token_bytes
-    ):
+    random = unittest.mock.patch(
+        "dpmpc.mpc.checked.session.secrets.token_bytes", seeds.bytes if seeds else secrets.token_bytes
+    )
+    with random, unittest.mock.patch.object(SharingExecutor, "layer", _going_on(tamper)):
         return asyncio.run(everybody())
+
+
+def _going_on(tamper: Tamper) -> Any:
+    """The executors' `layer`. With `tamper.for_itself`, which then flips bits of messages whatever they are, the cheat
+    goes on with what it has sent: it flips them in its own share, and in what a check finds of it."""
+    as_honest = SharingExecutor.layer
+    if not getattr(tamper, "for_itself", False):
+        return as_honest
+
+    async def layer(self: SharingExecutor, slots: Slots, layer: Layer, results: list[Deposit]) -> list[Deposit]:
+        label, shape = exchange_label(self.batch.ident, self.batch.channel.rounds), (len(layer.ands), self.words)
+        found = await as_honest(self, slots, layer, results)
+        flips = tamper(self.batch.party, -1, label, bytearray(8 * shape[0] * shape[1]))
+        if flips is None or not any(flips):
+            return found
+        rows, target = np.frombuffer(flips, dtype="<u8").reshape(shape), self._products.target
+        if isinstance(self, CheckedExecutor):
+            self._z[self._target, self._kept * self.words : (self._kept + shape[0]) * self.words] ^= rows.reshape(-1)
+        return [*found, Deposit(layer.results, target, (rows,), added=True)]
+
+    return layer
 
 
 async def _circuit(engine: Any) -> Any:
@@ -141,22 +172,28 @@ async def _circuit(engine: Any) -> Any:
     return await to_field(engine, heap)
 
 
-TINY: Program = program_of(_circuit, 2)
+TINY: Program = program_of(_circuit, 2)  # for three parties, whose numbers have two masks
 BATCH, OPENED = 7, 8  # channels
+
+
+@functools.cache
+def tiny(parties: int, threshold: int) -> Program:
+    """The same for any parties."""
+    return program_of(_circuit, math.comb(parties, threshold) - 1)
 
 
 async def release(holder: Any) -> Words:
     """A batch of a tiny program, converted, and opened."""
     batch = CheckedBatch(holder, BATCH, 64)
-    values: Words = await batch.to_field(TINY)
+    values: Words = await batch.to_field(tiny(holder.parties, holder.threshold))
     opened: Words = await holder.open(values, OPENED)
     return opened
 
 
-def kinds() -> dict[int, str]:
+def kinds(parties: int = 3, threshold: int = 1) -> dict[int, str]:
     """Every label of a message of `release`, and what it carries, as the counting twin and the keys have it."""
-    twin = CountingChecked(64)
-    asyncio.run(twin.to_field(TINY))
+    twin = CountingChecked(64, parties, threshold)
+    asyncio.run(twin.to_field(tiny(parties, threshold)))
     named = {KEYS: "key promised", KEYS_SHOWN: "key shown", KEYS_SAME: "key compared"}
     named |= {exchange_label(BATCH, k): kind for k, kind in enumerate(twin.kinds)}
     return named | {exchange_label(OPENED, 0): "share", exchange_label(OPENED, 1): "digest of the vector"}

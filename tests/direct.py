@@ -8,9 +8,9 @@ from numpy.typing import NDArray
 
 from dpmpc.circuits.engine import Bundle
 from dpmpc.circuits.trace import evaluate
-from dpmpc.mpc import field
-from dpmpc.mpc.engines.lanes import from_planes, to_planes, words_for
-from dpmpc.mpc.prg import Prg
+from dpmpc.mpc.contract.lanes import from_planes, to_planes, words_for
+from dpmpc.mpc.numbers import field
+from dpmpc.mpc.numbers.prg import Prg
 
 __all__ = ["DirectEngine", "evaluate", "less_masks"]
 

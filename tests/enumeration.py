@@ -6,8 +6,8 @@ from numpy.typing import NDArray
 
 from dpmpc.circuits.engine import Bundle
 from dpmpc.circuits.heap import Heap
-from dpmpc.mpc.engines.lanes import from_planes, to_planes
-from dpmpc.mpc.prg import Prg
+from dpmpc.mpc.contract.lanes import from_planes, to_planes
+from dpmpc.mpc.numbers.prg import Prg
 
 
 class EveryBitString(DirectEngine):

@@ -7,20 +7,24 @@ import asyncio
 from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass
 from typing import Any
+from unittest import mock
 
-from dpmpc.aggregation.grid import Floats, Ints
-from dpmpc.aggregation.job import PartyJob
-from dpmpc.aggregation.local import ROLE
-from dpmpc.aggregation.party import run_party
-from dpmpc.aggregation.plan import Plan
-from dpmpc.aggregation.release import NoiseSource, ReleaseSteps, Step, release
-from dpmpc.mpc import field
-from dpmpc.mpc.backend import Share
-from dpmpc.mpc.clear_noise import clear_noise
-from dpmpc.mpc.prg import Prg
+import numpy as np
+
+from dpmpc.aggregation.owner.local_parties import ROLE
+from dpmpc.aggregation.party.job import PartyJob
+from dpmpc.aggregation.party.party import run_party
+from dpmpc.aggregation.party.release import NoiseSource, ReleaseSteps, Step, release
+from dpmpc.aggregation.plan.grid import Floats, Ints
+from dpmpc.aggregation.plan.plan import Plan
+from dpmpc.mpc.clear.noise import clear_noise
+from dpmpc.mpc.contract.backend import Share
+from dpmpc.mpc.numbers import field
+from dpmpc.mpc.numbers.prg import Prg
 from dpmpc.noise.pool import Pool
 from dpmpc.privacy.law import LAWS
 from dpmpc.processes.worker import Emit, Log
+from dpmpc.runs import sites
 from dpmpc.verify.canaries import Vectors, owners_vectors
 from dpmpc.verify.fresh import Send, as_they_are
 
@@ -30,6 +34,23 @@ STRUCTURE, STATISTICS, AUDIT = "structure", "statistics", "audit"
 def faulty_party(*, job: dict[str, Any], fault: str, emit: Emit, log: Log) -> None:
     """A party's role whose step is the one called `fault` here."""
     asyncio.run(run_party(PartyJob.from_json(job), log, emit, make_step=globals()[fault]))
+
+
+CHEATING_SITE, FIRST_CHEATED = 3, 2  # a site of a run of many, and the first release in which it cheats
+
+
+def cheating_site(**arguments: Any) -> Any:
+    """A site's role; one site adds 1000 steps to its share of the sum, and tells nobody."""
+    right = ReleaseSteps.add
+
+    def add(self: ReleaseSteps, release: int, total: Share, vector: Share) -> Share:
+        share = right(self, release, total, vector)
+        if self.holder.party != CHEATING_SITE or release < FIRST_CHEATED:
+            return share
+        return field.add(share, np.full(share.shape, 1000, dtype=np.uint64))
+
+    with mock.patch.object(ReleaseSteps, "add", add):
+        return sites.serve(**arguments)
 
 
 def fresh_noise(plan: Plan, rows: int) -> Ints:
@@ -51,6 +72,7 @@ def noise_per_owner(steps: ReleaseSteps) -> Step:
         share = steps.add(number, await steps.inputs(number), await steps.noise(number))
         for _ in range(m):
             share = steps.holder.add(share, (await extra.take())[1])
+        await steps.stand(number, share)
         steps.spend(number)
         return await steps.open(number, share)
 
@@ -63,6 +85,7 @@ def noise_twice(steps: ReleaseSteps) -> Step:
     async def step(number: int) -> Ints:
         share = steps.add(number, await steps.inputs(number), await steps.noise(number))
         share = steps.add(number, share, (await extra.take())[1])
+        await steps.stand(number, share)
         steps.spend(number)
         return await steps.open(number, share)
 
@@ -73,6 +96,7 @@ def doubled_in_silence(steps: ReleaseSteps) -> Step:
     async def step(number: int) -> Ints:
         total, vector = await steps.inputs(number), await steps.noise(number)
         share = steps.add(number, total, steps.holder.add(vector, vector))
+        await steps.stand(number, share)
         steps.spend(number)
         return await steps.open(number, share)
 
@@ -82,6 +106,7 @@ def doubled_in_silence(steps: ReleaseSteps) -> Step:
 def no_noise(steps: ReleaseSteps) -> Step:
     async def step(number: int) -> Ints:
         share = await steps.inputs(number)
+        await steps.stand(number, share)
         steps.spend(number)
         return await steps.open(number, share)
 
@@ -92,6 +117,7 @@ def noise_thrown_away(steps: ReleaseSteps) -> Step:
     async def step(number: int) -> Ints:
         total, _ = await steps.inputs(number), await steps.noise(number)
         share = steps.add(number, total, steps.holder.zero(steps.plan.dimension))
+        await steps.stand(number, share)
         steps.spend(number)
         return await steps.open(number, share)
 
@@ -138,6 +164,7 @@ def reused_vector(steps: ReleaseSteps) -> Step:
         if number % 2:
             await source.take()
         share = steps.add(number, total, vector)
+        await steps.stand(number, share)
         steps.spend(number)
         return await steps.open(number, share)
 
@@ -161,6 +188,7 @@ def before_the_last_owner(steps: ReleaseSteps) -> Step:
         share = steps.add(number, share, await steps.noise(number))
         async for more in inputs:
             share = steps.holder.add(share, more)
+        await steps.stand(number, share)
         steps.spend(number)
         return await steps.open(number, share)
 
@@ -172,6 +200,63 @@ def wrong_scale(steps: ReleaseSteps) -> Step:
     narrow = LAWS[plan.law].sampler(plan.sampler, 0.7 * plan.derived.scale_steps)
     steps.source = Pool(steps.holder, narrow, plan.releases, plan.dimension)
     return release(steps)
+
+
+def halves_alike(steps: ReleaseSteps) -> Step:
+    """Half of each noise vector repeats the other half, under fresh signs that the parties agree on."""
+
+    async def step(number: int) -> Ints:
+        total, vector = await steps.inputs(number), (await steps.noise(number)).copy()
+        half = vector.size // 2
+        signs = np.random.default_rng(number).random(half) < 0.5
+        vector[-half:] = np.where(signs, vector[:half], field.neg(vector[:half]))
+        share = steps.add(number, total, vector)
+        await steps.stand(number, share)
+        steps.spend(number)
+        return await steps.open(number, share)
+
+    return step
+
+
+def one_without_noise(steps: ReleaseSteps) -> Step:
+    """One release of all has no noise, in silence."""
+
+    async def step(number: int) -> Ints:
+        total, vector = await steps.inputs(number), await steps.noise(number)
+        if number == steps.plan.releases // 3:
+            vector = steps.holder.zero(steps.plan.dimension)
+        share = steps.add(number, total, vector)
+        await steps.stand(number, share)
+        steps.spend(number)
+        return await steps.open(number, share)
+
+    return step
+
+
+def narrower(steps: ReleaseSteps, factor: float, where: Callable[[int], Any]) -> Step:
+    """In the coordinates `where` (a release) has `factor` times the noise, from a second pool."""
+    plan = steps.plan
+    sampler = LAWS[plan.law].sampler(plan.sampler, factor * plan.derived.scale_steps)
+    other = Pool(steps.holder, sampler, plan.releases, plan.dimension, first_channel=1 << 26)
+
+    async def step(number: int) -> Ints:
+        total, vector = await steps.inputs(number), (await steps.noise(number)).copy()
+        narrow = (await other.take())[1]
+        vector[where(number)] = narrow[where(number)]
+        share = steps.add(number, total, vector)
+        await steps.stand(number, share)
+        steps.spend(number)
+        return await steps.open(number, share)
+
+    return step
+
+
+def one_narrow_coordinate(steps: ReleaseSteps) -> Step:
+    return narrower(steps, 0.5, lambda number: slice(5, 6))
+
+
+def every_50th_narrow(steps: ReleaseSteps) -> Step:
+    return narrower(steps, 0.3, lambda number: slice(None) if number % 50 == 17 else slice(0))
 
 
 def party_adds_its_own(steps: ReleaseSteps) -> Step:
@@ -190,6 +275,7 @@ def party_adds_its_own(steps: ReleaseSteps) -> Step:
         else:
             (own,) = await channel.words({}, [0], plan.dimension)
         share = steps.holder.add(share, own)
+        await steps.stand(number, share)
         steps.spend(number)
         return await steps.open(number, share)
 
@@ -201,6 +287,7 @@ def extra_opening(steps: ReleaseSteps) -> Step:
         total = await steps.inputs(number)
         await steps.holder.open(total, 1 << 23 | number)
         share = steps.add(number, total, await steps.noise(number))
+        await steps.stand(number, share)
         steps.spend(number)
         return await steps.open(number, share)
 
@@ -210,9 +297,19 @@ def extra_opening(steps: ReleaseSteps) -> Step:
 def ledger_after_opening(steps: ReleaseSteps) -> Step:
     async def step(number: int) -> Ints:
         share = steps.add(number, await steps.inputs(number), await steps.noise(number))
+        await steps.stand(number, share)
         opened = await steps.open(number, share)
         steps.spend(number)
         return opened
+
+    return step
+
+
+def no_barrier(steps: ReleaseSteps) -> Step:
+    async def step(number: int) -> Ints:
+        share = steps.add(number, await steps.inputs(number), await steps.noise(number))
+        steps.spend(number)
+        return await steps.open(number, share)
 
     return step
 
@@ -224,6 +321,7 @@ def one_share_changed(steps: ReleaseSteps) -> Step:
         share = steps.add(number, await steps.inputs(number), await steps.noise(number))
         if steps.holder.party == 0:
             share = steps.holder.add(share, field.from_int64(fresh_noise(steps.plan, 1)[0]))
+        await steps.stand(number, share)
         steps.spend(number)
         return await steps.open(number, share)
 
@@ -249,6 +347,7 @@ class Fault:
     step: str | None = None
     send: Send = as_they_are
     vectors: Vectors = owners_vectors
+    shape: tuple[int, int] = (24, 80)  # coordinates and releases of a run that shows it
 
     @property
     def role(self) -> dict[str, Any]:
@@ -261,7 +360,7 @@ def party_with(step: str) -> dict[str, Any]:
     return {"role": "tests.faulty:faulty_party", "extra": {"fault": step}}
 
 
-def _fault(what: str, *caught_by: str, step: Callable[..., Any] | None = None, **double: Callable[..., Any]) -> Fault:
+def _fault(what: str, *caught_by: str, step: Callable[..., Any] | None = None, **double: Any) -> Fault:
     return Fault(what, frozenset(caught_by), None if step is None else step.__name__, **double)
 
 
@@ -278,9 +377,14 @@ MATRIX = [
     _fault("the same, and the pool says they are two", STATISTICS, step=reused_in_silence),
     _fault("noise added before the last owner's input", STRUCTURE, step=before_the_last_owner),
     _fault("noise of 0.7 times the scale", STRUCTURE, STATISTICS, step=wrong_scale),
+    _fault("half of each vector repeats the other, under fresh signs", STATISTICS, step=halves_alike),
+    _fault("one release without noise, in silence", STATISTICS, step=one_without_noise),
+    _fault("one coordinate at half the noise", STRUCTURE, STATISTICS, step=one_narrow_coordinate, shape=(16, 300)),
+    _fault("every 50th release at 0.3 of the noise", STRUCTURE, STATISTICS, step=every_50th_narrow, shape=(32, 200)),
     _fault("a party shares noise of its own and all add it", STRUCTURE, STATISTICS, step=party_adds_its_own),
     _fault("the sum is opened too, before the noise", STRUCTURE, step=extra_opening),
     _fault("the ledger line is written after the opening", STRUCTURE, step=ledger_after_opening),
+    _fault("a sum is opened before all parties have said that they have all inputs", STRUCTURE, step=no_barrier),
     _fault("owners do not divide by their numbers of records", AUDIT, vectors=sum_instead_of_mean),
 ]
 

@@ -7,10 +7,10 @@ from dpmpc.circuits.deep import Deep
 from dpmpc.circuits.field_sampler import FieldSampler
 from dpmpc.circuits.sampler import DiscreteSampler, discrete_gaussian, discrete_laplace
 from dpmpc.circuits.trace import evaluate
-from dpmpc.mpc import field
-from dpmpc.mpc.backends.shamir import BATCH
-from dpmpc.mpc.engines.clear_arithmetic import ClearArithmetic
-from dpmpc.mpc.prg import Prg
+from dpmpc.mpc.numbers import field
+from dpmpc.mpc.numbers.prg import Prg
+from dpmpc.mpc.shamir.backend import BATCH
+from tests.clear_arithmetic import ClearArithmetic
 
 
 def discrete(law: str, scale: float) -> DiscreteSampler:

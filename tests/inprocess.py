@@ -7,10 +7,10 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from dpmpc.mpc.backends.sharing import SharingHolder
-from dpmpc.mpc.field import subsets
-from dpmpc.mpc.mesh import Channel
-from dpmpc.mpc.prg import Prg
+from dpmpc.mpc.numbers.field import subsets
+from dpmpc.mpc.numbers.prg import Prg
+from dpmpc.mpc.parties.mesh import Channel
+from dpmpc.mpc.replicated.backend import SharingHolder
 
 Words = NDArray[np.uint64]
 Subset = tuple[int, ...]

@@ -8,11 +8,11 @@ import numpy as np
 from inprocess import Network
 from numpy.typing import NDArray
 
-from dpmpc.mpc import field
-from dpmpc.mpc.engines.many import CHUNK, ManyEngine
-from dpmpc.mpc.engines.many_layout import ManyLayout
-from dpmpc.mpc.native.mersenne import Mersenne
-from dpmpc.mpc.prg import Prg
+from dpmpc.mpc.numbers import field
+from dpmpc.mpc.numbers.mersenne import Mersenne
+from dpmpc.mpc.numbers.prg import Prg
+from dpmpc.mpc.shamir.engine import CHUNK, ManyEngine
+from dpmpc.mpc.shamir.layout import ManyLayout
 
 Words = NDArray[np.uint64]
 T = TypeVar("T")

@@ -7,10 +7,10 @@ import numpy as np
 from inprocess import Network, Words
 from numpy.typing import NDArray
 
-from dpmpc.mpc import field
-from dpmpc.mpc.field import P
-from dpmpc.mpc.owner_checks import Found, NormTest, OwnerTest
-from dpmpc.mpc.prg import Prg
+from dpmpc.mpc.contract.owner_checks import Found, NormTest, OwnerTest
+from dpmpc.mpc.numbers import field
+from dpmpc.mpc.numbers.field import P
+from dpmpc.mpc.numbers.prg import Prg
 
 Ints = NDArray[np.int64]
 

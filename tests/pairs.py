@@ -7,7 +7,7 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from dpmpc.mpc.backends.ot import OtHolder
+from dpmpc.mpc.two_servers.backend import OtHolder
 
 Words = NDArray[np.uint64]
 T = TypeVar("T")
@@ -63,6 +63,18 @@ class Two:
 
     async def connect(self) -> None:
         await asyncio.gather(*(h.transfers(h.peers[h.other], self.digest) for h in self.holders))
+
+
+async def read_before(server: OtHolder, promised: Words, channel: int) -> tuple[Words, Callable[[Words], None]]:
+    """(the other's share of the opening, what shows it one): `server` promises a share, and reads before it shows."""
+    peer, salt, size = server.peers[server.other], bytes(32), promised.nbytes
+    peer.send(channel << 32, server._promise(server.party, channel, b"", salt, promised))
+    await peer.receive(channel << 32)
+    raw = bytes(await peer.receive(channel << 32 | 1))
+    assert len(raw) == 32 + size
+    return np.frombuffer(raw, dtype=np.uint64, offset=32), lambda share: peer.send(
+        channel << 32 | 1, salt + share.tobytes()
+    )
 
 
 def together(

@@ -16,10 +16,10 @@ from typing import Any
 
 import numpy as np
 
-from dpmpc.aggregation.asked import plan_path
-from dpmpc.aggregation.grid import Ints
-from dpmpc.aggregation.plan import Plan
-from dpmpc.aggregation.transcript import read_opened
+from dpmpc.aggregation.plan.asked import plan_path
+from dpmpc.aggregation.plan.grid import Ints
+from dpmpc.aggregation.plan.plan import Plan
+from dpmpc.aggregation.wire.transcript import read_opened
 from dpmpc.runs.launcher import train
 from dpmpc.runs.request import Request
 

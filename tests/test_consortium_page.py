@@ -27,7 +27,7 @@ from tests.runs import HANG, own_addresses
 
 ROOT = Path(__file__).parents[1]
 PAGE = ROOT / "docs" / "consortium.md"
-VERSION = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["version"]
+VERSION = package.__version__
 
 
 def blocks(language: str) -> list[str]:

@@ -1,22 +1,176 @@
-"""Another package's law, backend and method of learning: one entry each, and every command has them."""
+"""Another package's law, backend, method, task and source: one entry each, and every command has them. The package is
+the template under examples/."""
 
+import csv
 import json
 import os
+import shutil
 import subprocess
 import sys
+import tempfile
+import tomllib
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from tests.runs import COMMAND, HANG
+from tests.runs import COMMAND, HANG, own_addresses
 
-TOYS = Path(__file__).parent / "toys"
+TEMPLATE = Path(__file__).parents[1] / "examples" / "extension"
+INSTALLED = Path(tempfile.mkdtemp())
 SMALL = ["--data", "synthetic", "--max-rows", "120", "--dimension", "4", "--owners", "3", "--epsilon", "2"]
+
+
+@pytest.fixture(scope="module", autouse=True)
+def installed() -> Iterator[None]:
+    """What pip writes for the template: its entry points, read from its pyproject.toml. A worker that steals a test
+    back sets it up a second time."""
+    info = INSTALLED / "my_dpmpc-0.1.dist-info"
+    info.mkdir(parents=True)
+    project = tomllib.loads((TEMPLATE / "pyproject.toml").read_text())["project"]
+    (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {project['name']}\nVersion: {project['version']}\n")
+    lines = [
+        line
+        for group, entries in project["entry-points"].items()
+        for line in (f"[{group}]", *(f"{name} = {place}" for name, place in entries.items()))
+    ]
+    (info / "entry_points.txt").write_text("\n".join(lines) + "\n")
+    yield
+    shutil.rmtree(INSTALLED)
+
+
+PROGRAM = """
+from dpmpc.extend import check_backend, check_law, check_method, check_source, check_task
+from my_dpmpc.source import Halves
+if __name__ == "__main__":
+    ran = check_law("double-laplace", backends=("shamir", "mpyc", "ot"))
+    assert ran == {"tables": ("shamir", "mpyc", "ot"), "two-heaps": ("ot",)}, ran
+    assert check_backend("boxed", (3,)) == 1
+    assert 0.5 < check_method("centroid") <= 1
+    check_source(Halves(3), (10, 20))
+    assert 0.99 < check_task("poisson") <= 1
+    print("all pass")
+"""
+
+
+def test_they_pass_the_conformance_tests(tmp_path: Path) -> None:
+    assert program(tmp_path, PROGRAM) == "all pass"
+
+
+def program(folder: Path, text: str, *arguments: str) -> str:
+    """What a program prints, where the other package is installed."""
+    (folder / "program.py").write_text(text)
+    env = {**os.environ, "PYTHONPATH": os.pathsep.join([str(TEMPLATE), str(INSTALLED)])}
+    command = [sys.executable, str(folder / "program.py"), *arguments]
+    result = subprocess.run(command, capture_output=True, text=True, timeout=HANG, check=False, env=env)
+    assert result.returncode == 0, result.stderr
+    return result.stdout.strip()
+
+
+COUNTS = """
+import sys
+import numpy as np
+from scipy.optimize import minimize
+from dpmpc.data.blocks import in_memory
+from dpmpc.estimators import PrivateRegressor
+from dpmpc.learning.erm_blocks import solve
+from my_dpmpc.poisson import PoissonLoss
+
+r = np.random.default_rng(4)
+X = r.uniform(size=(4000, 3))
+y = r.poisson(np.exp(X @ [1.5, -1.0, 0.7]))
+
+# the optimum is that of the printed Poisson likelihood, by another solver, where nothing is clipped
+rows, u, lam = X / 2, y / y.max(), 1e-3
+ours = solve(PoissonLoss(2.0), in_memory(rows, 2 * u - 1), lam).theta
+def printed(theta):
+    s = rows @ theta
+    return 2 * np.mean(np.exp(s) - u * s) + lam / 2 * theta @ theta
+theirs = minimize(printed, np.zeros(3), tol=1e-12, options={"gtol": 1e-9}).x
+assert (rows @ theirs).max() < 0 and np.abs(ours - theirs).max() < 1e-5, (ours, theirs)
+
+known = dict(bounds=(0, 1), target_bounds=(0, 20), epsilon=5.0, engine="clear", owners=None)
+del known["owners"]
+far = np.array([[0.0, 5.0, -9.0], [9.0, -5.0, 5.0]])
+poisson = PrivateRegressor(task="poisson", **known).fit(X, y)
+ridge = PrivateRegressor(task="ridge", **known).fit(X, y)
+assert poisson.schema_.task == "poisson" and poisson.schema_.target.low == 0
+assert 0 <= poisson.predict(np.vstack([X, far])).min() and poisson.predict(far).max() <= 20
+assert poisson.score(X, y) > ridge.score(X, y) + 0.02, (poisson.score(X, y), ridge.score(X, y))
+surveyed = PrivateRegressor(task="poisson", epsilon=5.0, engine="clear", data_id="others").fit(X, y)
+assert surveyed.schema_.bounds == "survey" and surveyed.schema_.target.low == 0
+assert surveyed.predict(X).min() >= 0
+try:
+    PrivateRegressor(task="logistic").fit(X, y)
+except ValueError as error:
+    assert "the task logistic is for classes" in str(error)
+np.savetxt(sys.argv[1], np.column_stack([X, y])[:600], delimiter=",", header="a,b,c,visits", comments="", fmt="%g")
+print("all hold")
+"""
+CONSORTIUM = """
+[run]
+data_id = "visits"
+tls = false
+{sites}
+[records]
+target = "visits"
+range = [0, 20]
+task = "poisson"
+[records.bounds]
+a = [0, 1]
+b = [0, 1]
+[learning]
+iterations = 2
+[privacy]
+epsilon = 1
+delta = 1e-4
+[limits]
+budget = "1,1e-4"
+"""
+
+
+def test_counts_are_regressed_on_every_surface(tmp_path: Path) -> None:
+    """Poisson regression of another package: the estimator, the command line, a consortium."""
+    records = tmp_path / "visits.csv"
+    assert program(tmp_path, COUNTS, str(records)) == "all hold"
+    out = tmp_path / "run"
+    asked = ["--csv", records, "--target", "visits", "--owners", 3, "--epsilon", 5, "--delta", "1e-4"]
+    result = with_toys("train", *asked, "--task", "poisson", "-M", 3, "--iterations", 20, "--out", out)
+    assert result.returncode == 0 and "R2" in result.stdout, result.stderr
+    report = json.loads((out / "report.json").read_text())
+    assert report["learning"]["task"] == report["loss"]["name"] == "poisson" and report["loss"]["L"] == 2
+    said = with_toys("predict", out, "--csv", records)
+    numbers = [float(line) for line in said.stdout.splitlines()[1:]]
+    assert said.returncode == 0 and len(numbers) == 600 and min(numbers) >= 0, said.stderr
+    assert with_toys("report", out).returncode == 0
+    assert "gives an expected count of" in (out / "report.html").read_text()
+    verified = with_toys("verify", out, "--structure")
+    assert verified.returncode == 0 and "10 of 10" in verified.stdout, verified.stdout + verified.stderr
+    addresses = own_addresses(3)[1::2]
+    parties = "".join(f'[[parties]]\nname = "p{i}"\naddress = "{a}"\n' for i, a in enumerate(addresses))
+    owners = "".join(f'[[owners]]\nname = "o{j}"\nrecords = {40 + j}\n' for j in range(2))
+    (tmp_path / "consortium.toml").write_text(CONSORTIUM.format(sites=parties + owners))
+    made = with_toys("kit", tmp_path / "consortium.toml", "--out", tmp_path / "kits")
+    assert made.returncode == 0, made.stderr
+    rehearsed = with_toys("rehearse", tmp_path / "kits")
+    assert rehearsed.returncode == 0, rehearsed.stdout + rehearsed.stderr
+
+
+def test_a_task_of_another_kind_of_target_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "labels.csv"
+    with path.open("w", newline="") as file:
+        csv.writer(file).writerows([["a", "ill"], *([k / 20, ("yes", "no")[k % 2]] for k in range(20))])
+    asked = ["--csv", path, "--target", "ill", "--owners", 2, "--epsilon", 1, "--delta", "1e-4"]
+    asked += ["--out", tmp_path / "run"]
+    result = with_toys("train", *asked, "--task", "poisson", "--preprocessing", "records")
+    assert result.returncode == 2 and "a quantity is a target of finite numbers" in result.stderr, result.stderr
+    result = with_toys("train", *asked, "--task", "poison")
+    assert result.returncode == 2 and "'poisson'" in result.stderr, result.stderr
 
 
 def with_toys(*arguments: str | Path | float) -> "subprocess.CompletedProcess[str]":
     """The command, where the other package is installed."""
-    path = os.pathsep.join([str(TOYS), os.environ.get("PYTHONPATH", "")]).strip(os.pathsep)
+    path = os.pathsep.join([str(TEMPLATE), str(INSTALLED), os.environ.get("PYTHONPATH", "")]).strip(os.pathsep)
     return subprocess.run(
         [*COMMAND, *map(str, arguments)],
         capture_output=True,
@@ -81,7 +235,7 @@ def test_account_knows_law_and_method() -> None:
 def test_advice_has_the_law_and_refuses_a_method_that_nothing_rehearses() -> None:
     """Laplace noise of L1 sensitivity sqrt(d) 2 / (n lam), twice: its deviation is that of the sum."""
     run = ["advise", "--owners", 10, "--total", 100_000, "--dimension", 4, "--epsilon", 1]
-    result = with_toys(*run, "--noise", "double-laplace", "--json")
+    result = with_toys(*run, "--lam", 0.01, "--noise", "double-laplace", "--json")
     assert result.returncode == 0, result.stderr
     advice = json.loads(result.stdout)["advice"]
     assert (advice["method"], advice["noise"]) == ("output", "double-laplace")
@@ -118,18 +272,42 @@ def test_without_the_package_its_names_are_refused_with_the_others_listed() -> N
     assert result.returncode == 2 and "'gaussian', 'laplace'" in result.stderr, result.stderr
 
 
-def test_two_packages_cannot_have_one_name(tmp_path: Path) -> None:
-    """A second package that takes a name of ours is refused, whatever is asked for."""
+def with_broken(tmp_path: Path, entries: str, *arguments: str) -> "subprocess.CompletedProcess[str]":
+    """The command, where a package with these entry points is installed, whose module cannot be imported."""
     info = tmp_path / "other-1.dist-info"
-    info.mkdir()
+    info.mkdir(exist_ok=True)
     (info / "METADATA").write_text("Metadata-Version: 2.1\nName: other\nVersion: 1\n")
-    (info / "entry_points.txt").write_text("[dpmpc.laws]\ngaussian = other:LAW\n")
-    result = subprocess.run(
-        [sys.executable, "-c", "from dpmpc.privacy.law import LAWS; LAWS.names()"],
+    (info / "entry_points.txt").write_text(entries)
+    (tmp_path / "other.py").write_text("raise RuntimeError('half of it is missing')\n")
+    return subprocess.run(
+        [*COMMAND, *arguments],
         capture_output=True,
         text=True,
         timeout=HANG,
         check=False,
         env={**os.environ, "PYTHONPATH": str(tmp_path)},
     )
-    assert "a law of noise's name belongs to one package; 'gaussian' is taken" in result.stderr
+
+
+def test_a_name_of_ours_stays_ours(tmp_path: Path) -> None:
+    """A second package that takes a name is not used, and one warning says so."""
+    result = with_broken(tmp_path, "[dpmpc.laws]\ngaussian = other:LAW\n", "verify", "--law", "all", "--help")
+    assert result.returncode == 0, result.stderr
+    assert result.stderr.count("a law of noise's name belongs to one package; 'gaussian' is ") == 1, result.stderr
+
+
+def test_a_broken_package_is_one_warning_and_nothing_else_breaks(tmp_path: Path) -> None:
+    kinds = ("laws", "methods", "backends", "sources", "tasks")
+    entries = "".join(f"[dpmpc.{kind}]\nbroken = other:THING\n" for kind in kinds)
+    for arguments in (["--help"], ["train", "--help"], ["sample", "--help"], ["account", "--help"]):
+        result = with_broken(tmp_path, entries, *arguments)
+        assert result.returncode == 0 and "Traceback" not in result.stderr, result.stderr
+    result = with_broken(
+        tmp_path, entries, "account", "--owners", "10", "--smallest", "100", "--epsilon", "1", "--delta", "1e-5",
+        "--iterations", "2",
+    )  # fmt: skip
+    assert result.returncode == 0 and result.stderr.count("'broken'") <= 1, result.stderr
+    result = with_broken(tmp_path, entries, "sample", "--law", "broken", "--scale", "5000")
+    assert result.returncode == 2 and "Traceback" not in result.stderr
+    assert result.stderr.strip().splitlines()[-1].startswith("error: a law of noise of another package must import")
+    assert "half of it is missing" in result.stderr

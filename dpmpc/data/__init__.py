@@ -7,7 +7,7 @@ if TYPE_CHECKING:
     from dpmpc.data.blocks import Records
     from dpmpc.data.dataset import Dataset
     from dpmpc.data.loading import CsvFile, Query, load
-    from dpmpc.data.owners import Partition, partition
+    from dpmpc.data.ownership import Partition, partition
     from dpmpc.data.schema import Schema
     from dpmpc.data.sets import NAMES, load_dataset
 
@@ -17,8 +17,8 @@ _HOMES = {
     "CsvFile": "loading",
     "Query": "loading",
     "load": "loading",
-    "Partition": "owners",
-    "partition": "owners",
+    "Partition": "ownership",
+    "partition": "ownership",
     "Schema": "schema",
     "NAMES": "sets",
     "load_dataset": "sets",

@@ -8,7 +8,7 @@ of storage start at a page boundary, so arithmetic on them is the same to the la
 import mmap
 import os
 import tempfile
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal
 
@@ -25,7 +25,8 @@ DTYPES: dict[Precision, type[np.floating[Any]]] = {"double": np.float64, "single
 
 @dataclass(frozen=True, eq=False)
 class Records:
-    """n records: X (n, d) rows in the unit ball, in double or single precision, and y (n,) labels.
+    """n records: X (n, d) rows in the unit ball, in double or single precision, and y (n,) labels. `weights` (n,): how
+    much each counts, 0 to 1; None: all alike.
 
     `resident`: whether pages that were read may stay in memory; if not, `forget` gives them back to the system, which
     keeps what it can of the file in its own cache.
@@ -36,6 +37,7 @@ class Records:
     resident: bool = True
     _map: mmap.mmap | None = field(default=None, repr=False)
     _first: int = 0  # the row of the mapping at which X starts
+    weights: Floats | None = field(default=None, repr=False)
 
     @property
     def n(self) -> int:
@@ -43,7 +45,15 @@ class Records:
 
     def part(self, begin: int, end: int) -> "Records":
         """The rows begin ... end - 1 of the same storage."""
-        return Records(self.X[begin:end], self.y[begin:end], self.resident, self._map, self._first + begin)
+        weights = None if self.weights is None else self.weights[begin:end]
+        return Records(self.X[begin:end], self.y[begin:end], self.resident, self._map, self._first + begin, weights)
+
+    def weighed(self, pulls: Floats, begin: int, end: int) -> Floats:
+        """The pulls (end - begin,) or (end - begin, K) of rows begin ... end - 1, each times its record's weight."""
+        if self.weights is None:
+            return pulls
+        w = self.weights[begin:end]
+        return np.asarray(pulls * (w if pulls.ndim == 1 else w[:, None]))
 
     def forget(self, begin: int = 0, end: int | None = None) -> None:
         """Gives back the memory of rows that were read or written, if they are in a file and not to stay."""
@@ -73,14 +83,15 @@ def allocate(n: int, d: int, precision: Precision, folder: Path | None) -> Recor
         except OSError as error:
             raise UsageError(
                 f"features need {size / 1e9:.3g} GB on the disk of the run's folder; {error.strerror}; free some, name"
-                " another --out, or raise --memory"
+                " another <<out>>, or raise <<memory>>"
             ) from None
         room = mmap.mmap(file.fileno(), size)
     return Records(np.frombuffer(room, dtype, n * d).reshape(n, d), y, False, room)
 
 
 def arranged(records: Records, order: NDArray[np.int64], folder: Path | None) -> Records:
-    """The records order[0], order[1], ... in storage of the same kind, in `folder` (default: for temporary files).
+    """The records order[0], order[1], ... in storage of the same kind, in `folder` (default: for temporary files). A
+    negative number is a zero vector, whose loss has no gradient whatever its label.
 
     Errors: the disk is full.
     """
@@ -91,13 +102,14 @@ def arranged(records: Records, order: NDArray[np.int64], folder: Path | None) ->
     step = max(1, (1 << 22) // max(1, d))
     for begin in range(0, len(order), step):
         rows = order[begin : begin + step]
-        np.take(records.X, rows, axis=0, out=result.X[begin : begin + len(rows)])
+        np.take(records.X, np.maximum(rows, 0), axis=0, out=result.X[begin : begin + len(rows)])
+        result.X[begin : begin + len(rows)][rows < 0] = 0.0
         result.forget(begin, begin + len(rows))
         records.forget()
-    result.y[:] = records.y[order]
-    return result
+    result.y[:] = np.where(order < 0, 0.0, records.y[order])
+    return result if records.weights is None else replace(result, weights=records.weights[order])
 
 
-def in_memory(X: Rows, y: Floats) -> Records:
+def in_memory(X: Rows, y: Floats, weights: Floats | None = None) -> Records:
     """Records that are arrays already."""
-    return Records(X, y)
+    return Records(X, y, weights=weights)

@@ -8,9 +8,9 @@ from typing import Any, Literal
 from dpmpc.data.hashing import bucket_sql
 from dpmpc.data.mapping import Counts, complete
 from dpmpc.data.planned import other_sizes
-from dpmpc.data.schema import Categorical, Classes, Labels, Numeric, Range, Schema, Surveyed
+from dpmpc.data.schema import Categorical, Classes, Column, Date, Labels, Numeric, Range, Schema, Surveyed
 from dpmpc.data.spelling import canonical
-from dpmpc.data.table import Table, code_sql, value_sql
+from dpmpc.data.table import Reads, Table, code_sql, value_sql
 from dpmpc.data.written import checked, written
 from dpmpc.errors import UsageError
 
@@ -39,6 +39,15 @@ class Findings:
     def refused(self) -> bool:
         return any(finding.severity == "refused" for finding in self.found)
 
+    def lines(self) -> list[str]:
+        """What is worth a word, a line each; for the owner's eyes."""
+        some = (("missing", "missing"), ("unread", "not read"), ("unknown", "not listed"), ("clipped", "clipped"))
+        found = []
+        for c in self.counts:
+            said = [f"{count:,} {word}" for name, word in some if (count := getattr(c, name))]
+            found += [f"column '{c.name}': {', '.join(said)} of {self.rows:,}"] if said else []
+        return [*found, *(f"{each.severity}: {each.column}: {each.text}" for each in self.found)]
+
 
 def check(schema: Schema, table: Table, sizes: Sequence[int] = ()) -> Findings:
     """What would become of a table's records under a schema; nothing is refused here, all is said. `sizes`: of the
@@ -47,35 +56,60 @@ def check(schema: Schema, table: Table, sizes: Sequence[int] = ()) -> Findings:
     Errors: the source cannot be read.
     """
     found: list[Finding] = []
-    counts: list[Counts] = []
     rows = table.n
-    for column in schema.columns:
-        if column.name not in table:
-            found.append(Finding("refused", column.name, f"is not in {table.source}"))
-        elif table[column.name].kind in ("date", "other"):
-            found.append(Finding("refused", column.name, table.refusal(table[column.name])))
-        elif isinstance(column, Numeric):
-            counts.append(_number(table, column, rows, found))
-        elif isinstance(column, Surveyed):
-            counts.append(_surveyed(table, column, rows))
-        else:
-            counts.append(_category(table, column, rows, found))
-    for count in counts:
-        if count.warning is not None:
-            found.append(Finding("warning", count.name, count.warning.partition(": ")[2]))
+    counts = _columns(schema.columns, table, rows, found)
+    found += [Finding("refused", name, f"is not in {table.source}") for name in schema.unknown if name not in table]
     _target(table, schema, rows, found)
     if not any(finding.severity == "refused" for finding in found):
         _number_of_records(table, schema, rows, sizes, found)
+    used = (*(column.name for column in schema.columns), *schema.unknown, schema.target.name)
+    return _rest(table, used, counts, found)
+
+
+def check_columns(columns: Sequence[Column], table: Table, sizes: Sequence[int] = ()) -> Findings:
+    """The same for records that are counted and not learned from: these columns are read, and there is no target."""
+    found: list[Finding] = []
+    counts = _columns(columns, table, table.n, found)
+    if sizes and table.n not in (*sizes, sum(sizes)):
+        found.append(Finding("refused", "records", other_sizes(sizes, (table.n,))))
+    return _rest(table, [column.name for column in columns], counts, found)
+
+
+def _rest(table: Table, used: Sequence[str], counts: list[Counts], found: list[Finding]) -> Findings:
+    """The findings, with what is said of whole records and of columns that are not `used`."""
+    rows = table.n
     _copies(table, rows, found)
-    used = {column.name for column in schema.columns} | {schema.target.name}
     if extra := [name for name in table.names if name not in used]:
         found.append(Finding("note", ", ".join(extra[:8]), "not in the schema; not read"))
     table.unchanged()
     return Findings(rows, tuple(counts), tuple(found))
 
 
+def _columns(columns: Sequence[Column], table: Table, rows: int, found: list[Finding]) -> list[Counts]:
+    """What becomes of each column's values."""
+    counts: list[Counts] = []
+    for column in columns:
+        if column.name not in table:
+            found.append(Finding("refused", column.name, f"is not in {table.source}"))
+        elif table[column.name].kind == "other" or (
+            table[column.name].kind == "date" and not isinstance(column, Date | Surveyed)
+        ):
+            found.append(Finding("refused", column.name, table.refusal(table[column.name])))
+        elif isinstance(column, Numeric | Date):
+            counts.append(_number(table, column, rows, found))
+        elif isinstance(column, Surveyed):
+            counts.append(_surveyed(table, column, rows, found))
+        else:
+            counts.append(_category(table, column, rows, found))
+    for count in counts:
+        if count.warning is not None:
+            found.append(Finding("warning", count.name, count.warning.partition(": ")[2]))
+    return counts
+
+
 def schema_in(path: Path) -> Schema:
-    """The schema in a plan (plan.json, under "schema") or in a schema file. Errors: there is none."""
+    """The schema in a plan (plan.json, under "schema", or the draft of its survey) or in a schema file. Errors: there
+    is none."""
     if path.suffix == ".toml":
         return Schema.read(path)
     try:
@@ -85,13 +119,18 @@ def schema_in(path: Path) -> Schema:
     value: dict[str, Any] = written(text, dict[str, Any], "a plan", path.name)
     if "columns" in value:
         return checked(value, Schema, "a schema", path.name, text)
-    if isinstance(value.get("schema"), dict):
-        return Schema.from_json(value["schema"])
-    raise UsageError(f"a plan carries the schema of the records; {path.name} has none; give the schema with --schema")
+    survey: Any = value
+    for key in ("source", "learning", "survey"):
+        survey = survey.get(key) if isinstance(survey, dict) else None
+    for place in (value, survey):
+        if isinstance(place, dict) and isinstance(place.get("schema"), dict):
+            return Schema.from_json(place["schema"])
+    raise UsageError(f"a plan carries the schema of the records; {path.name} has none; give the schema with <<schema>>")
 
 
-def _number(table: Table, column: Numeric, rows: int, found: list[Finding]) -> Counts:
-    value = value_sql(table, column.name)
+def _number(table: Table, column: Numeric | Date, rows: int, found: list[Finding]) -> Counts:
+    what: Reads = "date" if isinstance(column, Date) else "number"
+    value = value_sql(table, column.name, read=what)
     missing, bad, clipped = table.one(
         f"count(*) FILTER (WHERE isnan({value}))",
         f"count(*) FILTER (WHERE isinf({value}))",
@@ -99,12 +138,15 @@ def _number(table: Table, column: Numeric, rows: int, found: list[Finding]) -> C
     )
     if bad:
         shown = _examples(table, column.name, f"isinf({value})")
-        found.append(Finding("refused", column.name, f"{bad} values are no finite numbers: {shown}"))
-    return Counts(column.name, rows, missing, 0, clipped)
+        text = f"{bad} fields are no {what} as they are spelled, and count as missing: {shown}"
+        found.append(Finding("note", column.name, text))
+    return Counts(column.name, rows, missing, 0, clipped, bad)
 
 
-def _surveyed(table: Table, column: Surveyed, rows: int) -> Counts:
-    value, place = value_sql(table, column.name), bucket_sql(table, column.name, column.buckets)
+def _surveyed(table: Table, column: Surveyed, rows: int, found: list[Finding]) -> Counts:
+    value, place = value_sql(table, column.name, read="either"), bucket_sql(table, column.name, column.buckets)
+    if column.kept and table[column.name].kind == "text":
+        found.append(Finding("note", column.name, _buckets(table, column, value, place)))
     kept = f"{place} IN ({', '.join(map(str, (-1, *column.kept)))})"
     missing, unknown, clipped = table.one(
         f"count(*) FILTER (WHERE isnan({value}) OR (isinf({value}) AND {place} < 0))",
@@ -112,6 +154,18 @@ def _surveyed(table: Table, column: Surveyed, rows: int) -> Counts:
         f"count(*) FILTER (WHERE isfinite({value}) AND NOT ({value} BETWEEN {column.low!r} AND {column.high!r}))",
     )
     return Counts(column.name, rows, missing, unknown, clipped)
+
+
+def _buckets(table: Table, column: Surveyed, value: str, place: str) -> str:
+    """The texts of these records that are in each kept bucket: a dictionary for their owner, which is in no file."""
+    kept = ", ".join(map(str, column.kept))
+    where = f"WHERE isinf({value}) AND {place} IN ({kept}) GROUP BY 1, 2 ORDER BY 1, 3 DESC, 2 LIMIT 200"
+    held: dict[int, list[str]] = {}
+    for bucket, text, count in table.rows(
+        f"CAST({place} AS INTEGER) AS b, {table.text(column.name)} AS t, count(*)", where
+    ):
+        held.setdefault(int(bucket), []).append(f"'{str(text)[:40]}' x {count}")
+    return "; ".join(f"{column.name}#{k} is {', '.join(held[k][:6])}" for k in column.kept if k in held)
 
 
 def _category(table: Table, column: Categorical, rows: int, found: list[Finding]) -> Counts:
@@ -133,7 +187,7 @@ def _target(table: Table, schema: Schema, rows: int, found: list[Finding]) -> No
         return
     if isinstance(target, Labels):
         code = code_sql(table, target.name, target.codes)
-        wrong = f"{code} < {0 if target.negative is not None else -1} OR {code} = -1"
+        wrong = f"{code} = -1" if target.negative is None else f"{code} < 0"  # without a list all others are negative
         bad, up = table.one(f"count(*) FILTER (WHERE {wrong})", f"count(*) FILTER (WHERE {code} = 1)")
         if bad:
             known = tuple(target.codes)

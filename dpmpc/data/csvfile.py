@@ -1,9 +1,12 @@
 """CSV text for DuckDB: separator, header and encoding found here, and every oddity named by its line.
 
-A file is UTF-8; its separator is a comma, semicolon, tab or bar; fields may be quoted with double quotes; blank lines
-do not count. DuckDB reads it strictly. What it will not read goes through Python's csv module, which either finds the
-line at fault or makes a clean copy (blank lines with spaces, lines that start with a comment, mixed line ends).
+A file is UTF-8, or UTF-16 if its mark says so, or in the encoding that its owner stated; its separator is a comma,
+semicolon, tab or bar, or what a first line `sep=;` says, as Excel has it; fields may be quoted with double quotes;
+blank lines do not count. DuckDB reads it strictly. What it will not read goes through Python's csv module, which either
+finds the line at fault or makes a clean copy (blank lines with spaces, lines that start with a comment, mixed ends).
 """
+
+from __future__ import annotations
 
 import codecs
 import csv
@@ -12,10 +15,11 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-import duckdb
-
-from dpmpc.data.table import Column, Table, check_names, literal
-from dpmpc.errors import UsageError
+from dpmpc.data.encodings import likely
+from dpmpc.data.engine import duckdb
+from dpmpc.data.reading import literal
+from dpmpc.data.table import Column, Table, check_names
+from dpmpc.errors import RecordError, UsageError
 
 _SEPARATORS = (",", ";", "\t", "|")
 _HEAD = 1 << 16
@@ -28,29 +32,74 @@ class Scan:
     """What one look at all bytes of a text file says."""
 
     digest: str
-    underscores: bool
+    loose: bool
 
 
 def scan(path: Path, name: str) -> Scan:
     """The digest of a text file. Errors: it cannot be read, or is not text in UTF-8."""
-    digest, decoder, position, underscores = hashlib.sha256(), codecs.getincrementaldecoder("utf-8")(), 0, False
+    last = b""
+    digest, decoder, position, loose = hashlib.sha256(), codecs.getincrementaldecoder("utf-8")(), 0, False
     with readable(path).open("rb") as file:
         while chunk := file.read(_CHUNK):
             digest.update(chunk)
             if b"\0" in chunk:
                 raise UsageError(f"a data file is text; {name} holds binary bytes; save it as CSV in UTF-8")
-            underscores |= b"_" in chunk
+            loose |= b"_" in chunk or b"+-" in last + chunk
+            last = chunk[-1:]
             pending = len(decoder.getstate()[0])
             if pending or not chunk.isascii():
                 try:
                     decoder.decode(chunk)
                 except UnicodeDecodeError as error:
                     at = position - pending + error.start
-                    raise UsageError(f"a data file is UTF-8; {name} is not at byte {at}; save it as UTF-8") from None
+                    raise _not_utf8(path, name, at) from None
             position += len(chunk)
     if pending := len(decoder.getstate()[0]):
-        raise UsageError(f"a data file is UTF-8; {name} is not at byte {position - pending}; save it as UTF-8")
-    return Scan(digest.hexdigest(), underscores)
+        raise _not_utf8(path, name, position - pending)
+    return Scan(digest.hexdigest(), loose)
+
+
+class EncodingError(UsageError):
+    """A file whose text is not in the encoding that it should be in. `likely`: the one that it seems to be in."""
+
+    likely = ""
+
+
+def _not_utf8(path: Path, name: str, at: int) -> EncodingError:
+    seems = likely(path)
+    error = EncodingError(
+        f"a data file is UTF-8; {name} is not at byte {at} (it seems to be {seems}); state its `encoding`, or save it"
+        " as UTF-8"
+    )
+    error.likely = seems
+    return error
+
+
+def encoding_of(path: Path, stated: str) -> str:
+    """The encoding of a text file: as its byte order mark says, else as stated, else UTF-8."""
+    with readable(path).open("rb") as file:
+        head = file.read(3)
+    if head[:2] in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE):
+        return "utf-16"
+    return "utf-8" if head == codecs.BOM_UTF8 or not stated else codecs.lookup(stated).name
+
+
+def transcoded(path: Path, name: str, encoding: str, folder: Path) -> Path:
+    """A copy of a text file in UTF-8. Errors: its text is in another encoding; the disk is full."""
+    copy = folder / f"{len(list(folder.iterdir()))}.utf8"
+    try:
+        with path.open(encoding=encoding, newline="") as file, copy.open("w", encoding="utf-8", newline="") as out:
+            while piece := file.read(_CHUNK):
+                out.write(piece)
+    except UnicodeError:
+        raise EncodingError(
+            f"a data file is in the encoding that was stated; {name} is not in {encoding}; correct `encoding`"
+        ) from None
+    except OSError as error:
+        raise UsageError(
+            f"records need room on the disk while they are read; {name}: {error.strerror}; free some"
+        ) from None
+    return copy
 
 
 def readable(path: Path) -> Path:
@@ -72,20 +121,21 @@ def open_csv(
     names: Sequence[str] | None = None,
     separator: str | None = None,
     comment: str | None = None,
-    underscores: bool = True,
+    loose: bool = True,
 ) -> Table:
     """The table in a text file: its first row names the columns unless `names` does; every value is text.
 
     Lines that start with `comment` do not count. The separator is found from the first lines unless given. `folder` may
-    get a clean copy. Errors: rows of unequal length (with the line), quotes that do not pair up, double or empty column
-    names, no rows.
+    get a clean copy. Columns without a name, or with one that others have, get one that says so. Errors: rows of
+    unequal length (with the line), but for empty fields at their ends; quotes that do not pair up; no rows.
     """
-    separator = separator or _sniff(path)
-    skip = 0
+    separator = _declared(path) or separator or _sniff(path)
+    skip, notes = 0, [""] * len(names or ())
     if names is None:
-        names, skip = _header(path, name, separator, comment)
+        found, skip = _header(path, name, separator, comment)
+        names, notes = distinct_names(found)
     check_names(names, name)
-    columns = tuple(Column(word, f"c{k}", "VARCHAR") for k, word in enumerate(names))
+    columns = tuple(Column(word, f"c{k}", "VARCHAR", note=notes[k]) for k, word in enumerate(names))
     width = len(columns)
     view = f"csv{len(connection.execute('SHOW TABLES').fetchall())}"
 
@@ -98,13 +148,26 @@ def open_csv(
         look_at(_relation(clean, width, ",", 0))
 
     look_at(_relation(path, width, separator, skip))
-    table = Table(name, columns, view, connection, underscores, repair=repair, parsed=True)
+    table = Table(name, columns, view, connection, loose, repair=repair, parsed=True)
     if comment is not None or width == 1:  # in a file of one column DuckDB takes a blank line for a record
         repair()
         table = replace(table, repair=None)
     if not table.rows("1", "LIMIT 1"):
         raise UsageError(f"a table needs records; {name} has column names only; add rows")
     return table
+
+
+def distinct_names(found: Sequence[str]) -> tuple[list[str], list[str]]:
+    """A name of its own for each column of a header, and what its owner should know of it: 'column 3' where there is
+    none; 'dose (1)', 'dose (2)' where two are called dose, so that neither is taken for the other."""
+    names, notes = list(found), [""] * len(found)
+    for k, word in enumerate(found):
+        if not word:
+            names[k], notes[k] = f"column {k + 1}", "its header is empty"
+        elif found.count(word) > 1:
+            names[k] = f"{word} ({found[: k + 1].count(word)})"
+            notes[k] = f"{found.count(word)} columns are called '{word}'"
+    return names, notes
 
 
 def _relation(path: Path, width: int, separator: str, skip: int) -> str:
@@ -122,6 +185,12 @@ def _lines(path: Path) -> Iterator[str]:
         yield from file
 
 
+def _declared(path: Path) -> str:
+    """The separator in a first line `sep=;`, which Excel writes and reads; nothing if there is none."""
+    first = next(_lines(path), "").strip("\r\n")
+    return first[4:] if first[:4].lower() == "sep=" and first[4:] in _SEPARATORS else ""
+
+
 def _sniff(path: Path) -> str:
     """The separator that cuts the first lines into most fields, all lines alike."""
     with path.open("rb") as file:
@@ -131,16 +200,25 @@ def _sniff(path: Path) -> str:
         lines = lines[: max(1, len(lines) - 1)]
     best, most = ",", 1
     for separator in _SEPARATORS:
-        counts = {len(row) for row in csv.reader(lines, delimiter=separator, skipinitialspace=True)}
-        if len(counts) == 1 and (count := counts.pop()) > most:
-            best, most = separator, count
+        rows = list(csv.reader(lines, delimiter=separator, skipinitialspace=True))
+        rows = rows[:-1] or rows  # the last may be cut within quotes
+        width = len(rows[0]) if rows else 0
+        if width > most and all(len(row) == width or _surplus(row, width) for row in rows):
+            best, most = separator, width
     return best
+
+
+def _surplus(row: Sequence[str], width: int) -> bool:
+    """Whether a row has separators at its end beyond this width, and nothing between them."""
+    return len(row) > width and not any(cell.strip() for cell in row[width:])
 
 
 def _header(path: Path, name: str, separator: str, comment: str | None) -> tuple[list[str], int]:
     """The column names in the first row that counts, and how many lines there are up to its end."""
+    declared = bool(_declared(path))
     for row, line in _rows(_lines(path), name, separator, comment):
-        return [cell.strip() for cell in row], line
+        if not (declared and line == 1):
+            return [cell.strip() for cell in row], line
     raise UsageError(f"a CSV file starts with a row of column names; {name} is empty; check the file")
 
 
@@ -164,7 +242,7 @@ def _rows(lines: Iterable[str], name: str, separator: str, comment: str | None) 
                 yield row, reader.line_num + dropped
     except csv.Error as error:
         line = reader.line_num + dropped
-        raise UsageError(f"quotes must pair up; {name}, line {line}: {error}; correct the line") from None
+        raise RecordError(f"quotes must pair up; {name}, line {line}: {error}; correct the line") from None
 
 
 def _clean(path: Path, clean: Path, name: str, separator: str, comment: str | None, width: int, skip: int) -> None:
@@ -178,8 +256,10 @@ def _clean(path: Path, clean: Path, name: str, separator: str, comment: str | No
             for row, line in _rows(_lines(path), name, separator, comment):
                 if line <= skip:
                     continue
+                if _surplus(row, width):
+                    row = row[:width]
                 if len(row) != width:
-                    raise UsageError(
+                    raise RecordError(
                         f"every row has as many fields as there are columns, {width}; {name}, line {line} has"
                         f" {len(row)}; correct it"
                     )

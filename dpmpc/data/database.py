@@ -5,22 +5,42 @@ it; a password in the URL is refused, for command lines are seen by others. Neit
 words, which may quote records, get into messages.
 """
 
+from __future__ import annotations
+
+import re
 import sqlite3
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs, unquote, urlsplit
 
-import duckdb
-
 from dpmpc.data.csvfile import spooled, write_csv
+from dpmpc.data.engine import duckdb
 from dpmpc.data.table import Column, Table
-from dpmpc.errors import UsageError
+from dpmpc.errors import RecordError, UsageError
 
 _LOOPBACK = ("", "localhost", "127.0.0.1", "::1")
 _BOOLEAN, _FLOAT4 = 16, 700
 _USED = (_BOOLEAN, 18, 19, 20, 21, 23, 25, 26, _FLOAT4, 701, 1042, 1043, 1700, 2950)  # numbers, texts, uuid
 _DATES = (1082, 1083, 1114, 1184, 1186, 1266)
+
+
+_LITERALS = re.compile(r"'(?:[^']|'')*'|\"(?:[^\"]|\"\")*\"|--[^\n]*|/\*.*?\*/", re.S)
+_FILTERS = re.compile(r"\b(where|having|limit|join|distinct|group\s+by|intersect|except|qualify)\b", re.I)
+
+
+def filtered_by(query: str | None) -> str:
+    """What to tell the owner of records whose query chooses them; "" where it takes a table as it is.
+
+    How many records there are is public, so whoever changes one that the query takes, or leaves out, changes a public
+    number: with places of a capacity it does not."""
+    found = _FILTERS.search(_LITERALS.sub(" ", query or ""))
+    if found is None:
+        return ""
+    return (
+        f"the query chooses records ({found[1].upper()}): how many it finds is public, exactly, and no promise covers "
+        "it; take all records, or hide their number with a capacity (docs/privacy.md)"
+    )
 
 
 def open_database(url: str, query: str, connection: duckdb.DuckDBPyConnection, folder: Path) -> Table:
@@ -32,7 +52,9 @@ def open_database(url: str, query: str, connection: duckdb.DuckDBPyConnection, f
     path = folder / f"{len(list(folder.iterdir()))}.rows.csv"
     query = query.strip().rstrip(";").strip()
     if not query:
-        raise UsageError("--database needs a query; --sql is empty; write for example --sql 'SELECT * FROM patients'")
+        raise UsageError(
+            "<<database>> needs a query; <<sql>> is empty; write for example <<sql>> 'SELECT * FROM patients'"
+        )
     try:
         if scheme == "sqlite":
             columns = _sqlite(_file(unquote(rest.removeprefix("//").partition("?")[0])), query, path)
@@ -40,7 +62,7 @@ def open_database(url: str, query: str, connection: duckdb.DuckDBPyConnection, f
             columns = _postgresql(url, query, path)
         else:
             raise UsageError(
-                "--database is sqlite:///FILE or postgresql://HOST/DATABASE; got another scheme; for other databases"
+                "<<database>> is sqlite:///FILE or postgresql://HOST/DATABASE; got another scheme; for other databases"
                 " export to Parquet"
             )
     except OSError as error:
@@ -49,7 +71,7 @@ def open_database(url: str, query: str, connection: duckdb.DuckDBPyConnection, f
         ) from None
     table = Table(f"the {scheme} query", columns, spooled(path, len(columns)), connection, parsed=True)
     if not table.rows("1", "LIMIT 1"):
-        raise UsageError("a table needs records; the query has no rows; change --sql")
+        raise UsageError("a table needs records; the query has no rows; change <<sql>>")
     return table
 
 
@@ -59,7 +81,7 @@ def _file(name: str) -> Path:
     for path in (Path("/" + plain),) if name.startswith("//") else (Path(plain), Path(name)):
         if path.is_file():
             return path
-    raise UsageError("a database must be there; --database names no SQLite file; check the path")
+    raise UsageError("a database must be there; <<database>> names no SQLite file; check the path")
 
 
 def _sqlite(file: Path, query: str, path: Path) -> tuple[Column, ...]:
@@ -77,11 +99,12 @@ def _sqlite(file: Path, query: str, path: Path) -> tuple[Column, ...]:
     try:
         cursor = database.execute(query)
         if cursor.description is None:
-            raise UsageError("--sql is one SELECT; this one gives no rows; write a SELECT")
+            raise UsageError("<<sql>> is one SELECT; this one gives no rows; write a SELECT")
         names = [str(part[0]) for part in cursor.description]
         write_csv(rows(cursor), path)
     except sqlite3.OperationalError as error:
-        raise UsageError(f"--sql must be a query that the database can answer; {error}; correct it") from None
+        rule = "<<sql>> must be a query that the database can answer"
+        raise RecordError(f"{rule}; {error}; correct it", f"{rule}; this one is not; correct it") from None
     except (sqlite3.Error, UnicodeDecodeError):
         raise UsageError("a database must be whole; SQLite cannot read this one; check the file") from None
     finally:
@@ -101,7 +124,7 @@ def _postgresql(url: str, query: str, path: Path) -> tuple[Column, ...]:
     options = {key: values[-1] for key, values in parse_qs(parts.query).items()}
     if parts.password or "password" in options:
         raise UsageError(
-            "a password does not belong into a command line, where others see it; --database has one; put it into"
+            "a password does not belong into a command line, where others see it; <<database>> has one; put it into"
             " PGPASSWORD or a password file (PGPASSFILE) and change it"
         )
     if (parts.hostname or options.get("host", "")) not in _LOOPBACK and "sslmode" not in options:
@@ -152,11 +175,12 @@ def _refused(error: Any) -> str:
     if state.startswith("28") or "password" in str(error) or "authentication" in str(error):
         return "a database must let us in; it refused the login; set PGUSER and PGPASSWORD, or a password file"
     if state == "3D000" or ("does not exist" in str(error) and not state):
-        return "a database must be there; the server does not have this one, or this user; check --database and PGUSER"
+        return "a database must be there; the server does not have this one, or this user; check <<database>> and "
+        "PGUSER"
     if state.startswith("42"):
-        return f"--sql must be a query that the database can answer; {said}; correct it"
+        return f"<<sql>> must be a query that the database can answer; {said}; correct it"
     if state.startswith("25"):
-        return "--sql only reads; this query writes; write a SELECT"
+        return "<<sql>> only reads; this query writes; write a SELECT"
     if state:
-        return f"--sql must be a query that the database can answer; it failed with SQLSTATE {state}; correct it"
+        return f"<<sql>> must be a query that the database can answer; it failed with SQLSTATE {state}; correct it"
     return "a database must answer; the server does not; check that it runs, its host and port, and TLS"

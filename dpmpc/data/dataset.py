@@ -1,5 +1,6 @@
 """A data set ready for training, and how its records are sampled and split."""
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, cast
@@ -8,10 +9,13 @@ import numpy as np
 
 from dpmpc.data.blocks import Records
 from dpmpc.data.mapping import Counts
-from dpmpc.data.schema import Bounds, Schema, Task
+from dpmpc.data.schema import Bounds, Schema
 from dpmpc.data.seeds import Stream, generator
-from dpmpc.data.table import Floats, Ints
+from dpmpc.data.table import Floats, Ints, Table
 from dpmpc.errors import UsageError
+
+Rows = tuple[Ints, Ints]  # the numbers of the training and of the test rows
+Split = Callable[[Table, Ints | None, Rows], Rows]  # of a table, its rows' owners, and what the seed has
 
 
 @dataclass(frozen=True, eq=False)
@@ -29,6 +33,9 @@ class Dataset:
     groups: Ints | None = field(default=None, repr=False)  # (n,) owner number of each training row
     group_names: tuple[str, ...] = ()  # the owners' names, by number
     counts: tuple[Counts, ...] = field(default=(), repr=False)
+    left_out: tuple[tuple[str, str], ...] = ()  # columns that are no features, each with its public reason
+    test_groups: Ints | None = field(default=None, repr=False)  # (n,) owner number of each test row
+    persons: Rows | None = field(default=None, repr=False)  # the number of each training and of each test row's person
 
     @property
     def n(self) -> int:
@@ -41,7 +48,7 @@ class Dataset:
         return len(self.feature_names)
 
     @property
-    def task(self) -> Task:
+    def task(self) -> str:
         return self.schema.task
 
     @property
@@ -56,6 +63,13 @@ class Dataset:
     @cached_property
     def feature_names(self) -> tuple[str, ...]:
         return self.schema.feature_names
+
+    @property
+    def columns(self) -> dict[str, dict[str, Any]]:
+        """Every column of the records that is accounted for, public: `used`, how many features each has; `left_out`,
+        why. Nothing in it is made of a record's value."""
+        used = {column.name: len(column.features) for column in self.schema.columns}
+        return {"used": used, "left_out": dict(self.left_out)}
 
     @property
     def preprocessing(self) -> dict[str, Any]:

@@ -1,173 +1,145 @@
 """What a table holds, column by column, for its owner's own eyes: nothing here is protected."""
 
-from collections.abc import Mapping
+import datetime
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from dpmpc.data.derive import DATE, MOST_CLASSES, survey
-from dpmpc.data.schema import Categorical, Classes, Column, Labels, Numeric, Range, Schema
-from dpmpc.data.spelling import canonical, is_number
+from dpmpc.data.intake import Intake, Looked, explore
 from dpmpc.data.table import Table, held
-from dpmpc.errors import UsageError
 
 BINS = 20
 _TOP = 12
-_LISTED = 1000
+_EPOCH = datetime.date(1970, 1, 1)
 NOT_PUBLIC = (
-    "ranges and lists that are typed in from one's own data are not public: the guarantee does not cover them. Set them"
+    "ranges and lists that come from one's own data are not public: the guarantee does not cover them. Set them"
     " from what is known without the records, then set bounds to public"
 )
 
 
 @dataclass(frozen=True)
 class Described:
-    """One column. `bars`: a number's histogram over [least, greatest], or a text's most frequent values."""
+    """One column and a picture of it. `bars`: a number's or a date's histogram over [least, greatest], or a text's most
+    frequent values. `notes`: what its owner may want to look at."""
 
-    name: str
-    kind: str  # number, text, date, other
-    type: str
-    rows: int
-    missing: int
-    distinct: int  # exact up to a thousand, then an estimate within a few percent
-    least: Any = None
-    greatest: Any = None
-    middle: float | None = None
+    looked: Looked
     bars: tuple[tuple[str, int], ...] = ()
     notes: tuple[str, ...] = ()
-    values: tuple[str, ...] = ()  # a text's distinct values, if they are few
 
     @property
-    def present(self) -> int:
-        return self.rows - self.missing
+    def ends(self) -> tuple[str, str]:
+        """Its least and greatest value, as words."""
+        c = self.looked
+        if c.least is None or c.greatest is None or c.kind == "category":
+            return "", ""
+        if c.kind == "date":
+            return _day(c.least), _day(c.greatest)
+        return f"{c.least:g}", f"{c.greatest:g}"
+
+    def to_json(self) -> dict[str, Any]:
+        """The same as JSON values."""
+        c = self.looked
+        return {
+            "name": c.name,
+            "kind": c.kind,
+            "role": c.role,
+            "type": c.type,
+            "missing": c.missing,
+            "not_read": c.unread,
+            "distinct": c.distinct,
+            "least": _day(c.least) if c.kind == "date" and c.least is not None else c.least,
+            "greatest": _day(c.greatest) if c.kind == "date" and c.greatest is not None else c.greatest,
+            "values": dict(self.bars),
+            "used": c.used,
+            "does": c.does,
+            "change": c.change,
+            "why": c.why,
+            "notes": list(self.notes),
+        }
 
 
-def describe(table: Table) -> list[Described]:
-    """All columns of a table, in its order. Errors: the source cannot be read."""
-    plain = held(table, table.names)
-    usable = [column.name for column in plain.columns if column.kind in ("text", "number")]
-    seen = survey(plain, usable) if usable else {}
-    rows = plain.n
-    result = []
-    for column in plain.columns:
-        if column.name not in seen:
-            kinds, present = plain.one(f"approx_count_distinct({column.sql})", f"count({column.sql})")
-            note = plain.refusal(column).partition("; ")[2]
-            result.append(Described(column.name, column.kind, column.type, rows, rows - present, kinds, notes=(note,)))
-            continue
-        present, odd, low, high = seen[column.name]
-        numeric = present > 0 and odd == 0
-        describer = _number if numeric else _text
-        result.append(describer(plain, column.name, table[column.name].type, rows, present, low, high))
+@dataclass(frozen=True)
+class Description:
+    """A look at a source, with a picture of each column."""
+
+    intake: Intake
+    columns: tuple[Described, ...]
+
+    def to_json(self) -> dict[str, Any]:
+        """The same as JSON values."""
+        found = self.intake
+        return {
+            "source": found.source,
+            "records": found.rows,
+            "stated": found.stated.options(),
+            "proposed": found.proposed.options(),
+            "asks": list(found.asks),
+            "columns": [column.to_json() for column in self.columns],
+        }
+
+
+def describe(
+    table: Table, *, target: str | None = None, owners: str | None = None, drop: Sequence[str] = ()
+) -> Description:
+    """All columns of a table, in its order, read as its owner stated and as is proposed beyond that.
+
+    Errors: the source cannot be read; a named column is not there.
+    """
+    intake, plain = explore(table, target=target, owners=owners, drop=drop)
+    plain = held(plain, plain.names)
+    columns = tuple(Described(c, _bars(plain, c), _notes(c)) for c in intake.columns)
     table.unchanged()
-    return result
+    return Description(intake, columns)
 
 
-def _number(table: Table, name: str, type_: str, rows: int, present: int, low: Any, high: Any) -> Described:
-    value = table.number(name)
-    distinct, middle = table.one(f"approx_count_distinct({value})", f"approx_quantile({value}, 0.5)")
-    if distinct <= _LISTED:
-        distinct = table.one(f"count(DISTINCT {value})")[0]
-    if distinct <= BINS:
-        found = table.rows(f"{value} AS v, count(*)", f"WHERE isfinite({value}) GROUP BY 1 ORDER BY 1")
-        bars = tuple((f"{number:.6g}", int(count)) for number, count in found)
-    else:
-        share = f"({value} / 2 - {low / 2!r}) / {high / 2 - low / 2!r}"  # halves, for the width may overflow
-        place = f"least({BINS - 1}, CAST(floor({share} * {BINS}) AS INTEGER))"
-        counted = dict(table.rows(f"{place} AS k, count(*)", f"WHERE isfinite({value}) GROUP BY 1"))
-        bars = tuple((f"{v:.4g}", int(counted.get(k, 0))) for k, v in enumerate(np.linspace(low, high, BINS + 1)[:-1]))
-    most = max((count for _, count in bars), default=0)
-    notes = _notes(rows, present, distinct, most if distinct <= BINS else 0, number=True)
-    return Described(name, "number", type_, rows, rows - present, distinct, low, high, middle, bars, notes)
+def _bars(table: Table, c: Looked) -> tuple[tuple[str, int], ...]:
+    if c.kind in ("number", "date", "identifier") and c.least is not None and c.greatest is not None:
+        if c.listed and c.distinct <= BINS and c.kind == "number":
+            return tuple(sorted(((v, k) for v, k in c.values if _is_float(v)), key=lambda item: float(item[0])))
+        value = table.days(c.name) if c.kind == "date" else table.number(c.name)
+        return _histogram(table, value, c.least, c.greatest, c.kind == "date")
+    return tuple((value[:40], count) for value, count in c.values[:_TOP])
 
 
-def _text(table: Table, name: str, type_: str, rows: int, present: int, low: Any, high: Any) -> Described:
-    text, where = table.text(name), f"WHERE NOT {table.missing(name)}"
-    if not present:
-        return Described(name, "text", type_, rows, rows, 0, notes=("empty",))
-    distinct = table.one(f"approx_count_distinct({text})")[0]
-    top = table.rows(f"{text} AS t, count(*) AS k", f"{where} GROUP BY 1 ORDER BY k DESC, t LIMIT {_LISTED + 1}")
-    if len(top) <= _LISTED:
-        distinct = len(top)
-    bars = tuple((str(value)[:40], int(count)) for value, count in top[:_TOP])
-    ordered = sorted(str(value) for value, _ in top)
-    notes = _notes(rows, present, distinct, int(top[0][1]), number=False)
-    odd = [value for value in ordered if is_number(value)]
-    if odd and len(odd) < len(ordered):
-        words = [value for value in ordered if not is_number(value)]
-        notes += (f"mostly numbers but for {words[0][:20]!r}",) if 2 * len(odd) > len(ordered) else ()
-    folded: dict[str, str] = {}
-    for value in ordered:
-        if (other := folded.setdefault(value.casefold(), value)) != value:
-            notes += (f"{other[:20]!r} and {value[:20]!r} differ in case only",)
-            break
-    if all(DATE.fullmatch(value) for value in ordered):
-        notes += ("dates: make them numbers, such as days since a fixed day",)
-    spelled = tuple(sorted({canonical(value) for value in ordered})) if len(top) <= _LISTED else ()
-    shortest = ordered[0][:40], ordered[-1][:40]
-    return Described(name, "text", type_, rows, rows - present, distinct, *shortest, None, bars, notes, spelled)
+def _histogram(table: Table, value: str, low: float, high: float, dates: bool) -> tuple[tuple[str, int], ...]:
+    if low == high:
+        return ((_day(low) if dates else f"{low:g}", table.one(f"count({value})")[0]),)
+    share = f"({value} / 2 - {low / 2!r}) / {high / 2 - low / 2!r}"  # halves, for the width may overflow
+    place = f"least({BINS - 1}, CAST(floor({share} * {BINS}) AS INTEGER))"
+    counted = dict(table.rows(f"{place} AS k, count(*)", f"WHERE isfinite({value}) GROUP BY 1"))
+    ends = np.linspace(low, high, BINS + 1)[:-1]
+    return tuple((_day(v) if dates else f"{v:.4g}", int(counted.get(k, 0))) for k, v in enumerate(ends))
 
 
-def _notes(rows: int, present: int, distinct: int, most: int, *, number: bool) -> tuple[str, ...]:
+def _notes(c: Looked) -> tuple[str, ...]:
     notes = []
-    if not present:
-        return ("empty",)
-    if distinct <= 1:
-        notes.append("constant")
-    elif most >= 0.99 * present:
-        notes.append("nearly constant")
-    if distinct > 2 and distinct >= 0.9 * present:
-        notes.append("nearly every value is there once: an identifier?" if not number else "nearly all values differ")
-    if rows > present and rows - present >= 0.5 * rows:
+    if c.present and 2 * c.missing >= c.rows:
         notes.append("mostly missing")
+    most = max((count for _, count in c.values), default=0)
+    if c.kind in ("number", "category") and c.distinct > 1 and most >= 0.99 * c.present:
+        notes.append("nearly constant")
+    folded: dict[str, str] = {}
+    for value, _ in c.values if c.kind == "category" else ():
+        if (other := folded.setdefault(value.casefold(), value)) != value:
+            notes.append(f"{other[:20]!r} and {value[:20]!r} differ in case only")
+            break
+    if c.kind in ("number", "date") and c.unread:
+        words = [value for value, _ in c.values if not _is_float(value)][:3] if c.kind == "number" else []
+        notes.append(f"{c.unread} fields are no {c.kind}" + "".join(f", {word[:20]!r}" for word in words))
     return tuple(notes)
 
 
-def draft(columns: list[Described], target: str | None, drop: tuple[str, ...] = ()) -> Schema:
-    """A first schema, read off the records (bounds "data"), to be edited. Errors: no such target, or not of two classes
-    and no number."""
-    by_name = {column.name: column for column in columns}
-    if target is None or target not in by_name:
-        raise UsageError(
-            f"a schema names the column to predict; got {target or 'none'}; add --target with one of"
-            f" {', '.join(list(by_name)[:12])}"
-        )
-    kept: list[Column] = []
-    for column in columns:
-        if column.name in (target, *drop) or column.kind in ("date", "other") or not column.present:
-            continue
-        if column.kind == "number":
-            kept.append(Numeric(column.name, float(column.least), float(column.greatest)))
-        elif (
-            column.values
-            and not any(note.startswith("dates") for note in column.notes)
-            and not (column.distinct > 2 and column.distinct >= 0.9 * column.present)
-        ):
-            kept.append(Categorical(column.name, column.values))
-    return Schema(tuple(kept), _goal(by_name[target]), bounds="data")
+def _is_float(value: str) -> bool:
+    try:
+        float(value)
+    except ValueError:
+        return False
+    return True
 
 
-def _goal(column: Described) -> Labels | Classes | Range:
-    if column.kind == "number" and column.distinct > 2:
-        return Range(column.name, float(column.least), float(column.greatest))
-    values = (
-        column.values if column.kind == "text" else tuple(canonical(repr(v)) for v in (column.least, column.greatest))
-    )
-    if column.kind == "text" and 2 < len(values) == column.distinct <= MOST_CLASSES:
-        return Classes(column.name, values)
-    if len(values) != 2 or column.distinct != 2:
-        raise UsageError(
-            f"a target has two classes or numbers; '{column.name}' has {column.distinct} values; name another"
-        )
-    return Labels(column.name, (values[1],), (values[0],))
-
-
-def balance(columns: list[Described], target: str) -> Mapping[str, int]:
-    """How many records have each value of a target with few values."""
-    column = next((column for column in columns if column.name == target), None)
-    if column is None:
-        raise UsageError(f"a column must exist to be used; there is no '{target}'; check --target")
-    if column.kind == "text":
-        return dict(column.bars)
-    return dict(column.bars) if column.distinct <= BINS else {}
+def _day(days: float) -> str:
+    """A date of days since 1970-01-01, with its time of day if it has one."""
+    date = (_EPOCH + datetime.timedelta(days=int(np.floor(days)))).isoformat()
+    return date

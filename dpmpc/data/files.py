@@ -1,5 +1,7 @@
 """Files of records: CSV, TSV, Parquet, Arrow and JSON lines, compressed or not, alone, in a folder or by a pattern."""
 
+from __future__ import annotations
+
 import glob
 import gzip
 import hashlib
@@ -10,11 +12,12 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-import duckdb
-
-from dpmpc.data.csvfile import open_csv, readable, scan
-from dpmpc.data.table import Column, Table, explained, literal, quoted
-from dpmpc.errors import UsageError
+from dpmpc.data.csvfile import encoding_of, open_csv, readable, scan, transcoded
+from dpmpc.data.engine import duckdb
+from dpmpc.data.reading import literal
+from dpmpc.data.spelling import PLAIN, Spelling
+from dpmpc.data.table import Column, Table, explained, quoted
+from dpmpc.errors import RecordError, UsageError
 
 _CSV = {".csv": None, ".tsv": "\t", ".txt": None, ".data": None}
 _JSON = (".jsonl", ".ndjson", ".json")
@@ -25,13 +28,15 @@ _KINDS = (*_CSV, *_JSON, *_PARQUET, *_ARROW)
 KINDS = "CSV, TSV, Parquet, Arrow or Feather, JSON lines; text also as .gz or .zst"
 
 
-def open_files(source: str | Path, connection: duckdb.DuckDBPyConnection, folder: Path) -> Table:
+def open_files(
+    source: str | Path, connection: duckdb.DuckDBPyConnection, folder: Path, spelling: Spelling = PLAIN
+) -> Table:
     """The records in a file, in all files of a folder, or in all files that a pattern names, in the order of the names.
 
     Errors: no such file, one that is no table, files whose columns differ in name or kind.
     """
     paths = _paths(str(source))
-    tables = [open_file(path, connection, folder) for path in paths]
+    tables = [open_file(path, connection, folder, spelling=spelling) for path in paths]
     if len(tables) == 1:
         return tables[0]
     for table in tables:
@@ -48,6 +53,7 @@ def open_file(
     names: Sequence[str] | None = None,
     separator: str | None = None,
     comment: str | None = None,
+    spelling: Spelling = PLAIN,
 ) -> Table:
     """The records in one file. `kind`: its suffix, if its name does not say; the others are for CSV.
 
@@ -59,10 +65,14 @@ def open_file(
     if suffix in _PARQUET or suffix in _ARROW:
         digest = file_digest(path)
         opened = _parquet(path, connection) if suffix in _PARQUET else _arrow(path, connection)
-        return replace(opened, unchanged=partial(check_unchanged, path, digest))
+        return replace(opened, unchanged=partial(check_unchanged, path, digest), spelling=spelling)
     plain, unchanged = path, None
     if _packing(path):
         plain = _unpacked(path, folder)
+    if (encoding := encoding_of(plain, spelling.encoding)) != "utf-8":
+        digest = file_digest(path)
+        plain = transcoded(plain, name, encoding, folder)
+        check_unchanged(path, digest)
     seen = scan(plain, name)
     if plain is path:
         unchanged = partial(check_unchanged, path, seen.digest)
@@ -77,9 +87,9 @@ def open_file(
             names=names,
             separator=separator or _CSV.get(suffix),
             comment=comment,
-            underscores=seen.underscores,
+            loose=seen.loose,
         )
-    table = replace(table, underscores=seen.underscores)
+    table = replace(table, loose=seen.loose, spelling=spelling)
     return table if unchanged is None else replace(table, unchanged=unchanged)
 
 
@@ -101,10 +111,16 @@ def file_digest(path: Path) -> str:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
+def files_digest(source: str) -> str:
+    """SHA-256 over the bytes of all files that a source names, in the order in which they are read."""
+    return hashlib.sha256("".join(map(file_digest, _paths(source))).encode()).hexdigest()
+
+
 def _paths(source: str) -> list[Path]:
     if "://" in source:
         raise UsageError(
-            "--records names files on this machine; got a URL; copy the file here, or read a database with --database"
+            "<<records>> names files on this machine; got a URL; copy the file here, or read a database with "
+            "<<database>>"
         )
     path = Path(source)
     if path.is_dir():
@@ -114,7 +130,7 @@ def _paths(source: str) -> list[Path]:
     else:
         return [path]
     if not found:
-        raise UsageError(f"--records needs files; {source} has none of {KINDS}; check the path")
+        raise UsageError(f"<<records>> needs files; {source} has none of {KINDS}; check the path")
     return sorted(found)
 
 
@@ -133,7 +149,9 @@ def _suffix(path: Path) -> str:
         return ".parquet"
     if head == b"ARROW1":
         return ".arrow"
-    raise UsageError(f"a file's suffix says its kind ({KINDS}); {path.name} has none of them; rename it, or use --csv")
+    raise UsageError(
+        f"a file's suffix says its kind ({KINDS}); {path.name} has none of them; rename it, or use <<csv>>"
+    )
 
 
 def _packing(path: Path) -> str:
@@ -201,7 +219,7 @@ def _parquet(path: Path, connection: duckdb.DuckDBPyConnection) -> Table:
         named = _top_level(fields)
         return described(relation, path.name, named, connection)
     except duckdb.Error as error:
-        raise UsageError(explained(error, path.name)) from None
+        raise RecordError(explained(error, path.name), f"{path.name} cannot be read") from None
 
 
 def _top_level(fields: list[tuple[Any, ...]]) -> list[str]:
@@ -244,7 +262,7 @@ def _json(path: Path, source: str, connection: duckdb.DuckDBPyConnection, *, lin
         table = Table(source, columns, relation, connection, parsed=True)
         empty = table.n == 0
     except duckdb.Error as error:
-        raise UsageError(explained(error, source)) from None
+        raise RecordError(explained(error, source), f"{source} cannot be read") from None
     if empty:
         raise UsageError(f"a table needs records; {source} has none; add rows")
     return table
@@ -265,7 +283,7 @@ def _arrow(path: Path, connection: duckdb.DuckDBPyConnection) -> Table:
             f"an Arrow file must be whole; {path.name} is damaged or no Arrow file; copy it again"
         ) from None
     except duckdb.Error as error:
-        raise UsageError(explained(error, path.name)) from None
+        raise RecordError(explained(error, path.name), f"{path.name} cannot be read") from None
 
 
 def pyarrow_module(name: str, source: str) -> Any:
@@ -324,7 +342,8 @@ def _joined(tables: list[Table], source: str, connection: duckdb.DuckDBPyConnect
         tuple(columns),
         f"({' UNION ALL '.join(parts)})",
         connection,
-        any(table.underscores for table in tables),
+        any(table.loose for table in tables),
         unchanged,
         parsed=any(table.parsed for table in tables),
+        spelling=first.spelling,
     )

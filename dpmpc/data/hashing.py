@@ -5,10 +5,15 @@ machine, in DuckDB and in Python. `true` and `false` count in any case. Two text
 """
 
 import hashlib
+from typing import TYPE_CHECKING
 
-from dpmpc.data.table import Table, literal
+from dpmpc.data.reading import literal
+
+if TYPE_CHECKING:  # a party, which reads no records, starts without a database engine
+    from dpmpc.data.table import Table
 
 _SEPARATOR = "\x1f"
+BUCKETS = 256  # of a column of texts: several texts share each, and few of a list do
 _DIGITS = 15  # of 4 bits: below 2^63, which DuckDB's BIGINT holds
 
 
@@ -19,7 +24,7 @@ def bucket(name: str, text: str, buckets: int) -> int:
     return int(digest[:_DIGITS], 16) % buckets
 
 
-def bucket_sql(table: Table, name: str, buckets: int) -> str:
+def bucket_sql(table: "Table", name: str, buckets: int) -> str:
     """SQL for the bucket of a column's text as a DOUBLE; -1 where it is missing, and for every value of a column of
     numbers."""
     if table[name].kind == "number":

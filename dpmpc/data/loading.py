@@ -3,7 +3,7 @@
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -11,16 +11,23 @@ import numpy as np
 
 from dpmpc.data.blocks import Precision, Records, allocate
 from dpmpc.data.database import open_database
-from dpmpc.data.dataset import Dataset, split
-from dpmpc.data.derive import Asked, PublicBounds, features_of, schema_of_bounds, schema_of_records
+from dpmpc.data.dataset import Dataset, Rows, Split, split
+from dpmpc.data.derive import Asked, PublicBounds, looked, schema_of_bounds, schema_of_records
 from dpmpc.data.files import open_file, open_files
-from dpmpc.data.mapping import Mapping, complete, owner_numbers, owners_of
+from dpmpc.data.mapping import Mapping, complete, owner_numbers, owners_of, zeroed
 from dpmpc.data.memory import parse_memory, usual_memory
 from dpmpc.data.objects import open_object
-from dpmpc.data.schema import Schema, read_bounds
+from dpmpc.data.ownership import Kept
+from dpmpc.data.persons import drawn_apart, kept, persons_of
+from dpmpc.data.schema import USUAL_GOALS, Basis, Goal, Schema, read_bounds
 from dpmpc.data.scratch import scratch_folder
+from dpmpc.data.spelling import PLAIN, Spelling
 from dpmpc.data.table import Ints, Table, connect, held
 from dpmpc.errors import UsageError
+
+# Public reasons why a column is not used; what its records look like is for its owner's eyes.
+OFF_THE_RECORDS = "as its owner's look at the records had it, outside the guarantee"
+NOTHING_STOOD_OUT = "nothing of it stood out of the survey's noise"
 
 
 @dataclass(frozen=True)
@@ -40,20 +47,31 @@ class Query:
 
 @dataclass(frozen=True)
 class OpenTable:
-    """A table that somebody has open, and the private folder that goes with it."""
+    """A table that somebody has open, the private folder that goes with it, and which of its rows are for training
+    and for the test, where that is decided already."""
 
     table: Table
     private: Path
+    rows: Rows | None = None
 
 
 Source = Any  # OpenTable, CsvFile, Query, a path, folder or pattern, or a Python object that `objects` knows
 
 
 @contextmanager
-def opened(source: Source, *, memory: int | None = None, folder: Path | None = None) -> Iterator[tuple[Table, Path]]:
+def opened(
+    source: Source,
+    *,
+    memory: int | None = None,
+    folder: Path | None = None,
+    spelling: Spelling = PLAIN,
+    person: Kept | None = None,
+) -> Iterator[tuple[Table, Path]]:
     """The table of a source while it is open, and a private folder that goes with it.
 
     memory: how many bytes DuckDB may hold, a quarter of what the process may use. folder: where the private folder is.
+    spelling: what its owner states of its texts; a table that is open already keeps its own, and its own persons.
+    person: what is kept of each person's records.
     Errors: as for each kind of source.
     """
     if isinstance(source, OpenTable):
@@ -62,20 +80,21 @@ def opened(source: Source, *, memory: int | None = None, folder: Path | None = N
     with scratch_folder(folder) as private:
         connection = connect(private, None if memory is None else memory // 4)
         try:
-            yield open_source(source, connection, private), private
+            table = open_source(source, connection, private, spelling)
+            yield (table if person is None else kept(table, person)), private
         finally:
             connection.close()
 
 
-def open_source(source: Source, connection: Any, private: Path) -> Table:
+def open_source(source: Source, connection: Any, private: Path, spelling: Spelling = PLAIN) -> Table:
     """The table of a source. Errors: as for each kind of source."""
     if isinstance(source, CsvFile):
-        return open_file(Path(source.path), connection, private, kind=".csv")
-    if isinstance(source, Query):
-        return open_database(source.url, source.sql, connection, private)
+        return open_file(Path(source.path), connection, private, kind=".csv", spelling=spelling)
     if isinstance(source, str | os.PathLike):
-        return open_files(os.fspath(source), connection, private)
-    return open_object(source, connection, private)
+        return open_files(os.fspath(source), connection, private, spelling)
+    if isinstance(source, Query):
+        return replace(open_database(source.url, source.sql, connection, private), spelling=spelling)
+    return replace(open_object(source, connection, private), spelling=spelling)
 
 
 def load(
@@ -84,7 +103,7 @@ def load(
     schema: Schema | None = None,
     target: str | None = None,
     owners_column: str | None = None,
-    task: Any = None,
+    task: Goal | str | None = None,
     seed: int = 1,
     test_fraction: float = 0.2,
     intercept: bool = True,
@@ -97,34 +116,50 @@ def load(
     precision: Precision = "double",
     folder: Path | None = None,
     name: str | None = None,
+    spelling: Spelling = PLAIN,
+    splitting: Split | None = None,
+    person: Kept | None = None,
+    basis: Basis | None = None,
 ) -> Dataset:
     """The data set of a source.
 
     source: `CsvFile`, `Query`, a path (file, folder or pattern; `files.KINDS`) or a Python object (`objects.KINDS`).
+    task: a usual one by name, or another (`learning.tasks`).
     schema: what maps the records; else `bounds` (a file, or a mapping) give a public one together with target, task,
     intercept, missing, drop and positive; else all is read off the records, and the schema's bounds are "data".
     memory: bytes, or 2GB, that the process may hold; features that need more than half of it lie in a file in `folder`.
+    spelling: what the owner of the records states of their numbers, dates and missing words; its own business.
+    splitting: what says which rows are for training and which for the test, instead of the seed.
+    person: what is kept of each person's records; a person's are all for training, or all for the test.
     precision: "single" rounds every record to 32 bits when it is made, within the unit ball.
+    basis: of the schema's numbers; None: as the schema says.
     Errors: what the source, the schema and the records refuse; see docs/data.md.
     """
+    left: dict[str, str] = dict.fromkeys(drop, "as asked")
     budget = parse_memory(memory) if isinstance(memory, str) else memory
-    with opened(source, memory=budget, folder=folder) as (table, private):
+    with opened(source, memory=budget, folder=folder, spelling=spelling, person=person) as (table, private):
         if schema is None:
             if target is None:
-                raise UsageError("records need the name of the column to predict; none was given; add --target COLUMN")
-            asked = Asked(target, owners_column, tuple(drop), task, positive, intercept, missing)
+                raise UsageError(
+                    "records need the name of the column to predict; none was given; add <<target=COLUMN>>"
+                )
+            goal = USUAL_GOALS[task] if isinstance(task, str) else task
+            asked = Asked(target, owners_column, tuple(drop), goal, positive, intercept, missing)
             public = read_bounds(bounds) if isinstance(bounds, Path) else bounds
             if public is None:
-                features = features_of(table, asked)
-                others = [name for name in (target, owners_column) if name is not None]
-                table = held(table, [*features, *others])
-                schema = schema_of_records(table, asked, features)
+                intake, table = looked(table, asked)
+                schema = schema_of_records(intake, asked)
+                left |= {c.name: OFF_THE_RECORDS for c in intake.columns if c.role == "feature" and not c.used}
             else:
                 schema = schema_of_bounds(table, asked, public)
+        elif schema.bounds == "survey":
+            known = {column.name for column in schema.columns} | {schema.target.name, owners_column}
+            left |= {name: NOTHING_STOOD_OUT for name in table.names if name not in known}
         return build(
             table,
-            schema,
+            schema.on(basis),
             private,
+            left_out=tuple(left.items()),
             owners_column=owners_column,
             seed=seed,
             test_fraction=test_fraction,
@@ -132,7 +167,14 @@ def load(
             memory=budget or usual_memory(),
             precision=precision,
             name=name,
+            splitting=_as_decided(source) or splitting,
+            by_person=person is not None,
         )
+
+
+def _as_decided(source: Source) -> Split | None:
+    rows = source.rows if isinstance(source, OpenTable) else None
+    return None if rows is None else lambda table, groups, by_seed: rows
 
 
 def build(
@@ -140,6 +182,7 @@ def build(
     schema: Schema,
     private: Path,
     *,
+    left_out: tuple[tuple[str, str], ...] = (),
     owners_column: str | None = None,
     seed: int,
     test_fraction: float,
@@ -147,8 +190,18 @@ def build(
     memory: int,
     precision: Precision = "double",
     name: str | None = None,
+    splitting: Split | None = None,
+    by_person: bool = False,
 ) -> Dataset:
-    """The data set of a table's records through a schema, drawn and split by the seed."""
+    """The data set of a table's records through a schema, drawn and split by the seed, or by `splitting`.
+    `by_person`: of a table that `persons.kept` made."""
+    whole = table
+    persons = persons_of(table) if by_person else None
+    if by_person and (schema.missing == "drop" or max_rows is not None):
+        raise UsageError(
+            "persons have places that do not depend on their records; <<missing=drop>> or <<max_rows>> leaves records "
+            "out; leave it out"
+        )
     Mapping(table, schema)  # refuses what does not fit before anything is read
     others = [name for name in (schema.target.name, owners_column) if name is not None and name in table]
     table = held(table, [*(column.name for column in schema.columns), *others])
@@ -161,7 +214,10 @@ def build(
         sql, names = owner_numbers(table, owners_column)
         groups = owners_of(table, sql)
     n = table.n
-    train, test = split(n, test_fraction=test_fraction, max_rows=max_rows, seed=seed, groups=groups)
+    by_seed = split(n, test_fraction=test_fraction, max_rows=max_rows, seed=seed, groups=groups)
+    if persons is not None:
+        by_seed = drawn_apart(persons, test_fraction, seed)
+    train, test = by_seed if splitting is None else splitting(whole, groups, by_seed)
     order = np.concatenate([train, test])
     records = _filled(mapping, n, order, private, memory, precision)
     return Dataset(
@@ -172,6 +228,9 @@ def build(
         None if groups is None else groups[train],
         names,
         tuple(mapping.counts.values()),
+        left_out,
+        None if groups is None else groups[test],
+        None if persons is None else (persons[train], persons[test]),
     )
 
 
@@ -201,13 +260,14 @@ def _place(
     if straight:
         rows = slice(seen, seen + len(labels))
         schema.rows(values, records.X[rows])
-        records.y[rows] = labels
+        records.y[rows] = zeroed(records.X[rows], labels)
         records.forget(rows.start, rows.stop)
         return
     to = place[seen : seen + len(labels)]
     kept = np.flatnonzero(to >= 0)
     X = np.empty((len(labels), records.X.shape[1]), dtype=records.X.dtype)
     schema.rows(values, X)
+    labels = zeroed(X, labels)
     records.X[to[kept]] = X[kept]
     records.y[to[kept]] = labels[kept]
     records.forget()

@@ -9,10 +9,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpmpc.data.hashing import bucket_sql
-from dpmpc.data.schema import Categorical, Classes, Column, Labels, Numeric, Schema, Surveyed
+from dpmpc.data.reading import literal
+from dpmpc.data.schema import Categorical, Classes, Column, Date, Labels, Numeric, Schema, Surveyed
 from dpmpc.data.spelling import canonical
-from dpmpc.data.table import Floats, Ints, Table, code_sql, literal, some, value_sql
-from dpmpc.errors import UsageError
+from dpmpc.data.table import Floats, Ints, Table, code_sql, some, value_sql
+from dpmpc.errors import RecordError, UsageError
 
 _MOSTLY = 0.9  # a column is mended, not trained on, if so much of it is unknown, clipped or missing
 
@@ -25,12 +26,18 @@ class Counts:
     rows: int = 0
     missing: int = 0
     unknown: int = 0  # values that no category list has
-    clipped: int = 0  # numbers outside the range
+    clipped: int = 0  # numbers or dates outside the range
+    unread: int = 0  # texts that are no number, or no date, where one is due: they count as missing
 
     @property
     def warning(self) -> str | None:
         """A line on a column nearly all of whose values do not fit, or None."""
-        for count, what in ((self.unknown, "unknown"), (self.clipped, "clipped"), (self.missing, "missing")):
+        for count, what in (
+            (self.unknown, "unknown"),
+            (self.clipped, "clipped"),
+            (self.unread, "not read"),
+            (self.missing + self.unread, "missing"),
+        ):
             if self.rows and count >= _MOSTLY * self.rows:
                 return f"column '{self.name}': {count} of {self.rows} values are {what}; check the file and the schema"
         return None
@@ -44,6 +51,7 @@ class Mapping:
     schema: Schema
     labels: bool = True  # whether the target is read too
     counts: dict[str, Counts] = field(default_factory=dict)
+    misfits: int = 0  # records that count as zero vectors
 
     def __post_init__(self) -> None:
         absent = [column.name for column in self.schema.columns if column.name not in self.table]
@@ -58,35 +66,30 @@ class Mapping:
 
     def blocks(self, extra: list[str] | None = None) -> Iterator[tuple[list[NDArray[Any]], Floats, list[NDArray[Any]]]]:
         """For some rows at a time: the values or codes of each of the schema's columns, the labels (rows,), and the
-        values of extra SQL expressions. Without labels, zeros.
+        values of extra SQL expressions. Without labels, zeros. What reads as no number or date is missing (NaN).
 
-        Errors: a number that is none, a label that is missing or of neither class.
+        Errors: a label that is missing or of no class, unless the owner stated that such records count as zero
+        vectors: their label is then NaN.
         """
         schema, table = self.schema, self.table
-        each = [self._sql(column) for column in schema.columns]
+        each = [column_sql(table, column) for column in schema.columns]
         expressions = [expression for some in each for expression in some]
         if self.labels:
             expressions.append(self._target_sql())
         d = sum(map(len, each))
         self.counts = {column.name: Counts(column.name) for column in schema.columns}
+        self.misfits = 0
         stream = table.blocks([*expressions, *(extra or [])])
         for block in stream:
             values, labels = _gathered(block, [len(some) for some in each]), block[d] if self.labels else None
-            if self._wrong(values, labels):
-                stream.close()  # type: ignore[attr-defined]  # the next query needs the connection
-                raise UsageError(self._complaint(values, labels))
-            for column, part in zip(schema.columns, values, strict=True):
-                self._count(column, part)
             y = np.zeros(len(values[0])) if labels is None else schema.target.values(labels)
+            wrong = int(np.count_nonzero(np.isnan(y)))
+            if wrong and table.spelling.misfits == "ask":
+                stream.close()  # type: ignore[attr-defined]  # the next query needs the connection
+                raise self._complaint()
+            self.misfits += wrong
+            values = [self._counted(column, part) for column, part in zip(schema.columns, values, strict=True)]
             yield values, y, block[d + self.labels :]
-
-    def _sql(self, column: Column) -> list[str]:
-        """SQL for a column's value or code; for a surveyed one, both its number and its bucket."""
-        if isinstance(column, Surveyed):
-            return [value_sql(self.table, column.name), bucket_sql(self.table, column.name, column.buckets)]
-        if isinstance(column, Numeric):
-            return [value_sql(self.table, column.name)]
-        return [code_sql(self.table, column.name, {value: k for k, value in enumerate(column.values)})]
 
     def _target_sql(self) -> str:
         target = self.schema.target
@@ -96,13 +99,14 @@ class Mapping:
             else value_sql(self.table, target.name)
         )
 
-    def _count(self, column: Column, values: NDArray[Any]) -> None:
+    def _counted(self, column: Column, values: NDArray[Any]) -> NDArray[Any]:
+        """The values, of which what does not fit is counted and what is not read is missing."""
         counts = self.counts[column.name]
         counts.rows += len(values)
         if isinstance(column, Categorical):
             counts.missing += int(np.count_nonzero(values == -1))
             counts.unknown += int(np.count_nonzero(values == -2))
-            return
+            return values
         if isinstance(column, Surveyed):
             gone = column.gone(values)
             text = np.isinf(values[:, 0]) & ~gone
@@ -110,64 +114,64 @@ class Mapping:
             counts.unknown += int(np.count_nonzero(text & ~np.isin(values[:, 1], column.kept)))
             counts.clipped += int(np.count_nonzero((values[:, 0] < column.low) & ~text))
             counts.clipped += int(np.count_nonzero((values[:, 0] > column.high) & ~text))
-            return
-        counts.missing += int(np.count_nonzero(np.isnan(values)))
+            return values
+        there = np.isfinite(values)
+        if not there.all():
+            gone = np.isnan(values)
+            counts.missing += int(np.count_nonzero(gone))
+            counts.unread += int(np.count_nonzero(~there & ~gone))
+            values = np.where(there, values, np.nan)
         counts.clipped += int(np.count_nonzero(values < column.low) + np.count_nonzero(values > column.high))
+        return values
 
-    def _wrong(self, values: list[NDArray[Any]], labels: NDArray[Any] | None) -> bool:
-        """Whether some value is no number where one is due, or some label of neither class."""
-        if any(_infinite(part) for part in values):
-            return True
-        if labels is None:
-            return False
-        if isinstance(self.schema.target, Labels | Classes):
-            return bool(np.isnan(self.schema.target.values(labels)).any())
-        return not np.isfinite(labels).all()
-
-    def _complaint(self, values: list[NDArray[Any]], labels: NDArray[Any] | None) -> str:
-        """What is wrong, with the first value at fault."""
-        for column, part in zip(self.schema.columns, values, strict=True):
-            if _infinite(part):
-                return (
-                    f"column '{column.name}' must hold finite numbers; it has {self._shown(column.name)}; correct it,"
-                    " or leave missing values empty"
-                )
+    def _complaint(self) -> RecordError:
+        """What is wrong with the target, with how many records and the first value at fault."""
         target = self.schema.target
-        assert labels is not None
+        wrong = misfit_sql(self.table, self.schema)
+        count = self.table.one(f"count(*) FILTER (WHERE {wrong})")[0]
+        found = self.table.rows(self.table.text(target.name), f"WHERE {wrong} LIMIT 1")
+        shown = "''" if not found or found[0][0] is None else f"'{str(found[0][0])[:40]}'"
         if isinstance(target, Labels):
-            others = target.negative is None
-            shown = self._shown(target.name, f"{self._target_sql()} {'=' if others else '<'} {-1 if others else 0}")
-            return (
-                f"the target '{target.name}' is {target.positive_name} or {target.negative_name}; a record has"
-                f" {shown}; correct or remove such records"
-            )
-        if isinstance(target, Classes):
-            shown = self._shown(target.name, f"{self._target_sql()} < 0")
-            return (
-                f"the target '{target.name}' is one of {some(target.names, 6)}; a record has {shown}; correct or remove"
-                " such records"
-            )
-        if np.isinf(labels).any():
-            return (
-                f"ridge needs a target of finite numbers; '{target.name}' holds {self._shown(target.name)}; choose"
-                " another target"
-            )
-        return f"the target '{target.name}' is never missing; a record has none; remove such records"
+            rule = f"the target '{target.name}' is {target.positive_name} or {target.negative_name}"
+        elif isinstance(target, Classes):
+            rule = f"the target '{target.name}' is one of {some(target.names, 6)}"
+        else:
+            rule = f"the target '{target.name}' is a finite number"
+        return RecordError(
+            f"{rule}; a record has {shown} ({count} of {self.table.n} do not fit); correct or remove such records, or"
+            " let them count as zero vectors: `misfits` = zero",
+            f"{rule}; some owner's records do not fit",
+        )
 
-    def _shown(self, name: str, wrong: str | None = None) -> str:
-        """The first value of a column that is wrong (by default: that is no finite number), in quotes."""
-        wrong = f"isinf({value_sql(self.table, name)})" if wrong is None else wrong
-        found = self.table.rows(self.table.text(name), f"WHERE {wrong} LIMIT 1")
-        return "''" if not found or found[0][0] is None else f"'{str(found[0][0])[:40]}'"
-
-    def arrays(self) -> tuple[Floats, Floats]:
-        """(n, d) rows and (n,) labels in memory, for tables that fit. Errors: as `blocks`."""
+    def arrays(self, *, ball: bool = True) -> tuple[Floats, Floats]:
+        """(n, d) rows and (n,) labels in memory, for tables that fit; `ball` as of `Schema.rows`. Errors: as
+        `blocks`."""
         parts = []
-        for values, y, _ in self.blocks():
-            X = np.empty((len(y), len(self.schema.feature_names)))
-            self.schema.rows(values, X)
-            parts.append((X, y))
+        for values, labels, _ in self.blocks():
+            X = np.empty((len(labels), len(self.schema.feature_names)))
+            self.schema.rows(values, X, ball=ball)
+            parts.append((X, zeroed(X, labels)))
         return np.concatenate([X for X, _ in parts]), np.concatenate([y for _, y in parts])
+
+
+def zeroed(X: NDArray[Any], labels: Floats) -> Floats:
+    """(n,) the labels, 0 where there was none; the rows of X (n, d) for these become zero vectors, whose loss has no
+    gradient and which no label can move."""
+    gone = np.isnan(labels)
+    if gone.any():
+        X[gone] = 0.0
+        labels = np.where(gone, 0.0, labels)
+    return labels
+
+
+def column_sql(table: Table, column: Column) -> list[str]:
+    """SQL for the value or code of a column of a schema; for a surveyed one, both its number and its bucket."""
+    if isinstance(column, Surveyed):
+        number = value_sql(table, column.name, read="either")
+        return [number, bucket_sql(table, column.name, column.buckets)]
+    if isinstance(column, Numeric | Date):
+        return [value_sql(table, column.name, read="date" if isinstance(column, Date) else "number")]
+    return [code_sql(table, column.name, {value: k for k, value in enumerate(column.values)})]
 
 
 def _gathered(block: list[NDArray[Any]], widths: list[int]) -> list[NDArray[Any]]:
@@ -179,9 +183,15 @@ def _gathered(block: list[NDArray[Any]], widths: list[int]) -> list[NDArray[Any]
     return found
 
 
-def _infinite(part: NDArray[Any]) -> bool:
-    """Whether a column of numbers holds something else; in a surveyed one texts are welcome."""
-    return part.ndim == 1 and part.dtype.kind == "f" and bool(np.isinf(part).any())
+def misfit_sql(table: Table, schema: Schema) -> str:
+    """SQL for whether a record's target is missing or does not fit the schema's."""
+    target = schema.target
+    if isinstance(target, Labels):
+        code = code_sql(table, target.name, target.codes)
+        return f"{code} = -1" if target.negative is None else f"{code} < 0"
+    if isinstance(target, Classes):
+        return f"{code_sql(table, target.name, target.codes)} < 0"
+    return f"NOT isfinite({value_sql(table, target.name)})"
 
 
 def complete(table: Table, schema: Schema) -> Table:
@@ -190,11 +200,13 @@ def complete(table: Table, schema: Schema) -> Table:
         f"{code_sql(table, column.name, {v: k for k, v in enumerate(column.values)})} = -1"
         if isinstance(column, Categorical)
         else table.missing(column.name)
+        if isinstance(column, Surveyed)
+        else f"NOT isfinite({value_sql(table, column.name, read='date' if isinstance(column, Date) else 'number')})"
         for column in schema.columns
     ]
     left = replace(table, relation=f"(SELECT * FROM {table.relation} WHERE NOT ({' OR '.join(missing)}))")
     if left.n == 0:
-        raise UsageError(
+        raise RecordError(
             f"training needs complete records; every record of {table.source} misses a value; fill instead"
         )
     return left
@@ -207,14 +219,14 @@ def owner_numbers(table: Table, name: str) -> tuple[str, tuple[str, ...]]:
     """
     text = table.text(name)
     if row := first_row(table, table.missing(name)):
-        raise UsageError(f"every record has an owner; '{name}' is empty in record {row}; fill it in")
+        raise RecordError(f"every record has an owner; '{name}' is empty in record {row}; fill it in")
     spellings = [str(row[0]) for row in table.rows(f"DISTINCT {text}")]
     names = sorted({canonical(spelling) for spelling in spellings}, key=str.encode)
     alike: dict[str, str] = {}
     for owner in names:
         plain = "".join(character for character in owner.casefold() if character.isalnum()) or owner
         if plain in alike:
-            raise UsageError(
+            raise RecordError(
                 f"owners' names differ clearly; '{name}' of {table.source} has '{alike[plain]}' and '{owner}'; give"
                 " one owner one spelling"
             )

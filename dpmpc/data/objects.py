@@ -1,16 +1,19 @@
 """Records that are Python objects: pandas, Polars, Arrow, DuckDB and NumPy, without a copy where that works."""
 
+from __future__ import annotations
+
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import duckdb
 import numpy as np
 
+from dpmpc.data.engine import duckdb
 from dpmpc.data.files import described, open_file, pyarrow_module
-from dpmpc.data.table import Table, check_names, explained
-from dpmpc.errors import UsageError
+from dpmpc.data.reading import literal
+from dpmpc.data.table import Table, check_names, connect, explained, quoted
+from dpmpc.errors import RecordError, UsageError
 
 KINDS = "a pandas, Polars or PyArrow table, a DuckDB relation, or {column: NumPy array}"
 
@@ -40,6 +43,23 @@ def open_object(value: Any, connection: duckdb.DuckDBPyConnection, folder: Path,
     raise UsageError(f"records are a path or {KINDS}; got {type(value).__name__}; convert it")
 
 
+def stored(value: Any, folder: Path) -> Path:
+    """A Parquet file in `folder` with the records of a Python object, for other processes to read.
+
+    Errors: as `open_object`; the disk is full."""
+    path = folder / "records.parquet"
+    connection = connect(folder, None)
+    try:
+        table = open_object(value, connection, folder)
+        columns = ", ".join(f"{column.sql} AS {quoted(column.name)}" for column in table.columns)
+        connection.execute(f"COPY (SELECT {columns} FROM {table.relation}) TO {literal(str(path))} (FORMAT parquet)")
+    except duckdb.Error as error:
+        raise RecordError(explained(error, "records"), "records cannot be read") from None
+    finally:
+        connection.close()
+    return path
+
+
 def _arrays(value: Mapping[Any, Any]) -> dict[str, Any]:
     """Equally long one-dimensional arrays by name, in the machine's byte order, texts as objects."""
     arrays = {str(name): np.asarray(column) for name, column in value.items()}
@@ -62,7 +82,7 @@ def _registered(value: Any, connection: duckdb.DuckDBPyConnection, source: str, 
         connection.register(view, value)
         return described(view, source, names, connection)
     except duckdb.Error as error:
-        raise UsageError(explained(error, source)) from None
+        raise RecordError(explained(error, source), f"{source} cannot be read") from None
 
 
 def _through_parquet(write: Any, connection: duckdb.DuckDBPyConnection, folder: Path, source: str) -> Table:
@@ -75,5 +95,5 @@ def _through_parquet(write: Any, connection: duckdb.DuckDBPyConnection, folder: 
             f"records need room on the disk while they are read; {source}: {error.strerror or error}; free some"
         ) from None
     except duckdb.Error as error:
-        raise UsageError(explained(error, source)) from None
+        raise RecordError(explained(error, source), f"{source} cannot be read") from None
     return replace(open_file(path, connection, folder), source=source)

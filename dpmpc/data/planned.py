@@ -4,19 +4,33 @@ import json
 from collections.abc import Sequence
 from pathlib import Path
 
+OTHER_SIZES = "owners hold as many training records as the plan says; an owner has another number; plan again"
+
 
 def planned_sizes(path: Path) -> tuple[int, ...]:
-    """The owners' numbers of training records in a plan.json; () for a schema file, which says none."""
+    """The owners' numbers of training records in a plan.json; () for a schema file, which says none, and for a plan
+    whose numbers are of places."""
     value = json.loads(path.read_text(encoding="utf-8-sig")) if path.suffix != ".toml" else {}
     sizes = value.get("sizes", ()) if isinstance(value, dict) else ()
+    if sizes and (value.get("capacity") or value.get("promise", {}).get("neighbours") == "person"):
+        return ()
     return tuple(size for size in sizes if type(size) is int) if isinstance(sizes, list) else ()
+
+
+def asks(path: Path) -> bool:
+    """Whether a file is a plan of questions."""
+    try:
+        value = json.loads(path.read_text(encoding="utf-8-sig"))
+    except (OSError, ValueError):
+        return False  # whoever reads it says why
+    return isinstance(value, dict) and isinstance(value.get("source"), dict) and "tables" in value["source"]
 
 
 def other_sizes(planned: Sequence[int], sizes: Sequence[int]) -> str:
     """Why a run of so many records stops, in a line."""
     return (
         f"owners hold as many training records as the plan says, {_some(planned)}; these are {_some(sizes)}; check "
-        "the file and --test-fraction, or plan again"
+        "the file and <<test_fraction>>, or plan again"
     )
 
 

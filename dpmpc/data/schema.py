@@ -7,225 +7,60 @@ name, whatever the order of a file's columns, and compares numbers as numbers. I
 
 import hashlib
 import json
+import math
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, Protocol
 
 import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
+from dpmpc.data.columns import Categorical, Column, Date, Numeric, Scale, Surveyed, with_knots
 from dpmpc.data.spelling import canonical
+from dpmpc.data.targets import Classes, Labels, Range, Scalar, SchemaError, Target
 from dpmpc.data.written import checked, json_schema, read_written
 from dpmpc.errors import UsageError
 
-Task = Literal["logistic", "ridge", "softmax"]
+Kind = Literal["two", "several", "number"]  # of a target: two classes, more, or a quantity
 Bounds = Literal["public", "data", "survey"]
 Missing = Literal["fill", "drop"]
-Floats = NDArray[np.float64]
-Codes = NDArray[np.int32]
-Scalar = str | int | float | bool
+Basis = Literal["linear", "additive"]
+
+USUAL: Mapping[Kind, str] = {"two": "logistic", "several": "softmax", "number": "ridge"}
+"""The task of each kind of target, where no other is asked for; `learning.tasks` has them all."""
 
 INTERCEPT = "(intercept)"
-VERSION = 1
+VERSION = 2  # 1: public ranges were mapped on [0, 1] unless said otherwise
 # Rows are divided by slightly more than their computed norm: the exact norm is at most 1 in spite of rounding.
 _SHRINK = {np.dtype(np.float64): 1.0 - 2.0**-44, np.dtype(np.float32): 1.0 - 2.0**-23}
 
 
-class SchemaError(UsageError, ValueError):
-    """A schema that cannot be; a ValueError too, for msgspec adds the place in the file to those."""
-
-
-class Numeric(
-    msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True, tag_field="kind", tag="number"
-):
-    """One feature: the column clipped to [low, high] and mapped linearly on [0, 1] (or on [-1, 1] if `signed`).
-
-    A missing value becomes the middle of the range; a column with low = high becomes 0.
-    """
-
-    name: str
-    low: float
-    high: float
-    signed: bool = False
-
-    def __post_init__(self) -> None:
-        _set_range(self, strict=False)
+class Goal(Protocol):
+    """What is to be predicted, as far as records are mapped by it: a task by its name, the kind of its targets, and
+    such a target as it takes it."""
 
     @property
-    def features(self) -> tuple[str, ...]:
-        return (self.name,)
-
-    def write(self, values: Floats, out: Floats) -> None:
-        """Puts the scaled values (n,), NaN where missing, into out (n, 1)."""
-        spread = self.high - self.low
-        if spread == 0:
-            out[:, 0] = 0.0
-            return
-        scaled = (np.clip(values, self.low, self.high) - self.low) / spread
-        scaled[np.isnan(scaled)] = 0.5
-        out[:, 0] = 2 * scaled - 1 if self.signed else scaled
+    def name(self) -> str: ...
+    @property
+    def kind(self) -> Kind: ...
+    def taken(self, target: Target) -> Target: ...
 
 
-class Categorical(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_field="kind", tag="category"):
-    """One 0/1 feature for each category of a list; a value that is missing or not in the list is all zeros."""
+class UsualGoal(msgspec.Struct, frozen=True):
+    """That of the usual task of a kind of target, which takes every target as it is."""
 
-    name: str
-    categories: tuple[Scalar, ...]
-
-    def __post_init__(self) -> None:
-        spelled = _spelled(self.categories)
-        if not spelled or len(set(spelled)) < len(spelled):
-            what = "repeats one" if spelled else "has none"
-            raise SchemaError(f"a category list has each value once, numbers compared as numbers; '{self.name}' {what}")
-        msgspec.structs.force_setattr(self, "categories", spelled)
+    kind: Kind
 
     @property
-    def values(self) -> tuple[str, ...]:
-        """The categories under the spelling that is compared."""
-        return tuple(str(category) for category in self.categories)
+    def name(self) -> str:
+        return USUAL[self.kind]
 
-    @property
-    def features(self) -> tuple[str, ...]:
-        return tuple(f"{self.name}={category}" for category in self.values)
-
-    def write(self, codes: Codes, out: Floats) -> None:
-        """Puts the indicators of the codes (n,), negative for none, into out (n, number of categories)."""
-        out[:] = 0.0
-        known = np.flatnonzero(codes >= 0)
-        out[known, codes[known]] = 1.0
+    def taken(self, target: Target) -> Target:
+        return target
 
 
-class Surveyed(
-    msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True, tag_field="kind", tag="surveyed"
-):
-    """A column as a private survey found it: numbers, texts in hashed buckets, or both; and whether one is missing.
-
-    `number`: whether numbers have a feature: clipped to [low, high] and mapped linearly on [-1, 1], 0 where there is
-    none. Each of the `kept` of `buckets` buckets has a 0/1 feature, and so has a missing value if `missing`.
-    """
-
-    name: str
-    number: bool = False
-    low: float = 0.0
-    high: float = 0.0
-    buckets: int = 1
-    kept: tuple[int, ...] = ()
-    missing: bool = False
-
-    def __post_init__(self) -> None:
-        _set_range(self, strict=False)
-        if len(set(self.kept)) < len(self.kept) or not all(0 <= k < self.buckets for k in self.kept):
-            raise SchemaError(f"kept buckets are different numbers from 0 on; '{self.name}' has {list(self.kept)[:8]}")
-
-    @property
-    def features(self) -> tuple[str, ...]:
-        return (
-            *((self.name,) if self.number else ()),
-            *(f"{self.name}#{k}" for k in self.kept),
-            *((f"{self.name} missing",) if self.missing else ()),
-        )
-
-    def write(self, values: Floats, out: Floats) -> None:
-        """Puts the features of values (n, 2) into out: numbers (NaN for missing, infinite for a text), buckets (-1 for
-        none)."""
-        numbers, place = values[:, 0], values[:, 1]
-        at = 0
-        if self.number:
-            half = (self.high - self.low) / 2
-            scaled = np.clip(numbers, self.low, self.high) - (self.low + half)
-            out[:, 0] = np.where(np.isfinite(numbers), scaled / half if half else 0.0, 0.0)
-            at = 1
-        text = np.isinf(numbers)
-        for k in self.kept:
-            out[:, at] = text & (place == k)
-            at += 1
-        if self.missing:
-            out[:, at] = self.gone(values)
-
-    def gone(self, values: Floats) -> NDArray[np.bool_]:
-        """(n,) whether each value is missing: neither a number nor a text."""
-        return np.isnan(values[:, 0]) | (np.isinf(values[:, 0]) & (values[:, 1] < 0))
-
-
-class Labels(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_field="kind", tag="label"):
-    """The two classes of a target column: values that mean +1, and values that mean -1 (None: all others)."""
-
-    name: str
-    positive: tuple[Scalar, ...]
-    negative: tuple[Scalar, ...] | None
-    positive_name: str = ""
-    negative_name: str = ""
-
-    def __post_init__(self) -> None:
-        positive, negative = _spelled(self.positive), None if self.negative is None else _spelled(self.negative)
-        both = (*positive, *(negative or ()))
-        if not positive or negative == () or len(set(both)) < len(both):
-            raise SchemaError(f"a label has two classes that share no value; '{self.name}' has {list(both)}")
-        msgspec.structs.force_setattr(self, "positive", positive)
-        msgspec.structs.force_setattr(self, "negative", negative)
-        msgspec.structs.force_setattr(self, "positive_name", self.positive_name or positive[0])
-        msgspec.structs.force_setattr(self, "negative_name", self.negative_name or (negative or ("other",))[0])
-
-    @property
-    def codes(self) -> dict[str, int]:
-        """Each value's code: 1 for +1, 0 for -1."""
-        return {**{str(v): 1 for v in self.positive}, **{str(v): 0 for v in self.negative or ()}}
-
-    def values(self, codes: Codes) -> Floats:
-        """(n,) labels +-1 of codes 0 and 1, or below where there is none: NaN, or -1 if all others are negative."""
-        others = np.nan if self.negative is not None else -1.0
-        return np.where(codes == 1, 1.0, np.where(codes == 0, -1.0, np.where(codes == -1, np.nan, others)))
-
-
-class Classes(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_field="kind", tag="classes"):
-    """The classes of a target column with more than two of them, each one value."""
-
-    name: str
-    classes: tuple[Scalar, ...]
-
-    def __post_init__(self) -> None:
-        spelled = _spelled(self.classes)
-        if len(spelled) < 2 or len(set(spelled)) < len(spelled):
-            raise SchemaError(f"a target has at least two classes, each once; '{self.name}' has {list(spelled)[:8]}")
-        msgspec.structs.force_setattr(self, "classes", spelled)
-
-    @property
-    def names(self) -> tuple[str, ...]:
-        """The classes under the spelling that is compared."""
-        return tuple(str(value) for value in self.classes)
-
-    @property
-    def codes(self) -> dict[str, int]:
-        """Each value's code, its place in the list."""
-        return {value: k for k, value in enumerate(self.names)}
-
-    def values(self, codes: Codes) -> Floats:
-        """(n,) the codes as numbers, NaN where there is none."""
-        return np.where(codes >= 0, codes.astype(np.float64), np.nan)
-
-
-class Range(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_field="kind", tag="number"):
-    """A numeric target, clipped to [low, high] and mapped linearly on [-1, 1]."""
-
-    name: str
-    low: float
-    high: float
-
-    def __post_init__(self) -> None:
-        _set_range(self, strict=True)
-
-    def values(self, values: Floats) -> Floats:
-        """(n,) targets in [-1, 1], NaN where missing."""
-        return np.asarray(2 * (np.clip(values, self.low, self.high) - self.low) / (self.high - self.low) - 1)
-
-    def original(self, y: Floats) -> Floats:
-        """(n,) predictions in the target's own units, from predictions on the scale of [-1, 1]."""
-        return np.asarray(self.low + (y + 1) / 2 * (self.high - self.low), dtype=np.float64)
-
-
-Column = Numeric | Categorical | Surveyed
-Target = Labels | Classes | Range
+USUAL_GOALS = {USUAL[kind]: UsualGoal(kind) for kind in USUAL}
 
 
 class Schema(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -235,6 +70,10 @@ class Schema(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     categorical column every norm is at least 1 (unless a category is unknown), so rows get norm 1 and keep their
     direction: a linear classifier has the same decisions before and after. missing "fill": see Numeric and
     Categorical; "drop": training records with a missing value do not count (predictions are made for every row).
+    `unknown`: columns of which nothing but the name is known; a survey tells, and no record is mapped before.
+    `basis` "additive": numbers have the functions of `data.bends`, with knots as stated, as a survey finds them, or
+    evenly over the range; rows are divided by one number, `norm`, unless they are longer, so that a score is a sum
+    of one function a column. `task`: how the target is modelled; "" becomes the usual task of its kind.
     """
 
     columns: tuple[Column, ...]
@@ -243,9 +82,16 @@ class Schema(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     missing: Missing = "fill"
     bounds: Bounds = "public"
     version: int = VERSION
+    unknown: tuple[str, ...] = ()
+    basis: Basis = "linear"
+    task: str = ""
 
     def __post_init__(self) -> None:
-        names = [column.name for column in self.columns]
+        if not self.task:
+            msgspec.structs.force_setattr(self, "task", USUAL[self.kind])
+        if self.basis == "additive":
+            msgspec.structs.force_setattr(self, "columns", tuple(map(with_knots, self.columns)))
+        names = [*(column.name for column in self.columns), *self.unknown]
         double = sorted({name for name in (*names, self.target.name) if [*names, self.target.name].count(name) > 1})
         if double or not names:
             raise SchemaError(
@@ -255,10 +101,9 @@ class Schema(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
             raise SchemaError(f"a schema has version {VERSION}; this has {self.version}; make it again")
 
     @property
-    def task(self) -> Task:
-        return (
-            "logistic" if isinstance(self.target, Labels) else "ridge" if isinstance(self.target, Range) else "softmax"
-        )
+    def kind(self) -> Kind:
+        """That of the target."""
+        return "two" if isinstance(self.target, Labels) else "number" if isinstance(self.target, Range) else "several"
 
     @property
     def classes(self) -> int:
@@ -267,12 +112,39 @@ class Schema(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     @property
     def feature_names(self) -> tuple[str, ...]:
-        """The d features' names, the intercept last."""
+        """The d features' names, the intercept last. Errors: what columns hold is not known yet."""
+        if self.unknown:
+            raise SchemaError(
+                f"records are mapped when all columns are known; nothing is known of {', '.join(self.unknown[:6])}; "
+                "survey them with <<preprocessing=survey>>, or say their kinds"
+            )
         names = tuple(feature for column in self.columns for feature in column.features)
         return (*names, INTERCEPT) if self.intercept else names
 
-    def rows(self, values: list[NDArray[Any]], out: NDArray[np.floating[Any]]) -> None:
+    def on(self, basis: Basis | None) -> "Schema":
+        """The same on this basis; None: its own."""
+        if basis is None or basis == self.basis:
+            return self
+        columns = self.columns
+        if basis == "linear":
+            bent = (Numeric, Surveyed)
+            columns = tuple(msgspec.structs.replace(c, knots=()) if isinstance(c, bent) else c for c in columns)
+        return msgspec.structs.replace(self, columns=columns, basis=basis)
+
+    @property
+    def norm(self) -> float:
+        """What rows are divided by, but for longer ones, which become as long as the ball is wide. Of an additive
+        schema it is about as long as rows are, and never longer than the longest."""
+        if self.basis == "linear":
+            return 1.0
+        most = math.fsum(column.longest**2 for column in self.columns) + self.intercept
+        return math.sqrt(min(most, math.fsum(column.usual for column in self.columns) + self.intercept))
+
+    def rows(self, values: list[NDArray[Any]], out: NDArray[np.floating[Any]], *, ball: bool = True) -> None:
         """Puts the records with these values or codes, one array a column, into out (n, d), in the unit ball.
+
+        Without `ball`, for predictions by a model that is there: of an additive schema all rows are divided by `norm`,
+        so that scores are sums of one function a column. Never for training.
 
         Guarantees: row i depends on record i alone, and its exact norm is at most 1, in single precision too: rounding
         a row is part of its preprocessing, and the bounds hold for the rounded rows.
@@ -284,13 +156,18 @@ class Schema(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
             column.write(part, X[:, begin:end])
             begin = end
         X[:, begin:] = 1.0
-        norms = np.sqrt(np.einsum("nd,nd->n", X, X))
-        np.multiply(X, (_SHRINK[out.dtype] / np.maximum(1.0, norms))[:, None], out=out, casting="same_kind")
+        norms = np.maximum(self.norm, np.sqrt(np.einsum("nd,nd->n", X, X)))
+        if not ball and self.basis == "additive":
+            norms[:] = self.norm
+        np.multiply(X, (_SHRINK[out.dtype] / norms)[:, None], out=out, casting="same_kind")
 
     def to_json(self) -> dict[str, Any]:
         """The same as JSON values; floats survive `json` exactly."""
         value = msgspec.json.decode(msgspec.json.encode(self))  # lists, not tuples
         assert isinstance(value, dict)
+        for name, plain in (("unknown", ()), ("basis", "linear"), ("task", USUAL[self.kind])):
+            if getattr(self, name) == plain:
+                del value[name]
         return value
 
     @staticmethod
@@ -351,16 +228,9 @@ def checked_bounds(value: Any, name: str) -> dict[str, list[float] | list[str]]:
     return result
 
 
-def _spelled(values: tuple[Scalar, ...]) -> tuple[str, ...]:
-    spelled = tuple(canonical(str(value)) for value in values)
-    return spelled
-
-
-def _set_range(part: Numeric | Surveyed | Range, *, strict: bool) -> None:
-    low, high = float(part.low), float(part.high)
-    if not (np.isfinite(high - low) and (low < high or (low == high and not strict))):
-        raise SchemaError(
-            f"a range runs from low to high; '{part.name}' has [{low}, {high}]; correct it or leave it out"
-        )
-    msgspec.structs.force_setattr(part, "low", low)
-    msgspec.structs.force_setattr(part, "high", high)
+__all__ = [
+    "INTERCEPT", "USUAL", "USUAL_GOALS", "VERSION", "Basis", "Bounds", "Categorical", "Classes", "Column", "Date",
+    "Goal", "Kind", "Labels", "Missing",
+    "Numeric", "Range", "Scalar", "Scale", "Schema", "SchemaError", "Surveyed", "Target", "UsualGoal", "checked_bounds",
+    "editor_schema", "read_bounds",
+]  # fmt: skip

@@ -32,7 +32,7 @@ def scratch_folder(parent: Path | None = None) -> Iterator[Path]:
         folder = Path(tempfile.mkdtemp(prefix=_PREFIX, dir=base))  # 0700
     except OSError as error:
         raise UsageError(
-            f"records need a folder for temporary files; {base}: {error.strerror}; name another with --out"
+            f"records need a folder for temporary files; {base}: {error.strerror}; name another with <<out>>"
         ) from None
     lock = os.open(folder, os.O_RDONLY)
     try:
@@ -41,6 +41,11 @@ def scratch_folder(parent: Path | None = None) -> Iterator[Path]:
     finally:
         shutil.rmtree(folder, ignore_errors=True)
         os.close(lock)
+
+
+def in_scratch(path: Path) -> bool:
+    """Whether a file lies in such a folder, so that its name says nothing."""
+    return any(part.startswith(_PREFIX) for part in path.parts[:-1])
 
 
 def sweep(base: Path) -> int:

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import numpy as np
 
 from dpmpc.data.blocks import allocate
@@ -15,7 +16,7 @@ from dpmpc.data.loading import build, opened
 from dpmpc.data.mapping import Mapping as Mapped
 from dpmpc.data.mapping import complete
 from dpmpc.data.memory import usual_memory
-from dpmpc.data.schema import Classes, Labels, Numeric, Range, Schema
+from dpmpc.data.schema import Basis, Classes, Column, Labels, Numeric, Range, Scale, Schema
 from dpmpc.data.schemas import CLASS_SETS, DIABETES_COLUMNS, FILE_SETS, WDBC_COLUMNS, FileSet
 from dpmpc.data.scratch import scratch_folder
 from dpmpc.data.seeds import Stream, generator
@@ -39,6 +40,8 @@ def load_dataset(
     max_rows: int | None = None,
     dimension: int = 10,
     official_test: bool = False,
+    scale: Scale = "unit",
+    basis: Basis | None = None,
 ) -> Dataset:
     """The data set of this name, split by the seed; the same for the same arguments.
 
@@ -46,28 +49,32 @@ def load_dataset(
     test_fraction: of the rows, default 0.2 (synthetic: 0.5). max_rows: how many rows are drawn, test rows included
     (synthetic: made; default 2,000). intercept: whether a constant feature is added; by default for all but synthetic.
     dimension: of synthetic. official_test: test on the set's own test file (adult, kddcup99) and train on the rest.
+    scale: of numbers; "unit" as in the papers' experiments, "centred" as runs take it (synthetic: always that).
+    basis: of numbers; None is "linear".
     Errors: an unknown name, a missing file, sizes that leave no training rows.
     """
     if name not in NAMES:
         raise UsageError(
-            f"a data set has one of the names {', '.join(NAMES)}; got '{name}'; for a file of yours use --csv"
+            f"a data set has one of the names {', '.join(NAMES)}; got '{name}'; for a file of yours use <<csv>>"
         )
     fraction = (0.5 if name == "synthetic" else 0.2) if test_fraction is None else test_fraction
     if official_test and not (name in FILE_SETS and FILE_SETS[name].official_test):
         raise UsageError(f"an official test set exists for adult and kddcup99; '{name}' has none; use a test fraction")
     if name in FILE_SETS:
         constant = intercept is None or intercept
-        return from_files(name, FILE_SETS[name], data_dir, seed, fraction, constant, max_rows, official_test)
+        return from_files(
+            name, FILE_SETS[name], data_dir, seed, fraction, constant, max_rows, official_test, scale, basis
+        )
     if name == "synthetic":
         rows = _SYNTHETIC_ROWS if max_rows is None else max_rows
         columns, schema = _synthetic(rows, dimension, seed, bool(intercept))
         max_rows = None
     else:
-        columns, schema = _embedded(name, intercept is None or intercept)
+        columns, schema = _embedded(name, intercept is None or intercept, scale)
     with opened(columns) as (table, private):
         return build(
             table,
-            schema,
+            schema.on(basis),
             private,
             seed=seed,
             test_fraction=fraction,
@@ -87,7 +94,8 @@ def find_file(name: str, data_dir: Path | None) -> Path:
         given = os.environ.get(DATA_DIR_VARIABLE)
         if not given:
             raise UsageError(
-                f"this data set is read from files; no data folder is known; give --data-dir or set {DATA_DIR_VARIABLE}"
+                f"this data set is read from files; no data folder is known; give <<data_dir>> or set "
+                f"{DATA_DIR_VARIABLE}"
             )
         data_dir = Path(given)
     folder, _, files = name.partition("/")
@@ -96,7 +104,8 @@ def find_file(name: str, data_dir: Path | None) -> Path:
             if path.is_file():
                 return path
     raise UsageError(
-        f"this data set needs {folder}/{files.split('|')[0]}; it is not in {data_dir}; give its folder with --data-dir"
+        f"this data set needs {folder}/{files.split('|')[0]}; it is not in {data_dir}; give its folder with "
+        f"<<data_dir>>"
     )
 
 
@@ -109,9 +118,11 @@ def from_files(
     intercept: bool,
     max_rows: int | None,
     official_test: bool = False,
+    scale: Scale = "unit",
+    basis: Basis | None = None,
 ) -> Dataset:
     """The data set of a set's files; arguments as of `load_dataset`. Errors: a missing file."""
-    rules = Schema(schema.columns, schema.target, intercept, schema.missing, "public")
+    rules = Schema(_scaled(schema.columns, scale), schema.target, intercept, schema.missing, "public").on(basis)
     files = [file for file in schema.files if not (official_test and file in schema.official_test)]
     X, y = _read(schema, files, data_dir, rules)
     if official_test:
@@ -149,8 +160,9 @@ def _read(schema: FileSet, files: list[str], data_dir: Path | None, rules: Schem
     return np.concatenate([X for X, _ in parts]), np.concatenate([y for _, y in parts])
 
 
-def _embedded(name: str, intercept: bool) -> tuple[Mapping[str, Any], Schema]:
+def _embedded(name: str, intercept: bool, scale: Scale) -> tuple[Mapping[str, Any], Schema]:
     target: Labels | Range | Classes
+    schema: tuple[Column, ...]
     if name in CLASS_SETS:
         from sklearn import datasets  # slow to import, and only these sets need it
 
@@ -169,7 +181,12 @@ def _embedded(name: str, intercept: bool) -> tuple[Mapping[str, Any], Schema]:
         target, values = Range("progression", 25.0, 350.0), _shipped("diabetes_target.csv.gz")
     columns: dict[str, Any] = {column.name: X[:, k] for k, column in enumerate(schema)}
     columns[target.name] = values
-    return columns, Schema(schema, target, intercept, "fill", "public")
+    return columns, Schema(_scaled(schema, scale), target, intercept, "fill", "public")
+
+
+def _scaled(columns: tuple[Column, ...], scale: Scale) -> tuple[Column, ...]:
+    """The columns with their numbers on this scale."""
+    return tuple(msgspec.structs.replace(c, scale=scale) if isinstance(c, Numeric) else c for c in columns)
 
 
 def _shipped(file: str, **options: Any) -> Any:
@@ -193,6 +210,6 @@ def _synthetic(rows: int, dimension: int, seed: int, intercept: bool) -> tuple[M
     names = [f"x{k}" for k in range(dimension)]
     columns: dict[str, Any] = {key: X[:, k] for k, key in enumerate(names)}
     columns["label"] = np.where(positive, "1", "-1")
-    schema = tuple(Numeric(key, -1.0, 1.0, signed=True) for key in names)
+    schema = tuple(Numeric(key, -1.0, 1.0) for key in names)
     target = Labels("label", ("1",), ("-1",))
     return columns, Schema(schema, target, intercept, "fill", "public")

@@ -1,13 +1,180 @@
-"""How a value is spelled: what counts as missing, what as a number, and which spellings are the same value.
+"""How a value is spelled: what counts as missing, what as a number or a date, and which spellings are the same value.
 
-Texts only, so that a process that reads no records can check a schema without a database engine.
+What a field reads as depends on that field and on what was stated before anything was read (`Spelling`), never on other
+fields. Texts only, so that a process that reads no records can check a schema without a database engine;
+`data.reading` says the same in SQL, and tests hold the two against each other.
 """
 
+import codecs
+import datetime
 import math
 import re
+from dataclasses import asdict, dataclass
+from typing import Any, Literal, get_args
+
+from dpmpc.errors import UsageError
 
 MISSING = ("", "?", "na", "n/a", "null")
 NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?", re.ASCII)
+
+Decimal = Literal[".", ","]
+Thousands = Literal["", ",", ".", " ", "'"]
+Order = Literal["", "dmy", "mdy"]
+Misfits = Literal["ask", "zero"]
+# What a person types as a space or an apostrophe is one of several characters.
+GAPS = {"": "", ",": ",", ".": ".", " ": " \u00a0\u202f\u2009", "'": "'\u2019"}
+_DAY = r"(\d{1,2})"
+TIME = (
+    r"(?:(?:[T ] *|, *)(\d{1,2}):(\d{2})(?::(\d{2})(?:[.,]\d+)?)?(?: *([AaPp])\.?[Mm]\.?)?"
+    r"(?: ?(?:Z|UTC|[+-]\d{2}(?::?\d{2})?))?)?"
+)
+MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
+_NAMED = r"(?:of )?((?i:jan(?:uary)?|feb(?:ruary)?|mar(?:ch)?|apr(?:il)?|may|june?|july?|aug(?:ust)?|sept?(?:ember)?|"
+_NAMED += r"oct(?:ober)?|nov(?:ember)?|dec(?:ember)?))\.?"
+_TH = r"(?:st|nd|rd|th)?"
+# The parts of a date, by name: read in RE2 (DuckDB) as in Python. "dby", "bdy": the month is an English word.
+DATE_PATTERNS = {
+    "ymd": (rf"(\d{{4}})[-/.年]{_DAY}[-/.月]{_DAY}日?{TIME}", ("y", "m", "d", "h", "i", "s", "half")),
+    "dby": (rf"{_DAY}{_TH}[-/. ]*{_NAMED}[-/., ]*(\d{{4}}|\d{{2}}){TIME}", ("d", "m", "y", "h", "i", "s", "half")),
+    "bdy": (rf"{_NAMED}[-/. ]*{_DAY}{_TH}[-/., ]+(\d{{4}}|\d{{2}}){TIME}", ("m", "d", "y", "h", "i", "s", "half")),
+    "dmy": (rf"{_DAY}[-/.]{_DAY}[-/.](\d{{4}}|\d{{2}}){TIME}", ("d", "m", "y", "h", "i", "s", "half")),
+    "mdy": (rf"{_DAY}[-/.]{_DAY}[-/.](\d{{4}}|\d{{2}}){TIME}", ("m", "d", "y", "h", "i", "s", "half")),
+}
+_EPOCH = datetime.date(1970, 1, 1)
+
+
+@dataclass(frozen=True)
+class Spelling:
+    """How an owner's source spells its values: stated by the owner, private, and none of the schema's business.
+
+    `decimal`, `thousands`: of numbers (a space or an apostrophe stands for all its variants; groups have three digits,
+    and with commas the last alone may: 12,34,567 as in India). `dates`: the order of day and month where the year comes
+    last; a year of four digits that comes first needs none, nor does a month that is an English word.
+    `century`: two digits of a year mean one of the hundred years from this one on (None: they are not read).
+    `missing`: more words, in any case, that mean that there is no value. `units`: words before or after a number that
+    do not belong to it. `encoding`: of text files ("" is UTF-8, or UTF-16 with its mark). `misfits`: what becomes of
+    records whose target is missing or does not fit the schema: "ask" refuses them before anything is spent, "zero" lets
+    each count as the zero vector, which no feature or class of it can move.
+    """
+
+    decimal: Decimal = "."
+    thousands: Thousands = ""
+    dates: Order = ""
+    century: int | None = None
+    missing: tuple[str, ...] = ()
+    units: tuple[str, ...] = ()
+    encoding: str = ""
+    misfits: Misfits = "ask"
+
+    def __post_init__(self) -> None:
+        for name, kind in (("decimal", Decimal), ("thousands", Thousands), ("dates", Order), ("misfits", Misfits)):
+            if getattr(self, name) not in get_args(kind):
+                known = ", ".join(repr(value) for value in get_args(kind))
+                raise UsageError(f"`{name}` is one of {known}; got {getattr(self, name)!r}; choose one of them")
+        if self.decimal == self.thousands:
+            raise UsageError(f"`decimal` and `thousands` are two characters; both are {self.decimal!r}; change one")
+        if self.century is not None and not 1000 <= self.century <= 9899:
+            raise UsageError(f"`century` is the first of a hundred years, such as 1930; got {self.century}; correct it")
+        for unit in self.units:
+            if not unit.strip() or re.search(r"[\d+-]|^[.,']|[.,']$", unit.strip()):
+                raise UsageError(
+                    f"a unit is a word or sign without digits at its ends, such as kg; got {unit!r}; correct `units`"
+                )
+        object.__setattr__(self, "missing", tuple(dict.fromkeys(word.strip().lower() for word in self.missing)))
+        object.__setattr__(self, "units", tuple(dict.fromkeys(unit.strip() for unit in self.units)))
+        if self.encoding:
+            try:
+                codecs.lookup(self.encoding)
+            except LookupError:
+                raise UsageError(
+                    f"`encoding` is a name such as utf-8, cp1252 or latin-1; got {self.encoding!r}; correct it"
+                ) from None
+
+    @property
+    def plain(self) -> bool:
+        """Whether numbers are read as `float` reads them and nothing else is."""
+        return self.decimal == "." and not self.thousands and not self.units
+
+    def is_missing(self, text: str | None) -> bool:
+        """Whether a text without space around it means that there is no value."""
+        return is_missing(text) or str(text).lower() in self.missing
+
+    def number(self, text: str) -> float | None:
+        """The finite number that a text spells; None if it spells none."""
+        found = self._number(text.strip())
+        if found is None and self.units:
+            stripped = re.fullmatch(self.unit_pattern, text.strip(), re.DOTALL)
+            found = None if stripped is None else self._number("".join(stripped.groups()))
+        return found
+
+    def _number(self, text: str) -> float | None:
+        plain = text
+        if self.decimal == ",":
+            plain = "x" if "." in text else text.replace(",", ".")
+        if NUMBER.fullmatch(plain) is None and self.thousands and re.fullmatch(self.group_pattern, text, re.ASCII):
+            plain = re.sub(f"[{GAPS[self.thousands]}]", "", text).replace(self.decimal, ".")
+        return float(plain) if is_number(plain) else None
+
+    @property
+    def group_pattern(self) -> str:
+        """Numbers in groups of three digits, for RE2 and Python alike."""
+        groups = rf"\d{{1,3}}([{GAPS[self.thousands]}]\d{{3}})+"
+        if self.thousands == ",":
+            groups = rf"({groups}|\d{{1,2}}(,\d{{2}})+,\d{{3}})"
+        return rf"[+-]?{groups}([{self.decimal}]\d*)?"
+
+    @property
+    def unit_pattern(self) -> str:
+        """A number (sign, rest) with a unit before or after it, for RE2 and Python alike."""
+        units = "|".join(re.escape(unit).replace("/", "/") for unit in sorted(self.units, key=len, reverse=True))
+        return rf"([+-]?)(?:{units})?[{GAPS[' ']}]*(.*?)[{GAPS[' ']}]*(?:{units})?"
+
+    @property
+    def date_orders(self) -> tuple[str, ...]:
+        """The orders in which a date is read."""
+        return ("ymd", *([self.dates] if self.dates else []), "dby", "bdy")
+
+    def days(self, text: str) -> float | None:
+        """The days from 1970-01-01 to the date that a text spells, with a part of a day for its time, as it is written
+        (an offset from UTC does not count); None if it spells none."""
+        for order in self.date_orders:
+            pattern, names = DATE_PATTERNS[order]
+            found = re.fullmatch(pattern, text.strip(), re.ASCII)
+            if found is not None:
+                return self._days(dict(zip(names, found.groups(), strict=True)))
+        return None
+
+    def _days(self, part: dict[str, str | None]) -> float | None:
+        year = int(part["y"] or "")
+        if len(part["y"] or "") == 2:
+            if self.century is None:
+                return None
+            year += self.century - self.century % 100 + (100 if year < self.century % 100 else 0)
+        hour, minute, second = (int(part[key] or 0) for key in ("h", "i", "s"))
+        if part["half"] is not None:
+            if not 1 <= hour <= 12:
+                return None
+            hour = hour % 12 + (12 if part["half"] in "Pp" else 0)
+        if hour > 23 or minute > 59 or second > 60:
+            return None
+        try:
+            date = datetime.date(year, _month(part["m"] or ""), int(part["d"] or ""))
+        except ValueError:
+            return None
+        return (date - _EPOCH).days + (hour * 3600 + minute * 60 + second) / 86400
+
+    def options(self) -> dict[str, Any]:
+        """What differs from the default, by the setting's name."""
+        plain = asdict(PLAIN)
+        return {name: value for name, value in asdict(self).items() if value != plain[name]}
+
+
+def _month(text: str) -> int:
+    """1 to 12, for a number or an English word. Errors: ValueError."""
+    return int(text) if text.isdigit() else MONTHS.index(text[:3].lower()) + 1
+
+
+PLAIN = Spelling()
 
 
 def is_number(text: str) -> bool:
@@ -20,9 +187,10 @@ def is_missing(text: str | None) -> bool:
     return text is None or text.lower() in MISSING
 
 
-def canonical(text: str) -> str:
+def canonical(text: str, spelling: Spelling = PLAIN) -> str:
     """The spelling under which values are compared: the shortest one of a number, so that `4.0` is `4`; true, false."""
     text = text.strip()
-    if is_number(text):
-        return f"{float(text) + 0.0!r}".removesuffix(".0")
+    number = spelling.number(text)
+    if number is not None:
+        return f"{number + 0.0!r}".removesuffix(".0")
     return text.lower() if text.lower() in ("true", "false") else text

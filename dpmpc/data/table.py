@@ -2,9 +2,12 @@
 
 Rules, the same for every source. Space around a text does not belong to it. A value that is null, or a text that is
 empty, `?`, `NA`, `N/A` or `null` (any case), is missing. Numbers are decimal, with a point, finite: `nan` and `inf` are
-errors. A number's text is read as `float` reads it: rounded correctly. Nothing is guessed from a sample of rows: text
-is read as text, and other sources keep their own types.
+none. A number's text is read as `float` reads it: rounded correctly. What its owner stated of a source's spelling
+(`data.spelling`) comes on top. Nothing is guessed from other rows: text is read as text, field by field, and other
+sources keep their own types.
 """
+
+from __future__ import annotations
 
 import contextlib
 import functools
@@ -15,15 +18,16 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal
 
-import duckdb
-import nanoarrow
 import numpy as np
 from numpy.typing import NDArray
 
-from dpmpc.data.spelling import MISSING, is_number
-from dpmpc.errors import UsageError
+from dpmpc.data.engine import duckdb, nanoarrow
+from dpmpc.data.reading import days_sql, literal, number_sql
+from dpmpc.data.spelling import MISSING, PLAIN, Spelling, is_number
+from dpmpc.errors import RecordError, UsageError
 
 Kind = Literal["text", "number", "date", "other"]
+Reads = Literal["number", "date", "either"]
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 Block = list[NDArray[Any]]
@@ -39,13 +43,15 @@ _DATE_TYPES = ("DATE", "TIME", "INTERVAL")
 class Column:
     """A column as the source has it. `sql` names it in the table's relation, `type` is DuckDB's word for its type.
 
-    `clean`: a text without space around it, NULL where it is missing, as `held` makes it.
+    `clean`: a text without space around it, NULL where it is missing, as `held` makes it. `note`: what its owner should
+    know of its name.
     """
 
     name: str
     sql: str
     type: str
     clean: bool = False
+    note: str = ""
 
     @property
     def kind(self) -> Kind:
@@ -63,18 +69,20 @@ class Column:
 class Table:
     """Records that DuckDB can read again and again in the same order.
 
-    `relation` is a FROM clause. `underscores`: whether a text may hold `_` (DuckDB takes 1_0 for a number, `float` does
-    too, we do not). `unchanged` raises if the source is no longer what it was when it was opened.
+    `relation` is a FROM clause. `loose`: whether a text may hold `_` or `+-` (DuckDB takes 1_0 and +-1 for numbers, we
+    do not). `spelling`: what the owner stated of its texts. `unchanged` raises if the source is no longer what it was
+    when it was opened.
     """
 
     source: str  # for messages; never a path or a URL
     columns: tuple[Column, ...]
     relation: str
     connection: duckdb.DuckDBPyConnection = field(repr=False)
-    underscores: bool = True
+    loose: bool = True
     unchanged: Callable[[], None] = field(default=lambda: None, repr=False)
     repair: Callable[[], None] | None = field(default=None, repr=False)  # tried once when DuckDB cannot read the source
     parsed: bool = False  # every reading parses text: worth holding
+    spelling: Spelling = PLAIN
 
     def __post_init__(self) -> None:
         check_names(self.names, self.source)
@@ -104,9 +112,18 @@ class Table:
             return f"CAST({column.sql} AS DOUBLE)"
         if column.kind == "text":
             text = column.sql if column.type == "VARCHAR" else f"CAST({column.sql} AS VARCHAR)"
-            value = f"TRY_CAST({text} AS DOUBLE)"
-            return f"CASE WHEN contains({text}, '_') THEN NULL ELSE {value} END" if self.underscores else value
+            # to trim a plain number would be for nothing: the cast does
+            return number_sql(text if self.spelling.plain else self.text(name), self.spelling, loose=self.loose)
         raise UsageError(self.refusal(column))
+
+    def days(self, name: str) -> str:
+        """SQL for a column's value as a date, in DOUBLE days since 1970-01-01, NULL where it is none."""
+        column = self[name]
+        if column.kind == "date":
+            if clock(column):
+                raise UsageError(self.refusal(column))
+            return f"(epoch(CAST({column.sql} AS TIMESTAMP)) / 86400.0)"
+        return days_sql(self.text(name), self.spelling)
 
     def text(self, name: str) -> str:
         """SQL for a column's value as text, without the space around it; line ends within it are spaces."""
@@ -126,7 +143,7 @@ class Table:
         """SQL for whether a column's value is missing."""
         column = self[name]
         if column.kind == "text" and column.type != "BOOLEAN" and not column.clean:
-            markers = ", ".join(f"'{marker}'" for marker in MISSING)
+            markers = ", ".join(literal(marker) for marker in (*MISSING, *self.spelling.missing))
             return f"({column.sql} IS NULL OR lower({self.text(name)}) IN ({markers}))"
         return f"({column.sql} IS NULL)"
 
@@ -136,7 +153,7 @@ class Table:
         way = "make it a number, such as days since a fixed day" if column.kind == "date" else "give numbers or texts"
         return (
             f"columns hold numbers or texts; '{column.name}' of {self.source} is {what}; {way}, or leave it out with"
-            " --drop"
+            " <<drop>>"
         )
 
     def one(self, *expressions: str, relation: str | None = None) -> tuple[Any, ...]:
@@ -179,8 +196,8 @@ class Table:
         """Errors of DuckDB within become UsageErrors."""
         try:
             yield
-        except (duckdb.Error, OSError, RuntimeError) as error:
-            raise UsageError(explained(error, self.source)) from None
+        except (duckdb.Error, OSError, RuntimeError) as error:  # DuckDB's words may quote a row
+            raise RecordError(explained(error, self.source), f"{self.source} cannot be read") from None
 
     @functools.cached_property
     def n(self) -> int:
@@ -196,23 +213,13 @@ def held(table: Table, names: Sequence[str]) -> Table:
     """
     if not table.parsed:
         return table
-    odd = {name: f"count(*) FILTER (WHERE isinf({value_sql(table, name)}))" for name in names}
-    found = table.one(*odd.values(), relation=f"(SELECT * FROM {table.relation} LIMIT 1000)")
-    numbers = {name for name, count in zip(names, found, strict=True) if not count}
+    texts = [name for name in names if table[name].kind in ("text", "number")]
+    odd = [f"count(*) FILTER (WHERE isinf({value_sql(table, name)}))" for name in texts]
+    found = table.one(*odd, relation=f"(SELECT * FROM {table.relation} LIMIT 1000)") if odd else ()
+    numbers = {name for name, count in zip(texts, found, strict=True) if not count}
     while True:
-        columns = tuple(
-            Column(name, f"h{k}", "DOUBLE" if name in numbers else "VARCHAR", name not in numbers)
-            for k, name in enumerate(names)
-        )
-        select = ", ".join(
-            (
-                value_sql(table, c.name, missing="NULL")
-                if c.name in numbers
-                else f"CASE WHEN NOT {table.missing(c.name)} THEN {table.text(c.name)} END"
-            )
-            + f" AS {c.sql}"
-            for c in columns
-        )
+        columns = tuple(_held_column(table[name], f"h{k}", name in numbers) for k, name in enumerate(names))
+        select = ", ".join(f"{_held_sql(table, column)} AS {column.sql}" for column in columns)
         table.run(f"CREATE OR REPLACE TEMP TABLE held AS SELECT {select} FROM {table.relation}")
         table.unchanged()
         result = replace(table, columns=columns, relation="held", repair=None, parsed=False, unchanged=lambda: None)
@@ -221,6 +228,28 @@ def held(table: Table, names: Sequence[str]) -> Table:
         if not wrong:
             return result
         numbers -= wrong
+
+
+def _held_column(column: Column, sql: str, number: bool) -> Column:
+    if column.kind == "date":
+        return Column(column.name, sql, "VARCHAR" if clock(column) else "TIMESTAMP")
+    if column.kind == "other":
+        return Column(column.name, sql, column.type)
+    return Column(column.name, sql, "DOUBLE" if number else "VARCHAR", not number)
+
+
+def _held_sql(table: Table, column: Column) -> str:
+    """SQL for the value of a column as it is to be held."""
+    if column.type == "DOUBLE":
+        return value_sql(table, column.name, missing="NULL")
+    if column.clean:
+        return f"CASE WHEN NOT {table.missing(column.name)} THEN {table.text(column.name)} END"
+    return f"CAST({table[column.name].sql} AS {column.type})"
+
+
+def clock(column: Column) -> bool:
+    """Whether a column of the kind date has times of day, or lengths of time, alone."""
+    return column.type.upper() in ("TIME", "TIMETZ", "TIME WITH TIME ZONE", "TIME_NS", "INTERVAL")
 
 
 def connect(folder: Path | None, memory: int | None, threads: int | None = None) -> duckdb.DuckDBPyConnection:
@@ -238,8 +267,10 @@ def connect(folder: Path | None, memory: int | None, threads: int | None = None)
     if folder is not None:
         config["temp_directory"] = str(folder)
     connection = duckdb.connect(config=config)
-    # standard output is for results and, in a run's processes, for events
-    connection.execute("SET enable_progress_bar = false")
+    # standard output is for results and, in a run's processes, for events; in a notebook without ipywidgets DuckDB
+    # cannot even switch its bar off, and draws none
+    with contextlib.suppress(ImportError, duckdb.Error):
+        connection.execute("SET enable_progress_bar = false")
     return connection
 
 
@@ -250,7 +281,7 @@ def explained(error: Exception, source: str) -> str:
     if "no space left" in lowered or "failed to offload" in lowered or "max_temp_directory_size" in lowered:
         return f"records need room on the disk while they are read; it is full at {source}; free some, or name another"
     if isinstance(error, duckdb.OutOfMemoryException) or "out of memory" in lowered:
-        return f"records are read within --memory; {source} needs more; raise it"
+        return f"records are read within <<memory>>; {source} needs more; raise it"
     if any(word in lowered for word in ("parquet", "magic bytes", "snappy", "thrift", "prefetch registered", "gzip")):
         return f"a data file must be whole; {source} is damaged or cut short; copy it again"
     if "malformed json" in lowered or "json transform error" in lowered:
@@ -277,11 +308,6 @@ def some(names: Sequence[str], most: int = 12) -> str:
 def quoted(name: str) -> str:
     """An SQL identifier."""
     return '"' + name.replace('"', '""') + '"'
-
-
-def literal(text: str) -> str:
-    """An SQL string."""
-    return "'" + text.replace("'", "''") + "'"
 
 
 def code_sql(table: Table, name: str, values: Mapping[str, int]) -> str:
@@ -318,9 +344,15 @@ def _look_up(text: str, codes: Mapping[str, int]) -> str:
     return f"list_extract([{', '.join(map(str, codes.values()))}], {place} + 1)"
 
 
-def value_sql(table: Table, name: str, missing: str = "CAST('nan' AS DOUBLE)") -> str:
-    """SQL for a column's value as a DOUBLE: NaN (or `missing`) if it is missing, infinite if it is no finite number."""
-    value = table.number(name)
+def value_sql(table: Table, name: str, missing: str = "CAST('nan' AS DOUBLE)", read: Reads = "number") -> str:
+    """SQL for a column's value as a DOUBLE: NaN (or `missing`) if it is missing, infinite if it is no finite number.
+
+    `read`: what a value is read as: a number; a date, in days since 1970-01-01; or either, for a column of which
+    nothing was stated (a number first)."""
+    kind = table[name].kind
+    value = table.days(name) if read == "date" or kind == "date" else table.number(name)
+    if read == "either" and kind == "text":
+        value = f"coalesce({value}, {table.days(name)})"
     return (
         f"CASE WHEN isfinite({value}) THEN {value} WHEN {value} IS NULL AND {table.missing(name)} THEN {missing}"
         " ELSE CAST('inf' AS DOUBLE) END"

@@ -6,11 +6,12 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import IO, Any
 
-import duckdb
 from numpy.typing import NDArray
 
+from dpmpc.data.engine import duckdb
 from dpmpc.data.files import pyarrow_module
-from dpmpc.data.table import connect, literal
+from dpmpc.data.reading import literal
+from dpmpc.data.table import connect
 from dpmpc.errors import UsageError
 
 _FORMATS = {
@@ -34,9 +35,9 @@ def write_table(columns: Mapping[str, NDArray[Any]], path: Path) -> None:
     suffix = Path(path.stem).suffix if packed else path.suffix
     if suffix not in _FORMATS and (packed or suffix not in _ARROW):
         kinds = ", ".join((*_FORMATS, *_ARROW))
-        raise UsageError(f"--out says its kind by its suffix ({kinds}); got '{path.name}'; rename it")
+        raise UsageError(f"<<out>> says its kind by its suffix ({kinds}); got '{path.name}'; rename it")
     if not path.parent.is_dir():
-        raise UsageError(f"--out must be a file that can be written; {path}: No such file or directory; name another")
+        raise UsageError(f"<<out>> must be a file that can be written; {path}: No such file or directory; name another")
     part = path.with_name(f".{path.name}.part")
     try:
         if suffix in _ARROW:
@@ -50,7 +51,7 @@ def write_table(columns: Mapping[str, NDArray[Any]], path: Path) -> None:
         os.replace(part, path)
     except (OSError, duckdb.Error) as error:
         reason = getattr(error, "strerror", None) or str(error).split("\n")[0].split(": ")[-1][:120]
-        raise UsageError(f"--out must be a file that can be written; {path}: {reason}; name another") from None
+        raise UsageError(f"<<out>> must be a file that can be written; {path}: {reason}; name another") from None
     finally:
         part.unlink(missing_ok=True)
 

@@ -8,27 +8,29 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from dpmpc.aggregation.asked import FIRST_ATTEMPT, Vectors, plan_path
-from dpmpc.aggregation.checks import security_section
-from dpmpc.aggregation.guarantee import privacy_section, warnings_of
-from dpmpc.aggregation.plan import Plan
+from dpmpc.aggregation.plan.asked import FIRST_ATTEMPT, plan_path
+from dpmpc.aggregation.plan.check_figures import security_section
+from dpmpc.aggregation.plan.guarantee import privacy_section, warnings_of
+from dpmpc.aggregation.plan.plan import Plan
 from dpmpc.data.schema import Schema
 from dpmpc.errors import UsageError
+from dpmpc.learning.method import Learning
 from dpmpc.learning.model import read_model
 from dpmpc.privacy.book import Book
-from dpmpc.privacy.composition import Spent, spent
+from dpmpc.privacy.composition import PARTS, Spent, spent
 from dpmpc.privacy.ledgers import ledgers_below, merge, read_ledger
 from dpmpc.processes.provenance import software
 from dpmpc.runs.history import Row, read_history
 from dpmpc.runs.launcher import request_path
 from dpmpc.runs.report import read_report
-from dpmpc.runs.surveying import SUFFIX
+from dpmpc.verify.shipped import SENT, Sent, sent_to
 from dpmpc.verify.verdict import Evidence
 from dpmpc.verify.verification import verify_structure
 
-_SIGNED = ("report.json", "plan.json", "model.npz", "verify.json", "ledger_*.jsonl", "party_*.transcript.jsonl",
+_SIGNED = ("report.json", "plan.json", "model.npz", "verify.json", SENT, "ledger_*.jsonl", "party_*.transcript.jsonl",
            "survey/plan.json", "survey/schema.json", "survey/ledger_*.jsonl",
-           "survey/party_*.transcript.jsonl")  # fmt: skip
+           "survey/party_*.transcript.jsonl", "evaluation/plan.json", "evaluation/opened.npy",
+           "evaluation/ledger_*.jsonl", "evaluation/party_*.transcript.jsonl")  # fmt: skip
 KINDS = ("structure", "statistics", "audit")
 
 
@@ -47,7 +49,8 @@ class Budget:
 @dataclass(frozen=True)
 class Facts:
     """A finished run. `evidence`: what verification found, by kind; `written`: whether `dpmpc verify` wrote it down
-    (else only the structure was checked, for this page). `digests`: (file, SHA-256)."""
+    (else only the structure was checked, for this page). `sent`: verdicts of others, who looked at files of their own.
+    `digests`: (file, SHA-256)."""
 
     run: Path
     report: dict[str, Any]
@@ -55,6 +58,7 @@ class Facts:
     history: Sequence[Row]
     evidence: dict[str, dict[str, Any]]
     written: bool
+    sent: Sequence[Sent]
     budget: Budget | None
     schema: Schema | None
     digests: Sequence[tuple[str, str]]
@@ -82,7 +86,7 @@ def facts_of(run: Path, ledgers: Path | None = None) -> Facts:
         read_report(run)  # says what is missing where there is no run at all
         raise UsageError(f"a report needs the run's plan.json; {run} has none; name the directory that train wrote")
     plan = Plan.read(plan_path(run))
-    trained = not isinstance(plan.source, Vectors)
+    trained = isinstance(plan.source, Learning)
     report = read_report(run) if trained else _of_vectors(run, plan)
     evidence, written = _evidence(run, plan)
     last = run / "report.json" if trained else max(run.glob("ledger_*.jsonl"), key=lambda path: path.stat().st_mtime)
@@ -93,6 +97,7 @@ def facts_of(run: Path, ledgers: Path | None = None) -> Facts:
         history=read_history(run / "history.csv"),
         evidence=evidence,
         written=written,
+        sent=sent_to(run, plan, KINDS),
         budget=_budget(plan, ledgers or run.resolve().parent),
         schema=_schema(run),
         digests=[
@@ -158,9 +163,10 @@ def _schema(run: Path) -> Schema | None:
 
 
 def _budget(plan: Plan, folder: Path) -> Budget | None:
-    """What the ledgers below `folder` say; None if none of them knows this run. Its survey is a part of it."""
+    """What the ledgers below `folder` say; None if none of them knows this run. Its survey and its evaluation are
+    parts of it."""
     found = [(path.stat().st_mtime, read_ledger(path)) for path in ledgers_below(folder)]
-    own = (plan.run_id, plan.run_id + SUFFIX)
+    own = (plan.run_id, *(plan.run_id + part for part in PARTS))
     mine = [time for time, book in found if any(entry.run in own for entry in book.entries)]
     if not mine:
         return None

@@ -4,11 +4,14 @@ from collections.abc import Iterable, Sequence
 from html import escape
 from pathlib import Path
 
-from dpmpc.data.schema import Categorical, Classes, Labels, Numeric, Range, Schema, Surveyed
-from dpmpc.dossier import words
+from dpmpc.data.schema import Categorical, Classes, Date, Labels, Numeric, Range, Schema, Surveyed
+from dpmpc.dossier import plain, words
 from dpmpc.dossier.facts import KINDS, Facts
+from dpmpc.learning.model import read_model
 from dpmpc.privacy.composition import Spent
 from dpmpc.runs.chart import averaging_begins, costs_of, curves_of
+from dpmpc.runs.curve_charts import charts
+from dpmpc.runs.figure_page import figures_part, grid
 from dpmpc.runs.summary import features_of
 from dpmpc.runs.svg import bars, duration
 
@@ -69,6 +72,7 @@ def page(facts: Facts) -> str:
     report = facts.report
     title = f"Privacy report: {report['data']}, run {report['run']}"
     sections = [
+        ("In plain words", _plain(facts)),
         ("Promise", _promise(facts)),
         ("Warnings", _warnings(facts)),
         ("Who could see what", _who(facts)),
@@ -112,6 +116,19 @@ def _summary(facts: Facts) -> str:
     return f"{what}, computed by {who}; finished {facts.finished:%Y-%m-%d %H:%M} UTC"
 
 
+def _plain(facts: Facts) -> str:
+    readings = plain.readings(facts)
+    head = ("False alarms of the test", "It is right at most in", "Guessing is right in")
+    table = grid("How often a test for one record can be right", head, readings) if readings else ""
+    trust = grid("Whom one must trust, and for what", ("Whom", "For what", "Else"), plain.trust(facts))
+    return (
+        f"<h3>What happened</h3>{_list(plain.what_happened(facts))}"
+        f"<h3>What an outsider could learn at worst</h3>{_list(plain.at_worst(facts))}{table}"
+        f"<h3>Trust</h3>{trust}<h3>What was verified, and by whom</h3>{_list(plain.verdicts(facts))}"
+        '<p class="dim">What follows is the technical annex.</p>'
+    )
+
+
 def _promise(facts: Facts) -> str:
     privacy = facts.report["privacy"]
     none = privacy["epsilon"] is None
@@ -138,7 +155,7 @@ def _warnings(facts: Facts) -> str:
 def _who(facts: Facts) -> str:
     rows = words.who_sees(facts)
     return (
-        _grid("Who could see what in this run", ("Who", "Could see", "Could not see"), rows)
+        grid("Who could see what in this run", ("Who", "Could see", "Could not see"), rows)
         + f"<h3>Against whom</h3>{_list(words.against(facts))}"
     )
 
@@ -179,8 +196,25 @@ def _verified(facts: Facts) -> str:
         '<th scope="col">Evidence</th><th scope="col">Verdict</th><th scope="col">Shows</th>'
         f'<th scope="col">Cannot show</th></tr></thead><tbody>{"".join(rows)}</tbody></table></div>'
         + "".join(f'<p class="warning">{escape(text)}</p>' for text in failed)
+        + _sent(facts)
         + f"<p>{escape(words.NEVER)}</p>"
     )
+
+
+def _sent(facts: Facts) -> str:
+    if not facts.sent:
+        return ""
+    rows = [
+        (
+            f"party {', '.join(map(str, one.parties))}" if one.parties else "nobody",
+            "; ".join(one.lines),
+            one.made,
+            one.file,
+        )
+        for one in facts.sent
+    ]
+    head = ("Files of", "Verdict", "Made", "File")
+    return grid("Verdicts that others sent: each is the word of whoever made it", head, rows)
 
 
 def _budget(facts: Facts) -> str:
@@ -203,7 +237,7 @@ def _budget(facts: Facts) -> str:
     ]
     if budget.every.releases != budget.after.releases:
         rows.append(row("with later runs", budget.every))
-    return _grid(
+    return grid(
         f"Spent on the same data ({facts.plan.data_id[:16]}…), as the ledgers below the folder "
         f"“{budget.folder.name}” have it",
         ("When", "Runs", "Releases", "epsilon", "delta"),
@@ -238,6 +272,8 @@ def _schema(schema: Schema) -> str:
             kind, values = "number", f"{column.low:g} to {column.high:g}"
         elif isinstance(column, Categorical):
             kind, values = "category", ", ".join(column.values)
+        elif isinstance(column, Date):
+            kind, values = "date", f"{column.first} to {column.last}: {', '.join(column.parts)}"
         elif isinstance(column, Surveyed):
             kind, values = "surveyed", _surveyed(column)
         elif isinstance(column, Classes):
@@ -248,7 +284,7 @@ def _schema(schema: Schema) -> str:
     filled = "filled with the middle of the range" if schema.missing == "fill" else "dropped with their records"
     one = "A constant feature is added. " if schema.intercept else ""
     return (
-        _grid("Columns, as every owner maps them", ("Column", "Kind", "Values"), rows)
+        grid("Columns, as every owner maps them", ("Column", "Kind", "Values"), rows)
         + f"<p>{one}Missing values are {filled}. Each record is then scaled into the unit ball.</p>"
     )
 
@@ -269,19 +305,13 @@ def _utility(facts: Facts) -> str:
     if report["method"] == "vectors":
         return "<p>The vectors' use is their caller's; this run opened their sums.</p>"
     utility, figures = report["utility"], []
-    text = "<p>Not computed: the records were not at hand, or it was left out.</p>"
+    text = figures_part(report)
+    if not text:
+        text = "<p>Not computed: the records were not at hand, or it was left out.</p>"
     if utility is not None:
-        name = next(key for key in utility if key.startswith("test_"))
-        values = [
-            (
-                name.replace("_", " ").capitalize(),
-                "none" if utility[name] is None else f"{utility[name]:.4f}",
-                "none" if utility[name] is None else f"{utility['nonprivate'][name]:.4f}",
-            ),
-            ("Training loss", f"{utility['train_loss']:.4f}", f"{utility['nonprivate']['train_loss']:.4f}"),
-        ]
-        text = '<p class="warning">Computed from plain records of a local run: outside the promise.</p>' + _grid(
-            "Utility", ("Figure", "Private", "Without privacy"), values
+        values = [("Training loss", f"{utility['train_loss']:.4f}", f"{utility['nonprivate']['train_loss']:.4f}")]
+        text += '<p class="warning">Computed from plain records of a local run: outside the promise.</p>' + grid(
+            "Training", ("Figure", "Private", "Without privacy"), values
         )
         mark = averaging_begins(report)
         figures = [_figure(label, curve) for label, curve in curves_of(rows, report)]
@@ -290,6 +320,9 @@ def _utility(facts: Facts) -> str:
                 f"<p>Until iteration {mark - 1} the curves show the iterate; from {mark} on the average of the "
                 "iterates since then, which is the model. Averaging takes noise out, so the curves jump there.</p>"
             )
+    if facts.schema is not None and facts.schema.basis == "additive":
+        pictures = "".join(_figure(label, svg) for label, svg in charts(read_model(facts.run).additive))
+        text += f"<h3>What each column adds to the score</h3><div class=\"pair\">{pictures}</div>"
     parts, beside = costs_of(rows, report["cost"])
     figures.append(_figure("Where the time went", bars("seconds", parts)))
     cost = report["cost"]
@@ -336,16 +369,3 @@ def _list(texts: Iterable[str]) -> str:
 def _table(caption: str, rows: Sequence[tuple[str, str]]) -> str:
     cells = "".join(f'<tr><th scope="row">{escape(k)}</th><td>{escape(str(v))}</td></tr>' for k, v in rows)
     return f"<table><caption>{escape(caption)}</caption><tbody>{cells}</tbody></table>"
-
-
-def _grid(caption: str, names: Sequence[str], rows: Sequence[tuple[str, ...]]) -> str:
-    title = escape(caption)
-    head = "".join(f'<th scope="col">{escape(name)}</th>' for name in names)
-    body = "".join(
-        f'<tr><th scope="row">{escape(row[0])}</th>' + "".join(f"<td>{escape(c)}</td>" for c in row[1:]) + "</tr>"
-        for row in rows
-    )
-    return (  # what scrolls sideways on a narrow screen can be reached from the keyboard
-        f'<div class="wide" tabindex="0" role="region" aria-label="{title}"><table><caption>{title}</caption><thead>'
-        f"<tr>{head}</tr></thead><tbody>{body}</tbody></table></div>"
-    )

@@ -3,7 +3,7 @@
 import math
 from typing import Any
 
-from dpmpc.aggregation.checks import owners_section
+from dpmpc.aggregation.plan.check_figures import owners_section
 from dpmpc.dossier.facts import Facts
 
 SHOWS = {

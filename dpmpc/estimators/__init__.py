@@ -4,12 +4,18 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from dpmpc.estimators.linear import PrivateLogisticRegression, PrivateRidge
+    from dpmpc.estimators.linear import PrivateLogisticRegression
+    from dpmpc.estimators.regression import PrivateRegressor, PrivateRidge
     from dpmpc.estimators.spending import PrivacyWarning
 
-__all__ = ["PrivacyWarning", "PrivateLogisticRegression", "PrivateRidge"]
+__all__ = ["PrivacyWarning", "PrivateLogisticRegression", "PrivateRegressor", "PrivateRidge"]
 
-_HOMES = {"PrivacyWarning": "spending", "PrivateLogisticRegression": "linear", "PrivateRidge": "linear"}
+_HOMES = {
+    "PrivacyWarning": "spending",
+    "PrivateLogisticRegression": "linear",
+    "PrivateRegressor": "regression",
+    "PrivateRidge": "regression",
+}
 
 
 def __getattr__(name: str) -> Any:

@@ -3,11 +3,15 @@
 import contextlib
 from collections.abc import Iterator
 
-from dpmpc.errors import UsageError
+from dpmpc.errors import RecordError, UsageError
 
 
 class EstimatorError(UsageError, ValueError):
     """A parameter or records that no fit can use."""
+
+
+class EstimatorRecordError(EstimatorError, RecordError):
+    """Records that no fit can use, in words that may quote them."""
 
 
 @contextlib.contextmanager
@@ -18,4 +22,6 @@ def as_value_errors() -> Iterator[None]:
     except EstimatorError:
         raise
     except UsageError as error:
+        if isinstance(error, RecordError):
+            raise EstimatorRecordError(str(error), error.public) from error
         raise EstimatorError(str(error)) from error

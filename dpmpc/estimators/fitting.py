@@ -1,145 +1,216 @@
-"""One fit: the plan that `train` would make, its releases, what they spent."""
+"""One fit: the survey and the plan that `train` would make, their releases, what they spent."""
 
 import contextlib
 import secrets
 import tempfile
 import warnings
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
-from dpmpc.aggregation.aggregator import Aggregator
-from dpmpc.aggregation.asked import FIRST_ATTEMPT
-from dpmpc.aggregation.frames import TOKEN_BYTES, rows_of_block
-from dpmpc.aggregation.guarantee import Promise
-from dpmpc.aggregation.paths import ledger_path
-from dpmpc.aggregation.plan import Plan
-from dpmpc.aggregation.spending import entry_of, reservation_of
-from dpmpc.data.schema import Schema
+import msgspec
+import numpy as np
+
+from dpmpc.aggregation.owner.accounts import account_of
+from dpmpc.aggregation.owner.aggregator import Aggregator
+from dpmpc.aggregation.owner.local_parties import Choose
+from dpmpc.aggregation.plan.asked import FIRST_ATTEMPT
+from dpmpc.aggregation.plan.guarantee import Promise
+from dpmpc.aggregation.plan.plan import Plan
+from dpmpc.aggregation.plan.spending import entry_of, held_against
+from dpmpc.aggregation.wire.frames import rows_of_block
+from dpmpc.aggregation.wire.paths import ledger_path
+from dpmpc.data.loading import opened
+from dpmpc.data.schema import Labels, Range, Schema, Target
 from dpmpc.data.table import Floats, Ints
-from dpmpc.estimators.errors import EstimatorError
-from dpmpc.estimators.records import sorted_by_owner
-from dpmpc.estimators.spending import Account, PrivacyWarning, ledger_of
+from dpmpc.estimators.frames import TARGET, Frame, rows, sorted_by_owner
+from dpmpc.estimators.spending import PrivacyWarning, ledger_of, spent_on, warn
+from dpmpc.learning.class_weights import BALANCED, names_of, stated
 from dpmpc.learning.learner import Learner
-from dpmpc.learning.method import METHODS
-from dpmpc.privacy.budget import Budget, reserved
+from dpmpc.learning.method import DEFAULT_METHOD, METHODS
+from dpmpc.learning.survey_columns import ANY, SURVEY
+from dpmpc.learning.task import modelled
+from dpmpc.privacy.budget import Budget
+from dpmpc.privacy.composition import Spent, parse_budget
 from dpmpc.privacy.entry import Entry
 from dpmpc.privacy.law import law_for
-from dpmpc.privacy.ledger import Ledger
-from dpmpc.runs.owners import budget_below, check_budget
-from dpmpc.runs.planning import Facts, plan_of
+from dpmpc.privacy.mechanism import Mechanism
+from dpmpc.runs.before_release import budget_below, check_budget
+from dpmpc.runs.planning import facts_of_schema, plan_of
 from dpmpc.runs.request import Request
-
-_LIKE_TRAIN = ("method", "lam", "iterations", "step", "radius", "average", "weights", "epsilon", "law", "sampler")
-_AS_GIVEN = ("scale", "engine", "parties", "threshold", "data_id", "residual_clip")
+from dpmpc.runs.surveying import Asking, draft_of, release, wanted
+from dpmpc.settings import declared, said
 
 
 @dataclass(frozen=True)
 class Fitted:
-    """What a fit gives: the model (d,), the promise, the releases, the aggregator's report."""
+    """What a fit gives: the schema, the model (d,), the promise, the releases, the aggregator's report,
+    and what all fits on the same data have spent by then."""
 
+    schema: Schema
     theta: Floats
     guarantee: Promise
     ledger: tuple[Entry, ...]
     report: dict[str, Any]
     iterations: int
+    plan: Plan
+    weights: tuple[float, ...] = ()  # of the classes
+    spent: Spent | None = None
 
 
-def share_account(estimator: Any) -> Account:
-    """The account of an estimator, which its clones share."""
-    if not hasattr(estimator, "_account"):
-        estimator._account = Account()
-    account: Account = estimator._account
-    return account
+@dataclass(frozen=True)
+class Given:
+    """What a fit is given: columns by name, their targets y (n,), numbers, the owner of each record (n,).
+
+    `target`: how targets become numbers; None: a quantity whose range is not public. `robust`: whether its constants
+    are public, or such that no single record decides them. `read_off`: makes the schema of bounds, or of the records
+    where there are none.
+    """
+
+    task: str
+    columns: Frame
+    y: Floats
+    groups: Ints
+    target: Target | None
+    robust: bool
+    read_off: Callable[[], Schema]
+    scaled: Callable[[Schema], Floats]
+    weights: Floats | None = None  # (n,) of the records, 0 to 1
+
+    @property
+    def sizes(self) -> tuple[int, ...]:
+        """How many records each owner has."""
+        return tuple(int(size) for size in np.bincount(self.groups))
 
 
-def plan_for(estimator: Any, schema: Schema, sizes: tuple[int, ...]) -> Plan:
-    """The plan of `train` with the estimator's parameters. Errors: what no run can keep."""
-    given = {name: getattr(estimator, name) for name in (*_LIKE_TRAIN, *_AS_GIVEN) if hasattr(estimator, name)}
-    if not METHODS[estimator.method].repeats:
-        del given["iterations"]
-    if estimator.backend is not None:
-        given["backend"] = estimator.backend
-    if not estimator.delta and given["law"] is None:
-        given["law"] = law_for(estimator.delta)
-    d = len(schema.feature_names)
-    request = Request(
-        data=estimator.data_id,
-        task=schema.task,
-        owner_sizes=sizes,
-        delta=estimator.delta or None,
+def request_for(estimator: Any, given: Given) -> Request:
+    """What `train` would be asked, with the estimator's parameters. Errors: what no run can keep."""
+    given_to = estimator.get_params()
+    own = said({name: getattr(estimator, name) for name in declared(Request) if name in given_to})
+    for name in ("bounds", "schema", "ledgers", "budget", "account", "task"):  # the estimator's own, or the given's
+        own.pop(name, None)
+    if isinstance(own.get("class_weight"), Mapping):
+        own["class_weight"] = stated({str(name): float(weight) for name, weight in own["class_weight"].items()})
+    if given.weights is not None:
+        own.setdefault("method", DEFAULT_METHOD)
+    if own.get("method") and not METHODS[own["method"]].repeats:
+        own.pop("iterations", None)
+    if not own.get("delta"):
+        own["law"] = own.get("law") or law_for(None)
+    return Request(
+        **own,
+        records=estimator.data_id,
+        target=TARGET,
+        task=given.task,
+        owner_sizes=given.sizes,
         evaluate=False,
-        **given,
+        run_id=secrets.token_hex(8),
     )
-    facts = Facts(estimator.data_id, schema.task, d, sizes, schema.bounds, schema.to_json(), classes=schema.classes)
-    return plan_of(request, facts)
 
 
-def fit_records(estimator: Any, schema: Schema, X: Floats, y: Floats, groups: Ints) -> Fitted:
-    """Learns from the rows X (n, d) in the unit ball, targets y (n,), owners groups (n,).
+def fit_records(estimator: Any, given: Given) -> Fitted:
+    """Surveys, where neither bounds nor a schema are given and the budget can be shared, and learns, as `train` does.
 
     Errors: as `plan_of`; a budget that does not suffice; PeerError.
     """
-    records, sizes = sorted_by_owner(X, y, groups)
-    plan = plan_for(estimator, schema, sizes)
-    if plan.bounds == "data":
+    request = request_for(estimator, given)
+    with _folder(estimator, str(request.run_id)) as (out, books):
+        schema, before, request = _preprocessing(estimator, request, given, out, books)
+        fitted = _learned(request, schema, before, rows(schema, given.columns), given, out, books)
+    fits, total = spent_on(estimator.account, fitted.plan)
+    warn(fits, total, fitted.plan)
+    return replace(fitted, spent=total)
+
+
+@dataclass(frozen=True)
+class _Books:
+    """Where a fit counts: the budget that it is held against, and the choice of its account."""
+
+    budget: Budget | None
+    account: Choose
+
+    def check(self, out: Path, plan: Plan, *before: Entry) -> None:
+        """Errors: the plan does not fit into the budget after `before`."""
+        budget = held_against(self.budget, self.account(plan))
+        if budget is not None:
+            check_budget(plan, FIRST_ATTEMPT, budget, ledger_path(out, 0), before)
+
+
+def _preprocessing(
+    estimator: Any, request: Request, given: Given, out: Path, books: _Books
+) -> tuple[Schema, tuple[Mechanism, ...], Request]:
+    """The schema of the records, what finding it has released, and the request with the weights of classes."""
+    found = None
+    if estimator.bounds is None and estimator.schema is None and wanted(request):
+        target = given.target or Range(TARGET, *ANY)
+        table = {**given.columns, TARGET: given.y} if isinstance(target, Range) else given.columns
+        if given.target and request.class_weight == BALANCED:
+            code = np.asarray(given.y > 0 if isinstance(given.target, Labels) else given.y, dtype=np.int64)
+            table = {**table, given.target.name: np.array(names_of(given.target), dtype=object)[code]}
+        with opened(table, folder=out) as (records, _):
+            draft = draft_of(records, list(given.columns), target, estimator.fit_intercept, given.task)
+            draft = draft.on(request.basis)
+            asking = Asking(records, draft, given.groups, given.sizes)
+
+            def check(survey: Plan, training: Plan) -> None:
+                books.check(out, training, entry_of(survey, FIRST_ATTEMPT, 0))
+
+            folder = out / SURVEY
+            found = release(request, asking, folder, check=check, budget=books.budget, account=books.account)
+    schema = modelled(given.read_off().on(request.basis), given.task) if found is None else found[1]
+    if found is not None and not given.robust:
+        schema = msgspec.structs.replace(schema, bounds="data")
+    if schema.bounds == "data":
+        what = "the classes" if found else "constants of preprocessing (ranges, categories, classes)"
         warnings.warn(
-            "constants of preprocessing (ranges, categories, classes) are read off the records and not covered by the "
-            "guarantee; state bounds= and classes= or target_bounds=, or a schema=",
+            f"{what} are read off the records and not covered by the guarantee; state bounds= and classes= or "
+            "target_bounds=, or a schema=",
             PrivacyWarning,
-            stacklevel=3,
+            stacklevel=4,
         )
+    return (schema, (), request) if found is None else (schema, (found[0].derived.mechanism,), found[2])
+
+
+def _learned(
+    request: Request,
+    schema: Schema,
+    before: tuple[Mechanism, ...],
+    X: Floats,
+    given: Given,
+    out: Path,
+    books: _Books,
+) -> Fitted:
+    records, sizes = sorted_by_owner(X, given.scaled(schema), given.groups, given.weights)
+    plan = plan_of(request, facts_of_schema(str(request.data_id), schema, sizes, before))
+    books.check(out, plan)
     noise = plan.derived.mechanism.scale * plan.grid.step / plan.divisor
     learner = Learner(plan.learning, plan.releases, records, sizes, noise)
-    account = share_account(estimator)
-    with _folder(estimator, plan) as (out, budget):
-        settings: dict[str, Any] = {"budget": budget} if plan.parties else {}
-        try:
-            with (
-                Aggregator.of_plan(plan, out=out, **settings) as aggregator,
-                _spending(plan, out, budget) as spend,
-            ):
-                for number in range(plan.releases):
-                    spend(number)
-                    learner.apply(aggregator.mean(learner.vectors(rows_of_block(plan.dimension))))
-                promise, report = aggregator.guarantee, aggregator.report()
-        finally:
-            ledger = ledger_of(out)
-            if ledger:
-                account.add(ledger)
-                account.warn(plan.data_id, plan.epsilon)
-    return Fitted(learner.model, promise, ledger, report, learner.iteration)
+    with Aggregator.of_plan(plan, out=out, budget=books.budget, account=books.account) as aggregator:
+        for _ in range(plan.releases):
+            learner.apply(aggregator.mean(learner.vectors(rows_of_block(plan.dimension))))
+        promise, report = aggregator.guarantee, aggregator.report()
+    return Fitted(
+        schema, learner.model, promise, ledger_of(out), report, learner.iteration, plan, plan.learning.weights
+    )
 
 
 @contextlib.contextmanager
-def _folder(estimator: Any, plan: Plan) -> Iterator[tuple[Path, Budget | None]]:
-    """Where the fit writes, a new folder below `ledgers` or one that is removed afterwards, and the budget that holds
-    there."""
-    if estimator.ledgers is None:
-        if estimator.budget is not None:
-            raise EstimatorError("a budget is held against ledgers; none are kept; add ledgers=FOLDER")
+def _folder(estimator: Any, run_id: str) -> Iterator[tuple[Path, _Books]]:
+    """Where the fit writes, a new folder below `ledgers` or one that is removed afterwards, and where it counts."""
+    keeps = estimator.ledgers is not None
+    choose = partial(account_of, said=estimator.account, keeps=keeps, callers=True)
+    if not keeps:
+        limit = None if estimator.budget is None else Budget(*parse_budget(estimator.budget))
         with tempfile.TemporaryDirectory(prefix="dpmpc-") as folder:
-            yield Path(folder), None
+            yield Path(folder), _Books(limit, choose)
         return
-    out = Path(estimator.ledgers).resolve() / plan.run_id
+    out = Path(estimator.ledgers).resolve() / run_id
     budget = budget_below(estimator.budget, estimator.ledgers, out)
-    if budget is not None:
-        check_budget(plan, FIRST_ATTEMPT, budget, ledger_path(out, 0))
     out.mkdir(mode=0o700, parents=True)
-    yield out, budget
-
-
-@contextlib.contextmanager
-def _spending(plan: Plan, out: Path, budget: Budget | None) -> Iterator[Any]:
-    """What writes a release down before it is opened: the parties do; without parties, this process."""
-    if plan.parties or not plan.derived.mechanism.scale:
-        yield lambda number: None
-        return
-    with Ledger(ledger_path(out, 0)) as ledger, reserved(ledger, reservation_of(plan, FIRST_ATTEMPT), budget) as held:
-        held.begin(entry_of(plan, FIRST_ATTEMPT, 0, token=secrets.token_hex(TOKEN_BYTES)))
-
-        def spend(number: int) -> None:
-            ledger.append(entry_of(plan, FIRST_ATTEMPT, number))
-
-        yield spend
+    try:
+        yield out, _Books(budget, choose)
+    finally:
+        with contextlib.suppress(OSError):  # it is not empty, as soon as anything was to be spent
+            out.rmdir()

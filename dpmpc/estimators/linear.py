@@ -1,86 +1,111 @@
-"""Private linear models with scikit-learn's interface: `PrivateLogisticRegression` and `PrivateRidge`.
+"""Private linear models with scikit-learn's interface: what they share, and `PrivateLogisticRegression`.
 
 What they do is what `dpmpc train` does, on records that are in memory: the same plan, methods, parties and ledger.
 """
 
-from typing import Any, ClassVar
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, ClassVar, Literal
 
 import numpy as np
-from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
+from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_data
 
-from dpmpc.data.schema import Range, Schema
-from dpmpc.data.table import Floats
-from dpmpc.estimators.errors import EstimatorError, as_value_errors
-from dpmpc.estimators.fitting import Fitted, fit_records, share_account
-from dpmpc.estimators.records import (
+from dpmpc.data.schema import Range
+from dpmpc.data.table import Floats, Ints
+from dpmpc.estimators.errors import EstimatorError, EstimatorRecordError, as_value_errors
+from dpmpc.estimators.fitting import Fitted, Given, fit_records
+from dpmpc.estimators.frames import (
     Frame,
     frame_of,
+    frame_of_array,
     given_schema,
     is_frame,
     label_target,
     make_schema,
     owner_codes,
-    range_target,
     rows,
+    schema_classes,
+    weights_of,
 )
+from dpmpc.learning.additive import Additive
+from dpmpc.learning.class_weights import corrected
 from dpmpc.learning.erm_blocks import scored
-from dpmpc.learning.method import DEFAULT_METHOD, Task
-from dpmpc.learning.softmax import predicted, probabilities
+from dpmpc.learning.softmax import predicted
+from dpmpc.privacy.account import process_folder, share_process_folder
+from dpmpc.runs.curve_charts import plot
+from dpmpc.settings import nearest
+
+_COUNTS = "_counts_in"  # of a pickled estimator
 
 
-class _PrivateLinear(BaseEstimator):
-    """What both estimators share. Parameters: see `PrivateLogisticRegression`."""
+class PrivateLinear(BaseEstimator):
+    """What the estimators share. Parameters: see `PrivateLogisticRegression`."""
 
-    _task: ClassVar[Task]
+    _number: ClassVar[bool]  # whether targets are numbers
+    weight_bound: float
 
-    def fit(self, X: Any, y: Any, owners: Any = None) -> Any:
-        """The estimator, fitted. `owners` (n,): whose each record is; None: one owner holds all.
+    def _set(self, given: Mapping[str, Any]) -> None:
+        """Keeps the parameters as they were given, as scikit-learn wants it."""
+        for name in self._get_param_names():
+            setattr(self, name, given[name])
+
+    def fit(self, X: Any, y: Any, owners: Any = None, sample_weight: Any = None) -> Any:
+        """The estimator, fitted. `owners` (n,): whose each record is; None: one owner holds all. `sample_weight` (n,):
+        how much each record counts, between 0 and the public `weight_bound`; sums are divided by the number of records,
+        never by a sum of weights, so the noise is as without (docs/privacy.md).
 
         Errors: ValueError (`EstimatorError`) for parameters and records that no fit can use, before anything is spent;
-        PeerError when a party leaves; what was spent until then is in the ledgers, and in this estimator's account.
+        PeerError when a party leaves; what was spent until then is in the ledgers, and in the account.
         """
         with as_value_errors():
-            data, values = self._validated(X, y)
-            groups = owner_codes(owners, len(values))
-            schema, targets = self._mapped(data, values)
-            self.schema_ = schema
-            fitted = fit_records(self, schema, rows(schema, data), targets, groups)
+            columns, values = self._validated(X, y)
+            given = self._given(columns, values, owner_codes(owners, len(values)))
+            weights = weights_of(sample_weight, self.weight_bound, len(values))
+            fitted = fit_records(self, replace(given, weights=weights))
         self._keep(fitted)
         return self
 
     def _keep(self, fitted: Fitted) -> None:
+        self.schema_ = fitted.schema
         self.guarantee_, self.ledger_, self.report_ = fitted.guarantee, fitted.ledger, fitted.report
-        self.n_iter_ = fitted.iterations
-        self._theta = fitted.theta
+        self.n_iter_, self.spent_ = fitted.iterations, fitted.spent
+        self._theta, self.class_weights_ = fitted.theta, fitted.weights
         d = len(self.schema_.feature_names)
         table = fitted.theta if len(fitted.theta) == d else fitted.theta.reshape(d, -1)
         features = d - self.schema_.intercept
         self.coef_: Floats = table[:features].T
         self.intercept_: Any = table[-1] if self.schema_.intercept else 0.0
 
-    def _validated(self, X: Any, y: Any) -> tuple[Floats | Frame, Any]:
-        """X as numbers (n, d) or as a frame, and y (n,); what is known of X's columns is noted."""
-        if is_frame(X):
-            validate_data(self, X, y, skip_check_array=True)
-            if len(X) != len(y):
-                raise EstimatorError(f"there is one target for each record; got {len(y)} for {len(X)}; mend y")
-            return frame_of(X), column_or_1d(y, warn=True)
-        numbers, values = validate_data(
-            self, X, y, dtype=np.float64, ensure_min_samples=2, y_numeric=self._task == "ridge"
-        )
-        return numbers, values
+    def _validated(self, X: Any, y: Any) -> tuple[Frame, Any]:
+        """The columns of X by name, and y (n,); what is known of X's columns is noted. Errors: infinite values, and
+        what else scikit-learn refuses."""
+        if not is_frame(X):
+            numbers, values = validate_data(
+                self, X, y, dtype=np.float64, ensure_all_finite="allow-nan", ensure_min_samples=2,
+                y_numeric=self._number,
+            )  # fmt: skip
+            return frame_of_array(numbers, self._names(numbers.shape[1])), values
+        columns, values = frame_of(X), column_or_1d(np.asarray(y), warn=True)
+        validate_data(self, X, skip_check_array=True)
+        if len(X) != len(values):
+            raise EstimatorError(f"there is one target for each record; got {len(values)} for {len(X)}; mend y")
+        if len(values) < 2 or not columns:
+            raise EstimatorError(f"a fit needs 2 records and a column; got {len(values)} and {len(columns)}; add some")
+        return _finite(columns), values
 
-    def _mapped(self, X: Floats | Frame, y: Any) -> tuple[Schema, Floats]:
-        """The schema of the records, and their targets on its scale."""
+    def _given(self, columns: Frame, y: Any, groups: Ints) -> Given:
+        """What a fit is given. Errors: targets or a schema that the estimator is not for."""
         raise NotImplementedError
 
-    def _names(self, X: Floats | Frame) -> list[str]:
-        if isinstance(X, dict):
-            return list(X)
-        names = getattr(self, "feature_names_in_", None)
-        return [f"x{i}" for i in range(X.shape[1])] if names is None else [str(name) for name in names]
+    def _names(self, d: int) -> list[str]:
+        """Names of the columns of an array: those of the schema, where it has as many."""
+        schema = given_schema(self.schema)
+        if schema is not None and len(schema.columns) == d:
+            return [column.name for column in schema.columns]
+        return [f"x{i}" for i in range(d)]
 
     def _scores(self, X: Any) -> Floats:
         """(n,) or (n, classes): the records' scores."""
@@ -88,111 +113,165 @@ class _PrivateLinear(BaseEstimator):
         with as_value_errors():
             if is_frame(X):
                 validate_data(self, X, reset=False, skip_check_array=True)
-                data: Floats | Frame = frame_of(X)
+                columns = _finite(frame_of(X))
             else:
-                data = validate_data(self, X, dtype=np.float64, reset=False)
-            return scored(rows(self.schema_, data), self._theta)
+                numbers = validate_data(self, X, dtype=np.float64, ensure_all_finite="allow-nan", reset=False)
+                known = getattr(self, "feature_names_in_", None)
+                names = self._names(numbers.shape[1]) if known is None else [str(name) for name in known]
+                columns = frame_of_array(numbers, names)
+            return scored(rows(self.schema_, columns, ball=False), self._theta)
 
-    def __sklearn_clone__(self) -> Any:
-        """A clone that shares the account of what was spent."""
-        twin = super().__sklearn_clone__()
-        twin._account = share_account(self)
-        return twin
+    @property
+    def additive_(self) -> Additive:
+        """The fitted model as one curve a column, to write as JSON, to predict by, to explain. Errors: EstimatorError
+        for a basis that is not additive."""
+        check_is_fitted(self)
+        with as_value_errors():
+            return Additive.of(self.schema_, self._theta, self.class_weights_)
+
+    def plot(self, path: Path | str) -> Path:
+        """Writes a page with a picture of each curve. Errors: as of `additive_`."""
+        return plot(self.additive_, path, str(self.data_id))
+
+    def __getstate__(self) -> dict[str, Any]:
+        """As scikit-learn's, with the folder in which this process counts: a worker counts there too."""
+        state: dict[str, Any] = super().__getstate__()
+        return {**state, _COUNTS: str(process_folder())}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        state = dict(state)
+        folder = Path(state.pop(_COUNTS, ""))
+        if folder.is_absolute() and folder.is_dir():  # not where it is loaded after that process has ended
+            share_process_folder(folder)
+        super().__setstate__(state)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.non_deterministic = True  # noise is drawn anew by every fit, from no seed
+        tags.input_tags.allow_nan = True  # missing values are filled by the schema's rule
         return tags
 
 
-class PrivateLogisticRegression(ClassifierMixin, _PrivateLinear):
+def _finite(columns: Frame) -> Frame:
+    """The columns. Errors: one has an infinite value."""
+    for name, column in columns.items():
+        if column.dtype.kind == "f" and np.isinf(column).any():
+            raise EstimatorError(f"values are finite numbers, or missing; '{name}' has infinity; mend it")
+    return columns
+
+
+class PrivateLogisticRegression(ClassifierMixin, PrivateLinear):
     """Logistic regression over the records of several owners, with differential privacy; softmax regression where
     there are more than two classes.
 
         model = PrivateLogisticRegression(epsilon=1.0, delta=1e-5, bounds=(0, 1), classes=[0, 1])
         model.fit(X, y, owners=site).predict(X_new)
 
-    Parameters: `epsilon`, `delta` (None or 0: pure, Laplace noise): the promise of one fit. `bounds`: the public range
-    of the columns, (low, high) with numbers or one a column, or {column: [low, high] or categories}; `classes`: the
-    public labels; without them both are read off the records, outside the guarantee, with a warning. `schema`: instead
-    of bounds, a `dpmpc.data.Schema` or its file. `fit_intercept`: whether a constant feature is added. `method`,
-    `iterations`, `lam`, `step`, `radius`, `average`, `weights`, `law`, `sampler`, `scale`: as of `dpmpc train`.
-    `parties`, `threshold`, `backend`: who computes; processes of this machine. `engine`: "clear" for study, in this
-    process. `data_id`: the name under which ledgers add up. `ledgers`: a folder that keeps every fit's ledgers,
-    transcripts and logs; with `budget` "EPS,DELTA", a fit that would exceed it is refused.
+    Parameters: those of `dpmpc train` that make sense for records in memory (docs/settings.md); the promise is that of
+    one fit, and what is None is chosen as there. X: an array, or a pandas, Polars or Arrow table, with missing values.
+    `bounds`: the public range of the columns, (low, high) with numbers or one a column, or {column: [low, high] or
+    categories}. Without them ranges, scales and categories come from a survey inside the promise, or, where the budget
+    does not allow one, are read off the records with a warning (`preprocessing` chooses). `classes`: the public labels;
+    without them they are the schema's, or those of y, each of which two records must have. `schema`:
+    instead of both, a `dpmpc.data.Schema` or its file. `fit_intercept`: whether a constant feature is added.
+    `weight_bound`: the public bound of `sample_weight`. `ledgers`: a folder that keeps every fit's ledgers, transcripts
+    and logs; with `budget` "EPS,DELTA", a fit is refused with which all fits on this `data_id` would exceed it.
 
     After `fit`: `coef_`, `intercept_` (of the schema's features), `classes_`, `schema_`, `guarantee_` (a
-    `dpmpc.Promise`), `ledger_` (one entry a release), `report_`, `n_iter_`.
+    `dpmpc.Promise`), `ledger_` (one entry a release), `report_`, `n_iter_`, `spent_` (what all
+    fits on the data of this `data_id` have spent by then, in this process and its workers or, of named data, ever).
 
     Guarantees: of one fit, `guarantee_`; of several on the same records, what the warnings add up. Preprocessing before
     it in a pipeline reads plain records and is outside.
     """
 
-    _task = "logistic"
+    _number = False
 
+    @nearest
     def __init__(
         self,
         *,
-        epsilon: float = 1.0,
-        delta: float | None = 1e-5,
         bounds: Any = None,
         classes: Any = None,
         schema: Any = None,
         fit_intercept: bool = True,
-        method: str = DEFAULT_METHOD,
-        iterations: int = 50,
+        weight_bound: float = 1.0,
+        # settings: logistic
+        preprocessing: Literal["survey", "records"] | None = None,
+        basis: Literal["linear", "additive"] | None = None,
+        method: str | None = None,
+        iterations: int | None = None,
         lam: float | None = None,
+        average: Literal["none", "tail", "all"] | None = None,
+        class_weight: str | None = None,
+        weights: Literal["equal", "size"] | None = None,
         step: float | None = None,
         radius: float | None = None,
-        average: str = "tail",
-        weights: str = "equal",
+        solver_tolerance: float = 1e-08,
+        spread: Literal["theta", "fixed"] = "theta",
+        epsilon: float = 1.0,
+        delta: float | None = 1e-5,
+        neighbours: str | None = None,
+        calibration: str = "tight",
         law: str | None = None,
         sampler: str | None = None,
         scale: float | None = None,
+        grid_bits: int | None = None,
+        engine: Literal["mpc", "clear"] = "mpc",
+        security: str = "semi-honest",
+        link: str | float | None = None,
         parties: int = 3,
         threshold: int | None = None,
         backend: str | None = None,
-        engine: str = "mpc",
+        check_owners: Literal["no", "zero", "stop"] = "no",
+        pool: bool | None = None,
+        security_bits: float = 40.0,
         data_id: str = "records",
-        ledgers: Any = None,
+        ledgers: str | None = None,
         budget: str | None = None,
+        account: str | None = None,
+        # settings: end
     ) -> None:
-        self.epsilon, self.delta, self.bounds, self.classes, self.schema = epsilon, delta, bounds, classes, schema
-        self.fit_intercept, self.method, self.iterations, self.lam = fit_intercept, method, iterations, lam
-        self.step, self.radius, self.average, self.weights = step, radius, average, weights
-        self.law, self.sampler, self.scale = law, sampler, scale
-        self.parties, self.threshold, self.backend, self.engine = parties, threshold, backend, engine
-        self.data_id, self.ledgers, self.budget = data_id, ledgers, budget
+        self._set(locals())
 
-    def _mapped(self, X: Floats | Frame, y: Any) -> tuple[Schema, Floats]:
+    def _given(self, columns: Frame, y: Any, groups: Ints) -> Given:
         check_classification_targets(y)
-        seen = np.unique(y)
-        self.classes_ = seen if self.classes is None else np.asarray(self.classes)
+        (seen, held), schema = np.unique(y, return_counts=True), given_schema(self.schema)
+        if schema is not None and isinstance(schema.target, Range):
+            raise EstimatorError("the schema of a classifier has a label as its target; this has a number; use another")
+        if self.classes is not None:
+            self.classes_ = np.asarray(self.classes)
+        else:
+            self.classes_ = seen if schema is None else schema_classes(schema.target, y)
         if len(self.classes_) < 2:
             raise EstimatorError(
                 f"a classifier needs at least 2 classes; got {len(self.classes_)} "
                 f"class{'es' * (len(self.classes_) != 1)}; state them with classes="
             )
         if unknown := sorted(set(seen.tolist()) - set(self.classes_.tolist()), key=str):
-            raise EstimatorError(f"labels are those of classes=; a record has {unknown[0]!r}; mend y or classes")
-        if absent := sorted(set(self.classes_.tolist()) - set(seen.tolist()), key=str):
-            raise EstimatorError(
-                f"every class needs records; no owner has one of {absent[0]!r}; leave it out of classes"
+            raise EstimatorRecordError(
+                f"labels are those of classes= or schema=; a record has {unknown[0]!r}; mend y or classes",
+                "labels are those of classes= or schema=; a record has another; mend y or classes",
             )
-        schema = given_schema(self.schema)
-        if schema is None:
-            target, public = label_target(self.classes_.tolist()), self.classes is not None
-            schema = make_schema(X, self._names(X), self.bounds, target, public, self.fit_intercept)
-        if isinstance(schema.target, Range):
-            raise EstimatorError("the schema of a classifier has a label as its target; this has a number; use another")
-        if len(self.classes_) != schema.classes:
+        public = self.classes is not None or schema is not None
+        target = label_target(self.classes_.tolist())
+        if schema is not None and len(self.classes_) != schema.classes:
             raise EstimatorError(
                 f"classes and schema must agree; there are {len(self.classes_)} and {schema.classes}; mend one of them"
             )
-        if len(self.classes_) == 2:
-            return schema, np.where(y == self.classes_[1], 1.0, -1.0)
         order = np.argsort(self.classes_, kind="stable")
-        return schema, order[np.searchsorted(self.classes_, y, sorter=order)].astype(np.float64)
+        codes = order[np.searchsorted(self.classes_, y, sorter=order)]
+        values = np.where(codes == 1, 1.0, -1.0) if len(self.classes_) == 2 else codes.astype(np.float64)
+        return Given(
+            "logistic" if len(self.classes_) == 2 else "softmax",
+            columns,
+            values,
+            groups,
+            target,
+            public or int(held.min()) > 1,
+            lambda: schema or make_schema(columns, self.bounds, target, public, self.fit_intercept),
+            lambda made: values,
+        )
 
     def decision_function(self, X: Any) -> Floats:
         """(n,) the scores; above 0 the second class is predicted. With more classes (n, classes): the largest wins."""
@@ -206,88 +285,14 @@ class PrivateLogisticRegression(ClassifierMixin, _PrivateLinear):
         return self.classes_[(scores > 0).astype(np.int64)]
 
     def predict_proba(self, X: Any) -> Floats:
-        """(n, classes) the probabilities of the classes, as the model has them."""
-        from scipy.special import expit
-
+        """(n, classes) the probabilities of the classes, as the model has them, corrected for weights of classes."""
         scores = self._scores(X)
+        second = corrected(self.schema_.target, scores, self.class_weights_)
         if scores.ndim == 2:
-            return probabilities(scores)
-        second = expit(scores)
+            return second
         return np.stack([1 - second, second], axis=1)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.classifier_tags.poor_score = True  # tens of records do not hold out against the noise of their promise
-        return tags
-
-
-class PrivateRidge(RegressorMixin, _PrivateLinear):
-    """Ridge regression over the records of several owners, with differential privacy.
-
-    Parameters: as of `PrivateLogisticRegression`, but for `target_bounds`, the public (low, high) of the target
-    (without them it is read off the records, with a warning), and `residual_clip`, in units of half that range: beyond
-    it the loss is linear, which bounds what one record can do.
-    """
-
-    _task = "ridge"
-
-    def __init__(
-        self,
-        *,
-        epsilon: float = 1.0,
-        delta: float | None = 1e-5,
-        bounds: Any = None,
-        target_bounds: Any = None,
-        schema: Any = None,
-        fit_intercept: bool = True,
-        residual_clip: float = 1.0,
-        method: str = DEFAULT_METHOD,
-        iterations: int = 50,
-        lam: float | None = None,
-        step: float | None = None,
-        radius: float | None = None,
-        average: str = "tail",
-        weights: str = "equal",
-        law: str | None = None,
-        sampler: str | None = None,
-        scale: float | None = None,
-        parties: int = 3,
-        threshold: int | None = None,
-        backend: str | None = None,
-        engine: str = "mpc",
-        data_id: str = "records",
-        ledgers: Any = None,
-        budget: str | None = None,
-    ) -> None:
-        self.epsilon, self.delta, self.bounds, self.target_bounds = epsilon, delta, bounds, target_bounds
-        self.schema, self.fit_intercept, self.residual_clip = schema, fit_intercept, residual_clip
-        self.method, self.iterations, self.lam = method, iterations, lam
-        self.step, self.radius, self.average, self.weights = step, radius, average, weights
-        self.law, self.sampler, self.scale = law, sampler, scale
-        self.parties, self.threshold, self.backend, self.engine = parties, threshold, backend, engine
-        self.data_id, self.ledgers, self.budget = data_id, ledgers, budget
-
-    def _mapped(self, X: Floats | Frame, y: Any) -> tuple[Schema, Floats]:
-        values = np.asarray(y, dtype=np.float64)
-        if not np.isfinite(values).all():
-            raise EstimatorError("targets are finite numbers; one is NaN or infinity; remove such records")
-        schema = given_schema(self.schema)
-        if schema is None:
-            target = range_target(values, self.target_bounds)
-            public = self.target_bounds is not None
-            schema = make_schema(X, self._names(X), self.bounds, target, public, self.fit_intercept)
-        if not isinstance(schema.target, Range):
-            raise EstimatorError("the schema of a regression has a number as its target; this has a label; use another")
-        return schema, schema.target.values(values)
-
-    def predict(self, X: Any) -> Floats:
-        """(n,) predictions in the target's own units."""
-        scores = self._scores(X)
-        target = self.schema_.target
-        assert isinstance(target, Range)
-        return target.original(scores)
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.regressor_tags.poor_score = True
         return tags

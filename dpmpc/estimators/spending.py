@@ -1,14 +1,16 @@
-"""What the fits of an estimator and of its clones spend together.
+"""What fits on the same data spend together: in this process, in its workers, and by name in all runs of this user.
 
-`cross_val_score`, grid searches and pipelines fit clones. A clone shares the account of what it was cloned from, so
-that the second fit on the same records can say what both come to.
+`cross_val_score`, grid searches and loops fit again and again on the same records. Every fit counts in the account of
+its `data_id`, and from the second on a warning says what all of them come to.
 """
 
 import warnings
-from collections.abc import Sequence
 from pathlib import Path
 
-from dpmpc.privacy.composition import spent
+from dpmpc.aggregation.owner.accounts import account_of
+from dpmpc.aggregation.plan.plan import Plan
+from dpmpc.privacy.budget import Budget
+from dpmpc.privacy.composition import Spent, run_of, spent
 from dpmpc.privacy.entry import Entry
 from dpmpc.privacy.ledgers import merge, read_ledgers
 
@@ -17,35 +19,25 @@ class PrivacyWarning(UserWarning):
     """Something that the guarantee does not cover, or that costs more of it than one fit."""
 
 
-class Account:
-    """The releases that fits in this process made. A copy in another process counts on its own."""
+def spent_on(account: str | None, plan: Plan) -> tuple[int, Spent]:
+    """(how many fits and other runs on the plan's data its account knows, what they have spent)."""
+    chosen = account_of(plan, account, callers=True)
+    assert chosen is not None
+    entries = merge(Budget(plan.epsilon, plan.delta, None, chosen).books([plan.data_id]))
+    return len({run_of(entry.run) for entry in entries}), spent(entries, plan.data_id)
 
-    def __init__(self) -> None:
-        self.entries: list[Entry] = []
-        self.fits = 0
-        self.elsewhere = False  # whether this is a copy: fits of the original are not counted after it was made
 
-    def add(self, entries: Sequence[Entry]) -> None:
-        """Count one fit."""
-        self.entries.extend(entries)
-        self.fits += 1
-
-    def warn(self, data_id: str, epsilon: float) -> None:
-        """Warns what all fits so far have spent, if there were several."""
-        if self.fits < 2 or not self.entries:
-            return
-        total = spent(self.entries, data_id)
-        others = "; fits in other processes are not counted here" if self.elsewhere else ""
-        warnings.warn(
-            f"{self.fits} fits of this estimator and its clones have spent epsilon = {total.epsilon:.4g}, delta = "
-            f"{total.delta:.3g} together (each alone: epsilon = {epsilon:.4g}), if they saw the same records; scores "
-            f"on held-out records are outside the guarantee{others}",
-            PrivacyWarning,
-            stacklevel=4,
-        )
-
-    def __getstate__(self) -> dict[str, object]:
-        return {**self.__dict__, "elsewhere": True}
+def warn(fits: int, total: Spent, plan: Plan) -> None:
+    """Warns what all fits so far have spent on this data, if there were several."""
+    if fits < 2:
+        return
+    warnings.warn(
+        f"{fits} fits on {plan.data!r} have spent epsilon = {total.epsilon:.4g}, delta = {total.delta:.3g} together "
+        f"(each alone: epsilon = {plan.epsilon:.4g}), if they saw the same records; give others another data_id; "
+        "scores on held-out records are outside the guarantee",
+        PrivacyWarning,
+        stacklevel=4,
+    )
 
 
 def ledger_of(run: Path) -> tuple[Entry, ...]:

@@ -231,10 +231,13 @@ def tight_over_zcdp(zcdp: Curve, tight: Curve, i: int = -1) -> tuple[str, str]:
     halves = [max(line.high[i] - line.mean[i], line.mean[i] - line.low[i]) / line.mean[i] for line in (zcdp, tight)]
     ratio = tight.mean[i] / zcdp.mean[i]
     half = ratio * math.hypot(*halves)
-    if ratio + half >= 1.0:
-        return f"{ratio:.2f} +- {half:.2f}", "equal within the interval"
-    far = max(ratio / THEORY, THEORY / ratio)
-    word = f"as in theory, within a factor of {CLOSE:g}" if far <= CLOSE else "less, but not as in theory"
+    low, high = ratio - half, ratio + half
+    if THEORY / CLOSE < low and high < THEORY * CLOSE:
+        word = f"as in theory, within a factor of {CLOSE:g}"
+    elif high < 1.0 and (low > THEORY * CLOSE or high < THEORY / CLOSE):
+        word = "less, but not as in theory"
+    else:
+        word = "undecided"
     return f"{ratio:.2f} +- {half:.2f}", word
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from dpmpc.experiments.figures import Line, Panel, draw
 from dpmpc.experiments.plan import Check, Experiment, Plan, Section
-from dpmpc.experiments.summary import Curve, change, curve, select, spread, values, write_summary
+from dpmpc.experiments.summary import Curve, alike, change, curve, select, spread, values, write_summary
 from dpmpc.experiments.task import Row, Source, Task
 from dpmpc.privacy.gaussian import Calibration
 
@@ -31,6 +31,7 @@ LABELS = {
 }
 DRAWS = 5  # data sets, or folds
 COIN = 0.45  # an error above is next to that of a coin: whether it grows from there is chance
+SIMILAR = 0.03  # errors whose whole interval lies within that are called similar
 APART = 0.08  # errors less than that apart are not called better or worse: other partitions move them by as much
 TITLES = {"synthetic": "simulated", "breast-cancer": "WDBC"}
 
@@ -139,17 +140,17 @@ def _better(a: Curve, b: Curve) -> str:
     if all(difference < -half for difference, half in each):
         return "reproduced"
     if all(abs(difference) <= half for difference, half in each):
-        return "not reproduced: equal within the interval"
+        return "undecided: within the interval"
     return "reproduced at some K" if any(difference < -half for difference, half in each) else "not reproduced"
 
 
 def _similar(a: Curve, b: Curve) -> str:
-    """Whether the errors, over all K, differ by no more than 0.03 given their intervals."""
+    """Whether the errors, over all K, are equivalent to within SIMILAR: an interval that is wider decides nothing."""
     each = [spread(a, b, i) for i in range(len(a.x))]
     largest = max(abs(difference) for difference, _ in each)
-    if all(abs(difference) - half < 0.03 for difference, half in each):
-        return f"reproduced: at most {largest:.3f} apart, interval {max(half for _, half in each):.3f}"
-    return f"not reproduced: {largest:.3f} apart, interval {min(half for _, half in each):.3f}"
+    found = {alike(difference, half, SIMILAR) for difference, half in each}
+    word = "not reproduced" if "apart" in found else "undecided" if "undecided" in found else "reproduced"
+    return f"{word}: at most {largest:.3f} apart, interval {max(half for _, half in each):.3f}"
 
 
 def _growth(la: Curve, fair: Curve) -> str:

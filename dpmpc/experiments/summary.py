@@ -68,6 +68,14 @@ def change(line: Curve) -> tuple[float, float]:
     return line.mean[-1] - line.mean[0], math.hypot(*halves)
 
 
+def alike(difference: float, half: float, margin: float) -> str:
+    """An equivalence test at 95 %: "alike" if the whole interval lies within the margin, "apart" if none of it does,
+    else "undecided": a wide interval decides nothing."""
+    if abs(difference) + half < margin:
+        return "alike"
+    return "apart" if abs(difference) - half > margin else "undecided"
+
+
 def interval(sample: Sequence[float]) -> tuple[float, float]:
     """(mean, half the width of its 95 % interval) of independent values (Student's t)."""
     from scipy.stats import t  # slow to import

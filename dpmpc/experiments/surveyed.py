@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpmpc.data.files import open_file
-from dpmpc.data.hashing import bucket_sql
+from dpmpc.data.hashing import BUCKETS, bucket_sql
 from dpmpc.data.mapping import Mapping as Mapped
 from dpmpc.data.mapping import complete
 from dpmpc.data.memory import usual_memory
@@ -26,7 +26,7 @@ from dpmpc.errors import UsageError
 from dpmpc.experiments.noise import generator
 from dpmpc.learning import erm
 from dpmpc.learning.method import DEFAULT_METHOD
-from dpmpc.learning.survey import BUCKETS, Survey
+from dpmpc.learning.survey import Survey
 from dpmpc.learning.survey_columns import surveyed_columns
 from dpmpc.privacy.gaussian import mu_of_budget
 from dpmpc.privacy.spread import logistic_spread
@@ -149,7 +149,7 @@ def score(columns: Columns, way: str, epsilon: float, delta: float, seed: int, o
     assert choice.step is not None
     mu = mu_of_budget(epsilon, delta) * math.sqrt(1 - share)
     sigma = math.sqrt(choice.iterations) * 2 / (n * mu)
-    theta = _descend(X[train], columns.y[train], sigma, choice.iterations, choice.step, rng)
+    theta = _descend(X[train], columns.y[train], sigma, choice.iterations, choice.step, choice.lam, rng)
     return erm.accuracy(theta, X[test], columns.y[test])
 
 
@@ -190,11 +190,13 @@ def _read_off(columns: Columns) -> Array:
     return _in_the_ball(np.column_stack(parts))
 
 
-def _descend(X: Array, y: Array, sigma: float, iterations: int, step: float, rng: np.random.Generator) -> Array:
+def _descend(
+    X: Array, y: Array, sigma: float, iterations: int, step: float, lam: float, rng: np.random.Generator
+) -> Array:
     theta, tail, counted = np.zeros(X.shape[1]), np.zeros(X.shape[1]), 0
     for t in range(1, iterations + 1):
         noise = sigma * logistic_spread(float(np.linalg.norm(theta))) / 2 * rng.standard_normal(len(theta))
-        theta = theta - step * (erm.gradient(erm.LOGISTIC, theta, X, y, 1e-3) + noise)
+        theta = theta - step * (erm.gradient(erm.LOGISTIC, theta, X, y, lam) + noise)
         if 2 * t > iterations:
             counted += 1
             tail += (theta - tail) / counted

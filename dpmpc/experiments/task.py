@@ -168,7 +168,7 @@ def load_records(source: Source, data_dir: Path | None) -> Records:
         path = kdd98.find(data_dir)
         if path is None:
             raise UsageError(
-                f"kddcup98 needs {kdd98.FILES[0]}; it is not in {data_dir}; give its folder with --data-dir"
+                f"kddcup98 needs {kdd98.FILES[0]}; it is not in {data_dir}; give its folder with <<data_dir>>"
             )
         regression = kdd98.load(path, source.seed, source.max_rows, source.test_fraction)
         return Records(source.dataset, erm.ridge(1.0), source.lam, *regression)

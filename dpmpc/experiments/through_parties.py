@@ -11,8 +11,8 @@ from types import TracebackType
 import numpy as np
 from numpy.typing import NDArray
 
-from dpmpc.aggregation.aggregator import Aggregator
-from dpmpc.aggregation.plan import Plan
+from dpmpc.aggregation.owner.aggregator import Aggregator
+from dpmpc.aggregation.plan.plan import Plan
 from dpmpc.errors import UsageError
 from dpmpc.privacy.law import DEFAULT_LAW, LAWS
 

@@ -72,7 +72,10 @@ def advised(dataset: str) -> Choice:
     dimension = {"kddcup99": 123, "adult": 105, "bank": 66, "breast-cancer": 31, "synthetic": 10}[dataset]
     _, _, owners, epsilon, delta = next(s for s in SETTINGS if s[0] == dataset)
     m = int(owners.partition(":")[2])
-    return advise(Circumstances(m, records // m, records, dimension, epsilon, delta, method="gradient")).choice
+    known = Circumstances(
+        m, records // m, records, dimension, epsilon, delta, lam=LAM, objective=LAM, method="gradient"
+    )
+    return advise(known).choice
 
 
 def _aware(choice: Choice) -> str:

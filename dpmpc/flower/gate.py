@@ -11,12 +11,16 @@ Nothing here depends on a record, and the sum's sensitivity does not depend on w
 import asyncio
 import struct
 import tempfile
-import time
 from collections.abc import AsyncIterator, Iterable, Iterator, Mapping, Sequence
+from itertools import pairwise
 from typing import IO, Any
 
-from dpmpc.aggregation.asked import Presence
-from dpmpc.aggregation.frames import (
+from dpmpc.aggregation.party.owner_gate import OwnerGate
+from dpmpc.aggregation.party.release import Skipped
+from dpmpc.aggregation.party.roster import Guest
+from dpmpc.aggregation.plan.asked import Presence
+from dpmpc.aggregation.plan.plan import Plan
+from dpmpc.aggregation.wire.frames import (
     WINDOW,
     exact,
     pack_presence,
@@ -24,14 +28,12 @@ from dpmpc.aggregation.frames import (
     tagged_presence_bytes,
     unpack_presence,
 )
-from dpmpc.aggregation.owner_gate import Guest, OwnerGate
-from dpmpc.aggregation.plan import Plan
 from dpmpc.errors import PeerError
 from dpmpc.flower.prepared import Prepared
 from dpmpc.flower.sealing import Opener, Purpose
-from dpmpc.mpc.backend import Share
-from dpmpc.mpc.channels import PRESENCE, block_label, exchange_label
-from dpmpc.mpc.wire import FRAME_COST, Peer
+from dpmpc.mpc.contract.backend import Share
+from dpmpc.mpc.transport.channels import PRESENCE, block_label, exchange_label
+from dpmpc.mpc.transport.wire import FRAME_COST, Peer
 
 _OWNER = struct.Struct("<I")
 _BLOCK = 1 << 22  # bytes of sealed shares that travel in one frame, unless one share is longer
@@ -55,10 +57,11 @@ def frames_of(prepared: Prepared, sealed: Mapping[int, Sequence[bytes]]) -> Iter
 
 
 class _Kept:
-    """The sealed shares of one release, on disk where they are many, and the sharing that each is of."""
+    """The sealed shares of one release, on disk where they are many, and the sharing that each is of. `offered`: how
+    many came, whether or not they open."""
 
-    def __init__(self, size: int) -> None:
-        self._size = size
+    def __init__(self, size: int, offered: int) -> None:
+        self._size, self.offered = size, offered
         self._file: IO[bytes] = tempfile.SpooledTemporaryFile(_IN_MEMORY)
         self._at: dict[int, int] = {}
         self.tags: dict[int, bytes] = {}
@@ -84,25 +87,34 @@ class SealedGate(OwnerGate):
         self._prepared, self._opener = prepared, opener
         self._kept: dict[int, _Kept] = {}
         self._agreed: Presence = ()
+        self._elsewhere = False  # whether another party has shares of the release
 
     def _came(self, first: int, end: int, peer: Guest) -> None:
         if isinstance(peer, Peer):
             largest = max(_OWNER.size * self.plan.owners, rows_of_frame(self._prepared) * self._size)
             peer.admit(largest, (WINDOW + 2) * (largest + FRAME_COST))
 
+    def abandon(self) -> None:
+        """As `OwnerGate.abandon`; what was kept is thrown away."""
+        super().abandon()
+        while self._kept:
+            self._kept.popitem()[1].close()
+
     @property
     def _size(self) -> int:
         return self._prepared.sealed_bytes[self.holder.party]
 
     def _purpose(self, release: int, owner: int) -> Purpose:
-        return Purpose(self._prepared.digest, release, owner)
+        return Purpose(self._prepared.digest, self.token, release, owner)
 
     async def agree(self, release: int) -> Presence:
         """The owners whose shares of this release have reached all parties. One round, when the server has sent them.
-        Errors: PeerError where they are too few: nothing was spent."""
-        kept = await self._take(release)
-        self._kept[release] = kept
+        Errors: PeerError where they are too few: nothing was spent; `Skipped` where the server has none for anybody."""
+        kept = self._kept[release] = await self._take(release)
         self._agreed = await self._common(release, kept.tags)
+        if kept.offered == 0 and not self._elsewhere:
+            self._kept.pop(release).close()
+            raise Skipped
         if len(self._agreed) < self.plan.fewest:
             raise PeerError(
                 f"a release needs {self.plan.fewest} of {self.plan.owners} owners; of release {release} the shares of "
@@ -114,7 +126,7 @@ class SealedGate(OwnerGate):
         """What the server sends of a release, as far as it opens and is a share."""
         ((_, peer),) = self._owners.values()
         owners = self._owners_of(peer, await peer.receive(block_label(release, 0)))
-        kept, rows, size = _Kept(self._size), rows_of_frame(self._prepared), self._size
+        kept, rows, size = _Kept(self._size, len(owners)), rows_of_frame(self._prepared), self._size
         starts = range(0, len(owners), rows)
         if WINDOW <= len(starts):
             peer.send(block_label(release, 0), b"")
@@ -137,16 +149,13 @@ class SealedGate(OwnerGate):
         """Who answered, in order. Errors: PeerError for a list that names an owner twice, or one there is not."""
         if len(payload) % _OWNER.size == 0:
             owners = [owner for (owner,) in _OWNER.iter_unpack(payload)]
-            if all(a < b for a, b in zip(owners, [*owners[1:], self.plan.owners], strict=True)):
+            if all(a < b for a, b in pairwise([*owners, self.plan.owners])):
                 return owners
         raise PeerError(f"{peer.name} must name each owner that answered once, in order; it sent something else")
 
     def _open(self, release: int, owner: int, sealed: bytes | memoryview) -> Share:
         payload = self._opener.open(sealed, self._purpose(release, owner))
-        begin = time.perf_counter()
-        share = self.holder.collect(payload, 1, self.plan.dimension)
-        self.adding_s += time.perf_counter() - begin
-        return share
+        return self._adder.alone(payload)
 
     async def _common(self, release: int, tags: Mapping[int, bytes]) -> Presence:
         """The owners of whom all parties have shares of one and the same sharing. One round."""
@@ -154,9 +163,10 @@ class SealedGate(OwnerGate):
         label = exchange_label(PRESENCE + release, 0)
         for connection in parties:
             connection.send(label, pack_tags(plan, tags))
-        common = set(tags)
+        common, self._elsewhere = set(tags), False
         for connection, awaited in [(connection, connection.receive(label)) for connection in parties]:
             theirs = unpack_tags(plan, exact(connection, await awaited, tagged_presence_bytes(plan)))
+            self._elsewhere |= bool(theirs)
             common &= {owner for owner, tag in theirs.items() if tags.get(owner) == tag}
         return tuple(sorted(common))
 
@@ -164,11 +174,10 @@ class SealedGate(OwnerGate):
         """As `OwnerGate.contributions`, of those that the parties agreed on, in runs of neighbouring numbers."""
         kept = self._kept.pop(release)
         for first, end in _runs(self._agreed):
-            total: Share = None
-            for owner in range(first, end):
-                share = self._open(release, owner, kept.of(owner))
-                total = share if total is None else self._added(total, share)
+            total = self._open(release, first, kept.of(first))
+            for owner in range(first + 1, end):
                 await asyncio.sleep(0)  # heartbeats
+                total = self._adder.add(total, self._open(release, owner, kept.of(owner)))
             yield first, end, total
         kept.close()
 

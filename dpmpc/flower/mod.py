@@ -6,20 +6,25 @@ parties; its metrics are dropped. Evaluation and queries are refused unless they
 as they are.
 """
 
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from dpmpc.aggregation.encoding import as_blocks, encode
-from dpmpc.aggregation.grid import Floats
-from dpmpc.aggregation.limits import NO_LIMITS, Limits
-from dpmpc.errors import DpmpcError, UsageError
+from dpmpc.aggregation.owner.encoding import as_blocks, encode
+from dpmpc.aggregation.plan.grid import Floats
+from dpmpc.aggregation.plan.limits import NO_LIMITS, Limits
+from dpmpc.aggregation.wire.frames import TOKEN_BYTES
+from dpmpc.errors import DpmpcError, UsageError, public_text
+from dpmpc.flower.client_ledger import check_budget_has_data, spend
 from dpmpc.flower.prepared import Prepared, read_prepared
 from dpmpc.flower.sealing import Purpose, seal
+from dpmpc.flower.seals import Seals
 from dpmpc.flower.update import change, numpy_arrays
-from dpmpc.flower.words import BOUND, OWNER, PLAN, RECORD, RELEASE, SEALED, SHARES, needs_flower
+from dpmpc.flower.words import BOUND, OWNER, PLAN, RECORD, RELEASE, SEALED, SHARES, TOKEN, needs_flower
 from dpmpc.learning.adaptive_clipping import ClippingBound
-from dpmpc.mpc.backend import BACKENDS
+from dpmpc.mpc.contract.backend import BACKENDS
+from dpmpc.privacy.account import account_folder
 from dpmpc.privacy.checks import check_positive
 
 try:
@@ -31,23 +36,35 @@ except ImportError as error:
 CallNext = Callable[[Message, Context], Message]
 
 
-def private_mod(prepared: Prepared | Path | str, *, limits: Limits = NO_LIMITS, evaluate: bool = False) -> "PrivateMod":
+def private_mod(
+    prepared: Prepared | Path | str,
+    *,
+    limits: Limits = NO_LIMITS,
+    evaluate: bool = False,
+    account: Path | str | None = None,
+) -> "PrivateMod":
     """A mod for `ClientApp(mods=[private_mod("flower.json")])`.
 
     `prepared`: what `prepare` wrote; this client trusts that file's keys and no word of the server's. `limits`: what
-    the plan must keep, or this client takes no part. `evaluate`: whether replies to evaluation and queries may leave as
-    they are, outside the promise. Errors: UsageError where the plan does not keep the limits.
+    the plan must keep, or this client takes no part; their budget counts all that the account remembers of the data.
+    `evaluate`: whether replies to evaluation and queries may leave as they are, outside the promise. `account`: the
+    folder that remembers for which releases this client has sealed, and what they spent, by default this user's account
+    (docs/privacy.md). Errors: UsageError where the plan does not keep the limits.
     """
-    return PrivateMod(prepared, limits, evaluate)
+    return PrivateMod(prepared, limits, evaluate, None if account is None else Path(account))
 
 
 class PrivateMod:
     """See `private_mod`. A call raises nothing that a client can be at fault for: the reply is then Flower's error
     reply, which says why and nothing of a vector."""
 
-    def __init__(self, prepared: Prepared | Path | str, limits: Limits, evaluate: bool) -> None:
-        self._prepared, self._evaluate = read_prepared(prepared), evaluate
-        limits.check(self._prepared.plan)
+    def __init__(
+        self, prepared: Prepared | Path | str, limits: Limits, evaluate: bool, account: Path | None = None
+    ) -> None:
+        self._prepared, self._evaluate, self._limits = read_prepared(prepared), evaluate, limits
+        self._account = account
+        limits.check_owner(self._prepared.plan, 0, vectors=True)  # any: which one it is the server says later
+        check_budget_has_data(limits)
         _ = self._prepared.digest  # derived once: it goes with this object to a simulation's processes
 
     def __call__(self, message: Message, context: Context, call_next: CallNext) -> Message:
@@ -63,26 +80,26 @@ class PrivateMod:
         try:
             return self._train(message, context, call_next)
         except DpmpcError as error:
-            return _refused(message, str(error))
+            return _refused(message, public_text(error))
 
     def _train(self, message: Message, context: Context, call_next: CallNext) -> Message:
-        release, owner, bound = self._asked(message, context)
+        purpose, bound = self._asked(message, context)
         before = _arrays(message.content, "the server's message")
         reply = call_next(message, context)
         if reply.has_error():
             return reply
         vector = change(before, _arrays(reply.content, "the ClientApp's reply"))
-        sealed = self._sealed(vector, release, owner, bound)
+        sealed = self._sealed(vector, purpose, bound)
         shares = {
             str(party): Array(dtype="uint8", shape=(len(share),), stype=SEALED, data=share)
             for party, share in enumerate(sealed)
         }
-        about = ConfigRecord({PLAN: self._prepared.digest.hex(), RELEASE: release, OWNER: owner})
+        about = ConfigRecord({PLAN: self._prepared.digest.hex(), RELEASE: purpose.release, OWNER: purpose.owner})
         return Message(RecordDict({RECORD: about, SHARES: ArrayRecord(shares)}), reply_to=message)
 
-    def _asked(self, message: Message, context: Context) -> tuple[int, int, ClippingBound | None]:
-        """(the release, this client's number, the clipping bound if it adapts) that the server's message is for; takes
-        what dpmpc added out of it. Errors: UsageError for another plan, and what no plan has."""
+    def _asked(self, message: Message, context: Context) -> tuple[Purpose, ClippingBound | None]:
+        """(what this client is to seal for, the clipping bound if it adapts), as the server's message says; takes what
+        dpmpc added out of it. Errors: UsageError for another plan, what no plan has, and what was sealed before."""
         plan = self._prepared.plan
         asked = message.content.pop(RECORD, None)
         if asked is None:
@@ -101,7 +118,15 @@ class PrivateMod:
         bound = plan.adaptive
         if bound is not None:
             bound = ClippingBound(check_positive("the clipping bound", asked.get(BOUND)), bound.quantile, bound.rate)
-        return release, self._owner(asked.get(OWNER), context), bound
+        token = str(asked.get(TOKEN))
+        if not re.fullmatch(f"[0-9a-f]{{{2 * TOKEN_BYTES}}}", token):
+            raise UsageError("the server must carry the token that its parties drew; its message has none; update it")
+        purpose = Purpose(self._prepared.digest, bytes.fromhex(token), release, self._owner(asked.get(OWNER), context))
+        self._memory().check(purpose)
+        return purpose, bound
+
+    def _memory(self) -> Seals:
+        return Seals(self._account or account_folder(), self._prepared.digest)
 
     def _owner(self, offered: Any, context: Context) -> int:
         """This client's number in the plan: its partition's, where the node has one, else the one that the server
@@ -119,14 +144,15 @@ class PrivateMod:
         context.state[RECORD] = ConfigRecord({OWNER: owner})
         return owner
 
-    def _sealed(self, vector: Floats, release: int, owner: int, bound: ClippingBound | None) -> list[bytes]:
-        """The shares of this client's vector, sealed. Errors: UsageError for another dimension, or values that are not
-        finite numbers."""
+    def _sealed(self, vector: Floats, purpose: Purpose, bound: ClippingBound | None) -> list[bytes]:
+        """The shares of this client's vector, sealed, when it is on disk that they are. Errors: UsageError for another
+        dimension, values that are not finite numbers, and a release that this client has sealed for."""
         plan, prepared = self._prepared.plan, self._prepared
         (block,) = as_blocks(vector, 1, prepared.model_dimension, 1)
-        steps = encode(plan, block if bound is None else bound.encode(block), owner)
+        steps = encode(plan, block if bound is None else bound.encode(block), purpose.owner)
+        self._memory().remember(purpose, lambda: spend(plan, purpose, self._limits, self._account))
         payloads = BACKENDS[plan.backend].dealer(plan.parties, plan.threshold).deal(steps)
-        return seal(payloads, prepared.keys, Purpose(prepared.digest, release, owner))
+        return seal(payloads, prepared.keys, purpose)
 
 
 def _arrays(content: Any, what: str) -> dict[str, Any]:

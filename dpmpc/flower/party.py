@@ -7,16 +7,15 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from dpmpc.aggregation.asked import FIRST_ATTEMPT
-from dpmpc.aggregation.job import PartyJob
-from dpmpc.aggregation.limits import NO_LIMITS, Limits
-from dpmpc.aggregation.party import run_party
-from dpmpc.aggregation.sites import WAIT, Party
+from dpmpc.aggregation.owner.sites import WAIT, Party
+from dpmpc.aggregation.party.job import PartyJob
+from dpmpc.aggregation.party.party import run_party
+from dpmpc.aggregation.plan.limits import NO_LIMITS, Limits
 from dpmpc.errors import UsageError
 from dpmpc.flower.gate import SealedGate
 from dpmpc.flower.prepared import Prepared, key_path, read_prepared
 from dpmpc.flower.sealing import Opener, read_key
-from dpmpc.mpc.pulse import STALL
+from dpmpc.mpc.transport.heartbeat import STALL
 from dpmpc.processes.worker import Emit, Log
 
 ROLE = "dpmpc.flower.party:serve"
@@ -61,12 +60,14 @@ class ShareParty(Party):
         stall: float = STALL,
         threads: int | None = None,
         limits: Limits = NO_LIMITS,
+        account: Path | str | None = None,
     ) -> None:
-        """`key`: the file with this party's private key; the rest as of `dpmpc.Party`. Errors: UsageError."""
+        """`key`: the file with this party's private key; the rest as of `dpmpc.Party`. After an interruption the same
+        call carries the run on, where the plan's backend can. Errors: UsageError."""
         prepared = read_prepared(prepared)
         super().__init__(
-            prepared.plan, index, addresses, tls=tls, out=out, wait=wait, stall=stall, threads=threads, limits=limits
-        )
-        # Shares are sealed for the one attempt that a server makes: it is neither agreed on nor carried on.
-        self._job = replace(self._job, attempt=FIRST_ATTEMPT, outlives=False)
+            prepared.plan, index, addresses, tls=tls, out=out, wait=wait, stall=stall, threads=threads, limits=limits,
+            account=account,
+        )  # fmt: skip
+        self._job = replace(self._job, tolerates_loss=False)  # all compare whose shares they have
         self._make_gate = partial(SealedGate, prepared, opener_of(prepared, index, Path(key)))

@@ -8,11 +8,11 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, Self
 
-from dpmpc.aggregation.asked import FIRST_ATTEMPT
-from dpmpc.aggregation.plan import Plan
+from dpmpc.aggregation.plan.asked import FIRST_ATTEMPT
+from dpmpc.aggregation.plan.plan import Plan
 from dpmpc.errors import UsageError
 from dpmpc.flower.sealing import OVERHEAD, write_key
-from dpmpc.mpc.backend import BACKENDS
+from dpmpc.mpc.contract.backend import BACKENDS
 
 VERSION = 1
 FILE = "flower.json"
@@ -32,6 +32,11 @@ class Prepared:
             raise UsageError("under Flower parties add up; this plan has none; plan with parties=3")
         if plan.role == "both":
             raise UsageError('under Flower owners and parties are apart; this plan has role="both"; leave it out')
+        if plan.neighbours not in ("owner", "stated"):
+            raise UsageError(
+                f"under Flower whole updates are clipped, which says nothing of one record; this plan's neighbours are "
+                f"by {plan.neighbours}; leave <<records>> out, and clip by record in programs of your own"
+            )
         if not plan.dropouts:
             raise UsageError(
                 f"under Flower clients are sampled, and some fail: min_owners must lie below the number of owners, "
@@ -107,7 +112,7 @@ def prepare(
     `owners`: the most clients that there may be; `dimension`: numbers of the model (`dimension_of`); `clip`: the L2
     norm that a client's update is clipped to; `min_owners`: how many must answer for a round to count, half of them by
     default; `settings`: as of `Plan.create`, `releases` being the rounds. Errors: UsageError for what no run can do,
-    and where keys are in the folder already.
+    for `records` (whole updates are clipped, not records' parts), and where keys are in the folder already.
     """
     plan = Plan.create(
         owners=owners,

@@ -2,10 +2,12 @@
 
 A sealed share is an ephemeral X25519 public key, the same for all parties of one sharing, and the share under AES-GCM.
 The key of the cipher is HKDF-SHA256 of the Diffie-Hellman secret of that key and the party's; it is bound to both
-public keys and to what the share is for: the plan with all parties' keys, the release, the owner, the party.
+public keys and to what the share is for: the plan with all parties' keys, the attempt by what its parties drew when
+they met, the release, the owner, the party.
 
 Guarantees: computational. Whoever has not the party's private key learns a share's length alone, and what was changed,
-or is opened for another plan, release, owner or party, is refused. Anybody can seal: who the sender is, is not proved.
+or is opened for another plan, attempt, release, owner or party, is refused. Anybody can seal: who the sender is, is not
+proved.
 A party's private key opens all shares that were ever sealed for it.
 Source: the construction of HPKE's base mode (RFC 9180) with X25519, HKDF-SHA256 and AES-256-GCM; not its wire format.
 """
@@ -32,15 +34,17 @@ _BOUND = struct.Struct("<QII")
 
 @dataclass(frozen=True)
 class Purpose:
-    """What a share is for. `digest`: of the plan and all parties' keys (`prepared.Prepared.digest`)."""
+    """What a share is for. `digest`: of the plan and all parties' keys (`prepared.Prepared.digest`); `token`: of the
+    attempt (16 bytes), which its parties drew when they met."""
 
     digest: bytes
+    token: bytes
     release: int
     owner: int
 
     def at(self, party: int) -> bytes:
         """The bytes that a party's share is bound to."""
-        return b"dpmpc share\0" + self.digest + _BOUND.pack(self.release, self.owner, party)
+        return b"dpmpc share\0" + self.digest + self.token + _BOUND.pack(self.release, self.owner, party)
 
 
 def seal(payloads: Sequence[bytes | memoryview], keys: Sequence[bytes], purpose: Purpose) -> list[bytes]:
@@ -71,7 +75,7 @@ class Opener:
             return _cipher(secret, tag, self._public, bound).decrypt(_NONCE, bytes(sealed[TAG:]), bound)
         except (InvalidTag, ValueError):  # ValueError: no public key, or one of small order
             raise PeerError(
-                f"a share must be sealed for party {self._party}, this plan and this release; that of owner "
+                f"a share must be sealed for party {self._party}, this plan, attempt and release; that of owner "
                 f"{purpose.owner}, release {purpose.release}, is not; does its client have the same plan?"
             ) from None
 

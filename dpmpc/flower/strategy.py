@@ -7,17 +7,18 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from dpmpc.aggregation.aggregator import WAIT
-from dpmpc.aggregation.asked import Presence
-from dpmpc.aggregation.guarantee import Promise, promise_of
-from dpmpc.aggregation.sites import endpoints
+from dpmpc.aggregation.owner.aggregator import WAIT, Release
+from dpmpc.aggregation.owner.sites import endpoints
+from dpmpc.aggregation.plan.asked import Presence
+from dpmpc.aggregation.plan.grid import Floats
+from dpmpc.aggregation.plan.guarantee import Promise, promise_of
 from dpmpc.errors import UsageError
 from dpmpc.flower.courier import Courier
 from dpmpc.flower.prepared import Prepared, read_prepared
 from dpmpc.flower.update import dimension_of, is_floating, moved, numpy_arrays
-from dpmpc.flower.words import BOUND, OWNER, PLAN, RECORD, RELEASE, SEALED, SHARES, needs_flower
-from dpmpc.mpc.addresses import owner_endpoints
-from dpmpc.mpc.pulse import STALL
+from dpmpc.flower.words import BOUND, OWNER, PLAN, RECORD, RELEASE, SEALED, SHARES, TOKEN, needs_flower
+from dpmpc.mpc.transport.addresses import owner_endpoints
+from dpmpc.mpc.transport.heartbeat import STALL
 from dpmpc.privacy.budget import Budget
 from dpmpc.processes.provenance import software
 
@@ -29,6 +30,7 @@ except ImportError as error:
     raise needs_flower(error) from None
 
 LOG = logging.getLogger("flwr")
+REPORT = "report.json"
 EVALUATED = "clients evaluated the model and sent what they measured in the clear: outside the guarantee"
 
 
@@ -40,7 +42,7 @@ class PrivateStrategy(Strategy):
 
     Sampling, messages, model and optimizer are the inner strategy's: any that needs no more than the mean (FedAvg,
     FedAvgM, FedProx, FedAdam, FedYogi, FedAdagrad); one that compares clients' updates has one to compare. A round in
-    which too few answer moves nothing and spends nothing.
+    which too few answer moves nothing and spends nothing, and its release is lost: clients seal once for each.
 
     Guarantees: those of the plan, for everything that `start` releases; each round is a release, whoever was sampled:
     nothing is gained from sampling, which the server sees. Metrics do not leave the clients.
@@ -63,13 +65,14 @@ class PrivateStrategy(Strategy):
         """`prepared`: the folder that `prepare` wrote, or its flower.json. `addresses`, `tls`: where the parties listen
         and the folder with this server's certificate (`owners`), as of `dpmpc.Owner`; without them the parties are
         processes of this machine, for study, with the private keys in the folder `keys` (by default that of
-        `prepared`). `out`: a new folder for report.json and, of parties here, ledgers and transcripts; `budget`:
-        (epsilon, delta) of all runs on this data whose ledgers are beside it. `evaluate`: whether clients evaluate,
+        `prepared`). `out`: a new folder for report.json and, of parties here, ledgers and transcripts; of parties
+        elsewhere it may hold the report of the same run, which is carried on. `budget`: (epsilon, delta) of all runs on
+        this data whose ledgers are beside it. `evaluate`: whether clients evaluate,
         outside the guarantee. Errors: UsageError."""
         super().__init__()
         self.strategy, self._prepared = strategy, read_prepared(prepared)
         self._out = None if out is None else Path(out)
-        if self._out is not None and self._out.exists() and any(self._out.iterdir()):
+        if self._out is not None and not self._is_free(self._out, elsewhere=addresses is not None):
             raise UsageError(f"out must be a new or empty directory; {self._out} is not; name another")
         self._evaluate, self._wait, self._stall = evaluate, wait, stall
         plan = self._prepared.plan
@@ -83,10 +86,24 @@ class PrivateStrategy(Strategy):
             self._budget = Budget.below(budget, None, self._out)
         self._courier: Courier | None = None
         self._model = ArrayRecord()
+        self._past: dict[int, tuple[Floats, Release]] = {}  # what the run had opened before it was interrupted
+        self._first = 0  # the release that it goes on with
+        self._template: Message | None = None  # of a reply, in a round that was made before
         self._owners: dict[int, int] = {}  # by node: the number that it is offered
         self._presence: dict[int, Presence] = {}
         self._seconds: list[float] = []  # of each release, from the replies to the mean
         self._report: dict[str, Any] = {}
+
+    def _is_free(self, out: Path, elsewhere: bool) -> bool:
+        """Whether a report may go there: nothing is there, or with parties elsewhere the report of the same run."""
+        found = {path.name for path in out.iterdir()} if out.exists() else set()
+        if not found or not elsewhere or found != {REPORT}:
+            return not found
+        try:
+            said = json.loads((out / REPORT).read_text(encoding="utf-8"))["flower"]["plan_digest"]
+        except (OSError, ValueError, KeyError, TypeError):
+            return False
+        return bool(said == self._prepared.digest.hex())
 
     @staticmethod
     def _folder(prepared: Prepared | Path | str, keys: Path | str | None) -> Path:
@@ -104,8 +121,9 @@ class PrivateStrategy(Strategy):
     # -- Flower's interface ------------------------------------------------------------------------------------------
     def start(self, grid: Grid, initial_arrays: ArrayRecord, num_rounds: int = 3, **settings: Any) -> Result:
         """As of every strategy; connects with the parties before the first round, ends with them after the last, and
-        writes report.json. Errors: UsageError for a model or a number of rounds that the plan is not for; PeerError
-        when a party leaves."""
+        writes report.json. With parties elsewhere a run that was interrupted is carried on by the same call, with the
+        same arguments: the inner strategy is given again what was opened, and nobody is asked for it. Errors:
+        UsageError for a model or a number of rounds that the plan is not for; PeerError when a party leaves."""
         plan = self._prepared.plan
         if (d := dimension_of(initial_arrays)) != self._prepared.model_dimension:
             raise UsageError(f"the plan is for models of {self._prepared.model_dimension} numbers; this one has {d}")
@@ -119,27 +137,39 @@ class PrivateStrategy(Strategy):
         with Courier.between(
             self._prepared, self._keys, out=self._out, wait=self._wait, stall=self._stall, **places
         ) as courier:
-            self._courier = courier
+            self._courier, self._past = courier, courier.past() if self._addresses else {}
+            self._first = courier.next
+            if self._first:
+                LOG.info("the run goes on with round %d; %d were opened before", self._first + 1, len(self._past))
             try:
                 return super().start(grid, initial_arrays, num_rounds, **settings)
             finally:
                 self._report = self._made(courier)
                 self._courier = None
                 if self._out is not None:
+                    self._out.mkdir(mode=0o700, parents=True, exist_ok=True)
                     text = json.dumps(self._report, indent=2, sort_keys=True)
-                    (self._out / "report.json").write_text(text + "\n", encoding="utf-8")
+                    (self._out / REPORT).write_text(text + "\n", encoding="utf-8")
 
     def configure_train(
         self, server_round: int, arrays: ArrayRecord, config: ConfigRecord, grid: Grid
     ) -> Iterable[Message]:
         """The inner strategy's messages, each with what its client needs to know."""
         self._model = arrays
-        courier = self._connected()
+        courier, plan = self._connected(), self._prepared.plan
+        if server_round <= self._first:  # a round is a release: this one was made before
+            asked_before = list(self.strategy.configure_train(server_round, arrays, config, grid))
+            self._template = asked_before[0] if asked_before else None
+            return []
+        if courier.next >= plan.releases:
+            LOG.error("round %d asks nobody: all %d releases are made or lost; plan more", server_round, plan.releases)
+            return []
         messages = list(self.strategy.configure_train(server_round, arrays, config, grid))
         for message in messages:
             node = message.metadata.dst_node_id
             asked: dict[str, Any] = {
                 PLAN: self._prepared.digest.hex(),
+                TOKEN: courier.token,
                 RELEASE: courier.next,
                 OWNER: self._owners.setdefault(node, len(self._owners)),
             }
@@ -154,18 +184,38 @@ class PrivateStrategy(Strategy):
     ) -> tuple[ArrayRecord | None, MetricRecord | None]:
         """What the inner strategy makes of the noisy mean; (None, None) where too few clients answered."""
         courier, plan = self._connected(), self._prepared.plan
+        if server_round <= self._first:
+            return self._again(server_round)
+        if courier.next >= plan.releases:
+            return None, None
         sealed, answer, problems = self._sealed(replies, courier.next)
         for problem in problems:
             LOG.warning("a client's reply is left out: %s", problem)
         if answer is None or len(sealed) < plan.fewest:
             LOG.error(
-                "round %d moves nothing and spends nothing: a release needs %d of %d owners, %d answered",
-                server_round, plan.fewest, plan.owners, len(sealed),
+                "round %d moves nothing and spends nothing: a release needs %d of %d owners, %d answered; they seal no "
+                "second time, so release %d is lost",
+                server_round, plan.fewest, plan.owners, len(sealed), courier.next,
             )  # fmt: skip
+            courier.skip()
             return None, None
         begin = time.perf_counter()
         mean, release = courier.deliver(sealed)
         self._seconds.append(time.perf_counter() - begin)
+        return self._stepped(server_round, mean, release, answer)
+
+    def _again(self, server_round: int) -> tuple[ArrayRecord | None, MetricRecord | None]:
+        """A round that was made before the run was interrupted; nothing moves where its release was lost."""
+        before, template = self._past.get(server_round - 1), self._template
+        if before is None or template is None:
+            LOG.info("round %d was lost before the run was interrupted", server_round)
+            return None, None
+        return self._stepped(server_round, *before, Message(RecordDict(), reply_to=template))
+
+    def _stepped(
+        self, server_round: int, mean: Floats, release: Release, answer: Message
+    ) -> tuple[ArrayRecord | None, MetricRecord | None]:
+        """What the inner strategy makes of one reply, `answer` with the model moved by the mean."""
         self._presence[release.number] = release.present or ()
         arrays = {name: Array(array) for name, array in moved(numpy_arrays(self._model), mean).items()}
         answer.content = RecordDict(
@@ -251,6 +301,7 @@ class PrivateStrategy(Strategy):
         base = courier.report()
         return {
             **base,
+            "releases_made": len(self._presence),  # those that were lost are none
             "flower": {
                 "strategy": type(self.strategy).__name__,
                 "plan_digest": self._prepared.digest.hex(),

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from dpmpc.aggregation.grid import Floats
+from dpmpc.aggregation.plan.grid import Floats
 from dpmpc.errors import UsageError
 
 Arrays = Mapping[str, Any]  # of NumPy arrays, in the model's order

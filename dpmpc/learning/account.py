@@ -4,18 +4,19 @@ The unknown is whichever of epsilon, delta, scale and number of releases is not 
 """
 
 from dataclasses import asdict, dataclass
-from typing import Any, Literal, cast
+from typing import Literal, cast
 
 from dpmpc.errors import UsageError
 from dpmpc.learning.method import METHODS, Learning
 from dpmpc.privacy.cape import epsilon_table, most_colluding
-from dpmpc.privacy.checks import NEIGHBOURS, OWNER_NEIGHBOURS, check_count, check_nonnegative, delta_warning
+from dpmpc.privacy.checks import NEIGHBOURS_OF, check_count, check_nonnegative, delta_warning
 from dpmpc.privacy.gaussian import mu_of_budget
 from dpmpc.privacy.law import LAWS, Law, Need
 from dpmpc.privacy.literature import Setting, literature
 from dpmpc.privacy.question import Question, Row
 from dpmpc.privacy.risk import bounds, spent_at
 from dpmpc.privacy.sensitivity import Sensitivity, Weights, rounding_bound
+from dpmpc.settings import nearest
 
 
 @dataclass(frozen=True)
@@ -27,7 +28,7 @@ class Account:
     smallest: int
     records: int | None = None
     weights: Weights = "equal"
-    neighbours: Literal["record", "owner"] = "record"
+    neighbours: Literal["record", "presence", "person", "owner"] = "record"
     dimension: int = 122
     G: float = 1.0
     lam: float = 0.01
@@ -59,9 +60,32 @@ class Account:
         return [smallest] + [base + (i < extra) for i in range(m - 1)]
 
 
-def account(*, literature: bool = False, **known: Any) -> dict[str, object]:
+@nearest
+def account(
+    *,
+    method: str,
+    owners: int,
+    smallest: int,
+    records: int | None = None,
+    weights: Weights = "equal",
+    neighbours: Literal["record", "presence", "person", "owner"] = "record",
+    dimension: int = 122,
+    G: float = 1.0,
+    lam: float = 0.01,
+    epsilon: float | None = None,
+    delta: float | None = None,
+    scale: float | None = None,
+    iterations: int | None = None,
+    law: str | None = None,
+    solver_tolerance: float = 0.0,
+    grid_bits: int | None = None,
+    security_bits: float | None = None,
+    sampler_tv: float = 0.0,
+    literature: bool = False,
+) -> dict[str, object]:
     """What `dpmpc account` says, as JSON values: leave out one of epsilon, delta, scale and iterations; it is solved
-    for. `known`: the fields of `Account`. Errors: UsageError where the question is none."""
+    for. The others are the fields of `Account`. Errors: UsageError where the question is none."""
+    known = {name: value for name, value in locals().items() if name != "literature"}
     return answer(Account(**known), literature)
 
 
@@ -77,19 +101,29 @@ def answer(question: Account, with_literature: bool = True) -> dict[str, object]
     q = question
     law = LAWS[q.law or METHODS[q.method].law_for(q.delta)]
     sizes = q.sizes()
-    if q.neighbours not in ("record", "owner"):
-        raise UsageError(f"neighbours are record or owner; got {q.neighbours!r}; choose one")
+    if q.neighbours not in NEIGHBOURS_OF:
+        raise UsageError(f"neighbours are {', '.join(NEIGHBOURS_OF)}; got {q.neighbours!r}; choose one")
     sensitivity = _sensitivity(q, sizes)
-    known = Question(q.dimension, q.epsilon, q.delta, q.scale, q.iterations, one_release=not METHODS[q.method].repeats)
+    divisor = _divisor(q, sum(sizes))
+    known = Question(
+        dimension=q.dimension,
+        epsilon=q.epsilon,
+        delta=q.delta,
+        scale=q.scale,
+        iterations=q.iterations,
+        one_release=not METHODS[q.method].repeats,
+        step=None if q.grid_bits is None else 2.0**-q.grid_bits / divisor,
+        divisor=divisor,
+    )
     solved_for, rows = law.solve(known, sensitivity)
     best = rows[0]
     result: dict[str, object] = {
-        "neighbours": NEIGHBOURS if q.neighbours == "record" else OWNER_NEIGHBOURS,
+        "neighbours": NEIGHBOURS_OF[q.neighbours],
         "question": asdict(q) | {"records": sum(sizes)},
         "law": law.name,
         "solved_for": solved_for,
         **{key: best[key] for key in ("epsilon", "delta", "scale", "iterations")},
-        "sensitivity": {"l2": sensitivity.l2, "l1": sensitivity.l1(q.dimension), "parts": sensitivity.parts},
+        "sensitivity": {"l2": sensitivity.l2, "l1": sensitivity.l1, "parts": sensitivity.parts},
         "calibrations": rows,
     }
     if q.grid_bits is not None:
@@ -106,14 +140,13 @@ def answer(question: Account, with_literature: bool = True) -> dict[str, object]
 
 
 def _sensitivity(q: Account, sizes: list[int]) -> Sensitivity:
-    rounding = 0.0
-    if q.grid_bits is not None:
-        rounding = rounding_bound(q.dimension, 2.0**-q.grid_bits, _divisor(q, sum(sizes)))
     learning = Learning(
         method=q.method, task="ridge", lam=q.lam, residual_clip=q.G, solver_tolerance=q.solver_tolerance
     )
-    moved = learning.owner_sensitivity if q.neighbours == "owner" else learning.sensitivity
-    return moved(sizes, q.weights, rounding)
+    found = learning.moved(q.neighbours, sizes, q.weights, q.dimension)
+    if q.grid_bits is None:
+        return found
+    return found + rounding_bound(q.dimension, 2.0**-q.grid_bits, _divisor(q, sum(sizes)))
 
 
 def _divisor(q: Account, records: int) -> int:
@@ -141,7 +174,7 @@ def _grid(q: Account, law: Law, solved_for: str, best: Row, sensitivity: Sensiti
     )
     return {
         "step": step,
-        "sensitivity_steps": steps,
+        "sensitivity_steps": steps.l2,
         "scale_steps": scale_steps,
         "scale": scale_steps * step,
         "epsilon": guarantee.epsilon,

@@ -8,22 +8,25 @@ from numpy.typing import NDArray
 
 from dpmpc.errors import UsageError
 from dpmpc.learning.method import project
-from dpmpc.privacy.checks import check_positive
+from dpmpc.privacy.checks import check_count, check_positive
 
 Floats = NDArray[np.float64]
 
 
-def clipped_mean(vectors: Any, clip: float) -> Floats:
-    """(d,) the mean of one owner's records' vectors, each clipped to L2 norm `clip`. Secret.
+def clipped_mean(vectors: Any, clip: float, records: int) -> Floats:
+    """(d,) the sum of one owner's records' vectors, each clipped to L2 norm `clip`, over its public number of records.
+    Secret.
 
     `vectors`: an array (n, d), one row a record (a gradient of its loss, say), or an iterable of such arrays that is
     never held whole: minibatches of per-record gradients. Double precision whatever the arrays' own.
 
-    Guarantees: replacing one of the n records, whatever the model, moves the mean by at most 2 clip / n in L2 norm, for
-    one clipped vector of norm at most `clip` is replaced by another. `Plan.create(records=...)` rests on that.
-    Errors: UsageError for no records, blocks of different width, values that are not finite.
+    Guarantees: replacing one of the records, whatever the model, moves the result by at most 2 clip / `records` in L2
+    norm, for one clipped vector of norm at most `clip` is replaced by another; its absence by half of that. `records`
+    is the number in the plan, also where fewer rows are given (a minibatch): divided by the rows that are there, one
+    record would move it by the more. `Plan.create(records=...)` rests on that.
+    Errors: UsageError for no rows, more than `records`, blocks of different width, values that are not finite.
     """
-    clip = check_positive("the clipping norm", clip)
+    clip, records = check_positive("the clipping norm", clip), check_count("an owner's number of records", records)
     total: Floats | None = None
     n = 0
     for block in _blocks(vectors):
@@ -37,7 +40,12 @@ def clipped_mean(vectors: Any, clip: float) -> Floats:
         n += len(block)
     if total is None or not n:
         raise UsageError("an owner's mean needs records; there are none; leave the owner out of the plan")
-    return total / n
+    if n > records:
+        raise UsageError(
+            f"an owner has as many records' vectors as the plan says at most; the plan says {records}, and there are "
+            "more; give each record's once"
+        )
+    return total / records
 
 
 def _blocks(vectors: Any) -> Iterator[Floats]:

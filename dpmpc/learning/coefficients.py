@@ -11,7 +11,7 @@ from dpmpc.data.blocks import Records
 from dpmpc.learning import functional
 from dpmpc.learning.method import Floats, Ints, Learning, Method, project
 from dpmpc.privacy.law import DEFAULT_LAW
-from dpmpc.privacy.sensitivity import Sensitivity, Weights, gradient_sensitivity
+from dpmpc.privacy.sensitivity import Sensitivity, Weights, record_sensitivity
 
 if TYPE_CHECKING:
     from dpmpc.learning.rehearsal import Stage  # with solvers, which a party does without
@@ -30,8 +30,15 @@ class FunctionalMethod(Method):
     def clip(self, learning: Learning) -> float:
         return functional.NORM
 
-    def sensitivity(self, learning: Learning, sizes: Sequence[int], weights: Weights, rounding: float) -> Sensitivity:
-        return gradient_sensitivity(G=functional.SPREAD / 2, sizes=sizes, weights=weights, rounding=rounding)
+    def sensitivity(self, learning: Learning, sizes: Sequence[int], weights: Weights, dimension: int) -> Sensitivity:
+        return record_sensitivity(functional.spread(functional.features(dimension)), sizes, weights)
+
+    def presence(self, learning: Learning, sizes: Sequence[int], weights: Weights, dimension: int) -> Sensitivity:
+        return record_sensitivity(functional.reach(functional.features(dimension)), sizes, weights)
+
+    def reach(self, learning: Learning) -> float:
+        """SPREAD / 2: an owner's vector lies in the convex hull of its records' vectors, no wider than those."""
+        return functional.SPREAD / 2
 
     def vectors(self, learning: Learning, theta: Floats, records: Records, offsets: Ints) -> Floats:
         from dpmpc.learning.erm_blocks import owner_coefficients  # and SciPy, which a party does without
@@ -42,12 +49,13 @@ class FunctionalMethod(Method):
         return self.take(learning, theta, mean, 0.0)
 
     def take(self, learning: Learning, theta: Floats, mean: Floats, noise: float) -> Floats:
-        assert learning.task != "softmax"  # `tasks` has it refused
-        model = functional.minimiser(mean, len(theta), learning.task, learning.lam, noise)
+        assert learning.task in self.tasks  # `Learning` refuses others
+        task: functional.Task = "ridge" if learning.task == "ridge" else "logistic"
+        model = functional.minimiser(mean, len(theta), task, learning.lam, noise)
         return model if learning.radius is None else project(model[None, :], learning.radius)[0]
 
     def rehearse(self, stage: "Stage", deviation: float, owners: int, records: int, lam: float) -> float | None:
-        return None if stage.dimension > stage.width else stage.functional(deviation)
+        return None if stage.dimension > stage.width else stage.functional(deviation, lam)
 
 
 FUNCTIONAL = FunctionalMethod()

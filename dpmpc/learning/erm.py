@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from dpmpc.errors import UsageError
 from dpmpc.learning.losses import LOGISTIC, Loss, ridge
 from dpmpc.learning.newton import CHUNK, Problems, newton
+from dpmpc.learning.row_sums import row_sums
 
 __all__ = [
     "LOGISTIC",
@@ -136,15 +137,10 @@ def solve_owners(
 
 
 def _per_owner(coefficients: Floats, X_sorted: Floats, offsets: Ints) -> Floats:
-    """Row j: the mean of coefficients[i] X_sorted[i] over owner j's rows i, by a sparse product without temporaries."""
-    from scipy.sparse import csr_array  # a process without records does without the import
-
-    begin, end = int(offsets[0]), int(offsets[-1])
-    rows = slice(begin, end)
-    sums = csr_array(
-        (coefficients[rows], np.arange(end - begin), offsets - begin), shape=(len(offsets) - 1, end - begin)
-    )
-    return np.asarray(sums @ X_sorted[rows], dtype=np.float64) / np.diff(offsets)[:, None]
+    """Row j: the mean of coefficients[i] X_sorted[i] over owner j's rows i."""
+    rows = slice(int(offsets[0]), int(offsets[-1]))
+    sums = row_sums(coefficients[rows], X_sorted[rows], offsets - offsets[0])
+    return sums / np.diff(offsets)[:, None]
 
 
 def _owner_scores(theta: Floats, X_sorted: Floats, offsets: Ints) -> Floats:

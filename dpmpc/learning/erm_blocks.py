@@ -22,12 +22,14 @@ from threadpoolctl import ThreadpoolController  # type: ignore[import-untyped]
 
 from dpmpc.data.blocks import Records
 from dpmpc.errors import UsageError
+from dpmpc.learning.class_weights import Weighted
 from dpmpc.learning.erm import Solution, solve_owners
 from dpmpc.learning.functional import pack
 from dpmpc.learning.losses import Loss
 from dpmpc.learning.newton import Point, newton
-from dpmpc.learning.softmax import Softmax, predicted
+from dpmpc.learning.row_sums import row_sums
 from dpmpc.learning.softmax import optima as softmax_optima
+from dpmpc.learning.softmax import predicted
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -110,11 +112,13 @@ def owner_gradients(loss: Loss, theta: Floats, records: Records, offsets: Ints, 
     """Each owner's mean gradient without regulariser, shaped (m, d) for theta (d,), every row of norm <= G (but for
     rounding); with K scores a record, theta has d K numbers, and a gradient too.
 
-    Owner j holds rows offsets[j]:offsets[j+1]. The same to the last bit for every `ahead` and `cores`.
+    Owner j holds rows offsets[j]:offsets[j+1], which count by their weights; the divisor is their number all the same.
+    The same to the last bit for every `ahead` and `cores`.
     """
 
     def work(tile: Tile, X: Floats, y: Floats) -> Floats:
-        return _sums(loss.derivative(scored(X, theta), y), X, tile.cuts)
+        pulls = records.weighed(loss.derivative(scored(X, theta), y), tile.begin, tile.end)
+        return _sums(pulls, X, tile.cuts)
 
     total = np.zeros((len(offsets) - 1, len(theta)))
     for tile, sums in over_tiles(records, offsets, work, **how):
@@ -174,10 +178,10 @@ def accuracy(theta: Floats, records: Records) -> float:
     return float(np.mean(np.where(scores(theta, records) > 0, 1.0, -1.0) == records.y))
 
 
-def mse(theta: Floats, records: Records) -> float:
-    """The mean squared residual, in the scaled units of y (the target's range is [-1, 1])."""
+def mse(theta: Floats, records: Records, link: Callable[[Floats], Floats] = lambda s: s) -> float:
+    """The mean squared residual, in the scaled units of y (the target's range is [-1, 1]). `link`: what scores say."""
     _need_rows(records)
-    return float(np.mean((scores(theta, records) - records.y) ** 2))
+    return float(np.mean((link(scores(theta, records)) - records.y) ** 2))
 
 
 def solve(loss: Loss, records: Records, lam: float, tolerance: float = 1e-10, classes: int = 2) -> Solution:
@@ -202,8 +206,9 @@ def optima(
     sizes, d = np.diff(offsets), records.X.shape[1]
     if len(sizes) == 0 or sizes.min() < 1:
         raise UsageError("every owner needs at least one record; an owner has none; use fewer owners")
-    if isinstance(loss, Softmax):
-        return softmax_optima(records, offsets, classes, lam, tolerance)
+    if loss.name == "softmax":
+        each = np.asarray(loss.weights) if isinstance(loss, Weighted) else None
+        return softmax_optima(records, offsets, classes, lam, tolerance, each)
     theta = np.empty((len(sizes), d))
     streamed = (sizes * d > _STREAMED) & (sizes >= d)
     j = 0
@@ -287,10 +292,7 @@ def _sums(coefficients: Floats, X: Floats, cuts: Ints) -> Floats:
         return np.stack(columns, axis=2).reshape(len(cuts) - 1, -1)
     if len(cuts) == 2:
         return np.asarray(coefficients @ X, dtype=np.float64)[None, :]
-    from scipy.sparse import csr_array  # a process without records does without the import
-
-    sums = csr_array((coefficients, np.arange(len(X)), cuts), shape=(len(cuts) - 1, len(X)))
-    return np.asarray(sums @ X, dtype=np.float64)
+    return row_sums(coefficients, X, cuts)
 
 
 def _double(X: Any) -> Floats:

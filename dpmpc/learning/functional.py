@@ -33,6 +33,7 @@ from numpy.typing import NDArray
 
 from dpmpc.errors import UsageError
 from dpmpc.privacy.checks import check_nonnegative, check_positive
+from dpmpc.privacy.sensitivity import Sensitivity
 
 Floats = NDArray[np.float64]
 Task = Literal["logistic", "ridge"]
@@ -56,6 +57,36 @@ def l1_spread(dimension: int) -> float:
     bound.
     """
     return 2.0 * (math.sqrt(dimension) + 1.0 + (dimension - 1) / math.sqrt(2.0))
+
+
+def features(coordinates: int) -> int:
+    """d, of a vector of d (d + 3) / 2 coordinates."""
+    return (math.isqrt(9 + 8 * coordinates) - 3) // 2
+
+
+def spread(dimension: int) -> Sensitivity:
+    """How far two records' vectors can lie apart for `dimension` features, in every norm.
+
+    L1: with k = |x . u| as above, and by Cauchy and Schwarz on the d and the d (d + 1) / 2 coordinates each, at most
+    the largest of sqrt(d (2 + 2 k)) + sqrt(d (d + 1)/2 (2 - 2 k^2)) over 0 <= k <= 1, which is concave: about d +
+    sqrt(2 d), where `l1_spread` has 1.4 d. Linf: 2, of a coordinate of y x.
+    """
+    first, second = float(dimension), dimension * (dimension + 1) / 2
+
+    def at(k: float) -> float:
+        return math.sqrt(first * (2 + 2 * k)) + math.sqrt(second * (2 - 2 * k * k))
+
+    low, high = 0.0, 1.0
+    for _ in range(100):
+        left, right = low + (high - low) / 3, high - (high - low) / 3
+        low, high = (left, high) if at(left) < at(right) else (low, right)
+    return Sensitivity(at(low) * (1 + 1e-12), SPREAD, 2.0, {"loss": SPREAD})
+
+
+def reach(dimension: int) -> Sensitivity:
+    """How far a record's vector can lie from the zero vector of one that is absent: NORM in L2, half of `l1_spread` in
+    L1, 1 in Linf; each attained."""
+    return Sensitivity(l1_spread(dimension) / 2, NORM, 1.0, {"loss": NORM})
 
 
 def coefficients(X: Floats, y: Floats) -> Floats:

@@ -6,7 +6,25 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from dpmpc.data.blocks import Records
-from dpmpc.learning.method import METHODS, Floats, Learning, tail_begins
+from dpmpc.errors import RecordError, UsageError
+from dpmpc.learning.method import DEFAULT_METHOD, METHODS, Floats, Learning, tail_begins
+
+
+def check_record_weights(learning: Learning, records: Records) -> None:
+    """Errors: UsageError for weights of records that the method is not proved for (see `learning.class_weights`), or
+    that are none: beyond 0 to 1."""
+    if (w := records.weights) is None:
+        return
+    if not METHODS[learning.method].weighs:
+        raise UsageError(
+            f"records count by weights with the method {DEFAULT_METHOD}; got {learning.method}; choose the other, or "
+            "leave weights out"
+        )
+    if w.shape != (records.n,) or not ((w >= 0) & (w <= 1)).all():
+        raise RecordError(
+            "each record counts 0 to 1 times; a weight lies outside; divide weights by a public bound",
+            "each record counts 0 to 1 times; some owner's weights lie outside",
+        )
 
 
 class Learner:
@@ -19,6 +37,7 @@ class Learner:
         coordinate of an opened mean, public."""
         self.learning, self.iterations, self.noise = learning, iterations, noise
         self._method = METHODS[learning.method]
+        check_record_weights(learning, records)
         self._records = records
         self._offsets = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
         assert self._offsets[-1] == records.n

@@ -5,6 +5,7 @@ loss G-Lipschitz in theta, and |d2l/ds2| <= L makes it L-smooth.
 Source: Chaudhuri, Monteleoni, Sarwate 2011 section 3.4.
 """
 
+import math
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -14,6 +15,10 @@ from numpy.typing import NDArray
 from dpmpc.errors import UsageError
 
 Floats = NDArray[np.float64]
+
+RESIDUAL_CLIP = 0.25
+"""Of ridge regression, unless another is given, in units of half the target's range: noise is proportional to it, and
+most residuals of a model worth having are smaller (docs/accuracy.md)."""
 
 
 class Loss(Protocol):
@@ -46,13 +51,16 @@ class Logistic:
         return np.asarray(-y * _expit(-y * s), dtype=np.float64)
 
     def second_derivative(self, s: Floats, y: Floats) -> Floats:
-        return np.asarray(_expit(s) * _expit(-s), dtype=np.float64)
+        e = np.exp(-np.abs(s))
+        return np.asarray(e / (1.0 + e) ** 2, dtype=np.float64)
 
 
 def _expit(x: Floats) -> Floats:
-    from scipy.special import expit  # a party needs a loss's constants alone, and does without the import
-
-    return np.asarray(expit(x), dtype=np.float64)
+    """1 / (1 + exp(-x)), to a few units in the last place above 1e-307, and never below 1e-308; without SciPy, whose
+    import takes longer than a short run."""
+    e = np.exp(np.minimum(-x, 709.0))  # exp(710) is infinite
+    e += 1.0
+    return np.asarray(1.0 / e, dtype=np.float64)
 
 
 @dataclass(frozen=True)
@@ -93,3 +101,22 @@ def ridge(clip: float) -> Loss:
     if not (np.isfinite(clip) and clip > 0):
         raise UsageError(f"the residual clip must be positive and finite; got {clip}; give for instance 1")
     return Ridge(float(clip))
+
+
+_LOGISTIC_PULL = 0.27846454276107383  # the largest m/(1 + e^m): W(1/e), rounded up
+
+
+def farthest(loss: Loss, lam: float) -> float:
+    """The norm that no minimiser of mean loss + lam/2 |theta|^2 exceeds, whatever the records; infinite where nothing
+    better than G/lam is proved.
+
+    Guarantees: at the minimiser lam theta = -mean l'(s_i, y_i) x_i, and times theta: lam |theta|^2 = -mean l'(s_i, y_i)
+    s_i, at most the largest -l'(s, y) s, call it p. Logistic: m/(1 + e^m), m = y s, is largest where e^m = 1/(m - 1),
+    with the value W(1/e). Ridge with |y| <= 1: s (y - s) <= 1/4 within the clip c; beyond it s c with s <= 1 - c, if c
+    is below 1/2. So |theta| <= sqrt(p/lam), which is less than G/lam for small lam.
+    """
+    if isinstance(loss, Logistic):
+        return math.sqrt(_LOGISTIC_PULL / lam)
+    if isinstance(loss, Ridge):
+        return math.sqrt((loss.clip * (1 - loss.clip) if loss.clip < 0.5 else 0.25) / lam)
+    return math.inf

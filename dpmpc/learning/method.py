@@ -7,79 +7,141 @@ dpmpc.methods.
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
-from typing import Any, ClassVar, Literal, get_args
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, ClassVar, Self, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dpmpc.data.blocks import Records
 from dpmpc.errors import UsageError
-from dpmpc.learning.losses import LOGISTIC, Loss, ridge
-from dpmpc.learning.softmax import SOFTMAX
-from dpmpc.privacy.checks import check_count, check_nonnegative, check_positive
+from dpmpc.learning.class_weights import Weighted, check_weights
+from dpmpc.learning.losses import Loss
+from dpmpc.learning.settings import Average, Descent
+from dpmpc.learning.source import Following, Schedule, Source, Sum, owner_factors
+from dpmpc.learning.survey_columns import Draft, columns_line
+from dpmpc.learning.task import TASKS, Task
+from dpmpc.privacy.checks import check_count, check_positive
 from dpmpc.privacy.law import LAWS
+from dpmpc.privacy.persons import Persons
 from dpmpc.privacy.sensitivity import Sensitivity, Weights, arithmetic_bound, owner_sensitivity
 from dpmpc.registry import Registry
 
+if TYPE_CHECKING:
+    from dpmpc.data.table import Table
+
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
-Task = Literal["logistic", "ridge", "softmax"]
-Average = Literal["none", "tail", "all"]
-Spread = Literal["theta", "fixed"]
 
 
-@dataclass(frozen=True)
-class Learning:
-    """How a model is learned: all public numbers that the owners' vectors and the iterates depend on.
-
-    `residual_clip`: G of ridge regression. `radius`: of the ball that iterates or local models are projected onto.
-    `spread`: whether two records' gradients are taken to differ by what is possible at theta, or always by 2G.
-    `classes`: how many softmax regression tells apart.
+@dataclass(frozen=True, kw_only=True)
+class Learning(Descent, Source):
+    """How a model is learned: all public numbers that the owners' vectors and the iterates depend on, chosen where
+    nobody had said them. `classes`: how many softmax regression tells apart. `presence`: whether the promise is of a
+    record's presence, so that `factor` goes by how far a gradient lies from zero, not from another; a plan derives it
+    of its neighbours. `weights`:
+    of the classes (`class_weights`), () where all are alike. `survey`: the one that comes before, and decides on the
+    schema, while it is still to be made.
     """
 
+    KIND: ClassVar[str] = "learning"
+
     method: str
-    task: Task
+    task: str
     lam: float
-    residual_clip: float = 1.0
-    step: float | None = None
-    radius: float | None = None
     average: Average = "tail"
-    solver_tolerance: float = 1e-8
-    spread: Spread = "theta"
     classes: int = 2
+    presence: bool = False
+    weights: tuple[float, ...] = ()
+    survey: Draft | None = None
 
     def __post_init__(self) -> None:
-        for name, value, allowed in (
-            ("task", self.task, Task),
-            ("average", self.average, Average),
-            ("spread", self.spread, Spread),
-        ):
-            if value not in get_args(allowed):
-                raise UsageError(f"the {name} must be one of {', '.join(get_args(allowed))}; got {value!r}; choose one")
-        check_nonnegative("solver tolerance", self.solver_tolerance)
-        if self.task not in METHODS[self.method].tasks:
+        super().__post_init__()
+        if isinstance(self.survey, dict):  # out of a file
+            object.__setattr__(self, "survey", Draft(**self.survey))
+        if not isinstance(self.survey, Draft | None):
+            raise UsageError(f"a survey before training is an object; got {self.survey!r}; plan again")
+        if self.average not in get_args(Average):
+            raise UsageError(
+                f"the average must be one of {', '.join(get_args(Average))}; got {self.average!r}; choose one"
+            )
+        task = TASKS[self.task]
+        if not METHODS[self.method].suits(task):
             raise UsageError(
                 f"method {self.method} is not for {self.task} regression; use another, such as {DEFAULT_METHOD}"
             )
         if check_count("the number of classes", self.classes) < 2:
             raise UsageError(f"a model tells at least 2 classes apart; got {self.classes}; check the target")
-        for name in ("lam", "residual_clip", "step", "radius"):
-            number = getattr(self, name)
-            if number is not None or name in ("lam", "residual_clip"):
-                check_positive(name.replace("_", " "), number)
+        check_positive("lam", self.lam)
+        check_weights(self.weights, self.classes)
+        if self.weights and (task.kind == "number" or not METHODS[self.method].weighs):
+            raise UsageError(
+                f"<<class_weight>> is for classes and the method {DEFAULT_METHOD}; got {self.task} regression by "
+                f"{self.method}; leave it out"
+            )
+
+        if self.survey is not None and (self.survey.schema.task, self.survey.schema.classes) != (
+            self.task,
+            self.classes,
+        ):
+            raise UsageError(f"a survey's draft is of the plan's task and classes; this plan has {self.task} with "
+                             f"{self.classes} and another draft; plan again")  # fmt: skip
+
+    @property
+    def schedule(self) -> Schedule:
+        return Schedule() if self.survey is None else Schedule((self.survey.stage,))
+
+    @property
+    def about(self) -> list[str]:
+        return super().about if self.survey is None else [columns_line(self.survey.schema)]
+
+    def length(self, features: int) -> int:
+        """The coordinates of an owner's vector."""
+        return METHODS[self.method].coordinates(features) * self.scores
+
+    def longest(self, count: int, noise: float) -> int | None:
+        return None if self.survey is None else self.length(self.survey.longest(count, noise))
+
+    def follows(self, opened: Sum) -> Following:
+        if self.survey is None:
+            return super().follows(opened)
+        schema = self.survey.after(opened)
+        return Following(replace(self, survey=None), self.length(len(schema.feature_names)), schema.to_json())
+
+    def check_records(self, table: "Table") -> None:
+        """Before a survey: a column that is not there, or a label that is none."""
+        if self.survey is not None:
+            from dpmpc.data.mapping import Mapping  # which brings a database; parties have no records
+
+            for name in self.survey.schema.unknown:
+                table[name]
+            for _ in Mapping(table, self.survey.schema).blocks():
+                pass
+
+    def check(self, neighbours: str, dimension: int) -> None:
+        super().check(neighbours, dimension)
+        if self.survey is not None and neighbours == "owner":
+            raise UsageError("a survey of columns is for neighbours by record; the plan's are owners; plan again")
+
+    def promised(self, neighbours: str) -> Self:
+        return replace(self, presence=neighbours == "presence")
+
+    def to_json(self) -> dict[str, Any]:
+        made = super().to_json()
+        del made["presence"]
+        return made if self.survey is None else {**made, "survey": self.survey.to_json()}
 
     @property
     def loss(self) -> Loss:
         """The loss of one record's score."""
-        if self.task == "softmax":
-            return SOFTMAX
-        return LOGISTIC if self.task == "logistic" else ridge(self.residual_clip)
+        task = TASKS[self.task]
+        loss = task.loss(self)
+        return Weighted(loss, self.weights, task.kind == "several") if self.weights else loss
 
     @property
     def scores(self) -> int:
         """How many scores a record has; a model has so many numbers for each feature."""
-        return self.classes if self.task == "softmax" else 1
+        return TASKS[self.task].scores(self.classes)
 
     @property
     def step_length(self) -> float:
@@ -91,24 +153,38 @@ class Learning:
         """The norm that an owner's vector cannot exceed."""
         return METHODS[self.method].clip(self)
 
-    def sensitivity(self, sizes: Sequence[int], weights: Weights, rounding: float = 0.0) -> Sensitivity:
-        """How far one record moves the weighted mean of the owners' vectors, as computed in doubles."""
-        method = METHODS[self.method]
-        rounding += arithmetic_bound(method.arithmetic(self), sizes, weights)
-        return method.sensitivity(self, sizes, weights, rounding)
+    def by_record(self, sizes: Sequence[int], weights: Weights, dimension: int) -> Sensitivity:
+        moved = METHODS[self.method].sensitivity(self, sizes, weights, dimension)
+        return self._computed(moved, sizes, weights, dimension)
 
-    def owner_sensitivity(self, sizes: Sequence[int], weights: Weights, rounding: float = 0.0) -> Sensitivity:
-        """How far all of one owner's records together move the weighted mean of the owners' vectors, as computed in
-        doubles."""
+    def by_presence(self, sizes: Sequence[int], weights: Weights, dimension: int) -> Sensitivity | None:
+        moved = METHODS[self.method].presence(self, sizes, weights, dimension)
+        return None if moved is None else self._computed(moved, sizes, weights, dimension)
+
+    def moved(
+        self, neighbours: str, sizes: Sequence[int], weights: Weights, dimension: int, persons: Persons | None = None
+    ) -> Sensitivity:
+        """That of these neighbours, of which `persons` says what is kept. Errors: UsageError for a method that does not
+        know of a record's presence."""
+        known = self.levels(neighbours, sizes, weights, dimension, persons)
+        if neighbours not in known:
+            raise UsageError(
+                f"a promise of a record's presence, or of persons, needs a method that bounds absence; {self.method} "
+                "does not; promise neighbours by record"
+            )
+        return known[neighbours]
+
+    def _computed(self, exact: Sensitivity, sizes: Sequence[int], weights: Weights, dimension: int) -> Sensitivity:
+        doubles = arithmetic_bound(METHODS[self.method].arithmetic(self), sizes, weights)
+        return exact.within(dimension) + doubles.within(dimension)
+
+    def by_owner(self, sizes: Sequence[int], weights: Weights, dimension: int) -> Sensitivity:
         method = METHODS[self.method]
-        reach, factors = method.reach(self), [1] * len(sizes) if weights == "equal" else sizes
+        reach, factors = method.reach(self), owner_factors(sizes, weights)
+        moved = owner_sensitivity(reach, factors, sum(factors)).within(dimension)
         if reach < method.clip(self):  # beyond which a vector is cut off, whatever doubles made of it
-            rounding += arithmetic_bound(method.arithmetic(self), sizes, weights)
-        return owner_sensitivity(reach, factors, sum(factors), rounding)
-
-    def to_json(self) -> dict[str, Any]:
-        """The same as JSON values."""
-        return asdict(self)
+            moved += arithmetic_bound(method.arithmetic(self), sizes, weights).within(dimension)
+        return moved
 
 
 class Method(ABC):
@@ -119,8 +195,13 @@ class Method(ABC):
     law: ClassVar[str]  # of its noise, if nothing else is asked for and no delta is given
     lam: ClassVar[float]  # regularisation, likewise
     help: ClassVar[str]  # what an owner sends, for the command line
-    tasks: ClassVar[tuple[str, ...]] = ("logistic", "ridge")  # that it is for
+    tasks: ClassVar[tuple[str, ...]] = ("logistic", "ridge")  # that it is for, unless `suits` says so otherwise
+    weighs: ClassVar[bool] = False  # whether it is for records that count by their class
     lam_moves: ClassVar[bool] = False  # whether its sensitivity depends on lam
+
+    def suits(self, task: Task) -> bool:
+        """Whether it is for this task."""
+        return task.name in self.tasks
 
     def law_for(self, delta: float | None) -> str:
         """The law of its noise at this delta, if nothing else is asked for."""
@@ -149,8 +230,16 @@ class Method(ABC):
         return self.clip(learning)
 
     @abstractmethod
-    def sensitivity(self, learning: Learning, sizes: Sequence[int], weights: Weights, rounding: float) -> Sensitivity:
-        """How far one record moves the weighted mean of the owners' vectors; `rounding` is that part of it."""
+    def sensitivity(self, learning: Learning, sizes: Sequence[int], weights: Weights, dimension: int) -> Sensitivity:
+        """How far one record moves the weighted mean of the owners' vectors (dimension,), in the norms in which that
+        is known; rounding and arithmetic come on top."""
+
+    def presence(
+        self, learning: Learning, sizes: Sequence[int], weights: Weights, dimension: int
+    ) -> Sensitivity | None:
+        """How far one record moves it by being absent: as one of zero features, which adds the zero vector to a sum
+        over records whose number stays. As `sensitivity`; None: nothing is proved, and no such promise is made."""
+        return None
 
     def arithmetic(self, learning: Learning) -> float:
         """A norm that bounds what an owner's vector is the mean of: see `arithmetic_bound`."""

@@ -1,6 +1,7 @@
 """A trained model as a file: model.npz, without pickled objects."""
 
 import json
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -8,7 +9,9 @@ from typing import Any
 import numpy as np
 
 from dpmpc.data import Dataset
+from dpmpc.data.schema import Schema
 from dpmpc.errors import UsageError
+from dpmpc.learning.additive import Additive
 from dpmpc.learning.method import Floats
 
 
@@ -20,18 +23,27 @@ class Model:
     feature_names: tuple[str, ...]
     preprocessing: dict[str, Any]
     task: str
+    weights: tuple[float, ...] = ()  # of the classes' records; odds are too large by them
+
+    @property
+    def additive(self) -> Additive:
+        """The model as one curve a column. Errors: UsageError for a basis that is not additive."""
+        return Additive.of(Schema.from_json(self.preprocessing), self.theta, self.weights)
 
 
-def write_model(path: Path, theta: Floats, dataset: Dataset, run_id: str) -> None:
-    """Writes model.npz: theta (d,), feature_names (d,), preprocessing and task as JSON text."""
+def write_model(path: Path, theta: Floats, dataset: Dataset, run_id: str, weights: Sequence[float] = ()) -> None:
+    """Writes model.npz: theta (d,), feature_names (d,), preprocessing, columns and task as JSON
+    text, weights of the classes, if any."""
     with path.open("wb") as file:
         np.savez(
             file,
             theta=theta,
             feature_names=np.array(dataset.feature_names),
             preprocessing=np.array(json.dumps(dataset.preprocessing)),
+            columns=np.array(json.dumps(dataset.columns)),
             task=np.array(dataset.task),
             run=np.array(run_id),
+            weights=np.array(weights, dtype=np.float64),
         )
 
 
@@ -45,10 +57,11 @@ def read_model(run: Path) -> Model:
                 tuple(str(name) for name in saved["feature_names"]),
                 json.loads(str(saved["preprocessing"])),
                 str(saved["task"]),
+                tuple(map(float, saved["weights"])) if "weights" in saved else (),
             )
     except FileNotFoundError:
         raise UsageError(
-            f"a finished run has a model.npz; {run} has none; train it, or carry it on with --resume"
+            f"a finished run has a model.npz; {run} has none; train it, or carry it on with <<resume>>"
         ) from None
     except (OSError, ValueError, KeyError) as error:
         raise UsageError(f"a model must be what train wrote; {path}: {error}; train again") from None

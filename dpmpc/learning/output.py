@@ -8,7 +8,10 @@ from typing import TYPE_CHECKING
 
 from dpmpc.data.blocks import Records
 from dpmpc.errors import UsageError
+from dpmpc.learning.losses import farthest
 from dpmpc.learning.method import Floats, Ints, Learning, Method, project
+from dpmpc.learning.softmax import SOFTMAX
+from dpmpc.learning.task import Task
 from dpmpc.privacy.law import PURE_LAW, law_for
 from dpmpc.privacy.sensitivity import Sensitivity, Weights, output_sensitivity
 
@@ -22,29 +25,46 @@ class OutputMethod(Method):
     law = PURE_LAW
     lam = 0.01  # the sensitivity is inverse to it
     lam_moves = True
-    tasks = ("logistic", "ridge", "softmax")
     help = "one release, the mean of the owners' own models"
+
+    def suits(self, task: Task) -> bool:
+        """All of one score, and softmax: of other losses with several scores nobody finds the optimum here."""
+        return task.kind != "several" or task.name == SOFTMAX.name
 
     def law_for(self, delta: float | None) -> str:
         """Gaussian noise where a delta is given: less of it from some nine features on."""
         return law_for(delta)
 
     def clip(self, learning: Learning) -> float:
-        clip = learning.loss.G / learning.lam  # an optimum satisfies lam theta = -mean gradient
+        # an optimum satisfies lam theta = -mean gradient; what is sent is as near it as its gradient is small
+        near = farthest(learning.loss, learning.lam) + learning.solver_tolerance / learning.lam
+        clip = min(learning.loss.G / learning.lam, near)
         return clip if learning.radius is None else min(clip, learning.radius)
 
     def arithmetic(self, learning: Learning) -> float:
         # The optimum is that of a gradient that is computed to within so much; a radius does not make that less.
         return learning.loss.G / learning.lam
 
-    def sensitivity(self, learning: Learning, sizes: Sequence[int], weights: Weights, rounding: float) -> Sensitivity:
+    def sensitivity(self, learning: Learning, sizes: Sequence[int], weights: Weights, dimension: int) -> Sensitivity:
         return output_sensitivity(
             G=learning.loss.G,
             lam=learning.lam,
             sizes=sizes,
             weights=weights,
-            rounding=rounding,
             solver_gradient_norm=learning.solver_tolerance,
+            farthest=farthest(learning.loss, learning.lam),
+        )
+
+    def presence(self, learning: Learning, sizes: Sequence[int], weights: Weights, dimension: int) -> Sensitivity:
+        """That of a record whose loss is constant, of zero features."""
+        return output_sensitivity(
+            G=learning.loss.G,
+            lam=learning.lam,
+            sizes=sizes,
+            weights=weights,
+            solver_gradient_norm=learning.solver_tolerance,
+            presence=True,
+            farthest=farthest(learning.loss, learning.lam),
         )
 
     def vectors(self, learning: Learning, theta: Floats, records: Records, offsets: Ints) -> Floats:
@@ -56,7 +76,7 @@ class OutputMethod(Method):
         if norms.max() > learning.solver_tolerance:
             raise UsageError(  # neither who nor how far: both depend on records
                 f"every local optimum must reach a gradient norm of {learning.solver_tolerance:g}; not all did; "
-                "raise --solver-tolerance or --lam"
+                "raise <<solver_tolerance>> or <<lam>>"
             )
         return vectors
 

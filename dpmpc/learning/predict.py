@@ -10,9 +10,12 @@ from numpy.typing import NDArray
 from dpmpc.data.loading import CsvFile, Source, opened
 from dpmpc.data.mapping import Counts, Mapping
 from dpmpc.data.schema import Classes, Labels, Schema
+from dpmpc.data.spelling import PLAIN, Spelling
+from dpmpc.learning.class_weights import corrected
 from dpmpc.learning.erm_blocks import scored
 from dpmpc.learning.model import read_model
-from dpmpc.learning.softmax import predicted, probabilities
+from dpmpc.learning.softmax import predicted
+from dpmpc.learning.task import TASKS
 
 Floats = NDArray[np.float64]
 _ROWS = 1 << 14
@@ -36,7 +39,7 @@ class Predictions:
         return len(next(iter(self.columns.values())))
 
 
-def predict(run: Path, source: Source, *, memory: int | None = None) -> Predictions:
+def predict(run: Path, source: Source, *, memory: int | None = None, spelling: Spelling = PLAIN) -> Predictions:
     """The predictions of the model in the run directory `run` for the records of a source, which needs the model's
     feature columns only. A path here is a file of any kind; `CsvFile` is CSV whatever its name.
 
@@ -44,8 +47,8 @@ def predict(run: Path, source: Source, *, memory: int | None = None) -> Predicti
     """
     model = read_model(run)
     schema = Schema.from_json(model.preprocessing)
-    target = schema.target
-    with opened(source, memory=memory) as (table, _):
+    target, task = schema.target, TASKS[schema.task]
+    with opened(source, memory=memory, spelling=spelling) as (table, _):
         known = target.name in table
         mapping = Mapping(table, schema, labels=known)
         scores, truth = [], []
@@ -53,18 +56,21 @@ def predict(run: Path, source: Source, *, memory: int | None = None) -> Predicti
             for begin in range(0, len(labels), _ROWS):
                 part = [column[begin : begin + _ROWS] for column in values]
                 X = np.empty((len(part[0]), len(schema.feature_names)))
-                schema.rows(part, X)
-                scores.append(scored(X, model.theta))
+                schema.rows(part, X, ball=False)
+                scores.append(task.link(scored(X, model.theta)))
             truth.append(labels)
     return _said(
-        target, np.concatenate(scores), np.concatenate(truth) if known else None, tuple(mapping.counts.values())
-    )
+        target, np.concatenate(scores), np.concatenate(truth) if known else None, tuple(mapping.counts.values()),
+        model.weights,
+    )  # fmt: skip
 
 
-def _said(target: Any, scores: Floats, truth: Floats | None, counts: tuple[Counts, ...]) -> Predictions:
+def _said(
+    target: Any, scores: Floats, truth: Floats | None, counts: tuple[Counts, ...], weights: tuple[float, ...]
+) -> Predictions:
     score = None
     if isinstance(target, Classes):
-        chosen, each = predicted(scores), probabilities(scores)
+        chosen, each = predicted(scores), corrected(target, scores, weights)
         columns: dict[str, NDArray[Any]] = {target.name: np.array(target.names, dtype=object)[chosen]}
         columns |= {f"probability_{name}": each[:, k] for k, name in enumerate(target.names)}
         if truth is not None:
@@ -74,7 +80,7 @@ def _said(target: Any, scores: Floats, truth: Floats | None, counts: tuple[Count
         names = np.array([target.negative_name, target.positive_name], dtype=object)
         columns = {
             target.name: names[(scores > 0).astype(np.int64)],
-            f"probability_{target.positive_name}": 1.0 / (1.0 + np.exp(-scores)),
+            f"probability_{target.positive_name}": corrected(target, scores, weights),
         }
         if truth is not None:
             score = "accuracy", float(np.mean(np.where(scores > 0, 1.0, -1.0) == truth))

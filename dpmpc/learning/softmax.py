@@ -62,36 +62,42 @@ def predicted(s: Floats) -> Ints:
     return np.asarray(np.argmax(s, axis=1), dtype=np.int64)
 
 
-def optima(records: Records, offsets: Ints, classes: int, lam: float, tolerance: float) -> tuple[Floats, Floats]:
+def optima(
+    records: Records, offsets: Ints, classes: int, lam: float, tolerance: float, weights: Floats | None = None
+) -> tuple[Floats, Floats]:
     """Every owner's own optimum (m, dK) of the mean loss plus lam/2 |theta|^2, and the gradient's norm there (m,).
 
     Newton's method whose steps come from conjugate gradients, one owner after the other: no Hessian is made. A step
-    that rounding stops ends the search; the norm, evaluated afresh, says how far it came.
+    that rounding stops ends the search; the norm, evaluated afresh, says how far it came. `weights` (K,): of the
+    classes' records.
     """
     theta = np.zeros((len(offsets) - 1, records.X.shape[1] * classes))
     norms = np.zeros(len(theta))
     for j, (begin, end) in enumerate(pairwise(offsets)):
         X = np.asarray(records.X[begin:end], dtype=np.float64)
-        theta[j], norms[j] = _optimum(X, records.y[begin:end], classes, lam, tolerance)
+        theta[j], norms[j] = _optimum(X, records.y[begin:end], classes, lam, tolerance, weights)
         records.forget(int(begin), int(end))
     return theta, norms
 
 
-def _optimum(X: Floats, y: Floats, classes: int, lam: float, tolerance: float) -> tuple[Floats, float]:
+def _optimum(
+    X: Floats, y: Floats, classes: int, lam: float, tolerance: float, weights: Floats | None
+) -> tuple[Floats, float]:
     n, d = X.shape
+    w = np.ones(n) if weights is None else weights[y.astype(np.int64)]
     theta = np.zeros((d, classes))
 
     def at(theta: Floats) -> tuple[float, Floats]:
         s = X @ theta
-        value = float(np.mean(SOFTMAX.value(s, y)) + 0.5 * lam * np.sum(theta**2))
-        return value, X.T @ SOFTMAX.derivative(s, y) / n + lam * theta
+        value = float(np.mean(w * SOFTMAX.value(s, y)) + 0.5 * lam * np.sum(theta**2))
+        return value, X.T @ (w[:, None] * SOFTMAX.derivative(s, y)) / n + lam * theta
 
     value, grad = at(theta)
     for _ in range(100):
         norm = float(np.linalg.norm(grad))
         if norm <= tolerance:
             break
-        step = _newton_step(X, probabilities(X @ theta), grad, lam, min(0.1, norm) * norm)
+        step = _newton_step(X, probabilities(X @ theta), w, grad, lam, min(0.1, norm) * norm)
         promised, length = -float(np.sum(grad * step)), 1.0
         for _ in range(40):
             trial_value, trial_grad = at(theta + length * step)
@@ -106,7 +112,7 @@ def _optimum(X: Floats, y: Floats, classes: int, lam: float, tolerance: float) -
     return theta.ravel(), float(np.linalg.norm(grad))
 
 
-def _newton_step(X: Floats, p: Floats, grad: Floats, lam: float, enough: float) -> Floats:
+def _newton_step(X: Floats, p: Floats, w: Floats, grad: Floats, lam: float, enough: float) -> Floats:
     """(d, K) the step v with Hessian v = -grad, until the residual is below `enough`."""
     step, residual = np.zeros_like(grad), -grad
     direction, square = residual.copy(), float(np.sum(residual**2))
@@ -114,7 +120,7 @@ def _newton_step(X: Floats, p: Floats, grad: Floats, lam: float, enough: float) 
         if math.sqrt(square) <= enough:
             break
         u = X @ direction
-        curved = X.T @ (p * (u - np.sum(p * u, axis=1, keepdims=True))) / len(X) + lam * direction
+        curved = X.T @ (w[:, None] * p * (u - np.sum(p * u, axis=1, keepdims=True))) / len(X) + lam * direction
         alpha = square / float(np.sum(direction * curved))
         step, residual = step + alpha * direction, residual - alpha * curved
         square, before = float(np.sum(residual**2)), square

@@ -10,7 +10,12 @@ counts:
 - a *text* falls into one of B hashed buckets (`data.hashing`). What is kept is a bucket's number: texts are never
   sent. A column of texts has both cells and buckets, and every value one place, so that numbers among texts count.
 
-The sum over all records, with Gaussian noise on it, is opened once; all else is post-processing (`findings`).
+A column whose range is public is clipped to it before it is counted, and only octaves of that range are read.
+
+The sum over all records, with Gaussian noise on it, is opened once; all else is post-processing (`findings`). What is
+found is the same on every processor: each operation is one that IEEE 754 rounds correctly (+, -, *, /, square roots,
+powers of two), sums are `math.fsum`'s, which rounds once, and the one quantile of the normal law is worked out in
+integers by mpmath. No matrix product, whose order of additions is a library's own, and no other elementary function.
 
 Guarantees: a record changes one place of each column for another. In a number's cells its part of the vector has
 squared norm 1 + MOMENT^2 (t^2 + P2(t)^2) <= 1 + 2 MOMENT^2 = 9/8 (t^2 + P2^2 grows to 2 at |t| = 1: P2 in [-1/2, 1]),
@@ -22,14 +27,23 @@ pay for texts that one record alone holds.
 """
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
+from dpmpc.data.hashing import BUCKETS, bucket_sql
 from dpmpc.errors import UsageError
+from dpmpc.learning.knots import Piece, knots_of, pieces_of
+from dpmpc.learning.source import Source, of_means
 from dpmpc.privacy.checks import check_count, check_nonnegative
+from dpmpc.privacy.sensitivity import Sensitivity, Weights, arithmetic_bound, owner_weights
+
+if TYPE_CHECKING:
+    from dpmpc.data.table import Table
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -39,27 +53,39 @@ OCTAVES = HIGHEST - LOWEST
 MOMENT = 0.25
 CELLS = 2 + 2 * OCTAVES  # missing, zero, then the negative and the positive octaves
 NUMBER = CELLS + 4 * OCTAVES  # coordinates of a column's numbers: counts, then t and P2 of every octave
+WIDEST = math.ldexp(1.0, HIGHEST)  # what a range reaches to that is not known
 FALSE_ALARMS = 1e-3  # expected number of cells kept by noise alone, over all columns
 BESIDE = 2.5  # deviations of the noise that a cell beside a kept one must exceed
 WIDTH = 2.0  # of the scaled range, in standard deviations on either side of the centre
 NARROWEST = 1e-4  # the least standard deviation, of the range: noise must not blow a constant column up
-BUCKETS = 256
 WIDEST_WINDOW = 10  # octaves
+_AT_ONCE = 1 << 24  # numbers of owners' vectors that are held at once
+WHOLE = 0.5  # of the records: so many numbers make a column of which nothing is known one of numbers
 
 
 @dataclass(frozen=True)
-class Survey:
-    """What is asked of every record; public. `numbers`: columns of numbers; `texts`: columns of texts, or of both;
-    `buckets`: of each of those."""
+class Survey(Source):
+    """What is asked of every record; public. `numbers`: columns of numbers; `texts`: columns of texts, or of both, or
+    of which nothing is known; `buckets`: of each of those; `ranges`: (column, low, high) of numbers, where public.
+    """
+
+    KIND: ClassVar[str] = "survey"
 
     numbers: tuple[str, ...]
     texts: tuple[str, ...] = ()
     buckets: int = BUCKETS
+    ranges: tuple[tuple[str, float, float], ...] = ()
 
     def __post_init__(self) -> None:
         check_count("the number of buckets", self.buckets)
         if not self.names:
             raise UsageError("a survey asks about columns; none were named; name at least one")
+        if len(set(self.names)) < len(self.names):
+            raise UsageError(f"a survey asks once about each column; got {', '.join(self.names[:8])}; name each once")
+        ranges = tuple((str(name), float(low), float(high)) for name, low, high in self.ranges)
+        if not all(name in self.numbers and -WIDEST <= low < high <= WIDEST for name, low, high in ranges):
+            raise UsageError(f"ranges of a survey are low < high of its numbers; got {ranges[:4]}; mend them")
+        object.__setattr__(self, "ranges", ranges)
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -68,11 +94,10 @@ class Survey:
 
     @property
     def coordinates(self) -> int:
-        """The length of the vector."""
         return len(self.numbers) * NUMBER + len(self.texts) * (NUMBER + self.buckets)
 
     @property
-    def norm(self) -> float:
+    def clip(self) -> float:
         """The largest norm of one record's vector: what an owner clips its mean to, to be safe from its own
         errors."""
         return math.sqrt((1 + 2 * MOMENT**2) * len(self.names))
@@ -80,7 +105,45 @@ class Survey:
     @property
     def spread(self) -> float:
         """How far two records' vectors can lie apart, L2: what 2G is for gradients."""
-        return math.sqrt(2.0) * self.norm
+        return math.sqrt(2.0) * self.clip
+
+    @property
+    def sensitivity(self) -> Sensitivity:
+        """The same in every norm: in L1 a column moves by at most 2 (1 + 2 MOMENT), in one cell by 1."""
+        return Sensitivity(2 * (1 + 2 * MOMENT) * len(self.names), self.spread, 1.0)
+
+    def by_record(self, sizes: Sequence[int], weights: Weights, dimension: int) -> Sensitivity:
+        return of_means(self.sensitivity, self.clip, sizes, weights, dimension)
+
+    def by_owner(self, sizes: Sequence[int], weights: Weights, dimension: int) -> Sensitivity:
+        """All records of an owner replaced: its mean lies in the convex hull of records' vectors, no wider than
+        these."""
+        most = float(owner_weights(sizes, weights).max())
+        doubles = arithmetic_bound(self.clip, sizes, weights).within(dimension)
+        return (self.sensitivity * most).within(dimension) + doubles
+
+    def by_presence(self, sizes: Sequence[int], weights: Weights, dimension: int) -> Sensitivity:
+        absent = Sensitivity((1 + 2 * MOMENT) * len(self.names), self.clip, 1.0)  # against the zero vector
+        return of_means(absent, self.clip, sizes, weights, dimension)
+
+    def range_of(self, name: str) -> tuple[float, float]:
+        """The public range of a column of numbers; all numbers that can be told apart, if there is none."""
+        return next(((low, high) for each, low, high in self.ranges if each == name), (-math.inf, math.inf))
+
+    def high(self, noise: float) -> float:
+        """What a count must exceed to stand out of noise of this deviation a coordinate."""
+        cells = len(self.names) * CELLS + len(self.texts) * self.buckets
+        return noise * _quantile(min(0.5, FALSE_ALARMS / cells))
+
+    def most_kept(self, records: int, noise: float) -> int:
+        """The most buckets of one column that are kept: as many as can stand out, whose counts add up to that of all
+        records."""
+        high = self.high(noise)
+        return self.buckets if high * self.buckets <= records else max(1, math.floor(records / high))
+
+    def most_features(self, records: int, noise: float, knots: int = 0) -> int:
+        """The most features that its columns can come to, with so many knots to a number."""
+        return (2 + max(0, knots - 1)) * len(self.names) + self.most_kept(records, noise) * len(self.texts)
 
     def encode(self, columns: Mapping[str, Floats]) -> Floats:
         """(coordinates,) the sum over the records of `columns`: name -> (n, 2) numbers and buckets, as a
@@ -91,22 +154,44 @@ class Survey:
                 raise UsageError(f"a survey needs its columns; '{name}' is not in the data; add it or leave it out")
             values = columns[name]
             text = np.isinf(values[:, 0]) & (values[:, 1] >= 0)
-            parts.append(_count_numbers(np.where(np.isinf(values[:, 0]), np.nan, values[:, 0])[~text]))
+            numbers = np.where(np.isinf(values[:, 0]), np.nan, values[:, 0])[~text]
+            low, high = self.range_of(name)
+            parts.append(_count_numbers(np.clip(numbers, low, high)))
             if name in self.texts:
                 place = values[text, 1].astype(np.int64)
                 parts.append(np.bincount(place, minlength=self.buckets).astype(np.float64))
         return np.concatenate(parts)
 
+    def means(self, table: "Table", owner: Ints, sizes: Sequence[int]) -> Iterator[Floats]:
+        """As `Source.means`: one reading of the table for some owners at a time."""
+        from dpmpc.data.table import value_sql  # which brings a database; parties have no records
+
+        names = self.names
+        expressions = [
+            sql
+            for name in names
+            for sql in (value_sql(table, name, read="either"), bucket_sql(table, name, self.buckets))
+        ]
+        at_once = max(1, _AT_ONCE // self.coordinates)
+        for first in range(0, len(sizes), at_once):
+            end = min(first + at_once, len(sizes))
+            sums, seen = np.zeros((end - first, self.coordinates)), 0
+            for block in table.blocks(expressions):
+                mine = owner[seen : seen + len(block[0])]
+                seen += len(block[0])
+                columns = {name: np.stack(block[2 * k : 2 * k + 2], axis=1) for k, name in enumerate(names)}
+                for each in np.unique(mine[(mine >= first) & (mine < end)]):
+                    rows = mine == each
+                    sums[each - first] += self.encode({name: values[rows] for name, values in columns.items()})
+            yield sums / np.array(sizes[first:end], dtype=np.float64)[:, None]
+
     def findings(self, total: Floats, records: int, noise: float) -> "Findings":
         """What the opened sum says: total (coordinates,), the number of records, the noise's deviation a
         coordinate."""
-        from scipy.special import ndtri  # a party plans a survey without it
-
         if len(total) != self.coordinates:
             raise UsageError(f"this survey has {self.coordinates} coordinates; got {len(total)}; use the same survey")
         check_nonnegative("noise", noise)
-        cells = len(self.names) * CELLS + len(self.texts) * self.buckets
-        high = noise * -float(ndtri(min(0.5, FALSE_ALARMS / cells)))
+        high = self.high(noise)
         found: dict[str, Found] = {}
         at = 0
         for name in self.names:
@@ -115,9 +200,10 @@ class Survey:
             number = True
             if name in self.texts:
                 filled, at = total[at : at + self.buckets], at + self.buckets
-                kept = tuple(int(k) for k in np.flatnonzero(filled > high))
-                number = bool((row[1:CELLS] > high).any())
-            summary = _summary(row, high, noise) if number else None
+                kept = _fullest(filled, high, self.most_kept(records, noise))
+                spread = not kept and _spread(row, filled, records)
+                number = spread or bool((row[1:CELLS] > high).any())
+            summary = _summary(row, high, noise, *self.range_of(name)) if number else None
             found[name] = Found(summary, self.buckets, kept, bool(row[0] > high))
         return Findings(found)
 
@@ -130,6 +216,12 @@ class Summary:
     high: float
     mean: float
     deviation: float
+    pieces: tuple[Piece, ...] = ()  # where its numbers lie, in rising order
+
+    @property
+    def knots(self) -> tuple[float, ...]:
+        """What the smooth functions of an additive schema bend at; () where two do not stand apart."""
+        return knots_of(self.pieces, self.deviation)
 
     @property
     def bounds(self) -> tuple[float, float]:
@@ -179,45 +271,71 @@ def _count_numbers(values: Floats) -> Floats:
     return np.concatenate([counts, first, second])
 
 
-def _summary(row: Floats, high: float, noise: float) -> Summary:
-    """Range, mean and deviation from the cells of one column that stand out of the noise.
+def _summary(row: Floats, high: float, noise: float, least: float, most: float) -> Summary:
+    """Range, mean and deviation from the cells of one column that stand out of the noise and lie in the public range
+    least .. most.
 
     Moments of an octave are shrunk towards those of a uniform law, by their variance there (1/3 of t, 1/5 of P2)
     beside the noise's. The deviation is at least what the noise could feign, so that a constant column is not blown
     up.
     """
     count, first, second = row[2:CELLS], row[CELLS : CELLS + 2 * OCTAVES], row[CELLS + 2 * OCTAVES :]
-    places = np.flatnonzero(_standing_out(count, row[1], high, BESIDE * noise))
+    count, zeros = np.where(_within(least, most), count, 0.0), row[1] if least <= 0 <= most else 0.0
+    places = np.flatnonzero(_standing_out(count, zeros, high, BESIDE * noise))
     unit = np.ldexp(1.0, (LOWEST + places % OCTAVES).astype(np.int64))
     sign = np.where(places < OCTAVES, -1.0, 1.0)
     n = np.maximum(count[places], 0.0)
-    error = (noise / MOMENT / np.maximum(n, 1.0)) ** 2
+    error = np.square(noise / MOMENT / np.maximum(n, 1.0))
     t = np.clip(first[places] / MOMENT / np.maximum(n, 1.0), -1.0, 1.0) * (1 / 3) / (1 / 3 + error)
     q = np.clip(second[places] / MOMENT / np.maximum(n, 1.0), -0.5, 1.0) * (1 / 5) / (1 / 5 + error)
-    centre, inside = sign * unit * (1.5 + 0.5 * t), unit**2 / 4 * np.maximum((2 * q + 1) / 3 - t * t, 0.0)
+    centre, inside = sign * unit * (1.5 + 0.5 * t), unit * unit / 4 * np.maximum((2 * q + 1) / 3 - t * t, 0.0)
     ends = np.concatenate([sign * unit, sign * 2 * unit])
-    if row[1] > BESIDE * noise or not len(places):
+    if zeros > BESIDE * noise or not len(places):
         n, unit, centre, inside = (
-            np.append(v, e) for v, e in ((n, max(row[1], 0.0)), (unit, 0), (centre, 0), (inside, 0))
+            np.append(v, e) for v, e in ((n, max(zeros, 0.0)), (unit, 0), (centre, 0), (inside, 0))
         )
         ends = np.append(ends, 0.0)
-    low, top, total = float(ends.min()), float(ends.max()), float(n.sum())
+    low, top = (min(max(end, least), most) for end in (float(ends.min()), float(ends.max())))
+    total = math.fsum(n)
     if total <= 0 or low == top:
         return Summary(low, top, low, 1.0)
-    mean = float(n @ centre) / total
+    mean = min(max(math.fsum(n * centre) / total, low), top)
     away = centre - mean
-    variance = float(n @ (away**2 + inside)) / total
-    feigned = [away**2 + inside - variance, away * unit / MOMENT, unit**2 / 6 / MOMENT]
-    least = noise / total * math.sqrt(math.fsum(float(part @ part) for part in feigned))
-    deviation = math.sqrt(max(variance, least, (NARROWEST * (top - low)) ** 2))
-    return Summary(low, top, mean, min(deviation, (top - low) / 2))
+    variance = math.fsum(n * (away * away + inside)) / total
+    feigned = np.concatenate([away * away + inside - variance, away * unit / MOMENT, unit * unit / 6 / MOMENT])
+    feint = noise / total * math.sqrt(math.fsum(feigned * feigned))
+    smallest = NARROWEST * (top - low)
+    deviation = math.sqrt(max(variance, feint, smallest * smallest))
+    pieces = pieces_of(n, centre, inside, np.abs(unit), (least, most))
+    return Summary(low, top, mean, min(deviation, (top - low) / 2), pieces)
+
+
+def _within(least: float, most: float) -> NDArray[np.bool_]:
+    """(2 OCTAVES,) whether a cell has a number of the range."""
+    unit = np.ldexp(1.0, np.arange(LOWEST, HIGHEST))
+    return np.concatenate([(-unit >= least) & (-2 * unit < most), (unit <= most) & (2 * unit > least)])
+
+
+def _fullest(filled: Floats, high: float, most: int) -> tuple[int, ...]:
+    """The buckets whose counts stand out, the `most` fullest of them, in their order."""
+    kept = np.flatnonzero(filled > high)
+    return tuple(sorted(int(k) for k in kept[np.argsort(-filled[kept], kind="stable")][:most]))
+
+
+@cache
+def _quantile(p: float) -> float:
+    """x with P(X > x) = p for a standard normal X: correctly rounded but for one case in 2^50, on every machine."""
+    import mpmath  # a run without a survey does without the import
+
+    with mpmath.workdps(40):
+        return float(mpmath.sqrt(2) * mpmath.erfinv(1 - 2 * mpmath.mpf(p)))
 
 
 def _standing_out(count: Floats, zeros: float, high: float, beside: float) -> NDArray[np.bool_]:
     """Octaves whose count exceeds `high`, or `beside` and lie next to a kept one; if nothing stands out, those of the
     window that does most."""
     kept = count > high
-    if not kept.any() and zeros <= beside:
+    if not kept.any() and zeros <= high:
         return _window(count)
     for start in (0, OCTAVES):
         part, filled = kept[start : start + OCTAVES], count[start : start + OCTAVES] > beside
@@ -227,6 +345,15 @@ def _standing_out(count: Floats, zeros: float, high: float, beside: float) -> ND
                 break
             part[:] = grown
     return kept
+
+
+def _spread(row: Floats, filled: Floats, records: int) -> bool:
+    """Whether a column of which nothing stands out is taken for numbers: some neighbouring octaves hold most records.
+    The sum of few cells is much less noisy than that of all; where noise alone feigns so many, a column of texts gets a
+    number that all its records miss, which costs a coordinate, and a column of numbers would be lost."""
+    if not records:
+        return math.fsum(row[1:CELLS]) > math.fsum(filled)
+    return math.fsum(row[2:CELLS][_window(row[2:CELLS])]) > WHOLE * records
 
 
 def _window(count: Floats) -> NDArray[np.bool_]:

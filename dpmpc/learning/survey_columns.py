@@ -1,41 +1,148 @@
-"""Columns of a schema made of a survey's findings: scaled numbers, hashed categories, missing indicators.
+"""From a draft of a schema to a survey's questions, and from its findings to the schema.
 
-A number becomes (v - mean)/(2 deviations), clipped to [-1, 1], so that a missing value, which is 0, is the mean.
+A draft is a schema as far as it is public: columns with a known range, whose shape a survey tells; lists and dates,
+which stay as they are; columns of which nothing is known. A number becomes (v - mean)/(2 deviations), clipped to
+[-1, 1], so that a missing value, which is 0, is the mean.
 """
 
-from dpmpc.data.schema import Labels, Range, Schema, Surveyed
+from dataclasses import dataclass
+from typing import Any
+
+import msgspec
+
+from dpmpc.data.bends import KNOTS
+from dpmpc.data.schema import Basis, Column, Numeric, Range, Schema, Surveyed
 from dpmpc.errors import UsageError
-from dpmpc.learning.survey import Findings
+from dpmpc.learning.source import Stage, Sum
+from dpmpc.learning.survey import WIDEST, Findings, Found, Survey
+from dpmpc.learning.task import TASKS
+from dpmpc.privacy.checks import check_epsilon
+
+ANY = (-WIDEST, WIDEST)  # the range of a number of which none is known
+RULE = 2  # by which findings become a schema
+SURVEY = "survey"  # the name of a survey before training
 
 
-def surveyed_columns(findings: Findings, names: tuple[str, ...] | None = None) -> tuple[Surveyed, ...]:
+@dataclass(frozen=True)
+class Draft:
+    """A survey before training: what is public of the columns, what the survey alone comes to at the plan's delta, and
+    the version of the rule by which its findings become a schema."""
+
+    schema: Schema
+    epsilon: float
+    rule: int = RULE
+
+    def __post_init__(self) -> None:
+        if isinstance(self.schema, dict):  # out of a file
+            object.__setattr__(self, "schema", Schema.from_json(self.schema))
+        if type(self.rule) is not int or self.rule != RULE:
+            raise UsageError(
+                f"a survey's findings become a schema by rule {RULE}; the plan has rule {self.rule!r}; use the same "
+                "dpmpc everywhere"
+            )
+        check_epsilon(self.epsilon)
+
+    @property
+    def stage(self) -> Stage:
+        """The survey. Errors: the draft leaves nothing open."""
+        return Stage(SURVEY, survey_of(self.schema), self.epsilon)
+
+    def longest(self, records: int, noise: float) -> int:
+        """The most features that the schema after the survey has."""
+        knots = KNOTS if self.schema.basis == "additive" else 0
+        stated = sum(len(column.features) for column in self.schema.columns if not is_open(column))
+        return survey_of(self.schema).most_features(records, noise, knots) + stated + self.schema.intercept
+
+    def after(self, opened: Sum) -> Schema:
+        """The schema of what a survey has opened. Errors: nothing stood out of its noise."""
+        found = survey_of(self.schema).findings(opened.total, opened.count, opened.noise)
+        return surveyed_schema(found, self.schema)
+
+    def to_json(self) -> dict[str, Any]:
+        """Its fields as JSON values."""
+        return {"rule": self.rule, "epsilon": self.epsilon, "schema": self.schema.to_json()}
+
+
+def columns_line(schema: Schema) -> str:
+    """What is predicted from what, in a line."""
+    names = [*(column.name for column in schema.columns), *schema.unknown]
+    return f"{schema.target.name} from {', '.join(names[:6])}" + (f" and {len(names) - 6} more" * (len(names) > 6))
+
+
+def survey_of(draft: Schema) -> Survey:
+    """The questions that a draft leaves open. Errors: it leaves none."""
+    asked = [column for column in draft.columns if isinstance(column, Numeric) and is_open(column)]
+    quantities: list[Numeric | Range] = [*asked]
+    if isinstance(draft.target, Range):
+        quantities.append(draft.target)
+    if not asked and not draft.unknown:
+        raise UsageError(
+            "a survey finds ranges of numbers and what columns hold; this schema leaves nothing open; leave "
+            "<<preprocessing=survey>> out"
+        )
+    ranges = tuple((each.name, each.low, each.high) for each in quantities if (each.low, each.high) != ANY)
+    return Survey(tuple(each.name for each in quantities), draft.unknown, ranges=ranges)
+
+
+def is_open(column: Column) -> bool:
+    """Whether a survey tells how this column is scaled; a scale that was stated stays."""
+    return isinstance(column, Numeric) and column.scale == "centred"
+
+
+def surveyed_columns(
+    findings: Findings, names: tuple[str, ...] | None = None, basis: Basis = "linear"
+) -> tuple[Surveyed, ...]:
     """The columns, in the survey's order, of all or of some of its names. One of which nothing stands out is left
     out. Errors: all are."""
-    made = []
-    for name, found in findings.columns.items():
-        if names is not None and name not in names:
-            continue
-        low, high = (0.0, 0.0) if found.numbers is None else found.numbers.bounds
-        number = found.numbers is not None
-        if number or found.kept or found.missing:
-            made.append(Surveyed(name, number, low, high, found.buckets, found.kept, found.missing))
+    made = [
+        _surveyed(name, found, basis)
+        for name, found in findings.columns.items()
+        if (names is None or name in names) and _stands_out(found)
+    ]
     if not made:
-        raise UsageError("no column stood out of the survey's noise; the budget is too small; give --bounds")
+        raise UsageError("no column stood out of the survey's noise; the budget is too small; give <<bounds>>")
     return tuple(made)
 
 
-def surveyed_schema(findings: Findings, target: Labels | str, intercept: bool) -> Schema:
-    """The schema of a survey. `target`: labels, or the name of a surveyed column of numbers, whose range is then what
-    its counts say. Errors: no column stood out."""
-    if isinstance(target, Labels):
-        return Schema(surveyed_columns(findings), target, intercept, "fill", "survey")
-    names = tuple(name for name in findings.columns if name != target)
-    numbers = findings.columns[target].numbers
+def _stands_out(found: Found) -> bool:
+    return found.numbers is not None or bool(found.kept) or found.missing
+
+
+def _surveyed(name: str, found: Found, basis: Basis) -> Surveyed:
+    low, high = (0.0, 0.0) if found.numbers is None else found.numbers.bounds
+    knots = found.numbers.knots if found.numbers is not None and basis == "additive" else ()
+    return Surveyed(name, found.numbers is not None, low, high, found.buckets, found.kept, found.missing, knots)
+
+
+def surveyed_schema(findings: Findings, draft: Schema) -> Schema:
+    """The schema of a survey of what the draft left open. Errors: no column is left, or a quantity that is to be
+    predicted does not stand out."""
+    columns: list[Column] = []
+    for column in draft.columns:
+        if not is_open(column):
+            columns.append(column)
+        elif _stands_out(findings.columns[column.name]):
+            columns.append(_surveyed(column.name, findings.columns[column.name], draft.basis))
+    unknown = {name: findings.columns[name] for name in draft.unknown}
+    columns += [_surveyed(name, found, draft.basis) for name, found in unknown.items() if _stands_out(found)]
+    if not columns:
+        raise UsageError("no column stood out of the survey's noise; the budget is too small; give <<bounds>>")
+    target = draft.target
+    if isinstance(target, Range):
+        target = TASKS[draft.task].taken(_range(findings, draft, target))
+    return msgspec.structs.replace(draft, columns=tuple(columns), target=target, bounds="survey", unknown=())
+
+
+def _range(findings: Findings, draft: Schema, target: Range) -> Range:
+    """Three deviations about the mean, within what stood out."""
+    numbers = findings.columns[target.name].numbers
     if numbers is None or not numbers.low < numbers.high:
+        if (target.low, target.high) != ANY:
+            return target
         raise UsageError(
-            f"ridge needs a target of numbers; those of '{target}' do not stand out of the survey's noise; give "
-            "--bounds"
+            f"{draft.task} needs a target of numbers; those of '{target.name}' do not stand out of the survey's noise; "
+            "give <<bounds>>"
         )
     low = max(numbers.low, numbers.mean - 3 * numbers.deviation)
     high = min(numbers.high, numbers.mean + 3 * numbers.deviation)
-    return Schema(surveyed_columns(findings, names), Range(target, low, high), intercept, "fill", "survey")
+    return Range(target.name, low, high)

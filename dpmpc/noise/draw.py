@@ -10,8 +10,8 @@ from collections.abc import Sequence
 
 from dpmpc.circuits.sampler import Sampler
 from dpmpc.errors import PeerError
-from dpmpc.mpc.backend import Backend, Counts, Holder, Share
-from dpmpc.mpc.channels import NOISE
+from dpmpc.mpc.contract.backend import Backend, Counts, Holder, Share
+from dpmpc.mpc.transport.channels import NOISE
 
 BATCH = 3 << 14  # samples of one batch: more pay rounds less often, and take more memory
 
@@ -24,11 +24,11 @@ def batch_sizes(count: int, batch: int = BATCH) -> list[int]:
 
 
 async def draw(
-    holder: Holder, sampler: Sampler, count: int, *, first_channel: int = NOISE, batch: int = BATCH
+    holder: Holder[Share], sampler: Sampler, count: int, *, first_channel: int = NOISE, batch: int = BATCH
 ) -> Share:
     """The share of `count` fresh samples. Errors: PeerError when another party leaves meanwhile."""
     sizes = batch_sizes(count, batch)
-    parts: list[Share] = [None] * len(sizes)
+    parts: dict[int, Share] = {}
     due = iter(range(len(sizes)))  # whoever is free takes the next
 
     async def worker() -> None:
@@ -42,7 +42,7 @@ async def draw(
         for task in workers:
             task.cancel()
         await _settle(workers)
-    return holder.join(parts) if parts else holder.zero(0)
+    return holder.join([parts[k] for k in range(len(sizes))]) if parts else holder.zero(0)
 
 
 async def _settle(tasks: Sequence["asyncio.Task[None]"]) -> None:

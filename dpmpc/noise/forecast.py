@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 from dpmpc.circuits.sampler import Sampler
 from dpmpc.errors import UsageError
-from dpmpc.mpc.backend import Backend, Counts, Needs, Paced
-from dpmpc.mpc.wire import HEADER
+from dpmpc.mpc.contract.backend import Backend, Counts, Needs, Paced
+from dpmpc.mpc.transport.wire import HEADER
 from dpmpc.noise.draw import batch_sizes, count_draw
 from dpmpc.noise.pool import fills
 from dpmpc.processes.cores import threads_for

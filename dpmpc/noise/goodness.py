@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpmpc.privacy.exact import ExactLaw, Integers, Reals
-from dpmpc.privacy.tails import chi_square_tail
+from dpmpc.privacy.tails import chi_square_tail, student_tail
 
 MINIMUM_EXPECTED = 20.0
 
@@ -70,15 +70,64 @@ def _pearson(name: str, observed: NDArray[np.intp], probabilities: Reals) -> Out
 def independence(samples: Integers, law: ExactLaw) -> Outcome:
     """The largest autocorrelation over all lags 1 .. count / 2, times sqrt(count).
 
-    The p-value allows for the number of lags. Cyclic, so every lag has `count` products. Values are replaced by their
-    normal scores, so that the p-value is right for heavy tails too.
+    The p-value allows for the number of lags, and is a bound for every number of samples. Cyclic, so every lag has
+    `count` products. Values are replaced by their normal scores, so that it is right for heavy tails too.
     """
-    return _largest_correlation("autocorrelation", _scores(samples, law), None)
+    return lagged(_scores(samples, law))
 
 
-def cross_independence(first: Integers, second: Integers, law: ExactLaw) -> Outcome:
-    """The largest correlation between two samples of equal length over all cyclic shifts, as in `independence`."""
-    return _largest_correlation("cross-correlation", _scores(first, law), _scores(second, law))
+def lagged(scores: Reals) -> Outcome:
+    """The same of normal scores (count,)."""
+    n = len(scores)
+    spectrum = np.fft.rfft(scores)
+    sums = np.abs(np.fft.irfft(spectrum.conj() * spectrum, n))[1 : n // 2 + 1]
+    lags = np.arange(1, len(sums) + 1)
+    log_p = math.log(2 * max(1, len(lags))) + autocorrelation_tail(sums, n, lags)
+    return Outcome("autocorrelation", float(sums.max() / math.sqrt(n)), None, math.exp(min(0.0, float(log_p.min()))))
+
+
+def autocorrelation_tail(sums: Reals, n: int, lags: Integers) -> Reals:
+    """log of a bound on P(sum_i x_i x_(i + lag mod n) >= s), for n independent standard normal x; elementwise.
+
+    Chernoff's bound. The sum is a quadratic form whose graph is g = gcd(n, lag) cycles of n / g; its eigenvalues are
+    cos(2 pi j g / n). With t = r / (1 + r^2) the product of 1 - 2 t cos(2 pi j / c) over a cycle of c is
+    (1 + r^2)^-c (1 - r^c)^2, so log E exp(t sum) = n / 2 log(1 + r^2) - g log(1 - r^(n / g)). Any r in (0, 1) gives a
+    bound, for minus the sum too; r is the best one but for the last term. At lag n / 2 every product is there twice:
+    the sum is twice that over n / 2 disjoint edges, see `product_tail`.
+    """
+    cycles = np.gcd(n, lags).astype(np.float64)
+    twice = 2 * cycles == n
+    bound, r = _chernoff(np.where(twice, sums / 2, sums), np.where(twice, n / 2, float(n)))
+    closing = np.where(twice, 0.0, cycles * np.log1p(-(r ** (n / cycles))))
+    return np.asarray(np.minimum(bound - closing, 0.0), dtype=np.float64)
+
+
+def product_tail(sums: Reals, edges: Reals) -> Reals:
+    """log of a bound on P(sum of x_i x_j >= s) over the edges (i, j) of disjoint paths, for independent standard normal
+    x, as many edges as said; elementwise.
+
+    As above; the determinant of a path with E edges is at least (1 + r^2)^-E, so log E exp(t sum) is at most E / 2
+    log(1 + r^2): the terms left out, (log(1 - r^4) - log(1 - r^(2 E + 4))) / 2, are not positive.
+    """
+    return np.asarray(np.minimum(_chernoff(sums, edges)[0], 0.0), dtype=np.float64)
+
+
+def _chernoff(sums: Reals, edges: Reals) -> tuple[Reals, Reals]:
+    """(min over r of edges / 2 log(1 + r^2) - r / (1 + r^2) sums, r)."""
+    aim = np.maximum(sums, 0.0) / edges
+    low, high = np.zeros_like(aim), np.ones_like(aim)
+    for _ in range(40):  # r (1 + r^2) = aim (1 - r^2)
+        r = (low + high) / 2
+        under = r * (1 + r**2) < aim * (1 - r**2)
+        low, high = np.where(under, r, low), np.where(under, high, r)
+    return edges / 2 * np.log1p(low**2) - low / (1 + low**2) * sums, low
+
+
+def correlation_tail(r: float, n: int) -> float:
+    """P(|correlation| >= r) of two independent vectors of n standard normal numbers, uncentred: Student's law with
+    n - 1 degrees, exactly."""
+    r = min(r, 1 - 1e-15)
+    return min(1.0, 2 * student_tail(r * math.sqrt((n - 1) / (1 - r * r)), n - 1)) if n > 1 else 1.0
 
 
 def repeats(samples: Integers, law: ExactLaw) -> Outcome:
@@ -102,17 +151,3 @@ def _scores(samples: Integers, law: ExactLaw) -> Reals:
 
     middle = (law.cdf(samples) + law.cdf(samples - 1)) / 2
     return np.asarray(ndtri(np.clip(middle, 1e-15, 1 - 1e-15)), dtype=np.float64)
-
-
-def _largest_correlation(name: str, x: Reals, y: Reals | None) -> Outcome:
-    """z = max |sum_i x_i y_(i+k)| / sqrt(count), approximately normal at each lag k for count >= 10^4."""
-    from scipy.special import log_ndtr
-
-    n = len(x)
-    spectrum = np.fft.rfft(x)
-    other = spectrum if y is None else np.fft.rfft(y)
-    products = np.abs(np.fft.irfft(spectrum.conj() * other, n))
-    lags = products[1 : n // 2 + 1] if y is None else products
-    z = float(lags.max() / math.sqrt(n))
-    log_tail = math.log(2) + float(log_ndtr(-z)) + math.log(len(lags))
-    return Outcome(name, z, None, math.exp(min(0.0, log_tail)))

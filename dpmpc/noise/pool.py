@@ -7,8 +7,8 @@ number: its randomness comes from streams of (attempt, batch), and `take` gives 
 from collections import deque
 
 from dpmpc.circuits.sampler import Sampler
-from dpmpc.mpc.backend import Holder, Share
-from dpmpc.mpc.channels import NOISE
+from dpmpc.mpc.contract.backend import Holder, Share
+from dpmpc.mpc.transport.channels import NOISE
 from dpmpc.noise.draw import BATCH, batch_sizes, draw
 
 CAPACITY = 1 << 23  # coordinates held at most: 64 MiB
@@ -20,7 +20,7 @@ class Pool:
 
     def __init__(
         self,
-        holder: Holder,
+        holder: Holder[Share],
         sampler: Sampler,
         vectors: int,
         dimension: int,

@@ -15,14 +15,14 @@ from numpy.typing import NDArray
 
 from dpmpc.circuits.sampler import Sampler
 from dpmpc.errors import UsageError
-from dpmpc.mpc.backend import BACKENDS, DEFAULT, FOR_MANY, Holder
-from dpmpc.mpc.channels import WARM_UP
-from dpmpc.mpc.clear_noise import clear_noise
-from dpmpc.mpc.levels import transfers_k
-from dpmpc.mpc.loopback import run_parties
-from dpmpc.mpc.prg import Prg
-from dpmpc.mpc.security import Checks, backend_for, security_of
-from dpmpc.mpc.wire import HEADER
+from dpmpc.mpc.clear.noise import clear_noise
+from dpmpc.mpc.contract.backend import BACKENDS, DEFAULT, FOR_MANY, Holder, Share
+from dpmpc.mpc.contract.levels import transfers_k
+from dpmpc.mpc.contract.security import Checks, backend_for, security_of
+from dpmpc.mpc.numbers.prg import Prg
+from dpmpc.mpc.parties.loopback import run_parties
+from dpmpc.mpc.transport.channels import WARM_UP
+from dpmpc.mpc.transport.wire import HEADER
 from dpmpc.noise.draw import BATCH, batch_sizes, count_draw, draw
 from dpmpc.noise.forecast import forecast_of_draws, refuse_hopeless
 from dpmpc.privacy.law import LAWS
@@ -40,7 +40,7 @@ def drawn_for_study(
 
 
 async def _draw_at_party(
-    holder: Holder,
+    holder: Holder[Share],
     backend: str,
     parties: int,
     threshold: int,
@@ -105,7 +105,7 @@ def sample(
     parties on this machine would never finish.
     """
     if count < 1:
-        raise UsageError(f"--count takes at least 1; got {count}; ask for 1 or more")
+        raise UsageError(f"<<count>> takes at least 1; got {count}; ask for 1 or more")
     name = sampler or next(iter(LAWS[law].samplers))
     chosen = LAWS[law].sampler(name, scale)
     backend = backend_for(security, backend, law, name, parties, threshold, link)
@@ -131,11 +131,11 @@ def sample(
         "batch": BATCH,
     }
     if isinstance(chosen_backend, Checks) and engine != "clear":
-        report["undetected"] = chosen_backend.undetected(chosen, batch_sizes(count))
+        report["undetected"] = chosen_backend.undetected(chosen, batch_sizes(count), parties, t)
     values = None
     if engine == "counting":
         if opened:
-            raise UsageError("--open needs samples, but --engine counting draws none; leave one of them out")
+            raise UsageError("<<open>> needs samples, but <<engine>> counting draws none; leave one of them out")
         report["predicted"] = predict(chosen, count, parties, t, backend)
     elif engine == "clear":
         start = time.perf_counter()
@@ -175,8 +175,8 @@ def _possible(
     """Seconds that parties here take, about; 0 where nobody knows. Says so. Errors: too many, or too much memory."""
     at = parties, threshold
     way_out = (
-        f"use {f'--backend {FOR_MANY}, ' if backend == DEFAULT and 5 < parties <= 32 else ''}"
-        "a smaller -M or -T, or a smaller --count"
+        f"use {f'<<backend={FOR_MANY}>>, ' if backend == DEFAULT and 5 < parties <= 32 else ''}"
+        "a smaller <<parties>> or <<threshold>>, or a smaller <<count>>"
     )
     refuse_hopeless(
         BACKENDS[backend],

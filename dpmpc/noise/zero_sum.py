@@ -20,8 +20,8 @@ from numpy.typing import NDArray
 
 from dpmpc.circuits.sampler import Sampler
 from dpmpc.errors import UsageError
-from dpmpc.mpc.clear_noise import clear_noise
-from dpmpc.mpc.prg import Prg
+from dpmpc.mpc.clear.noise import clear_noise
+from dpmpc.mpc.numbers.prg import Prg
 
 Ints = NDArray[np.int64]
 SecureSum = Callable[[Ints], Ints]  # (S, d) sites' secret integers -> (d,) their sum, and nothing else to anybody
@@ -64,8 +64,3 @@ def parts(total: Ints, sites: int) -> Ints:
     total."""
     base, left = np.divmod(total, sites)
     return np.asarray(base[None, :] + (np.arange(sites)[:, None] < left[None, :]), dtype=np.int64)
-
-
-def open_sum(draws: Ints) -> Ints:
-    """The sum in the clear: for study, where one process plays all sites."""
-    return np.asarray(draws.sum(axis=0), dtype=np.int64)

@@ -1,10 +1,10 @@
 """A budget that binds: reserved before a run's first release, held at every line, given back when the run ends.
 
-All ledgers below one folder (`root`) count. A party that is given a budget looks at them under a lock on that folder,
-adds what living writers have reserved and what it is about to release itself, and either writes its own reservation
-before it lets the lock go or is refused. So two runs at the same time cannot both take what is left. Then every ledger
-line is held against the limit again, with all lines that anybody has written by then: one that does not fit is not
-written, and its release not opened.
+All ledgers below one folder (`root`) count, and what an account remembers of ledgers elsewhere (`account`). A party
+that is given a budget looks at them under a lock on both, adds what living writers have reserved and what it is about
+to release itself, and either writes its own reservation before it lets the lock go or is refused. So two runs at the
+same time cannot both take what is left. Then every ledger line is held against the limit again, with all lines that
+anybody has written by then: one that does not fit is not written, and its release not opened.
 
 Runs that are given no budget reserve too, so that those that are see them coming; they themselves are not stopped.
 """
@@ -13,15 +13,14 @@ import contextlib
 import fcntl
 import os
 import time
-from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
-from dpmpc.errors import UsageError
+from dpmpc.errors import DpmpcError, UsageError
+from dpmpc.privacy.account import Account
 from dpmpc.privacy.book import Book, LedgerError, Reader
-from dpmpc.privacy.composition import mechanism_for, require_budget, spending_of, within
+from dpmpc.privacy.composition import Prices, require_budget, within
 from dpmpc.privacy.entry import Entry
 from dpmpc.privacy.ledger import Ledger
 from dpmpc.privacy.ledgers import (
@@ -30,11 +29,9 @@ from dpmpc.privacy.ledgers import (
     drop_reservation,
     ledgers_below,
     merge,
-    read_ledgers,
+    read_ledger,
     write_reservation,
 )
-from dpmpc.privacy.mechanism import Mechanism
-from dpmpc.privacy.spending import NOTHING_HIDDEN, Spending
 from dpmpc.processes.locks import is_held
 
 _LOCK = "ledgers.lock"
@@ -44,47 +41,79 @@ _PAUSE = 0.005  # seconds between two of them
 
 @dataclass(frozen=True)
 class Budget:
-    """(epsilon, delta) for all releases on a data set that the ledgers below `root` know of."""
+    """(epsilon, delta) for all releases on a data set that the ledgers below `root` know of, and those that `account`
+    remembers: of two folders, of one, at least."""
 
     epsilon: float
     delta: float
-    root: Path
+    root: Path | None = None
+    account: Account | None = None
 
     @staticmethod
-    def below(limit: tuple[float, float], ledgers: Path | str | None, out: Path) -> "Budget":
+    def below(
+        limit: tuple[float, float], ledgers: Path | str | None, out: Path, account: Account | None = None
+    ) -> "Budget":
         """The budget over the ledgers below `ledgers`, by default below the folder that the run's directory `out` is
         in. Errors: UsageError where the run's own ledgers would not be among them."""
         root = out.resolve().parent if ledgers is None else Path(ledgers).resolve()
         if not out.resolve().is_relative_to(root):
             raise UsageError(
-                f"a run's own ledgers must count for the runs after it; {out} is not below {root}; put --out below "
-                "--ledgers"
+                f"a run's own ledgers must count for the runs after it; {out} is not below {root}; put <<out>> below "
+                "<<ledgers>>"
             )
-        return Budget(*limit, root)
+        return Budget(*limit, root, account)
 
     @property
     def limit(self) -> tuple[float, float]:
         """(epsilon, delta)."""
         return self.epsilon, self.delta
 
-    def to_json(self) -> list[Any]:
-        """The same as a JSON value."""
-        return [self.epsilon, self.delta, str(self.root)]
+    @property
+    def where(self) -> Path:
+        """The folder to look at."""
+        if self.root is not None:
+            return self.root
+        assert self.account is not None
+        return self.account.folder
 
-    @staticmethod
-    def from_json(value: list[Any]) -> "Budget":
-        """The budget that `to_json` wrote."""
-        return Budget(float(value[0]), float(value[1]), Path(value[2]))
+    def paths(self, data: Iterable[str]) -> tuple[list[Path], list[Book]]:
+        """(every ledger that counts, what counts of those that are not there). Errors: as `Account.known`."""
+        there = [] if self.root is None else ledgers_below(self.root)
+        if self.account is None:
+            return there, []
+        found = {path.resolve() for path in there}
+        gone: dict[str, Book] = {}
+        moved: dict[str, Path] = {}
+        for digest in data:
+            known = self.account.known(digest)
+            if any(each.state in ("missing", "older") for each in known) and not moved:
+                moved = {book.source: path for path in there for book in [Ledger.read(path)]}
+                known = self.account.known(digest, moved)
+            for each in known:
+                if each.state not in ("there", "at work"):
+                    gone[each.book.source] = each.book
+                elif each.path.resolve() not in found:
+                    found.add(each.path.resolve())
+                    there.append(each.path)
+        return there, list(gone.values())
+
+    def books(self, data: Iterable[str]) -> list[Book]:
+        """Everything that counts, with what living writers have reserved."""
+        paths, gone = self.paths(data)
+        return [*(read_ledger(path) for path in paths), *gone]
 
 
 @contextlib.contextmanager
-def alone_below(root: Path) -> Iterator[None]:
+def alone_below(root: Path | None) -> Iterator[None]:
     """Waits until no other process reserves below `root`, and keeps others waiting."""
+    if root is None:
+        yield
+        return
     try:
         descriptor = os.open(root / _LOCK, os.O_RDWR | os.O_CREAT, 0o600)
     except OSError as error:
         raise UsageError(
-            f"a budget needs a folder of ledgers that can be written; {root}: {error.strerror}; mend --ledgers"
+            f"a budget needs a folder of ledgers that can be written; {root}: {error.strerror}; mend <<ledgers>>"
         ) from None
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX)
@@ -103,36 +132,55 @@ def check_fits(budget: Budget, reservation: Reservation, books: list[Book], ledg
     others = [book for book in books if book.path != ledger]
     coming = replace(mine, reserved=replace(reservation, since=len(mine.entries)).missing(mine))
     before, after = merge([*others, mine]), merge([*others, coming])
-    entry = reservation.entry
-    require_budget(
-        before,
-        entry.data,
-        entry.mechanism,
-        max(0, len(after) - len(before)),
-        budget.limit,
-        sum(book.unknown for book in books),
-        entry.neighbours,
-        entry.names,
-    )
+    more = max(0, len(after) - len(before))
+    require_budget(before, reservation.entry, more, budget.limit, sum(book.unknown for book in books))
 
 
 class Held:
-    """What a ledger's writer has reserved, before its attempt begins and after."""
+    """What a ledger's writer has reserved, before its attempt begins and after: beside the ledger and in an account."""
 
-    def __init__(self, ledger: Ledger, reservation: Reservation, budget: Budget | None) -> None:
-        self._ledger, self._budget = ledger, budget
-        self._reservation = replace(reservation, since=len(Ledger.read(ledger.path).entries), by=ledger.name)
+    def __init__(
+        self, ledger: Ledger, reservation: Reservation, budget: Budget | None, account: Account | None = None
+    ) -> None:
+        self._ledger, self._budget, self._account = ledger, budget, account
+        self._keys: dict[str, str] = {}  # of what is reserved in the account, by data set
+        lines = Ledger.read(ledger.path).entries
+        self._lines = {line.release for line in lines if line.run == reservation.entry.run}
+        if self._lines and max(self._lines) >= reservation.first:
+            raise UsageError(
+                f"a run spends each release once; {ledger.path} has release {max(self._lines)} of run "
+                f"{reservation.entry.run}, this attempt would begin with {reservation.first}; begin a new one, with "
+                "another <<run_id>>"
+            )
+        self._reservation = replace(reservation, since=len(lines), by=ledger.name)
+        self._watch: Callable[[Entry], None] = lambda entry: None
+        ledger.guard = self._check
         self._path = ledger.path if budget is None else _below(ledger.path, budget.root)
 
     def keep(self) -> None:
-        """Write it down. Errors: UsageError where it does not fit into the budget."""
-        if self._budget is None:
+        """Write it down. Errors: UsageError where it does not fit into the budget, or the account cannot be written."""
+        entry = self._reservation.entry
+        with alone_below(None if self._budget is None else self._budget.root), contextlib.ExitStack() as stack:
+            files = {}
+            if self._account is not None:
+                files = {data: stack.enter_context(self._account.writing(data)) for data in sorted(set(entry.data))}
+            if self._budget is not None:
+                check_fits(self._budget, self._reservation, self._budget.books(entry.data), self._path)
+            if files:
+                self._ledger.identify(entry)
+            for data, file in files.items():
+                if data not in self._keys:
+                    self._keys[data] = file.reserve(self._ledger, self._reservation)
             write_reservation(self._ledger.path, self._reservation)
-            return
-        with alone_below(self._budget.root):
-            check_fits(self._budget, self._reservation, read_ledgers(self._budget.root), self._path)
-            write_reservation(self._ledger.path, self._reservation)
-        self._ledger.guard = Watch(self._budget, self._reservation.entry, self._ledger.name, self._path).check
+        if self._budget is not None:
+            self._watch = Watch(self._budget, entry, self._ledger.name, self._path).check
+
+    def _check(self, entry: Entry) -> None:
+        """Errors: UsageError for a line beyond the budget, and for a second one of a release."""
+        if entry.run == self._reservation.entry.run and entry.release in self._lines:
+            raise UsageError(f"a run spends each release once; {entry.release} has a line; begin a new run")
+        self._watch(entry)
+        self._lines.add(entry.release)
 
     def begin(self, entry: Entry) -> None:
         """The attempt has begun, with the release of `entry`: what is reserved is of it, and told from what other
@@ -142,28 +190,49 @@ class Held:
         if entry.release < self._reservation.end:
             self.keep()
 
+    def end(self) -> None:
+        """The attempt is over: the account gets the ledger's head, once. Where that fails the ledger's own lines still
+        count."""
+        if self._account is None or not self._keys:
+            return
+        with contextlib.suppress(OSError, DpmpcError):
+            book = Ledger.read(self._ledger.path)
+            while self._keys:
+                data, key = self._keys.popitem()
+                with self._account.writing(data) as file:
+                    file.end(key, book)
+
 
 @contextlib.contextmanager
-def reserved(ledger: Ledger, reservation: Reservation, budget: Budget | None) -> Iterator[Held]:
-    """Keeps what is reserved until this is left. With a budget: it fits, and every line that the ledger is given is
-    held against the limit. Errors: UsageError where it does not fit, or the ledger is not below the budget's folder."""
+def reserved(
+    ledger: Ledger, reservation: Reservation, budget: Budget | None, account: Account | None = None
+) -> Iterator[Held]:
+    """Keeps what is reserved until this is left, also in the account, which remembers what came of it. With a budget:
+    it fits, and every line that the ledger is given is held against the limit. Errors: UsageError where the ledger has
+    a line of one of these releases, it does not fit, the ledger is not below the budget's folder, or the account cannot
+    be written."""
     drop_reservation(ledger.path)  # of a process that was killed
     try:
-        held = Held(ledger, reservation, budget)
+        held = Held(ledger, reservation, budget, account)
         if reservation.first < reservation.end:
             held.keep()
-        yield held
+        try:
+            yield held
+        finally:
+            held.end()
     finally:
         drop_reservation(ledger.path)
 
 
-def _below(ledger: Path, root: Path) -> Path:
-    """The ledger's path as a search of `root` finds it."""
+def _below(ledger: Path, root: Path | None) -> Path:
+    """The ledger's path as a search of `root` finds it, or as an account has it."""
+    if root is None:
+        return ledger.resolve()
     found = next((path for path in ledgers_below(root) if path.samefile(ledger)), None)
     if found is None:
         raise UsageError(
-            f"a run's own ledgers must count for the runs after it; {ledger} is not below {root}; put --out below "
-            "--ledgers"
+            f"a run's own ledgers must count for the runs after it; {ledger} is not below {root}; put <<out>> below "
+            "<<ledgers>>"
         )
     return found
 
@@ -174,17 +243,18 @@ class Watch:
     def __init__(self, budget: Budget, entry: Entry, name: str, path: Path) -> None:
         """`entry`: a line of the run that is held; `name`, `path`: of its ledger."""
         self._path = path
-        self._budget, self._name, self._planned = budget, name, entry.mechanism
+        self._budget, self._name, self._planned = budget, name, entry
         self._data, self._neighbours = set(entry.data), entry.neighbours
         self._begin()
 
     def _begin(self) -> None:
         self._readers: dict[Path, tuple[Reader, tuple[int, int, int]]] = {}
         self._replaced: list[Reader] = []  # of files that are there no more, or as they were
+        self._gone: list[Book] = []  # of ledgers that are not there, what the account remembers
         self._taken: dict[Path, int] = {}  # entries of a reader that are counted
         self._seen: set[tuple[str, str]] = set()
         self._tally = Tally()
-        self._prices: Counter[Mechanism | None] = Counter()
+        self._prices = Prices(self._neighbours)
 
     def check(self, entry: Entry) -> None:
         """Returns if the limit holds with this line. Errors: UsageError if not; LedgerError for a changed ledger."""
@@ -200,24 +270,23 @@ class Watch:
         raise UsageError(
             f"every release must fit into the budget of epsilon {epsilon:g}, delta {delta:g}; release {entry.release} "
             f"does not, for others have spent on the same data since this run began; see dpmpc budget "
-            f"{self._budget.root}"
+            f"{self._budget.where}"
         )
 
-    def _total(self, entry: Entry, ends: list[tuple[str, str, Entry]], unpriced: int) -> Spending:
+    def _total(self, entry: Entry, ends: list[tuple[str, str, Entry]], unpriced: int) -> Prices:
         """What is spent with this line, and with what follows the last newlines."""
         readers = [reader for reader, _ in self._readers.values()]
-        if any(reader.gaps or reader.open for reader in (*readers, *self._replaced)):
+        if self._gone or any(reader.gaps or reader.open for reader in (*readers, *self._replaced)):
             prices = self._anew([*readers, *self._replaced], entry)
         else:
             prices = self._prices.copy()
             mine = self._readers.get(self._path)
             source = str(self._path) if mine is None else mine[0].source
             for line in self._tally.more([*ends, (source, self._name, entry)]):
-                prices[mechanism_for(line, self._neighbours)] += 1
-        prices[self._planned] += unpriced
-        return sum((NOTHING_HIDDEN if m is None else spending_of(m, k) for m, k in prices.items()), start=Spending())
+                prices.add(line)
+        return prices.add(self._planned, unpriced)
 
-    def _anew(self, readers: list[Reader], entry: Entry) -> Counter[Mechanism | None]:
+    def _anew(self, readers: list[Reader], entry: Entry) -> Prices:
         """The prices of all that these ledgers have or know of, and of this line."""
         books = [reader.book() for reader in readers]
         k = next((k for k, book in enumerate(books) if book.path == self._path), None)
@@ -227,15 +296,16 @@ class Watch:
             still = tuple(span for span in books[k].open if span.entry.run != entry.run)
             lines, keys = (*books[k].entries, entry), (*books[k].keys, "to come")
             books[k] = replace(books[k], entries=lines, keys=keys, open=still)
-        mine = (line for line in merge(books) if self._data & set(line.data))
-        return Counter(mechanism_for(line, self._neighbours) for line in mine)
+        mine = (line for line in merge([*books, *self._gone]) if self._data & set(line.data))
+        return Prices(self._neighbours, mine)
 
     def _follow(self, last: bool) -> tuple[list[tuple[str, str, Entry]], int, bool]:
         """Takes in what was written since. (what follows the last newlines, how much of it has no price, whether a
         living writer is in the middle of a line). `last`: half of a write is an error now."""
         ends: list[tuple[str, str, Entry]] = []
         unpriced, unfinished = 0, False
-        for path in ledgers_below(self._budget.root):
+        paths, self._gone = self._budget.paths(self._data)
+        for path in paths:
             try:
                 status = path.stat()
             except FileNotFoundError:
@@ -289,4 +359,4 @@ class Watch:
                 return
             self._seen.add((reader.identity, key))
         if self._tally.add(reader.source, reader.name, entry):
-            self._prices[mechanism_for(entry, self._neighbours)] += 1
+            self._prices.add(entry)

@@ -48,11 +48,6 @@ def most_colluding(sites: int) -> int:
     return math.ceil(check_count("the number of sites", sites) / 3) - 1
 
 
-def zero_sum_deviation(tau: float, sites: int) -> float:
-    """Equation (2): the standard deviation of e_s, sqrt(1 - 1/S) tau."""
-    return math.sqrt(1.0 - 1.0 / check_count("the number of sites", sites)) * tau
-
-
 def own_deviation(tau: float, sites: int) -> float:
     """Equation (3): the standard deviation of g_s, tau / sqrt(S)."""
     return tau / math.sqrt(check_count("the number of sites", sites))

@@ -6,7 +6,17 @@ from numbers import Integral, Real
 from dpmpc.errors import UsageError
 
 NEIGHBOURS = "one record of one owner replaced; the numbers of records are public"
+PRESENCE_NEIGHBOURS = "one record of one owner absent, zero in its place; the numbers of records are public"
 OWNER_NEIGHBOURS = "all records of one owner replaced; the numbers of records are public"
+
+PERSON_NEIGHBOURS = "all records of one person replaced, at every owner; the numbers of persons are public"
+
+NEIGHBOURS_OF = {
+    "record": NEIGHBOURS,
+    "presence": PRESENCE_NEIGHBOURS,
+    "person": PERSON_NEIGHBOURS,
+    "owner": OWNER_NEIGHBOURS,
+}
 
 
 def check_number(name: str, value: object) -> float:

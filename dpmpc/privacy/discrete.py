@@ -16,7 +16,8 @@ from typing import Literal
 from dpmpc.errors import UsageError
 from dpmpc.privacy.checks import check_count, check_delta, check_epsilon, check_nonnegative, check_positive
 from dpmpc.privacy.gaussian import gaussian_delta, gaussian_epsilon, gaussian_scale
-from dpmpc.privacy.guarantee import Guarantee, combine, failure_factor
+from dpmpc.privacy.guarantee import Guarantee, combine, paid
+from dpmpc.privacy.sensitivity import Sensitivity
 
 ROUNDING_WIDTH = 1.5
 
@@ -111,12 +112,7 @@ def discrete_gaussian_scale(
     epsilon, delta = check_epsilon(epsilon), check_delta(delta)
     check_positive("sensitivity in grid steps", sensitivity_steps)
     coordinates = check_count("releases", releases) * check_count("dimension", dimension)
-    spent = failure_factor(epsilon) * (coordinates * tv_per_coordinate + mpc_failure)
-    if spent >= delta:
-        raise UsageError(
-            f"the failures of sampler and MPC alone add {spent:.3g} to delta; allowed {delta:g}; "
-            "raise delta, the statistical security, or the precision of the sampler"
-        )
+    spent = paid(epsilon, delta, coordinates * tv_per_coordinate + mpc_failure)
     scales: list[float] = []
     ways: tuple[tuple[Literal["tight", "zcdp"], float], ...] = (("tight", ROUNDING_WIDTH), ("zcdp", 0.0))
     for calibration, s in ways:
@@ -135,17 +131,21 @@ def discrete_gaussian_scale(
 def discrete_laplace_scale(epsilon: float, l1_steps: float, releases: int = 1) -> float:
     """The b, in grid steps, of P(x) proportional to exp(-|x|/b) for pure epsilon over `releases` releases.
 
-    `l1_steps` is the L1 sensitivity of the integer sum: at most sqrt(d) times its L2 sensitivity, and whole, so its
-    floor may be given (`l1_steps_of`).
+    `l1_steps` is the L1 sensitivity of the integer sum, which is whole, so its floor may be given (`l1_steps_of`).
     """
     check_positive("L1 sensitivity in grid steps", l1_steps)
     return check_count("releases", releases) * l1_steps / check_epsilon(epsilon)
 
 
-def l1_steps_of(l2_steps: float, dimension: int) -> int:
-    """floor(min(sqrt(d) l2, l2^2)): a bound on the L1 norm of an integer vector of L2 norm at most `l2_steps`."""
-    check_positive("sensitivity in grid steps", l2_steps)
-    return math.floor(min(math.sqrt(check_count("dimension", dimension)) * l2_steps, l2_steps**2) * (1 + 1e-12))
+def l1_steps_of(steps: Sensitivity) -> int:
+    """floor(min(l1, l2^2)): a bound on the L1 norm of an integer vector whose norms are at most those of `steps`."""
+    check_positive("sensitivity in grid steps", steps.linf)
+    return math.floor(min(steps.in_norm(1), steps.l2**2) * (1 + 1e-12))
+
+
+def whole(steps: Sensitivity) -> Sensitivity:
+    """The same of integer vectors, whose L1 norms are whole."""
+    return Sensitivity(float(l1_steps_of(steps)), steps.l2, steps.linf)
 
 
 def discrete_laplace_guarantee(

@@ -10,16 +10,20 @@ lists: how a torn line begins tells whether it may have been a release.
 import hashlib
 import json
 import secrets
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, TypeVar, cast
 
 from dpmpc.errors import UsageError
 from dpmpc.privacy.mechanism import Mechanism
+from dpmpc.privacy.sensitivity import Sensitivity
 
+T = TypeVar("T")
 GENESIS = "0" * 64
-FORMAT = 4
+FORMAT = 6
 RELEASE, ATTEMPT, ELSEWHERE = "release", "attempt", "elsewhere"
 _ENCODER = json.JSONEncoder(separators=(",", ":"), allow_nan=False)
+_KEPT = 4096  # mechanisms and sensitivities that are not made anew
 _MARKS = tuple(f'["{kind}",{{'.encode() for kind in (ATTEMPT, ELSEWHERE))
 
 
@@ -30,11 +34,13 @@ class Entry:
     `data`: opaque digests given by the owners, never computed from records: one for each owner, or one for them all
     when they always take part together. `planned`, `epsilon`, `delta`: what the run as a whole set out to release and
     promised. `names`: the texts that `data` are digests of. `attempt`: of the run. `neighbours`: what the mechanism's
-    sensitivity compares ("record", "owner", "stated"; "" in lines of before it was noted). `owner_sensitivity`: the
-    same for all of one owner's records, in the mechanism's norm and unit; None where it was not noted. `present`: the
+    sensitivity compares ("record", "presence", "owner", "stated"; "" in lines of before it was noted). `prices`: the
+    sensitivity for others of these, in the mechanism's unit, by name, sorted; what is not there has no bound, but for
+    what `composition.mechanism_for` concludes. `present`: the
     owners whose vectors are in it, where some may be missing; what is spent does not depend on it. `lost`: the parties
     without which the run went on, as the writer knew by then. `token`: of the attempt, the same in the ledgers of all
-    its processes and in no other attempt's; "" where it was not noted or is not known.
+    its processes and in no other attempt's; "" where it was not noted or is not known. `part`: of the data,
+    that it is of (`Assignment.label`); "" for all.
     """
 
     run: str
@@ -47,10 +53,11 @@ class Entry:
     names: tuple[str, ...] = ()
     attempt: int = field(default=0, compare=False)  # no two attempts make the same release
     neighbours: str = ""
-    owner_sensitivity: float | None = None
+    prices: tuple[tuple[str, Sensitivity], ...] = ()
     present: tuple[int, ...] | None = None
     lost: tuple[int, ...] = field(default=(), compare=False)  # two parties may hear of a loss one after the other
     token: str = ""
+    part: str = ""
 
     def __post_init__(self) -> None:
         if not self.data or not all(self.data):
@@ -84,13 +91,15 @@ class Line:
 def packed(line: Line) -> bytes:
     """The bytes of a line, without a newline; no two are alike."""
     entry = line.entry
-    record: dict[str, Any] = {"v": FORMAT, "prev": line.prev, **vars(entry), "mechanism": vars(entry.mechanism)}
+    record: dict[str, Any] = {"v": FORMAT, "prev": line.prev, **entry_json(entry)}
     if entry.present is None:
         del record["present"]
     if not entry.lost:
         del record["lost"]
     if not entry.token:
         del record["token"]
+    if not entry.part:
+        del record["part"]
     record["salt"] = secrets.token_hex(16)
     if line.first is not None:
         record["by"] = line.first
@@ -108,20 +117,41 @@ def parsed(line: bytes) -> Line | None:
         value = json.loads(line)
         kind, record = value if isinstance(value, list) else (RELEASE, value)
         version = record.pop("v")
-        if version not in (1, 2, 3, FORMAT) or kind not in (RELEASE, ATTEMPT, ELSEWHERE):
+        if version not in (1, 2, 3, 4, 5, FORMAT) or kind not in (RELEASE, ATTEMPT, ELSEWHERE):
             return None
         prev, torn = record.pop("prev"), record.pop("torn", False)
         first = record.pop("by", None) if record.pop("salt", "") else None
         mechanism = _mechanism(version, record.pop("mechanism"))
-        data, names = tuple(record.pop("data")), tuple(record.pop("names", ()))
-        if (present := record.pop("present", None)) is not None:
-            present = tuple(int(owner) for owner in present)
-        lost = tuple(int(party) for party in record.pop("lost", ()))
         parties = tuple(int(party) for party in record.pop("parties", ()))
-        entry = Entry(mechanism=mechanism, data=data, names=names, present=present, lost=lost, **record)
-        return Line(kind, entry, prev, torn, first, parties)
+        return Line(kind, entry_of_json(record, mechanism), prev, torn, first, parties)
     except (ValueError, TypeError, KeyError, AttributeError, UsageError):
         return None
+
+
+def entry_json(entry: Entry) -> dict[str, Any]:
+    """An entry as JSON values."""
+    prices = {name: moved.to_json() for name, moved in entry.prices}
+    return {**vars(entry), "mechanism": entry.mechanism.to_json(), "prices": prices}
+
+
+def entry_of_json(record: dict[str, Any], mechanism: Mechanism) -> Entry:
+    """The entry of JSON values without the mechanism, of any format. Errors: as `Mechanism.from_json`.
+
+    Before format 5 a line had one other price, the owner's, as a number in the law's norm."""
+    prices = dict(record.pop("prices", {}))
+    owner = record.pop("owner_sensitivity", None)
+    if owner is not None:
+        prices["owner"] = owner
+    present = record.pop("present", None)
+    return Entry(
+        mechanism=mechanism,
+        data=tuple(record.pop("data")),
+        names=tuple(record.pop("names", ())),
+        present=None if present is None else tuple(int(owner) for owner in present),
+        lost=tuple(int(party) for party in record.pop("lost", ())),
+        prices=tuple(sorted((str(name), _again(Sensitivity.from_json, moved)) for name, moved in prices.items())),
+        **record,
+    )
 
 
 def may_spend(torn: bytes) -> bool:
@@ -138,4 +168,18 @@ def _mechanism(version: int, fields: dict[str, Any]) -> Mechanism:
     if version == 1:  # it said both in one word
         law = fields.pop("law")
         fields |= {"law": law.removeprefix("discrete-"), "discrete": law.startswith("discrete-")}
-    return Mechanism(**fields)
+    return _again(Mechanism.from_json, fields)
+
+
+_read: dict[tuple[Any, str], Any] = {}  # values are never changed
+
+
+def _again(read: Callable[[Any], T], value: Any) -> T:
+    """What `read` makes of JSON values, which it did before for most lines: a run's releases are alike. Told apart by
+    their text, as 1, 1.0 and true are equal. Errors: those of `read`."""
+    key = read, repr(value)
+    if key not in _read:
+        if len(_read) >= _KEPT:
+            _read.clear()
+        _read[key] = read(value)
+    return cast(T, _read[key])

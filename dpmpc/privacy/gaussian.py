@@ -26,6 +26,7 @@ from dpmpc.privacy.checks import check_count, check_delta, check_epsilon, check_
 Calibration = Literal["tight", "zcdp", "paper"]
 
 _SAFE = 1e-12
+_UNIT = 2.0**-52
 _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(20)
 
 
@@ -38,7 +39,7 @@ def _mills(x: float) -> float:
     if x < 5:
         return math.sqrt(math.pi / 2) * math.exp(x * x / 2) * math.erfc(x / math.sqrt(2))
     fraction = x
-    for k in range(60, 0, -1):
+    for k in range(24, 0, -1):  # as precise as a double from x = 5 on
         fraction = x + k / fraction
     return 1 / fraction
 
@@ -51,12 +52,31 @@ def log_ndtr(x: float) -> float:
 
 
 def _root(f: Callable[[float], float], low: float, high: float) -> float:
-    """Where the increasing or decreasing `f` changes its sign between `low` and `high`, to the last bits, by
-    bisection."""
-    rising = f(high) > 0
-    while low < (middle := (low + high) / 2) < high:
-        low, high = (low, middle) if (f(middle) > 0) == rising else (middle, high)
-    return middle
+    """Where the increasing or decreasing `f` changes its sign between `low` and `high`, to some units in the last
+    place; `low` where it does not. Interpolates where that is sure to shrink the interval, and halves it otherwise: a
+    quarter of the evaluations of halving alone. Source: Chandrupatla 1997."""
+    a, b = high, low
+    fa, fb = f(a), f(b)
+    if (fa > 0) == (fb > 0):
+        return low
+    part = 0.5
+    while True:
+        x = a + part * (b - a)
+        fx = f(x)
+        if (fx > 0) == (fa > 0):
+            c, fc = a, fa
+        else:
+            c, fc, b, fb = b, fb, a, fa
+        a, fa = x, fx
+        best, least = (a, fa) if abs(fa) < abs(fb) else (b, fb)
+        step = 2 * _UNIT * abs(best) / abs(b - a)
+        if step > 0.5 or least == 0:
+            return best
+        place, rise = (a - b) / (c - b), (fa - fb) / (fc - fb)
+        part = 0.5
+        if rise * rise < place and (1 - rise) ** 2 < 1 - place:  # the parabola through all three is monotone
+            part = fa / (fb - fa) * fc / (fb - fc) + (c - a) / (b - a) * fa / (fc - fa) * fb / (fc - fb)
+        part = min(max(part, step), 1 - step)
 
 
 def _mills_slope(x: float) -> float:
@@ -76,7 +96,7 @@ def log_delta(epsilon: float, mu: float) -> float:
     a = epsilon / mu - mu / 2
     b = epsilon / mu + mu / 2
     if a < -10:  # delta is near 1 and R(a) overflows
-        return math.log(math.exp(log_ndtr(-a)) - math.exp(epsilon + log_ndtr(-b)))
+        return math.log(math.exp(log_ndtr(-a)) - math.exp(-a * a / 2 - 0.5 * math.log(2 * math.pi)) * _mills(b))
     if mu < 0.5:
         difference = mu / 2 * sum(w * _mills_slope(a + mu / 2 * (1 + z)) for z, w in zip(_NODES, _WEIGHTS, strict=True))
     else:
@@ -106,6 +126,9 @@ def mu_of_budget(epsilon: float, delta: float, calibration: Calibration = "tight
     return math.exp(root) * (1 - _SAFE)
 
 
+_NO_PRIVACY = 1e4  # mu from which doubles cannot tell a from -mu / 2; zCDP is within 0.2 % there, from above
+
+
 def epsilon_of_mu(mu: float, delta: float, calibration: Calibration = "tight") -> float:
     """The epsilon of the calibration at `delta` for a given mu; 0 when delta alone already covers it."""
     check_positive("mu = sqrt(releases) * sensitivity / scale", mu)
@@ -117,6 +140,8 @@ def epsilon_of_mu(mu: float, delta: float, calibration: Calibration = "tight") -
         return zcdp * (1 + _SAFE)
     _check_calibration(calibration)
     target = math.log(delta)
+    if mu > _NO_PRIVACY:
+        return zcdp * (1 + _SAFE)
     if log_delta(0.0, mu) <= target:
         return 0.0
     return _root(lambda e: log_delta(e, mu) - target, 0.0, zcdp) * (1 + _SAFE)

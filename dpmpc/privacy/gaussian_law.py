@@ -4,9 +4,10 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import ClassVar, Literal, cast, get_args
 
+import numpy as np
+
 from dpmpc.circuits.fixed_sampler import gaussian_by_box_muller
 from dpmpc.circuits.sampler import discrete_gaussian
-from dpmpc.errors import UsageError
 from dpmpc.privacy import exact
 from dpmpc.privacy.checks import check_epsilon
 from dpmpc.privacy.discrete import (
@@ -15,7 +16,7 @@ from dpmpc.privacy.discrete import (
     discrete_gaussian_scale,
     rounding_log_ratio,
 )
-from dpmpc.privacy.exact import Integers
+from dpmpc.privacy.exact import Integers, Reals
 from dpmpc.privacy.gaussian import (
     Calibration,
     gaussian_delta,
@@ -23,7 +24,7 @@ from dpmpc.privacy.gaussian import (
     gaussian_releases,
     gaussian_scale,
 )
-from dpmpc.privacy.guarantee import Guarantee, failure_factor
+from dpmpc.privacy.guarantee import Guarantee, paid
 from dpmpc.privacy.law import Law, MakeSampler, Need
 from dpmpc.privacy.mechanism import Mechanism
 from dpmpc.privacy.question import Question, Row, unknown_of
@@ -50,12 +51,12 @@ class GaussianLaw(Law):
         """mu^2 = (sensitivity / scale)^2, rho its half; for the discrete law by the rounding of docs/privacy.md,
         "Discrete Gaussian"."""
         m = mechanism
-        ratio = m.sensitivity / m.scale
+        ratio = m.sensitivity.l2 / m.scale
         mu2, t = ratio**2, m.log_ratio
         if m.discrete:
             mu2 = float("inf")
             if m.scale > ROUNDING_WIDTH:
-                mu2 = m.sensitivity**2 / (m.scale**2 - ROUNDING_WIDTH**2)
+                mu2 = m.sensitivity.l2**2 / (m.scale**2 - ROUNDING_WIDTH**2)
                 t += rounding_log_ratio(m.scale)
         return Spending(
             releases=1,
@@ -68,15 +69,14 @@ class GaussianLaw(Law):
     def exact(self, scale: float, discrete: bool) -> exact.ExactLaw:
         return exact.discrete_gaussian(scale) if discrete else exact.rounded_normal(scale)
 
-    def scale_statistic(self, noise: Integers, scale: float, discrete: bool) -> tuple[float, int, int]:
-        x = noise.reshape(-1) / scale
-        return float(x @ x), x.size, 1
+    def magnitudes(self, noise: Integers, scale: float, discrete: bool) -> tuple[Reals, int, int]:
+        return np.asarray((noise / scale) ** 2, dtype=np.float64), 1, 1
 
     def scale(self, need: Need, calibration: str = "tight") -> float:
         """As `Law.scale`; "paper" is the printed formula, whose true guarantee the report states."""
         self.check_calibration(calibration)
         if calibration == "paper":
-            return gaussian_scale(need.epsilon, need.delta, need.l2_steps, need.releases, "paper")
+            return gaussian_scale(need.epsilon, need.delta, need.sensitivity.l2, need.releases, "paper")
         coordinates = need.releases * need.dimension
         if need.before.releases:
             return super().scale(need, calibration)
@@ -84,19 +84,14 @@ class GaussianLaw(Law):
             return discrete_gaussian_scale(
                 need.epsilon,
                 need.delta,
-                need.l2_steps,
+                need.sensitivity.l2,
                 need.releases,
                 need.dimension,
                 tv_per_coordinate=need.tv,
                 mpc_failure=need.mpc_failure,
             )
-        failures = failure_factor(need.epsilon) * (coordinates * need.tv + need.mpc_failure)
-        if failures >= need.delta:
-            raise UsageError(
-                f"the failures of sampler and MPC alone add {failures:.3g} to delta; allowed {need.delta:g}; raise "
-                "--delta or --security-bits"
-            )
-        return gaussian_scale(need.epsilon, need.delta - failures, need.l2_steps, need.releases, "zcdp")
+        failures = paid(need.epsilon, need.delta, coordinates * need.tv + need.mpc_failure)
+        return gaussian_scale(need.epsilon, need.delta - failures, need.sensitivity.l2, need.releases, "zcdp")
 
     def guarantee(
         self, mechanism: Mechanism, releases: int, *, epsilon: float | None = None, delta: float | None = None
@@ -106,7 +101,7 @@ class GaussianLaw(Law):
             return super().guarantee(m, releases, epsilon=epsilon, delta=delta)
         return discrete_gaussian_guarantee(
             m.scale,
-            m.sensitivity,
+            m.sensitivity.l2,
             releases,
             m.dimension,
             epsilon=epsilon,

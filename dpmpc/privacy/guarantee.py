@@ -7,6 +7,7 @@ the adversary's real view and a view simulated from the ideal output), on *each*
 import math
 from dataclasses import dataclass
 
+from dpmpc.errors import UsageError
 from dpmpc.privacy.checks import NEIGHBOURS, check_nonnegative
 
 
@@ -53,6 +54,20 @@ def combine(
         "mpc": min(1.0, factor * check_nonnegative("mpc_failure", mpc_failure)),
     }
     return Guarantee(epsilon=epsilon, delta=min(1.0, math.fsum(parts.values())), parts=parts)
+
+
+def paid(epsilon: float, delta: float, failures: float) -> float:
+    """What failures of so much in all, sampler's and MPC's, take from `delta` at `epsilon`. Errors: UsageError where
+    nothing is left of it."""
+    spent = failure_factor(epsilon) * failures
+    if spent < delta:
+        return spent
+    most = math.log(delta / failures) - 1e-3 if failures < delta else 0.0
+    way = f"ask for epsilon at most {most:.4g}, or " if most > 0.01 else ""
+    raise UsageError(
+        f"failures of sampler and MPC must leave some of delta; theirs, {failures:.3g}, count 1 + e^epsilon times and "
+        f"come to {spent:.3g} at epsilon {epsilon:g} and delta {delta:g}; {way}raise delta or the security in bits"
+    )
 
 
 def failure_factor(epsilon: float) -> float:

@@ -9,8 +9,8 @@ numbers).
 import math
 
 from dpmpc.privacy.checks import check_count, check_delta, check_epsilon, check_positive
-from dpmpc.privacy.gaussian import delta_of_mu, epsilon_of_mu
-from dpmpc.privacy.pure import pure_delta, pure_epsilon
+from dpmpc.privacy.gaussian import epsilon_of_mu
+from dpmpc.privacy.pure import pure_epsilon
 
 
 def laplace_scale(epsilon: float, l1_sensitivity: float, releases: int = 1) -> float:
@@ -37,14 +37,6 @@ def laplace_epsilon(scale: float, l1_sensitivity: float, releases: int = 1, delt
         return pure
     zcdp = epsilon_of_mu(math.sqrt(releases) * one, check_delta(delta), "zcdp")
     return min(zcdp, pure_epsilon(((one, releases),), delta))
-
-
-def laplace_delta(scale: float, epsilon: float, l1_sensitivity: float, releases: int = 1) -> float:
-    """A delta at `epsilon` for `releases` Laplace releases: 0 from T*D/b on; as `laplace_epsilon`."""
-    if laplace_epsilon(scale, l1_sensitivity, releases) <= check_epsilon(epsilon):
-        return 0.0
-    one = l1_sensitivity / scale
-    return min(delta_of_mu(math.sqrt(releases) * one, epsilon, "zcdp"), pure_delta(((one, releases),), epsilon))
 
 
 def laplace_releases(scale: float, epsilon: float, l1_sensitivity: float) -> int:

@@ -11,7 +11,7 @@ from dpmpc.circuits.sampler import discrete_laplace
 from dpmpc.privacy import exact
 from dpmpc.privacy.checks import check_delta
 from dpmpc.privacy.discrete import discrete_laplace_guarantee, discrete_laplace_scale
-from dpmpc.privacy.exact import Integers
+from dpmpc.privacy.exact import Integers, Reals
 from dpmpc.privacy.gaussian import epsilon_of_mu
 from dpmpc.privacy.guarantee import Guarantee
 from dpmpc.privacy.laplace import laplace_epsilon, laplace_releases, laplace_scale
@@ -19,7 +19,7 @@ from dpmpc.privacy.law import AuditPlan, Law, MakeSampler, Need
 from dpmpc.privacy.mechanism import Mechanism
 from dpmpc.privacy.question import Question, Row, unknown_of
 from dpmpc.privacy.sensitivity import Sensitivity
-from dpmpc.privacy.spending import Spending
+from dpmpc.privacy.spending import PURE_GDP, Spending
 
 
 class LaplaceLaw(Law):
@@ -32,17 +32,19 @@ class LaplaceLaw(Law):
     calibrations = ("tight", "zcdp", "paper")
     accounts = ("l1", "paper", "l2-density")
     why_paper_fails = "Theorem 3.1 gives i.i.d. Laplace noise the L2 sensitivity"
-    audit = AuditPlan(4, 1_000_000, 32)  # the loss is epsilon where no coordinate lies between: d is small
+    audit = AuditPlan(4, 1_000_000, 64)  # the loss is epsilon where no coordinate lies between: d is small
 
     def spending(self, mechanism: Mechanism) -> Spending:
-        """Pure epsilon = sensitivity / scale, discrete or not; a pure e-private release is e^2/2-zCDP (Bun and Steinke
-        2016, Proposition 1.4)."""
+        """Pure epsilon = L1 sensitivity / scale, discrete or not. Coordinate i, which moves by v_i, is a release of its
+        own that is |v_i| / scale-private, so v_i^2 / 2 scale^2-zCDP (Bun and Steinke 2016, Proposition 1.4) and
+        sqrt(pi/2) |v_i| / scale-GDP (`spending.PURE_GDP`): their sums go by the L2 sensitivity."""
         m = mechanism
-        ratio = m.sensitivity / m.scale
+        squared = (m.sensitivity.l2 / m.scale) ** 2
         return Spending(
             releases=1,
-            pure=ratio,
-            rho_pure=ratio**2 / 2,
+            pure=m.sensitivity.l1 / m.scale,
+            rho_pure=squared / 2,
+            mu2_pure=PURE_GDP * squared,
             log_ratio=m.dimension * m.log_ratio,
             failure=m.dimension * m.tv + m.mpc_failure,
         )
@@ -50,17 +52,16 @@ class LaplaceLaw(Law):
     def exact(self, scale: float, discrete: bool) -> exact.ExactLaw:
         return exact.discrete_laplace(scale) if discrete else exact.rounded_laplace(scale)
 
-    def scale_statistic(self, noise: Integers, scale: float, discrete: bool) -> tuple[float, int, int]:
-        """2 sum |x| / b is chi-square with 2 N degrees; the variance goes with its square."""
-        x = noise.reshape(-1) / scale
-        return 2 * float(np.abs(x).sum()), 2 * x.size, 2
+    def magnitudes(self, noise: Integers, scale: float, discrete: bool) -> tuple[Reals, int, int]:
+        """2 |x| / b is chi-square with 2 degrees; the variance goes with its square."""
+        return np.asarray(2 * np.abs(noise / scale), dtype=np.float64), 2, 2
 
     def scale(self, need: Need, calibration: str = "tight") -> float:
         """As `Law.scale`, for pure epsilon. "paper": Theorem 3.1 puts the L2 sensitivity where the L1 one belongs."""
         self.check_calibration(calibration)
         if need.before.releases:
             return super().scale(need, calibration)
-        steps = need.l2_steps if calibration == "paper" else self.sensitivity(need.l2_steps, need.dimension)
+        steps = need.sensitivity.l2 if calibration == "paper" else self.moved(need.sensitivity).l1
         return discrete_laplace_scale(need.epsilon, steps, need.releases)
 
     def guarantee(
@@ -70,7 +71,7 @@ class LaplaceLaw(Law):
         m = mechanism
         return discrete_laplace_guarantee(
             m.scale,
-            m.sensitivity,
+            m.sensitivity.l1,
             releases,
             m.dimension,
             tv_per_coordinate=m.tv,
@@ -82,7 +83,8 @@ class LaplaceLaw(Law):
         q = question
         iterations = 1 if q.iterations is None and None in (q.epsilon, q.scale) else q.iterations
         unknown = unknown_of({"epsilon": q.epsilon, "scale": q.scale, "iterations": iterations})
-        l1, l2 = sensitivity.l1(q.dimension), sensitivity.l2
+        moved = sensitivity.within(q.dimension)
+        l1, l2 = moved.l1, moved.l2
         if q.delta is not None:
             check_delta(q.delta)
         ways = {"l1": (l1, l1), "paper": (l2, l1), "l2-density": (l2, l2)}

@@ -16,13 +16,14 @@ import numpy as np
 from dpmpc.circuits.sampler import Sampler
 from dpmpc.errors import UsageError
 from dpmpc.privacy.checks import check_delta, check_epsilon
-from dpmpc.privacy.discrete import l1_steps_of
-from dpmpc.privacy.exact import ExactLaw, Integers
+from dpmpc.privacy.discrete import whole
+from dpmpc.privacy.exact import ExactLaw, Integers, Reals
 from dpmpc.privacy.guarantee import Guarantee, combine
 from dpmpc.privacy.mechanism import Mechanism
 from dpmpc.privacy.question import Question, Row, unknown_of
 from dpmpc.privacy.sensitivity import Sensitivity
 from dpmpc.privacy.spending import NOTHING_SPENT, Spending
+from dpmpc.privacy.unit import FINE, bits_for
 from dpmpc.registry import Registry
 
 MakeSampler = Callable[[float], Sampler]
@@ -33,13 +34,14 @@ _ROOT = 1e-10  # relative width at which a bisection stops, on the private side
 class Need:
     """What a run asks of its noise: a promise over `releases` releases of `dimension` coordinates.
 
-    `l2_steps`: L2 sensitivity of the integer sum, in grid steps, rounding included. `tv`: of one coordinate's sampler.
-    `mpc_failure`: of the whole run. `before`: what was released before, for which the promise is too.
+    `sensitivity`: of the integer sum, in grid steps, rounding included; all three norms (`within`). `tv`: of one
+    coordinate's sampler. `mpc_failure`: of the whole run. `before`: what was released before, for which the promise is
+    too.
     """
 
     epsilon: float
     delta: float
-    l2_steps: float
+    sensitivity: Sensitivity
     dimension: int
     releases: int
     tv: float = 0.0
@@ -94,9 +96,9 @@ class Law(ABC):
         except ValueError as error:
             raise UsageError(str(error)) from None
 
-    def sensitivity(self, l2_steps: float, dimension: int) -> float:
-        """The sensitivity in the law's norm of integer vectors whose L2 sensitivity is `l2_steps`."""
-        return l2_steps if self.norm == 2 else float(l1_steps_of(l2_steps, dimension))
+    def moved(self, steps: Sensitivity) -> Sensitivity:
+        """The sensitivity of integer vectors that move by `steps`, as a mechanism of this law has it."""
+        return (whole(steps) if self.norm == 1 else steps).bare
 
     def mechanism(self, scale: float, discrete: bool, need: Need) -> Mechanism:
         """One of the need's releases with noise of this scale."""
@@ -104,7 +106,7 @@ class Law(ABC):
             law=self.name,
             discrete=discrete,
             scale=scale,
-            sensitivity=self.sensitivity(need.l2_steps, need.dimension),
+            sensitivity=self.moved(need.sensitivity),
             dimension=need.dimension,
             tv=need.tv,
             mpc_failure=need.mpc_failure / need.releases,
@@ -134,12 +136,12 @@ class Law(ABC):
         if need.before.releases and need.before.epsilon(need.delta) >= need.epsilon:
             raise UsageError(
                 f"what was released before alone comes to epsilon {need.before.epsilon(need.delta):.4g}; the promise "
-                f"is {need.epsilon:g}; raise --epsilon"
+                f"is {need.epsilon:g}; raise <<epsilon>>"
             )
-        high = need.l2_steps
+        high = need.sensitivity.in_norm(self.norm)
         while not kept(high):
             high *= 2
-            if high > need.l2_steps * 2.0**100:
+            if high > need.sensitivity.in_norm(self.norm) * 2.0**100:
                 raise UsageError(
                     f"no scale of {self.name} noise keeps epsilon {need.epsilon:g} at delta {need.delta:g}; raise "
                     "delta, or choose another law"
@@ -173,17 +175,18 @@ class Law(ABC):
             mpc_failure=releases * mechanism.mpc_failure,
         )
 
-    def scale_statistic(self, noise: Integers, scale: float, discrete: bool) -> tuple[float, int, int]:
-        """(statistic, degrees, power) of a test of the scale: for noise of this scale the statistic is chi-square with
-        so many degrees, and it grows with the variance to the power 1/`power`.
+    def magnitudes(self, noise: Integers, scale: float, discrete: bool) -> tuple[Reals, int, int]:
+        """(statistics, degrees, power) of the noise's sizes: for noise of this scale each statistic is chi-square with
+        so many degrees and independent of the others, so that sums of them are too; they grow with the variance to the
+        power 1/`power`.
 
         By normal scores; laws with an exact statistic override it.
         """
         from scipy.special import ndtri
 
-        law, x = self.exact(scale, discrete), noise.reshape(-1)
-        scores = ndtri(np.clip((law.cdf(x) + law.cdf(x - 1)) / 2, 1e-15, 1 - 1e-15))
-        return float(scores @ scores), x.size, 1
+        law = self.exact(scale, discrete)
+        scores = ndtri(np.clip((law.cdf(noise) + law.cdf(noise - 1)) / 2, 1e-15, 1 - 1e-15))
+        return np.asarray(scores**2, dtype=np.float64), 1, 1
 
     def check_calibration(self, calibration: str) -> None:
         """Errors: UsageError for a calibration that this law does not have."""
@@ -196,25 +199,30 @@ class Law(ABC):
     def solve(self, question: Question, sensitivity: Sensitivity) -> tuple[str, list[Row]]:
         """(what was solved for, one row a calibration) of an accounting question; lengths in its own units.
 
-        By bisection over `spending`; laws with closed forms override it.
+        By bisection over `spending`, which is asked in grid steps of the discrete law, as a run asks it: a law need not
+        be the same at another scale. Laws that are, with closed forms, override it.
         """
         q = question
         delta = q.delta if q.delta is not None or not self.pure else 0.0
         iterations = 1 if q.iterations is None and None in (q.epsilon, delta, q.scale) else q.iterations
         unknown = unknown_of({"epsilon": q.epsilon, "delta": delta, "scale": q.scale, "iterations": iterations})
-        need = Need(q.epsilon or 1.0, delta or 0.0, sensitivity.l2, q.dimension, iterations or 1)
-        norm = sensitivity.l2 if self.norm == 2 else sensitivity.l1(q.dimension)
+        moved = sensitivity.within(q.dimension)
+        need = Need(q.epsilon or 1.0, delta or 0.0, moved, q.dimension, iterations or 1)
+        unit = q.step or self._unit(q, need)
+        steps = moved.steps(unit)
 
         def one(scale: float) -> Mechanism:
-            return Mechanism(self.name, False, scale, norm, q.dimension)
+            return Mechanism(self.name, True, scale, steps, q.dimension)
 
         def epsilon_of(scale: float, delta: float, releases: int) -> float:
             return self.spending(one(scale)).times(releases).epsilon(delta)
 
-        e, d, s, t = q.epsilon, delta, q.scale, iterations
-        if s is None:
-            s = self._bisect(one, need)
-        elif e is None:
+        e, d, t = q.epsilon, delta, iterations
+        if q.scale is None:
+            s = self._bisect(one, replace(need, sensitivity=steps))
+        else:
+            s = q.scale / unit
+        if e is None:
             assert d is not None and t is not None
             e = epsilon_of(s, d, t)
         elif d is None:
@@ -232,15 +240,25 @@ class Law(ABC):
             "calibration": "tight",
             "epsilon": float(e),
             "delta": float(d),
-            "scale": float(s),
+            "scale": float(s * unit),
             "iterations": t,
-            "deviation": math.sqrt(self.exact(1e6, False).variance) / 1e6 * s,
+            "deviation": math.sqrt(self.exact(s, True).variance) * unit,
             "true_epsilon": truth,
             "true_delta": float(d),
             "zcdp_epsilon": None,
             "holds": truth is None or truth <= e * (1 + 1e-9),
         }
         return unknown, [row]
+
+    def _unit(self, question: Question, need: Need) -> float:
+        """The step of the grid that a run with this noise would choose, in units of the mean."""
+        moved = need.sensitivity.in_norm(self.norm)
+        noise = question.scale
+        if noise is None:
+            fine = replace(need, sensitivity=need.sensitivity * (FINE / moved))
+            noise = self._bisect(lambda steps: self.mechanism(steps, True, fine), fine) * (moved / FINE)
+        whole = moved * question.divisor
+        return math.ldexp(1.0, -bits_for(whole, noise / moved, question.dimension, self.norm)) / question.divisor
 
 
 LAWS: Registry[Law] = Registry(

@@ -44,6 +44,7 @@ class Ledger:
         `name`: whose it is, in a new one; by default the file's name."""
         self.path = Path(path)
         self._token = ""  # of the attempt that was begun
+        self.identity: str | None = None  # what tells it from all others (`Book.source`); None until it has a line
         self.path.parent.mkdir(parents=True, exist_ok=True)
         created = not self.path.exists()
         self._fd = os.open(self.path, os.O_RDWR | os.O_APPEND | os.O_CREAT, 0o600)
@@ -61,11 +62,18 @@ class Ledger:
             reader = reader.whole()
             self.name, self._head = reader.name, reader.head
             self._empty, self._torn = not reader.begun, reader.torn_end
+            self.identity = None if self._empty else reader.identity or str(self.path.resolve())
             if self._empty and name is not None:
                 self.name = name
         except BaseException:
             os.close(self._fd)
             raise
+
+    def identify(self, entry: Entry) -> None:
+        """Gives an empty ledger its first line, by which it is told from all others: it spends nothing, and prices a
+        torn line after it like `entry`."""
+        if self._empty:
+            self._write(ATTEMPT, replace(entry, release=0, token=""))
 
     def begin(self, entry: Entry) -> None:
         """An attempt begins, of which `entry` is the first release: its token is every line's from now on. Nothing is
@@ -94,6 +102,7 @@ class Ledger:
             payload = payload[os.write(self._fd, payload) :]
         os.fsync(self._fd)
         self._head, self._open_line, self._torn, self._empty = digest_of(line), False, False, False
+        self.identity = self.identity or self._head
         return self._head
 
     @property

@@ -12,12 +12,12 @@ import time
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from dpmpc.errors import UsageError
 from dpmpc.privacy.book import Book, LedgerError
-from dpmpc.privacy.entry import Entry, bare
+from dpmpc.privacy.entry import Entry, bare, entry_json, entry_of_json
 from dpmpc.privacy.ledger import Ledger, sync_directory
 from dpmpc.privacy.mechanism import Mechanism
 from dpmpc.processes.locks import is_held
@@ -68,7 +68,7 @@ def write_reservation(ledger: Path, reservation: Reservation) -> None:
     path = reservation_path(ledger)
     partial = path.with_suffix(".tmp")
     with open(os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w", encoding="utf-8") as file:
-        json.dump(asdict(reservation), file, allow_nan=False)
+        json.dump({**vars(reservation), "entry": entry_json(reservation.entry)}, file, allow_nan=False)
         file.flush()
         os.fsync(file.fileno())
     partial.replace(path)
@@ -86,10 +86,9 @@ def read_reservation(ledger: Path) -> Reservation | None:
     try:
         value = json.loads(path.read_text(encoding="utf-8"))
         entry = value["entry"]
-        mechanism = Mechanism(**entry.pop("mechanism"))
-        data, names = tuple(entry.pop("data")), tuple(entry.pop("names"))
+        mechanism = Mechanism.from_json(entry.pop("mechanism"))
         return Reservation(
-            Entry(mechanism=mechanism, data=data, names=names, **entry),
+            entry_of_json(entry, mechanism),
             value["first"],
             value["end"],
             value["since"],

@@ -1,24 +1,26 @@
 """What one release adds: everything that its privacy depends on. The line of a ledger carries it."""
 
 from dataclasses import dataclass
+from typing import Any, Self
 
 from dpmpc.errors import UsageError
-from dpmpc.privacy.checks import check_count, check_nonnegative, check_positive
+from dpmpc.privacy.checks import check_nonnegative, check_positive
+from dpmpc.privacy.sensitivity import Sensitivity
 
 
 @dataclass(frozen=True)
 class Mechanism:
     """Noise of `law` (an entry of `privacy.law.LAWS`), on the integers or continuous.
 
-    `scale` is the law's parameter, 0 for no noise; `sensitivity` is in the law's own norm, rounding included, in the
-    same unit as `scale`; for a discrete law that unit is the grid step. `tv` and `log_ratio` certify one coordinate of
+    `scale` is the law's parameter, 0 for no noise; `sensitivity` has all three norms, rounding included, in the same
+    unit as `scale`; for a discrete law that unit is the grid step. `tv` and `log_ratio` certify one coordinate of
     the sampler; `mpc_failure` is this release's share of the MPC's failure probability.
     """
 
     law: str
     discrete: bool
     scale: float
-    sensitivity: float
+    sensitivity: Sensitivity
     dimension: int
     tv: float = 0.0
     log_ratio: float = 0.0
@@ -30,7 +32,19 @@ class Mechanism:
                 f"a release names its law, and whether that is discrete; got {self.law!r}, {self.discrete!r}; mend"
             )
         check_nonnegative("noise scale", self.scale)
-        check_positive("sensitivity", self.sensitivity)
-        check_count("dimension", self.dimension)
+        if not isinstance(self.sensitivity, Sensitivity):
+            raise UsageError(f"a release's sensitivity has norms; got {self.sensitivity!r}; give a Sensitivity")
+        check_positive("sensitivity", self.sensitivity.linf)
+        object.__setattr__(self, "sensitivity", self.sensitivity.within(self.dimension).bare)
         for name in ("tv", "log_ratio", "mpc_failure"):
             check_nonnegative(name, getattr(self, name))
+
+    def to_json(self) -> dict[str, Any]:
+        """The same as JSON values."""
+        return {**vars(self), "sensitivity": self.sensitivity.to_json()}
+
+    @classmethod
+    def from_json(cls, value: dict[str, Any]) -> Self:
+        """What `to_json` gave, or an older line, which has one number, in its law's norm. Errors: TypeError, KeyError,
+        ValueError, UsageError for what is none."""
+        return cls(**{**value, "sensitivity": Sensitivity.from_json(value["sensitivity"])})

@@ -16,9 +16,12 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
+from dpmpc.privacy.gaussian import epsilon_of_mu
+
 Losses = tuple[tuple[float, int], ...]  # (epsilon, how many releases have it), sorted
 _POINTS = 1 << 17  # of the law of a sum
 _MOST = 1 << 21  # releases
+_BINS = 1 << 12  # of that law where it is held against Gaussian losses
 _CUT = 1e-40  # probability of an atom that is moved into delta
 _SAFE = 1 + 1e-9  # what the arithmetic may be off by, relative
 
@@ -52,6 +55,41 @@ def pure_epsilon(losses: Losses, delta: float) -> float:
     return min(plain, max(0.0, (largest - step * i + math.log1p(-share)) * _SAFE))
 
 
+def mixed_epsilon(losses: Losses, mu: float, delta: float) -> float:
+    """The least epsilon at `delta` of releases that are (e, 0)-private each, and of others that are mu-GDP together.
+
+    Losses add: delta(epsilon) = sum over the losses L of the pure ones of P(L) delta_mu(epsilon - L), delta_mu being
+    the Gaussian mechanism's, which is attained by randomised responses beside one Gaussian release. Rounded to the
+    private side; where the law of the sum is too large to be had, the sum of all e on top of the Gaussian part.
+
+    Guarantees: for costs that are fixed beforehand. It is no filter.
+    """
+    from scipy.special import log_ndtr, ndtr
+
+    plain = math.fsum(loss * count for loss, count in losses)
+    highest = epsilon_of_mu(mu, delta) + plain
+    found = _atoms_of_sum(losses)
+    if found is None:
+        return highest
+    largest, step, masses, lost = found
+    many = max(1, len(masses) // _BINS)  # neighbours go up to the largest loss of their bin, which can only cost more
+    binned = np.add.reduceat(masses, np.arange(0, len(masses), many))
+    each = largest - step * many * np.arange(len(binned))
+
+    def delta_at(epsilon: float) -> float:
+        e = epsilon - each
+        gaussian = ndtr(mu / 2 - e / mu) - np.exp(e + log_ndtr(-mu / 2 - e / mu))
+        return float(binned @ np.maximum(gaussian, 0.0)) * _SAFE + lost
+
+    low, high = 0.0, highest
+    if delta_at(high) > delta:
+        return highest
+    while high - low > 1e-12 * high:
+        middle = (low + high) / 2
+        low, high = (low, middle) if delta_at(middle) <= delta else (middle, high)
+    return min(highest, high * _SAFE)
+
+
 def pure_delta(losses: Losses, epsilon: float) -> float:
     """The least delta at `epsilon`; 0 from the sum of all e on, 1 where the law of the sum is too large to be had."""
     if math.fsum(loss * count for loss, count in losses) <= epsilon:
@@ -82,6 +120,7 @@ def _law(losses: Losses) -> tuple[float, float, NDArray[np.float64], NDArray[np.
     return largest, step, b, d, lost
 
 
+@lru_cache(maxsize=64)
 def _atoms_of_sum(losses: Losses) -> tuple[float, float, NDArray[np.float64], float] | None:
     """(the largest loss of the sum, the step by which they fall, their probabilities, probability that was cut)."""
     counts = sum(count for _, count in losses)
@@ -100,7 +139,7 @@ def _atoms_of_sum(losses: Losses) -> tuple[float, float, NDArray[np.float64], fl
     total, lost, whole = np.ones(1), 0.0, 0
     for loss, count in losses:
         times = math.ceil(loss / step * (1 - 1e-12))
-        below, masses = _atoms(loss, count)
+        below, masses = _atoms(times * step, count)  # of the loss that it is rounded up to, which is a law too
         keep = masses > _CUT
         lost += float(count * _CUT)
         if keep.sum() * len(total) > 1 << 30:

@@ -11,7 +11,8 @@ Row = dict[str, object]
 @dataclass(frozen=True)
 class Question:
     """What is known. Lengths in units of the released vector; None where unknown. `one_release`: one is enough, where
-    their number is not given."""
+    their number is not given. `step`: the grid's, in the same units; None: what a run would choose, whose opened
+    sum is divided by `divisor`."""
 
     dimension: int
     epsilon: float | None = None
@@ -19,6 +20,8 @@ class Question:
     scale: float | None = None
     iterations: int | None = None
     one_release: bool = False
+    step: float | None = None
+    divisor: int = 1
 
 
 def unknown_of(known: Mapping[str, float | None]) -> str:

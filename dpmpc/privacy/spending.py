@@ -1,8 +1,9 @@
 """What releases cost: totals that add up, and the epsilon they come to.
 
-Gaussian releases compose exactly (their mu^2 add); pure releases compose optimally (`pure`); a mixture takes the best
-of basic composition between the two groups and of zCDP over all of them. All of that is proved for releases whose costs
-are fixed beforehand: it says what a history has spent (an odometer's reading).
+Gaussian releases compose exactly (their mu^2 add); pure releases compose optimally (`pure`), and so do mixtures; the
+best is taken of that, of zCDP, and of Gaussian privacy over all, by which noise on coordinates counts by squares.
+All of that is proved for releases whose costs are fixed beforehand: it says what a history has spent (an odometer's
+reading).
 
 `filtered` uses only what is proved of filters, where costs, order and end may be chosen in view of what was opened: the
 sum of mu^2 where all releases are Gaussian, the sum of epsilon where all are pure, and the sum of rho.
@@ -18,13 +19,16 @@ from dataclasses import dataclass
 from dpmpc.privacy.checks import check_delta
 from dpmpc.privacy.gaussian import epsilon_of_mu
 from dpmpc.privacy.guarantee import failure_factor
-from dpmpc.privacy.pure import Losses, join, pure_epsilon
+from dpmpc.privacy.pure import Losses, join, mixed_epsilon, pure_epsilon
+
+PURE_GDP = math.pi / 2  # an (e, 0)-private release is mu-GDP for mu^2 = pi/2 e^2: docs/privacy.md, "Laplace noise"
 
 
 @dataclass(frozen=True)
 class Spending:
     """Totals over releases. Each release is in one of two groups: Gaussian ones (`mu2`, inf where the law is too
-    narrow for it, and `rho`), and pure ones (`pure`, the sum of their epsilons, and `rho_pure`).
+    narrow for it, and `rho`), and pure ones (`pure`, the sum of their epsilons, `rho_pure`, and `mu2_pure`, by which
+    they are Gaussian-private too: by default PURE_GDP times the squares of their epsilons).
 
     `log_ratio`: logs of pmf ratios to the exact laws, over all coordinates. `failure`: failure probabilities.
     `losses`: the epsilons of the pure releases one by one; by default `pure` is that of one.
@@ -38,10 +42,14 @@ class Spending:
     log_ratio: float = 0.0
     failure: float = 0.0
     losses: Losses = ()
+    mu2_pure: float = -1.0
 
     def __post_init__(self) -> None:
         if self.pure and not self.losses:
             object.__setattr__(self, "losses", ((self.pure, 1),))
+        if self.mu2_pure < 0:
+            squares = math.fsum(loss * loss * count for loss, count in self.losses)
+            object.__setattr__(self, "mu2_pure", PURE_GDP * squares)
 
     def __add__(self, other: "Spending") -> "Spending":
         return Spending(
@@ -53,6 +61,7 @@ class Spending:
             self.log_ratio + other.log_ratio,
             self.failure + other.failure,
             join(self.losses, other.losses),
+            self.mu2_pure + other.mu2_pure,
         )
 
     def times(self, k: int) -> "Spending":
@@ -68,6 +77,7 @@ class Spending:
             self.log_ratio * k,
             self.failure * k,
             tuple((loss, count * k) for loss, count in self.losses),
+            self.mu2_pure * k,
         )
 
     def epsilon(self, delta: float) -> float:
@@ -109,13 +119,12 @@ class Spending:
 
     def _composed(self, delta: float) -> float:
         best = self._zcdp(delta)
+        if math.isfinite(self.mu2 + self.mu2_pure):
+            best = min(best, epsilon_of_mu(math.sqrt(self.mu2 + self.mu2_pure), delta))
         if self.rho == 0:
             best = min(best, pure_epsilon(self.losses, delta))
-        elif math.isfinite(self.mu2):
-            mu = math.sqrt(self.mu2)
-            best = min(best, epsilon_of_mu(mu, delta) + self.pure)
-            if self.pure:
-                best = min(best, epsilon_of_mu(mu, delta / 2) + pure_epsilon(self.losses, delta / 2))
+        elif self.pure and math.isfinite(self.mu2):
+            best = min(best, mixed_epsilon(self.losses, math.sqrt(self.mu2), delta))
         return best
 
     def _filtered(self, delta: float) -> float:

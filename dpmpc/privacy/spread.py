@@ -25,6 +25,7 @@ opened sums, so adaptivity is that of `gaussian` (the bound holds conditionally 
 import math
 
 import numpy as np
+from numpy.typing import NDArray
 
 from dpmpc.privacy.checks import check_nonnegative
 
@@ -41,24 +42,41 @@ def logistic_spread(norm: float) -> float:
     return min(2.0, 2.0 / (1.0 + math.exp(-x)) * math.sqrt(max(0.0, 1.0 - (x / r) ** 2)) * (1 + _SAFE)) if r else 1.0
 
 
+def logistic_reach(norm: float) -> float:
+    """sigma(|theta|), in [1/2, 1): the largest norm of a record's logistic gradient at a theta of this norm, which is
+    how far it lies from the zero vector of a record that is absent.
+
+    |h(z)| = sigma(-theta . z) |z| <= sigma(|theta|); attained by z = -theta/|theta|. Rounded up by 1e-12. Two gradients
+    lie at most twice as far apart, and at least as far: logistic_reach <= logistic_spread <= 2 logistic_reach.
+    """
+    return min(1.0, (1 + _SAFE) / (1.0 + math.exp(-check_nonnegative("the norm of theta", norm))))
+
+
+def softmax_reach(theta: NDArray[np.float64]) -> float:
+    """R(D), in [sqrt(1 - 1/K), sqrt(2)): the largest norm of a record's softmax gradient at theta (d, K), where no two
+    columns of it lie further apart than D. Two gradients lie at most 2 R apart, and one at most R from the zero vector.
+
+    Guarantees: the gradient is x (p - e_y)', p the softmax of the scores, so its norm is |x| |p - e_y|. With a_k the
+    score of class k over that of y, |a_k| <= |theta_k - theta_y| |x| <= D. Of one a_k, t = e^{a_k}, all others fixed,
+    |p - e_y| = |(b + t, c_1, ..., t)| / (1 + b + t): a norm of an affine function, which is convex, over a positive
+    affine one, hence quasi-convex: over |a_k| <= D largest at an end. So all a_k are at +D or -D: m and K - 1 - m of
+    them; m = 0 is no more than m = K - 1, which has the larger 1 - p_y, evenly shared too. Rounded up by 1e-12.
+    At D = 0 two records x and -x of one class attain 2 R = 2 sqrt(1 - 1/K): 0.58 of 2 sqrt(2) for K = 3.
+    """
+    K = int(theta.shape[1])
+    far = max(float(np.linalg.norm(theta - theta[:, [k]], axis=0).max()) for k in range(K)) * (1 + _SAFE)
+    down, own = math.exp(-2 * far), math.exp(-far)  # over e^D, so that nothing overflows
+
+    def square(m: int) -> float:
+        wrong, rest = m + (K - 1 - m) * down, m + (K - 1 - m) * down * down
+        return float((wrong * wrong + rest) / (own + wrong) ** 2)
+
+    return min(math.sqrt(2), math.sqrt(max(square(m) for m in range(1, K))) * (1 + _SAFE))
+
+
 def amplification(norm: float) -> float:
     """2 / Delta(|theta|), in (1, 2]: what owners multiply their mean gradients by before rounding; public."""
     return 2.0 / logistic_spread(norm)
-
-
-def logistic_pair(theta: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Two records (x, x'), both with label +1, whose gradients at theta (d,), d >= 2, differ by Delta(|theta|).
-
-    For tests and for verification: the bound is attained.
-    """
-    r = float(np.linalg.norm(theta))
-    direction = theta / r if r else np.eye(1, len(theta))[0]
-    other = np.eye(1, len(theta), int(np.argmin(np.abs(direction))))[0]
-    other = other - (other @ direction) * direction
-    other /= np.linalg.norm(other)
-    p = _level(r) / r if r else 0.0
-    rest = math.sqrt(max(0.0, 1.0 - p * p))
-    return -p * direction + rest * other, -p * direction - rest * other
 
 
 def _level(r: float) -> float:

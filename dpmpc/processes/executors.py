@@ -7,6 +7,7 @@ from concurrent.futures import Executor, ProcessPoolExecutor
 from typing import Any
 
 from dpmpc.errors import UsageError
+from dpmpc.processes.paths import keep_children_safe
 
 Make = Callable[[int], Executor]
 KINDS = "processes, joblib, dask:ADDRESS, or MODULE:FUNCTION, a function of yours that returns an Executor"
@@ -19,6 +20,7 @@ def executor_maker(name: str) -> Make:
     scikit-learn uses it. Ray and others come as MODULE:FUNCTION. Errors: UsageError for another name, a package that is
     not installed, a function that is not there, a scheduler that does not answer.
     """
+    keep_children_safe()
     if name == "processes":
         return _processes
     if name == "joblib":
@@ -30,9 +32,9 @@ def executor_maker(name: str) -> Make:
     if rest and all(part.isidentifier() for part in kind.split(".")):
         function = getattr(_module(kind, kind), rest, None)
         if not callable(function):
-            raise UsageError(f"--executor MODULE:FUNCTION names a function; {name} is none; mend it")
+            raise UsageError(f"<<executor>> MODULE:FUNCTION names a function; {name} is none; mend it")
         return lambda workers: _checked(name, function())
-    raise UsageError(f"--executor is {KINDS}; got {name!r}; choose one")
+    raise UsageError(f"<<executor>> is {KINDS}; got {name!r}; choose one")
 
 
 def _processes(workers: int) -> Executor:
@@ -44,18 +46,18 @@ def _dask(address: str) -> Any:
     try:
         return client(address).get_executor()
     except (OSError, ValueError) as error:
-        raise UsageError(f"--executor dask:ADDRESS needs a scheduler; {address}: {error}; start it first") from None
+        raise UsageError(f"<<executor>> dask:ADDRESS needs a scheduler; {address}: {error}; start it first") from None
 
 
 def _module(name: str, package: str) -> Any:
     try:
         return importlib.import_module(name)
     except ImportError as error:
-        raise UsageError(f"--executor needs the package {package}; {error}; install it") from None
+        raise UsageError(f"<<executor>> needs the package {package}; {error}; install it") from None
 
 
 def _checked(name: str, executor: Any) -> Executor:
     if not all(callable(getattr(executor, method, None)) for method in ("submit", "shutdown")):
-        raise UsageError(f"--executor {name} must give an Executor; got {type(executor).__name__}; mend the function")
+        raise UsageError(f"<<executor>> {name} must give an Executor; got {type(executor).__name__}; mend the function")
     made: Executor = executor
     return made

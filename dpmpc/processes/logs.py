@@ -6,6 +6,7 @@ environment, which `--log-level` and `--log-json` set. A line's level is its fir
 """
 
 import json
+import logging
 import os
 import time
 from collections.abc import Callable
@@ -14,6 +15,9 @@ from typing import Any, TextIO
 
 Log = Callable[[str], None]
 LEVELS = ("debug", "info", "warning", "error")
+LOGGER = logging.getLogger("dpmpc")  # what programs that use the library listen to
+LOGGER.addHandler(logging.NullHandler())
+_NUMBERS = {"debug": logging.DEBUG, "info": logging.INFO, "warning": logging.WARNING, "error": logging.ERROR}
 LEVEL, JSON = "DPMPC_LOG_LEVEL", "DPMPC_LOG_JSON"
 _ROLES = ("party: ", "owner: ")  # of a process that is both
 _WARNINGS = ("refused ", "waiting for ")
@@ -61,11 +65,13 @@ def now() -> str:
 
 
 def log_to(file: TextIO) -> Log:
-    """A function that writes one line with the time to `file`, if its level is wanted."""
+    """A function that writes one line with the time to `file`, if its level is wanted, and gives it to the logger
+    `dpmpc`, whose own level holds there."""
     named = isinstance(file.name, str) and not file.name.startswith("<")  # a descriptor has a number
     name = {"process": Path(file.name).stem} if named else {}
 
     def log(text: str) -> None:
+        LOGGER.log(_NUMBERS[level_of(text)], "%s", text)
         if wanted(level_of(text)):
             print(json_line(text, **name) if as_json() else f"{now()} {text}", file=file, flush=True)
 

@@ -10,6 +10,7 @@ can have got their numbers. It holds no job, key or record. Where an import has 
 each process is then started afresh.
 """
 
+import atexit
 import gc
 import json
 import os
@@ -28,6 +29,7 @@ def main() -> None:
     worker.prepare(sys.argv[2:])
     rows: list[Row] = json.loads(sys.argv[1])
     gc.freeze()  # what all share is looked through by none
+    atexit.register(gc.unfreeze)  # but at the end, or modules' objects are left over and extensions say that they leak
     single = len(os.listdir("/proc/self/task")) == 1
     born: list[int] = []
     for k, row in enumerate(rows):

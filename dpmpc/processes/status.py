@@ -15,7 +15,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
-from dpmpc.errors import DpmpcError
+from dpmpc.errors import DpmpcError, public_text
 from dpmpc.processes.locks import is_held, lock
 from dpmpc.processes.logs import Log, level_of
 
@@ -134,7 +134,8 @@ class Status:
         self.state.phase = finished if kind is None else FAILED
         if error is not None:
             self.state.event_time = time.time()
-            self.state.event = f"error: {error}" if isinstance(error, DpmpcError) else f"error: {kind.__name__}"  # type: ignore[union-attr]
+            known = isinstance(error, DpmpcError)
+            self.state.event = f"error: {public_text(error)}" if known else f"error: {type(error).__name__}"
         self._write()
         if self._fd is not None:
             os.close(self._fd)

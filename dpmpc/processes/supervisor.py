@@ -20,6 +20,7 @@ from typing import IO, Any, TypeVar
 
 from dpmpc.errors import DpmpcError, PeerError, error_of
 from dpmpc.processes.messages import dumps, loads
+from dpmpc.processes.paths import child_environment
 from dpmpc.processes.together import (
     POSSIBLE,
     Nursery,
@@ -163,7 +164,7 @@ class Supervisor:
         while line := await process.handle.stdout.readline():
             event = loads(line)
             if event["event"] == "error":
-                process.error = error_of(event["message"], event["code"])
+                process.error = error_of(event["message"], event["code"], event.get("public"))
             elif event["event"] == "result":
                 process.result = event["value"]
             else:
@@ -253,9 +254,8 @@ def _output(log: Path | None) -> IO[bytes]:
 
 def _settings(environment: Mapping[str, str]) -> dict[str, Any]:
     """Of every start."""
-    paths = [path for path in sys.path if path and "\0" not in path]
     return {
-        "env": {**os.environ, "PYTHONPATH": os.pathsep.join(paths), **environment},
+        "env": {**child_environment(), **environment},
         "start_new_session": True,  # an interrupt on the terminal goes to the starter alone
         "limit": 1 << 30,
     }

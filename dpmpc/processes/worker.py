@@ -13,9 +13,9 @@ import traceback
 from collections.abc import Callable, Sequence
 from typing import Any, NoReturn
 
-from dpmpc.errors import DpmpcError
+from dpmpc.errors import DpmpcError, RecordError, public_text
 from dpmpc.processes.logs import Log as Log
-from dpmpc.processes.logs import log_to
+from dpmpc.processes.logs import log_to, wanted
 from dpmpc.processes.memory import keep_freed_blocks
 from dpmpc.processes.messages import dumps, loads
 
@@ -38,7 +38,7 @@ def prepare(modules: Sequence[str]) -> None:
 
 
 def serve() -> NoReturn:
-    """Does the job. Exits with 0, the error's exit code, or 1 for a bug, whose traceback is on standard error."""
+    """Does the job. Exits with 0, the error's exit code, or 1 for a bug, whose stack is on standard error."""
     events = os.fdopen(os.dup(1), "wb", buffering=0)
     os.dup2(2, 1)  # whatever prints goes to the log
     said = threading.Lock()
@@ -65,7 +65,8 @@ def serve() -> NoReturn:
 def run_role(role: str, arguments: dict[str, Any], emit: Emit, log: Log) -> int:
     """Calls `role` with the arguments, `emit` and `log`; the exit code. What it returns is the event `result`.
 
-    A failure is the event `error`; a bug propagates, and its traceback goes to the log.
+    A failure is the event `error`, which goes to who started this process. The log keeps what may be said to anybody:
+    of an error its public half, of a bug where it happened and its type, for its message may quote a record.
     """
     module, _, name = role.partition(":")
     try:
@@ -74,14 +75,28 @@ def run_role(role: str, arguments: dict[str, Any], emit: Emit, log: Log) -> int:
             function = getattr(function, part)
         emit("result", value=function(**arguments, emit=emit, log=log))
     except DpmpcError as error:
-        log(f"error: {error}")
-        emit("error", message=str(error), code=error.exit_code)
+        log(f"error: {public_text(error)}")
+        public = {"public": error.public} if isinstance(error, RecordError) else {}
+        emit("error", message=error.message, code=error.exit_code, **public)
         return error.exit_code
-    except (OSError, MemoryError) as error:  # a full disk, no memory: not bugs, but worth a traceback in the log
-        traceback.print_exc()
+    except (OSError, MemoryError) as error:  # a full disk, no memory: not bugs, but worth a stack in the log
+        _log_stack(error)
         emit("error", message=f"{type(error).__name__}: {error}", code=1)
         return 1
+    except Exception as error:  # noqa: BLE001  (a bug, of any type)
+        _log_stack(error)
+        return 1
     return 0
+
+
+def _log_stack(error: BaseException) -> None:
+    """Where it happened, to the log, without what it says: that is logged at the level debug alone, or where it names a
+    module."""
+    if wanted("debug") or isinstance(error, ImportError):
+        traceback.print_exception(error)
+        return
+    print("Traceback (what was said is left out: it may quote a record; --log-level debug keeps it):", file=sys.stderr)
+    print("".join(traceback.format_tb(error.__traceback__)) + type(error).__name__, file=sys.stderr, flush=True)
 
 
 def _exit_with_starter() -> None:

@@ -1,9 +1,11 @@
-"""What to run for a budget: method, iterations, step, averaging, weights, noise, grid, from public numbers alone.
+"""What to run for a budget: method, length, step, regularisation, averaging, weights, noise, grid, from public numbers
+alone.
 
-`advise` rehearses (`learning.rehearsal`) what each choice would reach with the noise of the real number of records,
-takes the smallest expected gap, and says what it expects and when noise will swamp the signal. No record is looked
-at: the advice may be followed without any cost in privacy, and two runs with the same public numbers get the same
-advice.
+Length (step times iterations) and lambda follow one rule, which was chosen by test loss and AUC over a corpus of data
+sets (docs/accuracy.md). `advise` then rehearses (`learning.rehearsal`) what each method would reach with the noise of
+the real number of records, takes the smallest expected gap, and says what it expects and when noise will swamp the
+signal. No record is looked at: the advice may be followed without any cost in privacy, and two runs with the same
+public numbers get the same advice.
 """
 
 import math
@@ -12,26 +14,38 @@ from typing import Any, Literal, cast
 
 from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]  # comes with scikit-learn
 
-from dpmpc.aggregation.grid import choose_grid
-from dpmpc.errors import UsageError
-from dpmpc.learning.method import DEFAULT_METHOD, METHODS, Average, Learning, Method
+from dpmpc.aggregation.plan.grid import choose_grid
+from dpmpc.data.schema import Basis
+from dpmpc.errors import UsageError, spelt
+from dpmpc.learning.losses import RESIDUAL_CLIP, Loss
+from dpmpc.learning.method import DEFAULT_METHOD, METHODS, Learning, Method
 from dpmpc.learning.rehearsal import WIDEST, Descends, Rehearsed, Stage, Task
+from dpmpc.learning.settings import Average
 from dpmpc.learning.survey import Survey
 from dpmpc.privacy.checks import check_count, check_delta, check_epsilon, delta_warning
 from dpmpc.privacy.gaussian import mu_of_budget
 from dpmpc.privacy.law import DEFAULT_LAW, LAWS, Law
+from dpmpc.privacy.persons import Persons
 from dpmpc.privacy.question import Question
 from dpmpc.privacy.sensitivity import Sensitivity, Weights
 
 # of 1/(L + lam): below 2 every descent is stable, whatever the records. Longer steps would save releases, not noise,
 # and overshoot where records share a direction, which is not public (docs/experiments.md, "How long a step")
 STEP_SHARE = 1.5
-LENGTHS = tuple(round(10 * 2 ** (k / 2)) for k in range(21))  # step times iterations: 10, 14, 20, ..., 10240
+LONGEST = 1000.0  # L times step times iterations, at most; before that, LOGISTIC_L times `reach`
+SHORT = 30.0  # below that, the geometric mean of the two: what is hardly learnt at all is not worth its silence
+LOGISTIC_L = 0.25
 LEARNT = 2.6  # over lam: a length by which e^-5 is left of the slowest direction
+ENOUGH = 0.1  # lam times length: what a descent stopped there does not feel
+LAMS = (1e-6, 1e-3)  # of a descent, least and most
+OUTPUT_SHARE = 5.0  # lam of output perturbation, over 1/reach
+OUTPUT_LAMS = (1e-3, 0.1)
 FEWEST = 10  # iterations: tail averages need some
-AS_GOOD = 1.2  # the longest descent within this factor of the best gap: real records are learnt more slowly
 SWAMPED = 0.25  # of what there is to gain: a warning from here on
+LITTLE = 0.01  # likewise: what a single release of ridge regression may miss
 BETTER = 0.6  # of gradient descent's gap: another method is advised below it
+# records over one deviation of the noise (`reach`) from which a surveyed number bends: docs/accuracy.md
+BENT = {"logistic": 7000.0, "ridge": 2500.0}
 SURVEY_NOISE = 0.04  # of the records: what the noise of a survey's counts may be
 SURVEY_SHARES = (0.02, 0.3)  # of the squared budget mu^2 for a survey: least and most
 LARGEST_SURVEY_NOISE = 0.1
@@ -40,7 +54,8 @@ LARGEST_SURVEY_NOISE = 0.1
 @dataclass(frozen=True)
 class Circumstances:
     """What is public of a run. columns: features without public bounds, to be surveyed first (0: none). spent: the mu^2
-    of what the run has released already, such as its survey. weights: None where they are to be chosen."""
+    of what the run has released already, such as its survey. weights: None where they are to be chosen. lam: if given.
+    objective: the lam of what gaps are measured on; 0 for the mean loss alone."""
 
     owners: int
     smallest: int
@@ -50,13 +65,15 @@ class Circumstances:
     delta: float | None = None
     task: Task = "logistic"
     lam: float | None = None
-    residual_clip: float = 1.0
+    residual_clip: float = RESIDUAL_CLIP
+    objective: float = 0.0
     method: str | None = None
     noise: str | None = None  # of a method whose own noise may be pure
     columns: int = 0
     spent: float = 0.0
     weights: Weights | None = None
-    neighbours: Literal["record", "owner"] = "record"
+    neighbours: Literal["record", "presence", "person", "owner"] = "record"
+    persons: Persons | None = None
 
     def __post_init__(self) -> None:
         check_epsilon(self.epsilon)
@@ -67,7 +84,7 @@ class Circumstances:
         if self.records < self.owners:
             raise UsageError(
                 f"every owner holds at least one record; got {self.records} records of {self.owners} owners; mend "
-                "--total or --owners"
+                "<<total>> or <<owners>>"
             )
         check_count("smallest", self.smallest)
         if self.records < self.owners * self.smallest:
@@ -85,10 +102,6 @@ class Circumstances:
         base, extra = divmod(self.records - self.smallest, self.owners - 1)
         return [self.smallest] + [base + (i < extra) for i in range(self.owners - 1)]
 
-    def regularisation(self, method: str) -> float:
-        """lam: as given, else the method's own."""
-        return METHODS[method].lam if self.lam is None else self.lam
-
 
 @dataclass(frozen=True)
 class Choice:
@@ -97,6 +110,7 @@ class Choice:
 
     method: str
     noise: str
+    lam: float
     iterations: int
     step: float | None
     average: Average
@@ -144,7 +158,7 @@ def advise(c: Circumstances) -> Advice:
     advice = rehearsed(c)
     if advice is None:
         raise UsageError(
-            f"--method {c.method} is for at most {WIDEST} features; there are {c.dimension}; use {DEFAULT_METHOD}"
+            f"<<method={c.method}>> is for at most {WIDEST} features; there are {c.dimension}; use {DEFAULT_METHOD}"
         )
     return advice
 
@@ -158,10 +172,12 @@ def rehearsed(c: Circumstances) -> Advice | None:
         choices = [choice for method in _methods(c) if (choice := _best(c, method, weights, share)) is not None]
     if not choices:
         return None
-    # without a wish, the default comes first and another method must be clearly better
-    best = min(choices, key=lambda x: x.expected * (1.0 if x.method == choices[0].method else 1 / BETTER))
+    # without a wish, the default comes first and another method must be clearly better; but a quadratic objective needs
+    # one release, where hundreds would gain next to nothing
+    single = [choice for choice in choices if c.task == "ridge" and choice.iterations == 1 and choice.left <= LITTLE]
+    best = min(single or choices, key=lambda x: x.expected * (1.0 if x.method == choices[0].method else 1 / BETTER))
     others = [choice for choice in choices if choice is not best]
-    return Advice(best, weights, c.regularisation(best.method), _grid_bits(c, best, weights), share, others,
+    return Advice(best, weights, best.lam, _grid_bits(c, best, weights), share, others,
                   _warnings(c, best, share))  # fmt: skip
 
 
@@ -173,10 +189,20 @@ def survey_share(c: Circumstances) -> float:
     return min(high, max(low, (survey_noise(c, 1.0) / SURVEY_NOISE) ** 2))
 
 
+def basis(c: Circumstances) -> Basis:
+    """Whether numbers that are surveyed bend: where there are enough records for the budget, of whatever they say."""
+    enough = BENT.get(c.task)
+    if enough is None or c.delta is None:
+        return "linear"
+    return "additive" if c.records * mu_of_budget(c.epsilon, c.delta) >= enough else "linear"
+
+
 def survey_noise(c: Circumstances, share: float) -> float:
     """The noise of one count, as a part of the records, when the survey has this share of mu^2."""
     if c.delta is None:
-        raise UsageError("a survey of columns without bounds needs a delta; none was given; add --delta or --bounds")
+        raise UsageError(
+            "a survey of columns without bounds needs a delta; none was given; add <<delta>> or <<bounds>>"
+        )
     survey = Survey(tuple(map(str, range(c.columns))))
     return survey.spread / (c.records * mu_of_budget(c.epsilon, c.delta) * math.sqrt(share))
 
@@ -194,13 +220,14 @@ def _check_names(c: Circumstances) -> None:
         if not _rehearsed(METHODS[c.method]):
             known = ", ".join(name for name, method in METHODS.items() if _rehearsed(method))
             raise UsageError(
-                f"what a method will reach is rehearsed for {known}; nothing rehearses --method {c.method}; choose one "
+                f"what a method will reach is rehearsed for {known}; nothing rehearses <<method={c.method}>>; "
+                f"choose one "
                 "of them, or train with it at parameters of your own"
             )
     unkept = [law.name.capitalize() for law in wished if not law.pure]
     if c.delta is None and unkept:
         pure = " or ".join(name for name, method in METHODS.items() if method.may_be_pure)
-        raise UsageError(f"{unkept[0]} noise needs a delta; none was given; add --delta, or --method {pure}")
+        raise UsageError(f"{unkept[0]} noise needs a delta; none was given; add <<delta>>, or <<method={pure}>>")
 
 
 def _methods(c: Circumstances) -> tuple[str, ...]:
@@ -218,61 +245,112 @@ def _law(c: Circumstances, method: Method) -> Law:
     return LAWS[c.noise if c.noise and method.may_be_pure else method.law_for(c.delta)]
 
 
-def _sensitivity(c: Circumstances, method: str, weights: Weights) -> Sensitivity:
-    """Of the opened mean, as if owners solved and computed exactly."""
-    lam = c.regularisation(method)
-    learning = Learning(method, c.task, lam, residual_clip=c.residual_clip, solver_tolerance=0.0)
-    if c.neighbours == "owner":
-        return learning.owner_sensitivity(c.sizes, weights)
-    return METHODS[method].sensitivity(learning, c.sizes, weights, 0.0)
+def _sensitivity(c: Circumstances, method: str, weights: Weights, lam: float) -> Sensitivity:
+    """Of the opened mean, as if owners solved exactly."""
+    d, presence = METHODS[method].coordinates(c.dimension), c.neighbours == "presence"
+    learning = Learning(
+        method=method, task=c.task, lam=lam, residual_clip=c.residual_clip, solver_tolerance=0.0, presence=presence
+    )
+    return learning.moved(c.neighbours, c.sizes, weights, d, c.persons)
 
 
 def _best(c: Circumstances, name: str, weights: Weights, share: float) -> Choice | None:
-    stage = Stage(c.dimension, c.task, c.regularisation(DEFAULT_METHOD), c.residual_clip)  # one objective for all
+    presence = c.neighbours == "presence"
+    stage = Stage(c.dimension, c.task, c.objective, c.residual_clip, presence)  # one objective for all methods
     mu = 0.0 if c.delta is None else math.sqrt(mu_of_budget(c.epsilon, c.delta) ** 2 * (1 - share) - c.spent)
     method = METHODS[name]
     if isinstance(method, Descends):
         return _descent(c, name, stage, weights, mu)
     assert isinstance(method, Rehearsed)
-    law, sensitivity = _law(c, method), _sensitivity(c, name, weights)
+    lam = regularisation(c, name, weights, mu)
+    scale, deviation = _noise(c, method, _sensitivity(c, name, weights, lam), weights, mu)
+    expected = method.rehearse(stage, deviation, c.owners, max(1, c.records // c.owners), lam)
+    if expected is None:
+        return None
+    return Choice(name, _law(c, method).name, lam, 1, None, "none", scale, expected, stage.start)
+
+
+def _noise(
+    c: Circumstances, method: Method, sensitivity: Sensitivity, weights: Weights, mu: float
+) -> tuple[float, float]:
+    """(scale, deviation) a coordinate of one release's noise."""
+    law = _law(c, method)
     if law.by_mu:
-        scale = deviation = sensitivity.l2 / mu
+        return sensitivity.l2 / mu, sensitivity.l2 / mu
+    delta = None if law.pure else c.delta
+    divisor = c.owners if weights == "equal" else c.records
+    question = Question(method.coordinates(c.dimension), c.epsilon, delta, None, 1, divisor=divisor)
+    _, (row, *_) = law.solve(question, sensitivity)
+    return cast(float, row["scale"]), cast(float, row["deviation"])
+
+
+def reach(loss: Loss, deviation: float) -> float:
+    """2 G over the noise a coordinate of one release of mean gradients: about n mu, how many records stand against one
+    deviation of the noise."""
+    return 2 * loss.G / deviation
+
+
+def descent(loss: Loss, deviation: float, lam: float | None = None) -> tuple[int, float, float]:
+    """(iterations, step, lam) of a descent one release of which would have noise of this deviation.
+
+    The length of a logistic descent is `reach`, up to LONGEST, and that of a steeper loss as much shorter: as it
+    grows, the noise left on a score grows with it while slower directions are learnt. The step is the longest that is
+    stable on any records, for the fewest releases. lam, unless given, is too small to be felt at that length: stopping
+    early is what keeps the model small.
+    Source: docs/accuracy.md.
+    """
+    bent = LOGISTIC_L * reach(loss, deviation)
+    length = min(math.sqrt(SHORT * bent) if bent < SHORT else bent, LONGEST) / loss.L
+    if lam is None:
+        lam = min(max(ENOUGH / length, LAMS[0]), LAMS[1])
     else:
-        delta = None if law.pure else c.delta
-        _, (row, *_) = law.solve(Question(method.coordinates(c.dimension), c.epsilon, delta, None, 1), sensitivity)
-        scale, deviation = cast(float, row["scale"]), cast(float, row["deviation"])
-    records = max(1, c.records // c.owners)
-    expected = method.rehearse(stage, deviation, c.owners, records, c.regularisation(name))
-    return None if expected is None else Choice(name, law.name, 1, None, "none", scale, expected, stage.start)
+        length = min(length, LEARNT / lam)
+    iterations = max(FEWEST, math.ceil(length * (loss.L + lam) / STEP_SHARE))
+    return iterations, length / iterations, lam
+
+
+def regularisation(c: Circumstances, name: str, weights: Weights, mu: float | None = None) -> float:
+    """lam of a method of one release: as given, else its own; of output perturbation, whose noise nothing contracts,
+    such that the noise is a small part of a score."""
+    method = METHODS[name]
+    if c.lam is not None or not method.lam_moves:
+        return method.lam if c.lam is None else c.lam
+    if mu is None:
+        mu = 0.0 if c.delta is None else math.sqrt(mu_of_budget(c.epsilon, c.delta) ** 2 - c.spent)
+    deviation = _noise(c, method, _sensitivity(c, name, weights, 1.0), weights, mu)[1]
+    loss = Learning(method=name, task=c.task, lam=1.0, residual_clip=c.residual_clip).loss
+    return min(max(OUTPUT_SHARE / reach(loss, deviation), OUTPUT_LAMS[0]), OUTPUT_LAMS[1])
+
+
+def plain_descent(c: Circumstances, task: str, weights: Weights, classes: int) -> tuple[int, float, float]:
+    """As `descent`, for a task that nothing rehearses."""
+    assert c.delta is not None
+    presence = c.neighbours == "presence"
+    learning = Learning(
+        method=DEFAULT_METHOD, task=task, lam=1.0, residual_clip=c.residual_clip, classes=classes, presence=presence
+    )
+    d = METHODS[DEFAULT_METHOD].coordinates(c.dimension) * learning.scores
+    moved = learning.moved(c.neighbours, c.sizes, weights, d, c.persons)
+    mu = math.sqrt(mu_of_budget(c.epsilon, c.delta) ** 2 - c.spent)
+    return descent(learning.loss, moved.l2 / mu, c.lam)
 
 
 def _descent(c: Circumstances, name: str, stage: Stage, weights: Weights, mu: float) -> Choice:
-    """The best length step x iterations, at the longest step that is stable on any records."""
     method = METHODS[name]
     assert isinstance(method, Descends)
-    longest = STEP_SHARE / (stage.loss.L + stage.lam)
-    delta_2 = _sensitivity(c, name, weights).l2
-    found: list[Choice] = []
-    for length in LENGTHS:
-        if found and length > LEARNT / stage.lam:
-            break
-        iterations = max(FEWEST, math.ceil(length / longest))
-        step, sigma = length / iterations, math.sqrt(iterations) * delta_2 / mu
-        gaps = method.rehearse_descent(stage, sigma, iterations, step)
-        average: Average = "tail" if gaps["tail"] < gaps["none"] else "none"
-        found.append(Choice(name, method.law, iterations, step, average, sigma, gaps[average], stage.start))
-        least = min(choice.expected for choice in found)
-        if found[-1].expected > 2 * least:
-            break
-    return [choice for choice in found if choice.expected <= AS_GOOD * least][-1]
+    delta_2 = _sensitivity(c, name, weights, 1.0).l2
+    iterations, step, lam = descent(stage.loss, delta_2 / mu, c.lam)
+    sigma = math.sqrt(iterations) * delta_2 / mu
+    gaps = method.rehearse_descent(stage, sigma, iterations, step, lam)
+    return Choice(name, method.law, lam, iterations, step, "tail", sigma, gaps["tail"], stage.start)
 
 
 def _grid_bits(c: Circumstances, choice: Choice, weights: Weights) -> int:
     """The bits of the grid that `train` would choose for this sensitivity and noise."""
     divisor = c.owners if weights == "equal" else c.records
-    delta_2 = _sensitivity(c, choice.method, weights).l2
-    d = METHODS[choice.method].coordinates(c.dimension)
-    return choose_grid(delta_2 * divisor, choice.sigma / delta_2, d).bits
+    d, norm = METHODS[choice.method].coordinates(c.dimension), LAWS[choice.noise].norm
+    moved = _sensitivity(c, choice.method, weights, choice.lam).within(d).in_norm(norm)
+    return choose_grid(moved * divisor, choice.sigma / moved, d, norm).bits
 
 
 def _warnings(c: Circumstances, choice: Choice, share: float) -> list[str]:
@@ -287,12 +365,12 @@ def _warnings(c: Circumstances, choice: Choice, share: float) -> list[str]:
         found.append(
             f"{choice.noise.capitalize()} noise pays sqrt(d) = {math.sqrt(c.dimension):.1f} times for {c.dimension} "
             f"features; {DEFAULT_LAW.capitalize()} noise does not; "
-            f"{'add --delta' if c.delta is None else f'leave out --noise {choice.noise}'}"
+            f"{'add <<delta>>' if c.delta is None else f'leave out <<law={choice.noise}>>'}"
         )
     if share and survey_noise(c, share) > LARGEST_SURVEY_NOISE:
         found.append(
             f"the survey's noise is {survey_noise(c, share):.0%} of the records, too much to find ranges by; give "
-            "--bounds"
+            "<<bounds>>"
         )
     text = delta_warning(c.delta, c.records) if c.delta is not None else None
-    return found + ([text] if text else [])
+    return [spelt(warning) for warning in [*found, *([text] if text else [])]]

@@ -13,6 +13,7 @@ from dpmpc.learning.method import tail_begins
 from dpmpc.runs.history import Row, read_history
 from dpmpc.runs.svg import HEIGHT, WIDTH, Curve, bars, chart, duration
 
+FIGURES = {"two": "AUC", "several": "balanced accuracy", "number": "R2"}  # that curves show
 _ABOVE, _NAME = 34, 24  # the heights of the heading, and of the name of a panel
 _STYLE = """
 svg { --ink: #1b1f24; --paper: #ffffff; --line: #c9d0d8; --dim: #4d5761; --accent: #0b5cad; --warn: #7a4b00; }
@@ -58,13 +59,15 @@ def curves_of(rows: Sequence[Row], report: dict[str, Any]) -> list[tuple[str, st
         return []
     mark, curves = averaging_begins(report), []
     gap = [(row.iteration, row.gap) for row in rows if row.gap is not None]
-    score = [(row.iteration, row.score) for row in rows if row.score is not None]
+    score = [(row.iteration, row.figure) for row in rows if row.figure is not None]
     if len(gap) > 1:
         curves.append(("Optimality gap", chart(Curve("optimality gap", gap, log=True, mark=mark))))
     if len(score) > 1:
-        name = next(key for key in utility if key.startswith("test_"))
-        label, level = name.replace("_", " "), ("without privacy", utility["nonprivate"][name])
-        curves.append((label.capitalize(), chart(Curve(label, score, reference=level, mark=mark))))
+        plain = utility["nonprivate"]["figures"]
+        name = FIGURES[plain["kind"]]
+        level = plain["numbers"][name]["estimate"]
+        beside = None if level is None else ("without privacy", level)
+        curves.append((f"{name}, held-out records", chart(Curve(name, score, reference=beside, mark=mark))))
     return curves
 
 

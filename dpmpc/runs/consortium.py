@@ -6,18 +6,19 @@ folder a site. Keys are called as the options of `dpmpc train` are.
 
 import hashlib
 import json
-import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias
 
 import msgspec
 
-from dpmpc.aggregation.asked import Role
-from dpmpc.aggregation.limits import AcceptFile
-from dpmpc.aggregation.plan import Plan
+from dpmpc.aggregation.plan.limits import AcceptFile
+from dpmpc.aggregation.plan.names import Names
+from dpmpc.aggregation.plan.plan import Plan
+from dpmpc.aggregation.plan.settings import Attendance, Choosing, Computing, Noise, Promise
 from dpmpc.data.schema import (
+    Basis,
     Categorical,
     Classes,
     Column,
@@ -28,19 +29,22 @@ from dpmpc.data.schema import (
     Scalar,
     Schema,
     Target,
-    Task,
     checked_bounds,
 )
 from dpmpc.data.written import checked, json_schema, read_written
 from dpmpc.errors import UsageError
-from dpmpc.learning.method import Average, Spread
-from dpmpc.mpc.addresses import BASE_PORT, Endpoint, check_loopback, owner_endpoints, parse_endpoints
-from dpmpc.mpc.pulse import STALL
-from dpmpc.privacy.sensitivity import Weights
-from dpmpc.runs.planning import facts_of_schema, plan_of
-from dpmpc.runs.request import Request
+from dpmpc.learning.source import Source
+from dpmpc.learning.task import modelled
+from dpmpc.mpc.transport.addresses import Endpoint, check_loopback, owner_endpoints, parse_endpoints
+from dpmpc.mpc.transport.heartbeat import STALL
+from dpmpc.runs.planning import asked_of_machines, facts_of_schema, plan_of
+from dpmpc.runs.request import LearningSettings, Naming, Request
+from dpmpc.runs.stats import asked_of, bounds_of, foreseen, plan_of_tables
+from dpmpc.runs.synth_plan import plan_of_synthesis, with_cells
+from dpmpc.settings import declared, part
+from dpmpc.statistics.expected import refuse_hopeless
+from dpmpc.statistics.intervals import Level
 
-_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,39}")
 _WHAT = "a consortium"
 
 
@@ -54,27 +58,27 @@ class PartyEntry(msgspec.Struct, forbid_unknown_fields=True):
 
 
 class OwnerEntry(msgspec.Struct, forbid_unknown_fields=True):
-    """One of [[owners]], in order. `records`: how many it holds, which is public."""
+    """One of [[owners]], in order. `records`: how many it holds, which is public; of persons, where the promise is of
+    these, `persons`. `capacity`, in place of either: places for so many at least, and how many it holds is private."""
 
-    records: int
+    records: int | None = None
     name: str | None = None
+    persons: int | None = None
+    capacity: int | None = None
 
 
-class RunPart(msgspec.Struct, forbid_unknown_fields=True):
-    """[run]: names, and how processes find and lose each other."""
+class _Meeting(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
+    """How processes find and lose each other."""
 
-    data_id: str
-    run_id: str | None = None
-    role: Role = "apart"
     tls: bool = True
     wait: float = 600.0
     stall: float = STALL
-    min_owners: int | None = None
-    release_wait: float = 10.0
 
 
 class RecordsPart(msgspec.Struct, forbid_unknown_fields=True):
-    """[records]: a schema file, or bounds and target here. `classes` and `range` are the target's."""
+    """[records]: a schema file, or bounds and target here. `classes` and `range` are the target's. `unknown`: columns
+    of which nothing is known but their names; `preprocessing` "survey": release 0 finds how numbers are spread within
+    their bounds, and what columns that are unknown hold."""
 
     schema: str | None = None
     bounds: dict[str, list[Scalar]] | None = None
@@ -83,48 +87,44 @@ class RecordsPart(msgspec.Struct, forbid_unknown_fields=True):
     negative: list[Scalar] | None = None
     classes: list[Scalar] | None = None
     range: tuple[float, float] | None = None
-    task: Task | None = None
+    unknown: list[str] | None = None
+    preprocessing: Literal["survey"] | None = None
+    basis: Basis | None = None
+    task: str | None = None
     intercept: bool | None = None
     missing: Missing | None = None
 
 
-class LearningPart(msgspec.Struct, forbid_unknown_fields=True):
-    """[learning]: as the options of the same names."""
+class StatsPart(msgspec.Struct, forbid_unknown_fields=True):
+    """[stats]: questions instead of training. `models`: the NAME of `evaluate(NAME)` and a run's folder, beside this
+    file; `hopeless`: "allow" to ask even what the noise will drown."""
 
-    method: str | None = None
-    iterations: int | None = None
-    lam: float | None = None
-    weights: Weights | None = None
-    step: float | None = None
-    radius: float | None = None
-    average: Average | None = None
-    residual_clip: float = 1.0
-    solver_tolerance: float = 1e-8
+    queries: Annotated[list[str | dict[str, Any]], msgspec.Meta(min_length=1)]
+    models: dict[str, str] = msgspec.field(default_factory=dict)
+    hopeless: Literal["refuse", "allow"] = "refuse"
 
 
-class PrivacyPart(msgspec.Struct, forbid_unknown_fields=True):
-    """[privacy]: as the options of the same names."""
+class SynthPart(msgspec.Struct, forbid_unknown_fields=True):
+    """[synth]: a synthetic table instead of training. `constraints`: what cannot be, such as "sex = M and role = wife";
+    `cuts`: edges of numbers' cells, or how many; `cells`: how many for all other numbers."""
 
-    epsilon: float
-    delta: float | None = None
-    neighbours: Literal["record", "owner"] = "record"
-    calibration: str = "tight"
-    law: str | None = None
-    sensitivity: Spread = "theta"
-    sampler: str | None = None
-    grid_bits: int | None = None
-    security_bits: float = 40.0
+    target: str | None = None
+    constraints: list[str] = msgspec.field(default_factory=list)
+    cuts: dict[str, Any] = msgspec.field(default_factory=dict)
+    cells: Annotated[int, msgspec.Meta(ge=1)] | None = None
+    hopeless: Literal["refuse", "allow"] = "refuse"
 
 
-class MpcPart(msgspec.Struct, forbid_unknown_fields=True):
-    """[mpc]: as the options of the same names."""
-
-    security: str = "semi-honest"
-    check_owners: Literal["zero", "stop"] | None = None
-    backend: str | None = None
-    link: str | float | None = None
-    threshold: int | None = None
-    pool: bool | None = None
+if TYPE_CHECKING:
+    RunPart: TypeAlias = Any
+    LearningPart: TypeAlias = Any
+    PrivacyPart: TypeAlias = Any
+    MpcPart: TypeAlias = Any
+else:
+    RunPart = part("RunPart", Naming, Attendance, without=("ledgers",), required=("data_id",), beside=_Meeting)
+    LearningPart = part("LearningPart", LearningSettings)
+    PrivacyPart = part("PrivacyPart", Promise, Noise, required=("epsilon",))
+    MpcPart = part("MpcPart", Choosing, Computing, without=("engine", "parties"))
 
 
 class ConsortiumFile(msgspec.Struct, forbid_unknown_fields=True):
@@ -135,6 +135,8 @@ class ConsortiumFile(msgspec.Struct, forbid_unknown_fields=True):
     owners: list[OwnerEntry]
     records: RecordsPart
     privacy: PrivacyPart
+    stats: StatsPart | None = None
+    synth: SynthPart | None = None
     learning: LearningPart = msgspec.field(default_factory=LearningPart)
     mpc: MpcPart = msgspec.field(default_factory=MpcPart)
     limits: AcceptFile = msgspec.field(default_factory=AcceptFile)
@@ -162,7 +164,7 @@ class Consortium:
     """A consortium whose parts go together, and the plan of its run."""
 
     file: ConsortiumFile
-    schema: Schema
+    schema: Schema | None  # that of training
     addresses: Sequence[Endpoint]
     sites: Sequence[Site]
     plan: Plan
@@ -180,19 +182,25 @@ def read_consortium(path: Path) -> Consortium:
     try:
         return _consortium(file, path)
     except UsageError as error:
-        raise UsageError(f"{path.name}: {error}") from None
+        raise UsageError(f"{path.name}: {error.message}") from None
 
 
 def _consortium(file: ConsortiumFile, path: Path) -> Consortium:
     addresses = _addresses(file)
     sites = _sites(file)
+    if file.stats is not None and file.synth is not None:
+        raise UsageError("[stats] asks and [synth] makes rows; a run does one of them; take the other out")
+    if file.stats is not None:
+        return Consortium(file, None, addresses, sites, _plan_of_tables(file, file.stats, path))
+    if file.synth is not None:
+        return Consortium(file, None, addresses, sites, _plan_of_synthesis(file, file.synth, path))
     schema = _schema(file.records, path)
     return Consortium(file, schema, addresses, sites, _plan(file, schema))
 
 
 def _addresses(file: ConsortiumFile) -> list[Endpoint]:
     """Where the parties are called. Errors: two processes at one address; a public one without TLS."""
-    addresses = parse_endpoints([party.address for party in file.parties], BASE_PORT)
+    addresses = parse_endpoints(party.address for party in file.parties)
     taken: dict[Endpoint, str] = {}
     for what, endpoints in (("parties", addresses), ("owners", owner_endpoints(addresses))):
         for i, endpoint in enumerate(endpoints):
@@ -235,13 +243,7 @@ def _sites(file: ConsortiumFile) -> list[Site]:
 
 def _names(given: Sequence[str | None], default: str) -> list[str]:
     names = [name if name is not None else f"{default}{i}" for i, name in enumerate(given)]
-    for name in names:
-        if not _NAME.fullmatch(name):
-            raise UsageError(
-                f"a site's name has up to 40 letters, digits, - and _; got {name!r}; it is a folder's name, choose such"
-            )
-    if twice := [name for name in names if names.count(name) > 1]:
-        raise UsageError(f"every site has a name of its own; '{twice[0]}' is there twice; rename one")
+    Names(tuple(names), ())  # which checks them
     return names
 
 
@@ -254,21 +256,19 @@ def _schema(records: RecordsPart, path: Path) -> Schema:
         schema = Schema.read(path.parent / records.schema)
     else:
         schema = _schema_here(records, path)
-    if records.task is not None and records.task != schema.task:
-        raise UsageError(f"the target asks for task {schema.task}; got {records.task}; leave task out")
-    return schema
+    return modelled(schema.on(records.basis), records.task)
 
 
-_HERE = ("bounds", "target", "positive", "negative", "classes", "range", "intercept", "missing")
+_HERE = ("bounds", "unknown", "target", "positive", "negative", "classes", "range", "intercept", "missing")
 
 
 def _schema_here(records: RecordsPart, path: Path) -> Schema:
-    if records.bounds is None or records.target is None:
+    if (records.bounds is None and not records.unknown) or records.target is None:
         raise UsageError(
             "records are mapped by a public schema; none is given; add schema = 'FILE' to [records], or target and "
             "[records.bounds]"
         )
-    bounds = checked_bounds(records.bounds, path.name)
+    bounds = checked_bounds(records.bounds or {}, path.name)
     columns: list[Column] = []
     for name, values in bounds.items():
         if isinstance(values[0], str):
@@ -293,38 +293,126 @@ def _schema_here(records: RecordsPart, path: Path) -> Schema:
     else:
         assert records.range is not None
         target = Range(records.target, *records.range)
-    made = Schema(tuple(columns), target, records.intercept is not False, records.missing or "fill")
+    unknown = tuple(records.unknown or ())
+    made = Schema(tuple(columns), target, records.intercept is not False, records.missing or "fill", unknown=unknown)
     return checked(made.to_json(), Schema, "a schema", path.name)
+
+
+def _sizes(file: ConsortiumFile) -> tuple[int, ...]:
+    """The owners' numbers of records, or of places; with role both, in the parties' order. Errors: an owner says none
+    of them, or another kind than the others or the promise."""
+    owners = file.owners
+    if file.run.role == "both":
+        names = _names([party.name for party in file.parties], "site")
+        by_name = dict(zip(_names([o.name for o in owners], "site"), owners, strict=True))
+        owners = [by_name[name] for name in names]
+    said, rows = "records" if file.privacy.person is None else "persons", file.privacy.person_rows or 1
+    kinds = {kind for owner in owners for kind in _KINDS if getattr(owner, kind) is not None}
+    if len(kinds) != 1 or kinds - {said, "capacity"} or any(getattr(owner, *kinds) is None for owner in owners):
+        raise UsageError(
+            f"each of [[owners]] says its number of {said}, or each its capacity for {said}; got "
+            f"{' and '.join(sorted(kinds)) or 'none'}; write {said} = N in each"
+        )
+    return tuple(getattr(owner, *kinds) * (rows if said == "persons" else 1) for owner in owners)
+
+
+_KINDS = ("records", "persons", "capacity")
+
+
+def _private(file: ConsortiumFile) -> bool:
+    """Whether owners have capacities."""
+    return any(owner.capacity is not None for owner in file.owners)
+
+
+def _plan_of_tables(file: ConsortiumFile, stats: StatsPart, path: Path) -> Plan:
+    """The plan of a release of tables. Errors: as `stats.plan_of_tables`; what belongs to training; questions that the
+    noise would drown."""
+    schema, bounds = _public(file, path, "[stats] asks")
+    models = {name: path.parent / run for name, run in stats.models.items()}
+    tables = asked_of(stats.queries, schema, bounds, models)
+    data = file.run.data_id
+    made = plan_of_tables(
+        tables, _sizes(file), data, data, _settings(file), bounds_of(schema, tables), capacity=_private(file),
+        by_person=True,
+    )  # fmt: skip
+    plan = replace(made, run_id=file.run.run_id or _run_id(file, tables), names=_called(file))
+    if stats.hopeless == "refuse":
+        refuse_hopeless(foreseen(plan, Level()), plan.epsilon, plan.delta)
+    return plan
+
+
+def _plan_of_synthesis(file: ConsortiumFile, synth: SynthPart, path: Path) -> Plan:
+    """The plan of a synthetic table. Errors: as `synth_plan.plan_of_synthesis`; what belongs to training."""
+    schema, bounds = _public(file, path, "[synth] makes rows")
+    if _private(file):
+        raise UsageError("a synthetic table has as many rows as there are records; [[owners]] have a capacity; write "
+                         "records = N in each")  # fmt: skip
+    asked = asked_of(["count"], schema, bounds, None)
+    columns = with_cells(asked.columns, synth.cuts, synth.cells)
+    data = file.run.data_id
+    made = plan_of_synthesis(
+        columns, synth.target, synth.constraints, _sizes(file), data, data, _settings(file), bounds_of(schema, asked),
+        hopeless=synth.hopeless == "allow",
+    )  # fmt: skip
+    return replace(made, run_id=file.run.run_id or _run_id(file, made.source), names=_called(file))
+
+
+def _public(file: ConsortiumFile, path: Path, what: str) -> tuple[Schema | None, dict[str, Any] | None]:
+    """The schema, or else the bounds, of a run that does not train. Errors: there are none; the file trains too."""
+    if file.learning != LearningPart():
+        raise UsageError(f"{what} and [learning] trains; a run does one of them; take the other out")
+    records, here = file.records, [name for name in _HERE[1:] if getattr(file.records, name) is not None]
+    if records.schema is not None or here:
+        return _schema(records, path), None
+    if records.bounds is not None:
+        return None, checked_bounds(records.bounds, path.name)
+    raise UsageError("what may be asked is public; [records] has neither; add [records.bounds], or schema = 'FILE'")
+
+
+def _settings(file: ConsortiumFile) -> dict[str, Any]:
+    """What [privacy], [mpc] and [run] say of releases."""
+    return {
+        **msgspec.to_builtins(file.privacy),
+        **msgspec.to_builtins(file.mpc),
+        **{name: getattr(file.run, name) for name in declared(Attendance)},
+        "parties": len(file.parties),
+    }
 
 
 def _plan(file: ConsortiumFile, schema: Schema) -> Plan:
     """The plan. Errors: as `Request` and `Plan`."""
-    owners = file.owners
-    if file.run.role == "both":  # in the parties' order
-        names = _names([party.name for party in file.parties], "site")
-        by_name = dict(zip(_names([o.name for o in owners], "site"), owners, strict=True))
-        owners = [by_name[name] for name in names]
+    sizes = _sizes(file)
     learning, privacy, mpc = (msgspec.to_builtins(part) for part in (file.learning, file.privacy, file.mpc))
-    privacy["spread"] = privacy.pop("sensitivity")
-    mpc["link"] = None if mpc["link"] is None else str(mpc["link"])
     request = Request(
         **learning,
         **privacy,
         **mpc,
-        schema_file=file.records.schema or "consortium.toml",
-        owner_sizes=tuple(owner.records for owner in owners),
+        **{name: getattr(file.run, name) for name in declared(Attendance)},
+        schema=file.records.schema or "consortium.toml",
+        owner_sizes=sizes,
+        capacity=sizes if _private(file) else None,  # the plan says that they are
         parties=len(file.parties),
-        role=file.run.role,
         data_id=file.run.data_id,
-        min_owners=file.run.min_owners,
-        release_wait=file.run.release_wait,
         run_id=file.run.run_id or _run_id(file, schema),
         evaluate=False,
+        basis=file.records.basis,
     )
-    return plan_of(request, facts_of_schema(file.run.data_id, schema, request.owner_sizes or ()))
+    if schema.unknown or file.records.preprocessing == "survey":
+        plan = asked_of_machines(request, schema, sizes, file.run.data_id)
+    else:
+        plan = plan_of(request, facts_of_schema(file.run.data_id, schema, sizes))
+    return replace(plan, names=_called(file))
 
 
-def _run_id(file: ConsortiumFile, schema: Schema) -> str:
-    """The same for the same file and schema, wherever they lie."""
-    value = [msgspec.to_builtins(file), schema.to_json()]
+def _called(file: ConsortiumFile) -> Names:
+    """The sites' names, by number of party and of owner."""
+    both = file.run.role == "both"
+    parties = _names([party.name for party in file.parties], "site" if both else "party")
+    owners = parties if both else _names([owner.name for owner in file.owners], "owner")
+    return Names(tuple(parties), tuple(owners))
+
+
+def _run_id(file: ConsortiumFile, mapped: Schema | Source) -> str:
+    """The same for the same file and schema or questions, wherever they lie."""
+    value = [msgspec.to_builtins(file), mapped.to_json()]
     return hashlib.sha256(json.dumps(value, sort_keys=True).encode()).hexdigest()[:16]

@@ -2,11 +2,13 @@
 out and shows it."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from dpmpc.aggregation.asked import Role
-from dpmpc.learning.method import DEFAULT_METHOD
+from dpmpc.aggregation.plan.limits import limit_of, limited
+from dpmpc.aggregation.plan.settings import Attendance, Choosing, Computing, Noise, Promise, Role
+from dpmpc.runs.request import LearningSettings
+from dpmpc.settings import Declared, Settings, declared
 
 _COMMENT = 29  # the column that remarks begin in
 _EXAMPLES = ("a.example:11365", "b.example:11365", "c.example:11365")
@@ -40,6 +42,7 @@ def text_of(founding: Founding) -> str:
             data_id=_key("data_id", f.data_id, None),
             role=_key("role", f.role, "apart"),
             tls=_key("tls", f.tls, True),
+            presence="".join(f"{_line(each)}\n" for each in _shown(Attendance) if each.name != "role"),
         ),
         _PARTIES,
         *(
@@ -47,7 +50,10 @@ def text_of(founding: Founding) -> str:
             for i, address in enumerate(f.addresses)
         ),
         _OWNERS,
-        *(f'[[owners]]\nname = "{owner}{j}"\nrecords = {n}\n\n' for j, n in enumerate(f.records)),
+        *(
+            f'[[owners]]\nname = "{owner}{j}"\nrecords = {n}\n{"" if j else _COUNTED}\n'
+            for j, n in enumerate(f.records)
+        ),
         _RECORDS.format(
             here=here,
             positive=f'{here}positive = ["ill"]'.ljust(_COMMENT),
@@ -55,14 +61,48 @@ def text_of(founding: Founding) -> str:
             bounds=f"{here}[records.bounds]".ljust(_COMMENT),
             schema=_key("schema", f.schema, "schema.toml", always=f.schema is not None),
         ),
-        _LEARNING.format(
-            method=_key("method", f.method, DEFAULT_METHOD), iterations=_key("iterations", f.iterations, 50)
+        _section(
+            "learning",
+            "without method, iterations and step: what `dpmpc advise` advises from public numbers",
+            _shown(LearningSettings),
+            {"method": f.method, "iterations": f.iterations},
         ),
-        _PRIVACY.format(epsilon=f.epsilon, delta=_key("delta", f.delta, 1e-5, always=True)),
-        _MPC,
-        _LIMITS,
+        _section("privacy", "", _shown(Promise, Noise), {"epsilon": f.epsilon, "delta": f.delta}),
+        _STATS,
+        _section("mpc", "", _shown(Choosing, Computing)),
+        "# What every site's limits.toml begins with, besides what the plan itself says. A site may change its own.\n",
+        "\n".join(["[limits]", *(_limit(each) for each in limited().values())]) + "\n",
     ]
     return "".join(parts)
+
+
+_NOT_HERE = ("engine", "parties")
+
+
+def _shown(*groups: type[Settings]) -> list[Declared]:
+    return [each for group in groups for each in declared(group).values() if each.name not in _NOT_HERE]
+
+
+def _section(name: str, remark: str, settings: Sequence[Declared], given: Mapping[str, object] | None = None) -> str:
+    """A section: a line a setting, as the declarations have it."""
+    head = f"[{name}]".ljust(_COMMENT) + f"# {remark}" if remark else f"[{name}]"
+    lines = [_line(each, (given or {}).get(each.name)) for each in settings]
+    return "\n".join([head, *lines]) + "\n\n"
+
+
+def _line(each: Declared, value: object = None) -> str:
+    """One setting; commented out, with its default or an example, where nothing is said."""
+    shown = each.setting.example or _text(each.default)
+    written = f"# {each.name} = {shown}" if value is None else f"{each.name} = {_text(value)}"
+    return f"{written.ljust(_COMMENT)}# {each.setting.brief}" if each.setting.brief else written
+
+
+def _limit(each: Declared) -> str:
+    """One key of [limits], commented out, with an example."""
+    limit = limit_of(each)
+    shown = limit.example or each.setting.example or _text(each.default if limit.unsaid is None else limit.unsaid)
+    several = limit.kind == tuple[str, ...] and not shown.startswith("[")
+    return f"# {each.name} = {f'[{shown}]' if several else shown}".ljust(_COMMENT) + f"# {limit.says}"
 
 
 def _key(name: str, value: object, default: object, *, always: bool = False) -> str:
@@ -94,9 +134,7 @@ _RUN = """\
 {tls}# false: loopback addresses only, and every user of that machine is trusted
 # wait = 600                 # seconds for the other processes to come
 # stall = 60                 # seconds of silence after which a process counts as lost
-# min_owners = 2             # a release is made from so many owners at least; without it, from all of them
-# release_wait = 10          # with min_owners: seconds that a release waits for owners that are connected
-
+{presence}
 """
 _PARTIES = """\
 # Parties compute on shares; each listens at its address for parties, and for owners on port + the number of parties.
@@ -107,12 +145,30 @@ name = {name}
 address = {address}
 {more}
 """
+_STATS = """\
+# [stats]                    # questions instead of training (docs/statistics.md); [records] then needs bounds alone
+# queries = ["table1 by outcome", "median(age) by sex", "evaluate(risk)"]
+# models = { risk = "model" }  # the run, beside this file, that evaluate(risk) is about
+# hopeless = "allow"         # to ask even what the noise will drown
+
+# [synth]                    # a synthetic table instead of training (docs/synth.md); [records] then needs bounds alone
+# target = "outcome"         # the column that the rows are to tell most about
+# cells = 12                 # of every column of numbers, even ones
+# cuts = { age = [18, 40, 65, 90] }  # or edges; both are public
+# constraints = ["sex = M and role = wife"]  # what cannot be
+# hopeless = "allow"         # to make even what the noise will drown
+
+"""
 _MORE = """\
 # listen = "0.0.0.0:11365"   # where this party listens, if others call it at another address (NAT, a proxy)
 # threads = 2                # that compute; without it, the cores of its machine
 """
 _OWNERS = """\
 # Owners hold records; how many is public. Nobody calls them.
+"""
+_COUNTED = """\
+# capacity = 500             # in place of records, for all owners: public places; how many are filled stays private
+# persons = 200              # in place of records, for all owners: where [privacy] names a column `person`
 """
 _RECORDS = """\
 # What maps every owner's records: a schema file (`dpmpc describe` drafts one), or bounds and a target here.
@@ -123,6 +179,9 @@ _RECORDS = """\
 {negative}# without it, all others
 # classes = ["a", "b", "c"]  # softmax regression, instead of positive
 # range = [0, 10]            # ridge regression, instead of positive
+# preprocessing = "survey"   # release 0, inside the promise: how numbers are spread within their bounds
+# basis = "additive"         # a curve for every number, not a straight line alone
+# unknown = ["ward"]         # columns of which only the name is known: release 0 finds what they hold
 # task = "logistic"          # follows from the target
 # intercept = true           # a constant feature
 # missing = "fill"           # "drop": a training record with a missing value does not count
@@ -131,55 +190,4 @@ _RECORDS = """\
 {here}age = [0, 120]
 {here}sex = ["f", "m"]
 
-"""
-_LEARNING = """\
-[learning]                   # without method, iterations and step: what `dpmpc advise` advises from public numbers
-{method}# or "output", "functional", ...
-{iterations}
-# lam = 0.001                # mean loss + lam/2 |theta|^2
-# weights = "equal"          # or "size": an owner weighs as many records as it has
-# step = 1.0
-# radius = 10.0              # project onto the ball of this radius
-# average = "tail"           # or "none", "all": the model is the mean of so many iterates
-# residual_clip = 1.0        # ridge regression
-# solver_tolerance = 1e-8    # method output
-
-"""
-_PRIVACY = """\
-[privacy]
-epsilon = {epsilon}
-{delta}# well below 1/n; leave it out for a pure promise
-# neighbours = "record"      # or "owner": all records of one owner
-# calibration = "tight"      # or "zcdp", "paper"
-# law = "gaussian"           # or "laplace"
-# sensitivity = "theta"      # or "fixed"
-# sampler = "discrete"
-# grid_bits = 20             # without it, fine enough to add at most 0.5 % to the sensitivity
-# security_bits = 40.0
-
-"""
-_MPC = """\
-[mpc]
-# security = "semi-honest"   # or "active": any one of three parties may cheat
-# check_owners = "zero"      # parties check owners' shares and norms; "stop": one that fails ends the run
-# backend = "sharing"        # without it, the one that computes less
-# link = "lan"               # of two servers: "wan", or a number of Mb/s, for one on which bytes are dear
-# threshold = 1              # so many parties together learn nothing; without it, the largest
-# pool = true                # noise is made ahead; without it, for methods of many releases
-
-"""
-_LIMITS = """\
-# What every site's limits.toml begins with, besides what the plan itself says. A site may change its own.
-[limits]
-# epsilon = 1.0
-# delta = 1e-5
-# threshold = 1
-# neighbours = "record"
-# data_id = "our records"
-# budget_epsilon = 2.0       # of all runs on these records together, held against the site's own ledgers
-# budget_delta = 2e-5
-# assumptions = false        # whether the promise may rest on what is not proved
-# schema = "0123456789abcdef"  # the digest of the schema
-# security = "semi-honest"   # "active": parties must be checked
-# check_owners = false       # true: owners must be checked
 """

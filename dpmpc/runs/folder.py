@@ -13,7 +13,9 @@ from dpmpc.privacy.ledger import Ledger
 # What --overwrite removes of an earlier run. Its ledgers stay: what was spent stays spent.
 _FILES = ("*.json", "party_*.jsonl", "*.log", "*.bin", "history.csv", "model.npz", "report.svg", "report.html",
           "report.png", "*.tmp",
-          "survey/*.json", "survey/party_*.jsonl", "survey/*.log", "survey/*.bin", "survey/*.tmp")  # fmt: skip
+          "survey/*.json", "survey/party_*.jsonl", "survey/*.log", "survey/*.bin", "survey/*.tmp",
+          "evaluation/*.json", "evaluation/party_*.jsonl", "evaluation/*.log", "evaluation/*.bin", "evaluation/*.npy",
+          "evaluation/*.tmp")  # fmt: skip
 
 
 def prepare(out: Path, *, overwrite: bool, resume: bool) -> None:
@@ -23,19 +25,19 @@ def prepare(out: Path, *, overwrite: bool, resume: bool) -> None:
     if resume:
         if not (out / "plan.json").is_file():
             raise UsageError(
-                f"--resume needs a directory that an interrupted run left; {out} has no plan.json; start a new run "
-                "there without --resume"
+                f"<<resume>> needs a directory that an interrupted run left; {out} has no plan.json; start a new run "
+                "there without <<resume>>"
             )
         return
     if held and not overwrite and not _failed_early(out):
         raise UsageError(
-            f"--out must be a new or empty directory; {out} is not; name another, or add --overwrite, or carry on "
-            f"with --resume {out}"
+            f"<<out>> must be a new or empty directory; {out} is not; name another, or add <<overwrite>>, or carry on "
+            f"with <<resume={out}>>"
         )
     if held:
         if not out.is_dir() or (not (out / "plan.json").exists() and not (out / "owners.log").exists()):
             raise UsageError(
-                f"--overwrite replaces an earlier run; {out} does not look like one; name another directory"
+                f"<<overwrite>> replaces an earlier run; {out} does not look like one; name another directory"
             )
         for pattern in _FILES:
             for path in out.glob(pattern):
@@ -51,7 +53,7 @@ def make_private(out: Path) -> None:
         out.chmod(0o700)
     except OSError as error:
         raise UsageError(
-            f"--out must be a directory that can be written; {out}: {error.strerror}; name another"
+            f"<<out>> must be a directory that can be written; {out}: {error.strerror}; name another"
         ) from None
 
 

@@ -7,9 +7,9 @@ import csv
 from dataclasses import astuple, dataclass
 from pathlib import Path
 
-from dpmpc.aggregation.transcript import whole_lines
-from dpmpc.learning.evaluate import score_name
+from dpmpc.aggregation.wire.transcript import whole_lines
 from dpmpc.learning.method import Learning
+from dpmpc.runs.plain import figure_name, score_name
 
 
 @dataclass(frozen=True)
@@ -19,7 +19,7 @@ class Row:
 
     `seconds`: the iteration without its evaluation. `bytes`: what all processes sent in it, headers included.
     `owners`: how many were in it, where some may be missing or fail their checks; None: all. `failed`: the numbers of
-    those that failed, with spaces between; empty for none.
+    those that failed, with spaces between; empty for none. `figure`: what does not flatter (`plain.figure_name`).
     """
 
     iteration: int
@@ -31,15 +31,26 @@ class Row:
     bytes: int | None
     owners: int | None = None
     failed: str = ""
+    figure: float | None = None
 
 
 OUTSIDE = "_outside_guarantee"  # what the names of such columns end in
 
 
 def columns(learning: Learning) -> list[str]:
-    """The names in the header; the score is accuracy or mse, on the test rows."""
+    """The names in the header; the score is accuracy or mse, the figure AUC, balanced accuracy or R2, on the test
+    rows."""
     plain = [name + OUTSIDE for name in ("loss", "gap", score_name(learning))]
-    return ["iteration", "release", *plain, "seconds", "bytes", "owners", "failed"]
+    return [
+        "iteration",
+        "release",
+        *plain,
+        "seconds",
+        "bytes",
+        "owners",
+        "failed",
+        figure_name(learning).replace(" ", "_") + OUTSIDE,
+    ]
 
 
 class History:
@@ -90,7 +101,8 @@ def read_history(path: Path) -> list[Row]:
             whole(c[6]),
             whole(c[7]) if len(c) > 7 else None,  # earlier versions had no column of owners, or of failed ones
             c[8] if len(c) > 8 else "",
+            number(c[9]) if len(c) > 9 else None,
         )
         for c in lines
-        if len(c) in (7, 8, 9)
+        if len(c) in (7, 8, 9, 10)
     ]

@@ -1,18 +1,36 @@
 """Taking part from a kit: checks that all is there, and starts the site's one process."""
 
-from dataclasses import dataclass
+import asyncio
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
-from dpmpc.aggregation.asked import plan_path
-from dpmpc.aggregation.limits import Limits
-from dpmpc.errors import DpmpcError, UsageError, error_of
-from dpmpc.mpc.credentials import check_certificate, check_key
-from dpmpc.runs.beside import options_of
+from dpmpc.aggregation.plan.asked import plan_path
+from dpmpc.aggregation.plan.limits import NO_LIMITS, Limits
+from dpmpc.aggregation.plan.names import named_errors
+from dpmpc.aggregation.plan.plan import Plan
+from dpmpc.data.check import Finding, Findings, check, check_columns
+from dpmpc.data.database import filtered_by
+from dpmpc.data.derive import spelled_otherwise
+from dpmpc.data.intake import look
+from dpmpc.data.loading import opened
+from dpmpc.data.memory import parse_memory
+from dpmpc.data.spelling import PLAIN, Spelling
+from dpmpc.data.table import Table, held
+from dpmpc.errors import DpmpcError, UsageError, reworded, spelt
+from dpmpc.mpc.transport.credentials import check_certificate, check_key
+from dpmpc.runs.folder import make_private
 from dpmpc.runs.kit import LIMITS, Kit, read_kit
-from dpmpc.runs.request import Request
-from dpmpc.runs.start import Progress, start
-from dpmpc.runs.where import Where
+from dpmpc.runs.named_records import described_schema, source_named
+from dpmpc.runs.placement import Placement
+from dpmpc.runs.request import RecordSettings, Request
+from dpmpc.runs.start import Progress, take_part
+from dpmpc.runs.trying import Trial, before_meeting
+from dpmpc.settings import declared
+from dpmpc.statistics.tables import Tables
+from dpmpc.synthesis.source import Synthesis
 
 
 @dataclass(frozen=True)
@@ -26,8 +44,10 @@ class Joining:
     sql: str | None = None
     memory: str | None = None
     precision: Any = "double"
+    spelling: Spelling = PLAIN
     accept: Path | None = None
     ledgers: Path | None = None
+    account: str | None = None
     listen: str | None = None
     threads: int | None = None
     wait: float | None = None
@@ -44,39 +64,119 @@ def join(folder: Path, own: Joining, progress: Progress) -> Path:
     if kit.site.tls:
         check_keys(kit)
     try:
-        start(request, where, progress)
+        for line in looked_at(kit, request, where.out):
+            progress({"event": "part", "text": line})
+        take_part(kit.plan, request, where, progress)
     except DpmpcError as error:
-        if (text := in_a_kit(str(error))) == str(error):
-            raise
-        raise error_of(text, error.exit_code) from None
+        twice = f"{_ADDRESS} / {_ADDRESS}"
+        raise reworded(error, lambda text: spelt(text, kit_spelling).replace(twice, _ADDRESS)) from None
     return where.out
 
 
+def try_out(folder: Path, own: Joining, progress: Progress) -> None:
+    """Everything that `join` needs, tried without a run: kit, limits, keys, records, disk, ports, addresses both ways,
+    certificates, clocks. Nothing is spent, and nothing that a run would find is written. Errors: as `join`; PeerError
+    for who was not reached, or did not call."""
+    kit = read_kit(folder)
+    where, plan = where_of(kit, own), kit.plan
+
+    def say(text: str) -> None:
+        progress({"event": "part", "text": plan.called(text)})
+
+    try:
+        request = request_of(kit, own)
+        if kit.site.tls:
+            check_keys(kit)
+            say("certificates: key and certificate go together, and are valid now")
+        addresses = where.endpoints(plan.parties)
+        for line in before_meeting(plan, addresses, where.out):
+            say(line)
+        (where.limits or NO_LIMITS).check(plan)
+        say("limits: this site takes part in such a plan")
+        party = None if kit.kind == "owner" else kit.number
+        owner = None if kit.kind == "party" else kit.number
+        if request is not None:
+            assert owner is not None
+            with TemporaryDirectory() as temporary:
+                found = looked_at(kit, request, Path(temporary), (plan.sizes[owner],) if plan.counted else ())
+            for line in found:
+                say(line)
+            if any(": refused: " in line for line in found):
+                raise UsageError("a run would refuse these records, as was said; mend them, or the file's [[owners]]")
+        listening = None
+        if party is not None:
+            parties, owners = where.listening(party, addresses)
+            listening = parties[party], owners[party]
+        trial = Trial(plan, party, owner, addresses, listening, where.tls, say)
+        say("meeting the other sites, which try the same")
+        with named_errors(plan.called):
+            asyncio.run(trial.meet(where.patience))
+    except DpmpcError as error:
+        raise reworded(error, lambda text: spelt(text, kit_spelling)) from None
+    for line in trial.lines():
+        say(line)
+
+
+def looked_at(kit: Kit, request: Request | None, folder: Path, sizes: Sequence[int] = ()) -> list[str]:
+    """What becomes of an owner's records, a line each: for the terminal of whoever starts the site, in no file."""
+    if request is None:
+        return []
+    if (folder / "report.json").exists():  # it is over
+        return []
+    memory = None if request.memory is None else parse_memory(request.memory)
+    make_private(folder)
+    with opened(source_named(request), memory=memory, folder=folder, spelling=request.spelling) as (table, _):
+        found = held_against(kit.plan, table, sizes).lines()
+    if not kit.plan.capacity and (chosen := filtered_by(request.sql)):
+        found = [*found, f"warning: {chosen}"]
+    return [f"your records: {line}" for line in found]
+
+
+def held_against(plan: Plan, table: Table, sizes: Sequence[int] = ()) -> Findings:
+    """A table's records, held against what a plan reads of them."""
+    if isinstance(plan.source, Tables | Synthesis):
+        reads = [name for name in plan.source.reads if table[name].name]
+        table = held(table, reads) if reads else table
+        found = check_columns(plan.source.columns.as_read(reads), table, sizes)
+    else:
+        found = check(described_schema(plan), table, sizes)
+    intake, _ = look(table)
+    odd = spelled_otherwise(intake)
+    return replace(found, found=(*found.found, Finding("warning", "records", odd))) if odd else found
+
+
 _ADDRESS = "`address` under [[parties]] in consortium.toml"
-_WAYS = {
-    "choose another base port with -B, or addresses with -P": "end what has it, give `join --listen`, or have "
-    f"{_ADDRESS} changed and all kits made anew",
-    "mend -P / -B": f"mend {_ADDRESS}",
-    "mend the order of -P": "mend the order of [[parties]] in consortium.toml",
-    "mend -I or -P": "start the kit of each party once",
-    "mend -P": f"mend {_ADDRESS}",
-    "mend -I": "start the kit of each site once",
-    "copy plan.json again": "make all kits anew from one consortium.toml",
+_PLACES = {  # where a site, or whoever made the kits, changes what is no key of the file under its own name
+    "addresses": _ADDRESS,
+    "base_port": _ADDRESS,
+    "parties": "[[parties]] in consortium.toml",
+    "owners": "[[owners]] in consortium.toml",
+    "owner_sizes": "`records` under [[owners]] in consortium.toml",
+    "index": "which kit is started here",
+    "plan_file": "plan.json of the kit",
+    "tls": "the files in keys/",
+    "schema": "[records] in consortium.toml",
+    "bounds": "[records.bounds] in consortium.toml",
 }
 
 
-def in_a_kit(text: str) -> str:
-    """The same message, with a site's way out where it names that of `dpmpc train -I`."""
-    for words, way in _WAYS.items():
-        text = text.replace(words, way)
-    return text
+def kit_spelling(name: str, value: str | None) -> str:
+    """A setting as a site of a consortium finds it: its place in consortium.toml, or an option of `dpmpc join`."""
+    if name in _PLACES:
+        return _PLACES[name]
+    known = declared(Request).get(name)
+    if known is None or known.group is RecordSettings:
+        flag = "`join --" + name.replace("_", "-")
+        return f"{flag}`" if value is None else f"{flag} {value}`"
+    section = f"[{known.group.SECTION}] of consortium.toml"  # type: ignore[attr-defined]
+    return f"{name} in {section}" if value is None else f"{name} = {value} in {section}"
 
 
-def where_of(kit: Kit, own: Joining) -> Where:
+def where_of(kit: Kit, own: Joining) -> Placement:
     """Where the processes are, for this one."""
     site, party = kit.site, kit.kind != "owner"
     limits = own.accept or kit.folder / LIMITS
-    return Where(
+    return Placement(
         out=own.out or kit.folder / "run",
         wait=site.wait if own.wait is None else own.wait,
         stall=site.stall if own.stall is None else own.stall,
@@ -88,15 +188,16 @@ def where_of(kit: Kit, own: Joining) -> Where:
         tls=kit.keys if site.tls else None,
         role="both" if kit.kind == "site" else "apart",
         ledgers=own.ledgers,
+        account=own.account,
         limits=Limits.read(limits),
         threads=own.threads or site.threads,
     )
 
 
 def request_of(kit: Kit, own: Joining) -> Request | None:
-    """What an owner asks for: the plan, on its own records. None for a party. Errors: records at a party; none at an
+    """Which records an owner has, and how they are read. None for a party. Errors: records at a party; none at an
     owner."""
-    named = {
+    named: dict[str, Any] = {
         name: value
         for name, value in (("csv", own.csv), ("records", own.records), ("database", own.database))
         if value is not None
@@ -110,11 +211,11 @@ def request_of(kit: Kit, own: Joining) -> Request | None:
         return None
     if not named:
         raise UsageError(
-            f"{kit.site.role} holds records; none were named; add --csv FILE, --records "
-            "SOURCE or --database URL with --sql QUERY"
+            f"{kit.site.role} holds records; none were named; add <<csv=FILE>>, <<records>> "
+            "SOURCE or <<database=URL>> with <<sql=QUERY>>"
         )
-    fields: dict[str, Any] = {**options_of(kit.plan), **named}
-    return Request(**fields, sql=own.sql, memory=own.memory, precision=own.precision, evaluate=False)
+    named |= {name: getattr(own, name) for name in ("sql", "memory", "precision", "spelling", "account")}
+    return Request(**named, planned=True, evaluate=False)
 
 
 def check_keys(kit: Kit) -> None:

@@ -7,7 +7,7 @@ starts (`runs.joining`).
 import hashlib
 import json
 import shutil
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
@@ -15,13 +15,12 @@ from typing import Annotated
 
 import msgspec
 
-from dpmpc.aggregation.asked import plan_path
-from dpmpc.aggregation.limits import AcceptFile
-from dpmpc.aggregation.plan import Plan
+from dpmpc.aggregation.plan.asked import plan_path
+from dpmpc.aggregation.plan.limits import AcceptFile, limits_of
+from dpmpc.aggregation.plan.plan import Plan
 from dpmpc.data.written import read_written
 from dpmpc.errors import UsageError
-from dpmpc.mpc.credentials import make_authority
-from dpmpc.mpc.security import security_of
+from dpmpc.mpc.transport.credentials import make_authority, remember_sites
 from dpmpc.runs import kit_texts
 from dpmpc.runs.consortium import Consortium, Site
 
@@ -72,8 +71,10 @@ def write_kits(consortium: Consortium, out: Path, authority: Path) -> list[Path]
     """Writes a folder for every site into `out`, and returns them. Errors: `out` holds something already, or is not to
     be written."""
     if out.exists() and (not out.is_dir() or any(out.iterdir())):
-        raise UsageError(f"kits go into a new or empty folder; {out} is not; name another with --out")
+        raise UsageError(f"kits go into a new or empty folder; {out} is not; name another with <<out>>")
     certificate = make_authority(authority) if consortium.file.run.tls else None
+    if certificate is not None:
+        remember_sites(authority, {site.name: site.role for site in consortium.sites})
     folders = []
     try:
         for site in consortium.sites:
@@ -90,7 +91,8 @@ def write_kits(consortium: Consortium, out: Path, authority: Path) -> list[Path]
 def _write_kit(consortium: Consortium, site: Site, folder: Path, certificate: bytes | None) -> None:
     plan = consortium.plan
     plan.write(plan_path(folder))
-    consortium.schema.write(folder / "schema.json")
+    if consortium.schema is not None:
+        consortium.schema.write(folder / "schema.json")
     if certificate is not None:
         (folder / KEYS).mkdir()
         (folder / KEYS / "ca.crt").write_bytes(certificate)
@@ -119,27 +121,23 @@ def _write_kit(consortium: Consortium, site: Site, folder: Path, certificate: by
         port,
         plan.parties,
         version("dpmpc"),
+        "the model comes to `run/model.npz`" if consortium.schema else "the answers come to `run/answers.html`",
     )
     for name, text in kit_texts.files(about).items():
         _text(folder / name, [text])
 
 
+def rewrite_site(folder: Path, addresses: Sequence[str], wait: float) -> None:
+    """Writes the kit in `folder` anew for other addresses of the parties, at which they listen too."""
+    file = read_written(folder / SITE, SiteFile, "a site")
+    moved = msgspec.structs.replace(file, addresses=list(addresses), listen=None, wait=wait)
+    _text(folder / SITE, [kit_texts.SITE_HEAD, *_lines(moved)])
+
+
 def limits_for(consortium: Consortium) -> AcceptFile:
     """What every site's limits.toml begins with: what the plan says of itself, and [limits] where that says more."""
-    plan = consortium.plan
-    said = AcceptFile(
-        epsilon=plan.epsilon,
-        delta=plan.delta or None,
-        threshold=plan.threshold,
-        neighbours=None if plan.neighbours == "stated" else plan.neighbours,
-        data_id=plan.data,
-        schema=plan.schema_digest,
-        security="active" if security_of(plan.backend) == "active" else None,
-        check_owners=plan.checks_owners or None,
-    )
-    own = consortium.file.limits
-    given = {key: value for key, value in msgspec.structs.asdict(own).items() if value is not None}
-    return msgspec.structs.replace(said, **given)
+    given = {key: value for key, value in msgspec.structs.asdict(consortium.file.limits).items() if value is not None}
+    return AcceptFile(**{**limits_of(consortium.plan), **given})
 
 
 def read_kit(folder: Path) -> Kit:

@@ -6,8 +6,9 @@ SITE_HEAD = "# Which process of which plan this site starts, and where the parti
 LIMITS_HEAD = """\
 # What this site takes part in; `dpmpc join` holds the plan against it before anything is sent.
 # It begins with what the plan says of itself: put here what YOUR organisation accepts.
-# A budget of all runs on these records: budget_epsilon = 2.0 and budget_delta = 2e-5.
+# A budget of all runs on these records: budget = "2,2e-5".
 """
+_HOME = "/opt/dpmpc"  # the environment that has the program
 
 
 @dataclass(frozen=True)
@@ -22,6 +23,7 @@ class About:
     port: int | None
     parties: int
     version: str
+    result: str
 
 
 def files(about: About) -> dict[str, str]:
@@ -45,7 +47,8 @@ def _readme(about: About) -> str:
         ]
     if about.owner:
         steps += ["`dpmpc check --plan plan.json --csv records.csv` shows how your records fit; for your eyes only."]
-    steps += [f"`{' '.join(join_words(about))}` takes part; the model comes to `run/model.npz`."]
+    steps += [f"`{' '.join(join_words(about))} --dry-run`, with all sites, tries everything before the day."]
+    steps += [f"`{' '.join(join_words(about))}` takes part; {about.result}."]
     steps += ["`dpmpc status .` says how far it is. site.service and compose.yaml start the same."]
     if about.port is not None:
         steps += [f"Others must reach port {about.port} (parties) and {about.port + about.parties} (owners) here."]
@@ -56,8 +59,12 @@ def _readme(about: About) -> str:
 
 def _unit(about: About) -> str:
     return f"""\
-# Copy the kit to /srv/dpmpc/{about.name}, this file to /etc/systemd/system/dpmpc-{about.name}.service; then
-# systemctl start dpmpc-{about.name}. A run ends by itself; `dpmpc status /srv/dpmpc/{about.name}` says how.
+# dpmpc in an environment of its own, under a user of its own; once, as root:
+#   python3 -m venv {_HOME} && {_HOME}/bin/pip install dpmpc=={about.version}
+#   useradd --system --home-dir /srv/dpmpc --create-home --shell /usr/sbin/nologin dpmpc
+# The kit{" with the records" if about.owner else ""} goes to /srv/dpmpc/{about.name} (chown -R dpmpc:dpmpc),
+# this file to /etc/systemd/system/dpmpc-{about.name}.service; then systemctl start dpmpc-{about.name}.
+# A run ends by itself; `{_HOME}/bin/dpmpc status /srv/dpmpc/{about.name}` says how.
 [Unit]
 Description=dpmpc {about.role} of run {about.run_id}
 Wants=network-online.target
@@ -65,8 +72,14 @@ After=network-online.target
 
 [Service]
 Type=exec
+User=dpmpc
+Group=dpmpc
 WorkingDirectory=/srv/dpmpc/{about.name}
-ExecStart=/usr/bin/env {" ".join(join_words(about))} --log-json
+Environment=PATH={_HOME}/bin:/usr/bin:/bin
+ExecStart={_HOME}/bin/{" ".join(join_words(about))} --log-json
+# Stopped: it tells the others, and ends with 143.
+SuccessExitStatus=143
+KillMode=mixed
 # Killed, or ended because another site was lost: the same command carries on. 2 and 4 are refusals.
 Restart=on-failure
 RestartSec=10

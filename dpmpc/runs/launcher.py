@@ -6,11 +6,15 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from dpmpc.errors import DpmpcError, PeerError
-from dpmpc.mpc.pulse import STALL
+from dpmpc.aggregation.party.resume import check_new
+from dpmpc.aggregation.plan.names import named_lines
+from dpmpc.aggregation.plan.plan import Plan
+from dpmpc.errors import DpmpcError, PeerError, public_text
+from dpmpc.mpc.transport.heartbeat import STALL
 from dpmpc.processes.logs import log_to
 from dpmpc.runs.folder import alone, prepare
-from dpmpc.runs.owners import OwnersJob, run_owners
+from dpmpc.runs.job import OwnersJob
+from dpmpc.runs.owner_process import run_owners
 from dpmpc.runs.request import Request
 
 Progress = Callable[[dict[str, Any]], None]
@@ -44,6 +48,8 @@ def train(
     if not out.exists():
         prepare(out, overwrite=overwrite, resume=resume)
     with alone(out):
+        if overwrite and request.run_id is not None:
+            check_new(sorted(out.glob("ledger_*.jsonl")), request.run_id)
         prepare(out, overwrite=overwrite, resume=resume)
         request_path(out).write_text(json.dumps(request.to_json()), encoding="utf-8")
         job = OwnersJob(
@@ -63,11 +69,14 @@ def train(
 def do_here(job: OwnersJob, log: Path, progress: Progress, *, carry_on: bool = False) -> None:
     """Does an owners' job in this process, with its log in a file. `carry_on`: whether --resume can finish it."""
     with log.open("a", encoding="utf-8") as file:
-        write = log_to(file)
+        called = str if job.plan is None else Plan.read(job.plan).called
+        write = named_lines(log_to(file), called)
         try:
             run_owners(job, write, lambda event, **fields: progress({"event": event, **fields}))
         except DpmpcError as error:
-            write(f"error: {error}")
+            write(f"error: {public_text(error)}")
             if carry_on and isinstance(error, PeerError):
-                raise type(error)(f"{error}; finished iterations are in history.csv, carry on with --resume") from None
+                raise type(error)(
+                    f"{error.message}; finished iterations are in history.csv, carry on with <<resume>>"
+                ) from None
             raise

@@ -1,22 +1,33 @@
 """From what was asked and what is public about the records to the plan of a run."""
 
+import math
 import secrets
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, Literal, cast
 
-from dpmpc.aggregation.asked import Bounds, CheckOwners, data_digest
-from dpmpc.aggregation.plan import Plan
+from dpmpc.aggregation.plan.asked import Bounds, data_digest
+from dpmpc.aggregation.plan.plan import Plan
+from dpmpc.aggregation.plan.stages import noise_of, stage_plan
 from dpmpc.data import Dataset, Partition, Schema
-from dpmpc.data.planned import other_sizes
-from dpmpc.errors import UsageError
-from dpmpc.learning.method import DEFAULT_METHOD, METHODS, Learning, Task
+from dpmpc.data.planned import OTHER_SIZES, other_sizes
+from dpmpc.errors import RecordError, UsageError
+from dpmpc.learning.class_weights import BALANCED, parsed
+from dpmpc.learning.method import DEFAULT_METHOD, METHODS, Learning
+from dpmpc.learning.settings import Descent
+from dpmpc.learning.survey_columns import Draft, survey_of
+from dpmpc.learning.task import TASKS, modelled
 from dpmpc.privacy.composition import spending_of
+from dpmpc.privacy.gaussian import epsilon_of_mu, mu_of_budget
 from dpmpc.privacy.mechanism import Mechanism
+from dpmpc.privacy.persons import Persons
 from dpmpc.runs.request import Request
+from dpmpc.settings import values_of
 
 if TYPE_CHECKING:
     from dpmpc.runs.adviser import Advice, Circumstances
+
+LOUDEST = 0.2  # of the records: with more noise than this in a count a survey finds nothing
 
 
 @dataclass(frozen=True)
@@ -27,13 +38,14 @@ class Facts:
     """
 
     name: str
-    task: Task
+    task: str
     dimension: int
     sizes: tuple[int, ...]
     bounds: Bounds
     schema: dict[str, Any] | None = None
     before: tuple[Mechanism, ...] = ()  # what the run has released already
     classes: int = 2
+    part: str = ""  # of the data, that is trained on
 
 
 def facts_of(dataset: Dataset, split: Partition) -> Facts:
@@ -43,27 +55,29 @@ def facts_of(dataset: Dataset, split: Partition) -> Facts:
 
 def facts_without_records(request: Request) -> Facts:
     """What the request's schema and sizes say, where it names no records. Errors: it is no schema."""
-    assert request.schema_file is not None and request.owner_sizes is not None
-    return facts_of_schema(request.data_id or "records", Schema.read(Path(request.schema_file)), request.owner_sizes)
+    assert request.schema is not None and request.owner_sizes is not None
+    schema = modelled(Schema.read(Path(request.schema)).on(request.basis), request.task)
+    return facts_of_schema(request.data_id or "records", schema, request.owner_sizes)
 
 
-def facts_of_schema(name: str, schema: Schema, sizes: tuple[int, ...]) -> Facts:
-    """What a schema and the owners' sizes say."""
+def facts_of_schema(name: str, schema: Schema, sizes: tuple[int, ...], before: tuple[Mechanism, ...] = ()) -> Facts:
+    """What a schema and the owners' sizes say; `before`: what the run has released already."""
     return Facts(
-        name, schema.task, len(schema.feature_names), sizes, schema.bounds, schema.to_json(), classes=schema.classes
+        name, schema.task, len(schema.feature_names), sizes, schema.bounds, schema.to_json(), before, schema.classes
     )
 
 
 def settled(request: Request, facts: Facts) -> tuple[Request, "Advice | None"]:
     """The request with everything chosen that a plan needs, and the advice that was taken, if any. A function of the
-    request and of public facts. Softmax regression is not advised: nothing rehearses it."""
-    if not request.advised or facts.task == "softmax":
-        return replace(
+    request and of public facts. A task that nothing rehearses is not advised on."""
+    if not request.advised or not TASKS[facts.task].rehearsed:
+        plain = replace(
             request,
             method=request.method or DEFAULT_METHOD,
             average=request.average or "tail",
             weights=request.weights or "equal",
-        ), None
+        )
+        return _by_rule(plain, facts), None
     from dpmpc.runs.adviser import advise  # which rehearses, with SciPy
 
     advice = advise(replace(_circumstances(request, facts), method=request.method))
@@ -73,19 +87,41 @@ def settled(request: Request, facts: Facts) -> tuple[Request, "Advice | None"]:
         method=choice.method,
         iterations=choice.iterations,
         step=choice.step,
+        lam=choice.lam,
         average=request.average or choice.average,
         weights=advice.weights,
     ), advice
 
 
+def _by_rule(request: Request, facts: Facts) -> Request:
+    """The request with the length and lam that the adviser's rule has for what nothing rehearses: descents of softmax
+    regression, and lam of output perturbation. Where noise is no budget's, as it was."""
+    if request.scale is not None or request.calibration != "tight" or request.lam is not None:
+        return request
+    assert request.weights is not None and request.method is not None
+    if request.advised:
+        from dpmpc.runs.adviser import plain_descent
+
+        known = _circumstances(request, facts)
+        iterations, step, lam = plain_descent(known, facts.task, request.weights, facts.classes)
+        return replace(request, iterations=iterations, step=step, lam=lam)
+    law = request.noise_law
+    if METHODS[request.method].lam_moves and TASKS[facts.task].rehearsed and (request.delta or law.pure):
+        from dpmpc.runs.adviser import regularisation
+
+        known = replace(_circumstances(request, facts), noise=law.name)
+        return replace(request, lam=regularisation(known, request.method, request.weights))
+    return request
+
+
 def expectation(request: Request, facts: Facts) -> "Advice | None":
     """What the adviser expects of a run of one release that was asked for, with its warnings; the plan is as without.
-    None where nothing rehearses it: softmax regression, many features (functional), noise that no budget set."""
+    None where nothing rehearses it: the task, many features (functional), noise that no budget set."""
     method, law = request.learning_method, request.noise_law
     if (
         method.repeats
         or not (method.may_be_pure or law.by_mu)
-        or facts.task == "softmax"
+        or not TASKS[facts.task].rehearsed
         or request.scale is not None
         or request.calibration != "tight"
     ):
@@ -114,7 +150,8 @@ def _circumstances(request: Request, facts: Facts) -> "Circumstances":
         lam=request.lam,
         residual_clip=request.residual_clip,
         weights=request.weights,
-        neighbours=request.neighbours,
+        neighbours=cast(Literal["record", "presence", "person", "owner"], request.neighbours),
+        persons=Persons(request.person_rows, request.person_owners or len(facts.sizes)),
         spent=sum(spending_of(mechanism).mu2 for mechanism in facts.before),
     )
 
@@ -123,59 +160,144 @@ def plan_of(request: Request, facts: Facts) -> Plan:
     """The plan. Errors: as `Plan`, and where its promise cannot be kept."""
     request, _ = settled(request, facts)
     assert request.method is not None and request.average is not None and request.weights is not None
-    mpc = request.engine == "mpc"
     learning = Learning(
         method=request.method,
         task=facts.task,
         lam=request.regularisation,
-        residual_clip=request.residual_clip,
-        step=request.step,
-        radius=request.radius,
         average=request.average,
-        solver_tolerance=request.solver_tolerance,
-        spread=request.spread,
         classes=facts.classes,
+        weights=_weights(request, facts),
+        **values_of(request, Descent),
     )
     plan = Plan(
         run_id=request.run_id or secrets.token_hex(8),
         data=request.data_id or facts.name,
         data_id=data_digest(request.data_id or facts.name),
         sizes=facts.sizes,
-        dimension=METHODS[request.method].coordinates(facts.dimension) * learning.scores,
+        dimension=learning.length(facts.dimension),
         releases=request.releases,
         source=learning,
         weights=request.weights,
-        neighbours=request.neighbours,
         schema=facts.schema,
         bounds=facts.bounds,
         before=facts.before,
-        epsilon=float(request.epsilon),
-        delta=float(request.delta or 0.0),
-        calibration=request.calibration,
-        law=request.noise_law.name,
-        sampler=request.noise_sampler,
-        scale=None if request.scale is None else float(request.scale),
-        grid_bits=request.grid_bits,
-        security_bits=float(request.security_bits),
-        backend=request.computed_by,
-        parties=request.parties if mpc else 0,
-        threshold=request.t if mpc else 0,
-        pool=request.learning_method.repeats if request.pool is None else request.pool,
-        min_owners=request.min_owners or 0,
-        release_wait=float(request.release_wait),
-        check_owners=cast(CheckOwners, request.check_owners or "no"),
-        role=request.role,
+        part=facts.part,
+        capacity=request.capacity is not None,
+        **request.plan_settings,
     )
     _ = plan.derived
     return plan
 
 
-def check_shape(plan: Plan, dataset: Dataset, sizes: tuple[int, ...], planned: tuple[int, ...]) -> None:
-    """Errors: the records were not mapped by the plan's schema, or are not as many as it says."""
+def plan_with_survey(request: Request, draft: Schema, sizes: tuple[int, ...], name: str, part: str = "") -> Plan:
+    """The plan whose release 0 is a survey of what the draft leaves open: its part of mu^2, and what follows it, from
+    public numbers alone. Errors: as `plan_of`; no delta; what no survey is for."""
+    if not request.delta:
+        raise UsageError(
+            "a survey has Gaussian noise, which needs a delta; none was given; add <<delta>>, or give <<bounds>> of "
+            "all columns"
+        )
+    if request.neighbours == "owner":
+        raise UsageError(
+            "a survey of columns is for neighbours by record; whole owners have too much to hide for it; give "
+            "<<bounds>> of all columns"
+        )
+    mu = mu_of_budget(request.epsilon, request.delta) * math.sqrt(_survey_part(request, draft, sizes)[0])
+    columns = len(draft.columns) + len(draft.unknown) + draft.intercept
+    facts = Facts(name, draft.task, columns, sizes, "survey", classes=draft.classes, part=part)
+    survey = Draft(draft, epsilon_of_mu(mu, request.delta))
+    request = replace(request, run_id=request.run_id or secrets.token_hex(8))
+    first = stage_plan(plan_of(request, facts), survey.stage)
+    plan = plan_of(request, replace(facts, before=(first.derived.mechanism,)))
+    source = replace(plan.learning, survey=survey)
+    longest = source.longest(first.divisor, noise_of(first))
+    assert longest is not None
+    return replace(plan, source=source, dimension=longest)
+
+
+def too_loud(request: Request, draft: Schema, sizes: tuple[int, ...]) -> bool:
+    """Whether a survey would find nothing at this budget."""
+    return _survey_part(request, draft, sizes)[1] > LOUDEST
+
+
+def silence(draft: Schema, sizes: tuple[int, ...]) -> str:
+    """Why there is no survey."""
+    columns = len(survey_of(draft).names)
+    return (
+        f"a survey of {columns} columns finds nothing among {sum(sizes)} records at this budget; give <<bounds>>, "
+        "raise <<epsilon>>, or use <<preprocessing=records>>"
+    )
+
+
+def on_advised_basis(request: Request, draft: Schema, sizes: tuple[int, ...]) -> Schema:
+    """The draft on the basis that the request asks for; where it says none and the draft is straight, on the adviser's,
+    from public numbers alone."""
+    if request.basis is not None or draft.basis != "linear" or not request.delta or not TASKS[draft.task].rehearsed:
+        return draft.on(request.basis)
+    from dpmpc.runs.adviser import Circumstances, basis
+
+    task: Literal["logistic", "ridge"] = "ridge" if draft.task == "ridge" else "logistic"
+    known = Circumstances(1, sum(sizes), sum(sizes), 1, request.epsilon, request.delta, task)
+    return draft.on(basis(known))
+
+
+def _survey_part(request: Request, draft: Schema, sizes: tuple[int, ...]) -> tuple[float, float]:
+    """(its part of mu^2, the noise of one count as a part of the records)."""
+    from dpmpc.runs.adviser import Circumstances, survey_noise, survey_share
+
+    asked = survey_of(draft)
+    known = Circumstances(
+        owners=len(sizes),
+        smallest=min(sizes),
+        records=sum(sizes),
+        dimension=len(asked.names) + 1,
+        epsilon=request.epsilon,
+        delta=request.delta or None,
+        columns=len(asked.names),
+    )
+    share = survey_share(known)
+    return share, survey_noise(known, share)
+
+
+def asked_of_machines(request: Request, draft: Schema, sizes: tuple[int, ...], name: str) -> Plan:
+    """The same, for processes on several machines. Errors: also a survey that finds nothing, and weights of classes."""
+    if too_loud(request, draft, sizes):
+        raise UsageError(silence(draft, sizes))
+    draft = on_advised_basis(request, draft, sizes)
+    if request.class_weight is not None:
+        raise UsageError(
+            "weights of classes over several machines need a schema that is complete; a survey comes first here; give "
+            "<<bounds>> of all columns, or leave <<class_weight>> out"
+        )
+    return plan_with_survey(request, draft, sizes, name)
+
+
+def _weights(request: Request, facts: Facts) -> tuple[float, ...]:
+    """The weights of the classes that the request states. Errors: those of a survey, where there is none."""
+    if request.class_weight is None:
+        return ()
+    if request.class_weight == BALANCED:
+        if facts.schema is None:  # a plan that is looked at before the survey
+            return ()
+        raise UsageError(
+            "balanced weights follow from the noisy label counts of a survey, and this run has none; state them, as in "
+            "<<class_weight=no=0.1,yes=1>>, or leave <<schema>> and <<bounds>> out"
+        )
+    if facts.schema is None:
+        return ()
+    return parsed(request.class_weight, Schema.from_json(facts.schema).target)
+
+
+def check_shape(plan: Plan, dataset: Dataset) -> None:
+    """Errors: the records were not mapped by the plan's schema."""
     if dataset.schema.digest != plan.schema_digest:
         raise UsageError(
             f"records are mapped by the plan's schema, {(plan.schema_digest or 'none')[:16]}; those of {dataset.name} "
             f"have {dataset.schema.digest[:16]}; use the same data set and options as the plan, or plan again"
         )
+
+
+def check_sizes(sizes: tuple[int, ...], planned: tuple[int, ...]) -> None:
+    """Errors: the records, or places, are not as many as planned."""
     if sizes != planned:
-        raise UsageError(other_sizes(planned, sizes))
+        raise RecordError(other_sizes(planned, sizes), OTHER_SIZES)

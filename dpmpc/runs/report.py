@@ -8,17 +8,18 @@ from typing import Any
 
 import numpy as np
 
-from dpmpc.aggregation.asked import Attempt, Presence
-from dpmpc.aggregation.checks import owners_section, security_section
-from dpmpc.aggregation.frames import PartyCost
-from dpmpc.aggregation.guarantee import privacy_section, warnings_of
-from dpmpc.aggregation.plan import Plan
+from dpmpc.aggregation.plan.asked import Attempt, Presence
+from dpmpc.aggregation.plan.check_figures import owners_section, security_section
+from dpmpc.aggregation.plan.guarantee import privacy_section, warnings_of
+from dpmpc.aggregation.plan.plan import Plan
+from dpmpc.aggregation.wire.frames import PartyCost
 from dpmpc.errors import UsageError
-from dpmpc.learning.evaluate import Evaluator
 from dpmpc.learning.learner import Learner
-from dpmpc.mpc.levels import transfers_k
+from dpmpc.mpc.contract.levels import transfers_k
 from dpmpc.processes.provenance import software
 from dpmpc.runs.adviser import Advice
+from dpmpc.runs.plain import Evaluator
+from dpmpc.statistics.figures import Figures
 
 SCHEMA = "dpmpc.report/1"
 
@@ -45,9 +46,10 @@ def build_report(
     advice: Advice | None = None,
     presence: Mapping[int, Presence] | None = None,
     names: Sequence[str] = (),
+    columns: Mapping[str, Any] | None = None,
 ) -> dict[str, Any]:
     """report.json as a value. `advice`: what the plan follows, or what is expected of it. `names`: of the owners, if
-    they have any."""
+    they have any. `columns`: those of the records that are used, and those that are not with their public reason."""
     learning = plan.learning
     report: dict[str, Any] = {
         "schema": SCHEMA,
@@ -69,6 +71,8 @@ def build_report(
             "clip": plan.clip,
         },
         "learning": {
+            "task": learning.task,
+            "scores": learning.scores,
             "step": learning.step_length,
             "radius": learning.radius,
             "average": learning.average,
@@ -88,15 +92,19 @@ def build_report(
         "attempts": attempt.number + 1,
         "privacy": privacy_section(plan),
         "utility": None if evaluator is None else _utility(learner, evaluator),
+        "figures": None,
         "cost": _cost(plan, costs),
         "advice": None if advice is None else _advice(plan, advice),
         "warnings": [
             *warnings_of(plan),
             *([] if advice is None else _new(advice.warnings, warnings_of(plan))),
-            *map(_lost, costs.lost),
+            *(plan.called(_lost(party)) for party in costs.lost),
         ],
         "software": software(),
+        "columns": columns,
     }
+    if evaluator is not None and (found := evaluator.figures(learner.model)) is not None:
+        add_figures(report, found)
     if plan.dropouts:
         report["presence"] = _presence(plan, presence or {})
     if plan.checks_owners:
@@ -107,6 +115,12 @@ def build_report(
             },
         }
     return report
+
+
+def add_figures(report: dict[str, Any], figures: Figures) -> None:
+    """Puts the model's figures into a report, and what they warn of."""
+    report["figures"] = figures.to_json()
+    report["warnings"] += figures.warnings
 
 
 def _presence(plan: Plan, presence: Mapping[int, Presence]) -> dict[str, Any]:
@@ -139,12 +153,17 @@ def _new(texts: Sequence[str], known: Sequence[str]) -> list[str]:
 def _utility(learner: Learner, evaluator: Evaluator) -> dict[str, Any]:
     model = learner.model
     loss, score = evaluator.objective(model), f"test_{evaluator.score_name}"
+    plain = evaluator.figures(evaluator.optimum)
     return {
         "note": "computed from the plain data of this local run; outside the guarantee",
         "train_loss": loss,
         "optimality_gap": loss - evaluator.best,
         score: evaluator.score(model),
-        "nonprivate": {"train_loss": evaluator.best, score: evaluator.score(evaluator.optimum)},
+        "nonprivate": {
+            "train_loss": evaluator.best,
+            score: evaluator.score(evaluator.optimum),
+            "figures": None if plain is None else plain.to_json(),
+        },
     }
 
 
@@ -185,7 +204,7 @@ def read_report(run: Path) -> dict[str, Any]:
         report: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
     except OSError:
         raise UsageError(
-            f"a finished run has a report.json; {run} has none; train it, or carry it on with --resume"
+            f"a finished run has a report.json; {run} has none; train it, or carry it on with <<resume>>"
         ) from None
     except ValueError as error:
         raise UsageError(f"a report must be what train wrote; {path}: {error}; train again") from None

@@ -1,102 +1,269 @@
 """What a user asks of a training run: one frozen value, checked when it is made. Touches no network and no file."""
 
-from dataclasses import asdict, dataclass
-from typing import Any, Literal, get_args
+from dataclasses import dataclass
+from typing import Any, ClassVar, Literal
 
-from dpmpc.aggregation.asked import Role
+from dpmpc.aggregation.plan.of_vectors import chosen
+from dpmpc.aggregation.plan.settings import Accounting, Attendance, Choosing, Computing, Noise, Promise
+from dpmpc.codec import of_json, to_json
 from dpmpc.data.memory import parse_memory
+from dpmpc.data.ownership import Kept
+from dpmpc.data.schema import Basis
+from dpmpc.data.spelling import PLAIN, Spelling
 from dpmpc.errors import UsageError
-from dpmpc.learning.method import DEFAULT_METHOD, METHODS, Average, Method, Spread, Task
-from dpmpc.mpc.backend import BACKENDS
-from dpmpc.mpc.channels import MOST_RELEASES
-from dpmpc.mpc.security import MODES, backend_for
-from dpmpc.privacy.checks import check_delta, check_epsilon, check_positive
+from dpmpc.learning.method import DEFAULT_METHOD, METHODS, Method
+from dpmpc.learning.settings import Average, Descent
+from dpmpc.learning.task import TASKS
+from dpmpc.mpc.contract.backend import BACKENDS
+from dpmpc.mpc.transport.channels import MOST_RELEASES
+from dpmpc.privacy.checks import check_positive
 from dpmpc.privacy.composition import parse_budget
 from dpmpc.privacy.law import LAWS, PURE_LAW, Law, law_of_sampler
 from dpmpc.privacy.sensitivity import Weights
+from dpmpc.settings import Settings, setting, within
 
-Engine = Literal["mpc", "clear"]
 Preprocessing = Literal["survey", "records"]
-_MAY_BE_LEFT_OUT = ("--method", "--average", "--weights", "--preprocessing")
+Figures = Literal["inside", "plain", "both"]
 _ITERATIONS = 50
 
 
-@dataclass(frozen=True)
-class Request:
-    """A training run as asked for. None means: chosen by the rule that `train --help` states; with neither `iterations`
-    nor `step`, method, iterations, step, average and weights are the adviser's where they are left out (`advised`).
+@dataclass(frozen=True, kw_only=True)
+class RecordSettings(Settings):
+    """Which records, how they are read, and who owns them."""
 
-    `scale` fixes the noise scale of a coordinate of the mean (0: none), and the promise is what follows.
+    SECTION: ClassVar[str] = "records"
+
+    data: str | None = setting(
+        None,
+        "A data set: breast-cancer, diabetes, iris, wine, digits, synthetic (embedded); adult, kddcup99, bank, "
+        "breast-cancer-wisconsin (from the data folder).",
+        metavar="NAME",
+    )
+    data_dir: str | None = setting(
+        None, "Folder with the files of a named data set.", metavar="PATH", rule="$DPMPC_DATA"
+    )
+    csv: str | None = setting(
+        None, "Records in a CSV file with a header; text columns become one-hot features.", metavar="PATH"
+    )
+    records: str | None = setting(
+        None,
+        "Records in a file, a folder or a pattern of files: CSV, TSV, Parquet, Arrow or Feather, JSON lines; text also "
+        "as .gz or .zst.",
+        metavar="SOURCE",
+    )
+    database: str | None = setting(
+        None,
+        "With a query: records in sqlite:///FILE or postgresql://HOST/DATABASE. Login by PGUSER, PGPASSWORD or a "
+        "password file, never in the URL.",
+        metavar="URL",
+    )
+    sql: str | None = setting(None, "With a database: one SELECT; its rows are the records.", metavar="QUERY")
+    schema: str | None = setting(
+        None,
+        "Public schema of the records, JSON or TOML, as `dpmpc describe` drafts it. Says what target, bounds, "
+        "positive, drop and missing would.",
+        metavar="PATH",
+    )
+    memory: str | None = setting(
+        None,
+        "What the owners' process may use, such as 2GB; features that need more lie in the run's folder.",
+        metavar="SIZE",
+        rule="half of the machine's",
+    )
+    precision: Literal["double", "single"] = setting(
+        "double", "single: features in 32 bits, half the room; each record is rounded within the unit ball."
+    )
+    target: str | None = setting(
+        None,
+        "The column to predict. Two values: logistic regression; some texts: softmax; numbers: ridge.",
+        metavar="COLUMN",
+    )
+    owners_column: str | None = setting(None, "The column that says who owns a record.", metavar="COLUMN")
+    bounds: str | None = setting(
+        None,
+        "JSON or TOML file of public bounds, {column: [low, high] or [category, ...]}. Without it bounds are read from "
+        "the records, which the guarantee does not cover.",
+        metavar="PATH",
+    )
+    preprocessing: Preprocessing | None = setting(
+        None,
+        "survey: ranges, scales and categories come from one noisy release, inside the promise, within the bounds or "
+        "the schema if there are any. records: without these, they are read off the records, outside of it.",
+        rule="survey, where delta and the number of records allow it and neither bounds nor a schema are given",
+    )
+    basis: Basis | None = setting(
+        None,
+        "additive: every number becomes a straight line and a few smooth functions, so that a model is a sum of one "
+        "curve a column, which `dpmpc report` draws. linear: the line alone.",
+        rule="what the schema says; of a survey additive where the records are many for the budget; else linear",
+    )
+    missing: Literal["fill", "drop"] = setting(
+        "fill", "Missing features become the middle of the range (all zero for categories), or the record is dropped."
+    )
+    drop: tuple[str, ...] = setting((), "A column to leave out; may be repeated.", metavar="COLUMN")
+    positive: str | None = setting(None, "The target's value that counts as +1.", metavar="VALUE")
+    task: str | None = setting(
+        None,
+        "What a model says of the target, and its loss.",
+        choices=TASKS.names,
+        details=lambda: [(name, task.help) for name, task in TASKS.items()],
+        rule="by the target: of two classes logistic, of more softmax, of numbers ridge",
+    )
+    test_fraction: float | None = setting(None, "Share of records held out for the test.", rule="0.2; synthetic 0.5")
+    official_test: bool = setting(False, "Test on the set's own test file (adult, kddcup99).")
+    max_rows: int | None = setting(None, "Use at most so many records, drawn by the seed (synthetic: make so many).")
+    dimension: int | None = setting(None, "Of synthetic data.", rule="10")
+    intercept: bool | None = setting(
+        None, "Add a constant feature, inside the unit ball.", rule="yes, but for synthetic"
+    )
+    seed: int = setting(1, "Of the split into training, test and owners. Noise never depends on it.")
+    evaluate: bool = setting(True, "Say how good the model is on held-out records.")
+    figures: Figures | None = setting(
+        None,
+        "Where the model's figures come from. inside: from one noisy release over held-out records, inside the "
+        "promise. plain: from the plain records of this local run, outside of it, with the loss of every iteration. "
+        "both: both.",
+        rule="inside, where delta and the number of held-out records allow it (both for a named data set); else plain",
+    )
+    baseline: bool = setting(
+        False,
+        "Say beside the model's figures what an ordinary pipeline reaches without privacy on the same split "
+        "(scikit-learn, its own scaling, lambda by cross-validation); from plain records, outside the guarantee.",
+    )
+    ids: str | None = setting(
+        None,
+        "The column that says which record or person is which; no feature. Held-out records are known again by it when "
+        "rows are appended or sorted.",
+        flags=("--id",),
+        metavar="COLUMN",
+        rule="records are known by their place in an unchanged file",
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class OwnerSettings(Settings):
+    """How records are shared out among owners."""
+
+    SECTION: ClassVar[str] = "owners"
+
+    owners: int | None = setting(None, "Number of owners; records are split evenly.", metavar="M")
+    owner_sizes: tuple[int, ...] | None = setting(None, "Records of each owner.", metavar="N1,N2,...")
+    capacity: tuple[int, ...] | None = setting(
+        None,
+        "Places of each owner for training records (of persons, where the promise is of these): at least as "
+        "many as it has. Empty places are zero vectors, every public number is of places, "
+        "and how many records there are is private.",
+        metavar="N1,N2,...",
+    )
+    skew: float | None = setting(
+        None,
+        "With a number of owners: two groups of owners, the larger ones with U times as many records.",
+        metavar="U",
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class LearningSettings(Descent):
+    """Which model is learned, and how: with neither `iterations` nor `step`, the adviser chooses what is not said."""
+
+    SECTION: ClassVar[str] = "learning"
+
+    method: str | None = setting(
+        None,
+        "What an owner sends.",
+        choices=METHODS.names,
+        rule="as advised, nearly always gradient",
+        example=f'"{DEFAULT_METHOD}"',
+        brief='or "output", "functional", ...',
+        details=lambda: [(name, method.help) for name, method in METHODS.items()],
+    )
+    iterations: int | None = setting(
+        None,
+        "Releases of a method that repeats.",
+        check=within(1, MOST_RELEASES),
+        metavar="T",
+        rule="with neither this nor a step what `dpmpc advise` advises, which looks at no record; else 50",
+        example="50",
+        brief="releases of a method that repeats",
+    )
+    lam: float | None = setting(
+        None,
+        "Regularisation: mean loss + lam/2 |theta|^2. Output perturbation needs less noise when it is larger.",
+        check=check_positive,
+        rule="as advised; else the method's own",
+        example="0.001",
+        brief="mean loss + lam/2 |theta|^2",
+    )
+    average: Average | None = setting(
+        None,
+        "The model is the last iterate, or the mean of the last half of the iterates, or of all.",
+        rule="as advised; tail",
+        example='"tail"',
+        brief='or "none", "all": the model is the mean of so many iterates',
+    )
+    class_weight: str | None = setting(
+        None,
+        "How much records of each class count: `no=0.1,yes=1`, scaled so that the largest is 1; or balanced, so that "
+        "classes count alike by the survey's noisy counts. A class is said where its probability times its weight is "
+        "largest; probabilities are corrected. Weights cost signal, and the noise stays.",
+        metavar="WEIGHTS",
+        rule="all alike",
+        example='"no=0.1,yes=1"',
+        brief="how much records of each class count, or balanced by a survey",
+    )
+    weights: Weights | None = setting(
+        None,
+        "Weight of an owner: 1/m, or its share n_j/n of the records (better when sizes differ).",
+        rule="as advised; equal",
+        example='"equal"',
+        brief='or "size": an owner weighs as many records as it has',
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class Naming(Settings):
+    """What the run and its records are called, and where earlier runs on them are."""
+
+    SECTION: ClassVar[str] = "run"
+
+    data_id: str | None = setting(
+        None,
+        "Name under which the ledger adds up what is spent on these records.",
+        metavar="TEXT",
+        rule="the data set's name",
+    )
+    run_id: str | None = setting(
+        None,
+        "Name of the run; all processes must give the same.",
+        metavar="TEXT",
+        rule="random; for processes started one by one, made from the settings",
+    )
+    ledgers: str | None = setting(
+        None,
+        "With a budget: where the ledgers of earlier runs are, in any folder below.",
+        metavar="DIR",
+        rule="the folder of the run's",
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class Request(
+    RecordSettings, OwnerSettings, LearningSettings, Promise, Noise, Choosing, Computing, Attendance, Naming, Accounting
+):
+    """A training run as asked for. What is not said is chosen by the rule that the setting states (docs/settings.md).
+
+    `planned`: a plan that was made before says all but whose records are here, and where they are.
     """
 
-    data: str | None = None
-    csv: str | None = None
-    records: str | None = None  # a file, folder or pattern
-    database: str | None = None  # a URL without a password
-    sql: str | None = None
-    schema_file: str | None = None
-    memory: str | None = None
-    precision: Literal["double", "single"] = "double"
-    target: str | None = None
-    owners_column: str | None = None
-    data_dir: str | None = None
-    data_id: str | None = None
-    bounds_file: str | None = None
-    preprocessing: Preprocessing | None = None
-    missing: Literal["fill", "drop"] = "fill"
-    drop: tuple[str, ...] = ()
-    positive: str | None = None
-    task: Task | None = None
-    test_fraction: float | None = None
-    max_rows: int | None = None
-    intercept: bool | None = None
-    official_test: bool = False
-    dimension: int | None = None
-    seed: int = 1
-    owners: int | None = None
-    owner_sizes: tuple[int, ...] | None = None
-    skew: float | None = None
-    method: str | None = None
-    lam: float | None = None
-    residual_clip: float = 1.0
-    iterations: int | None = None
-    step: float | None = None
-    radius: float | None = None
-    average: Average | None = None
-    weights: Weights | None = None
-    neighbours: Literal["record", "owner"] = "record"
-    solver_tolerance: float = 1e-8
-    spread: Spread = "theta"
-    epsilon: float = 1.0
-    delta: float | None = None
-    calibration: str = "tight"
-    law: str | None = None
-    sampler: str | None = None
-    scale: float | None = None
-    grid_bits: int | None = None
-    security_bits: float = 40.0
-    budget: str | None = None
-    ledgers: str | None = None
-    engine: Engine = "mpc"
-    backend: str | None = None
-    link: str | None = None  # between two servers
-    security: str = "semi-honest"
-    parties: int = 3
-    threshold: int | None = None
-    role: Role = "apart"
-    pool: bool | None = None
-    min_owners: int | None = None
-    release_wait: float = 10.0
-    check_owners: str | None = None
-    evaluate: bool = True
-    run_id: str | None = None
-    planned: bool = False  # a plan that was made before says what the records mean
+    planned: bool = False
+    spelling: Spelling = PLAIN  # of the records here: their owner's own business
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         _check_records(self)
-        _check_choices(self)
-        _check_numbers(self)
-        _check_parties(self)
+        if not self.planned:
+            _check_choices(self)
+            _check_parties(self)
 
     @property
     def has_records(self) -> bool:
@@ -104,22 +271,26 @@ class Request:
         return self.data is not None or self.source is not None
 
     @property
+    def dropped(self) -> tuple[str, ...]:
+        """The columns that are no features because somebody said so; ids are none."""
+        known = [name for name in dict.fromkeys((self.ids, self.person)) if name and name not in self.drop]
+        return (*self.drop, *known)
+
+    @property
+    def kept(self) -> Kept | None:
+        """What is kept of each person's records, where the promise is of persons."""
+        return None if self.person is None else Kept(self.person, self.person_rows, self.owners_column)
+
+    @property
     def source(self) -> str | None:
         """Where records that users keep are: a path, a pattern or a URL."""
         return self.csv or self.records or self.database
 
     @property
-    def computed_by(self) -> str:
-        """The backend's name: as given, else the one that computes less, or that checks its parties, or suits the
-        link."""
-        security = self.security if self.security != "semi-honest" else None
-        law, sampler = self.noise_law.name, self.noise_sampler
-        return backend_for(security, self.backend, law, sampler, self.parties, self.threshold, self.link)
-
-    @property
-    def t(self) -> int:
-        """The threshold: as given, else the largest that the backend allows."""
-        return BACKENDS[self.computed_by].threshold(self.parties) if self.threshold is None else self.threshold
+    def plan_settings(self) -> dict[str, Any]:
+        """The settings of the plan, flat, with what the rules choose. Errors: some do not go together."""
+        pool = self.learning_method.repeats if self.pool is None else self.pool
+        return chosen(self, self.noise_law.name) | {"pool": pool}
 
     @property
     def learning_method(self) -> Method:
@@ -142,8 +313,8 @@ class Request:
     @property
     def noise_law(self) -> Law:
         """The law of the noise: as given, else the only law that has the sampler, else the method's own."""
-        alone = None if self.sampler is None else law_of_sampler(self.sampler)
-        return LAWS[self.law or alone or self.learning_method.law_for(self.delta)]
+        alone = law_of_sampler(self.sampler) if self.sampler else None
+        return LAWS[self.law or alone or self.learning_method.law_for(self.delta or None)]
 
     @property
     def noise_sampler(self) -> str:
@@ -162,15 +333,12 @@ class Request:
 
     def to_json(self) -> dict[str, Any]:
         """The same as JSON values."""
-        return asdict(self)
+        return to_json(self)
 
     @staticmethod
     def from_json(value: dict[str, Any]) -> "Request":
         """The request that `to_json` wrote."""
-        fields = dict(value)
-        fields["drop"] = tuple(fields["drop"])
-        fields["owner_sizes"] = None if fields["owner_sizes"] is None else tuple(fields["owner_sizes"])
-        return Request(**fields)
+        return of_json(Request, value)
 
 
 def _check_records(r: Request) -> None:
@@ -178,132 +346,120 @@ def _check_records(r: Request) -> None:
     given = [option for option, value in named.items() if value is not None]
     if len(given) > 1:
         raise UsageError(f"training needs one source of records; got {len(given)}; leave out {' or '.join(given)}")
-    if not (r.has_records or (r.schema_file and r.owner_sizes)):
+    if not (r.has_records or (r.schema and r.owner_sizes)):
         raise UsageError(
-            "training needs one source of records; give --data NAME, --csv FILE, --records SOURCE or --database URL"
-            " (or, to plan without records, --schema FILE and --owner-sizes N1,N2,...)"
+            "training needs one source of records; give <<data=NAME>>, <<csv=FILE>>, <<records=SOURCE>> or "
+            "<<database=URL>>"
+            " (or, to plan without records, <<schema=FILE>> and <<owner_sizes=N1,N2,...>>)"
         )
     if (r.database is None) != (r.sql is None):
-        raise UsageError("--database and --sql go together: where the records are, and which; one is missing")
+        raise UsageError("<<database>> and <<sql>> go together: where the records are, and which; one is missing")
+    if r.ids is not None and (r.source is None or r.ids in (r.target, r.owners_column)):
+        raise UsageError(
+            f"<<ids>> is a column of a source of records, beside target and owners; got {r.ids!r}; leave it out, or "
+            "name the column of the records' ids"
+        )
     if r.memory is not None:
         parse_memory(r.memory)
-    if r.source is not None and r.target is None and r.schema_file is None and not r.planned:
+    if r.person is not None and (r.missing == "drop" or r.max_rows is not None or r.person == r.target):
+        raise UsageError(
+            "persons have places that do not depend on their records, and their column is no target; <<missing=drop>>, "
+            "<<max_rows>> or such a target was given; leave it out"
+        )
+    if r.source is not None and r.target is None and r.schema is None and not r.planned:
         what = "a CSV file needs" if r.csv is not None else "records need"
-        raise UsageError(f"{what} the name of the column to predict; none was given; add --target COLUMN")
-    described = r.target or r.drop or r.positive or r.bounds_file
-    if r.source is None and (described or r.owners_column or (r.schema_file and r.data)):
+        raise UsageError(f"{what} the name of the column to predict; none was given; add <<target=COLUMN>>")
+    described = r.target or r.drop or r.positive or r.bounds
+    if r.source is None and (described or r.owners_column or (r.schema and r.data)):
         raise UsageError(
-            "--target, --owners-column, --drop, --positive, --bounds and --schema describe a source of records; "
-            "there is none; add --csv FILE, --records SOURCE or --database URL"
+            "<<target>>, <<owners_column>>, <<drop>>, <<positive>>, <<bounds>> and <<schema>> describe a source "
+            "of records; "
+            "there is none; add <<csv=FILE>>, <<records=SOURCE>> or <<database=URL>>"
         )
-    if r.planned and (described or r.schema_file):
+    if r.planned and (described or r.schema):
         raise UsageError(
-            "the plan's schema says all about the columns; --target, --drop, --positive, --bounds or --schema was "
-            "given beside --plan; leave it out"
+            "the plan's schema says all about the columns; <<target>>, <<drop>>, <<positive>>, <<bounds>> or "
+            "<<schema>> was "
+            "given beside <<plan_file>>; leave it out"
         )
-    if r.schema_file is not None and described:
+    if r.schema is not None and described:
         raise UsageError(
-            "--schema says all about the columns; --target, --drop, --positive or --bounds was given too; leave it out"
+            "<<schema>> says all about the columns; <<target>>, <<drop>>, <<positive>> or <<bounds>> was given "
+            "too; leave it out"
         )
     if r.preprocessing == "survey":
-        if r.source is None or r.schema_file is not None or r.bounds_file is not None:
+        if r.source is None and r.schema is None:
             raise UsageError(
-                "--preprocessing survey is for a source of records without --schema and --bounds; leave one of them out"
-            )
-        if r.task == "softmax":
-            raise UsageError(
-                "a survey is for labels of two values and for quantities; --task softmax has classes; give --bounds, "
-                "or use --preprocessing records"
+                "<<preprocessing=survey>> is for a source of records, or for the <<schema>> of such; there is neither; "
+                "add <<csv=FILE>> or <<records=SOURCE>>"
             )
         if not r.delta or r.missing == "drop" or r.scale is not None or r.calibration != "tight":
             raise UsageError(
-                "a survey needs a delta, the tight calibration and all records; add --delta, and leave --calibration"
-                " and --missing drop out, or use --preprocessing records"
+                "a survey needs a delta, the tight calibration and all records; add <<delta>>, and leave "
+                "<<calibration>>"
+                " and <<missing=drop>> out, or use <<preprocessing=records>>"
             )
     if r.owners_column is not None and r.owners is not None:
-        raise UsageError("--owners-column already says who owns a record; --owners was given too; leave one out")
+        raise UsageError("<<owners_column>> already says who owns a record; <<owners>> was given too; leave one out")
 
 
 def _check_choices(r: Request) -> None:
     law = r.noise_law  # refuses an unknown one
-    for name, value, allowed in (
-        ("--method", r.method, METHODS.names()),
-        ("--engine", r.engine, get_args(Engine)),
-        ("--role", r.role, get_args(Role)),
-        ("--security", r.security, MODES),
-        ("--check-owners", r.check_owners, (None, "zero", "stop")),
-        ("--backend", r.backend, (None, *BACKENDS.names())),
-        ("--average", r.average, get_args(Average)),
-        ("--weights", r.weights, get_args(Weights)),
-        ("--neighbours", r.neighbours, ("record", "owner")),
-        ("--sensitivity", r.spread, get_args(Spread)),
-        ("--preprocessing", r.preprocessing, get_args(Preprocessing)),
-        ("--calibration", r.calibration, law.calibrations),
-    ):
-        if value not in allowed and not (value is None and name in _MAY_BE_LEFT_OUT):
-            known = ", ".join(filter(None, allowed))
-            raise UsageError(f"{name} must be one of {known}; got {value!r}; choose one of them")
+    if r.calibration not in law.calibrations:
+        raise UsageError(
+            f"<<calibration>> must be one of {', '.join(law.calibrations)} for {law.name} noise; got "
+            f"{r.calibration!r}; choose one of them"
+        )
+    if r.neighbours == "stated":
+        raise UsageError("<<neighbours>> of learning are 'record' or 'owner'; got 'stated'; choose one of them")
     if r.noise_sampler not in law.samplers:
         raise UsageError(
-            f"--sampler {r.sampler} does not make {law.name} noise; use {' or '.join(law.samplers)}, or change --law"
+            f"<<sampler={r.sampler}>> does not make {law.name} noise; use {' or '.join(law.samplers)}, or change "
+            f"<<law>>"
         )
-
-
-def _check_numbers(r: Request) -> None:
-    check_epsilon(r.epsilon)
-    law = r.noise_law
-    if r.delta is not None and not (r.delta == 0 and law.pure):
-        check_delta(r.delta)
-    if not law.pure and r.delta is None:
+    if not law.pure and not r.delta:
         raise UsageError(
-            f"{law.name.capitalize()} noise needs a delta in (0, 1); none was given; add --delta, for example 1e-5, or "
-            f"--law {PURE_LAW}"
+            f"{law.name.capitalize()} noise needs a delta in (0, 1); none was given; add <<delta>>, for example "
+            f"<<delta=1e-5>>, or use <<law={PURE_LAW}>>"
         )
-    for name in ("lam", "residual_clip", "solver_tolerance", "step", "radius"):
-        number = getattr(r, name)
-        if number is not None:
-            check_positive("--" + name.replace("_", "-"), number)
-    if r.iterations is not None and not 1 <= r.iterations <= MOST_RELEASES:
-        raise UsageError(f"--iterations must lie in 1..{MOST_RELEASES}; got {r.iterations}; give a number between")
     if not r.learning_method.repeats and r.iterations not in (None, 1):
         raise UsageError(
-            f"--method {r.method} makes one release; got --iterations {r.iterations}; leave it out, or use --method "
+            f"<<method={r.method}>> makes one release; got <<iterations={r.iterations}>>; leave it out, or use "
+            f"<<method>> "
             f"{DEFAULT_METHOD}"
         )
     if r.budget is not None:
-        if r.engine == "clear":
-            raise UsageError(
-                "--budget is held against the parties' ledgers; --engine clear has none; leave one of them out"
-            )
         parse_budget(r.budget)
         if r.data is None and r.data_id is None:
             raise UsageError(
-                "--budget is kept by the name of the records, not of their file; none was given; add --data-id NAME, "
+                "<<budget>> is kept by the name of the records, not of their file; none was given; add "
+                "<<data_id=NAME>>, "
                 "the same for every run on them"
             )
-    if not 1 <= r.security_bits <= 128:
-        raise UsageError(f"--security-bits must lie in 1..128; got {r.security_bits:g}; 40 is usual")
 
 
 def _check_parties(r: Request) -> None:
     if r.engine == "mpc":
         if r.parties < 1:
-            raise UsageError(f"the number of parties must be at least 1; got {r.parties}; use -M 3")
-        BACKENDS[r.computed_by].check(r.parties, r.t)
-    elif r.link is not None:
-        raise UsageError("--link is the line between two servers; --engine clear has none; leave one of them out")
+            raise UsageError(f"the number of parties must be at least 1; got {r.parties}; use <<parties=3>>")
+        made = r.plan_settings
+        BACKENDS[made["backend"]].check(r.parties, made["threshold"])
+    else:
+        _ = r.plan_settings
     if r.role == "both":
         if r.engine != "mpc":
-            raise UsageError("--role both makes every owner a party; --engine clear has none; leave one of them out")
+            raise UsageError(
+                "<<role=both>> makes every owner a party; <<engine=clear>> has none; leave one of them out"
+            )
         owners = r.owners or (r.owner_sizes and len(r.owner_sizes)) or r.parties
         if owners != r.parties:
             raise UsageError(
-                f"with --role both every owner is a party, one process a site; got {owners} owners and {r.parties} "
-                "parties; give as many of both with -M, or leave --role out"
+                f"with <<role=both>> every owner is a party, one process a site; got {owners} owners and {r.parties} "
+                "parties; give as many of both with <<parties>>, or leave <<role>> out"
             )
     if r.run_id is not None and not (
         r.run_id and r.run_id.isascii() and r.run_id.isprintable() and len(r.run_id) <= 64
     ):
         raise UsageError(
-            "--run-id must be 1 to 64 printable ASCII characters; give a short name that no earlier run had"
+            "<<run_id>> must be 1 to 64 printable ASCII characters; give a short name that no earlier run had"
         )

@@ -4,11 +4,11 @@ import json
 from dataclasses import asdict, replace
 from pathlib import Path
 
-from dpmpc.aggregation.asked import FIRST_ATTEMPT, Attempt, Presence, plan_path
-from dpmpc.aggregation.grid import Ints
-from dpmpc.aggregation.plan import Plan
-from dpmpc.aggregation.settling import spent_releases
-from dpmpc.aggregation.transcript import read_opened, read_transcript
+from dpmpc.aggregation.party.resume import spent_releases
+from dpmpc.aggregation.plan.asked import FIRST_ATTEMPT, Attempt, Presence, plan_path
+from dpmpc.aggregation.plan.grid import Ints
+from dpmpc.aggregation.plan.plan import Plan
+from dpmpc.aggregation.wire.transcript import read_opened, read_transcript
 from dpmpc.errors import UsageError
 from dpmpc.privacy.ledger import Ledger
 
@@ -26,7 +26,7 @@ def resume(out: Path, fresh: Plan) -> tuple[Plan, Attempt, dict[int, Ints]]:
             f"a resumed run must have the records and options it began with; {out} has another plan; start a new run"
         )
     if (out / "report.json").exists():
-        raise UsageError(f"--resume is for interrupted runs; {out} is finished; see its report.json")
+        raise UsageError(f"<<resume>> is for interrupted runs; {out} is finished; see its report.json")
     known = opened_anywhere(out, plan)
     spent = max((spent_releases(path, plan.run_id) for path in sorted(out.glob("ledger_*.jsonl"))), default=0)
     return plan, Attempt(last_attempt(out).number + 1, max(spent, max(known, default=-1) + 1)), known

@@ -13,19 +13,19 @@ from typing import Any, Self
 
 import numpy as np
 
-from dpmpc.aggregation.aggregator import Aggregator, Release
-from dpmpc.aggregation.asked import Attempt, plan_path
-from dpmpc.aggregation.both import PartyHere, named
-from dpmpc.aggregation.encoding import decode
-from dpmpc.aggregation.frames import PartyCost, rows_of_block
-from dpmpc.aggregation.grid import Ints
-from dpmpc.aggregation.job import PartyJob
-from dpmpc.aggregation.local import PRELOAD, PartiesHere
-from dpmpc.aggregation.plan import Plan
+from dpmpc.aggregation.owner.aggregator import Aggregator, Release
+from dpmpc.aggregation.owner.encoding import decode
+from dpmpc.aggregation.owner.local_parties import PRELOAD, Choose, PartiesHere
+from dpmpc.aggregation.party.beside_owner import PartyHere, named
+from dpmpc.aggregation.party.job import PartyJob
+from dpmpc.aggregation.plan.asked import Attempt, plan_path
+from dpmpc.aggregation.plan.grid import Ints
+from dpmpc.aggregation.plan.plan import Plan
+from dpmpc.aggregation.wire.frames import PartyCost, rows_of_block
 from dpmpc.data.blocks import Records, in_memory
 from dpmpc.errors import DpmpcError
 from dpmpc.learning.learner import Learner
-from dpmpc.mpc.pulse import STALL
+from dpmpc.mpc.transport.heartbeat import STALL
 from dpmpc.privacy.budget import Budget
 from dpmpc.processes.supervisor import Event, Process
 from dpmpc.processes.worker import Emit, Log
@@ -119,6 +119,7 @@ class SitesHere:
         base_port: int | None = None,
         threads: int | None = None,
         budget: Budget | None = None,
+        account: Choose = lambda plan: None,
     ) -> None:
         self._events: asyncio.Queue[Event] = asyncio.Queue()
         self._say: Callable[[str], None] = lambda text: None
@@ -128,6 +129,7 @@ class SitesHere:
             base_port=base_port,
             threads=threads,
             budget=budget,
+            account=account,
             role=ROLE,
             name="site",
             on_event=self._hear,
@@ -161,7 +163,7 @@ class SitesHere:
             opened = {str(release): total for release, total in known.items()}
             own.append({"X": np.ascontiguousarray(part.X), "y": part.y, "known": opened})
         self._here.begin(plan, attempt, wait, own, stall)
-        return SitesRun(plan, self)
+        return SitesRun(attempt, self)
 
     def next(self, kind: str) -> Event:
         """The next event, of this kind; who is waited for meanwhile is said. Errors: the cause, where a site fails
@@ -191,27 +193,40 @@ class SitesHere:
 
 
 class SitesRun:
-    """What the sites open, as it comes: stands where an `Aggregator` of owners played here would."""
+    """What the sites open, as it comes (`OpensSums`)."""
 
-    def __init__(self, plan: Plan, sites: SitesHere) -> None:
-        self._plan, self._sites = plan, sites
+    def __init__(self, attempt: Attempt, sites: SitesHere) -> None:
+        self.attempt, self._sites = attempt, sites
+        self.next = attempt.first_release
         self.bytes_before = 0
+        self.parties_lost: list[int] = []  # of sites none may leave
+        self._costs: list[PartyCost] = []
 
     def wait_for_noise(self) -> None:
-        """As `Aggregator.wait_for_noise`."""
+        """See `OpensSums`."""
         self.bytes_before = int(self._sites.next("ready")["sent"])
+
+    def catch_up(self) -> list[Release]:
+        """None: the command is there from the beginning."""
+        return []
 
     def open(self, vectors: object) -> Release:
         """The next release; the sites' own vectors go in, not `vectors`."""
         event = self._sites.next("opened")
         total = np.asarray(event["total"], dtype=np.int64)
         present = event["present"]
+        self.next += 1
         return Release(int(event["release"]), total, int(event["sent"]), None if present is None else tuple(present))
 
+    def costs(self) -> list[PartyCost]:
+        """Every party's costs, when all sites have ended."""
+        if not self._costs:
+            self._costs = [PartyCost.unpack(cost) for cost in self._sites.wait()[_TELLS]]
+        return self._costs
+
     def finish(self) -> list[PartyCost]:
-        """As `Aggregator.finish`."""
-        costs = self._sites.wait()[_TELLS]
-        return [PartyCost.unpack(cost) for cost in costs]
+        """See `OpensSums`."""
+        return self.costs()
 
     def __enter__(self) -> Self:
         return self

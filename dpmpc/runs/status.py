@@ -5,20 +5,23 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from dpmpc.aggregation.asked import plan_path
-from dpmpc.aggregation.guarantee import promise_of
-from dpmpc.aggregation.plan import Plan
+from dpmpc.aggregation.plan.asked import plan_path
+from dpmpc.aggregation.plan.guarantee import promise_of
+from dpmpc.aggregation.plan.plan import Plan
 from dpmpc.errors import UsageError
 from dpmpc.privacy.composition import spent
 from dpmpc.privacy.ledgers import ledgers_below, merge, parts, read_ledgers
 from dpmpc.processes.status import State, read_state
 from dpmpc.runs.folder import run_folder
+from dpmpc.runs.stages import WHOLE
+from dpmpc.runs.stats import ANSWERS
 
 
 @dataclass(frozen=True)
 class Spent:
-    """What the ledgers at hand say: releases that are spent, and what they come to at the plan's delta. `lines`: those
-    with a line here; others made the rest, or may, and it counts: where known, `parties` have it."""
+    """What the ledgers at hand say: releases that are spent, those of stages (`stages`, by name) among them, and what
+    they come to at the plan's delta. `lines`: those with a line here; others made the rest, or may, and it counts:
+    where known, `parties` have it."""
 
     releases: int
     epsilon: float | None  # None: no promise
@@ -26,17 +29,20 @@ class Spent:
     of_epsilon: float | None  # what the whole plan may come to
     lines: int
     parties: tuple[int, ...] = ()
+    stages: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
 class RunStatus:
-    """A run's folder: its plan, its processes here, what is spent. `model`: whether it is there."""
+    """A run's folder: its plan, or that of the stage that comes first, its processes here, those of its stages named
+    so, what is spent. `model`: whether it is there, and `answers`, of a run of questions."""
 
     folder: Path
     plan: Plan
     processes: tuple[State, ...]
     spent: Spent | None
     model: bool
+    answers: bool = False
 
     def to_json(self) -> dict[str, Any]:
         """The same as JSON values."""
@@ -48,18 +54,34 @@ class RunStatus:
             "processes": [{**asdict(state), "rate": state.rate} for state in self.processes],
             "spent": None if self.spent is None else asdict(self.spent),
             "model": self.model,
+            "answers": self.answers,
         }
 
 
 def read_status(folder: Path) -> RunStatus:
-    """The status of the run in `folder`, or in `run` of the kit there. Errors: no run is there."""
+    """The status of the run in `folder`, or in `run` of the kit there; before its releases, of its stages. Errors: no
+    run is there."""
     folder = run_folder(folder)
-    states = [state for path in sorted(folder.glob("status_*.json")) if (state := read_state(path)) is not None]
+    stages = [path for path in sorted(folder.iterdir()) if path.is_dir()] if folder.is_dir() else []
+    states = _states(folder)
+    states += [
+        replace(state, process=f"{state.process} ({stage.name})")
+        for stage in stages
+        for state in _states(stage)
+        if state.alive or not states
+    ]
     plans = [plan_path(folder), *sorted(folder.glob("plan_*.json"))]
+    plans += [path for stage in stages for path in (stage / WHOLE, plan_path(stage))]  # before the run's own is made
     plan = next((Plan.read(path) for path in plans if path.is_file()), None)
     if plan is None:
         raise UsageError(f"a run's folder has a plan; {folder} has none yet; name a run, or wait until it has begun")
-    return RunStatus(folder, plan, tuple(states), _spent(folder, plan), (folder / "model.npz").exists())
+    return RunStatus(
+        folder, plan, tuple(states), _spent(folder, plan), (folder / "model.npz").exists(), (folder / ANSWERS).exists()
+    )
+
+
+def _states(folder: Path) -> list[State]:
+    return [state for path in sorted(folder.glob("status_*.json")) if (state := read_state(path)) is not None]
 
 
 def _spent(folder: Path, plan: Plan) -> Spent | None:
@@ -67,10 +89,12 @@ def _spent(folder: Path, plan: Plan) -> Spent | None:
     if not paths:
         return None
     books = [replace(book, reserved=()) for book in read_ledgers(folder, files=paths)]  # reserved is not spent yet
-    entries = [entry for entry in merge(books) if entry.run == plan.run_id]
+    run = plan.run_id.partition("+")[0]  # a stage's is the run's, a plus and its name
+    entries = [entry for entry in merge(books) if entry.run.partition("+")[0] == run]
+    stages = tuple(entry.run.partition("+")[2] for entry in entries if "+" in entry.run)
     sums = spent(entries, plan.data_id, plan.delta, entries[0].neighbours if entries else "")
     epsilon, most = (x if math.isfinite(x) else None for x in (sums.epsilon, promise_of(plan).epsilon))
     mine = next((part for part in parts(books) if part.run == plan.run_id), None)
     if mine is None:
-        return Spent(len(entries), epsilon, plan.delta, most, len(entries))
-    return Spent(len(entries), epsilon, plan.delta, most, mine.lines, mine.parties)
+        return Spent(len(entries), epsilon, plan.delta, most, len(entries), (), stages)
+    return Spent(len(entries), epsilon, plan.delta, most, mine.lines + len(stages), mine.parties, stages)

@@ -5,6 +5,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from dpmpc.mpc.contract.security import any_of
+from dpmpc.runs.figure_lines import figure_lines
+
 Line = tuple[str, str]  # what, value
 
 
@@ -16,7 +19,8 @@ def summary(report: dict[str, Any], run: Path) -> list[Line]:
         *_security(report),
         *_advised(report),
         *_guarantee(report["privacy"]),
-        *_utility(report["utility"]),
+        *figure_lines(report),
+        *_loss(report["utility"]),
     ]
     median = cost["per_iteration_s"]["median"]
     each = "" if median is None else f", {median:.1f} s" if median >= 1 else f", {1000 * median:.1f} ms"
@@ -40,10 +44,22 @@ def _who(report: dict[str, Any]) -> list[Line]:
     parties = f"{report['parties']} parties, threshold {report['threshold']}{_transfers(report)}"
     who = parties if report["engine"] == "mpc" else "no MPC (engine clear)"
     return [
-        ("data", f"{report['data']}: {sum(sizes)} records of {m} owners ({spread} each), {features_of(report)}"),
+        (
+            "data",
+            f"{report['data']}: {sum(sizes)} {_counted(report)} of {m} owners ({spread} each), {features_of(report)}",
+        ),
         *_named(report.get("owner_names"), sizes),
+        *_columns(report.get("columns")),
         ("computed by", f"{who}; {_releases(report['iterations'])}, method {report['method']}"),
     ]
+
+
+def _columns(columns: dict[str, Any] | None) -> list[Line]:
+    """The columns that are not used, by their public reason."""
+    reasons: dict[str, list[str]] = {}
+    for name, reason in (columns or {}).get("left_out", {}).items():
+        reasons.setdefault(reason, []).append(name)
+    return [("left out", f"{', '.join(names)}: {reason}") for reason, names in reasons.items()]
 
 
 def _releases(count: int) -> str:
@@ -82,26 +98,26 @@ def _guarantee(privacy: dict[str, Any]) -> list[Line]:
     return lines
 
 
-def _utility(utility: dict[str, Any] | None) -> list[Line]:
-    """How good the model is, where that was looked at; outside the guarantee."""
+def _loss(utility: dict[str, Any] | None) -> list[Line]:
+    """The training loss, where it was looked at; outside the guarantee."""
     if utility is None:
         return []
-    name = "test_accuracy" if "test_accuracy" in utility else "test_mse"
-    unit = "" if name == "test_accuracy" else " on the target scaled to [-1, 1]"
-    lines = []
-    for what, key, suffix in ((name.replace("_", " "), name, unit), ("training loss", "train_loss", "")):
-        if utility[key] is not None:
-            plain = f"(without privacy {utility['nonprivate'][key]:.4f}){suffix}"
-            lines.append((what, f"{utility[key]:.4f} {plain}; outside the guarantee"))
-    return lines
+    loss, plain = utility["train_loss"], utility["nonprivate"]["train_loss"]
+    return [("training loss", f"{loss:.4f} (without privacy {plain:.4f}); outside the guarantee")]
 
 
 def features_of(report: dict[str, Any]) -> str:
     """How many features a record has, and how many classes there are if more than two numbers hang on that."""
-    classes = report["learning"]["classes"]
-    if report["loss"]["name"] != "softmax":
+    scores = report["learning"].get("scores", 1)
+    if scores == 1:
         return f"{report['dimension']} features"
-    return f"{report['dimension'] // classes} features, {classes} classes"
+    return f"{report['dimension'] // scores} features, {scores} classes"
+
+
+def _counted(report: dict[str, Any]) -> str:
+    """What sizes are numbers of: of places, where some may be empty."""
+    unit = report["privacy"]["neighbours"]
+    return "places for records" if "person" in unit or "places" in unit else "records"
 
 
 def _named(names: Sequence[str] | None, sizes: Sequence[int]) -> list[Line]:
@@ -120,7 +136,7 @@ def _security(report: dict[str, Any]) -> list[Line]:
         return []
     bits = section.get("undetected_bits")
     found = "" if bits is None else f"; a cheat passes with probability 2^-{bits:.1f} at most, all attempts together"
-    return [("security", f"parties were checked (active): any one may cheat{found}")]
+    return [("security", f"parties were checked (active): {any_of(section['threshold'])} may cheat{found}")]
 
 
 def _transfers(report: dict[str, Any]) -> str:

@@ -2,55 +2,69 @@
 
 It has a plan, parties, ledgers and transcripts of its own, in the folder survey/ of the run, and a part of the run's
 budget that the adviser chooses from public numbers; the plan of training carries it (`Plan.before`), and promises both.
-The classes of a label, and which columns hold texts, are read off the records, by rules that no single record decides:
-with one record changed they say the same, or the run ends with an error before anything is released.
+Nothing but the names and types of columns decides what is asked: a column of texts, as all of a CSV file are, may hold
+numbers, dates, words or all of them, and is surveyed as all; so a field that is no number is a word like any other, and
+none ends a run. The classes of a label are read off the records, by a rule that no single record decides: with one
+record changed they are the same, or the run ends with an error before anything is released.
 """
 
-import math
+import json
 import secrets
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
-from dpmpc.aggregation.aggregator import Aggregator
-from dpmpc.aggregation.asked import Vectors, data_digest
-from dpmpc.aggregation.encoding import decode
-from dpmpc.aggregation.plan import Plan
-from dpmpc.data import Schema, partition
-from dpmpc.data.dataset import split
-from dpmpc.data.derive import Asked, features_of, has_classes, labels_of, texts_of
-from dpmpc.data.hashing import bucket_sql
+from dpmpc.aggregation.owner.accounts import account_of
+from dpmpc.aggregation.owner.aggregator import WAIT, Aggregator
+from dpmpc.aggregation.owner.local_parties import Choose
+from dpmpc.aggregation.plan.plan import Plan
+from dpmpc.aggregation.plan.stages import noise_of, sum_of
+from dpmpc.data import Schema
+from dpmpc.data.dataset import Rows, split
+from dpmpc.data.derive import (
+    Asked,
+    classes_of,
+    features_of,
+    has_classes,
+    labels_of,
+    looked,
+    schema_of_bounds,
+)
+from dpmpc.data.draft import target_of
+from dpmpc.data.intake import Intake
 from dpmpc.data.loading import OpenTable
 from dpmpc.data.mapping import owner_numbers, owners_of
-from dpmpc.data.schema import Labels, Task
-from dpmpc.data.table import Floats, Ints, Table, held, value_sql
+from dpmpc.data.persons import drawn_apart, persons_of
+from dpmpc.data.schema import Classes, Labels, Numeric, Range, Target, read_bounds
+from dpmpc.data.table import Ints, Table
 from dpmpc.errors import UsageError
-from dpmpc.learning.survey import Survey
-from dpmpc.learning.survey_columns import surveyed_schema
+from dpmpc.learning.class_weights import BALANCED, balancing, names_of, stated
+from dpmpc.learning.label_counts import counted, label_counts
+from dpmpc.learning.survey_columns import ANY, SURVEY, survey_of, surveyed_schema
+from dpmpc.learning.task import TASKS, modelled
 from dpmpc.privacy.budget import Budget
-from dpmpc.privacy.gaussian import epsilon_of_mu, mu_of_budget
 from dpmpc.privacy.mechanism import Mechanism
-from dpmpc.runs.adviser import Circumstances, survey_noise, survey_share
-from dpmpc.runs.planning import Facts, plan_of
+from dpmpc.runs.evaluating import counted as counted_of
+from dpmpc.runs.evaluating import splitting, training_part
+from dpmpc.runs.named_records import shared_out
+from dpmpc.runs.planning import on_advised_basis, plan_with_survey, silence, too_loud
 from dpmpc.runs.request import Request
 
-FOLDER = "survey"
-SUFFIX = "+survey"  # of the run's name
-LOUDEST = 0.2  # of the records: with more noise than this in a count a survey finds nothing
-_AT_ONCE = 1 << 24  # numbers of owners' vectors that are held at once
+WEIGHTS = "class_weight.json"  # of the classes, as the survey's counts have them
 
 
 @dataclass(frozen=True)
 class Surveyed:
     """What a survey led to: the request that names its schema, what its release spent, and the records that it has read
-    already, where it was made just now."""
+    already, and what a look at them found, where it was made just now."""
 
     request: Request
     before: tuple[Mechanism, ...]
     records: OpenTable | None = None
+    intake: Intake | None = None
 
 
 def wanted(request: Request) -> bool:
@@ -60,16 +74,15 @@ def wanted(request: Request) -> bool:
         return request.preprocessing == "survey"
     return (
         request.source is not None
-        and request.schema_file is None
-        and request.bounds_file is None
+        and request.schema is None
+        and request.bounds is None
         and bool(request.delta)
         and request.missing == "fill"
         and request.scale is None
         and request.calibration == "tight"
         and request.noise_law.by_mu
-        and request.neighbours == "record"
+        and request.neighbours in ("record", "presence", "person")
         and not request.planned
-        and request.task != "softmax"
     )
 
 
@@ -83,51 +96,121 @@ def survey(
 ) -> Surveyed | None:
     """Surveys the records that the request names and writes out/survey/schema.json.
 
-    None if the budget is too small for it, or the target has more than two classes, and none was asked for by name.
+    None if the budget is too small for it, and none was asked for by name.
     `check` may refuse its plan and one of the training after it, of a usual number of features.
     Errors: as for records; a target that does not suit the task; options that no run can do; as of releases.
     """
-    folder = out / FOLDER
     request = replace(request, run_id=request.run_id or secrets.token_hex(8))
     table = records.table
-    asked = Asked(
-        request.target or "", request.owners_column, request.drop, request.task, request.positive,
-        request.intercept is not False,
-    )  # fmt: skip
-    features = features_of(table, asked)
-    table = held(table, [*features, *(name for name in (asked.target, asked.owners_column) if name is not None)])
-    if request.preprocessing is None and has_classes(table, asked):
-        return None  # a survey is for labels of two values and for quantities
-    target: Labels | str = asked.target if asked.task == "ridge" else labels_of(table, asked)
-    names = [*features, asked.target] if isinstance(target, str) else features
-    texts = texts_of(table, names)
-    questions = Survey(tuple(name for name in names if name not in texts), texts)
-    owner_of, sizes = _owners(request, table)
-    if _too_loud(request, questions, sizes):
+    asked, intake, features = asked_of(request), None, list[str]()
+    if request.schema is None and request.bounds is None:
+        features = features_of(table, asked)
+        intake, table = looked(table, asked)
+        if asked.kind == "number":
+            target_of(intake[asked.target], "number", None)
+    draft = draft_for(request, records.table, table, asked, features)
+    rows, owner_of, sizes = owners_of_records(request, records.table)  # with the column of ids
+    persons = None if request.person is None else persons_of(records.table)
+    part = training_part(request, counted_of(request, sum(map(len, rows)), persons), table.source)
+    asking = Asking(table, draft, owner_of, sizes, part)
+    account = partial(account_of, said=request.account)
+    found = release(request, asking, out / SURVEY, wait, check, budget, account)
+    if found is None:
+        return None
+    plan, schema, request = found
+    surveyed = _with_schema(request, plan, schema, out / SURVEY)
+    return replace(surveyed, records=replace(records, table=table, rows=rows), intake=intake)
+
+
+def asked_of(request: Request) -> Asked:
+    """What the request says of the columns."""
+    goal = None if request.task is None else TASKS[request.task]
+    target = request.target or (Schema.read(Path(request.schema)).target.name if request.schema else "")
+    return Asked(
+        target, request.owners_column, request.dropped, goal, request.positive, request.intercept is not False
+    )
+
+
+def draft_for(request: Request, source: Table, table: Table, asked: Asked, features: Sequence[str] = ()) -> Schema:
+    """`_draft_for` on the basis that the request asks for."""
+    return _draft_for(request, source, table, asked, features).on(request.basis)
+
+
+def _draft_for(request: Request, source: Table, table: Table, asked: Asked, features: Sequence[str]) -> Schema:
+    """What is public of the columns: the schema or the bounds that are given, which a survey then restricts itself to;
+    else the types that the features have in their source, and the classes, read off `table`, the same as it is held."""
+    if request.schema is not None:
+        return modelled(Schema.read(Path(request.schema)), request.task)
+    if request.bounds is not None:
+        return schema_of_bounds(table, asked, read_bounds(Path(request.bounds)))
+    names, target = features or features_of(source, asked), _target_of(table, asked)
+    return draft_of(source, names, target, asked.intercept, asked.task)
+
+
+def _target_of(table: Table, asked: Asked) -> Target:
+    """What is predicted: classes, which no single record decides, or a quantity of any size."""
+    if asked.kind == "number":
+        return Range(asked.target, *ANY)
+    return classes_of(table, asked) if has_classes(table, asked) else labels_of(table, asked)
+
+
+def draft_of(source: Table, features: Sequence[str], target: Target, intercept: bool, task: str = "") -> Schema:
+    """What of the columns is known where no bounds are: their types. Of one of texts nothing is known."""
+    texts = tuple(name for name in features if source[name].kind == "text")
+    columns = tuple(Numeric(name, *ANY) for name in features if name not in texts)
+    return Schema(columns, target, intercept, unknown=texts, task=task)
+
+
+@dataclass(frozen=True)
+class Asking:
+    """What a survey is about: a table, what is public of its columns, the owner of each record (n,), -1 for none, and
+    how many each has."""
+
+    table: Table
+    draft: Schema
+    owner_of: Ints
+    sizes: tuple[int, ...]
+    part: str = ""
+
+
+def release(
+    request: Request,
+    asking: Asking,
+    folder: Path,
+    wait: float = WAIT,
+    check: Callable[[Plan, Plan], None] = lambda survey, training: None,
+    budget: Budget | None = None,
+    account: Choose = lambda plan: None,
+) -> tuple[Plan, Schema, Request] | None:
+    """The plan of the survey, the schema that its one release led to, and the request with the weights of classes that
+    it counted; `folder` has its files. None and errors: as `survey`."""
+    draft, balanced = on_advised_basis(request, asking.draft, asking.sizes), request.class_weight == BALANCED
+    questions = survey_of(draft)
+    if balanced:
+        questions = replace(questions, texts=(*questions.texts, counted(draft.target)))
+    if too_loud(request, draft, asking.sizes):
         if request.preprocessing is None:
             return None
-        raise UsageError(
-            f"a survey of {len(names)} columns finds nothing among {sum(sizes)} records at this budget; give "
-            "--bounds, raise --epsilon, or use --preprocessing records"
-        )
-    plan = survey_plan(request, questions, sizes, table.source)
-    task: Task = "ridge" if isinstance(target, str) else "logistic"
-    usual = Facts(table.source, task, len(features) + 1, sizes, "survey", before=(plan.derived.mechanism,))
-    check(plan, plan_of(request, usual))
-    settings: dict[str, Any] = {"out": folder, "budget": budget} if plan.parties else {}
-    with Aggregator.of_plan(plan, wait=wait, **settings) as aggregator:
-        release = aggregator.open(_vectors(table, questions, owner_of, sizes))
+        raise UsageError(silence(draft, asking.sizes))
+    whole = plan_with_survey(request, draft, asking.sizes, asking.table.source, asking.part)
+    # the parties of a run that is all here are processes of their own, and all its owners come
+    plan = replace(whole.first, role="apart", min_owners=0, source=questions, dimension=questions.coordinates)
+    check(plan, whole)
+    with Aggregator.of_plan(plan, out=folder, wait=wait, budget=budget, account=account) as aggregator:
+        release = aggregator.open(questions.means(asking.table, asking.owner_of, asking.sizes))
         aggregator.finish()
-    n = sum(sizes)
-    noise = plan.derived.mechanism.scale * plan.grid.step
-    findings = questions.findings(decode(plan, release.total) * n, n, noise)
-    schema = surveyed_schema(findings, target, asked.intercept)
-    return replace(_with_schema(request, plan, schema, folder), records=replace(records, table=table))
+    opened = sum_of(plan, release.total, release.present)
+    if balanced:
+        assert isinstance(draft.target, Labels | Classes)
+        counts = label_counts(questions, opened.total, draft.target, sum(asking.sizes))
+        text = stated(dict(zip(names_of(draft.target), balancing(counts, noise_of(plan)), strict=True)))
+        request = replace(request, class_weight=text)
+    return plan, surveyed_schema(questions.findings(opened.total, opened.count, opened.noise), draft), request
 
 
 def earlier(request: Request, out: Path) -> Surveyed | None:
     """What the survey of an interrupted run led to; None if it had none. Errors: it was cut short."""
-    folder = out / FOLDER
+    folder = out / SURVEY
     if not folder.exists():
         return None
     if not (folder / "schema.json").exists():
@@ -136,51 +219,11 @@ def earlier(request: Request, out: Path) -> Surveyed | None:
             "own"
         )
     plan = Plan.read(folder / "plan.json")
-    run_id = plan.run_id.removesuffix(SUFFIX)
+    run_id = plan.run_id.removesuffix(f"+{SURVEY}")
+    weights = folder / WEIGHTS
+    if weights.exists():
+        request = replace(request, class_weight=json.loads(weights.read_text(encoding="utf-8")))
     return _with_schema(replace(request, run_id=run_id), plan, Schema.read(folder / "schema.json"), folder)
-
-
-def survey_plan(request: Request, questions: Survey, sizes: tuple[int, ...], data: str) -> Plan:
-    """The plan of the survey's one release: its share of mu^2, whatever the records. Weights are those of records, so
-    that an opened mean times n is the sum over all records."""
-    assert request.delta
-    share = survey_share(_circumstances(request, questions, sizes))
-    mu = mu_of_budget(request.epsilon, request.delta) * math.sqrt(share)
-    mpc = request.engine == "mpc"
-    return Plan(
-        run_id=f"{request.run_id}{SUFFIX}",
-        data=data,
-        data_id=data_digest(request.data_id or data),
-        sizes=sizes,
-        dimension=questions.coordinates,
-        releases=1,
-        source=Vectors(clip=questions.norm, spread=questions.spread),
-        weights="size",
-        epsilon=epsilon_of_mu(mu, request.delta),
-        delta=float(request.delta),
-        security_bits=float(request.security_bits),
-        backend=request.computed_by,
-        parties=request.parties if mpc else 0,
-        threshold=request.t if mpc else 0,
-        pool=False,
-    )
-
-
-def _circumstances(request: Request, questions: Survey, sizes: tuple[int, ...]) -> Circumstances:
-    return Circumstances(
-        owners=len(sizes),
-        smallest=min(sizes),
-        records=sum(sizes),
-        dimension=len(questions.names) + 1,
-        epsilon=request.epsilon,
-        delta=request.delta,
-        columns=len(questions.names),
-    )
-
-
-def _too_loud(request: Request, questions: Survey, sizes: tuple[int, ...]) -> bool:
-    circumstances = _circumstances(request, questions, sizes)
-    return survey_noise(circumstances, survey_share(circumstances)) > LOUDEST
 
 
 def _with_schema(request: Request, plan: Plan, schema: Schema, folder: Path) -> Surveyed:
@@ -190,49 +233,38 @@ def _with_schema(request: Request, plan: Plan, schema: Schema, folder: Path) -> 
         if not (folder / "plan.json").exists():
             plan.write(folder / "plan.json")
         schema.write(path)
+        (folder / WEIGHTS).write_text(json.dumps(request.class_weight) + "\n", encoding="utf-8")
     mapped = replace(
-        request, schema_file=str(path), target=None, drop=(), positive=None, bounds_file=None, preprocessing=None,
+        request, schema=str(path), target=None, drop=(), positive=None, bounds=None, preprocessing=None,
         task=schema.task,
     )  # fmt: skip
     return Surveyed(mapped, (plan.derived.mechanism,))
 
 
-def _owners(request: Request, table: Table) -> tuple[Ints, tuple[int, ...]]:
-    """(n,) the owner of each record, -1 for those that are held out; and how many each owner has for training. The
-    same split as training's."""
+def owners_of_records(request: Request, table: Table) -> tuple[Rows, Ints, tuple[int, ...]]:
+    """The rows for training and for the test; (n,) the owner of each record, -1 for those that are held out; and how
+    many each owner has for training. The same split as training's."""
     groups = None
     if request.owners_column is not None:
         groups = owners_of(table, owner_numbers(table, request.owners_column)[0])
     elif request.owners is None and request.owner_sizes is None:
         raise UsageError(
-            "the owners must be known; add --owners M, --owner-sizes N1,N2,..., or --owners-column for a CSV file"
+            "the owners must be known; add <<owners=M>>, <<owner_sizes=N1,N2>>,..., or <<owners_column>> for a CSV file"
         )
     fraction = 0.2 if request.test_fraction is None else request.test_fraction
-    train, _ = split(table.n, test_fraction=fraction, max_rows=request.max_rows, seed=request.seed, groups=groups)
-    shares = partition(
-        len(train), owners=request.owners, sizes=request.owner_sizes, skew=request.skew,
-        groups=None if groups is None else groups[train], seed=request.seed,
-    )  # fmt: skip
-    owner_of = np.full(table.n, -1, dtype=np.int64)
-    owner_of[train[shares.order[: shares.n]]] = np.repeat(np.arange(len(shares.sizes)), shares.sizes)
-    return owner_of, tuple(int(size) for size in shares.sizes)
-
-
-def _vectors(table: Table, questions: Survey, owner_of: Ints, sizes: tuple[int, ...]) -> Iterator[Floats]:
-    """The owners' vectors, each the mean over its records, some owners at a time: one reading of the table each."""
-    names = questions.names
-    expressions = [
-        sql for name in names for sql in (value_sql(table, name), bucket_sql(table, name, questions.buckets))
-    ]
-    at_once = max(1, _AT_ONCE // questions.coordinates)
-    for first in range(0, len(sizes), at_once):
-        end = min(first + at_once, len(sizes))
-        sums, seen = np.zeros((end - first, questions.coordinates)), 0
-        for block in table.blocks(expressions):
-            mine = owner_of[seen : seen + len(block[0])]
-            seen += len(block[0])
-            columns = {name: np.stack(block[2 * k : 2 * k + 2], axis=1) for k, name in enumerate(names)}
-            for owner in np.unique(mine[(mine >= first) & (mine < end)]):
-                rows = mine == owner
-                sums[owner - first] += questions.encode({name: values[rows] for name, values in columns.items()})
-        yield sums / np.array(sizes[first:end], dtype=np.float64)[:, None]
+    persons = None if request.person is None else persons_of(table)
+    if persons is None:
+        by_seed = split(table.n, test_fraction=fraction, max_rows=request.max_rows, seed=request.seed, groups=groups)
+    else:
+        by_seed = drawn_apart(persons, fraction, request.seed)
+    rows = splitting(request)(table, groups, by_seed)
+    train = rows[0]
+    of = shared_out(
+        request,
+        len(train),
+        None if persons is None else persons[train],
+        None if groups is None else groups[train],
+    )
+    owner_of, filled = np.full(table.n, -1, dtype=np.int64), of.order[: of.n] >= 0
+    owner_of[train[of.order[: of.n][filled]]] = np.repeat(np.arange(of.m), of.sizes)[filled]
+    return rows, owner_of, tuple(int(size) for size in of.sizes)

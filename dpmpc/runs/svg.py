@@ -24,7 +24,7 @@ def chart(curve: Curve) -> str:
     """The curve as an SVG element, with a text that says the same."""
     xs, ys = [x for x, _ in curve.points], [y for _, y in curve.points]
     levels = [*ys, *([curve.reference[1]] if curve.reference else [])]
-    low, high, ticks = _log_scale(levels) if curve.log else _scale(levels)
+    low, high, ticks = _log_scale(levels) if curve.log else even_scale(levels)
 
     def across(x: float) -> float:
         return _LEFT + (x - xs[0]) / max(1, xs[-1] - xs[0]) * (WIDTH - _LEFT - _RIGHT)
@@ -56,7 +56,7 @@ def chart(curve: Curve) -> str:
     path = " ".join(f"{across(x):.1f},{up(y):.1f}" for x, y in curve.points)
     parts.append(f'<polyline class="curve" points="{path}"/>')
     said = f"{curve.name}: {ys[0]:.4g} at iteration {xs[0]}, {ys[-1]:.4g} at iteration {xs[-1]}"
-    return _svg(said, parts, HEIGHT)
+    return drawn(said, parts, HEIGHT)
 
 
 def bars(title: str, parts: Sequence[tuple[str, float]]) -> str:
@@ -69,7 +69,7 @@ def bars(title: str, parts: Sequence[tuple[str, float]]) -> str:
         shapes.append(f'<rect class="bar" x="150" y="{y}" width="{width:.1f}" height="22"/>')
         shapes.append(f'<text x="{156 + width:.1f}" y="{y + 15}">{duration(value)}</text>')
     said = f"{title}: " + ", ".join(f"{name} {duration(value)}" for name, value in parts)
-    return _svg(said, shapes, height)
+    return drawn(said, shapes, height)
 
 
 def duration(seconds: float) -> str:
@@ -79,12 +79,14 @@ def duration(seconds: float) -> str:
     return f"{1e3 * seconds:.3g} ms" if seconds >= 1e-3 else f"{1e6 * seconds:.3g} µs"
 
 
-def _svg(said: str, parts: Sequence[str], height: float) -> str:
+def drawn(said: str, parts: Sequence[str], height: float) -> str:
+    """The parts as one SVG element that says the text."""
     body = "".join(parts)
     return f'<svg role="img" viewBox="0 0 {WIDTH} {height}" aria-label="{escape(said)}">{body}</svg>'
 
 
-def _scale(values: Sequence[float]) -> tuple[float, float, list[float]]:
+def even_scale(values: Sequence[float]) -> tuple[float, float, list[float]]:
+    """(low, high, ticks) of an axis on which these values lie."""
     low, high = min(values), max(values)
     spread = (high - low) or abs(high) or 1.0
     step = 10.0 ** math.floor(math.log10(spread / 3))

@@ -2,10 +2,9 @@
 
 from typing import Any
 
-from dpmpc.mpc.channels import AGAIN, OPENING
+from dpmpc.mpc.transport.channels import AGAIN, OPENING
 from dpmpc.verify.events import count_of
-from dpmpc.verify.records import Records
-from dpmpc.verify.traffic import lost_to
+from dpmpc.verify.run_files import Records
 from dpmpc.verify.verdict import Check, of_problems
 
 
@@ -17,7 +16,7 @@ def check_both_ends(records: Records) -> Check:
         cut, late = set(), set[int]()
         for party in range(records.plan.parties):
             attempt = records.attempt(party, number)
-            if attempt and lost_to(attempt):  # at the end nobody waits for shares that are not needed
+            if attempt and attempt.lost:  # at the end nobody waits for shares that are not needed
                 late |= {base + OPENING + r for base in (0, AGAIN) for r in range(records.plan.releases)[-2:]}
             if attempt is None or not attempt.ended:
                 cut.add(party)
@@ -48,7 +47,7 @@ def check_agreement(records: Records) -> Check:
         for field in ("inputs", "opened"):
             views: dict[int, dict[Any, list[str]]] = {}
             for attempt in present:
-                for release, events in attempt.releases().items():
+                for release, events in attempt.releases.items():
                     view: Any = None
                     if field == "inputs" and count_of(events, "send"):
                         view = tuple(tuple(e["owners"]) for e in events if e["event"] == "input")

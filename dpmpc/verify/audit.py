@@ -22,9 +22,8 @@ from numpy.typing import NDArray
 
 from dpmpc.privacy.tails import at_least, at_most
 from dpmpc.verify.power import describe, fails_below
-from dpmpc.verify.verdict import Check, Evidence
+from dpmpc.verify.verdict import ALPHA, Check, Evidence
 
-ALPHA = 1e-9
 ENOUGH = 0.95  # of the sensitivity: influence that a canary must have, or its audit says little
 THRESHOLDS = tuple(float(z) for z in np.linspace(-1, 5, 13))  # in units of the claimed scale; fixed before any trial
 RATIOS = (0.0, 0.2, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.999)  # of the claim: thresholds of a likelihood ratio

@@ -15,14 +15,14 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from dpmpc.aggregation.encoding import encode
-from dpmpc.aggregation.frames import rows_of_block
-from dpmpc.aggregation.grid import Floats, Ints
-from dpmpc.aggregation.plan import Plan
+from dpmpc.aggregation.owner.encoding import encode
+from dpmpc.aggregation.plan.grid import Floats, Ints
+from dpmpc.aggregation.plan.plan import Plan
+from dpmpc.aggregation.wire.frames import rows_of_block
 from dpmpc.data.blocks import in_memory
 from dpmpc.learning.learner import Learner
 from dpmpc.learning.method import DEFAULT_METHOD
-from dpmpc.mpc.backend import DEFAULT
+from dpmpc.mpc.contract.backend import DEFAULT
 from dpmpc.runs.planning import Facts, plan_of
 from dpmpc.runs.request import Request
 
@@ -75,9 +75,9 @@ def canary_plan(
         method=DEFAULT_METHOD,
         iterations=1,
         epsilon=epsilon,
-        delta=delta or None,
+        delta=delta,
         law=law,
-        sampler=sampler,
+        sampler=sampler or "",
         backend=backend,
         parties=parties,
         threshold=threshold,
@@ -123,7 +123,7 @@ class Canaries:
         X[mine] = np.where(np.repeat(bits, self._copies)[:, None], self._ones, self._zeros)
         halves = [self._of(X, y, first, end) for first, end in processes_of(plan.owners)]
         total = sum((block.sum(axis=0) for blocks in halves for block in blocks), start=np.zeros(d, dtype=np.int64))
-        own = self._of(X, y, 0, 1)[0][0]
+        own = halves[0][0][0]
         X[mine] = self._ones
         ones = self._of(X, y, 0, 1)[0][0]
         X[mine] = self._zeros

@@ -3,20 +3,10 @@
 import math
 from dataclasses import dataclass, replace
 
-from dpmpc.aggregation.plan import Plan
+from dpmpc.aggregation.plan.plan import Plan
 from dpmpc.privacy.composition import spending_of
 from dpmpc.privacy.gaussian import delta_of_mu
 from dpmpc.privacy.law import LAWS, without_failures
-
-
-def claimed_epsilon(plan: Plan) -> float:
-    """The epsilon of one release at the plan's delta, for noise of the exact law.
-
-    The failures of sampler and MPC are left out: far below what any audit sees, and so large in what can be proved of
-    the approximate samplers that their claim would be empty.
-    """
-    one = spending_of(without_failures(plan.derived.mechanism))
-    return one.pure if LAWS[plan.law].pure and not one.rho else one.epsilon(plan.delta)
 
 
 @dataclass(frozen=True)

@@ -1,6 +1,6 @@
 """Where events of a kind stand among those of a release."""
 
-from dpmpc.verify.records import Event
+from dpmpc.verify.run_files import Event
 
 
 def count_of(events: list[Event], kind: str) -> int:

@@ -12,21 +12,23 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dpmpc.aggregation.aggregator import Aggregator
-from dpmpc.aggregation.asked import FIRST_ATTEMPT, plan_path
-from dpmpc.aggregation.grid import Ints
-from dpmpc.aggregation.local import PartiesHere
-from dpmpc.aggregation.plan import Plan
+from dpmpc.aggregation.owner.aggregator import Aggregator
+from dpmpc.aggregation.owner.local_parties import PartiesHere
+from dpmpc.aggregation.plan.asked import FIRST_ATTEMPT, plan_path
+from dpmpc.aggregation.plan.grid import Ints
+from dpmpc.aggregation.plan.plan import Plan
 from dpmpc.errors import UsageError
-from dpmpc.mpc.clear_noise import clear_noise
-from dpmpc.mpc.prg import Prg
+from dpmpc.mpc.clear.noise import clear_noise
+from dpmpc.mpc.numbers.prg import Prg
 from dpmpc.runs.folder import prepare
 from dpmpc.verify.audit import Trials
 from dpmpc.verify.canaries import CANARIES, Canaries, Known, processes_of
 from dpmpc.verify.claim import claim_of, shift_of
-from dpmpc.verify.statistics import Sample
+from dpmpc.verify.scores import Sample
 
 Send = Callable[[Plan, Ints], Ints]  # what an owner makes of its vectors before it shares them
+DATA_SETS = 100  # different inputs of one series of releases by parties
+AHEAD = 3
 _WAIT = 120.0  # seconds: a busy machine may start processes slowly
 
 
@@ -102,29 +104,45 @@ class Outcome:
         )
 
 
+def known_inputs(plan: Plan, canaries: Canaries, data_sets: int = DATA_SETS) -> tuple[list[Known], NDArray[np.int64]]:
+    """At most so many different inputs, and which of them each release has: they come again and again, noise never
+    does."""
+    known = [canaries.draw() for _ in range(min(plan.releases, data_sets))]
+    return known, np.arange(plan.releases) % len(known)
+
+
 def in_the_clear(
     plan: Plan, canaries: Canaries, *, copies: int = 1, data_sets: int = 1_000, factor: float = 1.0
 ) -> Outcome:
     """K releases of the same owners and the same sampler's arithmetic, without MPC: many more in the same time. Each
     data set is released several times where there are fewer of them; every noise vector is its own. `factor`: what the
     noise is multiplied by, for tests."""
-    known = [canaries.draw() for _ in range(min(plan.releases, data_sets))]
-    used = np.arange(plan.releases) % len(known)
+    known, used = known_inputs(plan, canaries, data_sets)
     noise = clear_noise(plan.derived.sampler, plan.releases * plan.dimension, Prg.from_os())
     noise = np.rint(factor * noise.reshape(plan.releases, plan.dimension)).astype(np.int64)
     return Outcome(plan, np.stack([k.total for k in known])[used] + noise, known, used, canaries.diagonal, copies)
 
 
-def by_parties(plan: Plan, canaries: Canaries, out: Path, *, send: Send = as_they_are, **settings: Any) -> Outcome:
+def by_parties(
+    plan: Plan,
+    canaries: Canaries,
+    out: Path,
+    *,
+    send: Send = as_they_are,
+    progress: Callable[[int, int], None] = lambda done, total: None,
+    **settings: Any,
+) -> Outcome:
     """K releases by parties in processes of their own, for owners in two processes' stead; their transcripts, ledgers
-    and logs are left in `out`. `settings`: of `LocalParties`, for doubles of a party.
+    and logs are left in `out`. `progress`: told how many of how many releases are made. `settings`: of `PartiesHere`,
+    for doubles of a party.
 
     Errors: the first party's error, one line; PeerError when a party dies.
     """
     _clear(out)
     prepare(out, overwrite=True, resume=False)
     plan.write(plan_path(out))
-    opened, known = [], []
+    known, used = known_inputs(plan, canaries)
+    opened: list[Ints] = []
     with ExitStack() as stack:
         parties = PartiesHere(plan.parties, out, **settings)
         stack.callback(parties.end)
@@ -133,23 +151,24 @@ def by_parties(plan: Plan, canaries: Canaries, out: Path, *, send: Send = as_the
             stack.enter_context(Aggregator.joining(plan, parties, owners, _WAIT))
             for owners in processes_of(plan.owners)
         ]
-        for _ in range(plan.releases):
-            inputs = canaries.draw()
-            shares = [[send(plan, block) for block in blocks] for blocks in inputs.halves]
+        for release in range(plan.releases):
+            shares = [[send(plan, block) for block in blocks] for blocks in known[used[release]].halves]
             releases = [a.begin_steps(blocks) for a, blocks in zip(aggregators, shares, strict=True)]
-            totals = [release.result().total for release in releases]
+            totals = [pending.result().total for pending in releases]
             opened.append(totals[0])
-            known.append(inputs)
+            progress(release + 1, plan.releases)
         for aggregator in aggregators:
             aggregator.finish()
         parties.wait()
-    return Outcome(plan, np.stack(opened), known, np.arange(len(known)))
+    return Outcome(plan, np.stack(opened), known, used)
 
 
 def _clear(out: Path) -> None:
     """Takes away the ledgers of an earlier verification in `out`: nobody's records. Errors: another run is there."""
     if plan_path(out).exists():
         if f'"data":"{CANARIES}"' not in plan_path(out).read_text(encoding="utf-8"):  # of any version
-            raise UsageError(f"--work holds nothing but fresh releases; {out} has another run; name another directory")
+            raise UsageError(
+                f"<<work>> holds nothing but fresh releases; {out} has another run; name another directory"
+            )
         for path in out.glob("ledger_*.jsonl"):
             path.unlink()

@@ -8,25 +8,31 @@ from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
-from dpmpc.aggregation.active import ABORT, CHECKED
-from dpmpc.aggregation.asked import Attempt as PlanAttempt
-from dpmpc.aggregation.owners import REJECTED
-from dpmpc.mpc.backend import BACKENDS
-from dpmpc.mpc.security import Checks
+from dpmpc.aggregation.party.release import SKIPPED
+from dpmpc.aggregation.plan.asked import Attempt as PlanAttempt
+from dpmpc.aggregation.plan.barrier import has_barrier
+from dpmpc.aggregation.plan.owner_bounds import REJECTED
+from dpmpc.aggregation.wire.transcript import ABORT, CHECKED, STAND
+from dpmpc.mpc.contract.backend import BACKENDS
+from dpmpc.mpc.contract.security import Checks
 from dpmpc.verify.agreement import check_agreement, check_both_ends
 from dpmpc.verify.events import count_of, first_of, last_of
-from dpmpc.verify.owners import check_owners_events
-from dpmpc.verify.records import Attempt, Event, Records, read_records
+from dpmpc.verify.owner_checks import check_owners_events
+from dpmpc.verify.run_files import Attempt, Event, Records, read_records
 from dpmpc.verify.traffic import check_channels, check_noise_traffic, check_verdicts
 from dpmpc.verify.verdict import Check, Evidence, of_problems
 
-_STEPS = {"input", "sum", "noise", "add", "ledger", "send", "open", "traffic"}
-_KINDS = _STEPS | {ABORT, CHECKED, REJECTED, "present", "lost", "told"}
+_STEPS = {"input", "sum", "noise", "add", STAND, "ledger", "send", "open", "traffic"}
+_KINDS = _STEPS | {ABORT, CHECKED, REJECTED, "present", "lost", "told", SKIPPED}
 
 
 def check_structure(out: Path) -> Evidence:
     """The verdicts on the run in `out`. Errors: as `read_records`."""
-    records = read_records(out)
+    return structure_of(read_records(out))
+
+
+def structure_of(records: Records) -> Evidence:
+    """The verdicts on a run."""
     checks: tuple[Check, ...] = (
         _one_run(records),
         _inputs(records),
@@ -57,7 +63,7 @@ def check_structure(out: Path) -> Evidence:
 def _releases(records: Records) -> Iterator[tuple[Attempt, int, list[Event], bool]]:
     """(attempt, release, its events, whether it must be complete): only the last one of a cut attempt need not be."""
     for attempt in records.all:
-        releases = attempt.releases()
+        releases = attempt.releases
         for number, events in releases.items():
             sent = any(event["event"] in ("send", "open") for event in events)
             yield attempt, number, events, sent or attempt.ended or number != max(releases)
@@ -115,7 +121,7 @@ def _one_noise(records: Records) -> Check:
     problems = [] if records.plan.derived.mechanism.scale else ["the plan has no noise"]
     for attempt in records.all:
         used: Counter[int] = Counter()
-        for number, events in attempt.releases().items():
+        for number, events in attempt.releases.items():
             taken = [event["index"] for event in events if event["event"] == "noise"]
             used.update(taken)
             adds, sent = count_of(events, "add"), count_of(events, "send") > 0
@@ -136,6 +142,9 @@ def _order(records: Records) -> Check:
                 problems.append(f"{attempt.name}, release {number}: {kind} before the last owner's input")
         if first_of(events, "add", len(events)) < first_of(events, "noise", -1):
             problems.append(f"{attempt.name}, release {number}: added before noise was taken")
+        spent = min(first_of(events, kind, len(events)) for kind in ("ledger", "send"))
+        if has_barrier(records.plan) and spent < len(events) and not last < first_of(events, STAND, spent) < spent:
+            problems.append(f"{attempt.name}, release {number}: the ledger line before all parties had all inputs")
     return of_problems("noise after the last owner's input", problems, "in every release")
 
 
@@ -147,7 +156,7 @@ def _ledger(records: Records) -> Check:
         known = set(lines)
         opened: Counter[int] = Counter()
         for attempt in records.attempts[party]:
-            for number, events in attempt.releases().items():
+            for number, events in attempt.releases.items():
                 sends = count_of(events, "send")
                 opened[number] += sends
                 if sends and not first_of(events, "ledger", len(events)) < first_of(events, "send", len(events)):
@@ -168,14 +177,22 @@ def _ledger(records: Records) -> Check:
 def _openings(records: Records) -> Check:
     problems = []
     for attempt in records.all:
-        due = int(attempt.start.get("first_release", 0))
-        for number, events in attempt.releases().items():
+        skipped = {event["of"] for event in attempt.events if event["event"] == SKIPPED}
+        skipped -= attempt.releases.keys()  # what was made was not
+        due = _next(int(attempt.start.get("first_release", 0)), skipped)
+        for number, events in attempt.releases.items():
             sends, opens = count_of(events, "send"), count_of(events, "open")
             if number != due:
                 problems.append(f"{attempt.name}: release {number} where {due} was due")
             if sends > 1 or opens > 1 or opens > sends:
                 problems.append(f"{attempt.name}, release {number}: sent {sends} times, opened {opens} times")
-            due = number + 1
+            due = _next(number + 1, skipped)
         if attempt.ended and due != records.plan.releases:
             problems.append(f"{attempt.name}: ended after {due} of {records.plan.releases} releases")
     return of_problems("each release opened once, in order", problems, f"{records.plan.releases} releases planned")
+
+
+def _next(release: int, skipped: set[int]) -> int:
+    while release in skipped:
+        release += 1
+    return release

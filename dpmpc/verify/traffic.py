@@ -2,14 +2,16 @@
 
 from collections import Counter
 
-from dpmpc.aggregation.active import ABORT, CHECKED, batches_due
-from dpmpc.aggregation.agreement import message_bytes
-from dpmpc.aggregation.checks import count_checks, security_line
-from dpmpc.aggregation.frames import tagged_presence_bytes
-from dpmpc.mpc.backend import BACKENDS, Counts, Spares
-from dpmpc.mpc.channels import AGAIN, NOISE, OPENING, OWNERS, OWNERS_EACH, PRESENCE
+from dpmpc.aggregation.party.agreement import message_bytes
+from dpmpc.aggregation.plan.active import batches_due
+from dpmpc.aggregation.plan.barrier import count_barrier
+from dpmpc.aggregation.plan.check_figures import count_checks, security_line
+from dpmpc.aggregation.wire.frames import tagged_presence_bytes
+from dpmpc.aggregation.wire.transcript import ABORT, CHECKED
+from dpmpc.mpc.contract.backend import BACKENDS, Counts, Spares
+from dpmpc.mpc.transport.channels import AGAIN, BARRIER, NOISE, OPENING, OWNERS, OWNERS_EACH, PRESENCE
 from dpmpc.verify.events import count_of, first_of
-from dpmpc.verify.records import Attempt, Event, Records
+from dpmpc.verify.run_files import Attempt, Event, Records
 from dpmpc.verify.verdict import Check, of_problems
 
 
@@ -17,10 +19,12 @@ def check_channels(records: Records) -> Check:
     """Whether every channel but the noise's has the frames and bytes that the plan gives it."""
     plan, problems = records.plan, []
     due = BACKENDS[plan.backend].count_opening(plan.dimension, plan.parties, plan.threshold)
+    barrier = count_barrier(plan)
     checks, none = count_checks(plan), (0,) * plan.parties
     for attempt in records.all:
         seen: Counter[int] = Counter()
-        opened = {r for r, events in attempt.releases().items() if count_of(events, "open")}
+        barriers: set[int] = set()
+        opened = {r for r, events in attempt.releases.items() if count_of(events, "open")}
         for event in attempt.traffic:
             channel = event["channel"]
             seen[channel] += 1
@@ -39,9 +43,15 @@ def check_channels(records: Records) -> Check:
                 if size not in [frames * one for one in each]:
                     problems.append(f"{attempt.name}, release {channel - PRESENCE}: other frames than who is present")
                 continue
-            if lost_to(attempt) and (release := channel - AGAIN - OPENING) in opened:
+            if attempt.lost and (release := channel - AGAIN - OPENING) in opened:
                 if not _again(records, attempt, event, due):
                     problems.append(f"{attempt.name}, release {release}: other frames than the shares")
+                continue
+            if plan.parties > 1 and (release := channel - BARRIER - OPENING) in range(plan.releases):
+                barriers.add(release)
+                wanted = (barrier.messages_sent or none)[attempt.party], (barrier.bytes_sent or none)[attempt.party]
+                if _sent(event) != wanted and not _without_lost(records, attempt, event, wanted):
+                    problems.append(f"{attempt.name}, release {release}: other frames than a barrier's")
                 continue
             if channel - OPENING not in opened:
                 problems.append(f"{attempt.name}: frames on channel {channel}, which no protocol uses")
@@ -54,6 +64,8 @@ def check_channels(records: Records) -> Check:
             for r in sorted(opened)
             if attempt.ended and any(OWNERS + OWNERS_EACH * r + k not in seen for k in range(len(checks)))
         ]
+        if any(barrier.messages_sent):
+            problems += [f"{attempt.name}, release {r}: opened without a barrier" for r in sorted(opened - barriers)]
         problems += [f"{attempt.name}: channel {c} used {k} times" for c, k in seen.items() if k > 1]
         problems += [
             f"{attempt.name}, release {r}: opened without a record of its frames"
@@ -64,14 +76,9 @@ def check_channels(records: Records) -> Check:
     return of_problems("nothing opened besides the release", problems, fine)
 
 
-def lost_to(attempt: Attempt) -> set[int]:
-    """The parties without which it went on."""
-    return {int(event["party"]) for event in attempt.events if event["event"] == "lost"}
-
-
 def _without_lost(records: Records, attempt: Attempt, event: Event, wanted: tuple[int, int]) -> bool:
     """Whether an opening's frames are those that are due, but for parties that have left and are not needed."""
-    plan, missing = records.plan, lost_to(attempt)
+    plan, missing = records.plan, attempt.lost
     backend = BACKENDS[plan.backend]
     if not isinstance(backend, Spares) or not wanted[0] or not missing:
         return False

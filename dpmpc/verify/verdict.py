@@ -4,6 +4,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+ALPHA = 1e-9  # the false-alarm probability of each check of statistics
+MISSED = 1e-3  # the probability with which a deviation of the stated size is missed
 SHOWN = 3  # problems named in a detail
 
 

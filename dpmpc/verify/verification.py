@@ -3,29 +3,34 @@
 import json
 import math
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from dpmpc.aggregation.plan import Plan
+from dpmpc.aggregation.plan.plan import Plan
 from dpmpc.errors import UsageError
-from dpmpc.mpc.backend import BACKENDS, DEFAULT
+from dpmpc.mpc.contract.backend import BACKENDS, DEFAULT
+from dpmpc.noise.forecast import forecast
 from dpmpc.privacy.law import LAWS
 from dpmpc.verify.audit import Trials, check_audit
 from dpmpc.verify.canaries import Canaries, canary_plan
 from dpmpc.verify.claim import Claim, claim_of
 from dpmpc.verify.fresh import by_parties, in_the_clear
-from dpmpc.verify.records import plan_in
-from dpmpc.verify.statistics import Sample, check_statistics
-from dpmpc.verify.structure import check_structure
+from dpmpc.verify.run_files import read_records
+from dpmpc.verify.scores import Sample
+from dpmpc.verify.shipped import about
+from dpmpc.verify.statistics import check_statistics
+from dpmpc.verify.structure import check_structure, structure_of
 from dpmpc.verify.verdict import Check, Evidence
 
 SCHEMA = "dpmpc.verify/1"
 OWNERS = (2, 10, 100)
 _MOST_COPIES = 2_000
 _SEEN = 1.0  # mu or epsilon that an audit sees well
-_WIDEST = 64  # coordinates of a fresh release
-Progress = Callable[[str], None]
+_AT_MOST, _FEWEST = 15.0, (200, 8)  # seconds of noise of a case; releases and coordinates
+_START, _RELEASE, _SLOW = 2.0, 0.004, 1e-4  # seconds: a case's processes, a release, a value of an unpaced circuit
+_WIDEST = 128  # coordinates of a fresh release like a run's: a release costs much, a coordinate little
+Progress = Callable[[dict[str, Any]], None]  # as training tells what it does
 Clear = Mapping[str, tuple[int, int]]  # law -> coordinates and trials of the audit in the clear
 
 
@@ -72,6 +77,7 @@ class Verification:
 
     subject: str
     evidence: tuple[Evidence, ...]
+    about: dict[str, Any] = field(default_factory=dict)  # of a run: which, and whose files were seen
 
     @property
     def holds(self) -> bool:
@@ -82,7 +88,8 @@ class Verification:
         """verify.json as a value."""
         return {
             "schema": SCHEMA,
-            "subject": self.subject,
+            "subject": Path(self.subject).name,  # it may be sent to others: no path of this machine
+            **self.about,
             "holds": self.holds,
             "false_alarm": sum(evidence.false_alarm for evidence in self.evidence),
             **{evidence.name: evidence.to_json() for evidence in self.evidence},
@@ -96,23 +103,28 @@ class Verification:
             partial.replace(path)
         except OSError as error:
             raise UsageError(
-                f"the verdict must be written; {path}: {error.strerror}; name another with --json"
+                f"the verdict must be written; {path}: {error.strerror}; name another with <<json>>"
             ) from None
 
 
-def default_cases(parties: int, threshold: int, laws: tuple[str, ...], backend: str = DEFAULT) -> list[Case]:
+def default_cases(
+    parties: int, threshold: int, laws: tuple[str, ...], backend: str = DEFAULT, sampler: str | None = None
+) -> list[Case]:
     """The fresh releases of `dpmpc verify --fresh`."""
     return [
-        Case(
-            name,
-            m,
-            LAWS[name].audit.fresh_dimension,
-            1000,
-            2.0,
-            0.0 if LAWS[name].pure else 1e-3,
-            parties,
-            threshold,
-            backend=backend,
+        affordable(
+            Case(
+                name,
+                m,
+                LAWS[name].audit.fresh_dimension,
+                1000,
+                2.0,
+                0.0 if LAWS[name].pure else 1e-3,
+                parties,
+                threshold,
+                sampler,
+                backend,
+            )
         )
         for name in laws
         for m in OWNERS
@@ -120,47 +132,65 @@ def default_cases(parties: int, threshold: int, laws: tuple[str, ...], backend: 
 
 
 def cases_like(plan: Plan) -> list[Case]:
-    """Fresh releases with a run's law, sampler, parties, dimension (2 .. 64), and ratio of noise to sensitivity."""
+    """Fresh releases with a run's law, sampler, parties, dimension (2 .. 128), and ratio of noise to sensitivity."""
     dimension = min(max(plan.dimension, 2), _WIDEST)
-    releases = _affordable(plan, dimension, min(1500, max(500, 64_000 // dimension)))
     claim = claim_of(plan)  # of one release; the run's delta is not one release's
     return [
-        Case(
-            plan.law,
-            m,
-            dimension,
-            releases,
-            claim.epsilon,
-            claim.delta,
-            plan.parties,
-            plan.threshold,
-            plan.sampler,
-            plan.backend,
+        affordable(
+            Case(
+                plan.law,
+                m,
+                dimension,
+                min(1500, max(500, 64_000 // dimension)),
+                claim.epsilon,
+                claim.delta,
+                plan.parties,
+                plan.threshold,
+                plan.sampler,
+                plan.backend,
+            )
         )
         for m in OWNERS
     ]
 
 
-def _affordable(plan: Plan, dimension: int, releases: int) -> int:
-    """So many releases, or fewer of a slow backend: what it makes in about 15 s, but 200 at least. The verdict says
-    which deviation they still show."""
-    seconds = BACKENDS[plan.backend].count_noise(plan.derived.sampler, dimension, plan.parties, plan.threshold).seconds
-    return releases if not seconds else min(releases, max(200, int(15 / seconds)))
+def affordable(case: Case) -> Case:
+    """The case, or fewer releases and coordinates of it where the backend is slow: what it makes in about 15 s of a
+    core, but 200 releases of 8 coordinates at least. The verdict says which deviation they still show."""
+    plan = case.plan()
+    backend = BACKENDS[plan.backend]
+    seconds = backend.count_noise(plan.derived.sampler, plan.dimension, plan.parties, plan.threshold).seconds
+    if not seconds or seconds * case.releases <= _AT_MOST:
+        return case
+    most = max(_FEWEST[0] * _FEWEST[1], int(_AT_MOST * plan.dimension / seconds))  # values
+    dimension = min(case.dimension, max(_FEWEST[1], most // _FEWEST[0]))
+    return replace(case, dimension=dimension, releases=min(case.releases, max(_FEWEST[0], most // dimension)))
+
+
+def seconds_of(case: Case) -> tuple[float, float]:
+    """(seconds until the noise of the case is there, seconds in all), about, on this machine."""
+    plan = case.plan()
+    sampler, backend = plan.derived.sampler, BACKENDS[plan.backend]
+    found = forecast(backend, sampler, plan.releases, plan.dimension, plan.parties, plan.threshold, here=True)
+    noise = found.seconds if found.seconds is not None else plan.releases * plan.dimension * _SLOW
+    return noise, noise + _START + plan.releases * _RELEASE
 
 
 def verify_structure(run: Path) -> Verification:
     """The structure of the run in `run`, from what it left behind."""
-    return Verification(str(run), (check_structure(run),))
+    records = read_records(run)
+    return Verification(str(run), (structure_of(records),), about(run, records))
 
 
 def verify_run(run: Path, work: Path, progress: Progress) -> Verification:
     """The structure of the run in `run`, and statistics and audit of fresh releases like its own, kept in `work`."""
-    structure = check_structure(run)
-    plan = plan_in(run)
+    records = read_records(run)
+    structure, plan = structure_of(records), records.plan
     if not plan.derived.mechanism.scale:
-        return Verification(str(run), (structure,))
+        return Verification(str(run), (structure,), about(run, records))
     _, samples, trials = _fresh(cases_like(plan), work, progress)
-    return Verification(str(run), (structure, check_statistics(samples), check_audit(trials)))
+    evidence = structure, check_statistics(samples), check_audit(trials)
+    return Verification(str(run), evidence, about(run, records))
 
 
 def verify_fresh(cases: list[Case], work: Path, progress: Progress, clear: Clear | None = None) -> Verification:
@@ -176,19 +206,30 @@ def _fresh(
     checks: list[Check] = []
     samples: list[Sample] = []
     trials: list[Trials] = []
-    for seed, case in enumerate(cases):
-        progress(f"{case.releases} releases by {case.parties} parties: {case.name}")
+    times = [seconds_of(case) for case in cases]
+    laws = len({case.law for case in cases})
+    progress({"event": "part", "text": f"about {max(1.0, sum(all_ for _, all_ in times) + 3 * laws):,.0f} s in all"})
+    for seed, (case, (noise, _)) in enumerate(zip(cases, times, strict=True)):
+        text = f"{case.name}: {case.releases} releases of {case.dimension} values by {case.parties} parties"
+        progress(
+            {"event": "stage", "text": text + (f"; about {noise:,.0f} s until noise is made" if noise > 2 else "")}
+        )
+        progress({"event": "plan", "releases": case.releases, "first": 0})
         plan = case.plan()
         out = work / f"{case.law}_{case.owners}"
-        outcome = by_parties(plan, Canaries(plan, seed), out)
+        outcome = by_parties(plan, Canaries(plan, seed), out, progress=_told(progress))
         checks += [replace(check, name=f"{check.name} ({case.name})") for check in check_structure(out).checks]
         samples.append(outcome.sample())
         trials.append(outcome.trials(f"MPC, {case.name}"))
     for seed, (law, case) in enumerate(_one_of_each_law(cases)):
         dimension, count = (clear or {}).get(law, (LAWS[law].audit.dimension, LAWS[law].audit.trials))
-        progress(f"{count} trials in the clear: {law}")
+        progress({"event": "part", "text": f"{count:,} trials in the clear: {law}"})
         trials.append(clear_trials(case, dimension, count, 1000 + seed))
     return checks, samples, trials
+
+
+def _told(progress: Progress) -> Callable[[int, int], None]:
+    return lambda done, total: progress({"event": "iteration", "done": done, "total": total})
 
 
 def clear_trials(case: Case, dimension: int, count: int, seed: int, factor: float = 1.0) -> Trials:

@@ -10,10 +10,11 @@ from pathlib import Path
 import numpy as np
 from scipy.stats import binom
 
-from dpmpc.data.schema import Categorical, Column, Labels, Numeric, Schema
+from dpmpc.data.schema import Categorical, Column, Labels, Numeric, Scale, Schema
 from dpmpc.privacy.book import Book, Reader
 from dpmpc.privacy.entry import ATTEMPT, GENESIS, RELEASE, Entry, Line, digest_of, packed
 from dpmpc.privacy.mechanism import Mechanism
+from dpmpc.privacy.sensitivity import Sensitivity
 
 OTHER = "f" * 64  # the digest of somebody else's records
 _U, _W = np.polynomial.legendre.leggauss(80)
@@ -96,10 +97,10 @@ class History:
         """(the sum of mu^2, epsilon of pure releases -> how many) for these neighbours; inf where no bound is known."""
         mu2, losses = 0.0, dict[float, int]()
         for entry in self.spent:
-            moved: float | None = entry.mechanism.sensitivity
+            moved: Sensitivity | None = entry.mechanism.sensitivity
             if neighbours == "owner" and entry.neighbours != "owner":
-                moved = entry.owner_sensitivity
-            ratio = math.inf if moved is None else moved / entry.mechanism.scale
+                moved = dict(entry.prices).get("owner")
+            ratio = math.inf if moved is None else moved.l2 / entry.mechanism.scale  # drawn alike in every norm
             if entry.mechanism.law == "gaussian":
                 mu2 += ratio**2
             else:
@@ -115,12 +116,13 @@ def drawn_history(rng: random.Random, data: str, names: tuple[str, ...], folder:
     palette = [(rng.choice(["gaussian", "gaussian", "laplace"]), 10 ** rng.uniform(-2, 0.3)) for _ in range(2)]
     for k in range(rng.choice([0, 1, 1, 2, 3])):
         law, ratio = rng.choice(palette)
-        mechanism = Mechanism(law, True, 1000.0, 1000.0 * ratio, 3)
+        mechanism = Mechanism(law, True, 1000.0, Sensitivity.flat(1000.0 * ratio), 3)
         about = rng.choice([(data,), (data,), (data, OTHER), (OTHER,)])
         neighbours = rng.choice(["record", "record", "owner"])
         whole = rng.choice([None, 3000.0 * ratio]) if neighbours == "record" else 1000.0 * ratio
+        prices = () if whole is None else (("owner", Sensitivity.flat(whole)),)
         planned = rng.choice([1, 2, 5, 30])
-        entry = Entry(f"run{k}", 0, about, mechanism, planned, 1.0, 1e-5, names, 0, neighbours, whole)
+        entry = Entry(f"run{k}", 0, about, mechanism, planned, 1.0, 1e-5, names, 0, neighbours, prices)
         lines: list[list[Line | Entry]] = [[] for _ in range(rng.choice([2, 3]))]
         first = 0
         for attempt in range(rng.choice([1, 1, 2, 3])):
@@ -152,6 +154,11 @@ def _written(lines: Sequence[Line | Entry], name: str) -> bytes:
     return out
 
 
+def drawn_scale(rng: random.Random, low: float) -> Scale:
+    drawn = rng.random()
+    return "unit" if drawn < 0.3 else "log" if low >= 0 and drawn > 0.8 else "centred"
+
+
 # -- schemas -----------------------------------------------------------------------------------------------------------
 def drawn_schema(rng: random.Random) -> Schema:
     """One to five columns, numbers and lists, any ranges, an intercept or none, either missing rule."""
@@ -159,7 +166,7 @@ def drawn_schema(rng: random.Random) -> Schema:
     for k in range(rng.randint(1, 5)):
         if rng.random() < 0.6:
             low = rng.choice([0.0, -1e6, rng.uniform(-5, 5)])
-            columns.append(Numeric(f"c{k}", low, low + rng.choice([1e-9, 1.0, 1e7]), rng.random() < 0.3))
+            columns.append(Numeric(f"c{k}", low, low + rng.choice([1e-9, 1.0, 1e7]), drawn_scale(rng, low)))
         else:
             columns.append(Categorical(f"c{k}", tuple(f"v{i}" for i in range(rng.randint(2, 6)))))
     label = Labels("outcome", ("1",), rng.choice([("0",), ("0", "2"), None]))

@@ -6,8 +6,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from dpmpc.aggregation.aggregator import Aggregator
-from dpmpc.aggregation.plan import Plan
+from dpmpc.aggregation.owner.aggregator import Aggregator
+from dpmpc.aggregation.plan.plan import Plan
 from dpmpc.errors import UsageError
 from dpmpc.learning.adaptive_clipping import SPREAD, ClippingBound
 

@@ -4,19 +4,22 @@ that die between two frames, links that break at one end first. No sockets: a sc
 import asyncio
 import contextlib
 import random
+from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
 from unittest.mock import patch
 
 import pytest
 
-from dpmpc.aggregation.agreement import Agreement
-from dpmpc.aggregation.asked import Presence
-from dpmpc.aggregation.plan import Plan
+from dpmpc.aggregation.party.agreement import Agreement
+from dpmpc.aggregation.party.ballot import Ballot, Said
+from dpmpc.aggregation.plan.asked import Presence
+from dpmpc.aggregation.plan.plan import Plan
 from dpmpc.errors import PeerError
-from dpmpc.mpc.outliving import enough
+from dpmpc.mpc.parties.loss_tolerance import enough
 
 OWNERS, FEWEST = 6, 2
+REPORT: Any = Ballot._report  # the property
 
 
 class End:
@@ -87,7 +90,7 @@ class Net:
         if self.cuts and self.rng.random() < 0.05:
             low, high = self.cuts.pop()
             self.due += [(low, high), (high, low)]
-            self.due += [(j, high) for j in range(self.n) if j not in (low, high)]  # as `Outliving` has it
+            self.due += [(j, high) for j in range(self.n) if j not in (low, high)]  # as `LossTolerantMesh` has it
             self.due += [(high, j) for j in range(self.n) if j not in (low, high)]
         # a dead one's frames that are under way may come before the loss is noticed
         ready = [pair for pair, frames in self.wire.items() if frames and not self.ends[pair[::-1]].lost]
@@ -175,12 +178,14 @@ def test_there_is_one_set_whatever_fails(n: int, t: int, deaths: int, cuts: int)
 
 def test_a_set_that_is_not_reported_as_locked_may_be_followed_by_another() -> None:
     """The negative control: whoever knows the set dies, and the others begin anew."""
-    pack = Agreement._pack
 
-    def forgetful(self: Agreement, parties: tuple[int, ...], owners: Presence, number: int, locked: Presence) -> bytes:
-        return pack(self, parties, owners, 0, ())
+    def forgetful(self: Ballot) -> Said:
+        return REPORT.fget(self)._replace(number=0, locked=())  # type: ignore[misc]
 
-    with patch.object(Agreement, "_pack", forgetful), patch.object(Agreement, "_tell", lambda self, agreed: None):
+    def silent(self: Ballot, owners: Presence, sent: Any) -> Any:
+        return replace(self, stage="agreed", found=owners), sent
+
+    with patch.object(Ballot, "_report", property(forgetful)), patch.object(Ballot, "_agreed", silent):
         found = []
         for seed in range(300):
             with contextlib.suppress(AssertionError):  # somebody waits for one that has gone ahead

@@ -9,24 +9,24 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from dpmpc.aggregation.asked import AGREED, Attempt
-from dpmpc.aggregation.beginning import attempt_of
-from dpmpc.aggregation.grid import Ints
-from dpmpc.aggregation.job import PartyJob
-from dpmpc.aggregation.owner_client import OwnerClient
-from dpmpc.aggregation.party import run_party
-from dpmpc.aggregation.paths import ledger_path, opened_path, transcript_path
-from dpmpc.aggregation.plan import Plan
-from dpmpc.aggregation.settling import begin_anew, spent_releases, standing
-from dpmpc.aggregation.spending import entry_of, reservation_of
-from dpmpc.aggregation.transcript import read_opened, read_transcript
-from dpmpc.errors import PeerError
-from dpmpc.mpc.addresses import Endpoint, bound_socket, endpoint_of
-from dpmpc.mpc.backend import BACKENDS
-from dpmpc.mpc.dial import Call
-from dpmpc.mpc.link import Connection
-from dpmpc.mpc.meeting import Meeting
-from dpmpc.mpc.wire import Peer
+from dpmpc.aggregation.owner.client import OwnerClient
+from dpmpc.aggregation.party.job import PartyJob
+from dpmpc.aggregation.party.party import run_party
+from dpmpc.aggregation.party.resume import check_new, spent_releases, standing
+from dpmpc.aggregation.party.start import attempt_of
+from dpmpc.aggregation.plan.asked import AGREED, Attempt
+from dpmpc.aggregation.plan.grid import Ints
+from dpmpc.aggregation.plan.plan import Plan
+from dpmpc.aggregation.plan.spending import entry_of, reservation_of
+from dpmpc.aggregation.wire.paths import ledger_path, opened_path, transcript_path
+from dpmpc.aggregation.wire.transcript import read_opened, read_transcript
+from dpmpc.errors import PeerError, UsageError
+from dpmpc.mpc.contract.backend import BACKENDS
+from dpmpc.mpc.transport.addresses import Endpoint, bound_socket, endpoint_of
+from dpmpc.mpc.transport.dial import Call
+from dpmpc.mpc.transport.link import Connection
+from dpmpc.mpc.transport.rendezvous import Rendezvous
+from dpmpc.mpc.transport.wire import Peer
 from dpmpc.privacy.budget import reserved
 from dpmpc.privacy.ledger import Ledger
 from dpmpc.privacy.ledgers import merge, read_ledgers
@@ -105,7 +105,15 @@ async def attempt(
         folder.mkdir(exist_ok=True)
         numbers = bound[i].detach(), bound[PARTIES + i].detach()
         job = PartyJob(
-            plan, i, where[:PARTIES], where[PARTIES:], folder, wait, attempt_of(plan), sockets=numbers, outlives=True
+            plan,
+            i,
+            where[:PARTIES],
+            where[PARTIES:],
+            folder,
+            wait,
+            attempt_of(plan),
+            sockets=numbers,
+            tolerates_loss=True,
         )
         parties.append(asyncio.ensure_future(run_party(job, lambda t: None, lambda event, **fields: None)))
     owners = [
@@ -232,13 +240,14 @@ def test_parties_that_have_opened_different_vectors_do_not_go_on(tmp_path: Path)
         run(plan, tmp_path, [{} for _ in range(OWNERS)])
 
 
-def test_a_run_that_is_replaced_spends_anew(tmp_path: Path) -> None:
+def test_a_run_that_is_replaced_needs_another_name(tmp_path: Path) -> None:
     plan = plan_of()
     run(plan, tmp_path, [{} for _ in range(OWNERS)], stop=3)
     ledger = ledger_path(tmp_path / "party0", 0)
     assert 3 <= spent_releases(ledger, plan.run_id) <= 4 and spent_releases(ledger, "another") == 0
-    begin_anew(ledger)
-    assert spent_releases(ledger, plan.run_id) == 0
+    with pytest.raises(UsageError, match="overwrite needs a new run_id"):
+        check_new([ledger], plan.run_id)
+    check_new([ledger, tmp_path / "none"], "another")
     assert standing(plan, tmp_path / "party0", 0).attempts == 1
 
 
@@ -263,8 +272,6 @@ def test_what_others_spent_before_an_attempt_counts_once_at_a_party_that_comes_a
         assert counted() == list(range(plan.releases))
         ledger.goes_on(entry_of(plan, coming, coming.first_release), (0, 2))
     assert counted() == list(range(plan.releases))
-    begin_anew(path)
-    assert spent_releases(path, plan.run_id) == 0
 
 
 def test_a_party_that_comes_again_hears_how_the_run_is(tmp_path: Path) -> None:
@@ -282,7 +289,7 @@ def test_a_party_that_comes_again_hears_how_the_run_is(tmp_path: Path) -> None:
             folder.mkdir(exist_ok=True)
             numbers = (bound[i].detach(), bound[PARTIES + i].detach()) if bound_here else None
             job = PartyJob(
-                plan, i, where[:PARTIES], where[PARTIES:], folder, HANG, AGREED, sockets=numbers, outlives=True
+                plan, i, where[:PARTIES], where[PARTIES:], folder, HANG, AGREED, sockets=numbers, tolerates_loss=True
             )
             return asyncio.ensure_future(run_party(job, log.append, lambda event, **fields: None))
 
@@ -328,7 +335,7 @@ def test_an_owner_comes_again_to_the_run_or_to_its_end(missed: int, tmp_path: Pa
             folder.mkdir()
             numbers = bound[i].detach(), bound[PARTIES + i].detach()
             job = PartyJob(
-                plan, i, where[:PARTIES], where[PARTIES:], folder, HANG, AGREED, sockets=numbers, outlives=True
+                plan, i, where[:PARTIES], where[PARTIES:], folder, HANG, AGREED, sockets=numbers, tolerates_loss=True
             )
             parties.append(asyncio.ensure_future(run_party(job, lambda t: None, lambda event, **fields: None)))
         stays = asyncio.ensure_future(owner(plan, 0, where[PARTIES:], histories[0], -1))
@@ -358,7 +365,7 @@ def test_an_owner_that_was_cut_off_at_the_end_is_not_waited_for(tmp_path: Path) 
             (tmp_path / f"party{i}").mkdir()
             numbers = bound[i].detach(), bound[PARTIES + i].detach()
             job = PartyJob(plan, i, where[:PARTIES], where[PARTIES:], tmp_path / f"party{i}", 1e5, AGREED,
-                           sockets=numbers, outlives=True)  # fmt: skip
+                           sockets=numbers, tolerates_loss=True)  # fmt: skip
             parties.append(asyncio.ensure_future(run_party(job, told.append, lambda event, **fields: None)))
         async with asyncio.timeout(HANG):
             await asyncio.gather(*(owner(plan, j, where[PARTIES:], {}, -1, cut_off=j == 1) for j in range(OWNERS)))
@@ -377,10 +384,10 @@ def test_an_owner_that_has_the_end_from_one_party_tells_the_others(
     plan = plan_of(min_owners=1, release_wait=0.01)
     call = OwnerClient._call
 
-    async def first_party_only(self: OwnerClient, meeting: Meeting, party: int, how: Call) -> Connection:
+    async def first_party_only(self: OwnerClient, rendezvous: Rendezvous, party: int, how: Call) -> Connection:
         if self.first == 1 and party:
             await asyncio.get_running_loop().create_future()
-        return await call(self, meeting, party, how)
+        return await call(self, rendezvous, party, how)
 
     monkeypatch.setattr(OwnerClient, "_call", first_party_only)
     histories: list[History] = [{} for _ in range(OWNERS)]
@@ -393,7 +400,7 @@ def test_an_owner_that_has_the_end_from_one_party_tells_the_others(
             (tmp_path / f"party{i}").mkdir()
             numbers = bound[i].detach(), bound[PARTIES + i].detach()
             job = PartyJob(plan, i, where[:PARTIES], where[PARTIES:], tmp_path / f"party{i}", 1e5, AGREED,
-                           sockets=numbers, outlives=True)  # fmt: skip
+                           sockets=numbers, tolerates_loss=True)  # fmt: skip
             parties.append(asyncio.ensure_future(run_party(job, lambda t: None, lambda event, **fields: None)))
         async with asyncio.timeout(HANG):
             await owner(plan, 0, where[PARTIES:], histories[0], -1)
@@ -409,7 +416,7 @@ def test_an_owner_that_has_the_end_from_one_party_tells_the_others(
 def test_an_owner_that_comes_again_when_the_parties_have_ended_learns_it(monkeypatch: pytest.MonkeyPatch) -> None:
     """Its ledger has all releases: nobody has to come again. One with releases to make waits for the parties."""
     plan = plan_of()
-    monkeypatch.setattr("dpmpc.mpc.pulse.LEAST_STALL", 0.1)
+    monkeypatch.setattr("dpmpc.mpc.transport.heartbeat.LEAST_STALL", 0.1)
     with contextlib.closing(bound_socket()) as taken:
         where = [endpoint_of(taken)] * PARTIES  # nobody listens there
 
@@ -420,7 +427,7 @@ def test_an_owner_that_comes_again_when_the_parties_have_ended_learns_it(monkeyp
             finally:
                 client.abandon()
 
-        with pytest.raises(PeerError, match=r"no party has listened for 0\.1 s, --stall: they have ended; take model"):
+        with pytest.raises(PeerError, match=r"no party has listened for 0\.1 s, stall: they have ended; take model"):
             asyncio.run(call(all_made=True))
         with pytest.raises(PeerError, match=r"must answer its owners within 0\.3 s"):
             asyncio.run(call(all_made=False))
@@ -441,7 +448,7 @@ def test_an_owner_that_comes_again_does_not_count_on_a_party_that_is_left_out(tm
         def start(i: int, numbers: tuple[int, int] | None) -> "asyncio.Task[None]":
             (tmp_path / f"party{i}").mkdir(exist_ok=True)
             job = PartyJob(plan, i, where[:PARTIES], where[PARTIES:], tmp_path / f"party{i}", HANG, AGREED,
-                           sockets=numbers, outlives=True)  # fmt: skip
+                           sockets=numbers, tolerates_loss=True)  # fmt: skip
             return asyncio.ensure_future(run_party(job, log.append, lambda event, **fields: None))
 
         def waiting(words: str) -> bool:

@@ -1,5 +1,6 @@
 """Runs whose owners are checked: parties in processes of their own, owners that cheat in what they share and how."""
 
+import csv
 import json
 import math
 from collections.abc import Callable
@@ -13,18 +14,20 @@ import pytest
 from owners import beyond, on_the_bound, squares_of
 
 import dpmpc
-from dpmpc.aggregation.asked import FIRST_ATTEMPT
-from dpmpc.aggregation.checks import count_checks, owners_line
-from dpmpc.aggregation.encoding import encode
-from dpmpc.aggregation.grid import Ints
-from dpmpc.aggregation.guarantee import warnings_of
-from dpmpc.aggregation.limits import Limits, taking_part
-from dpmpc.aggregation.owner_client import OwnerClient
-from dpmpc.aggregation.owners import passing
-from dpmpc.aggregation.owners import squares_of as bounds_of
-from dpmpc.aggregation.plan import Plan
+from dpmpc.aggregation.owner.client import OwnerClient
+from dpmpc.aggregation.owner.encoding import encode
+from dpmpc.aggregation.plan.asked import FIRST_ATTEMPT
+from dpmpc.aggregation.plan.check_figures import count_checks, owners_line
+from dpmpc.aggregation.plan.grid import Ints
+from dpmpc.aggregation.plan.guarantee import warnings_of
+from dpmpc.aggregation.plan.limits import Limits, taking_part
+from dpmpc.aggregation.plan.owner_bounds import passing
+from dpmpc.aggregation.plan.owner_bounds import squares_of as bounds_of
+from dpmpc.aggregation.plan.plan import Plan
+from dpmpc.circuits.sampler import discrete_gaussian
 from dpmpc.errors import PeerError, UsageError
-from dpmpc.mpc.field import P
+from dpmpc.mpc.contract.backend import BACKENDS
+from dpmpc.mpc.numbers.field import P
 from dpmpc.privacy.ledger import Ledger
 from dpmpc.runs.consortium import read_consortium
 from dpmpc.runs.consortium_text import Founding, text_of
@@ -108,18 +111,18 @@ def test_an_owner_that_fails_counts_as_zero_and_is_named(mode: str, tmp_path: Pa
     long. (Among active parties a wrong word ends the run.)"""
     norms, shares = mode != "shamir", mode != "active"
     with dpmpc.Aggregator(**ASKED, releases=3, check_owners="zero", out=tmp_path / "run", **MODES[mode]) as aggregator:
-        plan, dealer = aggregator.plan, aggregator._dealer
+        plan, dealer = aggregator.plan, aggregator._session.dealer
         assert (aggregator.open(honest()).total == clear_sum(plan)).all()
         last = plan.parties - 1
         bound = bounds_of(plan, plan.grid)[4]
         too_long = vector(4, beyond(D, bound)["halves"]) if norms else None
-        aggregator._dealer = Cheats(dealer, too_long, wrong_word(last, 2) if shares else None)
+        aggregator._session.dealer = Cheats(dealer, too_long, wrong_word(last, 2) if shares else None)
         release = aggregator.open(honest())
         failed = tuple(j for j, fails in ((2, shares), (4, norms)) if fails)
         assert release.present == tuple(j for j in range(OWNERS) if j not in failed)
         assert (release.total == clear_sum(plan, failed)).all()
         assert plan.divisor_of(release.present) == OWNERS, "a zero vector is one of all"
-        aggregator._dealer = dealer
+        aggregator._session.dealer = dealer
         assert aggregator.open(honest()).present == tuple(range(OWNERS)), "it may do better next time"
     for party in range(plan.parties):
         entries = Ledger.read(tmp_path / "run" / f"ledger_{party}.jsonl").entries
@@ -145,10 +148,10 @@ def edited(path: Path, old: str, new: str) -> None:
 def test_a_number_that_is_no_share_is_a_wrong_share() -> None:
     """Without checks it ends the run."""
     with dpmpc.Aggregator(**ASKED, check_owners="zero") as aggregator:
-        aggregator._dealer = Cheats(aggregator._dealer, None, huge_word(1, 6))
+        aggregator._session.dealer = Cheats(aggregator._session.dealer, None, huge_word(1, 6))
         assert aggregator.open(honest()).present == (0, 1, 2, 3, 4, 5)
     with dpmpc.Aggregator(**ASKED) as aggregator, pytest.raises(PeerError, match="shares must be below p"):
-        aggregator._dealer = Cheats(aggregator._dealer, None, huge_word(1, 6))
+        aggregator._session.dealer = Cheats(aggregator._session.dealer, None, huge_word(1, 6))
         aggregator.open(honest())
 
 
@@ -157,8 +160,9 @@ def test_stop_ends_the_run_before_anything_is_spent(kind: str, tmp_path: Path) -
     with dpmpc.Aggregator(**ASKED, releases=2, check_owners="stop", out=tmp_path / "run") as aggregator:
         bound = bounds_of(aggregator.plan, aggregator.plan.grid)[3]
         change = vector(3, on_the_bound(D, bound + 1)) if kind == "norm" else None
-        aggregator._dealer = Cheats(aggregator._dealer, change, wrong_word(1, 3) if kind == "shares" else None)
-        with pytest.raises(PeerError, match=r"owner 3: .*--check-owners zero") as caught:
+        wrong = wrong_word(1, 3) if kind == "shares" else None
+        aggregator._session.dealer = Cheats(aggregator._session.dealer, change, wrong)
+        with pytest.raises(PeerError, match=r"owner 3: .*check_owners=zero") as caught:
             aggregator.open(honest())
         assert "\n" not in str(caught.value)
     found: list[list[int]] = []
@@ -182,7 +186,7 @@ def test_vectors_on_the_bound_pass_through_parties() -> None:
         def all_rows(vectors: Ints) -> None:
             vectors[:] = rows
 
-        aggregator._dealer = Cheats(aggregator._dealer, all_rows)
+        aggregator._session.dealer = Cheats(aggregator._session.dealer, all_rows)
         release = aggregator.open(honest())
         assert release.present == tuple(range(OWNERS))
         assert (release.total == OWNERS * np.array(rows)).all()
@@ -232,11 +236,11 @@ def test_what_a_cheating_party_gets_away_with_counts_the_checks_of_owners() -> N
     assert without is not None and with_ is not None and without < with_ < 2.0**-40
 
 
-def test_active_parties_end_the_run_and_name_the_owner(tmp_path: Path) -> None:
+def test_active_parties_end_the_run_and_name_pairs(tmp_path: Path) -> None:
     """Of three shares on no line nobody can say whether owner or party changed one."""
     with dpmpc.Aggregator(**ASKED, security="active", check_owners="zero", out=tmp_path / "run") as aggregator:
-        aggregator._dealer = Cheats(aggregator._dealer, None, wrong_word(2, 5))
-        with pytest.raises(PeerError, match="the shares of owner 5 are of no one vector; the owner dealt them so, or"):
+        aggregator._session.dealer = Cheats(aggregator._session.dealer, None, wrong_word(2, 5))
+        with pytest.raises(PeerError, match=r"the shares of owner 5 at party \d or \d are of no one vector; "):
             aggregator.open(honest())
     for party in range(3):
         assert Ledger.read(tmp_path / "run" / f"ledger_{party}.jsonl").entries == ()
@@ -251,9 +255,9 @@ def test_active_parties_end_the_run_and_name_the_owner(tmp_path: Path) -> None:
         ({"backend": "mpyc"}, "got mpyc"),
         ({"parties": 2, "threshold": 0, "backend": "sharing"}, "the threshold 0"),
         ({"parties": 1}, "the threshold 0"),
-        ({"min_owners": 5}, "--min-owners 5 of 7"),
-        ({"engine": "clear"}, "--engine clear has none"),
-        ({"grid_bits": 40, "clip": 1e3}, "fewer --grid-bits"),
+        ({"min_owners": 5}, "min_owners=5 of 7"),
+        ({"engine": "clear"}, "engine=clear has none"),
+        ({"grid_bits": 40, "clip": 1e3}, "fewer grid_bits"),
     ],
 )  # fmt: skip
 def test_what_cannot_be_checked_is_refused_in_a_line(changes: dict[str, Any], named: str) -> None:
@@ -275,14 +279,14 @@ def test_a_grid_that_nobody_fixed_is_coarse_enough_for_the_checks() -> None:
         assert plain.grid.bits - checked.grid.bits == coarser
         assert checked.derived.sensitivity.parts["rounding"] <= 0.05 * checked.derived.sensitivity.l2
         assert checked.derived.owner_test is not None
-    with pytest.raises(UsageError, match="fewer --grid-bits"):
+    with pytest.raises(UsageError, match="fewer grid_bits"):
         _ = Plan.create(**asked, records=[1_000_000] * 4, check_owners="zero").derived
-    with pytest.raises(UsageError, match="1 fewer --grid-bits"):
+    with pytest.raises(UsageError, match="1 fewer grid_bits"):
         _ = Plan.create(**asked, records=[30_000] * 4, check_owners="zero", grid_bits=plain.grid.bits).derived
 
 
 def test_another_word_is_refused() -> None:
-    with pytest.raises(UsageError, match="check_owners is one of no, zero, stop; got 'yes'"):
+    with pytest.raises(UsageError, match="check_owners must be one of no, zero, stop; got 'yes'"):
         Plan.create(**ASKED, check_owners="yes")
 
 
@@ -291,9 +295,6 @@ def test_it_is_in_plan_and_digest_and_costs_nothing_where_it_is_left_out() -> No
     assert len({plan.digest(FIRST_ATTEMPT) for plan in plans}) == 3
     assert [Plan.from_text(plan.to_text()) == plan for plan in plans] == [True] * 3
     assert count_checks(plans[0]) == () and plans[0].derived.owner_test is None
-    old = json.loads(plans[0].to_text())
-    del old["check_owners"]
-    assert Plan.from_text(json.dumps(old)) == plans[0], "a plan of before"
     coarser = replace(plans[1], grid_bits=plans[1].grid.bits - 1)
     assert coarser.derived.owner_test != plans[1].derived.owner_test
 
@@ -303,25 +304,25 @@ def test_limits_may_ask_for_it(tmp_path: Path) -> None:
         facts = Facts("records", "logistic", 5, (40, 60, 50), "public")
         return plan_of(Request(run_id="r", data="synthetic", owners=3, delta=1e-5, iterations=5, **changes), facts)
 
-    path = write(tmp_path, "check_owners = true\n", "limits.toml")
+    path = write(tmp_path, 'check_owners = "zero"\n', "limits.toml")
     asked = Limits.read(path)
     asked.check(plan(check_owners="stop"))
-    with pytest.raises(UsageError, match="owners must be checked, by --check-owners"):
+    with pytest.raises(UsageError, match="check_owners must be at least zero; the plan's is no"):
         asked.check(plan())
-    assert Limits().also(asked).check_owners and asked.also(Limits()).check_owners
+    assert Limits().also(asked).check_owners == asked.also(Limits()).check_owners == "zero"
     assert [line for line in taking_part(plan(check_owners="zero")) if line.startswith("owners are checked: their")]
     assert not [line for line in taking_part(plan()) if "owners are" in line]
 
 
 def test_a_consortium_says_it_in_its_part_of_mpc(tmp_path: Path) -> None:
     text = text_of(Founding(addresses=("127.0.0.2:1000", "127.0.0.3:1000", "127.0.0.4:1000"), iterations=3))
-    assert text.count('# check_owners = "zero"') == 1
-    path = write(tmp_path, text.replace('# check_owners = "zero"', 'check_owners = "stop"'), "consortium.toml")
+    assert text.count('# check_owners = "no"') == 1
+    path = write(tmp_path, text.replace('# check_owners = "no"', 'check_owners = "stop"'), "consortium.toml")
     consortium = read_consortium(path)
     assert consortium.plan.check_owners == "stop"
-    assert limits_for(consortium).check_owners is True, "a kit of it insists"
+    assert limits_for(consortium).check_owners == "stop", "a kit of it insists"
     path.write_text(text)
-    assert limits_for(read_consortium(path)).check_owners is None
+    assert limits_for(read_consortium(path)).check_owners == "no"
 
 
 def test_the_option_alone_means_zero() -> None:
@@ -341,18 +342,19 @@ def test_sites_that_are_owner_and_party_check_each_other(tmp_path: Path) -> None
 
 def test_training_names_who_failed_in_report_and_history(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The owners of a run on one machine are in its own process here: one of them cheats in the second release."""
-    from dpmpc.aggregation import aggregator as module
+    from dpmpc.aggregation.owner import aggregator as module
 
     opened = module.Aggregator.open
 
     def cheating(self: Any, vectors: Any) -> Any:
-        dealer = self._dealer
+        session = self._session
+        dealer = session.dealer
         if self.next == 1:
-            self._dealer = Cheats(dealer, vector(2, [1 << 40] + [0] * (self.plan.dimension - 1)))
+            session.dealer = Cheats(dealer, vector(2, [1 << 40] + [0] * (self.plan.dimension - 1)))
         try:
             return opened(self, vectors)
         finally:
-            self._dealer = dealer
+            session.dealer = dealer
 
     monkeypatch.setattr(module.Aggregator, "open", cheating)
     report = run(small(check_owners="zero"), tmp_path / "run")
@@ -360,7 +362,8 @@ def test_training_names_who_failed_in_report_and_history(tmp_path: Path, monkeyp
     assert section["failed"] == {"1": [2]} and section["releases"] == 4 and section["mode"] == "zero"
     assert section["checks"] == ["shares", "norms"] and section["undetected_bits"] >= 40
     rows = (tmp_path / "run" / "history.csv").read_text().splitlines()
-    assert [row.split(",")[-2:] for row in rows] == [["owners", "failed"], ["6", ""], ["5", "2"], ["6", ""], ["6", ""]]
+    found = [(row["owners"], row["failed"]) for row in csv.DictReader(rows)]
+    assert found == [("6", ""), ("5", "2"), ("6", ""), ("6", "")]
     from dpmpc.runs.summary import summary
 
     assert dict(summary(report, tmp_path))["owners checked"] == (
@@ -374,7 +377,12 @@ def test_training_names_who_failed_in_report_and_history(tmp_path: Path, monkeyp
 def test_parties_that_cannot_check_norms_say_so() -> None:
     asked = {**ASKED, "check_owners": "zero", "parties": 5, "scale": None}
     (said,) = [text for text in warnings_of(Plan.create(**asked, backend="shamir")) if "norms" in text]
-    assert said == "parties check owners' shares, but not norms, with --backend shamir; use --backend sharing for both"
+    assert said == (
+        "parties check owners' shares, but not norms, with backend shamir, where to compare these would take about "
+        f"{61 * 60 * ASKED['owners']:,} shared random bits a release, as noise of "
+        f"{61 * 60 * ASKED['owners'] // 180:,} coordinates does; use backend sharing for both"
+    )
+    assert BACKENDS["shamir"].count_noise(discrete_gaussian(2.0**20), 1000, 3, 1).sample["random bits"] == 182
     assert not [text for text in warnings_of(Plan.create(**asked, backend="sharing")) if "norms" in text]
 
 

@@ -8,7 +8,7 @@ import pytest
 from scipy.sparse import csr_array, random_array
 
 import dpmpc
-from dpmpc.aggregation.encoding import as_blocks
+from dpmpc.aggregation.owner.encoding import as_blocks
 from dpmpc.errors import UsageError
 
 M, D = 11, 6

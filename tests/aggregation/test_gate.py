@@ -1,4 +1,4 @@
-"""The owners' door of a party: who is admitted, who is told why not, and how much an owner may send."""
+"""The owners' listener of a party: who is admitted, who is told why not, and how much an owner may send."""
 
 import asyncio
 import contextlib
@@ -7,16 +7,16 @@ from collections.abc import AsyncIterator
 import numpy as np
 import pytest
 
-from dpmpc.aggregation import frames
-from dpmpc.aggregation.asked import FIRST_ATTEMPT
-from dpmpc.aggregation.owner_client import OwnerClient
-from dpmpc.aggregation.owner_gate import OwnerGate
-from dpmpc.aggregation.plan import Plan
+from dpmpc.aggregation.owner.client import OwnerClient
+from dpmpc.aggregation.party.owner_gate import OwnerGate
+from dpmpc.aggregation.plan.asked import FIRST_ATTEMPT
+from dpmpc.aggregation.plan.plan import Plan
+from dpmpc.aggregation.wire import frames
 from dpmpc.errors import PeerError
-from dpmpc.mpc.addresses import bound_socket, endpoint_of
-from dpmpc.mpc.backend import BACKENDS
-from dpmpc.mpc.reason import Told
-from dpmpc.mpc.within import Within
+from dpmpc.mpc.contract.backend import BACKENDS
+from dpmpc.mpc.transport.abort_reason import Told
+from dpmpc.mpc.transport.addresses import bound_socket, endpoint_of
+from dpmpc.mpc.transport.in_memory import InMemory
 from tests.runs import HANG
 
 PLAN = Plan.create(owners=3, dimension=4, clip=1.0, epsilon=1.0, delta=1e-5, releases=2, parties=1)
@@ -88,7 +88,7 @@ def test_the_second_of_two_owners_of_one_name_counts_and_the_first_is_told() -> 
             first, second = owner(0), owner(0)
             await first.connect(where, HANG)  # type: ignore[arg-type]
             await second.connect(where, HANG)  # type: ignore[arg-type]
-            with pytest.raises(PeerError, match="every owner must come once; owner 0 came again; mend -I"):
+            with pytest.raises(PeerError, match="every owner must come once; owner 0 came again; mend index"):
                 await first.ready()
             assert list(gate._owners) == [0]
             second.abandon()
@@ -101,15 +101,15 @@ def test_the_owner_of_this_process_is_not_replaced_by_another() -> None:
 
     async def body() -> None:
         async with gate_of() as (gate, where, log):
-            to_party, to_owner = Within.pair("party 0", "owner 1")
+            to_party, to_owner = InMemory.pair("party 0", "owner 1")
             mine = OwnerClient(PLAN, FIRST_ATTEMPT, 1, 2, {0: to_party})
             gate.join(to_owner)
             await mine.connect(where, HANG)  # type: ignore[arg-type]
-            with pytest.raises(PeerError, match="owner 1 is in one process with party 0; mend -I"):
+            with pytest.raises(PeerError, match="owner 1 is in one process with party 0; mend index"):
                 await owner(1).connect(where, HANG)  # type: ignore[arg-type]
             others = [owner(j) for j in (0, 2)]
             await asyncio.gather(gate.admit(HANG), *(o.connect(where, HANG) for o in others))  # type: ignore[arg-type]
-            assert len(log) == 1 and gate.connections()[1] is to_owner and len(gate._pulse._peers) == 2
+            assert len(log) == 1 and gate.connections()[1] is to_owner and len(gate._heartbeat._peers) == 2
             await mine.leave("owner 1 left before the last release")
             with pytest.raises(Told, match=r"owner 1 left before the last release \(told by owner 1\)"):
                 gate.lost.result()
@@ -124,7 +124,7 @@ def test_owners_that_never_come_are_named() -> None:
         async with gate_of() as (gate, where, _):
             here = owner(1)
             await here.connect(where, HANG)  # type: ignore[arg-type]
-            with pytest.raises(PeerError, match=r"2 of 3 did not: owner 0, 2; start their processes"):
+            with pytest.raises(PeerError, match=r"2 of 3 did not: owner 0, owner 2; start their processes"):
                 await gate.admit(0.0)
             here.abandon()
 

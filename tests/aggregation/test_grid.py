@@ -6,15 +6,16 @@ from typing import Any
 import numpy as np
 import pytest
 
-from dpmpc.aggregation.asked import FIRST_ATTEMPT, Attempt
-from dpmpc.aggregation.encoding import encode
-from dpmpc.aggregation.grid import NARROWEST, ROUNDING_SHARE, Grid, check_range, choose_grid
-from dpmpc.aggregation.plan import Plan
+from dpmpc.aggregation.owner.encoding import encode
+from dpmpc.aggregation.plan.asked import FIRST_ATTEMPT, Attempt
+from dpmpc.aggregation.plan.grid import Grid, check_range, choose_grid
+from dpmpc.aggregation.plan.plan import Plan
 from dpmpc.data.blocks import in_memory
 from dpmpc.errors import UsageError
 from dpmpc.learning.learner import Learner
-from dpmpc.mpc.backend import BACKENDS
-from dpmpc.mpc.field import P
+from dpmpc.mpc.contract.backend import BACKENDS
+from dpmpc.mpc.numbers.field import P
+from dpmpc.privacy.unit import NARROWEST, ROUNDING_SHARE
 from dpmpc.runs.planning import Facts, plan_of
 from dpmpc.runs.request import Request
 

@@ -13,17 +13,18 @@ from typing import Any
 import pytest
 
 import dpmpc
-from dpmpc.aggregation.asked import AGREED, Attempt, data_digest
-from dpmpc.aggregation.beginning import attempt_of
-from dpmpc.aggregation.frames import OVER, RUNNING
-from dpmpc.aggregation.guarantee import NEIGHBOURS_BY_STRENGTH, promise_of
-from dpmpc.aggregation.limits import NO_LIMITS, Limits, taking_part, true_epsilon
-from dpmpc.aggregation.owner_client import OwnerClient
-from dpmpc.aggregation.plan import Plan
+from dpmpc.aggregation.owner.client import OwnerClient
+from dpmpc.aggregation.party.start import attempt_of
+from dpmpc.aggregation.plan.asked import AGREED, Attempt, data_digest
+from dpmpc.aggregation.plan.guarantee import promise_of
+from dpmpc.aggregation.plan.limits import NO_LIMITS, Limits, taking_part, true_epsilon
+from dpmpc.aggregation.plan.plan import Plan
+from dpmpc.aggregation.plan.settings import GROUPS, UNITS
+from dpmpc.aggregation.wire.frames import OVER, RUNNING
 from dpmpc.data.schema import Labels, Numeric, Schema
 from dpmpc.errors import UsageError
 from dpmpc.privacy import composition, ledgers
-from dpmpc.privacy.entry import bare
+from dpmpc.privacy.entry import Entry, bare
 from dpmpc.runs.planning import facts_of_schema, plan_of
 from dpmpc.runs.request import Request
 from tests.aggregation.histories import check_schema, drawn_history, drawn_schema, least_epsilon
@@ -57,10 +58,10 @@ def test_a_good_plan_needs_no_limits() -> None:
 @pytest.mark.parametrize(
     ("changes", "named"),
     [
-        ({"threshold": 0}, "accept it with -T 0"),
-        ({"parties": 1, "threshold": 0}, "accept it with -T 0"),
+        ({"threshold": 0}, "accept it with threshold=0"),
+        ({"parties": 1, "threshold": 0}, "accept it with threshold=0"),
         ({"calibration": "paper", "epsilon": 10.0, "delta": 1e-3, "iterations": 1500}, "accounts to"),
-        ({"scale": 0.0}, "--epsilon inf"),
+        ({"scale": 0.0}, "epsilon=inf"),
         ({"scale": 0.01}, "states no epsilon"),
         ({"sampler": "box-muller"}, "no proved law"),
         ({"bounds": "data"}, "read off records"),
@@ -79,8 +80,8 @@ def test_what_is_said_to_be_enough_is_enough() -> None:
     loose = plan(calibration="paper", epsilon=10.0, delta=1e-3, iterations=1500)
     true = true_epsilon(loose)
     assert true > 11
-    Limits(epsilon=true).check(loose)
-    refusal(Limits(epsilon=true * 0.999), loose)
+    Limits(epsilon=true, delta=1e-3).check(loose)
+    refusal(Limits(epsilon=true * 0.999, delta=1e-3), loose)
 
 
 # -- limits ------------------------------------------------------------------------------------------------------------
@@ -89,10 +90,10 @@ def test_each_limit_refuses_what_exceeds_it_and_only_that() -> None:
     digest = one.schema_digest
     assert digest is not None
     cases = [
-        (Limits(epsilon=1.0), Limits(epsilon=0.99), "the limit is 0.99"),
+        (Limits(epsilon=1.0, delta=1e-5), Limits(epsilon=0.99, delta=1e-5), "the limit is 0.99"),
         (Limits(delta=1e-5), Limits(delta=1e-6), "at delta 1e-06"),
-        (Limits(threshold=1), Limits(threshold=2), "2 parties together must learn nothing"),
-        (Limits(neighbours="record"), Limits(neighbours="owner"), "--neighbours"),
+        (Limits(threshold=1), Limits(threshold=2), "threshold must be at least 2; the plan's is 1"),
+        (Limits(neighbours="record"), Limits(neighbours="owner"), "neighbours"),
         (Limits(data_id="ward 7"), Limits(data_id="ward 8"), "called 'ward 8'"),
         (Limits(schema=digest), Limits(schema="0" * 64), "the schema 0000"),
     ]
@@ -104,11 +105,9 @@ def test_each_limit_refuses_what_exceeds_it_and_only_that() -> None:
 
 
 def test_two_limits_together_are_the_stricter_of_both() -> None:
-    a = Limits(epsilon=1.0, threshold=0, neighbours="owner", budget=(3.0, 1e-5))
-    b = Limits(epsilon=2.0, delta=1e-6, threshold=1, neighbours="record", budget=(2.0, 1e-4), data_id="x")
-    both = Limits(
-        epsilon=1.0, delta=1e-6, threshold=1, neighbours="owner", budget=(2.0, 1e-5), data_id="x", assumptions=False
-    )
+    a = Limits(epsilon=1.0, delta=1e-4, threshold=0, neighbours="owner", budget="3,1e-5")
+    b = Limits(epsilon=2.0, delta=1e-6, threshold=1, neighbours="record", budget="2,1e-4", data_id="x")
+    both = Limits(epsilon=1.0, delta=1e-6, threshold=1, neighbours="owner", budget="2.0,1e-05", data_id="x")
     assert a.also(b) == b.also(a) == both
     with pytest.raises(UsageError, match="name the same"):
         b.also(Limits(data_id="y"))
@@ -118,8 +117,8 @@ def test_limits_in_a_file(tmp_path: Path) -> None:
     file = tmp_path / "accept.toml"
     file.write_text('epsilon = 1.0\ndelta = 1e-5\nthreshold = 1\nneighbours = "record"\ndata_id = "ward 7"\n')
     assert Limits.read(file) == Limits(epsilon=1.0, delta=1e-5, threshold=1, neighbours="record", data_id="ward 7")
-    file.write_text("budget_epsilon = 1.0\nbudget_delta = 1e-5\nassumptions = true\n")
-    assert Limits.read(file) == Limits(budget=(1.0, 1e-5), assumptions=True)
+    file.write_text('budget = "1,1e-5"\nassumptions = true\n')
+    assert Limits.read(file) == Limits(budget="1,1e-5", assumptions=True)
     for text, named in (
         ("epsilom = 1.0", "epsilon"),
         ('epsilon = "1"', "epsilon"),
@@ -127,7 +126,7 @@ def test_limits_in_a_file(tmp_path: Path) -> None:
         ("epsilon = nan", "epsilon"),
         ("delta = 2.0", "delta"),
         ('neighbours = "ward"', "neighbours"),
-        ("budget_epsilon = 1.0", "budget_delta"),
+        ('budget = "1.0"', "EPS,DELTA"),
         ("epsilon = ", "accept"),
     ):
         file.write_text(text)
@@ -158,10 +157,10 @@ def test_the_public_interface_holds_plans_against_limits(tmp_path: Path) -> None
     made = dpmpc.Plan.create(owners=4, dimension=3, clip=1.0, epsilon=2.0, delta=1e-5, releases=5)
     nowhere = ["127.0.0.1:1", "127.0.0.1:2", "127.0.0.1:3"]
     with pytest.raises(dpmpc.UsageError, match="the limit is 1"):
-        dpmpc.Owner(made, 0, nowhere, limits=dpmpc.Limits(epsilon=1.0))
+        dpmpc.Owner(made, 0, nowhere, limits=dpmpc.Limits(epsilon=1.0, delta=1e-5))
     with pytest.raises(dpmpc.UsageError, match="the limit is 1"):
-        dpmpc.Party(made, 0, nowhere, out=tmp_path / "run", limits=dpmpc.Limits(epsilon=1.0))
-    with pytest.raises(dpmpc.UsageError, match="-T 0"):
+        dpmpc.Party(made, 0, nowhere, out=tmp_path / "run", limits=dpmpc.Limits(epsilon=1.0, delta=1e-5))
+    with pytest.raises(dpmpc.UsageError, match="threshold=0"):
         dpmpc.Party(
             dpmpc.Plan.create(owners=4, dimension=3, clip=1.0, delta=1e-5, threshold=0), 0, nowhere, out=tmp_path
         )
@@ -171,14 +170,14 @@ def test_the_public_interface_holds_plans_against_limits(tmp_path: Path) -> None
 def test_a_budget_among_the_limits_binds_or_is_refused(tmp_path: Path) -> None:
     nowhere = ["127.0.0.1:1", "127.0.0.1:2", "127.0.0.1:3"]
     made = dpmpc.Plan.create(owners=4, dimension=3, clip=1.0, epsilon=2.0, delta=1e-5, data_id="ward 7")
-    within = dpmpc.Limits(budget=(1.9, 1e-5), data_id="ward 7")
+    within = dpmpc.Limits(budget="1.9,1e-5", data_id="ward 7")
     party = dpmpc.Party(made, 0, nowhere, out=tmp_path / "run", limits=within)
     with pytest.raises(dpmpc.UsageError, match="the budget for data ward 7"):  # 2 does not fit into 1.9
         party.run()
     assert not any(path.stat().st_size for path in tmp_path.rglob("ledger_0.jsonl"))
     with pytest.raises(dpmpc.UsageError, match="add data_id"):
-        dpmpc.Party(made, 0, nowhere, out=tmp_path / "run", limits=dpmpc.Limits(budget=(3.0, 1e-5)))
-    with pytest.raises(dpmpc.UsageError, match="give it to Party"):
+        dpmpc.Party(made, 0, nowhere, out=tmp_path / "run", limits=dpmpc.Limits(budget="3,1e-5"))
+    with pytest.raises(dpmpc.UsageError, match="the budget for data ward 7"):  # an owner keeps a ledger of its own
         dpmpc.Owner(made, 0, nowhere, limits=within)
 
 
@@ -187,7 +186,7 @@ def test_an_organisation_can_insist_on_checked_parties(tmp_path: Path) -> None:
     limits.write_text('security = "active"\n')
     insists = Limits.read(limits)
     assert Limits(security="semi-honest").also(insists).security == "active"
-    with pytest.raises(UsageError, match="must be checked, by --security active; the plan's backend is sharing"):
+    with pytest.raises(UsageError, match="security must be at least active; the plan's is semi-honest"):
         insists.check(plan(parties=3, threshold=1))
     checked = plan(parties=3, threshold=1, security="active")
     insists.check(checked)
@@ -199,12 +198,72 @@ def test_what_one_party_says_of_others_is_not_believed_where_parties_may_cheat()
     checked = plan(parties=3, threshold=1, security="active")
     assert attempt_of(checked) == Attempt() and attempt_of(plan(parties=3, threshold=1)) == AGREED
     excused: list[int] = []
-    meeting: Any = SimpleNamespace(here={}, missing=lambda: {1, 2}, excuse=excused.append)
-    OwnerClient(checked, attempt_of(checked))._hear(meeting, 0, (RUNNING, frozenset({1, 2})))
-    OwnerClient(checked, attempt_of(checked))._hear(meeting, 0, (OVER, frozenset()))
+    rendezvous: Any = SimpleNamespace(here={}, missing=lambda: {1, 2}, excuse=excused.append)
+    OwnerClient(checked, attempt_of(checked))._hear(rendezvous, 0, (RUNNING, frozenset({1, 2})))
+    OwnerClient(checked, attempt_of(checked))._hear(rendezvous, 0, (OVER, frozenset()))
     assert excused == []
-    OwnerClient(plan(parties=3, threshold=1), AGREED)._hear(meeting, 0, (RUNNING, frozenset({2})))
+    OwnerClient(plan(parties=3, threshold=1), AGREED)._hear(rendezvous, 0, (RUNNING, frozenset({2})))
     assert excused == [2]
+
+
+# -- facts about one owner ---------------------------------------------------------------------------------------------
+def vectors_plan(**changes: Any) -> Plan:
+    return dpmpc.Plan.create(**{"owners": 3, "dimension": 2, "clip": 1.0, "delta": 1e-5, **changes})
+
+
+@pytest.mark.parametrize(
+    ("limits", "made", "named"),
+    [
+        ({}, {"records": (100, 100, 100)}, "the unit is the owner's whole vector unless limits say otherwise"),
+        ({}, {"sensitivity": 1e-6}, "accept it with neighbours=stated and sensitivity"),
+        ({"neighbours": "record"}, {"records": (100, 100, 100)}, "accept it with records=N, your number of them"),
+        (
+            {"neighbours": "record", "records": 100},
+            {"records": (10**6,) * 3, "delta": 1e-9},
+            "has 100 records; the plan says 1000000",
+        ),
+        ({"neighbours": "stated", "sensitivity": 0.5}, {"sensitivity": 1e-6}, "sensitivity must be at least 0.5"),
+        ({"neighbours": "record"}, {"sensitivity": 0.5}, "must hold for neighbours by record"),
+        ({"epsilon": 1.0, "delta": 1e-5}, {"delta": 0.3}, "the limit is 1 at delta 1e-05"),
+        ({}, {"delta": 0.34}, "delta = 0.34 is not below 1/n = 0.333 for n = 3"),
+        ({}, {"security_bits": 1.0}, "security_bits must be at least 40"),
+        ({"sampler": ("discrete",)}, {"sampler": "box-muller"}, "sampler must be one of discrete"),
+        ({"releases": 3}, {"releases": 4}, "releases must be at most 3; the plan's is 4"),
+        ({"min_owners": 3}, {"min_owners": 2}, "min_owners must be at least 3; the plan's is 2"),
+    ],
+)
+def test_what_a_plan_says_of_an_owner_is_not_believed(limits: dict[str, Any], made: dict[str, Any], named: str) -> None:
+    of = vectors_plan(**made)
+    with pytest.raises(UsageError) as caught:
+        Limits(**limits).check_owner(of, 1, vectors=True)
+    assert named in str(caught.value) and "\n" not in str(caught.value)
+
+
+def test_the_sentence_says_what_rests_on_the_callers_word() -> None:
+    for settings, stated in (
+        (
+            {"records": (5, 5, 5), "delta": 1e-3},
+            "in means of records' vectors clipped to norm 1, as the caller states; ",
+        ),
+        ({"sensitivity": 0.5}, "by at most 0.5 in L2 norm, as the caller states"),
+        ({}, "one owner's whole vector replaced; "),
+    ):
+        assert stated in promise_of(vectors_plan(**settings)).sentence
+    assert "as the caller states" not in promise_of(plan()).sentence
+
+
+def test_an_owner_that_says_what_its_vectors_are_takes_part() -> None:
+    NO_LIMITS.check_owner(vectors_plan(), 0, vectors=True)
+    Limits(neighbours="record", records=100).check_owner(vectors_plan(records=(100, 7, 9)), 0, vectors=True)
+    Limits(neighbours="presence", records=7).check_owner(vectors_plan(records=(100, 7, 9)), 1, vectors=True)
+    Limits(neighbours="stated", sensitivity=0.5).check_owner(vectors_plan(sensitivity=0.5), 2, vectors=True)
+    with pytest.raises(UsageError, match="this one is of learning, whose promise rests on how dpmpc makes them"):
+        NO_LIMITS.check_owner(plan(), 0, vectors=True)
+    NO_LIMITS.check_owner(plan(), 0)
+    with pytest.raises(UsageError, match="this owner has 41 records; the plan says 40"):
+        Limits(records=41).check_owner(plan(), 0)
+    with pytest.raises(UsageError, match="a limit on epsilon says something only at a delta"):
+        Limits(epsilon=1.0)
 
 
 # -- every plan that anybody could write -------------------------------------------------------------------------------
@@ -227,16 +286,28 @@ def independent_epsilon(of: Plan, delta: float) -> float:
     """What all releases come to, from sizes, clip and noise scale alone, without failures and discreteness (which only
     add to it): a lower bound on what may be said."""
     ratio = each_over_scale(of)
-    if of.law == "laplace":  # the best that is known of pure releases from their epsilons alone
-        return least_epsilon(0.0, {ratio: of.releases}, delta)
+    if of.law == "laplace":  # by their epsilons alone; where there is a delta, by coordinates too
+        return best_of_laplace(0.0, {ratio: of.releases}, of.releases * ratio**2 / of.dimension, delta)
     return least_epsilon(of.releases * ratio**2, {}, delta)
+
+
+def best_of_laplace(mu2: float, losses: dict[float, int], squared: float, delta: float) -> float:
+    """The least of three: by the epsilons of pure releases alone, and for noise on coordinates by the sum of their
+    squared shifts, as zCDP and as Gaussian noise of pi/2 as much."""
+    whole = least_epsilon(mu2, losses, delta)
+    if not 0 < delta < 1 or not squared or not math.isfinite(squared + mu2):
+        return whole
+    rho = (mu2 + squared) / 2
+    return min(
+        whole, rho + 2 * math.sqrt(rho * math.log(1 / delta)), least_epsilon(mu2 + math.pi / 2 * squared, {}, delta)
+    )
 
 
 def drawn(rng: random.Random) -> tuple[Plan, Limits]:
     """A random plan, as its author could have written it, and random limits."""
     method = rng.choice(["gradient", "output"])
     law = rng.choice(["gaussian", "gaussian", "laplace"])
-    delta = None if law == "laplace" and rng.random() < 0.7 else 10 ** rng.uniform(-9, -2)
+    delta = None if law == "laplace" and rng.random() < 0.7 else 10 ** rng.uniform(-9, -3)
     parties = rng.choice([1, 2, 3, 5])
     made = plan(
         schema=drawn_schema(rng),
@@ -250,11 +321,12 @@ def drawn(rng: random.Random) -> tuple[Plan, Limits]:
         calibration=rng.choice(["tight", "tight", "paper"]) if (law == "gaussian" or method == "gradient") else "tight",
         parties=parties,
         threshold=rng.randrange((parties + 1) // 2),
-        scale=rng.choice([None, None, None, 0.0, 10 ** rng.uniform(-4, 1)]),
+        scale=rng.choice([None, None, None, None, 0.0, 10 ** rng.uniform(-4, 1)]),
     )
+    delta_too = rng.random() < 0.4
     limits = Limits(
-        epsilon=rng.choice([None, 10 ** rng.uniform(-1.5, 1.2), math.inf]),
-        delta=rng.choice([None, None, 10 ** rng.uniform(-9, -2)]),
+        epsilon=rng.choice([None, 10 ** rng.uniform(-1.5, 1.2), math.inf]) if delta_too else None,
+        delta=rng.choice([0.0, 10 ** rng.uniform(-9, -2)]) if delta_too else None,
         threshold=rng.choice([None, 0, 1, 2]),
         neighbours=rng.choice([None, "record", "owner"]),
         data_id=rng.choice([None, None, "records", "others"]),
@@ -291,19 +363,21 @@ def check_history(rng: random.Random, made: Plan) -> bool:
     epsilon = 10 ** rng.uniform(-0.5, 2.5)
     mechanism = made.derived.mechanism
     try:
-        arguments = (lines, (made.data_id,), mechanism, made.releases, (epsilon, delta))
-        composition.require_budget(*arguments, neighbours=made.neighbours)
+        planned = Entry("planned", 0, (made.data_id,), mechanism, 1, 1.0, 0.0, neighbours=made.neighbours)
+        composition.require_budget(lines, planned, made.releases, (epsilon, delta))
     except UsageError as error:
         assert "\n" not in str(error)
         return False
     assert mechanism.scale
     mu2, losses = history.price(made.neighbours)
     own = each_over_scale(made)
+    squared = math.fsum(loss**2 * count for loss, count in losses.items())  # drawn alike in every norm
     if made.law == "laplace":
         losses[own] = losses.get(own, 0) + made.releases
+        squared += made.releases * own**2 / made.dimension
     else:
         mu2 += made.releases * own**2
-    assert least_epsilon(mu2, losses, delta) <= epsilon * (1 + 1e-6), (made, history, epsilon, delta)
+    assert best_of_laplace(mu2, losses, squared, delta) <= epsilon * (1 + 1e-6), (made, history, epsilon, delta)
     return True
 
 
@@ -354,7 +428,7 @@ def check_limits(made: Plan, limits: Limits) -> bool:
         assert "\n" not in str(error)
         return False
     assert made.threshold >= (1 if limits.threshold is None else limits.threshold) and made.parties
-    assert NEIGHBOURS_BY_STRENGTH[made.neighbours] >= NEIGHBOURS_BY_STRENGTH[limits.neighbours or "record"]
+    assert UNITS.index(made.neighbours) >= UNITS.index(limits.neighbours or "record")
     assert limits.data_id is None or made.data_id == data_digest(limits.data_id)
     assert limits.schema is None or made.schema_digest == limits.schema
     if limits.epsilon == math.inf:
@@ -375,7 +449,9 @@ def test_a_plan_whose_text_was_changed_is_refused_or_kept() -> None:
     changed = 0
     for _ in range(150):
         value = json.loads(text)
-        part = rng.choice([value, value["learning"], value["schema"], value["schema"]["columns"][0]])
+        groups = [value[group.__name__.lower()] for group in GROUPS]
+        schema = value["schema"]
+        part = rng.choice([value, *groups, value["source"]["learning"], schema, schema["columns"][0]])
         part[rng.choice(sorted(part))] = rng.choice(values)
         try:
             made = Plan.from_text(json.dumps(value))
@@ -394,13 +470,13 @@ def test_a_plan_whose_text_was_changed_is_refused_or_kept() -> None:
     [
         (None, "zz", "a plan has no key 'zz'; take it out, or"),
         (None, "first_release", "a plan has no key 'first_release'"),
-        (None, "epsilom", "a plan has no key 'epsilom'; did you mean 'epsilon'"),
-        ("learning", "clips", "a plan's learning has no key 'clips'"),
+        ("promise", "epsilom", "a plan's promise has no key 'epsilom'; did you mean 'epsilon'"),
+        ("learning", "clips", "a plan's learning has no setting 'clips'"),
     ],
 )
 def test_a_key_that_no_plan_has_is_named(part: str | None, key: str, says: str) -> None:
     value = json.loads(plan().to_text())
-    (value if part is None else value[part])[key] = 1
+    (value if part is None else value["source"][part] if part == "learning" else value[part])[key] = 1
     with pytest.raises(UsageError) as caught:
         Plan.from_text(json.dumps(value))
     assert says in str(caught.value) and "__init__" not in str(caught.value) and "\n" not in str(caught.value)
@@ -414,7 +490,7 @@ def test_a_lower_bound_that_is_no_bound_would_be_seen() -> None:
         good, scale=0.99 * good.derived.scale_steps * good.grid.step / good.divisor, grid_bits=good.grid.bits
     )
     assert independent_epsilon(worse, worse.delta) > 1.005 * independent_epsilon(good, good.delta)
-    refusal(Limits(epsilon=good.epsilon), worse)
+    refusal(Limits(epsilon=good.epsilon, delta=good.delta), worse)
 
 
 if __name__ == "__main__":  # [cases [seed]]

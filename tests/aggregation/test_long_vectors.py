@@ -5,11 +5,11 @@ import tracemalloc
 import numpy as np
 
 import dpmpc
-from dpmpc.aggregation.frames import BLOCK_WORDS, Piece, columns_of, pieces_of
-from dpmpc.mpc import field
-from dpmpc.mpc.backend import BACKENDS
-from dpmpc.mpc.native.residues import recombine
-from dpmpc.mpc.wire import HEADER
+from dpmpc.aggregation.wire.frames import BLOCK_WORDS, Piece, columns_of, pieces_of
+from dpmpc.mpc.contract.backend import BACKENDS
+from dpmpc.mpc.numbers import field
+from dpmpc.mpc.numbers.residues import recombine
+from dpmpc.mpc.transport.wire import HEADER
 
 D = BLOCK_WORDS + 3
 

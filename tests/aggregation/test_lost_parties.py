@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import dpmpc
-from dpmpc.aggregation.paths import ledger_path
+from dpmpc.aggregation.wire.paths import ledger_path
 from dpmpc.privacy.ledger import Ledger
 from dpmpc.privacy.ledgers import merge
 from dpmpc.processes.status import LEFT_OUT, read_state, status_path

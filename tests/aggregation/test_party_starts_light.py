@@ -6,7 +6,7 @@ import sys
 
 def test_a_party_loads_no_reader_of_records_and_no_package_of_statistics() -> None:
     code = (
-        "import sys, dpmpc.aggregation.party, dpmpc.mpc.backends.sharing;"
+        "import sys, dpmpc.aggregation.party.party, dpmpc.mpc.replicated.backend;"
         "loaded = {m.partition('.')[0] for m in sys.modules};"
         "print(*sorted({'duckdb', 'scipy', 'sklearn', 'matplotlib', 'click'} & loaded))"
     )
@@ -19,3 +19,27 @@ def test_a_party_loads_no_reader_of_records_and_no_package_of_statistics() -> No
         check=True,
     )
     assert heavy.stdout.strip() == "click"
+
+
+def test_a_party_that_joins_has_the_whole_library_and_loads_no_engine_of_records() -> None:
+    code = (
+        "import sys, dpmpc.cli.join, dpmpc.runs.start, dpmpc.data.sets;"
+        "print(*sorted({'duckdb', 'nanoarrow', 'mpmath', 'scipy', 'sklearn'} & set(sys.modules)));"
+        "from dpmpc.data.engine import duckdb; duckdb.Error; print('duckdb' in sys.modules)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.split("\n") == ["", "True", ""]
+
+
+def test_a_site_answers_questions_without_a_package_of_statistics() -> None:
+    code = (
+        "import sys, numpy as np;"
+        "from dpmpc.statistics.intervals import Level;"
+        "from dpmpc.statistics.quantiles import quantile;"
+        "from dpmpc.statistics.survival import log_rank;"
+        "told = [quantile(np.full(15, 9.0), 1.0, 0.5, Level())];"
+        "told.append(log_rank(np.full((2, 3), 20.0), np.full((2, 4), 30.0), 1.0, 1));"
+        "print(None in told, *sorted({'scipy', 'sklearn', 'pandas'} & set(sys.modules)))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "False"

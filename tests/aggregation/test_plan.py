@@ -12,16 +12,18 @@ from typing import Any
 import numpy as np
 import pytest
 
-from dpmpc.aggregation import derive
-from dpmpc.aggregation.asked import FIRST_ATTEMPT
-from dpmpc.aggregation.encoding import encode
-from dpmpc.aggregation.grid import Grid
-from dpmpc.aggregation.guarantee import promise_of
-from dpmpc.aggregation.plan import Plan
+from dpmpc.aggregation.owner.encoding import encode
+from dpmpc.aggregation.plan import derive
+from dpmpc.aggregation.plan.asked import FIRST_ATTEMPT
+from dpmpc.aggregation.plan.grid import Grid
+from dpmpc.aggregation.plan.guarantee import promise_of
+from dpmpc.aggregation.plan.plan import Plan
+from dpmpc.aggregation.plan.settings import GROUPS
 from dpmpc.circuits.sampler import discrete_gaussian
 from dpmpc.data.schema import Labels, Numeric, Range, Schema
 from dpmpc.errors import UsageError
-from dpmpc.mpc.channels import MOST_RELEASES, NOISE, OPENING, WARM_UP
+from dpmpc.learning.survey_columns import Draft
+from dpmpc.mpc.transport.channels import MOST_RELEASES, NOISE, OPENING, WARM_UP
 from dpmpc.privacy.gaussian import gaussian_delta
 from dpmpc.runs.planning import Facts, plan_of
 from dpmpc.runs.request import Request
@@ -54,7 +56,7 @@ def digest(plan: Plan) -> bytes:
 
 def test_openings_and_noise_have_channels_of_their_own() -> None:
     assert OPENING + MOST_RELEASES <= NOISE < WARM_UP
-    with pytest.raises(UsageError, match="--iterations"):
+    with pytest.raises(UsageError, match="iterations must lie in"):
         planned(iterations=MOST_RELEASES + 1)
     with pytest.raises(UsageError, match=f"1 to {MOST_RELEASES} releases"):
         replace(created(), releases=MOST_RELEASES + 1)
@@ -143,7 +145,7 @@ def test_what_a_process_derived_is_in_the_digest() -> None:
         replace(derived, scale_steps=0.0),
         replace(derived, grid=Grid(derived.grid.bits + 1)),
         replace(derived, sensitivity_steps=derived.sensitivity_steps / 2),
-        replace(derived, mechanism=replace(derived.mechanism, sensitivity=1.0)),
+        replace(derived, mechanism=replace(derived.mechanism, sensitivity=derived.mechanism.sensitivity * 0.5)),
         replace(derived, sampler=discrete_gaussian(derived.scale_steps / 2)),
     ]
     seen = {digest(plan)}
@@ -204,6 +206,11 @@ def test_no_replaced_vector_moves_the_integer_sum_beyond_its_sensitivity(changes
 
 
 # -- bad values --------------------------------------------------------------------------------------------------------
+def survey(**changes: Any) -> dict[str, Any]:
+    """What a plan says of a survey; bad in any plan whose price leaves it out."""
+    return {**Draft(SCHEMAS["logistic"], 0.1).to_json(), **changes}
+
+
 NOT_TEXT = [None, 5, 1.0, [], {}]
 NOT_COUNT = [None, 0, -1, -45, 5.0, 2.5, math.nan, "5", True, [1], {}]
 NOT_POSITIVE = [None, 0.0, -1.0, -45.0, math.nan, math.inf, "1", True, [], {}]
@@ -229,8 +236,13 @@ BAD: dict[str, list[Any]] = {
     "parties": [-1, -45, 3.0, math.nan, "3", True, None, [], 2],
     "threshold": [-1, 2, -45, 1.0, "1", True, None, []],
     "pool": [0, 1, 1.0, "yes", None],
+    "person": [1, True, [], {}],
+    "person_rows": [0, -1, 1.5, math.nan, None, "1", True, []],
+    "person_owners": [-1, 1.5, math.nan, None, "1", True, []],
+    "capacity": [1, 0, None, "yes", []],
+    "part": [None, 1, "x", "record:0123456789abcdef", "owner:0123456789abcdef/a", "record:0123456789abcdeg/a", []],
     "before": [None, 1, [1], [{}], [{"law": "gaussian"}], {"a": 1}, "x"],
-    "version": [1, 2, None, "3"],
+    "version": [1, 2, 3, 4, None, "5"],
     "min_owners": [-1, 4, 1.0, "1", None, True],
     "release_wait": [0.0, -1.0, math.nan, math.inf, None, "1", True],
     "role": ["owner", None, 1],
@@ -259,11 +271,13 @@ BAD_LEARNING: dict[str, list[Any]] = {
     "solver_tolerance": [-1.0, math.nan, math.inf, None, "0", True],
     "spread": ["x", None, 1],
     "classes": [1, 0, -3, 2.5, math.nan, None, "3", True],
+    "survey": [1, "x", [], {}, {"rule": 1}, survey(rule=1), survey(), survey(epsilon=0), survey(schema=5),
+               survey(schema=SCHEMAS["ridge"].to_json()), {**survey(), "more": 1}],
+    "weights": ["x", None, [1.0], [1.0, 2.0], [0.5, 0.0], [0.5, -1.0], [math.nan, 1.0], [1.0, 1.0, 1.0]],
 }
 BAD_VECTORS: dict[str, list[Any]] = {
-    "clip": NOT_POSITIVE, "sensitivity": [1.0, *NOT_POSITIVE[1:]],
-    "spread": NOT_POSITIVE[1:],
-    "adaptive": [1, "x", [], {}, {"value": 1.0}, {"value": -1.0, "quantile": 0.5, "rate": 0.2, "start": 1.0}],
+    "norm": NOT_POSITIVE, "sensitivity": [1.0, *NOT_POSITIVE[1:]],
+    "bound": [1, "x", [], {}, {"value": 1.0}, {"value": -1.0, "quantile": 0.5, "rate": 0.2, "start": 1.0}],
 }  # fmt: skip
 CASES = [
     *[(planned, "", name, value) for name, values in BAD.items() for value in values],
@@ -273,14 +287,17 @@ CASES = [
 
 
 def test_every_field_of_a_plan_is_refused_for_every_bad_value() -> None:
-    assert {*BAD} == {*json.loads(planned().to_text())} - {"learning"}
-    assert {*BAD_LEARNING} == {*json.loads(planned().to_text())["learning"]}
-    assert {*BAD_VECTORS} == {*json.loads(created().to_text())["vectors"]}
+    value = json.loads(planned().to_text())
+    flat = {name for group in GROUPS for name in value.pop(group.__name__.lower())}
+    assert {*BAD} == {*value, *flat} - {"source"}
+    assert {*BAD_LEARNING} == {*value["source"]["learning"]}
+    assert {*BAD_VECTORS} == {*json.loads(created().to_text())["source"]["vectors"]}
     texts = {make: make().to_text() for make in (planned, created)}
     accepted = []
     for make, part, name, bad in CASES:
         value = json.loads(texts[make])
-        (value[part] if part else value)[name] = bad
+        places = [value["source"][part]] if part else [value, *(value[group.__name__.lower()] for group in GROUPS)]
+        next(place for place in places if name in place)[name] = bad
         try:
             Plan.from_text(json.dumps(value)).derived  # noqa: B018
             accepted.append((name, bad))
@@ -289,7 +306,7 @@ def test_every_field_of_a_plan_is_refused_for_every_bad_value() -> None:
     assert accepted == []
 
 
-@pytest.mark.parametrize("text", ["", "[]", "{}", "null", '{"version":3}', "x" * 100, '{"version":3,"vectors":{}}'])
+@pytest.mark.parametrize("text", ["", "[]", "{}", "null", '{"version":5}', "x" * 100, '{"version":5,"source":{}}'])
 def test_what_is_no_plan_is_refused_in_one_line(text: str, tmp_path: Path) -> None:
     (tmp_path / "plan.json").write_text(text)
     with pytest.raises(UsageError, match=ONE_LINE):
@@ -343,7 +360,7 @@ def test_callers_may_give_numbers_of_any_type() -> None:
         *[{"owners": value} for value in (0, -45, 2.5, math.nan, math.inf, "3", None)],
         *[{"dimension": value} for value in (0, 2.5, "x", math.nan)],
         *[{"clip": value} for value in (0, -1.0, math.nan, math.inf, "1", None, True)],
-        *[{"epsilon": value} for value in (0, -1.0, math.nan, math.inf, "1", None, True)],
+        *[{"epsilon": value} for value in (0, -1.0, math.nan, math.inf, "1", True)],
         *[{"delta": value} for value in (-1e-5, 1.0, math.nan, "x", True)],
         *[{"releases": value} for value in (0, 2.5, "x", MOST_RELEASES + 1)],
         *[{"parties": value} for value in (0, -1, 2.5, "x")],
@@ -354,7 +371,7 @@ def test_callers_may_give_numbers_of_any_type() -> None:
         *[{"grid_bits": value} for value in (2.5, "x", 1001)],
         *[{"security_bits": value} for value in (0, 129, math.nan, "x")],
         {"law": "cauchy"},
-        {"sampler": "log-laplace"},
+        {"sampler": "log-laplace", "law": "gaussian"},
         {"calibration": "none"},
         {"engine": "none"},
         {"backend": "none"},

@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from dpmpc.aggregation.transcript import Opened, Transcript, digest, read_opened, read_transcript
+from dpmpc.aggregation.wire.transcript import Opened, Transcript, digest, read_opened, read_transcript
 from dpmpc.errors import UsageError
 
 VECTORS = [np.array([k, -k, 1 << 60], dtype=np.int64) for k in range(3)]

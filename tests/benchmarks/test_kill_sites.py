@@ -1,10 +1,10 @@
-"""The kill test over several machines, a short one; benchmarks/kill_sites.py does many."""
+"""The kill test over several machines, a short one; tests/endurance/kill_sites.py does many."""
 
 from pathlib import Path
 
 import pytest
 
-from dpmpc.benchmarks.kill_sites import NAMES, kill_sites
+from tests.endurance.kill_sites import NAMES, kill_sites
 
 
 @pytest.mark.slow

@@ -3,8 +3,7 @@
 import pytest
 from click.testing import CliRunner
 
-from dpmpc.aggregation import pairwise_masking
-from dpmpc.benchmarks import masking
+from dpmpc.benchmarks import masking, pairwise_masking
 from dpmpc.cli.bench import command
 
 

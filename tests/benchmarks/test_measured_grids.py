@@ -6,10 +6,11 @@ from typing import Any
 
 import pytest
 
-from dpmpc.benchmarks import records, suite
+from dpmpc.benchmarks import result_file as records
+from dpmpc.benchmarks import suite
 from dpmpc.benchmarks.cell import Cell
 from dpmpc.benchmarks.grid import Answer, known_records, run_grid
-from dpmpc.benchmarks.records import Record
+from dpmpc.benchmarks.result_file import Record
 from dpmpc.errors import UsageError
 from tests.runs import dpmpc
 

@@ -13,9 +13,9 @@ from scipy.stats import chi2
 from dpmpc.circuits import field_gaussian
 from dpmpc.circuits.arithmetic import Arithmetic, Values
 from dpmpc.circuits.deep import Deep
-from dpmpc.mpc.backends.shamir import BATCH
-from dpmpc.mpc.clear_noise import clear_noise
-from dpmpc.mpc.prg import Prg
+from dpmpc.mpc.clear.noise import clear_noise
+from dpmpc.mpc.numbers.prg import Prg
+from dpmpc.mpc.shamir.backend import BATCH
 from dpmpc.noise import goodness
 from dpmpc.privacy.law import LAWS
 

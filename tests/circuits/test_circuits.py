@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from comparison import less_than
 from direct import DirectEngine, evaluate, less_masks
 from enumeration import every_bit_string
 from numpy.typing import NDArray
@@ -19,11 +20,11 @@ from dpmpc.circuits.convert import FIELD_BITS, to_field
 from dpmpc.circuits.engine import Bundle, Engine
 from dpmpc.circuits.heap import Heap, compress
 from dpmpc.circuits.program import program_of
-from dpmpc.circuits.selection import biased_bit, less_than, look_up, mux, one_hot
+from dpmpc.circuits.selection import biased_bit, look_up, mux, one_hot
 from dpmpc.circuits.trace import Tracer
-from dpmpc.mpc import field
-from dpmpc.mpc.engines.lanes import from_planes, to_planes, words_for
-from dpmpc.mpc.prg import Prg
+from dpmpc.mpc.contract.lanes import from_planes, to_planes, words_for
+from dpmpc.mpc.numbers import field
+from dpmpc.mpc.numbers.prg import Prg
 
 Numbers = NDArray[np.uint64]
 

@@ -8,6 +8,7 @@ import mpmath
 import numpy as np
 import pytest
 from alarms import FALSE_ALARM, alarms
+from independence import cross_independence
 from numpy.typing import NDArray
 
 from dpmpc.circuits.accuracy import INTERPOLATION_ERROR, PLACE_ERROR, TARGET, fraction_bits, transform_error
@@ -19,11 +20,11 @@ from dpmpc.circuits.log_laplace import log_laplace
 from dpmpc.circuits.program import Program
 from dpmpc.circuits.trace import evaluate
 from dpmpc.circuits.uniform_function import uniform_program
-from dpmpc.mpc import field
-from dpmpc.mpc.clear_noise import clear_noise
-from dpmpc.mpc.engines.clear_fixed import ClearFixed
-from dpmpc.mpc.engines.lanes import to_planes, words_for
-from dpmpc.mpc.prg import Prg
+from dpmpc.mpc.clear.fixed import ClearFixed
+from dpmpc.mpc.clear.noise import clear_noise
+from dpmpc.mpc.contract.lanes import to_planes, words_for
+from dpmpc.mpc.numbers import field
+from dpmpc.mpc.numbers.prg import Prg
 from dpmpc.noise import goodness
 from dpmpc.privacy.law import LAWS
 
@@ -247,7 +248,7 @@ def test_a_million_samples_follow_the_law_and_no_other(samples: Any, law: Law) -
 def test_the_two_normals_of_a_pair_are_independent(samples: Any) -> None:
     law = LAWS["gaussian"].exact(SCALE, False)
     first, second = samples["gaussian"].reshape(16, 2, -1).swapaxes(0, 1).reshape(2, -1)
-    assert goodness.cross_independence(first, second, law).p_value > FALSE_ALARM
+    assert cross_independence(first, second, law).p_value > FALSE_ALARM
     # Also their squares: the radius is common, the angle must make up for it. z of the correlation, 6.1 for 1e-9.
     x, y = (first / SCALE) ** 2 - 1, (second / SCALE) ** 2 - 1
     assert abs(float((x * y).mean())) / 2 * math.sqrt(len(x)) < 6.1

@@ -5,10 +5,10 @@ import pytest
 from direct import DirectEngine, evaluate
 
 from dpmpc.circuits.in_range import all_of, all_program, small, small_program
-from dpmpc.mpc import field
-from dpmpc.mpc.engines.lanes import from_planes, to_planes
-from dpmpc.mpc.field import P
-from dpmpc.mpc.prg import Prg
+from dpmpc.mpc.contract.lanes import from_planes, to_planes
+from dpmpc.mpc.numbers import field
+from dpmpc.mpc.numbers.field import P
+from dpmpc.mpc.numbers.prg import Prg
 
 LANES = 1 << 12
 

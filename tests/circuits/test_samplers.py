@@ -16,6 +16,7 @@ import pytest
 from alarms import FALSE_ALARM, alarms, mean_and_variance
 from direct import DirectEngine, evaluate
 from enumeration import every_bit_string, heap_values
+from independence import cross_independence
 
 from dpmpc.circuits.alias import AliasTable, round_weights
 from dpmpc.circuits.gaussian import (
@@ -33,12 +34,11 @@ from dpmpc.circuits.laplace import LaplacePlan, plan_laplace, sample_laplace
 from dpmpc.circuits.program import program_of
 from dpmpc.circuits.sampler import DiscreteSampler, noise_program
 from dpmpc.errors import UsageError
-from dpmpc.mpc.backends.sharing import SHARING
-from dpmpc.mpc.clear_noise import clear_noise
-from dpmpc.mpc.engines.clear import ClearBatch, run
-from dpmpc.mpc.engines.lanes import from_planes, to_planes
-from dpmpc.mpc.prg import Prg
-from dpmpc.noise import goodness
+from dpmpc.mpc.clear.executor import ClearBatch, run
+from dpmpc.mpc.clear.noise import clear_noise
+from dpmpc.mpc.contract.lanes import from_planes, to_planes
+from dpmpc.mpc.numbers.prg import Prg
+from dpmpc.mpc.replicated.backend import SHARING
 from dpmpc.privacy.law import LAWS
 
 
@@ -368,6 +368,6 @@ def test_vectors_and_runs_are_independent() -> None:
     sampler = LAWS["gaussian"].sampler("discrete", 700.0)
     law = LAWS["gaussian"].exact(700.0, True)
     first, second = (clear_noise(sampler, 1 << 18, Prg.from_os()) for _ in range(2))
-    assert goodness.cross_independence(first, second, law).p_value > FALSE_ALARM
+    assert cross_independence(first, second, law).p_value > FALSE_ALARM
     mixed = np.where(np.arange(len(first)) % 32 == 0, np.roll(first, 77), second)  # a thirty-second part is used twice
-    assert goodness.cross_independence(first, mixed, law).p_value < FALSE_ALARM
+    assert cross_independence(first, mixed, law).p_value < FALSE_ALARM

@@ -15,6 +15,7 @@ from dpmpc.privacy.entry import Entry
 from dpmpc.privacy.gaussian import gaussian_scale
 from dpmpc.privacy.ledger import Ledger
 from dpmpc.privacy.mechanism import Mechanism
+from dpmpc.privacy.sensitivity import Sensitivity
 
 RUN = "--owners 100 --smallest 500"
 ISSUE = f"--epsilon 0.5 --delta 1e-3 --iterations 100 {RUN} --method gradient"
@@ -166,7 +167,7 @@ def test_wrong_types_are_refused_by_click_with_code_2() -> None:
 @pytest.fixture
 def runs(tmp_path: Path) -> Path:
     sigma = gaussian_scale(1.0, 1e-5, 0.5, 50)
-    mechanism = Mechanism("gaussian", False, sigma, 0.5, 3)
+    mechanism = Mechanism("gaussian", False, sigma, Sensitivity.flat(0.5), 3)
     for run in ("a", "b"):
         for party in range(3):
             with Ledger(tmp_path / run / f"ledger_{party}.jsonl") as ledger:

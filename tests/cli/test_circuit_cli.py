@@ -11,11 +11,11 @@ from click.testing import CliRunner, Result
 from dpmpc.circuits.program import Layer, Program
 from dpmpc.circuits.sampler import discrete_gaussian, discrete_laplace, noise_program
 from dpmpc.cli.circuit import command
-from dpmpc.mpc.backends.sharing import SHARING
-from dpmpc.mpc.engines.clear import run
-from dpmpc.mpc.engines.executor import MaskBits
-from dpmpc.mpc.engines.lanes import to_planes
-from dpmpc.mpc.prg import Prg
+from dpmpc.mpc.clear.executor import run
+from dpmpc.mpc.contract.executor import MaskBits
+from dpmpc.mpc.contract.lanes import to_planes
+from dpmpc.mpc.numbers.prg import Prg
+from dpmpc.mpc.replicated.backend import SHARING
 
 
 def ask(*arguments: object) -> Result:

@@ -107,8 +107,9 @@ def test_order_is_kept_through_several_threads_and_both_kinds_of_storage(tmp_pat
     given: dict[str, Any] = {"target": "y", "bounds": tmp_path / "bounds.json", "intercept": False}
     held = load(CsvFile(tmp_path / "t.csv"), test_fraction=0.0, **given)
     assert (np.diff(held.X[:, 0] / np.maximum(1e-300, np.linalg.norm(held.X, axis=1))) != 0).all()
-    ranks = held.X[:, 0] / np.where(held.X[:, 1:].any(axis=1), held.X[:, 1:].max(axis=1), 1.0)
-    assert np.array_equal(np.rint(ranks * n), np.arange(n)) and np.array_equal(held.y > 0, np.arange(n) % 2 == 1)
+    ranks = held.X[:, 0] / np.where(held.X[:, 1:].any(axis=1), held.X[:, 1:].max(axis=1), 1.0)  # in [-1, 1]
+    assert np.array_equal(np.rint((ranks + 1) / 2 * n), np.arange(n))
+    assert np.array_equal(held.y > 0, np.arange(n) % 2 == 1)
     one = load(CsvFile(tmp_path / "t.csv"), seed=4, max_rows=200_000, **given)
     from dpmpc.data import loading
 
@@ -187,5 +188,5 @@ def test_memory_sizes(text: str, size: int) -> None:
 
 @pytest.mark.parametrize("text", ["", "2", "1GX", "100MB", "-2GB", "nan", "infGB", "GB"])
 def test_what_is_no_memory_size(text: str) -> None:
-    with pytest.raises(UsageError, match="--memory is a size from 512MB on"):
+    with pytest.raises(UsageError, match="memory is a size from 512MB on"):
         parse_memory(text)

@@ -16,7 +16,7 @@ from dpmpc.data import CsvFile, Schema, load
 from dpmpc.data.check import check, schema_in
 from dpmpc.data.loading import opened
 from dpmpc.data.writing import write_table
-from dpmpc.errors import UsageError
+from dpmpc.errors import RecordError, UsageError
 from tests.tables import cells_of, write
 
 SCHEMA = {
@@ -39,13 +39,13 @@ def run(command: Any, *arguments: object) -> Result:
 
 
 @pytest.fixture
-def schema_file(tmp_path: Path) -> Path:
+def schema(tmp_path: Path) -> Path:
     return write(tmp_path, json.dumps(SCHEMA, indent=1), "schema.json")
 
 
-def test_four_sites_that_write_alike_records_in_four_ways(tmp_path: Path, schema_file: Path) -> None:
+def test_four_sites_that_write_alike_records_in_four_ways(tmp_path: Path, schema: Path) -> None:
     """Other orders of columns, 4.0 for 4, other separators, an extra column: the same rows, in the same order."""
-    schema = Schema.read(schema_file)
+    schema = Schema.read(schema)
     spellings = (
         ("age,stage,ward,died", "{a},{s},{w},{d}"),
         ("died;ward;stage;age", "{d}.0;{w};{s}.0;{a}.00"),
@@ -74,10 +74,10 @@ def test_what_a_model_file_says_does_not_depend_on_how_a_record_is_spelled(tmp_p
         load(site(tmp_path, "4.csv", "a,y\n1,0.5\n2,0\n"), target="y", bounds=bounds)
 
 
-def test_check_counts_by_column_and_says_what_would_be_refused(tmp_path: Path, schema_file: Path) -> None:
+def test_check_counts_by_column_and_says_what_would_be_refused(tmp_path: Path, schema: Path) -> None:
     text = "age,stage,ward,died,extra\n" + "130,1,Surgery,1,x\n,9,general,0,x\n-1,,surgery,1.0,x\n50,4.0,?,0,x\n"
     with opened(site(tmp_path, "a.csv", text)) as (table, _):
-        result = check(Schema.read(schema_file), table)
+        result = check(Schema.read(schema), table)
     assert not result.refused and result.rows == 4
     counts = {c.name: (c.missing, c.unknown, c.clipped) for c in result.counts}
     assert counts == {"age": (1, 0, 2), "stage": (1, 1, 0), "ward": (1, 1, 0)}
@@ -86,37 +86,39 @@ def test_check_counts_by_column_and_says_what_would_be_refused(tmp_path: Path, s
     assert "note extra not in the schema" in said
     wrong = "age,ward,died\n" + "old,surgery,2\n" * 3
     with opened(site(tmp_path, "b.csv", wrong)) as (table, _):
-        result = check(Schema.read(schema_file), table)
+        result = check(Schema.read(schema), table)
     refused = {f.column: f.text for f in result.found if f.severity == "refused"}
-    assert refused["stage"] == "is not in b.csv" and "3 values are no finite numbers: 'old' x 3" in refused["age"]
+    assert refused["stage"] == "is not in b.csv" and "age" not in refused
+    noted = {f.column: f.text for f in result.found if f.severity == "note"}
+    assert "3 fields are no number as they are spelled, and count as missing: 'old' x 3" in noted["age"]
     assert "3 records have neither class: '2' x 3" in refused["died"]
 
 
-def test_check_warns_of_a_column_that_is_nearly_all_unknown_or_clipped(tmp_path: Path, schema_file: Path) -> None:
+def test_check_warns_of_a_column_that_is_nearly_all_unknown_or_clipped(tmp_path: Path, schema: Path) -> None:
     lines = "".join(f"{1000 if k else 5},x{k % 2},{'general' if k else 'x'},{k % 2}\n" for k in range(20))
     with opened(site(tmp_path, "a.csv", "age,stage,ward,died\n" + lines)) as (table, _):
-        found = check(Schema.read(schema_file), table).found
+        found = check(Schema.read(schema), table).found
     warned = {f.column: f.text for f in found if f.severity == "warning"}
     assert "19 of 20 values are clipped" in warned["age"] and "20 of 20 values are unknown" in warned["stage"]
     assert "ward" not in warned
 
 
-def test_check_command(tmp_path: Path, schema_file: Path) -> None:
+def test_check_command(tmp_path: Path, schema: Path) -> None:
     good = write(tmp_path, "age,stage,ward,died\n1,2,general,0\n3,4,surgery,1\n", "good.csv")
     bad = write(tmp_path, "age,ward,died\n1,general,0\n", "bad.csv")
-    plan = write(tmp_path, json.dumps({"schema": {"version": 1, **SCHEMA}, "epsilon": 1}), "plan.json")
+    plan = write(tmp_path, json.dumps({"schema": {"version": 2, **SCHEMA}, "epsilon": 1}), "plan.json")
     bare = write(tmp_path, json.dumps({"epsilon": 1}), "bare.json")
     result = run(check_command, "--plan", plan, "--csv", good)
     assert result.return_value == 0 and "2 records" in result.output and "for your own eyes" in result.output
-    result = run(check_command, "--schema", schema_file, "--records", bad)
+    result = run(check_command, "--schema", schema, "--records", bad)
     assert result.return_value == 1 and "refused: stage: is not in bad.csv" in result.output
-    assert schema_in(plan).digest == schema_in(schema_file).digest
+    assert schema_in(plan).digest == schema_in(schema).digest
     with pytest.raises(UsageError, match=r"bare\.json has none"):
         schema_in(bare)
     with pytest.raises(UsageError, match="one schema"):
         run(check_command, "--csv", good)
     with pytest.raises(UsageError, match="one source of records is needed; got 0"):
-        run(check_command, "--schema", schema_file)
+        run(check_command, "--schema", schema)
 
 
 def rows_of(count: int) -> str:
@@ -128,7 +130,7 @@ def rows_of(count: int) -> str:
 def test_a_plan_of_other_sizes_is_refused_as_the_run_would(
     tmp_path: Path, sizes: list[int], rows: int, fits: bool
 ) -> None:
-    plan = write(tmp_path, json.dumps({"schema": {"version": 1, **SCHEMA}, "sizes": sizes}), "plan.json")
+    plan = write(tmp_path, json.dumps({"schema": {"version": 2, **SCHEMA}, "sizes": sizes}), "plan.json")
     result = run(check_command, "--plan", plan, "--csv", write(tmp_path, rows_of(rows), "a.csv"))
     assert result.return_value == (0 if fits else 1), result.output
     shown = ", ".join(map(str, sizes))
@@ -137,17 +139,17 @@ def test_a_plan_of_other_sizes_is_refused_as_the_run_would(
 
 
 def test_records_that_miss_a_value_are_not_counted_where_they_are_dropped(tmp_path: Path) -> None:
-    dropped = {"schema": {"version": 1, "missing": "drop", **SCHEMA}, "sizes": [101]}
+    dropped = {"schema": {"version": 2, "missing": "drop", **SCHEMA}, "sizes": [101]}
     plan = write(tmp_path, json.dumps(dropped), "plan.json")
     for text, code in ((rows_of(101) + ",2,general,1\n", 0), (rows_of(100) + ",2,general,1\n", 1)):
         assert run(check_command, "--plan", plan, "--csv", write(tmp_path, text, "a.csv")).return_value == code
 
 
-def test_many_copies_of_records_are_noted(tmp_path: Path, schema_file: Path) -> None:
+def test_many_copies_of_records_are_noted(tmp_path: Path, schema: Path) -> None:
     once = rows_of(30)
     twice = once + once.partition("\n")[2]
     for text, noted in ((once, False), (once + "0,1,general,0\n", False), (twice, True)):
-        result = run(check_command, "--schema", schema_file, "--csv", write(tmp_path, text, "a.csv"))
+        result = run(check_command, "--schema", schema, "--csv", write(tmp_path, text, "a.csv"))
         assert result.return_value == 0
         assert ("note: records: 30 of 60 are exact copies of others" in result.output) == noted
 
@@ -169,19 +171,21 @@ class _Tags(html.parser.HTMLParser):
 
 
 def test_describe_says_what_a_table_holds(tmp_path: Path) -> None:
-    path, page, draft = write(tmp_path, MESSY, "<m>.csv"), tmp_path / "m.html", tmp_path / "s.json"
+    path, page, draft = write(tmp_path, MESSY, "<m>.csv"), tmp_path / "m.html", tmp_path / "s.toml"
     result = run(describe_command, path, "--target", "died", "--html", page, "--schema", draft)
     said = " ".join(result.output.split())
     assert "for the eyes of the records' owner alone" in said and "died: 0 100 (49.8%), 1 101 (50.2%)" in said
-    assert "id: nearly every value is there once: an identifier?" in said and "same: constant" in said
-    assert "empty: empty" in said and "born: dates" in said and "ward: 'A' and 'a' differ in case only" in said
+    assert "id: identifier, left out: 201 of 201 values are there once" in said and "same: constant, left out" in said
+    assert "empty: empty, left out" in said and "born: date, days since a date" in said
+    assert "'A' and 'a' differ in case only" in said and "[to change it: --drop ward]" in said
     assert "not public: the guarantee does not cover them" in said
     tags = _Tags()
     tags.feed(page.read_text())
     assert tags.seen.count("svg") >= 5 and "script" not in tags.seen and "m" not in tags.seen
     assert page.stat().st_mode & 0o777 == draft.stat().st_mode & 0o777 == 0o600
     schema = Schema.read(draft)
-    assert [c.name for c in schema.columns] == ["age", "ward", "same"] and schema.bounds == "data"
+    assert [c.name for c in schema.columns] == ["age", "ward", "born"] and schema.bounds == "data"
+    assert '# - "id": identifier' in draft.read_text()
     data = load(CsvFile(path), schema=schema, test_fraction=0.0)
     assert data.n == 201 and not any(c.unknown or c.clipped for c in data.counts)
 
@@ -194,7 +198,7 @@ def test_describe_of_typed_columns_and_refusals(tmp_path: Path) -> None:
     )
     result = run(describe_command, tmp_path / "t.parquet")
     assert result.exit_code == 0 and "number" in result.output and "date" in result.output
-    with pytest.raises(UsageError, match="there is no 'z'"):
+    with pytest.raises(UsageError, match="has no 'z'"):
         run(describe_command, tmp_path / "t.parquet", "--target", "z")
     with pytest.raises(UsageError, match="a schema names the column to predict"):
         run(describe_command, tmp_path / "t.parquet", "--schema", tmp_path / "s.json")
@@ -219,18 +223,17 @@ def test_what_cannot_be_written(tmp_path: Path) -> None:
             write_table({"a": np.zeros(2)}, path)
 
 
-def test_identifiers_near_names_and_small_classes_are_refused(tmp_path: Path) -> None:
+def test_identifiers_are_left_out_near_names_and_small_classes_refused(tmp_path: Path) -> None:
     for n in (12, 738):  # however small the file
         text = "id,x,y\n" + "".join(f"patient {k if k > n // 4 else 0},{k},{k % 2}\n" for k in range(n))
-        with pytest.raises(UsageError, match="would be published as features; leave it out with --drop"):
-            load(site(tmp_path, "a.csv", text), target="y")
+        assert load(site(tmp_path, "a.csv", text), target="y").feature_names[-2:] == ("x", "(intercept)")
     owners = "x,who,y\n" + "".join(f"{k},{('VA', 'va', 'NY')[k % 3]},{k % 2}\n" for k in range(30))
     with pytest.raises(UsageError, match=r"'who' of b\.csv has 'VA' and 'va'"):
         load(site(tmp_path, "b.csv", owners), target="y", owners_column="who")
     numbered = owners.replace("VA", "7").replace("va", "7.0")
     assert load(site(tmp_path, "c.csv", numbered), target="y", owners_column="who").group_names == ("7", "NY")
     three = "x,y\n" + "".join(f"{k},{k % 3}\n" for k in range(30))
-    with pytest.raises(UsageError, match=r"'y' has 3 \(0, 1, 2\); say --task ridge"):
+    with pytest.raises(UsageError, match=r"'y' has 3 \(0, 1, 2\); set `task`: ridge"):
         load(site(tmp_path, "d.csv", three), target="y")
     assert load(site(tmp_path, "d.csv", three), target="y", task="ridge").task == "ridge"
 
@@ -238,13 +241,13 @@ def test_identifiers_near_names_and_small_classes_are_refused(tmp_path: Path) ->
 def test_columns_that_are_numbers_but_for_a_few_values(tmp_path: Path) -> None:
     """One `unknown` far down does not turn ages into a hundred categories."""
     lines = [f"{20 + k % 70},{k % 2}" for k in range(2000)]
-    for odd, words in (("unknown", "2000 numbers and 1 other values, as 'unknown'"), ("31,5", "line 2002 has 3")):
-        text = "\n".join(["age,y", *lines, f"{odd},1"])
-        with pytest.raises(UsageError, match=words):
-            load(site(tmp_path, "a.csv", text), target="y")
+    data = load(site(tmp_path, "a.csv", "\n".join(["age,y", *lines, "unknown,1"])), target="y", test_fraction=0.0)
+    assert data.feature_names == ("age", "(intercept)") and data.counts[0].unread == 1
+    with pytest.raises(UsageError, match="line 2002 has 3"):
+        load(site(tmp_path, "a.csv", "\n".join(["age,y", *lines, "31,5,1"])), target="y")
     shares = "\n".join(["share,y", *(f"{k % 9} %,{k % 2}" for k in range(90))])
-    with pytest.raises(UsageError, match="numbers have no unit"):
+    with pytest.raises(RecordError, match="state `units` %"):
         load(site(tmp_path, "b.csv", shares), target="y")
     dotted = "\n".join(["day,y", *(f"{k % 9 + 10}.03.2021,{k % 2}" for k in range(90))])
-    with pytest.raises(UsageError, match="holds dates"):
+    with pytest.raises(RecordError, match="state `dates` dmy"):
         load(site(tmp_path, "c.csv", dotted), target="y")

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from dpmpc.data.owners import partition
+from dpmpc.data.ownership import partition
 from dpmpc.errors import UsageError
 
 

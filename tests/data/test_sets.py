@@ -125,7 +125,7 @@ def test_files_are_found_in_the_folder_the_sets_folder_or_the_environment(
     file.write_text("x")
     assert find_file("adult/adult.data", tmp_path) == find_file("adult/adult.data", tmp_path / "adult") == file
     assert find_file("adult/none|adult.data", tmp_path) == file
-    with pytest.raises(UsageError, match="--data-dir or set DPMPC_DATA"):
+    with pytest.raises(UsageError, match="data_dir or set DPMPC_DATA"):
         find_file("adult/adult.data", None)
     monkeypatch.setenv("DPMPC_DATA", str(tmp_path))
     assert find_file("adult/adult.data", None) == file

@@ -4,6 +4,7 @@ import json
 import sqlite3
 import sys
 from collections.abc import Callable
+from datetime import date
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -17,9 +18,10 @@ import pyarrow.feather as feather
 import pytest
 
 from dpmpc.data import CsvFile, Dataset, Query, Schema, load
-from dpmpc.data.database import open_database
+from dpmpc.data.database import filtered_by, open_database
 from dpmpc.data.files import check_unchanged, file_digest
 from dpmpc.data.loading import OpenTable, opened
+from dpmpc.data.schema import Date, Labels, Numeric
 from dpmpc.data.table import held
 from dpmpc.errors import UsageError
 from tests.tables import cells_of, write
@@ -30,7 +32,7 @@ from postgres_server import postgres_server, server_folder
 N = 60
 SCHEMA = Schema.from_json(
     {
-        "version": 1,
+        "version": 2,
         "columns": [
             {"kind": "number", "name": "count", "low": 0, "high": 100},
             {"kind": "number", "name": "share", "low": -2, "high": 2},
@@ -196,7 +198,8 @@ def expected() -> tuple[Any, Any]:
     for row, out in zip(rows_of(), X, strict=True):
         for k, (name, low, high) in enumerate((("count", 0, 100), ("share", -2, 2), ("price", 0, 50))):
             value = row[name]
-            out[k] = 0.5 if value is None else (min(max(float(value), low), high) - low) / (high - low)
+            middle = value is None
+            out[k] = 0 if middle else 2 * ((min(max(float(value), low), high) - low) / (high - low)) - 1
         for k, word in enumerate(
             (("grade", 1), ("grade", 2), ("grade", 3), ("ward", "a"), ("ward", "b"), ("ward", "ü c"))
         ):
@@ -262,8 +265,8 @@ def check_refusals(server: Any, monkeypatch: pytest.MonkeyPatch) -> None:
         (server.url, "SELECT count, share, price, grade, ward, smoker FROM t", "labels come from the target column"),
         (server.url, "SELECT * FROM t WHERE false", "the query has no rows"),
         (server.url, "SELECT ward::int AS w FROM t", "SQLSTATE 22P02"),
-        (server.url, "SELECT y, born, count FROM t", "'born' of the postgresql query is a date"),
-        (server.url, "DELETE FROM t", "--sql"),
+        (server.url, "SELECT y, ward::bytea AS raw FROM t", "can be one (raw: other)"),
+        (server.url, "DELETE FROM t", "sql"),
         (server.url + "x", "SELECT 1", "the server does not have this one"),
         (
             server.url.replace("127.0.0.1", f"owner:{server.password}@127.0.0.1"),
@@ -272,11 +275,11 @@ def check_refusals(server: Any, monkeypatch: pytest.MonkeyPatch) -> None:
         ),
         (server.url.rpartition(":")[0] + ":1/hospital", "SELECT 1", "a database must answer"),
         ("mysql://host/db", "SELECT 1", "another scheme"),
-        (server.url, " ; ", "--sql is empty"),
+        (server.url, " ; ", "sql is empty"),
     ]
     for url, sql, words in wrong:
         with pytest.raises(UsageError) as error:
-            if "born" in sql:
+            if "raw" in sql:
                 load(Query(url, sql), target="y")
             else:
                 loaded(Query(url, sql))
@@ -305,28 +308,25 @@ def test_sqlite_refusals(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="SQLite cannot read this one"):
         loaded(Query(f"sqlite:///{tmp_path / 'bad.db'}", "SELECT * FROM t"))
     with sqlite3.connect(tmp_path / "b.db") as database:
-        database.execute("CREATE TABLE t AS SELECT x'00ff' AS b, 1 AS y")
-    with pytest.raises(UsageError, match="'b' of the sqlite query is of type blob"):
+        database.execute("CREATE TABLE t (b, y)")
+        database.executemany("INSERT INTO t VALUES (?, ?)", [(b"\0\xff", k % 2) for k in range(4)])
+    with pytest.raises(UsageError, match=r"can be one \(b: other\)"):
         load(Query(f"sqlite:///{tmp_path / 'b.db'}", "SELECT * FROM t"), target="y")
 
 
-def test_dates_lists_and_bytes_are_refused_with_the_way_out(tmp_path: Path) -> None:
+def test_dates_are_features_and_lists_and_bytes_are_left_out(tmp_path: Path) -> None:
     duckdb.sql(
-        "COPY (SELECT DATE '2001-02-03' AS born, [1, 2] AS many, 'x'::BLOB AS raw, 1 AS a, k % 2 AS y"
+        "COPY (SELECT DATE '2001-02-03' + k::INT AS born, [1, 2] AS many, 'x'::BLOB AS raw, k AS a, k % 2 AS y"
         " FROM range(9) r(k))"
         f" TO '{tmp_path}/d.parquet'"
     )
-    for drop, words in (
-        ((), "'born' .* is a date; make it a number"),
-        (("born",), "'many'"),
-        (("born", "many"), "'raw'"),
-    ):
-        with pytest.raises(UsageError, match=words):
-            load(tmp_path / "d.parquet", target="y", drop=drop)
-    assert load(tmp_path / "d.parquet", target="y", drop=("born", "many", "raw")).d == 2
-    text = "born,y\n" + "".join(f"200{k % 5}-01-02,{k % 2}\n" for k in range(50))
-    with pytest.raises(UsageError, match="holds dates"):
-        load(CsvFile(write(tmp_path, text)), target="y")
+    assert load(tmp_path / "d.parquet", target="y").feature_names == ("born", "a", "(intercept)")
+    schema = Schema((Date("born", date(2001, 2, 3), date(2001, 2, 11)),), Labels("y", ("1",), ("0",)), intercept=False)
+    data = load(tmp_path / "d.parquet", schema=schema, test_fraction=0.0)
+    assert np.allclose(data.X[:, 0], np.arange(9) / 8, atol=1e-12)
+    lists = Schema((Numeric("many", 0, 1),), schema.target)
+    with pytest.raises(UsageError, match=r"'many' of d\.parquet is of type integer"):
+        load(tmp_path / "d.parquet", schema=lists)
 
 
 @pytest.mark.parametrize("cut", [0.3, 0.7, 0.999])
@@ -444,3 +444,18 @@ def test_nothing_is_printed_or_fetched() -> None:
     with opened({"a": np.zeros(3)}) as (table, _):
         for setting in ("enable_progress_bar", "autoinstall_known_extensions", "autoload_known_extensions"):
             assert table.connection.execute(f"SELECT current_setting('{setting}')").fetchall() == [(False,)]
+
+
+def test_a_query_that_chooses_records_is_warned_about() -> None:
+    """Quoted words and comments choose nothing."""
+    for query, said in (
+        ("SELECT * FROM patients WHERE ill = 1", "WHERE"),
+        ("select age from a join b using (id)", "JOIN"),
+        ("SELECT DISTINCT age FROM a", "DISTINCT"),
+        ("SELECT age FROM a LIMIT 5", "LIMIT"),
+        ("SELECT 'where' AS x, \"limit\" FROM a -- where\n", ""),
+        ("SELECT age, whereabouts FROM a /* having */", ""),
+    ):
+        text = filtered_by(query)
+        assert (f"({said})" in text and "capacity" in text) if said else text == "", query
+    assert filtered_by(None) == ""

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from dpmpc.data.intake import look
 from dpmpc.data.loading import CsvFile, opened
 from dpmpc.data.spelling import canonical, is_missing, is_number
 from dpmpc.data.table import code_sql, value_sql
@@ -96,7 +97,7 @@ def test_numbers_equal_float_to_the_last_bit(tmp_path: Path) -> None:
 
 
 def test_what_is_no_number_and_what_is_missing(tmp_path: Path) -> None:
-    wrong = ["x", "1,5", "1_0", "nan", "inf", "-inf", "1e999", ".", "-", "--1", "1-", "0x1", "1.2.3", "1 2", "١"]
+    wrong = ["x", "1,5", "1_0", "nan", "inf", "-inf", "1e999", ".", "-", "--1", "+-1", "1-", "0x1", "1.2.3", "1 2", "١"]
     assert np.isinf(values_of(wrong, tmp_path)).all()
     assert not any(map(is_number, wrong)) and is_number("1e3") and not is_number("1_0")
     missing = ["", "?", "NA", "na", "N/A", "null", "NULL", " ? ", "\tNA\n"]
@@ -132,20 +133,38 @@ def test_values_are_compared_as_what_they_are(tmp_path: Path, text: str, same: s
         (b"a,b\n", "column names only"),
         (b"a,b\n1,2\n3\n", "line 3 has 1"),
         (b"a,b\n1,2\n\n3,4,5\n", "line 4 has 3"),
-        (b"a,a\n1,2\n", "unique"),
-        (b"a,\n1,2\n", "not empty"),
+        (b"a,a,a (1)\n1,2,3\n", "unique"),
         (b"a,b\n\x001,2\n", "binary"),
         (b"a,b\n\xff,2\n", "UTF-8"),
         (b"a,b\n1,\xc3", "UTF-8; t.csv is not at byte 6"),
         (b'a,b\n"1,2\n', "quotes must pair up"),
         (b"\x1f\x8b\x08 broken", "damaged"),
-        (b"\xff\xfea\x00,\x00b\x00\n\x00", "binary"),
+        (b"\xff\xfea\x00,\x00b\x00\n\x00", "column names only"),  # UTF-16, as its mark says
     ],
 )
 def test_unreadable_files_are_usage_errors(tmp_path: Path, content: bytes, words: str) -> None:
     with pytest.raises(UsageError, match=words) as error:
         csv_cells(write(tmp_path, content))
     assert "\n" not in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("content", "names"),
+    [
+        ("a,a,b\n1,2,3\n", ("a (1)", "a (2)", "b")),  # neither is taken for the other
+        ("a,b,\n1,2,\n3,4,\n", ("a", "b", "column 3")),
+        ("a,b\n1,2,\n3,4,\n5,6,\n", ("a", "b")),  # lines that end with a separator, and a header that does not
+        ("a;b\n1;2;;\n3;4\n5;6;;;\n7;8\n9;10\n", ("a", "b")),
+    ],
+)
+def test_headers_as_offices_send_them(tmp_path: Path, content: str, names: tuple[str, ...]) -> None:
+    with opened(CsvFile(write(tmp_path, content))) as (table, _):
+        assert table.names == names
+        assert table.n == content.count("\n") - 1
+        assert table.rows(table.text(names[1]))[0] == ("2",)
+        looked = look(table)[0]
+        assert ("its header is empty" in looked.columns[-1].why) == (names[-1] == "column 3")
+        assert ("2 columns are called 'a'" in looked.columns[0].why) == (names[0] == "a (1)")
 
 
 def test_missing_file_and_column(tmp_path: Path) -> None:

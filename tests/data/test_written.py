@@ -58,7 +58,7 @@ def test_json_and_toml_are_read(tmp_path: Path) -> None:
         ('"ward"', '"age"', "names each column once"),
         ('"target": {', '"targets": {', "'targets' is no known key; did you mean 'target'"),
         ('"low": 0', '"low": 0, "low": 1', "the key 'low' is there twice"),
-        ('"target"', '"version": 9, "target"', "a schema has version 1; this has 9"),
+        ('"target"', '"version": 9, "target"', "a schema has version 2; this has 9"),
         ('"target"', '"missing": "guess", "target"', r"line 7, missing: invalid enum value 'guess'"),
         ("}\n}", "}", "a schema file is JSON; s.json"),
     ],

@@ -1,5 +1,6 @@
 """`dpmpc report`: the page's structure, its words against the run's figures, and what a browser makes of it."""
 
+import hashlib
 import itertools
 import json
 import math
@@ -15,7 +16,7 @@ from xml.etree import ElementTree
 import numpy as np
 import pytest
 
-from dpmpc.aggregation.aggregator import Aggregator
+from dpmpc.aggregation.owner.aggregator import Aggregator
 from dpmpc.dossier.facts import facts_of
 from dpmpc.dossier.page import page
 from dpmpc.dossier.words import caught
@@ -76,7 +77,7 @@ def test_the_page_is_whole_and_needs_nothing_from_elsewhere(finished: Path) -> N
     text = page(facts_of(finished / "second"))
     outline = Outline(text)
     assert text.startswith("<!DOCTYPE html>") and outline.named("html") == [{"lang": "en"}]
-    assert len(outline.named("h1")) == 1 and len(outline.named("h2")) == 10 and len(outline.named("main")) == 1
+    assert len(outline.named("h1")) == 1 and len(outline.named("h2")) == 11 and len(outline.named("main")) == 1
     levels = [int(name[1]) for name, _ in outline.elements if re.fullmatch(r"h\d", name)]
     assert all(after <= before + 1 for before, after in itertools.pairwise(levels))
     assert not {"script", "link", "img", "iframe", "object", "form", "a"} & {name for name, _ in outline.elements}
@@ -90,7 +91,7 @@ def test_the_page_can_be_read_without_eyes(finished: Path) -> None:
     assert len(outline.named("caption")) == len(outline.named("table")) >= 8
     assert all(cell.get("scope") in ("row", "col") for cell in outline.named("th"))
     pictures = outline.named("svg")
-    assert len(pictures) == 3 and all(p["role"] == "img" and len(p["aria-label"] or "") > 20 for p in pictures)
+    assert len(pictures) == 4 and all(p["role"] == "img" and len(p["aria-label"] or "") > 20 for p in pictures)
     ids = [a["id"] for _, a in outline.elements if "id" in a]
     assert len(set(ids)) == len(ids)
     assert {a["aria-labelledby"] for a in outline.named("section")} == set(ids)
@@ -128,6 +129,7 @@ def test_what_users_wrote_is_text_and_not_markup(tmp_path: Path) -> None:
     settings = {"data": None, "max_rows": None, "dimension": None, "owners": None, "engine": "clear"}
     request = small(**settings, csv=str(tmp_path / "x.csv"), target="outcome", owners_column="site")
     run(request, tmp_path / "run")
+    (tmp_path / "run" / "ledger_0.jsonl").unlink()
     text = page(facts_of(tmp_path / "run"))
     assert "<b>" not in text and "&lt;b&gt;dose" in text
     assert "read off the records" in Outline(text).text
@@ -182,6 +184,31 @@ def test_the_structure_is_checked_for_the_page_and_verifys_verdict_is_taken_over
     (folder / "verify.json").unlink()
     changed = told(folder).text
     assert "FAILS" in changed and "structure: " in changed
+
+
+def test_verdicts_that_parties_sent_are_shown(finished: Path, tmp_path: Path) -> None:
+    """A party verifies its own folder and sends the file; one of another run, or no verdict at all, is refused."""
+    owner, party = tmp_path / "owner", tmp_path / "party"
+    shutil.copytree(finished / "second", owner)
+    party.mkdir()
+    for name in ("party_1.transcript.jsonl", "party_1.opened.bin", "ledger_1.jsonl"):
+        shutil.move(owner / name, party / name)
+        shutil.copy(party / name, owner / name)
+    shutil.copy(owner / "plan.json", party / "plan_1.json")
+    sent = owner / "verify_party_1.json"
+    assert dpmpc("verify", party, "--structure", "--json", sent).returncode == 0
+    value = json.loads(sent.read_text())
+    assert value["parties_seen"] == [1] and str(tmp_path) not in sent.read_text()
+    digest = hashlib.sha256((party / "ledger_1.jsonl").read_bytes()).hexdigest()
+    assert value["files"]["ledger_1.jsonl"] == digest and value["plan"] == facts_of(owner).plan_digest
+    said = told(owner).text
+    assert "Verdicts that others sent" in said and "structure holds" in said and "verify_party_1.json" in said
+    sent.write_text(json.dumps({**value, "run": "another"}))
+    with pytest.raises(UsageError, match="is of another run or plan"):
+        facts_of(owner)
+    sent.write_text("[]")
+    with pytest.raises(UsageError, match="ask for it again"):
+        facts_of(owner)
 
 
 def test_digests_are_those_of_the_files(finished: Path) -> None:

@@ -17,7 +17,7 @@ from dpmpc.experiments.methods import METHODS
 from dpmpc.experiments.methods.cape import Sites
 from dpmpc.experiments.plan import Plan
 from dpmpc.experiments.records import Problem, Records
-from dpmpc.experiments.summary import Curve, change, curve, interval, spread
+from dpmpc.experiments.summary import Curve, alike, change, curve, interval, spread
 from dpmpc.experiments.task import Row, Source, Task, execute
 from dpmpc.learning import erm, functional
 from dpmpc.privacy.cape import collusion_factor
@@ -329,16 +329,21 @@ def test_the_tight_calibrations_gain_is_held_against_the_theorys() -> None:
 
     assert convergence.tight_over_zcdp(zcdp, gap(0.45)) == ("0.45 +- 0.06", "as in theory, within a factor of 1.5")
     assert convergence.tight_over_zcdp(zcdp, gap(0.7))[1] == "less, but not as in theory"
-    assert convergence.tight_over_zcdp(zcdp, gap(0.95))[1] == "equal within the interval"
+    assert convergence.tight_over_zcdp(zcdp, gap(0.95))[1] == "undecided"
+    wide = Curve((0.0,), (0.32,), (-0.11,), (0.75,), 10)
+    assert convergence.tight_over_zcdp(zcdp, wide)[1] == "undecided"
 
 
 def test_verdicts_of_the_parties_need_more_than_their_interval() -> None:
     assert parties._better(line(0.3), line(0.5)) == "reproduced"
-    assert "equal within" in parties._better(line(0.40), line(0.5))
+    assert parties._better(line(0.40), line(0.5)).startswith("undecided")
     assert parties._better(line(0.45), line(0.5)) == "not reproduced: at most 0.05 apart"
     sure = [Curve((1.0,), (y,), (y - 0.02,), (y + 0.02,), 9) for y in (0.45, 0.5)]
     assert "not reproduced: better by 0.05 +- 0.03, less than the 0.08 that" in parties._better(*sure)
-    assert parties._similar(line(0.40), line(0.45)).startswith("reproduced")
+    assert parties._similar(line(0.40), line(0.45)).startswith("undecided")
+    close = [Curve((1.0,), (y,), (y - 0.01,), (y + 0.01,), 9) for y in (0.45, 0.46)]
+    assert parties._similar(*close).startswith("reproduced")
+    assert [alike(d, h, 0.03) for d, h in ((0.01, 0.01), (0.01, 0.03), (0.07, 0.03))] == ["alike", "undecided", "apart"]
     assert parties._similar(line(0.1), line(0.6)).startswith("not reproduced")
     assert parties._growth(line(0.2, 0.6), line(0.2, 0.2)) == "reproduced"
     assert "coin" in parties._growth(line(0.48, 0.5), line(0.47, 0.49))

@@ -153,7 +153,7 @@ def test_command_knows_every_experiment() -> None:
 
 
 def test_missing_data_is_a_usage_error(tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match="none was found; give --data-dir"):
+    with pytest.raises(UsageError, match="none was found; give data_dir"):
         run_experiments(["convergence"], Plan(), tmp_path, data_dir=tmp_path, jobs=1, console=QUIET)
 
 

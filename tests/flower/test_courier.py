@@ -3,15 +3,16 @@ Flower."""
 
 import math
 import threading
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 import dpmpc
-from dpmpc.aggregation.encoding import encode
-from dpmpc.aggregation.party import ledger_path
-from dpmpc.aggregation.sites import endpoints
+from dpmpc.aggregation.owner.encoding import encode
+from dpmpc.aggregation.owner.sites import endpoints
+from dpmpc.aggregation.party.party import ledger_path
 from dpmpc.errors import PeerError, UsageError
 from dpmpc.flower import Prepared, ShareParty, prepare
 from dpmpc.flower.courier import Courier
@@ -19,12 +20,15 @@ from dpmpc.flower.gate import _runs, frames_of, pack_tags, unpack_tags
 from dpmpc.flower.party import opener_of
 from dpmpc.flower.prepared import key_path
 from dpmpc.flower.sealing import Purpose, seal
-from dpmpc.mpc.addresses import owner_endpoints
-from dpmpc.mpc.backend import BACKENDS
-from dpmpc.mpc.mpyc_runtime import import_mpyc
+from dpmpc.flower.seals import Seals
+from dpmpc.mpc.contract.backend import BACKENDS
+from dpmpc.mpc.mpyc.runtime import import_mpyc
+from dpmpc.mpc.transport.addresses import owner_endpoints
+from dpmpc.privacy.ledger import Ledger
 from dpmpc.privacy.ledgers import read_ledger
 from dpmpc.verify.verification import verify_structure
 from tests.runs import HANG, own_addresses
+from tests.shareparties import Parties
 
 OWNERS, D = 6, 5
 
@@ -34,10 +38,10 @@ def prepared(folder: Path, **settings: object) -> Prepared:
     return prepare(folder, **{**given, **settings})  # type: ignore[arg-type]
 
 
-def client(given: Prepared, vector: np.ndarray, owner: int, release: int) -> list[bytes]:
+def client(given: Prepared, token: str, vector: np.ndarray, owner: int, release: int) -> list[bytes]:
     plan = given.plan
     payloads = BACKENDS[plan.backend].dealer(plan.parties, plan.threshold).deal(encode(plan, vector[None], owner))
-    return seal(payloads, given.keys, Purpose(given.digest, release, owner))
+    return seal(payloads, given.keys, Purpose(given.digest, bytes.fromhex(token), release, owner))
 
 
 @pytest.mark.parametrize("backend", ["sharing", "ot"])
@@ -46,12 +50,14 @@ def test_the_mean_is_that_of_an_aggregator_over_those_that_opened(tmp_path: Path
     given = prepared(tmp_path / "keys", releases=2, scale=0.0, backend=backend, parties=parties)
     vectors = np.random.default_rng(1).normal(size=(OWNERS, D)) / 4
     with Courier.between(given, tmp_path / "keys", out=tmp_path / "out") as courier:
-        sealed = {j: client(given, vectors[j], j, 0) for j in (0, 1, 2, 3, 5)}
+        sealed = {j: client(given, courier.token, vectors[j], j, 0) for j in (0, 1, 2, 3, 5)}
         sealed[1][1] = sealed[1][1][:-1] + bytes([sealed[1][1][-1] ^ 1])  # changed on its way to one party
-        sealed[3][0] = client(given, vectors[3], 3, 0)[0]  # of another sharing than what the other parties get
+        sealed[3][0] = client(given, courier.token, vectors[3], 3, 0)[
+            0
+        ]  # of another sharing
         mean, release = courier.deliver(sealed)
         assert release.present == (0, 2, 5)
-        again = {j: client(given, vectors[j], j, 1) for j in (1, 4)}
+        again = {j: client(given, courier.token, vectors[j], j, 1) for j in (1, 4)}
         second, _ = courier.deliver(again)
     for present, got in (((0, 2, 5), mean), ((1, 4), second)):
         with dpmpc.Aggregator(
@@ -66,7 +72,7 @@ def test_what_was_released_is_in_the_ledgers_and_verifies(tmp_path: Path) -> Non
     vectors = np.zeros((OWNERS, D))
     with Courier.between(given, tmp_path / "keys", out=tmp_path / "out") as courier:
         for release, there in enumerate(((0, 1, 2, 3, 4, 5), (1, 2, 4))):
-            courier.deliver({j: client(given, vectors[j], j, release) for j in there})
+            courier.deliver({j: client(given, courier.token, vectors[j], j, release) for j in there})
     structure = verify_structure(tmp_path / "out").evidence[0]
     assert structure.holds, structure.to_json()
     books = [read_ledger(ledger_path(tmp_path / "out", i)) for i in range(3)]
@@ -82,7 +88,7 @@ def test_too_few_that_open_spend_nothing(tmp_path: Path) -> None:
         pytest.raises(PeerError, match="a release needs 2 of 6 owners; of release 0 the shares of 1 have reached all"),
         Courier.between(given, tmp_path / "keys", out=tmp_path / "out") as courier,
     ):
-        courier.deliver({0: client(given, zeros, 0, 0), 1: client(given, zeros, 1, 1), 2: client(given, zeros, 2, 1)})
+        courier.deliver({j: client(given, courier.token, zeros, j, release) for j, release in ((0, 0), (1, 1), (2, 1))})
     assert all(not read_ledger(ledger_path(tmp_path / "out", i)).entries for i in range(3))
     log = (tmp_path / "out" / "party_0.log").read_text()
     assert "the share of owner 1 is dropped" in log and "owner 1, release 0, is not" in log
@@ -154,10 +160,141 @@ def test_parties_elsewhere_are_called_by_their_addresses(tmp_path: Path) -> None
     vectors = np.random.default_rng(1).normal(size=(OWNERS, D)) / 8
     called = owner_endpoints(endpoints(given.plan, addresses, None))
     with Courier.between(given, None, addresses=called, wait=HANG) as courier:
-        mean, release = courier.deliver({j: client(given, vectors[j], j, 0) for j in range(OWNERS)})
+        mean, release = courier.deliver({j: client(given, courier.token, vectors[j], j, 0) for j in range(OWNERS)})
     for thread in threads:
         thread.join(HANG)
     np.testing.assert_allclose(mean, vectors.mean(axis=0), atol=given.plan.grid.step)
     assert release.present == tuple(range(OWNERS)) and (tmp_path / "party2" / "ledger_2.jsonl").exists()
     with pytest.raises(UsageError, match="needs the key that"):
         ShareParty(given, 0, addresses, key=key_path(tmp_path / "keys", 1), out=tmp_path, **common)  # type: ignore[arg-type]
+
+
+def test_a_lost_release_is_skipped_by_all_parties(tmp_path: Path) -> None:
+    given = prepared(tmp_path / "keys", releases=4)
+    zeros = np.zeros(D)
+    with Courier.between(given, tmp_path / "keys", out=tmp_path / "out") as courier:
+        courier.skip()
+        courier.deliver({j: client(given, courier.token, zeros, j, 1) for j in range(3)})
+        courier.skip()
+        assert courier.next == 3
+        courier.deliver({j: client(given, courier.token, zeros, j, 3) for j in range(3)})
+    structure = verify_structure(tmp_path / "out").evidence[0]
+    assert structure.holds, structure.to_json()
+    for i in range(3):
+        assert [entry.release for entry in read_ledger(ledger_path(tmp_path / "out", i)).entries] == [1, 3]
+    path = tmp_path / "out" / "party_1.transcript.jsonl"
+    kept = [line for line in path.read_text().splitlines(keepends=True) if '"skipped"' not in line]
+    path.write_text("".join(kept))
+    assert not verify_structure(tmp_path / "out").evidence[0].holds
+
+
+@pytest.mark.parametrize("settings", [{}, {"quantile": 0.5}], ids=["a fixed bound", "a bound that adapts"])
+def test_an_interrupted_run_goes_on_after_its_last_line(tmp_path: Path, settings: dict[str, object]) -> None:
+    """Without noise, against an aggregator that nobody interrupts; a lost release in the middle."""
+    import_mpyc()
+    given = prepared(tmp_path / "keys", releases=5, **({"epsilon": 25.0, **settings} if settings else {"scale": 0.0}))
+    vectors = np.random.default_rng(2).normal(size=(5, OWNERS, D)) / 8
+    bounds = []
+
+    def sealed(courier: Courier) -> dict[int, list[bytes]]:
+        plan, found = given.plan, {}
+        for j in range(OWNERS):
+            row = vectors[courier.next, j][None]
+            steps = encode(plan, row if courier.bound is None else courier.bound.encode(row), j)
+            payloads = BACKENDS[plan.backend].dealer(plan.parties, plan.threshold).deal(steps)
+            purpose = Purpose(given.digest, bytes.fromhex(courier.token), courier.next, j)
+            found[j] = seal(payloads, given.keys, purpose)
+        return found
+
+    made: dict[int, np.ndarray] = {}
+    tokens = set[str]()
+    for stop in (1, 3, 5):
+        parties = Parties(given, tmp_path / "keys", tmp_path)
+        courier = Courier.between(given, None, addresses=parties.called, wait=HANG)
+        past = courier.past()
+        assert past.keys() == made.keys() and courier.next == max(made, default=-1) + 1
+        for number, (mean, release) in past.items():
+            assert (mean == made[number]).all() and release.present == tuple(range(OWNERS))
+        if bounds:
+            assert courier.bound is None or courier.bound.value == bounds[-1]
+        tokens.add(courier.token)
+        while courier.next < stop:
+            if courier.next == 1:
+                courier.skip()
+                continue
+            number = courier.next
+            made[number] = courier.deliver(sealed(courier))[0]
+        bounds.append(None if courier.bound is None else courier.bound.value)
+        if stop < 5:
+            courier.abandon()
+            assert all(isinstance(error, PeerError) for error in parties.ends())
+        else:
+            courier.close()
+            assert parties.ends() == [None] * 3
+    assert sorted(made) == [0, 2, 3, 4] and len(tokens) == 3
+    for i in range(3):
+        entries = Ledger.read(ledger_path(tmp_path / str(i), i)).entries
+        assert [entry.release for entry in entries] == [0, 2, 3, 4] and [e.attempt for e in entries] == [0, 1, 2, 2]
+    if not settings:
+        for number, mean in made.items():
+            np.testing.assert_allclose(mean, vectors[number].mean(axis=0), atol=given.plan.grid.step)
+
+
+def test_a_server_that_drops_connections_and_replays_shares_gets_one_look_at_a_release(tmp_path: Path) -> None:
+    """Nine looks at one release were nine ledger lines of five planned: parties begin again in old folders, in new
+    ones, and the server has what every client sealed once."""
+    import_mpyc()  # its warnings at import cannot be silenced in a thread alone
+    given = prepared(tmp_path / "keys", releases=5)
+    kept: dict[int, list[bytes]] = {}
+    memory = Seals(tmp_path / "account", given.digest)
+
+    def attempt(folders: str) -> tuple[object, int]:
+        """The server's attempt: it asks for its first release, adds what it has, and drops the parties after the
+        answer. (What came of it, the release.)"""
+        parties = Parties(given, tmp_path / "keys", tmp_path / folders)
+        courier = Courier.between(given, None, addresses=parties.called, wait=HANG)
+        courier.past()
+        try:
+            for j in range(OWNERS):
+                try:
+                    memory.remember(Purpose(given.digest, bytes.fromhex(courier.token), 0, j))
+                except UsageError as error:
+                    assert "seals once for each release" in str(error) and kept
+                else:
+                    kept[j] = client(given, courier.token, np.full(D, 0.1), j, 0)
+            return courier.deliver(kept)[1], courier.next - 1
+        except PeerError as error:
+            return error, courier.next
+        finally:
+            courier.abandon()
+            parties.ends()
+
+    first, release = attempt("old")
+    assert first.present == tuple(range(OWNERS)) and release == 0  # type: ignore[attr-defined]
+    for folders, number in (("old", 1), ("new", 0)):  # in the old ones the parties go on with the next release
+        replayed, release = attempt(folders)
+        assert f"of release {number} the shares of 0 have reached all parties and open" in str(replayed)
+        assert release == number
+    lines = [entry for path in tmp_path.rglob("ledger_*.jsonl") for entry in Ledger.read(path).entries]
+    assert len(lines) == 3 and {entry.release for entry in lines} == {0}
+
+
+def test_a_client_remembers_on_disk_what_it_sealed_for(tmp_path: Path) -> None:
+    one = Purpose(bytes(32), bytes(16), 3, 1)
+    Seals(tmp_path, one.digest).remember(one)
+    for again in (one, replace(one, token=bytes(15) + b"1")):
+        for seals in (Seals(tmp_path, one.digest).check, Seals(tmp_path, one.digest).remember):
+            with pytest.raises(UsageError, match="owner 1 has for release 3"):
+                seals(again)
+    for other in (replace(one, release=30), replace(one, release=2), replace(one, owner=11), replace(one, owner=2)):
+        Seals(tmp_path, one.digest).remember(other)
+    (path,) = (tmp_path / "seals").iterdir()
+    path.write_bytes(path.read_bytes() + b"4 1")  # it died in the middle of a line
+    torn = replace(one, owner=4, release=1)
+    Seals(tmp_path, one.digest).remember(torn)
+    with pytest.raises(UsageError, match="owner 4 has for release 1"):
+        Seals(tmp_path, one.digest).remember(torn)
+    Seals(tmp_path, b"1" + bytes(31)).remember(one)  # another plan
+    (tmp_path / "file").write_text("")
+    with pytest.raises(UsageError, match="remembers for which releases it has sealed"):
+        Seals(tmp_path / "file", one.digest).check(one)

@@ -18,14 +18,19 @@ from flwr.clientapp import ClientApp
 from flwr.serverapp.strategy import FedAdam, FedAvg, Strategy
 
 import dpmpc
-from dpmpc.aggregation.party import ledger_path
+from dpmpc.aggregation.party.party import ledger_path
 from dpmpc.benchmarks.flower_grid import InlineGrid
 from dpmpc.errors import PeerError, UsageError
 from dpmpc.flower import PrivateStrategy, dimension_of, prepare, private_mod
+from dpmpc.flower.prepared import read_prepared
 from dpmpc.flower.strategy import EVALUATED
+from dpmpc.mpc.mpyc.runtime import import_mpyc
+from dpmpc.privacy.account import Account
+from dpmpc.privacy.ledger import Ledger
 from dpmpc.privacy.ledgers import read_ledger
 from dpmpc.verify.verification import verify_structure
-from tests.runs import children_of
+from tests.runs import HANG, children_of
+from tests.shareparties import Parties
 
 OWNERS = 5
 ANY = dpmpc.Limits(epsilon=math.inf)
@@ -53,7 +58,7 @@ def record(arrays: dict[str, Any]) -> ArrayRecord:
 
 
 def app(folder: Path, change: Change = changed, **settings: Any) -> ClientApp:
-    found = ClientApp(mods=[private_mod(folder, limits=ANY, **settings)])
+    found = ClientApp(mods=[private_mod(folder, **{"limits": ANY, **settings})])
 
     @found.train()
     def train(message: Message, context: Any) -> Message:
@@ -72,6 +77,15 @@ def plan(folder: Path, **settings: Any) -> Path:
     given = {"owners": OWNERS, "dimension": D, "clip": 1.0, "epsilon": 1.0, "delta": 1e-5, "min_owners": 2}
     prepare(folder, **{**given, **settings})
     return folder
+
+
+def test_no_promise_of_records_is_made_where_whole_updates_are_clipped(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="which says nothing of one record"):
+        plan(tmp_path, records=(50,) * OWNERS)
+    assert not list(tmp_path.iterdir())
+    with pytest.raises(UsageError, match="accept it with neighbours=stated"):
+        private_mod(plan(tmp_path / "stated", sensitivity=1e-6))
+    private_mod(tmp_path / "stated", limits=dpmpc.Limits(neighbours="stated", sensitivity=1e-6))
 
 
 def run(
@@ -263,7 +277,7 @@ def test_a_client_is_one_owner(tmp_path: Path) -> None:
 
     def asked(owner: object, release: object = 0) -> Message:
         about = _config()
-        about.update({"plan": digest, "release": release, "owner": owner})
+        about.update({"plan": digest, "release": release, "owner": owner, "attempt": "00" * 16})
         content = RecordDict({"arrays": record(MODEL), "dpmpc": about})
         return Message(content, dst_node_id=1, message_type="train")
 
@@ -272,7 +286,7 @@ def test_a_client_is_one_owner(tmp_path: Path) -> None:
         return Message(RecordDict({"arrays": record(changed(0))}), reply_to=message)
 
     assert mod(asked(3), context, train).content["dpmpc"]["owner"] == 3
-    assert mod(asked(3), context, train).has_content()
+    assert "seals once for each release" in mod(asked(3), context, train).error.reason
     for message, rule in (
         (asked(4), "a client is one owner in a run; this one was 3, and is asked as 4"),
         (asked(5), "the plan has 5 owners, 0 to 4; this client would be 5"),
@@ -291,3 +305,74 @@ def test_limits_hold_at_the_client(tmp_path: Path) -> None:
 
 def test_the_dimension_of_a_model() -> None:
     assert dimension_of(record(MODEL)) == dimension_of(MODEL) == D
+
+
+# -- what a client spends ----------------------------------------------------------------------------------------------
+def test_clients_have_a_ledger_and_an_account_of_their_own(tmp_path: Path) -> None:
+    """One line a release for all clients of this machine, before their shares; a budget counts other runs too."""
+    folder = plan(tmp_path / "p", releases=2, data_id="wards", epsilon=0.8)
+    data = read_prepared(folder).plan.data_id
+    mine = tmp_path / "mine"
+    budget = dpmpc.Limits(budget="1,1e-5", data_id="wards")
+    apps = [app(folder, limits=budget, account=mine)] * OWNERS
+    run(folder, tmp_path / "out", apps=apps, rounds=2)
+    (path,) = mine.rglob("ledger_clients.jsonl")
+    lines = Ledger.read(path).entries
+    assert [line.release for line in lines] == [0, 1]
+    theirs = read_ledger(ledger_path(tmp_path / "out", 0)).entries
+    assert lines[0].token == theirs[0].token  # it counts once with theirs
+    assert [each.state for each in Account(mine).known(data)] == ["there"]
+    other = plan(tmp_path / "q", data_id="wards", epsilon=0.8)
+    with pytest.raises(UsageError, match="the limits name none; add data_id"):
+        private_mod(other, limits=dpmpc.Limits(budget="1,1e-5"))
+    private = PrivateStrategy(FedAvg(fraction_evaluate=0.0), other, out=tmp_path / "out2")
+    grid = InlineGrid([app(other, limits=budget, account=mine)] * OWNERS, keep=True)
+    private.start(grid, record(MODEL), num_rounds=1)
+    assert private.report()["presence"]["owners"] == {}  # no share was made: the budget refuses
+    assert len(Ledger.read(path).entries) == 2 and len(list(mine.rglob("ledger_clients.jsonl"))) == 2
+    path.unlink()  # what a run had reserved counts where its ledger is gone
+    assert sum(len(each.book.reserved) for each in Account(mine).known(data)) >= 2
+
+
+# -- an interrupted run ------------------------------------------------------------------------------------------------
+def test_an_interrupted_run_goes_on_with_the_model_that_it_had(tmp_path: Path) -> None:
+    """The server dies after a round; parties elsewhere and server are started again, and end where a run ends that
+    nobody interrupts. FedAdam, whose own state has to be the same."""
+    import_mpyc()
+    folder = plan(tmp_path / "p", releases=3, scale=0.0)
+    given = read_prepared(folder)
+    expected, _, _ = run(folder, strategy=FedAdam(fraction_evaluate=0.0, eta=0.1), rounds=3)
+    asked: list[int] = []
+
+    class Dies(FedAdam):
+        def configure_train(self, server_round: int, *given: Any) -> Any:
+            if server_round == 3 and not self.survives:
+                raise KeyboardInterrupt
+            return super().configure_train(server_round, *given)
+
+        survives = False
+
+    def counted(owner: int) -> dict[str, Any]:
+        asked.append(owner)
+        return changed(owner)
+
+    for survives in (False, True):
+        parties = Parties(given, folder, tmp_path)
+        inner = Dies(fraction_evaluate=0.0, eta=0.1)
+        inner.survives = survives
+        private = PrivateStrategy(inner, folder, addresses=parties.addresses, out=tmp_path / "out", wait=HANG)
+        grid = InlineGrid([app(folder, counted, account=tmp_path / "clients")] * OWNERS)
+        if not survives:
+            with pytest.raises(KeyboardInterrupt):
+                private.start(grid, record(MODEL), num_rounds=3)
+            parties.ends()
+        else:
+            result = private.start(grid, record(MODEL), num_rounds=3)
+            assert parties.ends() == [None] * 3
+    assert len(asked) == 3 * OWNERS  # nobody was asked twice
+    for name in ("layer", "bias"):
+        assert (arrays_of(result)[name] == arrays_of(expected)[name]).all()
+    report = private.report()
+    assert report["releases_made"] == 3 and report["presence"]["owners"].keys() == {"0", "1", "2"}
+    with pytest.raises(UsageError, match="out must be a new or empty directory"):
+        PrivateStrategy(FedAvg(), plan(tmp_path / "q"), addresses=parties.addresses, out=tmp_path / "out")

@@ -12,7 +12,7 @@ from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 from dpmpc.errors import PeerError, UsageError
 from dpmpc.flower.sealing import OVERHEAD, TAG, Opener, Purpose, read_key, seal, write_key
 
-PURPOSE = Purpose(hashlib.sha256(b"a plan").digest(), 3, 7)
+PURPOSE = Purpose(hashlib.sha256(b"a plan").digest(), bytes(16), 3, 7)
 SHARES = [b"for party zero...", b"for party one", b""]
 
 
@@ -33,7 +33,7 @@ def test_another_implementation_opens_it() -> None:
     """RFC 5869 by hand, and the bytes that the module's text names."""
     private, public = three()
     sealed = seal(SHARES, public, PURPOSE)[1]
-    bound = b"dpmpc share\0" + PURPOSE.digest + (3).to_bytes(8, "little") + b"\7\0\0\0" + b"\1\0\0\0"
+    bound = b"dpmpc share\0" + PURPOSE.digest + PURPOSE.token + (3).to_bytes(8, "little") + b"\7\0\0\0" + b"\1\0\0\0"
     secret = private[1].exchange(X25519PublicKey.from_public_bytes(sealed[:32]))
     extracted = hmac.digest(bytes(32), secret, "sha256")
     key = hmac.digest(extracted, bound + sealed[:32] + public[1] + b"\1", "sha256")
@@ -43,9 +43,10 @@ def test_another_implementation_opens_it() -> None:
 @pytest.mark.parametrize(
     "other",
     [
-        Purpose(hashlib.sha256(b"another plan").digest(), 3, 7),
-        Purpose(PURPOSE.digest, 4, 7),
-        Purpose(PURPOSE.digest, 3, 8),
+        Purpose(hashlib.sha256(b"another plan").digest(), bytes(16), 3, 7),
+        Purpose(PURPOSE.digest, bytes(15) + b"1", 3, 7),
+        Purpose(PURPOSE.digest, bytes(16), 4, 7),
+        Purpose(PURPOSE.digest, bytes(16), 3, 8),
     ],
 )
 def test_nothing_opens_for_another_purpose(other: Purpose) -> None:

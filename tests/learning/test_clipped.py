@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import dpmpc
-from dpmpc.aggregation.plan import Plan
+from dpmpc.aggregation.plan.plan import Plan
 from dpmpc.errors import UsageError
 from dpmpc.privacy.checks import NEIGHBOURS
 from dpmpc.privacy.sensitivity import arithmetic_bound, rounding_bound
@@ -21,10 +21,10 @@ def vectors(n: int, seed: int = 1) -> Any:
 def test_it_is_the_mean_of_clipped_rows_in_blocks_of_any_size_and_kind() -> None:
     rows = vectors(9)
     by_hand = np.mean([row * min(1.0, 0.5 / np.linalg.norm(row)) for row in rows], axis=0)
-    assert np.allclose(dpmpc.clipped_mean(rows, 0.5), by_hand)
-    assert np.allclose(dpmpc.clipped_mean((rows[i : i + 2] for i in range(0, 9, 2)), 0.5), by_hand)
-    assert np.allclose(dpmpc.clipped_mean([rows.astype(np.float32)], 0.5), by_hand, atol=1e-6)
-    assert np.linalg.norm(dpmpc.clipped_mean(rows, 0.5)) <= 0.5
+    assert np.allclose(dpmpc.clipped_mean(rows, 0.5, 9), by_hand)
+    assert np.allclose(dpmpc.clipped_mean((rows[i : i + 2] for i in range(0, 9, 2)), 0.5, 9), by_hand)
+    assert np.allclose(dpmpc.clipped_mean([rows.astype(np.float32)], 0.5, 9), by_hand, atol=1e-6)
+    assert np.linalg.norm(dpmpc.clipped_mean(rows, 0.5, 9)) <= 0.5
 
 
 def test_one_record_moves_the_mean_of_all_by_no_more_than_the_plan_accounts_for() -> None:
@@ -35,11 +35,11 @@ def test_one_record_moves_the_mean_of_all_by_no_more_than_the_plan_accounts_for(
         for sign in (1.0, -1.0):
             owners = [vectors(n, j) for j, n in enumerate(SIZES)]
             owners[0][0] = sign * 1e6 * np.ones(6)
-            means = np.array([dpmpc.clipped_mean(rows, 2.0) for rows in owners])
+            means = np.array([dpmpc.clipped_mean(rows, 2.0, len(rows)) for rows in owners])
             moved.append(np.average(means, axis=0, weights=plan.factors))
         allowed = plan.derived.sensitivity
         grid = rounding_bound(plan.dimension, plan.grid.step, plan.divisor)
-        assert allowed.parts["rounding"] == grid + arithmetic_bound(2.0, SIZES, plan.weights) > grid
+        assert allowed.parts["rounding"] == grid.l2 + arithmetic_bound(2.0, SIZES, plan.weights).l2 > grid.l2
         assert allowed.l2 - allowed.parts["rounding"] == pytest.approx(np.linalg.norm(moved[0] - moved[1]))
         assert plan.neighbours == "record" and Plan.from_text(plan.to_text()) == plan
 
@@ -47,11 +47,21 @@ def test_one_record_moves_the_mean_of_all_by_no_more_than_the_plan_accounts_for(
 def test_the_guarantee_is_of_records_and_the_noise_follows_the_sizes() -> None:
     settings: dict[str, Any] = {"owners": 3, "dimension": 6, "clip": 1.0, "delta": 1e-5, "engine": "clear"}
     with dpmpc.Aggregator(**settings, records=SIZES) as records, dpmpc.Aggregator(**settings) as whole:
-        assert records.guarantee.neighbours == NEIGHBOURS and "whole vector" in whole.guarantee.neighbours
+        assert records.guarantee.neighbours.startswith(NEIGHBOURS.split(";")[0])
+        assert "as the caller states" in records.guarantee.neighbours and "whole vector" in whole.guarantee.neighbours
         ratio = whole.report()["privacy"]["noise_scale"] / records.report()["privacy"]["noise_scale"]
         assert ratio == pytest.approx(min(SIZES), rel=0.02)
-        mean = records.mean(dpmpc.clipped_mean(vectors(n, n), 1.0) for n in SIZES)
+        mean = records.mean(dpmpc.clipped_mean(vectors(n, n), 1.0, n) for n in SIZES)
         assert mean.shape == (6,)
+
+
+def test_a_minibatch_is_divided_by_the_public_number_of_records() -> None:
+    """One record in a batch of 8 of 100 moves the result by 2 clip / 100, as accounted; by 2 clip / 8 it was 12.5 times
+    that."""
+    batch, other = np.tile([[3.0, 4.0]], (8, 1)), np.tile([[3.0, 4.0]], (8, 1))
+    other[0] *= -1
+    moved = np.linalg.norm(dpmpc.clipped_mean(batch, 1.0, 100) - dpmpc.clipped_mean(other, 1.0, 100))
+    assert moved == pytest.approx(2 / 100)
 
 
 @pytest.mark.parametrize(
@@ -62,11 +72,12 @@ def test_the_guarantee_is_of_records_and_the_noise_follows_the_sizes() -> None:
         (np.zeros(3), r"got shape \(3,\)"),
         ([np.zeros((2, 3)), np.zeros((2, 4))], "got 3 and 4"),
         (np.array([[1.0, np.nan]]), "finite numbers"),
+        (np.ones((5, 3)), "says 4, and there are more"),
     ],
 )
 def test_what_is_no_record_is_refused(given: Any, message: str) -> None:
     with pytest.raises(UsageError, match=message):
-        dpmpc.clipped_mean(given, 1.0)
+        dpmpc.clipped_mean(given, 1.0, 4)
 
 
 @pytest.mark.parametrize(

@@ -5,10 +5,14 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 from scipy.optimize import minimize, minimize_scalar
+from scipy.sparse import csr_array
+from scipy.special import expit
 from sklearn.linear_model import LogisticRegression
 
 from dpmpc.errors import UsageError
 from dpmpc.learning import erm
+from dpmpc.learning.losses import LOGISTIC
+from dpmpc.learning.row_sums import FEW, row_sums
 
 Floats = NDArray[np.float64]
 LOSSES = [erm.LOGISTIC, erm.ridge(0.4), erm.ridge(3.0)]
@@ -237,3 +241,23 @@ def test_bad_arguments_have_a_way_out() -> None:
         erm.ridge(0.0)
     with pytest.raises(UsageError, match="test fraction"):
         erm.accuracy(np.zeros(2), X[:0], y[:0])
+
+
+@pytest.mark.parametrize("d", [1, 2, 7, 31])
+def test_sums_of_rows_have_the_sparse_products_bits_be_they_few_or_many(d: int) -> None:
+    rng = np.random.default_rng(d)
+    for number in (1, 3, FEW, FEW + 1, 40):
+        n = 300
+        X, coefficients = rng.normal(size=(n, d)), rng.normal(size=n)
+        cuts = np.sort(np.r_[0, rng.integers(0, n, number - 1), n])
+        expected = csr_array((coefficients, np.arange(n), cuts), shape=(number, n)) @ X
+        assert np.array_equal(row_sums(coefficients, X, cuts), expected)
+    last = row_sums(coefficients, X, np.array([0, n - 1]))
+    assert not np.array_equal(last, row_sums(coefficients, X, np.array([0, n])))
+
+
+def test_the_logistic_loss_is_scipys_to_some_units_in_the_last_place() -> None:
+    s = np.concatenate([np.linspace(-700, 700, 4001), [-1e4, -745.2, 745.2, 1e4]])
+    up = LOGISTIC.derivative(s, np.full(len(s), -1.0))
+    assert np.allclose(up, expit(s), rtol=1e-15, atol=2e-308) and up.max() == 1
+    assert np.allclose(LOGISTIC.second_derivative(s, 1 + 0 * s), expit(s) * expit(-s), rtol=2e-15, atol=2e-308)

@@ -14,10 +14,12 @@ from dpmpc.learning.functional import (
     coefficients,
     coordinates,
     decode,
+    features,
     l1_spread,
     minimiser,
     noise_floor,
     owner_coefficients,
+    spread,
 )
 
 
@@ -95,6 +97,23 @@ def test_the_l1_spread_bounds_and_is_nearly_attained() -> None:
         assert got == pytest.approx(2 * math.sqrt(d)) and got <= l1_spread(d)
         assert np.abs(vector(x, 1.0) - vector(flipped, -1.0)).sum() <= l1_spread(d)
         assert np.abs(vector(x, 1.0)).sum() * 2 == pytest.approx(l1_spread(d), rel=1e-12)
+
+
+def test_the_spread_holds_in_every_norm_and_is_tighter_than_the_papers_in_l1() -> None:
+    """Searched over pairs of records, sign patterns among them, which come within 10 % of the L1 bound."""
+    rng = np.random.default_rng(8)
+    for d in (1, 2, 3, 8, 30):
+        assert features(coordinates(d)) == d
+        bound = spread(d)
+        assert bound.l1 < l1_spread(d) and bound.l1 <= math.sqrt(coordinates(d)) * SPREAD * (1 + 1e-9)
+        best = np.zeros(3)
+        for _ in range(400):
+            x, u = rng.choice([-1.0, 1.0], (2, d)) / math.sqrt(d) if rng.random() < 0.7 else rng.normal(size=(2, d))
+            x, u = x / np.linalg.norm(x), u / np.linalg.norm(u)
+            moved = vector(x, 1.0) - vector(u * rng.choice([1.0, rng.random()]), rng.choice([-1.0, 1.0]))
+            best = np.maximum(best, [np.abs(moved).sum(), np.linalg.norm(moved), np.abs(moved).max()])
+        assert np.all(best <= np.array([bound.l1, bound.l2, bound.linf]) * (1 + 1e-12))
+        assert d < 8 or best[0] > 0.6 * bound.l1
 
 
 def test_ridge_without_noise_is_ridge() -> None:

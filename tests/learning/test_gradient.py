@@ -3,11 +3,11 @@
 import numpy as np
 import pytest
 
-from dpmpc.aggregation.spending import owner_sensitivity
 from dpmpc.learning.account import account
 from dpmpc.learning.gradient import GRADIENT
 from dpmpc.learning.losses import LOGISTIC
-from dpmpc.learning.method import Learning, Spread
+from dpmpc.learning.method import Learning
+from dpmpc.learning.settings import Spread
 from dpmpc.runs.planning import Facts, plan_of
 from dpmpc.runs.request import Request
 
@@ -34,7 +34,7 @@ def widest_pair(theta: np.ndarray, rng: np.random.Generator) -> float:
 @pytest.mark.parametrize("spread", SPREADS)
 def test_all_records_of_an_owner_move_its_vector_by_twice_the_reach_at_most(spread: Spread) -> None:
     """Owners of random records, and the worst ones, at models of every length; with theta it is attained at each."""
-    learning = Learning("gradient", "logistic", lam=0.1, step=1.0, spread=spread)
+    learning = Learning(method="gradient", task="logistic", lam=0.1, step=1.0, spread=spread)
     rng = np.random.default_rng(4)
     assert GRADIENT.reach(learning) == LOGISTIC.G
     for length in (0.0, 0.3, 1.0, 3.0, 9.0):
@@ -63,4 +63,4 @@ def test_a_plan_and_an_account_for_whole_owners_agree(spread: Spread) -> None:
                    method="gradient", dimension=4)  # fmt: skip
     step = plan.grid.step / plan.divisor
     assert plan.derived.scale_steps * step == pytest.approx(told["scale"], rel=1e-4)
-    assert owner_sensitivity(plan) * step == pytest.approx(plan.derived.sensitivity.l2, rel=1e-12)
+    assert plan.derived.mechanism.sensitivity.l2 * step == pytest.approx(plan.derived.sensitivity.l2, rel=1e-12)

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 from sklearn.linear_model import LogisticRegression
 
-from dpmpc.aggregation.asked import plan_path
-from dpmpc.aggregation.plan import Plan
+from dpmpc.aggregation.plan.asked import plan_path
+from dpmpc.aggregation.plan.plan import Plan
 from dpmpc.data.blocks import in_memory
 from dpmpc.errors import UsageError
 from dpmpc.learning.erm_blocks import accuracy, objective, optima, owner_gradients, scores, solve
@@ -70,7 +70,7 @@ def test_one_record_moves_a_mean_by_no_more_than_the_plan_accounts_for() -> None
     """Two records that are surely wrong, on features of their own: sqrt(1/2) of what is accounted for. (Convexity keeps
     two gradients at one theta from being opposite and this long.)"""
     learning = Learning(method="gradient", task="softmax", lam=0.001, classes=3)
-    allowed = learning.sensitivity((4, 5), "equal").l2
+    allowed = learning.by_record((4, 5), "equal", 6).l2
     X, y = np.zeros((9, 2)), np.zeros(9)
     X[0] = [1.0, 0.0]
     theta = np.zeros(6)

@@ -10,20 +10,21 @@ import numpy as np
 import pytest
 from cheating import BATCH, OPENED, TINY, Cheat, Tamper, honest, judge, kinds, messages, play, release
 
-from dpmpc.aggregation.active import ABORT, check_attempt
-from dpmpc.aggregation.asked import Attempt
-from dpmpc.aggregation.plan import Plan
-from dpmpc.aggregation.transcript import Transcript
+from dpmpc.aggregation.party.resume import check_attempt
+from dpmpc.aggregation.plan.asked import Attempt
+from dpmpc.aggregation.plan.plan import Plan
+from dpmpc.aggregation.wire.transcript import ABORT, Transcript
 from dpmpc.circuits.sampler import discrete_gaussian
 from dpmpc.errors import CheatError, DpmpcError, PeerError, UsageError
-from dpmpc.mpc import checked_session, field
-from dpmpc.mpc.backend import BACKENDS
-from dpmpc.mpc.backends.checked import AT_ONCE, CHECKED, MOST_ATTEMPTS, counted
-from dpmpc.mpc.backends.sharing import SHARING, SharingHolder
-from dpmpc.mpc.channels import KEYS_SHOWN
-from dpmpc.mpc.checked_session import CheckedSession
-from dpmpc.mpc.engines.counting_checked import CountingChecked
-from dpmpc.mpc.engines.sharing import SharingBatch
+from dpmpc.mpc.checked import session as checked_session
+from dpmpc.mpc.checked.backend import AT_ONCE, CHECKED, MOST_ATTEMPTS, counted
+from dpmpc.mpc.checked.counts import CountingChecked
+from dpmpc.mpc.checked.session import CheckedSession
+from dpmpc.mpc.contract.backend import BACKENDS
+from dpmpc.mpc.numbers import field
+from dpmpc.mpc.replicated.backend import SHARING, SharingHolder
+from dpmpc.mpc.replicated.executor import SharingBatch
+from dpmpc.mpc.transport.channels import KEYS_SHOWN
 from dpmpc.runs import start
 
 KINDS = kinds()
@@ -196,6 +197,18 @@ def test_a_wrong_share_is_seen_before_any_vector_is_given_out() -> None:
     assert str(results[1]).startswith("a check failed: a share below p = 2^61 - 1, as party 1 sees it of party 0; ")
 
 
+def test_parties_that_are_not_at_one_point_end_the_run_for_good_and_name_nobody() -> None:
+    async def body(holder: Any) -> None:
+        await holder.stand(None, b"token, release 0", 7)
+        with pytest.raises(CheatError, match=r"one attempt, on channel \d+, as party \d sees it of the parties; "):
+            await holder.stand(None, b"token, release 1" if holder.party == 2 else b"token, release 2", 8)
+        with pytest.raises(CheatError):
+            await holder.stand(None, b"token, release 3", 9)
+
+    results, _ = play(body, seed=0)
+    assert results == [None] * 3
+
+
 def test_shares_of_an_owner_that_are_of_no_one_vector_open_nothing() -> None:
     """Today's semi-honest parties open three vectors."""
     rows = [np.array([5 + k], dtype=np.uint64) for k in (1, 2, 4)]
@@ -242,7 +255,7 @@ def test_a_failed_check_is_the_end_of_the_session() -> None:
 
 
 async def _with_inputs(holder: Any) -> Any:
-    from dpmpc.mpc.engines.checked import CheckedBatch
+    from dpmpc.mpc.checked.executor import CheckedBatch
 
     return await CheckedBatch(holder, 5, 64).run(TINY, (), np.zeros((1, 2, 1), dtype=np.uint64))
 
@@ -257,9 +270,9 @@ def test_a_plan_with_active_security_is_checked_and_bounded() -> None:
     sampler = plan().derived.sampler
     assert plan().backend == "checked"
     one = max(stages.error for stages in counted(sampler, 4).stages)
-    bound = CHECKED.undetected(sampler, [4])
+    bound = CHECKED.undetected(sampler, [4], 3, 1)
     assert MOST_ATTEMPTS * AT_ONCE * float(one) <= bound < 2.0**-45
-    many = CHECKED.undetected(sampler, [49152] * (1 << 16))  # 2^31.6 samples
+    many = CHECKED.undetected(sampler, [49152] * (1 << 16), 3, 1)  # 2^31.6 samples
     assert bound < many < 2.0**-45
     with pytest.raises(
         UsageError, match=r"must be 60 bits secure over all attempts of the run; they are 4\d\.\d; lower"
@@ -270,17 +283,26 @@ def test_a_plan_with_active_security_is_checked_and_bounded() -> None:
 @pytest.mark.parametrize(
     ("changed", "message"),
     [
-        ({"backend": "shamir"}, "--security active checks the parties of --backend sharing; got --backend shamir"),
-        ({"backend": "mpyc"}, "got --backend mpyc"),
-        ({"backend": "ot", "parties": 2}, "got --backend ot"),
-        ({"backend": "garbled", "parties": 2}, "got --backend garbled"),
-        ({"parties": 5}, "--security active is for 3 parties of which one may cheat; got -M 5"),
-        ({"threshold": 0}, "got -M 3 -T 0; use -M 3 -T 1"),
-        ({"sampler": "box-muller"}, "--security active checks bits, and box-muller computes with fixed-point numbers"),
+        ({"backend": "mpyc"}, "got backend=mpyc"),
+        ({"backend": "ot", "parties": 2}, "got backend=ot"),
+        ({"backend": "garbled", "parties": 2}, "got backend=garbled"),
+        (
+            {"parties": 7, "backend": "sharing"},
+            "replicated shares are checked where they have comb(n - 1, t) <= 10 parts; with parties=7 threshold=3 they "
+            "have 20; use backend shamir",
+        ),
+        ({"backend": "sharing", "threshold": 0}, "of which t may cheat, 1 <= t and 2t < n; got parties=3 threshold=0;"),
+        ({"threshold": 0}, "of whom t may cheat, 1 <= t and 2t < n; got parties=3 threshold=0; mend them"),
+        (
+            {"parties": 7, "threshold": 0},
+            "of whom t may cheat, 1 <= t and 2t < n; got parties=7 threshold=0; mend them",
+        ),
+        ({"parties": 33}, "security=active is for 3 to 32 parties of whom t may cheat"),
+        ({"sampler": "box-muller"}, "security=active checks bits, and box-muller computes with fixed-point numbers"),
         ({"law": "laplace", "delta": None, "sampler": "log-laplace"}, "and log-laplace computes"),
-        ({"min_owners": 2}, "--security active needs all owners in every release"),
-        ({"engine": "clear"}, "security='active' is of parties; engine='clear' has none"),
-        ({"security": "covert"}, "--security must be one of semi-honest, active; got 'covert'"),
+        ({"min_owners": 2}, "security=active needs all owners in every release"),
+        ({"engine": "clear"}, "security=active is of parties; engine=clear has none"),
+        ({"security": "covert"}, "security must be one of semi-honest, active; got 'covert'"),
     ],
 )
 def test_what_cannot_be_checked_is_refused_in_a_line(changed: dict[str, Any], message: str) -> None:
@@ -300,18 +322,18 @@ def test_a_run_has_few_attempts_and_none_after_a_failed_check(tmp_path: Path) ->
     check_attempt(plan(), Attempt(1, 0), transcript)
     book.note(ABORT, why="a check failed")
     book.close()
-    with pytest.raises(UsageError, match="is over for good"):
-        check_attempt(plan(), Attempt(2, 0), transcript)
-    check_attempt(plan(security="semi-honest"), Attempt(2, 0), transcript)
+    for security in ("active", "semi-honest"):  # two servers check their transfers
+        with pytest.raises(UsageError, match="is over for good"):
+            check_attempt(plan(security=security), Attempt(2, 0), transcript)
     assert BACKENDS["checked"] is CHECKED and field.P and honest(0, 1, 2, bytearray(b"x")) == b"x"
 
 
 def test_a_shorter_batch_takes_the_memory_of_a_longer_one() -> None:
     async def both() -> tuple[np.ndarray, np.ndarray]:
         session = CheckedSession(0, 3, 1, bytes(16))
-        longer = session.borrow(100)
+        longer = session.borrow(2, 100)
         session.give_back(longer)
-        return longer, session.borrow(60)
+        return longer, session.borrow(2, 60)
 
     longer, shorter = asyncio.run(both())
     assert shorter.shape == (2, 60) and np.shares_memory(longer, shorter)

@@ -12,30 +12,36 @@ from cheating import Cheat, play
 from owners import beyond, inspected, on_the_bound, shares_of
 
 from dpmpc.errors import CheatError, DpmpcError
-from dpmpc.mpc import field
-from dpmpc.mpc.backends.checked import CHECKED
-from dpmpc.mpc.channels import exchange_label
-from dpmpc.mpc.engines import owners_checked, square_fold
-from dpmpc.mpc.engines.owners_checked import SQUARES, undetected
-from dpmpc.mpc.engines.square_fold import SquareFold, SquareStages, extended, factors_of_points, factors_of_rows, holds
-from dpmpc.mpc.field import P
-from dpmpc.mpc.native.mersenne import Mersenne
-from dpmpc.mpc.owner_checks import Found, NormTest, OwnerTest
-from dpmpc.mpc.prg import Prg
+from dpmpc.mpc.checked import owners as owners_checked
+from dpmpc.mpc.checked.backend import CHECKED
+from dpmpc.mpc.checked.owners import SQUARES, undetected
+from dpmpc.mpc.checked.square_fold import square_fold, square_stages
+from dpmpc.mpc.contract.owner_checks import Found, NormTest, OwnerTest
+from dpmpc.mpc.numbers import field
+from dpmpc.mpc.numbers.field import P
+from dpmpc.mpc.numbers.mersenne import Mersenne
+from dpmpc.mpc.numbers.prg import Prg
+from dpmpc.mpc.numbers.product_fold import ARITHMETIC, factors_of_points, factors_of_rows, holds, uniform
+from dpmpc.mpc.numbers.residues import failing
+from dpmpc.mpc.owner_checks.compared import one_off
+from dpmpc.mpc.transport.channels import exchange_label
 
 IDENT, BOUND = 1 << 28, 12_345
 
 
-def check(shares: Any, bits: float = 41, tamper: Any = None, seed: int | None = 1) -> tuple[list[Any], Any]:
+def check(
+    shares: Any, bits: float = 41, tamper: Any = None, seed: int | None = 1, threshold: int = 1
+) -> tuple[list[Any], Any]:
     """What each party finds, or its error; and the messages. `seed`: of the parties' keys."""
-    _, m, d = shares.shape
+    n, m, d = shares.shape
     test = OwnerTest(m, d, NormTest.of((BOUND,) * m, d, bits))
 
     async def body(holder: Any) -> Found:
         found: Found = await holder.inspect([shares[holder.party]], test, IDENT)
         return found
 
-    return play(body, seed=seed) if tamper is None else play(body, tamper, seed=seed)
+    sizes = n, threshold
+    return play(body, seed=seed, sizes=sizes) if tamper is None else play(body, tamper, seed=seed, sizes=sizes)
 
 
 def honest(m: int, d: int) -> Any:
@@ -44,35 +50,58 @@ def honest(m: int, d: int) -> Any:
 
 
 # -- owners ----------------------------------------------------------------------------------------------------------
-@pytest.mark.parametrize(("m", "d"), [(1, 5), (9, 24), (70, 13)])
-def test_owners_at_the_exact_bound_pass_and_messages_are_as_counted(m: int, d: int) -> None:
-    results, wires = check(shares_of(honest(m, d), 3, 1), seed=None)
-    assert results == [Found()] * 3
-    counts = CHECKED.count_owner_checks(OwnerTest(m, d, NormTest.of((BOUND,) * m, d, 41)), 3, 1)
+@pytest.mark.parametrize(
+    ("m", "d", "sizes"), [(1, 5, (3, 1)), (9, 24, (3, 1)), (70, 13, (3, 1)), (9, 5, (5, 2)), (3, 7, (4, 1))]
+)
+def test_owners_at_the_exact_bound_pass_and_messages_are_as_counted(m: int, d: int, sizes: tuple[int, int]) -> None:
+    n, t = sizes
+    results, wires = check(shares_of(honest(m, d), n, t), seed=None, threshold=t)
+    assert results == [Found()] * n
+    counts = CHECKED.count_owner_checks(OwnerTest(m, d, NormTest.of((BOUND,) * m, d, 41)), n, t)
     for k, each in enumerate(counts):
-        for i in range(3):
+        for i in range(n):
             sent = [p for sender, _, label, p in wires.sent if sender == i and label >> 32 == IDENT + k]
             assert (len(sent), sum(map(len, sent))) == (each.messages_sent[i], each.bytes_sent[i])
         rounds = {label for _, _, label, _ in wires.sent if label >> 32 == IDENT + k}
         assert len(rounds) == each.rounds
 
 
-def test_every_vector_beyond_the_bound_is_named() -> None:
+@pytest.mark.parametrize(("n", "t"), [(3, 1), (5, 2)])
+def test_every_vector_beyond_the_bound_is_named(n: int, t: int) -> None:
     cheats = beyond(24, BOUND)
     vectors = honest(len(cheats) + 2, 24)
     for j, vector in enumerate(cheats.values(), 1):
         vectors[j] = vector
-    results, _ = check(shares_of(vectors, 3, 1))
-    assert results == [Found((), tuple(range(1, 1 + len(cheats))))] * 3
+    results, _ = check(shares_of(vectors, n, t), threshold=t)
+    assert results == [Found((), tuple(range(1, 1 + len(cheats))))] * n
 
 
 @pytest.mark.parametrize("party", [0, 1, 2])
-def test_shares_of_no_one_vector_end_the_run_and_name_the_owner(party: int) -> None:
+def test_shares_of_no_one_vector_end_the_run_and_name_the_owner_with_the_others(party: int) -> None:
     shares = shares_of(honest(5, 6), 3, 1)
     shares[party, 3, 2] = (int(shares[party, 3, 2]) + 1) % P
     results, _ = check(shares)
-    assert any(isinstance(r, CheatError) and "the shares of owner 3 are of no one vector" in str(r) for r in results)
-    assert all(isinstance(r, DpmpcError) for r in results)
+    others = "1 or 2", "0 or 2", "0 or 1"
+    found = [f"owner 3 at party {others[i]} are of no one vector; " in str(r) for i, r in enumerate(results)]
+    assert any(found) and all(isinstance(r, DpmpcError) for r in results)
+    assert all(isinstance(r, CheatError) for r, named in zip(results, found, strict=True) if named)
+
+
+def test_a_party_is_named_with_an_owner_only_where_no_t_others_can_have_made_it_look_so() -> None:
+    value = np.arange(6, dtype=np.uint64)
+    for n, t, off in ((4, 1, 2), (6, 2, 0), (7, 2, 6)):
+        rows = dict(enumerate(field.share(value, n, t, Prg(b"pairs"))))
+        assert one_off(rows, t) is None
+        rows[off] = field.add(rows[off], np.full(6, 9, dtype=np.uint64))
+        assert one_off(rows, t) == off
+        rows[1] = field.add(rows[1], np.full(6, 7, dtype=np.uint64))
+        assert one_off(rows, t) is None
+    rows = dict(enumerate(field.share(value, 5, 2, Prg(b"pairs"))))
+    bent = {i: (i + 1 - 1) * (i + 1 - 2) for i in range(5)}  # parties 3 and 4 add a polynomial that is 0 at 0 and 1
+    for i in (3, 4):
+        rows[i] = field.add(rows[i], field.mul(np.ones(6, dtype=np.uint64), bent[i]))
+    assert failing(rows, 2) and not failing({i: rows[i] for i in (0, 1, 3, 4)}, 2)  # honest party 2 looks off
+    assert one_off(rows, 2) is None
 
 
 # -- a cheating party ------------------------------------------------------------------------------------------------
@@ -90,10 +119,15 @@ def vectors_for_cheats() -> Any:
     return vectors
 
 
-def tampered(turn: int) -> list[str]:
+def test_nor_of_any_message_among_five() -> None:
+    outcomes = tampered(1, 5, 2)
+    assert "wrong" not in outcomes and outcomes.count("stopped") > 0.8 * len(outcomes)
+
+
+def tampered(turn: int, n: int = 3, t: int = 1) -> list[str]:
     """What becomes of one changed message of each exchange."""
-    shares = shares_of(vectors_for_cheats(), 3, 1)
-    _, wires = check(shares, bits=2)
+    shares = shares_of(vectors_for_cheats(), n, t)
+    _, wires = check(shares, bits=2, threshold=t)
     by_label: dict[int, list[tuple[int, int]]] = {}
     for sender, receiver, label, _ in wires.sent:
         if label > 0:
@@ -101,11 +135,12 @@ def tampered(turn: int) -> list[str]:
     result = []
     for k, (label, ends) in enumerate(sorted(by_label.items())):
         sender, receiver = ends[(turn + k) % len(ends)]
-        results, _ = check(shares, 2, Cheat(sender, receiver, label, 5 * turn + k))
+        results, _ = check(shares, 2, Cheat(sender, receiver, label, 5 * turn + k), threshold=t)
         right = [r for i, r in enumerate(results) if i != sender and not isinstance(r, DpmpcError)]
         assert all(isinstance(r, DpmpcError | Found) for r in results)
         wrong = any(r != Found((), (1,)) for r in right)
-        result.append("wrong" if wrong else ("stopped", "right for one", "right for all")[len(right)])
+        finished = "right for all" if len(right) == n - 1 else "right for one" if right else "stopped"
+        result.append("wrong" if wrong else finished)
     return result
 
 
@@ -123,7 +158,7 @@ def test_a_smaller_sum_of_squares_is_not_believed(role: int) -> None:
                 words[1] = (int(words[1]) - 1) % P
             return payload
 
-        tamper.for_itself = True  # type: ignore[attr-defined] - it goes on with what it has sent
+        tamper.in_place = True  # type: ignore[attr-defined] - it goes on with what it has sent
         opened: list[Any] = []
 
         def noting(values: Any, opened: list[Any] = opened) -> bool:
@@ -183,17 +218,23 @@ def test_two_coins_are_not_used(role: int) -> None:
 
 
 # -- the fold --------------------------------------------------------------------------------------------------------
-def alone(x: Any, sums: Any, tamper: Callable[[Any, Any], None] = lambda fold, values: None, seed: Any = None) -> bool:
+def alone(
+    x: Any,
+    sums: Any,
+    tamper: Callable[[Any, Any], None] = lambda fold, values: None,
+    seed: Any = None,
+    arithmetic: Mersenne = ARITHMETIC,
+) -> bool:
     """Whether the check believes the sums; one party that holds everything. `tamper` changes what is shared anew."""
     prg = Prg.from_os() if seed is None else Prg(b"fold", seed)
-    fold = SquareFold([x[:1], x[1:]] if len(x) > 1 else [x], 1, square_fold.uniform(prg, 2))
-    fold.begin(prg, sums)
+    mask = uniform(prg, 2, arithmetic)
+    fold = square_fold([x[:1], x[1:]] if len(x) > 1 else [x], sums, 1, mask, prg, arithmetic)
     for _ in fold.stages.variables:
         values = fold.sums()
         tamper(fold, values)
         fold.take(values)
         fold.fold(prg)
-    return square_fold.holds(fold.opening)
+    return holds(fold.opening, arithmetic)
 
 
 @pytest.mark.parametrize(("m", "d"), [(1, 1), (2, 7), (9, 8), (20, 3000), (3, 9001), (300, 12)])
@@ -229,24 +270,22 @@ def test_extensions_are_multilinear_and_factors_are_theirs() -> None:
 
     for k, digits in enumerate(product((0, 1, 2), repeat=3)):
         if 2 not in digits:
-            assert [int(v) for v in extended(rows)[k]] == [at(digits, c) for c in (0, 1)]
+            assert [int(v) for v in ARITHMETIC.extended(rows)[k]] == [at(digits, c) for c in (0, 1)]
     point = tuple(int(v) for v in t)
     found = [sum(int(f) * int(v) for f, v in zip(factors_of_rows(t), rows[:, c], strict=True)) % P for c in (0, 1)]
     assert found == [at(point, c) for c in (0, 1)]
-    values = extended(rows)
+    values = ARITHMETIC.extended(rows)
     squares = [int(a) * int(b) % P for a, b in zip(values[:, 0], values[:, 1], strict=True)]
     value = sum(int(f) * s for f, s in zip(factors_of_points(t), squares, strict=True)) % P
     assert value == found[0] * found[1] % P
 
 
-def test_in_a_small_field_the_best_cheat_is_believed_as_often_as_predicted(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_in_a_small_field_the_best_cheat_is_believed_as_often_as_predicted() -> None:
     """p = 127, two roots at every coin: one sum is wrong, and in each stage errors make the polynomial of the error c
     prod (t_i - a)(t_i - b). 500 runs; predicted 6.9 %, the bound is 7.1 %. A binomial of 500 and 0.0712 exceeds 75
     with probability below 1e-9; one of 0.0628 (two roots of 127 or 126 in each of four coins) is below 5 likewise."""
     p = 127
-    for name, value in (("P", p), ("_P", np.uint64(p)), ("_ARITHMETIC", Mersenne(7)), ("field", SmallField)):
-        monkeypatch.setattr(square_fold, name, value)
-    stages = SquareStages.of(1, 8)
+    stages = square_stages(1, 8)
     assert stages.variables == (3, 1)
     bound = (1 + 2 * 3) / p + 2 / (p - 1)
     rng = np.random.default_rng(0)
@@ -255,7 +294,7 @@ def test_in_a_small_field_the_best_cheat_is_believed_as_often_as_predicted(monke
         x = rng.integers(0, p, (1, 8)).astype(np.uint64)
         sums = np.array([(sum(int(v) ** 2 for v in x[0]) + 1) % p], dtype=np.uint64)
         cheat = Roots(p, x, seed)
-        believed += alone(x, sums, cheat, seed)
+        believed += alone(x, sums, cheat, seed, Mersenne(7))
     assert 5 <= believed <= 75 and 0.070 < bound < 0.072
 
 
@@ -273,7 +312,7 @@ class Roots:
         corners = [sum((r >> k & 1) * 3**k for k in range(v)) for r in range(1 << v)]
         counted = corners[:-1] if fold._last else corners
         zero = self._value_at_zero(fold)
-        error = (int(fold._claim[0]) - zero - sum(right[c - 1] for c in counted if c)) % p
+        error = (fold._claim - zero - sum(right[c - 1] for c in counted if c)) % p
         if not error:
             return
         while True:
@@ -291,31 +330,21 @@ class Roots:
 
     def _value_at_zero(self, fold: Any) -> int:
         if fold._stage == 0:
-            gram = fold._gram()
-            return int(gram[0][0])
+            return int(fold._first.gram()[0][0])
         return sum(int(a) * int(b) for a, b in zip(fold._u[0], fold._v[0], strict=True)) % self.p
-
-
-class SmallField:
-    """F_127 for the fold."""
-
-    add = staticmethod(lambda a, b: (a + b) % np.uint64(127))
-    sub = staticmethod(lambda a, b: (a + np.uint64(127) - b) % np.uint64(127))
-    mul = staticmethod(lambda a, b: a * b % np.uint64(127))
-    total = staticmethod(lambda values: values.sum(axis=0, dtype=np.uint64) % np.uint64(127))
 
 
 def test_what_a_cheat_gets_away_with() -> None:
     """Added up from the folds' stages, for every size that is measured; over 1,024 attempts it is below 2^-40."""
     for m, d in ((100, 122), (100, 100_000), (1000, 122)):
         test = OwnerTest(m, d, NormTest.of((10**6,) * m, d, 48))
-        assert undetected(test) < 2.0**-54
-        assert CHECKED.undetected_owners(test, 1000) < 2.0**-43
-    assert undetected(OwnerTest(5, 5, None)) == 0
+        assert undetected(test, 3, 1) < 2.0**-54
+        assert CHECKED.undetected_owners(test, 1000, 3, 1) < 2.0**-43
+    assert undetected(OwnerTest(5, 5, None), 3, 1) == 0
 
 
 def test_semi_honest_and_checked_parties_find_the_same() -> None:
-    from dpmpc.mpc.engines.owner_norms import NormCheck
+    from dpmpc.mpc.replicated.owner_norms import NormCheck
 
     vectors = np.concatenate([honest(4, 9), honest(3, 9) + 1])
     shares = shares_of(vectors, 3, 1)

@@ -9,8 +9,15 @@ from cryptography import x509
 
 from dpmpc.cli import main as cli
 from dpmpc.errors import UsageError
-from dpmpc.mpc.credentials import check_process, make_request, sign_request
-from dpmpc.mpc.tls import Tls
+from dpmpc.mpc.transport.credentials import (
+    check_process,
+    make_authority,
+    make_request,
+    process_of,
+    remember_sites,
+    sign_request,
+)
+from dpmpc.mpc.transport.tls import Tls
 from tests.mpc.test_tls import _pair
 
 
@@ -97,3 +104,18 @@ def test_what_is_no_request_is_refused(tmp_path: Path) -> None:
 def test_only_processes_have_certificates(name: str) -> None:
     with pytest.raises(UsageError, match="a process is called party0"):
         check_process(name)
+
+
+def test_a_site_is_signed_for_by_its_own_name(tmp_path: Path) -> None:
+    authority = tmp_path / "authority"
+    make_authority(authority)
+    assert process_of(authority, "owner3") == "owner3"  # where there is no consortium
+    remember_sites(authority, {"charite": "party0", "akh": "party1", "party1": "owner0"})
+    assert make_authority(authority)
+    assert [process_of(authority, name) for name in ("charite", "party0", "owner0", "owners")] == [
+        "party0", "party0", "owner0", "owners"
+    ]  # fmt: skip
+    with pytest.raises(UsageError, match="party1 is one's name and another's process"):
+        process_of(authority, "party1")
+    with pytest.raises(UsageError, match="got 'insel'; choose from charite, akh, party1"):
+        process_of(authority, "insel")

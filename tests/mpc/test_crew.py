@@ -8,15 +8,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpmpc.mpc.native import choice
-from dpmpc.mpc.native.layers import Deposit, Products
-from dpmpc.mpc.native.residues import weighted_sum
+from dpmpc.mpc.native.layers import Deposit, Masks, Products
+from dpmpc.mpc.numbers.residues import weighted_sum
 from tests.mpc.test_native import compiled_only, draw, random_layer, slots_of
 from tests.runs import HANG
 
 
 @compiled_only
 def test_threads_that_share_the_work_change_no_bit() -> None:
-    layer, products = random_layer(50, 9), Products([(0, [0, 1]), (1, [0])])
+    layer, products = random_layer(50, 9), Products([(0, [0, 1]), (1, [0])], 1)
     mask, planes, values = draw(15, 100), draw(64, 1000), draw(3, 10_001) >> np.uint64(3)
     deposits = [Deposit(layer.results, 1, (mask,))]
     start = draw(50 * 2 * 100)
@@ -24,7 +24,7 @@ def test_threads_that_share_the_work_change_no_bit() -> None:
     def work() -> list[NDArray[np.uint64]]:
         slots, message, turned = slots_of(50, 2, 100, 16), draw(15, 100), np.empty_like(planes)
         slots.state.reshape(-1)[: len(start)] = start
-        slots.run(layer, deposits, products, [mask], message)
+        slots.run(layer, deposits, products, Masks([(0, mask)]), message)
         choice.compiled.transpose(planes, turned, 1000)
         return [slots.state.copy(), message, turned, weighted_sum(list(values), [3, 5, 7], 11)]
 
@@ -51,7 +51,7 @@ _FORKS = """
 import os, sys
 import numpy as np
 from dpmpc.mpc.native import choice
-from dpmpc.mpc.native.residues import weighted_sum
+from dpmpc.mpc.numbers.residues import weighted_sum
 
 values = [np.arange(100_000, dtype=np.uint64)]
 alone = weighted_sum(values, [3], 0)

@@ -5,10 +5,10 @@ import itertools
 import numpy as np
 import pytest
 
-from dpmpc.mpc import field
-from dpmpc.mpc.field import P
-from dpmpc.mpc.native.residues import recombine
-from dpmpc.mpc.prg import Prg
+from dpmpc.mpc.numbers import field
+from dpmpc.mpc.numbers.field import P
+from dpmpc.mpc.numbers.prg import Prg
+from dpmpc.mpc.numbers.residues import recombine
 
 EDGES = np.array([0, 1, 2, 7, P - 1, P - 2, P // 2, P // 2 + 1, 1 << 32, (1 << 32) - 1], dtype=np.uint64)
 RANDOM = np.random.default_rng(1).integers(0, P, 200).astype(np.uint64)

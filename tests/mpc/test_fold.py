@@ -10,8 +10,9 @@ import numpy as np
 import pytest
 from alarms import FALSE_ALARM
 
-from dpmpc.mpc.engines.fold import Fold, Stages, holds
+from dpmpc.mpc.checked.fold import Fold, Stages, holds
 from dpmpc.mpc.native.gf64 import GF64, WIDE, BinaryField, Words
+from dpmpc.mpc.replicated.layout import Layout
 
 
 class Small(BinaryField):
@@ -105,6 +106,56 @@ def test_honest_products_pass_and_one_wrong_bit_does_not(words: int) -> None:
         play.z[2, at] ^= np.uint64(1 << bit)
         play.begin()
         assert not play.finish()
+
+
+def opened_by_many(sizes: tuple[int, int], secrets: int, flip: int | None = None, error: int = 0) -> Words:
+    """X, Y, Z of parties of any layout, which compute each product of parts once. `secrets`: what operands follow from;
+    `flip`: the component of which one bit of a result is wrong; `error`: of every sum."""
+    layout, words = Layout.of(*sizes), 700
+    stages, parts = Stages.of(words), len(layout.subsets)
+    draw = Dice(GF64, secrets).words
+    x, y, z = (draw((parts, stages.lengths[0])) for _ in range(3))
+    for array in (x, y, z):
+        array[:, words:] = 0
+    total = [np.bitwise_xor.reduce(array, axis=0) for array in (x, y, z)]
+    z[0] ^= total[2] ^ (total[0] & total[1])
+    pair = draw((2, parts))
+    if flip is not None:
+        z[flip, 17] ^= np.uint64(1 << 40)
+    held = [[layout.subsets.index(s) for s in layout.mine(j)] for j in range(sizes[0])]
+    folds = []
+    for j, mine in enumerate(held):
+        rights = dict(layout.products(j))
+        each = [rights.get(k, []) for k in range(len(mine))]
+        folds.append(Fold(stages, *(a[mine] for a in (x, y, z)), pair[:, mine], each))
+        folds[-1].begin(Dice(GF64, 6))
+    for number in range(len(stages.variables)):
+        values = np.zeros((parts, stages.messages[number]), dtype=np.uint64)
+        for j, fold in enumerate(folds):
+            values[layout.subsets.index(layout.target(j))] ^= fold.sums()
+        values[0] ^= np.uint64(error)
+        for fold, mine in zip(folds, held, strict=True):
+            fold.take(values[mine])
+            fold.fold(Dice(GF64, 7, number))
+    opened: dict[int, Words] = {}
+    for fold, mine in zip(folds, held, strict=True):
+        opened |= zip(mine, fold.opening, strict=True)
+    return np.bitwise_xor.reduce(np.stack(list(opened.values())), axis=0)
+
+
+@pytest.mark.parametrize("sizes", [(4, 1), (5, 2), (6, 2)])
+def test_parties_with_more_parts_check_the_same(sizes: tuple[int, int]) -> None:
+    """One wrong bit is seen in any part; and what is opened then tells a cheat its own errors alone: Z - X Y is the
+    same for all secrets."""
+    assert holds(GF64, opened_by_many(sizes, 5))
+    last = len(Layout.of(*sizes).subsets) - 1
+    for flip, error in ((0, 0), (last, 0), (None, 9), (last, 9)):
+        told = set()
+        for secrets in (5, 6, 7):
+            opened = opened_by_many(sizes, secrets, flip, error)
+            assert not holds(GF64, opened)
+            told.add(int(opened[2] ^ GF64.multiply(opened[:1], opened[1:2])[0]))
+        assert len(told) == 1
 
 
 def test_the_sum_of_stages_bounds_the_error() -> None:

@@ -8,20 +8,26 @@ from typing import Any
 
 import numpy as np
 import pytest
+from comparison import less_than
 from pairs import Two, together
 
 from dpmpc.circuits import adders, selection
 from dpmpc.circuits.program import Program, program_of
 from dpmpc.circuits.sampler import discrete_gaussian, discrete_laplace, noise_heap, noise_program
 from dpmpc.errors import PeerError
-from dpmpc.mpc import field
-from dpmpc.mpc.backends.ot import GarbledHolder
-from dpmpc.mpc.engines import clear, half_gates
-from dpmpc.mpc.engines.garbled import GarbledBatch, pieces
-from dpmpc.mpc.engines.half_gates import MOST_GATES, Hash, Inputs, lanes_at_a_time, low
-from dpmpc.mpc.engines.lanes import from_planes, to_planes
+from dpmpc.mpc.clear import executor as clear
+from dpmpc.mpc.contract.lanes import from_planes, to_planes
+from dpmpc.mpc.native import choice
+from dpmpc.mpc.numbers import field
+from dpmpc.mpc.two_servers import half_gates
+from dpmpc.mpc.two_servers.backend import GarbledHolder
+from dpmpc.mpc.two_servers.garbled import GarbledBatch, pieces
+from dpmpc.mpc.two_servers.half_gates import MOST_GATES, Hash, Inputs, lanes_at_a_time, low
 from dpmpc.noise.goodness import chi_square
 from dpmpc.privacy.law import LAWS
+from tests.mpc.test_native import ALL, compiled_only, level
+
+__all__ = ["level"]  # the fixture
 
 RNG = np.random.default_rng(8)
 
@@ -52,7 +58,7 @@ class _Bits:
 CIRCUITS: dict[str, tuple[int, Any]] = {
     "one_hot": (5, lambda e, x: selection.one_hot(e, x)),
     "mux": (7, lambda e, x: selection.mux(e, x[0], x[1:4], x[4:7])),
-    "less_than": (8, lambda e, x: selection.less_than(e, x[:4], x[4:])),
+    "less_than": (8, lambda e, x: less_than(e, x[:4], x[4:])),
     "add": (10, lambda e, x: adders.add(e, x[:5], x[5:])),
     "add_end_around": (10, lambda e, x: adders.add_end_around(e, x[:5], x[5:])),
 }
@@ -107,6 +113,41 @@ def test_the_evaluators_lowest_bits_show_nothing() -> None:
     assert all(law == laws[0] and set(law.values()) == {1} and len(law) == 8 for law in laws)
 
 
+@compiled_only
+def test_compiled_half_gates_are_the_twins(level: tuple[str, ...], monkeypatch: pytest.MonkeyPatch) -> None:
+    """Ciphertexts and labels, of one tile and of several: with the twin, no tweak comes twice."""
+    program, delta, key = noise_heap(discrete_gaussian(300.0).plan).program, new_delta(), bytes(range(16))
+    for lanes in (16, 64, 176):
+        zero = Inputs(words(program.random_bits, lanes, 2))
+        held = Inputs(words(program.random_bits, lanes, 2))
+        tables, ends = half_gates.garble(program, zero, delta, key)
+        found = half_gates.evaluate(program, held, tables, key)
+        with monkeypatch.context() as patched:
+            patched.setattr(choice, "compiled", None)
+            due = half_gates.garble(program, zero, delta, key)
+            assert (tables == due[0]).all() and (ends == due[1]).all()
+            assert (found == half_gates.evaluate(program, held, tables, key)).all()
+
+
+@compiled_only
+def test_half_gates_refuse_what_does_not_fit() -> None:
+    if "aes" not in ALL:
+        pytest.skip("no AES unit")
+    state, shape, tables = words(6 * 32), (6, 32, 32), words(64)
+    ands, schedule = np.array([[2, 3, 4]], dtype=np.int32), choice.compiled.aes_schedule(bytes(16))
+    run = choice.compiled.half_gates
+    run(state, shape, ands, 0, schedule, tables, words(2))
+    for change in (
+        {0: words(191)}, {1: (6, 30, 32)}, {1: (6, 32, 30)}, {1: (6, 32, 64)}, {1: (0, 32, 32)}, {2: ands + 2},
+        {2: ands - 3}, {2: ands[0, :2].copy()}, {4: schedule[:-1]}, {5: words(63)}, {5: state[:64]}, {6: words(1)},
+        {6: tables[:2]}, {6: state[:2]},
+    ):  # fmt: skip
+        arguments: list[Any] = [state, shape, ands, 0, schedule, tables, words(2)]
+        arguments[next(iter(change))] = next(iter(change.values()))
+        with pytest.raises(ValueError):
+            run(*arguments)
+
+
 def test_no_tweak_comes_twice_under_a_key(monkeypatch: pytest.MonkeyPatch) -> None:
     """Over lanes, gates and halves of a whole sampler; for each the garbler hashes two labels."""
     used: Counter[int] = Counter()
@@ -117,6 +158,7 @@ def test_no_tweak_comes_twice_under_a_key(monkeypatch: pytest.MonkeyPatch) -> No
         return call(self, x, tweaks)
 
     monkeypatch.setattr(Hash, "__call__", recorded)
+    monkeypatch.setattr(choice, "compiled", None)
     program = noise_heap(discrete_gaussian(300.0).plan).program
     half_gates.garble(program, Inputs(words(program.random_bits, 64, 2)), new_delta(), bytes(16))
     assert set(used.values()) == {2} and sorted(used) == list(range(2 * 64 * program.ands))
@@ -136,6 +178,7 @@ def test_a_tweak_that_repeats_would_show_delta(monkeypatch: pytest.MonkeyPatch) 
         return bool((tables[0, 0] ^ tables[1, 0] == delta).all(axis=-1).any())
 
     assert not shown()
+    monkeypatch.setattr(choice, "compiled", None)
     monkeypatch.setattr(half_gates, "_tweaks", lambda first, gates, lanes: np.zeros((gates, lanes), dtype=np.uint64))
     assert shown()
 

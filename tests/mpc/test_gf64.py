@@ -12,6 +12,15 @@ from dpmpc.mpc.native.layers import Deposit, Kept, Products, Slots, add_sources
 from tests.mpc.test_native import ALL, LEVELS, compiled_only, draw
 
 TWIN = BinaryField(64, 0x1B)
+RIGHTS = [[[0]], [[], [0, 1, 2], [1]], [[0, 1, 2, 3, 4, 5], [1], [], [4, 2], [0, 5], [3]]]
+
+
+# lists of components that are no lists, or of others than there are
+WRONG = [(), (1,), (2, 0, 1), (2, 0, 2, 1, 0), (-1, 0), (1, -1, 1, 0), (17, *range(17), 0), (1, 0) * 17, (1, 0) * 3]
+
+
+def ints(*numbers: int) -> Any:
+    return np.array(numbers, dtype=np.int32)
 
 
 def by_hand(a: int, b: int, bits: int, polynomial: int) -> int:
@@ -66,10 +75,29 @@ def test_kernels_give_what_their_twin_gives(level: tuple[str, ...]) -> None:
             x, y, weights, factors = draw(2, words), draw(3, words)[1:], draw(words >> v), draw(4, 1 << v)[3]
             assert (GF64.sums(x, y, v) == TWIN.sums(x, y, v)).all()
             assert (GF64.sums(x, y, v, weights) == TWIN.sums(x, y, v, weights)).all()
+            for rights in RIGHTS:
+                a, b = draw(len(rights), words), draw(len(rights) + 1, words)[1:]
+                found, due = (field.sums(a, b, v, None, rights) for field in (GF64, TWIN))
+                assert (found == due).all()
+                found, due = (field.sums(a, b, v, weights, rights) for field in (GF64, TWIN))
+                assert (found == due).all()
             assert (GF64.fold(x[0].copy(), factors) == TWIN.fold(x[0], factors)).all()
             assert (GF64.claim(x[0], weights, 1 << v) == TWIN.claim(x[0], weights, 1 << v)).all()
-        assert (GF64.fold_bits(x[0].copy(), factors, weights) == TWIN.fold_bits(x[0], factors, weights)).all()
-        assert (GF64.fold_bits(x[0].copy(), factors) == TWIN.fold_bits(x[0], factors)).all()
+        for columns in (0, 1, 3, 8, 21):
+            rows, start = draw(5, columns), draw(6, 5)[0]
+            found, due = start.copy(), start.copy()
+            GF64.weigh(rows, draw(7, columns)[0], found)
+            TWIN.weigh(rows, draw(7, columns)[0], due)
+            assert (found == due).all() and (columns == 0 or (due != start).all())
+        for following in (None, *range(7)):
+            due = TWIN.fold_bits(x, y, factors, weights, following)
+            found = GF64.fold_bits(x.copy(), y.copy(), factors, weights, following)
+            assert all((a == b).all() for a, b in zip(found, due, strict=True))
+        for rights in RIGHTS:
+            a, b = draw(len(rights), words), draw(len(rights) + 1, words)[1:]
+            due = TWIN.fold_bits(a, b, factors, weights, 3, rights)
+            found = GF64.fold_bits(a.copy(), b.copy(), factors, weights, 3, rights)
+            assert all((one == other).all() for one, other in zip(found, due, strict=True))
     finally:
         choice.compiled.restrict_to(ALL)
 
@@ -77,17 +105,26 @@ def test_kernels_give_what_their_twin_gives(level: tuple[str, ...]) -> None:
 @compiled_only
 def test_kernels_refuse_what_does_not_fit() -> None:
     kernels, one = choice.compiled, np.zeros(1, dtype=np.uint64)
-    x, out = np.zeros((2, 64), dtype=np.uint64), np.zeros(27, dtype=np.uint64)
+    x, out, wide = np.zeros((2, 64), dtype=np.uint64), np.zeros(27, dtype=np.uint64), draw(2, 512)
+    both = ints(2, 0, 1, 1, 0)
+    kernels.gf_sums(x, x, both, 3, one[:0], out)  # what fits
     for call in (
         lambda: kernels.gf_multiply(x[0], x[1], out),
         lambda: kernels.gf_multiply(out, out, out),
-        lambda: kernels.gf_sums(x, x[:1], 3, one[:0], out),
-        lambda: kernels.gf_sums(x, x, 7, one[:0], out),
-        lambda: kernels.gf_sums(x, x, 3, one, out),
+        lambda: kernels.gf_sums(x, x[:1], both, 3, one[:0], out),
+        lambda: kernels.gf_sums(x, x, both, 7, one[:0], out),
+        lambda: kernels.gf_sums(x, x, both, 3, one, out),
+        *(lambda wrong=wrong: kernels.gf_sums(x, x, ints(*wrong), 3, one[:0], out) for wrong in WRONG),
         lambda: kernels.gf_fold(x[0], x[1][:3]),
         lambda: kernels.gf_fold(x[0][:63], x[1][:8]),
         lambda: kernels.gf_fold(x[0], x[0][:8]),
-        lambda: kernels.gf_fold_bits(x[0], x[1][:8], one[:0]),
+        lambda: kernels.gf_weigh(x, x[0], out[:1]),
+        lambda: kernels.gf_weigh(x, x[0], x[0, :2]),
+        lambda: kernels.gf_fold_bits(x, x.copy(), both, out[:8], one[:0], 3, out),
+        lambda: kernels.gf_fold_bits(wide, wide, both, draw(64), draw(8), -1, out[:0]),
+        lambda: kernels.gf_fold_bits(wide, wide.copy(), both, draw(64), draw(8), 3, out[:9]),
+        lambda: kernels.gf_fold_bits(wide, wide.copy(), both, draw(64), draw(8), 7, out),
+        lambda: kernels.gf_fold_bits(wide, wide.copy(), both, draw(64), draw(9), 3, out),
         lambda: kernels.gf_claim(x[0], one, out[:8]),
         lambda: kernels.add_sources((x[0], one), np.zeros(64, dtype=np.uint64)),
     ):
@@ -111,8 +148,10 @@ def test_operands_of_ands_are_kept_by_component(monkeypatch: pytest.MonkeyPatch,
     deposits = [Deposit(layer.random, k, (values[k],)) for k in range(2)]
     place = {slot: i for i, slot in enumerate(layer.random)}
     for turned in (False, True):
-        kept = [np.zeros((2, 2048), dtype=np.uint64) for _ in range(2)]
-        slots.run(layer, deposits, Products([(0, [0])]), (), message, Kept(*kept, 3, turned))
+        kept, results = [np.zeros((2, 2048), dtype=np.uint64) for _ in range(2)], np.zeros(2048, dtype=np.uint64)
+        slots.run(layer, deposits, Products([(0, [0])], 1), message=message, kept=Kept(*kept, results, 3, turned))
+        assert (results[600:1400] == message.reshape(-1)).all()
+        assert not results[:600].any() and not results[1400:].any()
         for side, out in enumerate(kept, start=1):
             found, operands = out[::-1] if turned else out, [place[slot] for slot in layer.ands[:, side]]
             for k in range(2):

@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
 
-from dpmpc.mpc.engines.lanes import from_planes, to_planes, words_for
-from dpmpc.mpc.engines.layout import Layout
-from dpmpc.mpc.prg import Prg
+from dpmpc.mpc.contract.lanes import from_planes, to_planes, words_for
+from dpmpc.mpc.numbers.prg import Prg
+from dpmpc.mpc.replicated.layout import Layout
 
 CASES = [(1, 0), (2, 0), (3, 1), (4, 1), (5, 1), (5, 2), (6, 2), (7, 3)]
 

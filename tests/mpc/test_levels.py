@@ -5,17 +5,17 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from dpmpc.aggregation.asked import FIRST_ATTEMPT
-from dpmpc.aggregation.limits import taking_part
-from dpmpc.aggregation.plan import Plan
+from dpmpc.aggregation.plan.asked import FIRST_ATTEMPT
+from dpmpc.aggregation.plan.limits import taking_part
+from dpmpc.aggregation.plan.plan import Plan
 from dpmpc.cli import main as cli
 from dpmpc.errors import UsageError
-from dpmpc.mpc.backend import BACKENDS
-from dpmpc.mpc.levels import BY_LEVEL, by_link, described, level, transfers_k
+from dpmpc.mpc.contract.backend import BACKENDS
+from dpmpc.mpc.contract.levels import BY_LEVEL, by_link, described, level, transfers_k
 from dpmpc.runs.consortium import read_consortium
 from dpmpc.runs.consortium_text import Founding, text_of
+from dpmpc.runs.named_records import load
 from dpmpc.runs.planning import facts_of, plan_of
-from dpmpc.runs.records import load
 from tests.runs import small
 
 
@@ -34,22 +34,26 @@ def test_the_level_follows_from_the_link() -> None:
 
 @pytest.mark.parametrize("link", ["fast", "0", "-1", "nan", "inf", ""])
 def test_a_link_that_is_none_is_refused(link: str) -> None:
-    with pytest.raises(UsageError, match=r"--link is lan, wan, or a number of Mb/s above 0; got .* write --link wan"):
+    with pytest.raises(UsageError, match=r"link is lan, wan, or a number of Mb/s above 0; got .* write link wan"):
         by_link(link, "ot")
 
 
 def test_requests_take_it_and_refuse_it_where_nothing_is_chosen() -> None:
-    assert small(parties=2, link="wan").computed_by == "ot-k8" == small(parties=2, backend="ot", link="80").computed_by
-    assert small(parties=2, link="lan").computed_by == "ot" == small(parties=2).computed_by
+    assert (
+        small(parties=2, link="wan").plan_settings["backend"]
+        == "ot-k8"
+        == small(parties=2, backend="ot", link="80").plan_settings["backend"]
+    )
+    assert small(parties=2, link="lan").plan_settings["backend"] == "ot" == small(parties=2).plan_settings["backend"]
     for changes, has in (
         ({"parties": 3}, "sharing"),
         ({"parties": 2, "backend": "garbled"}, "garbled"),
         ({"parties": 2, "backend": "ot-k2"}, "ot-k2"),
         ({"parties": 2, "threshold": 0}, "sharing"),
     ):
-        with pytest.raises(UsageError, match=f"got --link wan with --backend {has}; leave one of them out"):
+        with pytest.raises(UsageError, match=f"got link wan with backend={has}; leave one of them out"):
             small(link="wan", **changes)
-    with pytest.raises(UsageError, match="--engine clear has none"):
+    with pytest.raises(UsageError, match="engine=clear has none"):
         small(engine="clear", link="wan")
 
 
@@ -70,7 +74,7 @@ def test_a_consortiums_file_names_its_link(tmp_path: Path) -> None:
         path.write_text(file if text is None else file.replace('# link = "lan" ', f"link = {text} "))
         assert read_consortium(path).plan.backend == backend
     path.write_text(file.replace('# link = "lan" ', 'link = "far" '))
-    with pytest.raises(UsageError, match="--link is lan, wan"):
+    with pytest.raises(UsageError, match="link is lan, wan"):
         read_consortium(path)
 
 
@@ -85,4 +89,4 @@ def test_sample_and_train_say_what_was_chosen(tmp_path: Path) -> None:
     assert Plan.read(out / "plan.json").backend == "ot-k8"
     given = ["train", "--plan", str(out / "plan.json"), "--link", "lan", "-I", "owner0", "--out", str(tmp_path / "run")]
     refused = run.invoke(cli.group, [*given, "-P", "127.0.0.1:1", "-P", "127.0.0.1:3"])
-    assert "--link is settled by the plan: ot-k8; got lan beside it" in str(refused.exception)
+    assert "link is settled by the plan: ot-k8; got lan beside it" in str(refused.exception)

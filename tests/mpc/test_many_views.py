@@ -19,10 +19,10 @@ import pytest
 from manyparties import Name, Parties, Words, coalitions, rank, solve
 from scipy.stats import chi2
 
-from dpmpc.mpc import field
-from dpmpc.mpc.engines.many import ManyEngine
-from dpmpc.mpc.native.mersenne import Mersenne
-from dpmpc.mpc.prg import Prg
+from dpmpc.mpc.numbers import field
+from dpmpc.mpc.numbers.mersenne import Mersenne
+from dpmpc.mpc.numbers.prg import Prg
+from dpmpc.mpc.shamir.engine import ManyEngine
 
 REAL = [(3, 1), (4, 1), (5, 2), (6, 2), (7, 3), (8, 3), (9, 4)]
 Spoil = Callable[[Name], bool]  # whether a stream gives zeros
@@ -329,6 +329,16 @@ def test_bits_without_a_mask_are_seen_to_leak(n: int, t: int) -> None:
     assert bit_leaks(n, t, coalition, lambda name: name[0] == "own" and name[1] == n - 1) > 0
     if n == 7:
         assert bit_leaks(n, t, (0, 2, 4), lambda name: neighbours_only(n, name)) > 0
+
+
+@pytest.mark.slow
+def test_sixteen_parties_leak_nothing_to_seven_of_them() -> None:
+    """Neighbours, spread ones, and every other one; and without a mask they are seen to."""
+    sets = coalitions(16, 7)
+    for coalition in (sets[0], sets[len(sets) // 2], (0, 2, 4, 6, 8, 10, 12)):
+        assert bit_leaks(16, 7, coalition) == 0
+    assert product_leaks(16, 7, sets[len(sets) // 2]) == 0
+    assert bit_leaks(16, 7, sets[0], lambda name: name[0] == "zero") > 0
 
 
 # -- all of it, in a tiny field --------------------------------------------------------------------------------------

@@ -6,9 +6,9 @@ import re
 import pytest
 
 from dpmpc.errors import PeerError
-from dpmpc.mpc.addresses import bound_socket, endpoint_of
-from dpmpc.mpc.dial import TcpLink
-from dpmpc.mpc.mesh import Mesh
+from dpmpc.mpc.parties.mesh import Mesh
+from dpmpc.mpc.transport.addresses import bound_socket, endpoint_of
+from dpmpc.mpc.transport.dial import TcpLink
 from tests.runs import HANG
 
 PARTIES = 32

@@ -14,28 +14,27 @@ import numpy as np
 import pytest
 from scipy.stats import chi2
 
-from dpmpc.aggregation.noise_source import about_noise
-from dpmpc.aggregation.plan import Plan
+from dpmpc.aggregation.party.noise_source import about_noise
+from dpmpc.aggregation.plan.plan import Plan
 from dpmpc.circuits.fixed_sampler import gaussian_by_box_muller, laplace_by_logarithm
 from dpmpc.circuits.sampler import DiscreteSampler, discrete_gaussian, discrete_laplace
-from dpmpc.errors import PeerError, UsageError
-from dpmpc.mpc import mpyc_runtime
-from dpmpc.mpc.addresses import Endpoint, bound_socket, endpoint_of
-from dpmpc.mpc.backend import BACKENDS, Holder
-from dpmpc.mpc.backends.mpyc import drawing, fixed
-from dpmpc.mpc.backends.mpyc.exchange import FRAME, Counters, Greeting, connect
-from dpmpc.mpc.backends.mpyc.holder import MpycHolder
-from dpmpc.mpc.credentials import make_credentials
-from dpmpc.mpc.dial import TcpLink
-from dpmpc.mpc.loopback import run_parties
-from dpmpc.mpc.tls import Tls
+from dpmpc.errors import UsageError
+from dpmpc.mpc.contract.backend import BACKENDS, Holder
+from dpmpc.mpc.mpyc import drawing, fixed
+from dpmpc.mpc.mpyc import runtime as mpyc_runtime
+from dpmpc.mpc.mpyc.exchange import Exchange, Turn
+from dpmpc.mpc.mpyc.holder import MpycHolder
+from dpmpc.mpc.parties.loopback import run_parties
+from dpmpc.mpc.transport.addresses import bound_socket, endpoint_of
+from dpmpc.mpc.transport.channels import KEYS
+from dpmpc.mpc.transport.dial import TcpLink
+from dpmpc.mpc.transport.wire import HEADER, Peer
 from dpmpc.noise.goodness import chi_square
 from dpmpc.privacy.law import LAWS
 from dpmpc.verify.structure import check_structure
-from tests.runs import alive, children_of, dpmpc, errors_of, own_addresses, run, small, started, wait_until
+from tests.runs import HANG, alive, children_of, dpmpc, errors_of, own_addresses, run, small, started, wait_until
 
 MPYC = BACKENDS["mpyc"]
-MINE = Greeting("0.11", drawing.P, 2, 0, 0, b"d" * 32)
 ALPHA = 1e-9
 
 
@@ -73,10 +72,10 @@ def test_every_sampler_costs_what_is_counted(drawn: list[list[Any]]) -> None:
         counts = MPYC.count_noise(sampler, count, 3, 1)
         for party in range(3):
             values, cost = drawn[party][k]
-            assert cost == [counts.rounds, counts.bytes_with_headers(0)[party], counts.messages_sent[party]], name
+            sent = counts.bytes_with_headers(HEADER.size)[party], counts.messages_sent[party]
+            assert cost == [counts.rounds, *sent], name
             assert (values == drawn[0][k][0]).all() and len(values) == count
             assert abs(values).max() <= sampler.largest and len(set(values)) > count // 2
-        assert counts.header == FRAME
 
 
 def homogeneity(first: np.ndarray, second: np.ndarray) -> float:
@@ -185,7 +184,7 @@ def test_the_exact_sampler_pays_for_its_shared_deep_bits() -> None:
     for sampler in (discrete_gaussian(1e4), discrete_laplace(1e4)):
         exact = drawing.drawn_exactly(sampler)
         assert MPYC.count_noise(sampler, 700, 3, 1).distance == 700 * exact.group > 0
-    with pytest.raises(UsageError, match="draws the discrete laws, box-muller and log-laplace; got the sampler other"):
+    with pytest.raises(UsageError, match="arithmetic circuit, as those of tables have; got the sampler other"):
         drawing.drawn_exactly(dataclasses.make_dataclass("Other", [], namespace={"name": "other"})())
     assert isinstance(MPYC.drawn(discrete_gaussian(1e4), 3, 1, 5, 0.0), DiscreteSampler)
 
@@ -241,74 +240,75 @@ def test_the_time_is_said_before_it_passes() -> None:
     assert about_noise(dataclasses.replace(plan("mpyc"), scale=0.0), 1) == ""
 
 
-# -- who is refused ----------------------------------------------------------------------------------------------------
-@pytest.mark.parametrize(
-    ("changes", "words"),
-    [
-        ({"version": "0.10"}, r"same version of MPyC; party 0 has 0\.10, party 1 has 0\.11; install the same"),
-        ({"prime": 2**31 - 1}, r"same prime; party 0 has 2147483647, party 1 has"),
-        ({"threshold": 1}, r"number of parties and threshold; party 0 has \(2, 1\)"),
-        ({"digest": b"e" * 32}, "same parameters; party 0 has 65656565, party 1 has 64646464; copy plan.json"),
-    ],
-)
-def test_a_party_that_differs_is_refused_by_both_before_mpyc_deals_keys(changes: dict[str, Any], words: str) -> None:
-    first, second = pair(dataclasses.replace(MINE, **changes), dataclasses.replace(MINE, party=1))
-    assert isinstance(first, PeerError) and isinstance(second, PeerError)
-    with pytest.raises(PeerError, match=words):
-        raise second
-
-
-def pair(first: Greeting, second: Greeting, tls: tuple[Tls | None, Tls | None] = (None, None)) -> list[Any]:
-    """What `connect` gives two parties of one process, errors included."""
+# -- connections -------------------------------------------------------------------------------------------------------
+def together(versions: list[str], monkeypatch: pytest.MonkeyPatch, sent: list[int]) -> list[Any]:
+    """What two parties of one process get of `connect`, where their MPyC has these versions; `sent`: labels."""
 
     async def main() -> list[Any]:
         bound = [bound_socket(), bound_socket()]
-        addresses = [endpoint_of(each) for each in bound]
-        runtimes = [mpyc_runtime.make_runtime(i, 2, 0) for i in range(2)]
-        lost = lambda peer, why: None  # noqa: E731
-        calls = [
-            connect(runtimes[i], mine, addresses, tls[i], bound[i], 60.0, Counters(None), lost)
-            for i, mine in enumerate((first, second))
-        ]
-        results = await asyncio.gather(*calls, return_exceptions=True)
-        for found in results:
-            for each in found.values() if isinstance(found, dict) else ():
-                each.close()
+        where = [endpoint_of(each) for each in bound]
+        holders = [MpycHolder(i, 2, 0, b"run") for i in (0, 1)]
+        told = iter(versions)
+        monkeypatch.setattr(mpyc_runtime, "version", lambda: next(told))
+        send = Peer.send
+        monkeypatch.setattr(Peer, "send", lambda self, label, payload: (sent.append(label), send(self, label, payload)))
+        links = [TcpLink(i, where, bound=bound[i]) for i in (0, 1)]
+        calls = [h.connect(link, bytes(32), seconds=HANG) for h, link in zip(holders, links, strict=True)]
+        found = await asyncio.gather(*calls, return_exceptions=True)
+        for holder in holders:
+            holder.abandon()
         await asyncio.sleep(0)
-        return list(results)
+        return list(found)
 
     return asyncio.run(main())
 
 
-def test_over_tls_a_certificate_is_for_its_own_party(tmp_path: Path) -> None:
-    make_credentials(tmp_path, ["party0", "party1", "party2"])
-    contexts = [Tls.load(tmp_path, f"party{i}") for i in range(3)]
-    second = dataclasses.replace(MINE, party=1)
-    first_found, second_found = pair(MINE, second, (contexts[0], contexts[1]))
-    assert list(first_found) == [1] and list(second_found) == [0]
-    wrong = pair(MINE, second, (contexts[2], contexts[1]))
-    assert any(isinstance(e, PeerError) and "the certificate is for party2" in str(e) for e in wrong)
+def test_another_version_of_mpyc_is_refused_by_both_before_a_key_is_dealt(monkeypatch: pytest.MonkeyPatch) -> None:
+    sent: list[int] = []
+    assert together(["0.11", "0.11"], monkeypatch, sent) == [None, None] and KEYS in sent
+    sent.clear()
+    found = together(["0.10", "0.11"], monkeypatch, sent)
+    for error in found:
+        rule, values, way = str(error).split("; ")
+        assert rule == "all parties must have the same version of MPyC" and way == "install the same one everywhere"
+        assert sorted(values.replace(",", "").split()) == ["0", "0.10", "0.11", "1", "has", "has", "party", "party"]
+    assert KEYS not in sent
 
 
-def test_without_tls_no_address_off_this_machine_is_called() -> None:
+def test_messages_find_their_counters_in_whatever_order_they_are_asked_for() -> None:
+    class Wire:
+        """A connection that keeps what is sent, and gives out what a test delivers."""
+
+        def __init__(self) -> None:
+            self.sent: list[tuple[int, bytes]] = []
+            self.coming: dict[int, asyncio.Future[bytearray]] = {}
+
+        def send(self, label: int, payload: bytes) -> None:
+            self.sent.append((label, payload))
+
+        def receive(self, label: int) -> "asyncio.Future[bytearray]":
+            return self.coming.setdefault(label, asyncio.get_running_loop().create_future())
+
     async def main() -> None:
-        holder = MpycHolder(0, 2, 0, b"run")
-        link = TcpLink(0, [Endpoint("127.0.0.1", 1), Endpoint("192.0.2.1", 1)])
-        with pytest.raises(UsageError, match="without TLS only loopback addresses are allowed"):
-            await holder.connect(link, seconds=5.0)
-        with pytest.raises(UsageError, match="MPyC makes its own connections over TCP"):
-            await holder.connect(object(), seconds=5.0)  # type: ignore[arg-type]
-
-    asyncio.run(main())
-
-
-def test_a_missing_party_is_named() -> None:
-    async def main() -> None:
-        bound = bound_socket()
-        addresses = [endpoint_of(bound), Endpoint("127.0.0.1", 1)]
-        runtime = mpyc_runtime.make_runtime(0, 2, 0)
-        with pytest.raises(PeerError, match=r"every party must come within 0\.2 s; missing: party 1 \(127"):
-            await connect(runtime, MINE, addresses, None, bound, 0.2, Counters(None), lambda peer, why: None)
+        one, other, turns = Wire(), Wire(), [Turn(), Turn()]
+        sender, receiver = Exchange(one, turns[0]), Exchange(other, turns[1])  # type: ignore[arg-type]
+        for turn in turns:
+            turn.begin(7)
+        for counter in (5, -(2**63), 2**63 - 1):
+            sender.send(counter, b"%d" % counter)
+        assert [label for label, _ in one.sent] == [7 << 32, 7 << 32 | 1, 7 << 32 | 2]
+        for label, payload in one.sent:
+            other.receive(label).set_result(bytearray(payload))
+        last = receiver.receive(2**63 - 1)
+        assert isinstance(last, asyncio.Future) and await last == b"%d" % (2**63 - 1)
+        assert receiver.receive(5) == b"5" and receiver.receive(-(2**63)) == b"%d" % -(2**63)
+        assert turns[0].rounds == turns[1].rounds == 3
+        for turn in turns:  # the next channel counts its frames from 0
+            turn.begin(8)
+        sender.send(6, b"next")
+        waits = receiver.receive(6)
+        other.receive(8 << 32).set_result(bytearray(one.sent[-1][1]))
+        assert isinstance(waits, asyncio.Future) and await waits == b"next"
 
     asyncio.run(main())
 
@@ -316,7 +316,7 @@ def test_a_missing_party_is_named() -> None:
 def test_numbers_of_parties_whose_messages_cannot_be_counted_are_refused() -> None:
     for n, t in ((1, 0), (2, 0), (3, 1), (5, 2), (3, 0)):
         MPYC.check(n, t)
-    with pytest.raises(UsageError, match="cannot be counted ahead; got n = 4, t = 1; use an odd -M"):
+    with pytest.raises(UsageError, match="cannot be counted ahead; got n = 4, t = 1; use an odd parties"):
         MPYC.check(4, 1)
     with pytest.raises(UsageError, match="0 <= 2t < n; got t = 2, n = 4"):
         MPYC.check(4, 2)

@@ -12,10 +12,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from dpmpc.aggregation.guarantee import promise_of
-from dpmpc.aggregation.plan import Plan
+from dpmpc.aggregation.plan.guarantee import promise_of
+from dpmpc.aggregation.plan.plan import Plan
 from dpmpc.errors import UsageError
-from dpmpc.mpc.mpyc_program import ProgramConnection, ProgramSession
+from dpmpc.mpc.mpyc.program import ProgramConnection, ProgramSession
 from dpmpc.mpyc import epsilon
 from dpmpc.noise.goodness import chi_square
 from dpmpc.privacy.law import LAWS
@@ -63,14 +63,29 @@ def opened(tmp_path_factory: pytest.TempPathFactory) -> Any:
         return SimpleNamespace(**values, said=result.stdout)
 
 
+def _before_free_ones(taken: contextlib.ExitStack) -> int:
+    """A port that is listened on from now on, and before two that nobody has: a stranger's listener there would answer
+    a party and never speak."""
+    while True:
+        with contextlib.ExitStack() as attempt, contextlib.suppress(OSError, OverflowError):
+            other = socket.socket()
+            attempt.enter_context(other)
+            other.bind(("", 0))
+            other.listen()
+            port = int(other.getsockname()[1])
+            for k in (1, 2):
+                with socket.socket() as free:
+                    free.bind(("", port + k))
+            taken.push(attempt.pop_all())
+            return port
+
+
 def test_a_port_that_is_taken_meanwhile_is_no_failure(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The first try is at a port that somebody listens on; without another try it fails with the words looked for."""
     program = tmp_path / "meets.py"
     program.write_text("from mpyc.runtime import mpc\nmpc.run(mpc.start())\nmpc.run(mpc.shutdown())\n")
-    with socket.socket() as other:
-        other.bind(("", 0))
-        other.listen()
-        given = iter([other.getsockname()[1]])
+    with contextlib.ExitStack() as taken:
+        given = iter([_before_free_ones(taken)])
         free = free_ports
         monkeypatch.setitem(globals(), "free_ports", lambda count: next(given, None) or free(count))
         result = run_program(tmp_path / "opened.npz", program)

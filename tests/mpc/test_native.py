@@ -7,6 +7,7 @@ import sys
 import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -14,19 +15,25 @@ from numpy.typing import NDArray
 
 from dpmpc.circuits.program import Layer
 from dpmpc.errors import UsageError
-from dpmpc.mpc import field, native
-from dpmpc.mpc.engines.layout import Layout
+from dpmpc.mpc import native
 from dpmpc.mpc.native import choice, describe, ot
 from dpmpc.mpc.native.aes import KeyStream
-from dpmpc.mpc.native.layers import Deposit, Products, Slots
+from dpmpc.mpc.native.layers import Deposit, Masks, Products, Slots
 from dpmpc.mpc.native.planes import transpose, transpose_twin
-from dpmpc.mpc.native.residues import weighted_sum, weighted_sum_twin
+from dpmpc.mpc.native.speed import MOST_SAID, Kernels, compared, kernels_in_use
+from dpmpc.mpc.numbers import field
+from dpmpc.mpc.numbers.residues import weighted_sum, weighted_sum_twin
+from dpmpc.mpc.replicated.layout import Layout
 from tests.runs import HANG
 
 compiled_only = pytest.mark.skipif(choice.compiled is None, reason="nothing is compiled, or DPMPC_NATIVE=off")
 ALL = tuple(choice.compiled.features()) if choice.compiled is not None else ()
-# From a processor without vector units up to this one, a feature more each time.
-LEVELS = [ALL[:k] for k in range(len(ALL) + 1)]
+# From a processor without vector units up to this one, a feature more each time; and this one without its widest.
+WIDE = ("avx512", "avx2")
+LEVELS = [
+    *(ALL[:k] for k in range(len(ALL) + 1)),
+    *(tuple(f for f in ALL if f not in WIDE[: k + 1]) for k in range(2) if WIDE[k] in ALL),
+]
 
 
 @pytest.fixture(params=LEVELS, ids=lambda level: "+".join(level) or "portable")
@@ -52,10 +59,24 @@ def test_the_environment_says_which_kernels_are_used() -> None:
     assert _ask("off") == ("NumPy", 0)
     assert _ask("on") == (describe() if choice.compiled is None or ALL == tuple(choice.compiled.features()) else "", 0)
     assert _ask("portable")[0] == ("NumPy" if choice.compiled is None else "C (portable)")
-    said, code = _ask("nonsense")
-    assert code and "DPMPC_NATIVE takes on, portable or off; got 'nonsense'" in said
+    for wrong in ("nonsense", "aes,nonsense", "portable,aes", ","):
+        said, code = _ask(wrong)
+        assert code and "DPMPC_NATIVE takes on, portable, off, or some features" in said and f"got {wrong!r}" in said
+    if ALL:
+        assert _ask(",".join(reversed(ALL[1:])))[0] == f"C ({', '.join(ALL[1:])})"
     with pytest.raises(UsageError, match="mend it or unset it"):
         choice.choose("nonsense")
+
+
+def test_a_process_says_how_fast_its_kernels_are(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of every kind of work; a factor is that of the kind in which two processes differ most."""
+    here = kernels_in_use()
+    assert here.names == describe() and len(here.pace) == 3 and all(pace > 0 for pace in here.pace.values())
+    slow = Kernels("NumPy", {kind: pace * (2 + k) for k, (kind, pace) in enumerate(here.pace.items())})
+    assert slow.slower_than(here) == pytest.approx(4) and here.slower_than(slow) == pytest.approx(1 / 2)
+    assert here.slower_than(here) == 1
+    monkeypatch.setattr(choice, "compiled", None)
+    assert kernels_in_use.__wrapped__().names == "NumPy"
 
 
 def test_the_twins_serve_where_nothing_is_compiled(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -258,7 +279,8 @@ def random_layer(slots: int, seed: int) -> Layer:
     for _ in range(40):
         operands = rng.permutation(slots)[: rng.integers(1, 9)].tolist()
         xors += [int(rng.integers(2, slots)), len(operands), *operands]
-    ands = np.stack([rng.permutation(slots)[:15], *rng.integers(0, slots, (2, 15))], axis=1).astype(np.int32)
+    places = rng.permutation(slots)  # of results, apart from those of operands
+    ands = np.stack([places[:15], *rng.choice(places[15:], (2, 15))], axis=1).astype(np.int32)
     nothing = np.zeros((0, 3), dtype=np.int32)
     return Layer(nothing[:, 0], nothing, nothing[:, :2], np.array(xors, dtype=np.int32), ands)
 
@@ -277,25 +299,40 @@ def test_layers_equal_their_twin(
 ) -> None:
     layout = Layout.of(n, t)
     components = len(layout.mine(party))
-    products = Products(layout.products(party))
+    target = layout.mine(party).index(layout.target(party))
+    products, others = Products(layout.products(party), target), [k for k in range(components) if k != target]
     for tile in (8, 24, 32, 64):
         for seed in range(2):
             layer = random_layer(50, seed)
-            compiled, masks = slots_of(50, components, words, tile), [draw(15, words), draw(15, words) >> np.uint64(1)]
+            compiled, rows = slots_of(50, components, words, tile), draw(15, words)
+            masks = Masks(
+                [(k, rows ^ np.uint64(k)) for k in others[: seed + 1]],
+                [(k % components, rows >> np.uint64(k)) for k in range(components + seed)],
+            )
+            copies = [draw(15, words), draw(15, words)]
             deposits = [
-                Deposit(layer.results, k, tuple(draw(15, words) ^ np.uint64(j) for j in range(k % 4)))
-                for k in range(components)
+                [
+                    Deposit(
+                        layer.results,
+                        k,
+                        tuple(rows ^ np.uint64(j) for j in range(k % 4)),
+                        k % 2 == 0,
+                        None if k else copy,
+                    )
+                    for k in range(components)
+                ]
+                for copy in copies
             ]
             twin = slots_of(50, components, words, tile)
             twin.state[:] = compiled.state
             messages = [draw(15, words), draw(15, words)]
-            compiled.run(layer, deposits, products, masks[: seed + 1], messages[0])
+            compiled.run(layer, deposits[0], products, masks, messages[0])
             got = compiled.gather(layer.results)
             with monkeypatch.context() as patched:
                 patched.setattr(choice, "compiled", None)
-                twin.run(layer, deposits, products, masks[: seed + 1], messages[1])
+                twin.run(layer, deposits[1], products, masks, messages[1])
                 assert (twin.gather(layer.results) == got).all()
-            assert (messages[0] == messages[1]).all()
+            assert (messages[0] == messages[1]).all() and (copies[0] == copies[1]).all()
             everything = np.arange(50, dtype=np.int32)
             assert (compiled.gather(everything) == twin.gather(everything)).all()
 
@@ -333,7 +370,16 @@ GOOD = {"slots": 10, "components": 2, "tile": 8, "words": 12}
         ({"deposits": (([3], 2, ()),)}, "component of a deposit"),
         ({"deposits": (([3], -1, ()),)}, "component of a deposit"),
         ({"deposits": (([3, 4], 0, (12,)),)}, "2 rows of 12 words"),
-        ({"own": (24,)}, "a mask must hold 1 rows"),
+        ({"copy": draw(11)}, "a copy must hold 1 rows"),
+        ({"target": 2}, "component of the message"),
+        ({"target": -1}, "component of the message"),
+        ({"own": ((0, 24),)}, "a mask must hold 1 rows"),
+        ({"others": ((1, 24),)}, "a mask must hold 1 rows"),
+        ({"own": ((2, 12),)}, "component of a mask"),
+        ({"others": ((-1, 12),)}, "component of a mask"),
+        ({"own": ((1, 12),)}, "one own mask, or the message"),
+        ({"own": ((0, 12), (0, 12))}, "one own mask, or the message"),
+        ({"message": None}, "own masks are for a message"),
         ({"message": 11}, "message must hold 1 rows of 12"),
         ({"state": 319}, "2 tiles of 160 words"),
         ({"words": 17}, "3 tiles"),
@@ -341,9 +387,10 @@ GOOD = {"slots": 10, "components": 2, "tile": 8, "words": 12}
         ({"tile": 12}, "multiple of 8"),
         ({"tile": 0}, "multiple of 8"),
         ({"components": 0}, "a state has"),
-        ({"kept": (draw(24), draw(24), -1, False)}, "kept must hold rows"),
-        ({"kept": (draw(1), draw(1), 0, False)}, "kept must hold rows"),
-        ({"kept": (draw(240), draw(242), 0, True)}, "arrays of one size"),
+        ({"kept": (draw(24), draw(24), draw(12), -1, False)}, "kept must hold rows"),
+        ({"kept": (draw(1), draw(1), draw(1), 0, False)}, "kept must hold rows"),
+        ({"kept": (draw(240), draw(242), draw(120), 0, True)}, "arrays of one size"),
+        ({"kept": (draw(240), draw(241)[1:], draw(121), 0, True)}, "arrays of one size"),
     ],
 )
 def test_layers_check_every_index_and_size(change: dict[str, object], says: str) -> None:
@@ -351,14 +398,16 @@ def test_layers_check_every_index_and_size(change: dict[str, object], says: str)
         return np.array(values, dtype=np.int32)
 
     def call(**c: object) -> None:
-        v: dict[str, object] = {**GOOD, "xors": [2, 2, 3, 4], "ands": [[2, 3, 4]], "pairs": [0, 1, 1], "own": (12,)}
-        v |= {"deposits": (([3], 1, (12,)),), "message": 12, "state": 320, "kept": None, **c}
-        deposits = tuple((ints(s), k, tuple(draw(b) for b in blocks)) for s, k, blocks in v["deposits"])  # type: ignore[attr-defined]
+        v: dict[str, Any] = {**GOOD, "xors": [2, 2, 3, 4], "ands": [[2, 3, 4]], "pairs": [0, 1, 1], "own": ((0, 12),)}
+        v |= {"deposits": (([3], 1, (12,)),), "message": 12, "state": 320, "kept": None, "target": 1, "copy": None}
+        v |= {"others": ((1, 12),), **c}
+        deposits = tuple((ints(s), k, tuple(map(draw, blocks)), True, v["copy"]) for s, k, blocks in v["deposits"])
         shape = (v["slots"], v["components"], v["tile"], v["words"])
-        own = tuple(draw(size) for size in v["own"])  # type: ignore[attr-defined]
+        own, others = (tuple((k, draw(size)) for k, size in v[which]) for which in ("own", "others"))
+        message = None if v["message"] is None else draw(v["message"])
         choice.compiled.run_layer(
-            draw(v["state"]), shape, deposits, ints(v["xors"]), ints(v["ands"]), ints(v["pairs"]), own,  # type: ignore[arg-type]
-            draw(v["message"]), v["kept"],  # type: ignore[arg-type]
+            draw(v["state"]), shape, deposits, ints(v["xors"]), ints(v["ands"]), ints(v["pairs"]), v["target"], own,
+            others, message, v["kept"],
         )  # fmt: skip
 
     call()
@@ -373,13 +422,20 @@ def test_layers_do_not_write_where_they_read() -> None:
     shape = (10, 2, 8, 12)
     run = choice.compiled.run_layer
     with pytest.raises(ValueError, match="share memory"):
-        run(state, shape, (), nothing, ands, pairs, (), state[:12], None)
+        run(state, shape, (), nothing, ands, pairs, 0, (), (), state[:12], None)
+    for masks in (((1, message),), ()), ((), ((0, message),)):
+        with pytest.raises(ValueError, match="share memory"):
+            run(state, shape, (), nothing, ands, pairs, 0, *masks, message, None)
+    for source, copy in ((message, None), (state[5:17], None), (draw(12), message), (draw(12), state[5:17])):
+        deposits = ((ands[:, 0].copy(), 0, (source,), False, copy),)
+        with pytest.raises(ValueError, match="share memory"):
+            run(state, shape, deposits, nothing, ands, pairs, 0, (), (), message, None)
+    rows = draw(12)
     with pytest.raises(ValueError, match="share memory"):
-        run(state, shape, (), nothing, ands, pairs, (message,), message, None)
+        run(state, shape, ((ands[:, 0].copy(), 0, (rows,), False, rows),), nothing, ands, pairs, 0, (), (), None, None)
+    kept = (draw(24), draw(1, 24)[0], rows, 0, False)
     with pytest.raises(ValueError, match="share memory"):
-        run(state, shape, ((ands[:, 0].copy(), 0, (message,)),), nothing, ands, pairs, (), message, None)
-    with pytest.raises(ValueError, match="share memory"):
-        run(state, shape, ((ands[:, 0].copy(), 0, (state[5:17],)),), nothing, nothing, pairs, (), message, None)
+        run(state, shape, ((ands[:, 0].copy(), 0, (rows,), False, None),), nothing, ands, pairs, 0, (), (), None, kept)
     with pytest.raises(ValueError, match="share memory"):
         choice.compiled.gather(state, shape, ands[0], state[:72])
 
@@ -390,7 +446,7 @@ def test_layers_do_not_write_where_they_read() -> None:
 def test_columns_of_transfers_equal_their_twin(level: tuple[str, ...], k: int) -> None:
     keys = draw(128 // k << k, 2).view(np.uint8)
     masks = np.where(draw(128) & np.uint64(1), np.uint64(2**64 - 1), np.uint64(0))
-    for words, position in ((1, 0), (5, (9 << 33) + 3), (33, 32), (70, 1 << 33)):
+    for words, position in ((1, 0), (5, (9 << 33) + 4), (33, 32), (70, 1 << 33)):
         fixes = draw(128 // k - 1, words)
         for more in ((draw(128 // k, words),), (draw(0), fixes, masks)):
             found = [(draw(128, words), *(array.copy() for array in more)) for _ in range(2)]
@@ -450,3 +506,23 @@ def test_transfers_refuse_what_does_not_fit() -> None:
     ):
         with pytest.raises(ValueError, match="128 planes, pairs of offsets"):
             choice.compiled.ot_hashes(planes, key, offsets, out)
+
+
+def test_processes_with_other_or_slow_kernels_are_named_with_the_factor() -> None:
+    here = Kernels("AVX2, VAES", dict.fromkeys(kernels_in_use().pace, 2.0))
+    slow = Kernels("NumPy", {kind: 2.0 * (10 + k) for k, kind in enumerate(here.pace)})
+    busy = Kernels(here.names, {**here.pace, "key streams": 7.0})
+    assert compared({"party 0": here, "party 1": here, "owner 0": None}) == compared({"party 0": slow}) == ""
+    assert compared({"party 0": here, "party 1": Kernels(here.names, dict.fromkeys(here.pace, 5.9))}) == ""
+    assert compared({"party 1": slow, "party 0": here, "owner 3": busy}).startswith(
+        "warning: party 1 computes with NumPy, and takes 12.0 times as long; owner 3 takes 3.5 times as long with the "
+        "same kernels as party 0, with AVX2, VAES; the slowest party is the speed of all"
+    )
+    told = Kernels.unpack(busy.pack())
+    assert told is not None and told.names == busy.names and told.pace == pytest.approx(busy.pace)
+    assert len(Kernels("x" * 1000, here.pace).pack()) == MOST_SAID
+    escapes = Kernels.unpack(Kernels("a\x1b[2Jb\n", here.pace).pack())
+    assert escapes is not None and escapes.names == "a [2Jb "
+    nan = Kernels("x", dict.fromkeys(here.pace, float("nan"))).pack()
+    for payload in (b"", bytes(12), bytes(13), nan, here.pack() + bytes(200)):
+        assert Kernels.unpack(payload) is None

@@ -7,10 +7,10 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from dpmpc.mpc import field
 from dpmpc.mpc.native import choice
-from dpmpc.mpc.native.mersenne import Mersenne
-from dpmpc.mpc.prg import Prg
+from dpmpc.mpc.numbers import field
+from dpmpc.mpc.numbers.mersenne import Mersenne
+from dpmpc.mpc.numbers.prg import Prg
 
 Words = NDArray[np.uint64]
 P = field.P
@@ -81,6 +81,18 @@ def test_matrices_totals_extractions_and_roots_equal_their_twins(level: tuple[st
     assert same(COMPILED.inverse_root(draw(columns)), TWIN.inverse_root(draw(columns)))
 
 
+@compiled_only
+@pytest.mark.parametrize("columns", SIZES)
+def test_inner_products_and_sums_at_points_equal_their_twins(level: tuple[str, ...], columns: int) -> None:
+    for v in (1, 2, 3, 6):
+        u, w = draw(1 << v, columns), draw(1 << v, columns + 1)[:, :columns].copy()
+        assert same(COMPILED.points(u, w), TWIN.points(u, w))
+        assert COMPILED.inner(u, w) == TWIN.inner(u, w)
+    largest = np.full((64, columns), P - 1, dtype=np.uint64)
+    assert same(COMPILED.points(largest, largest), TWIN.points(largest, largest))
+    assert COMPILED.inner(largest, largest) == 64 * columns % P
+
+
 def test_the_kernels_are_right_in_python_s_integers() -> None:
     """Both, for the twins are only as good as this."""
     for arithmetic in (COMPILED, TWIN):
@@ -101,6 +113,15 @@ def test_the_kernels_are_right_in_python_s_integers() -> None:
         assert arithmetic.inverse_root(add).tolist() == [pow(int(a), (1 << 59) - 1, P) for a in add]
         assert arithmetic.rotate(add, -1).tolist() == [int(a) * pow(2, -1, P) % P for a in add]
         assert arithmetic.scale(add, -5).tolist() == [-5 * int(a) % P for a in add]
+        assert arithmetic.inner(x, y) == sum(int(a) * int(b) for a, b in zip(x.ravel(), y.ravel(), strict=True)) % P
+        u, v = draw(4, 9), draw(4, 9) // np.uint64(2)
+        ends = [
+            [[int(c) for c in (a, b, c_, d, b - a, d - c_, c_ - a, d - b, d - c_ - b + a)] for a, b, c_, d in rows]
+            for rows in (u.astype(object).T, v.astype(object).T)
+        ]
+        order = [0, 1, 4, 2, 3, 5, 6, 7, 8]  # corners 00, 01, 0 inf, 10, 11, 1 inf, inf 0, inf 1, inf inf
+        sums = [sum(f[k] * g[k] for f, g in zip(*ends, strict=True)) % P for k in order]
+        assert arithmetic.points(u, v).tolist() == sums
 
 
 @pytest.mark.parametrize("bits", [3, 5, 7, 61])
@@ -174,6 +195,11 @@ Bad = Callable[[], object]
         (lambda k: k.inverse_root(draw(4), draw(3)), "out must hold 4 words; got 3"),
         (lambda k: k.inverse_root(draw(4).astype(np.int64), draw(4)), "a must hold items of kind Q"),
         (lambda k: k.cut(draw(8)[::2]), "contiguous"),
+        (lambda k: k.inner(draw(8), draw(7)), "as many words; got 8 and 7"),
+        (lambda k: k.points(draw(8), draw(7), draw(27), 3, 1), "must hold 8 words, and out 27; got 8, 7, 27"),
+        (lambda k: k.points(draw(8), draw(8), draw(26), 3, 1), "and out 27; got 8, 8, 26"),
+        (lambda k: k.points(draw(8), draw(8), draw(27), 9, 1), "1 to 8 variables"),
+        (lambda k: k.points(draw(8), draw(8), draw(27), 3, -1), "1 to 8 variables"),
     ],
 )
 def test_buffers_are_checked_before_they_are_touched(call: Callable[[object], object], says: str) -> None:
@@ -193,6 +219,8 @@ def test_an_output_must_not_share_memory_with_an_input() -> None:
         lambda: kernels.total((draw(8), words[:8]), words[7:15], 8),
         lambda: kernels.extract((draw(8), words[:8]), words[7:15], 1, 8),
         lambda: kernels.inverse_root(words[:8], words[:8]),
+        lambda: kernels.points(words[:8], draw(8), words[7:34], 3, 1),
+        lambda: kernels.points(draw(8), words[:8], words[7:34], 3, 1),
     ):
         with pytest.raises(ValueError, match="must not share memory"):
             call()

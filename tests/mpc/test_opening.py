@@ -8,15 +8,15 @@ import numpy as np
 import pytest
 
 from dpmpc.errors import PeerError
-from dpmpc.mpc import field
-from dpmpc.mpc.addresses import bound_socket, endpoint_of
-from dpmpc.mpc.backend import BACKENDS
-from dpmpc.mpc.dial import TcpLink
-from dpmpc.mpc.mesh import Mesh
-from dpmpc.mpc.opening import open_from_any
-from dpmpc.mpc.prg import Prg
-from dpmpc.mpc.pulse import LEAST_STALL, Pulse
-from dpmpc.mpc.wire import HEADER
+from dpmpc.mpc.contract.backend import BACKENDS
+from dpmpc.mpc.numbers import field
+from dpmpc.mpc.numbers.prg import Prg
+from dpmpc.mpc.parties.mesh import Mesh
+from dpmpc.mpc.parties.opening import open_from_any
+from dpmpc.mpc.transport.addresses import bound_socket, endpoint_of
+from dpmpc.mpc.transport.dial import TcpLink
+from dpmpc.mpc.transport.heartbeat import LEAST_STALL, Heartbeat
+from dpmpc.mpc.transport.wire import HEADER
 from tests.runs import HANG
 
 Words = Any
@@ -97,26 +97,27 @@ def test_words_that_no_share_has_are_refused() -> None:
 
 
 def test_many_party_connections_beat_and_one_that_is_silent_is_lost() -> None:
-    """After the meeting each connection is watched: one silent party can be done without, two cannot."""
+    """After the rendezvous each connection is watched: one silent party can be done without, two cannot."""
 
     async def main() -> None:
         bound = [bound_socket() for _ in range(3)]
         where = [endpoint_of(s) for s in bound]
-        pulses = [Pulse(LEAST_STALL) for _ in bound]
+        heartbeats = [Heartbeat(LEAST_STALL) for _ in bound]
         holders = [BACKENDS["shamir"].holder(i, 3, 1, b"beats") for i in range(3)]
         links = [
-            TcpLink(i, where, bound=s, pulse=pulse) for i, (s, pulse) in enumerate(zip(bound, pulses, strict=True))
+            TcpLink(i, where, bound=s, heartbeat=heartbeat)
+            for i, (s, heartbeat) in enumerate(zip(bound, heartbeats, strict=True))
         ]
         try:
             await asyncio.gather(*(h.connect(k, bytes(32), seconds=HANG) for h, k in zip(holders, links, strict=True)))
-            holders[0].outlive()  # type: ignore[attr-defined]
+            holders[0].tolerate_loss()  # type: ignore[attr-defined]
             peers = {party: peer for peer, party in holders[0].connections().items()}
             for silent in (1, 2):
                 assert not holders[0].lost.done()
                 for _ in range(int(LEAST_STALL) + 1):
                     for j, peer in peers.items():
                         peer.heard = j > silent  # type: ignore[attr-defined]
-                    pulses[0].tick()
+                    heartbeats[0].tick()
             with pytest.raises(PeerError, match=r"party 1 left the run .*nothing was heard of it for 3 s"):
                 holders[0].lost.result()
         finally:

@@ -11,12 +11,13 @@ from pairs import Two, together
 
 from dpmpc.circuits.sampler import discrete_gaussian
 from dpmpc.errors import PeerError
-from dpmpc.mpc.backends.ot import GarbledHolder, OtHolder
-from dpmpc.mpc.channels import KEYS, TREES
-from dpmpc.mpc.engines.lanes import from_planes
+from dpmpc.mpc.contract.lanes import from_planes
+from dpmpc.mpc.native import choice
 from dpmpc.mpc.native import ot as native
-from dpmpc.mpc.ot import base, trees
-from dpmpc.mpc.ot.extension import LEVELS, Offerer, correction_words
+from dpmpc.mpc.transport.channels import KEYS, TREES
+from dpmpc.mpc.two_servers import base, trees
+from dpmpc.mpc.two_servers.backend import GarbledHolder, OtHolder
+from dpmpc.mpc.two_servers.extension import LEVELS, Offerer, correction_words
 
 RNG = np.random.default_rng(5)
 
@@ -99,17 +100,27 @@ def _lanes(strings: np.ndarray) -> np.ndarray:
     return strings.swapaxes(1, 2).reshape(len(strings), strings.shape[2], -1).copy()
 
 
+@pytest.mark.parametrize("compiled", [True, False])
 @pytest.mark.parametrize("k", LEVELS)
-def test_of_two_strings_the_chooser_gets_the_one_that_it_chose(k: int) -> None:
+def test_of_two_strings_the_chooser_gets_the_one_that_it_chose(
+    k: int, compiled: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With this processor's kernels, and without any, as where there are no AES units."""
+    if not compiled:
+        monkeypatch.setattr(choice, "compiled", None)
+
     async def body(two: Two) -> None:
         for (a, b), (slots, width) in itertools.product((two.holders, two.holders[::-1]), ((1, 1), (3, 5), (20, 70))):
             assert a.chooser is not None and b.offerer is not None
             mine, theirs = Taken(), Taken()
             number = 100 * slots + a.party
-            choices, correction = a.chooser.batch(number, slots, width, mine, wide=1)
-            assert correction.size == correction_words(k, slots, width) == (128 // k - 1) * slots * width
-            b.offerer.batch(number, slots, width, correction.tobytes(), theirs, wide=1)
-            u = np.array([from_planes(row[None]) for row in choices]).astype(bool)
+            chosen = a.chooser.begin(number, slots, width)
+            size = chosen.correction.size
+            assert size == correction_words(k, slots, width) == (128 // k - 1) * (slots * width + 1)
+            offered = b.offerer.begin(number, slots, width, chosen.correction.tobytes())
+            offered.make(theirs, wide=1)
+            assert offered.holds(chosen.answer(offered.challenge, mine, wide=1))
+            u = np.array([from_planes(row[None]) for row in chosen.choices]).astype(bool)
             q0, q1 = theirs.strings
             assert (np.where(u, q1, q0) == mine.strings[0]).all()
             assert not (np.where(u, q0, q1) == mine.strings[0]).any()
@@ -121,15 +132,17 @@ def test_of_two_strings_the_chooser_gets_the_one_that_it_chose(k: int) -> None:
 
 
 class Record:
-    """Every key and every stretch of its stream that was used."""
+    """Every key and every stretch of its stream that was used: to make choices from, or planes. A chooser makes the
+    planes of a batch from the words that its choices were made from, later, and once."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        self.used: dict[bytes, list[tuple[int, int]]] = {}
+        self.used: dict[tuple[bytes, bool], list[tuple[int, int]]] = {}
         self.hashes: list[bytes] = []
         columns, begin = native.columns, native.schedule_of
 
         def recorded(schedules: Any, k: int, position: int, planes: np.ndarray, *more: Any) -> None:
-            self.used.setdefault(bytes(schedules), []).append((position, position + planes.shape[1]))
+            use = bytes(schedules), bool(more and more[0].size)
+            self.used.setdefault(use, []).append((position, position + planes.shape[1]))
             columns(schedules, k, position, planes, *more)
 
         def key(keys: np.ndarray) -> bytes:
@@ -166,7 +179,9 @@ def test_no_part_of_a_stream_is_used_twice_in_batches_resumes_and_runs(
         return found
 
     drawn = [share for _ in range(3) for share in together(body, made_by=made_by)]
-    assert record.repeats() == 0 and len(record.used) == 3 * 4
+    assert record.repeats() == 0 and len(record.used) == 3 * 6
+    chosen = [keys for keys, choices in record.used if choices]
+    assert len(chosen) == 6 and all(record.used[keys, True] == record.used[keys, False] for keys in chosen)
     assert len({share.tobytes() for share in drawn}) == 9
     record.used[next(iter(record.used))].append(next(iter(record.used.values()))[0])
     assert record.repeats() == 1  # the record sees one that is there
@@ -176,17 +191,22 @@ def test_a_batch_begins_once_and_never_after_the_end() -> None:
     async def body(two: Two) -> None:
         chooser, offerer = two.holders[0].chooser, two.holders[1].offerer
         assert chooser is not None and offerer is not None
-        _, correction = chooser.batch(5, 1, 1, Taken())
+        chosen = chooser.begin(5, 1, 1)
         with pytest.raises(AssertionError, match=r"batch 5 .* begun already"):
-            chooser.batch(5, 1, 1, Taken())
-        offerer.batch(5, 1, 1, correction.tobytes(), Taken())
+            chooser.begin(5, 1, 1)
+        offered = offerer.begin(5, 1, 1, chosen.correction.tobytes())
         with pytest.raises(AssertionError, match="begun already"):
-            offerer.batch(5, 1, 1, correction.tobytes(), Taken())
+            offerer.begin(5, 1, 1, chosen.correction.tobytes())
         with pytest.raises(AssertionError, match=r"2\^32"):
-            chooser.batch(6, 1 << 20, 1 << 12, Taken())
+            chooser.begin(6, 1 << 20, 1 << 12)
+        with pytest.raises(PeerError, match="a challenge has 16 bytes; 15 came; are all"):
+            chooser.begin(7, 1, 1).answer(bytes(15), Taken())
+        chosen.answer(offered.challenge, Taken())
+        with pytest.raises(AssertionError, match="answered once"):
+            chosen.answer(offered.challenge, Taken())
         two.holders[0].abandon()
         with pytest.raises(AssertionError, match="erased"):
-            chooser.batch(9, 1, 1, Taken())
+            chooser.begin(9, 1, 1)
 
     together(body)
 
@@ -231,7 +251,9 @@ def test_a_correction_of_another_length_is_refused() -> None:
     async def body(two: Two) -> None:
         offerer = two.holders[1].offerer
         assert offerer is not None
-        with pytest.raises(PeerError, match=r"a correction of 64 transfers has 248 bytes; 240 came; are all"):
-            offerer.batch(5, 1, 1, bytes(240), Taken())
+        with pytest.raises(PeerError, match=r"a correction of 64 transfers has 496 bytes; 488 came; are all"):
+            offerer.begin(5, 1, 1, bytes(488))
+        with pytest.raises(PeerError, match=r"an answer to a challenge has 40 bytes; 39 came; are all"):
+            offerer.begin(5, 1, 1, bytes(496)).holds(bytes(39))
 
     together(body)

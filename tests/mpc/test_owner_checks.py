@@ -13,17 +13,21 @@ from test_views import BITS, LANES, PLANES, Enumerated, Fixed, _lane_numbers
 
 from dpmpc.circuits.in_range import all_program
 from dpmpc.errors import PeerError, UsageError
-from dpmpc.mpc import field
-from dpmpc.mpc.engines import owner_norms, owners
-from dpmpc.mpc.engines.counting_owners import count_owner_checks, count_programs
-from dpmpc.mpc.engines.layout import Layout
-from dpmpc.mpc.engines.owner_norms import NormCheck
-from dpmpc.mpc.engines.owner_sums import OwnerSums, halves
-from dpmpc.mpc.engines.owners import DealtCheck, PrssCheck, failing
-from dpmpc.mpc.engines.sharing import SharingBatch
-from dpmpc.mpc.field import P
-from dpmpc.mpc.owner_checks import Found, NormTest, OwnerTest
-from dpmpc.mpc.prg import Prg
+from dpmpc.mpc.contract.owner_checks import Found, NormTest, OwnerTest
+from dpmpc.mpc.numbers import field
+from dpmpc.mpc.numbers.field import P
+from dpmpc.mpc.numbers.prg import Prg
+from dpmpc.mpc.numbers.residues import failing
+from dpmpc.mpc.owner_checks import checks as owners
+from dpmpc.mpc.owner_checks.checks import DealtCheck, PrssCheck
+from dpmpc.mpc.owner_checks.counts import count_shares
+from dpmpc.mpc.owner_checks.sums import OwnerSums, halves
+from dpmpc.mpc.replicated import owner_norms
+from dpmpc.mpc.replicated.counts import CountingBatch
+from dpmpc.mpc.replicated.executor import SharingBatch
+from dpmpc.mpc.replicated.layout import Layout
+from dpmpc.mpc.replicated.owner_counts import count_owner_checks, count_programs
+from dpmpc.mpc.replicated.owner_norms import NormCheck
 
 SIZES = [(3, 1), (4, 1), (5, 2)]
 BOUND = 123_457
@@ -115,7 +119,7 @@ def test_the_number_of_projections_follows_from_the_bits_and_the_bound() -> None
     assert (near.projections, near.passes, near.error) == (48, 0.5, 2.0**-48)
     wide = NormTest.of((1 << 53,), 4, 41)
     assert wide.width == 29 and 0.6 < wide.passes < 0.7 and wide.error <= 2.0**-41 < wide.error / wide.passes
-    with pytest.raises(UsageError, match="coarser grid, 2 fewer --grid-bits"):
+    with pytest.raises(UsageError, match="coarser grid, 2 fewer grid_bits"):
         NormTest.of((1 << 57,), 4, 41)
 
 
@@ -140,10 +144,12 @@ def test_with_fewer_projections_a_cheat_passes_as_often_as_predicted() -> None:
 @pytest.mark.parametrize(("m", "sums"), [(1, 1), (5, 2), (70, 1)])
 def test_messages_are_as_many_and_as_long_as_counted(n: int, t: int, m: int, sums: int) -> None:
     vectors = honest(m)
-    for make, squares, how in ((NormCheck, (BOUND,) * m, {}), (PrssCheck, None, {}), (dealt, None, {"dealt": True})):
+    for make, squares in ((NormCheck, (BOUND,) * m), (PrssCheck, None), (dealt, None)):
         _, network = inspected(shares_of(vectors, n, t), squares, make, t, sums=sums)
         norms = None if squares is None else NormTest.of(squares, D, 41)
-        counts = count_owner_checks(OwnerTest(m, D, norms, sums), n, t, **how)
+        test = OwnerTest(m, D, norms, sums)
+        by_messages = (count_shares(test, n, t, dealt=True).counts(),)
+        counts = by_messages if make is dealt else count_owner_checks(test, n, t)
         for i in range(n):
             sent = [payload for (a, _), payloads in network.sent.items() if a == i for payload in payloads]
             assert len(sent) == sum(each.messages_sent[i] for each in counts)
@@ -154,7 +160,7 @@ def test_what_it_costs_for_a_hundred_owners() -> None:
     """Whatever the dimension is: the coordinates are in local sums alone."""
     for d in (122, 100_000):
         norms = NormTest.of((10**6,) * 100, d, 48)
-        compared, joined = count_programs(norms, 100, 3, 1)
+        compared, joined = count_programs(CountingBatch, norms, 100, 3, 1)
         assert norms.projections == 48 and joined.ands == 48 and 300 <= compared.ands <= 345
         counts = count_owner_checks(OwnerTest(100, d, norms), 3, 1)
         assert max(sum(c.bytes_sent[i] for c in counts) for i in range(3)) < 300_000

@@ -16,18 +16,18 @@ from inprocess import Network
 from manyparties import Words
 
 from dpmpc.errors import PeerError, UsageError
-from dpmpc.mpc import field, prg
-from dpmpc.mpc.backends import shamir
-from dpmpc.mpc.backends.shamir import ShamirHolder
-from dpmpc.mpc.channels import CONFIRM, KEYS
-from dpmpc.mpc.engines import pair_keys
-from dpmpc.mpc.engines.burnt import Burnt
-from dpmpc.mpc.engines.many import ManyEngine
-from dpmpc.mpc.engines.many_layout import ManyLayout
-from dpmpc.mpc.engines.pair_keys import PairKeys, agree
-from dpmpc.mpc.mesh import Mesh
-from dpmpc.mpc.native.residues import recombine
-from dpmpc.mpc.prg import Prg
+from dpmpc.mpc.numbers import field, prg
+from dpmpc.mpc.numbers.prg import Prg
+from dpmpc.mpc.numbers.residues import recombine
+from dpmpc.mpc.parties.mesh import Mesh
+from dpmpc.mpc.shamir import backend as shamir
+from dpmpc.mpc.shamir import pair_keys
+from dpmpc.mpc.shamir.backend import ShamirHolder
+from dpmpc.mpc.shamir.burnt import Burnt
+from dpmpc.mpc.shamir.engine import ManyEngine
+from dpmpc.mpc.shamir.layout import ManyLayout
+from dpmpc.mpc.shamir.pair_keys import PairKeys, agree
+from dpmpc.mpc.transport.channels import CONFIRM, KEYS
 
 DIGEST = bytes(range(32))
 Body = Callable[[Any, PairKeys], Awaitable[Any]]
@@ -234,6 +234,23 @@ def test_after_any_failure_keys_are_renewed_never_used_again() -> None:
     records = [Burnt(None) for _ in range(3)]
     assert [k.epoch for k in together(3, 1, fail, burnt=records)] == [1] * 3
     assert [k.epoch for k in together(3, 1, again, burnt=records)] == [2] * 3
+
+
+def test_an_epoch_that_would_be_the_last_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A party that says it would end the others' run for good: an epoch is never begun twice."""
+    good = pair_keys._OFFER.pack
+    offers = iter([pair_keys.MOST_EPOCHS + 1, 1, 1])
+
+    class Packed:
+        size, unpack = pair_keys._OFFER.size, staticmethod(pair_keys._OFFER.unpack)
+
+        @staticmethod
+        def pack(epoch: int, *rest: bytes) -> bytes:
+            return good(next(offers), *rest)
+
+    monkeypatch.setattr(pair_keys, "_OFFER", Packed)
+    with pytest.raises(PeerError, match=r"counted up to 4,294,967,296; party 0 says 4,294,967,297; start it again"):
+        together(3, 1)
 
 
 def test_epochs_and_batches_are_on_disk_before_they_are_used(tmp_path: Path) -> None:

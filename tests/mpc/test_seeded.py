@@ -9,13 +9,13 @@ import numpy as np
 import pytest
 
 from dpmpc.errors import PeerError
-from dpmpc.mpc import field
-from dpmpc.mpc.backend import BACKENDS
-from dpmpc.mpc.backends import seeded
-from dpmpc.mpc.backends.seeded import SeededDealer, SeededShares, expanded, payload_bytes, shares_beside
-from dpmpc.mpc.field import P, lagrange
-from dpmpc.mpc.native.residues import recombine
-from dpmpc.mpc.prg import Prg
+from dpmpc.mpc.contract import seeded
+from dpmpc.mpc.contract.backend import BACKENDS
+from dpmpc.mpc.contract.seeded import SeededDealer, SeededShares, expanded, payload_bytes, shares_beside
+from dpmpc.mpc.numbers import field
+from dpmpc.mpc.numbers.field import P, lagrange
+from dpmpc.mpc.numbers.prg import Prg
+from dpmpc.mpc.numbers.residues import recombine
 
 SIZES = [(1, 0), (2, 0), (3, 1), (4, 1), (5, 2), (7, 3), (9, 4), (32, 15)]
 

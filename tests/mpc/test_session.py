@@ -7,13 +7,13 @@ import numpy as np
 import pytest
 
 from dpmpc.errors import PeerError, UsageError
-from dpmpc.mpc import field
-from dpmpc.mpc.addresses import Endpoint, bound_socket, endpoint_of, parse_endpoints
-from dpmpc.mpc.dial import TcpLink
-from dpmpc.mpc.loopback import run_parties
-from dpmpc.mpc.mpyc_runtime import import_mpyc
-from dpmpc.mpc.prg import Prg
-from dpmpc.mpc.session import Session
+from dpmpc.mpc.mpyc.runtime import import_mpyc, make_runtime
+from dpmpc.mpc.numbers import field
+from dpmpc.mpc.numbers.prg import Prg
+from dpmpc.mpc.parties.loopback import run_parties
+from dpmpc.mpc.parties.session import Session
+from dpmpc.mpc.transport.addresses import Endpoint, bound_socket, endpoint_of, parse_endpoints
+from dpmpc.mpc.transport.dial import TcpLink
 from tests.runs import HANG
 
 
@@ -84,7 +84,7 @@ def test_a_missing_party_is_named() -> None:
             silent = [stack.enter_context(bound_socket()) for _ in range(3)]  # bound, but nobody listens
             await session.connect(TcpLink(0, [endpoint_of(s) for s in silent]), seconds=0.3)
 
-    with pytest.raises(PeerError, match=r"missing: party 1 .*, 2 "):
+    with pytest.raises(PeerError, match=r"missing: party 1 .*, party 2 "):
         asyncio.run(alone())
 
 
@@ -143,14 +143,15 @@ def test_bad_indices_and_thresholds_are_refused() -> None:
 
 
 def test_addresses() -> None:
-    assert parse_endpoints(["[::1]:7", "::1", "[::1]"], 100) == [
+    assert parse_endpoints(["[::1]:7", "h:1", ":5"]) == [
         Endpoint("::1", 7),
-        Endpoint("::1", 101),
-        Endpoint("::1", 102),
+        Endpoint("h", 1),
+        Endpoint("127.0.0.1", 5),
     ]
-    assert parse_endpoints(["h:1", "g", ":5"], 100) == [Endpoint("h", 1), Endpoint("g", 101), Endpoint("127.0.0.1", 5)]
-    with pytest.raises(UsageError, match="port"):
-        parse_endpoints(["h:99999"], 1)
+    assert parse_endpoints(["[::1]", "::1", "h"], 100) == [Endpoint("::1", 100)] * 2 + [Endpoint("h", 100)]
+    for address in ("h:99999", "h:0", "h:x", "h", "h:", "::1", "[::1]", ""):
+        with pytest.raises(UsageError, match="port"):
+            parse_endpoints([address])
 
 
 def test_importing_mpyc_leaves_argv_alone(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -185,7 +186,7 @@ def test_mpyc_does_not_pickle() -> None:
     """Neither by its transfer nor where it would marshal values without a fixed width."""
 
     async def body() -> None:
-        runtime, module = Session(0, 1, 0, b"run").runtime, import_mpyc()
+        runtime, module = make_runtime(0, 1, 0), import_mpyc()
         for call in (lambda: module.pickle.loads(b""), lambda: module.pickle.dumps(1)):
             with pytest.raises(AssertionError, match="pickle"):
                 call()

@@ -10,7 +10,9 @@ from typing import Any
 import numpy as np
 import pytest
 from alarms import FALSE_ALARM, alarms
+from comparison import less_than
 from direct import DirectEngine, evaluate, less_masks
+from independence import cross_independence
 from inprocess import Network, Subset
 
 from dpmpc.circuits.engine import Bundle, Engine
@@ -23,16 +25,16 @@ from dpmpc.circuits.sampler import (
     noise_circuit,
     noise_program,
 )
-from dpmpc.circuits.selection import less_than, look_up, mux, one_hot
-from dpmpc.mpc import field
-from dpmpc.mpc.backends.sharing import SHARING, SharingHolder
-from dpmpc.mpc.engines.counting import CountingBatch
-from dpmpc.mpc.engines.layout import Layout
-from dpmpc.mpc.engines.sharing import SharingBatch
-from dpmpc.mpc.field import Words
-from dpmpc.mpc.loopback import run_parties
-from dpmpc.mpc.native.residues import recombine
-from dpmpc.mpc.prg import Prg
+from dpmpc.circuits.selection import look_up, mux, one_hot
+from dpmpc.mpc.numbers import field
+from dpmpc.mpc.numbers.field import Words
+from dpmpc.mpc.numbers.prg import Prg
+from dpmpc.mpc.numbers.residues import recombine
+from dpmpc.mpc.parties.loopback import run_parties
+from dpmpc.mpc.replicated.backend import SHARING, SharingHolder
+from dpmpc.mpc.replicated.counts import CountingBatch
+from dpmpc.mpc.replicated.executor import SharingBatch
+from dpmpc.mpc.replicated.layout import Layout
 from dpmpc.noise import goodness
 from dpmpc.noise.draw import draw
 from dpmpc.privacy import exact
@@ -427,9 +429,9 @@ async def run_few(holder: SharingHolder) -> np.ndarray:
 def test_runs_are_independent() -> None:
     one, two = run_parties(run_few, 3)[0], run_parties(run_few, 3)[2]
     law = exact.discrete_gaussian(SIGMA)
-    assert goodness.cross_independence(one, two, law).p_value > FALSE_ALARM
+    assert cross_independence(one, two, law).p_value > FALSE_ALARM
     assert goodness.independence(np.concatenate([one, two]), law).p_value > FALSE_ALARM
-    assert goodness.cross_independence(one, np.roll(one, 5), law).p_value < FALSE_ALARM
+    assert cross_independence(one, np.roll(one, 5), law).p_value < FALSE_ALARM
 
 
 def test_two_batches_at_once_are_those_of_two_batches_in_turn() -> None:

@@ -11,21 +11,22 @@ from direct import DirectEngine, evaluate
 from enumeration import EveryBitString
 from inprocess import Network, Subset, Words
 from scipy.stats import chi2
+from wide_integers import to_ints
 
 from dpmpc.circuits.fixed import FixedEngine, floating_uniform, leading_zeros, masked
 from dpmpc.circuits.fixed_sampler import FixedPointSampler
 from dpmpc.circuits.program import Program, program_of
-from dpmpc.mpc import field, wide
-from dpmpc.mpc.backends.sharing import SHARING, SharingHolder
-from dpmpc.mpc.engines.clear_fixed import ClearFixed
-from dpmpc.mpc.engines.lanes import from_planes, words_for
-from dpmpc.mpc.engines.layout import Layout
-from dpmpc.mpc.engines.sharing import SharingBatch
-from dpmpc.mpc.engines.sharing_fixed import SharedFixed, hiding, mask_bits, numbers, planes
-from dpmpc.mpc.loopback import run_parties
-from dpmpc.mpc.native.residues import recombine
-from dpmpc.mpc.prg import Prg
-from dpmpc.mpc.wire import HEADER
+from dpmpc.mpc.clear.fixed import ClearFixed
+from dpmpc.mpc.contract.lanes import from_planes, words_for
+from dpmpc.mpc.numbers import field, wide
+from dpmpc.mpc.numbers.prg import Prg
+from dpmpc.mpc.numbers.residues import recombine
+from dpmpc.mpc.parties.loopback import run_parties
+from dpmpc.mpc.replicated.backend import SHARING, SharingHolder
+from dpmpc.mpc.replicated.executor import SharingBatch
+from dpmpc.mpc.replicated.fixed import SharedFixed, hiding, mask_bits, numbers, planes
+from dpmpc.mpc.replicated.layout import Layout
+from dpmpc.mpc.transport.wire import HEADER
 
 CASES = [(1, 0), (3, 1), (4, 1), (5, 2)]
 LANES = 200
@@ -80,7 +81,7 @@ def opened(n: int, t: int, shares: list[wide.Wide]) -> list[list[int]]:
     for holders in (range(t + 1), range(n - t - 1, n)):
         weights = wide.lagrange_at_zero(tuple(holders))
         total = sum(wide.canonical(shares[i]) * np.int64(w) for i, w in zip(holders, weights, strict=True))
-        results.append(wide.to_ints(np.asarray(total)).tolist())
+        results.append(to_ints(np.asarray(total)).tolist())
     assert results[0] == results[1]
     return results[0]
 

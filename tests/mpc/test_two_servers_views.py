@@ -11,13 +11,14 @@ import pytest
 from pairs import Two, together
 
 from dpmpc.circuits.program import program_of
-from dpmpc.mpc import field
-from dpmpc.mpc.backends.two_servers import AdditiveDealer
-from dpmpc.mpc.engines import half_gates
-from dpmpc.mpc.engines.half_gates import Hash, Inputs, under
+from dpmpc.mpc.native import choice
 from dpmpc.mpc.native import ot as native
-from dpmpc.mpc.ot.extension import Chooser
-from dpmpc.mpc.prg import Prg
+from dpmpc.mpc.numbers import field
+from dpmpc.mpc.numbers.prg import Prg
+from dpmpc.mpc.two_servers import half_gates
+from dpmpc.mpc.two_servers.extension import Chooser
+from dpmpc.mpc.two_servers.half_gates import Hash, Inputs, under
+from dpmpc.mpc.two_servers.holder import AdditiveDealer
 
 
 # -- leaves: what a chooser sends --------------------------------------------------------------------------------------
@@ -41,13 +42,14 @@ def rank_of_a_correction(monkeypatch: pytest.MonkeyPatch, forgotten: bool) -> in
 
     def columns(schedules: Any, k: int, position: int, planes: np.ndarray, *more: np.ndarray) -> None:
         planes[:] = 0
-        more[0][:] = lacking[:, None]
+        if more:
+            more[0][:] = lacking[:, None]
 
     chooser = Chooser(np.zeros((64, 4, 2), dtype=np.uint64), 2, b"session", 0)
     with monkeypatch.context() as patch:
         patch.setattr(native, "columns", columns)
-        choices, correction = chooser.batch(5, 1, 1, lambda *strings: None)
-    return _rank([int(choices[0, 0]), *correction.tolist()])
+        chosen = chooser.begin(5, 1, 1)
+    return _rank([int(chosen.choices[0, 0]), *chosen.correction[:63].tolist()])
 
 
 def test_a_correction_says_nothing_of_the_choice(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -55,6 +57,32 @@ def test_a_correction_says_nothing_of_the_choice(monkeypatch: pytest.MonkeyPatch
     choice is uniform given the correction and all leaves that the offerer has."""
     assert rank_of_a_correction(monkeypatch, forgotten=False) == 64
     assert rank_of_a_correction(monkeypatch, forgotten=True) == 63
+
+
+def test_an_answer_says_nothing_of_the_choices(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever the challenge: R(u) is moved by the extra slot's choices as they are, and those are in nothing else but
+    their correction, with whose leaves they are uniform (above). The rest of an answer is what the offerer works out:
+    it would not hold otherwise."""
+    leaves, k = np.random.default_rng(4).integers(0, 2**64, (64, 4, 2), dtype=np.uint64), 2
+    columns, moved = native.columns, np.uint64(0)
+
+    def moving(schedules: Any, k: int, position: int, planes: np.ndarray, *more: np.ndarray) -> None:
+        columns(schedules, k, position, planes, *more)
+        if more and planes.shape[1] == 1:  # the extra slot
+            more[0][:] ^= moved
+
+    monkeypatch.setattr(native, "columns", moving)
+
+    def said(challenge: bytes, by: int) -> tuple[int, bytes]:
+        nonlocal moved
+        moved = np.uint64(by)
+        answer = Chooser(leaves, k, b"session", 0).begin(5, 3, 2).answer(challenge, lambda *_: None)
+        return int.from_bytes(answer[:8], "little"), answer[8:]
+
+    for challenge in (bytes(16), bytes(range(16))):
+        first, digest = said(challenge, 0)
+        for by in (1, 2**63, 0xABCDEF):
+            assert said(challenge, by) == (first ^ by, digest)
 
 
 # -- labels: what the evaluator gets -----------------------------------------------------------------------------------
@@ -94,6 +122,7 @@ def law_of_tables(
     zero = held[:, None, :] ^ under(np.array(order, np.uint64)[:, None], np.array([delta, 0], np.uint64))
     zero = np.repeat(zero, LANES, axis=1)
     with monkeypatch.context() as patch:
+        patch.setattr(choice, "compiled", None)  # kernels hash by themselves
         patch.setattr(Hash, "__call__", hashed)
         tables, _ = half_gates.garble(program, Inputs(zero), np.array([delta, 0], np.uint64), bytes(16))
     assert next(calls) == 8 and (tables < 4).all()
@@ -132,8 +161,10 @@ def test_ciphertexts_have_one_law_for_all_values_and_every_delta(monkeypatch: py
 
 # -- shares: what an opening and an owner show -------------------------------------------------------------------------
 def test_an_opening_shows_the_opened_vector_alone() -> None:
-    """Whatever splits a vector into shares, what the other server sends is the opened vector less one's own share."""
+    """Whatever splits a vector into shares, the other server sends the opened vector less one's own share, and a fresh
+    salt, with which it is what was promised."""
     rng = np.random.default_rng(3)
+    salts = set[bytes]()
 
     async def body(two: Two) -> None:
         for channel in range(40, 60):
@@ -144,11 +175,15 @@ def test_an_opening_shows_the_opened_vector_alone() -> None:
             assert all((each == value).all() for each in opened)
             for party in (0, 1):
                 label, raw = two.sent[1 - party][-1]
-                told = np.frombuffer(raw, dtype=np.uint64)
-                assert label == channel << 32
+                told = np.frombuffer(raw, dtype=np.uint64, offset=32)
+                assert label == channel << 32 | 1
+                holder, promise = two.holders[1 - party], dict(two.sent[1 - party])[channel << 32]
+                assert promise == holder._promise(1 - party, channel, b"", raw[:32], told)
+                salts.add(raw[:32])
                 assert (told == field.sub(field.from_int64(opened[party]), shares[party])).all()
 
     together(body, connect=False)
+    assert len(salts) == 40
 
 
 def test_a_server_sees_a_uniform_vector_of_an_owner() -> None:

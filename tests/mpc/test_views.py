@@ -10,10 +10,10 @@ from inprocess import Network, Subset, Words
 
 from dpmpc.circuits.engine import Bundle, Engine
 from dpmpc.circuits.program import program_of
-from dpmpc.mpc.engines.lanes import to_planes
-from dpmpc.mpc.engines.layout import Layout
-from dpmpc.mpc.engines.sharing import SharingBatch
-from dpmpc.mpc.prg import Prg
+from dpmpc.mpc.contract.lanes import to_planes
+from dpmpc.mpc.numbers.prg import Prg
+from dpmpc.mpc.replicated.executor import SharingBatch
+from dpmpc.mpc.replicated.layout import Layout
 
 WIRES = 3
 BITS = 13  # lanes run through all values of at most so many bits

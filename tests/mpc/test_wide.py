@@ -5,16 +5,17 @@ import random
 import gmpy2
 import numpy as np
 import pytest
+from wide_integers import from_ints, to_ints
 
-from dpmpc.mpc import field, wide
-from dpmpc.mpc.prg import Prg
+from dpmpc.mpc.numbers import field, wide
+from dpmpc.mpc.numbers.prg import Prg
 
 Q = wide.Q
 EDGES = [0, 1, 4, 5, 6, Q - 1, Q - 2, Q - 5, Q // 2, (1 << 26) - 1, 1 << 26, 1 << 104, 1 << 128, (1 << 128) - 1]
 RNG = random.Random(7)
 VALUES = [(a, b) for a in EDGES for b in EDGES] + [(RNG.randrange(Q), RNG.randrange(Q)) for _ in range(2000)]
-LEFT = wide.from_ints([a for a, _ in VALUES])
-RIGHT = wide.from_ints([b for _, b in VALUES])
+LEFT = from_ints([a for a, _ in VALUES])
+RIGHT = from_ints([b for _, b in VALUES])
 
 
 def integers(x: wide.Wide) -> list[int]:
@@ -34,7 +35,7 @@ def test_ring_operations() -> None:
     assert integers(wide.canonical(LEFT + RIGHT)) == [(a + b) % Q for a, b in VALUES]
     assert integers(wide.canonical(LEFT - RIGHT)) == [(a - b) % Q for a, b in VALUES]
     assert integers(wide.canonical(-LEFT)) == [-a % Q for a, _ in VALUES]
-    assert list(wide.to_ints(LEFT)) == [a if a <= Q // 2 else a - Q for a, _ in VALUES]
+    assert list(to_ints(LEFT)) == [a if a <= Q // 2 else a - Q for a, _ in VALUES]
 
 
 def test_long_sums_of_products_and_loose_limbs_do_not_overflow() -> None:
@@ -97,7 +98,7 @@ def test_what_is_not_below_q_is_found() -> None:
     """As limbs and as packed bytes: the values that a peer could send, and no share has."""
     assert wide.is_canonical(LEFT) and wide.is_packed(wide.pack(LEFT))
     for k in range(5):  # q .. 2^130 - 1
-        above = wide.from_ints([1, 2, 3])
+        above = from_ints([1, 2, 3])
         above[:, 1] = [(1 << 26) - 5 + k, *4 * [(1 << 26) - 1]]
         assert not wide.is_canonical(above)
     packed = wide.pack(LEFT).copy()

@@ -12,14 +12,14 @@ from typing import Any
 import numpy as np
 import pytest
 
-from dpmpc.aggregation import frames
+from dpmpc.aggregation.wire import frames
 from dpmpc.errors import PeerError
-from dpmpc.mpc import dial
-from dpmpc.mpc.addresses import bound_socket
-from dpmpc.mpc.channels import ALIVE, HELLO, REASON
-from dpmpc.mpc.link import part
-from dpmpc.mpc.reason import Told, public_reason
-from dpmpc.mpc.wire import FRAME_COST, HEADER, MAGIC, MAX_HELLO, VERSION, Peer, run_tag
+from dpmpc.mpc.transport import dial
+from dpmpc.mpc.transport.abort_reason import Told, public_reason
+from dpmpc.mpc.transport.addresses import bound_socket
+from dpmpc.mpc.transport.channels import ALIVE, HELLO, REASON
+from dpmpc.mpc.transport.link import part
+from dpmpc.mpc.transport.wire import FRAME_COST, HEADER, MAGIC, MAX_HELLO, VERSION, Peer, run_tag
 from tests.runs import HANG
 
 RUN = b"run/0"
@@ -86,15 +86,15 @@ def on_a_line(body: Callable[[Line], Awaitable[None]]) -> None:
 STRANGERS: dict[str, tuple[list[bytes], str]] = {
     "another magic": (
         [frame(HELLO, b"x", magic=MAGIC ^ 1)],
-        "it speaks another protocol (magic 0xd9c4, version 4; here 0xd9c5, 4)",
+        f"it speaks another protocol (magic 0xd9c4, version {VERSION}; here 0xd9c5, {VERSION})",
     ),
     "another version": (
         [frame(HELLO, b"x", version=1)],
-        "it speaks another protocol (magic 0xd9c5, version 1; here 0xd9c5, 4)",
+        f"it speaks another protocol (magic 0xd9c5, version 1; here 0xd9c5, {VERSION})",
     ),
     "no frames at all": (
         [b"GET / HTTP/1.1\r\nHost: x\r\n\r\n"],
-        "it speaks another protocol (magic 0x4547, version 8276; here 0xd9c5, 4)",
+        f"it speaks another protocol (magic 0x4547, version 8276; here 0xd9c5, {VERSION})",
     ),
     "no greeting": ([frame(1, b"x")], "it does not greet first"),
     "too long a greeting": (
@@ -117,8 +117,8 @@ REFUSED: dict[str, tuple[list[bytes], str]] = {
         f"it announced a frame of {(1 << 64) - 1} bytes, above the {LARGEST} allowed",
     ),
     "a heartbeat with a load": (
-        [announced(1, ALIVE)],
-        "it announced a frame of 1 bytes, above the 0 allowed",
+        [announced(501, ALIVE)],
+        "it announced a frame of 501 bytes, above the 500 allowed",
     ),
     "a label twice": ([frame(7, b"x"), frame(7, b"y")], "it sent label 7 twice"),
     "too many frames": (
@@ -213,12 +213,14 @@ def test_heartbeats_are_no_traffic() -> None:
     async def body(line: Line) -> None:
         peer = line.peer
         peer.observe = lambda _, outgoing, label, payload: seen.append(label)
-        line.writer.write(greeting() + frame(ALIVE, b"") + frame(5, b"x"))
+        line.writer.write(greeting() + frame(ALIVE, b"owner\x1b 1") + frame(5, b"x"))
         assert await peer.receive(HELLO) == GREETING
         peer.admit(LARGEST, ROOM)
-        assert await peer.receive(5) == b"x"
+        assert await peer.receive(5) == b"x" and peer.waits_for == "owner  1"
         peer.beat()
         assert await line.reader.readexactly(HEADER.size) == frame(ALIVE, b"")
+        peer.beat("party 2 (h:1, nobody listens there)")
+        assert await line.reader.readexactly(HEADER.size + 35) == frame(ALIVE, b"party 2 (h:1, nobody listens there)")
         assert (peer.bytes_sent, peer.frames_sent) == (0, 0)
         assert peer.bytes_received == 2 * HEADER.size + len(GREETING) + 1 and seen == [HELLO, 5]
 
@@ -267,7 +269,7 @@ def test_frames_have_the_documented_form_and_an_expected_end_is_not_told() -> No
         line.peer.send(-5, b"hello")
         line.peer.send(1 << 40, bytearray())
         raw = await line.reader.readexactly(2 * 24 + 5)
-        assert struct.unpack("<HHIqQ", raw[:24]) == (0xD9C5, 4, run_tag(RUN), -5, 5)
+        assert struct.unpack("<HHIqQ", raw[:24]) == (0xD9C5, VERSION, run_tag(RUN), -5, 5)
         assert raw == frame(-5, b"hello") + frame(1 << 40, b"")
         assert (line.peer.bytes_sent, line.peer.frames_sent) == (len(raw), 2)
         line.peer.close()
@@ -382,6 +384,6 @@ def test_another_layout_is_another_version() -> None:
         frames.COST,
     ]
     assert (VERSION, " ".join(each.format for each in structs)) == (
-        4,
+        5,
         "<HHIqQ <HH32s <II32s <I32sB64s <QQ <Q16s <Q <QQQQQddQ",
     )

@@ -10,16 +10,16 @@ import pytest
 from click.testing import CliRunner
 from fieldnoise import discrete
 
-from dpmpc.aggregation.plan import Plan
+from dpmpc.aggregation.plan.plan import Plan
 from dpmpc.cli.sample import command
 from dpmpc.errors import UsageError
-from dpmpc.mpc.backend import BACKENDS
-from dpmpc.mpc.backends import sharing
-from dpmpc.mpc.engines.pace_replicated import bytes_of, hopeless, replicated_pace, seconds_of
+from dpmpc.mpc.contract.backend import BACKENDS
+from dpmpc.mpc.replicated import backend as sharing
+from dpmpc.mpc.replicated.pace import bytes_of, hopeless, replicated_pace, seconds_of
 from dpmpc.noise import forecast, sampling
 from dpmpc.processes.room import free_memory
 from dpmpc.processes.together import child_has_ended, signal_child
-from dpmpc.runs import owners
+from dpmpc.runs import before_release as owners
 
 GB = 10**9
 
@@ -49,9 +49,9 @@ def refused(*arguments: object) -> str:
     [
         (("-M", 9, "--backend", "sharing", "--count", 10**8), ("of memory a party", "24 GB are free", "shamir")),
         (("-M", 11, "--backend", "sharing", "--count", 10**5), ("11 parties, 100,000 samples: about", "shamir")),
-        (("-M", 3, "--count", 10**10), ("240 GB of memory a party", "smaller --count")),
-        (("-M", 200), ("a sample would take", "e+", "s of a core", "bytes at each party", "mend -M")),
-        (("-M", 200, "--backend", "sharing"), ("a sample would take", "bytes at each party", "smaller -T")),
+        (("-M", 3, "--count", 10**10), ("240 GB of memory a party", "smaller count")),
+        (("-M", 200), ("a sample would take", "e+", "s of a core", "bytes at each party", "mend parties")),
+        (("-M", 200, "--backend", "sharing"), ("a sample would take", "bytes at each party", "smaller threshold")),
     ],
 )  # fmt: skip
 def test_what_cannot_work_is_refused_with_what_it_would_take(
@@ -65,7 +65,7 @@ def test_what_takes_too_long_is_refused(monkeypatch: pytest.MonkeyPatch) -> None
     monkeypatch.setattr(forecast, "free_memory", lambda: 10**15)
     text = refused("-M", 9, "--backend", "sharing", "--count", 10**9)
     assert text.startswith("noise must be made within 3.6e+03 s; 9 parties, 1,000,000,000 samples: about ")
-    assert " hours and " in text and "use --backend shamir" in text
+    assert " hours and " in text and "use backend=shamir" in text
 
 
 def test_what_is_slow_is_said_before_it_starts(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -86,11 +86,11 @@ def test_a_run_that_does_not_fit_is_refused_before_it_starts() -> None:
     def plan(**asked: Any) -> Plan:
         return Plan.create(owners=2, dimension=100, clip=1.0, delta=1e-5, releases=1000, **asked)
 
-    owners._check_possible(plan(parties=3), 1000)
-    owners._check_possible(plan(parties=9, backend="shamir"), 1000)
-    owners._check_possible(plan(parties=9, backend="sharing"), 0)  # all is released already
-    with pytest.raises(UsageError, match=r"9 parties, 100,000 samples: about .* of memory a party.*--backend shamir"):
-        owners._check_possible(plan(parties=9, backend="sharing"), 1000)
+    owners.check_possible(plan(parties=3), 1000)
+    owners.check_possible(plan(parties=9, backend="shamir"), 1000)
+    owners.check_possible(plan(parties=9, backend="sharing"), 0)  # all is released already
+    with pytest.raises(UsageError, match=r"9 parties, 100,000 samples: about .* of memory a party.*backend=shamir"):
+        owners.check_possible(plan(parties=9, backend="sharing"), 1000)
 
 
 def test_gates_of_many_parties_are_nearly_those_that_are_counted() -> None:

@@ -7,10 +7,10 @@ import pytest
 from alarms import FALSE_ALARM
 
 from dpmpc.circuits.sampler import discrete_gaussian
-from dpmpc.mpc import field
-from dpmpc.mpc.backends.sharing import SHARING, SharingHolder
-from dpmpc.mpc.channels import NOISE
-from dpmpc.mpc.loopback import run_parties
+from dpmpc.mpc.numbers import field
+from dpmpc.mpc.parties.loopback import run_parties
+from dpmpc.mpc.replicated.backend import SHARING, SharingHolder
+from dpmpc.mpc.transport.channels import NOISE
 from dpmpc.noise import goodness
 from dpmpc.noise.draw import batch_sizes, count_draw, draw
 from dpmpc.noise.pool import Pool, fills

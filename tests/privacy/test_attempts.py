@@ -17,13 +17,28 @@ from dpmpc.privacy.gaussian import gaussian_scale
 from dpmpc.privacy.ledger import Ledger
 from dpmpc.privacy.ledgers import Reservation, attempts, merge, read_ledgers
 from dpmpc.privacy.mechanism import Mechanism
+from dpmpc.privacy.sensitivity import Sensitivity
 
-FIFTY = Mechanism("gaussian", False, gaussian_scale(1.0, 1e-5, 0.5, 50), 0.5, 3)  # 50 of them are (1, 1e-5)-private
+HALF, OWNER = Sensitivity.flat(0.5), (("owner", Sensitivity.flat(20.0)),)
+FIFTY = Mechanism("gaussian", False, gaussian_scale(1.0, 1e-5, 0.5, 50), HALF, 3)  # 50 of them: (1, 1e-5)-private
 T1, T2 = "1" * 32, "2" * 32
 
 
 def line(release: int, token: str = "", planned: int = 50, **changes: object) -> Entry:
-    entry = Entry("a", release, ("d",), FIFTY, planned, 1.0, 1e-5, ("hospital",), 0, "record", 20.0, token=token)
+    entry = Entry(
+        "a",
+        release,
+        ("d",),
+        FIFTY,
+        planned,
+        1.0,
+        1e-5,
+        ("hospital",),
+        0,
+        "record",
+        (("owner", Sensitivity.flat(20.0)),),
+        token=token,
+    )
     return replace(entry, **changes)  # type: ignore[arg-type]
 
 

@@ -28,14 +28,16 @@ from dpmpc.privacy.ledgers import (
     reservation_path,
 )
 from dpmpc.privacy.mechanism import Mechanism
+from dpmpc.privacy.sensitivity import Sensitivity
 from dpmpc.processes.locks import is_held
 
-FIFTY = Mechanism("gaussian", False, gaussian_scale(1.0, 1e-5, 0.5, 50), 0.5, 3)  # 50 of them are (1, 1e-5)-private
+HALF, OWNER = Sensitivity.flat(0.5), (("owner", Sensitivity.flat(20.0)),)
+FIFTY = Mechanism("gaussian", False, gaussian_scale(1.0, 1e-5, 0.5, 50), HALF, 3)  # 50 of them: (1, 1e-5)-private
 SPAWN = multiprocessing.get_context("spawn")
 
 
 def line(release: int, run: str = "a", **changes: object) -> Entry:
-    entry = Entry(run, release, ("d",), FIFTY, 50, 1.0, 1e-5, ("hospital",), 0, "record", 20.0)
+    entry = Entry(run, release, ("d",), FIFTY, 50, 1.0, 1e-5, ("hospital",), 0, "record", OWNER)
     return replace(entry, **changes)  # type: ignore[arg-type]
 
 
@@ -156,7 +158,7 @@ def test_parties_of_one_run_reserve_once_and_a_plan_run_twice_twice(tmp_path: Pa
     again.close()
     assert free(tmp_path) == 0
     # the same plan into the same ledger: the old lines are not what is reserved now
-    with Ledger(tmp_path / "run" / "ledger_0.jsonl") as ledger, pytest.raises(UsageError, match="50 more"):
+    with Ledger(tmp_path / "run" / "ledger_0.jsonl") as ledger, pytest.raises(UsageError, match="each release once"):
         reserved(ledger, asked(50), budget(tmp_path)).__enter__()
 
 
@@ -168,7 +170,7 @@ def test_a_run_without_a_budget_is_seen_by_one_that_has_one(tmp_path: Path) -> N
 def test_the_ledger_must_count_for_the_next_run(tmp_path: Path) -> None:
     with (
         Ledger(tmp_path / "elsewhere" / "ledger_0.jsonl") as ledger,
-        pytest.raises(UsageError, match=r"put --out below --ledgers"),
+        pytest.raises(UsageError, match=r"put out below ledgers"),
     ):
         (tmp_path / "ledgers").mkdir()
         reserved(ledger, asked(1), budget(tmp_path / "ledgers")).__enter__()
@@ -266,8 +268,8 @@ def test_an_edit_of_the_random_first_line_is_found(tmp_path: Path) -> None:
 
 def test_every_line_has_a_price_for_owners_too(tmp_path: Path) -> None:
     """A record is a part of an owner's records, not the other way round."""
-    records = [line(k, owner_sensitivity=2.0) for k in range(10)]
-    owners = [line(k, "o", neighbours="owner", owner_sensitivity=0.5) for k in range(10)]
+    records = [line(k, prices=(("owner", Sensitivity.flat(2.0)),)) for k in range(10)]
+    owners = [line(k, "o", neighbours="owner", prices=(("owner", Sensitivity.flat(0.5)),)) for k in range(10)]
     mu = 0.5 / FIFTY.scale
     assert spent(records + owners, "d", 1e-5, "record").epsilon == pytest.approx(
         gaussian_epsilon(1.0, 1e-5, mu * math.sqrt(20)), rel=1e-9
@@ -275,9 +277,9 @@ def test_every_line_has_a_price_for_owners_too(tmp_path: Path) -> None:
     assert spent(records + owners, "d", 1e-5, "owner").epsilon == pytest.approx(
         gaussian_epsilon(1.0, 1e-5, mu * math.sqrt(10 * 16 + 10)), rel=1e-9
     )
-    unknown = [replace(records[0], owner_sensitivity=None)]
+    unknown = [replace(records[0], prices=())]
     assert spent(unknown, "d", 1e-5, "owner").epsilon == math.inf
-    owner_run = Reservation(line(0, "n", neighbours="owner", owner_sensitivity=0.5), 0, 1)
+    owner_run = Reservation(line(0, "n", neighbours="owner", prices=(("owner", Sensitivity.flat(0.5)),)), 0, 1)
     with Ledger(tmp_path / "ledger_0.jsonl") as ledger:
         for entry in records:
             ledger.append(entry)

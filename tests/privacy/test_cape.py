@@ -7,9 +7,9 @@ import pytest
 
 from dpmpc.circuits.sampler import discrete_gaussian
 from dpmpc.errors import UsageError
-from dpmpc.mpc.clear_noise import clear_noise
-from dpmpc.mpc.prg import Prg
-from dpmpc.noise.zero_sum import from_masks, from_pairs, open_sum, parts
+from dpmpc.mpc.clear.noise import clear_noise
+from dpmpc.mpc.numbers.prg import Prg
+from dpmpc.noise.zero_sum import from_masks, from_pairs, parts
 from dpmpc.privacy.cape import (
     aggregate_deviation,
     collusion_factor,
@@ -24,7 +24,6 @@ from dpmpc.privacy.cape import (
     own_deviation,
     theorem_delta,
     variance_ratio,
-    zero_sum_deviation,
 )
 from dpmpc.privacy.gaussian import delta_of_mu, epsilon_of_mu, mu_of_budget
 
@@ -45,6 +44,16 @@ def view_mu(sites: int, honest: int, zero_sum: str) -> float:
     inverse = np.linalg.pinv(seen @ seen.T, rcond=1e-10)
     assert np.allclose(seen @ seen.T @ inverse @ shift, shift)  # the shift lies in the range: mu is finite
     return math.sqrt(shift @ inverse @ shift)
+
+
+def zero_sum_deviation(tau: float, sites: int) -> float:
+    """Equation (2): the standard deviation of e_s, sqrt(1 - 1/S) tau."""
+    return math.sqrt(1.0 - 1.0 / sites) * tau
+
+
+def open_sum(draws: np.ndarray) -> np.ndarray:
+    """The sum in the clear: for study, where one process plays all sites."""
+    return np.asarray(draws.sum(axis=0), dtype=np.int64)
 
 
 @pytest.mark.parametrize(("sites", "honest"), [(2, 2), (2, 1), (3, 2), (5, 5), (10, 7), (10, 1), (12, 9)])

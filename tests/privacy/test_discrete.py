@@ -23,6 +23,7 @@ from dpmpc.privacy.discrete import (
 )
 from dpmpc.privacy.gaussian import gaussian_delta
 from dpmpc.privacy.guarantee import combine, failure_factor
+from dpmpc.privacy.sensitivity import Sensitivity
 
 Array = NDArray[np.float64]
 
@@ -126,7 +127,9 @@ def test_scale_pays_for_every_failure_and_is_tight(epsilon: float, delta: float,
 
 
 def test_impossible_budgets_and_arguments() -> None:
-    with pytest.raises(UsageError, match="failures of sampler and MPC alone"):
+    with pytest.raises(UsageError, match=r"^[^;]+;[^;]+; ask for epsilon at most 16\.8\d*, or raise delta"):
+        discrete_gaussian_scale(100.0, 1e-5, 3.0, 1, 10, mpc_failure=5e-13)
+    with pytest.raises(UsageError, match=r"failures of sampler and MPC.*delta 1e-09; raise delta or the security in b"):
         discrete_gaussian_scale(1.0, 1e-9, 100.0, 1000, 100, mpc_failure=2.0**-20)
     with pytest.raises(UsageError, match="log ratio"):
         discrete_gaussian_scale(1e-3, 1e-9, 100.0, 1000, 100, log_ratio_per_coordinate=1e-6)
@@ -172,8 +175,8 @@ def test_l1_of_integer_vectors_by_enumeration() -> None:
             best[squared] = max(best.get(squared, 0), sum(map(abs, vector)))
         for squared, l1 in best.items():
             if squared:
-                assert l1 <= l1_steps_of(math.sqrt(squared), d)
-        assert best[d * reach * reach] == l1_steps_of(math.sqrt(d) * reach, d)  # attained on the diagonal
+                assert l1 <= l1_steps_of(Sensitivity(l2=math.sqrt(squared)).within(d))
+        assert best[d * reach * reach] == l1_steps_of(Sensitivity(l2=math.sqrt(d) * reach).within(d))  # on the diagonal
 
 
 @pytest.mark.parametrize("offset", [0.0, 0.13, 0.5])

@@ -183,3 +183,10 @@ def test_tails_of_the_normal_law_agree_with_mpmath(x: float) -> None:
             assert abs(_mills_slope(x) / (1 - z * ratio) - 1) < 1e-11
         log_tail = mpmath.log(mpmath.erfc(-z / mpmath.sqrt(2)) / 2) if x < 1e4 else mpmath.mpf(0)
         assert abs(log_ndtr(x) - log_tail) <= 1e-12 * max(1e-3, abs(log_tail))
+
+
+@pytest.mark.parametrize("mu", [9e3, 1.1e4, 1e9, 1e160])
+def test_hardly_any_noise_has_an_epsilon_too(mu: float) -> None:
+    """A plan may ask for it, and is then refused: between mu^2 / 2, below which delta is nearly 1/2, and zCDP's."""
+    found = epsilon_of_mu(mu, 1e-5)
+    assert mu * mu / 2 <= found <= (mu * mu / 2 + mu * math.sqrt(2 * math.log(1e5))) * (1 + 1e-9)

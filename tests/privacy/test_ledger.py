@@ -16,15 +16,16 @@ from dpmpc.errors import UsageError
 from dpmpc.privacy.book import LedgerError
 from dpmpc.privacy.composition import releases_left, require_budget, spending_of, spent, total
 from dpmpc.privacy.discrete import discrete_gaussian_guarantee, discrete_gaussian_scale
-from dpmpc.privacy.entry import GENESIS, Entry
+from dpmpc.privacy.entry import GENESIS, Entry, parsed
 from dpmpc.privacy.gaussian import gaussian_epsilon, gaussian_scale
 from dpmpc.privacy.ledger import Ledger
 from dpmpc.privacy.ledgers import merge
 from dpmpc.privacy.mechanism import Mechanism
+from dpmpc.privacy.sensitivity import Sensitivity
 from dpmpc.privacy.spending import Spending
 
-GAUSS = Mechanism("gaussian", False, scale=2.0, sensitivity=0.5, dimension=3)
-LAPLACE = Mechanism("laplace", False, scale=2.0, sensitivity=0.5, dimension=3)
+GAUSS = Mechanism("gaussian", False, scale=2.0, sensitivity=Sensitivity.flat(0.5), dimension=3)
+LAPLACE = Mechanism("laplace", False, scale=2.0, sensitivity=Sensitivity.flat(0.5), dimension=3)
 
 
 def entry(release: int, run: str = "a", mechanism: Mechanism = GAUSS, data: tuple[str, ...] = ("d",)) -> Entry:
@@ -83,7 +84,7 @@ def test_lines_of_format_1_are_read_priced_and_followed(tmp_path: Path) -> None:
         ledger.append(entry(4))
     book = Ledger.read(path)
     assert book.entries == (*old, entry(4)) and book.torn == 0
-    assert [json.loads(line)["v"] for line in path.read_text().splitlines()] == [1, 1, 1, 1, 4]
+    assert [json.loads(line)["v"] for line in path.read_text().splitlines()] == [1, 1, 1, 1, 6]
     with Ledger(tmp_path / "ledger_1.jsonl") as ledger:  # another party noted one of them in format 2
         ledger.append(old[2])
     assert sorted(e.release for e in merge([book, Ledger.read(tmp_path / "ledger_1.jsonl")])) == [0, 1, 2, 3, 4]
@@ -256,13 +257,16 @@ def test_laplace_adds_and_mixtures_take_the_better_bound() -> None:
     many = [entry(k, mechanism=replace(LAPLACE, scale=500.0)) for k in range(10_000)]
     assert total(many).epsilon(1e-5) < 0.6 < 9.9 < total(many).epsilon(0.0)
     mixed = [entry(0), entry(1, mechanism=LAPLACE)]
-    assert total(mixed).epsilon(1e-5) == pytest.approx(gaussian_epsilon(2.0, 1e-5, 0.5) + 0.25, rel=1e-9)
+    alone = gaussian_epsilon(2.0, 1e-5, 0.5)
+    assert alone < total(mixed).epsilon(1e-5) < alone + 0.22  # basic composition would say 0.25
     assert total(mixed).epsilon(0.0) == math.inf
 
 
 def test_failures_and_ratios_enter_the_total() -> None:
     sigma = discrete_gaussian_scale(1.0, 1e-5, 1000.0, 50, 30, tv_per_coordinate=1e-12, mpc_failure=2.0**-40)
-    mechanism = Mechanism("gaussian", True, sigma, 1000.0, 30, tv=1e-12, log_ratio=0.0, mpc_failure=2.0**-40 / 50)
+    mechanism = Mechanism(
+        "gaussian", True, sigma, Sensitivity.flat(1000.0), 30, tv=1e-12, log_ratio=0.0, mpc_failure=2.0**-40 / 50
+    )
     entries = [entry(k, mechanism=mechanism) for k in range(50)]
     assert total(entries).epsilon(1e-5) == pytest.approx(1.0, rel=1e-8)
     guarantee = discrete_gaussian_guarantee(
@@ -271,7 +275,7 @@ def test_failures_and_ratios_enter_the_total() -> None:
     assert guarantee.delta == pytest.approx(1e-5, rel=1e-8)
     leaky = replace(mechanism, tv=1e-6)
     assert total([entry(0, mechanism=leaky)]).epsilon(1e-5) == math.inf
-    narrow = replace(mechanism, scale=1.2, sensitivity=1.0, tv=0.0, mpc_failure=0.0)
+    narrow = replace(mechanism, scale=1.2, sensitivity=Sensitivity.flat(1.0), tv=0.0, mpc_failure=0.0)
     assert math.isfinite(total([entry(0, mechanism=narrow)]).epsilon(1e-5))
     assert (Spending() + spending_of(narrow, 0)).epsilon(1e-5) == 0
     assert spending_of(narrow, 3) == spending_of(narrow) + spending_of(narrow) + spending_of(narrow)
@@ -279,19 +283,20 @@ def test_failures_and_ratios_enter_the_total() -> None:
 
 def test_a_run_planned_for_exactly_the_budget_passes_and_one_more_release_does_not() -> None:
     sigma = gaussian_scale(1.0, 1e-5, 0.5, 50)
-    planned = replace(GAUSS, scale=sigma)
-    require_budget([], ["d"], planned, 50, (1.0, 1e-5))
+    price = replace(GAUSS, scale=sigma)
+    planned = entry(0, mechanism=price)
+    require_budget([], planned, 50, (1.0, 1e-5))
     with pytest.raises(UsageError, match="at most 50 at this scale"):
-        require_budget([], ["d"], planned, 51, (1.0, 1e-5))
-    half = [entry(k, mechanism=planned) for k in range(20)]
-    require_budget(half, ["d"], planned, 30, (1.0, 1e-5))
-    require_budget(half, ["new"], planned, 50, (1.0, 1e-5))
+        require_budget([], planned, 51, (1.0, 1e-5))
+    half = [entry(k, mechanism=price) for k in range(20)]
+    require_budget(half, planned, 30, (1.0, 1e-5))
+    require_budget(half, replace(planned, data=("new",)), 50, (1.0, 1e-5))
     with pytest.raises(UsageError, match="20 releases are spent or reserved and 31 more"):
-        require_budget(half, ["new", "d"], planned, 31, (1.0, 1e-5))
+        require_budget(half, replace(planned, data=("new", "d")), 31, (1.0, 1e-5))
     with pytest.raises(UsageError):
-        require_budget(half, ["d"], planned, 30, (1.0, 1e-5), unknown=1)
+        require_budget(half, planned, 30, (1.0, 1e-5), unknown=1)
     with pytest.raises(UsageError):
-        require_budget([], ["d"], planned, 1, (1.0, 0.0))
+        require_budget([], planned, 1, (1.0, 0.0))
     assert releases_left(total(half), planned, (1.0, 1e-5)) == 30
 
 
@@ -317,7 +322,7 @@ def test_impossible_mechanisms_are_refused(change: dict[str, object]) -> None:
 
 def test_a_law_that_is_not_installed_here_has_no_price() -> None:
     unknown = entry(0, mechanism=replace(GAUSS, law="cauchy"))
-    for question in (lambda: total([unknown]), lambda: spent([entry(1), unknown], "d")):
+    for question in (lambda: total([unknown]).epsilon(1e-5), lambda: spent([entry(1), unknown], "d")):
         with pytest.raises(UsageError, match=r"^a law of noise is one of gaussian, [^\n;]*; got 'cauchy'; [^\n]+$"):
             question()
 
@@ -326,7 +331,7 @@ def test_a_release_without_noise_hides_nothing() -> None:
     bare = entry(0, mechanism=replace(GAUSS, scale=0.0))
     assert total([bare]).epsilon(1e-5) == total([entry(1), bare]).epsilon(0.5) == math.inf
     with pytest.raises(UsageError, match="1 releases are spent or reserved"):
-        require_budget([bare], ["d"], GAUSS, 1, (1e6, 0.5))
+        require_budget([bare], entry(1), 1, (1e6, 0.5))
 
 
 def test_laplace_failures_become_a_delta() -> None:
@@ -336,3 +341,13 @@ def test_laplace_failures_become_a_delta() -> None:
     assert result.epsilon == pytest.approx(1.0)
     assert result.delta == pytest.approx((1 + math.e) * 4 * 3 * 1e-15, rel=1e-6)
     assert total(pure).epsilon(0.0) == math.inf
+
+
+def test_a_line_that_says_almost_what_one_before_it_said_is_read_by_itself(path: Path) -> None:
+    """1 and 1.0 are no truth values, though Python holds them equal to one: what was read before does not stand in."""
+    line = path.read_bytes().splitlines()[1]
+    assert parsed(line) == parsed(line)
+    for wrong in (b'"discrete":0', b'"discrete":0.0', b'"discrete":null'):
+        assert b'"discrete":false' in line and parsed(line.replace(b'"discrete":false', wrong)) is None
+    other = parsed(line.replace(b'"scale":2.0', b'"scale":3.0'))
+    assert other is not None and other.entry.mechanism == replace(GAUSS, scale=3.0)

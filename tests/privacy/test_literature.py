@@ -10,7 +10,7 @@ from scipy.integrate import quad
 from scipy.stats import chi2, norm
 
 from dpmpc.privacy.gaussian import delta_of_mu, gaussian_delta, gaussian_epsilon, gaussian_scale
-from dpmpc.privacy.laplace import laplace_delta, laplace_epsilon, laplace_releases, laplace_scale
+from dpmpc.privacy.laplace import laplace_epsilon, laplace_releases, laplace_scale
 from dpmpc.privacy.literature import (
     KANG_CONSTANT,
     Method,
@@ -21,12 +21,21 @@ from dpmpc.privacy.literature import (
     rajkumar_printed_root,
     rajkumar_sigma,
 )
+from dpmpc.privacy.pure import pure_delta
 
 TABLE = Setting(owners=100, smallest=500, epsilon=0.5, delta=1e-3, iterations=100, dimension=122)
 
 
 def rows(setting: Setting = TABLE) -> dict[str, Method]:
     return {row.name: row for row in literature(setting)}
+
+
+def laplace_delta(scale: float, epsilon: float, l1_sensitivity: float, releases: int = 1) -> float:
+    """A delta at `epsilon` for `releases` Laplace releases: 0 from T*D/b on; as `laplace_epsilon`."""
+    if laplace_epsilon(scale, l1_sensitivity, releases) <= epsilon:
+        return 0.0
+    one = l1_sensitivity / scale
+    return min(delta_of_mu(math.sqrt(releases) * one, epsilon, "zcdp"), pure_delta(((one, releases),), epsilon))
 
 
 def test_table_1_as_printed() -> None:

@@ -51,3 +51,8 @@ def waiting(*, emit: Any, log: Any) -> None:
 def program(*, emit: Any, log: Any) -> str:
     """A role: the module that this process runs."""
     return Path("/proc/self/cmdline").read_bytes().split(b"\0")[2].decode()
+
+
+def buggy(*, value: str, emit: Any, log: Any) -> None:
+    """A bug whose message quotes what it was given."""
+    int(value)

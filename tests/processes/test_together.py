@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from dpmpc.errors import DpmpcError, PeerError, UsageError
-from dpmpc.mpc.addresses import bound_socket
+from dpmpc.mpc.transport.addresses import bound_socket
 from dpmpc.processes.supervisor import Job, Supervisor, run_jobs
 from dpmpc.processes.together import POSSIBLE
 from tests.runs import HANG, alive, wait_until
@@ -44,13 +44,21 @@ def test_after_an_import_that_started_a_thread_each_is_started_afresh() -> None:
     assert fresh == {"dpmpc.processes.worker"} and forked == {"dpmpc.processes.nursery"}
 
 
-def _modules(*more: str) -> set[str]:
+@together
+def test_no_extension_says_at_the_end_that_it_leaks(tmp_path: Path) -> None:
+    """DuckDB's said so in parties' logs: what was frozen before the fork was not collected."""
+    logs = [tmp_path / "a.log", tmp_path / "b.log"]
+    assert _modules("duckdb", logs=logs) == {"dpmpc.processes.nursery"}
+    assert [path.read_text() for path in logs] == ["", ""]
+
+
+def _modules(*more: str, logs: list[Path] | None = None) -> set[str]:
     """The programs that two processes run which have imported these modules first."""
 
     async def body() -> set[str]:
         supervisor = Supervisor()
         try:
-            started = await supervisor.start_together(["a", "b"], preload=[HERE, *more], sockets=[(), ()])
+            started = await supervisor.start_together(["a", "b"], logs=logs, preload=[HERE, *more], sockets=[(), ()])
             for process in started:
                 process.give(f"{HERE}:program", {})
             return set(await supervisor.done(HANG))
@@ -67,7 +75,7 @@ def test_an_error_and_a_bug_are_those_of_the_process_they_happened_in(guilty: in
 
     with pytest.raises(UsageError, match="nobody may ask"):
         run_jobs(jobs("refusing"), HANG)
-    with pytest.raises(DpmpcError, match=f"(?s)job {guilty} ended with exit code 1.*ZeroDivisionError: mine"):
+    with pytest.raises(DpmpcError, match=f"(?s)job {guilty} ended with exit code 1.*in broken.*ZeroDivisionError"):
         run_jobs(jobs("broken"), HANG)
 
 

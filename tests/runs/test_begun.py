@@ -1,19 +1,20 @@
 """A folder in which an attempt has begun: what counts as spent, and what cannot be carried on."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from dpmpc.aggregation.asked import AGREED, FIRST_ATTEMPT
-from dpmpc.aggregation.beginning import attempt_of
-from dpmpc.aggregation.paths import ledger_path, transcript_path
-from dpmpc.aggregation.plan import Plan
-from dpmpc.aggregation.spending import entry_of
+from dpmpc.aggregation.party.start import attempt_of
+from dpmpc.aggregation.plan.asked import AGREED, FIRST_ATTEMPT
+from dpmpc.aggregation.plan.plan import Plan
+from dpmpc.aggregation.plan.spending import entry_of
+from dpmpc.aggregation.wire.paths import ledger_path, transcript_path
 from dpmpc.errors import UsageError
 from dpmpc.privacy.ledger import Ledger
 from dpmpc.runs.folder import opened_nothing
+from dpmpc.runs.placement import Placement
 from dpmpc.runs.start import _make_ready
-from dpmpc.runs.where import Where
 
 
 def begun(plan: Plan, out: Path, releases: int) -> Path:
@@ -37,12 +38,14 @@ def test_an_attempt_that_has_begun_has_spent_nothing_yet(tmp_path: Path) -> None
     assert not opened_nothing(ledger_path(tmp_path / "a", 0))
 
 
-@pytest.mark.parametrize("backend", ["mpyc", "checked"])
+@pytest.mark.parametrize("backend", ["shamir-checked", "checked"])
 def test_a_backend_that_cannot_carry_a_run_on_says_so(tmp_path: Path, backend: str) -> None:
     """Over several machines; what has spent nothing begins again."""
     plan = Plan.create(owners=3, dimension=4, clip=1.0, delta=1e-5, releases=2, backend=backend)
     assert attempt_of(plan) != AGREED
-    _make_ready(plan, Where(begun(plan, tmp_path / "a", 0)), 0)
+    _make_ready(plan, Placement(begun(plan, tmp_path / "a", 0)), 0)
     with pytest.raises(UsageError, match=f"cannot be carried on with the backend {backend}; .* start a new run"):
-        _make_ready(plan, Where(begun(plan, tmp_path / "b", 1)), 0)
-    _make_ready(plan, Where(tmp_path / "b", overwrite=True), 0)
+        _make_ready(plan, Placement(begun(plan, tmp_path / "b", 1)), 0)
+    with pytest.raises(UsageError, match=r"overwrite needs a new run_id; .* has 1 of run"):
+        _make_ready(plan, Placement(tmp_path / "b", overwrite=True), 0)
+    _make_ready(replace(plan, run_id="another"), Placement(tmp_path / "b", overwrite=True), 0)

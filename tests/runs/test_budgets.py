@@ -7,14 +7,14 @@ import numpy as np
 import pytest
 from click.testing import CliRunner
 
-from dpmpc.aggregation.asked import FIRST_ATTEMPT
-from dpmpc.aggregation.plan import Plan
-from dpmpc.aggregation.spending import entry_of, owner_sensitivity
+from dpmpc.aggregation.plan.asked import FIRST_ATTEMPT
+from dpmpc.aggregation.plan.plan import Plan
+from dpmpc.aggregation.plan.spending import entry_of, prices_of
 from dpmpc.cli.budget import command
 from dpmpc.errors import UsageError
 from dpmpc.privacy.composition import spent
 from dpmpc.privacy.ledgers import merge, read_ledgers
-from dpmpc.runs.owners import budget_below
+from dpmpc.runs.before_release import budget_below
 from dpmpc.runs.request import Request
 from tests.runs import dpmpc, errors_of, small, started
 
@@ -40,7 +40,7 @@ def test_of_two_runs_at_once_one_gets_the_budget(tmp_path: Path) -> None:
 
 
 def test_records_of_a_file_need_a_name_for_a_budget() -> None:
-    with pytest.raises(UsageError, match="add --data-id NAME"):
+    with pytest.raises(UsageError, match="add data_id=NAME"):
         Request(csv="hospital.csv", target="outcome", owners=2, delta=1e-5, budget="1,1e-5")
     Request(csv="copy of hospital.csv", target="outcome", owners=2, delta=1e-5, budget="1,1e-5", data_id="hospital")
     small(budget="1,1e-5")  # a named set
@@ -63,7 +63,7 @@ def test_a_party_takes_part_in_plans_for_the_budgets_data_only(tmp_path: Path) -
 
 
 def test_a_runs_own_ledgers_are_below_the_budgets_folder(tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match="put --out below --ledgers"):
+    with pytest.raises(UsageError, match="put out below ledgers"):
         budget_below("1,1e-5", tmp_path / "ledgers", tmp_path / "runs" / "a")
     inside = budget_below("1,1e-5", tmp_path, tmp_path / "runs" / "a")
     assert inside is not None and inside.root == tmp_path.resolve()
@@ -75,20 +75,27 @@ def test_a_runs_own_ledgers_are_below_the_budgets_folder(tmp_path: Path) -> None
 def test_a_line_prices_all_of_an_owners_records(weights: list[int]) -> None:
     """Oracle: two vectors at opposite ends of the ball, of the owner with the largest weight, through the owners' own
     clipping and grid."""
-    from dpmpc.aggregation.encoding import encode
+    from dpmpc.aggregation.owner.encoding import encode
 
     plan = Plan.create(owners=3, dimension=5, clip=2.0, delta=1e-5, sensitivity=0.1, weights=weights)
     line = entry_of(plan, FIRST_ATTEMPT, 0)
-    assert line.neighbours == "stated" and line.mechanism.sensitivity < 0.1 * line.owner_sensitivity  # type: ignore[operator]
+    assert line.neighbours == "stated" and line.mechanism.sensitivity.l2 < 0.1 * dict(line.prices)["owner"].l2
     largest = int(np.argmax(weights))
     v = np.full((1, 5), 100.0)
     moved = encode(plan, v, largest) - encode(plan, -v, largest)
-    bound = owner_sensitivity(plan)
+    bound = dict(prices_of(plan))["owner"].l2
     assert 0.99 * bound < np.linalg.norm(moved) <= bound
     whole = Plan.create(owners=3, dimension=5, clip=2.0, delta=1e-5, weights=weights)
-    assert owner_sensitivity(whole) == pytest.approx(whole.derived.mechanism.sensitivity, rel=1e-9)
+    (other,) = prices_of(whole)  # what it promises is the owner's price; a person may have records at every owner
+    assert other[0] == "person" and other[1].l2 > whole.derived.mechanism.sensitivity.l2
+    moved = encode(whole, v, largest) - encode(whole, -v, largest)
+    assert (
+        0.99 * whole.derived.mechanism.sensitivity.l2 < np.linalg.norm(moved) <= whole.derived.mechanism.sensitivity.l2
+    )
     laplace = Plan.create(owners=3, dimension=5, clip=2.0, sensitivity=0.1, weights=weights)
-    assert np.abs(encode(laplace, v, largest) - encode(laplace, -v, largest)).sum() <= owner_sensitivity(laplace)
+    assert (
+        np.abs(encode(laplace, v, largest) - encode(laplace, -v, largest)).sum() <= dict(prices_of(laplace))["owner"].l1
+    )
 
 
 def test_budget_says_names_copies_and_neighbours(tmp_path: Path) -> None:

@@ -19,18 +19,20 @@ import pytest
 import yaml
 from click.testing import CliRunner
 
-from dpmpc.aggregation.limits import Limits
-from dpmpc.aggregation.plan import Plan
+from dpmpc.aggregation.plan.limits import Limits
+from dpmpc.aggregation.plan.plan import Plan
 from dpmpc.cli import main as cli
 from dpmpc.cli.train_options import OPTIONS
 from dpmpc.data.written import known_keys
 from dpmpc.errors import UsageError
-from dpmpc.mpc import credentials
-from dpmpc.mpc.credentials import make_request, sign_request
+from dpmpc.mpc.transport import credentials
+from dpmpc.mpc.transport.credentials import make_request, sign_request
 from dpmpc.runs.consortium import ConsortiumFile, editor_schema, read_consortium
 from dpmpc.runs.consortium_text import Founding, text_of
-from dpmpc.runs.joining import Joining, check_keys, in_a_kit, join, request_of, where_of
+from dpmpc.runs.joining import Joining, check_keys, join, kit_spelling, request_of, where_of
 from dpmpc.runs.kit import read_kit, write_kits
+from dpmpc.statistics.tables import Tables
+from dpmpc.synthesis.source import Synthesis
 from tests.commands import parsed
 from tests.tables import write
 
@@ -44,11 +46,12 @@ def written(folder: Path, **changes: Any) -> Path:
 
 
 def changed(path: Path, *pairs: str) -> Path:
-    """The file with texts in place of others."""
+    """The file with texts in place of others, each where it comes first: [limits], which comes last, has keys of other
+    sections too."""
     text = path.read_text()
     for old, new in zip(pairs[::2], pairs[1::2], strict=True):
-        assert text.count(old) == 1, (old, text.count(old))
-        text = text.replace(old, new)
+        assert 1 <= text.count(old) <= 2, (old, text.count(old))
+        text = text.replace(old, new, 1)
     path.write_text(text)
     return path
 
@@ -70,13 +73,13 @@ def options_of(command: str) -> set[str]:
 # -- every option has its place ----------------------------------------------------------------------------------------
 # What only a run can have that reads all owners' records, or makes its processes itself.
 _ALL_RECORDS_HERE = {
-    "data", "data_dir", "owners_column", "preprocessing", "drop", "test_fraction", "official_test", "max_rows",
-    "dimension", "seed", "skew", "engine", "evaluate",
+    "data", "data_dir", "owners_column", "drop", "test_fraction", "official_test", "max_rows",
+    "dimension", "seed", "skew", "engine", "figures", "baseline", "ids", "evaluate",
 }  # fmt: skip
 _OTHER_WAYS = {"resume", "plan_file", "plan_only", "ssl", "base_port", "index"}  # init, plan, kit and join themselves
 _CALLED = {  # option -> key, where they differ
-    "schema_file": "schema", "bounds_file": "bounds", "spread": "sensitivity", "addresses": "address",
-    "parties": "parties", "owner_sizes": "owners", "owners": "owners", "budget": "budget_epsilon",
+    "schema": "schema", "bounds": "bounds", "addresses": "address",
+    "parties": "parties", "owner_sizes": "owners", "owners": "owners",
 }  # fmt: skip
 
 
@@ -105,7 +108,7 @@ def test_the_new_file_names_every_key_once_and_reads_with_all_of_them(tmp_path: 
         inner = getattr(kind, "__args__", (kind,))[0]
         known = {field.name for field in msgspec.structs.fields(inner)} - {"bounds"}
         assert sections[name] == known, name
-    everything = re.sub(r"^# ([a-z_]+ = )", r"\1", text, flags=re.MULTILINE)
+    everything = re.sub(r"^# (\[stats\]|\[synth\]|[a-z_]+ = )", r"\1", text, flags=re.MULTILINE)
     msgspec.convert(tomllib.loads(everything), ConsortiumFile)
 
 
@@ -120,9 +123,9 @@ def test_editors_know_the_file(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("pairs", "says"),
     [
-        (("epsilon = 1.0\ndelta", "epsilom = 1.0\ndelta"), "'epsilom' is no known key; did you mean 'epsilon'?"),
+        (("epsilon = 1.0 ", "epsilom = 1.0 "), "'epsilom' is no known key; did you mean 'epsilon'?"),
         (('address = "127.0.0.3:1000"', ""), "'address' is missing; add it"),
-        (("records = 250", 'records = "many"'), "owners[1].records: expected int, got str"),
+        (("records = 250", 'records = "many"'), "owners[1].records: expected int | null, got str"),
         (("127.0.0.3:1000", "127.0.0.2:1000"), "127.0.0.2:1000 is that of party 0 for parties and of party 1"),
         (("127.0.0.3:1000", "127.0.0.2:1003"), "127.0.0.2:1003 is that of party 1 for parties and of party 0 for own"),
         (('name = "owner1"', 'name = "owner0"'), "every site has a name of its own; 'owner0' is there twice"),
@@ -132,10 +135,10 @@ def test_editors_know_the_file(tmp_path: Path) -> None:
         (('# schema = "schema.toml"', 'schema = "s.toml"'), "the schema file says all about the columns; bounds was"),
         (("# range = [0, 10]", "range = [0, 10]"), "a target has positive (and negative) values, or classes, or a"),
         (("age = [0, 120]", "age = [120, 0]"), "low < high; 'age' has [120, 0]"),
-        (('# task = "logistic"', 'task = "ridge"'), "the target asks for task logistic; got ridge"),
-        (("epsilon = 1.0\ndelta", "epsilon = -1.0\ndelta"), "epsilon"),
+        (('# task = "logistic"', 'task = "ridge"'), "the task ridge is for a quantity; the target 'outcome' is two"),
+        (("epsilon = 1.0  ", "epsilon = -1.0 "), "epsilon"),
         (("# threshold = 1              #", "threshold = 2 #"), "t = 2, n = 3"),
-        (("# min_owners = 2 ", "min_owners = 7 "), "--min-owners must lie in 1..3"),
+        (("# min_owners = 2 ", "min_owners = 7 "), "min_owners must lie in 1..3"),
         (("# tls = true", "tls = false"), ""),
     ],
 )
@@ -150,7 +153,7 @@ def test_what_is_wrong_is_said_in_a_line_with_its_place(tmp_path: Path, pairs: t
 def test_lines_are_named(tmp_path: Path) -> None:
     path = changed(written(tmp_path), "records = 250", "records = -0.5")
     line = path.read_text().splitlines().index("records = -0.5") + 1
-    assert f"line {line}, owners[1].records: expected int, got float" in refusal(path)
+    assert f"line {line}, owners[1].records: expected int | null, got float" in refusal(path)
 
 
 def test_addresses_off_this_machine_need_tls(tmp_path: Path) -> None:
@@ -181,8 +184,8 @@ def test_the_plan_says_what_the_file_says(tmp_path: Path) -> None:
         "lam = 0.25 #",
         '# neighbours = "record"      #',
         'neighbours = "owner" #',
-        '# sensitivity = "theta"      #',
-        'sensitivity = "fixed" #',
+        '# spread = "theta"           #',
+        'spread = "fixed" #',
         "# min_owners = 2             #",
         "min_owners = 2 #",
         "# grid_bits = 20             #",
@@ -236,7 +239,7 @@ def test_the_commands_write_what_the_functions_make(tmp_path: Path, monkeypatch:
     assert "is no kit" in dpmpc("keys request party0")
     assert "kits/party0/keys/party0.csr: send this" in dpmpc("keys request kits/party0")
     assert "-P is given once for each party" in dpmpc("init --overwrite -M 2 -P a -P b -P c")
-    assert "--owner-sizes are whole numbers" in dpmpc("init --overwrite --owner-sizes 3,x")
+    assert "sizes are whole numbers with commas between" in dpmpc("init --overwrite --owner-sizes 3,x")
 
 
 # -- the kits ----------------------------------------------------------------------------------------------------------
@@ -268,16 +271,14 @@ def test_a_kit_has_nothing_secret_and_limits_that_its_plan_keeps(tmp_path: Path,
 def test_limits_of_the_file_reach_every_kit(tmp_path: Path) -> None:
     path = changed(
         written(tmp_path),
-        "# budget_epsilon = 2.0       #",
-        "budget_epsilon = 3.0 #",
-        "# budget_delta = 2e-5",
-        "budget_delta = 2e-5",
+        '# budget = "2,1e-5"',
+        'budget = "3,2e-5"',
         "[limits]\n# epsilon = 1.0",
         "[limits]\nepsilon = inf",
     )
     write_kits(read_consortium(path), tmp_path / "kits", tmp_path / "authority")
     found = [Limits.read(folder / "limits.toml") for folder in (tmp_path / "kits").iterdir()]
-    assert len(found) == 6 and all(limits.budget == (3.0, 2e-5) and limits.epsilon == math.inf for limits in found)
+    assert len(found) == 6 and all(limits.budget == "3,2e-5" and limits.epsilon == math.inf for limits in found)
 
 
 @pytest.mark.parametrize("role", ["apart", "both"])
@@ -290,13 +291,14 @@ def test_units_compose_files_and_readmes_name_commands_that_exist(tmp_path: Path
         unit = configparser.ConfigParser(interpolation=None, strict=False)
         unit.optionxform = str  # type: ignore[assignment, method-assign]
         unit.read(folder / "site.service")
-        if shutil.which("systemd-analyze") and kit.number == 0:
+        assert unit["Service"]["User"] == "dpmpc" and not unit["Service"]["ExecStart"].startswith(("/home", "/root"))
+        if shutil.which("systemd-analyze") and kit.number == 0 and Path("/opt/dpmpc/bin/dpmpc").exists():
             done = subprocess.run(
                 ["systemd-analyze", "verify", folder / "site.service"], capture_output=True, text=True
             )
             assert done.returncode == 0, done.stderr
         start = shlex.split(unit["Service"]["ExecStart"])
-        assert start[:2] == ["/usr/bin/env", "dpmpc"] and parsed(start[2:])["kit"] == Path(".")
+        assert start[0] == "/opt/dpmpc/bin/dpmpc" and parsed(start[1:])["kit"] == Path(".")
         services = yaml.safe_load((folder / "compose.yaml").read_text())["services"]
         (service,) = services.values()
         found = parsed(service["command"])
@@ -374,14 +376,14 @@ def test_a_certificate_of_a_site_is_for_both_of_its_roles(tmp_path: Path) -> Non
 def test_records_are_for_owners_and_plans_are_those_of_the_kit(tmp_path: Path) -> None:
     found = kits(tmp_path, tls=False)
     says(found / "party0", "party0 is a party, which has no records; --csv was given", csv="x.csv")
-    says(found / "owner1", "holds records; none were named; add --csv FILE")
+    says(found / "owner1", "holds records; none were named; add csv=FILE")
     says(found / "owner1", "one source of records", csv="x.csv", records="y")
     says(found, "has no site.toml; name the folder of one site")
     bad = write(tmp_path, "age,sex,outcome\n1,f,ill\n2,m,well\n", "two.csv")
     says(found / "owner1", "owners hold as many training records as the plan says, 250; these are 2", csv=str(bad))
     bad = write(tmp_path, "age,outcome\n1,ill\n2,well\n", "column.csv")
     says(found / "owner1", "sex", csv=str(bad))
-    (found / "owner1" / "limits.toml").write_text("epsilon = 0.5\n")
+    (found / "owner1" / "limits.toml").write_text("epsilon = 0.5\ndelta = 1e-5\n")
     says(found / "owner1", "the limit is 0.5 at delta 1e-05", csv=str(bad))
     other = read_consortium(changed(tmp_path / "consortium.toml", "iterations = 3", "iterations = 4")).plan
     other.write(found / "party2" / "plan.json")
@@ -421,15 +423,109 @@ def test_a_taken_port_is_told_by_its_place_in_the_file(tmp_path: Path) -> None:
         file.write_text(file.read_text().replace(f":{port}", f":{taken.getsockname()[1]}"))
         with pytest.raises(UsageError, match=r"consortium\.toml") as caught:
             join(folder, Joining(wait=0.1), lambda event: None)
-    assert "--listen" in str(caught.value) and not re.search(r"-[BPI]\b", str(caught.value))
+    assert "under [[parties]] in consortium.toml" in str(caught.value) and not re.search(r"-[BPI]\b", str(caught.value))
 
 
-def test_every_way_out_that_a_site_lacks_is_translated() -> None:
-    """All sentences of the programs below that name -B, -P or -I as a way out."""
-    found = set()
-    for path in [*(ROOT / "dpmpc" / "mpc").rglob("*.py"), *(ROOT / "dpmpc" / "aggregation").rglob("*.py")]:
-        text = re.sub(r'"\s*\n?\s*f?"', "", path.read_text())
-        found |= set(re.findall(r"(?:mend|choose)[^;\"{]*-[BPI]\b[^;\"{]*", text))
-    assert len(found) >= 6
-    found.remove("choose another base port with -B, or leave it out")  # of runs on one machine
-    assert [ways for ways in found if re.search(r"(?<!-)-[BPI]\b", in_a_kit(ways))] == []
+def test_every_way_out_is_one_that_a_site_has() -> None:
+    """All settings that errors of the programs below name: none is spelt as a flag of `dpmpc train -I`."""
+    names = set()
+    for path in (ROOT / "dpmpc").rglob("*.py"):
+        names |= set(re.findall(r"<<([a-z_]+)", path.read_text(encoding="utf-8")))
+    assert len(names) > 30
+    for name in names:
+        assert not re.search(r"(?<![\w-])-[A-Z]\b", kit_spelling(name, "1") + kit_spelling(name, None)), name
+
+
+# -- questions ---------------------------------------------------------------------------------------------------------
+ASKS = """
+[run]
+data_id = "registry"
+tls = false
+{run}
+{parties}
+[[owners]]
+name = "{0}"
+records = 3000
+[[owners]]
+name = "{1}"
+records = 4000
+[[owners]]
+name = "{2}"
+records = 5000
+[records.bounds]
+age = [0, 100]
+sex = ["f", "m"]
+[stats]
+queries = {queries}
+{more}
+[privacy]
+epsilon = 1
+delta = 1e-5
+"""
+
+
+def asks(folder: Path, queries: str = '["table(sex)", "median(age)"]', run: str = "", more: str = "") -> Path:
+    owners = ("a", "b", "c") if run else ("x", "y", "z")
+    parties = "".join(f'[[parties]]\nname = "{n}"\naddress = "{a}"\n' for n, a in zip("abc", HERE, strict=False))
+    text = ASKS.format(*owners, run=run, parties=parties, queries=queries, more=more)
+    return write(folder, text, "consortium.toml")
+
+
+@pytest.mark.parametrize("run", ["", 'role = "both"'])
+def test_a_file_of_questions_is_a_plan_of_one_release(tmp_path: Path, run: str) -> None:
+    one, again = (read_consortium(asks(tmp_path, run=run)).plan for _ in range(2))
+    assert one == again and one.run_id == again.run_id and isinstance(one.source, Tables)
+    assert (one.releases, one.sizes, one.weights, one.schema) == (1, (3000, 4000, 5000), "size", None)
+    assert one.names is not None and one.names.parties == ("a", "b", "c")
+    other = read_consortium(asks(tmp_path, '["table(sex)"]', run)).plan
+    assert other.run_id != one.run_id
+    folder = write_kits(read_consortium(asks(tmp_path, run=run)), tmp_path / "kits", tmp_path / "authority")[0]
+    kit = read_kit(folder)
+    assert kit.plan == one and not (folder / "schema.json").exists()
+    Limits.read(folder / "limits.toml").check(kit.plan)
+    asked = request_of(read_kit(tmp_path / "kits" / ("a" if run else "x")), Joining(csv="mine.csv"))
+    assert asked is not None and asked.csv == "mine.csv" and asked.epsilon == 1.0
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"more": "[learning]\niterations = 3"}, "[stats] asks and [learning] trains; a run does one of them"),
+        ({"queries": '["median(aeg)"]'}, "did you mean 'age'?"),
+        ({"queries": "[]"}, "queries"),
+        ({"queries": '["hist(age, bins=5000) by sex"]'}, "off"),
+        ({"run": 'role = "both"\nmin_owners = 2'}, "min_owners"),
+        ({"more": "models = { risk = 'nowhere' }"}, "model.npz"),
+    ],
+)
+def test_questions_that_no_run_can_answer_are_refused(tmp_path: Path, changes: dict[str, str], words: str) -> None:
+    with pytest.raises(UsageError) as caught:
+        read_consortium(asks(tmp_path, **changes))
+    assert words in str(caught.value), caught.value
+
+
+def test_a_file_of_a_synthetic_table_is_a_plan_of_two_releases(tmp_path: Path) -> None:
+    """Under one promise, a quarter of mu^2 for the first; the kit's limits take it. What cannot be made is refused."""
+    text = asks(tmp_path).read_text()
+    asked = '[stats]\nqueries = ["table(sex)", "median(age)"]\n'
+    one = read_consortium(write(tmp_path, text.replace(asked, "[synth]\ncells = 6\n"), "consortium.toml"))
+    assert isinstance(one.plan.source, Synthesis) and (one.plan.epsilon, len(one.plan.before)) == (1, 1)
+    folder = write_kits(one, tmp_path / "kits", tmp_path / "authority")[0]
+    Limits.read(folder / "limits.toml").check(read_kit(folder).plan)
+    for part, words in (
+        ("[synth]\n", "age have none; give"),
+        (asked + "[synth]\ncells = 6\n", "[stats] asks and [synth] makes rows; a run does one of them"),
+        ("[synth]\ncells = 6\n[learning]\niterations = 3\n", "[synth] makes rows and [learning] trains"),
+        ('[synth]\ncells = 6\ntarget = "aeg"\n', "did you mean 'age'?"),
+        ('[synth]\ncells = 6\nconstraints = ["aeg = 3"]\n', "did you mean 'age'?"),
+        ("[synth]\ncells = 3000\n", "noise alone would move"),
+    ):
+        with pytest.raises(UsageError) as caught:
+            read_consortium(write(tmp_path, text.replace(asked, part), "consortium.toml"))
+        assert words in str(caught.value), caught.value
+
+
+def test_what_may_be_asked_is_said_in_public(tmp_path: Path) -> None:
+    text = asks(tmp_path).read_text().replace("[records.bounds]", "[records]").replace("age = [0, 100]", "")
+    with pytest.raises(UsageError, match=r"add \[records.bounds\], or schema"):
+        read_consortium(write(tmp_path, text.replace('sex = ["f", "m"]', ""), "consortium.toml"))

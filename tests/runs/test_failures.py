@@ -8,12 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from dpmpc.aggregation.aggregator import Aggregator
-from dpmpc.aggregation.job import PartyJob
-from dpmpc.aggregation.party import run_party
-from dpmpc.aggregation.plan import Plan
+from dpmpc.aggregation.owner.aggregator import Aggregator
+from dpmpc.aggregation.party.job import PartyJob
+from dpmpc.aggregation.party.party import run_party
+from dpmpc.aggregation.plan.plan import Plan
 from dpmpc.errors import PeerError, UsageError
-from dpmpc.mpc.addresses import bound_socket, endpoint_of
+from dpmpc.mpc.transport.addresses import bound_socket, endpoint_of
 from tests.runs import (
     HANG,
     alive,
@@ -52,7 +52,7 @@ BAD = [
     (["--csv", "good.csv", "--target", "outcome", "--owners", "2"], "outcome"),
     (["--csv", "good.csv", "--target", "y", "--owners-column", "clinic"], "clinic"),
     (["--csv", "three.csv", "--target", "y", "--task", "logistic", "--owners", "2"], "two values"),
-    (["--csv", "nan.csv", "--target", "y", "--owners", "2"], "finite"),
+    (["--csv", "commas.csv", "--target", "y", "--owners", "2", "--preprocessing", "records"], "`decimal` ,"),
     (["--csv", "good.csv", "--owners", "2"], "--target"),
     (["--data", "breast-cancer"], "--owners"),
     (["--data", "tulips", "--owners", "2"], "breast-cancer"),
@@ -89,7 +89,8 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (path / "three.csv").write_text(
         "\n".join(["u,v,y", *(f"{i % 7},{i % 5},{'abc'[i % 3]}" for i in range(60))]) + "\n"
     )
-    (path / "nan.csv").write_text("\n".join(["u,v,y", *records, "nan,1,a"]) + "\n")
+    commas = [f"{i % 7},{i % 5};{'ab'[i % 2]}" for i in range(60)]
+    (path / "commas.csv").write_text("\n".join(["u;y", *commas]) + "\n")
     return path
 
 
@@ -175,7 +176,7 @@ def test_a_port_in_use_is_named(tmp_path: Path) -> None:
     with bound_socket() as taken:
         taken.listen()
         base = endpoint_of(taken).port
-        with pytest.raises(UsageError, match=rf"party 0 must listen on 127.0.0.1:{base}.*-B"):
+        with pytest.raises(UsageError, match=rf"party 0 must listen on 127.0.0.1:{base}.*base_port"):
             run(small(), tmp_path / "run", base_port=base)
 
 
@@ -185,7 +186,7 @@ def test_an_owners_port_in_use_is_named(tmp_path: Path) -> None:
         taken.listen()
         here = [endpoint_of(taken)] * 3
         job = PartyJob(plan, 1, here, here, tmp_path, 1.0)
-        with pytest.raises(UsageError, match=rf"party 1 must listen for owners on {here[0]}.*-P"):
+        with pytest.raises(UsageError, match=rf"party 1 must listen for owners on {here[0]}.*addresses"):
             asyncio.run(run_party(job, lambda text: None, lambda event, **fields: None))
 
 
@@ -237,7 +238,7 @@ def test_a_stopped_party_is_named_by_everybody(victim: int, backend: str, tmp_pa
         os.kill(pids[victim], signal.SIGSTOP)
         errors = errors_of(process)
         assert process.returncode == 3
-    named = f"party {victim} left the run without a word (nothing was heard of it for 3 s, --stall)"
+    named = f"party {victim} left the run without a word (nothing was heard of it for 3 s, stall)"
     assert named in errors and "Traceback" not in errors and alive(pids) == []
     for i in {0, 1, 2} - {victim}:
         assert named in (tmp_path / "run" / f"party_{i}.log").read_text()

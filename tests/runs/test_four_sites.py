@@ -8,13 +8,13 @@ from typing import Any
 import numpy as np
 import pytest
 
-from dpmpc.aggregation.plan import Plan
+from dpmpc.aggregation.plan.plan import Plan
 from dpmpc.data.schema import Categorical, Labels, Numeric, Schema
 from dpmpc.errors import UsageError
 from dpmpc.learning.learner import Learner
 from dpmpc.learning.model import write_model
+from dpmpc.runs.named_records import load_owner
 from dpmpc.runs.planning import facts_without_records, plan_of
-from dpmpc.runs.records import load_owner
 from dpmpc.runs.request import Request
 
 COLUMNS = (
@@ -35,7 +35,7 @@ def plan(tmp_path: Path, **changes: Any) -> Plan:
     """The plan of four sites, made without any record."""
     SCHEMA.write(tmp_path / "schema.json")
     asked: dict[str, Any] = {"epsilon": 1.0, "delta": 1e-5, "iterations": 3, "owner_sizes": (4, 4, 4, 4), **changes}
-    request = Request(schema_file=str(tmp_path / "schema.json"), run_id="r", method="gradient", **asked)
+    request = Request(schema=str(tmp_path / "schema.json"), run_id="r", method="gradient", **asked)
     return plan_of(request, facts_without_records(request))
 
 
@@ -91,9 +91,9 @@ def test_owners_map_by_the_plan_or_not_at_all(tmp_path: Path) -> None:
     file = site(tmp_path / "a.csv", ["age", "ward", "pressure", "outcome"])
     value = json.loads(plan(tmp_path).to_text())
     value["schema"] = None
-    with pytest.raises(UsageError, match="plan again with --schema"):
+    with pytest.raises(UsageError, match="plan again with schema"):
         load_owner(file, Plan.from_text(json.dumps(value)), 0)
-    for option in ({"target": "outcome"}, {"bounds_file": "b.json"}, {"positive": "1"}, {"schema_file": "s.json"}):
+    for option in ({"target": "outcome"}, {"bounds": "b.json"}, {"positive": "1"}, {"schema": "s.json"}):
         with pytest.raises(UsageError, match="the plan's schema says all"):
             Request(csv="a.csv", planned=True, owner_sizes=(4,), delta=1e-5, **option)
 
@@ -106,7 +106,7 @@ def test_plans_of_one_schema_are_one_plan_whatever_the_spelling_of_its_file(tmp_
             column["low"] = int(column["low"])
     text["target"]["positive"] = [1.0]
     (tmp_path / "other.json").write_text(json.dumps(text, indent=3, sort_keys=True))
-    request = Request(schema_file=str(tmp_path / "other.json"), owner_sizes=(4, 4, 4, 4), delta=1e-5)
+    request = Request(schema=str(tmp_path / "other.json"), owner_sizes=(4, 4, 4, 4), delta=1e-5)
     assert Schema.read(tmp_path / "other.json").digest == first.schema_digest
     assert facts_without_records(request).schema == first.schema
 

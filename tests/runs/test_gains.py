@@ -8,31 +8,34 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from dpmpc.aggregation.aggregator import Aggregator
-from dpmpc.aggregation.asked import plan_path
-from dpmpc.aggregation.encoding import decode
-from dpmpc.aggregation.guarantee import promise_of
-from dpmpc.aggregation.plan import Plan
+from dpmpc.aggregation.owner.aggregator import Aggregator
+from dpmpc.aggregation.owner.encoding import decode
+from dpmpc.aggregation.plan.asked import plan_path
+from dpmpc.aggregation.plan.guarantee import promise_of
+from dpmpc.aggregation.plan.plan import Plan
 from dpmpc.data import Schema
+from dpmpc.data.schema import Labels, Numeric
+from dpmpc.data.spelling import Spelling
 from dpmpc.dossier.facts import facts_of
 from dpmpc.dossier.page import page
-from dpmpc.errors import UsageError
+from dpmpc.errors import RecordError, UsageError
 from dpmpc.learning.method import Learning
 from dpmpc.learning.model import read_model
 from dpmpc.learning.survey import Survey
+from dpmpc.learning.survey_columns import ANY
 from dpmpc.privacy.composition import spent, total
 from dpmpc.privacy.gaussian import epsilon_of_mu, gaussian_scale, mu_of_budget
 from dpmpc.privacy.ledger import Ledger
 from dpmpc.privacy.ledgers import merge
 from dpmpc.privacy.spread import amplification
 from dpmpc.runs.adviser import Circumstances, advise
-from dpmpc.runs.planning import Facts, expectation, plan_of, settled
-from dpmpc.runs.records import load
+from dpmpc.runs.named_records import load
+from dpmpc.runs.placement import Placement
+from dpmpc.runs.plan_alone import plan_only
+from dpmpc.runs.planning import Facts, expectation, plan_of, plan_with_survey, settled
 from dpmpc.runs.request import Request
-from dpmpc.runs.start import plan_only, start
+from dpmpc.runs.start import start
 from dpmpc.runs.summary import summary
-from dpmpc.runs.surveying import survey_plan
-from dpmpc.runs.where import Where
 from tests.runs import dpmpc, opened, run, small
 
 DELTA = 1e-4
@@ -116,7 +119,7 @@ def test_an_expectation_is_of_the_noise_that_a_run_has() -> None:
         scale = plan.derived.scale_steps * plan.grid.step / plan.divisor
         assert found.choice.sigma == pytest.approx(scale, rel=0.01)  # rounding is in the plan's
     said = [w for w in expectation(replace(output, law="laplace"), facts).warnings if "Laplace" in w]  # type: ignore[union-attr]
-    assert len(said) == 1 and said[0].endswith("leave out --noise laplace")
+    assert len(said) == 1 and said[0].endswith("leave out law=laplace")
     wide = Facts("x", "logistic", 300, (400, 500), "public")
     assert expectation(functional, wide) is None  # not rehearsed, and no error
     assert expectation(output, replace(facts, task="softmax", classes=3)) is None
@@ -164,14 +167,14 @@ def test_the_promise_of_a_surveyed_run_is_of_both_releases(tmp_path: Path) -> No
     assert report["privacy"]["epsilon"] == 3.0 and report["privacy"]["epsilon_accounted"] <= 3.0
     # by another route: mu of the ideal laws, and what the parties' ledgers add up to
     mu2 = sum(
-        k * (p.derived.mechanism.sensitivity / p.derived.mechanism.scale) ** 2
+        k * (p.derived.mechanism.sensitivity.l2 / p.derived.mechanism.scale) ** 2
         for k, p in ((1, first), (plan.releases, plan))
     )
     assert epsilon_of_mu(float(np.sqrt(mu2)), DELTA) == pytest.approx(3.0, rel=1e-4)
     assert mu2 == pytest.approx(mu_of_budget(3.0, DELTA) ** 2, rel=1e-4)
     entries = merge([Ledger.read(path) for path in out.rglob("ledger*.jsonl")])
     assert spent(entries, plan.data_id, DELTA).epsilon == pytest.approx(3.0, rel=1e-4)
-    share = (first.derived.mechanism.sensitivity / first.derived.mechanism.scale) ** 2 / mu2  # said, not only spent
+    share = (first.derived.mechanism.sensitivity.l2 / first.derived.mechanism.scale) ** 2 / mu2  # said, not only spent
     assert report["privacy"]["survey_share"] == pytest.approx(share, rel=1e-3) and 0.02 <= share <= 0.3
     assert report["advice"]["survey_share"] == report["privacy"]["survey_share"] and report["advice"]["followed"]
     assert any(f"with {share:.0%} of the budget" in value for _, value in summary(report, out))
@@ -191,41 +194,46 @@ def test_the_promise_of_a_surveyed_run_is_of_both_releases(tmp_path: Path) -> No
 
 
 def test_processes_started_one_by_one_refuse_a_survey_that_is_asked_for(tmp_path: Path) -> None:
-    """They would read ranges off the records instead, without a word."""
+    """They would read ranges off the records instead, without a word; a plan that they are given begins with one."""
     request = asked(hospitals(tmp_path / "h.csv", 60), preprocessing="survey")
     for index in ("0", "owners"):
-        with pytest.raises(UsageError, match=r"a survey comes before the plan.*give a public --schema or --bounds"):
-            start(request, Where(tmp_path / "run", index=index), lambda event: None)
-    with pytest.raises(UsageError, match="a survey comes before the plan"):
-        plan_only(request, Where(tmp_path / "run"))
+        with pytest.raises(UsageError, match=r"a survey is release 0 of a plan.*make it with plan_only"):
+            start(request, Placement(tmp_path / "run", index=index), lambda event: None)
     assert not (tmp_path / "run").exists()
-    plan_only(replace(request, preprocessing=None), Where(tmp_path / "run"))
+    with pytest.raises(UsageError, match="a survey of 3 columns finds nothing among"):
+        plan_only(replace(request, epsilon=0.05), Placement(tmp_path / "few"))
+    plan_only(replace(request, epsilon=0.05, preprocessing=None), Placement(tmp_path / "run"))
     assert Plan.read(plan_path(tmp_path / "run")).bounds == "data"  # and its guarantee says "if"
+    said = plan_only(asked(hospitals(tmp_path / "h.csv", 2000)), Placement(tmp_path / "more"))
+    plan = Plan.read(plan_path(tmp_path / "more"))
+    assert plan.bounds == "survey" and plan.schema is None and "a survey of" in said and "then at most dim" in said
 
 
 @pytest.mark.parametrize("given", [{}, {"method": "output"}])
 def test_a_plan_for_several_machines_is_warned_of_when_it_is_made(given: dict[str, object], tmp_path: Path) -> None:
     request = Request(data="synthetic", max_rows=60, owners=3, epsilon=0.1, delta=1e-3, **given)  # type: ignore[arg-type]
-    lines = plan_only(request, Where(tmp_path / "run")).splitlines()
+    lines = plan_only(request, Placement(tmp_path / "run")).splitlines()
     assert any(line.startswith("warning: noise will swamp the signal") for line in lines)
     assert not any("swamp" in line for line in plan_only(
-        replace(request, max_rows=2000, epsilon=5.0), Where(tmp_path / "other")
+        replace(request, max_rows=2000, epsilon=5.0), Placement(tmp_path / "other")
     ).splitlines())  # fmt: skip
 
 
-def test_classes_are_neither_surveyed_nor_advised(tmp_path: Path) -> None:
-    """A target with three texts is for softmax regression: its run is as without survey and advice."""
-    path = hospitals(tmp_path / "h.csv", 90)
+def test_classes_are_surveyed_and_follow_the_rule_of_length(tmp_path: Path) -> None:
+    """A target with three texts is for softmax regression: its run has a survey and the length of the rule, as nothing
+    rehearses it."""
+    path = hospitals(tmp_path / "h.csv", 400)
     lines = path.read_text().splitlines()
     path.write_text("\n".join([lines[0], *(f"{line}{k % 2}" if k % 3 else line for k, line in enumerate(lines[1:]))]))
     report = run(asked(path, engine="clear", drop=("dose",)), tmp_path / "run")
-    assert report["loss"]["name"] == "softmax" and report["privacy"]["bounds"] == "data" and report["advice"] is None
-    assert (report["method"], report["iterations"]) == ("gradient", 50)
-    assert not (tmp_path / "run" / "survey").exists()
-    with pytest.raises(UsageError, match="--task softmax has classes"):
-        asked(path, preprocessing="survey", task="softmax")
-    with pytest.raises(UsageError, match="or --task softmax for classes"):
-        run(asked(path, engine="clear", preprocessing="survey"), tmp_path / "other")
+    assert report["loss"]["name"] == "softmax" and report["privacy"]["bounds"] == "survey" and report["advice"] is None
+    length = report["learning"]["step"] * report["iterations"]
+    assert report["method"] == "gradient" and length * 0.5 > 15
+    assert 0 < report["privacy"]["survey_share"] < 0.31
+    path.write_text("\n".join([*path.read_text().splitlines(), lines[1] + "alone"]))
+    with pytest.raises(UsageError, match="one record alone has"):
+        run(asked(path, engine="clear", preprocessing="survey", task="softmax"), tmp_path / "other")
+    assert not (tmp_path / "other" / "survey").exists()  # nothing was released
 
 
 def test_surveys_through_parties_open_what_the_clear_engine_computes(tmp_path: Path) -> None:
@@ -241,7 +249,9 @@ def test_surveys_through_parties_open_what_the_clear_engine_computes(tmp_path: P
         counts[2 + 24 + 64 + int(np.log2(float(line[0])))] += 1  # positive octaves begin at 2^-24
     found = []
     for parties in (3, 0):
-        plan = replace(survey_plan(request, questions, sizes, "h"), scale=0.0, grid_bits=30, parties=parties)
+        whole = plan_with_survey(request, Schema((Numeric("age", *ANY),), Labels("y", ("1",), ("0",))), sizes, "h")
+        assert whole.first.source == questions
+        plan = replace(whole.first, scale=0.0, grid_bits=30, parties=parties)
         with Aggregator.of_plan(plan, out=tmp_path / f"with{parties}" if parties else None) as aggregator:
             found.append(aggregator.open(vectors).total)
     assert np.array_equal(*found)
@@ -250,23 +260,26 @@ def test_surveys_through_parties_open_what_the_clear_engine_computes(tmp_path: P
 
 def test_the_surveys_vectors_are_those_of_training_records(tmp_path: Path) -> None:
     """The same owners and the same split as training's, whatever is read at once."""
-    from dpmpc.data.loading import CsvFile, opened as opened_source  # noqa: I001
+    from dpmpc.data.draft import rounded
+    from dpmpc.data.loading import CsvFile
+    from dpmpc.data.loading import opened as opened_source
     from dpmpc.runs import surveying
 
     request = asked(hospitals(tmp_path / "h.csv", 120), run_id="r", max_rows=100)
     dataset, split = load(replace(request, preprocessing="records"))
     with opened_source(CsvFile(tmp_path / "h.csv")) as (table, _):
-        owner_of, sizes = surveying._owners(request, table)
+        _, owner_of, sizes = surveying.owners_of_records(request, table)
         questions = Survey(("age",), ("kind",))
-        vectors = np.concatenate(list(surveying._vectors(table, questions, owner_of, sizes)))
+        vectors = np.concatenate(list(questions.means(table, owner_of, sizes)))
     assert sizes == tuple(map(int, split.sizes))
     ages = np.array([float(line.split(",")[0]) for line in (tmp_path / "h.csv").read_text().splitlines()[1:]])
     place = list(dataset.feature_names).index("age")
     for j in range(3):
         mine = dataset.X[int(split.offsets[j]) : int(split.offsets[j + 1])]
-        low, high = ages.min(), ages.max()
+        low, high = rounded(ages.min(), ages.max())
         scaled = mine[:, place] / mine[:, -1]  # the last feature is 1, scaled with its row
-        np.testing.assert_allclose(np.sort(scaled), np.sort((ages[owner_of == j] - low) / (high - low)), atol=1e-9)
+        mapped = 2 * (ages[owner_of == j] - low) / (high - low) - 1
+        np.testing.assert_allclose(np.sort(scaled), np.sort(mapped), atol=1e-9)
     np.testing.assert_allclose(vectors.sum(axis=1) > 0, True)
 
 
@@ -293,7 +306,7 @@ def test_a_cut_short_survey_is_not_paid_twice(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("change", "named"),
     [
-        ({"target": "age"}, "--task ridge"),
+        ({"target": "age"}, "task=ridge"),
         ({"preprocessing": "survey", "delta": None, "method": "output"}, "needs a delta"),
         ({"preprocessing": "survey", "epsilon": 0.01}, "finds nothing"),
         ({"preprocessing": "survey", "missing": "drop"}, "all records"),
@@ -307,19 +320,29 @@ def test_what_a_survey_refuses_it_refuses_before_it_spends(
     assert not list(tmp_path.rglob("ledger*"))
 
 
-def test_one_odd_value_is_refused_and_two_make_a_column_of_texts(tmp_path: Path) -> None:
+@pytest.mark.parametrize("odd", [0, 1, 2])
+def test_what_a_survey_asks_depends_on_no_value_and_an_odd_one_ends_no_run(tmp_path: Path, odd: int) -> None:
     path = hospitals(tmp_path / "h.csv")
-    text = path.read_text()
-    odd = text.splitlines()
-    odd[5] = "unknown," + odd[5].partition(",")[2]
-    path.write_text("\n".join(odd) + "\n")
-    with pytest.raises(UsageError, match="one value that is no number, 'unknown'"):
+    lines = path.read_text().splitlines()
+    for k in range(5, 5 + odd):
+        lines[k] = f"about {k}," + lines[k].partition(",")[2]
+    path.write_text("\n".join(lines) + "\n")
+    run(asked(path, iterations=1, engine="clear"), tmp_path / "run")
+    asks = Plan.read(tmp_path / "run" / "survey" / "plan.json").source
+    assert isinstance(asks, Survey) and asks.texts == ("age", "dose", "kind") and not asks.numbers
+    columns = json.loads((tmp_path / "run" / "survey" / "schema.json").read_text())["columns"]
+    (age,) = (column for column in columns if column["name"] == "age")
+    assert age.get("number") and not age.get("kept") and 20 < age["low"] + age["high"] < 240
+
+
+def test_a_line_of_totals_is_asked_about_and_may_count_as_a_zero_vector(tmp_path: Path) -> None:
+    path = hospitals(tmp_path / "h.csv")
+    path.write_text(path.read_text() + "Total,,,A,\n")
+    with pytest.raises(RecordError, match=r"'outcome' is in record 601; .*`misfits` = zero") as error:
         run(asked(path), tmp_path / "a")
-    odd[6] = "unknown," + odd[6].partition(",")[2]
-    path.write_text("\n".join(odd) + "\n")
-    run(asked(path, iterations=1, engine="clear"), tmp_path / "b")
-    columns = json.loads((tmp_path / "b" / "survey" / "schema.json").read_text())["columns"]
-    assert [column["number"] for column in columns if column["name"] == "age"] == [True]
+    assert "601" not in error.value.public and not list(tmp_path.rglob("ledger*"))
+    stated = asked(path, iterations=1, engine="clear", spelling=Spelling(misfits="zero"))
+    assert run(stated, tmp_path / "b")["privacy"]["bounds"] == "survey"
 
 
 def test_a_small_budget_or_a_wish_reads_bounds_off_the_records_and_says_so(tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ from dpmpc.runs.history import History, Row, columns, read_history
 
 LEARNING = Learning(method="gradient", task="logistic", lam=0.001)
 ROWS = [
-    Row(1, 0, 0.693147181, 0.25, 0.5, 0.125, 12_345),
+    Row(1, 0, 0.693147181, 0.25, 0.5, 0.125, 12_345, figure=0.75),
     Row(2, 1, 0.5, 1e-05, 0.875, 0.0625, 678),
     Row(3, 3, None, None, None, None, None),
 ]
@@ -32,9 +32,11 @@ def test_rows_come_back_under_one_header(tmp_path: Path) -> None:
     assert write(path, *ROWS[1:]).count(b"iteration") == 1
     assert read_history(path) == ROWS
     assert path.read_text().splitlines()[0] == (
-        "iteration,release,loss_outside_guarantee,gap_outside_guarantee,accuracy_outside_guarantee,seconds,bytes,owners,failed"
+        "iteration,release,loss_outside_guarantee,gap_outside_guarantee,accuracy_outside_guarantee,seconds,bytes,owners,failed,"
+        "AUC_outside_guarantee"
     )
-    assert columns(Learning(method="gradient", task="ridge", lam=0.1))[4] == "mse_outside_guarantee"
+    of_numbers = columns(Learning(method="gradient", task="ridge", lam=0.1))
+    assert (of_numbers[4], of_numbers[9]) == ("mse_outside_guarantee", "R2_outside_guarantee")
 
 
 @pytest.mark.parametrize("more", [ROWS[1], ROWS[2]])

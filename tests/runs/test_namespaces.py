@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from dpmpc.mpc.credentials import make_request, sign_request
+from dpmpc.mpc.transport.credentials import make_request, sign_request
 from dpmpc.runs.consortium import read_consortium
 from dpmpc.runs.consortium_text import Founding, text_of
 from dpmpc.runs.kit import write_kits

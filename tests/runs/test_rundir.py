@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from dpmpc.errors import UsageError
-from dpmpc.mpc.addresses import bound_socket, endpoint_of
+from dpmpc.mpc.transport.addresses import bound_socket, endpoint_of
 from dpmpc.runs.folder import alone, prepare
 from tests.runs import dpmpc, own_addresses
 

@@ -11,16 +11,17 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from dpmpc.aggregation.asked import plan_path
-from dpmpc.aggregation.plan import Plan
+from dpmpc.aggregation.plan.asked import plan_path
+from dpmpc.aggregation.plan.barrier import count_barrier
+from dpmpc.aggregation.plan.plan import Plan
 from dpmpc.errors import DpmpcError, UsageError
-from dpmpc.mpc.backend import BACKENDS
-from dpmpc.mpc.wire import HEADER
+from dpmpc.mpc.contract.backend import BACKENDS
+from dpmpc.mpc.transport.wire import HEADER
+from dpmpc.runs.named_records import load
+from dpmpc.runs.placement import Placement
 from dpmpc.runs.planning import facts_of, plan_of
-from dpmpc.runs.records import load
 from dpmpc.runs.request import Request
 from dpmpc.runs.start import start
-from dpmpc.runs.where import Where
 from dpmpc.verify.verification import verify_structure
 from tests.runs import COMMAND, HANG, children_of, dpmpc, opened, own_addresses, rows, run, same, small, wait_until
 
@@ -31,7 +32,7 @@ def both(n: int = 3, **changes: object) -> Request:
 
 
 def test_sites_open_what_the_clear_engine_computes_and_their_own_shares_stay_at_home(tmp_path: Path) -> None:
-    """Every byte that a party receives for a release: openings, and the vectors of n - 1 owners."""
+    """Every byte that a party receives for a release: barriers, openings, and the vectors of n - 1 owners."""
     request = both(iterations=3, scale=0.0, weights="size")
     report = run(request, tmp_path / "sites")
     clear = run(replace(request, engine="clear", role="apart"), tmp_path / "clear")
@@ -44,7 +45,8 @@ def test_sites_open_what_the_clear_engine_computes_and_their_own_shares_stay_at_
     assert not list((tmp_path / "sites").glob("party_*.log"))
     shorter = run(replace(request, iterations=1), tmp_path / "shorter")
     plan = Plan.read(plan_path(tmp_path / "sites"))
-    opening = BACKENDS["shamir"].count_opening(plan.dimension, 3, 1).bytes_with_headers(HEADER.size)[0]
+    counts = count_barrier(plan) + BACKENDS["shamir"].count_opening(plan.dimension, 3, 1)
+    opening = counts.bytes_with_headers(HEADER.size)[0]
     payloads = BACKENDS["shamir"].payload_bytes(3, 1, 1, plan.dimension)
     assert payloads == (24, 8 * plan.dimension, 8 * plan.dimension)  # party 0 expands a seed
     vectors = [2 * (HEADER.size + size) for size in payloads]
@@ -125,25 +127,25 @@ def _plan(folder: Path, **changes: object) -> Path:
 def refused(folder: Path, request: Request | None, says: str, **where: object) -> None:
     """`start` ends with one line that has these words."""
     with pytest.raises(DpmpcError) as error:
-        start(request, Where(out=folder / "out", **where), lambda event: None)  # type: ignore[arg-type]
+        start(request, Placement(out=folder / "out", **where), lambda event: None)  # type: ignore[arg-type]
     assert says in str(error.value) and "\n" not in str(error.value)
 
 
 def test_roles_that_do_not_go_together_are_refused_in_a_line(tmp_path: Path) -> None:
     plan, apart = _plan(tmp_path / "both"), _plan(tmp_path / "apart", role="apart")
     request = both()
-    alone = "in this plan every owner is a party, one process a site; -I {} would be one without the other"
+    alone = "in this plan every owner is a party, one process a site; index={} would be one without the other"
     refused(
-        tmp_path, request, alone.format("owner2") + "; add --role both and give -I 2", plan_file=plan, index="owner2"
+        tmp_path, request, alone.format("owner2") + "; add role=both and give index=2", plan_file=plan, index="owner2"
     )
     refused(tmp_path, None, alone.format("1"), plan_file=plan, index="1")
     refused(tmp_path, request, alone.format("owners"), plan_file=plan, index="owners")
     refused(tmp_path, request, "this one has them apart", plan_file=apart, index="1", role="both")
     for index in ("owner1", "owners"):
-        with pytest.raises(UsageError, match="--role both starts one site of a plan, owner and party; got -I owner"):
-            Where(out=tmp_path, index=index, role="both", plan_file=plan)
-    with pytest.raises(UsageError, match="give the site's number and --plan FILE"):
-        Where(out=tmp_path, index="1", role="both")
+        with pytest.raises(UsageError, match="role=both starts one site of a plan, owner and party; got index=owner"):
+            Placement(out=tmp_path, index=index, role="both", plan_file=plan)
+    with pytest.raises(UsageError, match="give the site's number and plan_file=FILE"):
+        Placement(out=tmp_path, index="1", role="both")
     for changes in ({"owners": 4}, {"owners": None, "owner_sizes": (50, 50)}):
         with pytest.raises(
             UsageError, match=r"every owner is a party, one process a site; got \d owners and 3 parties"
@@ -151,7 +153,7 @@ def test_roles_that_do_not_go_together_are_refused_in_a_line(tmp_path: Path) -> 
             both(**changes)
     with pytest.raises(UsageError, match="every owner is a party, one process a site; got 3 owners and 5 parties"):
         replace(Plan.read(plan), parties=5)
-    with pytest.raises(UsageError, match="--engine clear has none"):
+    with pytest.raises(UsageError, match="engine=clear has none"):
         both(engine="clear")
 
 

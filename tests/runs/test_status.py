@@ -2,16 +2,20 @@
 
 import json
 import os
+import shutil
 import signal
 from pathlib import Path
 
+import numpy as np
 import pytest
 
-from dpmpc.aggregation.asked import plan_path
-from dpmpc.aggregation.plan import Plan
+from dpmpc.aggregation.plan.asked import plan_path
+from dpmpc.aggregation.plan.plan import Plan
 from dpmpc.errors import UsageError
 from dpmpc.privacy.ledger import Ledger
 from dpmpc.processes.status import read_state
+from dpmpc.runs.launcher import train
+from dpmpc.runs.request import Request
 from dpmpc.runs.status import read_status
 from tests.runs import children_of, dpmpc, errors_of, started, wait_until
 
@@ -49,6 +53,28 @@ def test_a_run_is_followed_beside_it_and_after_it_was_killed(tmp_path: Path) -> 
     assert "party 2: ended without a word, " in shown and "owners: failed, " in shown
     assert f"spent: {lines} releases, epsilon " in shown
     assert json.loads(dpmpc("status", out, "--json").stdout) == json.loads(json.dumps(after.to_json()))
+
+
+def test_stages_are_shown_while_they_run_and_counted_after(tmp_path: Path) -> None:
+    """A survey in the middle has processes and a plan, of which nothing is in the run's own folder yet."""
+    rng = np.random.default_rng(1)
+    lines = [f"{rng.integers(18, 90)},{rng.choice(['in', 'out'])},{'AB'[k % 2]},{k % 3 % 2}" for k in range(600)]
+    path = tmp_path / "records.csv"
+    path.write_text("\n".join(["age,ward,site,ill", *lines]) + "\n")
+    request = Request(
+        csv=str(path), target="ill", owners_column="site", epsilon=3.0, delta=1e-4, evaluate=False, iterations=2
+    )
+    train(request, tmp_path / "run")
+    found = read_status(tmp_path / "run")
+    assert found.spent is not None and (found.spent.releases, found.spent.stages) == (3, ("survey",))
+    assert found.spent.lines == 3 and found.spent.epsilon == pytest.approx(found.spent.of_epsilon, rel=1e-2)
+    assert "3 releases (survey among them)" in dpmpc("status", tmp_path / "run").stdout
+    begun = tmp_path / "begun"
+    shutil.copytree(tmp_path / "run" / "survey", begun / "survey")
+    before = read_status(begun)
+    assert before.spent is not None and before.spent.stages == ("survey",) and not before.model
+    assert 0 < before.spent.epsilon < 3  # type: ignore[operator]
+    assert "party 0 (survey)" in {state.process for state in before.processes}
 
 
 def _releases(out: Path) -> int:

@@ -11,9 +11,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from dpmpc.aggregation.asked import plan_path
-from dpmpc.aggregation.plan import Plan
-from dpmpc.aggregation.transcript import read_opened, read_transcript
+from dpmpc.aggregation.plan.asked import plan_path
+from dpmpc.aggregation.plan.plan import Plan
+from dpmpc.aggregation.wire.transcript import read_opened, read_transcript
 from dpmpc.errors import DpmpcError, UsageError
 from dpmpc.privacy.ledger import Ledger
 from dpmpc.runs.request import Request
@@ -91,7 +91,7 @@ def test_without_noise_mpc_opens_what_the_clear_engine_computes(options: Request
 def test_the_opened_sum_is_that_of_the_owners_own_vectors(tmp_path: Path) -> None:
     """One noiseless gradient at theta = 0, against a loop over owners and records in plain Python floats. There two
     records' gradients lie 1 apart at most and not 2, so owners send theirs doubled."""
-    from dpmpc.runs.records import load
+    from dpmpc.runs.named_records import load
 
     options = small(iterations=1, owners=3, max_rows=40, scale=0.0, weights="equal")
     run(options, tmp_path / "run")
@@ -151,7 +151,7 @@ def test_a_run_leaves_report_model_history_transcripts_and_ledgers(tmp_path: Pat
             0
         ].mechanism == plan.derived.mechanism
         events = [e for e in read_transcript(out / f"party_{i}.transcript.jsonl") if e.get("release") == 7]
-        assert [e["event"] for e in events] == ["input", "sum", "noise", "add", "ledger", "send", "open"]
+        assert [e["event"] for e in events] == ["input", "sum", "noise", "add", "stand", "ledger", "send", "open"]
         assert "end" in (out / f"party_{i}.log").read_text()
     again = dpmpc("train", "--data", "breast-cancer", "--owners", 5, "--delta", "1e-4", "--out", out)
     assert again.returncode == 2 and "--overwrite" in again.stderr and (out / "report.json").exists()
@@ -174,7 +174,7 @@ def test_a_run_without_pool_and_without_evaluation(tmp_path: Path) -> None:
     report = run(small(pool=False, iterations=3, method="gradient", law="laplace", delta=None), tmp_path / "run")
     assert report["utility"] is None and report["privacy"]["noise_law"] == "discrete Laplace"
     assert 0 < report["privacy"]["delta"] < 1e-10  # what the MPC's statistical security adds
-    assert report["cost"]["rounds_offline"] > 3 * 10 and report["cost"]["rounds_online"] == 3
+    assert report["cost"]["rounds_offline"] > 3 * 10 and report["cost"]["rounds_online"] == 6
 
 
 def test_many_owners_in_several_blocks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -204,7 +204,7 @@ def test_an_interrupted_run_is_carried_on_within_its_budget(tmp_path: Path) -> N
         "1e-3",
         "--no-evaluate",
     ]
-    with started(*arguments, "--iterations", "900", "-M", "3", "--out", out) as process:
+    with started(*arguments, "--iterations", "400", "-M", "3", "--out", out) as process:
         wait_until(lambda: rows(out) > 50)
         victims = children_of(process.pid)
         assert len(victims) == 3
@@ -218,7 +218,7 @@ def test_an_interrupted_run_is_carried_on_within_its_budget(tmp_path: Path) -> N
     assert result.returncode == 0, result.stderr
     report = json.loads((out / "report.json").read_text())
     spent = max(len(Ledger.read(out / f"ledger_{i}.jsonl").entries) for i in range(3))
-    assert kept > 50 and report["attempts"] == 2 and spent == 900 and 898 <= report["iterations"] <= 900
+    assert kept > 50 and report["attempts"] == 2 and spent == 400 and 398 <= report["iterations"] <= 400
     assert rows(out) == report["iterations"]
     with (out / "history.csv").open() as file:
         listed = {int(row["release"]) for row in csv.DictReader(file)}
@@ -327,8 +327,6 @@ def test_a_party_on_its_own_keeps_the_budget(tmp_path: Path) -> None:
     assert allowed.returncode == 3 and "missing: party" in allowed.stderr, allowed.stderr  # nobody else was started
     owner = dpmpc(*common, "0.7,1e-5", "-I", "owner0", "--csv", "x")
     assert owner.returncode == 2 and "the budget for data" in owner.stderr  # before a record is read
-    with pytest.raises(UsageError, match="--engine clear has none"):
-        small(engine="clear", budget="3,1e-5")
 
 
 def test_paper_calibration_says_what_it_really_gives(tmp_path: Path) -> None:
@@ -349,8 +347,8 @@ def test_options_survive_json() -> None:
 
 
 def test_a_resume_of_nothing_is_refused(tmp_path: Path) -> None:
+    from dpmpc.runs.placement import Placement
     from dpmpc.runs.start import carry_on
-    from dpmpc.runs.where import Where
 
     with pytest.raises(UsageError, match="no plan"):
-        carry_on(Where(out=tmp_path), lambda event: None)
+        carry_on(Placement(out=tmp_path), lambda event: None)

@@ -32,7 +32,7 @@ def test_two_parties_train_and_hold(more: dict[str, object], backend: str, tmp_p
 def test_threshold_0_is_sharing_and_warns(tmp_path: Path) -> None:
     report = run(small(parties=2, owners=2, threshold=0, iterations=1), tmp_path / "run")
     assert report["backend"] == "sharing" and report["threshold"] == 0
-    assert any("every single party can read" in text and "--backend ot" in text for text in report["warnings"])
+    assert any("every single party can read" in text and "backend ot" in text for text in report["warnings"])
 
 
 def test_a_run_goes_on_after_a_server_was_killed(tmp_path: Path) -> None:
@@ -55,7 +55,10 @@ def test_refusals_are_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[str
         (["-M", 3, "--backend", "ot"], "--backend ot is for 2 parties; got 3"),
         (["-T", 0, "--backend", "ot"], "either of the 2 parties learns nothing alone"),
         (["--backend", "sharing"], "each of 2 parties can read everything (t = 0), which has to be asked for"),
-        (["--security", "active"], "--security active is for 3 parties of which one may cheat; got -M 2"),
+        (
+            ["--security", "active"],
+            "of whom t may cheat, 1 <= t and 2t < n; got -M 2",
+        ),
         (["--security", "active", "--backend", "garbled"], "leave it out, or use --security semi-honest"),
         (["--link", "wan", "--backend", "garbled"], "got --link wan with --backend garbled"),
         (["--sampler", "box-muller"], "two servers draw with circuits of bits alone; got --sampler box-muller"),

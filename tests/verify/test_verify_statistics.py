@@ -13,14 +13,20 @@ import numpy as np
 import pytest
 from scipy.stats import binom, norm
 
+from dpmpc.aggregation.plan.plan import Plan
+from dpmpc.privacy.composition import spending_of
 from dpmpc.privacy.gaussian import delta_of_mu, gaussian_scale
+from dpmpc.privacy.law import LAWS, without_failures
 from dpmpc.privacy.tails import at_least, at_most
 from dpmpc.runs.planning import Facts, plan_of
 from dpmpc.verify.audit import Trials, check_audit, epsilon_bound, mu_bound
 from dpmpc.verify.canaries import Canaries, canary_plan, processes_of
-from dpmpc.verify.claim import claim_of, claimed_epsilon, shift_of
+from dpmpc.verify.claim import claim_of, shift_of
 from dpmpc.verify.fresh import in_the_clear
-from dpmpc.verify.statistics import ALPHA, Sample, check_statistics, most_shared, scale_check, variance_ratio
+from dpmpc.verify.repeats import most_shared
+from dpmpc.verify.scores import Sample
+from dpmpc.verify.statistics import check_statistics, scale_check, variance_ratio
+from dpmpc.verify.verdict import ALPHA
 from dpmpc.verify.verification import cases_like, clear_trials, default_cases
 from tests.runs import small
 
@@ -41,12 +47,22 @@ def failing(*samples: Sample) -> set[str]:
     return {name.split(" (")[0] for name in check_statistics(samples).failed}
 
 
+def claimed_epsilon(plan: Plan) -> float:
+    """The epsilon of one release at the plan's delta, for noise of the exact law.
+
+    The failures of sampler and MPC are left out: far below what any audit sees, and so large in what can be proved of
+    the approximate samplers that their claim would be empty.
+    """
+    one = spending_of(without_failures(plan.derived.mechanism))
+    return one.pure if LAWS[plan.law].pure and not one.rho else one.epsilon(plan.delta)
+
+
 @pytest.mark.parametrize("law", ["gaussian", "laplace"])
 def test_the_claimed_law_holds(law: str) -> None:
     evidence = check_statistics([sample(k, law=law, m=m) for k, m in enumerate((2, 10, 100))])
     assert evidence.holds, evidence.failed
-    assert len(evidence.checks) == 3 * 7 + 1
-    assert evidence.false_alarm == pytest.approx(22 * ALPHA) and evidence.false_alarm < 1e-6
+    assert len(evidence.checks) == 3 * 15 + 1
+    assert evidence.false_alarm == pytest.approx(46 * ALPHA) and evidence.false_alarm < 1e-6
 
 
 @pytest.mark.parametrize("law", ["gaussian", "laplace"])
@@ -73,7 +89,7 @@ def test_dependence_is_rejected() -> None:
     assert {"releases independent", "noise never repeats"} <= failing(replace(good, noise=x))
     x = good.noise.copy()
     x[-1] = -x[0]
-    assert failing(replace(good, noise=x)) == {"noise never repeats"}
+    assert failing(replace(good, noise=x)) == {"noise never repeats", "releases alike"}
     x = good.noise + np.rint(0.1 * SIGMA * np.sign(good.sums)).astype(np.int64)
     assert "independent of the data" in failing(replace(good, noise=x))
     x = np.where(np.abs(good.sums) > 5 * 10**7, 1.15, 0.85) * good.noise
@@ -82,7 +98,7 @@ def test_dependence_is_rejected() -> None:
     x[:, 1:] += np.where(good.bits, 1, -1) * int(0.1 * SIGMA)
     assert "independent of the data" in failing(replace(good, noise=x))
     x = good.noise + int(0.05 * SIGMA)
-    assert "mean" in failing(replace(good, noise=x))
+    assert "mean of every part" in failing(replace(good, noise=x))
 
 
 def one_off(x: Any) -> None:
@@ -308,12 +324,12 @@ def test_any_run_that_train_accepts_has_releases_like_its_own(asked: dict[str, A
     claim = claim_of(plan)
     mine = plan.derived.mechanism
     if claim.mu is not None:
-        assert claim.mu == pytest.approx(mine.sensitivity / mine.scale, rel=1e-6)
+        assert claim.mu == pytest.approx(mine.sensitivity.l2 / mine.scale, rel=1e-6)
         assert claim.delta == pytest.approx(delta_of_mu(claim.mu, claim.epsilon)) and 0 < claim.delta < 0.16
     for case in cases_like(plan):
         fresh = case.plan().derived.mechanism
         # L1 sensitivities of whole grid steps differ a little from grid to grid
-        assert fresh.sensitivity / fresh.scale == pytest.approx(mine.sensitivity / mine.scale, rel=1e-2)
+        assert fresh.sensitivity.l2 / fresh.scale == pytest.approx(mine.sensitivity.l2 / mine.scale, rel=1e-2)
     trials = clear_trials(cases_like(plan)[0], 4, 3_000, 2)
     assert check_audit([trials]).holds
     cost = (claim.epsilon if claim.mu is None else claim.mu) * trials.records

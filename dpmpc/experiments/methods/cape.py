@@ -24,8 +24,8 @@ from dpmpc.experiments.method import Aggregate, Claim, Run, gaussian
 from dpmpc.experiments.noise import generator
 from dpmpc.experiments.outputs import no_mpc
 from dpmpc.experiments.records import Problem
-from dpmpc.mpc.clear_noise import clear_noise
-from dpmpc.mpc.prg import Prg
+from dpmpc.mpc.clear.noise import clear_noise
+from dpmpc.mpc.numbers.prg import Prg
 from dpmpc.noise.zero_sum import from_masks
 from dpmpc.privacy.cape import collusion_factor, most_colluding
 from dpmpc.privacy.gaussian_law import GAUSSIAN

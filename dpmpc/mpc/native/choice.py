@@ -10,18 +10,26 @@ ENVIRONMENT = "DPMPC_NATIVE"
 
 
 def choose(wanted: str) -> ModuleType | None:
-    """The extension, or None for the twins. Errors: UsageError for a word that means nothing."""
-    if wanted not in ("", "on", "portable", "off"):
-        raise UsageError(f"{ENVIRONMENT} takes on, portable or off; got {wanted!r}; mend it or unset it")
+    """The extension, or None for the twins. `wanted`: on (or nothing), off, portable, or features of the processor with
+    commas between: no other is used then. Errors: UsageError for a word that means nothing here."""
     if wanted == "off":
         return None
     try:
-        from dpmpc.mpc.native import _kernels
+        from dpmpc.mpc.native import _kernels as found
     except ImportError:  # installed without a compiler
-        return None
-    if wanted == "portable":
-        _kernels.restrict_to(())
-    return _kernels
+        found = None  # type: ignore[assignment]
+    features = found.features() if found is not None else []
+    if wanted in ("", "on"):
+        return found
+    names = () if wanted == "portable" else tuple(wanted.split(","))
+    if not set(names) <= set(features):
+        raise UsageError(
+            f"{ENVIRONMENT} takes on, portable, off, or some features of this processor, of {','.join(features)}; "
+            f"got {wanted!r}; mend it or unset it"
+        )
+    if found is not None:
+        found.restrict_to(names)
+    return found
 
 
 if TYPE_CHECKING:

@@ -2,6 +2,11 @@
 
 #include "kernels.h"
 
+#if DPMPC_ARM && defined(__linux__)
+#include <asm/hwcap.h>
+#include <sys/auxv.h>
+#endif
+
 unsigned dpmpc_features = 0;
 static unsigned detected = 0;
 
@@ -24,8 +29,13 @@ static unsigned detect(void) {
         found |= HAS_AVX512;
     if (__builtin_cpu_supports("aes")) found |= HAS_AES;
     if (__builtin_cpu_supports("pclmul")) found |= HAS_PCLMUL;
-    if (found & HAS_AVX512 && __builtin_cpu_supports("vaes")) found |= HAS_VAES;
-    if (found & HAS_AVX512 && __builtin_cpu_supports("vpclmulqdq")) found |= HAS_VPCLMUL;
+    if (found & HAS_AVX2 && __builtin_cpu_supports("vaes")) found |= HAS_VAES;
+    if (found & HAS_AVX2 && __builtin_cpu_supports("vpclmulqdq")) found |= HAS_VPCLMUL;
+#elif DPMPC_ARM && defined(__linux__)
+    if (getauxval(AT_HWCAP) & HWCAP_AES) found |= HAS_AES;
+    if (getauxval(AT_HWCAP) & HWCAP_PMULL) found |= HAS_PCLMUL;
+#elif DPMPC_ARM && defined(__APPLE__)
+    found |= HAS_AES | HAS_PCLMUL; /* every Mac with such a processor has both */
 #endif
     return found;
 }

@@ -25,17 +25,34 @@ released; an output overlaps no input. Its NumPy twin, in the Python file beside
 #define DPMPC_X86 0
 #endif
 
+#if defined(__aarch64__)
+#define DPMPC_ARM 1
+#include <arm_neon.h>
+#if defined(__ARM_FEATURE_AES) || defined(__ARM_FEATURE_CRYPTO) /* every processor that is compiled for has the units */
+#define ARM_CRYPTO
+#elif defined(__clang__)
+#define ARM_CRYPTO __attribute__((target("aes")))
+#else
+#define ARM_CRYPTO __attribute__((target("+crypto")))
+#endif
+#else
+#define DPMPC_ARM 0
+#endif
+
 typedef unsigned __int128 uint128;
-/* Eight words: one register of AVX-512, two of AVX2, four of SSE2 or NEON. Loads and stores need no alignment. */
+/* As many words as a vector register has: of SSE2 or NEON, of AVX2, of AVX-512. Code takes the width of its variant: a
+compiler lowers wider vectors through the stack. Loads and stores need no alignment. */
+typedef uint64_t words2 __attribute__((vector_size(16), aligned(8), may_alias));
+typedef uint64_t words4 __attribute__((vector_size(32), aligned(8), may_alias));
 typedef uint64_t words8 __attribute__((vector_size(64), aligned(8), may_alias));
 
 enum feature {
     HAS_AVX2 = 1,
     HAS_AVX512 = 2,  /* F, BW, DQ, VL */
-    HAS_AES = 4,     /* AES-NI */
-    HAS_VAES = 8,    /* AES on 512 bits */
-    HAS_PCLMUL = 16, /* carry-less products of 64 bits */
-    HAS_VPCLMUL = 32,/* the same, four at a time on 512 bits */
+    HAS_AES = 4,     /* AES-NI, or AES of NEON */
+    HAS_VAES = 8,    /* AES on 256 bits, and with AVX-512 on 512 */
+    HAS_PCLMUL = 16, /* carry-less products of 64 bits: PCLMULQDQ, or PMULL of NEON */
+    HAS_VPCLMUL = 32,/* the same, two at a time on 256 bits, and with AVX-512 four */
 };
 
 /* Features that may be used: the processor's, less those that `restrict_to` has taken away. */
@@ -63,6 +80,9 @@ void aes_stream(const uint8_t *schedule, uint64_t position, const uint64_t *in, 
 /* Takes round keys; -1 with an exception, also where there is no AES unit. */
 int take_schedule(array *a, PyObject *object);
 
+/* Transposes eight times 64 x 64 bits, in place: rows of eight words, bit l of word w of row i goes to bit i of row l. */
+void transpose_tile(uint64_t *x);
+
 /* Does parts begin .. end of a kernel's work; parts write to different places. */
 typedef void work_part(const void *of, Py_ssize_t begin, Py_ssize_t end);
 /* All `count` parts, shared out among the threads that `use_threads` has started; called without the interpreter's lock. */
@@ -76,6 +96,7 @@ int add_aes(PyObject *module);
 int add_program(PyObject *module);
 int add_field(PyObject *module);
 int add_ot(PyObject *module);
+int add_half_gates(PyObject *module);
 int add_gf64(PyObject *module);
 int add_crew(PyObject *module);
 

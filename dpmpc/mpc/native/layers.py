@@ -21,23 +21,26 @@ Source = Words | Stretch
 TILE = 128  # words of a slot in a tile
 _LINE = 64  # bytes of a cache line
 _NOTHING = np.zeros(0, dtype=np.int32)
-_NO_WORDS = np.zeros(0, dtype=np.uint64)
 
 
 @dataclass(frozen=True)
 class Deposit:
-    """Rows for one component of slots: the XOR of `sources`, (len(slots), words) each; of none: zeros."""
+    """Rows for one component of slots: the XOR of `sources`, (len(slots), words) each; of none: zeros. `added`: XOR
+    what is there. `copy`, (len(slots), words), gets what is in the slots then."""
 
     slots: Ints
     component: int
     sources: tuple[Source, ...]
+    added: bool = False
+    copy: Words | None = None
 
 
 @dataclass(frozen=True)
 class Products:
-    """The local part of an AND: the XOR over (k, [l, ...]) of x_k AND (y_l XOR ...)."""
+    """The local part of an AND: the XOR over (k, [l, ...]) of x_k AND (y_l XOR ...), for the component `target`."""
 
     pairs: Sequence[tuple[int, Sequence[int]]]
+    target: int = 0
 
     @property
     def encoded(self) -> Ints:
@@ -46,12 +49,26 @@ class Products:
 
 
 @dataclass(frozen=True)
+class Masks:
+    """Rows (ANDs, words) that mask products, each with the component that takes it. `own`: of this party's message, at
+    most one for each component but the target; `others`: of the other parties' messages."""
+
+    own: Sequence[tuple[int, Source]] = ()
+    others: Sequence[tuple[int, Source]] = ()
+
+
+NO_MASKS = Masks()
+
+
+@dataclass(frozen=True)
 class Kept:
     """Where a layer's ANDs leave their operands: row i goes to row `first` + i of `words` words of each component's
-    part of `left` and `right`, contiguous (components, ...); `turned`: of the components in reverse order."""
+    part of `left` and `right`, contiguous (components, ...); `turned`: of the components in reverse order. And what is
+    in the target component of their results, to rows of `results`."""
 
     left: Words
     right: Words
+    results: Words
     first: int
     turned: bool = False
 
@@ -82,29 +99,35 @@ class Slots:
         layer: Layer,
         deposits: Sequence[Deposit],
         products: Products | None = None,
-        masks: Sequence[Source] = (),
+        masks: Masks = NO_MASKS,
         message: Words | None = None,
         kept: Kept | None = None,
     ) -> None:
-        """The deposits, then the layer's XORs, then the local products of its ANDs XOR `masks` (ANDs, words)
-        each to `message` (ANDs, words), if `products` says what that is; the ANDs' operands go to `kept`. Tiles are
-        shared out among kernels' threads."""
+        """The deposits, then the layer's XORs, then its ANDs, if `products` says what they are.
+
+        The local products XOR the own masks go to `message` (ANDs, words), which own masks need; and all that is known
+        of the results to their slots: that to the component `target`, and every mask to its component. What other
+        parties send is added to them later. The ANDs' operands go to `kept`. Tiles are shared out among kernels'
+        threads.
+        """
         if choice.compiled is None:
             _run_twin(self, layer, deposits, products, masks, message)
-            if kept is not None:
-                _keep_twin(self, layer, kept)
+            if kept is not None and products is not None:
+                _keep_twin(self, layer, kept, products.target)
             return
         _, slots, components, tile = self.state.shape
         choice.compiled.run_layer(
             self.state,
             (slots, components, tile, self.words),
-            tuple((d.slots, d.component, d.sources) for d in deposits),
+            tuple((d.slots, d.component, d.sources, d.added, d.copy) for d in deposits),
             layer.xors,
             _NOTHING if products is None else layer.ands,
             _NOTHING if products is None else products.encoded,
-            tuple(masks),
-            _NO_WORDS if message is None else message,
-            None if kept is None else (kept.left, kept.right, kept.first, kept.turned),
+            0 if products is None else products.target,
+            tuple(masks.own),
+            tuple(masks.others),
+            message,
+            None if kept is None else (kept.left, kept.right, kept.results, kept.first, kept.turned),
         )
 
     def gather(self, slots: Ints) -> Words:
@@ -140,12 +163,14 @@ def _rows(source: Source) -> Words:
     return source
 
 
-def _keep_twin(slots: Slots, layer: Layer, kept: Kept) -> None:
+def _keep_twin(slots: Slots, layer: Layer, kept: Kept, target: int) -> None:
     at = slice(kept.first * slots.words, (kept.first + len(layer.ands)) * slots.words)
     for side, out in enumerate((kept.left, kept.right), start=1):
         for t, rows, width in _parts(slots):
             for k, part in enumerate(out[::-1] if kept.turned else out):
                 part[at].reshape(-1, slots.words)[:, rows] = slots.state[t, layer.ands[:, side], k, :width]
+    for t, rows, width in _parts(slots):
+        kept.results[at].reshape(-1, slots.words)[:, rows] = slots.state[t, layer.results, target, :width]
 
 
 def _run_twin(
@@ -153,25 +178,31 @@ def _run_twin(
     layer: Layer,
     deposits: Sequence[Deposit],
     products: Products | None,
-    masks: Sequence[Source],
+    masks: Masks,
     message: Words | None,
 ) -> None:
     for t, rows, width in _parts(slots):
         tile = slots.state[t]
         for d in deposits:
-            total = np.zeros((len(d.slots), width), dtype=np.uint64)
+            total = tile[d.slots, d.component, :width] if d.added else np.zeros((len(d.slots), width), dtype=np.uint64)
             for source in d.sources:
                 total ^= _rows(source)[:, rows]
             tile[d.slots, d.component, :width] = total
+            if d.copy is not None:
+                d.copy[:, rows] = total
         for out, operands in layer.xor_groups:
             tile[out] = np.bitwise_xor.reduce(tile[operands], axis=1)
         if products is None or not len(layer.ands):
             continue
-        assert message is not None
         x, y = tile[layer.ands[:, 1], :, :width], tile[layer.ands[:, 2], :, :width]
         total = np.zeros((len(x), width), dtype=np.uint64)
         for k, others in products.pairs:
             total ^= x[:, k] & np.bitwise_xor.reduce(y[:, list(others)], axis=1)
-        for mask in masks:
-            total ^= _rows(mask)[:, rows]
-        message[:, rows] = total
+        for k, source in masks.own:
+            total ^= _rows(source)[:, rows]
+            tile[layer.results, k, :width] = _rows(source)[:, rows]
+        if message is not None:
+            message[:, rows] = total
+        tile[layer.results, products.target, :width] = total
+        for k, source in masks.others:
+            tile[layer.results, k, :width] ^= _rows(source)[:, rows]

@@ -21,8 +21,20 @@ static const int CHAIN[] = {1, 1, 3, 1, 7, 14, 1, 29, 1};
 #define BODY "mersenne_body.h"
 #include "variants.h"
 #if DPMPC_X86
-#include "mersenne_avx512.h"
-#define WITH_PRODUCTS(f) (HAS(HAS_AVX512) ? f##_avx512 : f##_words)
+#define TARGET __attribute__((target("avx2")))
+#define NAME(f) f##_avx2
+#define VEC words4
+#define WIDTH 4
+#define LOW_PRODUCT(a, b) ((words4)_mm256_mul_epu32((__m256i)(a), (__m256i)(b)))
+#include "mersenne_products.h"
+
+#define TARGET __attribute__((target("avx512f,avx512bw,avx512dq,avx512vl")))
+#define NAME(f) f##_avx512
+#define VEC words8
+#define WIDTH 8
+#define LOW_PRODUCT(a, b) ((words8)_mm512_mul_epu32((__m512i)(a), (__m512i)(b)))
+#include "mersenne_products.h"
+#define WITH_PRODUCTS(f) (HAS(HAS_AVX512) ? f##_avx512 : HAS(HAS_AVX2) ? f##_avx2 : f##_words)
 #else
 #define WITH_PRODUCTS(f) f##_words
 #endif

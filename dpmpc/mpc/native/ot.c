@@ -2,8 +2,6 @@
 
 #include "kernels.h"
 
-#define STEP 32 /* words of a leaf's stream at a time */
-
 typedef struct {
     const uint8_t *schedules; /* (trees, 2^k) leaves */
     Py_ssize_t trees, words;
@@ -17,11 +15,11 @@ typedef struct {
 
 /* Rows of the transposed planes, eight columns at a time: 64 rows of eight low and eight high halves. */
 typedef struct {
-    words8 low[64], high[64];
+    _Alignas(64) uint64_t low[64][8], high[64][8];
 } block;
 
 #define BODY "ot_body.h"
-#include "variants.h"
+#include "aes_units.h"
 
 static PyObject *ot_columns(PyObject *self, PyObject *args) {
     PyObject *schedules, *planes, *sums, *fixes, *masks;
@@ -30,6 +28,7 @@ static PyObject *ot_columns(PyObject *self, PyObject *args) {
     columns w = {0};
     (void)self;
     if (!PyArg_ParseTuple(args, "OiKOOOO", &schedules, &w.k, &position, &planes, &sums, &fixes, &masks)) return NULL;
+    if (position % 2) return PyErr_Format(PyExc_ValueError, "streams begin at a whole block; got word %llu", position);
     if (w.k < 1 || w.k > 8) return PyErr_Format(PyExc_ValueError, "a tree has 1 to 8 levels; got %d", w.k);
     if (take_schedule(&a[0], schedules) || take(&a[1], planes, "planes", 'Q', 1, 0) || take(&a[2], sums, "sums", 'Q', 1, 0) ||
         take(&a[3], fixes, "fixes", 'Q', 0, 0) || take(&a[4], masks, "masks", 'Q', 0, 0))
@@ -49,7 +48,7 @@ static PyObject *ot_columns(PyObject *self, PyObject *args) {
     w.schedules = a[0].view.buf, w.position = position, w.planes = a[1].view.buf;
     w.sums = a[2].count ? a[2].view.buf : NULL, w.fixes = a[3].count ? a[3].view.buf : NULL, w.masks = a[4].view.buf;
     Py_BEGIN_ALLOW_THREADS
-    CHOOSE(make_columns)(&w);
+    CHOOSE_AES(make_columns)(&w);
     Py_END_ALLOW_THREADS
     give_back(a, 5);
     Py_RETURN_NONE;
@@ -58,68 +57,9 @@ refused:
     return NULL;
 }
 
-#if DPMPC_X86
-/* Eight blocks (low[i], high[i]): out = pi(x) ^ x. */
-__attribute__((target("aes,sse4.1"))) static void hash8_aes(const uint8_t *schedule, const uint64_t *low, const uint64_t *high,
-                                                            const uint64_t *offset, uint64_t *out_low, uint64_t *out_high) {
-    __m128i x[8], b[8], k = _mm_loadu_si128((const __m128i *)schedule);
-    __m128i d = _mm_set_epi64x((long long)offset[1], (long long)offset[0]);
-    for (int i = 0; i < 8; i++) {
-        x[i] = _mm_xor_si128(_mm_set_epi64x((long long)high[i], (long long)low[i]), d);
-        b[i] = _mm_xor_si128(x[i], k);
-    }
-    for (int r = 1; r < 10; r++) {
-        k = _mm_loadu_si128((const __m128i *)schedule + r);
-        for (int i = 0; i < 8; i++) b[i] = _mm_aesenc_si128(b[i], k);
-    }
-    k = _mm_loadu_si128((const __m128i *)schedule + 10);
-    for (int i = 0; i < 8; i++) {
-        b[i] = _mm_xor_si128(_mm_aesenclast_si128(b[i], k), x[i]);
-        out_low[i] = (uint64_t)_mm_extract_epi64(b[i], 0);
-        out_high[i] = (uint64_t)_mm_extract_epi64(b[i], 1);
-    }
-}
-
-/* The same for four rows of a block at once. */
-__attribute__((target("vaes,avx512f,avx512bw"))) static void hash32_vaes(const uint8_t *schedule, const words8 *low, const words8 *high,
-                                                                         const uint64_t *offset, words8 *out_low, words8 *out_high) {
-    __m512i x[8], b[8], k = _mm512_broadcast_i32x4(_mm_loadu_si128((const __m128i *)schedule));
-    __m512i d = _mm512_broadcast_i32x4(_mm_set_epi64x((long long)offset[1], (long long)offset[0]));
-    for (int i = 0; i < 4; i++) {
-        __m512i l = _mm512_loadu_si512(low + i), h = _mm512_loadu_si512(high + i);
-        x[2 * i] = _mm512_xor_si512(_mm512_unpacklo_epi64(l, h), d);
-        x[2 * i + 1] = _mm512_xor_si512(_mm512_unpackhi_epi64(l, h), d);
-    }
-    for (int i = 0; i < 8; i++) b[i] = _mm512_xor_si512(x[i], k);
-    for (int r = 1; r < 10; r++) {
-        k = _mm512_broadcast_i32x4(_mm_loadu_si128((const __m128i *)schedule + r));
-        for (int i = 0; i < 8; i++) b[i] = _mm512_aesenc_epi128(b[i], k);
-    }
-    k = _mm512_broadcast_i32x4(_mm_loadu_si128((const __m128i *)schedule + 10));
-    for (int i = 0; i < 8; i++) b[i] = _mm512_xor_si512(_mm512_aesenclast_epi128(b[i], k), x[i]);
-    for (int i = 0; i < 4; i++) {
-        _mm512_storeu_si512(out_low + i, _mm512_unpacklo_epi64(b[2 * i], b[2 * i + 1]));
-        _mm512_storeu_si512(out_high + i, _mm512_unpackhi_epi64(b[2 * i], b[2 * i + 1]));
-    }
-}
-#endif
-
-static void hash_block(const uint8_t *schedule, const block *in, const uint64_t *offset, block *out) {
-#if DPMPC_X86
-    if (HAS(HAS_VAES | HAS_AVX512))
-        for (int i = 0; i < 64; i += 4) hash32_vaes(schedule, in->low + i, in->high + i, offset, out->low + i, out->high + i);
-    else
-        for (int i = 0; i < 64; i++)
-            hash8_aes(schedule, (const uint64_t *)&in->low[i], (const uint64_t *)&in->high[i], offset, (uint64_t *)&out->low[i],
-                      (uint64_t *)&out->high[i]);
-#else
-    (void)schedule, (void)in, (void)offset, (void)out; /* never called: take_schedule refuses */
-#endif
-}
-
 /* Columns at .. at + left - 1 of one half of the hashes. */
-static void put_rows(const words8 *rows, uint64_t *out, Py_ssize_t at, Py_ssize_t left, Py_ssize_t columns) {
-    for (int b = 0; b < 64; b++) memcpy(out + b * columns + at, &rows[b], (size_t)left * 8);
+static void put_rows(const uint64_t rows[64][8], uint64_t *out, Py_ssize_t at, Py_ssize_t left, Py_ssize_t columns) {
+    for (int b = 0; b < 64; b++) memcpy(out + b * columns + at, rows[b], (size_t)left * 8);
 }
 
 static PyObject *ot_hashes(PyObject *self, PyObject *args) {
@@ -149,12 +89,13 @@ static PyObject *ot_hashes(PyObject *self, PyObject *args) {
         Py_ssize_t left = columns - at < 8 ? columns - at : 8;
         memset(&x, 0, left < 8 ? sizeof x : 0);
         for (int i = 0; i < 64; i++) {
-            memcpy(&x.low[i], in + i * columns + at, (size_t)left * 8);
-            memcpy(&x.high[i], in + (64 + i) * columns + at, (size_t)left * 8);
+            memcpy(x.low[i], in + i * columns + at, (size_t)left * 8);
+            memcpy(x.high[i], in + (64 + i) * columns + at, (size_t)left * 8);
         }
-        CHOOSE(turn)(&x);
+        transpose_tile(&x.low[0][0]);
+        transpose_tile(&x.high[0][0]);
         for (Py_ssize_t m = 0; m < times; m++) {
-            hash_block(a[1].view.buf, &x, offset + 2 * m, &h);
+            CHOOSE_AES(hash_block)(a[1].view.buf, &x, offset + 2 * m, &h);
             put_rows(h.low, to + m * parts * one, at, left, columns);
             if (parts == 2) put_rows(h.high, to + (m * parts + 1) * one, at, left, columns);
         }

@@ -1,4 +1,5 @@
-"""Oblivious transfers in bulk: the columns of SoftSpokenOT and the hash of its rows (`dpmpc.mpc.ot.extension`)."""
+"""Oblivious transfers in bulk: the columns of SoftSpokenOT and the hash of its rows
+(`dpmpc.mpc.two_servers.extension`)."""
 
 from typing import Any
 
@@ -37,9 +38,9 @@ def columns(
 ) -> None:
     """Writes planes (128, words), and sums (128 / k, words) unless they are empty, of 128 / k trees of 2^k leaves.
 
-    Leaf y of a tree gives words position, position + 1, ... of its key stream; plane k tree + b is the XOR of the
-    streams of the leaves y with bit b, the sum that of all. `fixes` (128 / k - 1, words) are XORed to the planes of
-    trees 1, 2, ... where `masks` (128,) is all ones.
+    Leaf y of a tree gives words position, position + 1, ... of its key stream, an even one first; plane k tree + b is
+    the XOR of the streams of the leaves y with bit b, the sum that of all. `fixes` (128 / k - 1, words) are XORed to
+    the planes of trees 1, 2, ... where `masks` (128,) is all ones.
     """
     if len(schedules) == (128 // k << k) * _SCHEDULE:
         choice.compiled.ot_columns(schedules, k, position, planes, sums, fixes, masks)

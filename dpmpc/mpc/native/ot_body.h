@@ -1,54 +1,77 @@
+/* Columns and hashes of ot.c by one kind of AES unit. */
+
+#define STEP (4 * WIDTH) /* words of a leaf's stream at a time: what registers hold of two leaves */
+#define n 4
+
 /* The streams of a tree's 2^k leaves are folded level by level: the odd ones' sum is the next plane, the pairs' sums go
-on. Which leaf goes where depends on public numbers alone. */
+on, each to its level as soon as it is there. Two leaves at a time, in registers. Which leaf goes where depends on public
+numbers alone. */
+INLINE void NAME(fold_leaves)(const uint8_t *schedules, const int k, uint64_t first, VEC planes[8][n], VEC total[n]) {
+    _Alignas(64) VEC waiting[8][n];
+    VEC counter[n];
+    memset(planes, 0, 8 * sizeof planes[0]);
+    NAME(count)(first, counter, n);
+    for (int y = 0; y < 1 << k; y += 2, schedules += 2 * AES_SCHEDULE) {
+        VEC even[n], odd[n];
+        AES_EACH even[i] = odd[i] = counter[i];
+        NAME(encrypt_two)(even, odd, n, schedules, schedules + AES_SCHEDULE);
+        AES_EACH planes[0][i] ^= odd[i], odd[i] ^= even[i];
+        int level = 1;
+        for (; y >> level & 1; level++) AES_EACH planes[level][i] ^= odd[i], odd[i] ^= waiting[level][i];
+        AES_EACH waiting[level & 7][i] = odd[i];
+        if (y + 2 == 1 << k) memcpy(total, odd, sizeof odd);
+    }
+}
+
+/* out = x, XOR fix where the mask says, if there is a fix. */
+INLINE void NAME(put_words)(const VEC *x, const uint64_t *fix, uint64_t mask, uint64_t *out, Py_ssize_t left) {
+    if (left >= STEP) {
+        for (int i = 0; i < n; i++) {
+            VEC fixed = x[i];
+            if (fix) fixed ^= *(const VEC *)(fix + i * WIDTH) & mask;
+            *(VEC *)(out + i * WIDTH) = fixed;
+        }
+        return;
+    }
+    uint64_t spare[STEP];
+    memcpy(spare, x, sizeof spare);
+    for (Py_ssize_t i = 0; i < left; i++) out[i] = fix ? spare[i] ^ (fix[i] & mask) : spare[i];
+}
+
 TARGET static void NAME(make_columns)(const columns *w) {
-    uint64_t streams[256][STEP];
-    const int leaves = 1 << w->k;
-    for (Py_ssize_t tree = 0; tree < w->trees; tree++) {
-        const uint8_t *schedules = w->schedules + (tree << w->k) * AES_SCHEDULE;
+    _Alignas(64) VEC planes[8][n], total[n];
+    for (Py_ssize_t tree = 0; tree < w->trees; tree++)
         for (Py_ssize_t at = 0; at < w->words; at += STEP) {
-            const Py_ssize_t left = w->words - at < STEP ? w->words - at : STEP;
-            for (int y = 0; y < leaves; y++)
-                aes_stream(schedules + y * AES_SCHEDULE, w->position + (uint64_t)at, NULL, streams[y], left);
-            for (int b = 0, count = leaves; b < w->k; b++, count /= 2) {
-                uint64_t plane[STEP] = {0};
-                for (int y = 0; y < count; y += 2)
-                    for (int i = 0; i < STEP; i++) {
-                        plane[i] ^= streams[y + 1][i];
-                        streams[y / 2][i] = streams[y][i] ^ streams[y + 1][i];
-                    }
-                if (w->fixes && tree) {
-                    const uint64_t mask = w->masks[tree * w->k + b], *fix = w->fixes + (tree - 1) * w->words + at;
-                    for (Py_ssize_t i = 0; i < left; i++) plane[i] ^= fix[i] & mask;
-                }
-                memcpy(w->planes + (tree * w->k + b) * w->words + at, plane, (size_t)left * 8);
-            }
-            if (w->sums) memcpy(w->sums + tree * w->words + at, streams[0], (size_t)left * 8);
+            const uint64_t *fix = w->fixes && tree ? w->fixes + (tree - 1) * w->words + at : NULL;
+            NAME(fold_leaves)(w->schedules + (tree << w->k) * AES_SCHEDULE, w->k, (w->position + (uint64_t)at) / 2, planes, total);
+            for (Py_ssize_t b = 0, row = tree * w->k; b < w->k; b++, row++)
+                NAME(put_words)(planes[b], fix, fix ? w->masks[row] : 0, w->planes + row * w->words + at, w->words - at);
+            if (w->sums) NAME(put_words)(total, NULL, 0, w->sums + tree * w->words + at, w->words - at);
+        }
+}
+#undef n
+
+/* pi(x ^ d) ^ x ^ d for all of a block. */
+TARGET static void NAME(hash_block)(const uint8_t *schedule, const block *in, const uint64_t *offset, block *out) {
+    const int n = 8;
+    VEC d;
+    for (int i = 0; i < WIDTH; i++) d[i] = offset[i % 2];
+    const VEC *low = (const VEC *)in->low, *high = (const VEC *)in->high;
+    VEC *to_low = (VEC *)out->low, *to_high = (VEC *)out->high;
+    for (int at = 0; at < 64 * 8 / WIDTH; at += 4) {
+        VEC x[8], b[8];
+        _Pragma("GCC unroll 4") for (int i = 0; i < 4; i++) {
+            x[2 * i] = NAME(firsts)(low[at + i], high[at + i]) ^ d;
+            x[2 * i + 1] = NAME(seconds)(low[at + i], high[at + i]) ^ d;
+        }
+        AES_EACH b[i] = x[i];
+        NAME(encrypt)(b, 8, schedule);
+        AES_EACH b[i] ^= x[i];
+        _Pragma("GCC unroll 4") for (int i = 0; i < 4; i++) {
+            to_low[at + i] = NAME(firsts)(b[2 * i], b[2 * i + 1]);
+            to_high[at + i] = NAME(seconds)(b[2 * i], b[2 * i + 1]);
         }
     }
 }
 
-#define TRADE(a, b, j, mask)                       \
-    {                                              \
-        words8 swap = ((a >> j) ^ b) & (mask);     \
-        b ^= swap;                                 \
-        a ^= swap << j;                            \
-    }
-#define LEVEL(x, j, mask)                                  \
-    for (int i = 0; i < 64; i += 2 * (j))                  \
-        for (int l = i; l < i + (j); l++) TRADE((x)[l], (x)[l + (j)], j, mask)
-
-/* Both halves transposed (Hacker's Delight 7-3): row l then holds bit l of every plane. */
-TARGET static void NAME(turn)(block *b) {
-    for (int half = 0; half < 2; half++) {
-        words8 *x = half ? b->high : b->low;
-        LEVEL(x, 32, 0x00000000FFFFFFFFu)
-        LEVEL(x, 16, 0x0000FFFF0000FFFFu)
-        LEVEL(x, 8, 0x00FF00FF00FF00FFu)
-        LEVEL(x, 4, 0x0F0F0F0F0F0F0F0Fu)
-        LEVEL(x, 2, 0x3333333333333333u)
-        LEVEL(x, 1, 0x5555555555555555u)
-    }
-}
-
-#undef TRADE
-#undef LEVEL
+#undef STEP

@@ -5,6 +5,8 @@
 #define BODY "planes_body.h"
 #include "variants.h"
 
+void transpose_tile(uint64_t *x) { CHOOSE(transpose_eight)(x); }
+
 typedef struct {
     const uint64_t *in;
     uint64_t *out;

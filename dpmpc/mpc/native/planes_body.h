@@ -1,6 +1,6 @@
 #define TRADE(a, b, j, mask)                       \
     {                                              \
-        words8 swap = ((a >> j) ^ b) & (mask);     \
+        VEC swap = ((a >> j) ^ b) & (mask);     \
         b ^= swap;                                 \
         a ^= swap << j;                            \
     }
@@ -8,8 +8,8 @@
 /* Three steps of the transpose of 64 rows (Hacker's Delight 7-3): rows at distance 4, 2, 1 times `stride` trade bits. */
 #define THREE_STEPS(x, stride, j4, m4, j2, m2, j1, m1)                                          \
     {                                                                                           \
-        words8 r0 = (x)[0], r1 = (x)[stride], r2 = (x)[2 * stride], r3 = (x)[3 * stride];       \
-        words8 r4 = (x)[4 * stride], r5 = (x)[5 * stride], r6 = (x)[6 * stride], r7 = (x)[7 * stride]; \
+        VEC r0 = (x)[0], r1 = (x)[stride], r2 = (x)[2 * stride], r3 = (x)[3 * stride];       \
+        VEC r4 = (x)[4 * stride], r5 = (x)[5 * stride], r6 = (x)[6 * stride], r7 = (x)[7 * stride]; \
         TRADE(r0, r4, j4, m4) TRADE(r1, r5, j4, m4) TRADE(r2, r6, j4, m4) TRADE(r3, r7, j4, m4) \
         TRADE(r0, r2, j2, m2) TRADE(r1, r3, j2, m2) TRADE(r4, r6, j2, m2) TRADE(r5, r7, j2, m2) \
         TRADE(r0, r1, j1, m1) TRADE(r2, r3, j1, m1) TRADE(r4, r5, j1, m1) TRADE(r6, r7, j1, m1) \
@@ -17,18 +17,23 @@
         (x)[4 * stride] = r4, (x)[5 * stride] = r5, (x)[6 * stride] = r6, (x)[7 * stride] = r7; \
     }
 
-TARGET static void NAME(transpose_block)(words8 *x, int stride) {
+TARGET static void NAME(transpose_block)(VEC *x, int stride) {
     for (int i = 0; i < 8; i++)
         THREE_STEPS(x + i * stride, 8 * stride, 32, 0x00000000FFFFFFFFu, 16, 0x0000FFFF0000FFFFu, 8, 0x00FF00FF00FF00FFu)
     for (int i = 0; i < 64; i += 8)
         THREE_STEPS(x + i * stride, stride, 4, 0x0F0F0F0F0F0F0F0Fu, 2, 0x3333333333333333u, 1, 0x5555555555555555u)
 }
 
+TARGET static void NAME(transpose_eight)(uint64_t *x) {
+    for (int k = 0; k < 8; k += WIDTH) NAME(transpose_block)((VEC *)(x + k), 8 / WIDTH);
+}
+
 /* Rows are far apart in memory, often by a power of two: they are read and written 256 bytes at a time; words
 from .. to of every row. */
+#define BESIDE (32 / WIDTH)
 TARGET static void NAME(transpose_rows)(const uint64_t *in, Py_ssize_t rows_in, uint64_t *out, Py_ssize_t rows_out, Py_ssize_t words,
                                         Py_ssize_t from, Py_ssize_t to) {
-    words8 x[64][4];
+    _Alignas(64) VEC x[64][BESIDE];
     memset(x, 0, sizeof x);
     for (Py_ssize_t at = from; at < to; at += 32) {
         Py_ssize_t left = to - at < 32 ? to - at : 32;
@@ -39,7 +44,7 @@ TARGET static void NAME(transpose_rows)(const uint64_t *in, Py_ssize_t rows_in, 
                 memcpy(x[i], in + i * words + at, (size_t)left * 8);
         }
         for (Py_ssize_t i = rows_in; i < 64; i++) memset(x[i], 0, 256);
-        for (int k = 0; 8 * k < left; k++) NAME(transpose_block)(&x[0][k], 4);
+        for (int k = 0; WIDTH * k < left; k++) NAME(transpose_block)(&x[0][k], BESIDE);
         for (Py_ssize_t i = 0; i < rows_out; i++) {
             if (left == 32)
                 memcpy(out + i * words + at, x[i], 256);
@@ -49,5 +54,6 @@ TARGET static void NAME(transpose_rows)(const uint64_t *in, Py_ssize_t rows_in, 
     }
 }
 
+#undef BESIDE
 #undef TRADE
 #undef THREE_STEPS

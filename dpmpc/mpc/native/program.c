@@ -19,7 +19,14 @@ typedef struct {
     int comp;
     Py_ssize_t first;
     int count_sources; /* sources first, first + 1, ..., of `count` rows each, are added up; none gives zeros */
+    int added;         /* to what is in the slots */
+    uint64_t *copy;    /* what is in the slots then goes here, too, or NULL */
 } deposit;
+
+typedef struct {
+    int comp;
+    source of;
+} mask;
 
 typedef struct {
     uint64_t *state;
@@ -33,10 +40,11 @@ typedef struct {
     Py_ssize_t and_count;
     const int32_t *pairs;
     Py_ssize_t pair_count;
-    const source *own; /* masks of and_count rows that are added to the message */
-    int own_count;
-    uint64_t *message; /* (and_count, words) */
-    uint64_t *kept[2]; /* where left and right operands are kept, (components, part); or NULL */
+    int target;        /* the component that takes the message; each mask is of and_count rows and for one component */
+    const mask *masks; /* first those that are added to the message and to their component, which they are the first in */
+    int own_count, mask_count;
+    uint64_t *message; /* (and_count, words), or NULL */
+    uint64_t *kept[3]; /* where left and right operands are kept, (components, part), and the target's results; or NULL */
     Py_ssize_t part, first;
     int turned;
 } layer;
@@ -112,45 +120,76 @@ static int take_source(const layer *w, source *s, array *a, PyObject *object, co
 
 static void run_tiles(const void *w, Py_ssize_t begin, Py_ssize_t end) { CHOOSE(run_layer)(w, begin, end); }
 
-enum { STATE, XORS, ANDS, PAIRS, MESSAGE, LEFT, RIGHT, FIXED };
+enum { STATE, XORS, ANDS, PAIRS, MESSAGE, LEFT, RIGHT, RESULTS, FIXED };
 
-/* Where the ANDs' operands are kept: (left, right, first row, turned), or None. */
+/* Where the ANDs' operands and the target's results are kept: (left, right, results, first row, turned), or None. */
 static int take_kept(layer *w, array *fixed, PyObject *kept) {
-    PyObject *given[2];
+    PyObject *given[3];
     if (kept == Py_None) return 0;
     if (!PyTuple_Check(kept)) {
         PyErr_SetString(PyExc_TypeError, "kept must be a tuple or None");
         return -1;
     }
-    if (!PyArg_ParseTuple(kept, "OOnp", &given[0], &given[1], &w->first, &w->turned)) return -1;
-    for (int side = 0; side < 2; side++) {
+    if (!PyArg_ParseTuple(kept, "OOOnp", &given[0], &given[1], &given[2], &w->first, &w->turned)) return -1;
+    for (int side = 0; side < 3; side++) {
         array *a = &fixed[LEFT + side];
+        const Py_ssize_t comps = side < 2 ? w->comps : 1;
         if (take(a, given[side], "kept", 'Q', 1, 0) || apart(&fixed[STATE], a, "state and what is kept")) return -1;
-        w->part = a->count / w->comps;
-        if (w->part * w->comps != a->count || w->first < 0 || (w->first + w->and_count) * w->words > w->part) {
-            PyErr_Format(PyExc_ValueError, "kept must hold rows %zd .. %zd of %zd words for each component; got %zd words", w->first,
-                         w->first + w->and_count, w->words, a->count);
+        if (!side) w->part = a->count / comps;
+        if (w->part * comps != a->count || w->first < 0 || (w->first + w->and_count) * w->words > w->part) {
+            PyErr_Format(PyExc_ValueError, "kept must hold rows %zd .. %zd of %zd words for each component, in arrays of one size; got "
+                         "%zd words", w->first, w->first + w->and_count, w->words, a->count);
             return -1;
         }
+        for (int other = 0; other < side; other++)
+            if (apart(a, &fixed[LEFT + other], "what is kept")) return -1;
         w->kept[side] = a->view.buf;
     }
-    if (fixed[LEFT].count == fixed[RIGHT].count) return apart(&fixed[LEFT], &fixed[RIGHT], "what is kept");
-    PyErr_SetString(PyExc_ValueError, "left and right operands are kept in arrays of one size");
-    return -1;
+    return 0;
+}
+
+/* Masks (component, source) of the layer's ANDs, to `masks`; how many are taken goes to `taken`. */
+static int take_masks(const layer *w, mask *masks, array *more, Py_ssize_t *taken, PyObject *given, const array *state) {
+    PyObject *of;
+    for (Py_ssize_t k = 0; k < PyTuple_Size(given); k++) {
+        if (!PyArg_ParseTuple(PyTuple_GetItem(given, k), "iO", &masks[k].comp, &of)) return -1;
+        if (masks[k].comp < 0 || masks[k].comp >= w->comps) {
+            PyErr_Format(PyExc_ValueError, "the component of a mask must lie in 0 .. %zd; got %d", w->comps - 1, masks[k].comp);
+            return -1;
+        }
+        if (take_source(w, &masks[k].of, &more[(*taken)++], of, state, "a mask", w->and_count)) return -1;
+    }
+    return 0;
+}
+
+/* Every own mask is the first thing in its component, and the message in its; 0, or -1 with an exception. */
+static int check_masks(const layer *w) {
+    if (w->target < 0 || w->target >= w->comps) {
+        PyErr_Format(PyExc_ValueError, "the component of the message must lie in 0 .. %zd; got %d", w->comps - 1, w->target);
+        return -1;
+    }
+    for (int k = 0; k < w->own_count; k++)
+        for (int j = 0; j <= k; j++)
+            if (w->masks[k].comp == (j < k ? w->masks[j].comp : w->target)) {
+                PyErr_SetString(PyExc_ValueError, "a component takes one own mask, or the message");
+                return -1;
+            }
+    return 0;
 }
 
 static PyObject *run(PyObject *self, PyObject *args) {
-    PyObject *state, *deposits, *xors, *ands, *pairs, *own, *message, *kept, *where, *given, *result = NULL;
-    int comp;
+    PyObject *state, *deposits, *xors, *ands, *pairs, *own, *others, *message, *kept, *where, *given, *copy, *result = NULL;
+    int comp, added;
     Py_ssize_t slots, comps, tile, words;
     layer w = {0};
     array fixed[FIXED] = {0}, *more = NULL;
     deposit *list = NULL;
     source *sources = NULL;
+    mask *masks = NULL;
     Py_ssize_t more_count = 0;
     (void)self;
-    if (!PyArg_ParseTuple(args, "O(nnnn)O!OOOO!OO", &state, &slots, &comps, &tile, &words, &PyTuple_Type, &deposits, &xors, &ands, &pairs,
-                          &PyTuple_Type, &own, &message, &kept))
+    if (!PyArg_ParseTuple(args, "O(nnnn)O!OOOiO!O!OO", &state, &slots, &comps, &tile, &words, &PyTuple_Type, &deposits, &xors, &ands, &pairs,
+                          &w.target, &PyTuple_Type, &own, &PyTuple_Type, &others, &message, &kept))
         return NULL;
     if (take_state(&w, &fixed[STATE], state, slots, comps, tile, words)) goto done;
     if (take(&fixed[XORS], xors, "xors", 'i', 0, 0) || take(&fixed[ANDS], ands, "ands", 'i', 0, 0) ||
@@ -165,28 +204,28 @@ static PyObject *run(PyObject *self, PyObject *args) {
         goto done;
     }
     if (in_range(w.ands, 3 * w.and_count, slots, "slots of ands")) goto done;
-    Py_ssize_t owns = PyTuple_Size(own), count = 0;
+    Py_ssize_t count = 0;
+    w.own_count = (int)PyTuple_Size(own), w.mask_count = w.own_count + (int)PyTuple_Size(others);
     w.deposit_count = PyTuple_Size(deposits);
     for (Py_ssize_t d = 0; d < w.deposit_count; d++) {
-        if (!PyArg_ParseTuple(PyTuple_GetItem(deposits, d), "OiO!", &where, &comp, &PyTuple_Type, &given)) goto done;
+        if (!PyArg_ParseTuple(PyTuple_GetItem(deposits, d), "OiO!pO", &where, &comp, &PyTuple_Type, &given, &added, &copy)) goto done;
         count += PyTuple_Size(given);
     }
-    more = PyMem_Calloc((size_t)(w.deposit_count + count + owns) + 1, sizeof *more);
+    more = PyMem_Calloc((size_t)(2 * w.deposit_count + count + w.mask_count) + 1, sizeof *more);
     list = PyMem_Calloc((size_t)w.deposit_count + 1, sizeof *list);
-    sources = PyMem_Calloc((size_t)(count + owns) + 1, sizeof *sources);
-    if (!more || !list || !sources) {
+    sources = PyMem_Calloc((size_t)count + 1, sizeof *sources);
+    masks = PyMem_Calloc((size_t)w.mask_count + 1, sizeof *masks);
+    if (!more || !list || !sources || !masks) {
         PyErr_NoMemory();
         goto done;
     }
-    w.deposits = list;
-    w.sources = sources;
-    w.own = sources + count;
+    w.deposits = list, w.sources = sources, w.masks = masks;
     count = 0;
     for (Py_ssize_t d = 0; d < w.deposit_count; d++) {
-        if (!PyArg_ParseTuple(PyTuple_GetItem(deposits, d), "OiO!", &where, &comp, &PyTuple_Type, &given)) goto done;
+        if (!PyArg_ParseTuple(PyTuple_GetItem(deposits, d), "OiO!pO", &where, &comp, &PyTuple_Type, &given, &added, &copy)) goto done;
         array *a = &more[more_count++];
         if (take(a, where, "slots", 'i', 0, 0) || in_range(a->view.buf, a->count, slots, "slots of a deposit")) goto done;
-        list[d] = (deposit){a->view.buf, a->count, comp, count, (int)PyTuple_Size(given)};
+        list[d] = (deposit){a->view.buf, a->count, comp, count, (int)PyTuple_Size(given), added, NULL};
         if (comp < 0 || comp >= comps) {
             PyErr_Format(PyExc_ValueError, "the component of a deposit must lie in 0 .. %zd; got %d", comps - 1, comp);
             goto done;
@@ -194,18 +233,31 @@ static PyObject *run(PyObject *self, PyObject *args) {
         for (Py_ssize_t k = 0; k < list[d].count_sources; k++)
             if (take_source(&w, &sources[count++], &more[more_count++], PyTuple_GetItem(given, k), &fixed[STATE], "a deposit", a->count))
                 goto done;
+        if (copy != Py_None) {
+            array *b = &more[more_count++];
+            if (take_rows(&w, b, copy, &fixed[STATE], "a copy", 1, a->count)) goto done;
+            for (Py_ssize_t k = 0; k < more_count - 1; k++)
+                if (apart(&more[k], b, "a copy and what is added up")) goto done;
+            list[d].copy = b->view.buf;
+        }
     }
     if (w.and_count) {
-        if (take_rows(&w, &fixed[MESSAGE], message, &fixed[STATE], "message", 1, w.and_count)) goto done;
+        if (take_masks(&w, masks, more, &more_count, own, &fixed[STATE]) ||
+            take_masks(&w, masks + w.own_count, more, &more_count, others, &fixed[STATE]) || check_masks(&w))
+            goto done;
+        if (message != Py_None && take_rows(&w, &fixed[MESSAGE], message, &fixed[STATE], "message", 1, w.and_count)) goto done;
         w.message = fixed[MESSAGE].view.buf;
-        for (Py_ssize_t k = 0; k < owns; k++)
-            if (take_source(&w, &sources[count++], &more[more_count++], PyTuple_GetItem(own, k), &fixed[STATE], "a mask", w.and_count))
-                goto done;
-        w.own_count = (int)owns;
-        for (Py_ssize_t k = 0; k < more_count; k++)
+        if (w.own_count && !w.message) {
+            PyErr_SetString(PyExc_ValueError, "own masks are for a message");
+            goto done;
+        }
+        for (Py_ssize_t k = 0; w.message && k < more_count; k++)
             if (apart(&more[k], &fixed[MESSAGE], "the message and what is added up")) goto done;
     }
     if (take_kept(&w, fixed, kept)) goto done;
+    for (int side = LEFT; side <= RESULTS; side++)
+        for (Py_ssize_t k = 0; w.kept[0] && k < more_count; k++)
+            if (apart(&more[k], &fixed[side], "what is kept and what is added up")) goto done;
     Py_BEGIN_ALLOW_THREADS
     share_out(w.tiles, run_tiles, &w);
     Py_END_ALLOW_THREADS
@@ -217,6 +269,7 @@ done:
     PyMem_Free(more);
     PyMem_Free(list);
     PyMem_Free(sources);
+    PyMem_Free(masks);
     return result;
 }
 
@@ -268,7 +321,7 @@ done:
 
 static PyMethodDef METHODS[] = {
     {"add_sources", add_sources, METH_VARARGS, "add_sources(sources, out): their sum."},
-    {"run_layer", run, METH_VARARGS, "run_layer(state, shape, deposits, xors, ands, pairs, own, message, kept)."},
+    {"run_layer", run, METH_VARARGS, "run_layer(state, shape, deposits, xors, ands, pairs, target, own, others, message, kept)."},
     {"gather", gather, METH_VARARGS, "gather(state, shape, slots, out): rows (slot, component) of `words` words."},
     {NULL, NULL, 0, NULL},
 };

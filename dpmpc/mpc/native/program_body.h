@@ -1,15 +1,16 @@
-/* What a layer does to the tiles from `begin` to `end`; see program.c for the arrays. Rows are worked on four vectors
-of eight words at a time, so that what is looked up once for a gate serves 256 bytes; then one vector; then one word. */
+/* What a layer does to the tiles from `begin` to `end`; see program.c for the arrays. Rows are worked on several registers
+at a time, so that what is looked up once for a gate serves 256 bytes, or 128 of the narrowest; then one; then one word. */
 
 #define INLINE TARGET static inline __attribute__((always_inline)) void
-#define FOUR 32 /* words */
-#define EACH for (int j = 0; j < n; j++)
-#define IN(p) (((const words8 *)(p))[j])
-#define OUT(p) (((words8 *)(p))[j])
+#define MANY (WIDTH > 2 ? 32 / WIDTH : 8) /* registers of sums; there are 16 and more */
+#define FEW 4 /* where another one is held beside each */
+#define EACH _Pragma("GCC unroll 8") for (int j = 0; j < n; j++)
+#define IN(p) (((const VEC *)(p))[j])
+#define OUT(p) (((VEC *)(p))[j])
 
-/* Words v .. v + 8 n - 1 of out = a ^ b ^ ... */
+/* Words v .. v + n WIDTH - 1 of out = a ^ b ^ ... */
 INLINE NAME(xor_piece)(const int32_t *gate, uint64_t *tile, Py_ssize_t row, Py_ssize_t v, const int n) {
-    words8 sum[4];
+    VEC sum[MANY];
     const uint64_t *in = tile + gate[2] * row + v;
     EACH sum[j] = IN(in);
     for (int k = 1; k < gate[1]; k++) {
@@ -23,8 +24,8 @@ TARGET static void NAME(xor_rows)(const layer *w, uint64_t *tile) {
     Py_ssize_t row = w->comps * w->tile;
     for (Py_ssize_t i = 0; i < w->xor_count; i += 2 + w->xors[i + 1]) {
         Py_ssize_t v = 0;
-        for (; v + FOUR <= row; v += FOUR) NAME(xor_piece)(w->xors + i, tile, row, v, 4);
-        for (; v < row; v += 8) NAME(xor_piece)(w->xors + i, tile, row, v, 1);
+        for (; v + MANY * WIDTH <= row; v += MANY * WIDTH) NAME(xor_piece)(w->xors + i, tile, row, v, MANY);
+        for (; v < row; v += WIDTH) NAME(xor_piece)(w->xors + i, tile, row, v, 1);
     }
 }
 
@@ -35,7 +36,7 @@ TARGET static void NAME(xor_words)(const uint64_t *a, const uint64_t *b, uint64_
         memcpy(out, a, (size_t)words * 8);
         return;
     }
-    for (; v + 8 <= words; v += 8) *(words8 *)(out + v) = *(const words8 *)(a + v) ^ *(const words8 *)(b + v);
+    for (; v + WIDTH <= words; v += WIDTH) *(VEC *)(out + v) = *(const VEC *)(a + v) ^ *(const VEC *)(b + v);
     for (; v < words; v++) out[v] = a[v] ^ b[v];
 }
 
@@ -59,18 +60,28 @@ TARGET static void NAME(add_up)(const source *from, int count, Py_ssize_t place,
         NAME(xor_words)(sum, NULL, out, words);
 }
 
+/* Copies past the caches, which will have forgotten it when it is read. */
+INLINE NAME(copy_past)(uint64_t *out, const uint64_t *in, Py_ssize_t words) {
+    Py_ssize_t i = 0;
+    for (; i < words && (uintptr_t)(out + i) % sizeof(VEC); i++) out[i] = in[i];
+    for (; i + WIDTH <= words; i += WIDTH) STORE_PAST(out + i, *(const VEC *)(in + i));
+    for (; i < words; i++) out[i] = in[i];
+}
+
 /* The XOR of the sources of a deposit, row by row, to one component of its slots. */
 TARGET static void NAME(put_rows)(const layer *w, const deposit *from, uint64_t *tile, Py_ssize_t at, Py_ssize_t words) {
     Py_ssize_t row = w->comps * w->tile;
     for (Py_ssize_t i = 0; i < from->count; i++) {
         uint64_t *out = tile + from->slots[i] * row + from->comp * w->tile;
-        NAME(add_up)(w->sources + from->first, from->count_sources, i * w->words + at, NULL, out, words);
+        NAME(add_up)(w->sources + from->first, from->count_sources, i * w->words + at, from->added ? out : NULL, out, words);
+        if (from->copy) NAME(copy_past)(from->copy + i * w->words + at, out, words);
     }
+    if (from->copy) PAST_IS_DONE;
 }
 
-INLINE NAME(and_piece)(const layer *w, const uint64_t *x, const uint64_t *y, Py_ssize_t place, const int n) {
-    words8 sum[4], right[4];
-    EACH sum[j] = (words8){0};
+INLINE NAME(and_piece)(const layer *w, const uint64_t *x, const uint64_t *y, uint64_t *out, const int n) {
+    VEC sum[FEW], right[FEW];
+    EACH sum[j] = (VEC){0};
     for (const int32_t *pair = w->pairs; pair < w->pairs + w->pair_count; pair += 2 + pair[1]) {
         const uint64_t *left = x + pair[0] * w->tile, *in = y + pair[2] * w->tile;
         EACH right[j] = IN(in);
@@ -80,49 +91,65 @@ INLINE NAME(and_piece)(const layer *w, const uint64_t *x, const uint64_t *y, Py_
         }
         EACH sum[j] ^= IN(left) & right[j];
     }
-    EACH OUT(w->message + place) = sum[j];
+    EACH OUT(out) = sum[j];
 }
 
-/* This party's part of x y for each AND, XOR its masks, to the message. A pair is: left component, how many right ones,
-those. */
-TARGET static void NAME(multiply)(const layer *w, const uint64_t *tile, Py_ssize_t at, Py_ssize_t words) {
-    Py_ssize_t row = w->comps * w->tile;
-    for (Py_ssize_t i = 0; i < w->and_count; i++) {
-        const uint64_t *x = tile + w->ands[3 * i + 1] * row, *y = tile + w->ands[3 * i + 2] * row;
-        Py_ssize_t v = 0, place = i * w->words + at;
-        for (; v + FOUR <= words; v += FOUR) NAME(and_piece)(w, x + v, y + v, place + v, 4);
-        for (; v + 8 <= words; v += 8) NAME(and_piece)(w, x + v, y + v, place + v, 1);
-        for (; v < words; v++) {
-            uint64_t sum = 0;
-            for (const int32_t *pair = w->pairs; pair < w->pairs + w->pair_count; pair += 2 + pair[1]) {
-                uint64_t right = 0;
-                for (int r = 0; r < pair[1]; r++) right ^= y[pair[2 + r] * w->tile + v];
-                sum ^= x[pair[0] * w->tile + v] & right;
-            }
-            w->message[place + v] = sum;
+/* This party's part of x y, a piece of a row. A pair is: left component, how many right ones, those. */
+INLINE NAME(multiply)(const layer *w, const uint64_t *x, const uint64_t *y, uint64_t *out, Py_ssize_t words) {
+    Py_ssize_t v = 0;
+    for (; v + FEW * WIDTH <= words; v += FEW * WIDTH) NAME(and_piece)(w, x + v, y + v, out + v, FEW);
+    for (; v + WIDTH <= words; v += WIDTH) NAME(and_piece)(w, x + v, y + v, out + v, 1);
+    for (; v < words; v++) {
+        uint64_t sum = 0;
+        for (const int32_t *pair = w->pairs; pair < w->pairs + w->pair_count; pair += 2 + pair[1]) {
+            uint64_t right = 0;
+            for (int r = 0; r < pair[1]; r++) right ^= y[pair[2 + r] * w->tile + v];
+            sum ^= x[pair[0] * w->tile + v] & right;
         }
-        NAME(add_up)(w->own, w->own_count, place, w->message + place, w->message + place, words);
+        out[v] = sum;
     }
 }
 
-/* Copies past the caches, which will have forgotten it when it is read. */
-INLINE NAME(copy_past)(uint64_t *out, const uint64_t *in, Py_ssize_t words) {
-    Py_ssize_t i = 0;
-    for (; i < words && (uintptr_t)(out + i) % 64; i++) out[i] = in[i];
-    for (; i + 8 <= words; i += 8) STORE_PAST(out + i, *(const words8 *)(in + i));
-    for (; i < words; i++) out[i] = in[i];
+/* What is known at once of an AND's result goes to its slot: this party's part of x y with the own masks, which is the
+message, to the component `target`; each own mask to its component; other parties' masks. */
+TARGET static void NAME(result)(const layer *w, uint64_t *slot, const uint64_t *x, const uint64_t *y, Py_ssize_t place, Py_ssize_t words) {
+    uint64_t *target = slot + w->target * w->tile, *message = w->message ? w->message + place : NULL;
+    const uint64_t *sum = target;
+    NAME(multiply)(w, x, y, target, words);
+    for (int k = 0; k < w->own_count; k++) {
+        uint64_t *own = slot + w->masks[k].comp * w->tile;
+        NAME(add_up)(&w->masks[k].of, 1, place, NULL, own, words);
+        NAME(xor_words)(sum, own, message, words);
+        sum = message;
+    }
+    if (message && sum == target) NAME(xor_words)(target, NULL, message, words);
+    for (int k = w->own_count; k < w->mask_count; k++) {
+        uint64_t *out = slot + w->masks[k].comp * w->tile;
+        NAME(add_up)(&w->masks[k].of, 1, place, out == target ? sum : out, out, words);
+        if (out == target) sum = target;
+    }
+    if (sum != target) NAME(xor_words)(sum, NULL, target, words);
 }
 
 /* The operands of each AND, each component apart: row i of component k goes to row `first` + i of part k, (components, rows,
-words); `turned`: of part components - 1 - k. */
-TARGET static void NAME(keep)(const layer *w, const uint64_t *tile, Py_ssize_t at, Py_ssize_t words) {
+words); `turned`: of part components - 1 - k. And the target's results. */
+INLINE NAME(keep)(const layer *w, const uint64_t *tile, const int32_t *gate, Py_ssize_t place, Py_ssize_t words) {
     for (int side = 0; side < 2; side++)
         for (Py_ssize_t k = 0; k < w->comps; k++) {
-            uint64_t *part = w->kept[side] + (w->turned ? w->comps - 1 - k : k) * w->part + at;
-            for (Py_ssize_t i = 0; i < w->and_count; i++)
-                NAME(copy_past)(part + (w->first + i) * w->words, tile + (w->ands[3 * i + 1 + side] * w->comps + k) * w->tile, words);
+            uint64_t *part = w->kept[side] + (w->turned ? w->comps - 1 - k : k) * w->part;
+            NAME(copy_past)(part + w->first * w->words + place, tile + (gate[1 + side] * w->comps + k) * w->tile, words);
         }
-    PAST_IS_DONE;
+    NAME(copy_past)(w->kept[2] + w->first * w->words + place, tile + (gate[0] * w->comps + w->target) * w->tile, words);
+}
+
+TARGET static void NAME(and_rows)(const layer *w, uint64_t *tile, Py_ssize_t at, Py_ssize_t words) {
+    Py_ssize_t row = w->comps * w->tile;
+    for (Py_ssize_t i = 0; i < w->and_count; i++) {
+        const int32_t *gate = w->ands + 3 * i;
+        NAME(result)(w, tile + gate[0] * row, tile + gate[1] * row, tile + gate[2] * row, i * w->words + at, words);
+        if (w->kept[0]) NAME(keep)(w, tile, gate, i * w->words + at, words);
+    }
+    if (w->kept[0]) PAST_IS_DONE;
 }
 
 TARGET static void NAME(run_layer)(const layer *w, Py_ssize_t begin, Py_ssize_t end) {
@@ -131,8 +158,7 @@ TARGET static void NAME(run_layer)(const layer *w, Py_ssize_t begin, Py_ssize_t 
         Py_ssize_t at = t * w->tile, words = w->words - at < w->tile ? w->words - at : w->tile;
         for (Py_ssize_t d = 0; d < w->deposit_count; d++) NAME(put_rows)(w, w->deposits + d, tile, at, words);
         NAME(xor_rows)(w, tile);
-        if (w->and_count) NAME(multiply)(w, tile, at, words);
-        if (w->kept[0]) NAME(keep)(w, tile, at, words);
+        NAME(and_rows)(w, tile, at, words);
     }
 }
 
@@ -149,7 +175,8 @@ TARGET static void NAME(gather_rows)(const layer *w, const int32_t *slots, Py_ss
 }
 
 #undef INLINE
-#undef FOUR
+#undef MANY
+#undef FEW
 #undef EACH
 #undef IN
 #undef OUT

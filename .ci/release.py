@@ -1,0 +1,116 @@
+"""A release, made on this machine: `make release VERSION=0.3.0`.
+
+Refuses a tree that is not clean, a branch that is not main, a version that is not above the last, a changelog without
+a line for it. Then sets the version (in dpmpc/__init__.py, from which all else has it, and in the files that cannot
+read it from there), dates the changelog, builds sdist and wheel, checks them, commits and tags. It pushes nothing.
+
+    python .ci/release.py --check-tag v0.3.0    whether a tag and the tree name one version
+"""
+
+import datetime
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[1]
+HOME = "dpmpc/__init__.py"
+COPIES = {  # file -> what stands before the version there
+    "CITATION.cff": r"^version: ",
+    "Dockerfile": r"dpmpc:",
+    "compose.yaml": r"dpmpc:",
+    "docs/consortium.md": r"dpmpc:",
+    "docs/howto/services.md": r"dpmpc:",
+    "docs/project/install.md": r"dpmpc-",
+}
+_VERSION = r"\d+\.\d+\.\d+(?:(?:a|b|rc)\d+)?"
+
+
+class Refused(SystemExit):
+    """One line: the rule, the value, the way out."""
+
+
+def current(root: Path = ROOT) -> str:
+    """The version that the tree names."""
+    found = re.search(rf'^__version__ = "({_VERSION})"$', (root / HOME).read_text(), re.MULTILINE)
+    assert found is not None
+    return found[1]
+
+
+def stale(root: Path = ROOT) -> list[str]:
+    """The files that name another version than the tree's."""
+    version = current(root)
+    return [
+        name
+        for name, before in COPIES.items()
+        if set(re.findall(f"{before}({_VERSION})", (root / name).read_text(), re.MULTILINE)) != {version}
+    ]
+
+
+def order(version: str) -> tuple[int, ...]:
+    """What versions are compared by; a release stands above its candidates."""
+    found = re.fullmatch(r"(\d+)\.(\d+)\.(\d+)(?:(a|b|rc)(\d+))?", version)
+    if found is None:
+        raise Refused(f"error: a version is like 0.3.0 or 0.3.0rc1; got {version!r}; give such a one")
+    stage = {None: 3, "rc": 2, "b": 1, "a": 0}[found[4]]
+    return (int(found[1]), int(found[2]), int(found[3]), stage, int(found[5] or 0))
+
+
+def dated(text: str, version: str, today: str) -> str:
+    """The changelog with today's date at the version's heading, which may be called Unreleased before."""
+    head = re.search(rf"^## (Unreleased|{re.escape(version)})(?: \(unreleased\))?\n\n- ", text, re.MULTILINE)
+    if head is None:
+        raise Refused(
+            f"error: the changelog has a line for what is released; {version} has none; write it under ## Unreleased"
+        )
+    return text[: head.start()] + f"## {version} ({today})\n\n- " + text[head.end() :]
+
+
+def write(version: str, root: Path = ROOT, today: str | None = None) -> None:
+    """Sets the version everywhere, and the changelog's date."""
+    before = current(root)
+    if order(version) < order(before):
+        raise Refused(f"error: versions rise; got {version} after {before}; give a later one")
+    log = root / "CHANGELOG.md"
+    log.write_text(dated(log.read_text(), version, today or datetime.date.today().isoformat()))
+    for name, lead in {HOME: r'^__version__ = "', **COPIES}.items():
+        path = root / name
+        path.write_text(re.sub(f"({lead}){_VERSION}", rf"\g<1>{version}", path.read_text(), flags=re.MULTILINE))
+
+
+def _git(*arguments: str) -> str:
+    return subprocess.run(["git", *arguments], cwd=ROOT, check=True, capture_output=True, text=True).stdout.strip()
+
+
+def release(version: str) -> None:
+    """All of it, up to the tag."""
+    order(version)
+    if _git("status", "--porcelain"):
+        raise Refused("error: a release is made of a clean tree; there are changes; commit them first")
+    if _git("branch", "--show-current") != "main":
+        raise Refused(f"error: a release is made on main; this is {_git('branch', '--show-current')}; switch to it")
+    if f"v{version}" in _git("tag").split():
+        raise Refused(f"error: a version is released once; v{version} is there; give a later one")
+    write(version)
+    subprocess.run(["make", "docs"], cwd=ROOT, check=True)
+    subprocess.run([".ci/wheel"], cwd=ROOT, check=True)
+    _git("commit", "--all", "--message", f"Version {version}")
+    _git("tag", "--annotate", f"v{version}", "--message", f"dpmpc {version}")
+    print(f"v{version} is tagged; dist/ has its sdist and this platform's wheel; publish: git push --follow-tags")
+
+
+def main(arguments: list[str]) -> None:
+    """The command."""
+    if arguments[:1] == ["--check-tag"]:
+        if arguments[1:] != [f"v{current()}"] or stale():
+            raise Refused(
+                f"error: a tag names the tree's version; got {arguments[1:]}, the tree is v{current()} {stale()}"
+            )
+    elif len(arguments) == 1:
+        release(arguments[0])
+    else:
+        raise Refused("error: a release has a version; got none; say make release VERSION=0.3.0")
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

@@ -1,0 +1,108 @@
+"""What a person waits for who asks for little: commands and fits beside `python -c "import numpy"`, by turns.
+
+    python benchmarks/startup.py [--repetitions 5] [--json FILE]
+
+Each row: the median seconds of the clock and of the processors (all processes that it started included), and both as
+multiples of what the import of NumPy takes, so that rows of a busy and of a quiet machine can be compared. A fit is
+timed inside a process that has made one already. Whatever runs here counts in an account of its own.
+"""
+
+import argparse
+import json
+import os
+import resource
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+IMPORT = "import numpy"
+WARM_UPS = 1  # turns that are not counted: they write bytecode
+_COMMAND = [sys.executable, "-m", "dpmpc"]
+_TRAIN = ["--owners", "5", "--method", "gradient", "--epsilon", "1", "--delta", "1e-4", "--iterations", "50", "-M", "3"]
+_FIT = """
+import json, os, sys, time, warnings
+warnings.simplefilter("ignore")
+import numpy as np
+from dpmpc.estimators import PrivateLogisticRegression
+rng = np.random.default_rng(1)
+X = rng.uniform(-4, 4, (300, 5))
+y, site = (X[:, 0] > 0).astype(int), np.arange(300) % 3
+for _ in range(2):
+    model = PrivateLogisticRegression(bounds=(-4.0, 4.0), iterations=10, engine=sys.argv[1])
+    begin, cpu = time.perf_counter(), sum(os.times()[:4])
+    model.fit(X, y, owners=site)
+print(json.dumps([time.perf_counter() - begin, sum(os.times()[:4]) - cpu]))
+"""
+Row = dict[str, Any]
+
+
+def commands(folder: Path) -> dict[str, list[str]]:
+    """What is timed from the start of a process to its end, by name."""
+    out = ["--out", str(folder / "run"), "--overwrite"]
+    return {
+        IMPORT: [sys.executable, "-c", IMPORT],
+        "import dpmpc": [sys.executable, "-c", "import dpmpc"],
+        "dpmpc --help": [*_COMMAND, "--help"],
+        "dpmpc train: 50 releases": [*_COMMAND, "train", "--data", "breast-cancer", *_TRAIN, *out],
+        "dpmpc report": [*_COMMAND, "report", str(folder / "run"), "--out", str(folder / "page.html")],
+        "dpmpc verify --structure": [*_COMMAND, "verify", str(folder / "run"), "--structure"],
+    }
+
+
+def timed(words: Sequence[str], environment: Mapping[str, str]) -> tuple[float, float]:
+    """(seconds, processor seconds) of a command and all that it starts. Errors: CalledProcessError."""
+    before, begin = resource.getrusage(resource.RUSAGE_CHILDREN), time.perf_counter()
+    subprocess.run(words, env=environment, check=True, capture_output=True)
+    after, end = resource.getrusage(resource.RUSAGE_CHILDREN), time.perf_counter()
+    return end - begin, after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+
+
+def rows(repetitions: int, engines: Sequence[str] = ("clear", "mpc")) -> list[Row]:
+    """Medians; the import of NumPy is the first row. `engines`: of the fits."""
+    found: dict[str, list[tuple[float, float]]] = {}
+    with tempfile.TemporaryDirectory(prefix="dpmpc-startup-") as name:
+        folder = Path(name)
+        environment = {**os.environ, "DPMPC_ACCOUNT": str(folder / "account")}
+        environment.pop("PYTHONDONTWRITEBYTECODE", None)  # who installs a package has its bytecode
+        for k in range(WARM_UPS + repetitions):
+            for what, words in commands(folder).items():
+                seconds = timed(words, environment)
+                if k >= WARM_UPS:
+                    found.setdefault(what, []).append(seconds)
+            for engine in engines if k >= WARM_UPS else ():
+                done = subprocess.run(
+                    [sys.executable, "-c", _FIT, engine], env=environment, check=True, capture_output=True, text=True
+                )
+                found.setdefault(f"second fit, engine={engine}", []).append(tuple(json.loads(done.stdout)))
+    medians = {what: [statistics.median(part) for part in zip(*all_, strict=True)] for what, all_ in found.items()}
+    wall, cpu = medians[IMPORT]
+    return [
+        {"what": what, "seconds": s, "times": s / wall, "processor": p, "processor_times": p / cpu}
+        for what, (s, p) in medians.items()
+    ]
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Prints the table."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--repetitions", type=int, default=5)
+    parser.add_argument("--json", type=Path)
+    asked = parser.parse_args(arguments)
+    found = rows(asked.repetitions)
+    print(f"{'':28}{'seconds':>9}{'x numpy':>9}{'processor':>11}{'x numpy':>9}")
+    for row in found:
+        print(
+            f"{row['what']:28}{row['seconds']:9.2f}{row['times']:9.1f}{row['processor']:11.2f}"
+            f"{row['processor_times']:9.1f}"
+        )
+    if asked.json is not None:
+        asked.json.write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

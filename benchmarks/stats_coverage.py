@@ -1,0 +1,187 @@
+"""How often intervals hold the truth: of every kind of answer, beside intervals that do not know the noise.
+
+Records are drawn from a data set (or made up); about the data the truth is the answer without noise on the records that
+were drawn, about the population that on all of them, of which records are drawn with replacement. Noise has the
+deviation of the ideal Gaussian law, rounded to whole grid steps, of which it is hundreds of thousands wide.
+"""
+
+import csv
+from collections import defaultdict
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+
+from dpmpc.benchmarks.stats_models import Judged, judged
+from dpmpc.privacy.gaussian import gaussian_scale
+from dpmpc.statistics.asking import Answer
+from dpmpc.statistics.cells import Field, Records, Values
+from dpmpc.statistics.columns import Columns, Quantity
+from dpmpc.statistics.intervals import Level
+from dpmpc.statistics.scores import Model
+from dpmpc.statistics.tables import Tables
+
+LOW, HIGH = 0.93, 0.97
+ADULT = (
+    "age workclass fnlwgt education education-num marital-status occupation relationship race sex capital-gain "
+    "capital-loss hours-per-week native-country income"
+).split()
+ADULT_BOUNDS: dict[str, list[float] | list[str]] = {
+    "age": [17.0, 90.0], "education-num": [1.0, 16.0], "hours-per-week": [1.0, 99.0], "capital-gain": [0.0, 20000.0],
+    "sex": ["Female", "Male"], "race": ["White", "Black", "Asian-Pac-Islander", "Amer-Indian-Eskimo", "Other"],
+    "income": ["<=50K", ">50K"],
+}  # fmt: skip
+MADE_BOUNDS: dict[str, list[float] | list[str]] = {
+    "age": [17.0, 90.0], "education-num": [1.0, 16.0], "hours-per-week": [1.0, 99.0], "capital-gain": [0.0, 20000.0],
+    "sex": ["Female", "Male"], "race": ["White", "Black", "rare"], "income": ["<=50K", ">50K"],
+}  # fmt: skip
+QUESTIONS = {
+    "tables": ["table(race) by income", "table(sex, income)", "count by sex"],
+    "numbers": ["mean(age) by income", "sd(age) by income", "mean(hours-per-week) where sex = Female"],
+    "heavy tail": ["mean(capital-gain)", "hist(capital-gain, cells=octaves)"],
+    "quantiles": ["median(age) by sex", "quantiles(hours-per-week, 0.1, 0.9)"],
+    "models": ["corr(age, hours-per-week)", "lm(hours-per-week, age, education-num)"],
+    "survival": ["km(hours-per-week, income, bins=20) by sex"],
+    "all": ["table1 by income"],
+}
+
+
+def adult(folder: Path) -> dict[str, list[str]]:
+    """Columns of adult.data and adult.test as texts."""
+    rows: list[list[str]] = []
+    for name in ("adult.data", "adult.test"):
+        with (folder / "adult" / name).open(encoding="utf-8") as file:
+            rows += [[cell.strip().rstrip(".") for cell in row] for row in csv.reader(file) if len(row) == len(ADULT)]
+    return {name: [row[k] for row in rows] for k, name in enumerate(ADULT)}
+
+
+def made(n: int = 40000) -> dict[str, list[str]]:
+    """Made-up records with the shape of such data."""
+    rng = np.random.default_rng(1)
+    rich = rng.random(n) < 0.24
+    columns = {
+        "age": np.rint(17 + rng.gamma(4, 5.5, n) + 5 * rich), "education-num": rng.integers(1, 17, n),
+        "hours-per-week": np.where(rng.random(n) < 0.5, 40, rng.integers(1, 99, n)),
+        "capital-gain": np.where(rng.random(n) < 0.92, 0, np.rint(rng.lognormal(8, 1, n))),
+        "sex": np.where(rng.random(n) < 0.33, "Female", "Male"),
+        "race": rng.choice(["White", "Black", "rare", "?"], n, p=[0.85, 0.12, 0.01, 0.02]),
+        "income": np.where(rich, ">50K", "<=50K"),
+    }  # fmt: skip
+    return {name: [str(value) for value in column] for name, column in columns.items()}
+
+
+def records_of(texts: dict[str, list[str]], columns: Columns) -> Records:
+    """The records as blocks read them."""
+    values: dict[Field, Values] = {}
+    for column in columns.columns:
+        cells = texts[column.name]
+        if isinstance(column, Quantity):
+            values[column] = np.array([float(cell) if cell != "?" else np.nan for cell in cells])
+        else:
+            known = {level: k for k, level in enumerate(column.levels)}
+            values[column] = np.array([-1 if cell == "?" else known.get(cell, -2) for cell in cells])
+    return Records(len(next(iter(texts.values()))), values)
+
+
+@dataclass
+class Tally:
+    """Of one kind of answer: numbers that were given, that held the truth, and that would have without the noise."""
+
+    given: int = 0
+    held: int = 0
+    naive: int = 0
+    refused: int = 0
+    conservative: bool = False
+    wide: list[float] = field(default_factory=list)
+
+    @property
+    def share(self) -> float:
+        return self.held / self.given if self.given else float("nan")
+
+    @property
+    def verdict(self) -> str:
+        """Whether it keeps what is said of it."""
+        if not self.given:
+            return "refused"
+        low = self.share < LOW - 2.5 * (0.05 * 0.95 / self.given) ** 0.5
+        return "TOO LOW" if low else "conservative" if self.share > HIGH or self.conservative else "kept"
+
+
+def coverage(
+    whole: Records,
+    columns: Columns,
+    asked: list[str],
+    n: int,
+    epsilon: float,
+    about: str,
+    repeat: int,
+    seed: int = 1,
+    models: dict[str, Model] | None = None,
+) -> dict[str, Tally]:
+    """Tallies by kind of answer, over `repeat` draws of n records and of the noise."""
+    rng = np.random.default_rng(seed)
+    tables = Tables.of(columns, asked, models=models)
+    sigma = gaussian_scale(epsilon, 1e-5, tables.layout.distance((n,)).l2)
+    level = Level(about=about)
+    values = {f: whole.values[f] for f in tables.layout.fields}
+    everyone = tables.answers(tables.layout.encode(Records(whole.n, values))[0], 0.0, (whole.n,), level)
+    found: dict[str, Tally] = defaultdict(Tally)
+    for _ in range(repeat):
+        rows = rng.integers(0, whole.n, n)
+        total = tables.layout.encode(Records(n, {f: v[rows] for f, v in values.items()}))[0].astype(np.float64)
+        truth = everyone if about == "population" else tables.answers(total, 0.0, (n,), level)
+        noisy = total + np.rint(rng.normal(0, sigma, len(total)))
+        answers, naive = (tables.answers(noisy, s, (n,), level) for s in (sigma, 0.0))
+        for kind, number, unaware, right in _lines(answers, naive, truth):
+            _count(found[kind], number, unaware, right.estimate)
+    return dict(found)
+
+
+def _lines(*answers: tuple[Answer, ...]) -> Iterator[tuple]:  # type: ignore[type-arg]
+    for answer in zip(*answers, strict=True):
+        for lines in zip(*(each.lines for each in answer), strict=True):
+            kind = lines[0].statistic
+            what = answer[0].question.split("(")[0].split(" ")[0]
+            yield (f"{what}: {kind}", *(line.number for line in lines))
+
+
+def _count(tally: Tally, number, naive, truth: float | None) -> None:  # type: ignore[no-untyped-def]
+    if number.estimate is None or truth is None:
+        tally.refused += 1
+        return
+    slack = 1e-9 * max(1.0, abs(truth))
+    tally.given += 1
+    tally.held += number.low - slack <= truth <= number.high + slack
+    tally.conservative |= number.note == "conservative"
+    tally.wide.append(number.high - number.low)
+    if naive.estimate is not None:
+        tally.naive += naive.low - slack <= truth <= naive.high + slack
+
+
+def run(data: str, folder: Path, repeat: int, sizes: tuple[int, ...], epsilons: tuple[float, ...]) -> int:
+    """Prints a line a kind of answer; how many are too low."""
+    columns = Columns.of_bounds(ADULT_BOUNDS if data == "adult" else MADE_BOUNDS)
+    texts = adult(folder) if data == "adult" else made()
+    whole = records_of(texts, columns)
+    low = 0
+    print(f"{data}, {whole.n} records, {repeat} releases each; about; share that holds the truth; naive; no estimate")
+    of_columns = Judged(columns, {}, whole)
+    everything = [(name, asked, of_columns) for name, asked in QUESTIONS.items()]
+    everything += [(f"of {kind}", ["evaluate(m)"], judged(texts, kind)) for kind in ("two", "several", "number")]
+    for name, asked, on in everything:
+        for n in sizes:
+            for epsilon in epsilons:
+                for about in ("data", "population"):
+                    counted = [line for line in asked if about == "data" or not line.startswith("count")]
+                    tallies = coverage(on.records, on.columns, counted, n, epsilon, about, repeat, models=on.models)
+                    for kind, tally in tallies.items():
+                        if about == "population" and kind.endswith((": count", ": records")):
+                            continue  # a count is of these records
+                        low += tally.verdict == "TOO LOW"
+                        print(
+                            f"{name:10} n={n:<6} eps={epsilon:<4} {about:10} {kind:26} {tally.share:6.3f} "
+                            f"{tally.naive / max(tally.given, 1):6.3f} {tally.refused:7} {tally.verdict}",
+                            flush=True,
+                        )
+    return low

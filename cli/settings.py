@@ -1,0 +1,114 @@
+"""Settings as options of the command line: one option a declaration, and how this surface spells a setting."""
+
+import re
+from collections.abc import Callable, Iterable
+from dataclasses import replace
+from functools import cache
+from typing import Any
+
+import click
+
+from dpmpc.settings import Declared, Settings, declared
+
+_PROCESS = {"index": "-I", "addresses": "-P", "base_port": "-B", "plan_file": "--plan"}  # only this surface says them
+
+
+class Sizes(click.ParamType[tuple[int, ...]]):
+    """Comma-separated whole numbers."""
+
+    name = "N1,N2,..."
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> tuple[int, ...]:
+        if isinstance(value, tuple):
+            return value
+        try:
+            return tuple(int(part) for part in str(value).split(","))
+        except ValueError:
+            self.fail(
+                f"sizes are whole numbers with commas between; got {value!r}; write for example 500,200,100", param, ctx
+            )
+
+
+def flags_of(each: Declared) -> tuple[str, ...]:
+    """What the setting is called on the command line."""
+    return each.setting.flags or ("--" + each.name.replace("_", "-"),)
+
+
+def option_of(each: Declared) -> click.Option:
+    """The option of a setting. None is "not said": the default stands in the help."""
+    help = each.setting.help
+    if each.setting.details is not None:
+        help += " " + ". ".join(f"{name}: {text}" for name, text in each.setting.details()) + "."
+    default = None if isinstance(each.default, bool) or each.default in (None, "", ()) else each.default
+    shown = each.setting.rule or (str(default) if default is not None else "")
+    help += f"  [default: {shown}]" if shown else ""
+    names, metavar = flags_of(each), each.setting.metavar
+    if each.kind is bool:
+        if each.default is False:
+            return click.Option((*names, each.name), is_flag=True, default=None, help=help)
+        off = f"{names[0]}/--no-{names[0].removeprefix('--')}"
+        return click.Option((off, *names[1:], each.name), default=None, help=help)
+    if each.kind == tuple[int, ...]:
+        return click.Option((*names, each.name), type=Sizes(), help=help)
+    if each.kind == tuple[str, ...]:
+        return click.Option((*names, each.name), multiple=True, metavar=metavar, help=help)
+    more: dict[str, Any] = {"type": each.kind if each.kind in (int, float) else str}
+    if each.choices:
+        offered = [name for name in each.choices if name != "stated"]
+        if each.setting.flag_value is not None:
+            offered = [name for name in offered if name != each.default]
+            more |= {"is_flag": False, "flag_value": each.setting.flag_value}
+        more["type"], metavar = click.Choice(offered), None
+    elif metavar == "PATH":
+        more["type"], metavar = click.Path(), None
+    return click.Option((*names, each.name), metavar=metavar, help=help, **more)
+
+
+def options_of(*groups: type[Settings], without: Iterable[str] = ()) -> list[click.Option]:
+    """The options of all settings of these groups."""
+    return [option_of(each) for group in groups for each in declared(group).values() if each.name not in set(without)]
+
+
+def own_option(name: str, *flags: str, **own: Any) -> click.Option:
+    """The option of a setting for one command; `flags`: other names than the setting's; `own`: what this command says
+    otherwise: its help, a default, that it is required."""
+    each = known_settings()[name]
+    option = option_of(replace(each, setting=replace(each.setting, flags=flags)) if flags else each)
+    if "default" in own or own.get("required"):  # the rule for what is not said is another here
+        option.help = re.sub(r"  \[default: .*\]$", "", option.help or "")
+        option.show_default = own.get("default") is not None
+    for key, value in own.items():
+        assert hasattr(option, key), key
+        setattr(option, key, value)
+    return option
+
+
+def setting_option(name: str, *flags: str, **own: Any) -> Callable[[Any], Any]:
+    """A decorator that gives a command the option of a setting: see `own_option`."""
+    option = own_option(name, *flags, **own)
+
+    def decorated(command: Any) -> Any:
+        command.__click_params__ = [*getattr(command, "__click_params__", ()), option]
+        return command
+
+    return decorated
+
+
+@cache
+def known_settings() -> dict[str, Declared]:
+    """Every setting that a command may take, by name."""
+    from dpmpc.aggregation.plan.of_vectors import OfVectors
+    from dpmpc.runs.request import Request
+
+    return {**declared(OfVectors), **declared(Request)}
+
+
+def spelling(name: str, value: str | None) -> str:
+    """A setting as the command line writes it: -M, or -M 5."""
+    from dpmpc.runs.request import Request
+
+    known = declared(Request).get(name)
+    flag = flags_of(known)[0] if known is not None else _PROCESS.get(name, "--" + name.replace("_", "-"))
+    if known is not None and known.kind is bool and value in ("True", "False"):
+        return flag if value == "True" else f"--no-{flag.removeprefix('--')}"
+    return flag if value is None else f"{flag} {value}"

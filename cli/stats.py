@@ -1,0 +1,120 @@
+"""`dpmpc stats`: answers about the records of several owners, from one release with one copy of noise."""
+
+import os
+from pathlib import Path
+from typing import Any
+
+import click
+
+from dpmpc.aggregation.plan.settings import Accounting, Choosing, Computing, Promise
+from dpmpc.cli.settings import options_of
+from dpmpc.cli.sources import memory_of, source_of, source_options
+from dpmpc.errors import UsageError
+from dpmpc.runs.request import OwnerSettings
+
+_FORMS = ("text", "markdown", "csv", "json", "html")
+
+
+def run_command(
+    ask: tuple[str, ...], queries: Path | None, csv: Path | None, records: str | None, database: str | None,
+    sql: str | None, memory: str | None, owners_column: str | None, schema: Path | None, bounds: Path | None,
+    model: tuple[str, ...], about: str, confidence: float, at_once: bool, hopeless: bool, dry: bool, of: Path | None,
+    form: str, out: Path | None, data_id: str | None, budget: str | None, account: str | None, wait: float,
+    spelling: Any, **settings: Any,
+) -> None:  # fmt: skip
+    """Answer questions about the records of several owners, with one copy of noise and intervals that know it.
+
+    All questions are one release under one promise: owners' counts are added up inside MPC, ONE noise vector is added
+    there, and only the noisy sums are opened. docs/statistics.md has the language and what intervals mean.
+
+    \b
+    Examples:
+      dpmpc stats "table1 by outcome" "median(age) by sex" --csv all.csv --owners-column site --bounds bounds.toml \\
+        --epsilon 1 --delta 1e-5 --out runs/table1
+      dpmpc stats --queries questions.toml --csv all.csv --owners-column site --schema schema.json --delta 1e-5 --dry
+      dpmpc stats --of runs/table1 --about population --form html
+      dpmpc stats "table(race) by sex" --of runs/synthetic
+    """
+    from dpmpc.runs import stats as asking
+    from dpmpc.statistics.intervals import Level
+
+    os.umask(0o077)  # what a run writes is for this user alone
+    level = Level(confidence, about, 0 if at_once else 1)
+    questions: list[Any] = [*ask, *(asking.read_queries(queries) if queries is not None else [])]
+    if of is not None:
+        if out:
+            raise UsageError("--of is about what was opened; --out was given too; leave it out")
+        found = asking.reopened(of, level)
+        click.echo(_in_form(found.asked(questions) if questions else found, form), nl=False)
+        return
+    given = {
+        "owners": owners_column, "schema": schema, "bounds": bounds,
+        "models": dict(_named(part) for part in model), "memory": memory_of(memory), "spelling": spelling,
+        **settings,
+    }  # fmt: skip
+    source = source_of(csv, records, database, sql)
+    if sql and not settings.get("capacity"):
+        from dpmpc.data.database import filtered_by
+
+        if chosen := filtered_by(sql):
+            click.echo(f"warning: {chosen}", err=True)
+    if dry:
+        click.echo(asking.dry(source, questions, **given).text(), nl=False)
+        return
+    found = asking.stats(
+        source, questions, about=level.about, confidence=confidence, at_once=at_once, data_id=data_id, out=out,  # type: ignore[arg-type]
+        hopeless="allow" if hopeless else "refuse", wait=wait, budget=budget, account=account, **given,
+    )  # fmt: skip
+    click.echo(_in_form(found, form), nl=False)
+    click.echo(found.guarantee, err=True)
+
+
+def _in_form(found: Any, form: str) -> str:
+    return str(getattr(found, form)())
+
+
+def _named(part: str) -> tuple[str, str]:
+    name, mark, run = part.partition("=")
+    if not (name and mark and run):
+        raise UsageError(f"a model is named for evaluate(NAME): --model NAME=RUN; got {part}; write it so")
+    return name, run
+
+
+_OWN = [
+    click.Argument(["ask"], nargs=-1, metavar="[QUESTION]..."),
+    click.Option(["--queries"], type=click.Path(path_type=Path), help="A TOML file with queries = [...]."),
+    click.Option(["--owners-column"], metavar="COLUMN", help="The column that says whose each record is."),
+    click.Option(["--schema"], type=click.Path(path_type=Path), help="A public schema: what may be asked."),
+    click.Option(["--bounds"], type=click.Path(path_type=Path), help="Or bounds: column = [low, high] or texts."),
+    click.Option(["--model"], multiple=True, metavar="NAME=RUN", help="A model that evaluate(NAME) is about."),
+    click.Option(
+        ["--about"], type=click.Choice(("data", "population")), default="data",
+        help="What intervals hold: what these records say, or a population that they are drawn from.  [default: data]",
+    ),
+    click.Option(["--confidence"], type=float, default=0.95, help="Of each interval.  [default: 0.95]"),
+    click.Option(["--at-once"], is_flag=True, help="Intervals that hold for all numbers at once."),
+    click.Option(["--hopeless"], is_flag=True, help="Ask even what the noise will drown."),
+    click.Option(["--dry"], is_flag=True, help="Say what the intervals will be, from public numbers; spend nothing."),
+    click.Option(
+        ["--of"], type=click.Path(path_type=Path),
+        help="Answer from a release, or a synthetic table, that is there; spend nothing.",
+    ),
+    click.Option(["--form"], type=click.Choice(_FORMS), default="text", help="Of what is printed.  [default: text]"),
+    click.Option(["--out"], type=click.Path(path_type=Path), help="A new folder for the answers in every form."),
+    click.Option(["--data-id"], metavar="TEXT", help="Name under which ledgers add up what is spent."),
+    *options_of(Accounting),
+    *options_of(OwnerSettings, without=("owners", "owner_sizes", "skew")),
+    click.Option(["--wait"], type=float, default=60.0, help="Seconds for parties to come.  [default: 60]"),
+]  # fmt: skip
+_LATER = ("pool", "check_owners", "link")
+_CALLED = source_options(run_command)
+command = click.Command(
+    "stats",
+    callback=_CALLED,
+    params=[
+        *_OWN,
+        *reversed(_CALLED.__click_params__),  # type: ignore[attr-defined]
+        *options_of(Promise, Choosing, Computing, without=_LATER),
+    ],
+    help=run_command.__doc__,
+)

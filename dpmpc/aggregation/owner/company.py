@@ -1,0 +1,155 @@
+"""The parties of a run as an owner's process finds them: started here, elsewhere, or beside the owner."""
+
+import asyncio
+import weakref
+from collections.abc import Callable, Coroutine, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Protocol, TypeVar
+
+from dpmpc.aggregation.owner.local_parties import PartiesHere
+from dpmpc.aggregation.party.beside_owner import PartyHere
+from dpmpc.aggregation.plan.asked import Attempt, plan_path
+from dpmpc.aggregation.plan.plan import Plan
+from dpmpc.errors import DpmpcError, PeerError
+from dpmpc.mpc.transport.addresses import Endpoint
+from dpmpc.mpc.transport.in_memory import InMemory
+from dpmpc.privacy.account import Account
+from dpmpc.processes.background import Background
+
+T = TypeVar("T")
+
+
+class Company(Protocol):
+    """Where the parties listen for owners (`addresses`), the loop that speaks with them, connections that need no wire
+    (`within`, by party), the secret that processes of one machine tell each other, "" for none, and the account of a
+    party of this process."""
+
+    background: Background
+    addresses: Sequence[Endpoint]
+    within: Mapping[int, InMemory]
+    secret: str
+    account: Account | None
+
+    async def guarded(self, body: Callable[[], Coroutine[Any, Any, T]]) -> T:
+        """What `body` returns, unless a party that is watched fails first: the cause is raised, not its echo here."""
+
+    def part(self) -> None:
+        """Returns when the parties that were started for this run are over, after its last word."""
+
+    def end(self) -> None:
+        """Ends what was started for this run, at once. May be called twice."""
+
+
+class Elsewhere:
+    """Parties of other machines, or of other processes that nobody here watches."""
+
+    def __init__(self, addresses: Sequence[Endpoint]) -> None:
+        self.background, self.addresses = Background("dpmpc"), addresses
+        self.within: Mapping[int, InMemory] = {}
+        self.secret = ""
+        self.account: Account | None = None
+        self._stop = weakref.finalize(self, self.background.stop)
+
+    async def guarded(self, body: Callable[[], Coroutine[Any, Any, T]]) -> T:
+        return await body()
+
+    def part(self) -> None:
+        """They end by themselves."""
+
+    def end(self) -> None:
+        self._stop()
+
+
+class Watcher(Protocol):
+    """What sees the parties fail."""
+
+    async def failure(self) -> DpmpcError: ...
+    async def cause(self) -> DpmpcError | None: ...
+
+
+async def watched(watcher: Watcher, body: Callable[[], Coroutine[Any, Any, T]]) -> T:
+    """See `Company.guarded`."""
+    task, failure = asyncio.ensure_future(body()), asyncio.ensure_future(watcher.failure())
+    try:
+        await asyncio.wait([task, failure], return_when=asyncio.FIRST_COMPLETED)
+        if failure.done():
+            raise failure.result()
+        try:
+            return task.result()
+        except PeerError as echo:
+            raise (await watcher.cause() or echo) from None
+    finally:
+        for each in (task, failure):
+            each.cancel()
+        await asyncio.gather(task, failure, return_exceptions=True)
+
+
+class Beside:
+    """The party of this process and, at `addresses`, the others. Whoever made it ends it."""
+
+    def __init__(self, party: PartyHere, addresses: Sequence[Endpoint]) -> None:
+        self.background, self.addresses, self._party = party.background, addresses, party
+        self.within: Mapping[int, InMemory] = party.within
+        self.secret, self.account = party.secret, party.account
+
+    async def guarded(self, body: Callable[[], Coroutine[Any, Any, T]]) -> T:
+        return await watched(self._party, body)
+
+    def part(self) -> None:
+        """Its part of the run may go on: other owners' last words."""
+
+    def end(self) -> None:
+        """It ends with whoever made it."""
+
+
+class Here:
+    """Parties that are processes of this machine. `own`: started for this run, and ended with it."""
+
+    def __init__(self, parties: PartiesHere, own: bool) -> None:
+        self.background, self._parties, self._own = parties.background, parties, own
+        self.addresses: Sequence[Endpoint] = parties.parties.owner_addresses
+        self.within: Mapping[int, InMemory] = {}
+        self.secret = parties.parties.secret
+        self.account: Account | None = None
+
+    def begin(self, plan: Plan, attempt: Attempt, wait: float, stall: float) -> None:
+        """Gives each its job."""
+        self._parties.begin(plan, attempt, wait, (), stall)
+
+    async def guarded(self, body: Callable[[], Coroutine[Any, Any, T]]) -> T:
+        return await watched(self._parties.parties, body)
+
+    def part(self) -> None:
+        if self._own:
+            self._parties.wait()
+
+    def end(self) -> None:
+        if self._own:
+            self._parties.end()
+
+
+def company_of(
+    plan: Plan,
+    attempt: Attempt,
+    out: Path | None,
+    parties: PartiesHere | PartyHere | None,
+    addresses: Sequence[Endpoint] | None,
+    wait: float,
+    stall: float,
+    settings: Mapping[str, Any],
+) -> Company:
+    """The parties at `addresses`; without these, processes of this machine that get their job now: `parties`, or new
+    ones with `settings` (of `LocalParties`), which write to `out`. Errors: UsageError for a taken port."""
+    if isinstance(parties, PartyHere):
+        return Beside(parties, parties.owner_addresses if addresses is None else addresses)
+    if addresses is not None:
+        return Elsewhere(addresses) if parties is None else Here(parties, own=False)
+    here = Here(PartiesHere(plan.parties, out, **settings) if parties is None else parties, own=parties is None)
+    try:
+        if out is not None:
+            plan.write(plan_path(out))
+        here.begin(plan, attempt, wait, stall)
+    except BaseException:
+        here.end()
+        raise
+    return here

@@ -1,0 +1,205 @@
+"""The parties of a run as processes of this machine, started by whoever aggregates."""
+
+import asyncio
+import contextlib
+import secrets
+import shutil
+import socket
+import tempfile
+import weakref
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from dpmpc.aggregation.party.job import PartyJob
+from dpmpc.aggregation.plan.asked import Attempt
+from dpmpc.aggregation.plan.plan import Plan
+from dpmpc.aggregation.plan.spending import held_against
+from dpmpc.errors import DpmpcError, UsageError
+from dpmpc.mpc.transport.addresses import Endpoint, bound_socket, endpoint_of, endpoints_here, owner_endpoints
+from dpmpc.mpc.transport.heartbeat import STALL
+from dpmpc.privacy.account import Account
+from dpmpc.privacy.budget import Budget
+from dpmpc.processes.background import Background
+from dpmpc.processes.cores import threads_for
+from dpmpc.processes.supervisor import Event, Process, Supervisor
+
+Choose = Callable[[Plan], Account | None]
+ROLE = "dpmpc.aggregation.party.party:serve"
+PRELOAD = (
+    "dpmpc.aggregation.party.party",
+    "dpmpc.mpc.replicated.backend",
+    "dpmpc.privacy.gaussian_law",
+)
+
+
+class LocalParties:
+    """n parties here, each a process; used within one event loop."""
+
+    def __init__(
+        self,
+        parties: int,
+        out: Path,
+        *,
+        base_port: int | None = None,
+        threads: int | None = None,
+        budget: Budget | None = None,
+        account: Choose = lambda plan: None,
+        role: str = ROLE,
+        name: str = "party",
+        preload: Sequence[str] = PRELOAD,
+        extra: Mapping[str, Any] | None = None,
+        on_event: Callable[[Process, Event], None] = lambda process, event: None,
+    ) -> None:
+        """`base_port`: party i listens there + i, and for owners on + n + i; by default on free ports. `threads`: of
+        each party; by default an equal part of the cores. `budget`: what each holds its ledgers against; `account`:
+        which their releases count in, for a plan. `role`: what a
+        party's process does, called with `job` and `extra`; `name`: what messages and its log call it; `preload`: what
+        it imports at once. Errors: UsageError for a taken port."""
+        self.parties, self.out, self._budget, self._choose = parties, out, budget, account
+        self._counts: tuple[Account, str] | None = None  # the account, and the data set's digest
+        self._threads = threads or threads_for(parties)
+        self._role, self._extra = role, dict(extra or {})
+        self._name, self._preload = name, preload
+        self._supervisor = Supervisor(on_event)
+        self.secret = secrets.token_hex(16)
+        self._sockets = _bind(parties, base_port)
+        self.addresses = [endpoint_of(s) for s in self._sockets[:parties]]
+        self.owner_addresses = [endpoint_of(s) for s in self._sockets[parties:]]
+
+    async def start(self) -> None:
+        """Start the processes: they import what they need and wait for the plan."""
+        n = self.parties
+        module = self._role.partition(":")[0]
+        await self._supervisor.start_together(
+            [f"{self._name} {i}" for i in range(n)],
+            logs=[self.out / f"{self._name}_{i}.log" for i in range(n)],
+            preload=(*self._preload, module),
+            sockets=[(self._sockets[i], self._sockets[n + i]) for i in range(n)],
+        )
+
+    def begin(
+        self,
+        plan: Plan,
+        attempt: Attempt,
+        wait: float,
+        own: Sequence[Mapping[str, Any]] = (),
+        stall: float = STALL,
+    ) -> None:
+        """Give each its job; `own`: what its role gets besides, by party."""
+        n = self.parties
+        account = self._choose(plan)
+        self._counts = None if account is None else (account, plan.data_id)
+        for i, process in enumerate(self._supervisor.processes):
+            numbers = self._sockets[i].fileno(), self._sockets[n + i].fileno()
+            job = PartyJob(
+                plan,
+                i,
+                self.addresses,
+                self.owner_addresses,
+                self.out,
+                wait,
+                attempt=attempt,
+                sockets=numbers,
+                stall=stall,
+                secret=self.secret,
+                threads=self._threads,
+                budget=held_against(self._budget, account),
+                account=account,
+            )
+            more = own[i] if own else {}
+            process.give(self._role, {"job": job.to_json(), **self._extra, **more})
+        for bound in self._sockets:
+            bound.close()  # the parties have their own
+
+    async def failure(self) -> DpmpcError:
+        """Returns the cause when a party fails."""
+        return await self._supervisor.failure()
+
+    async def cause(self) -> DpmpcError | None:
+        """The cause of a failure that showed elsewhere first; None where no party fails."""
+        return await self._supervisor.cause()
+
+    async def done(self) -> list[Any]:
+        """What every party's role returned, when all have ended. Errors: the cause of the first failure."""
+        return await self._supervisor.done()
+
+    def settle(self) -> None:
+        """The account has what they spent, also of a party that was ended before it could say so; for ledgers that are
+        about to be removed. Where that fails they count whole."""
+        if self._counts is not None and not self._counts[0].keeps:
+            with contextlib.suppress(DpmpcError, OSError):
+                self._counts[0].settle(self._counts[1])
+
+    async def end(self) -> None:
+        """End all; none is left behind."""
+        for bound in self._sockets:
+            bound.close()
+        await self._supervisor.end()
+        await asyncio.sleep(0)
+
+
+class PartiesHere:
+    """`LocalParties` and the loop that watches them, for use from any thread. They end with `end`, with this object, or
+    with this process."""
+
+    def __init__(self, parties: int, out: Path | None, **settings: Any) -> None:
+        """The processes start at once, import what they need, and wait for a plan. `out`: where they write; None: a
+        temporary folder that is removed at the end. `settings`: those of `LocalParties`."""
+        temporary = tempfile.mkdtemp(prefix="dpmpc-") if out is None else None
+        folder = Path(temporary) if temporary else out
+        assert folder is not None
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        self.parties = LocalParties(parties, folder, **settings)
+        self.background = Background("dpmpc")
+        self.end = weakref.finalize(self, _end, self.background, self.parties, temporary)
+        self.background.run(self.parties.start())
+
+    def begin(
+        self,
+        plan: Plan,
+        attempt: Attempt,
+        wait: float,
+        own: Sequence[Mapping[str, Any]] = (),
+        stall: float = STALL,
+    ) -> None:
+        """Give each its job; `own`: what its role gets besides, by party."""
+
+        async def begin() -> None:
+            self.parties.begin(plan, attempt, wait, own, stall)
+
+        self.background.run(begin())
+
+    def wait(self) -> list[Any]:
+        """What every party's role returned, when all have ended. Errors: the cause of the first failure."""
+        return self.background.run(self.parties.done())
+
+
+def _end(background: Background, parties: LocalParties, temporary: str | None) -> None:
+    try:
+        background.run(parties.end())
+    finally:
+        background.stop()
+        parties.settle()
+        if temporary is not None:
+            shutil.rmtree(temporary, ignore_errors=True)
+
+
+def _bind(parties: int, base_port: int | None) -> list[socket.socket]:
+    """Sockets for parties, then for owners."""
+    if base_port is None:
+        return [bound_socket() for _ in range(2 * parties)]
+    wanted: list[Endpoint] = endpoints_here(parties, base_port)
+    bound: list[socket.socket] = []
+    for k, endpoint in enumerate((*wanted, *owner_endpoints(wanted))):
+        try:
+            bound.append(bound_socket(endpoint.host, endpoint.port))
+        except OSError as error:
+            for other in bound:
+                other.close()
+            what = "must listen" if k < parties else "must listen for owners"
+            raise UsageError(
+                f"party {k % parties} {what} on {endpoint}, but that fails ({error.strerror or error}); choose another "
+                "base port with <<base_port>>, or leave it out"
+            ) from None
+    return bound

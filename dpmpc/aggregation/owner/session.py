@@ -1,0 +1,356 @@
+"""Who opens sums: integer vectors in, one noisy sum out, one release after another. Two ways: `Connected` with parties,
+wherever they are, and `InTheClear`, with the same arithmetic.
+
+A session is one attempt of a plan's run with the owners first .. end - 1. It knows nothing of real numbers, clipping or
+threads that take turns: that is `Aggregator`'s, which has one.
+"""
+
+import contextlib
+import tempfile
+import time
+import weakref
+from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any, Protocol, TypeVar
+
+import numpy as np
+
+from dpmpc.aggregation.owner.client import OwnerClient
+from dpmpc.aggregation.owner.company import Company, company_of
+from dpmpc.aggregation.owner.local_parties import PartiesHere
+from dpmpc.aggregation.owner.own_ledger import OwnLedger
+from dpmpc.aggregation.party.beside_owner import PartyHere
+from dpmpc.aggregation.plan.asked import AGREED, FIRST_ATTEMPT, Attempt, Presence
+from dpmpc.aggregation.plan.grid import Ints
+from dpmpc.aggregation.plan.plan import Plan
+from dpmpc.aggregation.wire.frames import PartyCost, blocks_of, columns_of
+from dpmpc.aggregation.wire.paths import ledger_path
+from dpmpc.errors import UsageError
+from dpmpc.mpc.clear.noise import clear_noise
+from dpmpc.mpc.contract.backend import BACKENDS
+from dpmpc.mpc.numbers.prg import Prg
+from dpmpc.mpc.transport.abort_reason import public_reason
+from dpmpc.mpc.transport.addresses import Endpoint
+from dpmpc.mpc.transport.heartbeat import STALL
+from dpmpc.mpc.transport.tls import Tls
+from dpmpc.processes.background import Pending, Ready
+
+T = TypeVar("T")
+WAIT = 60.0  # seconds for the other processes to come
+
+
+@dataclass(frozen=True)
+class Release:
+    """One opened release: its number, the sum (d,) in grid steps, the bytes all processes have sent so far, and the
+    owners whose vectors are in it, where some may be missing or fail their checks."""
+
+    number: int
+    total: Ints
+    bytes_sent: int
+    present: Presence | None = None
+
+
+class Session(Protocol):
+    """`next`: the release that is made next; `bytes_before`: sent by all processes when the noise made ahead was there;
+    `sharing_s`: spent making shares."""
+
+    attempt: Attempt
+    next: int
+    bytes_before: int
+    sharing_s: float
+
+    @property
+    def bytes_sent(self) -> int:
+        """Bytes that the owners here have sent to parties so far, headers included."""
+
+    @property
+    def token(self) -> str:
+        """Of the attempt that goes on, which its parties drew when it began; for a ledger."""
+
+    @property
+    def connected(self) -> list[str]:
+        """The parties that the owners here are connected with, by name."""
+
+    @property
+    def parties_lost(self) -> list[int]:
+        """The parties that left after noise was made, where the backend opens sums without them."""
+
+    def wait_for_noise(self) -> None:
+        """Returns when the parties have the noise that they make ahead."""
+
+    def missed(self) -> Iterator[Release]:
+        """The releases that were made before the owners here came, or came again, in order; when the noise is there."""
+
+    def begin(self, blocks: Iterable[Ints]) -> Pending[Release] | Ready[Release]:
+        """The next release, of vectors in blocks as `frames.blocks_of` has them. `next` moves as soon as anything of it
+        has left. Errors: UsageError for an owner that has not taken what it missed."""
+
+    def costs(self) -> list[PartyCost]:
+        """Every party's costs, after the last release; the parties wait for `finish`."""
+
+    def finish(self) -> None:
+        """The last word, after `costs`."""
+
+    def abandon(self, error: BaseException | None) -> None:
+        """Ends everything at once; parties are told why, as far as it is public."""
+
+
+class InTheClear:
+    """No party: this process adds up, and draws the noise."""
+
+    sharing_s = 0.0
+    bytes_before = bytes_sent = 0
+    token = ""
+
+    def __init__(
+        self, plan: Plan, attempt: Attempt, ledger: OwnLedger | None, out: Path | None, settings: Mapping[str, Any]
+    ) -> None:
+        """`ledger`: where releases are noted, if it is given; else one in `out`, or, with an account or a budget among
+        `settings`, one that is gone at the end."""
+        self._plan, self.attempt, self._ledger = plan, attempt, ledger
+        stack = contextlib.ExitStack()
+        if plan.derived.mechanism.scale:
+            self._ledger = _own_ledger(plan, attempt, out, settings, stack) or ledger
+        self._close = weakref.finalize(self, stack.close)
+        self.next = attempt.first_release
+        self.connected: list[str] = []
+        self.parties_lost: list[int] = []
+        self._prg = Prg.from_os()
+
+    def wait_for_noise(self) -> None:
+        """There is none ahead."""
+
+    def missed(self) -> Iterator[Release]:
+        return iter(())
+
+    def begin(self, blocks: Iterable[Ints]) -> Ready[Release]:
+        number, derived = self.next, self._plan.derived
+        total = sum((block.sum(axis=0) for block in blocks), start=np.zeros(self._plan.dimension, dtype=np.int64))
+        if derived.mechanism.scale:
+            if self._ledger is not None:
+                self._ledger.spend(self.attempt, number, self.token)
+            total = total + clear_noise(derived.sampler, self._plan.dimension, self._prg)
+        self.next = number + 1
+        return Ready(Release(number, total, 0))
+
+    def costs(self) -> list[PartyCost]:
+        return []
+
+    def finish(self) -> None:
+        if self._ledger is not None:
+            self._ledger.end()
+
+    def abandon(self, error: BaseException | None) -> None:
+        """Nobody is told."""
+        self._close()
+
+
+def _own_ledger(
+    plan: Plan, attempt: Attempt, out: Path | None, settings: Mapping[str, Any], stack: contextlib.ExitStack
+) -> OwnLedger | None:
+    """This process's ledger, where no party has one; open until the end of `stack`."""
+    choose = settings.get("account", lambda plan: None)
+    account, budget = choose(plan), settings.get("budget")
+    if account is None and budget is None and out is None:
+        return None
+    with contextlib.ExitStack() as opening:
+        if out is None:
+            out = Path(opening.enter_context(tempfile.TemporaryDirectory(prefix="dpmpc-")))
+        ledger = opening.enter_context(OwnLedger(ledger_path(out, 0), plan, attempt, budget, account))
+        stack.push(opening.pop_all())
+    return ledger
+
+
+class Connected:
+    """With the parties of a company."""
+
+    def __init__(
+        self,
+        plan: Plan,
+        company: Company,
+        owners: tuple[int, int],
+        attempt: Attempt = FIRST_ATTEMPT,
+        *,
+        tls: Path | None = None,
+        wait: float = WAIT,
+        stall: float = STALL,
+        say: Callable[[str], None] = lambda text: None,
+        ledger: OwnLedger | None = None,
+    ) -> None:
+        """Connects with all parties; ends the company where that fails. Arguments as of `session_of`. Errors: PeerError
+        when one does not come, UsageError for a taken port."""
+        self.plan, self._company, self.attempt, self._ledger = plan, company, attempt, ledger
+        self._first, self._end = owners
+        self.next = self._joins = attempt.first_release  # `_joins`: the first one that the owners here take part in
+        self._known: set[int] | None = None  # releases of before this attempt whose vectors come; None: there are none
+        self._spent = 0 if ledger is None else ledger.spent
+        self.bytes_before, self.sharing_s = 0, 0.0
+        self._costs: list[PartyCost] = []
+        self.dealer = BACKENDS[plan.backend].dealer(plan.parties, plan.threshold)
+        self._client: OwnerClient | None = None
+        account = company.account if ledger is None else ledger.account
+        try:
+            self._client = OwnerClient(
+                plan,
+                attempt,
+                *owners,
+                company.within,
+                stall=stall,
+                say=say,
+                secret=company.secret,
+                all_made=self._spent >= plan.releases,
+                account=None if account is None else partial(account.digests, plan.data_id),
+            )
+            keys = None if tls is None else Tls.load(tls, self._client.name)
+            self._run(partial(self._client.connect, company.addresses, wait, keys))
+        except BaseException as error:
+            self.abandon(error)
+            raise
+
+    @property
+    def client(self) -> OwnerClient:
+        """The owners' end of the connections."""
+        assert self._client is not None
+        return self._client
+
+    @property
+    def bytes_sent(self) -> int:
+        return self.client.bytes_sent
+
+    @property
+    def token(self) -> str:
+        return self.client.token
+
+    @property
+    def connected(self) -> list[str]:
+        return self.client.connected
+
+    @property
+    def parties_lost(self) -> list[int]:
+        return sorted(self.client.lost)
+
+    def _run(self, body: Callable[[], Coroutine[Any, Any, T]]) -> T:
+        """What `body` returns on the loop, unless a party fails first."""
+        return self._company.background.run(self._company.guarded(body))
+
+    def ready(self) -> None:
+        """As `wait_for_noise`, for a process that plays all owners and never comes late."""
+        if not self.bytes_before:
+            self._agree()
+            self.bytes_before = self._run(self.client.ready) + self.client.bytes_sent
+
+    def _agree(self) -> None:
+        """The attempt that the parties have agreed on, where they do."""
+        if self.attempt == AGREED:
+            self.attempt, known = self._run(partial(self.client.begin, self._spent))
+            self._known, self._joins = set(known), self.attempt.first_release
+
+    def wait_for_noise(self) -> None:
+        client = self.client
+        if self.bytes_before:
+            return
+        self._agree()
+        if self.plan.dropouts:
+            self._joins, sent = self._run(partial(client.join, self._joins, self._spent))
+            self.bytes_before = sent + client.bytes_sent
+        self.ready()
+
+    def missed(self) -> Iterator[Release]:
+        client = self.client
+        while self.next < self._joins or client.missed(self.next):
+            if self._known is not None and self.next < self.attempt.first_release and self.next not in self._known:
+                self.next += 1  # spent, and never opened
+                continue
+            yield self.opened()
+
+    def opened(self) -> Release:
+        """The next release, of what was sent for it."""
+        total, sent, present = self._run(partial(self.client.opened, self.next))
+        number, self.next = self.next, self.next + 1
+        return Release(number, total, sent + self.client.bytes_sent, present)
+
+    def begin(self, blocks: Iterable[Ints]) -> Pending[Release]:
+        """Deals block after block in this thread and sends it on the loop; the last one goes with the wait for the
+        result, which saves a change of threads."""
+        self.wait_for_noise()
+        number, d, columns = self.next, self.plan.dimension, columns_of(self.plan.dimension)
+        if number < self._joins:
+            raise UsageError(
+                f"an owner that comes late takes the releases it missed first; {self._joins - number} were made; call "
+                "catch_up()"
+            )
+        due = blocks_of(self._first, self._end, d)
+        last, k = len(due) * len(columns) - 1, -1
+        for (start, end), vectors in zip(due, blocks, strict=True):
+            assert vectors.shape == (end - start, d)
+            if k < 0 and self._ledger is not None:  # a line, before anything of the release leaves
+                self._ledger.spend(self.attempt, number, self.token)
+            for column in columns:
+                began, k = time.perf_counter(), k + 1
+                payloads = self.dealer.deal(vectors[:, slice(*column)])
+                self.sharing_s += time.perf_counter() - began
+                if k < last:
+                    self.next = number + 1
+                    self.send(number, k, payloads)
+        self.next = number + 1
+        body = partial(self._finish, number, last, payloads)
+        return self._company.background.submit(self._company.guarded(body))
+
+    def send(self, number: int, block: int, payloads: Sequence[Any]) -> None:
+        """One block of a release: a payload for each party."""
+        self._run(partial(self.client.send, number, block, payloads))
+
+    async def _finish(self, number: int, block: int, payloads: Sequence[Any]) -> Release:
+        await self.client.send(number, block, payloads)
+        total, sent, present = await self.client.opened(number)
+        return Release(number, total, sent + self.client.bytes_sent, present)
+
+    def costs(self) -> list[PartyCost]:
+        if not self._costs:
+            self.wait_for_noise()
+            self._costs = self._run(self.client.costs)
+        return self._costs
+
+    def finish(self) -> None:
+        if self._ledger is not None:
+            self._ledger.end()
+        self._run(self.client.finish)
+        self._company.part()
+
+    def abandon(self, error: BaseException | None) -> None:
+        if self._client is not None:
+            with contextlib.suppress(RuntimeError):  # the loop has ended
+                self._company.background.run(self._leave(self._client, error))
+        self._company.end()
+
+    async def _leave(self, client: OwnerClient, error: BaseException | None) -> None:
+        if error is not None:
+            await client.leave(public_reason(client.called, error))
+        elif self.next < self.plan.releases:
+            await client.leave(f"{client.called} left before the last release")
+        client.abandon()
+
+
+def session_of(
+    plan: Plan,
+    *,
+    out: Path | None = None,
+    parties: PartiesHere | PartyHere | None = None,
+    addresses: Sequence[Endpoint] | None = None,
+    owners: tuple[int, int] | None = None,
+    attempt: Attempt = FIRST_ATTEMPT,
+    tls: Path | None = None,
+    wait: float = WAIT,
+    stall: float = STALL,
+    say: Callable[[str], None] = lambda text: None,
+    ledger: OwnLedger | None = None,
+    settings: Mapping[str, Any],
+) -> Session:
+    """The session of a plan. Arguments as of `Aggregator.of_plan`. Errors: PeerError when a party does not come."""
+    if not plan.parties:
+        return InTheClear(plan, attempt, ledger, out, settings)
+    company = company_of(plan, attempt, out, parties, addresses, wait, stall, settings)
+    between = owners or (0, plan.owners)
+    return Connected(plan, company, between, attempt, tls=tls, wait=wait, stall=stall, say=say, ledger=ledger)

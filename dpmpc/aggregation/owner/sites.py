@@ -1,0 +1,315 @@
+"""One owner, one party, or both, on a machine of its own: what `dpmpc train -I` starts, for other programs."""
+
+import hashlib
+import os
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+from dpmpc.aggregation.owner.accounts import account_of
+from dpmpc.aggregation.owner.aggregator import Aggregator
+from dpmpc.aggregation.owner.encoding import decode
+from dpmpc.aggregation.owner.own_ledger import OwnLedger
+from dpmpc.aggregation.party.beside_owner import PartyHere, named
+from dpmpc.aggregation.party.job import PartyJob
+from dpmpc.aggregation.party.owner_gate import OwnerGate
+from dpmpc.aggregation.party.party import check_index, run_party
+from dpmpc.aggregation.party.start import attempt_of
+from dpmpc.aggregation.plan.grid import Floats
+from dpmpc.aggregation.plan.guarantee import Promise
+from dpmpc.aggregation.plan.limits import NO_LIMITS, Limits
+from dpmpc.aggregation.plan.plan import Plan
+from dpmpc.errors import DpmpcError, UsageError
+from dpmpc.mpc.transport.addresses import Endpoint, check_loopback, owner_endpoints, parse_endpoints
+from dpmpc.mpc.transport.heartbeat import STALL, check_stall
+from dpmpc.privacy.budget import Budget
+from dpmpc.privacy.composition import parse_budget
+from dpmpc.processes.cores import threads_for
+from dpmpc.processes.logs import log_to
+from dpmpc.processes.supervisor import run_here
+
+WAIT = 600.0  # seconds for processes on other machines to be started
+
+
+def read_plan(plan: Plan | Path | str) -> Plan:
+    """The plan, or the one in the file. Errors: UsageError where there is none."""
+    return plan if isinstance(plan, Plan) else Plan.read(plan)
+
+
+def endpoints(plan: Plan, addresses: Sequence[str], tls: Path | str | None) -> list[Endpoint]:
+    """Where the plan's parties listen. Errors: UsageError for another number of them, or without TLS one that is not
+    of this machine."""
+    found = parse_endpoints(addresses)
+    if len(found) != plan.parties:
+        raise UsageError(f"addresses has one host:port a party; got {len(found)} for {plan.parties} parties; mend it")
+    if tls is None:
+        check_loopback(e.host for e in found)
+    return found
+
+
+def check_apart(plan: Plan) -> None:
+    """Errors: UsageError for one role alone where every owner is a party."""
+    if plan.role == "both":
+        raise UsageError(
+            "in this plan every owner is a party, one process a site; one role was asked for; use Site, or plan with "
+            'role="apart"'
+        )
+
+
+def _party_job(
+    plan: Plan,
+    index: int,
+    addresses: Sequence[str],
+    tls: Path | str | None,
+    out: Path,
+    wait: float,
+    stall: float,
+    threads: int | None,
+    limits: Limits,
+    account: Path | str | None,
+) -> PartyJob:
+    check_index(plan, index)
+    budget, counts = None, account_of(plan, account, callers=True)
+    if limits.budget is not None:
+        if limits.data_id is None:  # whoever makes the plan could give the records a fresh name
+            raise UsageError("a budget is for the records of one data id; the limits name none; add data_id to them")
+        budget = Budget.below(parse_budget(limits.budget), None, out, counts)
+    found = endpoints(plan, addresses, tls)
+    return PartyJob(
+        plan,
+        index,
+        found,
+        owner_endpoints(found),
+        out,
+        wait,
+        attempt=attempt_of(plan),
+        tls=None if tls is None else Path(tls),
+        threads=threads or threads_for(1),
+        budget=budget,
+        account=counts,
+        stall=check_stall(stall),
+        tolerates_loss=True,
+    )
+
+
+class Owner:
+    """One owner of a plan: sends the shares of its vector to the parties, and gets every opened sum.
+
+    with Owner("plan.json", index=0, addresses=["a.example:11365", ...], tls="keys") as owner:
+        mean = owner.mean(vector)
+    """
+
+    def __init__(
+        self,
+        plan: Plan | Path | str,
+        index: int,
+        addresses: Sequence[str],
+        *,
+        tls: Path | str | None = None,
+        wait: float = WAIT,
+        out: Path | str | None = None,
+        stall: float = STALL,
+        limits: Limits = NO_LIMITS,
+        account: Path | str | None = None,
+    ) -> None:
+        """Connects with all parties. `addresses`: host:port of each, in order; they listen for owners on port + n.
+        `tls`: the folder with ca.crt, owner<index>.crt and .key. `limits`: what the plan must keep, or nothing is sent;
+        of vectors nothing is known but their norm, so that the unit is the whole vector unless the limits say more.
+        `out`: where its ledger goes, by default in the account's folder, by run and owner: a line is on disk before a
+        share leaves, and none is sent twice of one release. `account`: its folder (docs/privacy.md). Errors:
+        UsageError, PeerError."""
+        plan = read_plan(plan)
+        limits.check_owner(plan, index, vectors=True)
+        check_apart(plan)
+        where = owner_endpoints(endpoints(plan, addresses, tls))
+        self._ledger = _own_ledger(plan, index, None if out is None else Path(out), limits, account)
+        try:
+            self._aggregator = Aggregator.of_plan(
+                plan,
+                addresses=where,
+                owners=(index, index + 1),
+                tls=None if tls is None else Path(tls),
+                wait=wait,
+                stall=stall,
+                attempt=attempt_of(plan),
+                ledger=self._ledger,
+            )
+        except BaseException:
+            self._ledger.close()
+            raise
+
+    @property
+    def guarantee(self) -> Promise:
+        """What all planned releases together keep."""
+        return self._aggregator.guarantee
+
+    def mean(self, vector: Any) -> Floats:
+        """The noisy mean of all owners' vectors, (d,): one release. `vector` (d,): this owner's own, clipped here."""
+        return self._aggregator.mean(vector)
+
+    def sum(self, vector: Any) -> Floats:
+        """The noisy sum of all owners' vectors, (d,): one release."""
+        return self._aggregator.sum(vector)
+
+    def catch_up(self) -> list[Floats]:
+        """The noisy means that were opened before this process came, or came again, in order; empty at the start of a
+        run. To be called before `mean` in a run that is carried on, or that this owner joins late."""
+        plan = self._aggregator.plan
+        return [decode(plan, release.total, release.present) for release in self._aggregator.catch_up()]
+
+    @property
+    def releases_left(self) -> int:
+        """How many releases are still to be made."""
+        return self._aggregator.plan.releases - self._aggregator.next
+
+    def report(self) -> dict[str, Any]:
+        """As `Aggregator.report`."""
+        return self._aggregator.report()
+
+    def close(self) -> None:
+        """Leave the run; after all planned releases in agreement with the parties."""
+        try:
+            self._aggregator.close()
+        finally:
+            self._ledger.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        try:
+            self._aggregator.__exit__(kind, error, trace)
+        finally:
+            self._ledger.close()
+
+
+def _own_ledger(plan: Plan, index: int, out: Path | None, limits: Limits, account: Path | str | None) -> OwnLedger:
+    """The open ledger of an owner alone. Errors: it has the plan's releases already; a budget that is passed."""
+    counts = account_of(plan, account, callers=True)
+    assert counts is not None
+    if limits.budget is not None and limits.data_id is None:
+        raise UsageError("a budget is for the records of one data id; the limits name none; add data_id to them")
+    run = hashlib.sha256(plan.run_id.encode()).hexdigest()[:16]
+    path = (out or counts.folder / "owners" / run) / f"ledger_owner_{index}.jsonl"
+    budget = None if limits.budget is None else Budget(*parse_budget(limits.budget))
+    return OwnLedger(path, plan, attempt_of(plan), budget, counts, f"owner {index}")
+
+
+class Site(Owner):
+    """One owner and the party of the same number, in this process: for a plan in which every owner is a party.
+
+    with Site("plan.json", index=0, addresses=["a.example:11365", ...], tls="keys", out="run") as site:
+        mean = site.mean(vector)
+    """
+
+    def __init__(
+        self,
+        plan: Plan | Path | str,
+        index: int,
+        addresses: Sequence[str],
+        *,
+        tls: Path | str | None = None,
+        out: Path | str,
+        wait: float = WAIT,
+        stall: float = STALL,
+        threads: int | None = None,
+        limits: Limits = NO_LIMITS,
+        account: Path | str | None = None,
+    ) -> None:
+        """As `Owner` and `Party`; one log for both, in `out`. What a role fails with begins with `as owner` or `as
+        party`. Errors: UsageError, PeerError."""
+        plan, out = read_plan(plan), Path(out)
+        limits.check_owner(plan, index, vectors=True)
+        if plan.role != "both":
+            raise UsageError(
+                'a site needs a plan in which every owner is a party; this one has them apart; make it with role="both"'
+            )
+        job = _party_job(plan, index, addresses, tls, out, wait, stall, threads, limits, account)
+        out.mkdir(mode=0o700, parents=True, exist_ok=True)
+        out.chmod(0o700)
+        plan.write(out / f"plan_{index}.json")
+        log = os.open(out / f"site_{index}.log", os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+        self._log = os.fdopen(log, "a", encoding="utf-8")
+        self._party = PartyHere(job, log_to(self._log), lambda event, **fields: None)
+        try:
+            self._aggregator = Aggregator.of_plan(
+                plan,
+                parties=self._party,
+                addresses=job.owner_addresses,
+                owners=(index, index + 1),
+                tls=job.tls,
+                wait=wait,
+                stall=stall,
+                attempt=job.attempt,
+            )
+        except DpmpcError as error:
+            self._end()
+            raise named(f"owner {index}", error) from None
+
+    def close(self) -> None:
+        """Leave the run, both roles; after all planned releases in agreement with the others."""
+        try:
+            complete = self._aggregator.next >= self._aggregator.plan.releases
+            self._aggregator.close()
+            if complete:
+                self._party.wait()
+        finally:
+            self._end()
+
+    def _end(self) -> None:
+        self._party.end()
+        self._log.close()
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if kind is None:
+            self.close()
+        else:
+            self._aggregator.__exit__(kind, error, trace)
+            self._end()
+
+
+class Party:
+    """One party of a plan; `run` returns when the run is over. After an interruption the same call carries the run on,
+    when all parties are started again with their folders.
+
+    Party("plan.json", index=1, addresses=["a.example:11365", ...], tls="keys", out="run").run()
+    """
+
+    def __init__(
+        self,
+        plan: Plan | Path | str,
+        index: int,
+        addresses: Sequence[str],
+        *,
+        tls: Path | str | None = None,
+        out: Path | str,
+        wait: float = WAIT,
+        stall: float = STALL,
+        threads: int | None = None,
+        limits: Limits = NO_LIMITS,
+        account: Path | str | None = None,
+    ) -> None:
+        """`out`: where its ledger, transcript and log go. `threads`: those that compute; by default as many as this
+        process has cores. `limits`: what the plan must keep; their budget counts every ledger below the folder that
+        `out` is in, and all that the `account` remembers. Errors: UsageError."""
+        plan, out = read_plan(plan), Path(out)
+        limits.check(plan)
+        check_apart(plan)
+        self._job = _party_job(plan, index, addresses, tls, out, wait, stall, threads, limits, account)
+        self._make_gate: Callable[..., OwnerGate] | None = None  # as of `run_party`
+
+    def run(self) -> None:
+        """Connects, makes noise, opens every planned release. Errors: PeerError when another process leaves or does
+        not come, UsageError for a taken port or a ledger in use."""
+        job = self._job
+        job.out.mkdir(mode=0o700, parents=True, exist_ok=True)
+        job.out.chmod(0o700)
+        job.plan.write(job.out / f"plan_{job.index}.json")
+        path = job.out / f"party_{job.index}.log"
+        with open(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600), "a", encoding="utf-8") as file:
+            run_here(lambda: run_party(job, log_to(file), lambda event, **fields: None, make_gate=self._make_gate))

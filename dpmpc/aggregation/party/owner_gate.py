@@ -1,0 +1,426 @@
+"""A party's end of its connections with owners: admits them, adds up their shares, sends them what was opened."""
+
+import asyncio
+import contextlib
+import socket
+from collections.abc import AsyncIterator, Callable
+
+from dpmpc.aggregation.party.adder import Adder
+from dpmpc.aggregation.party.archive import Archive
+from dpmpc.aggregation.party.resume import Past
+from dpmpc.aggregation.party.roster import Guest, Roster, listed
+from dpmpc.aggregation.plan.asked import AGREED, Attempt, Presence
+from dpmpc.aggregation.plan.grid import Ints
+from dpmpc.aggregation.plan.plan import Plan
+from dpmpc.aggregation.wire.account_heads import Remembered, shows_accounts
+from dpmpc.aggregation.wire.frames import (
+    ANSWER,
+    ASKING,
+    COUNT,
+    HAVE,
+    HELLO,
+    NO_TOKEN,
+    OVER,
+    READY,
+    WAITING,
+    WINDOW,
+    PartyCost,
+    certificate_name,
+    exact,
+    greeting,
+    pack_beginning,
+    pack_result,
+    pieces_of,
+    result_size,
+)
+from dpmpc.aggregation.wire.news import NOBODY
+from dpmpc.errors import PeerError
+from dpmpc.mpc.contract.backend import BACKENDS, Holder, Share, ToleratesLoss
+from dpmpc.mpc.native.speed import MOST_SAID
+from dpmpc.mpc.transport import channels
+from dpmpc.mpc.transport.addresses import Endpoint
+from dpmpc.mpc.transport.channels import block_label
+from dpmpc.mpc.transport.heartbeat import Heartbeat
+from dpmpc.mpc.transport.in_memory import InMemory
+from dpmpc.mpc.transport.link import Connection
+from dpmpc.mpc.transport.listener import Listener, Refused
+from dpmpc.mpc.transport.tls import Tls, check_name
+from dpmpc.mpc.transport.wire import FRAME_COST, HEADER, Peer
+from dpmpc.privacy.heads import MOST_SHOWN, Memory
+
+FINISH_SECONDS = 600.0  # for an owner that computes its last figures
+PARTY_SECONDS = 10.0  # for a party that has left to come again, and hear that the run is over
+
+
+class OwnerGate:
+    """Listens for owners, for one attempt of a run."""
+
+    takes_late = False  # whether owners may come, and come again, while the run goes on
+
+    def __init__(
+        self,
+        plan: Plan,
+        attempt: Attempt,
+        holder: Holder[Share],
+        *,
+        heartbeat: Heartbeat | None = None,
+        log: Callable[[str], None] = lambda text: None,
+        secret: str = "",
+        memory: Memory | None = None,
+    ) -> None:
+        """`secret`: what owners must know besides the plan, for runs of one machine. `log` hears of callers that were
+        refused. `memory`: of the heads of owners' accounts."""
+        self.plan, self.attempt, self.holder = plan, attempt, holder
+        self.lost: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._adder = Adder(plan, holder)
+        self._heartbeat, self._log = heartbeat or Heartbeat(), log
+        self._greeting = greeting(plan, attempt, secret)
+        self._accounts = Remembered(plan, holder.party, memory) if shows_accounts(plan, secret) else None
+        self._run = plan.session_id(attempt)  # as callers know it, whatever attempt is agreed on
+        self.returns = attempt == AGREED  # processes may come again, after a run was interrupted and at its end
+        self.state = WAITING
+        self.token = NO_TOKEN  # of the attempt, when the parties have drawn it
+        self.kernels: dict[str, bytes] = {}  # what owners' processes say of theirs, by name
+        self._past: Past = {}
+        self._archive: Archive | None = None  # when everything was opened
+        self._askers: list[Peer] = []
+        self._asked_at: dict[int, float] = {}  # by party: when it asked last, or was told that the run is over
+        self._after: list[asyncio.Task[None]] = []
+        self._tls = False
+        self._listener = Listener(self._make, self._greeted, log)
+        self._owners = Roster()
+        self._within: InMemory | None = None
+        self._joining: list[asyncio.Task[None]] = []
+        self._begun = False  # whether all have come
+        self._changed = asyncio.Event()
+
+    async def listen(self, endpoint: Endpoint, tls: Tls | None = None, bound: socket.socket | None = None) -> None:
+        """Open the owners' port, on the socket that was bound before if there is one; owners are admitted from now on.
+        Errors: UsageError when it is taken."""
+        self._tls = tls is not None
+        await self._listener.open(endpoint, bound, tls, f"party {self.holder.party} must listen for owners")
+
+    def _make(self) -> Peer:
+        return Peer("a caller", self._run, self._on_lost)
+
+    def _greeted(self, peer: Guest, payload: bytearray) -> None:
+        """Admits an owners' process. Errors: Refused."""
+        plan = self.plan
+        if len(payload) != HELLO.size:
+            raise Refused(f"a greeting has {HELLO.size} bytes; got {len(payload)}; are all processes of one version?")
+        first, end, other = HELLO.unpack(payload)
+        if first == ASKING and self.returns and isinstance(peer, Peer):
+            self._asked(peer, end, other)
+            return
+        has_all = bool(first & HAVE) and self.returns and isinstance(peer, Peer)
+        if has_all:
+            first -= HAVE
+        if not first < end <= plan.owners:
+            raise Refused(
+                f"owners are numbered from 0 to {plan.owners - 1}; {first}..{end - 1} came; mend <<index>>, or "
+                f"copy plan.json "
+                "again"
+            )
+        if self._tls and isinstance(peer, Peer):
+            try:
+                check_name(peer.certificate, certificate_name(plan, first, end))
+            except PeerError as error:
+                raise Refused(str(error)) from None
+        peer.name = f"owner {first}" if end == first + 1 else f"the owners' process ({first}..{end - 1})"
+        if other != self._greeting:
+            raise Refused(
+                f"owners and parties must have the same plan; party {self.holder.party} has {self._greeting.hex()[:8]},"
+                f" {peer.name} {other.hex()[:8]}; copy plan.json again"
+            )
+        if has_all and isinstance(peer, Peer):
+            if self._archive is not None:
+                self._archive.deliver(first, end)
+            self._asked(peer, NOBODY, other)
+            return
+        if self._begun and self.returns and not self.takes_late and self._archive is None:
+            self._begin_anew(first, end)
+        self._forget(first, end)
+        peer.send(channels.HELLO, self._answer())
+        start, stop, begin, end_of_piece = pieces_of(first, end, plan.dimension)[0]  # no other is larger
+        backend, width = BACKENDS[plan.backend], end_of_piece - begin
+        largest = backend.payload_bytes(plan.parties, plan.threshold, stop - start, width)[self.holder.party]
+        if self.returns:  # what it says of its ledger and its kernels
+            largest = max(largest, COUNT.size + MOST_SAID)
+        if self._accounts is not None:
+            largest = max(largest, MOST_SHOWN)
+        if isinstance(peer, Peer):
+            peer.admit(largest, (WINDOW + 2) * (largest + FRAME_COST))
+            self._heartbeat.watch(peer)
+            if self._accounts is not None:
+                self._accounts.ask(peer, first, end)
+        self._owners[first] = (end, peer)
+        if self._archive is not None:
+            self._after.append(asyncio.ensure_future(self._serve_after(self._archive, first, end, peer)))
+        else:
+            self._came(first, end, peer)
+        self._changed.set()
+
+    def _answer(self) -> bytes:
+        gone = sum(1 << j for j in self._parties_gone()).to_bytes(64, "little")
+        return ANSWER.pack(self.holder.party, self._greeting, self.state, gone)
+
+    def _asked(self, peer: Peer, party: int, other: bytes) -> None:
+        """Somebody of this run asks how it is. Errors: Refused for one of another plan."""
+        if other != self._greeting:
+            raise Refused(
+                f"all processes must have the same plan; party {self.holder.party} has another; copy it again"
+            )
+        peer.send(channels.HELLO, self._answer())
+        peer.admit(0, 0)
+        self._askers = [each for each in self._askers if each.lost is None] + [peer]
+        self._asked_at[party] = asyncio.get_running_loop().time()
+        self._changed.set()
+
+    def _begin_anew(self, first: int, end: int) -> None:
+        """These owners have come again, so their earlier process is gone, noticed or not: the run is interrupted.
+        Errors: PeerError, with which they are hung up on; they call again."""
+        for _, peer in self._owners.within(first, end):
+            self._on_lost(peer, PeerError(f"{peer.name} has come again; its earlier process is gone"))
+        raise PeerError("all begin anew")
+
+    def _parties_gone(self) -> list[int]:
+        """The parties that have left, without which the run goes on."""
+        return sorted(self.holder.gone) if isinstance(self.holder, ToleratesLoss) else []
+
+    def _came(self, first: int, end: int, peer: Guest) -> None:
+        """An owners' process was admitted."""
+
+    def _forget(self, first: int, end: int) -> None:
+        """These owners have come again by another connection: the one they have may be dead, and is dropped. Errors:
+        Refused, where it is in this process."""
+        for start, peer in self._owners.within(first, end):
+            if peer is self._within:
+                raise Refused(
+                    f"every owner must come once; owner {start} is in one process with party {self.holder.party}; "
+                    "mend <<index>>"
+                )
+            del self._owners[start]
+            if isinstance(peer, Peer):
+                peer.farewell(f"every owner must come once; owner {max(first, start)} came again; mend <<index>>")
+                peer.discard()
+            peer.close()
+
+    def _missing(self) -> set[int]:
+        """The owners that are not connected."""
+        return self._owners.missing(self.plan.owners)
+
+    def _missing_text(self) -> str:
+        return listed(self._missing())
+
+    def join(self, owner: InMemory) -> None:
+        """The owner in this process comes in; it needs no certificate and no heartbeats."""
+        self._within = owner
+        owner.on_lost = self._on_lost
+
+        async def come() -> None:
+            greeting = await owner.receive(channels.HELLO)
+            try:
+                self._greeted(owner, greeting)
+            except Refused as error:
+                self._log(f"refused {owner.name}: {error}")
+                owner.close()
+
+        self._joining.append(asyncio.ensure_future(come()))
+
+    async def admit(self, seconds: float) -> None:
+        """Return when all owners are connected; one that leaves before may come again. Errors: PeerError when some do
+        not come."""
+        try:
+            with self._heartbeat.waiting(self._missing_text):
+                async with asyncio.timeout(seconds):
+                    while self._missing():
+                        self._changed.clear()
+                        await self._changed.wait()
+        except TimeoutError:
+            missing = len(self._missing())
+            raise PeerError(
+                f"all owners must come within {seconds:g} s; {missing} of {self.plan.owners} did not: "
+                f"{self._missing_text()}; start their processes{self._listener.refusals()}"
+            ) from None
+        self._begun = True
+        if not self.returns:
+            self._listener.close()
+
+    async def see_accounts(self) -> None:
+        """Returns when all owners have shown that their accounts go on from where they were. Errors: PeerError where
+        one does not."""
+        for first, end, peer in self._owners.each():
+            await self._see_account(first, end, peer)
+
+    async def _see_account(self, first: int, end: int, peer: Guest) -> None:
+        if self._accounts is not None and isinstance(peer, Peer):
+            self._accounts.see(peer.name, first, end, await peer.receive(channels.ACCOUNT))
+
+    def _ended(self, first: int, end: int, peer: Guest, payload: bytearray) -> None:
+        """Owners have everything, and say how their account has gone on."""
+        if self._accounts is not None and isinstance(peer, Peer) and payload:
+            self._accounts.see(peer.name, first, end, payload)
+
+    async def spent(self) -> int:
+        """The releases that the owners' own ledgers have lines of: one more than the last."""
+        waited = [(peer, peer.receive(channels.SPENT)) for _, _, peer in self._owners.each()]
+        return max([self._read_spent(peer, await each) for peer, each in waited], default=0)
+
+    def _read_spent(self, peer: Guest, payload: bytearray) -> int:
+        """The releases that owners say are spent; what follows it, of their kernels, is kept."""
+        self.kernels[peer.name] = bytes(payload[COUNT.size :])
+        return int(COUNT.unpack(exact(peer, payload[: COUNT.size], COUNT.size))[0])
+
+    def begin(self, attempt: Attempt, past: Past) -> None:
+        """The parties have agreed on the attempt: the owners are told, with what was opened before."""
+        self.attempt, self._past = attempt, past
+        for _, _, peer in self._owners.each():
+            self._tell_past(peer)
+        self._past = {}
+
+    def _tell_past(self, peer: Guest) -> None:
+        peer.send(channels.BEGIN, pack_beginning(self.attempt, self._past))
+        for release, payload in self._past.items():
+            peer.send(block_label(release, -1), payload)
+
+    def announce(self, bytes_sent: int) -> None:
+        """Tell the owners that the noise made ahead is there, how many bytes this party has sent for it, and the token
+        of the attempt."""
+        for _, _, peer in self._owners.each():
+            peer.send(channels.READY, READY.pack(bytes_sent, self.token))
+
+    async def agree(self, release: int) -> Presence:
+        """The owners whose shares of this release have reached all parties; the parties agree on them."""
+        return tuple(range(self.plan.owners))
+
+    async def contributions(self, release: int) -> AsyncIterator[tuple[int, int, Share]]:
+        """(first, end, share): this party's share (d,) of the sum of owners first .. end - 1, for each owners' process
+        as it arrives.
+
+        No message but consent.
+        """
+        owners = self._owners.each()
+        awaited = [peer.receive(block_label(release, 0)) for _, _, peer in owners]
+        for (first, end, peer), payload in zip(owners, awaited, strict=True):
+            yield first, end, await self._adder.taken(first, end, peer, release, payload)
+
+    async def rows(self, release: int) -> AsyncIterator[tuple[int, int, list[Share]]]:
+        """(first, end, shares): this party's shares (k, d) of the vectors of owners first .. end - 1, in order, for
+        each owners' process as it arrives. All are kept: 8 bytes a coordinate and owner. No message but consent."""
+        owners = self._owners.each()
+        awaited = [peer.receive(block_label(release, 0)) for _, _, peer in owners]
+        for (first, end, peer), payload in zip(owners, awaited, strict=True):
+            yield first, end, await self._adder.rows(first, end, peer, release, payload)
+
+    def publish(self, release: int, opened: Ints, bytes_sent: int, present: Presence | None = None) -> None:
+        """Send an opened release to all owners, with the bytes this party has sent so far, and who is in it where some
+        may be missing."""
+        bytes_sent += len(self._owners) * (HEADER.size + result_size(self.plan))  # these frames too
+        payload = pack_result(self.plan, opened, bytes_sent, present)
+        for _, _, peer in self._owners.each():
+            peer.send(block_label(release, -1), payload)
+
+    async def finish(self, cost: PartyCost) -> None:
+        """Send the costs and end the connections in agreement. Everything was opened: an owner that has left, or does
+        not agree within `FINISH_SECONDS`, is not waited for."""
+        owners = self._owners.each()
+        for _, _, peer in owners:
+            peer.expects_end = True
+            with contextlib.suppress(PeerError):
+                peer.send(channels.COST, cost.pack())
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(FINISH_SECONDS):
+                for first, end, peer in owners:
+                    with contextlib.suppress(PeerError):
+                        self._ended(first, end, peer, await peer.receive(channels.COST))
+        self.abandon()
+        await asyncio.sleep(0)
+
+    async def linger(self, archive: Archive, cost: PartyCost, seconds: float) -> None:
+        """Everything was opened. Returns when all owners have got it, those too that come again, and parties that came
+        again know; at the latest after `seconds`, and after `PARTY_SECONDS` where only parties are missing."""
+        self._archive, self.state = archive, OVER
+        for first, end, peer in self._owners.each():
+            self._after.append(asyncio.ensure_future(self._part(archive, cost, first, end, peer)))
+        loop = asyncio.get_running_loop()
+        begin = loop.time()
+        gone = self._parties_gone()
+
+        def untold() -> str:
+            missing = listed(set(range(self.plan.owners)) - archive.delivered)
+            parties = [j for j in gone if self._asked_at.get(j, 0.0) < begin]
+            if missing:
+                return f"{missing} to have the end: start it again if it has ended; this process may be ended too"
+            return f"party {parties[0]} to know" if parties else ""
+
+        with self._heartbeat.waiting(untold):
+            while untold():
+                owners = len(archive.delivered) < self.plan.owners
+                left = begin + (seconds if owners else min(seconds, PARTY_SECONDS)) - loop.time()
+                if left <= 0:
+                    break
+                self._changed.clear()
+                with contextlib.suppress(TimeoutError):
+                    async with asyncio.timeout(left):
+                        await self._changed.wait()
+        self.abandon()
+        await asyncio.sleep(0)
+
+    async def _part(self, archive: Archive, cost: PartyCost, first: int, end: int, peer: Guest) -> None:
+        """The end of owners that were there to the last."""
+        peer.expects_end = True
+        with contextlib.suppress(PeerError):
+            peer.send(channels.COST, cost.pack())
+            self._ended(first, end, peer, await peer.receive(channels.COST))
+            archive.deliver(first, end)
+        self._changed.set()
+
+    async def _serve_after(self, archive: Archive, first: int, end: int, peer: Guest) -> None:
+        """Owners that come when all is over."""
+        peer.expects_end = True
+        with contextlib.suppress(PeerError):
+            await self._see_account(first, end, peer)
+            await archive.serve(first, end, peer)
+        self._changed.set()
+
+    def connections(self) -> list[Connection]:
+        """The connections with owners."""
+        admitted: list[Connection] = [peer for _, _, peer in self._owners.each()]
+        return admitted if self._within is None or self._within in admitted else [*admitted, self._within]
+
+    def abandon(self) -> None:
+        """Close everything at once."""
+        self._listener.close()
+        for task in (*self._joining, *self._after):
+            task.cancel()
+        for _, _, peer in self._owners.each():
+            peer.close()
+        for asker in self._askers:
+            asker.close()
+
+    def _on_lost(self, peer: Connection, error: PeerError) -> None:
+        first = self._owners.first_of(peer)
+        if (peer is not self._within and first is None) or self._archive is not None:
+            return
+        if first is not None and peer is not self._within and not self._begun:  # it may come again
+            del self._owners[first]
+            if isinstance(peer, Peer):
+                peer.discard()
+            self._log(f"{peer.name} left before the run began: {error}")
+            return
+        if not self.lost.done():
+            self.lost.set_exception(error)
+            self.lost.exception()
+
+    @property
+    def adding_s(self) -> float:
+        """Seconds spent adding up shares."""
+        return self._adder.seconds
+
+    @property
+    def bytes_sent(self) -> int:
+        return sum(peer.bytes_sent for _, peer in self._owners.values())
+
+    @property
+    def bytes_received(self) -> int:
+        return sum(peer.bytes_received for _, peer in self._owners.values())

@@ -1,0 +1,167 @@
+"""How a party's part of a run begins: with an attempt that whoever started it has fixed, or with one that the parties
+agree on, where processes of several machines are started again as they were."""
+
+import asyncio
+from collections.abc import Callable, Coroutine
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+from dpmpc.aggregation.party.archive import Archive
+from dpmpc.aggregation.party.job import PartyJob
+from dpmpc.aggregation.party.owner_gate import FINISH_SECONDS, OwnerGate
+from dpmpc.aggregation.party.resume import NumberedLink, Standing, settle, standing
+from dpmpc.aggregation.plan.asked import AGREED, Attempt
+from dpmpc.aggregation.plan.plan import Plan
+from dpmpc.aggregation.wire.attempt_token import drawn
+from dpmpc.aggregation.wire.frames import OVER, RUNNING, PartyCost, unpack_result
+from dpmpc.aggregation.wire.news import News, listen_around
+from dpmpc.aggregation.wire.transcript import Opened, Transcript
+from dpmpc.errors import PeerError
+from dpmpc.mpc.contract.backend import BACKENDS, Holder, Renewed, Resumes, Share
+from dpmpc.mpc.native.speed import Kernels, compared, kernels_in_use
+from dpmpc.mpc.transport.heartbeat import Heartbeat
+from dpmpc.mpc.transport.link import Link
+from dpmpc.mpc.transport.tls import Tls
+from dpmpc.processes.worker import Log
+
+
+def attempt_of(plan: Plan) -> Attempt:
+    """What processes that are started one by one begin with: the parties agree on it, where the backend can."""
+    backend = BACKENDS[plan.backend]
+    return AGREED if isinstance(backend, Resumes) and backend.resumes else Attempt()
+
+
+def standing_of(job: PartyJob) -> Standing:
+    """What the job's folder tells; nothing where its attempt is fixed. To be asked while its ledger is locked."""
+    return standing(job.plan, job.out, job.index) if job.attempt == AGREED else Standing()
+
+
+def reserved_for(job: PartyJob, found: Standing) -> Attempt:
+    """An attempt that has every release which this party may come to make."""
+    return Attempt(found.attempts, found.spent) if job.attempt == AGREED else job.attempt
+
+
+@dataclass
+class PartyStart:
+    """What is needed before the first release. `greeting`: the digest that processes compare."""
+
+    job: PartyJob
+    holder: Holder[Share]
+    gate: OwnerGate
+    link: Link
+    greeting: bytes
+    tls: Tls | None
+    log: Log
+    heartbeat: Heartbeat
+    say: Callable[[str], None] = lambda text: None  # to the log, and to whoever looks on
+    goes_on: Callable[[list[int]], None] = lambda parties: None  # hears that these have the rest of the run
+
+    async def meet(self, found: Standing, transcript: Transcript, opened: Opened) -> Attempt | None:
+        """The attempt, when parties and owners are there; None where the others say that the run is over."""
+        job = self.job
+        if job.attempt != AGREED:
+            self._note(transcript, job.attempt)
+            await self.holder.connect(self.link, self.greeting, seconds=job.wait)
+            self.log("connected with the other parties")
+            await self.gate.admit(job.wait)
+            await self.gate.see_accounts()
+            self.gate.token, _ = await drawn(self.holder)
+            return job.attempt
+        numbers: list[int] = []
+        link = NumberedLink(self.link, found.attempts, partial(self._number, numbers))
+        if not await self._connected(self.holder.connect(link, self.greeting, seconds=job.wait)):
+            return None
+        self.gate.state = RUNNING
+        number = numbers[0] if numbers else found.attempts
+        self.log(f"connected with the other parties: attempt {number}")
+        await self.gate.admit(job.wait)
+        await self.gate.see_accounts()
+        spent = max(found.spent, await self.gate.spent())
+        attempt, past = await settle(job.plan, self.holder, number, spent, found.past)
+        await self._draw()
+        self._note(transcript, attempt)
+        for release in sorted(past.keys() - found.past.keys()):
+            total, _, present = unpack_result(job.plan, past[release])
+            if present is not None:
+                transcript.note("told", of=release, owners=list(present))
+                transcript.flush()
+            opened.append(release, total)
+        if attempt.first_release:
+            self.log(f"the run goes on with release {attempt.first_release}; {len(past)} were opened before")
+        self.gate.begin(attempt, past)
+        return attempt
+
+    async def _draw(self) -> None:
+        """The attempt's token; and a word on the kernels of all processes, where those are on several machines."""
+        mine = await asyncio.to_thread(kernels_in_use)
+        self.gate.token, said = await drawn(self.holder, mine.pack())
+        parties = {f"party {party}": Kernels.unpack(payload) for party, payload in sorted(said.items())}
+        owners = {name: Kernels.unpack(payload) for name, payload in self.gate.kernels.items()}
+        if line := compared({f"party {self.job.index}": mine, **parties, **owners}):
+            self.say(line)
+
+    def _number(self, numbers: list[int], number: int) -> None:
+        """The attempt's number is agreed on, and everything is bound to it from now on."""
+        numbers.append(number)
+        holder = self.holder
+        if not isinstance(holder, Renewed):  # holds under -O too: streams would come again
+            raise AssertionError(f"the backend {self.job.plan.backend} resumes, but its holder has no run_id")
+        holder.run_id = self.job.plan.session_id(Attempt(number))
+
+    async def _connected(self, connect: Coroutine[Any, Any, None]) -> bool:
+        """Whether all parties have come; False as soon as one says that the run is over. Where the run goes on without
+        this party, it does not matter that others do not come, or leave again, as long as one of them says so."""
+        job, said, heard = self.job, set[int](), set[int]()
+
+        def hear(party: int, news: News) -> bool:
+            state, gone = news
+            if state == OVER or (state == RUNNING and job.index in gone):
+                if not said:
+                    self.goes_on([j for j in range(job.plan.parties) if j != job.index and j not in gone])
+                    self.heartbeat.instead = "the end of the run, which goes on without this party"
+                said.add(party)
+                heard.add(party)
+            return state == OVER
+
+        connecting = asyncio.ensure_future(connect)
+        run_id = job.plan.session_id(AGREED)
+        around = listen_around(job.owner_addresses, self.tls, run_id, self.greeting, job.index, hear)
+        asking = asyncio.ensure_future(around)
+        try:
+            await asyncio.wait([connecting, asking], return_when=asyncio.FIRST_COMPLETED)
+            while heard and connecting.done() and isinstance(connecting.exception(), PeerError) and not asking.done():
+                heard.clear()
+                await asyncio.wait([asking], timeout=job.wait)
+            if asking.done() and not (connecting.done() and connecting.exception() is None):
+                return False
+            connecting.result()
+            return True
+        finally:
+            self.heartbeat.instead = ""
+            for task in (connecting, asking):
+                task.cancel()
+            await asyncio.gather(connecting, asking, return_exceptions=True)
+
+    def _note(self, transcript: Transcript, attempt: Attempt) -> None:
+        plan = self.job.plan
+        transcript.note(
+            "start",
+            run=plan.run_id,
+            attempt=attempt.number,
+            party=self.job.index,
+            plan=plan.digest(attempt).hex(),
+            first_release=attempt.first_release,
+        )
+        transcript.flush()
+
+    async def attend(self, number: int, cost: PartyCost, delivered: set[int], transcript: Transcript) -> None:
+        """The run is over; owners that missed the end get it, for a while."""
+        job = self.job
+
+        def note(first: int, end: int) -> None:
+            transcript.note("delivered", owners=[first, end])
+            transcript.flush()
+
+        archive = Archive(job.plan, number, lambda: standing(job.plan, job.out, job.index).past, cost, delivered, note)
+        await self.gate.linger(archive, cost, min(job.wait, FINISH_SECONDS))

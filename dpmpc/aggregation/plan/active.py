@@ -1,0 +1,40 @@
+"""Runs whose parties are checked (`--security active`): what that comes to."""
+
+from dpmpc.aggregation.plan.asked import Asked
+from dpmpc.circuits.sampler import Sampler
+from dpmpc.errors import UsageError
+from dpmpc.mpc.contract.backend import BACKENDS
+from dpmpc.mpc.contract.owner_checks import OwnerTest
+from dpmpc.mpc.contract.security import Checks, security_of
+from dpmpc.noise.draw import batch_sizes
+from dpmpc.noise.pool import fills
+
+
+def batches_due(plan: Asked, releases: int) -> list[int]:
+    """The sizes, in channel order, of the noise batches for this many releases."""
+    sizes = fills(releases, plan.dimension) if plan.pool else [1] * releases
+    return [size for vectors in sizes for size in batch_sizes(vectors * plan.dimension)]
+
+
+def undetected(plan: Asked, sampler: Sampler, test: OwnerTest | None) -> float | None:
+    """How likely the run, with all its attempts, uses noise that a cheating party changed, or a check of owners that it
+    changed, at most; None where the parties are not checked, or there is no noise."""
+    backend = BACKENDS[plan.backend]
+    if not plan.parties or not isinstance(backend, Checks) or plan.scale == 0:
+        return None
+    among = plan.parties, plan.threshold
+    owners = 0.0 if test is None else backend.undetected_owners(test, plan.releases, *among)
+    return backend.undetected(sampler, batches_due(plan, plan.releases), *among) + owners
+
+
+def check_active(plan: Asked) -> None:
+    """Errors: UsageError for a plan whose parties cannot be checked.
+
+    Who is present is what the parties tell each other. A cheat that tells one honest party that an owner is missing,
+    and the other that it is there, is shown shares of two sums; with its own shares they give away that owner's vector.
+    """
+    if plan.dropouts and plan.parties and security_of(plan.backend) == "active":
+        raise UsageError(
+            "<<security=active>> needs all owners in every release, for a party could tell the others different ones; "
+            f"got <<min_owners={plan.min_owners}>> of {plan.owners}; leave it out, or use <<security=semi-honest>>"
+        )

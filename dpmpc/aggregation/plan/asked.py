@@ -1,0 +1,169 @@
+"""What was asked of a run, and public facts: the fields of a plan, and what is read off them.
+
+Whatever takes an `Asked` needs nothing that has to be derived: the checks of what was asked, and the derivation itself.
+"""
+
+import hashlib
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any, Literal
+
+from dpmpc.aggregation.plan.names import Names
+from dpmpc.aggregation.plan.settings import Attendance, Computing, Noise, Promise
+from dpmpc.data.schema import Schema
+from dpmpc.errors import UsageError
+from dpmpc.learning.adaptive_clipping import ClippingBound
+from dpmpc.learning.method import Learning
+from dpmpc.learning.source import Source, owner_factors
+from dpmpc.privacy.mechanism import Mechanism
+from dpmpc.privacy.persons import Persons
+from dpmpc.privacy.sensitivity import Weights
+
+Bounds = Literal["public", "data", "survey"]
+Presence = tuple[int, ...]  # the owners whose vectors are in a sum, in order
+
+
+@dataclass(frozen=True)
+class Attempt:
+    """Which attempt of a run this is, and the release that it begins with. It belongs to the run, not to the plan."""
+
+    number: int = 0
+    first_release: int = 0
+
+
+FIRST_ATTEMPT = Attempt()
+AGREED = Attempt(-1, 0)  # the parties agree on the attempt when they meet
+
+
+@dataclass(frozen=True, kw_only=True)
+class Asked(Promise, Noise, Computing, Attendance):
+    """One run: settings, chosen where nobody had said them, and public facts. `schema`: what maps every owner's records
+    into vectors (`data.schema.Schema` as JSON values), None where the caller brings vectors; its constants are public,
+    or were read off records (`bounds`). `sizes`: records of each owner (of use to `weights="size"` and to record-level
+    neighbours). `before`: what stages of the same run release or have released (`stages`); the promise is of all. While
+    there are stages to come, `dimension` is the largest that they can lead to.
+    `capacity`: sizes are numbers of places, which records may leave empty, so that how many there are is private.
+    `part`: of the data that its releases are of (`Assignment.label`), "" for all. `parties` 0: no MPC, the arithmetic
+    of the parties in one process. `names`: what a consortium calls its sites.
+    """
+
+    run_id: str
+    data: str
+    data_id: str
+    sizes: tuple[int, ...]
+    dimension: int
+    releases: int
+    source: Source
+    weights: Weights = "equal"
+    schema: dict[str, Any] | None = None
+    bounds: Bounds = "public"
+    before: tuple[Mechanism, ...] = ()
+    part: str = ""
+    capacity: bool = False
+    names: Names | None = None
+
+    def called(self, text: str) -> str:
+        """A text about processes with their names, where the plan has any."""
+        return text if self.names is None else self.names.beside(text)
+
+    @property
+    def owners(self) -> int:
+        """m."""
+        return len(self.sizes)
+
+    @property
+    def persons(self) -> Persons | None:
+        """What owners keep of each person; None where the promise is not of persons."""
+        if self.neighbours != "person":
+            return None
+        return Persons(self.person_rows, self.person_owners or self.owners)
+
+    @property
+    def touched(self) -> int:
+        """At how many owners the vectors of two neighbours may differ."""
+        return 1 if self.persons is None else min(self.persons.owners, self.owners)
+
+    @property
+    def counted(self) -> bool:
+        """Whether sizes are the numbers of records; else of places, some of which may be empty."""
+        return not self.capacity and self.persons is None
+
+    @property
+    def fewest(self) -> int:
+        """The owners that a release needs at least."""
+        return self.min_owners or self.owners
+
+    @property
+    def dropouts(self) -> bool:
+        """Whether a release may do without some owners."""
+        return self.fewest < self.owners
+
+    @property
+    def checks_owners(self) -> bool:
+        """Whether parties check owners; a release then says whose vectors are in it."""
+        return self.check_owners != "no"
+
+    @property
+    def names_owners(self) -> bool:
+        """Whether a release says whose vectors are in it."""
+        return self.dropouts or self.checks_owners
+
+    def missing(self, present: Presence) -> Presence:
+        """The owners whose vectors are not in a release."""
+        return tuple(sorted(set(range(self.owners)).difference(present)))
+
+    def divisor_of(self, present: Presence | None) -> int:
+        """What a sum over these owners is divided by; None: all of them. An owner that failed its checks counts, with a
+        zero vector."""
+        return self.divisor if present is None or self.checks_owners else sum(self.factors[j] for j in present)
+
+    @property
+    def factors(self) -> tuple[int, ...]:
+        """What each owner multiplies its vector by before rounding: 1, or n_j with weights n_j/n."""
+        return tuple(owner_factors(self.sizes, self.weights))
+
+    @property
+    def divisor(self) -> int:
+        """What an opened sum is divided by, in the clear: m with equal weights, n = sum n_j with weights n_j/n."""
+        return sum(self.factors)
+
+    @property
+    def adaptive(self) -> ClippingBound | None:
+        """How the clipping bound follows the vectors at the first release; None if it does not."""
+        return self.source.adaptive
+
+    @property
+    def clip(self) -> float:
+        """The L2 norm that every owner clips its vector to."""
+        return self.source.clip
+
+    @cached_property
+    def schema_digest(self) -> str | None:
+        """The digest of the schema that records are mapped by; None where the plan has none."""
+        return None if self.schema is None else Schema.from_json(self.schema).digest
+
+    @property
+    def learning(self) -> Learning:
+        """How a model is learned. Errors: the plan is for vectors of the caller's own."""
+        if not isinstance(self.source, Learning):
+            raise UsageError("a training run needs a plan of train; this one is for the caller's own vectors")
+        return self.source
+
+    def session_id(self, attempt: Attempt) -> bytes:
+        """What every message and every stream of randomness of an attempt is bound to."""
+        return f"{self.run_id}/{attempt.number}".encode()
+
+
+def plan_path(out: Path) -> Path:
+    """Where a run directory keeps its plan."""
+    return out / "plan.json"
+
+
+def data_digest(name: str) -> str:
+    """The name under which the ledger adds up what was spent on the same data: a digest of a text that the owners agree
+    on."""
+    return hashlib.sha256(b"dpmpc data\0" + name.encode()).hexdigest()
+
+
+NAMELESS = frozenset(map(data_digest, ("vectors", "records")))  # data ids that nobody has named: each process's own

@@ -1,0 +1,128 @@
+"""What every plan must keep, whoever made it and wherever it comes from: types, ranges, and what goes together."""
+
+import re
+from typing import get_args
+
+from dpmpc.aggregation.plan.asked import Asked, Bounds
+from dpmpc.aggregation.plan.owner_bounds import check_owners_possible
+from dpmpc.data.schema import Schema
+from dpmpc.errors import UsageError
+from dpmpc.learning.method import Learning
+from dpmpc.learning.task import check_modelled
+from dpmpc.learning.vectors import Vectors
+from dpmpc.mpc.contract.backend import BACKENDS
+from dpmpc.mpc.transport.channels import MOST_RELEASES
+from dpmpc.privacy.checks import check_count
+from dpmpc.privacy.law import LAWS
+from dpmpc.privacy.sensitivity import Weights
+
+_PART = re.compile(r"(record|person):[0-9a-f]{16}/[A-Za-z_]\w*")
+
+
+def check_plan(plan: Asked) -> None:
+    """Errors: UsageError for a value of another type, or out of its range."""
+    for name in ("run_id", "data", "data_id"):
+        if not isinstance(getattr(plan, name), str):
+            raise UsageError(f"a plan's {name} must be a text; got {getattr(plan, name)!r}; plan again")
+    if not plan.sizes or not all(type(size) is int and size >= 1 for size in plan.sizes):
+        raise UsageError(f"a plan's sizes are whole numbers of at least 1; got {plan.sizes[:5]!r}; plan again")
+    for name in ("dimension", "releases"):
+        if type(getattr(plan, name)) is not int:
+            raise UsageError(f"a plan's {name} must be a whole number; got {getattr(plan, name)!r}; plan again")
+    check_count("dimension", plan.dimension)
+    if not 1 <= plan.releases <= MOST_RELEASES:
+        raise UsageError(f"a run makes 1 to {MOST_RELEASES} releases; got {plan.releases}; ask for fewer")
+    for name, value, allowed in (
+        ("weights", plan.weights, get_args(Weights)),
+        ("bounds", plan.bounds, get_args(Bounds)),
+    ):
+        if value not in allowed:
+            raise UsageError(f"a plan's {name} is one of {', '.join(map(str, allowed))}; got {value!r}; plan again")
+    if not isinstance(plan.part, str) or (plan.part and not _PART.fullmatch(plan.part)):
+        raise UsageError(f"a plan's part is one of an assignment's, or empty; got {plan.part!r}; plan again")
+    law = LAWS[plan.law]
+    law.check_calibration(plan.calibration)
+    if not plan.delta and not law.pure:
+        raise UsageError(
+            f"{law.name.capitalize()} noise needs a delta in (0, 1); none was given; add <<delta>>, for example "
+            "<<delta=1e-5>>, or use <<law=laplace>>"
+        )
+    if type(plan.pool) is not bool:
+        raise UsageError(f"a plan's pool must be True or False; got {plan.pool!r}; plan again")
+    if plan.before and (plan.calibration != "tight" or plan.scale is not None or not plan.delta):
+        raise UsageError(
+            "what a run released before is in its promise by the tight calibration at a delta; the plan has another, or"
+            " a scale; plan again"
+        )
+    if plan.names is not None and (len(plan.names.parties), len(plan.names.owners)) != (plan.parties, plan.owners):
+        raise UsageError("a plan has no names, or one for every party and owner; these are others; plan again")
+    _check_persons(plan)
+    plan.source.check(plan.neighbours, plan.dimension)
+    if plan.schema is not None:
+        _check_schema(plan, plan.schema)
+    if isinstance(plan.source, Learning) and plan.source.survey is not None:
+        if plan.schema is not None or plan.bounds != "survey":
+            raise UsageError("a plan's schema and bounds come from its survey; this one has others; plan again")
+    if not 0 <= plan.min_owners <= plan.owners:
+        raise UsageError(
+            f"<<min_owners>> must lie in 1..{plan.owners}, the number of owners; got {plan.min_owners}; leave it "
+            f"out for "
+            "all"
+        )
+    if plan.role == "both" and plan.dropouts:
+        raise UsageError(
+            f"with <<role=both>> an owner cannot be missing where its party is there; got <<min_owners>> "
+            f"{plan.min_owners}; leave one of them out"
+        )
+    if plan.role == "both" and plan.owners != plan.parties:
+        raise UsageError(
+            f"with <<role=both>> every owner is a party, one process a site; got {plan.owners} owners and "
+            f"{plan.parties} "
+            "parties; give as many of both with <<parties>>, or leave <<role>> out"
+        )
+    check_owners_possible(plan)
+    if plan.parties:
+        if plan.parties < 1:
+            raise UsageError(f"the number of parties must be at least 1; got {plan.parties}; use <<parties=3>>")
+        BACKENDS[plan.backend].check(plan.parties, plan.threshold)
+
+
+def _check_persons(plan: Asked) -> None:
+    """Errors: UsageError for a promise of persons that nobody could keep, or half of one."""
+    if type(plan.capacity) is not bool:
+        raise UsageError(f"a plan's sizes are capacities or not; got {plan.capacity!r}; give true or false")
+    own = isinstance(plan.source, Vectors)
+    if plan.neighbours == "person" and plan.person is None and not own:
+        raise UsageError(
+            "a promise of persons needs the column that says which person a record is of; there is none; add "
+            "<<person=COLUMN>>"
+        )
+    if plan.neighbours == "person" and plan.person_owners > plan.owners:
+        raise UsageError(
+            f"a person is at {plan.owners} owners at most; got <<person_owners={plan.person_owners}>>; leave it out"
+        )
+    if own and plan.capacity:
+        raise UsageError(
+            "places that may be empty are filled by dpmpc, of records; this plan's vectors are a program's; plan again"
+        )
+
+
+def _check_schema(plan: Asked, value: object) -> None:
+    """Errors: UsageError for what is no schema, or one that does not suit the rest of the plan."""
+    if not isinstance(value, dict):
+        raise UsageError(f"a plan's schema is an object; got {str(value)[:40]}; plan again")
+    schema = Schema.from_json(value)
+    if schema.to_json() != value:
+        raise UsageError("a plan's schema must be spelled as dpmpc spells it; this one is not; plan again")
+    for name, asked, made in (
+        (
+            "dimension",
+            plan.dimension,
+            plan.learning.length(len(schema.feature_names)),
+        ),
+        ("number of classes", plan.learning.classes, schema.classes),
+        ("bounds", plan.bounds, schema.bounds),
+    ):
+        if asked != made:
+            raise UsageError(f"a plan's {name} is its schema's; the plan has {asked}, its schema {made}; plan again")
+    check_modelled(schema, plan.learning.task)

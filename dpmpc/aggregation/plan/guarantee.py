@@ -1,0 +1,249 @@
+"""What a plan promises: the accounted (epsilon, delta), and what they rest on, in the report's and the API's words."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from dpmpc.aggregation.plan.derive import levels, spent_before
+from dpmpc.aggregation.plan.owner_bounds import what_is_checked
+from dpmpc.aggregation.plan.plan import Plan
+from dpmpc.circuits.convert import FIELD_BITS
+from dpmpc.learning.adaptive_clipping import ClippingBound
+from dpmpc.learning.vectors import Vectors
+from dpmpc.mpc.contract.owner_checks import NORMS
+from dpmpc.privacy.checks import NEIGHBOURS_OF, delta_warning
+from dpmpc.privacy.composition import spending_of
+from dpmpc.privacy.gaussian import mu_of_budget
+from dpmpc.privacy.guarantee import failure_factor
+from dpmpc.privacy.law import LAWS
+from dpmpc.privacy.mechanism import Mechanism
+
+_COMPARED = 60  # sums of an owner that a check of norms compares, about
+_BITS = 180  # random bits of a sample of noise that is shared as numbers, about
+
+VECTOR_NEIGHBOURS = "one owner's whole vector replaced; the number of owners is public"
+FIXED_BEFORE = (
+    "ranges, categories, kinds and names of columns had been fixed without the records (they were read off them)"
+)
+
+
+@dataclass(frozen=True)
+class Promise:
+    """(epsilon, delta) of everything that a run opens; inf and 1 promise nothing.
+
+    `accounted`: the epsilon that this noise comes to; `epsilon` is the one asked for where that is kept. `parts`: what
+    delta is the sum of. `assumptions`: what the promise holds under, beyond the honesty of parties.
+    """
+
+    epsilon: float
+    delta: float
+    accounted: float
+    neighbours: str
+    parts: dict[str, float] = field(default_factory=dict)
+    assumptions: tuple[str, ...] = ()
+
+    def __str__(self) -> str:
+        if math.isinf(self.epsilon):
+            return (
+                "no promise: no noise was added" if self.delta == 1 else "no promise: there is too little noise for any"
+            )
+        text = f"epsilon = {self.epsilon:.6g}, delta = {self.delta:.3g}; neighbours: {self.neighbours}"
+        return f"if {' and '.join(self.assumptions)}: {text}" if self.assumptions else text
+
+    @property
+    def sentence(self) -> str:
+        """The promise in a line, which begins with what it holds under."""
+        return f"guarantee{', ' if self.assumptions else ': '}{self}"
+
+
+def neighbours_of(plan: Plan) -> str:
+    """What the promise compares."""
+    if plan.neighbours == "owner" and isinstance(plan.source, Vectors):
+        return VECTOR_NEIGHBOURS
+    if plan.neighbours in NEIGHBOURS_OF:
+        unit, rest = NEIGHBOURS_OF[plan.neighbours].split("; ", 1)
+        if plan.capacity:
+            unit = unit.replace("replaced", "replaced, added or removed", 1)
+            rest = rest.replace("are public", "are private, the numbers of places public")
+        if plan.persons is not None and plan.touched < plan.owners:
+            unit = unit.replace("at every owner", f"at {plan.touched} owners")
+        stated = f", in means of records' vectors clipped to norm {plan.clip:g}, as the caller states"
+        return f"{unit}{stated if isinstance(plan.source, Vectors) else ''}; {rest}"
+    assert isinstance(plan.source, Vectors)
+    return (
+        f"one unit whose change moves its owner's vector by at most {plan.source.sensitivity:g} in L2 norm, as the "
+        "caller states"
+    )
+
+
+def covers(plan: Plan, neighbours: str) -> bool:
+    """Whether the plan's promise is one for these neighbours too.
+
+    An owner's is: a record, absent or replaced, is a part of what one owner gives. Else where it is proved that they
+    move the sum by no more, in every norm: a record's presence moves no built-in method's vector by more than its
+    replacement does; a replacement may move it twice as far as absence, so presence never covers records. A person may
+    have records at several owners, so an owner's promise does not cover it.
+    """
+    if neighbours == plan.neighbours or (plan.neighbours == "owner" and neighbours != "person"):
+        return True
+    known = levels(plan)
+    return neighbours in known and known[neighbours] <= known[plan.neighbours]
+
+
+def ideal(plan: Plan) -> Mechanism:
+    """What one release adds; a continuous sampler's law taken for exact, which is assumed and not proved."""
+    mechanism = plan.derived.mechanism
+    return mechanism if mechanism.discrete else replace(mechanism, tv=0.0)
+
+
+def promise_of(plan: Plan, releases: int | None = None) -> Promise:
+    """What the plan promises; with `releases`, what so many of its releases come to."""
+    derived, law = plan.derived, LAWS[plan.law]
+    mechanism, neighbours = derived.mechanism, neighbours_of(plan)
+    if not mechanism.scale:
+        return Promise(math.inf, 1.0, math.inf, neighbours)
+    assumptions = []
+    if plan.bounds == "data":
+        assumptions.append(FIXED_BEFORE)
+    if not mechanism.discrete:  # its law is close to the exact one, but what is proved of it adds up to too much
+        gap = plan.releases * plan.dimension * mechanism.tv
+        assumptions.append(
+            f"{plan.sampler} draws from the exact law; it is proved only that one run is within "
+            f"{min(1.0, gap):.3g} of it in total variation (sampler discrete needs no such assumption)"
+        )
+    if plan.touched < plan.owners and plan.persons is not None:
+        assumptions.append(f"no person has records at more than {plan.touched} owner{'s' * (plan.touched > 1)}")
+    total = spent_before(plan) + spending_of(ideal(plan), plan.releases if releases is None else releases)
+    if law.pure and total.rho == 0:
+        true = total.pure + 2 * total.log_ratio
+        failures = min(1.0, failure_factor(true) * total.failure)
+        delta, parts = max(plan.delta, failures), {"mechanism": 0.0, "sampler_and_mpc": failures}
+    else:
+        true, delta = total.epsilon(plan.delta), plan.delta
+        failures = failure_factor(true) * total.failure
+        parts = {"mechanism": delta - failures, "sampler_and_mpc": failures}
+    kept = releases is None and plan.scale is None and plan.calibration != "paper" and true <= plan.epsilon * (1 + 1e-9)
+    return Promise(plan.epsilon if kept else true, delta, true, neighbours, parts, tuple(assumptions))
+
+
+def privacy_section(plan: Plan) -> dict[str, Any]:
+    """The promise of the whole run and everything it rests on, as the report has it."""
+    derived, promise = plan.derived, promise_of(plan)
+    step = plan.grid.step / plan.divisor
+    finite = math.isfinite(promise.epsilon)
+    section: dict[str, Any] = {
+        "epsilon": promise.epsilon if finite else None,
+        "delta": promise.delta if derived.mechanism.scale else None,
+        "epsilon_accounted": promise.accounted if finite else None,
+        "delta_parts": promise.parts,
+        "statement": promise.sentence,
+        "asked": {"epsilon": plan.epsilon, "delta": plan.delta, "calibration": plan.calibration, "scale": plan.scale},
+        "neighbours": promise.neighbours,
+        "assumptions": list(promise.assumptions),
+        "sensitivity": {
+            "l2": derived.sensitivity.l2,
+            "parts": derived.sensitivity.parts,
+            "l2_grid_steps": derived.sensitivity_steps,
+            "of_the_law_grid_steps": derived.mechanism.sensitivity.in_norm(LAWS[plan.law].norm),
+        },
+        "law": plan.law,
+        "noise_law": f"discrete {plan.law.capitalize()}"
+        if derived.sampler.discrete
+        else f"{plan.law} ({plan.sampler})",
+        "noise_scale": derived.mechanism.scale * step,
+        "noise_scale_grid_steps": derived.mechanism.scale,
+        "releases": plan.releases,
+        "released_before": [mechanism.to_json() for mechanism in plan.before],
+        "survey_share": survey_share(plan),
+        "grid": {"bits": plan.grid.bits, "step": plan.grid.step, "divisor": plan.divisor, "step_of_aggregate": step},
+        "statistical_security_bits": plan.security_bits if plan.parties else None,
+        "masks_of_openings_bits": None if not derived.hiding else -math.log2(derived.hiding),
+        "sampler_certificate": derived.certificate,
+        "bounds": plan.bounds,
+    }
+    if not derived.mechanism.scale:
+        section["warning"] = "no noise was added: this run has no privacy guarantee"
+    elif plan.calibration == "paper":
+        section["paper"] = {
+            "claims": {"epsilon": plan.epsilon, "delta": plan.delta},
+            "really": {"epsilon": section["epsilon"], "delta": section["delta"]},
+            "why": LAWS[plan.law].why_paper_fails,
+        }
+    return section
+
+
+def units_of(plan: Plan) -> int:
+    """How many units the promise is for: records, persons, or owners; at most, where that is private."""
+    if plan.persons is not None:
+        return max(1, sum(plan.sizes) // plan.persons.rows)
+    return sum(plan.sizes) if plan.neighbours in ("record", "presence") else plan.owners
+
+
+def survey_share(plan: Plan) -> float:
+    """The part of the budget, of its squared mu, that what was released before has taken; 0 without a delta."""
+    return share_of(plan, *plan.before)
+
+
+def share_of(plan: Plan, *mechanisms: Mechanism) -> float:
+    """The part of the budget, of its squared mu, that a release by each of these takes; 0 without a delta."""
+    if not mechanisms or not 0 < plan.delta < 1:
+        return 0.0
+    return sum(spending_of(each).mu2 for each in mechanisms) / mu_of_budget(plan.epsilon, plan.delta) ** 2
+
+
+def warnings_of(plan: Plan) -> list[str]:
+    """What the user should know before trusting the figures."""
+    found = []
+    of_records = plan.neighbours in ("record", "presence", "person")
+    if plan.delta and of_records and (text := delta_warning(plan.delta, units_of(plan))):
+        found.append(text)
+    if not plan.derived.sampler.discrete:
+        found.append(
+            f"the guarantee assumes that {plan.sampler} draws from the exact law, which is not proved; sampler "
+            "discrete needs no such assumption"
+        )
+    if plan.bounds == "data":
+        found.append(
+            "scaling bounds were read from the records and are not covered by the guarantee; give public ones with "
+            "bounds FILE"
+        )
+    ratio = sum(plan.sizes) / (plan.owners * min(plan.sizes))
+    if plan.weights == "equal" and ratio >= 2:
+        found.append(
+            "with equal weights the smallest owner's size sets the noise; weights size would need about "
+            f"{ratio:.3g} times less"
+        )
+    if plan.parties and plan.threshold == 0:
+        found.append(
+            "with threshold 0 every single party can read all owners' vectors; use at least 3 parties, or 2 with "
+            "backend ot"
+        )
+    if plan.checks_owners and NORMS not in what_is_checked(plan):
+        bits = _COMPARED * FIELD_BITS * plan.owners
+        found.append(
+            f"parties check owners' shares, but not norms, with backend {plan.backend}, where to compare these would "
+            f"take about {bits:,} shared random bits a release, as noise of {bits // _BITS:,} coordinates does; use "
+            "backend sharing for both"
+        )
+    if not plan.parties:
+        found.append("engine clear: one process saw all vectors; this run is for study and comparison")
+    return found
+
+
+def report_of(plan: Plan, bound: ClippingBound | None, made: int, lost: Sequence[int]) -> dict[str, Any]:
+    """The promise of a plan and everything it rests on, how many releases were `made`, which parties were lost,
+    warnings: JSON values. `bound`: of clipping, if it follows the vectors."""
+    return {
+        "run": plan.run_id,
+        "backend": plan.backend if plan.parties else "clear",
+        "owners": plan.owners,
+        "parties": plan.parties,
+        "threshold": plan.threshold,
+        "dimension": plan.dimension - (bound is not None),
+        "clipping_bound": None if bound is None else bound.value,
+        "releases_made": made,
+        "parties_lost": list(lost),
+        "privacy": privacy_section(plan),
+        "warnings": warnings_of(plan),
+    }

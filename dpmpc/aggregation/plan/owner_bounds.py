@@ -1,0 +1,105 @@
+"""Runs whose owners are checked (`--check-owners`): what is checked, against which bound, and what that comes to."""
+
+import math
+from fractions import Fraction
+
+from dpmpc.aggregation.plan.asked import Asked
+from dpmpc.aggregation.plan.grid import Grid
+from dpmpc.errors import UsageError
+from dpmpc.mpc.contract.backend import BACKENDS
+from dpmpc.mpc.contract.owner_checks import MOST_WIDTH, NORMS, ChecksOwners, NormTest, OwnerTest, width_of
+from dpmpc.mpc.numbers.field import P
+from dpmpc.mpc.transport.channels import OWNERS, OWNERS_EACH
+from dpmpc.privacy.unit import NARROWEST
+
+_COARSER = 3  # bits
+TRIES = 1 << 10  # attempts of a release
+REJECTED = "rejected"  # the transcript's event of a release's check, with the owners that failed
+
+
+def check_owners_possible(plan: Asked) -> None:
+    """Errors: UsageError for a plan whose owners are to be checked and cannot be."""
+    if not plan.checks_owners:
+        return
+    if not plan.parties:
+        raise UsageError(
+            "<<check_owners>> is done by parties; <<engine=clear>> has none, and sees all vectors; leave one of "
+            "them out"
+        )
+    if plan.dropouts:
+        raise UsageError(
+            f"<<check_owners>> needs all owners' shares in every release; got <<min_owners={plan.min_owners}>> of "
+            f"{plan.owners}; leave one of them out"
+        )
+    what_is_checked(plan)
+
+
+def what_is_checked(plan: Asked) -> tuple[str, ...]:
+    """Of shares and norms, what the plan's backend can check. Errors: UsageError where it is nothing."""
+    backend = BACKENDS[plan.backend]
+    if not isinstance(backend, ChecksOwners):
+        raise UsageError(
+            f"<<check_owners>> is for the backends sharing, shamir and checked; got {plan.backend}, whose parties "
+            f"cannot "
+            "check owners; use <<parties=3>> or more with <<backend>> sharing, or leave <<check_owners>> out"
+        )
+    return backend.owner_checks(plan.parties, plan.threshold)
+
+
+def owner_test(plan: Asked, grid: Grid) -> OwnerTest | None:
+    """What the parties check in each release; None where they check nothing.
+
+    Guarantees: no owner that must not pass does so in any release of the run but with probability 2^-security_bits, be
+    they all such (they share a coin, so their chances add up), `TRIES` attempts of each release together: an owner that
+    hears a coin from a party could break its connection and come again. Errors: UsageError for a bound too large for
+    norms to be checked.
+    """
+    if not plan.checks_owners:
+        return None
+    norms = None
+    bits = plan.security_bits + math.log2(plan.releases * TRIES * plan.owners) + 1  # half of it for either kind
+    if NORMS in what_is_checked(plan):
+        norms = NormTest.of(squares_of(plan, grid), plan.dimension, bits)
+    return OwnerTest(plan.owners, plan.dimension, norms, math.ceil(bits / math.log2(P)))
+
+
+def passing(plan: Asked, test: OwnerTest) -> float:
+    """How likely any owner passes in any release of the run that must not, at most, all attempts together."""
+    return test.error * plan.releases * TRIES * plan.owners
+
+
+def grid_for_checks(plan: Asked, grid: Grid, noise_steps: float) -> Grid:
+    """The finest grid, at most `_COARSER` bits coarser than this one, on which norms can be checked; this one, where
+    they are not checked, or there is none. On a coarser one rounding takes more of the sensitivity, 4 % in place of
+    0.5 % at most, and noise, here `noise_steps` wide, must still be wide."""
+    if not plan.checks_owners or NORMS not in what_is_checked(plan):
+        return grid
+    for fewer in range(_COARSER + 1):
+        coarser = Grid(grid.bits - fewer)
+        fits = width_of(max(squares_of(plan, coarser)), plan.dimension) <= MOST_WIDTH
+        if fits and math.ldexp(noise_steps, -fewer) >= NARROWEST / 2:
+            return coarser
+    return grid
+
+
+def squares_of(plan: Asked, grid: Grid) -> tuple[int, ...]:
+    """The largest sum of squares, in grid steps, that each owner's encoded vector has.
+
+    It is clipped to norm C, times its factor F, and each of d coordinates is moved by half a step at most when it is
+    rounded: (F C 2^f + sqrt(d) / 2)^2. Clipping and scaling in double precision may leave a norm that is larger by
+    a relative (d + 16) 2^-52: the norm itself is a sum of d rounded squares, and a few more operations follow. Rounded
+    up to whole numbers, so that an honest vector is never beyond it.
+    """
+    d = plan.dimension
+    slack = 1 + Fraction(d + 16, 1 << 52)
+    found = {}
+    for factor in set(plan.factors):
+        a = Fraction(plan.clip) * factor * Fraction(2) ** grid.bits * slack
+        cross = math.isqrt(math.ceil(a * a * d)) + 1  # at least a sqrt(d)
+        found[factor] = math.ceil(a * a + cross + Fraction(d, 4))
+    return tuple(found[factor] for factor in plan.factors)
+
+
+def channel_of(release: int) -> int:
+    """The first channel of a release's check."""
+    return OWNERS + OWNERS_EACH * release

@@ -1,0 +1,192 @@
+"""The plan of a run: what was asked, and public facts; fixed before the first message.
+
+Everything else (sensitivity, grid, noise scale, certificate) follows from it: every process derives that by itself and
+`digest` covers both, so two processes that agree on a digest agree on the noise, and a plan cannot promise more than it
+keeps. No value of a record enters.
+"""
+
+import hashlib
+import json
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict, dataclass, fields
+from difflib import get_close_matches
+from functools import cached_property
+from pathlib import Path
+from typing import Any, Literal, Self
+
+from dpmpc.aggregation.plan.asked import Asked, Attempt
+from dpmpc.aggregation.plan.checks import check_plan
+from dpmpc.aggregation.plan.derive import Derived, derive
+from dpmpc.aggregation.plan.grid import Grid
+from dpmpc.aggregation.plan.names import Names
+from dpmpc.aggregation.plan.of_vectors import plan_of_vectors
+from dpmpc.aggregation.plan.settings import GROUPS
+from dpmpc.aggregation.plan.stages import check_stages, stage_plan
+from dpmpc.errors import UsageError
+from dpmpc.learning.source import SOURCES, Source
+from dpmpc.privacy.mechanism import Mechanism
+from dpmpc.settings import declared
+
+VERSION = 5
+
+
+@dataclass(frozen=True, kw_only=True)
+class Plan(Asked):
+    """One run: what was asked (`Asked`), checked, and what follows from it (`derived`)."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if isinstance(self.source, Source):
+            object.__setattr__(self, "source", self.source.promised(self.neighbours))
+        check_plan(self)
+        check_stages(self)
+
+    @classmethod
+    def create(
+        cls,
+        *,
+        owners: int,
+        dimension: int,
+        clip: float,
+        # settings: vectors
+        releases: int = 1,
+        sensitivity: float | None = None,
+        quantile: float | None = None,
+        weights: Literal["equal", "size"] | Sequence[int] | None = None,
+        records: Sequence[int] | None = None,
+        data_id: str = "vectors",
+        epsilon: float = 1.0,
+        delta: float | None = None,
+        neighbours: str | None = None,
+        person_rows: int = 1,
+        person_owners: int | None = None,
+        calibration: str = "tight",
+        law: str | None = None,
+        sampler: str | None = None,
+        scale: float | None = None,
+        grid_bits: int | None = None,
+        engine: Literal["mpc", "clear"] = "mpc",
+        security: str = "semi-honest",
+        link: str | float | None = None,
+        parties: int = 3,
+        threshold: int | None = None,
+        backend: str | None = None,
+        check_owners: Literal["no", "zero", "stop"] = "no",
+        pool: bool | None = None,
+        security_bits: float = 40.0,
+        role: Literal["apart", "both"] = "apart",
+        min_owners: int | None = None,
+        release_wait: float = 10.0,
+        # settings: end
+        run_id: str | None = None,
+    ) -> "Plan":
+        """The plan of `releases` releases of the mean (or sum) of the owners' vectors (dimension,), each clipped to L2
+        norm `clip`. What is None is chosen by rule; the settings are described in docs/settings.md.
+
+        `neighbours`: "owner", the default: one owner's whole vector is replaced, so the sum moves by 2 clip; "stated",
+        which goes with `sensitivity`: one unit whose change moves its owner's vector by at most that much in L2 norm,
+        as the caller states; "record" or "presence", which go with `records`.
+        `quantile`: the norm begins at `clip` and then
+        follows this quantile of the vectors' norms, by what is opened. `weights`: "equal", or whole numbers, one an
+        owner (its number of records, say): the mean is then weighted by them. `records`: how many each owner has, where
+        its vector is the mean of its records' vectors, each clipped to `clip` by the owner (see `dpmpc.clipped_mean`):
+        then the unit is one record, and `weights` may be "size". Errors: UsageError for anything that no run can do.
+        """
+        return plan_of_vectors(cls, **{name: value for name, value in locals().items() if name != "cls"})
+
+    @cached_property
+    def derived(self) -> Derived:
+        """What follows from the plan. Errors: UsageError for a promise that cannot be kept, or a sum that could
+        overflow."""
+        return derive(self)
+
+    @cached_property
+    def first(self) -> "Plan":
+        """The plan of the stage that comes next, before this run's own releases. Errors: none does."""
+        return stage_plan(self, self.source.schedule.before[0])
+
+    @property
+    def grid(self) -> Grid:
+        """The grid that vectors are rounded on."""
+        return self.derived.grid
+
+    def digest(self, attempt: Attempt) -> bytes:
+        """SHA-256 of the plan, of what this process derived from it, and of the attempt: what processes compare."""
+        value = {"plan": json.loads(self.to_text()), "derived": self.derived.to_json(), "attempt": asdict(attempt)}
+        return hashlib.sha256(_canonical(value).encode()).digest()
+
+    def to_text(self) -> str:
+        """Canonical JSON, settings by group: sorted keys, no spaces, floats as Python's repr."""
+        whole = asdict(self)
+        del whole["source"]
+        whole["before"] = [mechanism.to_json() for mechanism in self.before]
+        if self.names is None:
+            del whole["names"]
+        value: dict[str, Any] = {"version": VERSION, "source": {self.source.KIND: self.source.to_json()}}
+        for group in GROUPS:
+            value[group.__name__.lower()] = {name: whole.pop(name) for name in declared(group)}
+        return _canonical({**value, **whole})
+
+    @classmethod
+    def from_text(cls, text: str) -> Self:
+        """The plan that `to_text` wrote. Errors: UsageError where it is not one."""
+        try:
+            value: dict[str, Any] = json.loads(text)
+            version = value.pop("version", None)
+            if version != VERSION:
+                raise UsageError(
+                    f"a plan must have version {VERSION}; this one has {version}; use the same dpmpc everywhere"
+                )
+            ((kind, content),) = value.pop("source").items()
+            source = SOURCES[kind].from_json(content)
+            settings: dict[str, Any] = {}
+            for group in GROUPS:
+                part = value.pop(group.__name__.lower())
+                _only_known(part, declared(group), f"a plan's {group.__name__.lower()}")
+                missing = declared(group).keys() - part.keys()
+                if missing:
+                    raise KeyError(min(missing))
+                settings |= part
+            _only_known(value, (field.name for field in fields(cls)), "a plan")
+            before = tuple(Mechanism.from_json(mechanism) for mechanism in value["before"])
+            if (names := value.pop("names", None)) is not None:
+                settings["names"] = Names(tuple(names.pop("parties")), tuple(names.pop("owners")))
+                _only_known(names, (), "a plan's names")
+            plan = cls(**{**value, **settings, "sizes": tuple(value["sizes"]), "source": source, "before": before})
+            if plan.to_text() != _canonical(json.loads(text)):
+                raise ValueError("a value is not spelt as dpmpc spells it")
+            return plan
+        except (ValueError, KeyError, TypeError, AttributeError) as error:
+            raise UsageError(f"a plan must be what dpmpc wrote as plan.json; {error}; copy it again") from None
+
+    @classmethod
+    def read(cls, path: Path | str) -> Self:
+        """The plan in a file. Errors: as `from_text`, and an unreadable file."""
+        try:
+            return cls.from_text(Path(path).read_text(encoding="utf-8"))
+        except OSError as error:
+            raise UsageError(f"a run has a plan.json; {path}: {error.strerror}; check the path") from None
+        except UnicodeDecodeError as error:
+            raise UsageError(f"a plan is UTF-8 text; {path}: {error.reason}; copy it again") from None
+
+    def write(self, path: Path | str) -> None:
+        """Writes the plan whole or not at all."""
+        path = Path(path)
+        partial = path.with_suffix(".tmp")
+        partial.write_text(self.to_text(), encoding="utf-8")
+        partial.replace(path)
+
+
+def _only_known(value: dict[str, Any], known: Iterable[str], what: str) -> None:
+    """Errors: UsageError for the first key, by name, that is not known."""
+    names = list(known)
+    for key in sorted(value.keys() - set(names)):
+        shown, near = key[:40], get_close_matches(key, names, 1)
+        hint = f"did you mean '{near[0]}'" if near else "take it out"
+        raise UsageError(
+            f"a plan must be what dpmpc wrote as plan.json; {what} has no key {shown!r}; {hint}, or copy it again"
+        )
+
+
+def _canonical(value: object) -> str:
+    return json.dumps(value, sort_keys=True, separators=(",", ":"), allow_nan=False)

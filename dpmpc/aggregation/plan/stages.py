@@ -1,0 +1,111 @@
+"""The stages of a plan: the plan of each, and the plan of what follows from it.
+
+A plan whose source has stages before its own releases (`Source.schedule`) fixes beforehand all that does not depend on
+what they will open: their prices, the price of the whole run, how many releases there are, and at most how many
+coordinates each has. `stage_plan` is the plan of a stage; `after_first` makes, of what the first one opened, the plan
+with one stage fewer. Every process does that by itself, with arithmetic that is the same on every processor, and they
+compare the digests of the plans that they made when they meet for the next release.
+
+Guarantees: what follows may depend on all that was opened, but no price does. `Plan.before` has the mechanism of every
+stage that shares the promise, opened or not, and the plan's own noise is solved for with all of them. A plan whose
+`before` is not what its stages cost, or that is shorter than what can follow, is refused; so is a stage that leads to
+dearer or longer ones than were planned. A stage after the plan's releases is of another part of the data, where no
+record pays for both. Each stage is a run with a name of its own, so a stream of randomness is never begun twice.
+"""
+
+from dataclasses import replace
+from typing import Any, TypeVar
+
+import numpy as np
+
+from dpmpc.aggregation.plan.asked import Asked, Presence
+from dpmpc.aggregation.plan.grid import Ints
+from dpmpc.aggregation.plan.settings import Attendance, Computing, Noise, Promise
+from dpmpc.errors import UsageError
+from dpmpc.learning.source import Source, Stage, Sum
+from dpmpc.privacy.law import DEFAULT_LAW, LAWS
+from dpmpc.settings import values_of
+
+P = TypeVar("P", bound=Asked)
+
+
+def stage_plan(plan: P, stage: Stage, source: Source | None = None) -> P:
+    """The plan of one release in a stage: the same owners, parties and checks; Gaussian noise for its price. Weights
+    are those of records, so that an opened sum is one over all records. `source`: by default the stage's."""
+    sent = stage.source if source is None else source
+    assert sent.coordinates is not None
+    settings = values_of(plan, Promise, Noise, Computing, Attendance) | {
+        "epsilon": plan.epsilon if stage.epsilon is None else stage.epsilon,
+        "law": DEFAULT_LAW,
+        "sampler": next(iter(LAWS[DEFAULT_LAW].samplers)),
+        "scale": None,
+        "grid_bits": None,
+        "pool": False,
+    }
+    return type(plan)(
+        run_id=f"{plan.run_id}+{stage.name}",
+        data=plan.data,
+        data_id=plan.data_id,
+        sizes=stage.sizes or plan.sizes,
+        dimension=sent.coordinates,
+        releases=1,
+        source=sent,
+        weights="size",
+        names=plan.names,
+        part=plan.part if not stage.part else f"{plan.part.rpartition('/')[0]}/{stage.part}",
+        capacity=plan.capacity,
+        **settings,
+    )
+
+
+def noise_of(plan: Any) -> float:
+    """The deviation of the noise on the sum over all that a plan's release divides by."""
+    return float(plan.derived.mechanism.scale * plan.grid.step)
+
+
+def sum_of(plan: Any, total: Ints, present: Presence | None = None) -> Sum:
+    """What a release of a plan opened, in the units of its vectors."""
+    return Sum(np.asarray(total, dtype=np.float64) * plan.grid.step, plan.divisor_of(present), noise_of(plan))
+
+
+def after_first(plan: P, total: Ints, present: Presence | None = None) -> P:
+    """The plan after its first stage has opened `total`. Errors: nothing can follow; what follows is dearer or longer
+    than was planned."""
+    stage, *others = plan.source.schedule.before
+    made = plan.source.follows(sum_of(stage_plan(plan, stage), total, present))
+    coming = made.source.schedule.before
+    if [each.epsilon for each in coming] != [each.epsilon for each in others] or any(
+        (new.source.coordinates or 0) > (old.source.coordinates or 0) for new, old in zip(coming, others, strict=True)
+    ):
+        raise UsageError(f"stages keep the prices and lengths that were planned; those after {stage.name} do not")
+    if made.dimension > plan.dimension:
+        raise UsageError(
+            f"a {stage.name} leads to at most {plan.dimension} coordinates; got {made.dimension}; plan again"
+        )
+    opened = plan.before[: len(plan.before) - len(others)]
+    before = (*opened, *(stage_plan(plan, each).derived.mechanism for each in coming))  # type: ignore[attr-defined]
+    return replace(plan, source=made.source, dimension=made.dimension, schema=made.schema, before=before)
+
+
+def check_stages(plan: Asked) -> None:
+    """Errors: UsageError for a plan whose price leaves out a stage, or whose length is not the most that can follow;
+    for a stage after it on the same records."""
+    schedule = plan.source.schedule
+    if schedule.before:
+        coming: list[Any] = [stage_plan(plan, stage) for stage in schedule.before]
+        if plan.before[-len(coming) :] != tuple(each.derived.mechanism for each in coming):
+            raise UsageError(
+                "what a run releases before is what its stages cost; the plan's price is of another; plan again, with "
+                "the same dpmpc"
+            )
+        longest = plan.source.longest(coming[0].divisor, noise_of(coming[0]))
+        if plan.dimension != longest:
+            raise UsageError(
+                f"a release after a {schedule.before[0].name} has at most {longest} coordinates; the plan says "
+                f"{plan.dimension}; plan again"
+            )
+    for stage in schedule.after:
+        if not stage.part or not plan.part or plan.part.endswith(f"/{stage.part}"):
+            raise UsageError(
+                f"a stage after the releases is of another part of the data; {stage.name} is not; plan again"
+            )

@@ -1,0 +1,82 @@
+"""How a run is, asked at the parties' ports for owners: by a party that comes again while the others go on without it
+or have finished, by an owner that waits for a party that has left."""
+
+import asyncio
+from collections.abc import Callable, Sequence
+
+from dpmpc.aggregation.wire.frames import ANSWER, ASKING, HAVE, HELLO, RUNNING
+from dpmpc.errors import PeerError
+from dpmpc.mpc.transport.addresses import Endpoint
+from dpmpc.mpc.transport.dial import Call
+from dpmpc.mpc.transport.tls import Tls
+from dpmpc.mpc.transport.wire import Peer
+
+PAUSE = 2.0  # seconds between two questions
+_PATIENCE = 5.0  # seconds for an answer
+_TIMES = 5  # that a party is told
+NOBODY = (1 << 32) - 1  # who asks, where it is no party
+
+News = tuple[int, list[int]]  # the run's state, and the parties that have left it
+
+
+def read_answer(payload: bytes | bytearray) -> tuple[int, bytes, News]:
+    """(party, its plan's digest, its news)."""
+    party, digest, state, gone = ANSWER.unpack(payload)
+    bits = int.from_bytes(gone, "little")
+    return party, digest, (state, [j for j in range(8 * len(gone)) if bits >> j & 1])
+
+
+async def ask(party: int, endpoint: Endpoint, tls: Tls | None, run_id: bytes, greeting: bytes, me: int) -> News | None:
+    """What party `party` says of the run; None where it does not answer."""
+    return await _answer(party, endpoint, tls, run_id, greeting, HELLO.pack(ASKING, me, greeting))
+
+
+async def say_that_all_is_here(
+    party: int, endpoint: Endpoint, tls: Tls | None, run_id: bytes, greeting: bytes, owners: tuple[int, int]
+) -> None:
+    """Tells a party whose connection was lost that the owners first .. end - 1 have everything, so that it does not
+    wait for them. Returns when it knows, or is not there any more."""
+    first, end = owners
+    for _ in range(_TIMES):
+        news = await _answer(party, endpoint, tls, run_id, greeting, HELLO.pack(first | HAVE, end, greeting))
+        if news is None or news[0] != RUNNING:  # one that waits to begin has no owners to wait for
+            return
+        await asyncio.sleep(PAUSE)  # it has not opened the last release yet
+
+
+async def _answer(
+    party: int, endpoint: Endpoint, tls: Tls | None, run_id: bytes, greeting: bytes, hello: bytes
+) -> News | None:
+    peer = Peer(f"party {party}", run_id)
+    try:
+        async with asyncio.timeout(_PATIENCE):
+            payload = await Call(endpoint, f"party{party}", tls).once(peer, hello)
+    except (PeerError, TimeoutError):
+        return None
+    finally:
+        peer.abort("it was asked")
+    if payload is None or len(payload) != ANSWER.size:
+        return None
+    found, digest, news = read_answer(payload)
+    return news if (found, digest) == (party, greeting) else None
+
+
+async def listen_around(
+    endpoints: Sequence[Endpoint],
+    tls: Tls | None,
+    run_id: bytes,
+    greeting: bytes,
+    me: int,
+    hear: Callable[[int, News], bool],
+) -> None:
+    """Asks all parties but `me` again and again; returns when `hear` says that this was enough."""
+    while True:
+        await asyncio.sleep(PAUSE)
+        enough = False
+        for party, endpoint in enumerate(endpoints):
+            if party == me:
+                continue
+            news = await ask(party, endpoint, tls, run_id, greeting, me)
+            enough = (news is not None and hear(party, news)) or enough
+        if enough:  # all were asked, and know that this one knows
+            return

@@ -1,0 +1,84 @@
+"""The encoding that a text seems to be in, for its owner's eyes: it is proposed, never taken.
+
+Each candidate is held against what it makes of the bytes that are not ASCII: frequent characters of its script. A byte
+of a Western encoding stands alone among ASCII letters or nearly so; those of Chinese, Japanese and Korean come in
+pairs, whose first byte lies in the rows of the frequent characters.
+"""
+
+from pathlib import Path
+
+_HEAD = 1 << 18
+# The first bytes of frequent characters, and the second ones.
+_PAIRS = {  # of two that suit as well the narrower, which comes first
+    "cp949": ((0xB0, 0xC8), (0xA1, 0xFE)),
+    "gb18030": ((0xB0, 0xD7), (0xA1, 0xFE)),
+    "big5": ((0xA4, 0xC6), (0x40, 0xFE)),
+    "cp932": ((0x82, 0x97), (0x40, 0xFC)),
+}
+_SIGNS = "°²³µ€£§«»“”„‘’–—…·\u00a0º"
+_NEARLY = 0.5  # of the bytes that are not ASCII
+
+
+def likely(path: Path) -> str:
+    """The name of the encoding that the first part of a text file, which is not UTF-8, seems to be in; "cp1252" where
+    none stands out."""
+    with path.open("rb") as file:
+        head = file.read(_HEAD)
+    whole = head[: head.rfind(b"\n") + 1] or head
+    scores = {name: _pairs(whole, name) for name in _PAIRS} | {name: _letters(whole, name) for name in _LETTERS}
+    best = max(scores, key=lambda name: scores[name])
+    return best if scores[best] > _NEARLY else "cp1252"
+
+
+def _decoded(text: bytes, name: str) -> str:
+    """The text; nothing if it is in another encoding."""
+    try:
+        return text.decode(name)
+    except UnicodeDecodeError:
+        return ""
+
+
+def _pairs(text: bytes, name: str) -> float:
+    """The part of the high bytes that are in pairs of frequent characters."""
+    if not _decoded(text, name):
+        return 0.0
+    (low, high), (least, most) = _PAIRS[name]
+    at = fits = odd = 0
+    while at < len(text):
+        if text[at] < 0x80:
+            at += 1
+            continue
+        pair = text[at : at + 2]
+        good = len(pair) == 2 and low <= pair[0] <= high and least <= pair[1] <= most
+        sign = len(pair) == 2 and (0xA1 <= pair[0] <= 0xA3 or 0x30 <= pair[1] <= 0x39)  # of four bytes: gb18030's
+        fits, odd = fits + good, odd + (not good and not sign)
+        at += 4 if 0x30 <= pair[-1] <= 0x39 else 2
+    return fits / max(1, fits + odd)
+
+
+_LETTERS = {
+    "cp1252": "àáâãäåæçèéêëìíîïñòóôõöøùúûüýÿœšžßÀÁÂÃÄÅÆÇÈÉÊËÌÍÎÏÑÒÓÔÕÖØÙÚÛÜÝŒŠŽª",
+    "cp1250": "ąćęłńóśźżáčďéěíňřšťúůýžäöüßôľĺŕőűăâîşţđĄĆĘŁŃÓŚŹŻÁČĎÉĚÍŇŘŠŤÚŮÝŽÄÖÜÔĽĹŔŐŰĂÂÎŞŢĐ",
+    "cp1251": "абвгдежзийклмнопрстуфхцчшщъыьэюяёіїєґАБВГДЕЖЗИЙКЛМНОПРСТУФХЦЧШЩЪЫЬЭЮЯЁІЇЄҐ",
+    "cp1253": "αβγδεζηθικλμνξοπρσςτυφχψωάέήίόύώϊϋΑΒΓΔΕΖΗΘΙΚΛΜΝΞΟΠΡΣΤΥΦΧΨΩΆΈΉΊΌΎΏ",
+}
+
+
+def _letters(text: bytes, name: str) -> float:
+    """The part of the high bytes that are letters in words of this script, or signs between them. Latin letters stand
+    among ASCII ones; those of other scripts among themselves; none is a capital after a small one."""
+    decoded = _decoded(text, name)
+    latin, letters = name in ("cp1252", "cp1250"), _LETTERS[name]
+    fits = high = 0
+    for at, character in enumerate(decoded):
+        if ord(character) < 0x80:
+            continue
+        high += 1
+        around = decoded[at - 1 : at] + decoded[at + 1 : at + 2]
+        if character in letters:
+            beside = sum(other.isascii() and other.isalpha() if latin else other in letters for other in around)
+            turned = at > 0 and character.isupper() and decoded[at - 1].islower()
+            fits += not turned and (beside > 0 or (latin and not any(ord(other) >= 0x80 for other in around)))
+        elif character in _SIGNS:
+            fits += not all(other.isalpha() for other in around) or len(around) < 2
+    return fits / max(1, high)

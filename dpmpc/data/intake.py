@@ -1,0 +1,375 @@
+"""One look at every column of a source before anything is spent, for its owner's own eyes: nothing here is protected.
+
+What a column seems to hold, in which spelling, how much of it is missing or not read, and what a run does with it. The
+look only proposes: what a field reads as follows from that field and from what was stated (`data.spelling`).
+"""
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, Literal
+
+from dpmpc.data.forms import FORMS, LIKELY_MISSING, Forms, core_sql, has_unit_sql, proposed, unit_sql
+from dpmpc.data.reading import literal
+from dpmpc.data.spelling import Spelling, canonical
+from dpmpc.data.table import Table, clock, held
+from dpmpc.errors import UsageError
+
+Kind = Literal["number", "category", "date", "identifier", "free text", "constant", "empty", "other"]
+Role = Literal["feature", "target", "owners", "dropped"]
+MOST_LISTED = 100  # values of a category that a draft lists
+ALIKE = 2  # records that share a value before it is listed
+_NEARLY, _MOSTLY = 0.9, 0.6
+_FEW = 20  # records: fewer say nothing of identifiers
+_TOP = 1000
+_AT_ONCE = 16  # columns a query, so that its plan stays small
+_ID = re.compile(
+    r"(^|[^a-z])(id|ids|nr|no|n°|num|number|nummer|n[uú]mero|num[eé]ro|key|code|mrn|ssn|uuid|guid|pid|case|dossier"
+    r"|prontu[aá]rio|matr[ií]cula|registro)([^a-z]|$)|(id|nr|nummer|number|#|号|番号|编号)$",
+    re.I,
+)
+_CODE = re.compile(r"(^|[^a-z])(plz|zip|npa|postcode|postal|postleitzahl|icd|code|ops)([^a-z]|$)", re.I)
+
+
+@dataclass(frozen=True)
+class Looked:
+    """One column. `unread`: fields that are there but are no number (or date) in a column of these. `least`,
+    `greatest`: of numbers, or of dates in days since 1970-01-01. `values`: the most frequent ones as they are compared,
+    and how often; all of them if `listed`. `why`: what makes it of this kind."""
+
+    name: str
+    type: str
+    kind: Kind
+    role: Role
+    rows: int
+    missing: int
+    distinct: int  # about, beyond a thousand
+    unread: int = 0
+    least: float | None = None
+    greatest: float | None = None
+    values: tuple[tuple[str, int], ...] = ()
+    listed: bool = False
+    why: str = ""
+    forms: Forms | None = field(default=None, repr=False)
+
+    @property
+    def present(self) -> int:
+        """How many fields are there."""
+        return self.rows - self.missing
+
+    @property
+    def shared(self) -> tuple[str, ...]:
+        """The listed values that several records share, in their order."""
+        return tuple(sorted(value for value, count in self.values if count >= ALIKE)) if self.listed else ()
+
+    @property
+    def used(self) -> bool:
+        """Whether a run that reads kinds off the records has features of it."""
+        return self.role == "feature" and (
+            self.kind in ("number", "date") or (self.kind == "category" and bool(self.shared))
+        )
+
+    @property
+    def does(self) -> str:
+        """What becomes of it."""
+        if self.role != "feature":
+            return {"target": "what is predicted", "owners": "says who owns a record", "dropped": "left out, as asked"}[
+                self.role
+            ]
+        gone = f"; {self.unread} fields that are none count as missing" if self.unread else ""
+        if self.kind == "number":
+            return f"a number{gone}"
+        if self.kind == "date":
+            return f"days since a date{gone}"
+        if self.kind == "category" and self.used:
+            rare = self.distinct - len(self.shared)
+            return f"a feature for each of {len(self.shared)} values" + (f"; {rare} rare ones have none" * bool(rare))
+        return "left out"
+
+    @property
+    def change(self) -> str:
+        """The option or the line of a schema that changes that."""
+        if self.role != "feature":
+            return ""
+        if self.used:
+            return f"--drop {_shell(self.name)}"
+        kind = {"identifier": "category", "free text": "category", "category": "category"}.get(self.kind, "number")
+        rest = 'categories = ["...", "..."]' if kind == "category" else "low = ..., high = ..."
+        return f'schema: kind = "{kind}", {rest}' if self.kind not in ("empty", "constant", "other") else ""
+
+
+@dataclass(frozen=True)
+class Intake:
+    """What the look found. `stated`: the spelling that it read by; `proposed`: the one that would read more; `asks`:
+    what fields alone do not tell."""
+
+    source: str
+    rows: int
+    columns: tuple[Looked, ...]
+    stated: Spelling
+    proposed: Spelling
+    asks: tuple[str, ...] = ()
+
+    def __getitem__(self, name: str) -> Looked:
+        """The column of this name. Errors: there is none."""
+        for column in self.columns:
+            if column.name == name:
+                return column
+        raise UsageError(f"a column must exist to be used; there is no '{name}'; check <<target>>")
+
+    def useless(self) -> list[str]:
+        """A line on each column that seems to hold nothing to learn from; a survey asks about it all the same."""
+        odd = [c for c in self.columns if c.role == "feature" and not c.used]
+        return [f"column '{c.name}' looks like {c.kind} ({c.why}); left out with `drop` it costs no noise" for c in odd]
+
+    @property
+    def features(self) -> tuple[Looked, ...]:
+        """The columns that a run reads off the records as features."""
+        return tuple(column for column in self.columns if column.used)
+
+
+def look(
+    table: Table, *, target: str | None = None, owners: str | None = None, drop: Sequence[str] = ()
+) -> tuple[Intake, Table]:
+    """What a table's columns seem to be under the spelling that was stated, and the table with its texts parsed once.
+
+    Errors: the source cannot be read; a column that was named is not there. Cost: one parsing, two scans of what is
+    held, and one of each column of texts with many values.
+    """
+    for name in (target, owners, *drop):
+        if name is not None:
+            table[name]
+    plain = held(table, [name for name in table.names if name not in drop])
+    roles: dict[str, Role] = dict.fromkeys(table.names, "feature")
+    if owners is not None:
+        roles[owners] = "owners"
+    if target is not None:
+        roles[target] = "target"
+    columns = {
+        name: Looked(name, table[name].type, "other", "dropped", plain.n, 0, 0, why="left out, as asked")
+        for name in drop
+    }
+    seen = [column for column in plain.columns if column.name not in drop]
+    for begin in range(0, len(seen), _AT_ONCE):
+        some = seen[begin : begin + _AT_ONCE]
+        facts = _facts(plain, [column.name for column in some])
+        columns |= {
+            column.name: _looked(plain, column.name, table[column.name].type, roles[column.name], fact)
+            for column, fact in zip(some, facts, strict=True)
+        }
+    spelling, asks = proposed(table.spelling, [c.forms for c in columns.values() if c.forms is not None])
+    table.unchanged()
+    noted = (replace(c, why=f"{c.why}; {note}") if (note := table[c.name].note) else c for c in columns.values())
+    columns = {column.name: column for column in noted}
+    found = tuple(columns[name] for name in table.names)
+    return Intake(table.source, plain.n, found, table.spelling, spelling, asks), plain
+
+
+def explore(
+    table: Table, *, target: str | None = None, owners: str | None = None, drop: Sequence[str] = ()
+) -> tuple[Intake, Table]:
+    """The same under the spelling that it proposes, until it proposes no other. `stated` stays what was stated."""
+    stated = table.spelling
+    asks: tuple[str, ...] = ()
+    for _ in range(4):
+        found, plain = look(table, target=target, owners=owners, drop=drop)
+        asks = (*asks, *(ask for ask in found.asks if ask not in asks))
+        if found.proposed == table.spelling:
+            break
+        table = replace(table, spelling=found.proposed)
+    return replace(found, stated=stated, proposed=table.spelling, asks=asks), plain
+
+
+_Fact = dict[str, Any]
+
+
+def _facts(table: Table, names: Sequence[str]) -> list[_Fact]:
+    """What one scan says of some columns, each in words of its kind; of texts, one scan each of its different ones."""
+    plain = {name: dict(_asked(table, name)) for name in names if table[name].kind != "text"}
+    row = iter(table.one(*(sql for one in plain.values() for sql in one.values())) if plain else ())
+    facts = {name: {key: next(row) for key in one} for name, one in plain.items()}
+    for name in names:
+        if name not in facts:
+            asked = dict(_asked_of_texts(table, name))
+            facts[name] = dict(zip(asked, table.one(*asked.values(), relation=_texts(table, name)), strict=True))
+    return [facts[name] for name in names]
+
+
+def _asked(table: Table, name: str) -> Iterator[tuple[str, str]]:
+    """Aggregates of a column of numbers or dates, by name."""
+    column = table[name]
+    sql = column.sql
+    yield "present", f"count({sql})"
+    yield "distinct", f"approx_count_distinct({sql})"
+    if column.kind == "number":
+        value = table.number(name)
+        yield from (("least", f"min({value})"), ("greatest", f"max({value})"))
+        yield "whole", f"count(*) FILTER (WHERE isfinite({value}) AND {value} = floor({value}))"
+        yield "numbers", f"count(*) FILTER (WHERE isfinite({value}))"
+    elif column.kind == "date" and not clock(column):
+        days = table.days(name)
+        yield from (("first", f"min({days})"), ("last", f"max({days})"), ("dates", f"count({days})"))
+
+
+def _texts(table: Table, name: str) -> str:
+    """The different texts `t` of a column that are there, each with how often (k), the number n and the date d that it
+    reads as, and if neither, and it has digits, itself as o and without what looks like a unit as c."""
+    column, text = table[name], table.text(name)
+    each = f"(SELECT {column.sql}, count(*) AS k FROM {table.relation} WHERE NOT {table.missing(name)} GROUP BY 1)"
+    value = table.number(name)
+    number = f"CASE WHEN isfinite({value}) THEN {value} END AS n"
+    day = f"CASE WHEN NOT coalesce(isfinite({value}), false) THEN {table.days(name)} END AS d"
+    read = f"(SELECT k, {text} AS t, {number}, {day} FROM {each})"
+    odd = f"(SELECT *, CASE WHEN n IS NULL AND d IS NULL AND regexp_matches(t, '\\d') THEN t END AS o FROM {read})"
+    return f"(SELECT *, {core_sql('o')} AS c FROM {odd})"
+
+
+def _asked_of_texts(table: Table, name: str) -> Iterator[tuple[str, str]]:
+    """Aggregates over `_texts`, by name."""
+
+    def fields(condition: str) -> str:
+        return f"CAST(coalesce(sum(k) FILTER (WHERE {condition}), 0) AS BIGINT)"
+
+    yield from (("present", fields("true")), ("distinct", "count(*)"))
+    yield from (("numbers", fields("n IS NOT NULL")), ("least", "min(n)"), ("greatest", "max(n)"))
+    yield "whole", fields("n = floor(n)")
+    yield "coded", fields("n IS NOT NULL AND t LIKE '0_%' AND NOT regexp_matches(t, '\\D')")
+    yield "point three", fields("regexp_full_match(t, '[+-]?[1-9]\\d{0,2}\\.\\d{3}')")
+    yield from (("dates", fields("d IS NOT NULL")), ("first", "min(d)"), ("last", "max(d)"))
+    yield "length", "sum(k * length(t)) / sum(k)"
+    yield "spaced", fields("contains(t, ' ')")
+    likely = ", ".join(map(literal, LIKELY_MISSING))
+    yield "likely", fields(f"strlen(t) < 16 AND lower(t) IN ({likely})")
+    yield "odd", fields("o IS NOT NULL")
+    yield "units", fields(has_unit_sql("o", "c"))
+    for form, pattern in FORMS.items():
+        yield form, fields(f"regexp_full_match(c, {literal(pattern)})")
+
+
+def _looked(table: Table, name: str, type_: str, role: Role, fact: _Fact) -> Looked:
+    kind_of = {"number": _number, "text": _text, "date": _date}.get(table[name].kind, _other)
+    present, rows = int(fact["present"]), table.n
+    base = Looked(name, type_, "empty", role, rows, rows - present, 0, why="no field has a value")
+    if not present:
+        return base
+    found = kind_of(table, replace(base, distinct=min(int(fact["distinct"]), present)), fact)
+    if found.distinct == 1 and found.kind != "other":
+        return replace(found, kind="constant", why="all its values are the same")
+    return found
+
+
+def _number(table: Table, base: Looked, fact: _Fact) -> Looked:
+    found = replace(
+        base, kind="number", least=fact["least"], greatest=fact["greatest"], why="all its values are numbers"
+    )
+    if fact["numbers"] < base.present:  # NaN is the greatest
+        value = table.number(base.name)
+        finite = f"WHERE isfinite({value})"
+        low, high = table.rows(f"min({value}), max({value})", finite)[0]
+        unread = base.present - int(fact["numbers"])
+        found = replace(found, least=low, greatest=high, unread=unread, why="its values are numbers")
+    if base.distinct <= _TOP:
+        found = _counted(table, found)
+    return _numbered(table, found, fact)
+
+
+def _numbered(table: Table, found: Looked, fact: _Fact) -> Looked:
+    """Whole numbers that are all different are an identifier if the column's name says so; if they follow each other,
+    that is asked."""
+    if _CODE.search(found.name) and fact["whole"] == found.present - found.unread and 2 < found.distinct:
+        return replace(found, kind="category", why=f"{found.distinct} different numbers that are codes, by their name")
+    if found.present < _FEW or fact["whole"] < found.present - found.unread or found.distinct < _NEARLY * found.present:
+        return found
+    assert found.least is not None and found.greatest is not None
+    dense = found.greatest - found.least < 1.1 * found.present
+    named = _ID.search(found.name)
+    if not (dense or named) or not _all_different(table, found):
+        return found
+    why = "whole numbers, all different" + ", one after the other" * dense
+    return replace(found, kind="identifier", why=why) if named else replace(found, why=f"{why}: an identifier?")
+
+
+def _all_different(table: Table, found: Looked) -> bool:
+    exact = table.one(f"count(DISTINCT {table[found.name].sql})")[0]
+    return bool(exact >= 0.99 * found.present)
+
+
+def _date(table: Table, base: Looked, fact: _Fact) -> Looked:
+    if "dates" not in fact:
+        return replace(base, kind="other", why=f"of type {table[base.name].type.lower()[:40]}")
+    return replace(base, kind="date", least=fact["first"], greatest=fact["last"], why="all its values are dates")
+
+
+def _other(table: Table, base: Looked, fact: _Fact) -> Looked:
+    return replace(base, kind="other", why=f"of type {base.type.lower()[:40]}")
+
+
+def _text(table: Table, base: Looked, fact: _Fact) -> Looked:
+    present, numbers, dates = base.present, int(fact["numbers"]), int(fact["dates"])
+    words = _listed_words(table, base.name) if fact["likely"] else {}
+    there = present - sum(words.values())
+    units = _units(table, base.name) if fact["units"] and 2 * fact["odd"] >= there else {}
+    counts = {form: int(fact[form]) for form in FORMS}
+    forms = Forms(there, counts, units, words, int(fact["point three"]), (numbers, dates))
+    base = replace(base, forms=forms)
+    if base.distinct <= 20 * _TOP:
+        base = _counted(table, base)
+    mostly = _NEARLY if base.distinct <= MOST_LISTED else _MOSTLY  # words among many numbers are remarks
+    if numbers >= mostly * there > 0 and not (fact["coded"] and 2 * fact["coded"] >= numbers):
+        why = f"{numbers} of {there} values are numbers" if numbers < there else "its values are numbers"
+        found = replace(base, kind="number", unread=present - numbers, least=fact["least"], greatest=fact["greatest"])
+        return _numbered(table, replace(found, why=why), {**fact, "whole": fact["whole"]})
+    if dates >= mostly * there > 0:
+        found = replace(base, kind="date", unread=present - dates, least=fact["first"], greatest=fact["last"])
+        return replace(found, why=f"{dates} of {there} values are dates" if dates < there else "its values are dates")
+    return _worded(base, fact, there)
+
+
+def _worded(base: Looked, fact: _Fact, there: int) -> Looked:
+    """What a column of words is."""
+    prose = fact["length"] >= 25 or (fact["length"] >= 12 and 2 * fact["spaced"] >= base.present)
+    once = base.present - sum(count for _, count in base.values if count > 1) if base.listed else base.distinct
+    if base.present >= _FEW and (base.distinct >= _NEARLY * there or 2 * once > there):
+        what: Kind = "free text" if prose else "identifier"
+        return replace(base, kind=what, why=f"{once} of {base.present} values are there once")
+    if prose and base.distinct > MOST_LISTED:
+        return replace(base, kind="free text", why=f"{base.distinct} different texts")
+    if base.distinct > MOST_LISTED:
+        return replace(base, kind="category", listed=False, why=f"{base.distinct} different values: too many to list")
+    mixed = f", {int(fact['numbers'])} of them numbers" if fact["numbers"] else ""
+    base = replace(base, least=fact["least"], greatest=fact["greatest"])  # of those that are numbers
+    return replace(base, kind="category", why=f"{base.distinct} different values{mixed}")
+
+
+def _counted(table: Table, base: Looked) -> Looked:
+    """With its most frequent values, as they are compared; all of them if they are few."""
+    where = f"WHERE NOT {table.missing(base.name)}"
+    text = table.text(base.name)
+    rows = table.rows(f"{text} AS t, count(*) AS k", f"{where} GROUP BY 1 ORDER BY k DESC, t LIMIT {_TOP + 1}")
+    counts: dict[str, int] = {}
+    for value, count in rows:
+        spelled = canonical(str(value), table.spelling)
+        counts[spelled] = counts.get(spelled, 0) + int(count)
+    ordered = tuple(sorted(counts.items(), key=lambda item: (-item[1], item[0])))
+    listed = len(rows) <= _TOP
+    return replace(base, values=ordered, listed=listed, distinct=len(counts) if listed else base.distinct)
+
+
+def _listed_words(table: Table, name: str) -> dict[str, int]:
+    text = table.text(name)
+    likely = ", ".join(map(literal, LIKELY_MISSING))
+    found = table.rows(
+        f"lower({text}) AS t, count(*)", f"WHERE strlen({text}) < 16 AND lower({text}) IN ({likely}) GROUP BY 1"
+    )
+    return {str(word): int(count) for word, count in found}
+
+
+def _units(table: Table, name: str) -> dict[str, int]:
+    text = table.text(name)
+    unit = unit_sql(text)
+    tail = f"WHERE {has_unit_sql(text, core_sql(text))} GROUP BY 1 ORDER BY 2 DESC, 1 LIMIT 8"
+    return {str(word): int(count) for word, count in table.rows(f"{unit} AS u, count(*)", tail)}
+
+
+def _shell(name: str) -> str:
+    return name if re.fullmatch(r"[\w./-]+", name) else "'" + name.replace("'", "'\\''") + "'"

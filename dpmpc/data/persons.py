@@ -1,0 +1,58 @@
+"""Records by person: the first K of each that are kept, and places, filled by records or empty.
+
+Which records are kept follows from their own person's records alone: the first K in the source's order, at each owner.
+So replacing one person changes what is in its own places and nowhere else. Ids are compared as texts, exactly (but for
+space around them): of a person whose id is spelt in two ways two are made, of two persons with one id one.
+"""
+
+from dataclasses import replace
+
+import numpy as np
+
+from dpmpc.data.dataset import split
+from dpmpc.data.ownership import Kept
+from dpmpc.data.table import Ints, Table
+from dpmpc.errors import RecordError
+
+_NUMBER, _OWNER, _AT, _RANK = "dpmpc_person", "dpmpc_owner", "dpmpc_at", "dpmpc_rank"
+
+
+def kept(table: Table, of: Kept) -> Table:
+    """The table with the first records of each person alone, which `persons_of` numbers. Errors: RecordError for a
+    record without person. Cost: a copy of the table, and sorting it twice."""
+    if table.one(f"count(*) FILTER (WHERE {table.missing(of.column)})")[0]:
+        raise RecordError(
+            f"every record is of a person; '{of.column}' of {table.source} is empty in some; fill it in",
+            f"every record is of a person; the column '{of.column}' is empty in some",
+        )
+    who = f"CAST({table.text(of.column)} AS VARCHAR)"
+    whose = "0" if of.owners is None else table.text(of.owners)
+    table.run(
+        f"CREATE OR REPLACE TEMP TABLE dpmpc_persons AS SELECT * EXCLUDE ({_AT}, {_OWNER}, {_NUMBER}, {_RANK}), "
+        f"CAST(dense_rank() OVER (ORDER BY {_NUMBER}) - 1 AS INTEGER) AS {_NUMBER} FROM (SELECT *, row_number() OVER "
+        f"(PARTITION BY {_NUMBER}, {_OWNER} ORDER BY {_AT}) AS {_RANK} FROM (SELECT *, row_number() OVER () AS {_AT}, "
+        f"{who} AS {_NUMBER}, {whose} AS {_OWNER} FROM {table.relation})) WHERE {_RANK} <= {of.rows} ORDER BY {_AT}"
+    )
+    table.unchanged()
+    return replace(table, relation="dpmpc_persons", repair=None, unchanged=lambda: None)
+
+
+def persons_of(table: Table) -> Ints:
+    """(n,) the number of each record's person, of a table that `kept` made."""
+    return np.concatenate([np.zeros(0, np.int64), *(codes.astype(np.int64) for (codes,) in table.blocks([_NUMBER]))])
+
+
+def persons_at(table: Table, owner: str) -> tuple[int, ...]:
+    """How many persons each owner has, of a table that `kept` made; `owner`: SQL for the number of a record's owner."""
+    found = table.rows(f"{owner} AS owner, count(DISTINCT {_NUMBER})", "GROUP BY 1 ORDER BY 1")
+    return tuple(int(row[1]) for row in found)
+
+
+def drawn_apart(persons: Ints, fraction: float, seed: int) -> tuple[Ints, Ints]:
+    """The rows for training and for the test, in their order: a part of the persons, drawn by the seed, is held out.
+    Errors: no person is left for training."""
+    there = np.unique(persons)
+    _, test = split(len(there), test_fraction=fraction, max_rows=None, seed=seed)
+    held = np.isin(persons, there[test])
+    every = np.arange(len(persons), dtype=np.int64)
+    return every[~held], every[held]

@@ -1,0 +1,71 @@
+"""SQL for what a text reads as: a number, or a date in days. The same as `data.spelling` says in Python."""
+
+from dpmpc.data.spelling import DATE_PATTERNS, GAPS, MONTHS, Spelling
+
+
+def literal(text: str) -> str:
+    """An SQL string."""
+    return "'" + text.replace("'", "''") + "'"
+
+
+def number_sql(text: str, spelling: Spelling, *, loose: bool) -> str:
+    """SQL for the DOUBLE that a text without space around it spells, NULL where it spells none (NaN and infinity may
+    come out). `loose`: whether a text may hold `_` or `+-`, which DuckDB allows within numbers."""
+    ways = [_read(text, spelling)]
+    if spelling.units:
+        pattern = literal(rf"^{spelling.unit_pattern}$")
+        stripped = f"regexp_replace({text}, {pattern}, '\\1\\2', 's')"
+        ways.append(f"CASE WHEN NOT regexp_matches({stripped}, '^[+-]{{2}}') THEN {_read(stripped, spelling)} END")
+    value = f"coalesce({', '.join(ways)})" if len(ways) > 1 else ways[0]
+    return f"CASE WHEN contains({text}, '_') OR contains({text}, '+-') THEN NULL ELSE {value} END" if loose else value
+
+
+def _read(text: str, spelling: Spelling) -> str:
+    plain = f"TRY_CAST({text} AS DOUBLE)"
+    if spelling.decimal == ",":
+        plain = f"CASE WHEN contains({text}, '.') THEN NULL ELSE TRY_CAST(replace({text}, ',', '.') AS DOUBLE) END"
+    if not spelling.thousands:
+        return plain
+    joined = f"regexp_replace({text}, {literal(f'[{GAPS[spelling.thousands]}]')}, '', 'g')"
+    if spelling.decimal == ",":
+        joined = f"replace({joined}, ',', '.')"
+    whole = f"regexp_full_match({text}, {literal(spelling.group_pattern)})"
+    return f"coalesce({plain}, CASE WHEN {whole} THEN TRY_CAST({joined} AS DOUBLE) END)"
+
+
+def days_sql(text: str, spelling: Spelling) -> str:
+    """SQL for the DOUBLE of days since 1970-01-01 of the date that a text spells, NULL where it spells none."""
+    ways = {order: _days(text, order, spelling) for order in spelling.date_orders}
+    words = ways.pop("bdy")
+    months = ", ".join(map(literal, MONTHS))
+    # most texts are no dates, and a look at the first characters is cheap
+    return (
+        f"CASE WHEN left({text}, 1) BETWEEN '0' AND '9' THEN coalesce({', '.join(ways.values())})"
+        f" WHEN lower(left({text}, 3)) IN ({months}) THEN {words} END"
+    )
+
+
+def _days(text: str, order: str, spelling: Spelling) -> str:
+    pattern, names = DATE_PATTERNS[order]
+    listed = ", ".join(literal(name) for name in names)
+    part = f"regexp_extract({text}, {literal(f'^{pattern}$')}, [{listed}])"
+    year = "p.y"
+    if order != "ymd":
+        short = "NULL"
+        if spelling.century is not None:
+            first, rest = spelling.century - spelling.century % 100, spelling.century % 100
+            two = "CAST(p.y AS INTEGER)"
+            short = f"CAST({two} + {first} + CASE WHEN {two} < {rest} THEN 100 ELSE 0 END AS VARCHAR)"
+        year = f"CASE WHEN strlen(p.y) = 2 THEN {short} ELSE p.y END"
+    month = "p.m"
+    if order in ("dby", "bdy"):
+        month = f"(strpos({literal(''.join(MONTHS))}, lower(left(p.m, 3))) + 2) // 3"
+    date = f"CAST(TRY_CAST(concat({year}, '-', {month}, '-', p.d) AS DATE) - DATE '1970-01-01' AS DOUBLE)"
+    hour = "TRY_CAST(p.h AS INTEGER)"
+    later = "CASE WHEN lower(p.half) = 'p' THEN 12 ELSE 0 END"
+    clock = f"CASE WHEN p.half = '' THEN {hour} WHEN {hour} BETWEEN 1 AND 12 THEN {hour} % 12 + {later} END"
+    second = "coalesce(TRY_CAST(p.s AS INTEGER), 0)"
+    minute = "TRY_CAST(p.i AS INTEGER)"
+    within = f"{clock} <= 23 AND {minute} <= 59 AND {second} <= 60"
+    time = f"CASE WHEN p.h = '' THEN 0 WHEN {within} THEN (({clock}) * 3600 + {minute} * 60 + {second}) / 86400 END"
+    return f"list_transform([{part}], lambda p: CASE WHEN p.y NOT IN ('', '0000') THEN {date} + {time} END)[1]"

@@ -1,0 +1,221 @@
+"""From what scikit-learn's users have (arrays, data frames) to records in the unit ball, through a public schema."""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from dpmpc.data.blocks import Records, in_memory
+from dpmpc.data.derive import Asked, looked, schema_of_bounds, schema_of_records
+from dpmpc.data.loading import opened
+from dpmpc.data.mapping import Mapping as Mapped
+from dpmpc.data.schema import USUAL_GOALS, Classes, Column, Labels, Numeric, Range, Schema, Surveyed, Target
+from dpmpc.data.table import Floats, Ints
+from dpmpc.estimators.errors import EstimatorError, EstimatorRecordError
+
+TARGET = "(target)"
+Frame = dict[str, Any]  # name -> column (n,)
+
+
+def is_frame(X: Any) -> bool:
+    """Whether X has named columns: a pandas, Polars or Arrow table."""
+    return hasattr(X, "column_names") or (hasattr(X, "columns") and hasattr(X, "__getitem__"))
+
+
+def frame_of(X: Any) -> Frame:
+    """The columns of a table: numbers as floats, NaN where missing; all else as it is, None where missing. Errors: two
+    columns of one name."""
+    names = list(X.column_names if hasattr(X, "column_names") else X.columns)
+    columns = {str(name): _column(X[name]) for name in names}
+    if len(columns) < len(names):
+        raise EstimatorError(f"columns have names of their own; {len(names)} columns have {len(columns)}; rename them")
+    return columns
+
+
+def frame_of_array(X: Floats, names: Sequence[str]) -> Frame:
+    """The columns of an array (n, d) under these names."""
+    return dict(zip(names, np.ascontiguousarray(X.T), strict=True))
+
+
+def _column(values: Any) -> Any:
+    column = np.asarray(values)
+    if column.dtype.kind in "iuf":
+        return column.astype(np.float64)
+    if column.dtype.kind not in "OUS":
+        return column
+    if column.dtype.kind != "O":
+        return column.astype(object)
+    kinds = {type(value).__name__ for value in column}
+    gone = np.array([value is None or _is_missing(value) for value in column], dtype=bool)
+    if kinds - {"NoneType", "NAType", "NaTType"} <= {"int", "float", "Decimal", "int64", "float64", "int32", "float32"}:
+        return np.array([np.nan if g else float(value) for value, g in zip(column, gone, strict=True)])
+    column = column.copy()
+    column[gone] = None
+    return column
+
+
+def _is_missing(value: Any) -> bool:
+    return type(value).__name__ in ("NAType", "NaTType") or (isinstance(value, float) and value != value)
+
+
+def given_schema(schema: Any) -> Schema | None:
+    """The schema that a user names by value, by file, or not at all."""
+    if schema is None or isinstance(schema, Schema):
+        return schema
+    return Schema.read(Path(schema))
+
+
+def make_schema(X: Frame, bounds: Any, target: Target, public: bool, one: bool) -> Schema:
+    """A schema for these columns, of bounds (`PrivateLogisticRegression`) or, without, read off the records. `public`:
+    whether the target's constants are; `one`: whether a constant feature is added. Errors: bounds that do not cover
+    the columns."""
+    if not all_numbers(X):
+        return _schema_of_frame(X, bounds, target, public, one)
+    if bounds is None:
+        both = [(float(np.nanmin(v)), float(np.nanmax(v))) if np.isfinite(v).any() else (0.0, 0.0) for v in X.values()]
+        low, high = np.array(both).T
+    elif isinstance(bounds, Mapping):
+        if absent := [name for name in X if name not in bounds]:
+            raise EstimatorError(f"bounds must cover every column; {', '.join(absent[:8])} not there; add them")
+        low, high = np.array([[float(bounds[name][k]) for name in X] for k in (0, 1)])
+    else:
+        low, high = _pair(bounds, len(X))
+    columns: tuple[Column, ...] = tuple(
+        Numeric(name, float(a), float(b)) for name, a, b in zip(X, low, high, strict=True)
+    )
+    return Schema(columns, target, one, "fill", "public" if bounds is not None and public else "data")
+
+
+def all_numbers(X: Frame) -> bool:
+    """Whether every column holds numbers."""
+    return all(column.dtype.kind == "f" for column in X.values())
+
+
+def _pair(bounds: Any, d: int) -> tuple[Floats, Floats]:
+    try:
+        low, high = (np.broadcast_to(np.asarray(side, dtype=np.float64), (d,)) for side in bounds)
+    except (TypeError, ValueError):
+        raise EstimatorError(
+            f"bounds are (low, high), numbers or one for each of {d} columns, or a mapping from columns to [low, "
+            f"high]; got {type(bounds).__name__}; mend them"
+        ) from None
+    return low, high
+
+
+def _schema_of_frame(X: Frame, bounds: Any, target: Target, public: bool, one: bool) -> Schema:
+    if bounds is not None and not isinstance(bounds, Mapping):
+        raise EstimatorError("bounds of a frame with texts map each column to [low, high] or its categories; give that")
+    with opened({**X, TARGET: np.arange(_length(X)) % 2}) as (table, _):
+        asked = Asked(TARGET, goal=USUAL_GOALS["logistic"], intercept=one)
+        if bounds is not None:
+            made = schema_of_bounds(table, asked, {**bounds, TARGET: ["0", "1"]})
+        else:
+            made = schema_of_records(looked(table, asked)[0], asked)
+    return Schema(made.columns, target, one, "fill", "public" if bounds is not None and public else "data")
+
+
+def rows(schema: Schema, X: Frame, *, ball: bool = True) -> Floats:
+    """(n, d) the records in the unit ball, in their order; `ball` as of `Schema.rows`. What is missing is filled by the
+    schema's rule. Errors: a column is missing."""
+    plain = all(isinstance(column, Numeric | Surveyed) for column in schema.columns)
+    if not plain or not all_numbers(X) or any(column.name not in X for column in schema.columns):
+        with opened(X) as (table, _):
+            return Mapped(table, schema, labels=False).arrays(ball=ball)[0]
+    out = np.empty((_length(X), len(schema.feature_names)))
+    schema.rows([_read(column, X[column.name]) for column in schema.columns], out, ball=ball)
+    return out
+
+
+def _read(column: Column, values: Floats) -> Floats:
+    """Numbers as this column of a schema takes them: a surveyed one with a bucket beside, which numbers have not."""
+    return np.column_stack([values, np.full(len(values), -1.0)]) if isinstance(column, Surveyed) else values
+
+
+def _length(X: Frame) -> int:
+    return len(next(iter(X.values())))
+
+
+def sorted_by_owner(
+    X: Floats, y: Floats, groups: Ints, weights: Floats | None = None
+) -> tuple[Records, tuple[int, ...]]:
+    """The records sorted by owner, and how many each has."""
+    order = np.argsort(groups, kind="stable")
+    records = in_memory(X[order], y[order], None if weights is None else weights[order])
+    return records, tuple(int(size) for size in np.bincount(groups))
+
+
+def weights_of(sample_weight: Any, bound: float, n: int) -> Floats | None:
+    """(n,) the weights of the records as parts of their public bound; None: all are alike. Errors: not one weight in
+    [0, bound] for each record, or a bound that is none."""
+    if sample_weight is None:
+        return None
+    if not (isinstance(bound, int | float) and 0 < bound < np.inf):
+        raise EstimatorError(f"a bound of weights is a positive number; got {bound!r}; mend weight_bound")
+    w = np.asarray(sample_weight, dtype=np.float64)
+    if w.shape != (n,):
+        raise EstimatorError(
+            f"sample_weight has one weight for each record, shape ({n},); got shape {w.shape}; mend it"
+        )
+    if not ((w >= 0) & (w <= bound)).all():
+        raise EstimatorRecordError(
+            f"weights lie between 0 and weight_bound, {bound:g}; a record has another; state the bound that they keep",
+            "weights lie between 0 and weight_bound; some owner's do not",
+        )
+    return w / bound
+
+
+def owner_codes(owners: Any, n: int) -> Ints:
+    """(n,) each record's owner as a number. None: one owner holds all. Errors: not one owner for each record."""
+    if owners is None:
+        return np.zeros(n, dtype=np.int64)
+    names = np.asarray(owners)
+    if names.shape != (n,):
+        raise EstimatorError(f"owners say whose each record is, shape ({n},); got shape {names.shape}; mend owners")
+    if names.dtype.kind == "O":
+        if any(name is None or name != name for name in names):
+            raise EstimatorError("every record has an owner; one has none; fill it in")
+        names = names.astype(str)
+    if names.dtype.kind == "f" and not np.isfinite(names).all():
+        raise EstimatorError("every record has an owner; one has none; fill it in")
+    return np.asarray(np.unique(names, return_inverse=True)[1], dtype=np.int64)
+
+
+def label_target(classes: Sequence[Any]) -> Labels | Classes:
+    """The target of these classes; of two, the second is +1."""
+    if len(classes) > 2:
+        return Classes(TARGET, tuple(str(value) for value in classes))
+    return Labels(TARGET, (str(classes[1]),), (str(classes[0]),))
+
+
+def schema_classes(target: Target, y: Any) -> Any:
+    """(k,) the classes that a schema's target names, as values of y's kind, so that none is read off a record.
+
+    Errors: EstimatorError for a target whose classes are not one value each; for values that y's kind has not.
+    """
+    if isinstance(target, Classes):
+        names: tuple[str, ...] = target.names
+    elif isinstance(target, Labels) and len(target.positive) == 1 and len(target.negative or ()) == 1:
+        names = (str((target.negative or ())[0]), str(target.positive[0]))
+    else:
+        raise EstimatorError(
+            "classes are public: a schema names them, one value each, or classes= does; this schema's label has "
+            "several values a class, or none; state classes="
+        )
+    kind = np.asarray(y).dtype
+    try:
+        if kind.kind == "b":
+            return np.array([{"true": True, "false": False}[name] for name in names])
+        return np.array([float(name) for name in names]).astype(kind) if kind.kind in "iuf" else np.array(names)
+    except (ValueError, KeyError):
+        raise EstimatorError(
+            f"the schema's classes are {', '.join(names[:4])}; the labels are {kind} values; mend y, or state classes="
+        ) from None
+
+
+def range_target(y: Floats, bounds: Any) -> Range:
+    """The target of a regression, from its public bounds or read off the values."""
+    low, high = (float(np.min(y)), float(np.max(y))) if bounds is None else (float(side) for side in bounds)
+    if bounds is None and low == high:
+        raise EstimatorError(f"a target must vary; it is always {low:g}; state target_bounds=(low, high)")
+    return Range(TARGET, low, high)

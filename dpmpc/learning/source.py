@@ -1,0 +1,257 @@
+"""A source: what owners send of their records, how far it can move, and in which stages it is opened. The plan holds
+one; every process derives all numbers of it by itself, so that none has to be believed.
+
+A source whose releases follow from others says so by its `Schedule`: stages before its own releases, at prices that are
+fixed beforehand, and stages after them. Each stage is one release in a run of its own, between the same processes.
+
+A new source is a frozen dataclass that inherits `Source` and an entry of `SOURCES`, or an entry point of another
+package in the group dpmpc.sources. Its fields are what is public and asked; plan.json has them under its name.
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass, fields
+from typing import TYPE_CHECKING, Any, ClassVar, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpmpc.errors import UsageError
+from dpmpc.privacy.persons import Persons, larger, person_sensitivity
+from dpmpc.privacy.sensitivity import Sensitivity, Weights, arithmetic_bound, owner_sensitivity, owner_weights
+from dpmpc.registry import Registry
+from dpmpc.settings import only_known
+
+if TYPE_CHECKING:
+    from dpmpc.data.table import Table
+    from dpmpc.learning.adaptive_clipping import ClippingBound
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class Stage:
+    """One release of another source beside a source's own. Public, and fixed before the first message.
+
+    `name`: of its folder, and of its run behind a "+". `source`: what is sent; where that follows from a stage before,
+    one that no possible one exceeds in coordinates. `epsilon`: what it comes to alone at the plan's delta; None: the
+    plan's, on other records. `part`: of the data that these records are, "" for those of the plan; `sizes`: how many of
+    them each owner has.
+    """
+
+    name: str
+    source: "Source"
+    epsilon: float | None = None
+    part: str = ""
+    sizes: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True)
+class Schedule:
+    """The stages of a source, in order: those that its own releases follow from, which share the promise with them, and
+    those that follow from its own, on another part of the data."""
+
+    before: tuple[Stage, ...] = ()
+    after: tuple[Stage, ...] = ()
+
+
+@dataclass(frozen=True)
+class Sum:
+    """What a release opened, public: the sum over records, or over owners with equal weights, (d,); what it is divided
+    by for the mean; the deviation of the noise on each coordinate."""
+
+    total: Floats
+    count: int
+    noise: float
+
+
+@dataclass(frozen=True)
+class Following:
+    """What is sent after a stage: the source, with that stage no more in its schedule; the length of its vectors; the
+    schema that maps records, where the stage led to one."""
+
+    source: "Source"
+    dimension: int
+    schema: dict[str, Any] | None = None
+
+
+class Source(ABC):
+    """What owners send in each release: vectors of known length and norm, which a change of records can move so far."""
+
+    KIND: ClassVar[str]  # its name in plans and in `SOURCES`
+    UNITS: ClassVar[tuple[str, ...]] = ("record", "presence", "person", "owner")  # the kinds of neighbours it knows
+
+    @property
+    @abstractmethod
+    def clip(self) -> float:
+        """The L2 norm that an owner's vector cannot exceed."""
+
+    @property
+    def coordinates(self) -> int | None:
+        """The length of an owner's vector, where the source alone says it."""
+        return None
+
+    @property
+    def adaptive(self) -> "ClippingBound | None":
+        """How the clipping bound follows the vectors at the first release; None if it does not."""
+        return None
+
+    @property
+    def about(self) -> list[str]:
+        """Lines on what is sent, for whoever decides on taking part, where no schema says it. Public."""
+        return ["no schema: each owner brings vectors of its own"]
+
+    @property
+    def schedule(self) -> Schedule:
+        """The stages before and after the source's own releases."""
+        return Schedule()
+
+    def follows(self, opened: Sum) -> Following:
+        """What is sent when the first stage before has opened this: a function of public numbers, with the same value
+        on every processor. Errors: UsageError where nothing can follow."""
+        raise UsageError(f"no stage comes before the releases of {self.KIND}; one opened a sum; plan again")
+
+    def ends(self, stage: Stage, opened: Sequence[Sum]) -> "Source":
+        """What is sent in a stage after, when the source's own releases have opened these sums. As `follows`."""
+        return stage.source
+
+    def longest(self, count: int, noise: float) -> int | None:
+        """The most coordinates that its own releases have when its first stage has opened a sum over so many, with this
+        noise; None where any will do."""
+        return self.coordinates
+
+    @property
+    def reads(self) -> tuple[str, ...]:
+        """The columns of records that are read; () where that is not known beforehand."""
+        return ()
+
+    def check_records(self, table: "Table") -> None:  # noqa: B027
+        """Errors: records that do not fit, which an owner hears before anything is sent; by default none."""
+
+    def means(self, table: "Table", owner: Ints, sizes: Sequence[int]) -> Iterator[Floats]:
+        """(owners, dimension) the vector of each owner, some owners at a time: the mean over its records' vectors.
+        Secret. `owner`: (n,) whose each record is, -1 for nobody's. Errors: UsageError for a source that reads no
+        table."""
+        raise UsageError(f"{self.KIND} is not computed of a table in one reading; plan tables, or a survey")
+
+    @abstractmethod
+    def by_record(self, sizes: Sequence[int], weights: Weights, dimension: int) -> Sensitivity:
+        """How far one record, replaced by any other, moves the weighted mean of the owners' vectors, as computed in
+        doubles and before rounding; every norm is known."""
+
+    def by_owner(self, sizes: Sequence[int], weights: Weights, dimension: int) -> Sensitivity:
+        """The same of one owner's whole vector, replaced by any other."""
+        factors = owner_factors(sizes, weights)
+        return owner_sensitivity(self.clip, factors, sum(factors)).within(dimension)
+
+    def by_presence(self, sizes: Sequence[int], weights: Weights, dimension: int) -> Sensitivity | None:
+        """The same of one record that is there or is not: the zero vector in its place, the number of records as it
+        was. None: nothing is proved, and no such promise is made."""
+        return None
+
+    def by_person(
+        self, persons: Persons | None, sizes: Sequence[int], weights: Weights, dimension: int
+    ) -> Sensitivity | None:
+        """The same of one person replaced, who has so many places at so many owners (`privacy.persons`). None: it may
+        have any number of records at every owner. None is returned where nothing is proved."""
+
+        def place(one: Sequence[int]) -> Sensitivity:
+            absent = self.by_presence(one, weights, dimension)
+            assert absent is not None
+            return larger(self.by_record(one, weights, dimension), absent)
+
+        def whole(one: Sequence[int]) -> Sensitivity:
+            return self.by_owner(one, weights, dimension)
+
+        if persons is None:
+            return person_sensitivity(whole, whole, sizes, weights, Persons(1, len(sizes)))
+        known = self.by_presence(sizes, weights, dimension) is not None
+        return person_sensitivity(place, whole, sizes, weights, persons) if known else None
+
+    def levels(
+        self,
+        neighbours: str,
+        sizes: Sequence[int],
+        weights: Weights,
+        dimension: int,
+        persons: Persons | None = None,
+        places: bool = False,
+    ) -> dict[str, Sensitivity]:
+        """How far the weighted mean moves, for each kind of neighbours of which that is proved where the promise is
+        made for `neighbours`. `persons`: what owners keep of each. `places`: `sizes` are numbers of places, and a
+        record may be replaced by none."""
+        whole = {
+            "owner": self.by_owner(sizes, weights, dimension),
+            "record": self.by_record(sizes, weights, dimension),
+            "presence": self.by_presence(sizes, weights, dimension),
+            "person": self.by_person(persons, sizes, weights, dimension),
+        }
+        return known_of(whole, places)
+
+    def promised(self, neighbours: str) -> Self:
+        """The source as it is where the promise is for these neighbours."""
+        return self
+
+    def check(self, neighbours: str, dimension: int) -> None:
+        """Errors: UsageError for neighbours that it is not proved for, and for another length than its own."""
+        if neighbours not in self.UNITS:
+            raise UsageError(
+                f"<<neighbours>> of {self.KIND} are {' or '.join(self.UNITS)}; got {neighbours!r}; choose one of them"
+            )
+        if self.coordinates is not None and self.coordinates != dimension:
+            raise UsageError(
+                f"a plan's dimension is its source's; the plan has {dimension}, its {self.KIND} {self.coordinates}; "
+                "plan again"
+            )
+
+    def to_json(self) -> dict[str, Any]:
+        """Its fields as JSON values."""
+        return asdict(self)  # type: ignore[call-overload,no-any-return]
+
+    @classmethod
+    def from_json(cls, value: dict[str, Any]) -> Self:
+        """The source that `to_json` wrote. Errors: UsageError, TypeError for something else."""
+        only_known(value, (each.name for each in fields(cls)), f"a plan's {cls.KIND}")  # type: ignore[arg-type]
+        return cls(**{name: tuple(each) if isinstance(each, list) else each for name, each in value.items()})
+
+
+def known_of(found: dict[str, Sensitivity | None], places: bool) -> dict[str, Sensitivity]:
+    """What is known. Of places that a record may leave empty: the larger of its replacement and its absence."""
+    known = {name: moved for name, moved in found.items() if moved is not None}
+    if places and "record" in known:
+        if "presence" not in known:
+            del known["record"]
+        else:
+            known["record"] = larger(known["record"], known["presence"])
+    return known
+
+
+def owner_factors(sizes: Sequence[int], weights: Weights) -> Sequence[int]:
+    """What each owner multiplies its vector by: 1, or n_j with weights n_j/n."""
+    return [1] * len(sizes) if weights == "equal" else sizes
+
+
+def of_means(spread: Sensitivity, norm: float, sizes: Sequence[int], weights: Weights, dimension: int) -> Sensitivity:
+    """How far one record moves the weighted mean of owners' means of records' vectors: two records' vectors, of norm at
+    most `norm`, differ by `spread`.
+
+    Guarantees: n_j - 1 of the n_j terms stay, so owner j's mean moves by spread / n_j, in every norm, and the weighted
+    mean by max_j w_j spread / n_j; doubles add `arithmetic_bound`.
+    """
+    owner_weights(sizes, weights)
+    share = 1 / sum(sizes) if weights == "size" else 1 / (len(sizes) * min(sizes))
+    return (spread * share).within(dimension) + arithmetic_bound(norm, sizes, weights).within(dimension)
+
+
+SOURCES: Registry[type[Source]] = Registry(
+    "source",
+    "dpmpc.sources",
+    {
+        "learning": "dpmpc.learning.method:Learning",
+        "vectors": "dpmpc.learning.vectors:Vectors",
+        "survey": "dpmpc.learning.survey:Survey",
+        "tables": "dpmpc.statistics.tables:Tables",
+        "synthesis": "dpmpc.synthesis.source:Synthesis",
+    },
+)

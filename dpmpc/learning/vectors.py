@@ -1,0 +1,94 @@
+"""Vectors that the caller brings, as a source: clipped whole, or means of records' clipped vectors."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import ClassVar
+
+from dpmpc.errors import UsageError
+from dpmpc.learning.adaptive_clipping import NORM, ClippingBound
+from dpmpc.learning.source import Source, known_of, of_means, owner_factors
+from dpmpc.privacy.checks import check_positive
+from dpmpc.privacy.persons import Persons
+from dpmpc.privacy.sensitivity import Sensitivity, Weights, owner_sensitivity
+
+
+@dataclass(frozen=True)
+class Vectors(Source):
+    """Each vector is clipped to L2 norm `norm`.
+
+    With neighbours by owner the unit is the owner's whole vector. By record, or by presence, an owner sends the mean of
+    its records' vectors, each clipped to `norm` by the owner, so that two of them lie at most 2 `norm` apart, and one
+    lies at most `norm` from the zero vector. `sensitivity`: by how
+    much the change of one unit (a person, say) moves its owner's vector at most, as the caller states. `bound`: how the
+    clipping norm follows the vectors, which are scaled by it (`learning.adaptive_clipping`), if it does.
+    """
+
+    KIND: ClassVar[str] = "vectors"
+    UNITS: ClassVar[tuple[str, ...]] = ("owner", "record", "presence", "person", "stated")
+
+    norm: float
+    sensitivity: float | None = None
+    bound: ClippingBound | None = None
+
+    def __post_init__(self) -> None:
+        check_positive("the clipping norm", self.norm)
+        if self.bound is not None:
+            if isinstance(self.bound, dict):  # out of a file
+                object.__setattr__(self, "bound", ClippingBound(**self.bound))
+            if not isinstance(self.bound, ClippingBound):
+                raise UsageError(f"a clipping bound that adapts is an object; got {self.bound!r}; plan again")
+            if self.norm != NORM or self.sensitivity is not None:
+                raise UsageError(
+                    f"with a clipping bound that adapts rows have norm {NORM:g} and the unit is an owner's vector; the "
+                    "plan has other ones; plan again"
+                )
+        if self.sensitivity is not None:
+            check_positive("the stated sensitivity", self.sensitivity)
+
+    @property
+    def clip(self) -> float:
+        return self.norm
+
+    @property
+    def adaptive(self) -> ClippingBound | None:
+        return self.bound
+
+    def by_record(self, sizes: Sequence[int], weights: Weights, dimension: int) -> Sensitivity:
+        spread = Sensitivity(l2=2 * self.norm, parts={"loss": 2 * self.norm})
+        return of_means(spread, self.norm, sizes, weights, dimension)
+
+    def by_presence(self, sizes: Sequence[int], weights: Weights, dimension: int) -> Sensitivity:
+        spread = Sensitivity(l2=self.norm, parts={"loss": self.norm})
+        return of_means(spread, self.norm, sizes, weights, dimension)
+
+    def levels(
+        self,
+        neighbours: str,
+        sizes: Sequence[int],
+        weights: Weights,
+        dimension: int,
+        persons: Persons | None = None,
+        places: bool = False,
+    ) -> dict[str, Sensitivity]:
+        """Records are known of only where the promise is of records, for only then owners send means of them."""
+        of_records = neighbours in ("record", "presence", "person")
+        anybody = self.by_person(persons if of_records else None, sizes, weights, dimension)
+        found = {"owner": self.by_owner(sizes, weights, dimension), "person": anybody}
+        if self.sensitivity is not None:
+            factors = owner_factors(sizes, weights)
+            moved = owner_sensitivity(min(self.norm, self.sensitivity / 2), factors, sum(factors))
+            found["stated"] = moved.within(dimension)
+        if of_records:
+            found["record"] = self.by_record(sizes, weights, dimension)
+            found["presence"] = self.by_presence(sizes, weights, dimension)
+        return known_of(found, places)
+
+    def check(self, neighbours: str, dimension: int) -> None:
+        super().check(neighbours, dimension)
+        if (neighbours == "stated") != (self.sensitivity is not None):
+            raise UsageError("a stated sensitivity and neighbours as stated go together; the plan has one; plan again")
+        if self.bound is not None and neighbours != "owner":
+            raise UsageError(
+                "a clipping bound that adapts is of owners' whole vectors; this plan's neighbours are by "
+                f"{neighbours}; plan again"
+            )

@@ -1,0 +1,213 @@
+"""The check of a batch's ANDs as arithmetic: one party's side, without a network. Replicated shares of any parties.
+
+All products of a batch are checked at once. A word of lanes is an element of a binary field of q elements; the words
+x, y, z of all ANDs lie in R = 2^v rows and some columns. With public coins delta (a row; the first is 1) and rho (a
+column), the claim is
+
+    sum_r delta_r sum_c rho_c z_(r,c) = sum_r delta_r P(r),   P(t) = sum_c rho_c sum_l X^l f_(c,l)(t) g_(c,l)(t),
+
+where f_(c,l) and g_(c,l) are multilinear in t in F^v and are the bits of lane l of x and y at the corners r in {0,1}^v.
+P has degree 2 in each variable, so its values at {0, 1, infinity}^v fix it, where the value at infinity is the leading
+coefficient. The parties compute and share anew those 3^v values, less the one at the corner 0, which follows from the
+claim; the coin t takes the claim to P(t) and each column's rows to one element, f_(c,l)(t). Again with the elements as
+rows and columns, until one is left. The last stage has one column and in its last row a random pair (a, b), which no
+claim counts, with coins that are not 0: so X = f(t) and Y = g(t) are masked, may be opened, and must have the product
+Z = P(t).
+
+Guarantees: if any AND of the batch is wrong, Z = X Y with probability at most `Stages.error`, for errors of each stage
+that were fixed before its coin (docs/active.md).
+Source: Boneh, Boyle, Corrigan-Gibbs, Gilboa, Ishai 2019; Boyle, Gilboa, Ishai, Nof 2020; Goyal, Song, Zhu 2020, whose
+recursion is run jointly on shares here. Points, rows and the place of the mask are our own.
+"""
+
+import functools
+from dataclasses import dataclass
+from fractions import Fraction
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpmpc.mpc.native.gf64 import GF64, THREE, WIDE, BinaryField, Rights, Words
+from dpmpc.mpc.numbers.product_fold import Coin
+
+FIRST = 6  # variables of the first stage, on bits
+WIDEST = 6  # variables of a stage at most
+_NARROW = 3  # variables while there are many elements: fewer products, one stage more
+_MANY = 1 << 14  # elements
+
+
+@dataclass(frozen=True)
+class Stages:
+    """Which stages the check of so many words of ANDs has. `variables`: of each stage; `lengths`: the elements of
+    each with padding."""
+
+    field: BinaryField
+    variables: tuple[int, ...]
+    lengths: tuple[int, ...]
+
+    @staticmethod
+    def of(words: int, field: BinaryField = GF64, first: int = FIRST, widest: int = WIDEST) -> "Stages":
+        """For `words` words of ANDs, at least 1. A stage leaves eight elements at least, so the last needs 9 rows."""
+        assert widest >= 4
+        padded = _up(words, WIDE << first)
+        variables, lengths = [first], [padded]
+        left = padded * field.bits >> first
+        while left >= 1 << widest:  # a row is kept for the mask
+            v = min(widest, _NARROW) if left >= _MANY else widest
+            variables.append(v)
+            lengths.append(_up(left, WIDE << v))
+            left = lengths[-1] >> v
+        variables.append(left.bit_length())
+        lengths.append(WIDE << variables[-1])
+        return Stages(field, tuple(variables), tuple(lengths))
+
+    @property
+    def messages(self) -> tuple[int, ...]:
+        """Words that a party sends in each stage."""
+        return tuple(3**v - 1 for v in self.variables)
+
+    @property
+    def error(self) -> Fraction:
+        """How likely a batch with a wrong AND passes, at most: a polynomial of degree 2 in (delta, rho), then one of
+        degree 2 in each of v coins of each stage, has its root where the coins fall. Coins of the last stage are one of
+        q - 1."""
+        q = 1 << self.field.bits
+        return Fraction(2 + 2 * sum(self.variables[:-1]), q) + Fraction(2 * self.variables[-1], q - 1)
+
+
+def _up(number: int, unit: int) -> int:
+    return -(-number // unit) * unit
+
+
+class Fold:
+    """One party's side of the check. Shares are (K, ...), by component; `rights` says which products of components are
+    this party's, see `BinaryField.sums`. Among three parties component 0 is the one that its messages go into."""
+
+    def __init__(self, stages: Stages, x: Words, y: Words, z: Words, mask: Words, rights: Rights = THREE) -> None:
+        """x, y, z: (K, stages.lengths[0]), zeros behind the last AND; x and y are used up. `mask`: shares (2, K) of a
+        random pair."""
+        self.stages, self._field, self._rights = stages, stages.field, rights
+        self._x, self._y, self._z, self._mask = x, y, z, mask
+        self._sums: Words | None = None  # of the stage, where they are known
+        self._stage = 0
+        self._left = 0  # elements that are not padding
+        self._claim = np.zeros(len(rights), dtype=self._field.dtype)
+        self._points = np.zeros((len(rights), 0), dtype=self._field.dtype)
+        self._rho = self._claim
+        self._weights = self._claim  # of the corners in the claim
+
+    @property
+    def _last(self) -> bool:
+        return self._stage == len(self.stages.variables) - 1
+
+    def begin(self, coin: Coin) -> None:
+        """Takes the first coin, after all that is claimed has been sent."""
+        rows = 1 << self.stages.variables[0]
+        self._weights = np.concatenate([np.ones(1, dtype=self._field.dtype), coin.words((rows - 1,))])
+        self._rho = coin.words((self.stages.lengths[0] // rows,))
+        for k, z in enumerate(self._z):
+            self._claim[k] = self._dot(self._weights, self._field.claim(z, self._rho, rows))
+
+    @property
+    def claim(self) -> Words:
+        """(K,): the shares of what is claimed, which are a universal hash of each component of all results."""
+        return self._claim
+
+    def sums(self) -> Words:
+        """This party's summand of the stage's values, to be shared anew: all points but the corner 0."""
+        if self._sums is None:
+            weights = self._rho if self._stage == 0 else None
+            v = self.stages.variables[self._stage]
+            self._sums = self._field.sums(self._x, self._y, v, weights, self._rights)
+        return self._sums[1:]
+
+    def take(self, values: Words) -> None:
+        """Takes the shares (K, points - 1) of the values."""
+        v = self.stages.variables[self._stage]
+        corners, weights = _corners(v)[1:], self._weights[1:]
+        rest = [self._dot(weights, row[corners - 1]) for row in values]
+        zero = np.array(rest, dtype=self._field.dtype) ^ self._claim
+        self._points = np.concatenate([zero[:, None], values], axis=1)
+
+    def fold(self, coin: Coin) -> None:
+        """Takes the stage's coin, after its values have been shared: on to the next stage."""
+        field, v = self._field, self.stages.variables[self._stage]
+        t = _not_zero(coin, v) if self._last else coin.words((v,))
+        points = self._at(t)
+        self._claim = np.array([self._dot(points, values) for values in self._points], dtype=field.dtype)
+        factors, self._sums = points[_corners(v)], None
+        if self._stage == 0:
+            # what the next stage adds up is near, where its elements lie as they come
+            length = self._x.shape[1] * field.bits >> v
+            as_they_come = len(self.stages.variables) > 2 and self.stages.lengths[1] == length
+            following = self.stages.variables[1] if as_they_come else None
+            self._x, self._y, sums = field.fold_bits(self._x, self._y, factors, self._rho, following, self._rights)
+            self._sums = sums if as_they_come else None
+            self._rho = self._z = self._claim  # no longer needed
+        else:
+            self._x, self._y = (field.fold(a.reshape(-1), factors).reshape(len(a), -1) for a in (self._x, self._y))
+        self._stage += 1
+        if self._stage < len(self.stages.variables):
+            self._lay_out()
+
+    def _at(self, t: Words) -> Words:
+        """(3^v,): the factors of the values at {0, 1, infinity}^v in the value at t. A polynomial of degree 2 has
+        p(t) = p(0) (1 + t) + p(1) t + p(infinity) (t + t^2); at a corner the factor is that of the row in f(t), too."""
+        one = self._field.dtype.type(1)
+        single = np.stack([t ^ one, t, t ^ self._field.multiply(t, t)], axis=1)
+        factors: Words = single[0]
+        for each in single[1:]:  # the first variable's digit is the most significant
+            factors = self._field.multiply(np.repeat(factors, 3), np.tile(each, factors.size))
+        return factors
+
+    def _lay_out(self) -> None:
+        """The elements in the rows of the next stage; the mask in the last row of the last one."""
+        v, length = self.stages.variables[self._stage], self.stages.lengths[self._stage]
+        self._weights = np.ones(1 << v, dtype=self._field.dtype)
+        if not self._last:
+            self._x, self._y = _padded(self._x, length), _padded(self._y, length)
+            return
+        for name, mask in (("_x", self._mask[0]), ("_y", self._mask[1])):
+            elements = getattr(self, name)
+            rows = np.zeros((len(elements), 1 << v, WIDE), dtype=self._field.dtype)
+            rows[:, : elements.shape[1], 0] = elements
+            rows[:, -1, 0] = mask
+            setattr(self, name, rows.reshape(len(elements), -1))
+        self._weights[-1] = 0
+
+    @property
+    def opening(self) -> Words:
+        """(K, 3): the shares of X, Y and Z, after the last coin."""
+        assert self._stage == len(self.stages.variables)
+        return np.stack([self._x[:, 0], self._y[:, 0], self._claim], axis=1)
+
+    def _dot(self, a: Words, b: Words) -> Words:
+        total: Words = np.bitwise_xor.reduce(self._field.multiply(a, b))
+        return total
+
+
+@functools.cache
+def _corners(v: int) -> NDArray[np.intp]:
+    """Which points the corners {0, 1}^v are, by row."""
+    return np.array([sum((r >> k & 1) * 3**k for k in range(v)) for r in range(1 << v)], dtype=np.intp)
+
+
+def holds(field: BinaryField, opened: Words) -> bool:
+    """Whether Z = X Y for the opened (X, Y, Z)."""
+    return bool(field.multiply(opened[:1], opened[1:2])[0] == opened[2])
+
+
+def _padded(elements: Words, length: int) -> Words:
+    if elements.shape[1] == length:
+        return elements
+    rows = np.zeros((len(elements), length), dtype=elements.dtype)
+    rows[:, : elements.shape[1]] = elements
+    return rows
+
+
+def _not_zero(coin: Coin, count: int) -> Words:
+    """The coin's first words that are not 0: with a 0 the mask would drop out of what is opened."""
+    found: list[Words] = []
+    while len(found) < count:
+        found += [word for word in coin.words((1,)) if word]
+    return np.array(found)

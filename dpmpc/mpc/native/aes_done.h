@@ -1,0 +1,10 @@
+#undef TARGET
+#undef NAME
+#undef VEC
+#undef WIDTH
+#undef ROUND_KEY
+#undef ENCRYPT
+#undef ENCRYPT_LAST
+#undef AES_EACH
+#undef UNPACK
+#undef SWAP_BYTES

@@ -1,0 +1,102 @@
+"""Which kernels this process uses and how fast they are, to be compared with those of others: the slowest process of a
+run is the speed of all."""
+
+import functools
+import struct
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from dpmpc.circuits.program import Layer
+from dpmpc.mpc.native import choice
+from dpmpc.mpc.native.aes import KeyStream
+from dpmpc.mpc.native.gf64 import GF64, WIDE
+from dpmpc.mpc.native.layers import Products, Slots
+
+_GATES, _WORDS, _VARIABLES = 64, 256, 4
+_TIMES = 5  # of which the first warms up
+_KINDS = ("products of bits", "key streams", "checks of products")
+_PACES = struct.Struct("<3f")
+_MOST_NAMES = 120  # bytes
+MOST_SAID = _PACES.size + _MOST_NAMES
+_FAR = 3.0  # times; less is what a busy machine shows
+
+
+@dataclass(frozen=True)
+class Kernels:
+    """`names`: as `choice.describe`. `pace`: by kind of work, nanoseconds of a core for a word of 64 lanes. Public."""
+
+    names: str
+    pace: dict[str, float]
+
+    def slower_than(self, other: "Kernels") -> float:
+        """How many times as long as the other's these take, for the kind of work in which they differ most; below 1
+        where they are faster in all."""
+        return max(mine / other.pace[kind] for kind, mine in self.pace.items())
+
+    def pack(self) -> bytes:
+        """What another process is told."""
+        return _PACES.pack(*self.pace.values()) + self.names.encode()[:_MOST_NAMES]
+
+    @staticmethod
+    def unpack(payload: bytes | bytearray) -> "Kernels | None":
+        """What `pack` packed; None for other bytes, which are no harm: nothing but a line in a log follows from it."""
+        if not _PACES.size < len(payload) <= MOST_SAID:
+            return None
+        paces = _PACES.unpack(payload[: _PACES.size])
+        names = bytes(payload[_PACES.size :]).decode(errors="replace")
+        if not all(0 < pace < float("inf") for pace in paces):
+            return None
+        return Kernels("".join(c if c.isprintable() else " " for c in names), dict(zip(_KINDS, paces, strict=True)))
+
+
+def compared(said: Mapping[str, Kernels | None]) -> str:
+    """One line on processes, by name, whose kernels are others than the fastest one's or far slower; empty where none
+    is. The slowest party is the speed of all."""
+    known = {name: kernels for name, kernels in said.items() if kernels is not None}
+    if len(known) < 2:
+        return ""
+    first = min(known, key=lambda name: sum(known[name].pace.values()))
+    best, found = known[first], []
+    for name, kernels in known.items():
+        times = kernels.slower_than(best)
+        if kernels.names != best.names:
+            found.append(f"{name} computes with {kernels.names}, and takes {times:.1f} times as long")
+        elif times >= _FAR:
+            found.append(f"{name} takes {times:.1f} times as long with the same kernels")
+    if not found:
+        return ""
+    return (
+        f"warning: {'; '.join(found)} as {first}, with {best.names}; the slowest party is the speed of all: see that "
+        "dpmpc is installed there from its wheel or with a compiler, and that nothing else runs"
+    )
+
+
+@functools.lru_cache(maxsize=1)
+def kernels_in_use() -> Kernels:
+    """This process's. Cost: some milliseconds of measuring, once; on a busy machine it finds less than there is."""
+    slots, stream = Slots(3 * _GATES + 2, 2, _WORDS), KeyStream(bytes(16))
+    slots.state[...] = 1
+    out, left, right = (np.arange(k * _GATES + 2, (k + 1) * _GATES + 2, dtype=np.int32) for k in range(3))
+    none = np.zeros((0, 3), dtype=np.int32)
+    layer = Layer(none[:, 0], none, none[:, :2], none[:, 0], np.stack([out, left, right], axis=1))
+    x, weights = stream.words((2, 8 * WIDE << _VARIABLES)), stream.words((8 * WIDE,))
+    work: list[tuple[int, Callable[[], object]]] = [
+        (_GATES * _WORDS, lambda: slots.run(layer, (), Products([(0, [0, 1]), (1, [0])]))),
+        (_GATES * _WORDS, lambda: stream.words((_GATES, _WORDS))),
+        (x[0].size, lambda: GF64.sums(x, x, _VARIABLES, weights)),
+    ]
+    paces = (1e9 * _best(job) / words for words, job in work)
+    return Kernels(choice.describe(), dict(zip(_KINDS, paces, strict=True)))
+
+
+def _best(job: Callable[[], object]) -> float:
+    """Seconds of the quickest of a few."""
+    best = float("inf")
+    for _ in range(_TIMES):
+        begin = time.perf_counter()
+        job()
+        best = min(best, time.perf_counter() - begin)
+    return best

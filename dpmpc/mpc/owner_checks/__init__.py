@@ -1,0 +1,1 @@
+"""Checks of owners' shares, whichever backend: coins, sums, and what they cost."""

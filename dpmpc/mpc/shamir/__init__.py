@@ -1,0 +1,1 @@
+"""Shamir sharing over F_p among many parties: arithmetic engine, dealings, pair keys. Semi-honest."""

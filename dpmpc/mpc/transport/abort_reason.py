@@ -1,0 +1,59 @@
+"""Why a run ends: the first cause, in words that may be public. Touches nothing.
+
+A process that fails tells its peers in its last frame. Whoever hears it says the same cause, and who told it; whoever
+is told by that one in turn says the cause, not the echo of an echo.
+"""
+
+from dpmpc.errors import DpmpcError, PeerError, UsageError
+
+MOST_REASON = 500  # bytes of UTF-8
+_REFUSAL = "stopped, for it was not used as it must be"
+
+
+class Told(PeerError):
+    """Another process said why the run ends: `cause`, as it was said."""
+
+    def __init__(self, cause: str, teller: str, role: str = "") -> None:
+        """`role`: of this process, where it has two; begins the message."""
+        super().__init__(f"as {role}: {cause} (told by {teller})" if role else f"{cause} (told by {teller})")
+        self.cause, self.teller = cause, teller
+
+
+def public_reason(me: str, error: BaseException) -> str:
+    """What the process `me` may tell the others of its end. A PeerError speaks of processes alone; any other message
+    could hold a path or a word of the records, and stays here."""
+    if isinstance(error, Told):
+        return error.cause
+    if isinstance(error, PeerError):
+        return error.message  # whoever hears it spells settings in its own way
+    if isinstance(error, UsageError):
+        return f"{me} {_REFUSAL}; its own log says how"
+    if isinstance(error, DpmpcError):
+        return f"{me} stopped; its own log says why"
+    if isinstance(error, Exception):
+        return f"{me} failed by a fault of its own; its own log says more"
+    return f"{me} was stopped on its machine"
+
+
+def refuses(error: PeerError) -> bool:
+    """Whether this is the end of a process whose own rules forbid it to go on: nobody goes on without it."""
+    return isinstance(error, Told) and _REFUSAL in error.cause
+
+
+def pack(reason: str) -> bytes:
+    """The payload of a last frame."""
+    return reason.encode()[:MOST_REASON]
+
+
+def unpack(payload: bytes | bytearray) -> str:
+    """The reason in a last frame, in one line of printable characters: whoever sent it may be anybody."""
+    text = bytes(payload[:MOST_REASON]).decode(errors="replace")
+    return "".join(c if c.isprintable() else " " for c in text).strip() or "no reason was given"
+
+
+def without_a_word(name: str, how: str) -> str:
+    """What to say of a peer whose connection ended before it said why."""
+    return (
+        f"{name} left the run without a word ({how}): it was killed, or its machine or the network failed; ask whoever "
+        "runs it"
+    )

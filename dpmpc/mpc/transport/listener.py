@@ -1,0 +1,172 @@
+"""Where a process listens: callers are admitted side by side, each with a deadline, and no stranger costs the run
+anything.
+
+A caller has `HANDSHAKE` seconds for TLS and `GREETING` for its first frame. Until it was checked it holds a few
+kilobytes, its certificate's buffers besides, and one of `MOST_PENDING` places; one more caller takes the place of the
+one that has waited longest. A caller that is refused is dropped, and told why where it showed who it is; the run goes
+on without it, and so does whoever it pretended to be.
+"""
+
+import asyncio
+import contextlib
+import gc
+import socket
+import ssl
+from collections import deque
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+from dpmpc.errors import PeerError, UsageError
+from dpmpc.mpc.transport.addresses import Endpoint
+from dpmpc.mpc.transport.channels import HELLO
+from dpmpc.mpc.transport.link import FAREWELL_SECONDS
+from dpmpc.mpc.transport.tls import Tls
+from dpmpc.mpc.transport.wire import Peer
+
+HANDSHAKE = 5.0  # seconds
+GREETING = 5.0  # seconds
+MOST_PENDING = 16
+_SHUTDOWN = 2.0  # seconds for the end of a TLS connection
+_BACKLOG = 128
+_EXHAUSTED = 0.1  # seconds of rest when the kernel has no descriptors left
+_COLLECT = 8  # callers
+_KEPT = 8  # refusals that are remembered for messages
+
+Admit = Callable[[Peer, bytearray], None]  # checks a greeting, answers it; raises PeerError for a refusal
+
+
+class Refused(PeerError):
+    """A caller that was not admitted, and is told why."""
+
+
+class Listener:
+    """Listens for other processes, from `open` to `close`."""
+
+    def __init__(self, make_peer: Callable[[], Peer], admit: Admit, log: Callable[[str], None]) -> None:
+        """`admit` gets a caller and its greeting, and calls `Peer.admit`. `log` hears of refusals, once each."""
+        self._make, self._admit, self._log = make_peer, admit, log
+        self._tls: ssl.SSLContext | None = None
+        self._sockets: list[socket.socket] = []
+        self._loops: list[asyncio.Task[None]] = []
+        self._pending: dict[asyncio.Task[None], None] = {}  # in the order of their coming
+        self._unmet: set[socket.socket] = set()  # whose turn has not come yet
+        self._refused: deque[str] = deque(maxlen=_KEPT)
+        self.met = 0  # callers so far
+
+    async def open(self, endpoint: Endpoint, bound: socket.socket | None, tls: Tls | None, what: str) -> None:
+        """Listen at `endpoint`, on the socket that was bound before if there is one. `what` (party 1 must listen for
+        owners) begins the message. Errors: UsageError when the port is taken."""
+        self._tls = tls.server if tls else None
+        try:
+            self._sockets = [bound] if bound is not None else await _bind(endpoint)
+            for each in self._sockets:
+                each.listen(_BACKLOG)
+                each.setblocking(False)
+        except OSError as error:
+            self.close()
+            raise UsageError(
+                f"{what} on {endpoint}, but that fails ({error.strerror or error}); choose another base port with "
+                f"<<base_port>>, "
+                "or addresses with <<addresses>>"
+            ) from None
+        self._loops = [asyncio.ensure_future(self._accept(each)) for each in self._sockets]
+
+    def close(self) -> None:
+        """Listen no more; callers that are not admitted yet are dropped."""
+        for task in (*self._loops, *self._pending):
+            task.cancel()
+        for each in self._sockets:
+            each.close()
+        self._loops, self._sockets = [], []
+
+    def refusals(self) -> str:
+        """The last callers that were refused, for a message; empty if none was."""
+        return f"; refused meanwhile: {', '.join(self._refused)}" if self._refused else ""
+
+    async def _accept(self, listening: socket.socket) -> None:
+        loop = asyncio.get_running_loop()
+        while True:
+            try:
+                connection, address = await loop.sock_accept(listening)
+            except OSError:  # no descriptors left, or the caller has gone again
+                await asyncio.sleep(_EXHAUSTED)
+                continue
+            self.met += 1
+            if len(self._pending) >= MOST_PENDING:
+                oldest = next(iter(self._pending))
+                del self._pending[oldest]
+                oldest.cancel()
+            self._unmet.add(connection)
+            task = asyncio.ensure_future(self._meet(connection, f"a caller from {address[0]}"))
+            self._pending[task] = None
+            task.add_done_callback(partial(self._met, connection))
+
+    def _met(self, connection: socket.socket, task: "asyncio.Task[None]") -> None:
+        self._pending.pop(task, None)
+        if self._tls is not None and self.met % _COLLECT == 0:
+            gc.collect()  # dead TLS connections are cycles with half a megabyte of buffers each
+        if connection in self._unmet:  # it was dropped before its turn came
+            self._unmet.discard(connection)
+            connection.close()
+
+    async def _meet(self, connection: socket.socket, who: str) -> None:
+        """One caller, from its first byte to its admission or its end."""
+        loop = asyncio.get_running_loop()
+        self._unmet.discard(connection)
+        peer = self._make()
+        peer.name = who
+        limits: dict[str, Any] = {}
+        if self._tls is not None:
+            limits = {"ssl_handshake_timeout": HANDSHAKE, "ssl_shutdown_timeout": _SHUTDOWN}
+        try:
+            try:
+                await loop.connect_accepted_socket(lambda: peer, connection, ssl=self._tls, **limits)
+            except (OSError, ssl.SSLError) as error:  # ssl's is an OSError, and a time-out too
+                self._refuse(who, f"no TLS handshake ({_short(error)})")
+                return
+            async with asyncio.timeout(GREETING):
+                greeting = await peer.receive(HELLO)
+            self._admit(peer, greeting)
+        except TimeoutError:
+            self._refuse(who, f"no greeting within {GREETING:g} s")
+        except Refused as error:
+            self._refuse(peer.name, str(error))
+            peer.farewell(str(error))
+            await peer.gone(FAREWELL_SECONDS)
+        except PeerError:
+            self._refuse(who, peer.lost or "it hung up")
+        finally:
+            if not peer.admitted:
+                peer.abort("it was not admitted")
+                connection.close()
+
+    def _refuse(self, who: str, why: str) -> None:
+        text = f"{who}: {why}"
+        if text not in self._refused:  # a flood of the same is one line
+            self._refused.append(text)
+            self._log(f"refused {text}")
+
+
+def _short(error: BaseException) -> str:
+    if isinstance(error, ssl.SSLCertVerificationError):
+        return error.verify_message
+    return getattr(error, "reason", None) or str(error) or type(error).__name__
+
+
+async def _bind(endpoint: Endpoint) -> list[socket.socket]:
+    """Sockets at all addresses of the endpoint's host. Errors: OSError."""
+    found = await asyncio.get_running_loop().getaddrinfo(
+        endpoint.host, endpoint.port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
+    )
+    with contextlib.ExitStack() as stack:
+        sockets = []
+        for family, kind, protocol, _, address in dict.fromkeys(found):
+            each = stack.enter_context(socket.socket(family, kind, protocol))
+            each.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            if family == socket.AF_INET6:
+                each.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
+            each.bind(address)
+            sockets.append(each)
+        stack.pop_all()
+    return sockets

@@ -1,0 +1,85 @@
+"""TLS between the processes of a run: mutual, TLS 1.3, every certificate bound to the name of the process that may use
+it.
+
+A directory holds `ca.crt` and, for the process NAME (`party0`, `party1`, ..., `owners`), `NAME.crt` and `NAME.key`. A
+site that is party and owner with one number may have one certificate for both names, `site2.crt` and `site2.key`.
+Without TLS the PRSS keys and the owners' shares cross the network in the clear, so only loopback addresses may do
+without.
+"""
+
+import datetime
+import re
+import ssl
+from dataclasses import dataclass
+from pathlib import Path
+
+from dpmpc.errors import PeerError, UsageError
+
+
+@dataclass(frozen=True)
+class Tls:
+    """The contexts of one process, as server and as client."""
+
+    server: ssl.SSLContext
+    client: ssl.SSLContext
+
+    @staticmethod
+    def load(directory: Path, name: str) -> "Tls":
+        """The contexts for the process `name`. Errors: UsageError for a missing or unreadable file."""
+        contexts, name = [], file_name(directory, name)
+        for purpose in (ssl.Purpose.CLIENT_AUTH, ssl.Purpose.SERVER_AUTH):
+            for file in ("ca.crt", f"{name}.crt", f"{name}.key"):
+                if not (directory / file).is_file():
+                    raise UsageError(
+                        f"<<tls>> needs ca.crt, {name}.crt and {name}.key in {directory}; {file} is missing; make "
+                        "them with `dpmpc keys`"
+                    )
+            try:  # with `cafile` the authorities that the system trusts are left out
+                context = ssl.create_default_context(purpose, cafile=str(directory / "ca.crt"))
+                context.minimum_version = ssl.TLSVersion.TLSv1_3
+                context.verify_mode = ssl.CERT_REQUIRED
+                if purpose is ssl.Purpose.CLIENT_AUTH:
+                    context.num_tickets = 0  # nobody resumes a session: connections are few, and last a run
+                context.load_cert_chain(directory / f"{name}.crt", directory / f"{name}.key")
+            except (ssl.SSLError, OSError) as error:
+                raise UsageError(
+                    f"<<tls>> needs matching PEM files for {name} in {directory}; {error}; make them with `dpmpc keys`"
+                ) from None
+            contexts.append(context)
+        check_dates(directory / f"{name}.crt")
+        return Tls(*contexts)
+
+
+def file_name(directory: Path, name: str) -> str:
+    """What the certificate and key of process `name` are called in `directory`: as the process, or as the site that is
+    this party and this owner, where only those are there."""
+    site = re.sub(r"^(party|owner)(?=\d)", "site", name)
+    return name if (directory / f"{name}.crt").exists() or not (directory / f"{site}.crt").exists() else site
+
+
+def check_dates(path: Path) -> None:
+    """Errors: UsageError for a certificate that has expired, or is not valid yet."""
+    from cryptography import x509
+
+    certificate = x509.load_pem_x509_certificate(path.read_bytes())
+    now = datetime.datetime.now(datetime.UTC)
+    first, last = certificate.not_valid_before_utc, certificate.not_valid_after_utc
+    if not first <= now <= last:
+        state = "has expired" if now > last else "is not valid yet"
+        raise UsageError(
+            f"a certificate must be valid today; {path} {state} (valid {first:%Y-%m-%d} to {last:%Y-%m-%d}); have it "
+            "made again, or set this machine's clock"
+        )
+
+
+def check_name(certificate: object, name: str) -> None:
+    """Errors: PeerError unless the verified certificate of a peer (as `SSLObject.getpeercert` gives it) is for `name`.
+
+    MPyC's listener accepts any certificate of the CA for any party; this is the check it lacks.
+    """
+    names = [value for kind, value in (certificate or {}).get("subjectAltName", ()) if kind == "DNS"]  # type: ignore[attr-defined]
+    if name not in names:
+        raise PeerError(
+            f"a peer's certificate must be for the name it claims; it claims {name}, the certificate is for "
+            f"{', '.join(names) or 'nobody'}; mend <<tls>>"
+        )

@@ -1,0 +1,1 @@
+"""Two servers without a third: oblivious transfer, garbled circuits."""

@@ -1,0 +1,105 @@
+"""Two servers and their oblivious transfers: the connection, base transfers both ways, one extension each way.
+
+All of it belongs to one connection: no key is ever written to disk, and whoever connects again begins with new ones.
+"""
+
+import hashlib
+import secrets
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpmpc.errors import PeerError
+from dpmpc.mpc.numbers.field import P
+from dpmpc.mpc.parties.abort import AbortsForGood
+from dpmpc.mpc.parties.mesh import CONNECT_SECONDS, Mesh
+from dpmpc.mpc.transport.channels import KEYS, TREES
+from dpmpc.mpc.transport.link import Connection, Link, Observe
+from dpmpc.mpc.two_servers import base, trees
+from dpmpc.mpc.two_servers.extension import BITS, Chooser, Offerer
+
+Words = NDArray[np.uint64]
+
+VERSION = b"dpmpc two servers 2"
+_NONCE = 32
+
+
+class Pair(AbortsForGood, Mesh):
+    """Party 0 or 1 of two. `chooser`: of the direction in which this party chooses; `offerer`: of the other."""
+
+    def __init__(self, party: int, k: int, run_id: bytes, observe: Observe | None = None) -> None:
+        super().__init__(party, 2, run_id, observe)
+        self.k = k
+        self.chooser: Chooser | None = None
+        self.offerer: Offerer | None = None
+
+    @property
+    def other(self) -> int:
+        """The other party's number."""
+        return 1 - self.party
+
+    async def connect(self, link: Link, digest: bytes = bytes(32), *, seconds: float = CONNECT_SECONDS) -> None:
+        """As `Mesh.connect`; then base transfers both ways at once, and the trees. Without TLS whoever listens learns
+        nothing, but whoever sits between can be either of them: loopback only."""
+        await super().connect(link, digest, seconds=seconds)
+        await self.transfers(self.peers[self.other], digest)
+
+    async def transfers(self, peer: Connection, digest: bytes) -> None:
+        """Two flows: points both ways, then the trees' sums both ways. Errors: PeerError for anything else."""
+        k, me, other = self.k, self.party, self.other
+        delta = np.frombuffer(secrets.token_bytes(BITS // k), dtype=np.uint8).astype(np.uint64) & np.uint64(
+            (1 << k) - 1
+        )
+        sides = 1 - (delta[:, None] >> np.arange(k - 1, -1, -1, dtype=np.uint64) & np.uint64(1))
+        hashing = [hashlib.sha256(b"%s/%d/%d/" % (VERSION, k, i) + self.run_id + digest).digest() for i in (0, 1)]
+        receiver = base.BaseReceiver(sides.reshape(-1).tolist(), hashing[me])
+        sender = base.BaseSender()
+        mine = secrets.token_bytes(_NONCE) + sender.message + receiver.message
+        peer.send(KEYS, mine)
+        theirs = bytes(await peer.receive(KEYS))
+        if len(theirs) != len(mine):
+            raise PeerError(
+                f"party {other} sent {len(theirs)} bytes of base transfers where {len(mine)} were due; are all parties "
+                "of one version?"
+            )
+        first, second = (mine, theirs) if me == 0 else (theirs, mine)
+        session = hashlib.sha256(
+            b"%s/%d/%d/" % (VERSION, k, P) + self.run_id + digest + hashlib.sha256(first).digest() + second
+        ).digest()
+        end = _NONCE + base.POINT_BYTES
+        pairs = sender.keys(memoryview(theirs)[end:], hashing[other], session + bytes([other]))
+        chosen = receiver.keys(memoryview(theirs)[_NONCE:end], session + bytes([me]))
+        await self._trees(peer, session, delta, pairs, chosen)
+
+    async def _trees(
+        self, peer: Connection, session: bytes, delta: Words, pairs: list[tuple[bytes, bytes]], chosen: list[bytes]
+    ) -> None:
+        """The trees that this party owns, and those in which it lacks the leaf `delta`. Direction: who chooses."""
+        k, me, other = self.k, self.party, self.other
+        roots = np.frombuffer(secrets.token_bytes(16 * BITS // k), dtype="<u8").reshape(-1, 2).astype(np.uint64)
+        leaves, sums = trees.whole(roots, k, session + bytes([me]))
+        masks = trees.words_of([key for pair in pairs for key in pair]).reshape(sums.shape)
+        proof = trees.proof_of(trees.tags_of(leaves, session + bytes([me])))
+        peer.send(TREES, (sums ^ masks).astype("<u8").tobytes() + proof)
+        raw = bytes(await peer.receive(TREES))
+        if len(raw) != sums.nbytes + len(proof):
+            raise PeerError(
+                f"party {other} sent {len(raw)} bytes of trees where {sums.nbytes + len(proof)} were due; are all "
+                "parties of one version?"
+            )
+        masked = np.frombuffer(raw[: sums.nbytes], dtype="<u8").reshape(sums.shape)
+        # what the chosen key opens: an AND with masks, so that no address depends on delta
+        takes_right = np.uint64(0) - ((delta[:, None] >> np.arange(k - 1, -1, -1, dtype=np.uint64) & np.uint64(1)) ^ 1)
+        due = masked[:, :, 0] ^ ((masked[:, :, 0] ^ masked[:, :, 1]) & takes_right[:, :, None])
+        known = trees.punctured(delta, due ^ trees.words_of(chosen).reshape(due.shape), k, session + bytes([other]))
+        if not trees.proved(trees.tags_of(known, session + bytes([other])), delta, raw[sums.nbytes :]):
+            raise self.cheat("trees of keys for oblivious transfers", other)
+        self.chooser = Chooser(leaves, k, session, me)
+        self.offerer = Offerer(trees.relabelled(known, delta, k), delta, k, session, other)
+
+    def abandon(self) -> None:
+        """Close at once; keys are overwritten."""
+        super().abandon()
+        for end in (self.chooser, self.offerer):
+            if end is not None:
+                end.erase()

@@ -1,0 +1,367 @@
+"""The account of what was spent on each data set, kept where no run folder is: deleting runs gives nothing back.
+
+A folder with one append-only file a data id, `<digest>.jsonl`, whose lines chain by SHA-256 like a ledger's. It holds
+no record. A line is one of these, with the name of the ledger that it is about:
+
+- *reserved*: the releases first .. end - 1 that a ledger's writer is about to make, and the ledger's head by then. On
+  disk before the attempt's first line is in the ledger, so before anything can be spent.
+- *ended*: the ledger's head when that attempt was over, and the numbers of the releases that it has lines of. Where the
+  writer died before it could say so, whoever reserves next writes it, from the ledger.
+- *assignment*: the parts of the data that cost the larger, not the sum (`dpmpc.privacy.assignment`).
+
+What counts of a ledger: its own lines, where it is where it was and has every head that the account remembers; with
+what its living writer has reserved (`ledgers.read_ledger`). A ledger that is *missing*, or *older* than the account
+remembers, counts everything that was reserved for it: what its lines said is not known any more. A ledger that was
+never meant to stay (a run that keeps no folder) counts what its *ended* line says.
+
+A ledger is told by the digest of its first line, which is in it before anything is reserved: a new file of the same
+name is another ledger. A torn line is no line: a process that had not finished writing it had spent nothing for it.
+
+Where it is: `account_folder`. Writers lock the file of the data id; readers need no lock. What this rests on: a file
+system whose locks and fsync hold, and that nobody takes lines off the end of the account's own files.
+"""
+
+import atexit
+import contextlib
+import fcntl
+import json
+import os
+import secrets
+import shutil
+import sys
+import tempfile
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any, Literal
+
+from dpmpc.errors import UsageError
+from dpmpc.privacy.assignment import Assignment, By
+from dpmpc.privacy.book import Book, LedgerError
+from dpmpc.privacy.entry import GENESIS, Entry, bare, digest_of, entry_json, entry_of_json
+from dpmpc.privacy.ledger import Ledger, sync_directory
+from dpmpc.privacy.ledgers import Reservation, read_ledger
+from dpmpc.privacy.mechanism import Mechanism
+from dpmpc.processes.locks import is_held
+
+ENVIRONMENT = "DPMPC_ACCOUNT"
+_SHARED = "DPMPC_PROCESS_ACCOUNT"  # where this process and its workers count what has no name
+FORMAT = 1
+State = Literal["there", "at work", "not kept", "missing", "older"]
+
+
+def account_folder(environment: Mapping[str, str] = os.environ, platform: str = sys.platform) -> Path:
+    """Where this user's account is: $DPMPC_ACCOUNT, else the platform's place for data that programs keep:
+    $XDG_DATA_HOME/dpmpc/account (~/.local/share/dpmpc/account), on macOS ~/Library/Application Support/dpmpc/account.
+    """
+    if environment.get(ENVIRONMENT):
+        return Path(environment[ENVIRONMENT]).expanduser().absolute()
+    home = Path.home()
+    if platform == "darwin":
+        return home / "Library" / "Application Support" / "dpmpc" / "account"
+    given = Path(environment.get("XDG_DATA_HOME") or "")
+    return (given if given.is_absolute() else home / ".local" / "share") / "dpmpc" / "account"
+
+
+def process_folder() -> Path:
+    """Where what has no name counts: for this process and those that it starts from now on; removed when it ends."""
+    given = os.environ.get(_SHARED)
+    if given and Path(given).is_dir():
+        return Path(given)
+    folder = tempfile.mkdtemp(prefix="dpmpc-account-")
+    atexit.register(_remove, folder, os.getpid())
+    return share_process_folder(folder)
+
+
+def share_process_folder(folder: Path | str) -> Path:
+    """Counts what has no name in this folder from now on: that of the process whose worker this is."""
+    os.environ[_SHARED] = str(folder)
+    return Path(folder)
+
+
+def _remove(folder: str, owner: int) -> None:
+    if os.getpid() == owner:  # not in a process that was forked
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+@dataclass(frozen=True)
+class Hold:
+    """A reservation in an account. `ledger`: the digest of its first line; `name`: whose it is; `head`: its last line's
+    by then; `kept`: whether it was to stay where it is; `ended`: (head, releases with a line, token) when the attempt
+    was over."""
+
+    key: str
+    ledger: str
+    name: str
+    path: Path
+    head: str
+    reservation: Reservation
+    kept: bool
+    ended: tuple[str, tuple[int, ...], str] | None = None
+
+    def lines(self) -> list[Entry]:
+        """The releases that the attempt has spent, as it said when it ended."""
+        assert self.ended is not None
+        _, numbers, token = self.ended
+        return [replace(self.reservation.entry, release=number, token=token) for number in numbers]
+
+
+@dataclass(frozen=True)
+class Known:
+    """A ledger that an account knows, and what of it counts."""
+
+    path: Path
+    state: State
+    book: Book
+
+
+@dataclass
+class _Contents:
+    """What the file of one data id says."""
+
+    head: str = GENESIS
+    torn: bool = False  # the last line is
+    open_line: bool = False  # no newline ends it
+    holds: dict[str, Hold] = field(default_factory=dict)
+    heads: dict[str, set[str]] = field(default_factory=dict)  # of each ledger
+    assignments: list[tuple[str, Assignment]] = field(default_factory=list)
+
+    def take(self, record: dict[str, Any]) -> None:
+        """Adds what a line says."""
+        kind = record["kind"]
+        if kind == "assignment":
+            self.assignments.append((str(record["name"]), Assignment.from_json(record)))
+            return
+        if kind == "reserved":
+            hold = _hold_of(record)
+            self.holds[hold.key] = hold
+            ledger, head = hold.ledger, hold.head
+        else:
+            hold = self.holds[record["key"]]
+            ledger, head = hold.ledger, str(record["head"])
+            ended = head, tuple(int(number) for number in record["spent"]), str(record["token"])
+            self.holds[hold.key] = replace(hold, ended=ended)
+        self.heads.setdefault(ledger, set()).add(head)
+
+
+@dataclass(frozen=True)
+class Account:
+    """The account in a folder. `keeps`: whether the ledgers that count in it stay where they are written."""
+
+    folder: Path
+    keeps: bool = True
+
+    def path(self, data: str) -> Path:
+        """The file of the data set of this digest."""
+        return self.folder / f"{data}.jsonl"
+
+    def digests(self, data: str) -> list[bytes]:
+        """SHA-256 of every line of the file of this data set that has an end, in order: what `heads` chains."""
+        try:
+            lines = self.path(data).read_bytes().split(b"\n")[:-1]
+        except OSError:  # whoever writes to it says so
+            return []
+        return [bytes.fromhex(digest_of(line)) for line in lines]
+
+    def data(self) -> list[str]:
+        """The digests of all data sets that it knows, sorted."""
+        return sorted(path.stem for path in self.folder.glob("*.jsonl") if len(path.stem) == len(GENESIS))
+
+    @contextlib.contextmanager
+    def writing(self, data: str) -> Iterator["Writer"]:
+        """The file of this data set, for this process alone while inside. Errors: UsageError where it cannot be
+        written; LedgerError where it was changed."""
+        try:
+            self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+            path = self.path(data)
+            created = not path.exists()
+            descriptor = os.open(path, os.O_RDWR | os.O_APPEND | os.O_CREAT, 0o600)
+        except OSError as error:
+            raise UsageError(
+                f"what is spent on named data is written to an account, and before anything is spent; {self.folder}: "
+                f"{error.strerror}; name another folder with <<account>>, or in {ENVIRONMENT}"
+            ) from None
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX)
+            if created:
+                sync_directory(self.folder)
+            yield Writer(descriptor, self, data, _contents(path))
+        finally:
+            os.close(descriptor)
+
+    def assignment(self, data: str, name: str, parts: Mapping[str, int], by: By = "record") -> Assignment:
+        """The stored assignment of the rows of this data set that is called `name`, for example its id's column: made
+        with a new key where there is none.
+
+        Every run on the data that asks for it has the same parts. Errors: UsageError where the stored one has other
+        parts, or goes by something else; an account that cannot be written."""
+        with self.writing(data) as file:
+            stored = dict(file.contents.assignments).get(name)
+            if stored is None:
+                stored = Assignment.drawn(parts, by)
+                file.append("assignment", {"name": name, **stored.to_json()})
+            if (dict(stored.parts), stored.by) != (dict(parts), by):
+                raise UsageError(
+                    f"a data set keeps its parts, for rows that move would be in both; stored are {dict(stored.parts)} "
+                    f"by {stored.by} of {name!r}, asked for {dict(parts)} by {by}; use the stored ones, or another "
+                    "name (what is spent then adds up)"
+                )
+        return stored
+
+    def assignments(self, data: str) -> dict[str, Assignment]:
+        """The stored assignments of this data set, by name."""
+        return dict(_contents(self.path(data)).assignments)
+
+    def known(self, data: str, found: Mapping[str, Path] | None = None) -> list[Known]:
+        """Every ledger that has spent on this data set, and what of it counts. `found`: where ledgers are by now, by
+        the digests of their first lines, if they were moved. Errors: LedgerError where a file was changed."""
+        return _known(_contents(self.path(data)), found or {})
+
+    def settle(self, data: str) -> None:
+        """Ends every attempt whose writer has died and whose ledger is there; before ledgers are removed that were not
+        to stay."""
+        with self.writing(data) as file:
+            file.settle()
+
+
+class Writer:
+    """The account's file of one data set, held alone."""
+
+    def __init__(self, descriptor: int, account: Account, data: str, contents: _Contents) -> None:
+        self._descriptor, self._account, self._data, self.contents = descriptor, account, data, contents
+
+    def append(self, kind: str, record: Mapping[str, Any]) -> None:
+        """Writes a line; it is on disk when this returns."""
+        contents = self.contents
+        whole = {"v": FORMAT, "kind": kind, "prev": contents.head, **record}
+        if contents.torn:
+            whole["torn"] = True
+        line = json.dumps(whole, separators=(",", ":"), allow_nan=False).encode()
+        payload = (b"\n" if contents.open_line else b"") + line + b"\n"
+        while payload:
+            payload = payload[os.write(self._descriptor, payload) :]
+        os.fsync(self._descriptor)
+        contents.head, contents.torn, contents.open_line = digest_of(line), False, False
+        contents.take(json.loads(line))
+
+    def reserve(self, ledger: Ledger, reservation: Reservation) -> str:
+        """Notes what `ledger`'s writer is about to spend; its key. Attempts whose writers have died are ended.
+        Errors: LedgerError where this ledger is older than the account remembers."""
+        assert ledger.identity is not None  # its first line is written
+        self.settle()
+        for each in _known(self.contents, {}):
+            if each.state == "older" and each.book.source == ledger.identity:
+                raise LedgerError(
+                    f"a ledger goes on where it ended; {ledger.path} is older than the account {self._account.folder} "
+                    "remembers; restore the file, or begin a new run in another folder"
+                )
+        key = secrets.token_hex(16)
+        self.append(
+            "reserved",
+            {
+                "key": key,
+                "ledger": ledger.identity,
+                "name": ledger.name,
+                "path": str(ledger.path.resolve()),
+                "head": ledger.head,
+                "kept": self._account.keeps,
+                "entry": entry_json(bare(reservation.entry)),
+                "first": reservation.first,
+                "end": reservation.end,
+            },
+        )
+        return key
+
+    def settle(self) -> None:
+        """Ends every attempt whose writer has died and whose ledger is here."""
+        books = {each.book.source: each.book for each in _known(self.contents, {}) if each.state == "there"}
+        for hold in list(self.contents.holds.values()):
+            if hold.ended is None and hold.ledger in books:
+                self.end(hold.key, books[hold.ledger])
+
+    def end(self, key: str, book: Book) -> None:
+        """Notes that the attempt is over, with the head of its ledger, as it is, and what has a line in it."""
+        hold = self.contents.holds[key]
+        others = [each.ended[1] for each in self.contents.holds.values() if each.ledger == hold.ledger and each.ended]
+        mine = [entry for entry in book.entries if entry.run == hold.reservation.entry.run]
+        lines = [line for line in mine if not any(line.release in ended for ended in others)]
+        token = lines[-1].token if lines else ""
+        self.append("ended", {"key": key, "head": book.head, "spent": [line.release for line in lines], "token": token})
+
+
+def _contents(path: Path) -> _Contents:
+    """What a file says; nothing where there is none. Errors: LedgerError at the first line that does not chain."""
+    contents = _Contents()
+    try:
+        data = path.read_bytes()
+    except FileNotFoundError:
+        return contents
+    except OSError as error:
+        raise UsageError(f"an account must be readable; {path}: {error.strerror}; name another <<account>>") from None
+    lines = data.split(b"\n")
+    contents.open_line = bool(lines[-1])
+    for number, line in enumerate(lines if lines[-1] else lines[:-1], 1):
+        record = _parsed(line)
+        if record is None:
+            fits = not contents.torn
+        else:
+            fits = record.pop("prev", None) == contents.head and record.pop("torn", False) == contents.torn
+        if not fits:
+            raise LedgerError(
+                f"line {number} of account {path} does not follow from the line before it: a line was changed, removed "
+                "or inserted; restore the file"
+            )
+        if record is not None:
+            contents.take(record)
+        contents.head, contents.torn = digest_of(line), record is None
+    return contents
+
+
+def _parsed(line: bytes) -> dict[str, Any] | None:
+    try:
+        record = json.loads(line)
+        return record if isinstance(record, dict) and record.get("v") == FORMAT else None
+    except ValueError:
+        return None
+
+
+def _hold_of(record: dict[str, Any]) -> Hold:
+    values = dict(record["entry"])
+    entry = entry_of_json(values, Mechanism.from_json(values.pop("mechanism")))
+    reservation = Reservation(entry, record["first"], record["end"], by=record["name"])
+    path = Path(record["path"])
+    return Hold(record["key"], record["ledger"], record["name"], path, record["head"], reservation, record["kept"])
+
+
+def _known(contents: _Contents, found: Mapping[str, Path]) -> list[Known]:
+    ledgers: dict[str, list[Hold]] = {}
+    for hold in contents.holds.values():
+        ledgers.setdefault(hold.ledger, []).append(hold)
+    return [_state(holds, contents.heads[identity], found.get(identity)) for identity, holds in ledgers.items()]
+
+
+def _state(holds: list[Hold], heads: set[str], path: Path | None) -> Known:
+    """What counts of one ledger, of which these were reserved and these heads are remembered."""
+    last = holds[-1]
+    if not last.kept and all(hold.ended for hold in holds):
+        lines = [line for hold in holds for line in hold.lines()]
+        keys = tuple(f"{hold.key} {number}" for hold in holds for number in hold.ended[1])  # type: ignore[index]
+        return Known(last.path, "not kept", Book(tuple(lines), 0, 0, 0, "", last.name, last.ledger, keys))
+    path = path or last.path
+    if path.is_file():
+        live = is_held(path)
+        book = read_ledger(path)
+        if book.source == last.ledger:
+            there = {GENESIS, *map(digest_of, path.read_bytes().split(b"\n"))}
+            if heads <= there:
+                return Known(path, "at work" if live else "there", book)
+            return Known(path, "older", replace(book, path=None, reserved=_all_reserved(holds, book), gaps=(), open=()))
+    book = Book((), 0, 0, 0, "", last.name, last.ledger)
+    return Known(path, "missing", replace(book, reserved=_all_reserved(holds, book)))
+
+
+def _all_reserved(holds: list[Hold], book: Book) -> tuple[Entry, ...]:
+    """Everything that was reserved for a ledger, each release once, but for those that it has lines of."""
+    lines = {(entry.run, entry.release) for entry in book.entries}
+    coming = {(e.run, e.release): e for hold in holds for e in hold.reservation.releases()}
+    return tuple(entry for key, entry in coming.items() if key not in lines)

@@ -1,0 +1,129 @@
+"""Disjoint parts of one data set: which row is in which part, by a key that is stored and by the row's id alone.
+
+A row's part is a keyed hash of its id, so it is the same in every run, whatever other rows there are, in whatever
+order: adding, removing or changing a row moves no other. That is what parallel composition needs. Let two data sets
+differ in one record (in its content, or in whether it is there), and let its id, or its person's, be in part A. Every
+release on another part has the same rows in both, so given what was opened before its law is the same; only releases
+on A and on the whole tell the two apart. So any rule that stops releases on each part, those on the whole counted with
+it, at (epsilon, delta) keeps (epsilon, delta) for all of them together. An owner's rows lie in all parts: for whole
+owners, and for units that a caller states, parts add up like any other releases.
+
+The key is public; the law is over the noise, and the argument holds for every key. Two assignments with different keys
+are not disjoint, and add up.
+
+Source: McSherry 2009, Theorem 4 (parallel composition); Feldman and Zrnic 2021 (filters, one for each individual).
+"""
+
+import hashlib
+import json
+import secrets
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from itertools import accumulate
+from numbers import Integral, Real
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpmpc.errors import UsageError
+
+Ints = NDArray[np.int64]
+By = Literal["record", "person"]
+_BITS = 64  # of the hash that a part is drawn by
+
+
+@dataclass(frozen=True)
+class Assignment:
+    """Parts of one data set: their names with whole-number weights, what an id tells ("record": every row has one of
+    its own; "person": all rows of a person have it), and the key (hex) that draws. Public."""
+
+    parts: tuple[tuple[str, int], ...]
+    by: By
+    key: str
+
+    def __post_init__(self) -> None:
+        names = [name for name, _ in self.parts]
+        good = all(name.isidentifier() and isinstance(weight, int) and weight > 0 for name, weight in self.parts)
+        if len(set(names)) < max(2, len(names)) or not good:
+            raise UsageError(
+                "an assignment has two parts at least, each with a name of letters and a whole weight above 0; got "
+                f"{dict(self.parts)!r}; give for example training 4, test 1"
+            )
+        if self.by not in ("record", "person"):
+            raise UsageError(f"rows are assigned by record or by person; got {self.by!r}; choose one of them")
+
+    @staticmethod
+    def drawn(parts: Mapping[str, int], by: By = "record") -> "Assignment":
+        """A new one, with a key of the operating system."""
+        return Assignment(tuple(parts.items()), by, secrets.token_hex(16))
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Of the parts, in order."""
+        return tuple(name for name, _ in self.parts)
+
+    @property
+    def identity(self) -> str:
+        """What tells this assignment from all others, in a ledger's line."""
+        text = json.dumps([self.key, self.by, self.parts], separators=(",", ":"))
+        return hashlib.sha256(b"dpmpc parts\0" + text.encode()).hexdigest()[:16]
+
+    def label(self, part: str) -> str:
+        """What a ledger's line says of a release on this part alone. Errors: UsageError for another name."""
+        if part not in self.names:
+            raise UsageError(f"the parts are {', '.join(self.names)}; got {part!r}; name one of them")
+        return f"{self.by}:{self.identity}/{part}"
+
+    def parts_of(self, ids: Iterable[Any]) -> NDArray[np.int64]:
+        """(n,) the number of each row's part, by the rows' ids: texts or whole numbers.
+
+        Errors: UsageError for an id that is missing or no text or number, and by records for one that two rows have;
+        none is quoted. Cost: a hash an id."""
+        texts = [_text(each) for each in ids]
+        if self.by == "record" and max(Counter(texts).values(), default=1) > 1:
+            raise UsageError(
+                "parts by record need an id that each row has alone; two rows have the same; name another column, or "
+                "assign by person"
+            )
+        total, key = sum(weight for _, weight in self.parts), bytes.fromhex(self.key)
+        ends = list(accumulate(weight for _, weight in self.parts))
+        drawn = [
+            int.from_bytes(hashlib.blake2b(text.encode(), key=key, digest_size=_BITS // 8).digest()) * total >> _BITS
+            for text in texts
+        ]
+        return np.searchsorted(np.array(ends), np.array(drawn, dtype=np.int64), side="right")
+
+    def to_json(self) -> dict[str, Any]:
+        """The same as JSON values."""
+        return {"parts": [list(each) for each in self.parts], "by": self.by, "key": self.key}
+
+    @staticmethod
+    def from_json(value: Mapping[str, Any]) -> "Assignment":
+        """What `to_json` gave."""
+        return Assignment(
+            tuple((str(name), int(weight)) for name, weight in value["parts"]), value["by"], str(value["key"])
+        )
+
+
+def apart(label: str, neighbours: str) -> tuple[str, str] | None:
+    """(assignment, part) of a line's label where releases on disjoint parts do not add up for these neighbours; None
+    where they do."""
+    by, _, rest = label.partition(":")
+    assignment, _, part = rest.partition("/")
+    alike = ("record", "presence") if by == "record" else ("record", "presence", "person")
+    return (f"{by}:{assignment}", part) if part and neighbours in alike else None
+
+
+def _text(value: Any) -> str:
+    if isinstance(value, str) and value:
+        return value
+    if isinstance(value, Integral) and not isinstance(value, bool):
+        return str(int(value))
+    if isinstance(value, Real) and not isinstance(value, bool) and float(value).is_integer():
+        return str(int(float(value)))
+    raise UsageError(
+        "a row's id is a text or a whole number, the same in every run; a row has none; name a column that has one in "
+        "every row"
+    )

@@ -1,0 +1,329 @@
+"""The figures of a run inside its promise: held-out records, and one noisy release of them after training.
+
+Guarantees: a record is held out or trained on, by a draw that its owner keeps and that no value decides
+(`privacy.assignment`). Two neighbouring data sets differ in one record, which keeps its id or its place, so they differ
+in one part alone. If it is trained on, the survey and the releases of training spend (epsilon, delta), and what is
+released about the other part has the same law for both, whatever model was opened; if it is held out, all that came
+before has, and the evaluation, made for (epsilon, delta) whatever the model, spends that. So the run costs the larger
+price and not the sum. Whole owners have records in both parts, for whom prices add up; there no evaluation is made
+inside.
+"""
+
+import math
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpmpc.aggregation.owner.accounts import account_of
+from dpmpc.aggregation.owner.aggregator import Aggregator
+from dpmpc.aggregation.owner.encoding import decode
+from dpmpc.aggregation.plan.asked import data_digest
+from dpmpc.aggregation.plan.guarantee import promise_of
+from dpmpc.aggregation.plan.plan import Plan
+from dpmpc.data import Dataset, Schema
+from dpmpc.data.dataset import Rows, Split
+from dpmpc.data.files import files_digest
+from dpmpc.data.persons import persons_of
+from dpmpc.data.scratch import in_scratch
+from dpmpc.data.spelling import canonical
+from dpmpc.data.table import Ints, Table
+from dpmpc.errors import RecordError, UsageError
+from dpmpc.learning.task import TASKS
+from dpmpc.privacy.account import Account, account_folder
+from dpmpc.privacy.assignment import Assignment
+from dpmpc.privacy.budget import Budget
+from dpmpc.privacy.gaussian import epsilon_of_mu, mu_of_budget
+from dpmpc.privacy.law import DEFAULT_LAW, LAWS
+from dpmpc.runs.request import Request
+from dpmpc.statistics.evaluated import figures_of, tables_of, totals
+from dpmpc.statistics.figures import Figures
+from dpmpc.statistics.tables import STEP, Tables
+
+FOLDER = "evaluation"
+SUFFIX = "+evaluation"  # of the run's name
+OPENED = "opened.npy"
+LOUDEST = 0.02  # deviation of AUC, or of R2 / 2, of a usual model: with more an evaluation tells too little
+TRAINING, HELD_OUT = "training", "held_out"  # the parts of the data
+_PLACES = "places in "  # how an assignment without ids is called, before the digest of the file
+_CELLS = 32  # of the score
+_TEST = 0.2
+
+
+def why_not(request: Request) -> str:
+    """What of the settings forbids figures inside the promise; "" for nothing."""
+    if not request.delta or not request.noise_law.by_mu or request.scale is not None:
+        return "they need Gaussian noise that a budget sets, and so a delta"
+    if request.calibration != "tight":
+        return "they need the tight calibration"
+    if request.neighbours not in ("record", "presence", "person"):
+        return "of whole owners training and evaluation would add up"
+    if request.missing == "drop" or request.official_test:
+        return "held-out records are drawn from all records"
+    if request.test_fraction == 0:
+        return "no records are held out"
+    return ""
+
+
+def off_by(epsilon: float, delta: float, held: int, task: str = "logistic", classes: int = 2) -> float:
+    """The deviation that noise gives the figure of so many held-out records: of AUC where classes are equally many, of
+    R2 / 2 where the target's deviation is an eighth of its range. From public numbers; half of it for twice as many."""
+    noise = math.sqrt(2) / mu_of_budget(epsilon, delta)
+    kind = TASKS[task].kind
+    if kind == "number":  # 4 sum e^2 over n / 16, e half of what is missing; two blocks of L2 distance 2
+        return 22.0 * 2 * noise / held if held else math.inf
+    if kind == "several":
+        noise *= math.sqrt(classes + 1)  # a block for each class, and the table of all
+    share = 1 / classes
+    spread = math.sqrt(0.1 * _CELLS * (share**-2 + (1 - share) ** -2))  # F - AUC has variance 0.1 over the cells
+    return noise * spread / held if held else math.inf
+
+
+def too_few(request: Request, held: int, task: str = "logistic", classes: int = 2) -> str:
+    """Why so many held-out records say too little inside the promise; "" where they say enough."""
+    assert request.delta
+    held //= request.person_rows * (request.person_owners or request.owners or 1) if request.person else 1
+    off = off_by(request.epsilon, request.delta, held, task, classes)
+    if off <= LOUDEST:
+        return ""
+    numeric = TASKS[task].kind == "number"
+    what = f"R2 would be off by {3.92 * off:.2g}" if numeric else f"AUC would be off by {1.96 * off:.2g}"
+    return f"{held:,} held-out records are too few: {what} at best; {math.ceil(held * off / LOUDEST):,} would do"
+
+
+def inside(request: Request, held: int, task: str = "logistic", classes: int = 2) -> bool:
+    """Whether a run's figures come from inside its promise. A function of public numbers.
+
+    Errors: UsageError where that was asked for and cannot be."""
+    if not request.evaluate or request.figures == "plain":
+        return False
+    reason = why_not(request) or too_few(request, held, task, classes)
+    if reason and request.figures is not None:
+        raise UsageError(
+            f"figures inside the promise must tell something; {reason}; hold out more with <<test_fraction>>, raise "
+            "<<epsilon>>, or use <<figures=plain>>"
+        )
+    return not reason
+
+
+def plainly(request: Request, inside: bool) -> bool:
+    """Whether figures of plain records are looked at too: as asked, of public data, and where there are no others."""
+    return request.evaluate and (
+        request.figures in ("plain", "both") or not inside or (request.figures is None and request.data is not None)
+    )
+
+
+def counted(request: Request, n: int, persons: Ints | None) -> int:
+    """The public number of records, of which n are here: of places, where some may be empty. `persons`: whose each
+    record is."""
+    if request.capacity is not None:
+        return sum(request.capacity) * (1 if persons is None else request.person_rows)
+    return n if persons is None else request.person_rows * len(np.unique(persons))
+
+
+def all_of(request: Request, dataset: Dataset) -> int:
+    """The public number of training and held-out records: `counted`."""
+    persons = None if dataset.persons is None else np.concatenate(dataset.persons)
+    return counted(request, dataset.n + dataset.test.n, persons)
+
+
+@dataclass(frozen=True)
+class Parting:
+    """Who is held out: by the stored assignment of the owner's account, which no value of a record decides."""
+
+    assignment: Assignment
+    ids: str | None
+
+    def held(self, table: Table) -> NDArray[np.bool_]:
+        """(n,) whether each row is held out. Errors: UsageError for a row without id."""
+        ids = range(table.n) if self.ids is None else _ids(table, self.ids)
+        return np.asarray(self.assignment.parts_of(ids) == self.assignment.names.index(HELD_OUT))
+
+
+def _fraction(request: Request) -> float:
+    usual = _TEST if request.data != "synthetic" else 0.5
+    return usual if request.test_fraction is None else request.test_fraction
+
+
+def training_part(request: Request, n: int, source: str) -> str:
+    """What ledgers say of releases on the records that are trained on, of n in all; "" where no evaluation is made
+    inside the promise. Those of a public data set are parted by its rows' places, the seed and the sizes."""
+    if request.source is None:
+        if not inside(request, int(_fraction(request) * n)):
+            return ""
+        said = f"{request.data}/{n}/{request.seed}/{_fraction(request)}/{request.max_rows}/{request.dimension}"
+        return f"record:{data_digest(said)[:16]}/{TRAINING}"
+    parted = parting(request, n, source)
+    return "" if parted is None else parted.assignment.label(TRAINING)
+
+
+def parting(request: Request, n: int, source: str) -> Parting | None:
+    """How n records of this name are parted for figures inside the promise; None where there are no such figures, or
+    the records are a public data set's. What is drawn here for the first time is on disk when this returns.
+
+    Errors: UsageError for a file that changed and has no ids, before anything is spent."""
+    if request.source is None or not inside(request, int(_fraction(request) * n)):
+        return None
+    data = data_digest(request.data_id or source)
+    account = Account(account_folder() if request.account is None else Path(request.account).expanduser().absolute())
+    share = Fraction(_fraction(request)).limit_denominator(1000)
+    parts = {TRAINING: share.denominator - share.numerator, HELD_OUT: share.numerator}
+    if name := request.person or request.ids:  # a promise of persons needs parts of persons
+        return Parting(account.assignment(data, f"ids {name}", parts, "person"), name)
+    if request.database:
+        raise UsageError(
+            "held-out records are known again by an id; rows of a database have no place; name the column of their ids "
+            "with <<ids>>, or use <<figures=plain>>"
+        )
+    name = _PLACES + files_digest(request.source)[:32]
+    others = [known for known in account.assignments(data) if known.startswith(_PLACES) and known != name]
+    if others and not in_scratch(Path(request.source)):
+        raise UsageError(
+            f"records without ids are held out by their place in a file that stays as it is; {source} changed since; "
+            "name the column of their ids with <<ids>>, or use <<figures=plain>>"
+        )
+    return Parting(account.assignment(data, name, parts), None)
+
+
+def _ids(table: Table, name: str) -> list[str]:
+    """The id of each row, as text. Errors: a row has none."""
+    if table.one(f"count(*) FILTER (WHERE {table.missing(name)})")[0]:
+        raise UsageError(f"every record has an id; '{name}' of {table.source} is empty in some; fill it in")
+    return [canonical(str(row[0])) for row in table.rows(f"CAST({table.text(name)} AS VARCHAR)")]
+
+
+def splitting(request: Request) -> Split:
+    """What says which rows are for training: the assignment where there are figures inside the promise, else the
+    seed."""
+
+    def by_assignment(table: Table, groups: Ints | None, by_seed: Rows) -> Rows:
+        persons = None if request.person is None else persons_of(table)
+        parted = parting(request, counted(request, sum(map(len, by_seed)), persons), table.source)
+        if parted is None:
+            return by_seed
+        held, drawn = parted.held(table), np.sort(np.concatenate(by_seed))
+        rows = drawn[~held[drawn]], drawn[held[drawn]]
+        if groups is not None and len(np.unique(groups[rows[0]])) < len(np.unique(groups)):
+            raise UsageError(
+                "every owner needs at least one record to train on; one has none that is not held out; use a smaller "
+                "<<test_fraction>>, or <<figures=plain>>"
+            )
+        return rows
+
+    return by_assignment
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """One evaluation, before it is made: the public plan, the model, and who holds how many held-out records."""
+
+    plan: Plan
+    tables: Tables
+    sizes: tuple[int, ...]
+
+
+def held_sizes(request: Request, dataset: Dataset, owners: int) -> tuple[Ints, tuple[int, ...]]:
+    """(n,) the owner of each held-out record, and how many each has, or places for how many: by the column of owners,
+    else as many each. Errors: RecordError for more than an owner's capacity."""
+    n = dataset.test.n
+    persons = None if dataset.persons is None else dataset.persons[1]
+    there, number = np.unique(np.arange(n) if persons is None else persons, return_inverse=True)
+    owner = number * owners // max(len(there), 1) if dataset.test_groups is None else dataset.test_groups
+    owner = owner.astype(np.int64)
+    units = np.unique(np.stack([owner, number]), axis=1)[0]  # records, or persons at an owner
+    found, rows = np.bincount(units, minlength=owners), 1 if persons is None else request.person_rows
+    if request.capacity is not None:
+        if (found > np.array(request.capacity)).any():
+            raise RecordError(
+                f"held-out records, or persons, are at most as many as <<capacity>>; owners have {found[:8]}; raise it",
+                "held-out records, or persons, are at most as many as the capacity of each owner; one has more",
+            )
+        found = np.array(request.capacity)
+    return owner, tuple(int(size) * rows for size in found)
+
+
+def plan_evaluation(request: Request, training: Plan, schema: Schema, theta: Any, sizes: tuple[int, ...]) -> Evaluation:
+    """The plan of the evaluation of a model: what one part costs, the other may too."""
+    assert request.delta
+    tables = tables_of(schema, theta, training.learning.weights)
+    settings = request.plan_settings | {
+        "epsilon": epsilon_of_mu(mu_of_budget(request.epsilon, request.delta), request.delta),
+        "delta": request.delta,
+        "neighbours": request.neighbours,
+        "law": DEFAULT_LAW,
+        "sampler": next(iter(LAWS[DEFAULT_LAW].samplers)),
+        "scale": None,
+        "grid_bits": None,
+        "pool": False,
+        "role": "apart",
+        "min_owners": 0,
+        "check_owners": "no",
+    }
+    plan = Plan(
+        run_id=f"{training.run_id}{SUFFIX}",
+        data=training.data,
+        data_id=training.data_id,
+        sizes=sizes,
+        dimension=tables.coordinates,
+        releases=1,
+        source=tables,
+        weights="size",
+        bounds=training.bounds,
+        part=training.part.replace(f"/{TRAINING}", f"/{HELD_OUT}"),
+        capacity=training.capacity,
+        **settings,
+    )
+    return Evaluation(plan, tables, sizes)
+
+
+def evaluate(
+    request: Request, training: Plan, dataset: Dataset, theta: Any, out: Path, wait: float, budget: Budget | None = None
+) -> tuple[Figures, dict[str, Any]]:
+    """The figures of a model from its one release over the held-out records, and what report.json says of it. An
+    evaluation that was made before is read again; one that was cut short is not repeated.
+
+    Errors: as of releases; UsageError for a budget that does not suffice, and for an evaluation that was cut short."""
+    folder = out / FOLDER
+    owner, sizes = held_sizes(request, dataset, training.owners)
+    made = plan_evaluation(request, training, dataset.schema, theta, sizes)
+    noise, n = made.plan.derived.mechanism.scale * made.plan.grid.step, sum(sizes)
+    if (folder / OPENED).exists() and Plan.read(folder / "plan.json") == made.plan:
+        total = np.load(folder / OPENED, allow_pickle=False)
+    else:
+        if (folder / "plan.json").exists() or any(folder.glob("party_*.jsonl")):
+            raise UsageError(
+                f"an evaluation is made once within its budget; {folder} holds one that was cut short; the model "
+                "stands, its figures need a new run"
+            )
+        account = partial(account_of, said=request.account)
+        vectors = totals(dataset.schema, theta, None, np.asarray(dataset.test.X), dataset.test.y, owner, len(sizes))
+        means = vectors * STEP / np.maximum(np.array(sizes, dtype=np.float64), 1.0)[:, None]
+        with Aggregator.of_plan(made.plan, out=folder, wait=wait, budget=budget, account=account) as aggregator:
+            release = aggregator.open(iter([means]))
+            aggregator.finish()
+        total = decode(made.plan, release.total) * n
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        if not (folder / "plan.json").exists():
+            made.plan.write(folder / "plan.json")
+        np.save(folder / OPENED, total)
+    figures = figures_of(made.tables, total / STEP, noise / STEP, sizes)
+    return figures, section(made.plan)
+
+
+def section(plan: Plan) -> dict[str, Any]:
+    """What report.json says of an evaluation."""
+    promise = promise_of(plan)
+    return {
+        "promise": {"epsilon": promise.epsilon, "delta": promise.delta, "neighbours": promise.neighbours},
+        "held_out": list(plan.sizes),
+        "cost": (
+            f"epsilon = {promise.epsilon:.6g}, delta = {promise.delta:.3g} for held-out records, which training did "
+            "not see, so that no record pays for both"
+        ),
+        "noise": plan.derived.mechanism.scale * plan.grid.step,
+        "coordinates": plan.dimension,
+    }

@@ -1,0 +1,64 @@
+"""What an owners' process, or a process of a stage, is given to do."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from dpmpc.aggregation.party.job import PartyJob
+from dpmpc.aggregation.plan.asked import Presence
+from dpmpc.aggregation.plan.grid import Ints
+from dpmpc.aggregation.plan.plan import Plan
+from dpmpc.mpc.transport.addresses import Endpoint
+from dpmpc.mpc.transport.heartbeat import STALL
+from dpmpc.privacy.budget import Budget
+from dpmpc.runs.request import Request
+
+OPENED = "owners.opened.bin"
+OWN_LEDGER = "ledger_owners.jsonl"
+
+
+@dataclass(frozen=True)
+class StageJob:
+    """What a process of a stage has to know beside the stage's own plan. `whole`: the plan that it is a stage of, which
+    limits are held against. `settle`: told what was opened, before the parties hear that it is here."""
+
+    name: str
+    whole: Plan
+    settle: Callable[[Ints, Presence | None], None]
+
+
+@dataclass(frozen=True)
+class OwnersJob:
+    """What to do and where to write. `started`: Unix time at which the user's command began.
+
+    `addresses`: where parties elsewhere listen for owners; None: the parties are started here, on `base_port` or free
+    ports, on `threads` threads each, doing `role`. `tls`: the directory of the owners' certificate and key. `plan`:
+    made before; by default it is made here. `owner`: the only one to play here; by default all. `party`: of this
+    process too, with the owner's number; its end of the connections. `check`: told the plan before anything is sent,
+    and may refuse it; the lines that it returns go into the log. `budget`: what this process's own ledger is held
+    against, with parties elsewhere. `stage`: what the plan is a stage of, if it is one.
+    """
+
+    request: Request
+    out: Path
+    wait: float
+    started: float
+    resume: bool = False
+    addresses: Sequence[Endpoint] | None = None
+    base_port: int | None = None
+    threads: int | None = None
+    role: str | None = None
+    tls: Path | None = None
+    plan: Path | None = None
+    owner: int | None = None
+    stall: float = STALL
+    check: Callable[[Plan], list[str]] = lambda plan: []
+    party: PartyJob | None = None
+    budget: Budget | None = None
+    stage: StageJob | None = None
+
+
+def plan_of_job(job: OwnersJob) -> Plan:
+    """The plan of a job that was made before."""
+    assert job.plan is not None
+    return Plan.read(job.plan)

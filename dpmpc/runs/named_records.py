@@ -1,0 +1,173 @@
+"""The records that a request names, sorted by owner."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+
+from dpmpc.aggregation.plan.plan import Plan
+from dpmpc.data import CsvFile, Dataset, Partition, Query, Schema, load_dataset
+from dpmpc.data import load as load_source
+from dpmpc.data.blocks import arranged
+from dpmpc.data.loading import OpenTable, Source
+from dpmpc.data.ownership import shares
+from dpmpc.data.table import Ints
+from dpmpc.errors import UsageError
+from dpmpc.learning.method import Learning
+from dpmpc.learning.task import TASKS, modelled
+from dpmpc.runs.evaluating import splitting
+from dpmpc.runs.planning import check_shape, check_sizes
+from dpmpc.runs.request import Request
+
+
+def load_records(
+    request: Request, folder: Path | None = None, schema: Schema | None = None, records: OpenTable | None = None
+) -> Dataset:
+    """The data set that the request names, mapped by `schema` if there is one; `folder` may take temporary files.
+    `records`: the source, where it is open already.
+
+    Errors: all that loaders refuse; no data set is named."""
+    if request.source is not None:
+        dataset = load_source(
+            records or source_named(request),
+            schema=schema or _schema(request),
+            target=request.target,
+            owners_column=request.owners_column,
+            task=None if request.task is None else TASKS[request.task],
+            seed=request.seed,
+            test_fraction=0.2 if request.test_fraction is None else request.test_fraction,
+            intercept=request.intercept is not False,
+            max_rows=request.max_rows,
+            bounds=None if request.bounds is None else Path(request.bounds),
+            missing=request.missing,
+            drop=request.dropped if request.schema is None and schema is None else (),
+            positive=request.positive,
+            memory=request.memory,
+            precision=request.precision,
+            folder=folder,
+            spelling=request.spelling,
+            basis=None if schema else request.basis,
+            splitting=splitting(request),
+            person=request.kept,
+        )
+    elif request.data is not None:
+        if request.person is not None:
+            raise UsageError(
+                f"persons are those of a column of your records; data set {request.data} has none; leave <<person>> out"
+            )
+        dataset = load_dataset(
+            request.data,
+            data_dir=None if request.data_dir is None else Path(request.data_dir),
+            seed=request.seed,
+            test_fraction=request.test_fraction,
+            intercept=request.intercept,
+            max_rows=request.max_rows,
+            dimension=request.dimension or 10,
+            official_test=request.official_test,
+            scale="centred",
+            basis=request.basis,
+        )
+    else:
+        raise UsageError("owners need records; none were named; add <<data=NAME>>, <<csv=FILE>> or <<records=SOURCE>>")
+    made = modelled(dataset.schema, request.task)
+    if made.target != dataset.schema.target:
+        raise UsageError(
+            f"<<task={made.task}>> takes other targets than {dataset.name} has; leave <<task>> out, or give the records"
+            " as <<records=SOURCE>>"
+        )
+    return dataset if made == dataset.schema else replace(dataset, schema=made)
+
+
+def _schema(request: Request) -> Schema | None:
+    return None if request.schema is None else modelled(Schema.read(Path(request.schema)), request.task)
+
+
+def source_named(request: Request) -> Source:
+    """The source of records that the request names."""
+    assert request.source is not None
+    if request.database:
+        return Query(request.source, request.sql or "")
+    return CsvFile(Path(request.source)) if request.csv else request.source
+
+
+def planned_schema(plan: Plan) -> Schema:
+    """The schema that maps every owner's records. Errors: the plan has none."""
+    if plan.schema is None:
+        raise UsageError(
+            "owners map their records by the plan's schema; this plan has none; plan again with <<schema>>"
+        )
+    return Schema.from_json(plan.schema)
+
+
+def described_schema(plan: Plan) -> Schema:
+    """What a plan says of the owners' columns: its schema, or the draft of one that its survey is of. Errors: as
+    `planned_schema`."""
+    survey = plan.source.survey if isinstance(plan.source, Learning) else None
+    return planned_schema(plan) if survey is None else survey.schema
+
+
+def load(
+    request: Request, folder: Path | None = None, plan: Plan | None = None, records: OpenTable | None = None
+) -> tuple[Dataset, Partition]:
+    """The data set, its training rows sorted by owner, and the partition that says who holds which; with a plan, by its
+    schema.
+
+    Errors: as `load_records`; an owner without records.
+    """
+    if plan is not None:
+        request = as_planned(request, plan)
+    dataset = load_records(request, folder, None if plan is None else planned_schema(plan), records)
+    owners = request.owners
+    if owners is None and request.owner_sizes is None and dataset.groups is None:
+        raise UsageError(
+            "the owners must be known; add <<owners=M>>, <<owner_sizes=N1,N2,...>>, or <<owners_column>> for a CSV file"
+        )
+    split = shared_out(request, dataset.n, dataset.persons and dataset.persons[0], dataset.groups)
+    return _arranged(dataset, split.order[: split.n], folder), split
+
+
+def shared_out(request: Request, n: int, persons: Ints | None, groups: Ints | None) -> Partition:
+    """Who holds which of n training rows, of these persons and owners where columns say so: places for persons, and up
+    to capacities. Errors: as `shares`."""
+    return shares(
+        n, persons, groups, rows=request.person_rows, capacity=request.capacity, owners=request.owners,
+        sizes=request.owner_sizes, skew=request.skew, seed=request.seed,
+    )  # fmt: skip
+
+
+def _arranged(dataset: Dataset, order: Ints, folder: Path | None) -> Dataset:
+    """The same with these training rows in this order, a zero vector for each negative number."""
+    if np.array_equal(order, np.arange(dataset.n)):
+        return dataset
+    rest = np.arange(dataset.training, dataset.records.n)
+    sorted_ = arranged(dataset.records, np.concatenate([order, rest]), folder)
+    return replace(dataset, records=sorted_, training=len(order))
+
+
+def as_planned(request: Request, plan: Plan) -> Request:
+    """The request with what its plan says of persons and of capacities."""
+    said = {name: getattr(plan, name) for name in ("person", "person_rows", "person_owners", "neighbours")}
+    width = plan.person_rows if plan.persons is not None else 1
+    return replace(request, **said, capacity=tuple(n // width for n in plan.sizes) if plan.capacity else None)
+
+
+def load_owner(request: Request, plan: Plan, owner: int, folder: Path | None = None) -> Dataset:
+    """The records of one owner that takes part from its own machine; all are for training, unless a test fraction is
+    given.
+
+    Errors: as `load_records`; records that the plan's schema does not fit, or not as many as it says.
+    """
+    if owner >= plan.owners:
+        raise UsageError(f"owners are numbered from 0; got owner {owner} of {plan.owners}; mend <<index>>")
+    if request.test_fraction is None:
+        request = replace(request, test_fraction=0.0)
+    request = as_planned(request, plan)
+    dataset = load_records(request, folder, planned_schema(plan))
+    check_shape(plan, dataset)
+    if not plan.counted:
+        persons, alone = dataset.persons and dataset.persons[0], np.zeros(dataset.n, dtype=np.int64)
+        places = request.capacity and request.capacity[owner : owner + 1]
+        split = shares(dataset.n, persons, alone, rows=plan.person_rows, capacity=places, seed=request.seed)
+        dataset = _arranged(dataset, split.order, folder)
+    check_sizes((dataset.n,), (plan.sizes[owner],))
+    return dataset

@@ -1,0 +1,176 @@
+"""An owner's part in a run of one release whose parties are elsewhere, of tables or in a stage of a longer plan: its
+records in, one vector out; the opened sum, and the answers to every question, in its folder."""
+
+import contextlib
+import json
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from dpmpc.aggregation.owner.aggregator import Aggregator, Release
+from dpmpc.aggregation.party.start import attempt_of
+from dpmpc.aggregation.plan.asked import AGREED, Presence, plan_path
+from dpmpc.aggregation.plan.check_figures import owners_section, security_section
+from dpmpc.aggregation.plan.grid import Floats, Ints
+from dpmpc.aggregation.plan.guarantee import privacy_section, warnings_of
+from dpmpc.aggregation.plan.plan import Plan
+from dpmpc.aggregation.wire.frames import PartyCost
+from dpmpc.aggregation.wire.transcript import Opened
+from dpmpc.data.loading import opened
+from dpmpc.data.memory import parse_memory
+from dpmpc.data.ownership import fitting
+from dpmpc.data.persons import persons_at
+from dpmpc.data.planned import OTHER_SIZES, other_sizes
+from dpmpc.data.table import held
+from dpmpc.errors import RecordError, UsageError
+from dpmpc.processes.provenance import software
+from dpmpc.processes.worker import Log
+from dpmpc.runs.before_release import Emit, connected, forecast_of, own_ledger
+from dpmpc.runs.job import OPENED, OwnersJob, StageJob, plan_of_job
+from dpmpc.runs.named_records import as_planned, source_named
+from dpmpc.runs.stats import statistics_of
+from dpmpc.runs.surveying import owners_of_records
+from dpmpc.runs.synth_made import is_synthesis, made_from
+from dpmpc.statistics.tables import Tables
+
+SCHEMA = "dpmpc.stats/1"
+_TEXTS = {"survey": "surveying the records"}  # of stages
+Keep = Callable[[Ints, Presence | None, list[PartyCost] | None], None]
+
+
+def run_tables(job: OwnersJob, log: Log, emit: Emit) -> None:
+    """Does the one release of the job's plan, whose source is `Tables`. Errors: records that the questions cannot be
+    asked of, before any connection; as of releases."""
+    plan = plan_of_job(job)
+
+    def keep(total: Ints, present: Presence | None, costs: list[PartyCost] | None) -> None:
+        deliver(plan, total, job.out, time.time() - job.started, costs)
+        if is_synthesis(job.out):
+            made_from(job.out).write_rows(job.out)
+            log("synthetic rows written")
+
+    run_once(job, log, emit, "asking all questions at once", keep)
+    log("answers written")
+
+
+def run_stage(job: OwnersJob, stage: StageJob, log: Log, emit: Emit) -> None:
+    """Does the one release of a stage. Errors: as `run_tables`."""
+    done = _TEXTS.get(stage.name, f"stage {stage.name}")
+    run_once(job, log, emit, done, lambda total, present, costs: stage.settle(total, present))
+
+
+def run_once(job: OwnersJob, log: Log, emit: Emit, text: str, keep: Keep) -> None:
+    """Does a run of one release. `keep` is given what was opened, the owners in it, and the costs of the parties, where
+    they are known: before the parties hear that it is here, where they can be asked again."""
+    plan = plan_of_job(job)
+    for line in job.check(plan):
+        log(line)
+    wait: list[Callable[[], object]] = []
+    with contextlib.ExitStack() as outer:
+        emit("stage", text="loading records", phase="loading records")
+        vectors = vectors_of(job, plan, outer)
+        if job.owner is not None:  # what is wrong with one owner's records is told before it connects
+            vectors = iter(list(vectors))
+        size = sum(plan.sizes) if job.owner is None else plan.sizes[job.owner]
+        log(f"{size} {'records' if plan.counted else 'places for records'}, {plan.dimension} counts")
+        attempt = attempt_of(plan)
+        plan.write(plan_path(job.out))
+        emit("plan", releases=plan.releases, first=attempt.first_release)
+        emit("begin", run=plan.run_id, releases=plan.releases, first=attempt.first_release)
+        kept = outer.enter_context(contextlib.closing(Opened(job.out / OPENED)))
+        ledger = own_ledger(job, plan, attempt, outer)
+        emit("stage", text="connecting", phase="connecting")
+        expected = forecast_of(plan, plan.releases, here=False)
+        with contextlib.ExitStack() as stack:
+            aggregator = connected(job, plan, attempt, None, stack, log, emit, ledger, wait)
+            emit("stage", text=f"making noise: {expected}" if expected else "meeting the others", phase="making noise")
+            aggregator.wait_for_noise()
+            emit("stage", text=text, phase="releasing")
+            release = _opened_before(plan, aggregator) or aggregator.open(vectors)
+            kept.append(release.number, release.total)
+            emit("release", done=1)
+            if attempt == AGREED:
+                keep(release.total, release.present, aggregator.costs())
+            costs = aggregator.finish()
+            for each in wait:
+                each()
+            if attempt != AGREED:
+                keep(release.total, release.present, costs)
+
+
+def vectors_of(job: OwnersJob, plan: Plan, stack: contextlib.ExitStack) -> Iterator[Floats]:
+    """(owners, dimension) the means of the vectors of the records of the job's owners. Secret. Errors: a column is not
+    there, or the records are not as many as the plan says."""
+    request = as_planned(job.request, plan)
+    memory = None if request.memory is None else parse_memory(request.memory)
+    source = opened(
+        source_named(request), memory=memory, folder=job.out, spelling=request.spelling, person=request.kept
+    )
+    table, _ = stack.enter_context(source)
+    if job.stage is not None:
+        job.stage.whole.source.check_records(table)
+    if job.owner is None:
+        _, owner, sizes = owners_of_records(request, table)
+        planned = plan.sizes
+    else:
+        planned = (plan.sizes[job.owner],)
+        sizes = (table.n if request.kept is None else persons_at(table, "0")[0] * request.person_rows,)
+        if request.capacity is not None:
+            rows = 1 if request.kept is None else request.person_rows
+            sizes = (fitting((sizes[0] // rows,), (request.capacity[job.owner],))[0] * rows,)
+        for name in plan.source.reads:
+            table[name]
+        table = held(table, list(plan.source.reads)) if plan.source.reads else table
+        owner = np.zeros(table.n, dtype=np.int64)
+    if sizes != planned:
+        raise RecordError(other_sizes(planned, sizes), OTHER_SIZES)
+    return plan.source.means(table, owner, sizes)
+
+
+def _opened_before(plan: Plan, aggregator: Aggregator) -> Release | None:
+    """The release, where it was opened before this process came. Errors: it is spent, and nobody has it."""
+    for missed in aggregator.catch_up():
+        return missed
+    if aggregator.next >= plan.releases:
+        raise UsageError(
+            "a run goes on within its budget; its release is spent and was not opened; start a new run, with a budget "
+            "of its own"
+        )
+    return None
+
+
+def deliver(plan: Plan, total: Ints, out: Path, seconds: float, costs: list[PartyCost] | None) -> None:
+    """Writes the answers in every form, and last the report, into `out`. Public. `costs`: of the parties, where they
+    are known."""
+    statistics_of(plan, total).write(out)
+    if costs is None:
+        return
+    report: dict[str, Any] = {
+        "schema": SCHEMA,
+        "run": plan.run_id,
+        "data": plan.data,
+        "queries": [str(query) for query in _tables(plan).queries],
+        "owners": plan.owners,
+        "owner_names": None if plan.names is None else list(plan.names.owners),
+        "sizes": list(plan.sizes),
+        "parties": plan.parties,
+        "threshold": plan.threshold,
+        "backend": plan.backend,
+        "security": security_section(plan),
+        "coordinates": plan.dimension,
+        "privacy": privacy_section(plan),
+        "warnings": list(warnings_of(plan)),
+        "cost": {"seconds": seconds, "bytes_sent_by_a_party": max((c.bytes_to_parties for c in costs), default=0)},
+        "software": software(),
+    }
+    if plan.checks_owners:
+        report["owner_checks"] = owners_section(plan)
+    (out / "report.json").write_text(json.dumps(report, indent=1) + "\n", encoding="utf-8")
+
+
+def _tables(plan: Plan) -> Tables:
+    assert isinstance(plan.source, Tables)
+    return plan.source

@@ -1,0 +1,399 @@
+"""The owners' process of a run: records in, one release after another through the one `Aggregator`, model and report
+out. With parties here it is the whole run; with parties elsewhere it plays all owners or one of them."""
+
+import contextlib
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import Any
+
+from dpmpc.aggregation.owner.accounts import account_of
+from dpmpc.aggregation.owner.encoding import decode
+from dpmpc.aggregation.owner.local_parties import PartiesHere
+from dpmpc.aggregation.owner.opens_sums import OpensSums
+from dpmpc.aggregation.owner.own_ledger import OwnLedger
+from dpmpc.aggregation.party.beside_owner import named
+from dpmpc.aggregation.party.noise_source import about_noise
+from dpmpc.aggregation.party.start import attempt_of
+from dpmpc.aggregation.plan.asked import AGREED, FIRST_ATTEMPT, Attempt, Presence, plan_path
+from dpmpc.aggregation.plan.grid import Ints
+from dpmpc.aggregation.plan.names import named_errors, named_events, named_lines
+from dpmpc.aggregation.plan.plan import Plan
+from dpmpc.aggregation.plan.spending import entry_of, held_against
+from dpmpc.aggregation.wire.frames import PartyCost, rows_of_block
+from dpmpc.aggregation.wire.paths import ledger_path
+from dpmpc.aggregation.wire.transcript import Opened
+from dpmpc.data import Dataset
+from dpmpc.data.database import filtered_by
+from dpmpc.data.loading import OpenTable, opened
+from dpmpc.data.memory import parse_memory
+from dpmpc.errors import DpmpcError, UsageError
+from dpmpc.learning.learner import Learner
+from dpmpc.learning.model import write_model
+from dpmpc.privacy.mechanism import Mechanism
+from dpmpc.processes.status import Status, status_path
+from dpmpc.processes.worker import Log
+from dpmpc.runs.adviser import Advice
+from dpmpc.runs.before_release import (
+    Emit,
+    budget_of,
+    check_budget,
+    check_possible,
+    connected,
+    forecast_of,
+    own_ledger,
+    says,
+)
+from dpmpc.runs.chart import draw
+from dpmpc.runs.evaluating import all_of, evaluate, held_sizes, inside, plainly, too_few, training_part, why_not
+from dpmpc.runs.history import History, Row, read_history
+from dpmpc.runs.job import OPENED, OwnersJob, plan_of_job
+from dpmpc.runs.named_records import load, load_owner, source_named
+from dpmpc.runs.plain import Evaluator, figure_name, ordinary
+from dpmpc.runs.planning import check_shape, check_sizes, expectation, facts_of, plan_of, settled
+from dpmpc.runs.report import Costs, add_figures, build_report, read_report, write_report
+from dpmpc.runs.resume import note_attempt, presence_anywhere, resume
+from dpmpc.runs.sites import SitesHere
+from dpmpc.runs.surveying import earlier, survey, wanted
+from dpmpc.statistics.tables import Tables
+
+
+def run_owners(job: OwnersJob, log: Log, emit: Emit) -> None:
+    """Does the run. Errors: bad input (before any connection), and PeerError when a party leaves."""
+    who = "owners" if job.owner is None else f"owner_{job.owner}"
+    with contextlib.ExitStack() as stack:
+        called = str if job.plan is None else Plan.read(job.plan).called
+        status = stack.enter_context(Status(status_path(job.out, who), called(who.replace("_", " "))))
+        stack.enter_context(named_errors(called))
+        log, emit = named_lines(status.logs(log), called), named_events(status.emits(emit), called)
+        parties: PartiesHere | SitesHere | None = None
+        choose = partial(account_of, said=job.request.account)
+        if job.request.role == "both" and job.party is None:
+            parties = SitesHere(job.request.parties, job.out, job.base_port, job.threads, budget_of(job), choose)
+            stack.callback(parties.end)
+        elif job.addresses is None and job.request.engine == "mpc":  # they import while records are loaded
+            settings: dict[str, Any] = {} if job.role is None else {"role": job.role}
+            settings |= {"base_port": job.base_port, "threads": job.threads}
+            settings |= {"budget": budget_of(job), "account": choose}
+            parties = PartiesHere(job.request.parties, job.out, **settings)
+            stack.callback(parties.end)
+        try:
+            if job.stage is not None or asks(job):
+                from dpmpc.runs.one_release import run_stage, run_tables
+
+                run_tables(job, log, emit) if job.stage is None else run_stage(job, job.stage, log, emit)
+                return
+            _run(job, parties, log, emit)
+        except DpmpcError as error:
+            if job.party is None:
+                raise
+            raise named(f"owner {job.owner}", error) from None
+
+
+def asks(job: OwnersJob) -> bool:
+    """Whether the plan that was made before is of questions, not of training."""
+    return job.plan is not None and isinstance(plan_of_job(job).source, Tables)
+
+
+@dataclass(frozen=True)
+class _Run:
+    job: OwnersJob
+    plan: Plan
+    attempt: Attempt
+    known: dict[int, Ints]  # opened by earlier attempts
+    dataset: Dataset
+    learner: Learner
+    evaluator: Evaluator | None
+    history: History
+    wait: list[Callable[[], object]] = field(default_factory=list)  # for parties here, at the end
+    presence: dict[int, Presence] = field(default_factory=dict)  # by release, where owners may be missing
+
+    def note(self, release: int, seconds: float | None, sent: int | None, present: Presence | None = None) -> Row:
+        """Write the row of the iteration that `release` gave."""
+        if present is not None:
+            self.presence[release] = present
+        loss = gap = score = figure = None
+        if self.evaluator is not None:
+            model = self.learner.model
+            loss, score = self.evaluator.objective(model), self.evaluator.score(model)
+            gap, figure = loss - self.evaluator.best, self.evaluator.figure(model)
+        checked = present if self.plan.checks_owners else None
+        failed = "" if checked is None else " ".join(map(str, self.plan.missing(checked)))
+        owners = None if present is None else len(present)
+        row = Row(self.learner.iteration, release, loss, gap, score, seconds, sent, owners, failed, figure)
+        self.history.append(row)
+        return row
+
+
+def _run(job: OwnersJob, parties: PartiesHere | SitesHere | None, log: Log, emit: Emit) -> None:
+    if job.plan is not None:  # before a record is read
+        for line in job.check(Plan.read(job.plan)):
+            log(line)
+    with contextlib.ExitStack() as while_read:
+        job, before, records = _surveyed(job, emit, while_read)
+        emit("stage", text="loading records", phase="loading records")
+        dataset, plan, advice = _records_and_plan(job, before, records)
+    if job.plan is None:
+        for line in job.check(plan):
+            log(line)
+    held = f"training and {dataset.test.n} test records" if plan.counted else "places for training records"
+    log(f"{dataset.name}: {dataset.n} {held}, {dataset.d} features")
+    if not plan.capacity and (chosen := filtered_by(job.request.sql)):
+        emit("stage", text=f"warning: {chosen}")
+    for counts in dataset.counts:
+        if counts.warning is not None:  # for this process's own terminal: it depends on records
+            emit("stage", text=f"warning: {counts.warning}")
+        elif counts.unread:
+            emit("stage", text=f"column '{counts.name}': {counts.unread} fields are not read, and count as missing")
+    attempt, known = FIRST_ATTEMPT, dict[int, Ints]()
+    if job.resume:
+        plan, attempt, known = resume(job.out, plan)
+        log(f"carried on from release {attempt.first_release}; {len(known)} opened before")
+    if job.addresses is not None:
+        attempt = attempt_of(plan)
+    account = account_of(plan, job.request.account)
+    budget = held_against(budget_of(job), account)
+    if budget is not None:
+        check_budget(plan, attempt, budget, ledger_path(job.out, 0))
+    if job.addresses is None:
+        check_possible(plan, plan.releases - attempt.first_release)
+    plan.write(plan_path(job.out))
+    if attempt != AGREED:
+        note_attempt(job.out, attempt)
+    evaluator, within = None, _evaluated_inside(job, plan, dataset)
+    if within.reason:
+        emit("stage", text=within.reason)
+    if within.plainly:
+        emit("stage", text="finding the non-private optimum, for comparison")
+        evaluator = Evaluator(plan.learning, dataset)
+    emit("plan", releases=plan.releases, first=attempt.first_release)
+    emit("begin", run=plan.run_id, releases=plan.releases, first=attempt.first_release)
+    noted = {row.release for row in read_history(job.out / "history.csv")}
+    first, end = (0, plan.owners) if job.owner is None else (job.owner, job.owner + 1)
+    noise = plan.derived.mechanism.scale * plan.grid.step / plan.divisor
+    learner = Learner(plan.learning, plan.releases, dataset.train, plan.sizes[first:end], noise)
+    with contextlib.closing(History(job.out / "history.csv", plan.learning)) as history:
+        run = _Run(job, plan, attempt, known, dataset, learner, evaluator, history)
+        sets = presence_anywhere(job.out, plan) if plan.names_owners else {}
+        for release in sorted(known):
+            learner.apply(decode(plan, known[release], sets.get(release)))
+            if release not in noted:
+                run.note(release, None, None, sets.get(release))
+            elif release in sets:
+                run.presence[release] = sets[release]
+        if attempt.first_release >= plan.releases and not learner.iteration:
+            raise UsageError(
+                f"a resumed run goes on within its budget; all {plan.releases} releases are spent and none was "
+                "opened; start a new run, with a budget of its own"
+            )
+        _learn(run, parties, log, emit, partial(_keep, run, advice))
+    if within.inside:
+        _evaluate(run, emit)
+    log(f"{learner.iteration} iterations; report and model written")
+
+
+def _keep(run: _Run, advice: Advice | None, attempt: Attempt, costs: Costs) -> None:
+    """Writes model and report."""
+    job, dataset = run.job, run.dataset
+    write_model(job.out / "model.npz", run.learner.model, dataset, run.plan.run_id, run.plan.learning.weights)
+    report = build_report(
+        run.plan, attempt, run.learner, run.evaluator, costs, advice, run.presence, _names(run), dataset.columns
+    )
+    report["tls"] = job.tls is not None  # between its processes; of one machine's none needs it
+    if job.request.baseline and job.owner is None:
+        beside = ordinary(dataset, job.request.seed)
+        report["baseline"] = None if beside is None else {"what": beside[0], "figures": beside[1].to_json()}
+    write_report(job.out / "report.json", report)
+    draw(job.out, report)
+
+
+@dataclass(frozen=True)
+class _Within:
+    """Whether figures come from inside the promise, whether plain ones are looked at, and what is said about it."""
+
+    inside: bool
+    plainly: bool
+    reason: str = ""
+
+
+def _evaluated_inside(job: OwnersJob, plan: Plan, dataset: Dataset) -> _Within:
+    """Which figures the run will have. Errors: those asked for cannot be had."""
+    request, here = job.request, job.owner is None and job.addresses is None and job.plan is None
+    if not here:
+        return _Within(False, request.evaluate and job.owner is None)
+    learning, held = plan.learning, sum(held_sizes(request, dataset, plan.owners)[1])
+    found = inside(request, held, learning.task, learning.classes) and bool(plan.part)
+    reason = ""
+    if request.evaluate and request.figures is None and request.source is not None and not found and held:
+        why = why_not(request) or too_few(request, held, learning.task, learning.classes)
+        reason = f"figures will be of plain records, outside the guarantee; inside, {why}"
+    return _Within(found, plainly(request, found), reason)
+
+
+def _evaluate(run: _Run, emit: Emit) -> None:
+    """Makes the evaluation, and puts its figures into the report."""
+    job = run.job
+    emit("stage", text="evaluating the model on held-out records, inside the guarantee", phase="evaluating")
+    figures, said = evaluate(
+        job.request, run.plan, run.dataset, run.learner.model, job.out, job.wait, budget_of(job)
+    )  # fmt: skip
+    report = read_report(job.out)
+    add_figures(report, figures)
+    report["evaluation"] = said
+    write_report(job.out / "report.json", report)
+
+
+def _names(run: _Run) -> tuple[str, ...]:
+    """What the owners are called: by the consortium, or in the records."""
+    return run.dataset.group_names if run.plan.names is None else run.plan.names.owners
+
+
+def _surveyed(
+    job: OwnersJob, emit: Emit, while_read: contextlib.ExitStack
+) -> tuple[OwnersJob, tuple[Mechanism, ...], OpenTable | None]:
+    """The job with the schema of its survey, what that released, and the records as it has read them, open as long as
+    `while_read`; the job as it was, if it has none."""
+    request = job.request
+    if job.addresses is not None or job.plan is not None or job.owner is not None or not wanted(request):
+        return job, (), None
+    found = earlier(request, job.out) if job.resume else None
+    if found is None and not job.resume:
+        emit("stage", text="surveying the records")
+        memory = None if request.memory is None else parse_memory(request.memory)
+        source = opened(
+            source_named(request), memory=memory, folder=job.out, spelling=request.spelling, person=request.kept
+        )
+        records = OpenTable(*while_read.enter_context(source))
+        found = survey(request, records, job.out, job.wait, partial(_check_both, job), budget_of(job))
+    if found is None:
+        while_read.close()
+        return job, (), None
+    for line in [] if found.intake is None else found.intake.useless():  # for this process's own terminal
+        emit("stage", text=line)
+    return replace(job, request=found.request), found.before, found.records
+
+
+def _check_both(job: OwnersJob, survey: Plan, training: Plan) -> None:
+    """Errors: a survey and the training after it do not fit into the budget together."""
+    budget = held_against(budget_of(job), account_of(training, job.request.account))
+    if budget is not None:
+        coming = (entry_of(survey, FIRST_ATTEMPT, 0),)
+        check_budget(training, FIRST_ATTEMPT, budget, ledger_path(job.out, 0), coming)
+
+
+def _records_and_plan(
+    job: OwnersJob, before: tuple[Mechanism, ...], records: OpenTable | None
+) -> tuple[Dataset, Plan, Advice | None]:
+    """The training rows of the owners played here, sorted by owner, the plan, and the advice that it follows or what
+    is expected of it. `records`: those of the request, where they are open."""
+    plan = None if job.plan is None else Plan.read(job.plan)
+    if job.owner is not None:
+        assert plan is not None
+        return load_owner(job.request, plan, job.owner, job.out), plan, None
+    dataset, split = load(job.request, job.out, plan, records)
+    facts = replace(facts_of(dataset, split), before=before)
+    if plan is None:
+        facts = replace(facts, part=training_part(job.request, all_of(job.request, dataset), dataset.name))
+        request, advice = settled(job.request, facts)
+        return dataset, plan_of(request, facts), advice or expectation(request, facts)
+    check_shape(plan, dataset)
+    check_sizes(facts.sizes, plan.sizes)
+    return dataset, plan, None
+
+
+def _aggregator(
+    run: _Run,
+    parties: PartiesHere | SitesHere | None,
+    stack: contextlib.ExitStack,
+    log: Log,
+    emit: Emit,
+    ledger: OwnLedger | None,
+) -> OpensSums[Any]:
+    """What opens the releases of this attempt. `ledger`: this process's own."""
+    job = run.job
+    if isinstance(parties, SitesHere):
+        records, known = run.dataset.train, run.known
+        return stack.enter_context(
+            parties.of(run.plan, run.attempt, job.wait, job.out, records, known, stall=job.stall, say=says(log, emit))
+        )
+    return connected(job, run.plan, run.attempt, parties, stack, log, emit, ledger, run.wait)
+
+
+def _learn(
+    run: _Run,
+    parties: PartiesHere | SitesHere | None,
+    log: Log,
+    emit: Emit,
+    keep: Callable[[Attempt, Costs], None],
+) -> None:
+    """All releases that are left. `keep` writes down what came of them, before the parties hear that it is here."""
+    plan, learner, job = run.plan, run.learner, run.job
+    replayed = learner.iteration
+    seconds: list[float] = []
+    with contextlib.ExitStack() as outer:
+        opened = outer.enter_context(contextlib.closing(Opened(job.out / OPENED)))
+        ledger = own_ledger(job, plan, run.attempt, outer)
+        if plan.parties:
+            emit("stage", text="connecting", phase="connecting")
+        left = plan.releases - run.attempt.first_release
+        expected = forecast_of(plan, left, here=job.addresses is None) or about_noise(plan, left)
+        with contextlib.ExitStack() as stack:
+            aggregator = _aggregator(run, parties, stack, log, emit, ledger)
+            emit("stage", text=f"making noise: {expected}" if expected else "starting", phase="making noise")
+            aggregator.wait_for_noise()
+            before = aggregator.bytes_before
+            emit("stage", text="training", phase="releasing")
+            before, replayed = _catch_up(run, aggregator, opened, before), learner.iteration
+            attempt, first = aggregator.attempt, aggregator.next
+            if attempt.number:
+                log(f"attempt {attempt.number} goes on with release {first}; {replayed} were opened before")
+            for number in range(first, plan.releases):
+                begin = time.perf_counter()
+                release = aggregator.open(learner.vectors(rows_of_block(plan.dimension)))
+                opened.append(number, release.total)
+                learner.apply(decode(plan, release.total, release.present))
+                seconds.append(time.perf_counter() - begin)
+                emit("release", done=number + 1)
+                row = run.note(number, seconds[-1], release.bytes_sent - before, release.present)
+                before = release.bytes_sent
+                emit(
+                    "iteration",
+                    done=row.iteration,
+                    total=plan.releases,
+                    loss=row.loss,
+                    score=row.score,
+                    figure=row.figure,
+                    figure_name=None if row.figure is None else figure_name(plan.learning),
+                    seconds=row.seconds,
+                )
+
+            def costs(of: Sequence[PartyCost]) -> Costs:
+                lost = aggregator.parties_lost
+                return Costs(time.time() - job.started, seconds, learner.compute_s, of, replayed, lost)
+
+            comes_again = run.attempt == AGREED
+            if comes_again:
+                keep(attempt, costs(aggregator.costs()))
+            of = aggregator.finish()
+            for wait in run.wait:
+                wait()
+            if not comes_again:
+                keep(attempt, costs(of))
+
+
+def _catch_up(run: _Run, aggregator: OpensSums[Any], opened: Opened, before: int) -> int:
+    """Takes what was opened before this process came; the bytes that all processes had sent by then."""
+    plan = run.plan
+    while several := aggregator.catch_up():  # others go on meanwhile
+        for missed in several:
+            opened.append(missed.number, missed.total)
+            run.learner.apply(decode(plan, missed.total, missed.present))
+            run.note(missed.number, None, None, missed.present)
+            before = max(before, missed.bytes_sent)
+    if aggregator.next >= plan.releases and not run.learner.iteration:
+        raise UsageError(
+            f"a run goes on within its budget; all {plan.releases} releases are spent and none was opened; start a new "
+            "run, with a budget of its own"
+        )
+    return before

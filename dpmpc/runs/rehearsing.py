@@ -1,0 +1,177 @@
+"""A rehearsal of a whole consortium on one machine: all sites' kits as they are, with made-up records by the public
+schema, trial keys and loopback addresses, in a folder that is thrown away. Nothing counts.
+"""
+
+import itertools
+import os
+import random
+import shutil
+import socket
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from dpmpc.aggregation.plan.plan import Plan
+from dpmpc.data.schema import Categorical, Classes, Date, Labels, Numeric, Range, Schema, Surveyed
+from dpmpc.errors import UsageError
+from dpmpc.mpc.transport.credentials import make_credentials
+from dpmpc.privacy.account import ENVIRONMENT
+from dpmpc.processes.supervisor import Job, run_jobs
+from dpmpc.processes.worker import Emit, Log
+from dpmpc.runs.joining import Joining, join
+from dpmpc.runs.kit import KEYS, SITE, Kit, read_kit, rewrite_site
+from dpmpc.runs.named_records import described_schema
+from dpmpc.statistics.columns import Bucketed, Category, Quantity
+from dpmpc.statistics.tables import Tables
+from dpmpc.synthesis.source import Synthesis
+
+_TRIES = 100
+_WAIT = 120.0  # seconds for all to come, on a machine that is busy with all of them
+
+
+@dataclass(frozen=True)
+class Rehearsed:
+    """What a rehearsal did: the sites' names, and the plan whose releases were made."""
+
+    sites: tuple[str, ...]
+    plan: Plan
+
+
+def kits_in(folder: Path) -> list[Kit]:
+    """The kits of all sites below a folder. Errors: one is of another plan, or missing."""
+    kits = [read_kit(path.parent) for path in sorted(folder.glob(f"*/{SITE}"))]
+    if not kits:
+        raise UsageError(f"a rehearsal needs the folder with all kits, as `dpmpc kit` wrote it; {folder} has none")
+    plan = kits[0].plan
+    if odd := [kit.site.name for kit in kits if kit.site.plan != kits[0].site.plan]:
+        raise UsageError(f"all kits are of one plan; that of {odd[0]} is of another; make them again")
+    both = plan.role == "both"
+    needed = [f"{'site' if both else 'party'}{i}" for i in range(plan.parties)]
+    needed += [] if both else [f"owner{j}" for j in range(plan.owners)]
+    if missing := sorted(set(needed) - {kit.site.role for kit in kits}):
+        raise UsageError(f"a rehearsal has all sites; {folder} has no kit of {', '.join(missing)}; add them")
+    return kits
+
+
+def rehearse(folder: Path, out: Path, say: Callable[[str], None]) -> Rehearsed:
+    """Runs all sites of the kits in `folder`, in the empty folder `out`. Errors: as `join` of any site."""
+    kits = kits_in(folder)
+    plan = kits[0].plan
+    if kits[0].site.tls:
+        make_credentials(out / "keys", [kit.site.role for kit in kits])
+    addresses = _free(plan.parties)
+    jobs = []
+    for kit in kits:
+        mine = out / kit.site.name
+        shutil.copytree(kit.folder, mine, ignore=shutil.ignore_patterns(KEYS, "run", "*.csv"))
+        rewrite_site(mine, addresses, wait=_WAIT)
+        if kit.site.tls:
+            _take_keys(out / "keys", mine / KEYS, kit.site.role)
+        records = None
+        if kit.kind != "party":
+            records = mine / "made-up.csv"
+            write_records(plan, plan.sizes[kit.number], kit.number, records)
+        arguments = {"kit": str(mine), "records": None if records is None else str(records), "account": str(out / "a")}
+        jobs.append(Job(f"{kit.site.name} ({kit.site.role})", f"{__name__}:site", arguments))
+    say(f"{len(jobs)} sites on this machine, with made-up records: {sum(plan.sizes):,} of {plan.owners} owners")
+    run_jobs(jobs, seconds=None)
+    return Rehearsed(tuple(kit.site.name for kit in kits), plan)
+
+
+def site(*, kit: str, records: str | None, account: str, emit: Emit, log: Log) -> None:
+    """The role of one site's process."""
+    os.environ[ENVIRONMENT] = account  # what is spent here counts nowhere
+    folder = Path(kit)
+    join(folder, Joining(csv=records, ledgers=folder), lambda event: log(str(event.get("text", event.get("event")))))
+
+
+def _take_keys(source: Path, target: Path, name: str) -> None:
+    target.mkdir()
+    for each in ("ca.crt", f"{name}.crt", f"{name}.key"):
+        shutil.copy(source / each, target)
+
+
+def _free(parties: int) -> list[str]:
+    """Loopback addresses of parties whose ports are free, and those for owners too."""
+    for _ in range(_TRIES):
+        with socket.socket() as first:
+            first.bind(("127.0.0.1", 0))
+            base = first.getsockname()[1]
+        if base + 2 * parties < 1 << 16 and all(_is_free(base + k) for k in range(2 * parties)):
+            return [f"127.0.0.1:{base + i}" for i in range(parties)]
+    raise UsageError(f"a rehearsal needs {2 * parties} free ports in a row on 127.0.0.1; none were found; try again")
+
+
+def _is_free(port: int) -> bool:
+    with socket.socket() as one:
+        try:
+            one.bind(("127.0.0.1", port))
+        except OSError:
+            return False
+        return True
+
+
+# -- made-up records -------------------------------------------------------------------------------------------------
+def write_records(plan: Plan, records: int, seed: int, path: Path) -> None:
+    """Writes a CSV file of made-up records that a plan's public schema or columns allow."""
+    draw = random.Random(seed)
+    columns = dict(_columns(plan))
+    if plan.person is not None:  # every place is filled
+        number = itertools.count()
+        columns[plan.person] = lambda draw: f"p{next(number) // plan.person_rows}"
+    with path.open("w", encoding="utf-8") as file:
+        file.write(",".join(map(_quoted, columns)) + "\n")
+        for _ in range(records):
+            file.write(",".join(_quoted(str(make(draw))) for make in columns.values()) + "\n")
+
+
+Make = Callable[[random.Random], Any]
+
+
+def _columns(plan: Plan) -> Iterator[tuple[str, Make]]:
+    """Name -> what makes a value."""
+    source = plan.source
+    if not isinstance(source, Tables | Synthesis):
+        yield from _of_schema(described_schema(plan))
+        return
+    for _, model in source.models if isinstance(source, Tables) else ():
+        yield from _of_schema(model.schema)
+    for column in source.columns.columns:
+        match column:
+            case Quantity(name, low, high):
+                yield name, _between(low, high)
+            case Category(name, _, codes):
+                yield name, _one_of([spelled for spelled, _ in codes])
+            case Bucketed(name):
+                yield name, _one_of([f"made up {k}" for k in range(8)])
+
+
+def _of_schema(schema: Schema) -> Iterator[tuple[str, Make]]:
+    for part in itertools.chain(schema.columns, (schema.target,)):
+        match part:
+            case Numeric() | Range():
+                yield part.name, _between(part.low, part.high)
+            case Date():
+                yield part.name, _one_of(["2001-02-03", "2011-12-13", "2024-05-06"])
+            case Categorical():
+                yield part.name, _one_of(list(part.values))
+            case Surveyed():
+                yield part.name, _between(part.low, part.high) if part.number else _one_of(["made up", "so too"])
+            case Classes():
+                yield part.name, _one_of(list(part.names))
+            case Labels():
+                yield part.name, _one_of([*part.codes, *([] if part.negative is not None else ["another"])])
+    yield from ((name, _one_of(["made up", "so too"])) for name in schema.unknown)
+
+
+def _between(low: float, high: float) -> Make:
+    return lambda draw: f"{draw.uniform(low, high):.6g}"
+
+
+def _one_of(values: list[str]) -> Make:
+    return lambda draw: draw.choice(values)
+
+
+def _quoted(text: str) -> str:
+    return '"' + text.replace('"', '""') + '"' if set(text) & set(',"\n\r') or text != text.strip() else text

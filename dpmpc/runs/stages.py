@@ -1,0 +1,125 @@
+"""The stages of a plan over several machines: each process's part in those before its releases and in those after.
+
+A stage is a run of its own in a folder of its name, between the same processes, with the checks of owners that the plan
+has. Each process makes the plan of what follows of what was opened, by itself; the digests of these plans are compared
+when the processes meet again, as those of any plan are, so that two that made different ones end there. A stage stays
+spent, and what it opened stays here: a process that is started again goes on with it.
+"""
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+
+from dpmpc.aggregation.party.start import attempt_of
+from dpmpc.aggregation.plan.asked import Presence
+from dpmpc.aggregation.plan.grid import Ints
+from dpmpc.aggregation.plan.plan import Plan
+from dpmpc.aggregation.plan.stages import after_first, stage_plan, sum_of
+from dpmpc.aggregation.wire.paths import opened_path
+from dpmpc.aggregation.wire.transcript import read_opened
+from dpmpc.errors import PeerError, UsageError
+from dpmpc.learning.source import Sum
+from dpmpc.runs.folder import make_private
+from dpmpc.runs.job import OPENED as OWNERS
+from dpmpc.runs.job import StageJob
+from dpmpc.runs.placement import Placement
+from dpmpc.runs.resume import presence_anywhere
+
+WHOLE, MINE, SETTLED, OPENED = "stage.whole.json", "stage.json", "stage.after.json", "opened.npy"
+RunStage = Callable[[Placement, StageJob], None]
+
+
+def settled_plan(out: Path, name: str) -> Path:
+    """Where a process keeps the plan that the stage of this name led to."""
+    return out / name / SETTLED
+
+
+def decided_on(plan: Plan, where: Placement) -> Plan:
+    """The plan that a process was started with, where this one is what its stage led to."""
+    settled = where.plan_file is not None and where.plan_file.name == SETTLED
+    return Plan.read(where.plan_file.with_name(WHOLE)) if settled and where.plan_file is not None else plan
+
+
+def is_settled(plan: Plan, out: Path) -> bool:
+    """Whether the next stage of this plan is over here. Errors: the folder has that of another plan."""
+    folder = out / plan.source.schedule.before[0].name
+    if not (folder / SETTLED).is_file():
+        return False
+    if Plan.read(folder / WHOLE) != plan:
+        raise UsageError(
+            f"<<out>> holds the {folder.name} of another run ({folder}); name another directory, or add <<overwrite>>"
+        )
+    return True
+
+
+def run_before(plan: Plan, where: Placement, run: RunStage, say: Callable[[str], None]) -> Placement:
+    """The placement with the plan of the releases, after this process's part in all stages before them. `run` does one,
+    in the folder and with the plan file of its placement."""
+    while before := plan.source.schedule.before:
+        name = before[0].name
+        settled = settled_plan(where.out, name)
+        if where.overwrite or not is_settled(plan, where.out):
+
+            def settle(total: Ints, present: Presence | None, plan: Plan = plan, settled: Path = settled) -> None:
+                np.save(settled.parent / OPENED, sum_of(plan.first, total, present).total)
+                after_first(plan, total, present).write(settled)
+
+            run(_inside(plan, plan.first, where, name), StageJob(name, plan, settle))
+            after = Plan.read(settled)
+            say(f"{name} opened; plan {after.digest(attempt_of(after)).hex()[:16]}")
+        plan, where = Plan.read(settled), replace(where, plan_file=settled)
+    return where
+
+
+def run_after(plan: Plan, where: Placement, run: RunStage, say: Callable[[str], None]) -> None:
+    """This process's part in the stages after the releases of `plan`, whose sums are in `where.out`; what each opened,
+    the sum over its records, is in its folder as opened.npy."""
+    for stage in plan.source.schedule.after:
+        folder = where.out / stage.name
+        mine = stage_plan(plan, stage, plan.source.ends(stage, opened_sums(plan, where)))
+        if not where.overwrite and (folder / OPENED).is_file() and Plan.read(folder / MINE) == mine:
+            continue
+
+        def settle(total: Ints, present: Presence | None, mine: Plan = mine, folder: Path = folder) -> None:
+            np.save(folder / OPENED, sum_of(mine, total, present).total)
+
+        run(_inside(plan, mine, where, stage.name), StageJob(stage.name, plan, settle))
+        say(f"{stage.name} opened")
+
+
+def _inside(whole: Plan, mine: Plan, where: Placement, name: str) -> Placement:
+    """The placement of a stage."""
+    folder = where.out / name
+    make_private(where.out)
+    make_private(folder)
+    whole.write(folder / WHOLE)
+    mine.write(folder / MINE)
+    ledgers = where.ledgers or where.out.resolve().parent
+    return replace(where, out=folder, plan_file=folder / MINE, ledgers=ledgers)
+
+
+def opened_sums(plan: Plan, where: Placement) -> list[Sum]:
+    """What the releases of a run opened, as this process has it, in order. Errors: it has none."""
+    mine = where.out / OWNERS if where.party is None or where.role == "both" else opened_path(where.out, where.party)
+    found = read_opened(mine, plan.dimension)
+    if not found:
+        raise PeerError(f"a stage follows from what was opened; {mine} has none; copy the files of another process")
+    present = presence_anywhere(where.out, plan) if plan.names_owners else {}
+    return [sum_of(plan, found[release], present.get(release)) for release in sorted(found)]
+
+
+def opened_by_party(plan: Plan, out: Path, index: int) -> tuple[Ints, Presence | None]:
+    """What party `index` opened in the one release of a stage, and the owners in it. Errors: nothing."""
+    found = read_opened(opened_path(out, index), plan.dimension)
+    if 0 not in found:
+        raise PeerError(f"a stage is opened by all parties; party {index} has none in {out}; copy its files from "
+                        "another party")  # fmt: skip
+    return found[0], presence_anywhere(out, plan).get(0) if plan.names_owners else None
+
+
+def coming(plan: Plan) -> list[Plan]:
+    """The plans of all stages, as far as they are known beforehand: what each costs."""
+    schedule = plan.source.schedule
+    return [stage_plan(plan, stage) for stage in (*schedule.before, *schedule.after)]

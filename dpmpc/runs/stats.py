@@ -1,0 +1,400 @@
+"""Statistics over all owners as a function call: `dpmpc.stats`. One plan, one release, its answers."""
+
+import json
+import secrets
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property, partial
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpmpc.aggregation.owner.accounts import account_of
+from dpmpc.aggregation.owner.aggregator import Aggregator
+from dpmpc.aggregation.owner.encoding import decode
+from dpmpc.aggregation.plan.asked import Bounds, data_digest
+from dpmpc.aggregation.plan.grid import Ints
+from dpmpc.aggregation.plan.guarantee import promise_of
+from dpmpc.aggregation.plan.of_vectors import chosen
+from dpmpc.aggregation.plan.plan import Plan
+from dpmpc.aggregation.plan.settings import Attendance, Choosing, Computing, Noise, Promise
+from dpmpc.data.loading import Source, opened
+from dpmpc.data.mapping import owner_numbers
+from dpmpc.data.ownership import Kept, fitting
+from dpmpc.data.persons import persons_at
+from dpmpc.data.schema import Schema, checked_bounds, read_bounds
+from dpmpc.data.spelling import PLAIN, Spelling
+from dpmpc.data.table import Table, held
+from dpmpc.data.written import read_written
+from dpmpc.errors import UsageError
+from dpmpc.learning.model import read_model
+from dpmpc.learning.survey import Survey
+from dpmpc.privacy.budget import Budget
+from dpmpc.privacy.composition import parse_budget
+from dpmpc.privacy.law import DEFAULT_LAW
+from dpmpc.privacy.mechanism import Mechanism
+from dpmpc.runs import stages
+from dpmpc.settings import declared, said
+from dpmpc.statistics.asking import Answer
+from dpmpc.statistics.columns import Columns
+from dpmpc.statistics.expected import Expected, expected, lines, refuse_hopeless
+from dpmpc.statistics.intervals import Level
+from dpmpc.statistics.opened import Opened
+from dpmpc.statistics.output import as_csv, as_json, as_markdown, as_text, frame
+from dpmpc.statistics.page import as_html
+from dpmpc.statistics.pooled import pooled
+from dpmpc.statistics.scores import Model
+from dpmpc.statistics.tables import STEP, Tables
+from dpmpc.synthesis.asking import single
+
+OPENED = "opened.npy"
+ANSWERS = "answers.html"
+RELEASES = ("first", "second")  # of a synthetic table, in its folder
+_FORMS = ("answers.txt", "answers.md", "answers.csv", "answers.json", ANSWERS)
+
+
+@dataclass(frozen=True, kw_only=True)
+class OfTables(Promise, Noise, Choosing, Computing, Attendance):
+    """Everything that may be said of a release of tables, but for whose records they are."""
+
+
+@dataclass(frozen=True)
+class Statistics:
+    """An opened release, public: its plan, the noisy sum (dimension,) over all records, and what intervals hold. Other
+    answers to the same release are made by `again`, at no cost. `earlier`: releases of the same records whose tables
+    answer with it; `questions`: others than were asked then."""
+
+    plan: Plan
+    total: NDArray[np.float64]
+    level: Level
+    guarantee: str
+    earlier: tuple["Statistics", ...] = ()
+    questions: Tables | None = None
+
+    @property
+    def tables(self) -> Tables:
+        """The public questions."""
+        assert isinstance(self.plan.source, Tables)
+        return self.plan.source
+
+    @cached_property
+    def answers(self) -> tuple[Answer, ...]:
+        """An answer a question. Errors: UsageError for one that the release does not answer."""
+        return (self.questions or self.tables).answers_from(self.opened, self.level)
+
+    @cached_property
+    def opened(self) -> Opened:
+        """What was opened, by all releases together."""
+        noise, plan = noise_of(self.plan) / STEP, self.plan
+        alone = self.tables.opened(self.total / STEP, noise, plan.sizes, plan.counted)
+        return pooled([*(each.opened for each in self.earlier), alone])
+
+    def again(self, level: Level) -> "Statistics":
+        """The same release with other intervals."""
+        return replace(self, level=level)
+
+    def asked(self, queries: Sequence[str | Mapping[str, Any]]) -> "Statistics":
+        """The same release with other questions, as far as its tables answer them; nothing is spent. Errors: what
+        cannot be asked."""
+        return replace(self, questions=Tables.of(self.tables.columns, queries, None, dict(self.tables.models)))
+
+    @property
+    def _shown(self) -> Level:
+        """What intervals hold, with the number of answers where it is all at once."""
+        return replace(self.level, answers=self.level.answers or sum(len(a.lines) for a in self.answers))
+
+    def text(self) -> str:
+        """Tables for a terminal."""
+        return as_text(self.answers, self._shown)
+
+    def json(self) -> str:
+        """All numbers with all digits."""
+        return as_json(self.answers, self._shown)
+
+    def csv(self) -> str:
+        """One line a number."""
+        return as_csv(self.answers)
+
+    def markdown(self) -> str:
+        """A heading and a table a question."""
+        return as_markdown(self.answers, self._shown)
+
+    def html(self, title: str = "Statistics") -> str:
+        """One page with tables and pictures that needs nothing else."""
+        costs = [(name, part) for name, _, part in self.tables.costs(self.plan.sizes)]
+        return as_html(self.answers, self._shown, title, [self.guarantee], costs)
+
+    def plot(self, path: Path | str) -> Path:
+        """Writes the page with the pictures, and returns where."""
+        Path(path).write_text(self.html(), encoding="utf-8")
+        return Path(path)
+
+    def frame(self) -> Any:
+        """A pandas data frame with one row a number."""
+        return frame(self.answers)
+
+    def write(self, out: Path) -> None:
+        """Writes what was opened, and the answers in every form, into a folder."""
+        np.save(out / OPENED, self.total)
+        (out / "intervals.json").write_text(json.dumps({"guarantee": self.guarantee}) + "\n", encoding="utf-8")
+        texts = (self.text(), self.markdown(), self.csv(), self.json(), self.html())
+        for name, text in zip(_FORMS, texts, strict=True):
+            (out / name).write_text(text, encoding="utf-8")
+
+
+@dataclass(frozen=True)
+class Dry:
+    """What a release would tell, before anything is spent: the plan, and how far each question's counts will be off."""
+
+    plan: Plan
+    expected: tuple[Expected, ...]
+
+    def text(self) -> str:
+        """A line a question."""
+        return "\n".join(lines(self.expected)) + "\n"
+
+
+def statistics_of(plan: Plan, total: Ints, level: Level | None = None) -> Statistics:
+    """What was opened, (dimension,) in grid steps, as answers."""
+    return Statistics(plan, decode(plan, total) * sum(plan.sizes), level or Level(), promise_of(plan).sentence)
+
+
+def noise_of(plan: Plan) -> float:
+    """The deviation of the noise in the sum over all records, in records."""
+    return plan.derived.mechanism.scale * plan.grid.step
+
+
+def stats(
+    records: Source,
+    queries: Sequence[str | Mapping[str, Any]],
+    *,
+    owners: str | None = None,
+    schema: Schema | Path | str | None = None,
+    bounds: Mapping[str, Any] | Path | str | None = None,
+    models: Mapping[str, Path | str | Model] | None = None,
+    about: Literal["data", "population"] = "data",
+    confidence: float = 0.95,
+    at_once: bool = False,
+    hopeless: Literal["refuse", "allow"] = "refuse",
+    capacity: Sequence[int] | None = None,
+    data_id: str | None = None,
+    budget: str | None = None,
+    account: str | None = None,
+    memory: int | None = None,
+    spelling: Spelling = PLAIN,
+    out: Path | str | None = None,
+    wait: float = 60.0,
+    **settings: Any,
+) -> Statistics:
+    """Answers to questions about the records of several owners, from one release with one copy of noise.
+
+        dpmpc.stats(frame, ["table1 by outcome", "median(age) by sex"], owners="hospital", bounds={...}, epsilon=1,
+                    delta=1e-5)
+
+    owners: the column that says whose each record is. schema, bounds: public; what may be asked follows from them.
+    models: a name in `evaluate(NAME)` and a run's folder. memory: bytes that the process may hold. spelling: how the
+    records are spelled. capacity: of each owner, places for its records or persons, whose numbers are then private.
+    about, confidence, at_once: what intervals hold (docs/statistics.md).
+    settings: epsilon, delta, neighbours, parties and so on, as of `dpmpc.Plan`. out: a new folder for plan, ledgers,
+    transcripts and answers.
+    Errors: UsageError for what cannot be asked or would tell nothing (`hopeless`); as of releases.
+    """
+    level = Level(confidence, about, 0 if at_once else 1)
+    folder = None if out is None else Path(out)
+    if folder is not None and folder.exists() and any(folder.iterdir()):
+        raise UsageError(f"<<out>> must be a new or empty directory; {folder} is not; name another")
+    public = None if schema is None else schema if isinstance(schema, Schema) else Schema.read(Path(schema))
+    tables = asked_of(queries, public, bounds, models)
+    with opened(records, memory=memory, spelling=spelling, person=kept_of(settings, owners)) as (table, _):
+        own, number, sizes = owned(table, tables, owners, settings, capacity)
+        plan = plan_of_tables(
+            tables, sizes, own.source, data_id, settings, bounds_of(public, tables), capacity=capacity is not None,
+            by_person=True,
+        )  # fmt: skip
+        if hopeless == "refuse":
+            refuse_hopeless(foreseen(plan, level), plan.epsilon, plan.delta)
+        counts = partial(account_of, said=account, keeps=folder is not None, callers=True)
+        limit = None if budget is None else Budget(*parse_budget(budget))
+        with Aggregator.of_plan(plan, out=folder, wait=wait, budget=limit, account=counts) as aggregator:
+            release = aggregator.open(tables.means(own, number, sizes))
+            aggregator.finish()
+            guarantee = str(aggregator.guarantee)
+    found = Statistics(plan, decode(plan, release.total) * sum(sizes), level, guarantee)
+    if folder is not None:
+        folder.mkdir(parents=True, exist_ok=True)
+        if not (folder / "plan.json").exists():
+            plan.write(folder / "plan.json")
+        found.write(folder)
+    return found
+
+
+def dry(
+    records: Source, queries: Sequence[str | Mapping[str, Any]], *, owners: str | None = None,
+    schema: Schema | Path | str | None = None, bounds: Mapping[str, Any] | Path | str | None = None,
+    models: Mapping[str, Path | str | Model] | None = None, memory: int | None = None, spelling: Spelling = PLAIN,
+    capacity: Sequence[int] | None = None, **settings: Any,
+) -> Dry:  # fmt: skip
+    """What `stats` would tell, from public numbers alone; nothing is spent. Of records only their owners are read."""
+    tables = asked_of(queries, schema, bounds, models)
+    with opened(records, memory=memory, spelling=spelling, person=kept_of(settings, owners)) as (table, _):
+        own, _, sizes = owned(table, tables, owners, settings, capacity)
+        plan = plan_of_tables(
+            tables, sizes, own.source, None, settings, capacity=capacity is not None, by_person=True
+        )  # fmt: skip
+    return Dry(plan, foreseen(plan, Level()))
+
+
+def reopened(out: Path | str, level: Level | None = None) -> Statistics:
+    """The release in a folder that `stats` wrote, with the same or other intervals; nothing is spent. Of one that
+    `synth` wrote: all its releases together, asked for single columns.
+
+    Errors: UsageError where there is none."""
+    folder = Path(out)
+    if not (folder / "plan.json").exists() and all((folder / part / OPENED).exists() for part in RELEASES):
+        *earlier, last = (reopened(folder / part, level) for part in RELEASES)
+        return replace(last, earlier=tuple(earlier)).asked(single(last.tables.columns))
+    plan = Plan.read(folder / "plan.json")
+    if not isinstance(plan.source, Tables):
+        kind = plan.source.KIND
+        raise UsageError(f"answers come from a release of tables; {folder} holds a run of {kind}; name another folder")
+    try:
+        total = np.load(folder / OPENED, allow_pickle=False)
+        said_then = json.loads((folder / "intervals.json").read_text(encoding="utf-8"))["guarantee"]
+    except (OSError, ValueError, KeyError) as error:
+        raise UsageError(f"a finished release has {OPENED}; {folder}: {error}; ask again") from None
+    found = Statistics(plan, total, level or Level(), said_then)
+    stage = folder / RELEASES[0]
+    return replace(found, earlier=(stage_of(stage),)) if (stage / stages.MINE).exists() else found
+
+
+def stage_of(folder: Path) -> Statistics:
+    """What a stage of tables before a release opened, from its folder."""
+    plan = Plan.read(folder / stages.MINE)
+    return Statistics(plan, np.load(folder / OPENED, allow_pickle=False), Level(), promise_of(plan).sentence)
+
+
+def asked_of(
+    queries: Sequence[str | Mapping[str, Any]],
+    schema: Schema | Path | str | None,
+    bounds: Mapping[str, Any] | Path | str | None,
+    models: Mapping[str, Path | str | Model] | None,
+) -> Tables:
+    """The public questions. Errors: neither schema nor bounds, or both; what cannot be asked."""
+    if (schema is None) == (bounds is None):
+        raise UsageError("what may be asked follows from <<schema>> or <<bounds>>, one of them; give public ones")
+    if schema is not None:
+        columns = Columns.of_schema(schema if isinstance(schema, Schema) else Schema.read(Path(schema)))
+    else:
+        assert bounds is not None
+        given = checked_bounds(dict(bounds), "bounds") if isinstance(bounds, Mapping) else read_bounds(Path(bounds))
+        columns = Columns.of_bounds(given)
+    found = {name: model if isinstance(model, Model) else _model(Path(model)) for name, model in (models or {}).items()}
+    return Tables.of(columns, queries, None, found)
+
+
+def read_queries(path: Path) -> list[str | Mapping[str, Any]]:
+    """The questions in a TOML file, `queries = [...]` at its top or under [stats]. Errors: there are none."""
+    value = read_written(path, Any, "a questions")
+    part = value.get("stats", value) if isinstance(value, dict) else None
+    found = part.get("queries") if isinstance(part, dict) else None
+    if not isinstance(found, list) or not found or not all(isinstance(item, str | dict) for item in found):
+        raise UsageError(f'questions are a list of lines or tables; {path.name} has none; write queries = ["count"]')
+    return found
+
+
+def kept_of(settings: Mapping[str, Any], owners: str | None) -> Kept | None:
+    """What is kept of each person's records, where the promise is of persons."""
+    asked = Promise(**{name: value for name, value in said(settings).items() if name in declared(Promise)})
+    return None if asked.person is None else Kept(asked.person, asked.person_rows, owners)
+
+
+def owned(
+    table: Table, tables: Tables, owners: str | None, settings: Mapping[str, Any] | None = None,
+    capacity: Sequence[int] | None = None,
+) -> tuple[Table, str, tuple[int, ...]]:  # fmt: skip
+    """(the table with what is read of it held, SQL for each record's owner, the owners' numbers of records, or of
+    places for them). Errors: RecordError for an owner with more than its capacity."""
+    if owners is None:
+        raise UsageError("the owners must be known; no column says whose a record is; give <<owners_column>>")
+    of = kept_of(settings or {}, owners)
+    persons = None if of is None else persons_at(table, owner_numbers(table, owners)[0])
+    own = held(table, [owners, *(name for name in tables.reads if name != owners)])
+    number, _ = owner_numbers(own, owners)
+    counted = own.rows(f"{number} AS owner, count(*)", "GROUP BY 1 ORDER BY 1")
+    found = tuple(int(row[1]) for row in counted) if persons is None else persons
+    if capacity is not None:
+        found = fitting(found, capacity)
+    return own, number, tuple(size * (1 if of is None else of.rows) for size in found)
+
+
+def plan_of_tables(
+    tables: Tables, sizes: Sequence[int], data: str, data_id: str | None, settings: Mapping[str, Any],
+    bounds: Bounds = "public", before: tuple[Mechanism, ...] = (), *, capacity: bool = False, by_person: bool = False,
+) -> Plan:  # fmt: skip
+    """The plan of the one release; `before`: what the same run has released already; `capacity`: sizes are of places;
+    `by_person`: whoever makes the vectors keeps so many records of each person as the settings say. Errors: settings
+    that no run can do; noise that is not Gaussian; owners that may be missing, as the number of records would then not
+    be known."""
+    if not by_person and settings.get("person") is not None:
+        raise UsageError(
+            "persons are for training and statistics; this release counts records; leave <<person>> out, or give one "
+            "record of each person"
+        )
+    return replace(_plan_of(tables, sizes, data, data_id, settings, bounds, before), capacity=capacity)
+
+
+def plan_of_survey(
+    questions: Survey, sizes: Sequence[int], data: str, data_id: str | None, settings: Mapping[str, Any]
+) -> Plan:  # fmt: skip
+    """The plan of a survey's one release, by the same rules."""
+    return _plan_of(questions, sizes, data, data_id, settings, "public", ())
+
+
+def _plan_of(
+    source: Tables | Survey, sizes: Sequence[int], data: str, data_id: str | None, settings: Mapping[str, Any],
+    bounds: Bounds, before: tuple[Mechanism, ...],
+) -> Plan:  # fmt: skip
+    asked = OfTables(**said(dict(settings)))
+    if not asked.delta or (asked.law and asked.law != DEFAULT_LAW):
+        raise UsageError(
+            f"intervals are those of Gaussian noise, which needs <<delta>>; got delta {asked.delta:g} and law "
+            f"{asked.law or 'by rule'}; give a delta well below 1/n, such as 1e-5"
+        )
+    if asked.min_owners or asked.check_owners == "zero":
+        raise UsageError(
+            "tables are of all owners' records, whose number is public; got <<min_owners>> or <<check_owners=zero>>, "
+            "by which some may be missing; leave it out, or use <<check_owners=stop>>"
+        )
+    return Plan(
+        run_id=secrets.token_hex(8),
+        data=data,
+        data_id=data_digest(data_id or data),
+        sizes=tuple(sizes),
+        dimension=source.coordinates,
+        releases=1,
+        source=source,
+        weights="size",
+        bounds=bounds,
+        before=before,
+        **(chosen(asked) | {"pool": bool(asked.pool)}),
+    )
+
+
+def bounds_of(schema: Schema | None, tables: Tables) -> Bounds:
+    """Where the constants of the questions come from, those of models' schemas too: the promise says so."""
+    found = {model.schema.bounds for _, model in tables.models} | ({schema.bounds} if schema is not None else set())
+    return "data" if "data" in found else "survey" if "survey" in found else "public"
+
+
+def foreseen(plan: Plan, level: Level) -> tuple[Expected, ...]:
+    """How far the plan's answers will be off."""
+    assert isinstance(plan.source, Tables)
+    noise, level = noise_of(plan) / STEP, replace(level, answers=max(level.answers, 1))
+    return expected(plan.source, plan.sizes, noise, level, plan.counted)
+
+
+def _model(run: Path) -> Model:
+    read = read_model(run)
+    return Model.of(Schema.from_json(read.preprocessing), read.theta, read.weights)

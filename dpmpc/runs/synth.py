@@ -1,0 +1,214 @@
+"""A synthetic table of all owners' records as a function call: `dpmpc.synth`. Two releases, or three with a survey,
+under one promise; all else is post-processing."""
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpmpc.data.loading import Source, opened
+from dpmpc.data.schema import Schema
+from dpmpc.data.spelling import PLAIN, Spelling
+from dpmpc.data.written import read_written
+from dpmpc.errors import UsageError
+from dpmpc.runs.stats import RELEASES, Statistics
+from dpmpc.runs.synth_columns import public_columns, surveyed_columns
+from dpmpc.runs.synth_releases import Kept, Releases
+from dpmpc.statistics.columns import Bucketed
+from dpmpc.synthesis import asking, pgm
+from dpmpc.synthesis.caveats import first_lines
+from dpmpc.synthesis.constraints import Constraints, from_file
+from dpmpc.synthesis.files import write_csv, write_parquet
+from dpmpc.synthesis.noisy import Noisy
+from dpmpc.synthesis.report import as_json, as_markdown
+from dpmpc.synthesis.table import (
+    Drawn,
+    Fit,
+    PairError,
+    Structure,
+    draw,
+    expected_errors,
+    model_of,
+    structure,
+)
+from dpmpc.synthesis.values import written
+
+FITS: dict[str, Fit] = {"tree": lambda noisy, _, shape: model_of(noisy, shape), "mbi": pgm.fitted}
+
+
+@dataclass(frozen=True, eq=False)
+class Synthetic:
+    """A synthetic table, public, with what it was made of. `values`: name to (rows,) numbers, NaN where missing, or
+    texts, None where missing; `releases`: what was opened, for questions; `errors`: what is expected of each pair."""
+
+    values: dict[str, NDArray[Any]] = field(repr=False)
+    structure: Structure
+    model: Drawn = field(repr=False)
+    releases: tuple[Statistics, ...] = field(repr=False)
+    errors: tuple[PairError, ...] = field(repr=False)
+    digits: dict[str, int]
+    guarantee: str
+    bytes_of_parties: int = 0
+
+    @property
+    def statistics(self) -> Statistics:
+        """The noisy tables, for answers with intervals that know the noise: `asked([...])`, at no cost."""
+        return replace(self.releases[-1], earlier=self.releases[:-1])
+
+    @property
+    def lines(self) -> list[str]:
+        """What stands before the rows in every output."""
+        mean = float(np.mean([error.whole for error in self.errors]))
+        columns = self.releases[-1].tables.columns.columns
+        buckets = [column.name for column in columns if isinstance(column, Bucketed)]
+        hashed = f"Texts of {', '.join(buckets)} were hashed: 'bucket k' stands for all texts of one hash."
+        return first_lines(self.guarantee, [
+            f"Tables of two columns are expected to be off by {mean:.3f} in total variation in the mean; each pair's "
+            "own figure is in synthetic.md.",
+            *([hashed] if buckets else []),
+        ])  # fmt: skip
+
+    def frame(self) -> Any:
+        """A pandas data frame with the rows; what is to be said of them is in its `attrs`."""
+        import pandas as pd
+
+        made = pd.DataFrame(dict(self.values))
+        made.attrs["dpmpc"] = "\n".join(self.lines)
+        return made
+
+    def report(self) -> str:
+        """What the table is good for, and how far every pair's table will be off."""
+        return as_markdown(self.lines, self.structure, self.errors)
+
+    def write(self, out: Path) -> None:
+        """Writes rows, columns, noisy tables and the report into a folder."""
+        self.write_rows(out)
+        for name, release in zip(RELEASES, self.releases, strict=True):
+            (out / name).mkdir(mode=0o700, exist_ok=True)
+            if not (out / name / "plan.json").exists():
+                release.plan.write(out / name / "plan.json")
+            release.write(out / name)
+
+    def write_rows(self, out: Path) -> None:
+        """Writes rows, columns and what is said of them into a folder that has the noisy tables, or needs none."""
+        out.mkdir(mode=0o700, parents=True, exist_ok=True)
+        write_parquet(out / "synthetic.parquet", self.values, self.lines, self.digits)
+        write_csv(out / "synthetic.csv", self.values, self.lines, self.digits)
+        columns = self.releases[-1].tables.to_json()["columns"]
+        (out / "columns.json").write_text(
+            json.dumps({"about": self.lines, "columns": columns}, indent=1) + "\n", "utf-8"
+        )
+        (out / "synthetic.md").write_text(self.report(), encoding="utf-8")
+        (out / "synthetic.json").write_text(as_json(self.lines, self.structure, self.errors), encoding="utf-8")
+
+
+def synth(
+    records: Source,
+    *,
+    owners: str | None = None,
+    schema: Schema | Path | str | None = None,
+    bounds: Mapping[str, Any] | Path | str | None = None,
+    cuts: Mapping[str, Any] | Path | str | None = None,
+    cells: int | None = None,
+    drop: Sequence[str] = (),
+    target: str | None = None,
+    rows: int | None = None,
+    constraints: Sequence[str] | Path | str | None = None,
+    digits: Mapping[str, int] | None = None,
+    model: Literal["tree", "mbi"] = "tree",
+    hopeless: Literal["refuse", "allow"] = "refuse",
+    seed: int | None = None,
+    data_id: str | None = None,
+    budget: str | None = None,
+    account: str | None = None,
+    memory: int | None = None,
+    spelling: Spelling = PLAIN,
+    out: Path | str | None = None,
+    wait: float = 60.0,
+    **settings: Any,
+) -> Synthetic:
+    """A synthetic table of several owners' records, from two releases of noisy tables with one copy of noise each.
+
+        dpmpc.synth(frame, owners="hospital", bounds={...}, target="outcome", epsilon=1, delta=1e-5).frame()
+
+    owners: the column that says whose each record is. schema, bounds: public columns; without, a private survey finds
+    them. cuts: edges of the cells of numbers, or how many, by column, or a file of them; cells: how many for all;
+    without either, a survey finds them. target: the column that the rows are to tell about. rows: as many as there are
+    records. model: of a tree of columns, or `mbi`, which fits more pairs by Private-PGM where that package is
+    installed. constraints: impossible combinations, or a file of them. digits: decimals of a column. seed: of drawing
+    rows, which is public; never of noise. settings: epsilon, delta, parties and so on, as of `dpmpc.Plan`. out: a new
+    folder for rows, noisy tables, plans, ledgers and the report.
+    Errors: UsageError for what cannot be; for noise that would drown the tables (`hopeless`); as of releases.
+    """
+    folder = None if out is None else Path(out)
+    if folder is not None and folder.exists() and any(folder.iterdir()):
+        raise UsageError(f"<<out>> must be a new or empty directory; {folder} is not; name another")
+    if model not in FITS:
+        raise UsageError(f"<<model>> is one of {', '.join(FITS)}; got {model}; choose one")
+    if model == "mbi":
+        pgm.check_installed()
+    if rows is not None and rows < 1:
+        raise UsageError(f"<<rows>> are at least 1; got {rows}; give another number")
+    lines = lines_of(constraints)
+    with opened(records, memory=memory, spelling=spelling) as (table, _):
+        public = public_columns(table, owners, schema, bounds, cuts_of(cuts), cells, drop)
+        public.check(target, lines, digits or {})
+        run = Releases.of(table, public, owners, data_id, Kept(folder, wait, budget, account), settings)
+        if public.survey is not None:
+            total, noise = run.survey(public.survey)
+            columns = surveyed_columns(public, total, noise)
+        else:
+            assert public.columns is not None
+            columns = public.columns
+        asking.check_columns(columns, target)
+        zeros = Constraints.of(lines, columns)
+        first = run.release(asking.first(columns), RELEASES[0], asking.FIRST, hopeless == "refuse")
+        shape = structure(Noisy(columns, first.opened, zeros), target)
+        second = run.release(asking.second(columns, shape.edges), RELEASES[1], 1.0, False)
+    places = public.digits(columns, digits or {})
+    found = made_of((first, second), target, lines, rows=rows, model=model, places=places, seed=seed)
+    found = replace(found, bytes_of_parties=run.bytes)
+    if folder is not None:
+        found.write(folder)
+    return found
+
+
+def made_of(
+    releases: tuple[Statistics, Statistics], target: str | None, constraints: Sequence[str], *, rows: int | None,
+    model: str, places: Mapping[str, int], seed: int | None,
+) -> Synthetic:  # fmt: skip
+    """The synthetic table that two releases lead to: public post-processing. places: the decimals of numbers."""
+    first, second = releases
+    rng, columns = np.random.default_rng(seed), first.tables.columns
+    zeros, raw, fit = Constraints.of(constraints, columns), [each.opened for each in releases], FITS[model]
+    shape = structure(Noisy(columns, first.opened, zeros), target)
+    noisy = Noisy(columns, replace(second, earlier=(first,)).opened, zeros)
+    shape = pgm.widened(noisy, shape) if model == "mbi" else shape
+    fitted = fit(noisy, raw, shape)
+    drawn = draw(fitted, noisy, rows or int(noisy.n), rng)
+    errors = expected_errors(noisy, raw, shape, drawn, rng, fit)
+    values = written(columns, drawn, noisy.opened, dict(places), rng)
+    return Synthetic(values, shape, fitted, releases, errors, dict(places), second.guarantee)
+
+
+def lines_of(constraints: Sequence[str] | Path | str | None) -> list[str]:
+    if constraints is None:
+        return []
+    if isinstance(constraints, str | Path):
+        return from_file(read_written(Path(constraints), Any, "a constraints"))
+    return list(constraints)
+
+
+def cuts_of(cuts: Mapping[str, Any] | Path | str | None) -> Mapping[str, Any]:
+    if cuts is None or isinstance(cuts, Mapping):
+        return cuts or {}
+    value = read_written(Path(cuts), Any, "a cuts")
+    if not isinstance(value, dict):
+        raise UsageError(
+            f"a file of <<cuts>> maps columns to edges or numbers of cells; {Path(cuts).name} is none; write one"
+        )
+    return value

@@ -1,0 +1,149 @@
+"""The columns of a synthetic table: from a public schema or bounds, or from a private survey."""
+
+import datetime
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from dpmpc.data.derive import texts_of
+from dpmpc.data.schema import Schema, checked_bounds, read_bounds
+from dpmpc.data.table import Table, some
+from dpmpc.errors import UsageError
+from dpmpc.learning.survey import NUMBER, Survey
+from dpmpc.statistics.columns import Bucketed, Column, Columns, Quantity
+from dpmpc.statistics.intervals import Floats
+from dpmpc.synthesis import cuts as cells_of
+from dpmpc.synthesis.asking import check_columns
+from dpmpc.synthesis.constraints import Constraints
+from dpmpc.synthesis.values import digits_of
+
+MOST_DIGITS = 12
+_EPOCH = datetime.date(1970, 1, 1)
+
+
+@dataclass(frozen=True)
+class Public:
+    """What is known before any release. `columns`: those that are public, without cuts where a survey is to find them;
+    `survey`: what it asks, None where nothing is to be found; `names`: of all columns."""
+
+    columns: Columns | None
+    survey: Survey | None
+    names: tuple[str, ...]
+    bounds: Any = "public"
+
+    def check(self, target: str | None, constraints: Sequence[str], stated: Mapping[str, int]) -> None:
+        """Errors: what is said of columns that are not there, or not such; before anything is spent."""
+        if self.columns is not None:
+            Constraints.of(constraints, self.columns)
+            if self.survey is None:
+                check_columns(self.columns, target)
+        elif constraints:
+            raise UsageError("<<constraints>> name public values; a survey is to find these columns; give <<bounds>>")
+        if target is not None and target not in self.names:
+            raise UsageError(f"<<target>> is a column; there is no '{target}'; the columns are {some(self.names)}")
+        numbers = self.names if self.columns is None else _numbers(self.columns)
+        for name, count in stated.items():
+            if name not in numbers or not isinstance(count, int) or not 0 <= count <= MOST_DIGITS:
+                raise UsageError(
+                    f"<<digits>> are 0 to {MOST_DIGITS} decimals of a column of numbers; got {name}={count!r}; "
+                    "correct it"
+                )
+
+    def digits(self, columns: Columns, stated: Mapping[str, int]) -> dict[str, int]:
+        """The decimals of every column of numbers, as stated or by its cells."""
+        return digits_of_columns(columns, stated)
+
+
+def digits_of_columns(columns: Columns, stated: Mapping[str, int]) -> dict[str, int]:
+    """As `Public.digits`, of columns with cells."""
+    found = {name: digits_of(column) for name, column in _numbers(columns).items()}
+    return found | {name: count for name, count in stated.items() if name in found}
+
+
+def public_columns(
+    table: Table, owners: str | None, schema: Schema | Path | str | None, bounds: Mapping[str, Any] | Path | str | None,
+    cuts: Mapping[str, Any], cells: int | None, drop: Sequence[str],
+) -> Public:  # fmt: skip
+    """What is public of the columns of a table. Errors: both schema and bounds; a column that is not there; columns
+    that cannot be read."""
+    if schema is not None and bounds is not None:
+        raise UsageError(
+            "the columns of a synthetic table come from <<schema>> or <<bounds>>; both were given; leave one out"
+        )
+    for name in drop:
+        table[name]
+    if schema is None and bounds is None:
+        return _all_surveyed(table, owners, drop, cuts)
+    kind: Any = "public"
+    if schema is not None:
+        public = schema if isinstance(schema, Schema) else Schema.read(Path(schema))
+        columns, kind = Columns.of_schema(public), public.bounds
+    else:
+        assert bounds is not None
+        given = checked_bounds(dict(bounds), "bounds") if isinstance(bounds, Mapping) else read_bounds(Path(bounds))
+        columns = Columns(tuple(_dates(column, given[column.name]) for column in Columns.of_bounds(given).columns))
+    columns = Columns(tuple(c for c in columns.columns if c.name not in {*drop, owners}))
+    columns = cells_of.stated(columns, cuts, cells)
+    open_ones = cells_of.without_cuts(columns)
+    return Public(columns, Survey(open_ones) if open_ones else None, columns.names, kind)
+
+
+def _numbers(columns: Columns) -> dict[str, Quantity]:
+    return {column.name: column for column in columns.columns if isinstance(column, Quantity)}
+
+
+def surveyed_columns(public: Public, total: Floats, noise: float) -> Columns:
+    """The columns after a survey. total: its opened sum; noise: its deviation a coordinate, in records."""
+    survey = public.survey
+    assert survey is not None
+    if public.columns is not None:
+        return cells_of.surveyed(public.columns, survey, total, noise)
+    records = 0  # of no use where only what stands out is asked
+    found = survey.findings(total, records, noise)
+    made: list[Column] = []
+    at = 0
+    for name in survey.names:
+        counts = total[at : at + NUMBER]
+        at += NUMBER + (survey.buckets if name in survey.texts else 0)
+        this = found.columns[name]
+        if this.kept:
+            made.append(Bucketed(name, this.buckets, this.kept))
+        elif this.numbers is not None:
+            low, high = cells_of.bounds_of(counts, noise, this.numbers)
+            dates = name in survey.texts
+            column = Quantity(name, low, high, dates=dates)
+            made.append(replace(column, cuts=cells_of.edges_of(counts, noise, low, high)))
+    if len(made) < 2:
+        raise UsageError(
+            f"two columns at least must stand out of the survey's noise; {len(made)} did; give <<bounds>>, or raise "
+            "<<epsilon>>"
+        )
+    return Columns(tuple(made))
+
+
+def _all_surveyed(table: Table, owners: str | None, drop: Sequence[str], cuts: Mapping[str, Any]) -> Public:
+    if cuts:
+        raise UsageError("<<cuts>> go with <<schema>> or <<bounds>>; neither was given; a survey finds its own cells")
+    names = [name for name in table.names if name not in {*drop, owners}]
+    for name in names:
+        if table[name].kind == "other":
+            raise UsageError(table.refusal(table[name]))
+    texts = texts_of(table, names)
+    survey = Survey(tuple(name for name in names if name not in texts), texts)
+    return Public(None, survey, survey.names)
+
+
+def _dates(column: Column, given: Sequence[Any]) -> Column:
+    """A range of dates where the bounds are two of them, else the column."""
+    if len(given) != 2 or not all(isinstance(part, str) for part in given):
+        return column
+    try:
+        low, high = (datetime.date.fromisoformat(part) for part in given)
+    except ValueError:
+        return column
+    if not low < high:
+        raise UsageError(
+            f"a range of dates runs from the first to the last; '{column.name}' has {list(given)}; turn it round"
+        )
+    return Quantity(column.name, float((low - _EPOCH).days), float((high - _EPOCH).days), dates=True)

@@ -1,0 +1,77 @@
+"""What a synthetic table will be like and what it costs, from public numbers, before anything is spent."""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from dpmpc.aggregation.plan.plan import Plan
+from dpmpc.data.loading import Source, opened
+from dpmpc.data.schema import Schema
+from dpmpc.data.spelling import PLAIN, Spelling
+from dpmpc.mpc.contract.backend import BACKENDS
+from dpmpc.noise.forecast import forecast
+from dpmpc.processes.room import free_memory
+from dpmpc.runs.synth import cuts_of, lines_of
+from dpmpc.runs.synth_columns import public_columns
+from dpmpc.runs.synth_releases import SURVEY, Kept, Releases, moved
+from dpmpc.statistics.tables import Tables
+from dpmpc.synthesis import asking
+from dpmpc.synthesis.cuts import CELLS_OF_A_NUMBER, stated, without_cuts
+
+
+def dry(
+    records: Source, *, owners: str | None = None, schema: Schema | Path | str | None = None,
+    bounds: Mapping[str, Any] | Path | str | None = None, cuts: Mapping[str, Any] | Path | str | None = None,
+    cells: int | None = None, drop: Sequence[str] = (), target: str | None = None,
+    constraints: Sequence[str] | Path | str | None = None, memory: int | None = None, spelling: Spelling = PLAIN,
+    **settings: Any,
+) -> str:  # fmt: skip
+    """Lines: records, columns and cells; the part of each column's records that noise alone is expected to move; what
+    the releases take. Nothing is spent; of records only their owners are read. Errors: as of `synth`."""
+    with opened(records, memory=memory, spelling=spelling) as (table, _):
+        public = public_columns(table, owners, schema, bounds, cuts_of(cuts), cells, drop)
+        public.check(target, lines_of(constraints), {})
+        run = Releases.of(table, public, owners, None, Kept(None, 0.0), settings)
+        said = [f"{sum(run.sizes):,} records of {len(run.sizes)} owners, {len(public.names)} columns"]
+        if public.survey is not None:
+            promise = run.settings_of(SURVEY)["epsilon"]
+            said.append(f"A private survey with epsilon {promise:.3g} finds cells first; what follows is about that.")
+        if public.columns is None:
+            return "\n".join([*said, "Columns are not public: give bounds to see what noise does to them."]) + "\n"
+        waiting = dict.fromkeys(without_cuts(public.columns), CELLS_OF_A_NUMBER)
+        columns = stated(public.columns, waiting, None) if waiting else public.columns
+        asking.check_columns(columns, target)
+        first = run.plan(asking.first(columns), asking.FIRST)
+        run.before = (*run.before, first.derived.mechanism)
+        second = run.plan(asking.second(columns, asking.widest(columns, target)), 1.0)
+    return "\n".join([*said, *_noise(first, second), *_costs(first, second)]) + "\n"
+
+
+def _noise(first: Plan, second: Plan) -> list[str]:
+    both = [moved(_tables(plan), plan) for plan in (first, second)]
+    worst = sorted(both[0], key=lambda name: -both[0][name])
+    cells = asking.cells_of(_tables(first).columns)
+    rows = [f"  {name}: {cells[name]} cells, {_percent(both[0][name])}, {_percent(both[1][name])}" for name in worst]
+    return ["Noise alone is expected to move, in the first release and in the second, of the records of:", *rows]
+
+
+def _costs(first: Plan, second: Plan) -> list[str]:
+    found = []
+    for name, plan in (("First", first), ("Second, at most", second)):
+        cost = forecast(
+            BACKENDS[plan.backend], plan.derived.sampler, 1, plan.dimension, plan.parties, plan.threshold, here=True
+        )
+        found.append(
+            f"{name}: {plan.dimension:,} numbers; {cost}; about {cost.memory / 1e6:,.0f} MB of memory a party"
+        )
+    free = free_memory() / 1e6
+    return [*found, f"Of memory {free:,.0f} MB are free."]
+
+
+def _tables(plan: Plan) -> Tables:
+    assert isinstance(plan.source, Tables)
+    return plan.source
+
+
+def _percent(part: float) -> str:
+    return f"{min(100 * part, 100):.2g} %"

@@ -1,0 +1,36 @@
+"""Rows from the noisy tables of a run over several machines, at any of its processes: public post-processing, at no
+cost."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+
+from dpmpc.aggregation.plan.plan import Plan
+from dpmpc.errors import UsageError
+from dpmpc.runs.stages import WHOLE
+from dpmpc.runs.stats import reopened
+from dpmpc.runs.synth import Synthetic, made_of
+from dpmpc.runs.synth_columns import digits_of_columns
+from dpmpc.synthesis.source import FIRST, Synthesis
+
+
+def is_synthesis(out: Path) -> bool:
+    """Whether a folder has a run of which a synthetic table can be made."""
+    whole = out / FIRST / WHOLE
+    return whole.is_file() and isinstance(Plan.read(whole).source, Synthesis)
+
+
+def made_from(
+    out: Path, *, rows: int | None = None, model: str = "tree", digits: Mapping[str, int] | None = None,
+    seed: int | None = None,
+) -> Synthetic:  # fmt: skip
+    """The synthetic table of the run in this folder. Errors: UsageError where there is none, or it has not ended."""
+    if not is_synthesis(out):
+        raise UsageError(f"a synthetic table is made of a run that planned one; {out} has none; name its folder")
+    source = Plan.read(out / FIRST / WHOLE).source
+    assert isinstance(source, Synthesis)
+    second = reopened(out)
+    (first,) = second.earlier
+    releases = (first, replace(second, earlier=()))
+    places = digits_of_columns(source.columns, digits or {})
+    return made_of(releases, source.target, source.constraints, rows=rows, model=model, places=places, seed=seed)

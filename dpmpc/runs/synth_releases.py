@@ -1,0 +1,156 @@
+"""The releases of a synthetic table, one after another, each with its part of one promise."""
+
+import tempfile
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpmpc.aggregation.owner.accounts import account_of
+from dpmpc.aggregation.owner.aggregator import Aggregator
+from dpmpc.aggregation.owner.encoding import decode
+from dpmpc.aggregation.owner.own_ledger import OwnLedger
+from dpmpc.aggregation.plan.asked import Attempt
+from dpmpc.aggregation.plan.guarantee import promise_of
+from dpmpc.aggregation.plan.plan import Plan
+from dpmpc.aggregation.wire.paths import ledger_path
+from dpmpc.data.mapping import owner_numbers, owners_of
+from dpmpc.data.table import Table, held
+from dpmpc.errors import UsageError
+from dpmpc.learning.survey import Survey
+from dpmpc.privacy.budget import Budget
+from dpmpc.privacy.composition import parse_budget
+from dpmpc.privacy.gaussian import epsilon_of_mu, mu_of_budget
+from dpmpc.runs.stats import Statistics, noise_of, plan_of_survey, plan_of_tables
+from dpmpc.runs.synth_columns import Public
+from dpmpc.statistics.intervals import Level
+from dpmpc.statistics.tables import STEP, Tables
+from dpmpc.synthesis.noisy import Noisy
+
+SURVEY = 0.05  # the part of mu^2 that a survey takes, where cells are not public
+HOPELESS = 0.25  # the total variation of a single column's table by noise alone, above which nothing is to be had
+
+
+@dataclass(frozen=True)
+class Kept:
+    """Where a run's files go, how long it waits for parties, and what holds its spending."""
+
+    folder: Path | None
+    wait: float
+    budget: str | None = None
+    account: str | None = None
+
+
+class Releases:
+    """The releases of one run, one after another, each with its part of one promise."""
+
+    def __init__(
+        self, table: Table, owner: str, sizes: tuple[int, ...], data_id: str | None, kept: Kept,
+        settings: Mapping[str, Any],
+    ) -> None:  # fmt: skip
+        self.table, self.owner, self.sizes, self.data_id = table, owner, sizes, data_id
+        self.kept, self.settings = kept, dict(settings)
+        self.epsilon, self.delta = float(settings.get("epsilon") or 1.0), float(settings.get("delta") or 0.0)
+        self.before: tuple[Any, ...] = ()
+        self.spent = 0.0  # of mu^2
+        self.bytes = 0  # that the parties sent
+        self.bounds: Any = "public"
+
+    @staticmethod
+    def of(
+        table: Table, public: Public, owners: str | None, data_id: str | None, kept: Kept, settings: Mapping[str, Any]
+    ) -> "Releases":  # fmt: skip
+        """A run over these records. Errors: the owners are not known."""
+        if owners is None:
+            raise UsageError("the owners must be known; no column says whose a record is; give <<owners_column>>")
+        own = held(table, [owners, *(name for name in public.names if name != owners)])
+        number, _ = owner_numbers(own, owners)
+        counted = own.rows(f"{number} AS owner, count(*)", "GROUP BY 1 ORDER BY 1")
+        run = Releases(own, number, tuple(int(row[1]) for row in counted), data_id, kept, settings)
+        run.bounds = "survey" if public.survey is not None else public.bounds
+        return run
+
+    def survey(self, questions: Survey) -> tuple[NDArray[np.float64], float]:
+        """(the opened sum, the noise's deviation a coordinate, in records) of a survey."""
+        sizes, n = self.sizes, sum(self.sizes)
+        self.check_budget(plan_of_survey(questions, sizes, self.table.source, self.data_id, self.settings))
+        plan = plan_of_survey(questions, sizes, self.table.source, self.data_id, self.settings_of(SURVEY))
+        owner_of = owners_of(self.table, self.owner)
+        release = self._open(plan, questions.means(self.table, owner_of, sizes), "survey")
+        return decode(plan, release.total) * n, plan.derived.mechanism.scale * plan.grid.step
+
+    def release(self, tables: Tables, name: str, share: float, refuse: bool) -> Statistics:
+        """One release of tables. share: of what is left of mu^2; 1: all that is left, by the promise of the whole."""
+        if not self.before:
+            self.check_budget(self._plan(tables, self.settings))
+        plan = self.plan(tables, share)
+        if refuse:
+            refuse_hopeless(tables, plan)
+        release = self._open(plan, tables.means(self.table, self.owner, self.sizes), name)
+        return Statistics(plan, decode(plan, release.total) * sum(self.sizes), Level(), str(promise_of(plan)))
+
+    def plan(self, tables: Tables, share: float) -> Plan:
+        """The plan of a release of tables, which is counted as spent."""
+        return self._plan(tables, self.settings_of(share), self.before if share == 1.0 else ())
+
+    def _plan(self, tables: Tables, settings: Mapping[str, Any], before: tuple[Any, ...] = ()) -> Plan:
+        return plan_of_tables(tables, self.sizes, self.table.source, self.data_id, settings, self.bounds, before)
+
+    def settings_of(self, share: float) -> dict[str, Any]:
+        """The settings of the next release, whose part of what is left of mu^2 is `share`. The last one's promise is
+        that of the whole run, with `before`."""
+        if share == 1.0 or not self.delta:
+            return self.settings
+        mu2 = mu_of_budget(self.epsilon, self.delta) ** 2
+        part = share * (mu2 - self.spent)
+        self.spent += part
+        return self.settings | {"epsilon": epsilon_of_mu(part**0.5, self.delta)}
+
+    def check_budget(self, plan: Plan) -> None:
+        """Errors: UsageError where the promise of the whole run, which `plan` has in one release, is more than the
+        budget leaves; nothing is spent then."""
+        kept = self.kept
+        if kept.budget is not None:
+            account = account_of(plan, kept.account, keeps=False, callers=True)
+            with tempfile.TemporaryDirectory(prefix="dpmpc-") as name:
+                path, limit = ledger_path(Path(name), 0), Budget(*parse_budget(kept.budget))
+                OwnLedger(path, plan, Attempt(), limit, account).close()
+
+    def _open(self, plan: Plan, vectors: Any, name: str) -> Any:
+        kept = self.kept
+        out = None if kept.folder is None else kept.folder / name
+        account = partial(account_of, said=kept.account, keeps=out is not None, callers=True)
+        limit = None if kept.budget is None else Budget(*parse_budget(kept.budget))
+        with Aggregator.of_plan(plan, out=out, wait=kept.wait, budget=limit, account=account) as aggregator:
+            release = aggregator.open(vectors)
+            costs = aggregator.finish()
+        self.bytes += max((cost.bytes_to_parties + cost.bytes_to_owners for cost in costs), default=0)
+        self.before = (*self.before, plan.derived.mechanism)
+        return release
+
+
+def refuse_hopeless(tables: Tables, plan: Plan) -> None:
+    """Errors: UsageError where noise alone moves the table of some column by more than a quarter of all records."""
+    n, off = sum(plan.sizes), moved(tables, plan)
+    worst = max(off, key=lambda name: off[name])
+    if off[worst] > HOPELESS:
+        need = epsilon_of_mu(mu_of_budget(plan.epsilon, plan.delta) * off[worst] / HOPELESS, plan.delta)
+        raise UsageError(
+            f"a synthetic table must tell something; noise alone would move {100 * min(off[worst], 1):.0f} % of the "
+            f"records of '{worst}' from their cells; {need / plan.epsilon:.2g} times the <<epsilon>> would do, or "
+            f"{int(n * off[worst] / HOPELESS) + 1} records in place of {n}, or fewer columns or cells"
+        )
+
+
+def moved(tables: Tables, plan: Plan) -> dict[str, float]:
+    """By column the part of the records that noise alone is expected to move from their cells, from public numbers."""
+    alone = tables.opened(np.zeros(tables.coordinates), noise_of(plan) / STEP, plan.sizes)
+    noisy, n = Noisy(tables.columns, alone), sum(plan.sizes)
+    return {
+        name: 0.4 * len(noisy.axes[name].labels) * noisy.deviation([name]) / n  # half of E|noise| a cell
+        for name in tables.columns.names
+    }

@@ -1,0 +1,204 @@
+"""The columns that questions may be about: numbers with bounds and categories with levels, all of them public.
+
+They come from a schema, a survey or stated bounds, never from records: which cells a table has depends on nobody's
+values. How a record is read is total: what is missing is missing, a text among numbers is missing too, a category that
+no list has is a level of its own.
+"""
+
+import difflib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpmpc.data.schema import Categorical, Classes, Labels, Numeric, Range, Schema, Surveyed
+from dpmpc.data.schema import Column as SchemaColumn
+from dpmpc.data.spelling import canonical
+from dpmpc.errors import UsageError
+
+if TYPE_CHECKING:
+    from dpmpc.data.table import Table  # a party derives a release without a database engine
+
+Values = NDArray[Any]
+MISSING, OTHER = "(missing)", "(other)"  # cells beside the levels
+_WIDER = 2.0  # a survey maps two deviations on either side of the mean; statistics take four
+
+
+@dataclass(frozen=True)
+class Quantity:
+    """A column of numbers; those outside [low, high] count as its ends where a statistic needs bounds. `cuts`: the
+    public edges of its cells in tables; without them cells have equal widths. `dates`: texts that spell dates are read
+    too, as days since 1970-01-01."""
+
+    name: str
+    low: float
+    high: float
+    cuts: tuple[float, ...] = ()
+    dates: bool = False
+
+    def sql(self, table: "Table") -> list[str]:
+        """The expressions that are read for it."""
+        from dpmpc.data.table import value_sql
+
+        return [value_sql(table, self.name, read="either" if self.dates else "number")]
+
+    def read(self, parts: list[Values]) -> Values:
+        """(n,) numbers, NaN where there is none."""
+        return np.where(np.isfinite(parts[0]), parts[0], np.nan)
+
+
+@dataclass(frozen=True)
+class Category:
+    """A column of categories. `codes`: spelling and place of its level; `others`: the level of every other value, None
+    for a cell of their own."""
+
+    name: str
+    levels: tuple[str, ...]
+    codes: tuple[tuple[str, int], ...]
+    others: int | None = None
+
+    def sql(self, table: "Table") -> list[str]:
+        """The expressions that are read for it."""
+        from dpmpc.data.table import code_sql
+
+        return [code_sql(table, self.name, dict(self.codes))]
+
+    def read(self, parts: list[Values]) -> Values:
+        """(n,) places of levels, -1 where a value is missing, -2 where it has no level."""
+        codes = parts[0].astype(np.int64)
+        return codes if self.others is None else np.where(codes == -2, self.others, codes)
+
+
+@dataclass(frozen=True)
+class Bucketed:
+    """A column of texts that a survey has hashed: its levels are numbers of buckets."""
+
+    name: str
+    buckets: int
+    kept: tuple[int, ...]
+    others: int | None = None
+
+    @property
+    def levels(self) -> tuple[str, ...]:
+        return tuple(f"bucket {k}" for k in self.kept)
+
+    def sql(self, table: "Table") -> list[str]:
+        """The expressions that are read for it."""
+        from dpmpc.data.hashing import bucket_sql
+
+        return [bucket_sql(table, self.name, self.buckets)]
+
+    def read(self, parts: list[Values]) -> Values:
+        """(n,) places of levels, -1 where a value is missing, -2 where it has no level."""
+        place = np.full(self.buckets + 1, -2, dtype=np.int64)
+        place[list(self.kept)] = np.arange(len(self.kept))
+        place[-1] = -1
+        return place[parts[0].astype(np.int64)]
+
+
+Grouped = Category | Bucketed
+Column = Quantity | Category | Bucketed
+
+
+@dataclass(frozen=True)
+class Columns:
+    """All columns by name."""
+
+    columns: tuple[Column, ...]
+
+    def __post_init__(self) -> None:
+        names = [column.name for column in self.columns]
+        if len(set(names)) < len(names) or not names:
+            raise UsageError(f"statistics name each column once, and at least one; got {_some(names)}; correct it")
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return tuple(column.name for column in self.columns)
+
+    def __contains__(self, name: object) -> bool:
+        return name in self.names
+
+    def __getitem__(self, name: str) -> Column:
+        """The column of this name. Errors: there is none; the nearest name."""
+        for column in self.columns:
+            if column.name == name:
+                return column
+        raise UsageError(f"a column must be in the schema; there is no '{name}'; {self.nearest(name)}")
+
+    def nearest(self, name: str) -> str:
+        """What to write for a name that no column has."""
+        plain = {known.casefold(): known for known in self.names}
+        near = difflib.get_close_matches(name.casefold(), plain, 1, 0.5)
+        return f"did you mean '{plain[near[0]]}'?" if near else f"the columns are {_some(self.names)}"
+
+    def as_read(self, names: Sequence[str]) -> list["SchemaColumn"]:
+        """The columns of these names as a schema has them, for a look at records."""
+        found: list[SchemaColumn] = []
+        for column in self.columns:
+            if column.name in names:
+                match column:
+                    case Quantity(name, low, high):
+                        found.append(Numeric(name, low, high))
+                    case Category(name, _, codes):
+                        found.append(Categorical(name, tuple(spelled for spelled, _ in codes)))
+                    case Bucketed(name, buckets, kept):
+                        found.append(Surveyed(name, buckets=buckets, kept=kept, missing=True))
+        return found
+
+    @staticmethod
+    def of_schema(schema: Schema) -> "Columns":
+        """The columns of a schema and its target. A surveyed number's bounds are four deviations from its mean; one
+        whose numbers do not stand out has its buckets for levels."""
+        return Columns(tuple(found for part in (*schema.columns, schema.target) for found in _of(part)))
+
+    @staticmethod
+    def of_bounds(bounds: Mapping[str, list[float] | list[str]]) -> "Columns":
+        """The columns of public bounds (`data.schema.read_bounds`): [low, high], or a list of texts."""
+        made: list[Column] = []
+        for name, entry in bounds.items():
+            texts = [value for value in entry if isinstance(value, str)]
+            made.append(category(name, texts) if texts else Quantity(name, float(entry[0]), float(entry[1])))
+        return Columns(tuple(made))
+
+
+def category(name: str, values: list[str] | tuple[str, ...]) -> Category:
+    """A category each of whose levels is one value. Errors: two are the same, or one is called as a cell is."""
+    levels = tuple(canonical(value) for value in values)
+    taken = [level for level in levels if level in (MISSING, OTHER)]
+    if len(set(levels)) < len(levels) or taken:
+        raise UsageError(
+            f"levels differ, and none is called '{MISSING}' or '{OTHER}'; those of '{name}' are {_some(levels)}; "
+            "correct them"
+        )
+    return Category(name, levels, tuple((level, k) for k, level in enumerate(levels)))
+
+
+def _of(part: Any) -> list[Column]:
+    """What statistics ask of one column of a schema."""
+    match part:
+        case Numeric(name=name, low=low, high=high) | Range(name=name, low=low, high=high):
+            return [Quantity(name, low, high)] if low < high else []
+        case Categorical(name=name):
+            return [_listed(name, part.values)]
+        case Classes(name=name):
+            return [_listed(name, part.names)]
+        case Surveyed(name=name, number=True, low=low, high=high) if low < high:
+            away = (high - low) / 2 * (_WIDER - 1)
+            return [Quantity(name, low - away, high + away)]
+        case Surveyed(name=name, kept=kept) if kept:
+            return [Bucketed(name, part.buckets, kept)]
+        case Labels(name=name):
+            levels = (part.negative_name, part.positive_name)
+            return [Category(name, levels, tuple(part.codes.items()), None if part.negative is not None else 0)]
+    return []
+
+
+def _listed(name: str, values: tuple[str, ...]) -> Category:
+    """A category of a schema, which may list '(missing)' or '(other)' itself: such values are in the cell '(other)'."""
+    return category(name, [value for value in values if value not in (MISSING, OTHER)])
+
+
+def _some(names: Sequence[str]) -> str:
+    return ", ".join(names[:12]) + (", ..." if len(names) > 12 else "")

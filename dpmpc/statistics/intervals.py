@@ -1,0 +1,150 @@
+"""Estimates with intervals that know the noise: linear ones, ratios, and ratios of quadratic forms.
+
+All start from raw values, which are normal about the true ones with a known covariance; nothing is projected, clamped
+or left out before. An interval is the set of values that a test at the level does not reject (Fieller 1954): for a
+ratio theta = A / B the test looks at A - theta B, whose variance is known at theta, so that the coverage holds however
+noisy B is; where B itself may be 0 the set is no interval, and there is no estimate.
+
+Quadratic forms: with y ~ N(m, S), y'Ay - tr(AS) has mean m'Am and variance 4 m'ASAm + 2 tr(ASAS), of which
+4 y'ASAy - 2 tr(ASAS) is an unbiased estimate; what noise alone makes is never subtracted below 0.
+"""
+
+import math
+from dataclasses import dataclass
+from functools import cached_property
+from statistics import NormalDist
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpmpc.errors import UsageError
+
+Floats = NDArray[np.float64]
+NO_ESTIMATE = "no estimate: the noise is as large as the count that is divided by"
+
+
+@dataclass(frozen=True)
+class Level:
+    """What intervals hold: `confidence` for each number, or for all `answers` numbers at once; about the `data`, so
+    that noise alone is in them, or about the `population` that records are drawn from one by one."""
+
+    confidence: float = 0.95
+    about: str = "data"
+    answers: int = 1
+
+    def __post_init__(self) -> None:
+        if not 0.5 <= self.confidence < 1 or self.about not in ("data", "population"):
+            raise UsageError(
+                f"intervals have a confidence from 0.5 to 1 and are about the data or the population; got "
+                f"{self.confidence} and {self.about!r}; write 0.95 and 'data'"
+            )
+
+    @cached_property
+    def z(self) -> float:
+        """How many deviations an interval reaches: two-sided, and Sidak's for several answers at once, which holds
+        whatever their correlations are."""
+        return -NormalDist().inv_cdf((1 - self.confidence ** (1 / self.answers)) / 2)
+
+    @property
+    def population(self) -> bool:
+        return self.about == "population"
+
+
+@dataclass(frozen=True)
+class Number:
+    """An answer: the estimate, the deviation that the noise gives it, and its interval; None where there is none.
+    `note`: what there is to say of it, such as "conservative"."""
+
+    estimate: float | None
+    noise: float | None
+    low: float | None
+    high: float | None
+    note: str = ""
+
+    def mapped(self, factor: float, shift: float = 0.0) -> "Number":
+        """The same on another scale; factor > 0."""
+        values = (None if v is None else shift + factor * v for v in (self.estimate, self.low, self.high))
+        estimate, low, high = values
+        return Number(estimate, None if self.noise is None else factor * self.noise, low, high, self.note)
+
+    def within(self, low: float, high: float) -> "Number":
+        """The same with the part of the interval that is possible; the estimate stays as it is."""
+        if self.low is None or self.high is None:
+            return self
+        first, last = (min(max(v, low), high) for v in (self.low, self.high))
+        return Number(self.estimate, self.noise, first, last, self.note)
+
+    def root(self) -> "Number":
+        """Square roots, 0 of what is negative; the noise to first order."""
+        if self.estimate is None or self.low is None or self.high is None:
+            return self
+        value, low, high = (math.sqrt(max(v, 0.0)) for v in (self.estimate, self.low, self.high))
+        noise = None if self.noise is None or not value else self.noise / (2 * value)
+        return Number(value, noise, low, high, self.note)
+
+
+NONE = Number(None, None, None, None, NO_ESTIMATE)
+
+
+@dataclass(frozen=True)
+class Pair:
+    """Estimates of A and B, and the covariance of their errors. `first`, `mixed`, `second` may hold variances that
+    depend on theta: the variance of A - theta B is first - 2 theta mixed + theta^2 second."""
+
+    a: float
+    b: float
+    first: float
+    mixed: float
+    second: float
+
+    def plus(self, first: float, mixed: float = 0.0, second: float = 0.0) -> "Pair":
+        """The same with more variance."""
+        return Pair(self.a, self.b, self.first + first, self.mixed + mixed, self.second + second)
+
+
+def linear(estimate: float, variance: float, level: Level) -> Number:
+    """A number whose error is normal with this variance."""
+    noise = math.sqrt(variance)
+    return Number(estimate, noise, estimate - level.z * noise, estimate + level.z * noise)
+
+
+def ratio(noisy: Pair, level: Level, sampled: Pair | None = None) -> Number:
+    """A / B, B positive. `sampled`: with the variance of sampling too, where the interval is about the population.
+
+    Fieller's set: (A - theta B)^2 <= z^2 (variance at theta), an interval where B^2 > z^2 times B's variance.
+    """
+    p, z2 = sampled or noisy, level.z**2
+    lead = p.b**2 - z2 * p.second
+    if noisy.b <= 0 or noisy.b**2 <= z2 * noisy.second or lead <= 0:
+        return NONE
+    theta = noisy.a / noisy.b
+    variance = noisy.first - 2 * theta * noisy.mixed + theta**2 * noisy.second
+    middle, last = p.a * p.b - z2 * p.mixed, p.a**2 - z2 * p.first
+    spread = math.sqrt(max(middle**2 - lead * last, 0.0)) / lead
+    centre = middle / lead
+    return Number(theta, math.sqrt(max(variance, 0.0)) / noisy.b, centre - spread, centre + spread)
+
+
+def share(noisy: Pair, level: Level) -> Number:
+    """A part A of a count B, between 0 and 1. About the population: the score interval, whose sampling variance
+    theta (1 - theta) B is that at theta, as Wilson's is."""
+    n = max(noisy.b, 0.0)
+    return ratio(noisy, level, noisy.plus(0.0, -n / 2, -n) if level.population else None).within(0.0, 1.0)
+
+
+def quadratic(y: Floats, covariance: Floats, A: Floats, B: Floats) -> Pair:
+    """Unbiased estimates of m'Am and m'Bm for y ~ N(m, covariance), with the covariance of their errors. A, B
+    symmetric."""
+    forms = (A, B)
+    spread = [form @ covariance for form in forms]
+    values = [float(y @ form @ y) - float(np.trace(s)) for form, s in zip(forms, spread, strict=True)]
+    seen = np.array([[4 * float(y @ s @ form @ y) for form in forms] for s in spread])
+    alone = np.array([[float(np.sum(s * r.T)) for r in spread] for s in spread])
+    eigenvalues, vectors = np.linalg.eigh((seen + seen.T) / 2 - 4 * alone)
+    kept = (vectors * np.maximum(eigenvalues, 0.0)) @ vectors.T + 2 * alone
+    return Pair(values[0], values[1], float(kept[0, 0]), float(kept[0, 1]), float(kept[1, 1]))
+
+
+def symmetric(A: Floats) -> Floats:
+    """The symmetric matrix of the same quadratic form."""
+    return np.asarray((A + A.T) / 2)

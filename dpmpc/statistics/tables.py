@@ -1,0 +1,276 @@
+"""`Tables`: the public questions of one release, as a source: from columns to what owners send, and to answers.
+
+    tables = Tables.of(columns, ["table1 by sex", "median(age) by sex"])
+    totals = tables.encode(table)                   # at every owner: a vector of whole numbers, secret
+    answers = tables.answers(total, sigma, sizes)   # of the opened, noisy sum
+
+In a plan, whose weights are by size, an owner sends the mean of its records' vectors (`means`), in records and not in
+steps; an opened mean times n is the sum.
+"""
+
+import json
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpmpc.data.schema import Schema
+from dpmpc.errors import UsageError
+from dpmpc.learning.source import Source, of_means
+from dpmpc.privacy.sensitivity import Sensitivity, Weights, arithmetic_bound
+from dpmpc.settings import only_known
+from dpmpc.statistics.answers import answer
+from dpmpc.statistics.asking import Answer, Asking
+from dpmpc.statistics.blocks import Block, Counts, Distance, Part
+from dpmpc.statistics.cells import Field, Ints, Records, Values
+from dpmpc.statistics.columns import Bucketed, Category, Column, Columns, Quantity
+from dpmpc.statistics.compile import merged, parts_of
+from dpmpc.statistics.intervals import Level
+from dpmpc.statistics.layout import FINEST, RECORD, Layout, Unit
+from dpmpc.statistics.opened import Opened
+from dpmpc.statistics.query import Query, parse_all
+from dpmpc.statistics.scores import Model
+
+if TYPE_CHECKING:
+    from dpmpc.data.table import Table
+
+STEP = 0.5**FINEST  # of the vectors, in records
+_NUMBERS = 1 << 24  # of owners' vectors that are held at once
+
+
+@dataclass(frozen=True)
+class Tables(Source):
+    """Columns, questions, and the unit of the promise; all public.
+
+    In plans the unit is a record or an owner, as the plan says; persons and presence are for who adds up sums by other
+    means.
+    """
+
+    KIND: ClassVar[str] = "tables"
+
+    columns: Columns
+    queries: tuple[Query, ...]
+    unit: Unit = RECORD
+    models: tuple[tuple[str, Model], ...] = ()
+
+    @staticmethod
+    def of(
+        columns: Columns,
+        asked: Sequence[str | Mapping[str, Any]],
+        unit: Unit | None = None,
+        models: Mapping[str, Model] | None = None,
+    ) -> "Tables":
+        """The release of these questions; `models`: those that `evaluate` names. Errors: as `query.parse_all`."""
+        given = models or {}
+        return Tables(columns, parse_all(asked, columns, tuple(given)), unit or RECORD, tuple(given.items()))
+
+    @cached_property
+    def parts(self) -> tuple[tuple[Part, float], ...]:
+        """What the questions need, and their weights."""
+        each = ((parts_of(query, self.columns, dict(self.models)), query.weight) for query in self.queries)
+        return tuple((part, weight) for parts, weight in each for part in parts)
+
+    @cached_property
+    def answered_by(self) -> dict[Part, Part]:
+        """The part that answers for each that a question needs."""
+        return merged([part for part, _ in self.parts])
+
+    def blocks_of(self, query: Query) -> tuple[Block, ...]:
+        """The blocks that answer a question."""
+        parts = parts_of(query, self.columns, dict(self.models))
+        return tuple(self.answered_by[part].block for part in parts)
+
+    def costs(self, sizes: Sequence[int]) -> tuple[tuple[str, Distance, float], ...]:
+        """Each question in its canonical form, by how far one unit moves its blocks at scale 1, and its part of mu^2.
+        What several questions share is counted with each."""
+        layout, found = self.layout, []
+        shares = dict(zip(layout.blocks, layout.shares(sizes), strict=True))
+        for query in self.queries:
+            blocks = tuple(dict.fromkeys(self.blocks_of(query)))
+            each = [self.unit.distance(block.reach(1 << FINEST), sizes) * 0.5**FINEST for block in blocks]
+            whole = Distance(sum(d.l1 for d in each), sum(d.l2**2 for d in each) ** 0.5, max(d.linf for d in each))
+            found.append((str(query), whole, sum(shares[block] for block in blocks)))
+        return tuple(found)
+
+    @cached_property
+    def layout(self) -> Layout:
+        """Blocks, scales and places."""
+        return Layout.of(((self.answered_by[part].block, weight) for part, weight in self.parts), self.unit)
+
+    # -- as a source of a plan ------------------------------------------------------------------------------------
+    @property
+    def coordinates(self) -> int:
+        return self.layout.dimension
+
+    @property
+    def clip(self) -> float:
+        """The largest norm of one record's vector, in records: an owner's mean has no larger one."""
+        return self.layout.largest((1,)) * STEP
+
+    @property
+    def about(self) -> list[str]:
+        return [f"asks: {query}" for query in self.queries]
+
+    @property
+    def spread(self) -> Sensitivity:
+        """How far two records' vectors lie apart, in records. Where they never do, because all that is asked is the
+        number of records, which is public: as far as one is from none."""
+        d = self.layout.distance((1,))
+        if not d.l2:
+            return Sensitivity(l2=self.clip, linf=self.clip).within(self.coordinates)
+        return Sensitivity(d.l1 * STEP, d.l2 * STEP, d.linf * STEP, {"tables": d.l2 * STEP})
+
+    def by_record(self, sizes: Sequence[int], weights: Weights, dimension: int) -> Sensitivity:
+        return of_means(self.spread, self.clip, sizes, self._weights(weights), dimension)
+
+    def by_owner(self, sizes: Sequence[int], weights: Weights, dimension: int) -> Sensitivity:
+        """All records of an owner replaced: its mean moves by `spread`."""
+        moved = self.spread * (max(sizes) / sum(sizes))
+        return moved.within(dimension) + arithmetic_bound(self.clip, sizes, self._weights(weights)).within(dimension)
+
+    def by_presence(self, sizes: Sequence[int], weights: Weights, dimension: int) -> Sensitivity:
+        """Every block has the zero vector for a record that is not there."""
+        layout = self.layout
+        each = [block.reach(scale).absent for block, scale in zip(layout.blocks, layout.scales, strict=True)]
+        l1, l2, linf = sum(d.l1 for d in each), math.hypot(*(d.l2 for d in each)), max(d.linf for d in each)
+        spread = Sensitivity(l1 * STEP, l2 * STEP * (1 + 1e-12), linf * STEP, {"tables": l2 * STEP})
+        return of_means(spread, self.clip, sizes, self._weights(weights), dimension)
+
+    def check(self, neighbours: str, dimension: int) -> None:
+        super().check(neighbours, dimension)
+        if self.unit != RECORD:
+            raise UsageError(f"a plan says the unit of its promise; its tables say {self.unit.kind} too; plan again")
+
+    @staticmethod
+    def _weights(weights: Weights) -> Weights:
+        if weights != "size":
+            raise UsageError(f"tables are sums over records; their weights are by size; got {weights!r}; plan again")
+        return weights
+
+    def to_json(self) -> dict[str, Any]:
+        models = {
+            name: {"schema": model.schema.to_json(), "theta": list(model.theta), "weights": list(model.weights)}
+            for name, model in self.models
+        }
+        queries = [str(query) for query in self.queries]
+        return {"columns": columns_to_json(self.columns), "queries": queries, "models": json.loads(json.dumps(models))}
+
+    @classmethod
+    def from_json(cls, value: dict[str, Any]) -> "Tables":
+        only_known(value, ("columns", "queries", "models"), "a plan's tables")
+        models = {
+            str(name): Model.of(Schema.from_json(each["schema"]), each["theta"], each["weights"])
+            for name, each in value["models"].items()
+        }
+        return cls.of(columns_from_json(value["columns"]), value["queries"], None, models)
+
+    def means(self, table: "Table", owner: str | Ints, sizes: Sequence[int]) -> Iterator[NDArray[np.float64]]:
+        """(owners, dimension) the mean of the vectors of each owner's records, in records, some owners at a time: one
+        reading of the table each. Secret. `owner`: (n,) numbers, or SQL for them. Errors: as `encode`."""
+        at_once = max(1, _NUMBERS // self.coordinates)
+        for first in range(0, len(sizes), at_once):
+            part = sizes[first : first + at_once]
+            whose = f"({owner}) - {first}" if isinstance(owner, str) else owner - first
+            totals = self.encode(table, whose, len(part))
+            yield totals * STEP / np.array(part, dtype=np.float64)[:, None]
+
+    @property
+    def reads(self) -> tuple[str, ...]:
+        """The columns of records that are read."""
+        return tuple(dict.fromkeys(field.name for field in self.layout.fields))
+
+    # -- owners and answers ---------------------------------------------------------------------------------------
+    def encode(self, table: "Table", owner: str | Ints | None = None, owners: int = 1) -> Ints:
+        """(owners, dimension) the owners' vectors, from one reading of a table some rows at a time. Secret. `owner`:
+        the number of each record's owner (n,), or SQL for it; others than 0 .. owners - 1 are nobody's.
+
+        Errors: a column is not there; the source cannot be read; none that depends on a value.
+        """
+        total = np.zeros((owners, self.layout.dimension), dtype=np.int64)
+        each = [field.sql(table) for field in self.layout.fields]
+        wanted = list(dict.fromkeys(sql for some in each for sql in some)) or ["CAST(0 AS INTEGER)"]
+        place = {sql: k for k, sql in enumerate(wanted)}
+        seen = 0
+        for block in table.blocks([*wanted, *([owner] if isinstance(owner, str) else [])]):
+            values: dict[Field, Values] = {
+                field: field.read([block[place[sql]] for sql in some])
+                for field, some in zip(self.layout.fields, each, strict=True)
+            }
+            rows = slice(seen, seen := seen + len(block[0]))
+            whose = block[-1].astype(np.int64) if isinstance(owner, str) else None if owner is None else owner[rows]
+            if whose is not None:
+                whose = np.where(whose < owners, whose, -1)
+            total += self.layout.encode(Records(len(block[0]), values), whose, owners)
+        return total
+
+    def answers(
+        self, total: NDArray[Any], sigma: float, sizes: Sequence[int], level: Level | None = None
+    ) -> tuple[Answer, ...]:
+        """The answers of the opened sum (dimension,) in grid steps, whose noise has deviation `sigma` a coordinate.
+        `level`: what intervals hold; its `answers` 0: at once for all numbers of the release."""
+        return self.answers_from(self.opened(total, sigma, sizes), level)
+
+    def opened(self, total: NDArray[Any], sigma: float, sizes: Sequence[int], counted: bool = True) -> Opened:
+        """The opened sum with what is known of it; as `answers`. `counted`: whether sizes are numbers of records."""
+        return Opened(self.layout, np.asarray(total, dtype=np.float64), sigma, tuple(sizes), counted)
+
+    def answers_from(self, opened: Opened, level: Level | None = None) -> tuple[Answer, ...]:
+        """The answers that a release gives which need not have been asked the same: a table's margins are in it, and
+        so are counts. Errors: UsageError for a question that it does not answer."""
+        asked = level or Level()
+        known = opened.layout.blocks
+        by = merged([part for part, _ in self.parts], known)
+        for query in self.queries:
+            needed = (by[part].block for part in parts_of(query, self.columns, dict(self.models)))
+            if not all(_held(block, known) for block in needed):
+                raise UsageError(
+                    f"what was opened answers what it holds; it has no numbers for {query.title}; ask for one of its "
+                    "tables, or make a release for it"
+                )
+        if not asked.answers:
+            lines = sum(len(found.lines) for found in self._answers(opened, replace(asked, answers=1), by))
+            asked = replace(asked, answers=lines)
+        return self._answers(opened, asked, by)
+
+    def _answers(self, opened: Opened, level: Level, by: Mapping[Part, Part]) -> tuple[Answer, ...]:
+        models = dict(self.models)
+        return tuple(answer(Asking(q, self.columns, opened, level, by, models)) for q in self.queries)
+
+
+def _held(block: Block, opened: Sequence[Block]) -> bool:
+    """Whether an opened block is this one, or a table of which it is a margin."""
+    if not isinstance(block, Counts):
+        return block in opened
+    return any(
+        isinstance(other, Counts) and other.where == block.where and set(block.axes) <= set(other.axes)
+        for other in opened
+    )
+
+
+def columns_to_json(columns: Columns) -> list[dict[str, Any]]:
+    """Columns as a plan has them."""
+    found = [{"kind": type(column).__name__.lower(), **asdict(column)} for column in columns.columns]
+    return list(json.loads(json.dumps(found)))
+
+
+def columns_from_json(value: Sequence[Mapping[str, Any]]) -> Columns:
+    """The columns that `columns_to_json` wrote. Errors: as of columns."""
+    return Columns(tuple(_column(dict(each)) for each in value))
+
+
+def _column(value: dict[str, Any]) -> Column:
+    """A column that `Tables.to_json` wrote. Errors: UsageError for another kind, TypeError for other fields."""
+    kinds: dict[str, Any] = {kind.__name__.lower(): kind for kind in (Quantity, Category, Bucketed)}
+    kind = kinds.get(value.pop("kind", ""))
+    if kind is None:
+        raise UsageError(f"a plan's columns are {', '.join(kinds)}; one is none of them; copy it again")
+    made: Column = kind(**{name: _tuples(part) for name, part in value.items()})
+    return made
+
+
+def _tuples(value: Any) -> Any:
+    return tuple(_tuples(part) for part in value) if isinstance(value, list) else value

@@ -1,0 +1,38 @@
+"""Numbers in [-1, 1] that moments, trees and products are made of."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from dpmpc.statistics.cells import Field, Records, Values
+from dpmpc.statistics.columns import Quantity
+
+
+@dataclass(frozen=True)
+class Scaled:
+    """A column of numbers, clipped to its bounds and mapped linearly on [-1, 1]; NaN where it is missing."""
+
+    column: Quantity
+
+    @property
+    def name(self) -> str:
+        return self.column.name
+
+    @property
+    def fields(self) -> tuple[Field, ...]:
+        return (self.column,)
+
+    @property
+    def middle(self) -> float:
+        """What 0 stands for."""
+        return (self.column.low + self.column.high) / 2
+
+    @property
+    def half(self) -> float:
+        """What 1 stands for, away from the middle."""
+        return (self.column.high - self.column.low) / 2
+
+    def of(self, records: Records) -> Values:
+        """(n,) numbers."""
+        t = (np.clip(records[self.column], self.column.low, self.column.high) - self.middle) / self.half
+        return np.asarray(np.clip(t, -1.0, 1.0))

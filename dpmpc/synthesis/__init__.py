@@ -1,0 +1,1 @@
+"""Synthetic tables from noisy ones: public post-processing of what `statistics` opens."""

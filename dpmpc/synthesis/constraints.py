@@ -1,0 +1,88 @@
+"""Combinations of two columns' values that are impossible, as everybody knows: structural zeros."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpmpc.errors import UsageError
+from dpmpc.statistics.cells import Axis
+from dpmpc.statistics.columns import Columns
+from dpmpc.statistics.query import parse
+from dpmpc.statistics.where import Among, Condition
+from dpmpc.synthesis.tree import Edge
+
+Cells = NDArray[np.bool_]
+
+
+@dataclass(frozen=True)
+class Constraints:
+    """`impossible`: conditions of one or two columns that no record meets."""
+
+    impossible: tuple[tuple[Condition, ...], ...]
+
+    @staticmethod
+    def of(lines: Sequence[str], columns: Columns) -> "Constraints":
+        """The constraints of lines such as `sex = M and relationship = Wife`. Errors: UsageError for what is none, is
+        about more than two columns, or cuts a cell of a number in two."""
+        found = []
+        for line in lines:
+            if not isinstance(line, str):
+                raise UsageError(
+                    f'a constraint is a line such as "sex = M and relationship = Wife"; got {line!r}; write one'
+                )
+            where = parse(f"count where {line}", columns).where
+            if not 1 <= len(where.conditions) <= 2:
+                raise UsageError(f"a constraint is about one or two columns; got {line}; split it, or leave it out")
+            found.append(where.conditions)
+        return Constraints(tuple(found))
+
+    def of_one(self, name: str, axes: Mapping[str, Axis]) -> Cells:
+        """(cells,) which cells of a column are impossible."""
+        found = np.zeros(len(axes[name].labels), dtype=bool)
+        for conditions in self.impossible:
+            if [condition.column.name for condition in conditions] == [name]:
+                found |= _cells(conditions[0], axes[name])
+        return found
+
+    def of_two(self, edge: Edge, axes: Mapping[str, Axis]) -> Cells:
+        """(cells, cells) which cells of a table of two columns are impossible."""
+        rows, columns = (self.of_one(name, axes) for name in edge)
+        found = rows[:, None] | columns[None, :]
+        for conditions in self.impossible:
+            each = {condition.column.name: condition for condition in conditions}
+            if set(each) == set(edge):
+                found |= np.outer(_cells(each[edge[0]], axes[edge[0]]), _cells(each[edge[1]], axes[edge[1]]))
+        return found
+
+    @property
+    def edges(self) -> tuple[Edge, ...]:
+        """The pairs of columns that constraints join."""
+        found = [
+            tuple(sorted(c.column.name for c in conditions)) for conditions in self.impossible if len(conditions) == 2
+        ]
+        return tuple(dict.fromkeys(found))  # type: ignore[arg-type]
+
+
+def _cells(condition: Condition, axis: Axis) -> Cells:
+    """(cells,) the cells of an axis all of whose values meet a condition."""
+    found = np.zeros(len(axis.labels), dtype=bool)
+    if isinstance(condition, Among):
+        found[list(condition.levels)] = True
+        return found
+    edges = np.array(getattr(axis, "edges"))  # noqa: B009  a number's axis
+    inside = (edges[:-1] >= condition.low) & (edges[1:] <= condition.high)
+    found[1 : len(edges)] = inside
+    return found
+
+
+def from_file(value: Any) -> list[str]:
+    """The lines of a file of constraints: `impossible = [...]`. Errors: there are none."""
+    lines = value.get("impossible") if isinstance(value, dict) else None
+    if not isinstance(lines, list) or not lines:
+        raise UsageError(
+            'constraints are a list, impossible = ["sex = M and relationship = Wife"]; there is none; write it'
+        )
+    return lines

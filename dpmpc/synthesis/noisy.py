@@ -1,0 +1,78 @@
+"""The noisy tables that a model is fitted to: made possible, one by one, from what was opened."""
+
+from collections.abc import Sequence
+from functools import cached_property
+from itertools import combinations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpmpc.errors import UsageError
+from dpmpc.statistics.cells import Axis, Bins
+from dpmpc.statistics.columns import MISSING, OTHER, Columns
+from dpmpc.statistics.compile import axis_of
+from dpmpc.statistics.intervals import Floats
+from dpmpc.statistics.opened import Consistent, Opened, Weights, unit_weights
+from dpmpc.statistics.where import ALL
+from dpmpc.synthesis.constraints import Constraints
+from dpmpc.synthesis.model import on_simplex
+from dpmpc.synthesis.tree import Edge, dependence
+
+_SURE = 4.0  # deviations of the noise that records beside a column's cells must exceed to be drawn
+
+
+class Noisy:
+    """Tables of one and two columns, by least squares over all that was opened, public. `zeros`: impossible cells."""
+
+    def __init__(self, columns: Columns, opened: Opened, zeros: Constraints | None = None) -> None:
+        self.columns, self.opened, self.zeros = columns, opened, zeros or Constraints(())
+        self.axes: dict[str, Axis] = {name: axis_of(name, columns) for name in columns.names}
+        self.n = float(sum(opened.sizes))
+
+    @cached_property
+    def _tables(self) -> Consistent:
+        return self.opened.tables[ALL]
+
+    def raw(self, names: Sequence[str]) -> Floats:
+        """The counts as least squares have them, with negative ones."""
+        return self._tables.value([self.axes[name] for name in names])
+
+    def deviation(self, names: Sequence[str]) -> float:
+        """Of the noise in a cell of such a table, in records."""
+        axes = [self.axes[name] for name in names]
+        first: Weights = {axis: unit_weights(axis, 0) for axis in axes}
+        return float(max(self._tables.covariance(axes, first, first), 0.0) ** 0.5)
+
+    def one(self, name: str) -> Floats:
+        """(cells,) of a column, at least 0, the number of records in all. Cells beside its levels and bounds (missing,
+        other, below, above) are 0 unless they stand out of the noise."""
+        values, possible = self.raw([name]), self.possible(name)
+        found = np.zeros(len(values))
+        found[possible] = on_simplex(values[possible], self.n)
+        return found
+
+    def possible(self, name: str) -> NDArray[np.bool_]:
+        """(cells,) those of a column that a row may have. Errors: UsageError where none is left."""
+        labels, least = self.axes[name].labels, _SURE * self.deviation([name])
+        beside = np.array([label in (MISSING, OTHER) for label in labels])
+        if isinstance(self.axes[name], Bins):
+            beside[[0, -2]] = True
+        found = np.asarray(~(beside & (self.raw([name]) < least)) & ~self.zeros.of_one(name, self.axes))
+        if not found.any():
+            raise UsageError(
+                f"some level of a column must be possible; <<constraints>> leave none of '{name}'; mend them"
+            )
+        return found
+
+    def two(self, edge: Edge) -> Floats:
+        """The table of two columns, at least 0, the number of records in all; 0 where constraints say so."""
+        values = self.raw(edge)
+        possible = ~self.zeros.of_two(edge, self.axes)
+        found = np.zeros(values.shape)
+        found[possible] = on_simplex(values[possible], self.n)
+        return found
+
+    def dependence(self) -> dict[Edge, float]:
+        """How much every two columns depend on each other, as far as it stands out of the noise."""
+        each = combinations(self.columns.names, 2)
+        return {edge: dependence(self.raw(edge), self.deviation(edge)) for edge in each}

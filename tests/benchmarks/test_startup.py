@@ -1,0 +1,32 @@
+"""What short commands take beside an import: commands that exist, measured by turns, in an account of their own."""
+
+import ast
+from pathlib import Path
+
+import pytest
+from commands import parsed
+
+from dpmpc.benchmarks import startup
+
+
+def test_its_commands_are_commands(tmp_path: Path) -> None:
+    found = startup.commands(tmp_path)
+    spoken = {what: words[3:] for what, words in found.items() if words[1:3] == ["-m", "dpmpc"]}
+    assert len(spoken) == 4
+    for what, words in spoken.items():
+        if words != ["--help"]:
+            assert parsed(words) and what.startswith(f"dpmpc {words[0]}")
+    ast.parse(startup._FIT)
+
+
+@pytest.mark.slow
+def test_a_row_is_a_multiple_of_the_import(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    whole = startup.commands
+    monkeypatch.setattr(startup, "commands", lambda folder: dict(list(whole(folder).items())[:3]))
+    monkeypatch.setattr(startup, "WARM_UPS", 0)
+    found = startup.rows(2, engines=())
+    assert [row["what"] for row in found] == [startup.IMPORT, "import dpmpc", "dpmpc --help"]
+    assert found[0]["times"] == found[0]["processor_times"] == 1
+    for row in found:
+        assert row["seconds"] > 0 and row["times"] == pytest.approx(row["seconds"] / found[0]["seconds"])
+        assert row["processor_times"] == pytest.approx(row["processor"] / found[0]["processor"])

@@ -1,0 +1,42 @@
+"""What every test is given: accounts of its own, so that tests spend nothing of this user's, children that find the
+suite's helpers whatever a command of an earlier test has set, kept bytecode, and an ear for Ctrl-C."""
+
+import os
+import signal
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+# Bytecode is kept even where the environment says otherwise: without it each of some hundred processes that tests start
+# compiles the library for longer than it runs, and each worker compiles all tests.
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+sys.dont_write_bytecode = False
+
+# A shell starts what it leaves in the background deaf to Ctrl-C, and children inherit that; tests press it.
+if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+@pytest.fixture(autouse=True)
+def own_accounts(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """The user's account is below this session's temporary folder, and nothing that has no name was counted yet."""
+    monkeypatch.setenv("DPMPC_ACCOUNT", str(_new(tmp_path_factory.getbasetemp())))
+    os.environ.pop("DPMPC_PROCESS_ACCOUNT", None)
+    yield
+    os.environ.pop("DPMPC_PROCESS_ACCOUNT", None)
+
+
+@pytest.fixture(autouse=True)
+def helpers_are_found() -> Iterator[None]:
+    """Commands keep the children of their process safe; a test that comes after one in the same process is no child."""
+    yield
+    os.environ.pop("PYTHONSAFEPATH", None)
+
+
+_made = iter(range(10**9))
+
+
+def _new(folder: Path) -> Path:
+    return folder / f"account-{next(_made)}"

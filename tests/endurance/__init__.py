@@ -1,0 +1,1 @@
+"""What kills, fuzzes and spoils a run at full size; the suite runs a little of each."""

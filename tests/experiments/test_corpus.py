@@ -1,0 +1,32 @@
+"""The corpus: its sets are told apart, and those that come with scikit-learn are read as they are there."""
+
+import numpy as np
+import pytest
+from sklearn import datasets
+
+from dpmpc.errors import UsageError
+from dpmpc.experiments.corpus import CHOSEN, CONFIRMED, SETS, Set, available, load
+
+
+def test_what_constants_are_chosen_on_is_not_what_confirms_them() -> None:
+    assert len(SETS) == len(CHOSEN) + len(CONFIRMED) and len(CHOSEN) >= 8 and len(CONFIRMED) >= 4
+    assert not {each.source for each in CHOSEN} & {each.source for each in CONFIRMED}
+
+
+@pytest.mark.parametrize("name", ["wdbc", "diabetes", "wine"])
+def test_a_set_is_the_packages_own_in_another_order(name: str) -> None:
+    raw, bunch = load(SETS[name]), getattr(datasets, f"load_{'breast_cancer' if name == 'wdbc' else name}")
+    table = bunch(scaled=False) if name == "diabetes" else bunch()
+    mine = np.column_stack([raw.columns[key] for key in raw.numbers])
+    assert raw.texts == () and raw.n == len(table.target)
+    np.testing.assert_array_equal(np.sort(mine, axis=0), np.sort(table.data, axis=0))
+    y = (raw.y + 1) / 2 if name == "wdbc" else raw.y
+    np.testing.assert_array_equal(np.sort(y), np.sort(table.target))
+    np.testing.assert_allclose(np.corrcoef(mine[:, 0], y), np.corrcoef(table.data[:, 0], table.target), atol=1e-12)
+
+
+def test_a_set_that_is_not_there_is_named() -> None:
+    away = Set("away", "file:adult", "income")
+    assert not available(away, None)
+    with pytest.raises(UsageError, match="the set away comes from file; it is not there"):
+        load(away)

@@ -1,0 +1,214 @@
+"""Strangers at the listener: each is dropped on its own, none is believed, and the right one is admitted meanwhile."""
+
+import asyncio
+import contextlib
+import struct
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from dpmpc.errors import PeerError
+from dpmpc.mpc.parties.session import Session
+from dpmpc.mpc.transport import listener as door_module
+from dpmpc.mpc.transport.addresses import bound_socket, endpoint_of
+from dpmpc.mpc.transport.channels import HELLO, REASON
+from dpmpc.mpc.transport.credentials import make_credentials
+from dpmpc.mpc.transport.dial import TcpLink
+from dpmpc.mpc.transport.listener import MOST_PENDING, Listener, Refused
+from dpmpc.mpc.transport.tls import Tls
+from dpmpc.mpc.transport.wire import HEADER, MAGIC, VERSION, Peer, run_tag
+from tests.runs import HANG
+
+RUN = b"run"
+
+
+def header(label: int, size: int) -> bytes:
+    return HEADER.pack(MAGIC, VERSION, run_tag(RUN), label, size)
+
+
+NONSENSE = [
+    b"",
+    b"abc",
+    b"\x16\x03\x01" + bytes(100),  # the beginning of a TLS greeting
+    bytes(range(256)),
+    header(HELLO, 36)[:-1],
+    header(HELLO, 1 << 32),
+    header(HELLO, 3) + b"abc",
+    header(REASON, 20) + b"party 1 left the run",
+    header(HELLO, 36) + struct.pack("<HH32s", 0, 3, b"x" * 32),
+    header(HELLO, 36) + struct.pack("<HH32s", 700, 2, bytes(32)),
+    header(7, 0) * 1000,
+]
+
+
+async def meet(tls: bool, keys: Path) -> tuple[list[str], list[bool]]:
+    """Party 1 is called by all strangers, silent ones among them; then by party 0. What it logs; who was lost."""
+    bound = [bound_socket() for _ in range(2)]
+    where = [endpoint_of(s) for s in bound]
+    sessions = [Session(i, 2, 0, RUN) for i in range(2)]
+    log: list[str] = []
+    links = [
+        TcpLink(i, where, tls=Tls.load(keys, f"party{i}") if tls else None, bound=bound[i], log=log.append)
+        for i in range(2)
+    ]
+    listening = asyncio.ensure_future(sessions[1].connect(links[1], seconds=HANG))
+    strangers = []
+    for payload in NONSENSE * 3:
+        while True:
+            try:
+                reader, writer = await asyncio.open_connection(where[1].host, where[1].port)
+                break
+            except OSError:  # party 1 does not listen yet
+                await asyncio.sleep(0)
+        writer.write(payload)
+        strangers.append((reader, writer))
+    for _, writer in strangers[1::3]:
+        writer.transport.abort()
+    await asyncio.gather(listening, sessions[0].connect(links[0], seconds=HANG))
+    lost = [s.lost.done() for s in sessions]
+    for s in sessions:
+        s.abandon()
+    for _, writer in strangers:
+        writer.transport.abort()
+    await asyncio.sleep(0)
+    return log, lost
+
+
+@pytest.mark.parametrize("tls", [False, True])
+def test_no_stranger_stops_two_parties_from_meeting(tls: bool, tmp_path: Path) -> None:
+    make_credentials(tmp_path / "keys", ("party0", "party1"))
+    log, lost = asyncio.run(meet(tls, tmp_path / "keys"))
+    assert lost == [False, False]
+    if not tls:
+        for why in ("it speaks another protocol", "above the 4096 allowed", "a greeting has 36 bytes; got 3"):
+            assert any(why in line for line in log), log
+    assert len(log) == len(set(log))  # a flood of the same is one line
+
+
+async def at_a_listener(
+    admit: Callable[[Peer, bytearray], None], callers: int
+) -> tuple[Listener, list[asyncio.StreamReader]]:
+    """A listener and silent callers."""
+    bound = bound_socket()
+    listener = Listener(lambda: Peer("a caller", RUN), admit, lambda text: None)
+    await listener.open(endpoint_of(bound), bound, None, "this test must listen")
+    readers = []
+    for _ in range(callers):
+        reader, writer = await asyncio.open_connection(*bound.getsockname())
+        readers.append(reader)
+        WRITERS.append(writer)
+    return listener, readers
+
+
+WRITERS: list[asyncio.StreamWriter] = []
+
+
+async def hang_up() -> None:
+    """Closes the connections of all callers."""
+    for writer in WRITERS:
+        writer.transport.abort()
+    await asyncio.sleep(0)
+    WRITERS.clear()
+
+
+def test_so_many_callers_may_wait_and_one_more_takes_the_place_of_the_first() -> None:
+    async def body() -> None:
+        listener, readers = await at_a_listener(lambda peer, greeting: peer.admit(), MOST_PENDING + 3)
+        async with asyncio.timeout(HANG):
+            while listener.met < MOST_PENDING + 3:
+                await asyncio.sleep(0)
+            for reader in readers[:3]:
+                with contextlib.suppress(ConnectionError):
+                    assert await reader.read() == b""
+        assert len(listener._pending) <= MOST_PENDING and not any(reader.at_eof() for reader in readers[3:])
+        WRITERS[-1].write(header(HELLO, 0))
+        async with asyncio.timeout(HANG):
+            while len(listener._pending) == MOST_PENDING:
+                await asyncio.sleep(0)
+        listener.close()
+        for reader in readers[3:-1]:
+            with contextlib.suppress(ConnectionError):
+                assert await reader.read() == b""
+        await hang_up()
+
+    asyncio.run(body())
+
+
+def test_who_does_not_greet_in_time_is_dropped(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(door_module, "GREETING", 0.0)
+
+    async def body() -> None:
+        listener, (reader,) = await at_a_listener(lambda peer, greeting: peer.admit(), 1)
+        async with asyncio.timeout(HANG):
+            with contextlib.suppress(ConnectionError):
+                assert await reader.read() == b""
+        assert listener.refusals() == "; refused meanwhile: a caller from 127.0.0.1: no greeting within 0 s"
+        listener.close()
+        await hang_up()
+
+    asyncio.run(body())
+
+
+def test_who_is_refused_is_told_why() -> None:
+    def refuse(peer: Peer, greeting: bytearray) -> None:
+        raise Refused("another plan")
+
+    async def body() -> None:
+        listener, (reader,) = await at_a_listener(refuse, 1)
+        WRITERS[0].write(header(HELLO, 1) + b"x")
+        async with asyncio.timeout(HANG):
+            assert await reader.readexactly(HEADER.size + 12) == header(REASON, 12) + b"another plan"
+            WRITERS[0].close()
+            assert await reader.read() == b""
+        listener.close()
+        await hang_up()
+
+    asyncio.run(body())
+
+
+def test_a_party_that_leaves_before_all_are_here_may_come_again() -> None:
+    """Of three, the second comes, dies without a word, and comes again; then the third."""
+
+    async def body() -> None:
+        bound = [bound_socket() for _ in range(3)]
+        where = [endpoint_of(s) for s in bound]
+        first = Session(0, 3, 1, RUN)
+        waiting = asyncio.ensure_future(first.connect(TcpLink(0, where, bound=bound[0]), seconds=HANG))
+        early = Session(1, 3, 1, RUN)
+        link = TcpLink(1, where, bound=bound[1].dup())
+        dying = asyncio.ensure_future(early.connect(link, seconds=HANG))
+        async with asyncio.timeout(HANG):
+            while not link._peers:
+                await asyncio.sleep(0)
+        for peer in list(link._peers.values()):
+            peer.abort("killed")
+        dying.cancel()
+        await asyncio.gather(dying, return_exceptions=True)
+        assert not waiting.done()
+        again = [Session(i, 3, 1, RUN) for i in (1, 2)]
+        links = [TcpLink(i, where, bound=bound[i]) for i in (1, 2)]
+        await asyncio.gather(waiting, *(s.connect(l, seconds=HANG) for s, l in zip(again, links, strict=True)))
+        for session in (first, *again):
+            session.abandon()
+        await asyncio.sleep(0)
+
+    asyncio.run(body())
+
+
+def test_those_who_are_here_are_told_who_never_came() -> None:
+    async def body() -> list[str]:
+        bound = [bound_socket() for _ in range(3)]
+        where = [endpoint_of(s) for s in bound]
+        sessions = [Session(i, 3, 1, RUN) for i in (0, 1)]
+        results = await asyncio.gather(
+            sessions[0].connect(TcpLink(0, where, bound=bound[0]), seconds=0.5),
+            sessions[1].connect(TcpLink(1, where, bound=bound[1]), seconds=HANG),
+            return_exceptions=True,
+        )
+        bound[2].close()
+        assert all(isinstance(result, PeerError) for result in results), results
+        return [str(result) for result in results]
+
+    first, second = asyncio.run(body())
+    assert "missing: party 2" in first and second == f"{first} (told by party 0)"

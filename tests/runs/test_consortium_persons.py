@@ -1,0 +1,111 @@
+"""Persons and capacities over several machines: what consortium.toml says, and what an owner's process makes of it."""
+
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from dpmpc.aggregation.plan.plan import Plan
+from dpmpc.errors import RecordError, UsageError
+from dpmpc.runs.consortium import read_consortium
+from dpmpc.runs.job import OwnersJob
+from dpmpc.runs.named_records import load_owner
+from dpmpc.runs.one_release import vectors_of
+from dpmpc.runs.request import Request
+
+TEXT = """
+[run]
+data_id = "wards"
+[[parties]]
+address = "127.0.0.1:21365"
+[[parties]]
+address = "127.0.0.1:22365"
+[[parties]]
+address = "127.0.0.1:23365"
+[[owners]]
+{first}
+[[owners]]
+{second}
+[records]
+bounds = {{ age = [0, 120] }}
+target = "ill"
+positive = ["1"]
+negative = ["0"]
+[privacy]
+epsilon = 1.0
+delta = 1e-5
+{privacy}
+{more}
+"""
+
+
+def plan_of(folder: Path, first: str, second: str, privacy: str = "", more: str = "") -> Plan:
+    path = folder / "consortium.toml"
+    text = TEXT.format(first=first, second=second, privacy=privacy, more=more)
+    if "[stats]" in more:
+        text = text.replace('target = "ill"\npositive = ["1"]\nnegative = ["0"]\n', "")
+    path.write_text(text, encoding="utf-8")
+    return read_consortium(path).plan
+
+
+PERSONS = 'person = "who"\nperson_rows = 3'
+
+
+def test_owners_say_how_many_persons_they_have_or_places_for_how_many(tmp_path: Path) -> None:
+    plan = plan_of(tmp_path, "persons = 20", "persons = 30", PERSONS)
+    assert plan.sizes == (60, 90) and plan.neighbours == "person" and not plan.capacity and not plan.counted
+    plan = plan_of(tmp_path, "capacity = 20", "capacity = 30", PERSONS)
+    assert plan.sizes == (60, 90) and plan.capacity
+    plan = plan_of(tmp_path, "capacity = 128", "capacity = 128")
+    assert plan.sizes == (128, 128) and plan.capacity and plan.neighbours == "record"
+    stats = plan_of(
+        tmp_path, "persons = 20", "persons = 30", PERSONS, '[stats]\nqueries = ["count"]\nhopeless = "allow"'
+    )
+    assert stats.sizes == (60, 90) and stats.neighbours == "person"
+    for first, second, privacy in (
+        ("records = 20", "persons = 20", PERSONS),
+        ("records = 20", "records = 20", PERSONS),
+        ("persons = 20", "persons = 20", ""),
+        ("capacity = 20", "records = 20", ""),
+        ("capacity = 20\nrecords = 9", "capacity = 20", ""),
+        ('name = "a"', "records = 20", ""),
+    ):
+        with pytest.raises(UsageError, match="owners"):
+            plan_of(tmp_path, first, second, privacy)
+
+
+def records(folder: Path, persons: int, each: int = 2) -> str:
+    path = folder / f"records{persons}.csv"
+    lines = [f"p{k // each},{20 + k % 50},{k % 2}" for k in range(persons * each)]
+    path.write_text("\n".join(["who,age,ill", *lines]) + "\n", encoding="utf-8")
+    return str(path)
+
+
+@pytest.mark.parametrize(("capacity", "persons"), [(False, 20), (True, 20), (True, 19)])
+def test_an_owners_process_fills_the_places_of_its_plan(capacity: bool, persons: int, tmp_path: Path) -> None:
+    kind = "capacity" if capacity else "persons"
+    plan = plan_of(tmp_path, f"{kind} = 20", f"{kind} = 30", PERSONS)
+    dataset = load_owner(Request(records=records(tmp_path, persons, 4), planned=True, delta=1e-5), plan, 0)
+    assert dataset.n == 60 and int(dataset.train.X.any(axis=1).sum()) == 3 * persons, "three of four are kept"
+    for wrong in (21, 18) if not capacity else (21,):
+        with pytest.raises(RecordError) as caught:
+            load_owner(Request(records=records(tmp_path, wrong), planned=True, delta=1e-5), plan, 0)
+        assert str(wrong) not in caught.value.public
+
+
+def test_tables_count_places(tmp_path: Path) -> None:
+    asked = '[stats]\nqueries = ["count"]\nhopeless = "allow"'
+    for kind, persons in (("persons", 20), ("capacity", 17)):
+        plan = plan_of(tmp_path, f"{kind} = 20", f"{kind} = 30", PERSONS, asked)
+        plan_path = tmp_path / "plan.json"
+        plan.write(plan_path)
+        request: Any = Request(records=records(tmp_path, persons), planned=True, delta=1e-5)
+        job = OwnersJob(request, tmp_path / "out", 1.0, 0.0, plan=plan_path, owner=0)
+        job.out.mkdir(exist_ok=True)
+        with ExitStack() as stack:
+            (vector,) = vectors_of(job, plan, stack)
+        (count,) = np.abs(vector).max(axis=1)
+        full = plan.source.clip  # type: ignore[union-attr]
+        assert count == pytest.approx(full * persons * 2 / 60, rel=1e-6)

@@ -1,0 +1,98 @@
+"""An additive run from its records to the report: survey, model, page, JSON, predictions, and the plan for sites."""
+
+import csv
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+from click.testing import CliRunner
+
+from dpmpc import train
+from dpmpc.aggregation.plan.stages import after_first
+from dpmpc.cli.main import group
+from dpmpc.data.schema import Labels, Numeric, Schema
+from dpmpc.errors import UsageError
+from dpmpc.learning.additive import Additive
+from dpmpc.learning.predict import predict
+from dpmpc.learning.survey_columns import ANY
+from dpmpc.runs.planning import plan_with_survey
+from dpmpc.runs.request import Request
+from dpmpc.runs.trained import Trained
+
+N = 3000
+
+
+def records(path: Path) -> Path:
+    """Age matters at both ends, and a ward and a missing value a little."""
+    rng = np.random.default_rng(7)
+    age, dose = rng.uniform(20, 90, N), rng.lognormal(3, 1, N)
+    ward = rng.choice(np.array(["a", "b", "c"]), N)
+    sick = (np.abs(age - 55) > 18) ^ (rng.random(N) < 0.05)
+    with path.open("w", newline="", encoding="utf-8") as file:
+        writer = csv.writer(file)
+        writer.writerow(["age", "dose", "ward", "sick"])
+        for a, d, w, s in zip(age, dose, ward, sick, strict=True):
+            writer.writerow([f"{a:.2f}", "" if d > 60 else f"{d:.2f}", w, "yes" if s else "no"])
+    return path
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory: pytest.TempPathFactory) -> Trained:
+    folder = tmp_path_factory.mktemp("curves")
+    path = records(folder / "r.csv")
+    return train(folder / "run", csv=str(path), target="sick", owners=3, epsilon=6.0, delta=1e-5, engine="clear",
+                 basis="additive", positive="yes")  # fmt: skip
+
+
+def test_a_surveyed_run_learns_a_curve_and_reports_it(run: Trained) -> None:
+    schema = json.loads((run.run / "survey" / "schema.json").read_text())
+    assert schema["basis"] == "additive"
+    assert 4 <= len(next(c for c in schema["columns"] if c["name"] == "age")["knots"]) <= 6
+    model = run.model.additive
+    age = model.decision_function({"age": [22, 55, 88], "dose": [20] * 3, "ward": ["a"] * 3})
+    assert age[0] > 0 > age[1] and age[2] > 0
+    page = run.plot(run.run / "curves.html").read_text()
+    assert page.count("<svg") >= 3 and "age: adds" in page and "http" not in page.replace("http-equiv", "")
+
+
+def test_the_command_writes_page_and_json_by_which_others_predict_the_same(run: Trained, tmp_path: Path) -> None:
+    out = CliRunner().invoke(group, ["report", str(run.run), "--out", str(tmp_path / "p.html"), "--curves",
+                                    str(tmp_path / "c.json")])  # fmt: skip
+    assert out.exit_code == 0, out.output
+    assert "What each column adds to the score" in (tmp_path / "p.html").read_text()
+    model = Additive.from_json(json.loads((tmp_path / "c.json").read_text()))
+    path = run.run.parent / "r.csv"
+    with path.open(newline="", encoding="utf-8") as file:
+        rows = list(csv.DictReader(file))
+    columns = {name: [row[name] for row in rows] for name in ("age", "dose", "ward")}
+    theirs = predict(run.run, str(path)).columns
+    assert list(model.predict(columns)) == list(theirs["sick"])
+    np.testing.assert_allclose(model.predict_proba(columns)[:, 1], theirs["probability_yes"], rtol=1e-9)
+    assert float(np.mean([row["sick"] == said for row, said in zip(rows, theirs["sick"], strict=True)])) > 0.85
+
+
+def test_a_straight_model_has_no_curves(run: Trained, tmp_path: Path) -> None:
+    bounds = tmp_path / "b.json"
+    bounds.write_text('{"age": [0, 120], "ward": ["a", "b", "c"], "sick": ["no", "yes"]}')
+    told = {"csv": str(run.run.parent / "r.csv"), "target": "sick", "owners": 2, "epsilon": 4.0, "delta": 1e-5,
+            "engine": "clear", "bounds": str(bounds), "drop": ("dose",), "iterations": 10,
+            "evaluate": False}  # fmt: skip
+    straight = train(tmp_path / "straight", **told)
+    with pytest.raises(UsageError, match="basis=additive"):
+        straight.plot(tmp_path / "none.html")
+    bent = train(tmp_path / "bent", basis="additive", **told)
+    assert [c.name for c in bent.model.additive.curves] == ["age", "ward"] and len(bent.model.theta) == 11
+
+
+def test_a_plan_for_sites_fixes_the_most_coordinates_before_its_survey() -> None:
+    draft = Schema((Numeric("x", *ANY), Numeric("z", 0, 10)), Labels("y", ("1",), ("0",)), basis="additive")
+    request = Request(owner_sizes=(5000, 5000), schema="s.json", epsilon=2.0, delta=1e-6, parties=3)
+    plan = plan_with_survey(request, draft, (5000, 5000), "sites")
+    first = plan.first
+    rng = np.random.default_rng(8)
+    columns = {name: np.column_stack([rng.uniform(1, 9, 10_000), np.full(10_000, -1.0)]) for name in ("x", "z")}
+    total = np.rint(first.source.encode(columns) / first.grid.step).astype(np.int64)
+    made = after_first(plan, total)
+    assert made.schema is not None and made.schema["basis"] == "additive"
+    assert plan.dimension == 15 and made.dimension == 13  # a line and 5 curves each, and a constant; or missing too

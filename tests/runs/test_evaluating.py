@@ -1,0 +1,197 @@
+"""Figures inside the promise: who is held out, what that costs, and what comes of it."""
+
+import json
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from dpmpc.aggregation.plan.asked import data_digest
+from dpmpc.aggregation.plan.plan import Plan
+from dpmpc.data.loading import opened
+from dpmpc.errors import UsageError
+from dpmpc.learning.model import read_model
+from dpmpc.privacy.composition import spent
+from dpmpc.privacy.ledgers import ledgers_below, read_ledger
+from dpmpc.runs.evaluating import LOUDEST, off_by, parting, splitting
+from dpmpc.runs.named_records import load
+from dpmpc.runs.request import Request
+from dpmpc.runs.summary import summary
+from dpmpc.runs.surveying import owners_of_records
+from dpmpc.statistics.evaluated import figures_of, tables_of, totals
+from dpmpc.statistics.figures import plain
+from tests.runs import run, small
+
+ENOUGH = 9000  # a fifth of them says enough at epsilon 1
+
+
+@pytest.fixture(autouse=True)
+def account(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    monkeypatch.setenv("DPMPC_ACCOUNT", str(tmp_path / "account"))
+    yield
+
+
+def people(n: int, first: int = 0) -> pd.DataFrame:
+    rng = np.random.default_rng(first + 1)
+    x = rng.normal(size=n)
+    y = np.where(rng.random(n) < 1 / (1 + np.exp(1 - 2 * x)), "yes", "no")
+    site = np.where(rng.random(n) < 0.3, "a", "b")
+    return pd.DataFrame({"id": [f"p{first + k}" for k in range(n)], "site": site, "x": x.round(4), "y": y})
+
+
+def request(path: Path, **changes: Any) -> Request:
+    base: dict[str, Any] = {
+        "csv": str(path), "target": "y", "owners_column": "site", "epsilon": 1.0, "delta": 1e-5, "engine": "clear",
+        "iterations": 3, "bounds": str(path.with_suffix(".json")),
+    }  # fmt: skip
+    path.with_suffix(".json").write_text(json.dumps({"x": [-3, 3], "y": ["no", "yes"]}))
+    return Request(**{**base, "drop": () if "ids" in changes else ("id",), **changes})
+
+
+def held(asked: Request, frame: pd.DataFrame) -> set[str]:
+    """The ids of those who are held out."""
+    groups, every = np.unique(frame["site"], return_inverse=True)[1].astype(np.int64), np.arange(len(frame))
+    with opened(Path(asked.csv or "")) as (table, _):
+        _, test = splitting(asked)(table, groups, (every, every[:0]))
+    return set(frame["id"].iloc[test])
+
+
+def test_who_is_held_out_is_decided_once_and_moves_with_no_other_row(tmp_path: Path) -> None:
+    path, frame = tmp_path / "people.csv", people(ENOUGH)
+    frame.to_csv(path, index=False)
+    by_id = request(path, ids="id")
+    first = held(by_id, frame)
+    assert 0.17 < len(first) / ENOUGH < 0.23  # seven deviations of a binomial: a false alarm below 1e-11
+    sorted_, more = frame.sort_values("x"), pd.concat([people(500, ENOUGH), frame])
+    sorted_.to_csv(path, index=False)
+    assert held(by_id, sorted_) == first
+    more.to_csv(path, index=False)
+    assert held(by_id, more) & set(frame["id"]) == first and len(held(by_id, more)) > len(first)
+    twice = pd.concat([frame, frame])  # persons with two rows each lie in one part
+    twice.to_csv(path, index=False)
+    with opened(path) as (table, _):
+        rows = splitting(by_id)(table, None, (np.arange(len(twice)), np.arange(0)))
+    assert not set(twice["id"].iloc[rows[0]]) & set(twice["id"].iloc[rows[1]])
+
+
+def test_a_changed_file_without_ids_is_refused_and_nothing_is_spent(tmp_path: Path) -> None:
+    path, frame = tmp_path / "people.csv", people(ENOUGH)
+    frame.to_csv(path, index=False)
+    assert held(request(path), frame) == held(request(path), frame)
+    frame.iloc[::-1].to_csv(path, index=False)
+    with pytest.raises(UsageError, match="changed since; name the column of their ids"):
+        run(request(path), tmp_path / "run")
+    assert not ledgers_below(tmp_path / "run")
+    gone = frame.copy()
+    gone.loc[3, "id"] = ""
+    gone.to_csv(path, index=False)
+    with pytest.raises(UsageError, match="every record has an id"):
+        run(request(path, ids="id"), tmp_path / "again")
+    assert parting(request(path, figures="plain"), ENOUGH, "people.csv") is None
+
+
+def test_the_survey_reads_the_training_part_alone(tmp_path: Path) -> None:
+    path, frame = tmp_path / "people.csv", people(ENOUGH)
+    frame.to_csv(path, index=False)
+    asked = request(path, ids="id", bounds=None)
+    with opened(path) as (table, _):
+        rows, owner, sizes = owners_of_records(asked, table)
+    out = set(frame["id"].iloc[rows[1]])
+    assert out == held(asked, frame) and set(np.flatnonzero(owner < 0)) == set(rows[1])
+    assert sum(sizes) == ENOUGH - len(out)
+
+
+def test_a_run_ends_with_figures_from_inside_its_promise(tmp_path: Path) -> None:
+    """Through three real parties. The noisy figures are the plain ones within six of their deviations: false alarms
+    below 1e-8 together. Ledgers have two parts, of which the larger counts."""
+    path, frame = tmp_path / "people.csv", people(ENOUGH)
+    frame.to_csv(path, index=False)
+    asked = request(path, ids="id", engine="mpc", data_id="people")
+    out = tmp_path / "runs" / "one"
+    report = run(asked, out)
+    assert report["utility"] is None and report["figures"]["inside"] and not (out / "survey").exists()
+    dataset, _ = load(asked, out)
+    model = read_model(out)
+    exact = plain(dataset.schema.target, np.asarray(dataset.test.X) @ model.theta, dataset.test.y)
+    assert exact is not None and sum(report["evaluation"]["held_out"]) == dataset.test.n == report["figures"]["records"]
+    for name, number in exact.numbers.items():
+        found = report["figures"]["numbers"][name]
+        assert number.estimate is not None
+        assert abs(found["estimate"] - number.estimate) < 6 * found["noise"] + 0.005, name
+    entries = [entry for ledger in ledgers_below(out) for entry in read_ledger(ledger).entries if "_0" in ledger.name]
+    parts = [entry.part.split("/")[1] for entry in entries]
+    assert sorted(set(parts)) == ["held_out", "training"] and parts.count("held_out") == 1 and len(parts) == 4
+    together = spent(entries, data_digest("people"))
+    one = spent([entry for entry in entries if entry.part.endswith("training")], data_digest("people"))
+    assert together.epsilon <= 1 + 1e-9 and together.epsilon == pytest.approx(max(one.epsilon, 1), rel=1e-3)
+    assert all(spent([replace(e, part="") for e in entries], data_digest("people")).epsilon > 1.3 for _ in (0,))
+    lines = dict(summary(report, out))
+    assert "inside the guarantee" in lines["held out"] and "no record pays for both" in lines["held out"]
+    # what was evaluated is not evaluated again
+    before = (out / "evaluation" / "opened.npy").read_bytes()
+    from dpmpc.runs.evaluating import evaluate
+
+    again, _ = evaluate(asked, Plan.read(out / "plan.json"), dataset, model.theta, out, 60.0)
+    assert json.loads(json.dumps(again.to_json())) == report["figures"]
+    assert (out / "evaluation" / "opened.npy").read_bytes() == before
+    (out / "evaluation" / "opened.npy").unlink()
+    with pytest.raises(UsageError, match="cut short"):
+        evaluate(asked, Plan.read(out / "plan.json"), dataset, model.theta, out, 60.0)
+
+
+def test_too_few_records_are_said_before_anything_is_spent(tmp_path: Path) -> None:
+    path = tmp_path / "people.csv"
+    people(400).to_csv(path, index=False)
+    said: list[str] = []
+    from dpmpc.runs.launcher import train
+
+    train(request(path), tmp_path / "plain", progress=lambda event: said.append(str(event.get("text"))))
+    report = json.loads((tmp_path / "plain" / "report.json").read_text())
+    assert not report["figures"]["inside"] and report["utility"] is not None
+    assert any("80 held-out records are too few" in text and "would do" in text for text in said)
+    with pytest.raises(UsageError, match="figures inside the promise must tell something; 80 held-out records"):
+        run(request(path, figures="inside", engine="mpc"), tmp_path / "asked")
+    assert not ledgers_below(tmp_path / "asked")
+    with pytest.raises(UsageError, match="whole owners training and evaluation would add up"):
+        run(request(path, figures="inside", neighbours="owner"), tmp_path / "owners")
+    assert run(request(path, evaluate=False), tmp_path / "none")["figures"] is None
+
+
+def test_data_sets_that_are_public_have_both_kinds_of_figures(tmp_path: Path) -> None:
+    report = run(small(max_rows=6000, evaluate=True, engine="clear", epsilon=2.0), tmp_path / "run")
+    assert report["figures"]["inside"] and report["utility"] is not None
+    lines = dict(summary(report, tmp_path / "run"))
+    assert "without privacy" in lines and "AUC" in lines
+    alone = run(small(max_rows=6000, evaluate=True, engine="clear", epsilon=2.0, figures="plain"), tmp_path / "plain")
+    assert not alone["figures"]["inside"] and "evaluation" not in alone
+
+
+def test_what_noise_will_do_is_foreseen_within_half_of_it() -> None:
+    """The deviation of AUC over 200 draws of noise against the forecast, of a usual model."""
+    frame = people(4000)
+    from dpmpc.data.schema import Labels, Numeric, Schema
+    from dpmpc.privacy.gaussian import mu_of_budget
+
+    schema = Schema((Numeric("x", -3, 3),), Labels("y", ("yes",), ("no",)))
+    theta = np.array([3.0, -1.0])
+    X = np.stack([frame["x"] / 3, np.ones(len(frame))], axis=1)
+    X /= np.linalg.norm(X, axis=1, keepdims=True)
+    y = np.where(frame["y"] == "yes", 1.0, -1.0)
+    tables = tables_of(schema, theta)
+    (exact,) = totals(schema, theta, None, X, y, np.zeros(len(y), dtype=np.int64), 1)
+    with opened(frame) as (table, _):
+        assert np.array_equal(tables.encode(table)[0], exact)  # rows of features give the owners' own vectors
+    sigma = tables.spread.l2 / mu_of_budget(1.0, 1e-5) * 2**20
+    rng = np.random.default_rng(0)
+    values = [
+        figures_of(tables, exact + rng.normal(size=len(exact)) * sigma, sigma, (4000,)).numbers["AUC"].estimate
+        for _ in range(200)
+    ]
+    measured = float(np.std([value for value in values if value is not None]))
+    assert 0.5 < measured / off_by(1.0, 1e-5, 4000) < 2
+    assert off_by(1.0, 1e-5, 455) > LOUDEST > off_by(1.0, 1e-5, 1800)
+    assert off_by(1.0, 1e-5, 18000) < 0.002

@@ -1,0 +1,55 @@
+"""A site that is told to end says so to all others, by SIGTERM, which systemd and containers send, as by Ctrl-C; and
+all logs have one cause, with the sites' own names."""
+
+import contextlib
+import signal
+from pathlib import Path
+
+import pytest
+from runs import dpmpc, errors_of, own_addresses, started, wait_until
+
+TOML = """
+[run]
+data_id = "made up"
+tls = false
+{parties}
+[[owners]]
+name = "north"
+records = 60
+[records]
+target = "ill"
+positive = ["yes"]
+[records.bounds]
+age = [0, 100]
+[learning]
+method = "gradient"
+iterations = 3
+step = 0.1
+[privacy]
+epsilon = 1
+delta = 1e-4
+"""
+NAMES = ("akh", "charite", "insel")
+
+
+@pytest.mark.parametrize(("number", "code", "by"), [(signal.SIGTERM, 143, "SIGTERM"), (signal.SIGINT, 130, "the user")])
+def test_a_signal_leaves_a_last_word_with_all_others(tmp_path: Path, number: int, code: int, by: str) -> None:
+    addresses = own_addresses(3)[1::2]
+    parties = [f'[[parties]]\nname = "{n}"\naddress = "{a}"' for n, a in zip(NAMES, addresses, strict=True)]
+    (tmp_path / "consortium.toml").write_text(TOML.format(parties="\n".join(parties)))
+    made = dpmpc("kit", tmp_path / "consortium.toml", "--out", tmp_path / "kits")
+    assert made.returncode == 0, made.stderr
+    with contextlib.ExitStack() as stack:
+        sites = [stack.enter_context(started("join", tmp_path / "kits" / name)) for name in NAMES]
+        logs = [tmp_path / "kits" / name / "run" / f"party_{i}.log" for i, name in enumerate(NAMES)]
+        for log in logs:
+            wait_until(lambda log=log: log.exists() and "connected with the other parties" in log.read_text())
+        sites[1].send_signal(number)
+        said = [errors_of(site).strip().splitlines()[-1] for site in sites]
+    assert [site.returncode for site in sites] == [3, code, 3]
+    assert said[1] == f"error: stopped by {by}; finished iterations are kept"
+    for i in (0, 2):
+        cause = "error: charite (party 1) was stopped on its machine (told by "
+        assert said[i].startswith(cause) and cause in logs[i].read_text().splitlines()[-1]
+    status = dpmpc("status", tmp_path / "kits" / "akh").stdout
+    assert "akh (party 0): failed" in status and "charite (party 1) was stopped on its machine" in status

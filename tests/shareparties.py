@@ -1,0 +1,35 @@
+"""Parties of a Flower run, elsewhere."""
+
+import math
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import dpmpc
+from dpmpc.aggregation.owner.sites import endpoints
+from dpmpc.flower import Prepared, ShareParty
+from dpmpc.flower.prepared import key_path
+from dpmpc.mpc.transport.addresses import owner_endpoints
+from tests.runs import HANG, own_addresses
+
+
+class Parties:
+    """Three parties elsewhere, in threads, each with its key, its folder and its account below `folder`."""
+
+    def __init__(self, given: Prepared, keys: Path, folder: Path) -> None:
+        self.addresses = own_addresses(3)[1::2]
+        self.called = owner_endpoints(endpoints(given.plan, self.addresses, None))
+        limits = dpmpc.Limits(epsilon=math.inf)
+
+        def party(i: int) -> None:
+            ShareParty(
+                given, i, self.addresses, key=key_path(keys, i), out=folder / str(i), account=folder / "account",
+                wait=HANG, limits=limits,
+            ).run()  # fmt: skip
+
+        self._pool = ThreadPoolExecutor(3)
+        self._ends = [self._pool.submit(party, i) for i in range(3)]
+
+    def ends(self) -> list[BaseException | None]:
+        found = [each.exception(HANG) for each in self._ends]
+        self._pool.shutdown()
+        return found

@@ -1,0 +1,159 @@
+"""The language: a canonical form that parses to itself, errors that point, and the same from TOML tables."""
+
+import numpy as np
+import pytest
+
+from dpmpc.benchmarks.stats import COLUMNS, MODELS, layout_of, random_line, ratios, search
+from dpmpc.errors import UsageError
+from dpmpc.statistics.blocks import Counts, Moments, Tree
+from dpmpc.statistics.compile import parts_of
+from dpmpc.statistics.query import parse, parse_all
+from dpmpc.statistics.syntax import text_of
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_the_canonical_form_asks_the_same(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    for _ in range(300):
+        query = parse(line := random_line(rng), COLUMNS, tuple(MODELS))
+        again = parse(str(query), COLUMNS, tuple(MODELS))
+        assert again == query and str(again) == str(query), line
+        assert parts_of(again, COLUMNS, MODELS) == parts_of(query, COLUMNS, MODELS)
+
+
+@pytest.mark.parametrize(
+    ("line", "canonical"),
+    [
+        ("  mean( age )", "mean(age)"),
+        ('"mean"("age") weight=1', "mean(age)"),
+        ("hist(age, cuts=[20, 30.50, 4e1])", "hist(age, cuts=[20, 30.5, 40])"),
+        ("quantiles(age, .9, 0.10, 0.9)", "quantiles(age, 0.1, 0.9)"),
+        ("quantiles(age)", "quantiles(age, 0.25, 0.5, 0.75)"),
+        ("count where age in 30..50 and sex = F", "count where sex = F and age in 30..50"),
+        ('table("marital status") where "marital status" in {"in", single}',
+         'table("marital status") where "marital status" in {single, "in"}'),
+        ("count where sex in {M}", "count where sex = M"),
+        ("count where age = 40.0", "count where age = 40"),
+        ("median(capital-gain,leaves=1024) by sex weight=2.50", "median(capital-gain, leaves=1024) by sex weight=2.5"),
+    ],
+)  # fmt: skip
+def test_one_spelling(line: str, canonical: str) -> None:
+    assert str(parse(line, COLUMNS)) == canonical
+
+
+@pytest.mark.parametrize(
+    ("line", "pointed", "said"),
+    [
+        ("", "", "ask for instance: count"),
+        ("avg(age)", "avg", "a question is one of"),
+        ("medain(age)", "medain", "did you mean 'median'"),
+        ("hist(agee)", "agee", "did you mean 'age'"),
+        ("hist(AGE)", "AGE", "did you mean 'age'"),
+        ("median(sex)", "sex", "median needs a column of numbers"),
+        ("mean(age) by score", "score", "a group is a column of categories"),
+        ("table(sex) by sex", "sex", "another column"),
+        ("count where", "", "a condition"),
+        ("count where sex", "", "a condition is ="),
+        ("count where sex = Q", "Q", "one of its levels"),
+        ("count where treated = yess", "yess", "did you mean 'yes'"),
+        ("count where sex in 1..2", "1", "a category has no order"),
+        ("count where age in {1, 2}", "1", "compared by = or in low..high"),
+        ("count where age in 50..30", "50", "low to high"),
+        ("count where age = old", "old", "holds numbers"),
+        ("count where sex = F or sex = M", "or", "a question ends"),
+        ("count where sex = F and sex = M", "sex", "one condition"),
+        ("count where age > 3", ">", "a condition is ="),
+        ("hist(age, cuts=[10, 30, 20])", "[10, 30, 20]", "increase"),
+        ("hist(age, cuts=[10, 30], bins=3)", "bins", "leave the others out"),
+        ("hist(age, bins=2.5)", "2.5", "whole number"),
+        ("hist(age, colour=red)", "colour", "it has bins, cuts, cells"),
+        ("median(age, leaves=100)", "100", "power of two"),
+        ("mean(age, range=[9, 3])", "[9, 3]", "low < high"),
+        ("quantiles(age, 1.5)", "1.5", "between 0 and 1"),
+        ("mean(age, score)", "score", "mean is about 1 column"),
+        ("mean", "mean", "name them in brackets"),
+        ("table(sex, sex)", "sex", "named once"),
+        ("mean(age) weight=0", "0", "a weight lies"),
+        ("mean(age", "", "',' follows"),
+        ('mean("age)', '"age)', "ends with a quote"),
+        ("km(sex, age)", "sex", "km needs a time"),
+        ("evaluate(mine)", "mine", "a model must be given"),
+        ("count; drop", "drop", "a question ends"),
+    ],
+)
+def test_errors_point_and_say_the_way_out(line: str, pointed: str, said: str) -> None:
+    with pytest.raises(UsageError) as caught:
+        parse(line, COLUMNS)
+    rule, shown, caret = str(caught.value).split("\n")
+    assert said in rule and rule.count(";") >= 2
+    assert shown == f"  {line}" and set(caret.strip()) == {"^"}
+    below = line[caret.index("^") - 2 : caret.rindex("^") - 1]
+    assert pointed in below if pointed else not below.strip() or below == line[-1:]
+
+
+def test_toml_tables_are_lines() -> None:
+    table = {"what": "median", "of": ["age"], "by": "sex", "leaves": 64, "weight": 2,
+             "where": {"marital status": ["single", "in"], "score": [-0.5, 1], "treated": "yes"}}  # fmt: skip
+    line = 'median(age, leaves=64) by sex where "marital status" in {single, "in"} and treated = yes and score in ' \
+           "-0.5..1 weight=2"  # fmt: skip
+    assert str(parse(text_of(table), COLUMNS)) == line
+    with pytest.raises(UsageError, match="a condition"):
+        parse(text_of({"what": "count", "where": {}}), COLUMNS)
+    with pytest.raises(UsageError, match="a question has what"):
+        text_of({"of": ["age"]})
+    with pytest.raises(UsageError, match="texts, numbers and lists"):
+        text_of({"what": "count", "where": {"sex": True}})
+
+
+def test_duplicates_are_merged_and_blocks_shared() -> None:
+    queries = parse_all(["mean(age)", "mean( age ) weight=2", {"what": "sd", "of": "age"}], COLUMNS)
+    assert [str(query) for query in queries] == ["mean(age) weight=3", "sd(age)"]
+    layout = layout_of(queries)
+    assert len(layout.blocks) == 1 and layout.weights == (4.0,)
+    assert isinstance(layout.blocks[0], Moments) and layout.blocks[0].second
+    turned = layout_of(parse_all(["table(sex, treated)", "table(treated) by sex", "table(treated, sex)"], COLUMNS))
+    assert len(turned.blocks) == 1 and isinstance(turned.blocks[0], Counts)
+    assert len(layout_of(parse_all(["median(age)", "quantiles(age, 0.9)"], COLUMNS)).blocks) == 1
+    own = parse("median(age) where age in 30..50", COLUMNS)
+    block = parts_of(own, COLUMNS, {})[0].block
+    assert isinstance(block, Tree) and block.value.column.low == 30  # type: ignore[attr-defined]
+    assert len(parts_of(parse("table1 by sex", COLUMNS), COLUMNS, {})) == 5
+    with pytest.raises(UsageError, match="none was asked"):
+        parse_all([], COLUMNS)
+
+
+def test_random_releases_keep_their_distances() -> None:
+    """60 sets of questions here; the benchmark searches thousands."""
+    assert 0.999 < search(60, say=False) <= 1
+
+
+def test_the_search_sees_a_distance_that_is_a_thousandth_too_small() -> None:
+    rng = np.random.default_rng(1)
+    layout = layout_of([parse("mean(age) by sex", COLUMNS)])
+    assert 0.9995 < ratios(layout, rng, 200)[1] <= 1
+
+
+def test_the_page_has_the_grammar_and_its_questions_parse() -> None:
+    import re
+    import tomllib
+    from pathlib import Path
+
+    import dpmpc.statistics.syntax
+    from dpmpc.statistics.columns import Columns
+
+    page = (Path(__file__).parents[2] / "docs" / "statistics.md").read_text(encoding="utf-8")
+    grammar = next(block for block in page.split("```\n")[1:] if block.startswith("question ")).split("```")[0]
+    inside = "\n".join(line.removeprefix("    ") for line in str(dpmpc.statistics.syntax.__doc__).splitlines())
+    assert grammar in inside
+    texts = {name: ["a", "b"] for name in ("sex", "income", "arm", "died")} | {"race": ["White", "Black"]}
+    numbers = {name: [0.0, 100.0] for name in ("age", "months", "x", "y", "z", "hours")}
+    columns = Columns.of_bounds({**texts, **numbers})
+    rows = re.findall(r"^\| (`.*?) \|", page.split("| question |")[1], re.MULTILINE)
+    asked = [line for row in rows for line in re.findall(r"`([^`]+)`", row)]
+    assert len(asked) == 13
+    toml = tomllib.loads(page.split("```toml\n")[1].split("```")[0])["stats"]["queries"]
+    assert len(parse_all([*asked, *toml], columns, ("NAME",))) == 14
+    message = page.split("and points:\n\n```\n")[1].split("\n```")[0]
+    with pytest.raises(UsageError) as caught:
+        parse("hist(agee) by sex", columns)
+    assert str(caught.value) == message

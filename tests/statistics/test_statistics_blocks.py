@@ -1,0 +1,219 @@
+"""Bounds on how far two records' vectors lie apart, against all pairs; totals, against plain counting."""
+
+from collections import Counter
+from itertools import product
+
+import numpy as np
+import pytest
+from statistics_tests import AGE, ARM, DOSE, HEIGHT, SEX, SITE, farthest
+
+from dpmpc.errors import UsageError
+from dpmpc.statistics.blocks import Block, Counts, Moments, Products, Tree, width
+from dpmpc.statistics.cells import Axis, Bins, Levels, Records, even, logarithmic, octaves
+from dpmpc.statistics.columns import Category, Columns, Quantity
+from dpmpc.statistics.layout import Layout, Unit
+from dpmpc.statistics.values import Scaled
+from dpmpc.statistics.where import Among, Between, Where
+
+WOMEN = Where((Among(SEX, (0,)),))
+TREATED = Where((Among(ARM, (0,)),))
+SMALL = Where((Between(HEIGHT, 1.0, 1.5), Among(ARM, (0, 1))))
+GROUPS: tuple[tuple[Axis, ...], ...] = ((), (Levels(SEX),), (Levels(SITE), Levels(SEX)))
+CONDITIONS = (Where(), TREATED, SMALL)
+
+
+def kinds(axes: tuple[Axis, ...], where: Where) -> list[Block]:
+    """A block of every kind."""
+    return [
+        Counts(axes, where),
+        Counts((*axes, even(AGE, 6)), where),
+        Moments(Scaled(AGE), False, axes, where),
+        Moments(Scaled(DOSE), True, axes, where),
+        Tree(Scaled(DOSE), 4, axes, where),
+        Products((Scaled(AGE),), axes, where),
+        Products((Scaled(AGE), Scaled(DOSE)), axes, where),
+    ]
+
+
+BLOCKS = [block for axes, where in product(GROUPS, CONDITIONS) for block in kinds(axes, where)]
+
+
+@pytest.mark.parametrize("block", BLOCKS, ids=lambda block: f"{type(block).__name__}-{len(block.axes)}-{block.where}")
+def test_no_pair_of_records_is_farther_apart_than_claimed_and_some_are_as_far(block: Block) -> None:
+    """L2 and Linf are attained to one part in 1,000 wherever a group can be left, all norms hold everywhere."""
+    found = farthest(Layout((block,), (1.0,)))
+    for kind, norms in found.items():
+        claimed = Layout((block,), (1.0,), Unit(kind)).distance((1,))  # type: ignore[arg-type]
+        for seen, bound in zip(norms, (claimed.l1, claimed.l2, claimed.linf), strict=True):
+            assert seen <= bound
+        assert norms[1] >= 0.999 * claimed.l2 and norms[2] >= 0.999 * claimed.linf
+        if not isinstance(block, Products) or block.axes or kind == "presence":
+            assert norms[0] >= 0.98 * claimed.l1  # the L1 norm of a parabola's top is between two numbers
+
+
+def test_a_bound_that_leaves_the_square_out_is_found_too_small() -> None:
+    """The search sees what is wrong: a count of full weight beside t and T2 moves by more than 2."""
+    block = Moments(Scaled(AGE), True, (Levels(SEX),))
+    scale = 1 << 20
+    vector = {1.0: np.array([scale, scale, 0.6 * scale])}[1.0]
+    assert np.sqrt(2 * vector @ vector) > block.reach(scale).replaced.l2 * 1.07
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_whole_releases_of_random_blocks_are_bounded(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    chosen = [BLOCKS[k] for k in rng.choice(len(BLOCKS), size=rng.integers(2, 6), replace=False)]
+    layout = Layout.of([(block, float(rng.uniform(0.2, 5.0))) for block in chosen])
+    for kind, norms in farthest(layout, 5).items():
+        claimed = Layout(layout.blocks, layout.weights, Unit(kind)).distance((1,))  # type: ignore[arg-type]
+        scaled = zip(layout.blocks, layout.scales, strict=True)
+        if kind == "presence":
+            assert claimed.linf == max(block.reach(scale).absent.linf for block, scale in scaled)
+        own = Layout.of(zip(layout.blocks, layout.weights, strict=True))
+        bound = own.distance((1,)) if kind == "record" else None
+        if bound is not None:
+            assert all(a <= b for a, b in zip(norms, (bound.l1, bound.l2, bound.linf), strict=True))
+            assert norms[1] >= 0.45 * bound.l2  # blocks of which none excludes another reach 1
+
+
+def test_blocks_that_no_record_leaves_together_reach_the_whole_bound() -> None:
+    blocks = (Counts((Levels(SEX),)), Tree(Scaled(AGE), 4), Moments(Scaled(DOSE), True, (Levels(SITE),)))
+    layout = Layout(blocks, (1.0, 3.0, 0.5))
+    norms = farthest(layout, 5)["record"]
+    assert 0.99999 <= norms[1] / layout.distance((1,)).l2 <= 1
+
+
+def test_owners_and_persons_move_the_sum_by_as_much_as_claimed() -> None:
+    """An owner's 7 records all replaced; a person's 3 rows at 2 owners, slots of which may be empty."""
+    block = Counts((Levels(SEX), Levels(SITE)), WOMEN)
+    layout, scale = Layout((block,), (1.0,)), 1 << 20
+    women = Records(3, {SEX: np.array([0, 0, 1]), SITE: np.array([0, 1, 0])})
+    a, b, nobody = layout.encode(women, np.arange(3), 3).astype(float)
+    assert not nobody.any()
+    owner = Layout((block,), (1.0,), Unit("owner")).distance((4, 7, 5))
+    assert np.linalg.norm(7 * a - 7 * b) == pytest.approx(owner.l2, rel=1e-9) and owner.l1 == 14 * scale
+    person = Layout((block,), (1.0,), Unit("person", rows=3, owners=2)).distance((50, 70))
+    assert np.linalg.norm(6 * a - 6 * b) == pytest.approx(person.l2, rel=1e-9)
+    lone = Counts((), WOMEN)  # one cell: an empty slot is farther from it than any record
+    assert Layout((lone,), (1.0,), Unit("person", rows=3)).distance((9,)).l2 == pytest.approx(3 * scale, rel=1e-9)
+    assert Layout((Counts(()),), (1.0,)).distance((9,)).l2 == 0  # the number of records is public
+
+
+def test_scales_follow_the_root_rule_and_lower_the_sum_of_variances() -> None:
+    blocks = (Counts((even(AGE, 40),)), Moments(Scaled(DOSE), True), Tree(Scaled(AGE), 8))
+    layout = Layout(blocks, (1.0, 4.0, 1.0))
+    worth = np.array([block.worth * weight for block, weight in zip(blocks, layout.weights, strict=True)])
+    unit = np.array([block.reach(1 << 20).replaced.l2 / (1 << 20) for block in blocks])
+
+    def variances(scales: np.ndarray) -> float:
+        return float((worth / scales**2).sum() * (scales**2 * unit**2).sum())
+
+    best = variances(np.array(layout.scales, dtype=float))
+    rng = np.random.default_rng(3)
+    assert all(best <= variances(np.array(layout.scales) * rng.uniform(0.7, 1.4, 3)) * (1 + 1e-9) for _ in range(200))
+    assert max(layout.scales) == 1 << 20
+    assert sum(layout.shares((1,))) == pytest.approx(1)
+
+
+# -- totals ------------------------------------------------------------------------------------------------------------
+def people(n: int, seed: int = 1) -> Records:
+    rng = np.random.default_rng(seed)
+    return Records(n, {
+        SEX: rng.choice([0, 1, -1, -2], n, p=[0.5, 0.4, 0.07, 0.03]),
+        SITE: rng.integers(-2, 3, n),
+        AGE: np.where(rng.random(n) < 0.1, np.nan, rng.normal(50, 20, n)),
+        DOSE: np.where(rng.random(n) < 0.1, np.nan, rng.normal(1, 1, n)),
+        ARM: rng.integers(-2, 2, n),
+        HEIGHT: rng.uniform(0.9, 2.1, n),
+    })  # fmt: skip
+
+
+def test_totals_are_those_of_plain_counting_for_every_owner_and_any_order() -> None:
+    records, owner = people(3000), np.random.default_rng(2).integers(-1, 4, 3000)
+    layout = Layout(tuple(BLOCKS), (1.0,) * len(BLOCKS))
+    total = layout.encode(records, owner, 4)
+    order = np.random.default_rng(5).permutation(3000)
+    shuffled = Records(3000, {field: array[order] for field, array in records.values.items()})
+    assert (layout.encode(shuffled, owner[order], 4) == total).all()
+    one = Layout((Counts((Levels(SEX), Levels(SITE)), Where((Between(AGE, 30.0, 50.0), Among(SITE, (0, 2))))),), (1.0,))
+    counts = one.encode(records, owner, 4) // (1 << 20)
+    age, ward = records[AGE], records[SITE]
+    inside = (age >= 30) & (age <= 50) & ((ward == 0) | (ward == 2))
+    place = {0: 0, 1: 1, -2: 2, -1: 3}
+    expected = Counter(
+        (int(j), place[int(s)], place.get(int(w), int(w)) if w >= 0 else (3 if w == -2 else 4))
+        for j, s, w, ok in zip(owner, records[SEX], ward, inside, strict=True) if ok and j >= 0
+    )  # fmt: skip
+    for (j, s, w), number in expected.items():
+        assert counts[j, s * 5 + w] == number
+    assert counts.sum() == sum(expected.values())
+
+
+def test_moments_trees_and_products_hold_the_sums_of_their_numbers() -> None:
+    records, s = people(2000), float(1 << 20)
+    t, u = Scaled(AGE).of(records), Scaled(DOSE).of(records)
+    known = ~np.isnan(t)
+
+    def total(block: Block) -> np.ndarray:
+        return Layout((block,), (1.0,)).encode(records)[0] / s
+
+    second = total(Moments(Scaled(AGE), True))
+    assert second == pytest.approx([0.8 * known.sum(), t[known].sum(), (0.6 * (2 * t[known] ** 2 - 1)).sum()], abs=2e-3)
+    nodes = total(Tree(Scaled(AGE), 5))
+    leaf = np.minimum(((t[known] + 1) / 2 * 32).astype(int), 31)
+    assert nodes[0] == known.sum() and (nodes[31:] == np.bincount(leaf, minlength=32)).all()
+    assert all(nodes[k] == nodes[2 * k + 1] + nodes[2 * k + 2] for k in range(31))
+    both = known & ~np.isnan(u)
+    z = np.stack([np.full(both.sum(), np.sqrt(0.5)), t[both] / 2, u[both] / 2])
+    G = z @ z.T
+    expected = [G[i, j] * (1 if i == j else np.sqrt(2)) for i in range(3) for j in range(i, 3)]
+    assert total(Products((Scaled(AGE), Scaled(DOSE)))) == pytest.approx(expected, abs=2e-3)
+
+
+# -- axes --------------------------------------------------------------------------------------------------------------
+def test_every_value_has_one_cell() -> None:
+    values = np.array([np.nan, -5.0, 19.99, 20.0, 39.9, 40.0, 80.0, 80.1, 1e300])
+    assert list(even(AGE, 3).place(Records(9, {AGE: values}))) == [5, 0, 0, 1, 1, 2, 3, 4, 4]
+    assert even(AGE, 3).labels == ("< 20", "[20, 40)", "[40, 60)", "[60, 80]", "> 80", "(missing)")
+    gain = Quantity("gain", 0.0, 100000.0)
+    cells = octaves(gain)
+    assert cells.edges[:3] == (0.0, 1.0, 2.0) and cells.edges[-1] == 2.0**17
+    both = octaves(Quantity("x", -8.0, 8.0), 1.0).edges
+    assert both == (-8.0, -4.0, -2.0, -1.0, 1.0, 2.0, 4.0, 8.0)
+    assert logarithmic(Quantity("y", 1.0, 1000.0), 3).edges == pytest.approx((1, 10, 100, 1000))
+
+
+def test_what_cannot_be_asked_is_refused() -> None:
+    with pytest.raises(UsageError, match="positive lower bound"):
+        logarithmic(DOSE, 4)
+    with pytest.raises(UsageError, match="increase"):
+        Bins(AGE, (20.0, 50.0, 40.0))
+    with pytest.raises(UsageError, match="ask for instance"):
+        Layout.of([])
+    with pytest.raises(UsageError, match="at most"):
+        Layout.of([(Counts((even(AGE, 2000), even(DOSE, 2000))), 1.0)])
+    with pytest.raises(UsageError, match="the unit is"):
+        Unit("house")  # type: ignore[arg-type]
+    with pytest.raises(UsageError, match="did you mean 'dose'"):
+        Columns((SEX, DOSE))["dosis"]
+
+
+def test_columns_come_from_a_schema() -> None:
+    from dpmpc.data.schema import Categorical, Labels, Numeric, Schema, Surveyed
+
+    schema = Schema(
+        (
+            Numeric("age", 17, 90), Categorical("race", ("A", "Other", "(missing)")),
+            Surveyed("gain", True, -1.0, 3.0), Surveyed("job", False, 0, 0, 64, (3, 9)), Numeric("constant", 1, 1),
+        ),
+        Labels("income", ("1", "yes"), None),
+    )  # fmt: skip
+    columns = Columns.of_schema(schema)
+    assert columns.names == ("age", "race", "gain", "job", "income")
+    gain, job, income = columns["gain"], columns["job"], columns["income"]
+    assert isinstance(gain, Quantity) and (gain.low, gain.high) == (-3.0, 5.0)
+    assert Levels(job).labels == ("bucket 3", "bucket 9", "(other)", "(missing)")  # type: ignore[arg-type]
+    assert list(job.read([np.array([3.0, 9.0, -1.0, 5.0])])) == [0, 1, -1, -2]
+    assert isinstance(income, Category) and Levels(income).labels == ("other", "1", "(missing)")
+    assert list(income.read([np.array([1, 0, -1, -2])])) == [1, 0, -1, 0]
+    assert width(Counts((Levels(columns["race"]),))) == 4  # type: ignore[arg-type]

@@ -1,0 +1,170 @@
+"""Statistics through plans and real parties: the same sums, promises that are derived, and the command."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from click.testing import CliRunner
+
+import dpmpc
+from dpmpc.aggregation.plan.plan import Plan
+from dpmpc.cli.main import group
+from dpmpc.data.schema import Categorical, Labels, Numeric, Schema
+from dpmpc.errors import UsageError
+from dpmpc.runs.stats import OPENED, asked_of, dry, noise_of, plan_of_tables, read_queries, reopened
+from dpmpc.statistics.intervals import Level
+from dpmpc.statistics.scores import Model
+from dpmpc.statistics.tables import STEP, Tables
+
+BOUNDS: dict[str, Any] = {"sex": ["F", "M"], "age": [18.0, 90.0], "died": ["no", "yes"]}
+ASKED = ["table1 by died", "median(age) by sex", {"what": "count", "where": {"age": [30, 50]}}]
+PROMISE: dict[str, Any] = {"epsilon": 1.0, "delta": 1e-5}
+
+
+@pytest.fixture(scope="module")
+def people() -> pd.DataFrame:
+    rng = np.random.default_rng(1)
+    n = 9000
+    age = np.where(rng.random(n) < 0.03, np.nan, np.rint(rng.gamma(9, 6, n)))
+    return pd.DataFrame({
+        "sex": rng.choice(["F", "M", None], n, p=[0.5, 0.45, 0.05]), "age": age,
+        "died": np.where(rng.random(n) < 0.2, "yes", "no"), "site": rng.choice(["a", "b", "c"], n, p=[0.6, 0.3, 0.1]),
+    })  # fmt: skip
+
+
+def covered(found: Any, truth: Any) -> float:
+    """The share of the intervals that hold the truth."""
+    pairs = [
+        (line.number, right.number.estimate)
+        for a, b in zip(found.answers, truth, strict=True)
+        for line, right in zip(a.lines, b.lines, strict=True)
+        if line.number.estimate is not None and right.number.estimate is not None
+    ]
+    assert len(pairs) > 30
+    return float(np.mean([n.low - 1e-6 <= value <= n.high + 1e-6 for n, value in pairs]))
+
+
+@pytest.mark.parametrize("engine", ["clear", "mpc"])
+def test_real_parties_open_the_same_sums_with_one_copy_of_noise(people: pd.DataFrame, engine: str) -> None:
+    """Errors of all coordinates, over the noise's deviation: their mean square lies within 8 of its own deviations
+    (false alarms below 1e-14), which five copies, or none, would leave far behind."""
+    found = dpmpc.stats(people, ASKED, owners="site", bounds=BOUNDS, engine=engine, **PROMISE)
+    tables, sizes = found.tables, found.plan.sizes
+    assert sorted(sizes) == sorted(people["site"].value_counts())
+    from dpmpc.data.loading import opened
+
+    with opened(people) as (table, _):
+        exact = tables.encode(table)[0] * STEP
+    errors = (found.total - exact) / noise_of(found.plan)
+    spread = float(np.mean(errors**2))
+    assert abs(spread - 1) < 8 * np.sqrt(2 / len(errors)) and not 0.5 > spread
+    truth = tables.answers(exact / STEP, 0.0, sizes)
+    assert covered(found, truth) > 0.8
+    assert "epsilon = 1, delta = 1e-05; neighbours: one record of one owner" in found.guarantee
+
+
+def test_the_promise_is_derived_from_the_questions_and_read_back_alike(people: pd.DataFrame) -> None:
+    tables = asked_of(ASKED, None, BOUNDS, None)
+    plan = plan_of_tables(tables, (5000, 4000), "records", None, PROMISE)
+    again = Plan.from_text(plan.to_text())
+    assert isinstance(again.source, Tables) and again.source == tables
+    assert again.derived.to_json() == plan.derived.to_json()
+    whole = tables.layout.distance((1,)).l2 * STEP
+    n = 9000
+    assert whole / n <= plan.derived.sensitivity.l2 <= whole / n * 1.01
+    assert plan.derived.sensitivity.l1 <= (tables.layout.distance((1,)).l1 * STEP) / n * 1.01 + 1e-2
+    by_owner = plan_of_tables(tables, (5000, 4000), "records", None, {**PROMISE, "neighbours": "owner"})
+    assert by_owner.derived.sensitivity.l2 == pytest.approx(5000 * plan.derived.sensitivity.l2, rel=0.02)
+    absent = plan_of_tables(tables, (5000, 4000), "records", None, {**PROMISE, "neighbours": "presence"})
+    assert 0.5 < absent.derived.sensitivity.l2 / plan.derived.sensitivity.l2 < 0.75
+    changed = json.loads(plan.to_text())
+    changed["source"]["tables"]["queries"][0] = "table1 by sex"
+    other = Plan.from_text(json.dumps(changed, sort_keys=True, separators=(",", ":")))
+    from dpmpc.aggregation.plan.asked import FIRST_ATTEMPT
+
+    assert other.digest(FIRST_ATTEMPT) != plan.digest(FIRST_ATTEMPT)
+    changed["source"]["tables"]["columns"][0]["kind"] = "secret"
+    with pytest.raises(UsageError):
+        Plan.from_text(json.dumps(changed, sort_keys=True, separators=(",", ":")))
+
+
+def test_models_travel_in_plans(people: pd.DataFrame) -> None:
+    schema = Schema((Numeric("age", 18, 90), Categorical("sex", ("F", "M"))), Labels("died", ("yes",), ("no",)))
+    model = Model.of(schema, [2.5, 0.1, -0.1, -2.0])
+    tables = asked_of(["evaluate(risk) by sex"], schema, None, {"risk": model})
+    plan = plan_of_tables(tables, (5000, 4000), "records", None, PROMISE)
+    assert Plan.from_text(plan.to_text()).source == tables
+    asked = ["evaluate(risk)"]
+    found = dpmpc.stats(people, asked, owners="site", schema=schema, models={"risk": model}, engine="clear", **PROMISE)
+    figures = {line.statistic: line.number for line in found.answers[0].lines if line.labels == ("",)}
+    assert 0.4 < figures["AUC"].low < figures["AUC"].high < 0.6 and figures["records"].low < 9000
+
+
+def test_a_schema_that_was_read_off_records_is_an_assumption(people: pd.DataFrame) -> None:
+    schema = Schema((Numeric("age", 18, 90),), Labels("died", ("yes",), ("no",)), bounds="data")
+    found = dpmpc.stats(people, ["mean(age)"], owners="site", schema=schema, engine="clear", **PROMISE)
+    assert found.guarantee.startswith("if ranges, categories")
+    by_owner = plan_of_tables(found.tables, (5, 4), "records", None, {**PROMISE, "neighbours": "owner"})
+    from dpmpc.aggregation.plan.guarantee import promise_of
+
+    assert "all records of one owner" in str(promise_of(by_owner))
+
+
+def test_what_cannot_be_asked_spends_nothing(people: pd.DataFrame, tmp_path: Path) -> None:
+    few = people.iloc[:150]
+    with pytest.raises(UsageError, match=r"a cell of hist\(age, bins=50\)"):
+        dpmpc.stats(few, ["hist(age, bins=50)"], owners="site", bounds=BOUNDS, out=tmp_path / "no", **PROMISE)
+    assert not (tmp_path / "no").exists()
+    cases: list[tuple[dict[str, Any], str]] = [
+        ({"bounds": BOUNDS, "epsilon": 1.0}, "intervals are those of Gaussian noise"),
+        ({"bounds": BOUNDS, **PROMISE, "min_owners": 2}, "whose number is public"),
+        ({"bounds": BOUNDS, **PROMISE, "check_owners": "zero"}, "whose number is public"),
+        ({**PROMISE}, "one of them"),
+    ]
+    for given, match in cases:
+        with pytest.raises(UsageError, match=match):
+            dpmpc.stats(people, ["count by sex"], owners="site", **given)
+    with pytest.raises(UsageError, match="the owners must be known"):
+        dpmpc.stats(people, ["count by sex"], bounds=BOUNDS, **PROMISE)
+
+
+def test_a_dry_run_says_what_comes_and_other_intervals_cost_nothing(people: pd.DataFrame, tmp_path: Path) -> None:
+    told = dry(people, ASKED, owners="site", bounds=BOUNDS, **PROMISE)
+    assert told.text().count("of the promise") == 3
+    out = tmp_path / "run"
+    found = dpmpc.stats(people, ASKED, owners="site", bounds=BOUNDS, engine="clear", out=out, **PROMISE)
+    assert found.answers[0].lines[0].number.noise is not None
+    again = reopened(out, Level(about="population"))
+    assert (again.total == np.load(out / OPENED)).all() and "one sample of many" in again.text()
+    assert again.plan.derived.to_json() == found.plan.derived.to_json()
+    together = found.again(Level(answers=0))
+    assert "at once" in together.text() and len(together.frame()) == len(found.frame())
+    assert found.plot(tmp_path / "page.html").read_text().startswith("<!doctype html>")
+    assert {p.suffix for p in out.glob("answers.*")} == {".txt", ".md", ".csv", ".json", ".html"}
+
+
+def test_the_command(people: pd.DataFrame, tmp_path: Path) -> None:
+    people.to_csv(tmp_path / "all.csv", index=False)
+    (tmp_path / "bounds.json").write_text(json.dumps(BOUNDS))
+    (tmp_path / "asked.toml").write_text('[stats]\nqueries = ["median(age)", { what = "count", by = "sex" }]\n')
+    assert len(read_queries(tmp_path / "asked.toml")) == 2
+    same = ["--csv", f"{tmp_path}/all.csv", "--owners-column", "site", "--bounds", f"{tmp_path}/bounds.json"]
+    promise = ["--epsilon", "1", "--delta", "1e-5", "--engine", "clear"]
+
+    def run(*arguments: str) -> str:
+        result = CliRunner().invoke(group, ["stats", *arguments], catch_exceptions=False)
+        assert result.exit_code == 0, result.output
+        return result.output
+
+    dry_run = run("table1 by died", "--queries", f"{tmp_path}/asked.toml", *same, *promise, "--dry")
+    assert dry_run.count("of the promise") == 3
+    text = run("table1 by died", *same, *promise, "--out", f"{tmp_path}/run", "--at-once")
+    assert "all 20 at once" in text or "at once" in text
+    assert "epsilon = 1" in text
+    page = run("--of", f"{tmp_path}/run", "--form", "html", "--about", "population")
+    assert page.startswith("<!doctype html>")
+    with pytest.raises(UsageError, match="did you mean 'age'"):
+        run("median(agee)", *same, *promise)

@@ -1,0 +1,58 @@
+"""All records there are, for practical purposes: every level, and the numbers at which bounds bind."""
+
+import itertools
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpmpc.statistics.cells import Records
+from dpmpc.statistics.columns import Category, Columns, Quantity, category
+from dpmpc.statistics.layout import Layout
+
+SEX = category("sex", ("F", "M"))
+SITE = category("ward", ("a", "b", "c"))
+AGE = Quantity("age", 20.0, 80.0)
+DOSE = Quantity("dose", -1.0, 3.0)
+ARM = category("arm", ("x", "y"))
+HEIGHT = Quantity("height", 1.0, 2.0)
+COLUMNS = Columns((SEX, SITE, AGE, DOSE, ARM, HEIGHT))
+
+
+def values_of(column: Any, numbers: int = 9) -> list[float]:
+    """Values of a column that matter: bounds, what lies between, beyond them and far beyond; missing and unknown."""
+    if isinstance(column, Quantity):
+        inside = np.linspace(column.low, column.high, numbers)
+        return [*inside, column.low - 1.0, column.high + 1.0, 1e300, -1e300, np.nan]
+    assert isinstance(column, Category)
+    return [*range(len(column.levels)), -1, -2]
+
+
+def everybody(layout: Layout, numbers: int = 9) -> Records:
+    """The records with every combination of those values, in the columns that the release reads."""
+    each = list(itertools.product(*(values_of(column, numbers) for column in layout.fields)))
+    found = {}
+    for k, column in enumerate(layout.fields):
+        array = np.array([row[k] for row in each])
+        found[column] = array if isinstance(column, Quantity) else array.astype(np.int64)
+    return Records(len(each), found)
+
+
+def vectors(layout: Layout, records: Records) -> NDArray[np.float64]:
+    """(different records, dimension) the vector of each record."""
+    some = [records.part(k, k + 5000) for k in range(0, records.n, 5000)]
+    parts = [np.unique(layout.encode(part, np.arange(part.n), part.n), axis=0) for part in some]
+    return np.unique(np.concatenate(parts), axis=0).astype(np.float64)
+
+
+def farthest(layout: Layout, numbers: int = 9) -> dict[str, tuple[float, float, float]]:
+    """(L1, L2, Linf) of the pair of vectors that lie farthest apart, and of the one that is farthest from zero."""
+    found = vectors(layout, everybody(layout, numbers))
+    pair = [0.0, 0.0, 0.0]
+    for row in found:
+        away = np.abs(found - row)
+        here = away.sum(axis=1).max(), np.sqrt((away * away).sum(axis=1)).max(), away.max()
+        pair = [max(a, b) for a, b in zip(pair, here, strict=True)]
+    size = np.abs(found)
+    zero = size.sum(axis=1).max(), np.sqrt((size * size).sum(axis=1)).max(), size.max()
+    return {"record": (pair[0], pair[1], pair[2]), "presence": (float(zero[0]), float(zero[1]), float(zero[2]))}

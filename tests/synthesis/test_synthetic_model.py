@@ -1,0 +1,278 @@
+"""What a synthetic table is made of, against independent routes: brute force, optimisers, closed forms."""
+
+import itertools
+import math
+
+import numpy as np
+import pytest
+from scipy import optimize, stats
+
+from dpmpc.errors import UsageError
+from dpmpc.statistics.cells import Records
+from dpmpc.statistics.columns import Columns, Quantity, category
+from dpmpc.statistics.compile import axis_of
+from dpmpc.statistics.intervals import Floats
+from dpmpc.statistics.opened import Opened
+from dpmpc.statistics.pooled import pooled
+from dpmpc.statistics.tables import Tables
+from dpmpc.synthesis import asking
+from dpmpc.synthesis.constraints import Constraints
+from dpmpc.synthesis.cuts import edges_of, stated
+from dpmpc.synthesis.model import fitted, on_simplex, raked
+from dpmpc.synthesis.noisy import Noisy
+from dpmpc.synthesis.table import draw, expected_errors, model_of, structure
+from dpmpc.synthesis.tree import dependence, spanning_tree
+from dpmpc.synthesis.values import Wanted, _numbers
+
+COLUMNS = Columns(
+    (
+        category("sex", ("F", "M")),
+        category("role", ("wife", "husband", "child")),
+        Quantity("age", 18.0, 90.0, (18.0, 30.0, 50.0, 90.0)),
+        category("ill", ("no", "yes")),
+    )
+)
+
+
+def records_of(rng: np.random.Generator, n: int) -> Records:
+    """Records whose role follows sex, and illness age."""
+    sex = rng.integers(0, 2, n)
+    role = np.where(rng.random(n) < 0.3, 2, sex)
+    age = np.rint(rng.uniform(18, 90, n))
+    ill = (rng.random(n) < age / 120).astype(np.int64)
+    age[rng.random(n) < 0.05] = np.nan
+    return Records(n, dict(zip(COLUMNS.columns, (sex, role, age, ill), strict=True)))
+
+
+def opened_of(tables: Tables, records: Records, sigma: float, rng: np.random.Generator) -> Opened:
+    total = tables.layout.encode(records)[0]
+    return tables.opened(total + rng.normal(0, 1, len(total)) * sigma, sigma, (records.n,))
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_the_simplex_is_met_at_its_nearest_point(seed: int) -> None:
+    """By the conditions of Karush, Kuhn and Tucker: all positive entries moved by the same, the others by less."""
+    values = np.random.default_rng(seed).normal(1, 4, (4, 3))
+    found = on_simplex(values, 7.0)
+    moved = (values - found)[found > 0]
+    assert found.min() >= 0 and found.sum() == pytest.approx(7.0)
+    assert np.ptp(moved) < 1e-9 and (values[found == 0] <= moved[0] + 1e-9).all()
+
+
+def entropy_given(margins: list[tuple[tuple[int, ...], Floats]], shape: tuple[int, ...]) -> Floats:
+    """The law of greatest entropy with some margins, by a general optimiser of the dual: another route than fitting."""
+
+    def law(x: Floats) -> Floats:
+        power, at = np.zeros(shape), 0
+        for axes, margin in margins:
+            part = x[at : at + margin.size].reshape(margin.shape)
+            power = power + np.expand_dims(part, tuple(k for k in range(len(shape)) if k not in axes))
+            at += margin.size
+        found = np.exp(power - power.max())
+        return np.asarray(found / found.sum())
+
+    def dual(x: Floats) -> tuple[float, Floats]:
+        p = law(x)
+        gaps = [p.sum(axis=tuple(k for k in range(len(shape)) if k not in axes)) - m for axes, m in margins]
+        power, at = np.zeros(shape), 0
+        for axes, margin in margins:
+            part = x[at : at + margin.size].reshape(margin.shape)
+            power = power + np.expand_dims(part, tuple(k for k in range(len(shape)) if k not in axes))
+            at += margin.size
+        value = math.log(np.exp(power).sum()) - sum(
+            float((x[a : a + m.size] * m.ravel()).sum())
+            for a, (_, m) in zip(np.cumsum([0, *(m.size for _, m in margins)]), margins, strict=False)
+        )
+        return float(value), np.concatenate([gap.ravel() for gap in gaps])
+
+    start = np.zeros(sum(m.size for _, m in margins))
+    found = optimize.minimize(
+        dual, start, jac=True, method="L-BFGS-B", options={"maxiter": 5000, "ftol": 1e-15, "gtol": 1e-10}
+    )
+    return law(found.x)
+
+
+@pytest.mark.parametrize("target", [None, "t"])
+def test_the_model_has_the_greatest_entropy_with_the_tables_of_the_tree(target: str | None) -> None:
+    rng = np.random.default_rng(3)
+    shape = (3, 4, 2, 2)  # a, b, c, t
+    joint = rng.dirichlet(np.ones(int(np.prod(shape)))).reshape(shape)
+    names = ("a", "b", "c", "t")
+    tree = (("a", "b"), ("b", "c")) if target else (("a", "b"), ("b", "c"), ("b", "t"))
+    edges = [*tree, *([(name, "t") for name in "abc"] if target else [])]
+    place = {name: k for k, name in enumerate(names)}
+
+    def margin(*kept: str) -> Floats:
+        out = joint.sum(axis=tuple(k for k in range(4) if names[k] not in kept))
+        order = sorted(kept, key=lambda name: place[name])
+        return np.asarray(out.transpose([order.index(name) for name in kept]))
+
+    model = fitted(names, target, tree, {n: margin(n) for n in names}, {e: margin(*e) for e in edges})
+    best = entropy_given([(tuple(place[n] for n in e), margin(*e)) for e in edges], shape)
+    found = np.ones(shape)
+    for child, parents, law in model.laws:
+        for cell in itertools.product(*(range(size) for size in shape)):
+            where = (*(cell[place[p]] for p in parents), cell[place[child]])
+            found[cell] *= law[where]
+    assert found.sum() == pytest.approx(1.0)
+    assert np.abs(found - best).sum() < 1e-3
+    assert np.abs(joint - best).sum() > 0.1  # the tables do not say all
+
+
+def test_raking_keeps_margins_and_zeros() -> None:
+    rng = np.random.default_rng(1)
+    table = np.maximum(rng.normal(2, 3, (5, 4)), 0)
+    table[2] = 0
+    rows, columns = rng.dirichlet(np.ones(5)) * 100, rng.dirichlet(np.ones(4)) * 100
+    found = raked(table, rows, columns)
+    assert np.allclose(found.sum(axis=1), rows, atol=0.01) and np.allclose(found.sum(axis=0), columns, atol=0.01)
+
+
+def test_the_spanning_tree_is_the_heaviest_of_all() -> None:
+    rng = np.random.default_rng(2)
+    names = list("abcde")
+    pairs = list(itertools.combinations(names, 2))
+    for _ in range(20):
+        weight = dict(zip(pairs, rng.random(len(pairs)), strict=True))
+        found = spanning_tree(names, weight)
+        value = sum(weight[a, b] if (a, b) in weight else weight[b, a] for a, b in found)
+        heaviest = max(
+            sum(weight[e] for e in some)
+            for some in itertools.combinations(pairs, len(names) - 1)
+            if _connected(names, some)
+        )
+        assert value == pytest.approx(heaviest)
+        seen = {found[0][0]}
+        for parent, child in found:  # parents first
+            assert parent in seen and child not in seen
+            seen.add(child)
+
+
+def _connected(names: list[str], edges: tuple[tuple[str, str], ...]) -> bool:
+    seen = {names[0]}
+    for _ in names:
+        seen |= {x for edge in edges if seen & set(edge) for x in edge}
+    return len(seen) == len(names)
+
+
+def test_what_noise_feigns_is_no_dependence() -> None:
+    """Of independent columns the measure is near 0 in the mean of 400, whatever the noise: less than a tenth of what
+    the noise alone would make it (20 deviations of the mean: false alarms below 1e-80)."""
+    rng = np.random.default_rng(4)
+    exact = np.outer(rng.dirichlet(np.full(12, 5)), rng.dirichlet(np.full(9, 5))) * 5000
+    for noise in (5.0, 20.0):
+        noisy = [exact + rng.normal(0, noise, exact.shape) for _ in range(400)]
+        off, feigned = (float(np.mean([dependence(table, s) for table in noisy])) for s in (noise, 0.0))
+        assert abs(off) < 0.1 * feigned and 0.03 < feigned
+    assert dependence(np.diag(exact.sum(axis=0)), 5.0) > 0.6
+
+
+def test_releases_are_pooled_by_their_precision() -> None:
+    """The pooled error has the variance 1/(1/v1 + 1/v2): a chi-square over all cells, false alarms below 1e-9; a mean
+    without weights would have twice that."""
+    rng = np.random.default_rng(5)
+    records = records_of(rng, 4000)
+    first, second = asking.first(COLUMNS), asking.second(COLUMNS, (("sex", "role"), ("age", "ill")))
+    exact = {
+        block: first.opened(first.layout.encode(records)[0], 0.0, (4000,)).raw(block) for block in first.layout.blocks
+    }
+    errors, precise = [], []
+    for _ in range(60):
+        a, b = opened_of(first, records, 6e6, rng), opened_of(second, records, 2e6, rng)
+        both = pooled([a, b])
+        for block in second.layout.blocks:
+            if block in exact:
+                errors.append(((both.raw(block) - exact[block]) / both.deviation(block)).ravel())
+                precise.append(both.deviation(block) ** -2 * 1 / (a.deviation(block) ** -2 + b.deviation(block) ** -2))
+    z = np.concatenate(errors)
+    low, high = stats.chi2.ppf([5e-10, 1 - 5e-10], len(z))
+    assert low < float(z @ z) < high < 1.9 * len(z)
+    assert np.allclose(precise, 1, atol=1e-4)
+
+
+def test_drawn_tables_are_within_one_a_group_of_what_is_expected() -> None:
+    rng = np.random.default_rng(6)
+    joint = rng.dirichlet(np.ones(12)).reshape(3, 4)
+    model = fitted(("a", "b"), None, (("a", "b"),), {"a": joint.sum(1), "b": joint.sum(0)}, {("a", "b"): joint})
+    drawn = model.draw(5000, rng)
+    assert np.abs(model.table(("a", "b"), drawn) - joint * 5000).max() < 2.5  # a sample's deviation would be about 20
+
+
+def test_numbers_lie_in_their_cells_and_keep_the_moments() -> None:
+    rng = np.random.default_rng(7)
+    column = Quantity("x", 0.0, 100.0, (0.0, 10.0, 50.0, 100.0))
+    axis = axis_of("x", Columns((column,)))
+    true = rng.beta(2, 5, 60_000) * 100
+    cells = axis.place(Records(len(true), {column: true}))
+    t = true / 50 - 1
+    found = _numbers(axis, cells, Wanted(float(t.mean()), float((t**2).mean()), 1e-9, 1e-9), 2, rng)
+    assert (axis.place(Records(len(true), {column: found})) == cells).mean() > 0.999
+    even = _numbers(axis, cells, None, 2, rng)
+    assert abs(found.mean() - true.mean()) < 0.15 < 1.0 < abs(even.mean() - true.mean())
+    assert abs(found.std() - true.std()) < 0.15
+    whole = _numbers(axis, cells, None, 0, rng)
+    assert (whole == np.rint(whole)).all() and whole.min() == 0 and whole.max() == 100
+
+
+def test_impossible_combinations_are_never_drawn_wherever_they_are() -> None:
+    rng = np.random.default_rng(8)
+    records = records_of(rng, 3000)
+    lines = ["sex = M and role = wife", "age in 18..30 and role = husband", "ill = yes and sex = F"]
+    zeros = Constraints.of(lines, COLUMNS)
+    opened = opened_of(asking.first(COLUMNS), records, 3e7, rng)
+    noisy = Noisy(COLUMNS, opened, zeros)
+    for target in (None, "ill", "age"):
+        shape = structure(noisy, target)
+        drawn = draw(model_of(noisy, shape), noisy, 3000, rng)
+        assert not ((drawn["sex"] == 1) & (drawn["role"] == 0)).any()
+        assert not ((drawn["age"] == 1) & (drawn["role"] == 1)).any()
+        assert not ((drawn["ill"] == 1) & (drawn["sex"] == 0)).any()
+    free = Noisy(COLUMNS, opened)
+    drawn = draw(model_of(free, structure(free, None)), free, 3000, rng)
+    assert ((drawn["ill"] == 1) & (drawn["sex"] == 0)).any()
+    for bad in ("sex = M and role = wife and ill = no", "age = 3 or 4", "size = 3"):
+        with pytest.raises(UsageError):
+            Constraints.of([bad], COLUMNS)
+
+
+def test_expected_errors_are_of_the_size_that_errors_have() -> None:
+    """The mean over pairs and 12 releases of the true error lies within 0.6 and 1.6 of what was expected; what is
+    expected without noise is far less."""
+    rng = np.random.default_rng(9)
+    records = records_of(rng, 5000)
+    axes = {name: axis_of(name, COLUMNS) for name in COLUMNS.names}
+    cells = {name: axis.place(records) for name, axis in axes.items()}
+    true, said = [], []
+    for _ in range(12):
+        opened = opened_of(asking.first(COLUMNS), records, 4e7, rng)
+        noisy = Noisy(COLUMNS, opened)
+        shape = structure(noisy, "ill")
+        model = model_of(noisy, shape)
+        drawn = draw(model, noisy, 5000, rng)
+        for error in expected_errors(
+            noisy, [opened], shape, drawn, rng, lambda again, _, known: model_of(again, known)
+        ):
+            off = model.table(error.pair, drawn) - model.table(error.pair, cells)
+            true.append(0.5 * np.abs(off).sum() / 5000)
+            said.append(error.whole)
+    assert 0.6 < np.mean(true) / np.mean(said) < 1.6
+
+
+def test_cells_follow_a_survey_and_cuts_are_checked() -> None:
+    from dpmpc.learning.survey import CELLS, _count_numbers
+
+    rng = np.random.default_rng(10)
+    values = np.where(rng.random(40_000) < 0.9, 0.0, rng.gamma(2, 3000, 40_000))
+    counts = _count_numbers(values)[:CELLS] + rng.normal(0, 40, CELLS)
+    edges = edges_of(counts, 40.0, 0.0, 100_000.0)
+    assert edges[0] == 0 and edges[1] < 1e-6 and edges[-1] == 100_000 and 5 <= len(edges) <= 16
+    assert all(a < b for a, b in itertools.pairwise(edges))
+    even = edges_of(_count_numbers(rng.uniform(18, 90, 40_000))[:CELLS], 40.0, 18.0, 90.0)
+    share = np.histogram(rng.uniform(18, 90, 100_000), even)[0] / 100_000
+    assert 0.02 < share.min() and share.max() < 0.4
+    for cuts in ([3, 1], "many", [1], True, [0, math.inf]):
+        with pytest.raises(UsageError):
+            stated(COLUMNS, {"age": cuts}, None)
+    with pytest.raises(UsageError, match="'sex' has levels"):
+        stated(COLUMNS, {"sex": [0, 1]}, None)
+    assert stated(COLUMNS, {"age": 4}, None)["age"].cuts == (18, 36, 54, 72, 90)  # type: ignore[union-attr]

@@ -1,0 +1,333 @@
+"""Synthetic tables through plans and real parties: price, files, answers, odd columns, and what may not be."""
+
+import datetime
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pyarrow.parquet
+import pytest
+from click.testing import CliRunner
+from dp_accounting import dp_event
+from dp_accounting.pld import pld_privacy_accountant
+
+import dpmpc
+from dpmpc.aggregation.plan.guarantee import promise_of
+from dpmpc.aggregation.plan.plan import Plan
+from dpmpc.cli.main import group
+from dpmpc.data.schema import checked_bounds
+from dpmpc.errors import UsageError
+from dpmpc.privacy.gaussian import mu_of_budget
+from dpmpc.privacy.ledgers import read_ledgers
+from dpmpc.runs.stages import settled_plan
+from dpmpc.runs.stats import noise_of, reopened
+from dpmpc.runs.synth_made import made_from
+from dpmpc.runs.synth_plan import plan_of_synthesis, with_cells
+from dpmpc.statistics.cells import Records
+from dpmpc.statistics.columns import Columns
+from dpmpc.statistics.tables import STEP
+from dpmpc.synthesis.asking import pairs
+from dpmpc.synthesis.caveats import CAVEATS
+from dpmpc.synthesis.cuts import stated
+from tests.machines import apart, sites
+from tests.runs import dpmpc as dpmpc_command
+
+BOUNDS: dict[str, Any] = {"sex": ["F", "M"], "age": [18, 90], "died": ["no", "yes"], "ward": ["a", "b", "c"]}
+CUTS = {"age": [18, 40, 60, 75, 90]}
+PROMISE: dict[str, Any] = {"epsilon": 1.0, "delta": 1e-5}
+
+
+def people(n: int, seed: int = 1) -> pd.DataFrame:
+    rng = np.random.default_rng(seed)
+    age = np.clip(np.rint(rng.gamma(9, 6, n)), 18, 90)
+    ward = np.where(rng.random(n) < 0.7, np.where(age > 60, "c", "a"), "b")
+    return pd.DataFrame({
+        "sex": rng.choice(["F", "M", None], n, p=[0.5, 0.45, 0.05]), "age": age,
+        "died": np.where(rng.random(n) < age / 150, "yes", "no"), "ward": ward,
+        "site": rng.choice(["x", "y", "z"], n, p=[0.6, 0.3, 0.1]),
+    })  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> tuple[Any, Path, pd.DataFrame]:
+    frame, out = people(9000), tmp_path_factory.mktemp("synth") / "run"
+    found = dpmpc.synth(
+        frame, owners="site", bounds=BOUNDS, cuts=CUTS, target="died", constraints=["ward = c and age in 18..40"],
+        seed=3, out=out, **PROMISE,
+    )  # fmt: skip
+    return found, out, frame
+
+
+def farthest(release: Any) -> float:
+    """How far two records' vectors lie apart, in records: by trying all pairs of records that differ in their cells."""
+    tables = release.tables
+    columns = tables.columns.columns
+    grids = [np.array([0, 1, 2, -1])[: 4 if k == 3 else 3] for k in range(len(columns))]
+    grids[1] = np.array([10.0, 18.0, 50.0, 90.0, 100.0, np.nan])
+    cells = np.array(np.meshgrid(*grids, indexing="ij")).reshape(len(columns), -1)
+    parts = [part if k == 1 else part.astype(np.int64) for k, part in enumerate(cells)]
+    records = Records(cells.shape[1], dict(zip(columns, parts, strict=True)))
+    vectors = tables.layout.encode(records, np.arange(records.n), records.n) * STEP
+    square = (vectors**2).sum(axis=1)
+    return float(np.sqrt(np.max(square[:, None] + square[None, :] - 2 * vectors @ vectors.T)))
+
+
+def test_both_releases_together_cost_what_is_promised(made: tuple[Any, Path, pd.DataFrame]) -> None:
+    """By another route: distances between encoded records, found by trying all pairs, over the noise; composed by
+    dp_accounting's privacy loss distributions, which know nothing of mu."""
+    found = made[0]
+    ratios = [farthest(release) / noise_of(release.plan) for release in found.releases]
+    mu2 = mu_of_budget(1.0, 1e-5) ** 2
+    assert ratios[0] ** 2 / mu2 == pytest.approx(0.25, rel=0.03)
+    assert ratios[1] ** 2 / mu2 == pytest.approx(0.75, rel=0.03)
+
+    def epsilon(scale: float) -> float:
+        accountant = pld_privacy_accountant.PLDAccountant(value_discretization_interval=1e-3)
+        for ratio in ratios:
+            accountant.compose(dp_event.GaussianDpEvent(1 / (ratio * scale)))
+        return float(accountant.get_epsilon(1e-5))
+
+    assert 0.97 < epsilon(1.0) <= 1.002  # the rest pays for rounding, and for diameters that are bounds
+    assert epsilon(1.05) > 1.01  # noise a twentieth less would break it
+    assert "epsilon = 1, delta = 1e-05; neighbours: one record of one owner" in found.guarantee
+    assert len(found.releases[1].plan.before) == 1 and found.releases[0].plan.before == ()
+
+
+def test_the_rows_tell_what_the_records_do(made: tuple[Any, Path, pd.DataFrame]) -> None:
+    found, _, frame = made
+    rows = found.frame()
+    assert len(rows) == 9000 and list(rows.columns) == ["sex", "age", "died", "ward"]
+    assert abs((rows["died"] == "yes").mean() - (frame["died"] == "yes").mean()) < 0.03
+    assert abs(rows["age"].mean() - frame["age"].mean()) < 2 and rows["age"].between(18, 90).all()
+    old, old_true = (f[f["age"] > 60]["died"].eq("yes").mean() for f in (rows, frame))
+    young, young_true = (f[f["age"] < 40]["died"].eq("yes").mean() for f in (rows, frame))
+    assert abs(old - old_true) < 0.08 and abs(young - young_true) < 0.08 and old_true - young_true > 0.2
+    assert not ((rows["ward"] == "c") & rows["age"].between(18, 39)).any()
+    assert set(rows["sex"].dropna()) <= {"F", "M", "(other)"}
+    assert rows.attrs["dpmpc"].startswith(CAVEATS[0])
+    assert 0 < np.mean([error.whole for error in found.errors]) < 0.15 and len(found.errors) == 6
+
+
+def test_every_output_says_what_it_is(made: tuple[Any, Path, pd.DataFrame]) -> None:
+    found, out, _ = made
+    lines = (out / "synthetic.csv").read_text().splitlines()
+    count = int(lines[0].split()[1])
+    assert all(line.startswith("#") for line in lines[:count]) and lines[count] == "sex,age,died,ward"
+    assert [line[2:] for line in lines[1:count]] == found.lines
+    again = pd.read_csv(out / "synthetic.csv", skiprows=count)
+    parquet = pyarrow.parquet.read_table(out / "synthetic.parquet")
+    assert parquet.schema.metadata[b"dpmpc"].decode().splitlines() == found.lines
+    assert parquet.to_pandas()["age"].tolist() == again["age"].tolist() == found.values["age"].tolist()
+    report = (out / "synthetic.md").read_text()
+    assert all(line in report for line in found.lines) and "age, died" in report
+    for text in (report, (out / "columns.json").read_text()):
+        assert "29 % of a nominal 95 %" in text
+    assert len(json.loads((out / "synthetic.json").read_text())["pairs"]) == 6
+    first, second = (Plan.read(out / part / "plan.json") for part in ("first", "second"))
+    assert second.before == (first.derived.mechanism,)
+
+
+def test_noisy_tables_travel_with_it_and_answer_at_no_cost(
+    made: tuple[Any, Path, pd.DataFrame], tmp_path: Path
+) -> None:
+    """Intervals hold what the records say: of 23 counts more than 8 misses of 5 % have a chance below 1e-5 each, and
+    none is as far off as 7 deviations."""
+    found, out, frame = made
+    files = sorted(path for path in out.rglob("*"))
+    runner = CliRunner()
+    said = runner.invoke(
+        group, ["stats", "table(ward) by died", "mean(age)", "count", "--of", str(out), "--form", "json"]
+    )
+    assert said.exit_code == 0, said.output
+    assert sorted(out.rglob("*")) == files
+    held = reopened(out).asked(["table(ward) by died", "table(sex)", "table(age) by ward"])
+    misses = 0
+    for answer in held.answers:
+        for line in answer.lines:
+            if line.statistic != "count" or answer.question.startswith("table(age)"):
+                continue
+            labels = dict(zip(answer.headers, line.labels, strict=True))
+            true = np.ones(len(frame), dtype=bool)
+            for name, label in labels.items():
+                true &= (frame[name].isna() if label == "(missing)" else frame[name] == label).to_numpy()
+            number = line.number
+            misses += not number.low - 1e-9 <= true.sum() <= number.high + 1e-9
+            assert abs(number.estimate - true.sum()) < 7 * number.noise
+    assert misses <= 8
+    [line] = [x for x in reopened(out).asked(["mean(age)"]).answers[0].lines]
+    assert line.number.low - 1 < frame["age"].mean() < line.number.high + 1
+    alone = [x.number.noise for x in found.releases[0].asked(["table(ward) by died"]).answers[0].lines]
+    both = [x.number.noise for x in held.answers[0].lines]
+    assert max(b / a for a, b in zip(alone, both, strict=True) if a) < 0.8  # two releases know more than one
+    with pytest.raises(UsageError, match=r"no numbers for median\(age\)"):
+        _ = reopened(out).asked(["median(age)"]).answers
+    with pytest.raises(UsageError, match="no numbers for table"):
+        _ = reopened(out).asked(["table(sex, ward) by died"]).answers
+
+
+ODD = {
+    "when": "a column of dates", "city": "texts", "constant": "one value", "empty": "nothing", "x": "numbers",
+}  # fmt: skip
+
+
+def odd(n: int) -> pd.DataFrame:
+    rng = np.random.default_rng(2)
+    day = datetime.date(2020, 1, 1)
+    return pd.DataFrame({
+        "site": rng.choice(["x", "y"], n),
+        "when": [(day + datetime.timedelta(days=int(d))).isoformat() for d in rng.integers(0, 1000, n)],
+        "city": rng.choice(["Rome", "Oslo", "Bern, CH"], n), "constant": "same", "empty": None,
+        "x": np.where(rng.random(n) < 0.1, np.nan, rng.normal(0, 1, n)),
+    })  # fmt: skip
+
+
+def test_odd_columns_make_a_sensible_table() -> None:
+    frame = odd(12_000)
+    bounds = {
+        "when": ["2020-01-01", "2022-12-31"], "city": ["Rome", "Oslo", "Bern, CH"], "constant": ["same"],
+        "x": [-4.0, 4.5],
+    }  # fmt: skip
+    found = dpmpc.synth(frame, owners="site", bounds=bounds, cells=6, engine="clear", seed=1, **PROMISE)
+    rows = found.frame()
+    assert set(rows["constant"]) == {"same"} and set(rows["city"].dropna()) == {"Rome", "Oslo", "Bern, CH"}
+    dates = [datetime.date.fromisoformat(value) for value in rows["when"].dropna()]
+    assert datetime.date(2020, 1, 1) <= min(dates) < max(dates) <= datetime.date(2022, 12, 31) and len(dates) > 11_000
+    assert 0.06 < rows["x"].isna().mean() < 0.14 and abs(rows["x"].std() - 1) < 0.2
+    surveyed = dpmpc.synth(frame, owners="site", engine="clear", seed=1, rows=500, epsilon=3.0, delta=1e-5)
+    again = surveyed.frame()
+    assert len(again) == 500 and again["city"].dropna().str.match(r"bucket \d+$|\(other\)$").all()
+    assert any("hashed" in line and "city" in line for line in surveyed.lines)
+    assert pd.to_datetime(again["when"].dropna()).dt.year.between(2012, 2060).all()
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"bounds": {**BOUNDS, "town": [f"t{k}" for k in range(200_000)]}}, "'town' alone 200002 levels"),
+        ({"bounds": {"age": [18, 90]}}, "at least two columns"),
+        ({"target": "dead"}, "did you mean 'died'"),
+        ({"target": "dead", "cuts": None}, "no 'dead'"),
+        ({"bounds": None, "cuts": None, "constraints": ["ward = c"]}, "a survey is to find"),
+        ({"cuts": {"sex": [1, 2]}}, "'sex' has levels"),
+        ({"rows": 0}, "at least 1"),
+        ({"delta": 0.0}, "Gaussian noise, which needs"),
+        ({"constraints": ["ward = d"]}, "one of its levels"),
+        ({"digits": {"sex": 1}}, "decimals of a column of numbers"),
+        ({"owners": None}, "owners must be known"),
+        ({"schema": "schema.json"}, "both were given"),
+        ({"epsilon": 0.001}, "noise alone would move"),
+    ],
+)
+def test_what_cannot_be_is_one_line_and_spends_nothing(change: dict[str, Any], words: str, tmp_path: Path) -> None:
+    given: dict[str, Any] = {
+        "owners": "site",
+        "bounds": BOUNDS,
+        "cuts": CUTS,
+        **PROMISE,
+        "out": tmp_path / "no",
+        **change,
+    }
+    with pytest.raises(UsageError, match=words) as error:
+        dpmpc.synth(people(600), **given)
+    assert "\n" not in str(error.value) or "^" in str(error.value)  # where the language points
+    assert not (tmp_path / "no").exists()
+
+
+def test_the_command_writes_one_file_and_its_folder(tmp_path: Path) -> None:
+    people(4000).to_csv(tmp_path / "all.csv", index=False)
+    (tmp_path / "bounds.json").write_text(json.dumps(BOUNDS))
+    (tmp_path / "cuts.toml").write_text("age = [18, 40, 60, 90]\n")
+    (tmp_path / "zeros.toml").write_text('impossible = ["sex = M and ward = b"]\n')
+    words = [
+        "synth", "--csv", str(tmp_path / "all.csv"), "--owners-column", "site",
+        "--bounds", str(tmp_path / "bounds.json"),
+        "--cuts", str(tmp_path / "cuts.toml"), "--constraints", str(tmp_path / "zeros.toml"), "--rows", "300",
+        "--digits", "age=1", "--epsilon", "2", "--delta", "1e-5", "--engine", "clear", "--out", str(tmp_path / "s.csv"),
+    ]  # fmt: skip
+    said = CliRunner().invoke(group, words)
+    assert said.exit_code == 0, said.output
+    assert said.output.startswith(CAVEATS[0])
+    lines = (tmp_path / "s.csv").read_text().splitlines()
+    assert len(lines) == int(lines[0].split()[1]) + 1 + 300
+    assert {path.name for path in (tmp_path / "s").iterdir()} >= {
+        "first",
+        "second",
+        "synthetic.md",
+        "synthetic.parquet",
+    }
+    assert CliRunner().invoke(group, words).exit_code != 0  # nothing is written over
+
+
+def test_a_dry_run_and_a_budget_that_is_too_small_spend_nothing(tmp_path: Path) -> None:
+    """A budget below the whole promise refuses the first release already; so does one that earlier runs have used."""
+    frame, file = people(3000), tmp_path / "people.csv"
+    frame.to_csv(file, index=False)
+    (tmp_path / "bounds.json").write_text(json.dumps(BOUNDS))
+    (tmp_path / "cuts.json").write_text(json.dumps(CUTS))
+    command = [
+        "synth", "--csv", str(file), "--owners-column", "site", "--bounds", str(tmp_path / "bounds.json"), "--cuts",
+        str(tmp_path / "cuts.json"), "--target", "died", "--epsilon", "1", "--delta", "1e-5",
+    ]  # fmt: skip
+    said = dpmpc_command(*command, "--dry")
+    assert said.returncode == 0 and said.stdout.startswith("3,000 records of 3 owners, 4 columns\n"), said.stdout
+    assert "  age: 7 cells, " in said.stdout and "Second, at most: " in said.stdout
+    again = dpmpc_command(*command)
+    assert again.returncode == 2 and "--out is a new folder, or a file" in again.stderr
+    account = tmp_path / "account"
+    held = ["--account", str(account), "--data-id", "people", "--out", str(tmp_path / "out")]
+    refused = dpmpc_command(*command, *held, "--budget", "0.9,1e-5")
+    assert refused.returncode == 2 and "would make epsilon 1" in refused.stderr, refused.stderr
+    assert not list(tmp_path.rglob("ledger*.jsonl"))
+    done = dpmpc_command(*command, *held, "--budget", "1,1e-5")
+    assert done.returncode == 0, done.stderr
+    more = dpmpc_command(*command, *held[:-1], tmp_path / "more", "--budget", "1.2,1e-5")
+    assert more.returncode == 2 and not (tmp_path / "more").exists(), more.stderr
+
+
+@pytest.mark.parametrize("role", ["apart", "both"])
+def test_over_several_machines_every_process_makes_the_same_second_release(role: str, tmp_path: Path) -> None:
+    """Two releases between the same processes, the second of which follows from the first: its plan is the same
+    everywhere, both together cost the promise, rows and answers come of both, and the ledgers have two lines."""
+    frame = people(6000, 2)
+    sizes = tuple(int((frame.site == site).sum()) for site in "xyz")
+    columns = stated(Columns.of_bounds(checked_bounds(BOUNDS, "test")), CUTS, None)
+    settings = PROMISE | {"neighbours": "record", "role": role, "parties": 3}
+    never = ["ward = c and age in 18..40"]
+    plan = plan_of_synthesis(columns, "died", never, sizes, "people", None, settings, "public")
+    path = tmp_path / "plan.json"
+    plan.write(path)
+    assert Plan.read(path) == plan and promise_of(plan).epsilon == 1.0
+    records = [tmp_path / f"{site}.csv" for site in "xyz"]
+    for site, record in zip("xyz", records, strict=True):
+        frame[frame.site == site].drop(columns="site").to_csv(record, index=False)
+    ends = (apart if role == "apart" else sites)(path, tmp_path, records)
+    assert ends == [None] * len(ends)
+    names = [*"012", *(() if role == "both" else ("owner0", "owner1", "owner2"))]
+    assert len({settled_plan(tmp_path / name, "first").read_text() for name in names}) == 1
+    owner = tmp_path / ("0" if role == "both" else "owner0")
+    rows = pd.read_parquet(owner / "synthetic.parquet")
+    assert len(rows) == 6000 and not ((rows.ward == "c") & (rows.age < 40)).any()
+    assert abs((rows.died == "yes").mean() - (frame.died == "yes").mean()) < 0.05
+    found = reopened(owner)
+    assert len(found.earlier) == 1
+    mu2 = [(farthest(each) / noise_of(each.plan)) ** 2 for each in (*found.earlier, found)]
+    assert sum(mu2) == pytest.approx(mu_of_budget(1.0, 1e-5) ** 2, rel=0.03) and mu2[0] < 0.3 * sum(mu2)
+    assert len(found.asked(pairs(found.tables.columns)).answers) == 6
+    again = made_from(owner, rows=500, seed=1)
+    assert len(again.frame()) == 500 and again.structure == made_from(tmp_path / names[-1]).structure
+    for name in names:
+        assert sum(len(book.entries) for book in read_ledgers(tmp_path / name)) == 2
+
+
+def test_what_a_plan_of_a_synthetic_table_cannot_be() -> None:
+    columns = Columns.of_bounds(checked_bounds(BOUNDS, "test"))
+    for change, words in (({"cuts": {}}, "age have none; give"), ({"cuts": {"sex": 3}}, "'sex' has levels")):
+        with pytest.raises(UsageError, match=words):
+            with_cells(columns, change["cuts"], None)
+    known = with_cells(columns, {}, 6)
+    with pytest.raises(UsageError, match="noise alone would move"):
+        plan_of_synthesis(known, None, [], (40, 40, 40), "p", None, PROMISE | {"parties": 3}, "public")
+    with pytest.raises(UsageError, match="dyed"):
+        plan_of_synthesis(known, "dyed", [], (4000,) * 3, "p", None, PROMISE | {"parties": 3}, "public")

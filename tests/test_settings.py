@@ -1,0 +1,206 @@
+"""One declaration a setting, many surfaces: each has every setting that makes sense on it, or an exemption with a
+reason; an error names the setting, and each surface spells it."""
+
+import ast
+import importlib
+import inspect
+import re
+from collections.abc import Iterator
+from dataclasses import fields
+from pathlib import Path
+from typing import Any
+
+import click
+import pytest
+
+import dpmpc
+from dpmpc.aggregation.plan.limits import AcceptFile, limited
+from dpmpc.aggregation.plan.of_vectors import OfVectors
+from dpmpc.aggregation.plan.settings import GROUPS
+from dpmpc.cli.settings import flags_of, known_settings, spelling
+from dpmpc.cli.surfaces import SURFACES, keywords, shown, stale
+from dpmpc.cli.train_options import OPTIONS
+from dpmpc.data.written import known_keys
+from dpmpc.errors import PeerError, UsageError
+from dpmpc.estimators import PrivateLogisticRegression, PrivateRegressor, PrivateRidge
+from dpmpc.runs.consortium import ConsortiumFile
+from dpmpc.runs.joining import kit_spelling
+from dpmpc.runs.request import OwnerSettings, RecordSettings, Request
+from dpmpc.settings import declared
+
+ROOT = Path(__file__).parents[1]
+EVERYTHING = {**declared(Request), **declared(OfVectors)}
+VECTORS = "of vectors that a caller brings; training derives it"
+NOT_ON: dict[str, dict[str, str]] = {
+    "the command line": {
+        "releases": VECTORS,
+        "sensitivity": VECTORS,
+        "quantile": VECTORS,
+        "records": "another thing there: where the records are",
+    },
+    "consortium.toml": {
+        **{name: "each site says where its own records are, when it joins" for name in declared(RecordSettings)},
+        **{name: "[[owners]] says who holds how many" for name in declared(OwnerSettings)},
+        "releases": VECTORS,
+        "sensitivity": VECTORS,
+        "quantile": VECTORS,
+        "engine": "a consortium's parties are there",
+        "parties": "[[parties]] names them",
+        "budget": "each site's own: budget of its limits",
+        "ledgers": "each site's own: join --ledgers",
+        "account": "each site's own: join --account",
+    },
+}
+CALLABLES: dict[str, Any] = {
+    "vectors": dpmpc.Plan.create,
+    "aggregator": dpmpc.Aggregator,
+    "mean": dpmpc.private_mean,
+    "train": dpmpc.train,
+    "logistic": PrivateLogisticRegression,
+    "ridge": PrivateRidge,
+    "regressor": PrivateRegressor,
+    "limits": dpmpc.Limits,
+}
+
+
+def test_every_surface_has_every_setting_or_a_reason() -> None:
+    found = {
+        "the command line": {str(option.name) for options in OPTIONS.values() for option in options},
+        "consortium.toml": set(known_keys(ConsortiumFile)),
+    }
+    for surface, names in found.items():
+        absent = EVERYTHING.keys() - names
+        assert absent <= NOT_ON[surface].keys(), f"{surface} lacks {absent - NOT_ON[surface].keys()}"
+        assert all(NOT_ON[surface].values())
+    assert CALLABLES.keys() == SURFACES.keys()
+    for name, surface in SURFACES.items():
+        written = set(inspect.signature(CALLABLES[name]).parameters)
+        wanted = {each.name for each in shown(name, surface)}
+        assert wanted <= written, f"{name} lacks {wanted - written}"
+        assert all(surface.without.values()) and set(surface.without) <= declared(surface.kind).keys()
+
+
+COMMANDS = ("account", "advise", "sample", "init", "check", "describe", "join")
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_other_commands_take_their_options_from_the_declarations(name: str) -> None:
+    """Where a command has a setting, it has all its names, and its choices or fewer."""
+    known, seen = known_settings(), 0
+    command = importlib.import_module(f"dpmpc.cli.{name}").command
+    for option in command.params:
+        if not isinstance(option, click.Option) or option.name not in known:
+            continue
+        seen += 1
+        each = known[option.name]
+        names = set(flags_of(each)) - ({"--scale"} if (name, option.name) == ("account", "scale") else set())
+        assert names <= {part for flag in option.opts for part in flag.split("/")}, option.name
+        if isinstance(option.type, click.Choice) and option.name != "engine":
+            assert set(option.type.choices) <= set(each.choices), option.name
+    assert seen >= 4
+
+
+def test_the_keyword_lists_are_those_of_the_declarations() -> None:
+    assert list(stale()) == []
+    assert any("epsilon: float = 1.0," in line for line in keywords(SURFACES["train"]))
+
+
+def test_every_setting_is_declared_once_and_helps() -> None:
+    for name, each in EVERYTHING.items():
+        assert len(each.setting.help) > 10 and each.setting.help.endswith("."), name
+        owners = {other.group for kind in (Request, OfVectors) for key, other in declared(kind).items() if key == name}
+        assert len(owners) == 1 or name in {"records", "weights", "data_id"}, f"{name} is declared in {owners}"
+    names = [name for group in GROUPS for name in declared(group)]
+    assert len(names) == len(set(names))
+
+
+def test_limits_are_called_as_settings_are() -> None:
+    own = {"assumptions", "source"}
+    assert set(known_keys(AcceptFile)) - own <= EVERYTHING.keys()
+
+
+UNLIMITED = {
+    "scale": "what a fixed scale comes to is accounted, and held against epsilon",
+    "grid_bits": "sensitivity and noise are derived on it",
+    "link": "it chooses a backend, which has a limit",
+    "engine": "nobody takes part in a plan without parties",
+    "pool": "when noise is made changes none of it",
+    "role": "parties that are owners too learn what parties learn",
+    "release_wait": "a matter of time",
+    "quantile": "the norm that follows it is in the account",
+    "account": "each process's own",
+    "person": "the name of a column, in which each owner's process reads whose its records are",
+    "person_owners": "fewer than all owners is an assumption of the promise, which limits allow or not",
+    "weights": "what an owner's vector is multiplied by is in the account",
+}
+
+
+def test_every_setting_of_a_plan_has_a_limit_or_a_reason() -> None:
+    plan = {**declared(OfVectors)}
+    limits = limited()
+    assert plan.keys() - limits.keys() == UNLIMITED.keys() - limits.keys()
+    assert not UNLIMITED.keys() & limits.keys() and all(UNLIMITED.values())
+    assert [each.name for each in fields(dpmpc.Limits)] == list(limits) == list(AcceptFile.__struct_fields__)
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "flag", "python", "kit"),
+    [
+        ("parties", "5", "-M 5", "parties=5", "[[parties]] in consortium.toml"),
+        ("threshold", None, "-T", "threshold", "threshold in [mpc] of consortium.toml"),
+        ("data_id", "NAME", "--data-id NAME", "data_id=NAME", "data_id = NAME in [run] of consortium.toml"),
+        ("epsilon", "2", "--epsilon 2", "epsilon=2", "epsilon = 2 in [privacy] of consortium.toml"),
+        ("pool", "False", "--no-pool", "pool=False", "pool = False in [mpc] of consortium.toml"),
+        ("csv", None, "--csv", "csv", "`join --csv`"),
+    ],
+)
+def test_each_surface_spells_a_setting(name: str, value: str | None, flag: str, python: str, kit: str) -> None:
+    error = UsageError(f"the rule; the value; use <<{name}{'' if value is None else '=' + value}>>")
+    assert str(error) == f"the rule; the value; use {python}"
+    assert error.spelt(spelling) == f"the rule; the value; use {flag}"
+    assert error.spelt(kit_spelling) == f"the rule; the value; use {kit}"
+    assert str(PeerError(error.message)) == str(error)  # as it comes from another process
+
+
+def raised() -> Iterator[tuple[str, int, str]]:
+    """Every text in an error that is raised below the command line: (file, line, text)."""
+    for path in sorted((ROOT / "dpmpc").rglob("*.py")):
+        if {"cli", "benchmarks", "circuits"} & set(path.relative_to(ROOT / "dpmpc").parts[:1]):
+            continue
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.Raise) and node.exc is not None:
+                for part in ast.walk(node.exc):
+                    if isinstance(part, ast.Constant) and isinstance(part.value, str):
+                        yield str(path.relative_to(ROOT)), part.lineno, part.value
+
+
+FLAG = re.compile(r"(?<![\w`<-])--[a-z]|(?<![\w`<-])-[MTIPB]\b")
+ELSEWHERE = {"dpmpc/mpc/mpyc/program.py": "an option of MPyC's own launcher"}
+
+
+def test_no_error_below_the_command_line_names_a_flag() -> None:
+    texts = list(raised())
+    assert len(texts) > 600
+    wrong = [f"{file}:{line}: {text}" for file, line, text in texts if FLAG.search(text) and file not in ELSEWHERE]
+    wrong = [text for text in wrong if "`dpmpc " not in text and "dpmpc " not in text]
+    assert wrong == []
+
+
+def test_a_name_that_no_setting_has_is_answered_with_the_nearest() -> None:
+    with pytest.raises(TypeError, match="epsilom"):
+        dpmpc.Plan.create(owners=2, dimension=2, clip=1.0, epsilom=1.0)  # type: ignore[call-arg]
+    with pytest.raises(UsageError, match="epsilon must be a finite number; got 'x'"):
+        dpmpc.Plan.create(owners=2, dimension=2, clip=1.0, epsilon="x")  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("kind", [PrivateLogisticRegression, PrivateRidge, PrivateRegressor])
+def test_estimators_take_what_the_command_line_takes(kind: Any) -> None:
+    for settings in (
+        {"security": "active"},
+        {"check_owners": "zero"},
+        {"neighbours": "owner"},
+        {"calibration": "zcdp"},
+        {"budget": "1,1e-5"},
+    ):
+        assert kind(**settings).get_params().items() >= settings.items()
+    assert dpmpc.Aggregator.__init__.__kwdefaults__["min_owners"] is None

@@ -1,0 +1,173 @@
+"""The documentation site: what is generated is whole, pages that run become notebooks, and the check finds faults."""
+
+import json
+from pathlib import Path
+
+import pytest
+import yaml
+
+import dpmpc
+from dpmpc import errors
+from dpmpc.cli.main import COMMANDS
+from website import check, figures, hooks, raised, reference, tutorials
+
+ROOT = Path(__file__).parents[1]
+NAV = yaml.safe_load((ROOT / "mkdocs.yml").read_text())["nav"]
+
+
+def named(nav: object) -> list[str]:
+    """The pages of a menu."""
+    if isinstance(nav, str):
+        return [nav]
+    parts = nav.values() if isinstance(nav, dict) else nav if isinstance(nav, list) else []
+    return [page for part in parts for page in named(part)]
+
+
+def test_every_page_has_one_place_in_the_menu_and_every_place_a_page() -> None:
+    pages = {path.relative_to(ROOT / "docs").as_posix() for path in (ROOT / "docs").rglob("*.md")}
+    made = {*hooks.GENERATED, *hooks.TEXTS.values(), "examples/index.md"}
+    assert not pages & made
+    assert sorted(named(NAV)) == sorted(pages | made)
+
+
+def test_the_reference_has_every_command_name_and_class() -> None:
+    commands = reference.commands()
+    assert all(f"\n## dpmpc {name}\n" in commands for name in COMMANDS) and "\n### dpmpc keys sign\n" in commands
+    assert "\\[default: 3000\\]" in commands
+    python = reference.python()
+    assert all(f".{name}\n" in python for name in dpmpc.__all__)
+    codes = reference.exit_codes()
+    for kind in (errors.UsageError, errors.PeerError, errors.CheatError, errors.OwnerError):
+        assert f"| {kind.exit_code} | `{kind.__name__}` |" in codes
+    consortium = reference.consortium()
+    assert all(f"`{key}`" in consortium for key in ("data_id", "min_owners", "listen", "epsilon", "security_bits"))
+    assert all(f"`{key}`" in reference.limits() for key in ("epsilon", "threshold", "neighbours", "budget"))
+    assert all(f'kind = "{kind}"' in reference.schema() for kind in ("number", "category", "date", "label"))
+
+
+def test_errors_are_read_off_the_sources(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """All that a grep for `raise` finds in a source of a few lines, with what is filled in and the way out."""
+    source = (
+        "class OddError(UsageError): pass\n"
+        "def f(n):\n    raise OddError(f'n is odd; got {n}; ' + f'use <<parties={n + 1}>>')\n"
+        "def g(text):\n    raise UsageError(text)\n"
+        "def h():\n    raise ValueError('not ours')\n"
+    )
+    (tmp_path / "cli").mkdir()
+    (tmp_path / "cli" / "odd.py").write_text(source)
+    monkeypatch.setattr(raised, "ROOT", tmp_path)
+    monkeypatch.setattr(raised, "BASES", {"UsageError"})
+    (message,) = raised.raised()["Command line"]
+    assert message.rule == "n is odd; got {n}" and message.kind == "OddError"
+    assert message.remedy == "use `parties={…}`"
+
+
+def test_most_errors_say_the_way_out() -> None:
+    found = [message for messages in raised.raised().values() for message in messages]
+    assert len(found) > 500
+    without = [message.rule for message in found if not message.remedy]
+    assert len(without) <= 15, without  # last words of another process, which have none
+
+
+def test_a_notebook_has_the_page_s_words_and_blocks_in_order() -> None:
+    text = (
+        "# A\n\nWords.\n\n```sh\necho 1\n```\n\n```text output\n1\n```\n\nMore.\n\n```python\nprint(2)\n```\n\n"
+        "```python no-run\nnever()\n```\n"
+    )
+    assert [(block.language, block.text) for block in tutorials.blocks(text)] == [
+        ("sh", "echo 1\n"), ("python", "print(2)\n"),
+    ]  # fmt: skip
+    cells = json.loads(tutorials.written(text))["cells"]
+    assert [cell["cell_type"] for cell in cells] == ["markdown", "code", "markdown", "code", "markdown"]
+    code = ["".join(cell["source"]) for cell in cells if cell["cell_type"] == "code"]
+    assert code == ["%%sh\necho 1", "print(2)"]
+    assert "never()" in "".join(cells[-1]["source"]) and not any("output" in "".join(c["source"]) for c in cells)
+    assert len({cell["id"] for cell in cells}) == len(cells)
+
+
+def test_pages_that_run_are_run_and_filled(tmp_path: Path) -> None:
+    text = "```sh\necho old > file\n```\n\n```python\nx = open('file').read()\nprint(x, end='')\n```\n"
+    text += "\n```text output\n?\n```\n"
+    text += "\n```python\nprint(x + 'new', end='')\n```\n\n```text output\n?\n```\n"
+    found = tutorials.blocks(text)
+    printed = tutorials.run(found, tmp_path)
+    assert printed == ["", "old\n", "old\nnew"]
+    new = tutorials.filled(text, found, printed, tmp_path)
+    assert "?" not in new and tutorials.filled(new, tutorials.blocks(new), printed, tmp_path) == new
+    with pytest.raises(tutorials.subprocess.CalledProcessError):
+        tutorials.run(tutorials.blocks("```sh\nfalse\ntrue\n```\n"), tmp_path)
+
+
+def test_every_start_page_runs_something() -> None:
+    pages = {path.stem for path in tutorials.pages() if path.parent.name == "start"}
+    assert pages == {path.stem for path in (ROOT / "docs" / "start").glob("*.md")} - {"index"}
+    for path in (ROOT / "docs" / "start").glob("*.md"):
+        for block in tutorials.blocks(path.read_text()):
+            assert block.output is None or path.read_text()[slice(*block.output)].strip(), f"{path.name} shows nothing"
+
+
+def page(body: str, head: str = "<title>T</title>") -> str:
+    return f"<!doctype html><html lang='en'><head>{head}</head><body><h1 id='top'>T</h1>{body}</body></html>"
+
+
+@pytest.mark.parametrize(
+    ("body", "said"),
+    [
+        ("<a href='none.html'>x</a>", "none.html leads nowhere"),
+        ("<a href='other.html#none'>x</a>", "other.html#none names no place there"),
+        ("<img src='p.png'>", "a picture without a text: p.png"),
+        ("<script src='https://cdn.example/x.js'></script>", "fetched from elsewhere: https://cdn.example/x.js"),
+        ("<h1>again</h1>", "2 first headings instead of one"),
+    ],
+)
+def test_the_check_finds(body: str, said: str, tmp_path: Path) -> None:
+    (tmp_path / "p.png").touch()
+    (tmp_path / "other.html").write_text(page(""))
+    links = "<a href='other.html#top'>x</a><a href='https://elsewhere.example'>y</a>"
+    (tmp_path / "index.html").write_text(page(links))
+    assert list(check.faults(tmp_path)) == []
+    (tmp_path / "index.html").write_text(page(body))
+    assert list(check.faults(tmp_path)) == [f"index.html: {said}"]
+
+
+def test_links_that_leave_the_pages_lead_to_the_site_s_places() -> None:
+    copies: dict[str, Path] = {}
+    text = (
+        "[a](../examples/torch_mlp.py) [b](../CHANGELOG.md#x) [c](privacy.md) ![d](../benchmarks/results/parties.png)"
+    )
+    moved = hooks.relinked(text, ROOT / "docs" / "python.md", "python.md", copies)
+    assert moved == (
+        "[a](examples/torch_mlp.md) [b](project/changelog.md#x) [c](privacy.md) "
+        "![d](files/benchmarks/results/parties.png)"
+    )
+    assert list(copies) == ["files/benchmarks/results/parties.png"]
+
+
+def test_no_figure_in_prose_is_stale(tmp_path: Path) -> None:
+    """What stands between marks is what the result files say; a file that changes is noticed."""
+    assert list(figures.stale()) == []
+    (tmp_path / "docs").mkdir()
+    (tmp_path / "docs" / "r.csv").write_text("m,error\n1,2.345\n10,6.789\n")
+    (tmp_path / "docs" / "r.json").write_text('{"a": [{"b": 0.12345}]}')
+    text = "It is <!--= docs/r.csv m=10 : error .1f -->?<!--=--> and <!--= docs/r.json a 0 : b .0% -->?<!--=-->.\n"
+    (tmp_path / "README.md").write_text(text)
+    assert list(figures.stale(write=True, root=tmp_path)) == ["README.md"]
+    assert figures.re.sub("<!--.*?-->", "", (tmp_path / "README.md").read_text()) == "It is 6.8 and 12%.\n"
+    assert list(figures.stale(root=tmp_path)) == []
+    (tmp_path / "docs" / "r.csv").write_text("m,error\n10,6.9\n")
+    assert list(figures.stale(root=tmp_path)) == ["README.md"]
+    (tmp_path / "docs" / "r.csv").write_text("m,error\n11,6.9\n")
+    with pytest.raises(KeyError, match="0 rows with m=10"):
+        list(figures.stale(root=tmp_path))
+
+
+def test_the_picture_is_drawn_from_its_result_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from website import picture
+
+    monkeypatch.setattr(picture, "PICTURE", tmp_path / "drawn.svg")
+    picture.draw(picture.rows())
+    drawn = (tmp_path / "drawn.svg").read_text()
+    assert all(f">{label}<" in drawn for label in picture.LABELS.values())
+    found = {(row["noise"], int(row["owners"])): float(row["error"]) for row in picture.rows()}
+    assert found["each", 1000] > found["one", 1000] + 3 > found["none", 1] + 3
+    assert {m for noise, m in found if noise == "one"} == set(picture.OWNERS)

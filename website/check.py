@@ -1,0 +1,132 @@
+"""Whether the built site is whole: `python -m website.check build/site`.
+
+Files alone: every link and picture leads to something, every picture has a text, every page a language, a title and one
+first heading, nothing is fetched from elsewhere. With Chromium, where there is one: pages open from the file system
+without an error in the console, the search finds, text stands out (4.5 to 1, light and dark), keys reach the search and
+the links, a page prints.
+"""
+
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from html.parser import HTMLParser
+from pathlib import Path
+from urllib.parse import unquote, urlsplit
+
+from website.browser import Browser, found
+
+SEEN = (
+    "index.html",
+    "start/hospitals.html",
+    "reference/errors.html",
+    "answer/promise.html",
+    "settings.html",
+    "reference/python.html",
+    "reference/commands.html",
+)
+CONTRAST = (Path(__file__).parent / "contrast.js").read_text(encoding="utf-8")
+
+
+class Page(HTMLParser):
+    """What a page holds: links, places that links may name, and what it lacks."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.links: list[str] = []
+        self.places: set[str] = set()
+        self.lacks: list[str] = []
+        self.headings = 0
+        self.language = self.title = False
+        self.feed(text)
+        self.lacks += ["no language"] * (not self.language) + ["no title"] * (not self.title)
+        if self.headings != 1:
+            self.lacks.append(f"{self.headings} first headings instead of one")
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        values = dict(attrs)
+        self.places |= {str(values[name]) for name in ("id", "name") if values.get(name)}
+        self.language |= tag == "html" and bool(values.get("lang"))
+        self.title |= tag == "title"
+        self.headings += tag == "h1"
+        if tag == "img" and not (values.get("alt") or "").strip():
+            self.lacks.append(f"a picture without a text: {values.get('src')}")
+        link = (
+            values.get("href")
+            if tag in ("a", "link")
+            else values.get("src")
+            if tag in ("img", "script", "iframe")
+            else None
+        )
+        if link is None:
+            return
+        outside = urlsplit(link).scheme in ("http", "https") or link.startswith("//")
+        if outside and tag != "a" and values.get("rel") != "canonical":
+            self.lacks.append(f"fetched from elsewhere: {link}")
+        elif not outside and not link.startswith(("data:", "mailto:", "javascript:")):
+            self.links.append(link)
+
+
+def faults(site: Path) -> Iterator[str]:
+    """What is wrong with the files."""
+    pages = {
+        path.resolve(): Page(path.read_text(encoding="utf-8"))
+        for path in sorted(site.rglob("*.html"))
+        if path.name != "404.html"
+    }
+    for path, page in pages.items():
+        name = path.relative_to(site.resolve())
+        yield from (f"{name}: {lack}" for lack in page.lacks)
+        for link in page.links:
+            parts = urlsplit(link)
+            target = (path.parent / unquote(parts.path)).resolve() if parts.path else path
+            if target.is_dir():
+                target /= "index.html"
+            if not target.is_file():
+                yield f"{name}: {link} leads nowhere"
+            elif parts.fragment and target in pages and unquote(parts.fragment) not in pages[target].places:
+                yield f"{name}: {link} names no place there"
+
+
+def seen(site: Path, command: str) -> Iterator[str]:
+    """What is wrong in a browser."""
+    home = site.resolve().as_uri()
+    for scheme, palette in (("dark", "slate"), ("light", "default")):
+        with Browser(command) as browser:  # a new one, that has chosen nothing yet
+            browser.call("Emulation.setEmulatedMedia", features=[{"name": "prefers-color-scheme", "value": scheme}])
+            for name in SEEN:
+                browser.open(f"{home}/{name}")
+                if browser.run("document.body.dataset.mdColorScheme") != palette:
+                    yield f"{name}: who wants it {scheme} does not get it"
+                yield from (f"{name}, {scheme}: stands out too little: {text}" for text in browser.run(CONTRAST))
+            yield from browser.trouble
+    with Browser(command) as browser:
+        browser.open(f"{home}/index.html?q=threshold")
+        if not browser.wait("document.querySelectorAll('.md-search-result__item').length > 2"):
+            yield "the search finds nothing"
+        browser.open(f"{home}/index.html")
+        browser.key("Tab", 9)
+        if browser.run("document.activeElement.tagName") != "A":
+            yield "the first key of Tab reaches no link"
+        browser.key("/", 191)
+        if not browser.wait("document.activeElement.matches('input.md-search__input')", 5):
+            yield "the key / does not reach the search"
+        browser.open(f"{home}/answer/promise.html")
+        if not browser.printed().startswith(b"%PDF"):
+            yield "a page does not print"
+        yield from browser.trouble
+
+
+def main(arguments: Sequence[str], say: Callable[[str], object] = print) -> int:
+    """The command. Returns 1 where something is wrong."""
+    site = Path(arguments[0])
+    wrong = list(faults(site))
+    command = found()
+    wrong += list(seen(site, command)) if command else []
+    for line in wrong:
+        say(line)
+    how = f"seen in {Path(command).name}" if command else "not seen in a browser: there is no Chromium here"
+    say(f"{len(list(site.rglob('*.html')))} pages, {len(wrong)} faults; {how}")
+    return int(bool(wrong))
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
