@@ -1,4 +1,4 @@
-.PHONY: demo test test-fast check docs tutorials wheel release audit bench examples clean
+.PHONY: demo test test-again test-fast check docs tutorials wheel release audit bench examples clean
 PYTHON ?= python3
 BIN := .venv/bin
 CONSTRAINTS ?=  # a file of versions to install; without it pip chooses
@@ -8,7 +8,7 @@ PARALLEL = -n $(WORKERS) --dist worksteal
 # Bytecode is kept even where the environment says otherwise: compiling costs each process that starts as much as the
 # rest of its imports. The workers share the cores; a linear algebra library that takes all of them for each spins.
 unexport PYTHONDONTWRITEBYTECODE
-test test-fast: export OPENBLAS_NUM_THREADS = 1
+test test-again test-fast: export OPENBLAS_NUM_THREADS = 1
 FAST := tests/circuits tests/data tests/learning tests/noise tests/privacy
 
 demo: .venv/.ready
@@ -17,6 +17,11 @@ demo: .venv/.ready
 
 test: .venv/.ready
 	$(BIN)/python -m pytest $(PARALLEL)
+
+# What failed, each alone: fails where one does again. On a machine that does much else a process may get no time for
+# as long as a test waits; which tests were too tight for it stands in the lines of the first run.
+test-again: .venv/.ready
+	$(BIN)/python -m pytest --last-failed --last-failed-no-failures none
 
 # The inner loop: no test that starts processes for long.
 test-fast: .venv/.ready

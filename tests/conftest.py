@@ -1,9 +1,12 @@
 """What every test is given: accounts of its own, so that tests spend nothing of this user's, children that find the
 suite's helpers whatever a command of an earlier test has set, kept bytecode, and an ear for Ctrl-C."""
 
+import atexit
 import os
+import shutil
 import signal
 import sys
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -13,6 +16,11 @@ import pytest
 # compiles the library for longer than it runs, and each worker compiles all tests.
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 sys.dont_write_bytecode = False
+
+# What a module's fixtures spend comes before any test's own account: it is not this user's either. Workers inherit it.
+if "PYTEST_XDIST_WORKER" not in os.environ:
+    os.environ["DPMPC_ACCOUNT"] = tempfile.mkdtemp(prefix="dpmpc-tests-account-")
+    atexit.register(shutil.rmtree, os.environ["DPMPC_ACCOUNT"], ignore_errors=True)
 
 # A shell starts what it leaves in the background deaf to Ctrl-C, and children inherit that; tests press it.
 if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
