@@ -22,6 +22,7 @@ from dpmpc.aggregation.plan.spending import entry_of
 from dpmpc.aggregation.wire.paths import ledger_path, opened_path, transcript_path
 from dpmpc.data import NAMES
 from dpmpc.errors import DpmpcError, UsageError, public_text
+from dpmpc.learning.source import Schedule
 from dpmpc.mpc.transport.addresses import (
     Endpoint,
     owner_endpoints,
@@ -39,7 +40,7 @@ from dpmpc.runs.placement import Placement
 from dpmpc.runs.plan_alone import check_preprocessing, named_request, planned
 from dpmpc.runs.request import Request
 from dpmpc.runs.stages import OPENED as STAGE_OPENED
-from dpmpc.runs.stages import SETTLED, coming, decided_on, opened_by_party, run_after, run_before
+from dpmpc.runs.stages import SETTLED, coming, decided_on, opened_by_party, run_after, run_before, whole_of
 from dpmpc.runs.stats import ANSWERS
 from dpmpc.statistics.tables import Tables
 
@@ -79,13 +80,16 @@ def take_part(plan: Plan, request: Request | None, where: Placement, progress: P
     an owner has here; None for a party. Errors: as the processes report them."""
     check_role(plan, where)
     with named_errors(plan.called):
+        if plan.source.schedule != Schedule():
+            _check_limits(plan, where)
         told: Progress = lambda event: progress({**event, **_named_text(event, plan)})  # noqa: E731
         part, say = partial(_part_of, request, progress=told), partial(_note, plan, where)
-        where = run_before(plan, where, lambda inside, stage: part(inside, stage=stage), say)
-        part(where)
-        if plan.source.schedule.after:
-            assert where.plan_file is not None
-            run_after(Plan.read(where.plan_file), where, lambda inside, stage: part(inside, stage=stage), say)
+        with whole_of(plan, where, _budget(where, plan)):
+            where = run_before(plan, where, lambda inside, stage: part(inside, stage=stage), say)
+            part(where)
+            if plan.source.schedule.after:
+                assert where.plan_file is not None
+                run_after(Plan.read(where.plan_file), where, lambda inside, stage: part(inside, stage=stage), say)
 
 
 def _part_of(request: Request | None, where: Placement, progress: Progress, stage: StageJob | None = None) -> None:
@@ -319,12 +323,9 @@ def _part(
             "a part of the data is known to the account of who holds the records; the plan is of a part that nobody "
             "here has drawn; refuse to take part, or plan again for all records"
         )
-    if where.plan_file is not None or where.limits is not None:
-        limits, owner = where.limits or NO_LIMITS, where.party if where.role == "both" else where.owner
-        limits.check(asked) if owner is None else limits.check_owner(asked, owner)
+    _check_limits(asked, where)
     budget = _budget(where, plan)
     if budget is not None:
-        _check_data_id(plan, where)
         spent, held = spent_releases(ledger, mine.run_id), mine
         others = [each for each in coming(plan) if not spent or each.run_id != mine.run_id]
         if stage is not None and plan.source.schedule.before:
@@ -334,6 +335,15 @@ def _part(
         entries = tuple(entry_of(each, FIRST_ATTEMPT, 0) for each in others)
         check_budget(held, Attempt(0, min(spent, held.releases)), budget, ledger, entries)
     return lines
+
+
+def _check_limits(asked: Plan, where: Placement) -> None:
+    """Errors: a plan exceeds this process's limits, or those that hold for everybody; its data are not the budget's."""
+    if where.plan_file is not None or where.limits is not None:
+        limits, owner = where.limits or NO_LIMITS, where.party if where.role == "both" else where.owner
+        limits.check(asked) if owner is None else limits.check_owner(asked, owner)
+    if _budget(where, None) is not None:
+        _check_data_id(asked, where)
 
 
 def prepare_owners(where: Placement, run_id: str | None = None, staged: bool = False) -> bool:

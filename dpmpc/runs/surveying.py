@@ -15,6 +15,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
+import msgspec
 import numpy as np
 
 from dpmpc.aggregation.owner.accounts import account_of
@@ -144,7 +145,8 @@ def _draft_for(request: Request, source: Table, table: Table, asked: Asked, feat
     if request.bounds is not None:
         return schema_of_bounds(table, asked, read_bounds(Path(request.bounds)))
     names, target = features or features_of(source, asked), _target_of(table, asked)
-    return draft_of(source, names, target, asked.intercept, asked.task)
+    draft = draft_of(source, names, target, asked.intercept, asked.task)
+    return msgspec.structs.replace(draft, classes_read=not isinstance(target, Range))
 
 
 def _target_of(table: Table, asked: Asked) -> Target:

@@ -19,7 +19,7 @@ import msgspec
 from dpmpc.aggregation.plan.asked import data_digest
 from dpmpc.aggregation.plan.check_figures import owners_line, security_line
 from dpmpc.aggregation.plan.derive import spent_before
-from dpmpc.aggregation.plan.guarantee import covers, ideal, promise_of, share_of, units_of
+from dpmpc.aggregation.plan.guarantee import covers, ideal, promise_of, reads_classes, share_of, units_of
 from dpmpc.aggregation.plan.of_vectors import VectorSettings
 from dpmpc.aggregation.plan.plan import Plan
 from dpmpc.aggregation.plan.settings import Attendance, Choosing, Computing, Noise, Promise
@@ -267,6 +267,7 @@ class Limits:
         for void, why in (
             (not plan.derived.sampler.discrete, f"{plan.sampler} has no proved law"),
             (plan.bounds == "data", "its schema was read off records"),
+            (reads_classes(plan), "its classes were read off records"),
             (plan.touched < plan.owners and plan.persons is not None, "it counts a person at some owners only"),
         ):
             if void and not self.assumptions:
