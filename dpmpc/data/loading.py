@@ -231,6 +231,7 @@ def build(
         left_out,
         None if groups is None else groups[test],
         None if persons is None else (persons[train], persons[test]),
+        whole.beyond,
     )
 
 

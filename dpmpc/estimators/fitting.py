@@ -37,7 +37,7 @@ from dpmpc.privacy.composition import Spent, parse_budget
 from dpmpc.privacy.entry import Entry
 from dpmpc.privacy.law import law_for
 from dpmpc.privacy.mechanism import Mechanism
-from dpmpc.privacy.whole import NAME, WholeRun
+from dpmpc.privacy.whole import WholeRun, path_of
 from dpmpc.runs.before_release import budget_below, check_budget
 from dpmpc.runs.planning import facts_of_schema, plan_of
 from dpmpc.runs.request import Request
@@ -227,4 +227,4 @@ def _folder(estimator: Any, run_id: str) -> Iterator[tuple[Path, _Books]]:
 
 def _whole(out: Path) -> WholeRun:
     """The reservation of a fit's survey and what follows it."""
-    return WholeRun(out / NAME.format(""), "stages")
+    return WholeRun(path_of(out), "stages")

@@ -187,8 +187,8 @@ def require_stages(
             name = dict(zip(planned.data, planned.names, strict=False)).get(digest, digest[:16])
             raise UsageError(
                 f"all stages of a run must fit into the budget for data {name}, epsilon {budget[0]:g}, delta "
-                f"{budget[1]:g}; {sums[0].releases} releases are spent or reserved, and with this run's it would be "
-                f"epsilon {whole.filtered(budget[1]):.4g}; wait for runs beside it, add noise, or raise <<budget>>"
+                f"{budget[1]:g}; {sums[0].releases} releases are spent or reserved and all of this run would "
+                f"make epsilon {whole.filtered(budget[1]):.4g}; wait for runs beside it, add noise, or raise <<budget>>"
             )
 
 

@@ -26,6 +26,8 @@ from dpmpc.privacy.ledger import Ledger, sync_directory
 from dpmpc.privacy.mechanism import Mechanism
 from dpmpc.processes.locks import is_held
 
+WHOLE = "ledger.stages"  # how the names begin of ledgers for all stages of a run, which go when it ends
+
 
 @dataclass(frozen=True)
 class Reservation:
@@ -109,8 +111,16 @@ def _reservation_of(value: dict[str, Any]) -> Reservation:
 
 
 def read_ledgers(root: Path, *, files: Iterable[Path] | None = None) -> list[Book]:
-    """Every ledger below `root` (or in `files`), with what live writers have reserved. Errors: as `Ledger.read`."""
-    return [read_ledger(path) for path in (ledgers_below(root) if files is None else files)]
+    """Every ledger below `root` (or in `files`), with what live writers have reserved; one for all stages of a run that
+    has just ended is none. Errors: as `Ledger.read`."""
+    found = []
+    for path in ledgers_below(root) if files is None else files:
+        try:
+            found.append(read_ledger(path))
+        except UsageError:
+            if path.exists() or not path.name.startswith(WHOLE):
+                raise
+    return found
 
 
 def read_ledger(path: Path) -> Book:

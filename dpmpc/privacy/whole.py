@@ -24,9 +24,12 @@ from dpmpc.privacy.book import Book
 from dpmpc.privacy.budget import Budget, alone_below
 from dpmpc.privacy.composition import require_stages
 from dpmpc.privacy.ledger import Ledger
-from dpmpc.privacy.ledgers import Reservation, drop_reservation, merge, write_reservation
+from dpmpc.privacy.ledgers import WHOLE, Reservation, drop_reservation, merge, write_reservation
 
-NAME = "ledger.stages{}.jsonl"  # of the ledger, in the run's folder
+
+def path_of(out: Path, who: str = "") -> Path:
+    """Where the ledger is while the run goes on, in its folder. `who`: of several processes."""
+    return out / f"{WHOLE}{who}.jsonl"
 
 
 class WholeRun:
@@ -85,7 +88,7 @@ class WholeRun:
         return self._ledger is not None
 
     def close(self) -> None:
-        """Gives back what is left: from now on the stages' ledgers alone count."""
+        """Gives back what is left, and removes the ledger: from now on the stages' ledgers alone count."""
         if self._ledger is None:
             return
         try:
@@ -99,6 +102,7 @@ class WholeRun:
                             file.end(key, self._book())
         finally:
             drop_reservation(self._path)
+            self._path.unlink(missing_ok=True)
             self._ledger.close()
             self._ledger = None
 

@@ -28,11 +28,12 @@ from dpmpc.data import Dataset
 from dpmpc.data.database import filtered_by
 from dpmpc.data.loading import OpenTable, opened
 from dpmpc.data.memory import parse_memory
+from dpmpc.data.persons import said_of
 from dpmpc.errors import DpmpcError, UsageError
 from dpmpc.learning.learner import Learner
 from dpmpc.learning.model import write_model
 from dpmpc.privacy.mechanism import Mechanism
-from dpmpc.privacy.whole import NAME, WholeRun
+from dpmpc.privacy.whole import WholeRun, path_of
 from dpmpc.processes.status import Status, status_path
 from dpmpc.processes.worker import Log
 from dpmpc.runs.adviser import Advice
@@ -86,7 +87,7 @@ def run_owners(job: OwnersJob, log: Log, emit: Emit) -> None:
 
                 run_tables(job, log, emit) if job.stage is None else run_stage(job, job.stage, log, emit)
                 return
-            whole = stack.enter_context(WholeRun(job.out / NAME.format(""), "stages"))
+            whole = stack.enter_context(WholeRun(path_of(job.out), "stages"))
             _run(job, parties, log, emit, whole)
         except DpmpcError as error:
             if job.party is None:
@@ -144,6 +145,8 @@ def _run(job: OwnersJob, parties: PartiesHere | SitesHere | None, log: Log, emit
     log(f"{dataset.name}: {dataset.n} {held}, {dataset.d} features")
     if not plan.capacity and (chosen := filtered_by(job.request.sql)):
         emit("stage", text=f"warning: {chosen}")
+    if beyond := said_of(dataset.beyond, plan.person_rows):  # as of counts: for this process's own terminal
+        emit("stage", text=beyond)
     for counts in dataset.counts:
         if counts.warning is not None:  # for this process's own terminal: it depends on records
             emit("stage", text=f"warning: {counts.warning}")

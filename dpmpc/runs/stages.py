@@ -26,7 +26,7 @@ from dpmpc.aggregation.wire.transcript import read_opened
 from dpmpc.errors import PeerError, UsageError
 from dpmpc.learning.source import Sum
 from dpmpc.privacy.budget import Budget
-from dpmpc.privacy.whole import NAME, WholeRun
+from dpmpc.privacy.whole import WholeRun, path_of
 from dpmpc.runs.folder import make_private
 from dpmpc.runs.job import OPENED as OWNERS
 from dpmpc.runs.job import OWN_LEDGER, StageJob
@@ -131,6 +131,12 @@ def coming(plan: Plan) -> list[Plan]:
     return [stage_plan(plan, stage) for stage in (*schedule.before, *schedule.after)]
 
 
+def write_whole(plan: Plan, where: Placement) -> None:
+    """Has the plan in this process's folder before its first stage, for whoever asks what was refused."""
+    if (before := plan.source.schedule.before) and (where.overwrite or not is_settled(plan, where.out)):
+        _inside(plan, plan.first, where, before[0].name)
+
+
 @contextlib.contextmanager
 def whole_of(plan: Plan, where: Placement, budget: Budget | None) -> Iterator[None]:
     """Has all stages of a plan reserved by this process, if it has several. Errors: as `WholeRun.keep`."""
@@ -147,7 +153,7 @@ def whole_of(plan: Plan, where: Placement, budget: Budget | None) -> Iterator[No
     who = "_owners" if where.party is None else f"_{where.party}"
     if where.owner is not None and where.party is None:
         who = f"_owner{where.owner}"
-    with WholeRun(where.out / NAME.format(who), f"stages{who}") as whole:
+    with WholeRun(path_of(where.out, who), f"stages{who}") as whole:
         account = account_of(plan, where.account)
         whole.keep(stages_of(plans, spent), held_against(budget, account), account)
         yield

@@ -4,7 +4,7 @@ alone."""
 import asyncio
 import json
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -24,7 +24,6 @@ from dpmpc.data import NAMES
 from dpmpc.errors import DpmpcError, UsageError, public_text
 from dpmpc.learning.source import Schedule
 from dpmpc.mpc.transport.addresses import (
-    Endpoint,
     owner_endpoints,
 )
 from dpmpc.privacy.budget import Budget
@@ -40,7 +39,7 @@ from dpmpc.runs.placement import Placement
 from dpmpc.runs.plan_alone import check_preprocessing, named_request, planned
 from dpmpc.runs.request import Request
 from dpmpc.runs.stages import OPENED as STAGE_OPENED
-from dpmpc.runs.stages import SETTLED, coming, decided_on, opened_by_party, run_after, run_before, whole_of
+from dpmpc.runs.stages import SETTLED, coming, decided_on, opened_by_party, run_after, run_before, whole_of, write_whole
 from dpmpc.runs.stats import ANSWERS
 from dpmpc.statistics.tables import Tables
 
@@ -81,6 +80,9 @@ def take_part(plan: Plan, request: Request | None, where: Placement, progress: P
     check_role(plan, where)
     with named_errors(plan.called):
         if plan.source.schedule != Schedule():
+            write_whole(plan, where)
+            for line in _shown(plan, where):
+                progress({"event": "part", "text": plan.called(line)})
             _check_limits(plan, where)
         told: Progress = lambda event: progress({**event, **_named_text(event, plan)})  # noqa: E731
         part, say = partial(_part_of, request, progress=told), partial(_note, plan, where)
@@ -159,7 +161,7 @@ def carry_on(where: Placement, progress: Progress) -> None:
 def _party(plan: Plan, where: Placement, index: int, progress: Progress, stage: StageJob | None = None) -> None:
     make_private(where.out)
     check_index(plan, index)
-    part = _part(plan, where, where.endpoints(plan.parties), ledger_path(where.out, index), progress, stage)
+    part = _part(plan, where, ledger_path(where.out, index), progress, stage)
     job = _party_job(plan, where, index)
     with (where.out / f"party_{index}.log").open("a", encoding="utf-8") as file:
         log = named_lines(log_to(file), plan.called)
@@ -186,7 +188,7 @@ def _site(
     if prepare_owners(where, staged=stage is not None):
         progress({"event": "stage", "text": "this run is over; its report is here"})
         return
-    part = _part(plan, where, where.endpoints(plan.parties), ledger_path(where.out, index), progress, stage)
+    part = _part(plan, where, ledger_path(where.out, index), progress, stage)
     party = _party_job(plan, where, index)
     job = OwnersJob(
         request,
@@ -286,9 +288,7 @@ def _owners(
         progress({"event": "stage", "text": "this run is over; its report is here"})
         return
     addresses = where.endpoints(request.parties if plan is None else plan.parties)
-    part = partial(
-        _part, where=where, addresses=addresses, ledger=where.out / OWN_LEDGER, progress=progress, stage=stage
-    )
+    part = partial(_part, where=where, ledger=where.out / OWN_LEDGER, progress=progress, stage=stage)
     job = OwnersJob(
         request,
         where.out,
@@ -307,7 +307,7 @@ def _owners(
 
 
 def _part(
-    mine: Plan, where: Placement, addresses: Sequence[Endpoint], ledger: Path, progress: Progress,
+    mine: Plan, where: Placement, ledger: Path, progress: Progress,
     stage: StageJob | None = None,
 ) -> list[str]:  # fmt: skip
     """Tells what this process is about to take part in, and returns the lines. Errors: it exceeds this process's
@@ -315,8 +315,8 @@ def _part(
     follows it: of the whole plan, which is what a person decides on."""
     plan = mine if stage is None else stage.whole
     asked = decided_on(plan, where) if stage is None else plan
-    lines = taking_part(plan, [f"{e.host}:{e.port}" for e in addresses])
-    for line in lines:
+    lines = _shown(plan, where)
+    for line in lines if stage is None else ():  # before a stage all was shown
         progress({"event": "part", "text": line})
     if where.plan_file is not None and plan.part:
         raise UsageError(
@@ -335,6 +335,11 @@ def _part(
         entries = tuple(entry_of(each, FIRST_ATTEMPT, 0) for each in others)
         check_budget(held, Attempt(0, min(spent, held.releases)), budget, ledger, entries)
     return lines
+
+
+def _shown(plan: Plan, where: Placement) -> list[str]:
+    """What a person is shown of the plan that this process takes part in."""
+    return taking_part(plan, [f"{e.host}:{e.port}" for e in where.endpoints(plan.parties)])
 
 
 def _check_limits(asked: Plan, where: Placement) -> None:

@@ -25,7 +25,7 @@ from dpmpc.learning.survey import Survey
 from dpmpc.privacy.budget import Budget
 from dpmpc.privacy.composition import parse_budget
 from dpmpc.privacy.gaussian import epsilon_of_mu, mu_of_budget
-from dpmpc.privacy.whole import NAME, WholeRun
+from dpmpc.privacy.whole import WholeRun, path_of
 from dpmpc.runs.stats import Statistics, noise_of, plan_of_survey, plan_of_tables
 from dpmpc.runs.synth_columns import Public
 from dpmpc.statistics.intervals import Level
@@ -128,7 +128,7 @@ class Releases:
         limit = None if kept.budget is None else Budget(*parse_budget(kept.budget), account=account)
         if not self._whole.held:
             folder = Path(self._folder.enter_context(tempfile.TemporaryDirectory(prefix="dpmpc-")))
-            self._whole = self._folder.enter_context(WholeRun(folder / NAME.format(""), "stages"))
+            self._whole = self._folder.enter_context(WholeRun(path_of(folder), "stages"))
         self._whole.keep(stages_of(plans), limit, account)
 
     def __enter__(self) -> Self:

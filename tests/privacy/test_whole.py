@@ -12,7 +12,7 @@ from dpmpc.privacy.account import Account
 from dpmpc.privacy.budget import Budget, reserved
 from dpmpc.privacy.ledger import Ledger
 from dpmpc.privacy.ledgers import Reservation, ledgers_below, merge, parts, read_ledgers
-from dpmpc.privacy.whole import NAME, WholeRun
+from dpmpc.privacy.whole import WholeRun, path_of
 from tests.privacy.test_account import DATA, crashes, line
 
 STAGES = (("+survey", 1), ("", 6))  # of ten releases that are (1, 1e-5)-private
@@ -28,7 +28,7 @@ def stages(run: str) -> list[Reservation]:
 
 
 def whole(folder: Path) -> WholeRun:
-    return WholeRun(folder / NAME.format(""), "stages")
+    return WholeRun(path_of(folder), "stages")
 
 
 def counted(budget: Budget) -> Found:
