@@ -435,3 +435,15 @@ def test_bad_input_is_one_clear_error_and_nothing_is_spent(
         model.fit(**given)
     assert "\n" not in str(failure.value) or "infinity" in str(failure.value)  # scikit-learn's own has several lines
     assert not getattr(model, "_account", None) or not model._account.entries
+
+
+def test_classes_that_are_read_off_the_labels_of_a_surveyed_fit_are_an_if() -> None:
+    """With classes= the promise has no "if"; without, the list may depend on several records of one person or owner."""
+    X, y, site = problem(3000)
+    settings = {"engine": "clear", "iterations": 2, "epsilon": 4.0}
+    stated = PrivateLogisticRegression(**settings, classes=[0, 1], data_id="stated").fit(X, y, owners=site)
+    read = PrivateLogisticRegression(**settings, data_id="read").fit(X, y, owners=site)
+    assert stated.schema_.bounds == read.schema_.bounds == "survey"
+    assert stated.guarantee_.assumptions == () and not stated.schema_.classes_read
+    (assumption,) = read.guarantee_.assumptions
+    assert assumption.startswith("the list of classes is public") and str(read.guarantee_).startswith("if the list")

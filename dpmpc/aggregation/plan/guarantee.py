@@ -82,7 +82,9 @@ def neighbours_of(plan: Plan) -> str:
 def reads_classes(plan: Plan) -> bool:
     """Whether the classes of the target were read off records: that two of them at least have each class keeps one
     record from changing the list, but not from ending the run, nor several records from either."""
-    return plan.schema is not None and bool(plan.schema.get("classes_read", False))
+    draft = getattr(plan.source, "survey", None)  # of a survey that is to come
+    said = plan.schema is not None and bool(plan.schema.get("classes_read"))
+    return said or (draft is not None and draft.schema.classes_read)
 
 
 def covers(plan: Plan, neighbours: str) -> bool:
