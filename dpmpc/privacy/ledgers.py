@@ -17,13 +17,12 @@ from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
+from dpmpc.codec import of_json, to_json
 from dpmpc.errors import UsageError
 from dpmpc.privacy.book import Book, LedgerError
-from dpmpc.privacy.entry import Entry, bare, entry_json, entry_of_json
+from dpmpc.privacy.entry import Entry, bare
 from dpmpc.privacy.ledger import Ledger, sync_directory
-from dpmpc.privacy.mechanism import Mechanism
 from dpmpc.processes.locks import is_held
 
 WHOLE = "ledger.stages"  # how the names begin of ledgers for all stages of a run, which go when it ends
@@ -76,8 +75,7 @@ def write_reservation(ledger: Path, *reservations: Reservation) -> None:
     path = reservation_path(ledger)
     partial = path.with_suffix(".tmp")
     with open(os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w", encoding="utf-8") as file:
-        said = [{**vars(each), "entry": entry_json(each.entry)} for each in reservations]
-        json.dump(said, file, allow_nan=False)
+        json.dump([to_json(each) for each in reservations], file, allow_nan=False)
         file.flush()
         os.fsync(file.fileno())
     partial.replace(path)
@@ -94,20 +92,13 @@ def read_reservations(ledger: Path) -> tuple[Reservation, ...]:
     path = reservation_path(ledger)
     try:
         said = json.loads(path.read_text(encoding="utf-8"))
-        return tuple(_reservation_of(value) for value in (said if isinstance(said, list) else [said]))
+        return tuple(of_json(Reservation, value) for value in (said if isinstance(said, list) else [said]))
     except FileNotFoundError:
         return ()
     except (OSError, ValueError, TypeError, KeyError) as error:
         raise UsageError(
             f"a reservation is what a party wrote beside its ledger; {path}: {error}; end its run and remove the file"
         ) from None
-
-
-def _reservation_of(value: dict[str, Any]) -> Reservation:
-    entry = dict(value["entry"])
-    mechanism = Mechanism.from_json(entry.pop("mechanism"))
-    numbers = value["first"], value["end"], value["since"]
-    return Reservation(entry_of_json(entry, mechanism), *numbers, value.get("by", ""), value.get("whole", False))
 
 
 def read_ledgers(root: Path, *, files: Iterable[Path] | None = None) -> list[Book]:
