@@ -6,8 +6,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from dpmpc.data.loading import opened
 from dpmpc.data.hashing import BUCKETS, bucket
+from dpmpc.data.loading import opened
 from dpmpc.data.schema import Labels, Numeric, Range, Schema
 from dpmpc.errors import UsageError
 from dpmpc.learning import survey as sv
