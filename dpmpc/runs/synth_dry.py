@@ -61,9 +61,7 @@ def _costs(first: Plan, second: Plan) -> list[str]:
         cost = forecast(
             BACKENDS[plan.backend], plan.derived.sampler, 1, plan.dimension, plan.parties, plan.threshold, here=True
         )
-        found.append(
-            f"{name}: {plan.dimension:,} numbers; {cost}; about {cost.memory / 1e6:,.0f} MB of memory a party"
-        )
+        found.append(f"{name}: {plan.dimension:,} numbers; {cost}; about {cost.memory / 1e6:,.0f} MB of memory a party")
     free = free_memory() / 1e6
     return [*found, f"Of memory {free:,.0f} MB are free."]
 
