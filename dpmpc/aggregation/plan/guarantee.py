@@ -10,6 +10,7 @@ from dpmpc.aggregation.plan.owner_bounds import what_is_checked
 from dpmpc.aggregation.plan.plan import Plan
 from dpmpc.circuits.convert import FIELD_BITS
 from dpmpc.learning.adaptive_clipping import ClippingBound
+from dpmpc.learning.method import Learning
 from dpmpc.learning.vectors import Vectors
 from dpmpc.mpc.contract.owner_checks import NORMS
 from dpmpc.privacy.checks import NEIGHBOURS_OF, delta_warning
@@ -82,9 +83,10 @@ def neighbours_of(plan: Plan) -> str:
 def reads_classes(plan: Plan) -> bool:
     """Whether the classes of the target were read off records: that two of them at least have each class keeps one
     record from changing the list, but not from ending the run, nor several records from either."""
-    draft = getattr(plan.source, "survey", None)  # of a survey that is to come
-    said = plan.schema is not None and bool(plan.schema.get("classes_read"))
-    return said or (draft is not None and draft.schema.classes_read)
+    if plan.schema is not None:
+        return bool(plan.schema.get("classes_read"))
+    draft = plan.source.survey if isinstance(plan.source, Learning) else None  # of a survey that is to come
+    return draft is not None and draft.schema.classes_read
 
 
 def covers(plan: Plan, neighbours: str) -> bool:
