@@ -133,7 +133,7 @@ def own_worker(path: str) -> None:
         found[what] = time.perf_counter() - begin, time.process_time() - busy
         return result
 
-    timed("scan", lambda: duckdb.sql(f"SELECT * FROM '{path}'").fetchnumpy())
+    timed("scan", lambda: duckdb.execute(f"SELECT * FROM '{path}'").fetchnumpy())
     with opened(path, folder=Path(path).parent) as (table, private):
         if table.parsed:
             table = timed("look", lambda: looked(table, Asked("outcome", "site", (), None, None, True))[1])
