@@ -20,6 +20,8 @@ from sklearn.utils.estimator_checks import check_estimator, estimator_checks_gen
 
 import dpmpc
 from dpmpc.data.schema import Classes, Labels, Numeric, Schema
+from dpmpc.data.spelling import Spelling
+from dpmpc.errors import UsageError
 from dpmpc.estimators import PrivacyWarning, PrivateLogisticRegression, PrivateRegressor, PrivateRidge
 from dpmpc.privacy.ledger import Ledger
 
@@ -447,3 +449,21 @@ def test_classes_that_are_read_off_the_labels_of_a_surveyed_fit_are_an_if() -> N
     assert stated.guarantee_.assumptions == () and not stated.schema_.classes_read
     (assumption,) = read.guarantee_.assumptions
     assert assumption.startswith("the list of classes is public") and str(read.guarantee_).startswith("if the list")
+
+
+def test_numbers_that_a_frame_holds_as_texts_are_said_and_read_where_their_spelling_is_stated(tmp_path: Path) -> None:
+    rng = np.random.default_rng(5)
+    cost = rng.lognormal(8, 0.7, 1500)
+    bill = [f"{v:_.2f} €".replace(".", ",").replace("_", ".") for v in cost]
+    frame = pd.DataFrame(
+        {"age": rng.integers(18, 90, 1500), "bill": bill, "dear": (cost > np.median(cost)).astype(int)}
+    )
+    with pytest.warns(UserWarning, match="bill hold them as texts, which a survey takes for words"):
+        PrivateLogisticRegression(engine="clear").fit(frame[["age", "bill"]], frame["dear"])
+    asked: dict[str, Any] = {"records": frame, "target": "dear", "engine": "clear", "owners": 3, "delta": 1e-5}
+    with pytest.raises(UsageError, match=r"1 columns of .* are not \(bill\); state `decimal` ',', `thousands` '.'"):
+        dpmpc.train(tmp_path / "unsaid", **asked)
+    spelling = Spelling(decimal=",", thousands=".", units=("€",))
+    trained = dpmpc.train(tmp_path / "said", spelling=spelling, epsilon=4, **asked)
+    column = next(column for column in trained.model.preprocessing["columns"] if column["name"] == "bill")
+    assert column["high"] > 1000  # a range of euros
