@@ -130,7 +130,8 @@ def ratio(noisy: Pair, level: Level, sampled: Pair | None = None, within: Ends =
     theta = noisy.a / noisy.b
     low, high = _shown(noisy, p, level.z, ends, within)
     made = math.sqrt(max(noisy.variance(theta), 0.0)) / noisy.b
-    return Number(theta, made, low, high).within(*within)
+    note = "" if (low, high) == ends else "conservative"
+    return Number(theta, made, low, high, note).within(*within)
 
 
 def _fieller(p: Pair, z: float) -> Ends | None:
