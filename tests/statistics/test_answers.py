@@ -180,11 +180,13 @@ def covered(numbers: list[Any], truth: float) -> float:
 
 def test_ratios_cover_however_noisy_the_denominator_is() -> None:
     rng = np.random.default_rng(1)
-    a, b = 30 + 10 * rng.normal(size=TRIALS), 100 + 20 * rng.normal(size=TRIALS)
-    found = [ratio(Pair(x, y, 100.0, 0.0, 400.0), Level()) for x, y in zip(a, b, strict=True) if y > 1.9601 * 20]
-    assert LOW < covered(found, 0.3) < 0.985  # B is within what may have raised it
-    wrong = [ratio(Pair(x, y, 40.0, 0.0, 400.0), Level()) for x, y in zip(a, b, strict=True) if y > 1.9601 * 20]
-    assert covered(wrong, 0.3) < LOW  # the noise of A stated 37 % too small
+    a, b = 10 * rng.normal(size=TRIALS), 20 * rng.normal(size=TRIALS)
+    found = [ratio(Pair(60 + x, 200 + y, 100.0, 0.0, 400.0), Level()) for x, y in zip(a, b, strict=True)]
+    assert LOW < covered(found, 0.3) < HIGH
+    wrong = [ratio(Pair(60 + x, 200 + y, 60.0, 0.0, 400.0), Level()) for x, y in zip(a, b, strict=True)]
+    assert covered(wrong, 0.3) < LOW  # the noise of A stated 23 % too small
+    near = [ratio(Pair(30 + x, 100 + y, 100.0, 0.0, 400.0), Level()) for x, y in zip(a, b, strict=True) if y > -60]
+    assert LOW < covered(near, 0.3) < 0.99
     assert ratio(Pair(30, 30, 100, 0, 400), Level()).estimate is None
 
 
@@ -196,7 +198,8 @@ def test_ratios_hold_the_truth_among_those_that_are_shown_because_noise_raised_t
     shown = [(pair, found) for pair in pairs if (found := share(pair, Level())).estimate is not None]
     assert 3400 < len(shown) < 4600  # of binomial(24000, .169), to 8 deviations
     kept = [found for _, found in shown]
-    assert covered(kept, truth) > LOW and all(found.note == "conservative" for found in kept)
+    assert covered(kept, truth) > LOW
+    assert np.mean([found.note == "conservative" for found in kept]) > 0.9
     fieller = [intervals._fieller(pair, Level().z) for pair, _ in shown]
     assert np.mean([ends is not None and ends[0] <= truth <= ends[1] for ends in fieller]) < 0.9
     plain = Pair(50.0, 100.0, 1.0, 1.0, 4.0)
