@@ -199,7 +199,7 @@ def test_ratios_hold_the_truth_among_those_that_are_shown_because_noise_raised_t
     assert 3400 < len(shown) < 4600  # of binomial(24000, .169), to 8 deviations
     kept = [found for _, found in shown]
     assert covered(kept, truth) > LOW
-    assert np.mean([found.note == "conservative" for found in kept]) > 0.9
+    assert sum(found.note == "conservative" for found in kept) > len(kept) / 2
     fieller = [intervals._fieller(pair, Level().z) for pair, _ in shown]
     assert np.mean([ends is not None and ends[0] <= truth <= ends[1] for ends in fieller]) < 0.9
     plain = Pair(50.0, 100.0, 1.0, 1.0, 4.0)
