@@ -38,10 +38,9 @@ from typing import Any, Literal
 from dpmpc.errors import UsageError
 from dpmpc.privacy.assignment import Assignment, By
 from dpmpc.privacy.book import Book, LedgerError
-from dpmpc.privacy.entry import GENESIS, Entry, bare, digest_of, entry_json, entry_of_json
+from dpmpc.privacy.entry import GENESIS, Entry, bare, digest_of
 from dpmpc.privacy.ledger import Ledger, sync_directory
 from dpmpc.privacy.ledgers import Reservation, read_ledger
-from dpmpc.privacy.mechanism import Mechanism
 from dpmpc.processes.locks import is_held
 
 ENVIRONMENT = "DPMPC_ACCOUNT"
@@ -265,7 +264,7 @@ class Writer:
                 "path": str(ledger.path.resolve()),
                 "head": ledger.head,
                 "kept": self._account.keeps,
-                "entry": entry_json(bare(reservation.entry)),
+                "entry": bare(reservation.entry).to_json(),
                 "first": reservation.first,
                 "end": reservation.end,
             },
@@ -326,9 +325,7 @@ def _parsed(line: bytes) -> dict[str, Any] | None:
 
 
 def _hold_of(record: dict[str, Any]) -> Hold:
-    values = dict(record["entry"])
-    entry = entry_of_json(values, Mechanism.from_json(values.pop("mechanism")))
-    reservation = Reservation(entry, record["first"], record["end"], by=record["name"])
+    reservation = Reservation(Entry.from_json(record["entry"]), record["first"], record["end"], by=record["name"])
     path = Path(record["path"])
     return Hold(record["key"], record["ledger"], record["name"], path, record["head"], reservation, record["kept"])
 

@@ -15,11 +15,11 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from dpmpc.codec import of_json, to_json
 from dpmpc.errors import UsageError
 from dpmpc.privacy.book import Book, LedgerError
-from dpmpc.privacy.entry import Entry, bare, entry_json, entry_of_json
+from dpmpc.privacy.entry import Entry, bare
 from dpmpc.privacy.ledger import Ledger, sync_directory
-from dpmpc.privacy.mechanism import Mechanism
 from dpmpc.processes.locks import is_held
 
 
@@ -68,7 +68,7 @@ def write_reservation(ledger: Path, reservation: Reservation) -> None:
     path = reservation_path(ledger)
     partial = path.with_suffix(".tmp")
     with open(os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w", encoding="utf-8") as file:
-        json.dump({**vars(reservation), "entry": entry_json(reservation.entry)}, file, allow_nan=False)
+        json.dump(to_json(reservation), file, allow_nan=False)
         file.flush()
         os.fsync(file.fileno())
     partial.replace(path)
@@ -84,16 +84,7 @@ def read_reservation(ledger: Path) -> Reservation | None:
     """What is written beside a ledger, whether or not its writer lives. Errors: UsageError for a file that is none."""
     path = reservation_path(ledger)
     try:
-        value = json.loads(path.read_text(encoding="utf-8"))
-        entry = value["entry"]
-        mechanism = Mechanism.from_json(entry.pop("mechanism"))
-        return Reservation(
-            entry_of_json(entry, mechanism),
-            value["first"],
-            value["end"],
-            value["since"],
-            value.get("by", ""),
-        )
+        return of_json(Reservation, json.loads(path.read_text(encoding="utf-8")))
     except FileNotFoundError:
         return None
     except (OSError, ValueError, TypeError, KeyError) as error:

@@ -126,9 +126,7 @@ def asked_of(request: Request) -> Asked:
     """What the request says of the columns."""
     goal = None if request.task is None else TASKS[request.task]
     target = request.target or (Schema.read(Path(request.schema)).target.name if request.schema else "")
-    return Asked(
-        target, request.owners_column, request.dropped, goal, request.positive, request.intercept is not False
-    )
+    return Asked(target, request.owners_column, request.dropped, goal, request.positive, request.intercept is not False)
 
 
 def draft_for(request: Request, source: Table, table: Table, asked: Asked, features: Sequence[str] = ()) -> Schema:

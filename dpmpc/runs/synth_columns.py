@@ -82,11 +82,16 @@ def public_columns(
     else:
         assert bounds is not None
         given = checked_bounds(dict(bounds), "bounds") if isinstance(bounds, Mapping) else read_bounds(Path(bounds))
-        columns = Columns(tuple(_dates(column, given[column.name]) for column in Columns.of_bounds(given).columns))
+        columns = columns_of_bounds(given)
     columns = Columns(tuple(c for c in columns.columns if c.name not in {*drop, owners}))
     columns = cells_of.stated(columns, cuts, cells)
     open_ones = cells_of.without_cuts(columns)
     return Public(columns, Survey(open_ones) if open_ones else None, columns.names, kind)
+
+
+def columns_of_bounds(given: Mapping[str, Any]) -> Columns:
+    """The columns of checked bounds, two dates as a range of dates. Errors: a range of dates that runs backwards."""
+    return Columns(tuple(_dates(column, given[column.name]) for column in Columns.of_bounds(given).columns))
 
 
 def _numbers(columns: Columns) -> dict[str, Quantity]:

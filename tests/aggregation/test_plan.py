@@ -271,8 +271,19 @@ BAD_LEARNING: dict[str, list[Any]] = {
     "solver_tolerance": [-1.0, math.nan, math.inf, None, "0", True],
     "spread": ["x", None, 1],
     "classes": [1, 0, -3, 2.5, math.nan, None, "3", True],
-    "survey": [1, "x", [], {}, {"rule": 1}, survey(rule=1), survey(), survey(epsilon=0), survey(schema=5),
-               survey(schema=SCHEMAS["ridge"].to_json()), {**survey(), "more": 1}],
+    "survey": [
+        1,
+        "x",
+        [],
+        {},
+        {"rule": 1},
+        survey(rule=1),
+        survey(),
+        survey(epsilon=0),
+        survey(schema=5),
+        survey(schema=SCHEMAS["ridge"].to_json()),
+        {**survey(), "more": 1},
+    ],
     "weights": ["x", None, [1.0], [1.0, 2.0], [0.5, 0.0], [0.5, -1.0], [math.nan, 1.0], [1.0, 1.0, 1.0]],
 }
 BAD_VECTORS: dict[str, list[Any]] = {
