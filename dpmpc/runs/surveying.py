@@ -236,7 +236,7 @@ def _with_schema(request: Request, plan: Plan, schema: Schema, folder: Path) -> 
         (folder / WEIGHTS).write_text(json.dumps(request.class_weight) + "\n", encoding="utf-8")
     mapped = replace(
         request, schema=str(path), target=None, drop=(), positive=None, bounds=None, preprocessing=None,
-        task=schema.task,
+        task=schema.task, without=request.dropped,
     )  # fmt: skip
     return Surveyed(mapped, (plan.derived.mechanism,))
 

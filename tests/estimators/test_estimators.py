@@ -467,3 +467,5 @@ def test_numbers_that_a_frame_holds_as_texts_are_said_and_read_where_their_spell
     trained = dpmpc.train(tmp_path / "said", spelling=spelling, epsilon=4, **asked)
     column = next(column for column in trained.model.preprocessing["columns"] if column["name"] == "bill")
     assert column["high"] > 1000  # a range of euros
+    trained = dpmpc.train(tmp_path / "less", spelling=spelling, drop=("bill",), **asked)
+    assert trained.report["columns"]["left_out"] == {"bill": "as asked"}
