@@ -9,10 +9,10 @@ length is that of the tree with most cells, with as many cells as a survey can l
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
 from typing import Any, ClassVar
 
 from dpmpc.errors import UsageError
+from dpmpc.lazy import cached_property
 from dpmpc.learning.source import Following, Schedule, Source, Stage, Sum
 from dpmpc.learning.survey import Survey
 from dpmpc.privacy.sensitivity import Sensitivity, Weights

@@ -5,7 +5,6 @@ import math
 import re
 from collections.abc import Callable
 from dataclasses import replace
-from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +21,7 @@ from dpmpc.aggregation.plan.settings import GROUPS
 from dpmpc.circuits.sampler import discrete_gaussian
 from dpmpc.data.schema import Labels, Numeric, Range, Schema
 from dpmpc.errors import UsageError
+from dpmpc.lazy import cached_property
 from dpmpc.learning.survey_columns import Draft
 from dpmpc.mpc.transport.channels import MOST_RELEASES, NOISE, OPENING, WARM_UP
 from dpmpc.privacy.gaussian import gaussian_delta

@@ -9,7 +9,6 @@ import hashlib
 import json
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
-from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal, Self
 
@@ -22,6 +21,7 @@ from dpmpc.aggregation.plan.settings import GROUPS
 from dpmpc.aggregation.plan.stages import check_stages, stage_plan
 from dpmpc.codec import MisfitError, of_json, to_json
 from dpmpc.errors import UsageError
+from dpmpc.lazy import cached_property
 from dpmpc.learning.source import SOURCES, Source
 from dpmpc.privacy.mechanism import Mechanism
 from dpmpc.settings import declared
