@@ -5,6 +5,7 @@ changes one row. That is what the sensitivity bounds need; where the constants c
 name, whatever the order of a file's columns, and compares numbers as numbers. Its digest is the same everywhere.
 """
 
+import functools
 import hashlib
 import json
 import math
@@ -135,10 +136,7 @@ class Schema(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     def norm(self) -> float:
         """What rows are divided by, but for longer ones, which become as long as the ball is wide. Of an additive
         schema it is about as long as rows are, and never longer than the longest."""
-        if self.basis == "linear":
-            return 1.0
-        most = math.fsum(column.longest**2 for column in self.columns) + self.intercept
-        return math.sqrt(min(most, math.fsum(column.usual for column in self.columns) + self.intercept))
+        return 1.0 if self.basis == "linear" else _norm(self.columns, self.intercept)
 
     def rows(self, values: list[NDArray[Any]], out: NDArray[np.floating[Any]], *, ball: bool = True) -> None:
         """Puts the records with these values or codes, one array a column, into out (n, d), in the unit ball.
@@ -193,6 +191,13 @@ class Schema(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         """SHA-256 over the schema's JSON with sorted keys: the same for the same schema on every machine."""
         text = json.dumps(self.to_json(), sort_keys=True, separators=(",", ":"), ensure_ascii=True)
         return hashlib.sha256(b"dpmpc schema\0" + text.encode()).hexdigest()
+
+
+@functools.lru_cache(maxsize=8)
+def _norm(columns: tuple[Column, ...], intercept: bool) -> float:
+    """Kept, as every block of rows asks for it."""
+    most = math.fsum(column.longest**2 for column in columns) + intercept
+    return math.sqrt(min(most, math.fsum(column.usual for column in columns) + intercept))
 
 
 def editor_schema() -> dict[str, Any]:

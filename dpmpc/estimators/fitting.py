@@ -22,9 +22,10 @@ from dpmpc.aggregation.plan.plan import Plan
 from dpmpc.aggregation.plan.spending import entry_of, held_against
 from dpmpc.aggregation.wire.frames import rows_of_block
 from dpmpc.aggregation.wire.paths import ledger_path
+from dpmpc.data.intake import look
 from dpmpc.data.loading import opened
 from dpmpc.data.schema import Labels, Range, Schema, Target
-from dpmpc.data.table import Floats, Ints
+from dpmpc.data.table import Floats, Ints, Table, some
 from dpmpc.estimators.frames import TARGET, Frame, rows, sorted_by_owner
 from dpmpc.estimators.spending import PrivacyWarning, ledger_of, spent_on, warn
 from dpmpc.learning.class_weights import BALANCED, names_of, stated
@@ -150,6 +151,7 @@ def _preprocessing(
             code = np.asarray(given.y > 0 if isinstance(given.target, Labels) else given.y, dtype=np.int64)
             table = {**table, given.target.name: np.array(names_of(given.target), dtype=object)[code]}
         with opened(table, folder=out) as (records, _):
+            _say_spelled(records)
             draft = draft_of(records, list(given.columns), target, estimator.fit_intercept, given.task)
             draft = draft.on(request.basis)
             asking = Asking(records, draft, given.groups, given.sizes)
@@ -171,6 +173,18 @@ def _preprocessing(
             stacklevel=4,
         )
     return (schema, (), request) if found is None else (schema, (found[0].derived.mechanism,), found[2])
+
+
+def _say_spelled(records: Table) -> None:
+    """Warns of columns of texts that are mostly numbers or dates: a survey asks them for words, and finds few."""
+    odd = [c.name for c in look(records)[0].columns if c.forms is not None and c.forms.otherwise]
+    if odd:
+        warnings.warn(
+            f"numbers and dates of a frame are of such a type; {some(odd, 8)} hold them as texts, which a survey takes "
+            "for words; make numbers of them before `fit`, or leave them out",
+            UserWarning,
+            stacklevel=5,
+        )
 
 
 def _learned(

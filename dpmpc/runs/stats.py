@@ -377,7 +377,7 @@ def _plan_of(
         source=source,
         weights="size",
         bounds=bounds,
-        before=before,
+        released=before,
         **(chosen(asked) | {"pool": bool(asked.pool)}),
     )
 

@@ -5,7 +5,6 @@ from dataclasses import replace
 from typing import Any
 
 from dpmpc.aggregation.plan.plan import Plan
-from dpmpc.aggregation.plan.stages import stage_plan
 from dpmpc.data.schema import Bounds
 from dpmpc.privacy.gaussian import epsilon_of_mu, mu_of_budget
 from dpmpc.runs.stats import plan_of_tables
@@ -32,7 +31,7 @@ def plan_of_synthesis(
     price = epsilon_of_mu((mu2 * (1 - share) * asking.FIRST) ** 0.5, delta)
     survey = epsilon_of_mu((mu2 * share) ** 0.5, delta) if share else None
     source = Synthesis(columns, target, tuple(constraints), price, survey)
-    stages = [stage_plan(plain, stage) for stage in source.schedule.before]
+    plan = replace(plain, source=source)
     if not hopeless:
-        refuse_hopeless(asking.first(most), stages[-1])
-    return replace(plain, source=source, before=tuple(stage.derived.mechanism for stage in stages))
+        refuse_hopeless(asking.first(most), plan.ahead[-1])
+    return plan

@@ -20,6 +20,8 @@ from sklearn.utils.estimator_checks import check_estimator, estimator_checks_gen
 
 import dpmpc
 from dpmpc.data.schema import Classes, Labels, Numeric, Schema
+from dpmpc.data.spelling import Spelling
+from dpmpc.errors import UsageError
 from dpmpc.estimators import PrivacyWarning, PrivateLogisticRegression, PrivateRegressor, PrivateRidge
 from dpmpc.privacy.ledger import Ledger
 
@@ -435,3 +437,21 @@ def test_bad_input_is_one_clear_error_and_nothing_is_spent(
         model.fit(**given)
     assert "\n" not in str(failure.value) or "infinity" in str(failure.value)  # scikit-learn's own has several lines
     assert not getattr(model, "_account", None) or not model._account.entries
+
+
+def test_numbers_that_a_frame_holds_as_texts_are_said_and_read_where_their_spelling_is_stated(tmp_path: Path) -> None:
+    rng = np.random.default_rng(5)
+    cost = rng.lognormal(8, 0.7, 1500)
+    bill = [f"{v:_.2f} €".replace(".", ",").replace("_", ".") for v in cost]
+    frame = pd.DataFrame(
+        {"age": rng.integers(18, 90, 1500), "bill": bill, "dear": (cost > np.median(cost)).astype(int)}
+    )
+    with pytest.warns(UserWarning, match="bill hold them as texts, which a survey takes for words"):
+        PrivateLogisticRegression(engine="clear").fit(frame[["age", "bill"]], frame["dear"])
+    asked: dict[str, Any] = {"records": frame, "target": "dear", "engine": "clear", "owners": 3, "delta": 1e-5}
+    with pytest.raises(UsageError, match=r"1 columns of .* are not \(bill\); state `decimal` ',', `thousands` '.'"):
+        dpmpc.train(tmp_path / "unsaid", **asked)
+    spelling = Spelling(decimal=",", thousands=".", units=("€",))
+    trained = dpmpc.train(tmp_path / "said", spelling=spelling, epsilon=4, **asked)
+    column = next(column for column in trained.model.preprocessing["columns"] if column["name"] == "bill")
+    assert column["high"] > 1000  # a range of euros

@@ -9,12 +9,12 @@ from typing import Any, ClassVar
 import numpy as np
 import pytest
 
-from dpmpc.aggregation.plan.asked import data_digest
+from dpmpc.aggregation.plan.asked import FIRST_ATTEMPT, data_digest
 from dpmpc.aggregation.plan.guarantee import promise_of
 from dpmpc.aggregation.plan.limits import Limits, taking_part
 from dpmpc.aggregation.plan.of_vectors import OfVectors, chosen
 from dpmpc.aggregation.plan.plan import Plan
-from dpmpc.aggregation.plan.stages import after_first, stage_plan
+from dpmpc.aggregation.plan.stages import after_first
 from dpmpc.aggregation.wire.transcript import Opened
 from dpmpc.errors import PeerError, UsageError
 from dpmpc.extend import check_source
@@ -110,9 +110,7 @@ def planned(source: Source, *, part: str = "", **settings: Any) -> Plan:
         "run_id": "fullest", "data": "wards", "data_id": data_digest("wards"), "sizes": SIZES, "releases": 1,
         "dimension": source.coordinates, "weights": "size", "part": part, **(chosen(asked) | {"pool": False}),
     }  # fmt: skip
-    plain: Any = Plan(source=bins("north"), **given)
-    before = tuple(stage_plan(plain, stage).derived.mechanism for stage in source.schedule.before)
-    return Plan(source=source, before=before, **given)
+    return Plan(source=source, **given)
 
 
 def files(folder: Path) -> list[Path]:
@@ -174,17 +172,22 @@ def test_a_process_holds_its_limits_against_the_whole_before_the_first_stage(tmp
 
 
 def test_a_plan_whose_stages_are_left_out_of_its_price_or_length_is_refused() -> None:
-    value = json.loads(planned(Fullest()).to_text())
+    whole = planned(Fullest())
+    value = json.loads(whole.to_text())
     cheap = planned(Fullest(epsilon=0.4))
     assert cheap.derived.mechanism.scale < planned(Fullest()).derived.mechanism.scale
     for change in (
-        {"before": []}, {"before": json.loads(cheap.to_text())["before"]}, {"source": {"fullest": {"epsilon": 0.4}}},
-        {"source": {"fullest": {"epsilon": 1.1}}}, {"dimension": value["dimension"] - 1},
-        {"dimension": value["dimension"] + 1}, {"source": {"fullest": {"held": [10, 10, 10]}}},
+        {"before": []}, {"released": None}, {"source": {"fullest": {"epsilon": 1.1}}},
+        {"dimension": value["dimension"] - 1}, {"dimension": value["dimension"] + 1},
+        {"source": {"fullest": {"held": [10, 10, 10]}}},
     ):  # fmt: skip
         source = {"fullest": {**value["source"]["fullest"], **change.pop("source", {}).get("fullest", {})}}
         with pytest.raises(UsageError):
-            Plan.from_text(json.dumps({**value, "source": source, **change}))
+            Plan.from_text(json.dumps({**value, "source": source, **change})).derived  # noqa: B018
+    assert value["released"] == [] and "before" not in value
+    asked = Plan.from_text(json.dumps({**value, "source": {"fullest": {**value["source"]["fullest"], "epsilon": 0.4}}}))
+    assert asked == cheap and asked.derived == cheap.derived
+    assert asked.digest(FIRST_ATTEMPT) != whole.digest(FIRST_ATTEMPT)
 
 
 @pytest.mark.parametrize("how", ["dearer", "longer", "itself", "as planned"])

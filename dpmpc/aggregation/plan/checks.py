@@ -49,7 +49,8 @@ def check_plan(plan: Asked) -> None:
         )
     if type(plan.pool) is not bool:
         raise UsageError(f"a plan's pool must be True or False; got {plan.pool!r}; plan again")
-    if plan.before and (plan.calibration != "tight" or plan.scale is not None or not plan.delta):
+    staged = plan.released or plan.source.schedule.before
+    if staged and (plan.calibration != "tight" or plan.scale is not None or not plan.delta):
         raise UsageError(
             "what a run released before is in its promise by the tight calibration at a delta; the plan has another, or"
             " a scale; plan again"

@@ -23,9 +23,10 @@ from dpmpc.aggregation.plan.stages import check_stages, stage_plan
 from dpmpc.codec import MisfitError, of_json, to_json
 from dpmpc.errors import UsageError
 from dpmpc.learning.source import SOURCES, Source
+from dpmpc.privacy.mechanism import Mechanism
 from dpmpc.settings import declared
 
-VERSION = 5
+VERSION = 6
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -99,9 +100,19 @@ class Plan(Asked):
         return derive(self)
 
     @cached_property
+    def ahead(self) -> tuple["Plan", ...]:
+        """The plans of the stages that are still to come before this run's own releases, in order."""
+        return tuple(stage_plan(self, stage) for stage in self.source.schedule.before)
+
+    @property
     def first(self) -> "Plan":
-        """The plan of the stage that comes next, before this run's own releases. Errors: none does."""
-        return stage_plan(self, self.source.schedule.before[0])
+        """The plan of the stage that comes next. Errors: none does."""
+        return self.ahead[0]
+
+    @cached_property
+    def before(self) -> tuple[Mechanism, ...]:
+        """What stages release or have released before the run's own releases: what they cost is in the promise."""
+        return (*self.released, *(each.derived.mechanism for each in self.ahead))
 
     @property
     def grid(self) -> Grid:
