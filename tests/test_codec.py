@@ -18,7 +18,7 @@ from dpmpc.errors import UsageError
 from dpmpc.mpc.transport.addresses import Endpoint
 from dpmpc.privacy.account import Account
 from dpmpc.privacy.budget import Budget
-from dpmpc.privacy.ledgers import read_reservation, write_reservation
+from dpmpc.privacy.ledgers import read_reservations, write_reservation
 from dpmpc.runs.request import Request
 
 PLAN = dpmpc.Plan.create(owners=2, dimension=2, clip=1.0, delta=1e-5)
@@ -87,10 +87,10 @@ def test_a_plan_is_refused_in_one_line_that_names_field_and_rule(
 def test_what_is_reserved_is_read_as_it_was_written(tmp_path: Path) -> None:
     mine = replace(reservation_of(PLAN, Attempt(1, 0)), since=3, by="party 1")
     write_reservation(tmp_path / "ledger_0.jsonl", mine)
-    assert read_reservation(tmp_path / "ledger_0.jsonl") == mine
+    assert read_reservations(tmp_path / "ledger_0.jsonl") == (mine,)
     (file,) = tmp_path.iterdir()
-    good = json.loads(file.read_text())
+    (good,) = json.loads(file.read_text())
     for change, says in (({"end": "5"}, "end"), ({"ending": 5}, "ending"), ({"entry": {}}, "mechanism")):
-        file.write_text(json.dumps({**good, **change}))
+        file.write_text(json.dumps([{**good, **change}]))
         with pytest.raises(UsageError, match=f"a reservation is what a party wrote.*{says}"):
-            read_reservation(tmp_path / "ledger_0.jsonl")
+            read_reservations(tmp_path / "ledger_0.jsonl")

@@ -23,7 +23,8 @@ class Dataset:
     """Training and test records in the unit ball, with the schema that made them so.
 
     `bounds` is "data" where scaling constants were read off the records: then those constants are not covered by the
-    privacy guarantee, and a report must say so. `counts` depend on records and are for their owner alone.
+    privacy guarantee, and a report must say so. `counts` and `beyond` (`Table.beyond`) depend on records and are for
+    their owner alone.
     """
 
     name: str
@@ -36,6 +37,7 @@ class Dataset:
     left_out: tuple[tuple[str, str], ...] = ()  # columns that are no features, each with its public reason
     test_groups: Ints | None = field(default=None, repr=False)  # (n,) owner number of each test row
     persons: Rows | None = field(default=None, repr=False)  # the number of each training and of each test row's person
+    beyond: int = field(default=0, repr=False)
 
     @property
     def n(self) -> int:

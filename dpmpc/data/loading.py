@@ -158,7 +158,7 @@ def load(
                 schema = schema_of_bounds(table, asked, public)
         elif schema.bounds == "survey":
             known = {column.name for column in schema.columns} | {schema.target.name, owners_column}
-            left |= {name: NOTHING_STOOD_OUT for name in table.names if name not in known}
+            left |= {name: NOTHING_STOOD_OUT for name in table.names if name not in known and name not in left}
         return build(
             table,
             schema.on(basis),
@@ -240,6 +240,7 @@ def build(
         left_out,
         None if groups is None else groups[test],
         None if persons is None else (persons[train], persons[test]),
+        whole.beyond,
     )
 
 

@@ -72,6 +72,7 @@ class Schema(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     direction: a linear classifier has the same decisions before and after. missing "fill": see Numeric and
     Categorical; "drop": training records with a missing value do not count (predictions are made for every row).
     `unknown`: columns of which nothing but the name is known; a survey tells, and no record is mapped before.
+    `classes_read`: the list of the target's classes was read off records, and only the rest of the schema was not.
     `basis` "additive": numbers have the functions of `data.bends`, with knots as stated, as a survey finds them, or
     evenly over the range; rows are divided by one number, `norm`, unless they are longer, so that a score is a sum
     of one function a column. `task`: how the target is modelled; "" becomes the usual task of its kind.
@@ -86,6 +87,7 @@ class Schema(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     unknown: tuple[str, ...] = ()
     basis: Basis = "linear"
     task: str = ""
+    classes_read: bool = False
 
     def __post_init__(self) -> None:
         if not self.task:
@@ -163,7 +165,7 @@ class Schema(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         """The same as JSON values; floats survive `json` exactly."""
         value = msgspec.json.decode(msgspec.json.encode(self))  # lists, not tuples
         assert isinstance(value, dict)
-        for name, plain in (("unknown", ()), ("basis", "linear"), ("task", USUAL[self.kind])):
+        for name, plain in (("unknown", ()), ("basis", "linear"), ("task", USUAL[self.kind]), ("classes_read", False)):
             if getattr(self, name) == plain:
                 del value[name]
         return value

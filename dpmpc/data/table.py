@@ -83,6 +83,7 @@ class Table:
     repair: Callable[[], None] | None = field(default=None, repr=False)  # tried once when DuckDB cannot read the source
     parsed: bool = False  # every reading parses text: worth holding
     spelling: Spelling = PLAIN
+    beyond: int = 0  # records of persons who have more than are kept: none of these is read; for their owner alone
 
     def __post_init__(self) -> None:
         check_names(self.names, self.source)

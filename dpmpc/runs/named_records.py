@@ -44,7 +44,7 @@ def load_records(
             max_rows=request.max_rows,
             bounds=None if request.bounds is None else Path(request.bounds),
             missing=request.missing,
-            drop=request.dropped if request.schema is None and schema is None else (),
+            drop=request.dropped if request.schema is None and schema is None else request.without,
             positive=request.positive,
             memory=request.memory,
             precision=request.precision,

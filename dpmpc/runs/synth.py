@@ -160,18 +160,19 @@ def synth(
     with opened(records, memory=memory, spelling=spelling) as (table, _):
         public = public_columns(table, owners, schema, bounds, cuts_of(cuts), cells, drop)
         public.check(target, lines, digits or {})
-        run = Releases.of(table, public, owners, data_id, Kept(folder, wait, budget, account), settings)
-        if public.survey is not None:
-            total, noise = run.survey(public.survey)
-            columns = surveyed_columns(public, total, noise)
-        else:
-            assert public.columns is not None
-            columns = public.columns
-        asking.check_columns(columns, target)
-        zeros = Constraints.of(lines, columns)
-        first = run.release(asking.first(columns), RELEASES[0], asking.FIRST, hopeless == "refuse")
-        shape = structure(Noisy(columns, first.opened, zeros), target)
-        second = run.release(asking.second(columns, shape.edges), RELEASES[1], 1.0, False)
+        kept = Kept(folder, wait, budget, account)
+        with Releases.of(table, public, owners, data_id, kept, settings) as run:
+            if public.survey is not None:
+                total, noise = run.survey(public.survey)
+                columns = surveyed_columns(public, total, noise)
+            else:
+                assert public.columns is not None
+                columns = public.columns
+            asking.check_columns(columns, target)
+            zeros = Constraints.of(lines, columns)
+            first = run.release(asking.first(columns), RELEASES[0], asking.FIRST, hopeless == "refuse")
+            shape = structure(Noisy(columns, first.opened, zeros), target)
+            second = run.release(asking.second(columns, shape.edges), RELEASES[1], 1.0, False)
     places = public.digits(columns, digits or {})
     found = made_of((first, second), target, lines, rows=rows, model=model, places=places, seed=seed)
     left_out = tuple(name for name in public.names if name not in columns.names)

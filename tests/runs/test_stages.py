@@ -19,12 +19,13 @@ from dpmpc.aggregation.wire.transcript import Opened
 from dpmpc.errors import PeerError, UsageError
 from dpmpc.extend import check_source
 from dpmpc.learning.source import SOURCES, Following, Schedule, Source, Stage, Sum
+from dpmpc.privacy.budget import Budget
 from dpmpc.privacy.composition import spent
 from dpmpc.privacy.ledgers import merge, read_ledgers
 from dpmpc.privacy.sensitivity import Sensitivity, Weights
 from dpmpc.runs.job import OPENED, StageJob
 from dpmpc.runs.placement import Placement
-from dpmpc.runs.stages import run_after, settled_plan
+from dpmpc.runs.stages import run_after, settled_plan, whole_of
 from dpmpc.runs.stats import reopened
 from dpmpc.runs.status import read_status
 from dpmpc.statistics.columns import Columns, Quantity, category
@@ -237,3 +238,26 @@ def test_a_stage_after_the_releases_is_of_other_records_at_the_plans_price(tmp_p
     other = replace(plan, source=replace(plan.source, held=(50, 60, 71)))  # type: ignore[type-var]
     run_after(other, where, run, lambda text: None)
     assert len(mine) == 2 and asdict(made.derived.mechanism) != {}
+
+
+def test_two_runs_of_several_stages_beside_each_other_are_not_both_begun(tmp_path: Path) -> None:
+    """Each process reserves every stage, also one after the releases, before the first message: of two runs at a budget
+    with room for one, the second is refused with nothing spent. What a part of one run has reserved, another part of it
+    does not ask for again."""
+    plan = planned(Fullest(), parties=3)
+    other = replace(plan, run_id="other")
+    budget = Budget(1.0, 1e-6, tmp_path)
+    for index in ("0", "owner0"):
+        (tmp_path / index).mkdir()
+        plan.write(tmp_path / index / "plan.json")
+    first, owner = (Placement(tmp_path / name, index=name, plan_file=tmp_path / name / "plan.json")
+                    for name in ("0", "owner0"))  # fmt: skip
+    second = replace(first, out=tmp_path / "other")
+    with whole_of(plan, first, budget), whole_of(plan, owner, budget):
+        assert [(e.run, e.release) for e in merge(read_ledgers(tmp_path))] == [("fullest+first", 0), ("fullest", 0)]
+        with pytest.raises(UsageError, match=r"all stages of a run must fit .* 2 releases are spent or reserved"):
+            whole_of(other, second, budget).__enter__()
+        assert not (tmp_path / "other").exists()
+    with whole_of(other, second, budget):
+        assert len(merge(read_ledgers(tmp_path))) == 2
+    assert not merge(read_ledgers(tmp_path))
