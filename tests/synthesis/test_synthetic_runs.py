@@ -2,6 +2,7 @@
 
 import datetime
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +19,7 @@ from dpmpc.aggregation.plan.guarantee import promise_of
 from dpmpc.aggregation.plan.plan import Plan
 from dpmpc.cli.main import group
 from dpmpc.data.schema import checked_bounds
-from dpmpc.errors import UsageError
+from dpmpc.errors import RecordError, UsageError
 from dpmpc.learning.survey import CELLS
 from dpmpc.privacy.gaussian import mu_of_budget
 from dpmpc.privacy.ledgers import read_ledgers
@@ -182,6 +183,7 @@ def odd(n: int) -> pd.DataFrame:
         "when": [(day + datetime.timedelta(days=int(d))).isoformat() for d in rng.integers(0, 1000, n)],
         "city": rng.choice(["Rome", "Oslo", "Bern, CH"], n), "constant": "same", "empty": None,
         "x": np.where(rng.random(n) < 0.1, np.nan, rng.normal(0, 1, n)),
+        "weight": [("", "unknown", "82")[int(k)] if k < 3 else str(60 + int(k)) for k in rng.integers(0, 40, n)],
     })  # fmt: skip
 
 
@@ -197,8 +199,14 @@ def test_odd_columns_make_a_sensible_table() -> None:
     dates = [datetime.date.fromisoformat(value) for value in rows["when"].dropna()]
     assert datetime.date(2020, 1, 1) <= min(dates) < max(dates) <= datetime.date(2022, 12, 31) and len(dates) > 11_000
     assert 0.06 < rows["x"].isna().mean() < 0.14 and abs(rows["x"].std() - 1) < 0.2
+    frame["typed"] = pd.to_datetime(frame["when"])
     surveyed = dpmpc.synth(frame, owners="site", engine="clear", seed=1, rows=500, epsilon=3.0, delta=1e-5)
     again = surveyed.frame()
+    known = [name for name in frame.columns if name in again]
+    assert list(again) == known and {"when", "typed", "city", "x", "weight"} <= set(known)  # in their order
+    assert pd.to_datetime(again["typed"].dropna()).dt.year.between(2012, 2060).all()
+    assert 60 < again["weight"].mean() < 105  # numbers among texts are numbers, no dates
+    assert any("Left out" in line and line.endswith(": note.") for line in replace(surveyed, left_out=("note",)).lines)
     assert len(again) == 500 and again["city"].dropna().str.match(r"bucket \d+$|\(other\)$").all()
     assert any("hashed" in line and "city" in line for line in surveyed.lines)
     assert pd.to_datetime(again["when"].dropna()).dt.year.between(2012, 2060).all()
@@ -353,3 +361,11 @@ def test_a_survey_leads_to_no_more_cells_than_were_planned() -> None:
         edges = edges_of(counts, 1.0, low, high)
         assert len(edges) <= CELLS_OF_A_NUMBER + 1 and (edges[0], edges[-1]) == (low, high)
         assert all(np.diff(edges) > 0)
+
+
+def test_one_date_among_texts_is_refused() -> None:
+    """Whether a column holds dates is public, so no single record may decide it."""
+    frame = odd(400)
+    frame["city"] = ["2020-01-02", *["Rome"] * 200, *["Oslo"] * 199]
+    with pytest.raises(RecordError, match="'city' has one value that is a date"):
+        dpmpc.synth(frame, owners="site", **PROMISE)
