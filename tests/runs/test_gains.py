@@ -369,7 +369,8 @@ def test_a_ridge_target_is_surveyed_too(tmp_path: Path) -> None:
         asked(path, target="age", task="ridge", drop=("outcome",), engine="clear", epsilon=8.0), tmp_path / "r"
     )
     target = json.loads((tmp_path / "r" / "survey" / "schema.json").read_text())["target"]
-    assert 0 < target["low"] < 30 and 75 < target["high"] < 130 and report["privacy"]["bounds"] == "survey"
+    # noise on the count of zeros, of which there are none, exceeds what is kept once in 160 runs: the range begins at 0
+    assert 0 <= target["low"] < 30 and 75 < target["high"] < 130 and report["privacy"]["bounds"] == "survey"
 
 
 def test_functional_runs_make_one_release_of_the_coefficients(tmp_path: Path) -> None:
