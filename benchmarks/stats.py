@@ -2,9 +2,12 @@
 
     python -m dpmpc.benchmarks.stats search --sets 10000
     python -m dpmpc.benchmarks.stats coverage --data adult --repeat 200
+    python -m dpmpc.benchmarks.stats survival --trials 5000
+    python -m dpmpc.benchmarks.stats timing
 
 `search` makes random sets of questions and looks for two records whose vectors lie farther apart than claimed.
 `coverage` counts how often intervals hold the truth (`stats_coverage`).
+`survival` does so where it is hardest (`stats_survival`). `timing` measures one release (`stats_timing`).
 """
 
 import argparse
@@ -15,6 +18,9 @@ from pathlib import Path
 import numpy as np
 
 from dpmpc.benchmarks.stats_coverage import run
+from dpmpc.benchmarks.stats_survival import run as survived
+from dpmpc.benchmarks.stats_timing import LIMITS
+from dpmpc.benchmarks.stats_timing import run as timed
 from dpmpc.data.schema import Classes, Labels, Numeric, Range, Schema, Target
 from dpmpc.statistics.blocks import Counts, Moments, Products, Tree
 from dpmpc.statistics.cells import Field, Records, Values
@@ -162,10 +168,25 @@ def main() -> None:
     covering.add_argument("--repeat", type=int, default=200)
     covering.add_argument("--n", type=int, nargs="+", default=[500, 2000, 20000])
     covering.add_argument("--epsilon", type=float, nargs="+", default=[0.3, 1.0])
+    covering.add_argument("--only", nargs="+", default=(), metavar="GROUP", help="such as survival, or 'of several'")
+    survival = commands.add_parser("survival")
+    survival.add_argument("--trials", type=int, default=5000)
+    survival.add_argument("--n", type=int, nargs="+", default=[500, 2000, 20000])
+    survival.add_argument("--epsilon", type=float, nargs="+", default=[0.3, 1.0])
+    timing = commands.add_parser("timing")
+    timing.add_argument("--data-dir", type=Path, default=Path(os.environ.get("DPMPC_DATA", ".")))
+    timing.add_argument("--only", nargs="+", default=(), choices=tuple(LIMITS))
+    timing.add_argument("--rows", type=int, default=1_000_000)
     asked = parser.parse_args()
     if asked.command == "search":
         search(asked.sets, asked.seed)
-    elif run(asked.data, asked.data_dir, asked.repeat, tuple(asked.n), tuple(asked.epsilon)):
+    elif asked.command == "survival":
+        if survived(asked.trials, tuple(asked.n), tuple(asked.epsilon)):
+            raise SystemExit("some tests reject too often, or some late intervals hold the truth too rarely")
+    elif asked.command == "timing":
+        if timed(asked.only, asked.rows, asked.data_dir):
+            raise SystemExit("some releases take more than is asked of them")
+    elif run(asked.data, asked.data_dir, asked.repeat, tuple(asked.n), tuple(asked.epsilon), tuple(asked.only)):
         raise SystemExit("some kinds of intervals hold the truth too rarely")
 
 

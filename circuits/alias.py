@@ -4,13 +4,14 @@
 replaced by the column's alias.
 """
 
-import functools
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
 import numpy as np
 from numpy.typing import NDArray
+
+from dpmpc.lazy import cached_property
 
 from .engine import Bundle, Engine
 from .selection import biased_bit, look_up, mux, one_hot
@@ -43,7 +44,7 @@ class AliasTable:
         """The exact law that `sample_alias` draws from."""
         return [Fraction(w, self.total) for w in self.weights]
 
-    @functools.cached_property
+    @cached_property
     def columns(self) -> tuple[tuple[int, int], ...]:
         """(kept, alias) of each column: the index is kept with probability kept / 2^(precision - 1).
 
@@ -64,7 +65,7 @@ class AliasTable:
                     small.append(l)
         return tuple(zip(kept, alias, strict=True))
 
-    @functools.cached_property
+    @cached_property
     def bits(self) -> NDArray[np.bool_]:
         """(2^b, precision + b): threshold bits as `biased_bit` reads them, then alias bits; least significant first."""
         full = 1 << (self.precision - 1)

@@ -14,6 +14,8 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from dpmpc.lazy import cached_property
+
 from .fixed import SUB_BITS, ZERO_BITS
 
 if TYPE_CHECKING:  # each function imports it: a process that draws by other samplers does without
@@ -47,7 +49,7 @@ class Piecewise:
         """What makes every coefficient nonnegative."""
         return 1 << (self.width - 1)
 
-    @functools.cached_property
+    @cached_property
     def bits(self) -> NDArray[np.bool_]:
         """(SEGMENTS, width (DEGREE + 1)): bit i of coefficient j at column i (DEGREE + 1) + j."""
         numbers = self.coefficients + self.offset

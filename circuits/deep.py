@@ -21,6 +21,8 @@ from fractions import Fraction
 
 import numpy as np
 
+from dpmpc.lazy import cached_property
+
 from .arithmetic import Arithmetic, P, Public, Values, multiply
 
 PAIRINGS = 3  # of the deep draws' prefix products: few products, and they end before the samples' own
@@ -57,7 +59,7 @@ class Deep:
         )
         return 1 - within
 
-    @functools.cached_property
+    @cached_property
     def per_sample(self) -> Fraction:
         """What a sample is charged for one comparison, so that every draw of N samples, for any N, pays for all of its
         groups.

@@ -17,6 +17,8 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from dpmpc.lazy import cached_property
+
 from .engine import Bundle
 from .trace import Graph, Tracer, evaluate, nodes_of
 
@@ -55,19 +57,19 @@ class Layer:
     xors: Ints  # for each XOR, in order: slot out, how many operands, their slots
     ands: Ints  # (a, 3): slots out, left, right; no slot out is an operand of the layer's; none in the last layer
 
-    @functools.cached_property
+    @cached_property
     def results(self) -> Ints:
         """Slots of the ANDs' results."""
         return np.ascontiguousarray(self.ands[:, 0])
 
-    @functools.cached_property
+    @cached_property
     def by_mask(self) -> dict[int, tuple[Ints, Ints]]:
         """Of each mask that is loaded from: the slots, and the numbers of the bits in it."""
         numbers = sorted(set(self.masks[:, 1].tolist()))
         rows = {m: self.masks[self.masks[:, 1] == m] for m in numbers}
         return {m: (np.ascontiguousarray(r[:, 0]), np.ascontiguousarray(r[:, 2])) for m, r in rows.items()}
 
-    @functools.cached_property
+    @cached_property
     def gates(self) -> tuple[tuple[int, tuple[int, ...]], ...]:
         """The XORs as (slot out, slots of the operands)."""
         found, numbers, i = [], self.xors.tolist(), 0
@@ -77,7 +79,7 @@ class Layer:
             i = end
         return tuple(found)
 
-    @functools.cached_property
+    @cached_property
     def xor_groups(self) -> tuple[tuple[Ints, Ints], ...]:
         """The XORs as (slots out (g,), operands (g, r)), in groups that can be done one at a time, each reading before
         it writes.

@@ -144,7 +144,7 @@ def _remembered(account: str | None) -> list[Known]:
 
 def _without_reserved(books: Sequence[Book]) -> list[Book]:
     """Without what living writers have reserved; what was reserved in a ledger that is gone counts as spent."""
-    return [book if book.path is None else replace(book, reserved=()) for book in books]
+    return [book if book.path is None else book.unreserved for book in books]
 
 
 def _of(books: Sequence[Book], digest: str) -> list[Book]:

@@ -12,7 +12,7 @@ from typing import Any
 
 import click
 
-from dpmpc.errors import DpmpcError
+from dpmpc.errors import DpmpcError, machine_text, spelt
 from dpmpc.processes import logs
 from dpmpc.processes.paths import keep_children_safe
 
@@ -112,6 +112,15 @@ def _main(arguments: list[str], stopped: list[int]) -> Any:
         text = f"error: {error.spelt(spelling)}"
         click.echo(logs.json_line(text) if logs.as_json() else text, err=True)
         sys.exit(error.exit_code)
+    except (OSError, MemoryError) as error:
+        said = machine_text(error)
+        if debug or said is None:
+            raise
+        from dpmpc.cli.settings import spelling
+
+        text = f"error: {spelt(said, spelling)}"
+        click.echo(logs.json_line(text) if logs.as_json() else text, err=True)
+        sys.exit(1)
     except click.ClickException as error:
         if isinstance(error, click.exceptions.NoArgsIsHelpError):
             error.show()

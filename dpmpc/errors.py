@@ -6,6 +6,7 @@ keywords; a surface that prints an error passes its own spelling to `spelt`.
 A bug in dpmpc is an AssertionError or any other exception; these are the ones that are not bugs.
 """
 
+import errno
 import re
 from collections.abc import Callable
 
@@ -80,6 +81,19 @@ class OwnerError(PeerError):
     """An owner has failed the parties' checks, in a run that ends then. Nothing of the release was spent."""
 
     exit_code = 5
+
+
+def machine_text(error: OSError | MemoryError) -> str | None:
+    """One line on what the machine refused: no room, no right to write, no memory. None where it was something else.
+    It names a file of this machine, and no record."""
+    if isinstance(error, MemoryError):
+        return "records and noise need memory; this machine has none left; read fewer records with <<max_rows>>"
+    place = f" for {error.filename}" if error.filename else ""
+    if error.errno in (errno.ENOSPC, errno.EDQUOT):
+        return f"files need room on the disk; none is left{place}; free some, or name another folder"
+    if error.errno in (errno.EROFS, errno.EACCES, errno.EPERM):
+        return f"files need a folder that can be written; {error.strerror}{place}; change its rights, or name another"
+    return None
 
 
 def error_of(message: str, exit_code: int, public: str | None = None) -> DpmpcError:

@@ -12,11 +12,11 @@ Every process of a run finds them that way, and the command line's choices are r
 import importlib
 import warnings
 from collections.abc import Mapping
-from functools import cached_property
 from importlib.metadata import entry_points
 from typing import Any, Generic, TypeVar
 
 from dpmpc.errors import UsageError
+from dpmpc.lazy import cached_property
 
 T = TypeVar("T")
 

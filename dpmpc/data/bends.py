@@ -38,12 +38,21 @@ def usual(count: int) -> float:
 def bends(values: Floats, knots: Floats) -> Floats:
     """(n, len(knots) - 1) the functions at these values (n,); 0 where one is not finite. Each row depends on its value
     alone, to the last bit."""
-    table = values_at_knots(len(knots))
+    table = values_at_knots(len(knots)).T
     there = np.isfinite(values)
     held = np.clip(np.where(there, values, knots[0]), knots[0], knots[-1])
-    left = np.clip(np.searchsorted(knots, held, side="right") - 1, 0, len(knots) - 2)
-    share = ((held - knots[left]) / (knots[left + 1] - knots[left]))[:, None]
-    return np.where(there[:, None], (1 - share) * table[left] + share * table[left + 1], 0.0)
+    left = np.zeros(len(values), dtype=np.int64)
+    for knot in knots[1:-1]:  # few: quicker than a search
+        left += held >= knot
+    share = (held - knots[left]) / (knots[left + 1] - knots[left])
+    rest, gone = 1 - share, None if there.all() else ~there
+    out = np.empty((len(table), len(values)))  # a function's values side by side: long loops
+    for row, at_knots in zip(out, table, strict=True):
+        np.multiply(rest, at_knots[left], out=row)
+        row += share * at_knots[left + 1]
+        if gone is not None:
+            row[gone] = 0.0
+    return out.T
 
 
 def evenly(low: float, high: float, log: bool = False) -> tuple[float, ...]:

@@ -2,7 +2,6 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from functools import cached_property
 from typing import Any, cast
 
 import numpy as np
@@ -13,6 +12,7 @@ from dpmpc.data.schema import Bounds, Schema
 from dpmpc.data.seeds import Stream, generator
 from dpmpc.data.table import Floats, Ints, Table
 from dpmpc.errors import UsageError
+from dpmpc.lazy import cached_property
 
 Rows = tuple[Ints, Ints]  # the numbers of the training and of the test rows
 Split = Callable[[Table, Ints | None, Rows], Rows]  # of a table, its rows' owners, and what the seed has
@@ -23,7 +23,8 @@ class Dataset:
     """Training and test records in the unit ball, with the schema that made them so.
 
     `bounds` is "data" where scaling constants were read off the records: then those constants are not covered by the
-    privacy guarantee, and a report must say so. `counts` depend on records and are for their owner alone.
+    privacy guarantee, and a report must say so. `counts` and `beyond` (`Table.beyond`) depend on records and are for
+    their owner alone.
     """
 
     name: str
@@ -36,6 +37,7 @@ class Dataset:
     left_out: tuple[tuple[str, str], ...] = ()  # columns that are no features, each with its public reason
     test_groups: Ints | None = field(default=None, repr=False)  # (n,) owner number of each test row
     persons: Rows | None = field(default=None, repr=False)  # the number of each training and of each test row's person
+    beyond: int = field(default=0, repr=False)
 
     @property
     def n(self) -> int:

@@ -135,7 +135,8 @@ def spelled_otherwise(intake: Intake) -> str:
     if not odd:
         return ""
     settings = ", ".join(
-        f"`{name}` {' '.join(value) if isinstance(value, tuple) else value}" for name, value in more.items()
+        f"`{name}` {' '.join(map(repr, value)) if isinstance(value, tuple) else repr(value)}"
+        for name, value in more.items()
     )
     asks = "".join(f" ({ask})" for ask in intake.asks)
     return (

@@ -126,8 +126,11 @@ def _notes(c: Looked) -> tuple[str, ...]:
             notes.append(f"{other[:20]!r} and {value[:20]!r} differ in case only")
             break
     if c.kind in ("number", "date") and c.unread:
-        words = [value for value, _ in c.values if not _is_float(value)][:3] if c.kind == "number" else []
-        notes.append(f"{c.unread} fields are no {c.kind}" + "".join(f", {word[:20]!r}" for word in words))
+        notes.append(
+            f"{c.unread} fields are no {c.kind}"
+            + (", such as " if c.odd else "")
+            + ", ".join(f"{word[:20]!r}" for word in c.odd)
+        )
     return tuple(notes)
 
 

@@ -26,8 +26,8 @@ def bucket(name: str, text: str, buckets: int) -> int:
 
 def bucket_sql(table: "Table", name: str, buckets: int) -> str:
     """SQL for the bucket of a column's text as a DOUBLE; -1 where it is missing, and for every value of a column of
-    numbers."""
-    if table[name].kind == "number":
+    numbers or of dates."""
+    if table[name].kind in ("number", "date"):
         return "CAST(-1 AS DOUBLE)"
     text = table.text(name)
     spelled = f"CASE WHEN lower({text}) IN ('true', 'false') THEN lower({text}) ELSE {text} END"

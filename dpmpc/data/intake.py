@@ -11,7 +11,7 @@ from typing import Any, Literal
 
 from dpmpc.data.forms import FORMS, LIKELY_MISSING, Forms, core_sql, has_unit_sql, proposed, unit_sql
 from dpmpc.data.reading import literal
-from dpmpc.data.spelling import Spelling, canonical
+from dpmpc.data.spelling import PLAIN, Spelling, canonical
 from dpmpc.data.table import Table, clock, held
 from dpmpc.errors import UsageError
 
@@ -22,10 +22,12 @@ ALIKE = 2  # records that share a value before it is listed
 _NEARLY, _MOSTLY = 0.9, 0.6
 _FEW = 20  # records: fewer say nothing of identifiers
 _TOP = 1000
+_EXACT = 100_000  # records: of more, different numbers are counted approximately
 _AT_ONCE = 16  # columns a query, so that its plan stays small
 _ID = re.compile(
-    r"(^|[^a-z])(id|ids|nr|no|n°|num|number|nummer|n[uú]mero|num[eé]ro|key|code|mrn|ssn|uuid|guid|pid|case|dossier"
-    r"|prontu[aá]rio|matr[ií]cula|registro)([^a-z]|$)|(id|nr|nummer|number|#|号|番号|编号)$",
+    r"(^|[^a-z])(id|ids|nr|no|n[°º]|n\.º|num|number|nummer|n[uú]mero|num[eé]ro|key|code|mrn|ssn|uuid|guid|pid|case|fall"
+    r"|dossier|prontu[aá]rio|matr[ií]cula|registro|historia|expediente|folio|cpf|dni|nhc|ipp|nip|pesel|lp|bsn|codice"
+    r"|matricola|aadhaar|mpi|zeile|row|index)([^a-z]|$)|(id|nr|nummer|number|#|号|番号|编号)$",
     re.I,
 )
 _CODE = re.compile(r"(^|[^a-z])(plz|zip|npa|postcode|postal|postleitzahl|icd|code|ops)([^a-z]|$)", re.I)
@@ -33,9 +35,9 @@ _CODE = re.compile(r"(^|[^a-z])(plz|zip|npa|postcode|postal|postleitzahl|icd|cod
 
 @dataclass(frozen=True)
 class Looked:
-    """One column. `unread`: fields that are there but are no number (or date) in a column of these. `least`,
-    `greatest`: of numbers, or of dates in days since 1970-01-01. `values`: the most frequent ones as they are compared,
-    and how often; all of them if `listed`. `why`: what makes it of this kind."""
+    """One column. `unread`: fields that are there but are no number (or date) in a column of these, and `odd`: the
+    commonest of them. `least`, `greatest`: of numbers, or of dates in days since 1970-01-01. `values`: the most
+    frequent ones as they are compared, and how often; all of them if `listed`. `why`: what makes it of this kind."""
 
     name: str
     type: str
@@ -43,12 +45,13 @@ class Looked:
     role: Role
     rows: int
     missing: int
-    distinct: int  # about, beyond a thousand
+    distinct: int  # of numbers and dates about, where records are more than _EXACT
     unread: int = 0
     least: float | None = None
     greatest: float | None = None
     values: tuple[tuple[str, int], ...] = ()
     listed: bool = False
+    odd: tuple[str, ...] = ()
     why: str = ""
     forms: Forms | None = field(default=None, repr=False)
 
@@ -118,9 +121,12 @@ class Intake:
         raise UsageError(f"a column must exist to be used; there is no '{name}'; check <<target>>")
 
     def useless(self) -> list[str]:
-        """A line on each column that seems to hold nothing to learn from; a survey asks about it all the same."""
+        """A line on each column that seems to hold nothing to learn from, as a survey asks about it all the same; and
+        one with the options that leave them all out."""
         odd = [c for c in self.columns if c.role == "feature" and not c.used]
-        return [f"column '{c.name}' looks like {c.kind} ({c.why}); left out with `drop` it costs no noise" for c in odd]
+        lines = [f"column '{c.name}' looks like {c.kind} ({c.why})" for c in odd]
+        drop = " ".join(f"--drop {_shell(c.name)}" for c in odd)
+        return [*lines, f"a column that is left out costs no noise; to leave these out: {drop}"] if odd else []
 
     @property
     def features(self) -> tuple[Looked, ...]:
@@ -200,7 +206,7 @@ def _asked(table: Table, name: str) -> Iterator[tuple[str, str]]:
     column = table[name]
     sql = column.sql
     yield "present", f"count({sql})"
-    yield "distinct", f"approx_count_distinct({sql})"
+    yield "distinct", f"count(DISTINCT {sql})" if table.n <= _EXACT else f"approx_count_distinct({sql})"
     if column.kind == "number":
         value = table.number(name)
         yield from (("least", f"min({value})"), ("greatest", f"max({value})"))
@@ -317,12 +323,24 @@ def _text(table: Table, base: Looked, fact: _Fact) -> Looked:
     mostly = _NEARLY if base.distinct <= MOST_LISTED else _MOSTLY  # words among many numbers are remarks
     if numbers >= mostly * there > 0 and not (fact["coded"] and 2 * fact["coded"] >= numbers):
         why = f"{numbers} of {there} values are numbers" if numbers < there else "its values are numbers"
+        odd = _odd(table, base.name, "number") if numbers < there else ()
         found = replace(base, kind="number", unread=present - numbers, least=fact["least"], greatest=fact["greatest"])
+        found = replace(found, odd=odd)
         return _numbered(table, replace(found, why=why), {**fact, "whole": fact["whole"]})
     if dates >= mostly * there > 0:
         found = replace(base, kind="date", unread=present - dates, least=fact["first"], greatest=fact["last"])
+        found = replace(found, odd=_odd(table, base.name, "date") if dates < there else ())
         return replace(found, why=f"{dates} of {there} values are dates" if dates < there else "its values are dates")
     return _worded(base, fact, there)
+
+
+def _odd(table: Table, name: str, kind: Literal["number", "date"]) -> tuple[str, ...]:
+    """The three commonest texts of a column that are there and are no number, or no date."""
+    text = table.text(name)
+    read = f"isfinite({table.number(name)})" if kind == "number" else f"{table.days(name)} IS NOT NULL"
+    where = f"WHERE NOT {table.missing(name)} AND NOT coalesce({read}, false)"
+    rows = table.rows(f"{text} AS t, count(*) AS k", f"{where} GROUP BY 1 ORDER BY k DESC, t LIMIT 3")
+    return tuple(str(value) for value, _ in rows)
 
 
 def _worded(base: Looked, fact: _Fact, there: int) -> Looked:
@@ -331,7 +349,8 @@ def _worded(base: Looked, fact: _Fact, there: int) -> Looked:
     once = base.present - sum(count for _, count in base.values if count > 1) if base.listed else base.distinct
     if base.present >= _FEW and (base.distinct >= _NEARLY * there or 2 * once > there):
         what: Kind = "free text" if prose else "identifier"
-        return replace(base, kind=what, why=f"{once} of {base.present} values are there once")
+        how = "there once" if base.listed else "different"
+        return replace(base, kind=what, why=f"{once} of {base.present} values are {how}")
     if prose and base.distinct > MOST_LISTED:
         return replace(base, kind="free text", why=f"{base.distinct} different texts")
     if base.distinct > MOST_LISTED:
@@ -348,7 +367,7 @@ def _counted(table: Table, base: Looked) -> Looked:
     rows = table.rows(f"{text} AS t, count(*) AS k", f"{where} GROUP BY 1 ORDER BY k DESC, t LIMIT {_TOP + 1}")
     counts: dict[str, int] = {}
     for value, count in rows:
-        spelled = canonical(str(value), table.spelling)
+        spelled = canonical(str(value), PLAIN if table[base.name].kind == "number" else table.spelling)
         counts[spelled] = counts.get(spelled, 0) + int(count)
     ordered = tuple(sorted(counts.items(), key=lambda item: (-item[1], item[0])))
     listed = len(rows) <= _TOP

@@ -1,7 +1,7 @@
 """The one way from records, wherever they lie, to a data set: open, schema, split, features."""
 
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -17,7 +17,7 @@ from dpmpc.data.files import open_file, open_files
 from dpmpc.data.mapping import Mapping, complete, owner_numbers, owners_of, zeroed
 from dpmpc.data.memory import parse_memory, usual_memory
 from dpmpc.data.objects import open_object
-from dpmpc.data.ownership import Kept
+from dpmpc.data.ownership import EMPTY, Kept
 from dpmpc.data.persons import drawn_apart, kept, persons_of
 from dpmpc.data.schema import USUAL_GOALS, Basis, Goal, Schema, read_bounds
 from dpmpc.data.scratch import scratch_folder
@@ -55,6 +55,8 @@ class OpenTable:
     rows: Rows | None = None
 
 
+# (number of training rows, the number of each one's person, of each one's owner) -> which of them each place has
+Arranging = Callable[[int, Ints | None, Ints | None], Ints]
 Source = Any  # OpenTable, CsvFile, Query, a path, folder or pattern, or a Python object that `objects` knows
 
 
@@ -120,6 +122,7 @@ def load(
     splitting: Split | None = None,
     person: Kept | None = None,
     basis: Basis | None = None,
+    arranging: Arranging | None = None,
 ) -> Dataset:
     """The data set of a source.
 
@@ -133,6 +136,7 @@ def load(
     person: what is kept of each person's records; a person's are all for training, or all for the test.
     precision: "single" rounds every record to 32 bits when it is made, within the unit ball.
     basis: of the schema's numbers; None: as the schema says.
+    arranging: which training rows the records hold, in their order; None: all, as they are drawn.
     Errors: what the source, the schema and the records refuse; see docs/data.md.
     """
     left: dict[str, str] = dict.fromkeys(drop, "as asked")
@@ -154,7 +158,7 @@ def load(
                 schema = schema_of_bounds(table, asked, public)
         elif schema.bounds == "survey":
             known = {column.name for column in schema.columns} | {schema.target.name, owners_column}
-            left |= {name: NOTHING_STOOD_OUT for name in table.names if name not in known}
+            left |= {name: NOTHING_STOOD_OUT for name in table.names if name not in known and name not in left}
         return build(
             table,
             schema.on(basis),
@@ -169,6 +173,7 @@ def load(
             name=name,
             splitting=_as_decided(source) or splitting,
             by_person=person is not None,
+            arranging=arranging,
         )
 
 
@@ -192,9 +197,10 @@ def build(
     name: str | None = None,
     splitting: Split | None = None,
     by_person: bool = False,
+    arranging: Arranging | None = None,
 ) -> Dataset:
     """The data set of a table's records through a schema, drawn and split by the seed, or by `splitting`.
-    `by_person`: of a table that `persons.kept` made."""
+    `by_person`: of a table that `persons.kept` made. `arranging`: as of `load`."""
     whole = table
     persons = persons_of(table) if by_person else None
     if by_person and (schema.missing == "drop" or max_rows is not None):
@@ -218,30 +224,35 @@ def build(
     if persons is not None:
         by_seed = drawn_apart(persons, test_fraction, seed)
     train, test = by_seed if splitting is None else splitting(whole, groups, by_seed)
-    order = np.concatenate([train, test])
-    records = _filled(mapping, n, order, private, memory, precision)
+    placed, own = train, None if groups is None else groups[train]
+    if arranging is not None:
+        places = arranging(len(train), None if persons is None else persons[train], own)
+        placed = np.where(places < 0, EMPTY, train[places])
+    records = _filled(mapping, n, np.concatenate([placed, test]), private, memory, precision)
     return Dataset(
         name or table.source,
         schema,
         records,
-        len(train),
-        None if groups is None else groups[train],
+        len(placed),
+        own,
         names,
         tuple(mapping.counts.values()),
         left_out,
         None if groups is None else groups[test],
         None if persons is None else (persons[train], persons[test]),
+        whole.beyond,
     )
 
 
 def _filled(mapping: Mapping, n: int, order: Ints, private: Path, memory: int, precision: Precision) -> Records:
-    """The records in this order: row k is record order[k]."""
+    """The records in this order: row k is record order[k], or a zero vector if that is EMPTY."""
     d = len(mapping.schema.feature_names)
     width = d * (8 if precision == "double" else 4)
     records = allocate(len(order), d, precision, private if len(order) * width > memory // 2 else None)
     straight = len(order) == n and bool((order == np.arange(n)).all())
-    place = np.full(n, -1, dtype=np.int64)
-    place[order] = np.arange(len(order))
+    place, filled = np.full(n, -1, dtype=np.int64), np.flatnonzero(order != EMPTY)
+    place[order[filled]] = filled
+    records.y[order == EMPTY] = 0.0  # X is zeros when it is made
     step = max(64, (1 << 18) // max(1, d))  # rows that stay in a core's cache while their columns are written
     seen = 0
     for values, labels, _ in mapping.blocks():
@@ -264,10 +275,12 @@ def _place(
         records.forget(rows.start, rows.stop)
         return
     to = place[seen : seen + len(labels)]
-    kept = np.flatnonzero(to >= 0)
     X = np.empty((len(labels), records.X.shape[1]), dtype=records.X.dtype)
     schema.rows(values, X)
     labels = zeroed(X, labels)
-    records.X[to[kept]] = X[kept]
-    records.y[to[kept]] = labels[kept]
+    if to.min() < 0:
+        kept = to >= 0
+        to, X, labels = to[kept], X[kept], labels[kept]
+    records.X[to] = X
+    records.y[to] = labels
     records.forget()

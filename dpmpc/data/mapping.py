@@ -3,6 +3,7 @@
 import difflib
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -11,6 +12,7 @@ from numpy.typing import NDArray
 from dpmpc.data.hashing import bucket_sql
 from dpmpc.data.reading import literal
 from dpmpc.data.schema import Categorical, Classes, Column, Date, Labels, Numeric, Schema, Surveyed
+from dpmpc.data.spelled import Reader, reader
 from dpmpc.data.spelling import canonical
 from dpmpc.data.table import Floats, Ints, Table, code_sql, some, value_sql
 from dpmpc.errors import RecordError, UsageError
@@ -72,16 +74,16 @@ class Mapping:
         vectors: their label is then NaN.
         """
         schema, table = self.schema, self.table
-        each = [column_sql(table, column) for column in schema.columns]
-        expressions = [expression for some in each for expression in some]
+        readers = [reader(table, column.name, partial(column_sql, column=column)) for column in schema.columns]
+        expressions = [expression for each in readers for expression in each.expressions]
+        d = len(expressions)
         if self.labels:
             expressions.append(self._target_sql())
-        d = sum(map(len, each))
         self.counts = {column.name: Counts(column.name) for column in schema.columns}
         self.misfits = 0
         stream = table.blocks([*expressions, *(extra or [])])
         for block in stream:
-            values, labels = _gathered(block, [len(some) for some in each]), block[d] if self.labels else None
+            values, labels = _gathered(block, readers), block[d] if self.labels else None
             y = np.zeros(len(values[0])) if labels is None else schema.target.values(labels)
             wrong = int(np.count_nonzero(np.isnan(y)))
             if wrong and table.spelling.misfits == "ask":
@@ -174,12 +176,13 @@ def column_sql(table: Table, column: Column) -> list[str]:
     return [code_sql(table, column.name, {value: k for k, value in enumerate(column.values)})]
 
 
-def _gathered(block: list[NDArray[Any]], widths: list[int]) -> list[NDArray[Any]]:
+def _gathered(block: list[NDArray[Any]], readers: list[Reader]) -> list[NDArray[Any]]:
     """One array a column: (n,), or (n, w) of a column that has several."""
     found, at = [], 0
-    for width in widths:
-        found.append(block[at] if width == 1 else np.stack(block[at : at + width], axis=1))
-        at += width
+    for each in readers:
+        parts = each.read(block[at : at + len(each.expressions)])
+        found.append(parts[0] if len(parts) == 1 else np.stack(parts, axis=1))
+        at += len(each.expressions)
     return found
 
 

@@ -27,6 +27,7 @@ def kept(table: Table, of: Kept) -> Table:
         )
     who = f"CAST({table.text(of.column)} AS VARCHAR)"
     whose = "0" if of.owners is None else table.text(of.owners)
+    there = table.n
     table.run(
         f"CREATE OR REPLACE TEMP TABLE dpmpc_persons AS SELECT * EXCLUDE ({_AT}, {_OWNER}, {_NUMBER}, {_RANK}), "
         f"CAST(dense_rank() OVER (ORDER BY {_NUMBER}) - 1 AS INTEGER) AS {_NUMBER} FROM (SELECT *, row_number() OVER "
@@ -34,7 +35,17 @@ def kept(table: Table, of: Kept) -> Table:
         f"{who} AS {_NUMBER}, {whose} AS {_OWNER} FROM {table.relation})) WHERE {_RANK} <= {of.rows} ORDER BY {_AT}"
     )
     table.unchanged()
-    return replace(table, relation="dpmpc_persons", repair=None, unchanged=lambda: None)
+    first = replace(table, relation="dpmpc_persons", repair=None, unchanged=lambda: None)
+    return replace(first, beyond=there - first.n)
+
+
+def said_of(beyond: int, rows: int) -> str:
+    """What an owner is told, on its own screen, of records that no place is for; "" for none."""
+    if not beyond:
+        return ""
+    what = "1 record is" if beyond == 1 else f"{beyond:,} records are"
+    places = "1 place" if rows == 1 else f"{rows} places"
+    return f"{what} not used: each person has {places} at an owner, which earlier records fill"
 
 
 def persons_of(table: Table) -> Ints:

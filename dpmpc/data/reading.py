@@ -1,6 +1,6 @@
 """SQL for what a text reads as: a number, or a date in days. The same as `data.spelling` says in Python."""
 
-from dpmpc.data.spelling import DATE_PATTERNS, GAPS, MONTHS, Spelling
+from dpmpc.data.spelling import DATE_PATTERNS, GAPS, MINUS, MONTHS, Spelling
 
 
 def literal(text: str) -> str:
@@ -11,13 +11,28 @@ def literal(text: str) -> str:
 def number_sql(text: str, spelling: Spelling, *, loose: bool) -> str:
     """SQL for the DOUBLE that a text without space around it spells, NULL where it spells none (NaN and infinity may
     come out). `loose`: whether a text may hold `_` or `+-`, which DuckDB allows within numbers."""
+    value = _signed(text, spelling)
+    turned = f"regexp_replace({text}, '^\\s*{MINUS}', '-')"
+    minus = f"list_transform([{turned}], lambda s: {_signed('s', spelling)})[1]"
+    value = f"coalesce({value}, CASE WHEN contains({text}, '{MINUS}') THEN {minus} END)"
+    return f"CASE WHEN contains({text}, '_') OR contains({text}, '+-') THEN NULL ELSE {value} END" if loose else value
+
+
+def _signed(text: str, spelling: Spelling) -> str:
+    """With a plain sign or none: as it stands, without its unit, or in parentheses with one."""
     ways = [_read(text, spelling)]
     if spelling.units:
-        pattern = literal(rf"^{spelling.unit_pattern}$")
-        stripped = f"regexp_replace({text}, {pattern}, '\\1\\2', 's')"
-        ways.append(f"CASE WHEN NOT regexp_matches({stripped}, '^[+-]{{2}}') THEN {_read(stripped, spelling)} END")
-    value = f"coalesce({', '.join(ways)})" if len(ways) > 1 else ways[0]
-    return f"CASE WHEN contains({text}, '_') OR contains({text}, '+-') THEN NULL ELSE {value} END" if loose else value
+        ways.append(_without_unit(text, spelling))
+        owed = literal(rf"^{spelling.owed_pattern}$")
+        inner = _without_unit(f"regexp_replace({text}, {owed}, '-\\1\\2', 's')", spelling)
+        ways.append(f"CASE WHEN starts_with({text}, '(') AND regexp_matches({text}, {owed}, 's') THEN {inner} END")
+    return f"coalesce({', '.join(ways)})" if len(ways) > 1 else ways[0]
+
+
+def _without_unit(text: str, spelling: Spelling) -> str:
+    pattern = literal(rf"^{spelling.unit_pattern}$")
+    stripped = f"regexp_replace({text}, {pattern}, '\\1\\2', 's')"
+    return f"CASE WHEN NOT regexp_matches({stripped}, '^[+-]{{2}}') THEN {_read(stripped, spelling)} END"
 
 
 def _read(text: str, spelling: Spelling) -> str:

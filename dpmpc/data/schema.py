@@ -5,6 +5,7 @@ changes one row. That is what the sensitivity bounds need; where the constants c
 name, whatever the order of a file's columns, and compares numbers as numbers. Its digest is the same everywhere.
 """
 
+import functools
 import hashlib
 import json
 import math
@@ -71,6 +72,7 @@ class Schema(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     direction: a linear classifier has the same decisions before and after. missing "fill": see Numeric and
     Categorical; "drop": training records with a missing value do not count (predictions are made for every row).
     `unknown`: columns of which nothing but the name is known; a survey tells, and no record is mapped before.
+    `classes_read`: the list of the target's classes was read off records, and only the rest of the schema was not.
     `basis` "additive": numbers have the functions of `data.bends`, with knots as stated, as a survey finds them, or
     evenly over the range; rows are divided by one number, `norm`, unless they are longer, so that a score is a sum
     of one function a column. `task`: how the target is modelled; "" becomes the usual task of its kind.
@@ -85,6 +87,7 @@ class Schema(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     unknown: tuple[str, ...] = ()
     basis: Basis = "linear"
     task: str = ""
+    classes_read: bool = False
 
     def __post_init__(self) -> None:
         if not self.task:
@@ -135,10 +138,7 @@ class Schema(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     def norm(self) -> float:
         """What rows are divided by, but for longer ones, which become as long as the ball is wide. Of an additive
         schema it is about as long as rows are, and never longer than the longest."""
-        if self.basis == "linear":
-            return 1.0
-        most = math.fsum(column.longest**2 for column in self.columns) + self.intercept
-        return math.sqrt(min(most, math.fsum(column.usual for column in self.columns) + self.intercept))
+        return 1.0 if self.basis == "linear" else _norm(self.columns, self.intercept)
 
     def rows(self, values: list[NDArray[Any]], out: NDArray[np.floating[Any]], *, ball: bool = True) -> None:
         """Puts the records with these values or codes, one array a column, into out (n, d), in the unit ball.
@@ -165,7 +165,7 @@ class Schema(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         """The same as JSON values; floats survive `json` exactly."""
         value = msgspec.json.decode(msgspec.json.encode(self))  # lists, not tuples
         assert isinstance(value, dict)
-        for name, plain in (("unknown", ()), ("basis", "linear"), ("task", USUAL[self.kind])):
+        for name, plain in (("unknown", ()), ("basis", "linear"), ("task", USUAL[self.kind]), ("classes_read", False)):
             if getattr(self, name) == plain:
                 del value[name]
         return value
@@ -193,6 +193,13 @@ class Schema(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         """SHA-256 over the schema's JSON with sorted keys: the same for the same schema on every machine."""
         text = json.dumps(self.to_json(), sort_keys=True, separators=(",", ":"), ensure_ascii=True)
         return hashlib.sha256(b"dpmpc schema\0" + text.encode()).hexdigest()
+
+
+@functools.lru_cache(maxsize=8)
+def _norm(columns: tuple[Column, ...], intercept: bool) -> float:
+    """Kept, as every block of rows asks for it."""
+    most = math.fsum(column.longest**2 for column in columns) + intercept
+    return math.sqrt(min(most, math.fsum(column.usual for column in columns) + intercept))
 
 
 def editor_schema() -> dict[str, Any]:

@@ -21,6 +21,7 @@ Decimal = Literal[".", ","]
 Thousands = Literal["", ",", ".", " ", "'"]
 Order = Literal["", "dmy", "mdy"]
 Misfits = Literal["ask", "zero"]
+MINUS = "\u2212"  # what spreadsheets in Sweden, Norway and Finland write before negative numbers
 # What a person types as a space or an apostrophe is one of several characters.
 GAPS = {"": "", ",": ",", ".": ".", " ": " \u00a0\u202f\u2009", "'": "'\u2019"}
 _DAY = r"(\d{1,2})"
@@ -101,9 +102,15 @@ class Spelling:
 
     def number(self, text: str) -> float | None:
         """The finite number that a text spells; None if it spells none."""
-        found = self._number(text.strip())
+        text = text.strip()
+        if text.startswith(MINUS):
+            text = text.replace(MINUS, "-", 1)
+        found = self._number(text)
         if found is None and self.units:
-            stripped = re.fullmatch(self.unit_pattern, text.strip(), re.DOTALL)
+            owed = re.fullmatch(self.owed_pattern, text, re.DOTALL)
+            if owed is not None:
+                text = "-" + (owed[1] or owed[2])
+            stripped = re.fullmatch(self.unit_pattern, text, re.DOTALL)
             found = None if stripped is None else self._number("".join(stripped.groups()))
         return found
 
@@ -126,8 +133,18 @@ class Spelling:
     @property
     def unit_pattern(self) -> str:
         """A number (sign, rest) with a unit before or after it, for RE2 and Python alike."""
-        units = "|".join(re.escape(unit).replace("/", "/") for unit in sorted(self.units, key=len, reverse=True))
+        units = self._units_pattern
         return rf"([+-]?)(?:{units})?[{GAPS[' ']}]*(.*?)[{GAPS[' ']}]*(?:{units})?"
+
+    @property
+    def owed_pattern(self) -> str:
+        """An amount with a unit in parentheses, as accounts write negative ones, for RE2 and Python alike: ($1,234)."""
+        units = self._units_pattern
+        return rf"\((?:(?:{units})[{GAPS[' ']}]*([\d.,].*)|([\d.,].*?)[{GAPS[' ']}]*(?:{units}))\)"
+
+    @property
+    def _units_pattern(self) -> str:
+        return "|".join(re.escape(unit) for unit in sorted(self.units, key=len, reverse=True))
 
     @property
     def date_orders(self) -> tuple[str, ...]:

@@ -10,7 +10,6 @@ sources keep their own types.
 from __future__ import annotations
 
 import contextlib
-import functools
 import os
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -25,6 +24,7 @@ from dpmpc.data.engine import duckdb, nanoarrow
 from dpmpc.data.reading import days_sql, literal, number_sql
 from dpmpc.data.spelling import MISSING, PLAIN, Spelling, is_number
 from dpmpc.errors import RecordError, UsageError
+from dpmpc.lazy import cached_property
 
 Kind = Literal["text", "number", "date", "other"]
 Reads = Literal["number", "date", "either"]
@@ -83,6 +83,7 @@ class Table:
     repair: Callable[[], None] | None = field(default=None, repr=False)  # tried once when DuckDB cannot read the source
     parsed: bool = False  # every reading parses text: worth holding
     spelling: Spelling = PLAIN
+    beyond: int = 0  # records of persons who have more than are kept: none of these is read; for their owner alone
 
     def __post_init__(self) -> None:
         check_names(self.names, self.source)
@@ -199,7 +200,7 @@ class Table:
         except (duckdb.Error, OSError, RuntimeError) as error:  # DuckDB's words may quote a row
             raise RecordError(explained(error, self.source), f"{self.source} cannot be read") from None
 
-    @functools.cached_property
+    @cached_property
     def n(self) -> int:
         """The number of rows; reads the source once."""
         return int(self.one("count(*)")[0])

@@ -322,7 +322,7 @@ def _utility(facts: Facts) -> str:
             )
     if facts.schema is not None and facts.schema.basis == "additive":
         pictures = "".join(_figure(label, svg) for label, svg in charts(read_model(facts.run).additive))
-        text += f"<h3>What each column adds to the score</h3><div class=\"pair\">{pictures}</div>"
+        text += f'<h3>What each column adds to the score</h3><div class="pair">{pictures}</div>'
     parts, beside = costs_of(rows, report["cost"])
     figures.append(_figure("Where the time went", bars("seconds", parts)))
     cost = report["cost"]

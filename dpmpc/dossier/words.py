@@ -49,8 +49,9 @@ def promise(facts: Facts) -> list[str]:
         f"Exactly: for any such change, and for any set of outcomes, its probability before and after differ by a "
         f"factor of at most e^{epsilon:.4g} = {factor:.4g}, but for a probability of {delta:.3g} (epsilon = "
         f"{epsilon:.6g}, delta = {delta:.3g}, for the whole run).",
-        f"For instance: somebody who tests whether a certain change was made, and who says so wrongly in 1 of 100 "
-        f"cases, says so rightly in at most {caught(epsilon, delta):.3g} of 100.",
+        f"By epsilon and delta alone: somebody who tests whether a certain change was made, and who says so wrongly in "
+        f"1 of 100 cases, says so rightly in at most {caught(epsilon, delta):.3g} of 100. Part 1 has a closer "
+        "figure, by this run's own noise.",
     ]
     said += [f"This holds if {assumption}." for assumption in privacy["assumptions"]]
     if "paper" in privacy:

@@ -19,12 +19,13 @@ from dpmpc.aggregation.owner.local_parties import Choose
 from dpmpc.aggregation.plan.asked import FIRST_ATTEMPT
 from dpmpc.aggregation.plan.guarantee import Promise
 from dpmpc.aggregation.plan.plan import Plan
-from dpmpc.aggregation.plan.spending import entry_of, held_against
+from dpmpc.aggregation.plan.spending import entry_of, held_against, stages_of
 from dpmpc.aggregation.wire.frames import rows_of_block
 from dpmpc.aggregation.wire.paths import ledger_path
+from dpmpc.data.intake import look
 from dpmpc.data.loading import opened
 from dpmpc.data.schema import Labels, Range, Schema, Target
-from dpmpc.data.table import Floats, Ints
+from dpmpc.data.table import Floats, Ints, Table, some
 from dpmpc.estimators.frames import TARGET, Frame, rows, sorted_by_owner
 from dpmpc.estimators.spending import PrivacyWarning, ledger_of, spent_on, warn
 from dpmpc.learning.class_weights import BALANCED, names_of, stated
@@ -37,6 +38,7 @@ from dpmpc.privacy.composition import Spent, parse_budget
 from dpmpc.privacy.entry import Entry
 from dpmpc.privacy.law import law_for
 from dpmpc.privacy.mechanism import Mechanism
+from dpmpc.privacy.whole import WholeRun, path_of
 from dpmpc.runs.before_release import budget_below, check_budget
 from dpmpc.runs.planning import facts_of_schema, plan_of
 from dpmpc.runs.request import Request
@@ -77,6 +79,7 @@ class Given:
     robust: bool
     read_off: Callable[[], Schema]
     scaled: Callable[[Schema], Floats]
+    classes_read: bool = False  # off y
     weights: Floats | None = None  # (n,) of the records, 0 to 1
 
     @property
@@ -130,12 +133,18 @@ class _Books:
 
     budget: Budget | None
     account: Choose
+    whole: WholeRun
 
-    def check(self, out: Path, plan: Plan, *before: Entry) -> None:
-        """Errors: the plan does not fit into the budget after `before`."""
-        budget = held_against(self.budget, self.account(plan))
+    def check(self, out: Path, plan: Plan, *before: Plan) -> None:
+        """Errors: the plan does not fit into the budget after `before`. Where there is such a stage, what it is and all
+        that follows it are reserved from now on."""
+        account = self.account(plan)
+        budget = held_against(self.budget, account)
         if budget is not None:
-            check_budget(plan, FIRST_ATTEMPT, budget, ledger_path(out, 0), before)
+            spent = tuple(entry_of(each, FIRST_ATTEMPT, 0) for each in before)
+            check_budget(plan, FIRST_ATTEMPT, budget, ledger_path(out, 0), spent)
+        if before or self.whole.held:
+            self.whole.keep(stages_of([*before, plan]), budget, account)
 
 
 def _preprocessing(
@@ -150,12 +159,13 @@ def _preprocessing(
             code = np.asarray(given.y > 0 if isinstance(given.target, Labels) else given.y, dtype=np.int64)
             table = {**table, given.target.name: np.array(names_of(given.target), dtype=object)[code]}
         with opened(table, folder=out) as (records, _):
+            _say_spelled(records)
             draft = draft_of(records, list(given.columns), target, estimator.fit_intercept, given.task)
-            draft = draft.on(request.basis)
+            draft = msgspec.structs.replace(draft.on(request.basis), classes_read=given.classes_read)
             asking = Asking(records, draft, given.groups, given.sizes)
 
             def check(survey: Plan, training: Plan) -> None:
-                books.check(out, training, entry_of(survey, FIRST_ATTEMPT, 0))
+                books.check(out, training, survey)
 
             folder = out / SURVEY
             found = release(request, asking, folder, check=check, budget=books.budget, account=books.account)
@@ -171,6 +181,18 @@ def _preprocessing(
             stacklevel=4,
         )
     return (schema, (), request) if found is None else (schema, (found[0].derived.mechanism,), found[2])
+
+
+def _say_spelled(records: Table) -> None:
+    """Warns of columns of texts that are mostly numbers or dates: a survey asks them for words, and finds few."""
+    odd = [c.name for c in look(records)[0].columns if c.forms is not None and c.forms.otherwise]
+    if odd:
+        warnings.warn(
+            f"numbers and dates of a frame are of such a type; {some(odd, 8)} hold them as texts, which a survey takes "
+            "for words; make numbers of them before `fit`, or leave them out",
+            UserWarning,
+            stacklevel=5,
+        )
 
 
 def _learned(
@@ -203,14 +225,20 @@ def _folder(estimator: Any, run_id: str) -> Iterator[tuple[Path, _Books]]:
     choose = partial(account_of, said=estimator.account, keeps=keeps, callers=True)
     if not keeps:
         limit = None if estimator.budget is None else Budget(*parse_budget(estimator.budget))
-        with tempfile.TemporaryDirectory(prefix="dpmpc-") as folder:
-            yield Path(folder), _Books(limit, choose)
+        with tempfile.TemporaryDirectory(prefix="dpmpc-") as folder, _whole(Path(folder)) as whole:
+            yield Path(folder), _Books(limit, choose, whole)
         return
     out = Path(estimator.ledgers).resolve() / run_id
     budget = budget_below(estimator.budget, estimator.ledgers, out)
     out.mkdir(mode=0o700, parents=True)
     try:
-        yield out, _Books(budget, choose)
+        with _whole(out) as whole:
+            yield out, _Books(budget, choose, whole)
     finally:
         with contextlib.suppress(OSError):  # it is not empty, as soon as anything was to be spent
             out.rmdir()
+
+
+def _whole(out: Path) -> WholeRun:
+    """The reservation of a fit's survey and what follows it."""
+    return WholeRun(path_of(out), "stages")

@@ -172,7 +172,7 @@ class PrivateLogisticRegression(ClassifierMixin, PrivateLinear):
     `bounds`: the public range of the columns, (low, high) with numbers or one a column, or {column: [low, high] or
     categories}. Without them ranges, scales and categories come from a survey inside the promise, or, where the budget
     does not allow one, are read off the records with a warning (`preprocessing` chooses). `classes`: the public labels;
-    without them they are the schema's, or those of y, each of which two records must have. `schema`:
+    without them they are the schema's, or those of y, and then the promise says "if". `schema`:
     instead of both, a `dpmpc.data.Schema` or its file. `fit_intercept`: whether a constant feature is added.
     `weight_bound`: the public bound of `sample_weight`. `ledgers`: a folder that keeps every fit's ledgers, transcripts
     and logs; with `budget` "EPS,DELTA", a fit is refused with which all fits on this `data_id` would exceed it.
@@ -271,6 +271,7 @@ class PrivateLogisticRegression(ClassifierMixin, PrivateLinear):
             public or int(held.min()) > 1,
             lambda: schema or make_schema(columns, self.bounds, target, public, self.fit_intercept),
             lambda made: values,
+            classes_read=not public,
         )
 
     def decision_function(self, X: Any) -> Floats:

@@ -5,7 +5,6 @@ and what changes between methods and partitions is the weights alone. Nothing he
 """
 
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -13,6 +12,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from dpmpc.experiments.nonconvex import SigmoidSquared, minimise
+from dpmpc.lazy import cached_property
 from dpmpc.learning import erm
 
 Array = NDArray[np.float64]

@@ -4,7 +4,6 @@ import base64
 import hashlib
 import json
 from dataclasses import dataclass
-from functools import cached_property
 from pathlib import Path
 from typing import Any, Self
 
@@ -12,6 +11,7 @@ from dpmpc.aggregation.plan.asked import FIRST_ATTEMPT
 from dpmpc.aggregation.plan.plan import Plan
 from dpmpc.errors import UsageError
 from dpmpc.flower.sealing import OVERHEAD, write_key
+from dpmpc.lazy import cached_property
 from dpmpc.mpc.contract.backend import BACKENDS
 
 VERSION = 1

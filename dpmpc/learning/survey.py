@@ -29,7 +29,7 @@ pay for texts that one record alone holds.
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, partial
 from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
@@ -53,6 +53,8 @@ OCTAVES = HIGHEST - LOWEST
 MOMENT = 0.25
 CELLS = 2 + 2 * OCTAVES  # missing, zero, then the negative and the positive octaves
 NUMBER = CELLS + 4 * OCTAVES  # coordinates of a column's numbers: counts, then t and P2 of every octave
+_LEAST, _LARGEST = math.ldexp(1.0, LOWEST), math.nextafter(math.ldexp(1.0, HIGHEST), 0.0)  # sizes with an octave
+_FRACTION, _ONE = (1 << 52) - 1, 1023 << 52  # of the bits of a double: its fraction; 1.0
 WIDEST = math.ldexp(1.0, HIGHEST)  # what a range reaches to that is not known
 FALSE_ALARMS = 1e-3  # expected number of cells kept by noise alone, over all columns
 BESIDE = 2.5  # deviations of the noise that a cell beside a kept one must exceed
@@ -148,30 +150,39 @@ class Survey(Source):
     def encode(self, columns: Mapping[str, Floats]) -> Floats:
         """(coordinates,) the sum over the records of `columns`: name -> (n, 2) numbers and buckets, as a
         `data.schema.Surveyed` column reads them. Secret. Errors: a column that is missing."""
-        parts = []
         for name in self.names:
             if name not in columns:
                 raise UsageError(f"a survey needs its columns; '{name}' is not in the data; add it or leave it out")
-            values = columns[name]
-            text = np.isinf(values[:, 0]) & (values[:, 1] >= 0)
-            numbers = np.where(np.isinf(values[:, 0]), np.nan, values[:, 0])[~text]
-            low, high = self.range_of(name)
-            parts.append(_count_numbers(np.clip(numbers, low, high)))
+        pairs = [(columns[name][:, 0], columns[name][:, 1]) for name in self.names]
+        total: Floats = self._sums(pairs, np.zeros(len(pairs[0][0]), dtype=np.int64), 1)[0]
+        return total
+
+    def _sums(self, columns: Sequence[tuple[Floats, Floats | None]], group: Ints, groups: int) -> Floats:
+        """(groups, coordinates) the sum over each group's records of `columns`: numbers and buckets (None: no texts)
+        of each name. Every sum is added up in the records' order, whatever the other groups hold."""
+        parts = []
+        for name, (values, place) in zip(self.names, columns, strict=True):
+            odd = np.isinf(values)
+            numbers, mine = np.where(odd, np.nan, values) if odd.any() else values, group
+            text = odd & (place >= 0) if place is not None else None
+            if text is not None and text.any():
+                numbers, mine = numbers[~text], group[~text]
+            parts.append(_count_numbers(np.clip(numbers, *self.range_of(name)), mine, groups))
             if name in self.texts:
-                place = values[text, 1].astype(np.int64)
-                parts.append(np.bincount(place, minlength=self.buckets).astype(np.float64))
-        return np.concatenate(parts)
+                at = np.zeros(0, dtype=np.int64)
+                if text is not None and place is not None:
+                    at = group[text] * self.buckets + place[text].astype(np.int64)
+                filled = np.bincount(at, minlength=groups * self.buckets)
+                parts.append(filled.reshape(groups, self.buckets).astype(np.float64))
+        return np.concatenate(parts, axis=1)
 
     def means(self, table: "Table", owner: Ints, sizes: Sequence[int]) -> Iterator[Floats]:
         """As `Source.means`: one reading of the table for some owners at a time."""
-        from dpmpc.data.table import value_sql  # which brings a database; parties have no records
+        from dpmpc.data.spelled import reader  # which brings a database; parties have no records
 
         names = self.names
-        expressions = [
-            sql
-            for name in names
-            for sql in (value_sql(table, name, read="either"), bucket_sql(table, name, self.buckets))
-        ]
+        readers = [reader(table, name, partial(self._asked, name)) for name in names]
+        expressions = [expression for each in readers for expression in each.expressions]
         at_once = max(1, _AT_ONCE // self.coordinates)
         for first in range(0, len(sizes), at_once):
             end = min(first + at_once, len(sizes))
@@ -179,11 +190,24 @@ class Survey(Source):
             for block in table.blocks(expressions):
                 mine = owner[seen : seen + len(block[0])]
                 seen += len(block[0])
-                columns = {name: np.stack(block[2 * k : 2 * k + 2], axis=1) for k, name in enumerate(names)}
-                for each in np.unique(mine[(mine >= first) & (mine < end)]):
-                    rows = mine == each
-                    sums[each - first] += self.encode({name: values[rows] for name, values in columns.items()})
+                within = (mine >= first) & (mine < end)
+                if not within.any():
+                    continue
+                if not within.all():
+                    block, mine = [values[within] for values in block], mine[within]
+                owners, group = np.unique(mine, return_inverse=True)
+                each = iter(block)
+                found = [r.read([next(each) for _ in r.expressions]) for r in readers]
+                columns = [(values, place[0] if place else None) for values, *place in found]
+                sums[owners - first] += self._sums(columns, group, len(owners))
             yield sums / np.array(sizes[first:end], dtype=np.float64)[:, None]
+
+    def _asked(self, name: str, table: "Table") -> list[str]:
+        """SQL for a column's number and bucket; numbers are in no bucket."""
+        from dpmpc.data.table import value_sql
+
+        number = value_sql(table, name, read="either")
+        return [number] if table[name].kind == "number" else [number, bucket_sql(table, name, self.buckets)]
 
     def findings(self, total: Floats, records: int, noise: float) -> "Findings":
         """What the opened sum says: total (coordinates,), the number of records, the noise's deviation a
@@ -249,26 +273,25 @@ class Findings:
 def cell_of(values: Floats) -> tuple[Ints, Floats]:
     """(cell (n,), t (n,)) of each number: cell 0 missing, 1 zero, then negative octaves by size, then positive
     ones."""
-    size = np.abs(values)
-    gone = np.isnan(values)
-    with np.errstate(invalid="ignore"):
-        capped = np.minimum(size, np.nextafter(math.ldexp(1.0, HIGHEST), 0.0))
-        fraction, exponent = np.frexp(np.where(gone | (capped < math.ldexp(1.0, LOWEST)), 1.0, capped))
-    octave = exponent.astype(np.int64) - 1 - LOWEST
-    cell = 2 + octave + np.where(values > 0, OCTAVES, 0)
-    nothing = ~gone & (size < math.ldexp(1.0, LOWEST))
-    cell = np.where(gone, 0, np.where(nothing, 1, cell))
-    return cell, np.where(cell > 1, 4.0 * fraction - 3.0, 0.0)
+    size = np.minimum(np.abs(values), _LARGEST)
+    bits = size.view(np.int64)  # exponent and fraction as IEEE 754 has them: no number here is subnormal
+    cell = (bits >> 52) + (2 - 1023 - LOWEST)
+    cell[values > 0] += OCTAVES
+    t = 2.0 * ((bits & _FRACTION) | _ONE).view(np.float64) - 3.0
+    small, gone = size < _LEAST, np.isnan(values)
+    cell[small], cell[gone] = 1, 0
+    t[small | gone] = 0.0
+    return cell, t
 
 
-def _count_numbers(values: Floats) -> Floats:
+def _count_numbers(values: Floats, group: Ints, groups: int) -> Floats:
+    """(groups, NUMBER) the counts and moments of each group's numbers."""
     cell, t = cell_of(values)
-    counts = np.bincount(cell, minlength=CELLS).astype(np.float64)
-    in_octave = cell > 1
-    place = cell[in_octave] - 2
-    first = np.bincount(place, weights=MOMENT * t[in_octave], minlength=2 * OCTAVES)
-    second = np.bincount(place, weights=MOMENT * (1.5 * t[in_octave] ** 2 - 0.5), minlength=2 * OCTAVES)
-    return np.concatenate([counts, first, second])
+    at, octaves = cell + group * CELLS, slice(2, CELLS)  # t is 0 in the cells before
+    counts = np.bincount(at, minlength=groups * CELLS).reshape(groups, CELLS).astype(np.float64)
+    first = np.bincount(at, weights=MOMENT * t, minlength=groups * CELLS).reshape(groups, CELLS)
+    second = np.bincount(at, weights=MOMENT * (1.5 * t**2 - 0.5), minlength=groups * CELLS).reshape(groups, CELLS)
+    return np.concatenate([counts, first[:, octaves], second[:, octaves]], axis=1)
 
 
 def _summary(row: Floats, high: float, noise: float, least: float, most: float) -> Summary:

@@ -4,7 +4,8 @@ A folder with one append-only file a data id, `<digest>.jsonl`, whose lines chai
 no record. A line is one of these, with the name of the ledger that it is about:
 
 - *reserved*: the releases first .. end - 1 that a ledger's writer is about to make, and the ledger's head by then. On
-  disk before the attempt's first line is in the ledger, so before anything can be spent.
+  disk before the attempt's first line is in the ledger, so before anything can be spent. A run of several stages has
+  one for each of them before the first begins (*whole*), and each stage its own when it begins.
 - *ended*: the ledger's head when that attempt was over, and the numbers of the releases that it has lines of. Where the
   writer died before it could say so, whoever reserves next writes it, from the ledger.
 - *assignment*: the parts of the data that cost the larger, not the sum (`dpmpc.privacy.assignment`).
@@ -38,10 +39,9 @@ from typing import Any, Literal
 from dpmpc.errors import UsageError
 from dpmpc.privacy.assignment import Assignment, By
 from dpmpc.privacy.book import Book, LedgerError
-from dpmpc.privacy.entry import GENESIS, Entry, bare, digest_of, entry_json, entry_of_json
+from dpmpc.privacy.entry import GENESIS, Entry, bare, digest_of
 from dpmpc.privacy.ledger import Ledger, sync_directory
 from dpmpc.privacy.ledgers import Reservation, read_ledger
-from dpmpc.privacy.mechanism import Mechanism
 from dpmpc.processes.locks import is_held
 
 ENVIRONMENT = "DPMPC_ACCOUNT"
@@ -267,9 +267,10 @@ class Writer:
                 "path": str(ledger.path.resolve()),
                 "head": ledger.head,
                 "kept": self._account.keeps,
-                "entry": entry_json(bare(reservation.entry)),
+                "entry": bare(reservation.entry).to_json(),
                 "first": reservation.first,
                 "end": reservation.end,
+                **({"whole": True} if reservation.whole else {}),
             },
         )
         return key
@@ -328,9 +329,9 @@ def _parsed(line: bytes) -> dict[str, Any] | None:
 
 
 def _hold_of(record: dict[str, Any]) -> Hold:
-    values = dict(record["entry"])
-    entry = entry_of_json(values, Mechanism.from_json(values.pop("mechanism")))
-    reservation = Reservation(entry, record["first"], record["end"], by=record["name"])
+    whole = record.get("whole", False)
+    entry = Entry.from_json(record["entry"])
+    reservation = Reservation(entry, record["first"], record["end"], by=record["name"], whole=whole)
     path = Path(record["path"])
     return Hold(record["key"], record["ledger"], record["name"], path, record["head"], reservation, record["kept"])
 
@@ -357,9 +358,16 @@ def _state(holds: list[Hold], heads: set[str], path: Path | None) -> Known:
             there = {GENESIS, *map(digest_of, path.read_bytes().split(b"\n"))}
             if heads <= there:
                 return Known(path, "at work" if live else "there", book)
-            return Known(path, "older", replace(book, path=None, reserved=_all_reserved(holds, book), gaps=(), open=()))
-    book = Book((), 0, 0, 0, "", last.name, last.ledger)
-    return Known(path, "missing", replace(book, reserved=_all_reserved(holds, book)))
+            return Known(path, "older", replace(_whole(holds, book), path=None, gaps=(), open=()))
+    return Known(path, "missing", _whole(holds, Book((), 0, 0, 0, "", last.name, last.ledger)))
+
+
+def _whole(holds: list[Hold], book: Book) -> Book:
+    """The ledger with everything that was reserved for it. What was for all stages of a run, and was given back, each
+    stage has reserved anew before it began."""
+    if holds[-1].reservation.whole:
+        return replace(book, planned=_all_reserved([hold for hold in holds if not hold.ended], book))
+    return replace(book, reserved=_all_reserved(holds, book))
 
 
 def _all_reserved(holds: list[Hold], book: Book) -> tuple[Entry, ...]:

@@ -17,7 +17,6 @@ Source: McSherry 2009, Theorem 4 (parallel composition); Feldman and Zrnic 2021 
 import hashlib
 import json
 import secrets
-from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from itertools import accumulate
@@ -81,19 +80,23 @@ class Assignment:
 
         Errors: UsageError for an id that is missing or no text or number, and by records for one that two rows have;
         none is quoted. Cost: a hash an id."""
-        texts = [_text(each) for each in ids]
-        if self.by == "record" and max(Counter(texts).values(), default=1) > 1:
+        places = isinstance(ids, range)  # all different
+        texts = map(str, ids) if places else [_text(each) for each in ids]
+        if self.by == "record" and isinstance(texts, list) and len(set(texts)) < len(texts):
             raise UsageError(
                 "parts by record need an id that each row has alone; two rows have the same; name another column, or "
                 "assign by person"
             )
-        total, key = sum(weight for _, weight in self.parts), bytes.fromhex(self.key)
+        blank, digests = hashlib.blake2b(key=bytes.fromhex(self.key), digest_size=_BITS // 8), bytearray()
+        for text in texts:
+            hashed = blank.copy()
+            hashed.update(text.encode())
+            digests += hashed.digest()
+        # a row is in the first part whose end, of so many in all, lies above hash * all / 2^64: above a bound that is
+        # a whole number, so that no product is too long for a word
         ends = list(accumulate(weight for _, weight in self.parts))
-        drawn = [
-            int.from_bytes(hashlib.blake2b(text.encode(), key=key, digest_size=_BITS // 8).digest()) * total >> _BITS
-            for text in texts
-        ]
-        return np.searchsorted(np.array(ends), np.array(drawn, dtype=np.int64), side="right")
+        bounds = [-(-(end << _BITS) // ends[-1]) for end in ends[:-1]]
+        return np.searchsorted(np.array(bounds, dtype=np.uint64), np.frombuffer(digests, dtype=">u8"), side="right")
 
     def to_json(self) -> dict[str, Any]:
         """The same as JSON values."""

@@ -49,7 +49,8 @@ class Book:
     `unknown` counts torn lines without any neighbour to price them by. `identity`: the digest of the ledger's first
     whole line, where that has a random number; `keys`: what tells each entry from all others of that ledger.
     `reserved`: releases that its writer, which lives, has not written down yet. `gaps`: releases of earlier attempts
-    that others made; `open`: those that others may make, without this party.
+    that others made; `open`: those that others may make, without this party. `planned`: what the writer, which lives,
+    has reserved for all stages of its run, whose lines other ledgers will have.
     """
 
     entries: tuple[Entry, ...]
@@ -65,6 +66,12 @@ class Book:
     path: Path | None = None
     gaps: tuple[Elsewhere, ...] = ()
     open: tuple[Elsewhere, ...] = ()
+    planned: tuple[Entry, ...] = ()
+
+    @property
+    def unreserved(self) -> "Book":
+        """The same without what a living writer has reserved."""
+        return replace(self, reserved=(), planned=())
 
     @property
     def source(self) -> str:

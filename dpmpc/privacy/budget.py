@@ -29,7 +29,7 @@ from dpmpc.privacy.ledgers import (
     drop_reservation,
     ledgers_below,
     merge,
-    read_ledger,
+    read_ledgers,
     write_reservation,
 )
 from dpmpc.processes.locks import is_held
@@ -87,7 +87,7 @@ class Budget:
         for digest in data:
             known = self.account.known(digest)
             if any(each.state in ("missing", "older") for each in known) and not moved:
-                moved = {book.source: path for path in there for book in [Ledger.read(path)]}
+                moved = {book.source: book.path for book in read_ledgers(Path(), files=there) if book.path}
                 known = self.account.known(digest, moved)
             for each in known:
                 if each.state not in ("there", "at work"):
@@ -100,7 +100,7 @@ class Budget:
     def books(self, data: Iterable[str]) -> list[Book]:
         """Everything that counts, with what living writers have reserved."""
         paths, gone = self.paths(data)
-        return [*(read_ledger(path) for path in paths), *gone]
+        return [*read_ledgers(Path(), files=paths), *gone]
 
 
 @contextlib.contextmanager
@@ -336,7 +336,8 @@ class Watch:
         if reader is None:
             reader = Reader(path)
             self._taken[path] = 0
-        with path.open("rb") as file:
+        content = b""
+        with contextlib.suppress(FileNotFoundError), path.open("rb") as file:
             file.seek(reader.offset)
             content = file.read()
         try:

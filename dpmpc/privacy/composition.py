@@ -175,6 +175,23 @@ def require_budget(
             )
 
 
+def require_stages(
+    before: Sequence[Entry], after: Sequence[Entry], planned: Entry, budget: tuple[float, float], unknown: int = 0
+) -> None:
+    """Returns if `after` stays within `budget` on each data set of `planned`, for its neighbours: what counts with all
+    stages of a run, where `before` counts without them. UsageError otherwise. `unknown`: as of `require_budget`."""
+    for digest in planned.data:
+        sums = [Prices(planned.neighbours, (e for e in es if digest in e.data)) for es in (before, after)]
+        whole = sums[1].add(planned, unknown)
+        if not within(whole, budget):
+            name = dict(zip(planned.data, planned.names, strict=False)).get(digest, digest[:16])
+            raise UsageError(
+                f"all stages of a run must fit into the budget for data {name}, epsilon {budget[0]:g}, delta "
+                f"{budget[1]:g}; {sums[0].releases} releases are spent or reserved and all of this run would "
+                f"make epsilon {whole.filtered(budget[1]):.4g}; wait for runs beside it, add noise, or raise <<budget>>"
+            )
+
+
 def within(spending: Spending | Prices, budget: tuple[float, float]) -> bool:
     """Whether the releases stay within (epsilon, delta), up to 1e-9 relative for the arithmetic, by what is proved of
     filters."""

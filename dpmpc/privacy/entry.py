@@ -63,6 +63,32 @@ class Entry:
         if not self.data or not all(self.data):
             raise UsageError(f"a release needs the digest of its data; got {self.data!r}; give one per owner")
 
+    def to_json(self) -> dict[str, Any]:
+        """The same as JSON values."""
+        prices = {name: moved.to_json() for name, moved in self.prices}
+        return {**vars(self), "mechanism": self.mechanism.to_json(), "prices": prices}
+
+    @staticmethod
+    def from_json(value: dict[str, Any]) -> "Entry":
+        """What `to_json` gave, or a line of an older format. Errors: as `Mechanism.from_json`.
+
+        Before format 5 a line had one other price, the owner's, as a number in the law's norm."""
+        record = dict(value)
+        prices = dict(record.pop("prices", {}))
+        owner = record.pop("owner_sensitivity", None)
+        if owner is not None:
+            prices["owner"] = owner
+        present = record.pop("present", None)
+        return Entry(
+            mechanism=_again(Mechanism.from_json, record.pop("mechanism")),
+            data=tuple(record.pop("data")),
+            names=tuple(record.pop("names", ())),
+            present=None if present is None else tuple(int(owner) for owner in present),
+            lost=tuple(int(party) for party in record.pop("lost", ())),
+            prices=tuple(sorted((str(name), _again(Sensitivity.from_json, moved)) for name, moved in prices.items())),
+            **record,
+        )
+
 
 def after(entry: Entry) -> Entry:
     """What a torn line after `entry` counts as: the next release of its attempt, at its price."""
@@ -91,7 +117,7 @@ class Line:
 def packed(line: Line) -> bytes:
     """The bytes of a line, without a newline; no two are alike."""
     entry = line.entry
-    record: dict[str, Any] = {"v": FORMAT, "prev": line.prev, **entry_json(entry)}
+    record: dict[str, Any] = {"v": FORMAT, "prev": line.prev, **entry.to_json()}
     if entry.present is None:
         del record["present"]
     if not entry.lost:
@@ -121,37 +147,13 @@ def parsed(line: bytes) -> Line | None:
             return None
         prev, torn = record.pop("prev"), record.pop("torn", False)
         first = record.pop("by", None) if record.pop("salt", "") else None
-        mechanism = _mechanism(version, record.pop("mechanism"))
         parties = tuple(int(party) for party in record.pop("parties", ()))
-        return Line(kind, entry_of_json(record, mechanism), prev, torn, first, parties)
+        if version == 1:  # a mechanism said both in one word
+            law = record["mechanism"].pop("law")
+            record["mechanism"] |= {"law": law.removeprefix("discrete-"), "discrete": law.startswith("discrete-")}
+        return Line(kind, Entry.from_json(record), prev, torn, first, parties)
     except (ValueError, TypeError, KeyError, AttributeError, UsageError):
         return None
-
-
-def entry_json(entry: Entry) -> dict[str, Any]:
-    """An entry as JSON values."""
-    prices = {name: moved.to_json() for name, moved in entry.prices}
-    return {**vars(entry), "mechanism": entry.mechanism.to_json(), "prices": prices}
-
-
-def entry_of_json(record: dict[str, Any], mechanism: Mechanism) -> Entry:
-    """The entry of JSON values without the mechanism, of any format. Errors: as `Mechanism.from_json`.
-
-    Before format 5 a line had one other price, the owner's, as a number in the law's norm."""
-    prices = dict(record.pop("prices", {}))
-    owner = record.pop("owner_sensitivity", None)
-    if owner is not None:
-        prices["owner"] = owner
-    present = record.pop("present", None)
-    return Entry(
-        mechanism=mechanism,
-        data=tuple(record.pop("data")),
-        names=tuple(record.pop("names", ())),
-        present=None if present is None else tuple(int(owner) for owner in present),
-        lost=tuple(int(party) for party in record.pop("lost", ())),
-        prices=tuple(sorted((str(name), _again(Sensitivity.from_json, moved)) for name, moved in prices.items())),
-        **record,
-    )
 
 
 def may_spend(torn: bytes) -> bool:
@@ -162,13 +164,6 @@ def may_spend(torn: bytes) -> bool:
 def digest_of(line: bytes) -> str:
     """What the next line has of this one."""
     return hashlib.sha256(line).hexdigest()
-
-
-def _mechanism(version: int, fields: dict[str, Any]) -> Mechanism:
-    if version == 1:  # it said both in one word
-        law = fields.pop("law")
-        fields |= {"law": law.removeprefix("discrete-"), "discrete": law.startswith("discrete-")}
-    return _again(Mechanism.from_json, fields)
 
 
 _read: dict[tuple[Any, str], Any] = {}  # values are never changed

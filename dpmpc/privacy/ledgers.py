@@ -4,6 +4,9 @@ A reservation is a small file beside a ledger: the releases that the ledger's wr
 long as that writer holds the lock on its ledger, which the kernel gives back when the process ends in whatever way;
 from then on the ledger's lines alone count, and they were on disk before anything was opened. So a reservation is
 never lost while its releases can still come, and never outlives its process.
+
+A run of several stages has one reservation more, for all of them (`whole`), beside a ledger of its own that never has
+a release: the stages' ledgers have theirs. Each of its releases counts until some ledger tells of it.
 """
 
 import json
@@ -15,12 +18,14 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from dpmpc.codec import of_json, to_json
 from dpmpc.errors import UsageError
 from dpmpc.privacy.book import Book, LedgerError
-from dpmpc.privacy.entry import Entry, bare, entry_json, entry_of_json
+from dpmpc.privacy.entry import Entry, bare
 from dpmpc.privacy.ledger import Ledger, sync_directory
-from dpmpc.privacy.mechanism import Mechanism
 from dpmpc.processes.locks import is_held
+
+WHOLE = "ledger.stages"  # how the names begin of ledgers for all stages of a run, which go when it ends
 
 
 @dataclass(frozen=True)
@@ -29,7 +34,8 @@ class Reservation:
     until the attempt has begun.
 
     `since`: how many entries the ledger had when they were reserved: what was spent before is not what was reserved,
-    though a plan that is run twice makes the same lines. `by`: whose ledger it is.
+    though a plan that is run twice makes the same lines. `by`: whose ledger it is. `whole`: it is for a stage of a run,
+    whose releases are written in another ledger.
     """
 
     entry: Entry
@@ -37,6 +43,7 @@ class Reservation:
     end: int
     since: int = 0
     by: str = ""
+    whole: bool = False
 
     def releases(self) -> Iterator[Entry]:
         """A line for each."""
@@ -63,12 +70,12 @@ def reservation_path(ledger: Path) -> Path:
     return ledger.with_name(ledger.stem + ".reserved.json")
 
 
-def write_reservation(ledger: Path, reservation: Reservation) -> None:
+def write_reservation(ledger: Path, *reservations: Reservation) -> None:
     """On disk, whole or not at all, when this returns."""
     path = reservation_path(ledger)
     partial = path.with_suffix(".tmp")
     with open(os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w", encoding="utf-8") as file:
-        json.dump({**vars(reservation), "entry": entry_json(reservation.entry)}, file, allow_nan=False)
+        json.dump([to_json(each) for each in reservations], file, allow_nan=False)
         file.flush()
         os.fsync(file.fileno())
     partial.replace(path)
@@ -80,22 +87,14 @@ def drop_reservation(ledger: Path) -> None:
     reservation_path(ledger).unlink(missing_ok=True)
 
 
-def read_reservation(ledger: Path) -> Reservation | None:
+def read_reservations(ledger: Path) -> tuple[Reservation, ...]:
     """What is written beside a ledger, whether or not its writer lives. Errors: UsageError for a file that is none."""
     path = reservation_path(ledger)
     try:
-        value = json.loads(path.read_text(encoding="utf-8"))
-        entry = value["entry"]
-        mechanism = Mechanism.from_json(entry.pop("mechanism"))
-        return Reservation(
-            entry_of_json(entry, mechanism),
-            value["first"],
-            value["end"],
-            value["since"],
-            value.get("by", ""),
-        )
+        said = json.loads(path.read_text(encoding="utf-8"))
+        return tuple(of_json(Reservation, value) for value in (said if isinstance(said, list) else [said]))
     except FileNotFoundError:
-        return None
+        return ()
     except (OSError, ValueError, TypeError, KeyError) as error:
         raise UsageError(
             f"a reservation is what a party wrote beside its ledger; {path}: {error}; end its run and remove the file"
@@ -103,8 +102,16 @@ def read_reservation(ledger: Path) -> Reservation | None:
 
 
 def read_ledgers(root: Path, *, files: Iterable[Path] | None = None) -> list[Book]:
-    """Every ledger below `root` (or in `files`), with what live writers have reserved. Errors: as `Ledger.read`."""
-    return [read_ledger(path) for path in (ledgers_below(root) if files is None else files)]
+    """Every ledger below `root` (or in `files`), with what live writers have reserved; one for all stages of a run that
+    has just ended is none. Errors: as `Ledger.read`."""
+    found = []
+    for path in ledgers_below(root) if files is None else files:
+        try:
+            found.append(read_ledger(path))
+        except UsageError:
+            if path.exists() or not path.name.startswith(WHOLE):
+                raise
+    return found
 
 
 def read_ledger(path: Path) -> Book:
@@ -121,11 +128,12 @@ def read_ledger(path: Path) -> Book:
         time.sleep(0.005)
     else:
         book = Ledger.read(path)
-    reservation = read_reservation(path) if live else None
-    if reservation is None:
+    found = read_reservations(path) if live else ()
+    if not found:
         return book
-    name = book.name if book.identity else reservation.by or book.name
-    return replace(book, name=name, reserved=reservation.missing(book))
+    name = book.name if book.identity else found[0].by or book.name
+    reserved, planned = ([e for r in found if r.whole == whole for e in r.missing(book)] for whole in (False, True))
+    return replace(book, name=name, reserved=tuple(reserved), planned=tuple(planned))
 
 
 class Tally:
@@ -204,7 +212,8 @@ def merge(books: Iterable[Book]) -> tuple[Entry, ...]:
     digest: copies of one file. What one party wrote twice, in one ledger (a repeated iteration) or in two (a plan that
     was run twice), and what is described differently, counts each time. What a ledger has no line of but knows to be
     spent, or has reserved before its attempt began, counts beside that party's own lines, where all ledgers together
-    have fewer.
+    have fewer. What is reserved for all stages of a run counts where no ledger tells of that release of that run; what
+    several processes of it have, once.
     """
     books = list(books)
     tally = _tally(books)
@@ -217,7 +226,24 @@ def merge(books: Iterable[Book]) -> tuple[Entry, ...]:
     if most:
         most.subtract(Counter(bare(entry) for entry in found))
         found += (+most).elements()
-    return tuple(found)
+    return (*found, *_to_come(books, found))
+
+
+def _to_come(books: Iterable[Book], found: Iterable[Entry]) -> list[Entry]:
+    """What is reserved for the stages of runs, but for the releases that were `found`."""
+    by_name: dict[str, Counter[tuple[str, int]]] = {}
+    entries: dict[tuple[str, int], Entry] = {}
+    for book in books:
+        for entry in book.planned:
+            by_name.setdefault(book.name, Counter())[entry.run, entry.release] += 1
+            entries.setdefault((entry.run, entry.release), bare(entry))
+    if not entries:
+        return []
+    most: Counter[tuple[str, int]] = Counter()
+    for each in by_name.values():
+        most |= each
+    most.subtract(Counter((entry.run, entry.release) for entry in found))
+    return [entries[key] for key in (+most).elements()]
 
 
 def _tally(books: Iterable[Book]) -> Tally:
@@ -268,9 +294,9 @@ def parts(books: Iterable[Book]) -> list[Part]:
     """The runs that are known to have releases which no ledger at hand has a line of, and whose processes are not
     running here."""
     books = list(books)
-    running = {entry.run for book in books for entry in book.reserved}
-    lines = Counter(entry.run for entry in merge(replace(b, gaps=(), open=(), reserved=()) for b in books))
-    counted = Counter(entry.run for entry in merge(replace(b, reserved=()) for b in books))
+    running = {entry.run for book in books for entry in (*book.reserved, *book.planned)}
+    lines = Counter(entry.run for entry in merge(replace(b.unreserved, gaps=(), open=()) for b in books))
+    counted = Counter(entry.run for entry in merge(b.unreserved for b in books))
     spans = [span for book in books for span in (*book.gaps, *book.open)]
     found = []
     for run in sorted({span.entry.run for span in spans} - running):

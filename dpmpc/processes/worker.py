@@ -13,7 +13,7 @@ import traceback
 from collections.abc import Callable, Sequence
 from typing import Any, NoReturn
 
-from dpmpc.errors import DpmpcError, RecordError, public_text
+from dpmpc.errors import DpmpcError, RecordError, machine_text, public_text
 from dpmpc.processes.logs import Log as Log
 from dpmpc.processes.logs import log_to, wanted
 from dpmpc.processes.memory import keep_freed_blocks
@@ -81,7 +81,7 @@ def run_role(role: str, arguments: dict[str, Any], emit: Emit, log: Log) -> int:
         return error.exit_code
     except (OSError, MemoryError) as error:  # a full disk, no memory: not bugs, but worth a stack in the log
         _log_stack(error)
-        emit("error", message=f"{type(error).__name__}: {error}", code=1)
+        emit("error", message=machine_text(error) or f"{type(error).__name__}: {error}", code=1)
         return 1
     except Exception as error:  # noqa: BLE001  (a bug, of any type)
         _log_stack(error)

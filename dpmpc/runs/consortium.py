@@ -40,10 +40,13 @@ from dpmpc.mpc.transport.heartbeat import STALL
 from dpmpc.runs.plan_of_machines import plan_of_machines
 from dpmpc.runs.request import LearningSettings, Naming, Request
 from dpmpc.runs.stats import asked_of, bounds_of, foreseen, plan_of_tables
-from dpmpc.runs.synth_plan import plan_of_synthesis, with_cells
+from dpmpc.runs.synth_columns import columns_of_bounds
+from dpmpc.runs.synth_plan import plan_of_synthesis
 from dpmpc.settings import declared, part
+from dpmpc.statistics.columns import Columns
 from dpmpc.statistics.expected import refuse_hopeless
 from dpmpc.statistics.intervals import Level
+from dpmpc.synthesis.cuts import stated
 
 _WHAT = "a consortium"
 
@@ -108,7 +111,8 @@ class StatsPart(msgspec.Struct, forbid_unknown_fields=True):
 
 class SynthPart(msgspec.Struct, forbid_unknown_fields=True):
     """[synth]: a synthetic table instead of training. `constraints`: what cannot be, such as "sex = M and role = wife";
-    `cuts`: edges of numbers' cells, or how many; `cells`: how many for all other numbers."""
+    `cuts`: edges of numbers' cells, or how many; `cells`: how many for all other numbers; a survey finds those of a
+    number with neither."""
 
     target: str | None = None
     constraints: list[str] = msgspec.field(default_factory=list)
@@ -351,11 +355,11 @@ def _plan_of_synthesis(file: ConsortiumFile, synth: SynthPart, path: Path) -> Pl
     if _private(file):
         raise UsageError("a synthetic table has as many rows as there are records; [[owners]] have a capacity; write "
                          "records = N in each")  # fmt: skip
-    asked = asked_of(["count"], schema, bounds, None)
-    columns = with_cells(asked.columns, synth.cuts, synth.cells)
-    data = file.run.data_id
+    public = Columns.of_schema(schema) if schema is not None else columns_of_bounds(bounds or {})
+    columns = stated(public, synth.cuts, synth.cells)
+    data, origin = file.run.data_id, "public" if schema is None else schema.bounds
     made = plan_of_synthesis(
-        columns, synth.target, synth.constraints, _sizes(file), data, data, _settings(file), bounds_of(schema, asked),
+        columns, synth.target, synth.constraints, _sizes(file), data, data, _settings(file), origin,
         hopeless=synth.hopeless == "allow",
     )  # fmt: skip
     return replace(made, run_id=file.run.run_id or _run_id(file, made.source), names=_called(file))

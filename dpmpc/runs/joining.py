@@ -17,13 +17,14 @@ from dpmpc.data.derive import spelled_otherwise
 from dpmpc.data.intake import look
 from dpmpc.data.loading import opened
 from dpmpc.data.memory import parse_memory
+from dpmpc.data.persons import kept, said_of
 from dpmpc.data.spelling import PLAIN, Spelling
 from dpmpc.data.table import Table, held
 from dpmpc.errors import DpmpcError, UsageError, reworded, spelt
 from dpmpc.mpc.transport.credentials import check_certificate, check_key
 from dpmpc.runs.folder import make_private
 from dpmpc.runs.kit import LIMITS, Kit, read_kit
-from dpmpc.runs.named_records import described_schema, source_named
+from dpmpc.runs.named_records import as_planned, described_schema, source_named
 from dpmpc.runs.placement import Placement
 from dpmpc.runs.request import RecordSettings, Request
 from dpmpc.runs.start import Progress, take_part
@@ -128,6 +129,9 @@ def looked_at(kit: Kit, request: Request | None, folder: Path, sizes: Sequence[i
     make_private(folder)
     with opened(source_named(request), memory=memory, folder=folder, spelling=request.spelling) as (table, _):
         found = held_against(kit.plan, table, sizes).lines()
+        of = as_planned(request, kit.plan).kept
+        if of is not None and (text := said_of(kept(table, of).beyond, of.rows)):
+            found = [*found, text]
     if not kit.plan.capacity and (chosen := filtered_by(request.sql)):
         found = [*found, f"warning: {chosen}"]
     return [f"your records: {line}" for line in found]

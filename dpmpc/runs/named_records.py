@@ -10,7 +10,7 @@ from dpmpc.data import CsvFile, Dataset, Partition, Query, Schema, load_dataset
 from dpmpc.data import load as load_source
 from dpmpc.data.blocks import arranged
 from dpmpc.data.dataset import Split
-from dpmpc.data.loading import OpenTable, Source
+from dpmpc.data.loading import Arranging, OpenTable, Source
 from dpmpc.data.ownership import shares
 from dpmpc.data.table import Ints
 from dpmpc.errors import UsageError
@@ -27,10 +27,12 @@ def load_records(
     folder: Path | None = None,
     schema: Schema | None = None,
     records: OpenTable | None = None,
+    arranging: Arranging | None = None,
     split: Split | None = None,
 ) -> Dataset:
     """The data set that the request names, mapped by `schema` if there is one; `folder` may take temporary files.
-    `records`: the source, where it is open already. `split`: what says which rows are for training, where a plan does.
+    `records`: the source, where it is open already. `arranging`: of a source's training rows, as of `data.load`.
+    `split`: what says which rows are for training, where a plan does.
 
     Errors: all that loaders refuse; no data set is named."""
     if request.source is not None:
@@ -46,7 +48,7 @@ def load_records(
             max_rows=request.max_rows,
             bounds=None if request.bounds is None else Path(request.bounds),
             missing=request.missing,
-            drop=request.dropped if request.schema is None and schema is None else (),
+            drop=request.dropped if request.schema is None and schema is None else request.without,
             positive=request.positive,
             memory=request.memory,
             precision=request.precision,
@@ -55,6 +57,7 @@ def load_records(
             basis=None if schema else request.basis,
             splitting=split or splitting(request),
             person=request.kept,
+            arranging=arranging,
         )
     elif request.data is not None:
         if request.person is not None:
@@ -122,14 +125,22 @@ def load(
     """
     if plan is not None:
         request = as_planned(request, plan)
-    dataset = load_records(request, folder, None if plan is None else planned_schema(plan), records)
-    owners = request.owners
-    if owners is None and request.owner_sizes is None and dataset.groups is None:
-        raise UsageError(
-            "the owners must be known; add <<owners=M>>, <<owner_sizes=N1,N2,...>>, or <<owners_column>> for a CSV file"
-        )
-    split = shared_out(request, dataset.n, dataset.persons and dataset.persons[0], dataset.groups)
-    return _arranged(dataset, split.order[: split.n], folder), split
+    made: list[Partition] = []
+
+    def arranging(n: int, persons: Ints | None, groups: Ints | None) -> Ints:
+        if request.owners is None and request.owner_sizes is None and groups is None:
+            raise UsageError(
+                "the owners must be known; add <<owners=M>>, <<owner_sizes=N1,N2,...>>, or <<owners_column>> for a CSV "
+                "file"
+            )
+        made.append(shared_out(request, n, persons, groups))
+        return made[0].order[: made[0].n]
+
+    dataset = load_records(request, folder, None if plan is None else planned_schema(plan), records, arranging)
+    if not made:  # a data set by name
+        order = arranging(dataset.n, dataset.persons and dataset.persons[0], dataset.groups)
+        dataset = _arranged(dataset, order, folder)
+    return dataset, made[0]
 
 
 def shared_out(request: Request, n: int, persons: Ints | None, groups: Ints | None) -> Partition:

@@ -20,7 +20,7 @@ from dpmpc.aggregation.plan.asked import AGREED, FIRST_ATTEMPT, Attempt, Presenc
 from dpmpc.aggregation.plan.grid import Ints
 from dpmpc.aggregation.plan.names import named_errors, named_events, named_lines
 from dpmpc.aggregation.plan.plan import Plan
-from dpmpc.aggregation.plan.spending import entry_of, held_against
+from dpmpc.aggregation.plan.spending import held_against
 from dpmpc.aggregation.wire.frames import PartyCost, rows_of_block
 from dpmpc.aggregation.wire.paths import ledger_path
 from dpmpc.aggregation.wire.transcript import Opened
@@ -28,10 +28,12 @@ from dpmpc.data import Dataset
 from dpmpc.data.database import filtered_by
 from dpmpc.data.loading import OpenTable, opened
 from dpmpc.data.memory import parse_memory
+from dpmpc.data.persons import said_of
 from dpmpc.errors import DpmpcError, UsageError
 from dpmpc.learning.learner import Learner
 from dpmpc.learning.model import write_model
 from dpmpc.privacy.mechanism import Mechanism
+from dpmpc.privacy.whole import WholeRun, path_of
 from dpmpc.processes.status import Status, status_path
 from dpmpc.processes.worker import Log
 from dpmpc.runs.adviser import Advice
@@ -56,6 +58,7 @@ from dpmpc.runs.report import Costs, add_figures, build_report, read_report, wri
 from dpmpc.runs.resume import note_attempt, presence_anywhere, resume
 from dpmpc.runs.sites import SitesHere
 from dpmpc.runs.surveying import earlier, survey, wanted
+from dpmpc.runs.whole_run import evaluation_of, keep_both, keep_whole
 from dpmpc.statistics.tables import Tables
 
 
@@ -84,7 +87,8 @@ def run_owners(job: OwnersJob, log: Log, emit: Emit) -> None:
 
                 run_tables(job, log, emit) if job.stage is None else run_stage(job, job.stage, log, emit)
                 return
-            _run(job, parties, log, emit)
+            whole = stack.enter_context(WholeRun(path_of(job.out), "stages"))
+            _run(job, parties, log, emit, whole)
         except DpmpcError as error:
             if job.party is None:
                 raise
@@ -126,12 +130,12 @@ class _Run:
         return row
 
 
-def _run(job: OwnersJob, parties: PartiesHere | SitesHere | None, log: Log, emit: Emit) -> None:
+def _run(job: OwnersJob, parties: PartiesHere | SitesHere | None, log: Log, emit: Emit, whole: WholeRun) -> None:
     if job.plan is not None:  # before a record is read
         for line in job.check(Plan.read(job.plan)):
             log(line)
     with contextlib.ExitStack() as while_read:
-        job, before, records = _surveyed(job, emit, while_read)
+        job, before, records = _surveyed(job, emit, while_read, whole)
         emit("stage", text="loading records", phase="loading records")
         dataset, plan, advice = _records_and_plan(job, before, records)
     if job.plan is None:
@@ -141,6 +145,8 @@ def _run(job: OwnersJob, parties: PartiesHere | SitesHere | None, log: Log, emit
     log(f"{dataset.name}: {dataset.n} {held}, {dataset.d} features")
     if not plan.capacity and (chosen := filtered_by(job.request.sql)):
         emit("stage", text=f"warning: {chosen}")
+    if beyond := said_of(dataset.beyond, plan.person_rows):  # as of counts: for this process's own terminal
+        emit("stage", text=beyond)
     for counts in dataset.counts:
         if counts.warning is not None:  # for this process's own terminal: it depends on records
             emit("stage", text=f"warning: {counts.warning}")
@@ -162,6 +168,8 @@ def _run(job: OwnersJob, parties: PartiesHere | SitesHere | None, log: Log, emit
     if attempt != AGREED:
         note_attempt(job.out, attempt)
     evaluator, within = None, _evaluated_inside(job, plan, dataset)
+    if whole.held or within.inside:
+        keep_whole(whole, job, [plan, *(evaluation_of(plan) if within.inside else [])], attempt)
     if within.reason:
         emit("stage", text=within.reason)
     if within.plainly:
@@ -250,7 +258,7 @@ def _names(run: _Run) -> tuple[str, ...]:
 
 
 def _surveyed(
-    job: OwnersJob, emit: Emit, while_read: contextlib.ExitStack
+    job: OwnersJob, emit: Emit, while_read: contextlib.ExitStack, whole: WholeRun
 ) -> tuple[OwnersJob, tuple[Mechanism, ...], OpenTable | None]:
     """The job with the schema of its survey, what that released, and the records as it has read them, open as long as
     `while_read`; the job as it was, if it has none."""
@@ -265,21 +273,13 @@ def _surveyed(
             source_named(request), memory=memory, folder=job.out, spelling=request.spelling, person=request.kept
         )
         records = OpenTable(*while_read.enter_context(source))
-        found = survey(request, records, job.out, job.wait, partial(_check_both, job), budget_of(job))
+        found = survey(request, records, job.out, job.wait, partial(keep_both, whole, job), budget_of(job))
     if found is None:
         while_read.close()
         return job, (), None
     for line in [] if found.intake is None else found.intake.useless():  # for this process's own terminal
         emit("stage", text=line)
     return replace(job, request=found.request), found.before, found.records
-
-
-def _check_both(job: OwnersJob, survey: Plan, training: Plan) -> None:
-    """Errors: a survey and the training after it do not fit into the budget together."""
-    budget = held_against(budget_of(job), account_of(training, job.request.account))
-    if budget is not None:
-        coming = (entry_of(survey, FIRST_ATTEMPT, 0),)
-        check_budget(training, FIRST_ATTEMPT, budget, ledger_path(job.out, 0), coming)
 
 
 def _records_and_plan(

@@ -180,7 +180,7 @@ def plan_of(request: Request, facts: Facts) -> Plan:
         weights=request.weights,
         schema=facts.schema,
         bounds=facts.bounds,
-        before=facts.before,
+        released=facts.before,
         part=facts.part,
         capacity=request.capacity is not None,
         **request.plan_settings,
@@ -212,7 +212,7 @@ def plan_with_survey(request: Request, draft: Schema, sizes: tuple[int, ...], na
     source = replace(plan.learning, survey=survey)
     longest = source.longest(first.divisor, noise_of(first))
     assert longest is not None
-    return replace(plan, source=source, dimension=longest)
+    return replace(plan, source=source, dimension=longest, released=())
 
 
 def too_loud(request: Request, draft: Schema, sizes: tuple[int, ...]) -> bool:

@@ -252,11 +252,13 @@ class Request(
 ):
     """A training run as asked for. What is not said is chosen by the rule that the setting states (docs/settings.md).
 
-    `planned`: a plan that was made before says all but whose records are here, and where they are.
+    `planned`: a plan that was made before says all but whose records are here, and where they are. `without`: columns
+    that were left out, as asked, before a survey made the schema.
     """
 
     planned: bool = False
     spelling: Spelling = PLAIN  # of the records here: their owner's own business
+    without: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         super().__post_init__()

@@ -6,25 +6,31 @@ when the processes meet again, as those of any plan are, so that two that made d
 spent, and what it opened stays here: a process that is started again goes on with it.
 """
 
+import contextlib
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 
+from dpmpc.aggregation.owner.accounts import account_of
+from dpmpc.aggregation.party.resume import spent_releases
 from dpmpc.aggregation.party.start import attempt_of
 from dpmpc.aggregation.plan.asked import Presence
 from dpmpc.aggregation.plan.grid import Ints
 from dpmpc.aggregation.plan.plan import Plan
+from dpmpc.aggregation.plan.spending import held_against, stages_of
 from dpmpc.aggregation.plan.stages import after_first, stage_plan, sum_of
-from dpmpc.aggregation.wire.paths import opened_path
+from dpmpc.aggregation.wire.paths import ledger_path, opened_path
 from dpmpc.aggregation.wire.transcript import read_opened
 from dpmpc.errors import PeerError, UsageError
 from dpmpc.learning.source import Sum
+from dpmpc.privacy.budget import Budget
+from dpmpc.privacy.whole import WholeRun, path_of
 from dpmpc.runs.folder import make_private
 from dpmpc.runs.job import OPENED as OWNERS
-from dpmpc.runs.job import StageJob
+from dpmpc.runs.job import OWN_LEDGER, StageJob
 from dpmpc.runs.placement import Placement
 from dpmpc.runs.resume import presence_anywhere
 
@@ -128,3 +134,31 @@ def coming(plan: Plan) -> list[Plan]:
     """The plans of all stages, as far as they are known beforehand: what each costs."""
     schedule = plan.source.schedule
     return [stage_plan(plan, stage) for stage in (*schedule.before, *schedule.after)]
+
+
+def write_whole(plan: Plan, where: Placement) -> None:
+    """Has the plan in this process's folder before its first stage, for whoever asks what was refused."""
+    if (before := plan.source.schedule.before) and (where.overwrite or not is_settled(plan, where.out)):
+        _inside(plan, plan.first, where, before[0].name)
+
+
+@contextlib.contextmanager
+def whole_of(plan: Plan, where: Placement, budget: Budget | None) -> Iterator[None]:
+    """Has all stages of a plan reserved by this process, if it has several. Errors: as `WholeRun.keep`."""
+    plans = [*coming(plan), plan]
+    if len(plans) == 1:
+        yield
+        return
+
+    def spent(each: Plan) -> int:
+        folder = where.out if each is plan else where.out / each.run_id.removeprefix(f"{plan.run_id}+")
+        ledger = folder / OWN_LEDGER if where.party is None else ledger_path(folder, where.party)
+        return spent_releases(ledger, each.run_id)
+
+    who = "_owners" if where.party is None else f"_{where.party}"
+    if where.owner is not None and where.party is None:
+        who = f"_owner{where.owner}"
+    with WholeRun(path_of(where.out, who), f"stages{who}") as whole:
+        account = account_of(plan, where.account)
+        whole.keep(stages_of(plans, spent), held_against(budget, account), account)
+        yield

@@ -4,7 +4,7 @@ alone."""
 import asyncio
 import json
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -22,8 +22,8 @@ from dpmpc.aggregation.plan.spending import entry_of
 from dpmpc.aggregation.wire.paths import ledger_path, opened_path, transcript_path
 from dpmpc.data import NAMES
 from dpmpc.errors import DpmpcError, UsageError, public_text
+from dpmpc.learning.source import Schedule
 from dpmpc.mpc.transport.addresses import (
-    Endpoint,
     owner_endpoints,
 )
 from dpmpc.privacy.budget import Budget
@@ -40,7 +40,7 @@ from dpmpc.runs.placement import Placement
 from dpmpc.runs.plan_alone import check_preprocessing, named_request, planned
 from dpmpc.runs.request import Request
 from dpmpc.runs.stages import OPENED as STAGE_OPENED
-from dpmpc.runs.stages import SETTLED, coming, decided_on, opened_by_party, run_after, run_before
+from dpmpc.runs.stages import SETTLED, coming, decided_on, opened_by_party, run_after, run_before, whole_of, write_whole
 from dpmpc.runs.stats import ANSWERS
 from dpmpc.statistics.tables import Tables
 
@@ -82,15 +82,21 @@ def take_part(plan: Plan, request: Request | None, where: Placement, progress: P
     if where.party is None:
         check_alone(plan, where.owner)
     with named_errors(plan.called):
+        if plan.source.schedule != Schedule():
+            write_whole(plan, where)
+            for line in _shown(plan, where):
+                progress({"event": "part", "text": plan.called(line)})
+            _check_limits(plan, where)
         told: Progress = lambda event: progress({**event, **_named_text(event, plan)})  # noqa: E731
         part, say = partial(_part_of, request, progress=told), partial(_note, plan, where)
-        where = run_before(plan, where, lambda inside, stage: part(inside, stage=stage), say)
-        part(where)
-        if plan.source.schedule.after:
-            assert where.plan_file is not None
-            after = Plan.read(where.plan_file)
-            run_after(after, where, lambda inside, stage: part(inside, stage=stage), say)
-            deliver_figures(after, where.out)
+        with whole_of(plan, where, _budget(where, plan)):
+            where = run_before(plan, where, lambda inside, stage: part(inside, stage=stage), say)
+            part(where)
+            if plan.source.schedule.after:
+                assert where.plan_file is not None
+                after = Plan.read(where.plan_file)
+                run_after(after, where, lambda inside, stage: part(inside, stage=stage), say)
+                deliver_figures(after, where.out)
 
 
 def _part_of(request: Request | None, where: Placement, progress: Progress, stage: StageJob | None = None) -> None:
@@ -160,7 +166,7 @@ def carry_on(where: Placement, progress: Progress) -> None:
 def _party(plan: Plan, where: Placement, index: int, progress: Progress, stage: StageJob | None = None) -> None:
     make_private(where.out)
     check_index(plan, index)
-    part = _part(plan, where, where.endpoints(plan.parties), ledger_path(where.out, index), progress, stage)
+    part = _part(plan, where, ledger_path(where.out, index), progress, stage)
     job = _party_job(plan, where, index)
     with (where.out / f"party_{index}.log").open("a", encoding="utf-8") as file:
         log = named_lines(log_to(file), plan.called)
@@ -187,7 +193,7 @@ def _site(
     if prepare_owners(where, staged=stage is not None):
         progress({"event": "stage", "text": "this run is over; its report is here"})
         return
-    part = _part(plan, where, where.endpoints(plan.parties), ledger_path(where.out, index), progress, stage)
+    part = _part(plan, where, ledger_path(where.out, index), progress, stage)
     party = _party_job(plan, where, index)
     job = OwnersJob(
         request,
@@ -287,9 +293,7 @@ def _owners(
         progress({"event": "stage", "text": "this run is over; its report is here"})
         return
     addresses = where.endpoints(request.parties if plan is None else plan.parties)
-    part = partial(
-        _part, where=where, addresses=addresses, ledger=where.out / OWN_LEDGER, progress=progress, stage=stage
-    )
+    part = partial(_part, where=where, ledger=where.out / OWN_LEDGER, progress=progress, stage=stage)
     job = OwnersJob(
         request,
         where.out,
@@ -308,7 +312,7 @@ def _owners(
 
 
 def _part(
-    mine: Plan, where: Placement, addresses: Sequence[Endpoint], ledger: Path, progress: Progress,
+    mine: Plan, where: Placement, ledger: Path, progress: Progress,
     stage: StageJob | None = None,
 ) -> list[str]:  # fmt: skip
     """Tells what this process is about to take part in, and returns the lines. Errors: it exceeds this process's
@@ -316,20 +320,17 @@ def _part(
     follows it: of the whole plan, which is what a person decides on."""
     plan = mine if stage is None else stage.whole
     asked = decided_on(plan, where) if stage is None else plan
-    lines = taking_part(plan, [f"{e.host}:{e.port}" for e in addresses])
-    for line in lines:
+    lines = _shown(plan, where)
+    for line in lines if stage is None else ():  # before a stage all was shown
         progress({"event": "part", "text": line})
     if where.plan_file is not None and plan.part and plan.source.parted(plan.data_id) is None:
         raise UsageError(
             "a part of the data is known to the account of who holds the records; the plan is of a part that nobody "
             "here has drawn; refuse to take part, or plan again for all records"
         )
-    if where.plan_file is not None or where.limits is not None:
-        limits, owner = where.limits or NO_LIMITS, where.party if where.role == "both" else where.owner
-        limits.check(asked) if owner is None else limits.check_owner(asked, owner)
+    _check_limits(asked, where)
     budget = _budget(where, plan)
     if budget is not None:
-        _check_data_id(plan, where)
         spent, held = spent_releases(ledger, mine.run_id), mine
         others = [each for each in coming(plan) if not spent or each.run_id != mine.run_id]
         if stage is not None and plan.source.schedule.before:
@@ -339,6 +340,20 @@ def _part(
         entries = tuple(entry_of(each, FIRST_ATTEMPT, 0) for each in others)
         check_budget(held, Attempt(0, min(spent, held.releases)), budget, ledger, entries)
     return lines
+
+
+def _shown(plan: Plan, where: Placement) -> list[str]:
+    """What a person is shown of the plan that this process takes part in."""
+    return taking_part(plan, [f"{e.host}:{e.port}" for e in where.endpoints(plan.parties)])
+
+
+def _check_limits(asked: Plan, where: Placement) -> None:
+    """Errors: a plan exceeds this process's limits, or those that hold for everybody; its data are not the budget's."""
+    if where.plan_file is not None or where.limits is not None:
+        limits, owner = where.limits or NO_LIMITS, where.party if where.role == "both" else where.owner
+        limits.check(asked) if owner is None else limits.check_owner(asked, owner)
+    if _budget(where, None) is not None:
+        _check_data_id(asked, where)
 
 
 def prepare_owners(where: Placement, run_id: str | None = None, staged: bool = False) -> bool:

@@ -4,7 +4,7 @@ import json
 import secrets
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property, partial
+from functools import partial
 from pathlib import Path
 from typing import Any, Literal
 
@@ -29,6 +29,7 @@ from dpmpc.data.spelling import PLAIN, Spelling
 from dpmpc.data.table import Table, held
 from dpmpc.data.written import read_written
 from dpmpc.errors import UsageError
+from dpmpc.lazy import cached_property
 from dpmpc.learning.model import read_model
 from dpmpc.learning.survey import Survey
 from dpmpc.privacy.budget import Budget
@@ -377,7 +378,7 @@ def _plan_of(
         source=source,
         weights="size",
         bounds=bounds,
-        before=before,
+        released=before,
         **(chosen(asked) | {"pool": bool(asked.pool)}),
     )
 

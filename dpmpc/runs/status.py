@@ -99,7 +99,7 @@ def _spent(folder: Path, plan: Plan) -> Spent | None:
     paths = ledgers_below(folder)
     if not paths:
         return None
-    books = [replace(book, reserved=()) for book in read_ledgers(folder, files=paths)]  # reserved is not spent yet
+    books = [book.unreserved for book in read_ledgers(folder, files=paths)]  # reserved is not spent yet
     run = plan.run_id.partition("+")[0]  # a stage's is the run's, a plus and its name
     entries = [entry for entry in merge(books) if entry.run.partition("+")[0] == run]
     stages = tuple(entry.run.partition("+")[2] for entry in entries if "+" in entry.run)

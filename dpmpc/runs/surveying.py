@@ -15,6 +15,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
+import msgspec
 import numpy as np
 
 from dpmpc.aggregation.owner.accounts import account_of
@@ -126,9 +127,7 @@ def asked_of(request: Request) -> Asked:
     """What the request says of the columns."""
     goal = None if request.task is None else TASKS[request.task]
     target = request.target or (Schema.read(Path(request.schema)).target.name if request.schema else "")
-    return Asked(
-        target, request.owners_column, request.dropped, goal, request.positive, request.intercept is not False
-    )
+    return Asked(target, request.owners_column, request.dropped, goal, request.positive, request.intercept is not False)
 
 
 def draft_for(request: Request, source: Table, table: Table, asked: Asked, features: Sequence[str] = ()) -> Schema:
@@ -144,7 +143,8 @@ def _draft_for(request: Request, source: Table, table: Table, asked: Asked, feat
     if request.bounds is not None:
         return schema_of_bounds(table, asked, read_bounds(Path(request.bounds)))
     names, target = features or features_of(source, asked), _target_of(table, asked)
-    return draft_of(source, names, target, asked.intercept, asked.task)
+    draft = draft_of(source, names, target, asked.intercept, asked.task)
+    return msgspec.structs.replace(draft, classes_read=not isinstance(target, Range))
 
 
 def _target_of(table: Table, asked: Asked) -> Target:
@@ -236,7 +236,7 @@ def _with_schema(request: Request, plan: Plan, schema: Schema, folder: Path) -> 
         (folder / WEIGHTS).write_text(json.dumps(request.class_weight) + "\n", encoding="utf-8")
     mapped = replace(
         request, schema=str(path), target=None, drop=(), positive=None, bounds=None, preprocessing=None,
-        task=schema.task,
+        task=schema.task, without=request.dropped,
     )  # fmt: skip
     return Surveyed(mapped, (plan.derived.mechanism,))
 

@@ -53,6 +53,7 @@ class Synthetic:
     digits: dict[str, int]
     guarantee: str
     bytes_of_parties: int = 0
+    left_out: tuple[str, ...] = ()  # columns of which a survey found nothing
 
     @property
     def statistics(self) -> Statistics:
@@ -65,11 +66,13 @@ class Synthetic:
         mean = float(np.mean([error.whole for error in self.errors]))
         columns = self.releases[-1].tables.columns.columns
         buckets = [column.name for column in columns if isinstance(column, Bucketed)]
+        left = [f"Left out, as nothing of it stood out of the survey's noise: {name}." for name in self.left_out]
         hashed = f"Texts of {', '.join(buckets)} were hashed: 'bucket k' stands for all texts of one hash."
         return first_lines(self.guarantee, [
             f"Tables of two columns are expected to be off by {mean:.3f} in total variation in the mean; each pair's "
             "own figure is in synthetic.md.",
             *([hashed] if buckets else []),
+            *left,
         ])  # fmt: skip
 
     def frame(self) -> Any:
@@ -157,21 +160,23 @@ def synth(
     with opened(records, memory=memory, spelling=spelling) as (table, _):
         public = public_columns(table, owners, schema, bounds, cuts_of(cuts), cells, drop)
         public.check(target, lines, digits or {})
-        run = Releases.of(table, public, owners, data_id, Kept(folder, wait, budget, account), settings)
-        if public.survey is not None:
-            total, noise = run.survey(public.survey)
-            columns = surveyed_columns(public, total, noise)
-        else:
-            assert public.columns is not None
-            columns = public.columns
-        asking.check_columns(columns, target)
-        zeros = Constraints.of(lines, columns)
-        first = run.release(asking.first(columns), RELEASES[0], asking.FIRST, hopeless == "refuse")
-        shape = structure(Noisy(columns, first.opened, zeros), target)
-        second = run.release(asking.second(columns, shape.edges), RELEASES[1], 1.0, False)
+        kept = Kept(folder, wait, budget, account)
+        with Releases.of(table, public, owners, data_id, kept, settings) as run:
+            if public.survey is not None:
+                total, noise = run.survey(public.survey)
+                columns = surveyed_columns(public, total, noise)
+            else:
+                assert public.columns is not None
+                columns = public.columns
+            asking.check_columns(columns, target)
+            zeros = Constraints.of(lines, columns)
+            first = run.release(asking.first(columns), RELEASES[0], asking.FIRST, hopeless == "refuse")
+            shape = structure(Noisy(columns, first.opened, zeros), target)
+            second = run.release(asking.second(columns, shape.edges), RELEASES[1], 1.0, False)
     places = public.digits(columns, digits or {})
     found = made_of((first, second), target, lines, rows=rows, model=model, places=places, seed=seed)
-    found = replace(found, bytes_of_parties=run.bytes)
+    left_out = tuple(name for name in public.names if name not in columns.names)
+    found = replace(found, bytes_of_parties=run.bytes, left_out=left_out)
     if folder is not None:
         found.write(folder)
     return found

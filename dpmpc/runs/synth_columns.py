@@ -1,6 +1,7 @@
 """The columns of a synthetic table: from a public schema or bounds, or from a private survey."""
 
 import datetime
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -9,8 +10,8 @@ from typing import Any
 from dpmpc.data.derive import texts_of
 from dpmpc.data.schema import Schema, checked_bounds, read_bounds
 from dpmpc.data.table import Table, some
-from dpmpc.errors import UsageError
-from dpmpc.learning.survey import NUMBER, Survey
+from dpmpc.errors import RecordError, UsageError
+from dpmpc.learning.survey import CELLS, NUMBER, Survey
 from dpmpc.statistics.columns import Bucketed, Column, Columns, Quantity
 from dpmpc.statistics.intervals import Floats
 from dpmpc.synthesis import cuts as cells_of
@@ -25,12 +26,14 @@ _EPOCH = datetime.date(1970, 1, 1)
 @dataclass(frozen=True)
 class Public:
     """What is known before any release. `columns`: those that are public, without cuts where a survey is to find them;
-    `survey`: what it asks, None where nothing is to be found; `names`: of all columns."""
+    `survey`: what it asks, None where nothing is to be found; `names`: of all columns; `dates`: of those that a survey
+    is to find, the ones that hold dates."""
 
     columns: Columns | None
     survey: Survey | None
     names: tuple[str, ...]
     bounds: Any = "public"
+    dates: tuple[str, ...] = ()
 
     def check(self, target: str | None, constraints: Sequence[str], stated: Mapping[str, int]) -> None:
         """Errors: what is said of columns that are not there, or not such; before anything is spent."""
@@ -82,11 +85,16 @@ def public_columns(
     else:
         assert bounds is not None
         given = checked_bounds(dict(bounds), "bounds") if isinstance(bounds, Mapping) else read_bounds(Path(bounds))
-        columns = Columns(tuple(_dates(column, given[column.name]) for column in Columns.of_bounds(given).columns))
+        columns = columns_of_bounds(given)
     columns = Columns(tuple(c for c in columns.columns if c.name not in {*drop, owners}))
     columns = cells_of.stated(columns, cuts, cells)
     open_ones = cells_of.without_cuts(columns)
     return Public(columns, Survey(open_ones) if open_ones else None, columns.names, kind)
+
+
+def columns_of_bounds(given: Mapping[str, Any]) -> Columns:
+    """The columns of checked bounds, two dates as a range of dates. Errors: a range of dates that runs backwards."""
+    return Columns(tuple(_dates(column, given[column.name]) for column in Columns.of_bounds(given).columns))
 
 
 def _numbers(columns: Columns) -> dict[str, Quantity]:
@@ -104,22 +112,23 @@ def surveyed_columns(public: Public, total: Floats, noise: float) -> Columns:
     made: list[Column] = []
     at = 0
     for name in survey.names:
-        counts = total[at : at + NUMBER]
-        at += NUMBER + (survey.buckets if name in survey.texts else 0)
+        counts, at = total[at : at + NUMBER], at + NUMBER
+        filled = total[at : at + survey.buckets] if name in survey.texts else total[:0]
+        at += len(filled)
         this = found.columns[name]
-        if this.kept:
+        numbers = this.numbers is not None and math.fsum(counts[1:CELLS]) > math.fsum(filled)
+        if this.kept and not numbers:
             made.append(Bucketed(name, this.buckets, this.kept))
         elif this.numbers is not None:
             low, high = cells_of.bounds_of(counts, noise, this.numbers)
-            dates = name in survey.texts
-            column = Quantity(name, low, high, dates=dates)
+            column = Quantity(name, low, high, dates=name in public.dates)
             made.append(replace(column, cuts=cells_of.edges_of(counts, noise, low, high)))
     if len(made) < 2:
         raise UsageError(
             f"two columns at least must stand out of the survey's noise; {len(made)} did; give <<bounds>>, or raise "
             "<<epsilon>>"
         )
-    return Columns(tuple(made))
+    return Columns(tuple(sorted(made, key=lambda column: public.names.index(column.name))))
 
 
 def _all_surveyed(table: Table, owners: str | None, drop: Sequence[str], cuts: Mapping[str, Any]) -> Public:
@@ -131,7 +140,23 @@ def _all_surveyed(table: Table, owners: str | None, drop: Sequence[str], cuts: M
             raise UsageError(table.refusal(table[name]))
     texts = texts_of(table, names)
     survey = Survey(tuple(name for name in names if name not in texts), texts)
-    return Public(None, survey, survey.names)
+    return Public(None, survey, tuple(names), dates=_with_dates(table, names, texts))
+
+
+def _with_dates(table: Table, names: Sequence[str], texts: Sequence[str]) -> tuple[str, ...]:
+    """Those of the columns that hold dates: typed ones, and texts two of which at least are dates and no numbers. With
+    one record changed the answer is the same, or this refuses. Errors: a column with one such text."""
+    found = [name for name in names if table[name].kind == "date"]
+    parts = [f"count({table.days(name)}) FILTER (WHERE {table.number(name)} IS NULL)" for name in texts]
+    for name, count in zip(texts, table.one(*parts) if parts else (), strict=True):
+        if count == 1:
+            raise RecordError(
+                f"a column holds dates or none; '{name}' has one value that is a date; correct it, leave it empty, or "
+                "leave the column out with <<drop>>"
+            )
+        if count:
+            found.append(name)
+    return tuple(found)
 
 
 def _dates(column: Column, given: Sequence[Any]) -> Column:

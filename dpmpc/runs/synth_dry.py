@@ -16,7 +16,7 @@ from dpmpc.runs.synth_columns import public_columns
 from dpmpc.runs.synth_releases import SURVEY, Kept, Releases, moved
 from dpmpc.statistics.tables import Tables
 from dpmpc.synthesis import asking
-from dpmpc.synthesis.cuts import CELLS_OF_A_NUMBER, stated, without_cuts
+from dpmpc.synthesis.cuts import at_most
 
 
 def dry(
@@ -38,8 +38,7 @@ def dry(
             said.append(f"A private survey with epsilon {promise:.3g} finds cells first; what follows is about that.")
         if public.columns is None:
             return "\n".join([*said, "Columns are not public: give bounds to see what noise does to them."]) + "\n"
-        waiting = dict.fromkeys(without_cuts(public.columns), CELLS_OF_A_NUMBER)
-        columns = stated(public.columns, waiting, None) if waiting else public.columns
+        columns = at_most(public.columns)
         asking.check_columns(columns, target)
         first = run.plan(asking.first(columns), asking.FIRST)
         run.before = (*run.before, first.derived.mechanism)
@@ -61,9 +60,7 @@ def _costs(first: Plan, second: Plan) -> list[str]:
         cost = forecast(
             BACKENDS[plan.backend], plan.derived.sampler, 1, plan.dimension, plan.parties, plan.threshold, here=True
         )
-        found.append(
-            f"{name}: {plan.dimension:,} numbers; {cost}; about {cost.memory / 1e6:,.0f} MB of memory a party"
-        )
+        found.append(f"{name}: {plan.dimension:,} numbers; {cost}; about {cost.memory / 1e6:,.0f} MB of memory a party")
     free = free_memory() / 1e6
     return [*found, f"Of memory {free:,.0f} MB are free."]
 

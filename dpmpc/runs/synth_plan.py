@@ -1,19 +1,17 @@
-"""The plan of a synthetic table over several machines: a stage and a release under one promise."""
+"""The plan of a synthetic table over several machines: one or two stages and a release under one promise."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
 from dpmpc.aggregation.plan.plan import Plan
-from dpmpc.aggregation.plan.stages import stage_plan
 from dpmpc.data.schema import Bounds
-from dpmpc.errors import UsageError
 from dpmpc.privacy.gaussian import epsilon_of_mu, mu_of_budget
 from dpmpc.runs.stats import plan_of_tables
-from dpmpc.runs.synth_releases import refuse_hopeless
+from dpmpc.runs.synth_releases import SURVEY, refuse_hopeless
 from dpmpc.statistics.columns import Columns
 from dpmpc.synthesis import asking
-from dpmpc.synthesis.cuts import stated, without_cuts
+from dpmpc.synthesis.cuts import at_most, without_cuts
 from dpmpc.synthesis.source import Synthesis
 
 
@@ -21,24 +19,19 @@ def plan_of_synthesis(
     columns: Columns, target: str | None, constraints: Sequence[str], sizes: Sequence[int], data: str,
     data_id: str | None, settings: Mapping[str, Any], bounds: Bounds, *, hopeless: bool = False,
 ) -> Plan:  # fmt: skip
-    """The plan: the first release at `asking.FIRST` of mu^2, and what the whole promise leaves for the second. Errors:
-    as `stats.plan_of_tables`; noise that would drown the tables, unless `hopeless`."""
+    """The plan: where some number has no cells a survey at `SURVEY` of mu^2, the first release at `asking.FIRST` of
+    what is left, and what the whole promise leaves for the second. Errors: as `stats.plan_of_tables`; noise that would
+    drown the tables, unless `hopeless`."""
     epsilon, delta = float(settings["epsilon"]), float(settings.get("delta") or 0.0)
-    widest = asking.second(columns, asking.widest(columns, target))
+    most = at_most(columns)
+    asking.check_columns(most, target)
+    widest = asking.second(most, asking.widest(most, target))
     plain = plan_of_tables(widest, sizes, data, data_id, settings, bounds)  # with the errors of what cannot be
-    price = epsilon_of_mu(mu_of_budget(epsilon, delta) * asking.FIRST**0.5, delta)
-    source = Synthesis(columns, target, tuple(constraints), price)
-    stages = [stage_plan(plain, stage) for stage in source.schedule.before]
+    mu2, share = mu_of_budget(epsilon, delta) ** 2, SURVEY if without_cuts(columns) else 0.0
+    price = epsilon_of_mu((mu2 * (1 - share) * asking.FIRST) ** 0.5, delta)
+    survey = epsilon_of_mu((mu2 * share) ** 0.5, delta) if share else None
+    source = Synthesis(columns, target, tuple(constraints), price, survey)
+    plan = replace(plain, source=source)
     if not hopeless:
-        refuse_hopeless(asking.first(columns), stages[0])
-    return replace(plain, source=source, before=tuple(stage.derived.mechanism for stage in stages))
-
-
-def with_cells(columns: Columns, cuts: Mapping[str, Any], cells: int | None) -> Columns:
-    """The columns with public cells. Errors: some have none, as no survey comes first here."""
-    found = stated(columns, cuts, cells)
-    if without_cuts(found):
-        raise UsageError(
-            f"cells of numbers are public here; {', '.join(without_cuts(found))} have none; give <<cells>>, or <<cuts>>"
-        )
-    return found
+        refuse_hopeless(asking.first(most), plan.ahead[-1])
+    return plan

@@ -1,11 +1,13 @@
 """The releases of a synthetic table, one after another, each with its part of one promise."""
 
+import contextlib
 import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any
+from types import TracebackType
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,11 +15,9 @@ from numpy.typing import NDArray
 from dpmpc.aggregation.owner.accounts import account_of
 from dpmpc.aggregation.owner.aggregator import Aggregator
 from dpmpc.aggregation.owner.encoding import decode
-from dpmpc.aggregation.owner.own_ledger import OwnLedger
-from dpmpc.aggregation.plan.asked import Attempt
 from dpmpc.aggregation.plan.guarantee import promise_of
 from dpmpc.aggregation.plan.plan import Plan
-from dpmpc.aggregation.wire.paths import ledger_path
+from dpmpc.aggregation.plan.spending import stages_of
 from dpmpc.data.mapping import owner_numbers, owners_of
 from dpmpc.data.table import Table, held
 from dpmpc.errors import UsageError
@@ -25,6 +25,7 @@ from dpmpc.learning.survey import Survey
 from dpmpc.privacy.budget import Budget
 from dpmpc.privacy.composition import parse_budget
 from dpmpc.privacy.gaussian import epsilon_of_mu, mu_of_budget
+from dpmpc.privacy.whole import WholeRun, path_of
 from dpmpc.runs.stats import Statistics, noise_of, plan_of_survey, plan_of_tables
 from dpmpc.runs.synth_columns import Public
 from dpmpc.statistics.intervals import Level
@@ -58,6 +59,7 @@ class Releases:
         self.before: tuple[Any, ...] = ()
         self.spent = 0.0  # of mu^2
         self.bytes = 0  # that the parties sent
+        self._whole, self._folder = WholeRun(Path(), "stages"), contextlib.ExitStack()
         self.bounds: Any = "public"
 
     @staticmethod
@@ -77,8 +79,9 @@ class Releases:
     def survey(self, questions: Survey) -> tuple[NDArray[np.float64], float]:
         """(the opened sum, the noise's deviation a coordinate, in records) of a survey."""
         sizes, n = self.sizes, sum(self.sizes)
-        self.check_budget(plan_of_survey(questions, sizes, self.table.source, self.data_id, self.settings))
+        self.keep(plan_of_survey(questions, sizes, self.table.source, self.data_id, self.settings))
         plan = plan_of_survey(questions, sizes, self.table.source, self.data_id, self.settings_of(SURVEY))
+        self.keep(plan, plan_of_survey(questions, sizes, self.table.source, self.data_id, self._left()))
         owner_of = owners_of(self.table, self.owner)
         release = self._open(plan, questions.means(self.table, owner_of, sizes), "survey")
         return decode(plan, release.total) * n, plan.derived.mechanism.scale * plan.grid.step
@@ -86,10 +89,11 @@ class Releases:
     def release(self, tables: Tables, name: str, share: float, refuse: bool) -> Statistics:
         """One release of tables. share: of what is left of mu^2; 1: all that is left, by the promise of the whole."""
         if not self.before:
-            self.check_budget(self._plan(tables, self.settings))
+            self.keep(self._plan(tables, self.settings))
         plan = self.plan(tables, share)
         if refuse:
             refuse_hopeless(tables, plan)
+        self.keep(plan, *([] if share == 1.0 else [self._plan(tables, self._left())]))
         release = self._open(plan, tables.means(self.table, self.owner, self.sizes), name)
         return Statistics(plan, decode(plan, release.total) * sum(self.sizes), Level(), str(promise_of(plan)))
 
@@ -110,15 +114,30 @@ class Releases:
         self.spent += part
         return self.settings | {"epsilon": epsilon_of_mu(part**0.5, self.delta)}
 
-    def check_budget(self, plan: Plan) -> None:
-        """Errors: UsageError where the promise of the whole run, which `plan` has in one release, is more than the
-        budget leaves; nothing is spent then."""
+    def _left(self) -> dict[str, Any]:
+        """The settings of one release that costs all that is left."""
+        left = mu_of_budget(self.epsilon, self.delta) ** 2 - self.spent
+        return self.settings | {"epsilon": epsilon_of_mu(left**0.5, self.delta)}
+
+    def keep(self, *plans: Plan) -> None:
+        """Reserves what is still to come, the releases of these plans: at first one of the promise of the whole run,
+        then the next release and one of all that is left after it. Errors: UsageError where it is more than the budget
+        leaves; nothing of it is spent then."""
         kept = self.kept
-        if kept.budget is not None:
-            account = account_of(plan, kept.account, keeps=False, callers=True)
-            with tempfile.TemporaryDirectory(prefix="dpmpc-") as name:
-                path, limit = ledger_path(Path(name), 0), Budget(*parse_budget(kept.budget))
-                OwnLedger(path, plan, Attempt(), limit, account).close()
+        account = account_of(plans[0], kept.account, callers=True)
+        limit = None if kept.budget is None else Budget(*parse_budget(kept.budget), account=account)
+        if not self._whole.held:
+            folder = Path(self._folder.enter_context(tempfile.TemporaryDirectory(prefix="dpmpc-")))
+            self._whole = self._folder.enter_context(WholeRun(path_of(folder), "stages"))
+        self._whole.keep(stages_of(plans), limit, account)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._folder.close()
 
     def _open(self, plan: Plan, vectors: Any, name: str) -> Any:
         kept = self.kept

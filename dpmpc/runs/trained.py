@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
+from dpmpc.data.spelling import PLAIN, Spelling
 from dpmpc.learning.model import Model, read_model
 from dpmpc.runs.curve_charts import plot
 from dpmpc.runs.figure_page import notebook_part
@@ -49,6 +50,7 @@ def train(
     *,
     overwrite: bool = False,
     progress: Progress = lambda event: None,
+    spelling: Spelling = PLAIN,
     # settings: train
     data: str | None = None,
     data_dir: str | None = None,
@@ -130,16 +132,19 @@ def train(
         dpmpc.train("runs/demo", data="breast-cancer", owners=5, epsilon=1.0, delta=1e-4)
 
     `records` may also be a pandas, Polars or Arrow table, a DuckDB relation or {column: array}; the owners' process
-    reads it from a private file, which is gone afterwards.
+    reads it from a private file, which is gone afterwards. `spelling`: how the records spell numbers and dates, which
+    the command line says with --decimal and its like (docs/data.md).
 
     Errors: as the command's, as exceptions.
     """
-    asked = {name: value for name, value in locals().items() if name not in ("out", "overwrite", "progress")}
+    asked = {
+        name: value for name, value in locals().items() if name not in ("out", "overwrite", "progress", "spelling")
+    }
     with contextlib.ExitStack() as stack:
         if not isinstance(records, str | os.PathLike | None):
             from dpmpc.data.objects import stored  # only frames need DuckDB here
             from dpmpc.data.scratch import scratch_folder
 
             asked["records"] = str(stored(records, stack.enter_context(scratch_folder())))
-        launch(Request(**said(asked)), Path(out), overwrite=overwrite, progress=progress)
+        launch(Request(**said(asked), spelling=spelling), Path(out), overwrite=overwrite, progress=progress)
     return Trained(Path(out), read_report(Path(out)), read_model(Path(out)))

@@ -101,7 +101,7 @@ def _mean_of(asking: Asking, block: Moments, raw: Floats) -> Number:
             sampled = noisy.plus(n * min(max(spread.a / spread.b, 0.0), 1.0))
         else:
             sampled = noisy.plus(n, 0.0, -n)  # numbers in [-1, 1] of mean theta: 1 - theta^2 at most
-    found = ratio(noisy, asking.level, sampled).within(-1.0, 1.0).mapped(value.half, value.middle)
+    found = ratio(noisy, asking.level, sampled, (-1.0, 1.0)).mapped(value.half, value.middle)
     if sampled is not None and not block.second and found.estimate is not None:
         return Number(found.estimate, found.noise, found.low, found.high, "conservative")
     return found
@@ -123,7 +123,7 @@ def _sd_of(asking: Asking, block: Moments, raw: Floats) -> Number:
         v = min(max(noisy.a / noisy.b, 0.0), 1.0)
         m = min(abs(float(raw[1])) / max(n, 1.0), 1.0)
         sampled, note = noisy.plus(n**3 * ((1 + m) ** 2 * v - v**2)), "conservative"  # the fourth moment at most
-    found = ratio(noisy, asking.level, sampled).within(0.0, np.inf)
+    found = ratio(noisy, asking.level, sampled, (0.0, 1.0))
     if n > 2:
         found = found.mapped(n / (n - 1))
     found = found.root().mapped(value.half)

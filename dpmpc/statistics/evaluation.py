@@ -112,7 +112,7 @@ def two_classes(negative: Floats, positive: Floats, deviation: float, scores: Sc
             return share(pair, level)
         n = np.maximum(y, 0.0)
         sampled = pair.plus(float(top**2 @ n), float(top * bottom @ n), float(bottom @ n))
-        return ratio(pair, level, sampled if level.population else None)
+        return ratio(pair, level, sampled if level.population else None, (0.0, 1.0))
 
     count = Number(float(everyone @ y), deviation * float(np.sqrt(2 * K)), 0.0, 0.0)
     assert count.estimate is not None and count.noise is not None
@@ -126,7 +126,7 @@ def two_classes(negative: Floats, positive: Floats, deviation: float, scores: Sc
     yield "", "specificity", of(np.concatenate([1 - above, zeros]), np.concatenate([ones, zeros]))
     p, p2 = scores.probabilities
     brier = np.concatenate([p2, p2 - 2 * p + 1])
-    yield "", "Brier score", of(brier, everyone, chance=False).within(0.0, 1.0)
+    yield "", "Brier score", of(brier, everyone, chance=False)
     group = np.minimum((p * CALIBRATION).astype(np.int64), CALIBRATION - 1)
     for k in range(CALIBRATION):
         inside = (group == k).astype(np.float64)
@@ -169,7 +169,7 @@ def _forms(y: Floats, A: Floats, B: Floats, v: float, level: Level) -> Number:
         slopes = [2 * form @ y for form in (A, B)]
         each = [[float(a * b @ n) for a in slopes] for b in slopes]
         sampled = noisy.plus(each[0][0], each[0][1], each[1][1])
-    return ratio(noisy, level, sampled).within(0.0, 1.0)
+    return ratio(noisy, level, sampled, (0.0, 1.0))
 
 
 def within(counts: Floats, top: Floats, bottom: Floats, deviation: float, level: Level) -> Number:
@@ -192,9 +192,9 @@ def regression(asking: "Asking", target: Moments, error: Moments, g: int) -> _Li
     missing = Pair(squares, count, float(ve[2] + ve[0]) / 4, float(ve[0]) / 2, float(ve[0]))
     bias = Pair(sums, count, float(ve[1]), 0.0, float(ve[0]))
     population = level.population
-    square = ratio(missing, level, missing.plus(0.0, -n / 2, -n) if population else None).within(0.0, 1.0)
+    square = ratio(missing, level, missing.plus(0.0, -n / 2, -n) if population else None, (0.0, 1.0))
     yield "", "rmse", _noted(square.root().mapped(2 * half), population)
-    mean = ratio(bias, level, bias.plus(n, 0.0, -n) if population else None).within(-1.0, 1.0)
+    mean = ratio(bias, level, bias.plus(n, 0.0, -n) if population else None, (-1.0, 1.0))
     yield "", "mean error", _noted(mean.mapped(2 * half), population)
     # e is half of y - prediction: 4 N sum e^2 over N sum y^2 - (sum y)^2
     both = np.concatenate([y, e])

@@ -11,15 +11,19 @@ Quadratic forms: with y ~ N(m, S), y'Ay - tr(AS) has mean m'Am and variance 4 m'
 
 import math
 from dataclasses import dataclass
-from functools import cached_property
 from statistics import NormalDist
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dpmpc.errors import UsageError
+from dpmpc.lazy import cached_property
 
 Floats = NDArray[np.float64]
+Ends = tuple[float, float]
+FAR = 4.0  # deviations beyond which a ratio is left out whatever else is known
+_STEPS = 129
 NO_ESTIMATE = "no estimate: the noise is as large as the count that is divided by"
 
 
@@ -97,6 +101,10 @@ class Pair:
     mixed: float
     second: float
 
+    def variance(self, theta: Any) -> Any:
+        """Of A - theta B."""
+        return self.first - 2 * theta * self.mixed + theta**2 * self.second
+
     def plus(self, first: float, mixed: float = 0.0, second: float = 0.0) -> "Pair":
         """The same with more variance."""
         return Pair(self.a, self.b, self.first + first, self.mixed + mixed, self.second + second)
@@ -108,28 +116,66 @@ def linear(estimate: float, variance: float, level: Level) -> Number:
     return Number(estimate, noise, estimate - level.z * noise, estimate + level.z * noise)
 
 
-def ratio(noisy: Pair, level: Level, sampled: Pair | None = None) -> Number:
+def ratio(noisy: Pair, level: Level, sampled: Pair | None = None, within: Ends = (-math.inf, math.inf)) -> Number:
     """A / B, B positive. `sampled`: with the variance of sampling too, where the interval is about the population.
+    `within`: where the ratio can lie; the interval is cut to it.
 
-    Fieller's set: (A - theta B)^2 <= z^2 (variance at theta), an interval where B^2 > z^2 times B's variance.
+    Fieller's set: (A - theta B)^2 <= z^2 (variance at theta), an interval where B^2 > z^2 times B's variance, and wider
+    where B is hardly larger than that (`_shown`).
     """
-    p, z2 = sampled or noisy, level.z**2
-    lead = p.b**2 - z2 * p.second
-    if noisy.b <= 0 or noisy.b**2 <= z2 * noisy.second or lead <= 0:
+    p = sampled or noisy
+    ends = _fieller(p, level.z)
+    if noisy.b <= 0 or noisy.b**2 <= level.z**2 * noisy.second or ends is None:
         return NONE
     theta = noisy.a / noisy.b
-    variance = noisy.first - 2 * theta * noisy.mixed + theta**2 * noisy.second
-    middle, last = p.a * p.b - z2 * p.mixed, p.a**2 - z2 * p.first
+    low, high = _shown(noisy, p, level.z, ends, within)
+    made = math.sqrt(max(noisy.variance(theta), 0.0)) / noisy.b
+    note = "" if (low, high) == ends else "conservative"
+    return Number(theta, made, low, high, note).within(*within)
+
+
+def _fieller(p: Pair, z: float) -> Ends | None:
+    """The ends of {theta: (A - theta B)^2 <= z^2 variance}; None where it is no interval."""
+    lead = p.b**2 - z**2 * p.second
+    if lead <= 0:
+        return None
+    middle, last = p.a * p.b - z**2 * p.mixed, p.a**2 - z**2 * p.first
     spread = math.sqrt(max(middle**2 - lead * last, 0.0)) / lead
-    centre = middle / lead
-    return Number(theta, math.sqrt(max(variance, 0.0)) / noisy.b, centre - spread, centre + spread)
+    return middle / lead - spread, middle / lead + spread
+
+
+def _shown(noisy: Pair, p: Pair, z: float, ends: Ends, within: Ends) -> Ends:
+    """The ends of an interval that holds the truth often enough among those that are shown.
+
+    A ratio is shown if B is above z deviations of its noise. Where the true B is below that, noise has raised it in all
+    that are shown, and has moved A - theta B too, as far as both are correlated. At the true theta
+    S = B - cov(B, A - theta B) / var(A - theta B) (A - theta B) is independent of A - theta B and estimates B better
+    than B does. So theta is left out only if |A - theta B| is above z deviations and S above z + 1/2 deviations of B:
+    the chance of a miss is then at most 5 % of that of the second event, which is about that of being shown. Whatever S
+    is, theta is left out at FAR deviations. If B is above z + 1/2 + FAR deviations, nothing changes.
+    """
+    deviation = math.sqrt(noisy.second)
+    least = (z + 0.5) * deviation
+    if deviation == 0 or noisy.b >= least + FAR * deviation:
+        return ends
+    wide = _fieller(p, max(FAR, z))
+    width = ends[1] - ends[0]
+    outer = (ends[0] - 20 * width, ends[1] + 20 * width) if wide is None else wide
+    found = []
+    for inner, end in zip(ends, (max(outer[0], within[0]), min(outer[1], within[1])), strict=True):
+        theta = np.linspace(inner, end, _STEPS)
+        variance = np.maximum(p.variance(theta), 1e-300)
+        s = noisy.b - (noisy.mixed - theta * noisy.second) / variance * (noisy.a - theta * noisy.b)
+        kept = np.flatnonzero(s <= least)
+        found.append(float(theta[kept[-1]]) if len(kept) else inner)
+    return min(found[0], ends[0]), max(found[1], ends[1])
 
 
 def share(noisy: Pair, level: Level) -> Number:
     """A part A of a count B, between 0 and 1. About the population: the score interval, whose sampling variance
     theta (1 - theta) B is that at theta, as Wilson's is."""
     n = max(noisy.b, 0.0)
-    return ratio(noisy, level, noisy.plus(0.0, -n / 2, -n) if level.population else None).within(0.0, 1.0)
+    return ratio(noisy, level, noisy.plus(0.0, -n / 2, -n) if level.population else None, (0.0, 1.0))
 
 
 def quadratic(y: Floats, covariance: Floats, A: Floats, B: Floats) -> Pair:

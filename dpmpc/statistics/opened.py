@@ -2,13 +2,14 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property, lru_cache
+from functools import lru_cache
 from itertools import combinations
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dpmpc.errors import UsageError
+from dpmpc.lazy import cached_property
 from dpmpc.privacy.checks import check_nonnegative
 from dpmpc.statistics.blocks import SECOND, Block, Counts, Moments
 from dpmpc.statistics.cells import Axis

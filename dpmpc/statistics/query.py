@@ -95,6 +95,8 @@ def parse_all(
     """The questions of lines or TOML tables, each once; the weights of those that are asked twice add up."""
     found: dict[Query, float] = {}
     for item in asked:
+        if not isinstance(item, str | Mapping):
+            raise UsageError(f"a question is a line or a table; got {type(item).__name__}; write for instance count")
         query = parse(item if isinstance(item, str) else text_of(item), columns, models)
         plain = _weighing(query, 1.0)
         found[plain] = found.get(plain, 0.0) + query.weight

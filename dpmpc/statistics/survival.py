@@ -4,6 +4,8 @@ Hazards are raw: events of a bin over those at risk when it begins, negative whe
 them would bend the curve, and intervals would miss it. The last level of the event's column is the event, the others
 are ends of observation; records of which one of the two is not known are in no bin, those beyond the last edge are at
 risk to the end. A curve ends, and the test stops, where those at risk are fewer than FEWEST deviations of their noise.
+Where they are hardly more, a point is shown because noise has raised them, which has moved the curve too: within MARGIN
+deviations of the end intervals are WIDER, and labelled conservative.
 """
 
 import math
@@ -20,6 +22,7 @@ if TYPE_CHECKING:
     from dpmpc.statistics.asking import Answer, Asking
 
 FEWEST = 8.0
+MARGIN, WIDER = 3.0, 1.5  # deviations: so near FEWEST, intervals reach further by so many
 DRAWS = 400  # of the noise, for the variance of the log-rank statistic
 _SEED = 20180  # of these draws: post-processing, the same for all who read the release
 
@@ -77,6 +80,7 @@ def survival(deaths: Floats, gone: Floats, deviation: float, others: int, level:
     variance_of[-1] += deviation**2
     if level.population:
         variance_of = variance_of + np.maximum(np.concatenate([deaths, gone]), 0.0)
+    near_the_end = np.minimum.accumulate(risk - (FEWEST + MARGIN) * noise) < 0
     rest = risk - deaths
     with np.errstate(divide="ignore", invalid="ignore"):
         by_risk, by_death = deaths / (risk * rest), 1 / rest
@@ -97,7 +101,9 @@ def survival(deaths: Floats, gone: Floats, deviation: float, others: int, level:
         spread = abs(value) * math.sqrt(float(slopes**2 @ variance_of))
         own = np.concatenate([np.full(bins, deviation**2), np.full(bins + 1, others * deviation**2)])
         made = abs(value) * math.sqrt(float(slopes**2 @ own))
-        found.append(Number(value, made, value - level.z * spread, value + level.z * spread).within(0.0, 1.0))
+        near = bool(deviation) and near_the_end[j]
+        reach = (level.z + (WIDER if near else 0.0)) * spread
+        found.append(Number(value, made, value - reach, value + reach, "conservative" if near else "").within(0.0, 1.0))
     return found
 
 

@@ -65,6 +65,8 @@ class Written:
 def pointed(text: str, begin: int, end: int, rule: str, way: str) -> str:
     """The rule; what was written; the way out; and the question with a caret below the place."""
     shown = text[begin:end] or "its end"
+    if len(shown) > 60:
+        shown, end = f"{shown[:60]}...", begin + 60
     return f"{rule}; got {shown}; {way}\n  {text}\n  {' ' * begin}{'^' * max(1, end - begin)}"
 
 
@@ -201,6 +203,12 @@ class _Reader:
                 raise UsageError(
                     pointed(self.text, place.begin, place.end, "a weight lies between 1e-6 and 1e6", "write 2")
                 )
+        if self.token.kind == "word" and self.token.text.casefold() == "or":
+            self.fail("conditions are joined by and", "there is no OR: list values in {...}, or ask two questions")
+        if self.token.kind == "word" and self.token.text.casefold() in KEYWORDS:
+            self.fail(
+                "conditions follow one 'by', in small letters", "the order is: what (...) by ... where ... and ..."
+            )
         if self.token.kind != "end":
             self.fail("a question ends after its conditions", "the order is: what (...) by ... where ... weight=...")
         return Written(self.text, what, tuple(parts), tuple(options), by, tuple(conditions), weight)

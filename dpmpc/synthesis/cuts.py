@@ -35,6 +35,12 @@ def without_cuts(columns: Columns) -> tuple[str, ...]:
     return tuple(column.name for column in columns.columns if isinstance(column, Quantity) and not column.cuts)
 
 
+def at_most(columns: Columns) -> Columns:
+    """The columns with as many cells as a survey can lead to at most: what stands in for them before it."""
+    waiting = dict.fromkeys(without_cuts(columns), CELLS_OF_A_NUMBER)
+    return stated(columns, waiting, None) if waiting else columns
+
+
 def surveyed(columns: Columns, survey: Survey, total: Floats, noise: float) -> Columns:
     """The columns with cells for those that a survey was about. total: the opened sum; noise: its deviation a
     coordinate, in records."""
@@ -53,16 +59,16 @@ def surveyed(columns: Columns, survey: Survey, total: Floats, noise: float) -> C
 def edges_of(
     counts: Floats, noise: float, low: float, high: float, cells: int = CELLS_OF_A_NUMBER
 ) -> tuple[float, ...]:
-    """Edges from low to high of about so many cells of like masses. counts (CELLS,): how many are missing, zero, in
+    """Edges from low to high of so many cells of like masses at most. counts (CELLS,): how many are missing, zero, in
     each negative and each positive octave, as surveyed.
 
     Octaves that stand out of the noise are cut evenly, the fullest first; those with little are joined. Zero has a
     cell of its own where it stands out.
     """
     pieces = _pieces(counts, noise, low, high)
-    total = sum(mass for _, _, mass in pieces) or 1.0
+    total = math.fsum(mass for _, _, mass in pieces) or 1.0
     alone = next((k for k, (begin, end, mass) in enumerate(pieces) if begin <= 0 < end and mass > _LEAST * total), None)
-    whole = _joined(pieces, _LEAST * total, alone)
+    whole = _few(_joined(pieces, _LEAST * total, alone), cells)
     parts = [1] * len(whole)
     while sum(parts) < cells:
         each = zip(whole, parts, strict=True)
@@ -97,6 +103,15 @@ def _joined(pieces: Sequence[Piece], least: float, alone: int | None) -> list[Pi
         else:
             first, _, before = found[-1]
             found[-1] = (first, end, before + mass)
+    return found
+
+
+def _few(pieces: list[Piece], cells: int) -> list[Piece]:
+    """So many pieces at most: neighbours that hold least together become one."""
+    found = list(pieces)
+    while len(found) > cells:
+        k = min(range(len(found) - 1), key=lambda k: found[k][2] + found[k + 1][2])
+        found[k : k + 2] = [(found[k][0], found[k + 1][1], found[k][2] + found[k + 1][2])]
     return found
 
 

@@ -1,13 +1,13 @@
 """The noisy tables that a model is fitted to: made possible, one by one, from what was opened."""
 
 from collections.abc import Sequence
-from functools import cached_property
 from itertools import combinations
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dpmpc.errors import UsageError
+from dpmpc.lazy import cached_property
 from dpmpc.statistics.cells import Axis, Bins
 from dpmpc.statistics.columns import MISSING, OTHER, Columns
 from dpmpc.statistics.compile import axis_of

@@ -1,18 +1,20 @@
 """A synthetic table as a source of a plan: a stage of all tables of one and two columns, then the tables of the tree
-that it leads to.
+that it leads to; where cells of numbers are not public, a survey that finds them before both.
 
     Synthesis(columns, target="died", epsilon=0.47)
 
-Which tables are asked in the second release follows from what the first opened, at every process by itself; its price
-does not. The plan's length is that of the tree with most cells.
+What a release asks follows from what the one before opened, at every process by itself; its price does not. The plan's
+length is that of the tree with most cells, with as many cells as a survey can lead to.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from functools import cached_property
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
+from dpmpc.errors import UsageError
+from dpmpc.lazy import cached_property
 from dpmpc.learning.source import Following, Schedule, Source, Stage, Sum
+from dpmpc.learning.survey import Survey
 from dpmpc.privacy.sensitivity import Sensitivity, Weights
 from dpmpc.settings import only_known
 from dpmpc.statistics.columns import Columns
@@ -20,16 +22,18 @@ from dpmpc.statistics.opened import Opened
 from dpmpc.statistics.tables import STEP, Tables, columns_from_json, columns_to_json
 from dpmpc.synthesis import asking
 from dpmpc.synthesis.constraints import Constraints
+from dpmpc.synthesis.cuts import at_most, surveyed, without_cuts
 from dpmpc.synthesis.noisy import Noisy
 from dpmpc.synthesis.table import structure
 
-FIRST = "first"  # the stage's name, and its folder's
+SURVEY, FIRST = "survey", "first"  # the stages' names, and their folders'
 
 
 @dataclass(frozen=True)
 class Synthesis(Source):
-    """Columns with public cells, the column that rows are to tell about, impossible combinations, and what the first
-    release comes to alone; all public."""
+    """Columns, the column that rows are to tell about, impossible combinations, and what the first release comes to
+    alone; all public. `survey`: what the survey comes to alone, where it is still to find the cells of numbers that
+    have none; else None."""
 
     KIND: ClassVar[str] = "synthesis"
 
@@ -37,24 +41,45 @@ class Synthesis(Source):
     target: str | None = None
     constraints: tuple[str, ...] = ()
     epsilon: float = 0.5
+    survey: float | None = None
 
     def __post_init__(self) -> None:
-        asking.check_columns(self.columns, self.target)
+        asking.check_columns(self.cells, self.target)
         Constraints.of(self.constraints, self.columns)
+        if bool(without_cuts(self.columns)) != (self.survey is not None):
+            raise UsageError(
+                "a survey finds the cells of numbers that have none; this plan has such numbers or a survey, not both; "
+                "plan again"
+            )
+
+    @cached_property
+    def cells(self) -> Columns:
+        """The columns with their cells; with as many as a survey can lead to, where it comes first."""
+        return at_most(self.columns)
+
+    @property
+    def questions(self) -> Survey:
+        """What the survey asks."""
+        return Survey(without_cuts(self.columns))
 
     @property
     def schedule(self) -> Schedule:
-        return Schedule((Stage(FIRST, asking.first(self.columns), self.epsilon),))
+        first = Stage(FIRST, asking.first(self.cells), self.epsilon)
+        return Schedule((first,) if self.survey is None else (Stage(SURVEY, self.questions, self.survey), first))
 
     def follows(self, opened: Sum) -> Following:
-        """The tables of the tree of greatest dependence. Sums of doubles may differ in the last bits between
-        processors, so two could choose differently where two trees are equally good to 1e-12; their plans' digests then
-        differ, and the run ends before the second release."""
+        """The same with cells, after a survey; then the tables of the tree of greatest dependence. Sums of doubles may
+        differ in the last bits between processors, so two could choose differently where two trees are equally good to
+        1e-12; their plans' digests then differ, and the run ends before the second release."""
+        if self.survey is not None:
+            columns = surveyed(self.columns, self.questions, opened.total, opened.noise)
+            found = replace(self, columns=columns, survey=None)
+            return Following(found, found.coordinates)
         tables = asking.first(self.columns)
         first = tables.opened(opened.total / STEP, opened.noise / STEP, (opened.count,))
         shape = structure(self.noisy(first), self.target)
-        found = asking.second(self.columns, shape.edges)
-        return Following(found, found.coordinates)
+        second = asking.second(self.columns, shape.edges)
+        return Following(second, second.coordinates)
 
     def noisy(self, opened: Opened) -> Noisy:
         """What was opened, with what is impossible."""
@@ -63,7 +88,7 @@ class Synthesis(Source):
     @cached_property
     def widest(self) -> Tables:
         """The second release's tables, if the tree is the one with most cells."""
-        return asking.second(self.columns, asking.widest(self.columns, self.target))
+        return asking.second(self.cells, asking.widest(self.cells, self.target))
 
     @property
     def coordinates(self) -> int:
@@ -76,7 +101,9 @@ class Synthesis(Source):
     @property
     def about(self) -> list[str]:
         whose = f", with the target {self.target}" if self.target else ""
+        survey = f"surveys {', '.join(self.questions.names)}: where their numbers lie" if self.survey else None
         return [
+            *([survey] if survey else []),
             f"asks for a synthetic table: all tables of one and two of the columns {', '.join(self.columns.names)}",
             f"then the tables of a tree of them{whose}, which the first ones lead to",
         ]
@@ -100,10 +127,14 @@ class Synthesis(Source):
             "target": self.target,
             "constraints": list(self.constraints),
             "epsilon": self.epsilon,
+            "survey": self.survey,
         }
 
     @classmethod
     def from_json(cls, value: dict[str, Any]) -> "Synthesis":
-        only_known(value, ("columns", "target", "constraints", "epsilon"), "a plan's synthesis")
-        columns = columns_from_json(value["columns"])
-        return cls(columns, value["target"], tuple(value["constraints"]), float(value["epsilon"]))
+        only_known(value, ("columns", "target", "constraints", "epsilon", "survey"), "a plan's synthesis")
+        columns, survey = columns_from_json(value["columns"]), value["survey"]
+        return cls(
+            columns, value["target"], tuple(value["constraints"]), float(value["epsilon"]),
+            None if survey is None else float(survey),
+        )  # fmt: skip

@@ -6,10 +6,10 @@ and to the halves. Parts of equal size and weight are a group, whose extremes al
 """
 
 from dataclasses import dataclass
-from functools import cached_property
 
 import numpy as np
 
+from dpmpc.lazy import cached_property
 from dpmpc.privacy.exact import Integers, Reals
 
 _SHARE = 1 / 4

@@ -1,11 +1,11 @@
 """The noise that was found, and the same as scores: standard normal numbers if the noise has its law."""
 
 from dataclasses import dataclass, replace
-from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
 
+from dpmpc.lazy import cached_property
 from dpmpc.privacy.exact import ExactLaw, Integers, Reals
 from dpmpc.privacy.law import LAWS
 

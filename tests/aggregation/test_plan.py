@@ -5,7 +5,6 @@ import math
 import re
 from collections.abc import Callable
 from dataclasses import replace
-from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +21,7 @@ from dpmpc.aggregation.plan.settings import GROUPS
 from dpmpc.circuits.sampler import discrete_gaussian
 from dpmpc.data.schema import Labels, Numeric, Range, Schema
 from dpmpc.errors import UsageError
+from dpmpc.lazy import cached_property
 from dpmpc.learning.survey_columns import Draft
 from dpmpc.mpc.transport.channels import MOST_RELEASES, NOISE, OPENING, WARM_UP
 from dpmpc.privacy.gaussian import gaussian_delta
@@ -241,8 +241,8 @@ BAD: dict[str, list[Any]] = {
     "person_owners": [-1, 1.5, math.nan, None, "1", True, []],
     "capacity": [1, 0, None, "yes", []],
     "part": [None, 1, "x", "record:0123456789abcdef", "owner:0123456789abcdef/a", "record:0123456789abcdeg/a", []],
-    "before": [None, 1, [1], [{}], [{"law": "gaussian"}], {"a": 1}, "x"],
-    "version": [1, 2, 3, 4, None, "5"],
+    "released": [None, 1, [1], [{}], [{"law": "gaussian"}], {"a": 1}, "x"],
+    "version": [1, 2, 3, 4, 5, None, "6"],
     "min_owners": [-1, 4, 1.0, "1", None, True],
     "release_wait": [0.0, -1.0, math.nan, math.inf, None, "1", True],
     "role": ["owner", None, 1],
@@ -271,8 +271,19 @@ BAD_LEARNING: dict[str, list[Any]] = {
     "solver_tolerance": [-1.0, math.nan, math.inf, None, "0", True],
     "spread": ["x", None, 1],
     "classes": [1, 0, -3, 2.5, math.nan, None, "3", True],
-    "survey": [1, "x", [], {}, {"rule": 1}, survey(rule=1), survey(), survey(epsilon=0), survey(schema=5),
-               survey(schema=SCHEMAS["ridge"].to_json()), {**survey(), "more": 1}],
+    "survey": [
+        1,
+        "x",
+        [],
+        {},
+        {"rule": 1},
+        survey(rule=1),
+        survey(),
+        survey(epsilon=0),
+        survey(schema=5),
+        survey(schema=SCHEMAS["ridge"].to_json()),
+        {**survey(), "more": 1},
+    ],
     "weights": ["x", None, [1.0], [1.0, 2.0], [0.5, 0.0], [0.5, -1.0], [math.nan, 1.0], [1.0, 1.0, 1.0]],
 }
 BAD_VECTORS: dict[str, list[Any]] = {
@@ -306,7 +317,7 @@ def test_every_field_of_a_plan_is_refused_for_every_bad_value() -> None:
     assert accepted == []
 
 
-@pytest.mark.parametrize("text", ["", "[]", "{}", "null", '{"version":5}', "x" * 100, '{"version":5,"source":{}}'])
+@pytest.mark.parametrize("text", ["", "[]", "{}", "null", '{"version":6}', "x" * 100, '{"version":6,"source":{}}'])
 def test_what_is_no_plan_is_refused_in_one_line(text: str, tmp_path: Path) -> None:
     (tmp_path / "plan.json").write_text(text)
     with pytest.raises(UsageError, match=ONE_LINE):

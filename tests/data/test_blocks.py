@@ -190,3 +190,16 @@ def test_memory_sizes(text: str, size: int) -> None:
 def test_what_is_no_memory_size(text: str) -> None:
     with pytest.raises(UsageError, match="memory is a size from 512MB on"):
         parse_memory(text)
+
+
+@pytest.mark.parametrize("places", [[5, 0, 7, 3], [5, -1, 0, -1, 7, 6, 1, 2, 3, 4]])
+def test_records_loaded_in_an_order_are_those_that_are_arranged_afterwards(tmp_path: Path, places: list[int]) -> None:
+    rng = np.random.default_rng(4)
+    source = {"x": rng.standard_normal(10), "c": np.array(list("abcabcabca")), "y": np.array(list("uvuvuvuvuv"))}
+    order = np.array(places, dtype=np.int64)
+    plain = load(source, target="y", folder=tmp_path)
+    there = load(source, target="y", folder=tmp_path, arranging=lambda n, persons, groups: order)
+    rest = np.arange(plain.training, plain.records.n)
+    again = arranged(plain.records, np.concatenate([order, rest]), tmp_path)
+    assert there.training == len(order) and plain.training == 8
+    assert there.records.X.tobytes() == again.X.tobytes() and there.records.y.tobytes() == again.y.tobytes()

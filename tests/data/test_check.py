@@ -246,8 +246,8 @@ def test_columns_that_are_numbers_but_for_a_few_values(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="line 2002 has 3"):
         load(site(tmp_path, "a.csv", "\n".join(["age,y", *lines, "31,5,1"])), target="y")
     shares = "\n".join(["share,y", *(f"{k % 9} %,{k % 2}" for k in range(90))])
-    with pytest.raises(RecordError, match="state `units` %"):
+    with pytest.raises(RecordError, match="state `units` '%'"):
         load(site(tmp_path, "b.csv", shares), target="y")
     dotted = "\n".join(["day,y", *(f"{k % 9 + 10}.03.2021,{k % 2}" for k in range(90))])
-    with pytest.raises(RecordError, match="state `dates` dmy"):
+    with pytest.raises(RecordError, match="state `dates` 'dmy'"):
         load(site(tmp_path, "c.csv", dotted), target="y")

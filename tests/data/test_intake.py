@@ -133,7 +133,8 @@ def fields(seed: int, n: int = 4000) -> list[str]:
             digits = (str(rng.integers(10 ** rng.integers(1, 8))),)
             units = ("", "$", "$ ", "CHF ", "€"), ("", " kg", "%", "kg", " lb", "\u00a0€")
             parts = (("", "-", "+"), units[0], ("", "-"), digits, tails, units[1])
-            return "".join(str(rng.choice(part)) for part in parts)
+            made = "".join(str(rng.choice(part)) for part in parts)
+            return str(rng.choice(["", "", "", "(", "\u2212"])) + made + str(rng.choice(["", "", "", ")"]))
         if what < 0.5:
             word = str(rng.choice(["Mar", "march", "SEPT", "Sep.", "May", "Juni", "Oktober", "Dec", "Febr", "jan"]))
             day, year = str(rng.integers(33)) + str(rng.choice(["", "st", "th"])), rng.choice(["2024", "99", "1900"])
@@ -247,7 +248,7 @@ def test_all_that_must_be_stated_is_asked_at_once_and_for_the_owner_alone(tmp_pa
     said = str(error.value)
     for name in ("Gewicht", "Kosten", "Aufnahme", "Kalium"):
         assert name in said or "..." in said
-    for setting in ("`decimal` ,", "`thousands` .", "`dates` dmy", "`units` kg"):
+    for setting in ("`decimal` ','", "`thousands` '.'", "`dates` 'dmy'", "`units` 'kg'"):
         assert setting in said
     assert error.value.public == "an owner's records are spelled otherwise than it stated"
     data = load(CsvFile(path), target=GERMAN.target, spelling=replace(GERMAN.spelling), test_fraction=0.0)
@@ -314,3 +315,40 @@ def test_records_that_do_not_fit_count_as_zero_vectors_when_that_was_stated(tmp_
     assert "maybe" not in error.value.public and "2" not in error.value.public
     data = load(CsvFile(path), schema=schema, spelling=Spelling(misfits="zero"), test_fraction=0.0)
     assert data.n == 4 and not data.X[2:].any() and data.X[:2, 1].all() and data.y.tolist() == [-1, 1, 0, 0]
+
+
+@pytest.mark.parametrize(
+    ("text", "spelling", "number"),
+    [
+        ("\u22121.5", Spelling(), -1.5),
+        (" \u22125 kg", Spelling(units=("kg",)), -5.0),
+        ("($1,234.50)", Spelling(thousands=",", units=("$",)), -1234.5),
+        ("(1.234,50 €)", Spelling(",", ".", units=("€",)), -1234.5),
+        ("(5)", Spelling(units=("$",)), None),  # a mark or an amount: ambiguity reads nothing
+        ("($5)", Spelling(), None),
+        ("($-5)", Spelling(units=("$",)), None),
+        ("\u2212\u22125", Spelling(), None),
+        ("5\u2212", Spelling(), None),
+    ],
+)
+def test_negative_numbers_as_accounts_and_spreadsheets_write_them(
+    text: str, spelling: Spelling, number: float | None
+) -> None:
+    assert spelling.number(text) == number
+    assert spelled([text.strip()], spelling, "number") == [number]
+
+
+def test_what_is_said_of_a_column_is_so(tmp_path: Path) -> None:
+    rows = [
+        f"{7000 + k};P{k // 2};{'<5' if k % 9 == 0 else '1000+' if k % 9 == 1 else f'{k},25'};{k % 2}"
+        for k in range(3000)
+    ]
+    path = write(tmp_path, "Fall;Schein;CRP;y\n" + "\n".join(rows))
+    with opened(CsvFile(path)) as (table, _):
+        found, _plain = explore(table, target="y")
+    assert found["Fall"].kind == "identifier" and found["Fall"].distinct == 3000
+    assert found["Schein"].why == "1500 different values: too many to list"
+    assert found["CRP"].odd == ("1000+", "<5") and found["CRP"].unread == 668
+    assert [value for value, _ in found["y"].values] == ["0", "1"]  # in the spelling of a file with decimal commas
+    lines = found.useless()
+    assert len(lines) == 3 and lines[-1].endswith("to leave these out: --drop Fall --drop Schein")

@@ -9,7 +9,7 @@ import pytest
 from dpmpc.data.dataset import Dataset
 from dpmpc.data.loading import OpenTable, load, opened
 from dpmpc.data.ownership import EMPTY, Kept, shares
-from dpmpc.data.persons import drawn_apart, kept, persons_at, persons_of
+from dpmpc.data.persons import drawn_apart, kept, persons_at, persons_of, said_of
 from dpmpc.errors import RecordError, UsageError
 from dpmpc.runs.evaluating import held_sizes, splitting, training_part
 from dpmpc.runs.named_records import load as load_run
@@ -31,6 +31,7 @@ def test_the_first_records_of_each_person_at_each_owner_are_kept(tmp_path: Path)
         who = persons_of(table)
         assert who.tolist() == [3, 2, 3, 3, 2, 0, 1], "007 and 7 are two persons"
         assert persons_at(table, "0") == (4,)
+        assert table.beyond == 1 and "1 record is not used: each person has 2 places" in said_of(table.beyond, 2)
     with opened(source, person=Kept("who", 2)) as (table, _):
         assert [row[0] for row in table.rows(f"CAST({table.text('x')} AS VARCHAR)")] == [*"12357", "8"]
 

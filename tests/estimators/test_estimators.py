@@ -20,6 +20,8 @@ from sklearn.utils.estimator_checks import check_estimator, estimator_checks_gen
 
 import dpmpc
 from dpmpc.data.schema import Classes, Labels, Numeric, Schema
+from dpmpc.data.spelling import Spelling
+from dpmpc.errors import UsageError
 from dpmpc.estimators import PrivacyWarning, PrivateLogisticRegression, PrivateRegressor, PrivateRidge
 from dpmpc.privacy.ledger import Ledger
 
@@ -435,3 +437,35 @@ def test_bad_input_is_one_clear_error_and_nothing_is_spent(
         model.fit(**given)
     assert "\n" not in str(failure.value) or "infinity" in str(failure.value)  # scikit-learn's own has several lines
     assert not getattr(model, "_account", None) or not model._account.entries
+
+
+def test_classes_that_are_read_off_the_labels_of_a_surveyed_fit_are_an_if() -> None:
+    """With classes= the promise has no "if"; without, the list may depend on several records of one person or owner."""
+    X, y, site = problem(3000)
+    settings = {"engine": "clear", "iterations": 2, "epsilon": 4.0}
+    stated = PrivateLogisticRegression(**settings, classes=[0, 1], data_id="stated").fit(X, y, owners=site)
+    read = PrivateLogisticRegression(**settings, data_id="read").fit(X, y, owners=site)
+    assert stated.schema_.bounds == read.schema_.bounds == "survey"
+    assert stated.guarantee_.assumptions == () and not stated.schema_.classes_read
+    (assumption,) = read.guarantee_.assumptions
+    assert assumption.startswith("the list of classes is public") and str(read.guarantee_).startswith("if the list")
+
+
+def test_numbers_that_a_frame_holds_as_texts_are_said_and_read_where_their_spelling_is_stated(tmp_path: Path) -> None:
+    rng = np.random.default_rng(5)
+    cost = rng.lognormal(8, 0.7, 1500)
+    bill = [f"{v:_.2f} €".replace(".", ",").replace("_", ".") for v in cost]
+    frame = pd.DataFrame(
+        {"age": rng.integers(18, 90, 1500), "bill": bill, "dear": (cost > np.median(cost)).astype(int)}
+    )
+    with pytest.warns(UserWarning, match="bill hold them as texts, which a survey takes for words"):
+        PrivateLogisticRegression(engine="clear").fit(frame[["age", "bill"]], frame["dear"])
+    asked: dict[str, Any] = {"records": frame, "target": "dear", "engine": "clear", "owners": 3, "delta": 1e-5}
+    with pytest.raises(UsageError, match=r"1 columns of .* are not \(bill\); state `decimal` ',', `thousands` '.'"):
+        dpmpc.train(tmp_path / "unsaid", **asked)
+    spelling = Spelling(decimal=",", thousands=".", units=("€",))
+    trained = dpmpc.train(tmp_path / "said", spelling=spelling, epsilon=4, **asked)
+    column = next(column for column in trained.model.preprocessing["columns"] if column["name"] == "bill")
+    assert column["high"] > 1000  # a range of euros
+    trained = dpmpc.train(tmp_path / "less", spelling=spelling, drop=("bill",), **asked)
+    assert trained.report["columns"]["left_out"] == {"bill": "as asked"}

@@ -52,9 +52,7 @@ def test_the_mean_is_that_of_an_aggregator_over_those_that_opened(tmp_path: Path
     with Courier.between(given, tmp_path / "keys", out=tmp_path / "out") as courier:
         sealed = {j: client(given, courier.token, vectors[j], j, 0) for j in (0, 1, 2, 3, 5)}
         sealed[1][1] = sealed[1][1][:-1] + bytes([sealed[1][1][-1] ^ 1])  # changed on its way to one party
-        sealed[3][0] = client(given, courier.token, vectors[3], 3, 0)[
-            0
-        ]  # of another sharing
+        sealed[3][0] = client(given, courier.token, vectors[3], 3, 0)[0]  # of another sharing
         mean, release = courier.deliver(sealed)
         assert release.present == (0, 2, 5)
         again = {j: client(given, courier.token, vectors[j], j, 1) for j in (1, 4)}

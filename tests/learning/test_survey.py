@@ -1,11 +1,13 @@
 """Private preprocessing: cells against a loop, the sensitivity attained, moments exact, noise that does no harm."""
 
 import math
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 from dpmpc.data.hashing import BUCKETS, bucket
+from dpmpc.data.loading import opened
 from dpmpc.data.schema import Labels, Numeric, Range, Schema
 from dpmpc.errors import UsageError
 from dpmpc.learning import survey as sv
@@ -68,6 +70,22 @@ def test_owners_vectors_add_up_to_that_of_all_records() -> None:
     np.testing.assert_allclose(np.sum(single, axis=0), survey.encode(columns), atol=1e-12)
     counts = survey.encode(columns)[2 * NUMBER :]
     assert counts[:CELLS].sum() + counts[NUMBER:].sum() == 50
+
+
+def test_owners_read_together_are_as_each_read_alone_to_the_last_bit(tmp_path: Path) -> None:
+    rng, n = np.random.default_rng(2), 1500
+    a = np.where(rng.random(n) < 0.1, np.nan, rng.standard_normal(n) * 10.0 ** rng.integers(-9, 14, n))
+    words = np.array(["x", "y", "3.5", "", "2024-03-05"], dtype=object)[rng.integers(5, size=n)]
+    survey, owner = Survey(("a",), ("a2", "c"), buckets=16, ranges=(("a", -1e3, 1e6),)), rng.integers(-1, 4, n)
+    read = [float(word) if word == "3.5" else 19787.0 if word == "2024-03-05" else math.inf for word in words]
+    place = [bucket("c", word, 16) if word in ("x", "y") else -1 for word in words]
+    c = np.stack([np.where(words == "", np.nan, read), place], axis=1)
+    sizes = tuple(int((owner == k).sum()) for k in range(4))
+    with opened({"a": a, "a2": a, "c": words}, folder=tmp_path) as (table, _):
+        means = np.concatenate(list(survey.means(table, owner, sizes)))
+    for k, mean in enumerate(means):
+        mine = {"a": numbers(a[owner == k]), "a2": numbers(a[owner == k]), "c": c[owner == k]}
+        assert (survey.encode(mine) / sizes[k]).tobytes() == mean.tobytes()
 
 
 def test_the_sensitivity_is_attained_in_the_limit_and_never_exceeded() -> None:

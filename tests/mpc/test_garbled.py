@@ -115,13 +115,15 @@ def test_the_evaluators_lowest_bits_show_nothing() -> None:
 
 @compiled_only
 def test_compiled_half_gates_are_the_twins(level: tuple[str, ...], monkeypatch: pytest.MonkeyPatch) -> None:
-    """Ciphertexts and labels, of one tile and of several: with the twin, no tweak comes twice."""
+    """Ciphertexts and labels, of one tile and of several: with the twin, no tweak comes twice. Slots that held other
+    labels before change nothing."""
     program, delta, key = noise_heap(discrete_gaussian(300.0).plan).program, new_delta(), bytes(range(16))
-    for lanes in (16, 64, 176):
+    room = half_gates.Room()
+    for lanes in (16, 64, 64, 176):
         zero = Inputs(words(program.random_bits, lanes, 2))
         held = Inputs(words(program.random_bits, lanes, 2))
-        tables, ends = half_gates.garble(program, zero, delta, key)
-        found = half_gates.evaluate(program, held, tables, key)
+        tables, ends = half_gates.garble(program, zero, delta, key, room=room)
+        found = half_gates.evaluate(program, held, tables, key, room)
         with monkeypatch.context() as patched:
             patched.setattr(choice, "compiled", None)
             due = half_gates.garble(program, zero, delta, key)

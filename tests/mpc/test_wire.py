@@ -172,11 +172,13 @@ def test_nothing_is_read_after_a_greeting_until_its_sender_was_admitted() -> Non
 
 
 def test_a_payload_gets_room_as_it_arrives() -> None:
-    """A header that announces 1 GiB costs a mebibyte, whoever sends it."""
+    """A header that announces 1 GiB costs a mebibyte, whoever sends it; what arrives then gets eight times as much."""
 
     async def body() -> None:
-        _, peer = await fed([greeting(), announced(1 << 30), bytes(100_000)], [], largest=1 << 32, room=1 << 32)
-        assert peer._size == 1 << 30 and peer._filled == 100_000 and len(peer._payload) == 1 << 20
+        for arrived, room in ((100_000, 1 << 20), ((1 << 20) + 100_000, 8 << 20)):
+            pieces = [greeting(), announced(1 << 30), bytes(arrived)]
+            _, peer = await fed(pieces, [], largest=1 << 32, room=1 << 32)
+            assert peer._size == 1 << 30 and peer._filled == arrived and len(peer._payload) == room
 
     asyncio.run(body())
 

@@ -1,6 +1,7 @@
 """The account: deleting runs gives nothing back, whatever a process had written when it died; disjoint parts cost the
 larger."""
 
+import hashlib
 import json
 import os
 import shutil
@@ -295,6 +296,19 @@ def test_an_assignment_is_stored_and_moves_no_row(tmp_path: Path) -> None:
             account.assignment(DATA, "patient", other)
     with pytest.raises(UsageError, match="a data set keeps its parts"):
         account.assignment(DATA, "patient", PARTS, "person")
+
+
+def test_the_part_of_a_row_is_its_hash_in_whole_numbers() -> None:
+    """By the definition: the part that holds hash * weight >> 64, for places and for the same numbers as ids."""
+    assignment = Assignment((("a", 3), ("b", 1), ("c", 7)), "record", "0f" * 16)
+    whole = [
+        int.from_bytes(hashlib.blake2b(str(k).encode(), key=b"\x0f" * 16, digest_size=8).digest()) * 11 >> 64
+        for k in range(2000)
+    ]
+    expected = [0 if place < 3 else 1 if place < 4 else 2 for place in whole]
+    for ids in (range(2000), [str(k) for k in range(2000)], np.arange(2000.0)):
+        assert assignment.parts_of(ids).tolist() == expected
+    assert assignment.parts_of(range(0)).tolist() == []
 
 
 def test_parts_have_their_weights_and_every_key_draws_anew() -> None:

@@ -512,8 +512,13 @@ def test_a_file_of_a_synthetic_table_is_a_plan_of_two_releases(tmp_path: Path) -
     assert isinstance(one.plan.source, Synthesis) and (one.plan.epsilon, len(one.plan.before)) == (1, 1)
     folder = write_kits(one, tmp_path / "kits", tmp_path / "authority")[0]
     Limits.read(folder / "limits.toml").check(read_kit(folder).plan)
+    dated = text.replace(asked, "[synth]\n").replace(
+        "age = [0, 100]", 'age = [0, 100]\nseen = ["2020-01-01", "2021-03-04"]'
+    )
+    found = read_consortium(write(tmp_path, dated, "consortium.toml")).plan
+    assert (found.epsilon, len(found.before)) == (1, 2) and found.source.schedule.before[0].name == "survey"
+    assert isinstance(found.source, Synthesis) and found.source.questions.names == ("age", "seen")
     for part, words in (
-        ("[synth]\n", "age have none; give"),
         (asked + "[synth]\ncells = 6\n", "[stats] asks and [synth] makes rows; a run does one of them"),
         ("[synth]\ncells = 6\n[learning]\niterations = 3\n", "[synth] makes rows and [learning] trains"),
         ('[synth]\ncells = 6\ntarget = "aeg"\n', "did you mean 'age'?"),

@@ -2,6 +2,7 @@
 
 from contextlib import ExitStack
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -11,6 +12,7 @@ from dpmpc.aggregation.plan.plan import Plan
 from dpmpc.errors import RecordError, UsageError
 from dpmpc.runs.consortium import read_consortium
 from dpmpc.runs.job import OwnersJob
+from dpmpc.runs.joining import looked_at
 from dpmpc.runs.named_records import load_owner
 from dpmpc.runs.one_release import vectors_of
 from dpmpc.runs.request import Request
@@ -89,10 +91,20 @@ def test_an_owners_process_fills_the_places_of_its_plan(capacity: bool, persons:
     plan = plan_of(tmp_path, f"{kind} = 20", f"{kind} = 30", PERSONS)
     dataset = load_owner(Request(records=records(tmp_path, persons, 4), planned=True, delta=1e-5), plan, 0)
     assert dataset.n == 60 and int(dataset.train.X.any(axis=1).sum()) == 3 * persons, "three of four are kept"
+    assert dataset.beyond == persons
     for wrong in (21, 18) if not capacity else (21,):
         with pytest.raises(RecordError) as caught:
             load_owner(Request(records=records(tmp_path, wrong), planned=True, delta=1e-5), plan, 0)
         assert str(wrong) not in caught.value.public
+
+
+def test_an_owner_hears_before_it_joins_how_many_records_have_no_place(tmp_path: Path) -> None:
+    plan = plan_of(tmp_path, "capacity = 20", "capacity = 30", PERSONS)
+    kit: Any = SimpleNamespace(plan=plan)
+    for each, said in ((3, []), (4, ["your records: 19 records are not used: each person has 3 places at an owner, "
+                                     "which earlier records fill"])):  # fmt: skip
+        lines = looked_at(kit, Request(records=records(tmp_path, 19, each), planned=True, delta=1e-5), tmp_path / "out")
+        assert [line for line in lines if "not used" in line] == said
 
 
 def test_tables_count_places(tmp_path: Path) -> None:

@@ -12,6 +12,7 @@ from dpmpc.aggregation.owner.aggregator import Aggregator
 from dpmpc.aggregation.owner.encoding import decode
 from dpmpc.aggregation.plan.asked import plan_path
 from dpmpc.aggregation.plan.guarantee import promise_of
+from dpmpc.aggregation.plan.limits import Limits
 from dpmpc.aggregation.plan.plan import Plan
 from dpmpc.data import Schema
 from dpmpc.data.schema import Labels, Numeric
@@ -163,7 +164,13 @@ def test_the_promise_of_a_surveyed_run_is_of_both_releases(tmp_path: Path) -> No
     report = run(asked(hospitals(tmp_path / "h.csv")), out)
     plan, first = Plan.read(plan_path(out)), Plan.read(out / "survey" / "plan.json")
     assert report["privacy"]["bounds"] == "survey" == plan.bounds and plan.before == (first.derived.mechanism,)
-    assert not any("bounds" in text for text in report["warnings"])
+    classes = "the list of classes is public (it was read off the records)"
+    assert promise_of(plan).assumptions == (classes,) and report["privacy"]["assumptions"] == [classes]
+    assert report["privacy"]["statement"].startswith("guarantee, if the list of classes is public")
+    assert any("the list of classes was read from the records" in text for text in report["warnings"])
+    with pytest.raises(UsageError, match="its classes were read off records"):
+        Limits().check(plan)
+    Limits(assumptions=True).check(plan)
     assert report["privacy"]["epsilon"] == 3.0 and report["privacy"]["epsilon_accounted"] <= 3.0
     # by another route: mu of the ideal laws, and what the parties' ledgers add up to
     mu2 = sum(
@@ -190,6 +197,7 @@ def test_the_promise_of_a_surveyed_run_is_of_both_releases(tmp_path: Path) -> No
     assert facts.budget.this.releases == plan.releases + 1 and "survey/plan.json" in dict(facts.digests)
     text = page(facts)
     assert f"1, with {share:.0%} of the budget" in text
+    assert "if the list of classes is public" in text
     assert "found by a private survey" in text and "opened vectors and what its survey found" in text
 
 
@@ -206,6 +214,8 @@ def test_processes_started_one_by_one_refuse_a_survey_that_is_asked_for(tmp_path
     assert Plan.read(plan_path(tmp_path / "run")).bounds == "data"  # and its guarantee says "if"
     said = plan_only(asked(hospitals(tmp_path / "h.csv", 2000)), Placement(tmp_path / "more"))
     plan = Plan.read(plan_path(tmp_path / "more"))
+    assert "the list of classes was read from the records" in said
+    assert "if the list of classes is public" in promise_of(plan).sentence
     assert plan.bounds == "survey" and plan.schema is None and "a survey of" in said and "then at most dim" in said
 
 
@@ -359,7 +369,8 @@ def test_a_ridge_target_is_surveyed_too(tmp_path: Path) -> None:
         asked(path, target="age", task="ridge", drop=("outcome",), engine="clear", epsilon=8.0), tmp_path / "r"
     )
     target = json.loads((tmp_path / "r" / "survey" / "schema.json").read_text())["target"]
-    assert 0 < target["low"] < 30 and 75 < target["high"] < 130 and report["privacy"]["bounds"] == "survey"
+    # noise on the count of zeros, of which there are none, exceeds what is kept once in 160 runs: the range begins at 0
+    assert 0 <= target["low"] < 30 and 75 < target["high"] < 130 and report["privacy"]["bounds"] == "survey"
 
 
 def test_functional_runs_make_one_release_of_the_coefficients(tmp_path: Path) -> None:

@@ -9,22 +9,23 @@ from typing import Any, ClassVar
 import numpy as np
 import pytest
 
-from dpmpc.aggregation.plan.asked import data_digest
+from dpmpc.aggregation.plan.asked import FIRST_ATTEMPT, data_digest
 from dpmpc.aggregation.plan.guarantee import promise_of
 from dpmpc.aggregation.plan.limits import Limits, taking_part
 from dpmpc.aggregation.plan.of_vectors import OfVectors, chosen
 from dpmpc.aggregation.plan.plan import Plan
-from dpmpc.aggregation.plan.stages import after_first, stage_plan
+from dpmpc.aggregation.plan.stages import after_first
 from dpmpc.aggregation.wire.transcript import Opened
 from dpmpc.errors import PeerError, UsageError
 from dpmpc.extend import check_source
 from dpmpc.learning.source import SOURCES, Following, Schedule, Source, Stage, Sum
+from dpmpc.privacy.budget import Budget
 from dpmpc.privacy.composition import spent
 from dpmpc.privacy.ledgers import merge, read_ledgers
 from dpmpc.privacy.sensitivity import Sensitivity, Weights
 from dpmpc.runs.job import OPENED, StageJob
 from dpmpc.runs.placement import Placement
-from dpmpc.runs.stages import run_after, settled_plan
+from dpmpc.runs.stages import run_after, settled_plan, whole_of
 from dpmpc.runs.stats import reopened
 from dpmpc.runs.status import read_status
 from dpmpc.statistics.columns import Columns, Quantity, category
@@ -110,9 +111,7 @@ def planned(source: Source, *, part: str = "", **settings: Any) -> Plan:
         "run_id": "fullest", "data": "wards", "data_id": data_digest("wards"), "sizes": SIZES, "releases": 1,
         "dimension": source.coordinates, "weights": "size", "part": part, **(chosen(asked) | {"pool": False}),
     }  # fmt: skip
-    plain: Any = Plan(source=bins("north"), **given)
-    before = tuple(stage_plan(plain, stage).derived.mechanism for stage in source.schedule.before)
-    return Plan(source=source, before=before, **given)
+    return Plan(source=source, **given)
 
 
 def files(folder: Path) -> list[Path]:
@@ -174,17 +173,22 @@ def test_a_process_holds_its_limits_against_the_whole_before_the_first_stage(tmp
 
 
 def test_a_plan_whose_stages_are_left_out_of_its_price_or_length_is_refused() -> None:
-    value = json.loads(planned(Fullest()).to_text())
+    whole = planned(Fullest())
+    value = json.loads(whole.to_text())
     cheap = planned(Fullest(epsilon=0.4))
     assert cheap.derived.mechanism.scale < planned(Fullest()).derived.mechanism.scale
     for change in (
-        {"before": []}, {"before": json.loads(cheap.to_text())["before"]}, {"source": {"fullest": {"epsilon": 0.4}}},
-        {"source": {"fullest": {"epsilon": 1.1}}}, {"dimension": value["dimension"] - 1},
-        {"dimension": value["dimension"] + 1}, {"source": {"fullest": {"held": [10, 10, 10]}}},
+        {"before": []}, {"released": None}, {"source": {"fullest": {"epsilon": 1.1}}},
+        {"dimension": value["dimension"] - 1}, {"dimension": value["dimension"] + 1},
+        {"source": {"fullest": {"held": [10, 10, 10]}}},
     ):  # fmt: skip
         source = {"fullest": {**value["source"]["fullest"], **change.pop("source", {}).get("fullest", {})}}
         with pytest.raises(UsageError):
-            Plan.from_text(json.dumps({**value, "source": source, **change}))
+            Plan.from_text(json.dumps({**value, "source": source, **change})).derived  # noqa: B018
+    assert value["released"] == [] and "before" not in value
+    asked = Plan.from_text(json.dumps({**value, "source": {"fullest": {**value["source"]["fullest"], "epsilon": 0.4}}}))
+    assert asked == cheap and asked.derived == cheap.derived
+    assert asked.digest(FIRST_ATTEMPT) != whole.digest(FIRST_ATTEMPT)
 
 
 @pytest.mark.parametrize("how", ["dearer", "longer", "itself", "as planned"])
@@ -234,3 +238,26 @@ def test_a_stage_after_the_releases_is_of_other_records_at_the_plans_price(tmp_p
     other = replace(plan, source=replace(plan.source, held=(50, 60, 71)))  # type: ignore[type-var]
     run_after(other, where, run, lambda text: None)
     assert len(mine) == 2 and asdict(made.derived.mechanism) != {}
+
+
+def test_two_runs_of_several_stages_beside_each_other_are_not_both_begun(tmp_path: Path) -> None:
+    """Each process reserves every stage, also one after the releases, before the first message: of two runs at a budget
+    with room for one, the second is refused with nothing spent. What a part of one run has reserved, another part of it
+    does not ask for again."""
+    plan = planned(Fullest(), parties=3)
+    other = replace(plan, run_id="other")
+    budget = Budget(1.0, 1e-6, tmp_path)
+    for index in ("0", "owner0"):
+        (tmp_path / index).mkdir()
+        plan.write(tmp_path / index / "plan.json")
+    first, owner = (Placement(tmp_path / name, index=name, plan_file=tmp_path / name / "plan.json")
+                    for name in ("0", "owner0"))  # fmt: skip
+    second = replace(first, out=tmp_path / "other")
+    with whole_of(plan, first, budget), whole_of(plan, owner, budget):
+        assert [(e.run, e.release) for e in merge(read_ledgers(tmp_path))] == [("fullest+first", 0), ("fullest", 0)]
+        with pytest.raises(UsageError, match=r"all stages of a run must fit .* 2 releases are spent or reserved"):
+            whole_of(other, second, budget).__enter__()
+        assert not (tmp_path / "other").exists()
+    with whole_of(other, second, budget):
+        assert len(merge(read_ledgers(tmp_path))) == 2
+    assert not merge(read_ledgers(tmp_path))

@@ -60,7 +60,8 @@ def test_one_spelling(line: str, canonical: str) -> None:
         ("count where age in {1, 2}", "1", "compared by = or in low..high"),
         ("count where age in 50..30", "50", "low to high"),
         ("count where age = old", "old", "holds numbers"),
-        ("count where sex = F or sex = M", "or", "a question ends"),
+        ("count where sex = F or sex = M", "or", "there is no OR"),
+        ("mean(age) BY sex", "BY", "small letters"),
         ("count where sex = F and sex = M", "sex", "one condition"),
         ("count where age > 3", ">", "a condition is ="),
         ("hist(age, cuts=[10, 30, 20])", "[10, 30, 20]", "increase"),
@@ -99,6 +100,8 @@ def test_toml_tables_are_lines() -> None:
     assert str(parse(text_of(table), COLUMNS)) == line
     with pytest.raises(UsageError, match="a condition"):
         parse(text_of({"what": "count", "where": {}}), COLUMNS)
+    with pytest.raises(UsageError, match="a line or a table; got int"):
+        parse_all(["count", 3], COLUMNS)  # type: ignore[list-item]
     with pytest.raises(UsageError, match="a question has what"):
         text_of({"of": ["age"]})
     with pytest.raises(UsageError, match="texts, numbers and lists"):

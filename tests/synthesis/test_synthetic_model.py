@@ -2,6 +2,7 @@
 
 import itertools
 import math
+from typing import Any
 
 import numpy as np
 import pytest
@@ -259,15 +260,18 @@ def test_expected_errors_are_of_the_size_that_errors_have() -> None:
 
 
 def test_cells_follow_a_survey_and_cuts_are_checked() -> None:
-    from dpmpc.learning.survey import CELLS, _count_numbers
+    from dpmpc.learning.survey import CELLS, Survey
+
+    def counted(values: Any) -> Any:
+        return Survey(("x",)).encode({"x": np.stack([values, np.full(len(values), -1.0)], axis=1)})[:CELLS]
 
     rng = np.random.default_rng(10)
     values = np.where(rng.random(40_000) < 0.9, 0.0, rng.gamma(2, 3000, 40_000))
-    counts = _count_numbers(values)[:CELLS] + rng.normal(0, 40, CELLS)
+    counts = counted(values) + rng.normal(0, 40, CELLS)
     edges = edges_of(counts, 40.0, 0.0, 100_000.0)
     assert edges[0] == 0 and edges[1] < 1e-6 and edges[-1] == 100_000 and 5 <= len(edges) <= 16
     assert all(a < b for a, b in itertools.pairwise(edges))
-    even = edges_of(_count_numbers(rng.uniform(18, 90, 40_000))[:CELLS], 40.0, 18.0, 90.0)
+    even = edges_of(counted(rng.uniform(18, 90, 40_000)), 40.0, 18.0, 90.0)
     share = np.histogram(rng.uniform(18, 90, 100_000), even)[0] / 100_000
     assert 0.02 < share.min() and share.max() < 0.4
     for cuts in ([3, 1], "many", [1], True, [0, math.inf]):

@@ -2,6 +2,7 @@
 
 import datetime
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -18,19 +19,21 @@ from dpmpc.aggregation.plan.guarantee import promise_of
 from dpmpc.aggregation.plan.plan import Plan
 from dpmpc.cli.main import group
 from dpmpc.data.schema import checked_bounds
-from dpmpc.errors import UsageError
+from dpmpc.errors import RecordError, UsageError
+from dpmpc.learning.survey import CELLS
 from dpmpc.privacy.gaussian import mu_of_budget
 from dpmpc.privacy.ledgers import read_ledgers
 from dpmpc.runs.stages import settled_plan
 from dpmpc.runs.stats import noise_of, reopened
 from dpmpc.runs.synth_made import made_from
-from dpmpc.runs.synth_plan import plan_of_synthesis, with_cells
+from dpmpc.runs.synth_plan import plan_of_synthesis
 from dpmpc.statistics.cells import Records
 from dpmpc.statistics.columns import Columns
 from dpmpc.statistics.tables import STEP
 from dpmpc.synthesis.asking import pairs
 from dpmpc.synthesis.caveats import CAVEATS
-from dpmpc.synthesis.cuts import stated
+from dpmpc.synthesis.cuts import CELLS_OF_A_NUMBER, edges_of, stated
+from dpmpc.synthesis.source import Synthesis
 from tests.machines import apart, sites
 from tests.runs import dpmpc as dpmpc_command
 
@@ -180,6 +183,7 @@ def odd(n: int) -> pd.DataFrame:
         "when": [(day + datetime.timedelta(days=int(d))).isoformat() for d in rng.integers(0, 1000, n)],
         "city": rng.choice(["Rome", "Oslo", "Bern, CH"], n), "constant": "same", "empty": None,
         "x": np.where(rng.random(n) < 0.1, np.nan, rng.normal(0, 1, n)),
+        "weight": [("", "unknown", "82")[int(k)] if k < 3 else str(60 + int(k)) for k in rng.integers(0, 40, n)],
     })  # fmt: skip
 
 
@@ -195,8 +199,14 @@ def test_odd_columns_make_a_sensible_table() -> None:
     dates = [datetime.date.fromisoformat(value) for value in rows["when"].dropna()]
     assert datetime.date(2020, 1, 1) <= min(dates) < max(dates) <= datetime.date(2022, 12, 31) and len(dates) > 11_000
     assert 0.06 < rows["x"].isna().mean() < 0.14 and abs(rows["x"].std() - 1) < 0.2
+    frame["typed"] = pd.to_datetime(frame["when"])
     surveyed = dpmpc.synth(frame, owners="site", engine="clear", seed=1, rows=500, epsilon=3.0, delta=1e-5)
     again = surveyed.frame()
+    known = [name for name in frame.columns if name in again]
+    assert list(again) == known and {"when", "typed", "city", "x", "weight"} <= set(known)  # in their order
+    assert pd.to_datetime(again["typed"].dropna()).dt.year.between(2012, 2060).all()
+    assert 60 < again["weight"].mean() < 105  # numbers among texts are numbers, no dates
+    assert any("Left out" in line and line.endswith(": note.") for line in replace(surveyed, left_out=("note",)).lines)
     assert len(again) == 500 and again["city"].dropna().str.match(r"bucket \d+$|\(other\)$").all()
     assert any("hashed" in line and "city" in line for line in surveyed.lines)
     assert pd.to_datetime(again["when"].dropna()).dt.year.between(2012, 2060).all()
@@ -288,13 +298,15 @@ def test_a_dry_run_and_a_budget_that_is_too_small_spend_nothing(tmp_path: Path) 
 
 @pytest.mark.parametrize("role", ["apart", "both"])
 def test_over_several_machines_every_process_makes_the_same_second_release(role: str, tmp_path: Path) -> None:
-    """Two releases between the same processes, the second of which follows from the first: its plan is the same
-    everywhere, both together cost the promise, rows and answers come of both, and the ledgers have two lines."""
+    """Releases between the same processes, each of which follows from the one before: their plans are the same
+    everywhere, all together cost the promise, rows and answers come of them, and the ledgers have a line each. With
+    role both a survey comes first, which finds the cells of age."""
+    surveyed = role == "both"
     frame = people(6000, 2)
     sizes = tuple(int((frame.site == site).sum()) for site in "xyz")
-    columns = stated(Columns.of_bounds(checked_bounds(BOUNDS, "test")), CUTS, None)
+    columns = stated(Columns.of_bounds(checked_bounds(BOUNDS, "test")), {} if surveyed else CUTS, None)
     settings = PROMISE | {"neighbours": "record", "role": role, "parties": 3}
-    never = ["ward = c and age in 18..40"]
+    never = ["ward = c and age in 18..40"] * (not surveyed)
     plan = plan_of_synthesis(columns, "died", never, sizes, "people", None, settings, "public")
     path = tmp_path / "plan.json"
     plan.write(path)
@@ -305,29 +317,55 @@ def test_over_several_machines_every_process_makes_the_same_second_release(role:
     ends = (apart if role == "apart" else sites)(path, tmp_path, records)
     assert ends == [None] * len(ends)
     names = [*"012", *(() if role == "both" else ("owner0", "owner1", "owner2"))]
-    assert len({settled_plan(tmp_path / name, "first").read_text() for name in names}) == 1
+    for stage in ("survey", "first") if surveyed else ("first",):
+        assert len({settled_plan(tmp_path / name, stage).read_text() for name in names}) == 1
     owner = tmp_path / ("0" if role == "both" else "owner0")
     rows = pd.read_parquet(owner / "synthetic.parquet")
-    assert len(rows) == 6000 and not ((rows.ward == "c") & (rows.age < 40)).any()
+    assert len(rows) == 6000 and (surveyed or not ((rows.ward == "c") & (rows.age < 40)).any())
     assert abs((rows.died == "yes").mean() - (frame.died == "yes").mean()) < 0.05
     found = reopened(owner)
     assert len(found.earlier) == 1
     mu2 = [(farthest(each) / noise_of(each.plan)) ** 2 for each in (*found.earlier, found)]
-    assert sum(mu2) == pytest.approx(mu_of_budget(1.0, 1e-5) ** 2, rel=0.03) and mu2[0] < 0.3 * sum(mu2)
+    whole = mu_of_budget(1.0, 1e-5) ** 2 * (0.95 if surveyed else 1.0)
+    assert sum(mu2) == pytest.approx(whole, rel=0.03) and mu2[0] < 0.3 * sum(mu2)
+    if surveyed:
+        before = Plan.read(owner / "survey" / "stage.json")
+        mu = before.source.by_record(sizes, "size", before.dimension).l2 * sum(sizes) / noise_of(before)
+        assert mu**2 + sum(mu2) == pytest.approx(whole / 0.95, rel=0.03) and mu**2 == pytest.approx(whole / 19, rel=0.1)
+        cuts = found.tables.columns["age"].cuts
+        assert 8 <= len(cuts) <= 15 and (cuts[0], cuts[-1]) == (18, 90)
+        assert abs(rows.age.mean() - frame.age.mean()) < 2
     assert len(found.asked(pairs(found.tables.columns)).answers) == 6
     again = made_from(owner, rows=500, seed=1)
     assert len(again.frame()) == 500 and again.structure == made_from(tmp_path / names[-1]).structure
     for name in names:
-        assert sum(len(book.entries) for book in read_ledgers(tmp_path / name)) == 2
+        assert sum(len(book.entries) for book in read_ledgers(tmp_path / name)) == (3 if surveyed else 2)
 
 
 def test_what_a_plan_of_a_synthetic_table_cannot_be() -> None:
     columns = Columns.of_bounds(checked_bounds(BOUNDS, "test"))
-    for change, words in (({"cuts": {}}, "age have none; give"), ({"cuts": {"sex": 3}}, "'sex' has levels")):
-        with pytest.raises(UsageError, match=words):
-            with_cells(columns, change["cuts"], None)
-    known = with_cells(columns, {}, 6)
+    known = stated(columns, {}, 6)
+    for wrong, survey in ((columns, None), (known, 0.2)):
+        with pytest.raises(UsageError, match="such numbers or a survey, not both"):
+            Synthesis(wrong, survey=survey)
     with pytest.raises(UsageError, match="noise alone would move"):
         plan_of_synthesis(known, None, [], (40, 40, 40), "p", None, PROMISE | {"parties": 3}, "public")
     with pytest.raises(UsageError, match="dyed"):
         plan_of_synthesis(known, "dyed", [], (4000,) * 3, "p", None, PROMISE | {"parties": 3}, "public")
+
+
+def test_a_survey_leads_to_no_more_cells_than_were_planned() -> None:
+    """The plan's length is public before the survey: octaves that all stand out are joined."""
+    counts = np.full(CELLS, 1000.0)
+    for low, high in ((-1e9, 1e9), (0.0, 1e9), (-3.0, 5.0), (0.0, 1.0)):
+        edges = edges_of(counts, 1.0, low, high)
+        assert len(edges) <= CELLS_OF_A_NUMBER + 1 and (edges[0], edges[-1]) == (low, high)
+        assert all(np.diff(edges) > 0)
+
+
+def test_one_date_among_texts_is_refused() -> None:
+    """Whether a column holds dates is public, so no single record may decide it."""
+    frame = odd(400)
+    frame["city"] = ["2020-01-02", *["Rome"] * 200, *["Oslo"] * 199]
+    with pytest.raises(RecordError, match="'city' has one value that is a date"):
+        dpmpc.synth(frame, owners="site", **PROMISE)

@@ -37,6 +37,7 @@ from dpmpc.processes.background import Pending, Ready
 
 __all__ = ["WAIT", "Aggregator", "Release"]
 
+
 class Aggregator:
     """Opens the sums of the owners' vectors, each with one noise vector, one release after another.
 

@@ -4,8 +4,8 @@ Whatever takes an `Asked` needs nothing that has to be derived: the checks of wh
 """
 
 import hashlib
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal
 
@@ -13,6 +13,7 @@ from dpmpc.aggregation.plan.names import Names
 from dpmpc.aggregation.plan.settings import Attendance, Computing, Noise, Promise
 from dpmpc.data.schema import Schema
 from dpmpc.errors import UsageError
+from dpmpc.lazy import cached_property
 from dpmpc.learning.adaptive_clipping import ClippingBound
 from dpmpc.learning.method import Learning
 from dpmpc.learning.source import Source, owner_factors
@@ -37,11 +38,11 @@ AGREED = Attempt(-1, 0)  # the parties agree on the attempt when they meet
 
 
 @dataclass(frozen=True, kw_only=True)
-class Asked(Promise, Noise, Computing, Attendance):
+class Asked(Promise, Noise, Computing, Attendance, ABC):
     """One run: settings, chosen where nobody had said them, and public facts. `schema`: what maps every owner's records
     into vectors (`data.schema.Schema` as JSON values), None where the caller brings vectors; its constants are public,
     or were read off records (`bounds`). `sizes`: records of each owner (of use to `weights="size"` and to record-level
-    neighbours). `before`: what stages of the same run release or have released (`stages`); the promise is of all. While
+    neighbours). `released`: what stages of the same run have released (`stages`); the promise is of all. While
     there are stages to come, `dimension` is the largest that they can lead to.
     `capacity`: sizes are numbers of places, which records may leave empty, so that how many there are is private.
     `part`: of the data that its releases are of (`Assignment.label`), "" for all. `parties` 0: no MPC, the arithmetic
@@ -58,7 +59,7 @@ class Asked(Promise, Noise, Computing, Attendance):
     weights: Weights = "equal"
     schema: dict[str, Any] | None = None
     bounds: Bounds = "public"
-    before: tuple[Mechanism, ...] = ()
+    released: tuple[Mechanism, ...] = ()
     part: str = ""
     capacity: bool = False
     names: Names | None = None
@@ -66,6 +67,11 @@ class Asked(Promise, Noise, Computing, Attendance):
     def called(self, text: str) -> str:
         """A text about processes with their names, where the plan has any."""
         return text if self.names is None else self.names.beside(text)
+
+    @property
+    @abstractmethod
+    def before(self) -> tuple[Mechanism, ...]:
+        """What stages release or have released before the run's own releases."""
 
     @property
     def owners(self) -> int:

@@ -49,7 +49,8 @@ def check_plan(plan: Asked) -> None:
         )
     if type(plan.pool) is not bool:
         raise UsageError(f"a plan's pool must be True or False; got {plan.pool!r}; plan again")
-    if plan.before and (plan.calibration != "tight" or plan.scale is not None or not plan.delta):
+    staged = plan.released or plan.source.schedule.before
+    if staged and (plan.calibration != "tight" or plan.scale is not None or not plan.delta):
         raise UsageError(
             "what a run released before is in its promise by the tight calibration at a delta; the plan has another, or"
             " a scale; plan again"
@@ -63,6 +64,16 @@ def check_plan(plan: Asked) -> None:
     if isinstance(plan.source, Learning) and plan.source.survey is not None:
         if plan.schema is not None or plan.bounds != "survey":
             raise UsageError("a plan's schema and bounds come from its survey; this one has others; plan again")
+    _check_attendance(plan)
+    check_owners_possible(plan)
+    if plan.parties:
+        if plan.parties < 1:
+            raise UsageError(f"the number of parties must be at least 1; got {plan.parties}; use <<parties=3>>")
+        BACKENDS[plan.backend].check(plan.parties, plan.threshold)
+
+
+def _check_attendance(plan: Asked) -> None:
+    """Errors: UsageError for owners that cannot be so few, or be parties too."""
     if not 0 <= plan.min_owners <= plan.owners:
         raise UsageError(
             f"<<min_owners>> must lie in 1..{plan.owners}, the number of owners; got {plan.min_owners}; leave it "
@@ -80,11 +91,6 @@ def check_plan(plan: Asked) -> None:
             f"{plan.parties} "
             "parties; give as many of both with <<parties>>, or leave <<role>> out"
         )
-    check_owners_possible(plan)
-    if plan.parties:
-        if plan.parties < 1:
-            raise UsageError(f"the number of parties must be at least 1; got {plan.parties}; use <<parties=3>>")
-        BACKENDS[plan.backend].check(plan.parties, plan.threshold)
 
 
 def _check_persons(plan: Asked) -> None:

@@ -10,6 +10,7 @@ from dpmpc.aggregation.plan.owner_bounds import what_is_checked
 from dpmpc.aggregation.plan.plan import Plan
 from dpmpc.circuits.convert import FIELD_BITS
 from dpmpc.learning.adaptive_clipping import ClippingBound
+from dpmpc.learning.method import Learning
 from dpmpc.learning.vectors import Vectors
 from dpmpc.mpc.contract.owner_checks import NORMS
 from dpmpc.privacy.checks import NEIGHBOURS_OF, delta_warning
@@ -24,8 +25,10 @@ _BITS = 180  # random bits of a sample of noise that is shared as numbers, about
 
 VECTOR_NEIGHBOURS = "one owner's whole vector replaced; the number of owners is public"
 FIXED_BEFORE = (
-    "ranges, categories, kinds and names of columns had been fixed without the records (they were read off them)"
+    "ranges, categories, classes, kinds and names of columns had been fixed without the records (they were read off "
+    "them)"
 )
+CLASSES_PUBLIC = "the list of classes is public (it was read off the records)"
 
 
 @dataclass(frozen=True)
@@ -77,6 +80,15 @@ def neighbours_of(plan: Plan) -> str:
     )
 
 
+def reads_classes(plan: Plan) -> bool:
+    """Whether the classes of the target were read off records: that two of them at least have each class keeps one
+    record from changing the list, but not from ending the run, nor several records from either."""
+    if plan.schema is not None:
+        return bool(plan.schema.get("classes_read"))
+    draft = plan.source.survey if isinstance(plan.source, Learning) else None  # of a survey that is to come
+    return draft is not None and draft.schema.classes_read
+
+
 def covers(plan: Plan, neighbours: str) -> bool:
     """Whether the plan's promise is one for these neighbours too.
 
@@ -106,6 +118,8 @@ def promise_of(plan: Plan, releases: int | None = None) -> Promise:
     assumptions = []
     if plan.bounds == "data":
         assumptions.append(FIXED_BEFORE)
+    elif reads_classes(plan):
+        assumptions.append(CLASSES_PUBLIC)
     if not mechanism.discrete:  # its law is close to the exact one, but what is proved of it adds up to too much
         gap = plan.releases * plan.dimension * mechanism.tv
         assumptions.append(
@@ -207,6 +221,11 @@ def warnings_of(plan: Plan) -> list[str]:
         found.append(
             "scaling bounds were read from the records and are not covered by the guarantee; give public ones with "
             "bounds FILE"
+        )
+    elif reads_classes(plan):
+        found.append(
+            "the list of classes was read from the records and is not covered by the guarantee; state them in "
+            "a schema, or in bounds FILE"
         )
     ratio = sum(plan.sizes) / (plan.owners * min(plan.sizes))
     if plan.weights == "equal" and ratio >= 2:

@@ -19,7 +19,7 @@ import msgspec
 from dpmpc.aggregation.plan.asked import data_digest
 from dpmpc.aggregation.plan.check_figures import owners_line, security_line
 from dpmpc.aggregation.plan.derive import spent_before
-from dpmpc.aggregation.plan.guarantee import covers, ideal, promise_of, share_of, units_of
+from dpmpc.aggregation.plan.guarantee import covers, ideal, promise_of, reads_classes, share_of, units_of
 from dpmpc.aggregation.plan.of_vectors import VectorSettings
 from dpmpc.aggregation.plan.plan import Plan
 from dpmpc.aggregation.plan.settings import Attendance, Choosing, Computing, Noise, Promise
@@ -89,8 +89,7 @@ class Accepted(Settings):
 def limited() -> Mapping[str, Declared]:
     """The settings that have limits, by name: those of plans, and what limits say besides."""
     groups = (Promise, Noise, Computing, Attendance, Choosing, VectorSettings, Accepted)
-    found = {name: each for group in groups for name, each in declared(group).items() if each.setting.limit is not None}
-    return found
+    return {name: each for group in groups for name, each in declared(group).items() if each.setting.limit is not None}
 
 
 def limit_of(each: Declared) -> Limit:
@@ -268,6 +267,7 @@ class Limits:
         for void, why in (
             (not plan.derived.sampler.discrete, f"{plan.sampler} has no proved law"),
             (plan.bounds == "data", "its schema was read off records"),
+            (reads_classes(plan), "its classes were read off records"),
             (plan.touched < plan.owners and plan.persons is not None, "it counts a person at some owners only"),
         ):
             if void and not self.assumptions:
@@ -371,11 +371,11 @@ def taking_part(plan: Plan, addresses: Sequence[str] = ()) -> list[str]:
         schema = [
             f"schema {plan.schema_digest[:16]}: {columns_line(Schema.from_json(plan.schema))} ({plan.bounds} bounds)"
         ]
-    schedule = plan.source.schedule
+    schedule, coming = plan.source.schedule, plan.before[len(plan.released) :]
     after = "".join(f", after a {stage.name}" for stage in schedule.before)
     most = "at most " if after else ""
     what = f"{plan.owners} owners, {most}{plan.dimension} coordinates, {plan.releases} releases{after}"
-    for stage, mechanism in zip(schedule.before, plan.before[len(plan.before) - len(schedule.before) :], strict=True):
+    for stage, mechanism in zip(schedule.before, coming, strict=True):
         share = share_of(plan, mechanism)
         line = f"first a {stage.name} of {stage.source.coordinates} coordinates, {share:.0%} of the budget"
         schema = [f"{line}: {schema[0]}", *schema[1:]] if stage is schedule.before[0] else [*schema, line]
@@ -402,6 +402,4 @@ def _owners_shown(plan: Plan) -> str:
 
 
 def _both(a: Any, b: Any, stricter: Callable[[Any, Any], Any]) -> Any:
-    if a is None or b is None:
-        return b if a is None else a
-    return stricter(a, b)
+    return b if a is None else a if b is None else stricter(a, b)

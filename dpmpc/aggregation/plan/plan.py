@@ -7,10 +7,8 @@ keeps. No value of a record enters.
 
 import hashlib
 import json
-from collections.abc import Iterable, Sequence
-from dataclasses import asdict, dataclass, fields
-from difflib import get_close_matches
-from functools import cached_property
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Literal, Self
 
@@ -18,16 +16,17 @@ from dpmpc.aggregation.plan.asked import Asked, Attempt
 from dpmpc.aggregation.plan.checks import check_plan
 from dpmpc.aggregation.plan.derive import Derived, derive
 from dpmpc.aggregation.plan.grid import Grid
-from dpmpc.aggregation.plan.names import Names
 from dpmpc.aggregation.plan.of_vectors import plan_of_vectors
 from dpmpc.aggregation.plan.settings import GROUPS
 from dpmpc.aggregation.plan.stages import check_stages, stage_plan
+from dpmpc.codec import MisfitError, of_json, to_json
 from dpmpc.errors import UsageError
+from dpmpc.lazy import cached_property
 from dpmpc.learning.source import SOURCES, Source
 from dpmpc.privacy.mechanism import Mechanism
 from dpmpc.settings import declared
 
-VERSION = 5
+VERSION = 6
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -101,9 +100,19 @@ class Plan(Asked):
         return derive(self)
 
     @cached_property
+    def ahead(self) -> tuple["Plan", ...]:
+        """The plans of the stages that are still to come before this run's own releases, in order."""
+        return tuple(stage_plan(self, stage) for stage in self.source.schedule.before)
+
+    @property
     def first(self) -> "Plan":
-        """The plan of the stage that comes next, before this run's own releases. Errors: none does."""
-        return stage_plan(self, self.source.schedule.before[0])
+        """The plan of the stage that comes next. Errors: none does."""
+        return self.ahead[0]
+
+    @cached_property
+    def before(self) -> tuple[Mechanism, ...]:
+        """What stages release or have released before the run's own releases: what they cost is in the promise."""
+        return (*self.released, *(each.derived.mechanism for each in self.ahead))
 
     @property
     def grid(self) -> Grid:
@@ -117,12 +126,10 @@ class Plan(Asked):
 
     def to_text(self) -> str:
         """Canonical JSON, settings by group: sorted keys, no spaces, floats as Python's repr."""
-        whole = asdict(self)
-        del whole["source"]
-        whole["before"] = [mechanism.to_json() for mechanism in self.before]
+        whole = to_json(self)
         if self.names is None:
             del whole["names"]
-        value: dict[str, Any] = {"version": VERSION, "source": {self.source.KIND: self.source.to_json()}}
+        value: dict[str, Any] = {"version": VERSION, "source": {self.source.KIND: whole.pop("source")}}
         for group in GROUPS:
             value[group.__name__.lower()] = {name: whole.pop(name) for name in declared(group)}
         return _canonical({**value, **whole})
@@ -137,27 +144,22 @@ class Plan(Asked):
                 raise UsageError(
                     f"a plan must have version {VERSION}; this one has {version}; use the same dpmpc everywhere"
                 )
-            ((kind, content),) = value.pop("source").items()
-            source = SOURCES[kind].from_json(content)
-            settings: dict[str, Any] = {}
+            source = value.pop("source", None)
+            if not isinstance(source, dict) or len(source) != 1:
+                raise MisfitError("a plan has one source, by its kind")
+            ((kind, content),) = source.items()
+            said: dict[str, Any] = {}
             for group in GROUPS:
-                part = value.pop(group.__name__.lower())
-                _only_known(part, declared(group), f"a plan's {group.__name__.lower()}")
-                missing = declared(group).keys() - part.keys()
-                if missing:
-                    raise KeyError(min(missing))
-                settings |= part
-            _only_known(value, (field.name for field in fields(cls)), "a plan")
-            before = tuple(Mechanism.from_json(mechanism) for mechanism in value["before"])
-            if (names := value.pop("names", None)) is not None:
-                settings["names"] = Names(tuple(names.pop("parties")), tuple(names.pop("owners")))
-                _only_known(names, (), "a plan's names")
-            plan = cls(**{**value, **settings, "sizes": tuple(value["sizes"]), "source": source, "before": before})
+                name = group.__name__.lower()
+                said |= vars(of_json(group, value.pop(name, None), f"a plan's {name}", whole=True))
+            said["source"] = SOURCES[kind].from_json(content)
+            plan = of_json(cls, {"names": None, **value}, "a plan", whole=True, **said)
             if plan.to_text() != _canonical(json.loads(text)):
                 raise ValueError("a value is not spelt as dpmpc spells it")
             return plan
         except (ValueError, KeyError, TypeError, AttributeError) as error:
-            raise UsageError(f"a plan must be what dpmpc wrote as plan.json; {error}; copy it again") from None
+            way = f"{error.way}, or copy it again" if isinstance(error, MisfitError) and error.way else "copy it again"
+            raise UsageError(f"a plan must be what dpmpc wrote as plan.json; {error}; {way}") from None
 
     @classmethod
     def read(cls, path: Path | str) -> Self:
@@ -175,17 +177,6 @@ class Plan(Asked):
         partial = path.with_suffix(".tmp")
         partial.write_text(self.to_text(), encoding="utf-8")
         partial.replace(path)
-
-
-def _only_known(value: dict[str, Any], known: Iterable[str], what: str) -> None:
-    """Errors: UsageError for the first key, by name, that is not known."""
-    names = list(known)
-    for key in sorted(value.keys() - set(names)):
-        shown, near = key[:40], get_close_matches(key, names, 1)
-        hint = f"did you mean '{near[0]}'" if near else "take it out"
-        raise UsageError(
-            f"a plan must be what dpmpc wrote as plan.json; {what} has no key {shown!r}; {hint}, or copy it again"
-        )
 
 
 def _canonical(value: object) -> str:

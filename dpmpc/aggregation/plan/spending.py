@@ -1,6 +1,6 @@
 """What a release of a plan writes in a ledger: its price, for all neighbours of which something is proved."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 
 from dpmpc.aggregation.plan.asked import Attempt, Presence, data_digest
@@ -47,6 +47,12 @@ def entry_of(
 def reservation_of(plan: Plan, attempt: Attempt) -> Reservation:
     """All releases that an attempt still has to make."""
     return Reservation(entry_of(plan, attempt, attempt.first_release), attempt.first_release, plan.releases)
+
+
+def stages_of(plans: Iterable[Plan], spent: Callable[[Plan], int] = lambda plan: 0) -> list[Reservation]:
+    """All releases that are left of the stages of a run, whose plans these are; `spent`: how many a stage has made."""
+    made = [(plan, Attempt(0, min(spent(plan), plan.releases))) for plan in plans]
+    return [reservation_of(plan, attempt) for plan, attempt in made]
 
 
 def held_against(budget: Budget | None, account: Account | None) -> Budget | None:

@@ -7,10 +7,11 @@ with one stage fewer. Every process does that by itself, with arithmetic that is
 compare the digests of the plans that they made when they meet for the next release.
 
 Guarantees: what follows may depend on all that was opened, but no price does. `Plan.before` has the mechanism of every
-stage that shares the promise, opened or not, and the plan's own noise is solved for with all of them. A plan whose
-`before` is not what its stages cost, or that is shorter than what can follow, is refused; so is a stage that leads to
-dearer or longer ones than were planned. A stage after the plan's releases is of another part of the data, where no
-record pays for both. Each stage is a run with a name of its own, so a stream of randomness is never begun twice.
+stage that shares the promise, and the plan's own noise is solved for with all of them: those that are to come are
+derived from the source, those that were opened stand in the plan (`released`). A plan that is shorter than what can
+follow is refused; so is a stage that leads to dearer or longer ones than were planned. A stage after the plan's
+releases is of another part of the data, where no record pays for both. Each stage is a run with a name of its own, so a
+stream of randomness is never begun twice.
 """
 
 from dataclasses import replace
@@ -82,23 +83,17 @@ def after_first(plan: P, total: Ints, present: Presence | None = None) -> P:
         raise UsageError(
             f"a {stage.name} leads to at most {plan.dimension} coordinates; got {made.dimension}; plan again"
         )
-    opened = plan.before[: len(plan.before) - len(others)]
-    before = (*opened, *(stage_plan(plan, each).derived.mechanism for each in coming))  # type: ignore[attr-defined]
-    return replace(plan, source=made.source, dimension=made.dimension, schema=made.schema, before=before)
+    released = plan.before[: len(plan.before) - len(others)]
+    return replace(plan, source=made.source, dimension=made.dimension, schema=made.schema, released=released)
 
 
-def check_stages(plan: Asked) -> None:
-    """Errors: UsageError for a plan whose price leaves out a stage, or whose length is not the most that can follow;
-    for a stage after it on the same records."""
+def check_stages(plan: Any) -> None:
+    """Errors: UsageError for a plan whose length is not the most that can follow a stage; for a stage after it on the
+    same records."""
     schedule = plan.source.schedule
     if schedule.before:
-        coming: list[Any] = [stage_plan(plan, stage) for stage in schedule.before]
-        if plan.before[-len(coming) :] != tuple(each.derived.mechanism for each in coming):
-            raise UsageError(
-                "what a run releases before is what its stages cost; the plan's price is of another; plan again, with "
-                "the same dpmpc"
-            )
-        longest = plan.source.longest(coming[0].divisor, noise_of(coming[0]))
+        first = plan.first
+        longest = plan.source.longest(first.divisor, noise_of(first))
         if plan.dimension != longest:
             raise UsageError(
                 f"a release after a {schedule.before[0].name} has at most {longest} coordinates; the plan says "

@@ -85,8 +85,7 @@ class Remembered:
         )
 
     def see(self, name: str, first: int, end: int, payload: bytes | bytearray) -> None:
-        """Remembers what these owners have shown. Errors: PeerError where it does not go on from what was remembered.
-        """
+        """Remembers what these owners have shown. Errors: PeerError where it does not go on from what it was."""
         if self._memory is None:
             return
         who = owner_of_account(self._plan, first, end)

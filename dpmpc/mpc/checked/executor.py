@@ -151,9 +151,7 @@ class CheckedExecutor(SharingExecutor):
         self.stages = batch.stages(max(1, program.ands * batch.words))
         length = self.stages.lengths[0] * self.stages.field.bits // 64
         self.used = used = program.ands * batch.words  # words of ANDs
-        self._x, self._y, self._z = self._scratch = [
-            batch.session.borrow(self.components, length) for _ in range(3)
-        ]
+        self._x, self._y, self._z = self._scratch = [batch.session.borrow(self.components, length) for _ in range(3)]
         for array in (self._x, self._y, self._z):
             array[:, used:] = 0
         self._kept = 0  # ANDs

@@ -57,9 +57,21 @@ refused:
     return NULL;
 }
 
-/* Columns at .. at + left - 1 of one half of the hashes. */
+/* Columns at .. at + left - 1 of one half of the hashes; 64 rows, of a cache line each but for the last columns'. */
 static void put_rows(const uint64_t rows[64][8], uint64_t *out, Py_ssize_t at, Py_ssize_t left, Py_ssize_t columns) {
-    for (int b = 0; b < 64; b++) memcpy(out + b * columns + at, rows[b], (size_t)left * 8);
+    if (left == 8)
+        for (int b = 0; b < 64; b++) memcpy(out + b * columns + at, rows[b], 64); /* of a known size: in registers */
+    else
+        for (int b = 0; b < 64; b++) memcpy(out + b * columns + at, rows[b], (size_t)left * 8);
+}
+
+static void take_rows(const uint64_t *in, uint64_t rows[64][8], Py_ssize_t at, Py_ssize_t left, Py_ssize_t columns) {
+    if (left == 8) {
+        for (int b = 0; b < 64; b++) memcpy(rows[b], in + b * columns + at, 64);
+        return;
+    }
+    memset(rows, 0, 64 * sizeof rows[0]);
+    for (int b = 0; b < 64; b++) memcpy(rows[b], in + b * columns + at, (size_t)left * 8);
 }
 
 static PyObject *ot_hashes(PyObject *self, PyObject *args) {
@@ -87,11 +99,8 @@ static PyObject *ot_hashes(PyObject *self, PyObject *args) {
     block x, h;
     for (Py_ssize_t at = 0; at < columns; at += 8) {
         Py_ssize_t left = columns - at < 8 ? columns - at : 8;
-        memset(&x, 0, left < 8 ? sizeof x : 0);
-        for (int i = 0; i < 64; i++) {
-            memcpy(x.low[i], in + i * columns + at, (size_t)left * 8);
-            memcpy(x.high[i], in + (64 + i) * columns + at, (size_t)left * 8);
-        }
+        take_rows(in, x.low, at, left, columns);
+        take_rows(in + 64 * columns, x.high, at, left, columns);
         transpose_tile(&x.low[0][0]);
         transpose_tile(&x.high[0][0]);
         for (Py_ssize_t m = 0; m < times; m++) {

@@ -9,6 +9,7 @@ import functools
 import itertools
 from dataclasses import dataclass
 
+from dpmpc.lazy import cached_property
 from dpmpc.mpc.numbers.field import subsets as all_subsets
 
 Subset = tuple[int, ...]
@@ -40,7 +41,7 @@ class Layout:
         """To whom a party sends its part of each product."""
         return [j for j in self.target(party) if j != party]
 
-    @functools.cached_property
+    @cached_property
     def _products(self) -> dict[int, dict[Subset, list[Subset]]]:
         """For each party, the component products x_S y_S' it computes: S -> all S'. Each pair goes to the least loaded
         common member."""
@@ -69,7 +70,7 @@ class Layout:
         """The 2t + 1 parties whose shares of degree 2t are opened."""
         return tuple(range(self.parties - 2 * self.threshold - 1, self.parties))
 
-    @functools.cached_property
+    @cached_property
     def opening_sends(self) -> list[tuple[int, int, tuple[Subset, ...]]]:
         """(sender, receiver, components) that give the members of `opened_to` every component they lack; the load is
         spread."""

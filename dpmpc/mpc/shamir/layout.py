@@ -12,6 +12,7 @@ import functools
 from dataclasses import dataclass
 
 from dpmpc.errors import UsageError
+from dpmpc.lazy import cached_property
 from dpmpc.mpc.numbers import field
 
 MOST_PARTIES = 32  # the extraction allows 61, 128-bit sums of products 63
@@ -65,7 +66,7 @@ class ManyLayout:
         """Those who send `party` its share."""
         return [(party - k) % self.parties for k in range(self.threshold + 1, self.parties)]
 
-    @functools.cached_property
+    @cached_property
     def _interpolations(self) -> list[list[list[int]]]:
         return [self._interpolation(dealer) for dealer in range(self.parties)]
 
@@ -84,7 +85,7 @@ class ManyLayout:
         return self.parties > 2 * self.threshold + 1
 
     # -- products ------------------------------------------------------------------------------------------------------
-    @functools.cached_property
+    @cached_property
     def at_zero(self) -> list[int]:
         """Coefficients that give the value at 0 of a polynomial of degree below n from all n shares."""
         return list(field.lagrange(tuple(range(1, self.parties + 1)), 0, self.prime))

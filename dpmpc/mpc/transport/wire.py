@@ -33,6 +33,7 @@ FRAME_COST = 1 << 8  # bytes that a frame costs besides its payload, while nobod
 _SCRATCH = 1 << 16
 _COPIED = 1 << 18  # bytes of a payload from which on a copy costs more than a segment of the header's own
 _FIRST = 1 << 20  # bytes that are set aside for a payload before any has arrived
+_MORE = 8  # times the room, whenever it is full: each time what has arrived is copied
 
 
 def run_tag(run_id: bytes) -> int:
@@ -191,8 +192,8 @@ class Peer(asyncio.BufferedProtocol):
         return memoryview(self._scratch)[self._held :]
 
     def _grow(self) -> None:
-        """Twice as much room for a payload that has filled what it had."""
-        longer = bytearray(min(self._size, 2 * len(self._payload)))
+        """More room for a payload that has filled what it had: at most `_MORE` times as much as has arrived."""
+        longer = bytearray(min(self._size, _MORE * len(self._payload)))
         longer[: self._filled] = memoryview(self._payload)[: self._filled]
         self._payload = longer
 

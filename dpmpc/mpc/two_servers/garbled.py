@@ -19,7 +19,7 @@ from dpmpc.mpc.numbers.prg import Prg
 from dpmpc.mpc.two_servers import half_gates
 from dpmpc.mpc.two_servers.executor import OtBatch, Transfers
 from dpmpc.mpc.two_servers.flows import Wanted, transfers
-from dpmpc.mpc.two_servers.half_gates import KEY_BYTES, Inputs, lanes_at_a_time
+from dpmpc.mpc.two_servers.half_gates import KEY_BYTES, Inputs, Room, lanes_at_a_time
 from dpmpc.mpc.two_servers.lifts import Lifts, lifts_of
 from dpmpc.mpc.two_servers.products import Products
 
@@ -68,7 +68,7 @@ class GarbledBatch(OtBatch):
             await transfers(pair, self.channel, None, Wanted(count, self.words, take, wide=count), LABELS)
         delta = np.frombuffer(secrets.token_bytes(16), dtype="<u8").astype(np.uint64)
         delta[0] |= _1
-        prg, outputs = Prg.from_os(), np.empty((len(program.outputs), lanes), dtype=np.uint64)
+        prg, room, outputs = Prg.from_os(), Room(), np.empty((len(program.outputs), lanes), dtype=np.uint64)
         for part in pieces(program, lanes):
 
             def garble(part: slice = part) -> Words:
@@ -88,7 +88,7 @@ class GarbledBatch(OtBatch):
                 for label, (number, place) in zip(used, places, strict=True):
                     label[:] = blank[number][place] ^ half_gates.under(bits[number][place], delta)
                 into = tables.reshape(program.ands, 2, width, 2)
-                _, ends = half_gates.garble(program, Inputs(zero, blank), delta, key, into)
+                _, ends = half_gates.garble(program, Inputs(zero, blank), delta, key, into, room)
                 outputs[:, part] = half_gates.low(ends)
                 return message
 
@@ -107,7 +107,7 @@ class GarbledBatch(OtBatch):
             planes = await transfers(pair, self.channel, Wanted(count, self.words, take, wide=count), None, LABELS)
             for row, plane in zip(choices, planes, strict=True):
                 row[:] = from_planes(plane[None])
-        outputs = np.empty((len(program.outputs), lanes), dtype=np.uint64)
+        room, outputs = Room(), np.empty((len(program.outputs), lanes), dtype=np.uint64)
         for part in pieces(program, lanes):
             width = part.stop - part.start
             (message,) = await self.channel.words({}, [GARBLER], piece_words(program, width))
@@ -120,7 +120,8 @@ class GarbledBatch(OtBatch):
                 for label, (number, place) in zip(rest[count:], places, strict=False):
                     masks[number][place] = label
                 tables = rest[count + len(places) :].reshape(program.ands, 2, width, 2)
-                outputs[:, part] = half_gates.low(half_gates.evaluate(program, Inputs(labels, masks), tables, key))
+                ends = half_gates.evaluate(program, Inputs(labels, masks), tables, key, room)
+                outputs[:, part] = half_gates.low(ends)
 
             await pair.work(evaluate)
         return _planes_of(outputs)

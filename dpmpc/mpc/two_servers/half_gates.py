@@ -106,15 +106,29 @@ class _Labels:
         return slots[layer.ands[:, 1]], slots[layer.ands[:, 2]]
 
 
+class Room:
+    """The slots of labels of one program, used again for every piece of as many lanes: pages that were touched once are
+    quick. One piece at a time."""
+
+    def __init__(self) -> None:
+        self._slots: Slots | None = None
+
+    def slots(self, program: Program, lanes: int) -> Slots:
+        """Slots of 2 `lanes` words; what is in them is of no use."""
+        if self._slots is None or (self._slots.words, self._slots.state.shape[1]) != (2 * lanes, program.slots):
+            self._slots = Slots(program.slots, 1, 2 * lanes)
+        return self._slots
+
+
 def garble(
-    program: Program, zero: Inputs, delta: Words, key: bytes, tables: Words | None = None
+    program: Program, zero: Inputs, delta: Words, key: bytes, tables: Words | None = None, room: Room | None = None
 ) -> tuple[Words, Words]:
     """(ciphertexts (ANDs, 2, lanes, 2), zero labels of the outputs), from zero labels of the inputs and Delta (2,). The
-    ciphertexts are written to `tables` if that is given, contiguous."""
+    ciphertexts are written to `tables` if that is given, contiguous; `room`: of pieces of this program."""
     lanes, done = zero.random.shape[1], 0
     if tables is None:
         tables = np.empty((program.ands, 2, lanes, 2), dtype=np.uint64)
-    if (walk := _Compiled.of(program, zero, delta, key)) is not None:
+    if (walk := _Compiled.of(program, zero, delta, key, room)) is not None:
         walk.run(tables, delta)
         return tables, walk.outputs()
     labels, hashed = _Labels(program, zero, delta), Hash(key)
@@ -132,10 +146,10 @@ def garble(
     return tables, labels.slots[program.outputs]
 
 
-def evaluate(program: Program, held: Inputs, tables: Words, key: bytes) -> Words:
+def evaluate(program: Program, held: Inputs, tables: Words, key: bytes, room: Room | None = None) -> Words:
     """The labels of the outputs that the evaluator gets, from the inputs' and the ciphertexts."""
     none = np.zeros(2, dtype=np.uint64)
-    if (walk := _Compiled.of(program, held, none, key)) is not None:
+    if (walk := _Compiled.of(program, held, none, key, room)) is not None:
         walk.run(np.ascontiguousarray(tables), None)
         return walk.outputs()
     labels, hashed = _Labels(program, held, none), Hash(key)
@@ -155,21 +169,21 @@ def evaluate(program: Program, held: Inputs, tables: Words, key: bytes) -> Words
 class _Compiled:
     """The same walk by the extension: slots of labels, whose words are those of a row."""
 
-    def __init__(self, program: Program, inputs: Inputs, one: Words, schedule: bytes) -> None:
+    def __init__(self, program: Program, inputs: Inputs, one: Words, schedule: bytes, room: Room) -> None:
         self._program, self._inputs, self._schedule = program, inputs, schedule
         self._lanes = inputs.random.shape[1]
-        self._slots = Slots(program.slots, 1, 2 * self._lanes)
+        self._slots = room.slots(program, self._lanes)
         self._slots.set_constants(None)
         labels = self._slots.state.reshape(len(self._slots.state), program.slots, -1, 2)
         labels[:, ONE] = one
 
     @staticmethod
-    def of(program: Program, inputs: Inputs, one: Words, key: bytes) -> "_Compiled | None":
+    def of(program: Program, inputs: Inputs, one: Words, key: bytes, room: Room | None) -> "_Compiled | None":
         """None where no kernel can: without AES units, or for lanes that fill no registers."""
         schedule = schedule_of(np.frombuffer(key, dtype=np.uint8)[None])
         lanes = inputs.random.shape[1]
         fits = len(schedule) == _ROUND_KEYS and lanes and lanes % _AT_ONCE == 0
-        return _Compiled(program, inputs, one, schedule) if fits else None
+        return _Compiled(program, inputs, one, schedule, room or Room()) if fits else None
 
     def _enter(self, layer: Layer, drawn: int) -> None:
         deposits = []
