@@ -44,7 +44,7 @@ def endpoints(plan: Plan, addresses: Sequence[str], tls: Path | str | None) -> l
     if len(found) != plan.parties:
         raise UsageError(f"addresses has one host:port a party; got {len(found)} for {plan.parties} parties; mend it")
     if tls is None:
-        check_loopback(e.host for e in found)
+        check_loopback([e.host for e in found])
     return found
 
 
