@@ -34,6 +34,7 @@ class Joining:
     memory: str | None = None
     precision: Any = "double"
     spelling: Spelling = PLAIN
+    ids: str | None = None
     accept: Path | None = None
     ledgers: Path | None = None
     account: str | None = None
@@ -85,7 +86,7 @@ def try_out(folder: Path, own: Joining, progress: Progress) -> None:
         if request is not None:
             assert owner is not None
             with TemporaryDirectory() as temporary, open_records(request, Path(temporary)) as records:
-                found = looked_at(plan, request, records.table, (plan.sizes[owner],) if plan.counted else ())
+                found = looked_at(plan, request, records.table, (plan.all_sizes[owner],) if plan.counted else ())
             for line in found:
                 say(line)
             if any(": refused: " in line for line in found):
@@ -173,7 +174,7 @@ def request_of(kit: Kit, own: Joining) -> Request | None:
             f"{kit.site.role} holds records; none were named; add <<csv=FILE>>, <<records>> "
             "SOURCE or <<database=URL>> with <<sql=QUERY>>"
         )
-    named |= {name: getattr(own, name) for name in ("sql", "memory", "precision", "spelling", "account")}
+    named |= {name: getattr(own, name) for name in ("sql", "memory", "precision", "spelling", "account", "ids")}
     return Request(**named, planned=True, evaluate=False)
 
 

@@ -13,6 +13,7 @@ from dpmpc.data import load as load_source
 from dpmpc.data.blocks import arranged
 from dpmpc.data.check import Finding, Findings, check, check_columns
 from dpmpc.data.database import filtered_by
+from dpmpc.data.dataset import Split
 from dpmpc.data.derive import spelled_otherwise
 from dpmpc.data.intake import look
 from dpmpc.data.loading import Arranging, OpenTable, Source, opened
@@ -24,6 +25,7 @@ from dpmpc.errors import UsageError
 from dpmpc.learning.method import Learning
 from dpmpc.learning.task import TASKS, modelled
 from dpmpc.runs.evaluating import splitting
+from dpmpc.runs.parting import split_of
 from dpmpc.runs.planning import check_shape, check_sizes
 from dpmpc.runs.request import Request
 from dpmpc.statistics.tables import Tables
@@ -36,9 +38,11 @@ def load_records(
     schema: Schema | None = None,
     records: OpenTable | None = None,
     arranging: Arranging | None = None,
+    split: Split | None = None,
 ) -> Dataset:
     """The data set that the request names, mapped by `schema` if there is one; `folder` may take temporary files.
     `records`: the source, where it is open already. `arranging`: of a source's training rows, as of `data.load`.
+    `split`: what says which rows are for training, where a plan does.
 
     Errors: all that loaders refuse; no data set is named."""
     if request.source is not None:
@@ -61,7 +65,7 @@ def load_records(
             folder=folder,
             spelling=request.spelling,
             basis=None if schema else request.basis,
-            splitting=splitting(request) if request.evaluate else None,
+            splitting=split or (splitting(request) if request.evaluate else None),
             person=request.kept,
             arranging=arranging,
         )
@@ -224,7 +228,7 @@ def load_owner(
     if request.test_fraction is None:
         request = replace(request, test_fraction=0.0)
     request = as_planned(request, plan)
-    dataset = load_records(request, folder, planned_schema(plan), records)
+    dataset = load_records(request, folder, planned_schema(plan), records, split=split_of(request, plan, owner))
     check_shape(plan, dataset)
     if not plan.counted:
         persons, alone = dataset.persons and dataset.persons[0], np.zeros(dataset.n, dtype=np.int64)

@@ -11,7 +11,6 @@ from typing import Any
 import numpy as np
 
 from dpmpc.aggregation.owner.aggregator import Aggregator, Release
-from dpmpc.aggregation.party.start import attempt_of
 from dpmpc.aggregation.plan.asked import AGREED, Presence, plan_path
 from dpmpc.aggregation.plan.check_figures import owners_section, security_section
 from dpmpc.aggregation.plan.grid import Floats, Ints
@@ -24,11 +23,13 @@ from dpmpc.data.persons import persons_at
 from dpmpc.data.planned import OTHER_SIZES, other_sizes
 from dpmpc.data.table import Table, held
 from dpmpc.errors import RecordError, UsageError
+from dpmpc.privacy.assignment import Parted
 from dpmpc.processes.provenance import software
 from dpmpc.processes.worker import Log
 from dpmpc.runs.before_release import Emit, connected, forecast_of, own_ledger, own_records
 from dpmpc.runs.job import OPENED, OwnersJob, StageJob
 from dpmpc.runs.named_records import as_planned
+from dpmpc.runs.parting import rows_of
 from dpmpc.runs.stats import statistics_of
 from dpmpc.runs.surveying import owners_of_records
 from dpmpc.runs.synth_made import is_synthesis, made_from
@@ -72,7 +73,7 @@ def run_once(job: OwnersJob, plan: Plan, log: Log, emit: Emit, text: str, keep: 
             vectors = iter(list(vectors))
         size = sum(plan.sizes) if job.owner is None else plan.sizes[job.owner]
         log(f"{size} {'records' if plan.counted else 'places for records'}, {plan.dimension} counts")
-        attempt = attempt_of(plan)
+        attempt = plan.attempt
         plan.write(plan_path(job.out))
         emit("plan", releases=plan.releases, first=attempt.first_release)
         emit("begin", run=plan.run_id, releases=plan.releases, first=attempt.first_release)
@@ -106,6 +107,11 @@ def vectors_of(job: OwnersJob, plan: Plan, table: Table) -> Iterator[Floats]:
     if job.owner is None:
         _, owner, sizes = owners_of_records(request, table)
         planned = plan.sizes
+    elif (parted := _parted(job, plan)) is not None:
+        whole = plan if job.stage is None else job.stage.whole
+        mine = rows_of(request, whole, parted, plan.part, job.owner, table)
+        table = held(table, list(plan.source.reads)) if plan.source.reads else table
+        return plan.source.means(table, np.where(mine, 0, -1), (plan.sizes[job.owner],))
     else:
         planned = (plan.sizes[job.owner],)
         sizes = (table.n if request.kept is None else persons_at(table, "0")[0] * request.person_rows,)
@@ -119,6 +125,11 @@ def vectors_of(job: OwnersJob, plan: Plan, table: Table) -> Iterator[Floats]:
     if sizes != planned:
         raise RecordError(other_sizes(planned, sizes), OTHER_SIZES)
     return plan.source.means(table, owner, sizes)
+
+
+def _parted(job: OwnersJob, plan: Plan) -> Parted | None:
+    """The parts that the records of a stage's plan are one of."""
+    return None if job.stage is None else job.stage.whole.source.parted(plan.data_id)
 
 
 def _opened_before(plan: Plan, aggregator: Aggregator) -> Release | None:

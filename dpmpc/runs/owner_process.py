@@ -16,7 +16,6 @@ from dpmpc.aggregation.owner.opens_sums import OpensSums
 from dpmpc.aggregation.owner.own_ledger import OwnLedger
 from dpmpc.aggregation.party.beside_owner import named
 from dpmpc.aggregation.party.noise_source import about_noise
-from dpmpc.aggregation.party.start import attempt_of
 from dpmpc.aggregation.plan.asked import AGREED, FIRST_ATTEMPT, Attempt, Presence, plan_path
 from dpmpc.aggregation.plan.grid import Ints
 from dpmpc.aggregation.plan.names import named_errors, noted
@@ -168,7 +167,7 @@ def _run(job: OwnersJob, parties: PartiesHere | SitesHere | None, log: Log, emit
         plan, attempt, known = resume(job.out, plan)
         log(f"carried on from release {attempt.first_release}; {len(known)} opened before")
     if job.addresses is not None:
-        attempt = attempt_of(plan)
+        attempt = plan.attempt
     account = account_of(plan, job.request.account)
     budget = held_against(budget_of(job), account)
     if budget is not None:

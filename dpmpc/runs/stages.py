@@ -7,6 +7,7 @@ spent, and what it opened stays here: a process that is started again goes on wi
 """
 
 import contextlib
+import json
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -15,7 +16,6 @@ import numpy as np
 
 from dpmpc.aggregation.owner.accounts import account_of
 from dpmpc.aggregation.party.resume import spent_releases
-from dpmpc.aggregation.party.start import attempt_of
 from dpmpc.aggregation.plan.asked import Presence
 from dpmpc.aggregation.plan.grid import Ints
 from dpmpc.aggregation.plan.plan import Plan
@@ -34,6 +34,7 @@ from dpmpc.runs.placement import Placement
 from dpmpc.runs.resume import presence_anywhere
 
 WHOLE, MINE, SETTLED, OPENED = "stage.whole.json", "stage.json", "stage.after.json", "opened.npy"
+PRESENT, PARTIAL = "present.json", "opened.tmp.npy"
 RunStage = Callable[[Plan, Placement, StageJob], None]
 
 
@@ -79,7 +80,7 @@ def run_before(plan: Plan, where: Placement, run: RunStage, say: Callable[[str],
             stage = StageJob(name, plan, settle, begins=begins(where))
             run(plan.first, _inside(plan, plan.first, where, name), stage)
             after = Plan.read(settled)
-            say(f"{name} opened; plan {after.digest(attempt_of(after)).hex()[:16]}")
+            say(f"{name} opened; plan {after.digest(after.attempt).hex()[:16]}")
         plan, where = Plan.read(settled), replace(where, plan_file=settled)
     return plan, where
 
@@ -89,12 +90,15 @@ def run_after(plan: Plan, where: Placement, run: RunStage, say: Callable[[str], 
     the sum over its records, is in its folder as opened.npy."""
     for stage in plan.source.schedule.after:
         folder = where.out / stage.name
-        mine = stage_plan(plan, stage, plan.source.ends(stage, opened_sums(plan, where)))
+        mine = stage_plan(plan, stage, plan.source.ends(stage, opened_sums(plan, where), plan))
         if not where.overwrite and (folder / OPENED).is_file() and Plan.read(folder / MINE) == mine:
             continue
 
         def settle(total: Ints, present: Presence | None, mine: Plan = mine, folder: Path = folder) -> None:
-            np.save(folder / OPENED, sum_of(mine, total, present).total)
+            who = range(mine.owners) if present is None else present
+            (folder / PRESENT).write_text(json.dumps(list(who)), encoding="utf-8")
+            np.save(folder / PARTIAL, sum_of(mine, total, present).total)
+            (folder / PARTIAL).replace(folder / OPENED)
 
         run(mine, _inside(plan, mine, where, stage.name), StageJob(stage.name, plan, settle))
         say(f"{stage.name} opened")

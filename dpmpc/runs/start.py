@@ -12,7 +12,6 @@ from dpmpc.aggregation.owner.accounts import account_of
 from dpmpc.aggregation.party.job import PartyJob
 from dpmpc.aggregation.party.party import check_index, run_party
 from dpmpc.aggregation.party.resume import check_attempt, check_new, spent_releases
-from dpmpc.aggregation.party.start import attempt_of
 from dpmpc.aggregation.plan.asked import AGREED, FIRST_ATTEMPT, Attempt, data_digest, plan_path
 from dpmpc.aggregation.plan.limits import NO_LIMITS, Limits, taking_part
 from dpmpc.aggregation.plan.names import named_errors, named_lines
@@ -30,11 +29,12 @@ from dpmpc.privacy.composition import parse_budget
 from dpmpc.processes.cores import threads_for
 from dpmpc.processes.logs import log_to
 from dpmpc.runs.before_release import check_budget
-from dpmpc.runs.delivering import deliver_answers, deliver_model
+from dpmpc.runs.delivering import deliver_answers, deliver_figures, deliver_model
 from dpmpc.runs.folder import make_private, opened_nothing, prepare
 from dpmpc.runs.job import OPENED, OWN_LEDGER, OwnersJob, StageJob
 from dpmpc.runs.launcher import request_path, train
 from dpmpc.runs.owner_process import Progress, run_owners
+from dpmpc.runs.parting import check_alone
 from dpmpc.runs.placement import Placement
 from dpmpc.runs.plan_alone import check_preprocessing, named_request, planned
 from dpmpc.runs.request import Request
@@ -86,6 +86,8 @@ def take_part(plan: Plan, request: Request | None, where: Placement, progress: P
     """This machine's part of a run whose plan is in the file of the placement, stages and all. `request`: which records
     an owner has here; None for a party. Errors: as the processes report them."""
     check_role(plan, where)
+    if where.party is None:
+        check_alone(plan, where.owner)
     with named_errors(plan.called):
         if plan.source.schedule != Schedule():
             write_whole(plan, where)
@@ -97,7 +99,9 @@ def take_part(plan: Plan, request: Request | None, where: Placement, progress: P
         with whole_of(plan, where, _budget(where, plan)):
             plan, where = run_before(plan, where, part, say)
             part(plan, where, None)
-            run_after(plan, where, part, say)
+            if plan.source.schedule.after:
+                run_after(plan, where, part, say)
+                deliver_figures(plan, where.out)
 
 
 def _part_of(
@@ -228,7 +232,7 @@ def _party_job(plan: Plan, where: Placement, index: int) -> PartyJob:
         owners,
         where.out,
         where.patience,
-        attempt=attempt_of(plan),
+        attempt=plan.attempt,
         tls=where.tls,
         threads=where.threads or threads_for(1 if where.addresses else plan.parties),
         budget=_budget(where, plan),
@@ -245,10 +249,10 @@ def _make_ready(plan: Plan, where: Placement, index: int) -> None:
         return
     before = where.out / f"plan_{index}.json"
     same = before.is_file() and Plan.read(before) == plan
-    if same and attempt_of(plan) == AGREED and not where.overwrite:
+    if same and plan.attempt == AGREED and not where.overwrite:
         return
     if same:  # a check that failed is final for the run, also where nothing was opened
-        check_attempt(plan, attempt_of(plan), transcript)
+        check_attempt(plan, plan.attempt, transcript)
     if not where.overwrite and not opened_nothing(opened, ledger_path(where.out, index)):
         if same:
             raise UsageError(
@@ -327,7 +331,7 @@ def _part(
     lines = _shown(plan, where)
     for line in lines if stage is None else ():  # before a stage all was shown
         progress({"event": "part", "text": line})
-    if where.plan_file is not None and plan.part:
+    if where.plan_file is not None and plan.part and plan.source.parted(plan.data_id) is None:
         raise UsageError(
             "a part of the data is known to the account of who holds the records; the plan is of a part that nobody "
             "here has drawn; refuse to take part, or plan again for all records"
@@ -391,6 +395,6 @@ def _returns(out: Path, plan: Plan | None, run_id: str | None) -> bool:
     if not plan_path(out).is_file():
         return False
     before = Plan.read(plan_path(out))
-    if not before.dropouts and attempt_of(before) != AGREED:
+    if not before.dropouts and before.attempt != AGREED:
         return False
     return before.run_id == run_id if plan is None else before == plan
