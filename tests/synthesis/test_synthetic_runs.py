@@ -166,7 +166,8 @@ def test_noisy_tables_travel_with_it_and_answer_at_no_cost(
     assert line.number.low - 1 < frame["age"].mean() < line.number.high + 1
     alone = [x.number.noise for x in found.releases[0].asked(["table(ward) by died"]).answers[0].lines]
     both = [x.number.noise for x in held.answers[0].lines]
-    assert max(b / a for a, b in zip(alone, both, strict=True) if a) < 0.8  # two releases know more than one
+    shown = [b / a for a, b in zip(alone, both, strict=True) if a and b]  # noise decides which ratios are shown
+    assert len(shown) > 6 and max(shown) < 0.8  # two releases know more than one
     with pytest.raises(UsageError, match=r"no numbers for median\(age\)"):
         _ = reopened(out).asked(["median(age)"]).answers
     with pytest.raises(UsageError, match="no numbers for table"):
