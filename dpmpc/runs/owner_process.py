@@ -30,7 +30,7 @@ from dpmpc.data.loading import OpenTable
 from dpmpc.data.persons import said_of
 from dpmpc.errors import DpmpcError, UsageError, public_text
 from dpmpc.learning.learner import Learner
-from dpmpc.learning.model import write_model
+from dpmpc.learning.model import with_figures, write_model
 from dpmpc.privacy.mechanism import Mechanism
 from dpmpc.privacy.whole import WholeRun, path_of
 from dpmpc.processes.logs import log_to
@@ -256,6 +256,7 @@ def _evaluate(run: _Run, emit: Emit) -> None:
     figures, said = evaluate(
         job.request, run.plan, run.dataset, run.learner.model, job.out, job.wait, budget_of(job)
     )  # fmt: skip
+    with_figures(job.out / "model.npz", figures.to_json())
     report = read_report(job.out)
     add_figures(report, figures)
     report["evaluation"] = said
