@@ -17,8 +17,8 @@ from dpmpc.runs.adviser import Advice
 from dpmpc.runs.before_release import Emit, budget_of
 from dpmpc.runs.evaluating import all_of, training_part
 from dpmpc.runs.job import OwnersJob
-from dpmpc.runs.named_records import as_planned, load, load_owner, looked_at, open_records
-from dpmpc.runs.planning import check_shape, check_sizes, expectation, facts_of, plan_of, settled
+from dpmpc.runs.named_records import as_planned, check_shape, check_sizes, load, load_owner, looked_at, open_records
+from dpmpc.runs.planning import expectation, facts_of, plan_of, settled
 from dpmpc.runs.surveying import earlier, survey, wanted
 from dpmpc.runs.whole_run import keep_both
 
