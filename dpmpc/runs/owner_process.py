@@ -27,7 +27,7 @@ from dpmpc.aggregation.wire.transcript import Opened
 from dpmpc.data import Dataset
 from dpmpc.errors import DpmpcError, UsageError, public_text
 from dpmpc.learning.learner import Learner
-from dpmpc.learning.model import write_model
+from dpmpc.learning.model import with_figures, write_model
 from dpmpc.privacy.whole import WholeRun, path_of
 from dpmpc.processes.logs import log_to
 from dpmpc.processes.status import Status, status_path
@@ -239,6 +239,7 @@ def _evaluate(run: _Run, emit: Emit) -> None:
     figures, said = evaluate(
         job.request, run.plan, run.dataset, run.learner.model, job.out, job.wait, budget_of(job)
     )  # fmt: skip
+    with_figures(job.out / "model.npz", figures.to_json())
     report = read_report(job.out)
     add_figures(report, figures)
     report["evaluation"] = said

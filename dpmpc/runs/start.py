@@ -328,7 +328,8 @@ def _part(
     plan = mine if stage is None else stage.whole
     asked = decided_on(plan, where) if stage is None else plan
     lines = _shown(plan, where)
-    for line in lines if stage is None else ():  # before a stage all was shown
+    again = stage is not None or (plan == asked and plan.source.schedule != Schedule())  # before stages all was shown
+    for line in () if again else lines:
         progress({"event": "part", "text": line})
     if where.plan_file is not None and plan.part and plan.source.parted(plan.data_id) is None:
         raise UsageError(
