@@ -7,6 +7,7 @@ from pathlib import Path
 
 from dpmpc.aggregation.owner.accounts import account_of
 from dpmpc.aggregation.owner.aggregator import Aggregator
+from dpmpc.aggregation.owner.company import Started
 from dpmpc.aggregation.owner.local_parties import PartiesHere
 from dpmpc.aggregation.owner.own_ledger import OwnLedger
 from dpmpc.aggregation.party.beside_owner import PartyHere
@@ -93,7 +94,7 @@ def connected(
 ) -> Aggregator:
     """What opens the releases of a plan with the owners of `job`, until the end of `stack`. `ledger`: this
     process's own; `wait` gets what waits for the end of a party of this process."""
-    here: PartiesHere | PartyHere | None = parties
+    here: Started | None = parties
     if job.party is not None:
         here = PartyHere(job.party, log, emit)
         stack.callback(here.end)

@@ -77,17 +77,19 @@ def run_owners(job: OwnersJob, path: Path, progress: Progress) -> None:
 def _any(job: OwnersJob, log: Log, emit: Emit) -> None:
     """A run of training, of questions, or a stage."""
     with contextlib.ExitStack() as stack:
-        parties: PartiesHere | SitesHere | None = None
+        opener: Opener = partial(_by_parties, None)
         choose = partial(account_of, said=job.request.account)
         if job.request.role == "both" and job.party is None:
-            parties = SitesHere(job.request.parties, job.out, job.base_port, job.threads, budget_of(job), choose)
-            stack.callback(parties.end)
+            sites = SitesHere(job.request.parties, job.out, job.base_port, job.threads, budget_of(job), choose)
+            stack.callback(sites.end)
+            opener = partial(_by_sites, sites)
         elif job.addresses is None and job.request.engine == "mpc":  # they import while records are loaded
             settings: dict[str, Any] = {} if job.role is None else {"role": job.role}
             settings |= {"base_port": job.base_port, "threads": job.threads}
             settings |= {"budget": budget_of(job), "account": choose}
             parties = PartiesHere(job.request.parties, job.out, **settings)
             stack.callback(parties.end)
+            opener = partial(_by_parties, parties)
         try:
             plan, stage = job.plan, job.stage
             if plan is not None and (stage is not None or isinstance(plan.source, Tables)):
@@ -96,7 +98,7 @@ def _any(job: OwnersJob, log: Log, emit: Emit) -> None:
                 run_tables(job, plan, log, emit) if stage is None else run_stage(job, plan, stage, log, emit)
                 return
             whole = stack.enter_context(WholeRun(path_of(job.out), "stages"))
-            _run(job, parties, log, emit, whole)
+            _run(job, opener, log, emit, whole)
         except DpmpcError as error:
             if job.party is None:
                 raise
@@ -133,7 +135,11 @@ class _Run:
         return row
 
 
-def _run(job: OwnersJob, parties: PartiesHere | SitesHere | None, log: Log, emit: Emit, whole: WholeRun) -> None:
+# What opens the releases of this attempt, until the end of the stack; with this process's own ledger.
+Opener = Callable[[_Run, contextlib.ExitStack, Log, Emit, OwnLedger | None], OpensSums[Any]]
+
+
+def _run(job: OwnersJob, opener: Opener, log: Log, emit: Emit, whole: WholeRun) -> None:
     if job.plan is not None:  # before a record is read
         for line in job.check(job.plan):
             log(line)
@@ -188,7 +194,7 @@ def _run(job: OwnersJob, parties: PartiesHere | SitesHere | None, log: Log, emit
                 f"a resumed run goes on within its budget; all {plan.releases} releases are spent and none was "
                 "opened; start a new run, with a budget of its own"
             )
-        _learn(run, parties, log, emit, partial(_keep, run, advice))
+        _learn(run, opener, log, emit, partial(_keep, run, advice))
     if within.inside:
         _evaluate(run, emit)
     log(f"{learner.iteration} iterations; report and model written")
@@ -251,27 +257,27 @@ def _names(run: _Run) -> tuple[str, ...]:
     return run.dataset.group_names if run.plan.names is None else run.plan.names.owners
 
 
-def _aggregator(
-    run: _Run,
-    parties: PartiesHere | SitesHere | None,
-    stack: contextlib.ExitStack,
-    log: Log,
-    emit: Emit,
-    ledger: OwnLedger | None,
+def _by_sites(
+    sites: SitesHere, run: _Run, stack: contextlib.ExitStack, log: Log, emit: Emit, ledger: OwnLedger | None
 ) -> OpensSums[Any]:
-    """What opens the releases of this attempt. `ledger`: this process's own."""
-    job = run.job
-    if isinstance(parties, SitesHere):
-        records, known = run.dataset.train, run.known
-        return stack.enter_context(
-            parties.of(run.plan, run.attempt, job.wait, job.out, records, known, stall=job.stall, say=says(log, emit))
-        )
-    return connected(job, run.plan, run.attempt, parties, stack, log, emit, ledger, run.wait)
+    """`Opener` where every owner is a party, and all sites are here."""
+    records, job = run.dataset.train, run.job
+    here = sites.of(
+        run.plan, run.attempt, job.wait, job.out, records, run.known, stall=job.stall, say=says(log, emit)
+    )  # fmt: skip
+    return stack.enter_context(here)
+
+
+def _by_parties(
+    parties: PartiesHere | None, run: _Run, stack: contextlib.ExitStack, log: Log, emit: Emit, ledger: OwnLedger | None
+) -> OpensSums[Any]:
+    """`Opener` with parties here, elsewhere or none."""
+    return connected(run.job, run.plan, run.attempt, parties, stack, log, emit, ledger, run.wait)
 
 
 def _learn(
     run: _Run,
-    parties: PartiesHere | SitesHere | None,
+    opener: Opener,
     log: Log,
     emit: Emit,
     keep: Callable[[Attempt, Costs], None],
@@ -288,7 +294,7 @@ def _learn(
         left = plan.releases - run.attempt.first_release
         expected = forecast_of(plan, left, here=job.addresses is None) or about_noise(plan, left)
         with contextlib.ExitStack() as stack:
-            aggregator = _aggregator(run, parties, stack, log, emit, ledger)
+            aggregator = opener(run, stack, log, emit, ledger)
             emit("stage", text=f"making noise: {expected}" if expected else "starting", phase="making noise")
             aggregator.wait_for_noise()
             before = aggregator.bytes_before
