@@ -6,13 +6,16 @@ from pathlib import Path
 import numpy as np
 
 from dpmpc.data import Dataset
+from dpmpc.data.loading import OpenTable, opened
+from dpmpc.data.memory import parse_memory
 from dpmpc.data.schema import Labels, Range
 from dpmpc.errors import UsageError
 from dpmpc.learning.erm_blocks import accuracy, mse, objective, scores, solve
 from dpmpc.learning.method import Floats, Learning
 from dpmpc.learning.task import TASKS
-from dpmpc.runs.named_records import load_records
+from dpmpc.runs.named_records import load_records, source_named
 from dpmpc.runs.request import Request
+from dpmpc.runs.surveying import owners_of_records
 from dpmpc.statistics.figures import Figures, plain
 
 
@@ -76,7 +79,11 @@ def as_they_are(request: Request, dataset: Dataset, folder: Path | None = None) 
         drop=tuple(dict.fromkeys((*request.dropped, *request.without))),
     )  # fmt: skip
     try:
-        found = load_records(asked, folder)
+        memory = None if request.memory is None else parse_memory(request.memory)
+        source, kept = source_named(request), request.kept
+        with opened(source, memory=memory, folder=folder, spelling=request.spelling, person=kept) as (table, private):
+            rows = owners_of_records(request, table)[0]
+            found = load_records(asked, folder, records=OpenTable(table, private, rows))
     except UsageError:  # a RecordError too: a class that one record alone has, or no column that looks like a feature
         return None
     alike = type(found.schema.target) is type(target) and found.classes == dataset.classes
