@@ -8,12 +8,11 @@ far the tables of two columns are off. Other work on the machine raises the cloc
 """
 
 import argparse
-import contextlib
-import io
 import resource
 import tempfile
 import time
 from pathlib import Path
+from typing import Any
 
 LEVELS, OWNERS = 10, 3
 
@@ -40,22 +39,16 @@ def main() -> None:
     parser.add_argument("--columns", type=int, default=40)
     asked = parser.parse_args()
     import dpmpc
-    from dpmpc.cli.main import group
+    from dpmpc.runs.synth_dry import dry
 
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "records.parquet"
         written(path, asked.rows, asked.columns)
         bounds = {f"c{k}": [f"l{j}" for j in range(LEVELS)] for k in range(asked.columns)}
-        toml = Path(folder) / "bounds.toml"
-        toml.write_text("\n".join(f"{name} = {levels!r}" for name, levels in bounds.items()) + "\n", encoding="utf-8")
-        said = io.StringIO()
-        dry = ["synth", "--records", str(path), "--owners-column", "site", "--bounds", str(toml), "--epsilon", "1",
-               "--delta", "1e-7", "--dry"]  # fmt: skip
-        with contextlib.redirect_stdout(said), contextlib.suppress(SystemExit):
-            group.main(dry, standalone_mode=False)
-        print(said.getvalue())
+        promise: dict[str, Any] = {"owners": "site", "bounds": bounds, "epsilon": 1.0, "delta": 1e-7, "parties": 3}
+        print(dry(str(path), **promise))
         began = time.perf_counter()
-        made = dpmpc.synth(str(path), owners="site", bounds=bounds, epsilon=1.0, delta=1e-7, parties=3, data_id="scale")
+        made = dpmpc.synth(str(path), data_id="scale", **promise)
         off = sum(error.whole for error in made.errors) / len(made.errors)
         print(f"{len(made.frame()):,} rows in {time.perf_counter() - began:.0f} s by the clock")
     for what, who in (("this process", resource.RUSAGE_SELF), ("parties", resource.RUSAGE_CHILDREN)):
