@@ -7,6 +7,7 @@ spent, and what it opened stays here: a process that is started again goes on wi
 """
 
 import contextlib
+import json
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -15,7 +16,6 @@ import numpy as np
 
 from dpmpc.aggregation.owner.accounts import account_of
 from dpmpc.aggregation.party.resume import spent_releases
-from dpmpc.aggregation.party.start import attempt_of
 from dpmpc.aggregation.plan.asked import Presence
 from dpmpc.aggregation.plan.grid import Ints
 from dpmpc.aggregation.plan.plan import Plan
@@ -34,7 +34,8 @@ from dpmpc.runs.placement import Placement
 from dpmpc.runs.resume import presence_anywhere
 
 WHOLE, MINE, SETTLED, OPENED = "stage.whole.json", "stage.json", "stage.after.json", "opened.npy"
-RunStage = Callable[[Placement, StageJob], None]
+PRESENT, PARTIAL = "present.json", "opened.tmp.npy"
+RunStage = Callable[[Plan, Placement, StageJob], None]
 
 
 def settled_plan(out: Path, name: str) -> Path:
@@ -44,8 +45,12 @@ def settled_plan(out: Path, name: str) -> Path:
 
 def decided_on(plan: Plan, where: Placement) -> Plan:
     """The plan that a process was started with, where this one is what its stage led to."""
-    settled = where.plan_file is not None and where.plan_file.name == SETTLED
-    return Plan.read(where.plan_file.with_name(WHOLE)) if settled and where.plan_file is not None else plan
+    return plan if begins(where) or where.plan_file is None else Plan.read(where.plan_file.with_name(WHOLE))
+
+
+def begins(where: Placement) -> bool:
+    """Whether a process that was given this placement has no stage behind it."""
+    return where.plan_file is None or where.plan_file.name != SETTLED
 
 
 def is_settled(plan: Plan, out: Path) -> bool:
@@ -60,9 +65,9 @@ def is_settled(plan: Plan, out: Path) -> bool:
     return True
 
 
-def run_before(plan: Plan, where: Placement, run: RunStage, say: Callable[[str], None]) -> Placement:
-    """The placement with the plan of the releases, after this process's part in all stages before them. `run` does one,
-    in the folder and with the plan file of its placement."""
+def run_before(plan: Plan, where: Placement, run: RunStage, say: Callable[[str], None]) -> tuple[Plan, Placement]:
+    """The plan of the releases and the placement with its file, after this process's part in all stages before them.
+    `run` does one, in the folder and with the plan file of its placement."""
     while before := plan.source.schedule.before:
         name = before[0].name
         settled = settled_plan(where.out, name)
@@ -72,11 +77,12 @@ def run_before(plan: Plan, where: Placement, run: RunStage, say: Callable[[str],
                 np.save(settled.parent / OPENED, sum_of(plan.first, total, present).total)
                 after_first(plan, total, present).write(settled)
 
-            run(_inside(plan, plan.first, where, name), StageJob(name, plan, settle))
+            stage = StageJob(name, plan, settle, begins=begins(where))
+            run(plan.first, _inside(plan, plan.first, where, name), stage)
             after = Plan.read(settled)
-            say(f"{name} opened; plan {after.digest(attempt_of(after)).hex()[:16]}")
+            say(f"{name} opened; plan {after.digest(after.attempt).hex()[:16]}")
         plan, where = Plan.read(settled), replace(where, plan_file=settled)
-    return where
+    return plan, where
 
 
 def run_after(plan: Plan, where: Placement, run: RunStage, say: Callable[[str], None]) -> None:
@@ -84,14 +90,17 @@ def run_after(plan: Plan, where: Placement, run: RunStage, say: Callable[[str], 
     the sum over its records, is in its folder as opened.npy."""
     for stage in plan.source.schedule.after:
         folder = where.out / stage.name
-        mine = stage_plan(plan, stage, plan.source.ends(stage, opened_sums(plan, where)))
+        mine = stage_plan(plan, stage, plan.source.ends(stage, opened_sums(plan, where), plan))
         if not where.overwrite and (folder / OPENED).is_file() and Plan.read(folder / MINE) == mine:
             continue
 
         def settle(total: Ints, present: Presence | None, mine: Plan = mine, folder: Path = folder) -> None:
-            np.save(folder / OPENED, sum_of(mine, total, present).total)
+            who = range(mine.owners) if present is None else present
+            (folder / PRESENT).write_text(json.dumps(list(who)), encoding="utf-8")
+            np.save(folder / PARTIAL, sum_of(mine, total, present).total)
+            (folder / PARTIAL).replace(folder / OPENED)
 
-        run(_inside(plan, mine, where, stage.name), StageJob(stage.name, plan, settle))
+        run(mine, _inside(plan, mine, where, stage.name), StageJob(stage.name, plan, settle))
         say(f"{stage.name} opened")
 
 

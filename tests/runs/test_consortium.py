@@ -23,6 +23,7 @@ from dpmpc.aggregation.plan.limits import Limits
 from dpmpc.aggregation.plan.plan import Plan
 from dpmpc.cli import main as cli
 from dpmpc.cli.train_options import OPTIONS
+from dpmpc.data.schema import Classes, Labels
 from dpmpc.data.written import known_keys
 from dpmpc.errors import UsageError
 from dpmpc.mpc.transport import credentials
@@ -73,8 +74,8 @@ def options_of(command: str) -> set[str]:
 # -- every option has its place ----------------------------------------------------------------------------------------
 # What only a run can have that reads all owners' records, or makes its processes itself.
 _ALL_RECORDS_HERE = {
-    "data", "data_dir", "owners_column", "drop", "test_fraction", "official_test", "max_rows",
-    "dimension", "seed", "skew", "engine", "figures", "baseline", "ids", "evaluate",
+    "data", "data_dir", "owners_column", "drop", "official_test", "max_rows",
+    "dimension", "seed", "skew", "engine", "figures", "baseline", "evaluate",
 }  # fmt: skip
 _OTHER_WAYS = {"resume", "plan_file", "plan_only", "ssl", "base_port", "index"}  # init, plan, kit and join themselves
 _CALLED = {  # option -> key, where they differ
@@ -110,6 +111,17 @@ def test_the_new_file_names_every_key_once_and_reads_with_all_of_them(tmp_path: 
         assert sections[name] == known, name
     everything = re.sub(r"^# (\[stats\]|\[synth\]|[a-z_]+ = )", r"\1", text, flags=re.MULTILINE)
     msgspec.convert(tomllib.loads(everything), ConsortiumFile)
+
+
+def test_two_classes_are_a_label_and_its_second_is_positive(tmp_path: Path) -> None:
+    path, text = tmp_path / "consortium.toml", text_of(Founding(addresses=HERE))
+    text = re.sub(r"^positive = .*$", 'classes = ["well", "ill"]', text, flags=re.MULTILINE)
+    path.write_text(re.sub(r"^negative = .*\n", "", text, flags=re.MULTILINE))
+    made = read_consortium(path).schema
+    assert made is not None and made.target == Labels("outcome", ("ill",), ("well",))
+    path.write_text(path.read_text().replace('["well", "ill"]', '["well", "so", "ill"]'))
+    made = read_consortium(path).schema
+    assert made is not None and made.target == Classes("outcome", ("well", "so", "ill"))
 
 
 def test_editors_know_the_file(tmp_path: Path) -> None:
