@@ -26,6 +26,7 @@ from dpmpc.runs.folder import make_private
 from dpmpc.runs.kit import LIMITS, Kit, read_kit
 from dpmpc.runs.named_records import as_planned, described_schema, source_named
 from dpmpc.runs.placement import Placement
+from dpmpc.runs.refusing import next_meeting, told_by
 from dpmpc.runs.request import RecordSettings, Request
 from dpmpc.runs.start import Progress, take_part
 from dpmpc.runs.trying import Trial, before_meeting
@@ -65,8 +66,9 @@ def join(folder: Path, own: Joining, progress: Progress) -> Path:
     if kit.site.tls:
         check_keys(kit)
     try:
-        for line in looked_at(kit, request, where.out):
-            progress({"event": "part", "text": line})
+        with told_by(next_meeting(kit.plan, where), where):
+            for line in looked_at(kit, request, where.out):
+                progress({"event": "part", "text": line})
         take_part(kit.plan, request, where, progress)
     except DpmpcError as error:
         twice = f"{_ADDRESS} / {_ADDRESS}"

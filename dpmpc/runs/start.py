@@ -2,6 +2,7 @@
 alone."""
 
 import asyncio
+import contextlib
 import json
 import time
 from collections.abc import Callable
@@ -37,6 +38,7 @@ from dpmpc.runs.job import OPENED, OWN_LEDGER, OwnersJob, StageJob
 from dpmpc.runs.launcher import do_here, request_path, train
 from dpmpc.runs.placement import Placement
 from dpmpc.runs.plan_alone import check_preprocessing, named_request, planned
+from dpmpc.runs.refusing import next_meeting, told_by
 from dpmpc.runs.request import Request
 from dpmpc.runs.stages import OPENED as STAGE_OPENED
 from dpmpc.runs.stages import SETTLED, coming, decided_on, opened_by_party, run_after, run_before, whole_of, write_whole
@@ -69,7 +71,9 @@ def start(request: Request | None, where: Placement, progress: Progress) -> None
         return
     check_preprocessing(request)
     if where.party is not None:
-        _party(planned(request)[1], where, where.party, progress)
+        plan = planned(request)[1]
+        with told_by(plan, where):
+            _party(plan, where, where.party, progress)
     else:
         _owners(None, named_request(request), where, progress)
 
@@ -83,10 +87,13 @@ def take_part(plan: Plan, request: Request | None, where: Placement, progress: P
             write_whole(plan, where)
             for line in _shown(plan, where):
                 progress({"event": "part", "text": plan.called(line)})
-            _check_limits(plan, where)
+            with told_by(next_meeting(plan, where), where):
+                _check_limits(plan, where)
         told: Progress = lambda event: progress({**event, **_named_text(event, plan)})  # noqa: E731
         part, say = partial(_part_of, request, progress=told), partial(_note, plan, where)
-        with whole_of(plan, where, _budget(where, plan)):
+        with contextlib.ExitStack() as whole:
+            with told_by(next_meeting(plan, where), where):
+                whole.enter_context(whole_of(plan, where, _budget(where, plan)))
             where = run_before(plan, where, lambda inside, stage: part(inside, stage=stage), say)
             part(where)
             if plan.source.schedule.after:
@@ -98,14 +105,15 @@ def _part_of(request: Request | None, where: Placement, progress: Progress, stag
     """This process's part of the plan in the file of the placement, or of a stage."""
     assert where.plan_file is not None
     plan = Plan.read(where.plan_file)
-    if where.party is not None and where.role != "both":
-        _party(plan, where, where.party, progress, stage)
-        return
-    assert request is not None
-    if where.party is not None:
-        _site(plan, request, where, where.party, progress, stage)
-    else:
-        _owners(plan, request, where, progress, stage)
+    with told_by(plan, where):
+        if where.party is not None and where.role != "both":
+            _party(plan, where, where.party, progress, stage)
+            return
+        assert request is not None
+        if where.party is not None:
+            _site(plan, request, where, where.party, progress, stage)
+        else:
+            _owners(plan, request, where, progress, stage)
 
 
 def _note(plan: Plan, where: Placement, text: str) -> None:

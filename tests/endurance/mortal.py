@@ -66,7 +66,7 @@ def die() -> NoReturn:
 
     out, (who, _, release) = Path(os.environ["WITNESS"]), os.environ["KILL"].split(":")
     me, mine = int(who), ledger_path(out, int(who))
-    held = int(release) >= 0 or mine.exists() and any(book.reserved for book in read_ledgers(out, files=[mine]))
+    held = int(release) >= 0 or (mine.exists() and any(book.reserved for book in read_ledgers(out, files=[mine])))
     free = free_releases(out, Plan.read(plan_path(out)))
     Witness(out).note(me, "reserved" if free and held else "rival", free)
     os.kill(os.getpid(), signal.SIGKILL)

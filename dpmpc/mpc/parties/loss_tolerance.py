@@ -66,7 +66,7 @@ class LossTolerantMesh(Mesh):
 
     def check_needed(self) -> None:
         """To be called before an exchange that can do without a party. Errors: PeerError where one has left that may
-        not: whoever ends this process has not come to it yet, and what it would send now no transcript could explain."""
+        not: whoever ends this process has not come to it yet, and no transcript could explain what it would send."""
         if self.gone and self._needed:
             raise self.cause()
 
