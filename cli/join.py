@@ -6,6 +6,7 @@ from typing import Any
 
 import click
 
+from dpmpc.cli.settings import setting_option
 from dpmpc.cli.sources import source_options
 from dpmpc.processes import logs
 from dpmpc.processes.logs import LEVELS
@@ -17,6 +18,7 @@ _RESULTS = (("model", "model.npz"), ("answers", "answers.html"))
 @click.argument("kit", type=click.Path(path_type=Path))
 @source_options
 @click.option("--precision", type=click.Choice(["double", "single"]), default="double", help="As in `dpmpc train`.")
+@setting_option("ids")
 @click.option("--out", type=click.Path(path_type=Path), help="Where the run is kept.  [default: run in KIT]")
 @click.option("--overwrite", is_flag=True, help="Replace an earlier run in --out.")
 @click.option(
@@ -82,4 +84,9 @@ def command(kit: Path, **own: Any) -> None:
         from dpmpc.cli.train import show
 
         show(out)
+    elif (out / "figures.json").exists():
+        from dpmpc.runs.figure_lines import read_lines
+
+        for what, value in read_lines(out):
+            click.echo(f"{what}: {value}")
     click.echo(done)

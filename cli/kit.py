@@ -24,5 +24,7 @@ def command(file: Path, out: Path, authority: Path | None) -> None:
     authority = file.with_name("authority") if authority is None else authority
     for folder, site in zip(write_kits(consortium, out, authority), consortium.sites, strict=True):
         click.echo(f"{folder}: {site.role}")
+    for line in consortium.notes:
+        click.echo(line)
     if consortium.file.run.tls:
         click.echo(f"{authority}: the authority; keep it to yourself, `dpmpc keys sign` needs it")

@@ -29,6 +29,8 @@ def command(file: Path, out: Path | None) -> None:
     if isinstance(plan.source, Tables):
         for line in lines(foreseen(plan, Level())):
             click.echo(line)
+    for line in consortium.notes:
+        click.echo(line)
     expected = forecast_of(plan, plan.releases, here=False)
     if expected is not None:
         click.echo(f"{expected}; an exchange takes half a round trip besides")

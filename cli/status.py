@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 def command(run: Path, as_json: bool) -> None:
     """How far the run in the folder RUN (or the kit RUN) is: phase, release, rate, who is connected, what is spent, the
     last event of every process here. Beside a running run or after its end; it changes nothing."""
+    from dpmpc.runs.figure_lines import read_lines
     from dpmpc.runs.status import read_status
 
     found = read_status(run)
@@ -33,6 +34,8 @@ def command(run: Path, as_json: bool) -> None:
             click.echo(f"    {max(0.0, now - state.event_time):.0f} s ago: {state.event}")
     if found.model:
         click.echo(f"the model: {found.folder / 'model.npz'}")
+    for what, value in read_lines(found.folder):
+        click.echo(f"    {what}: {value}")
     if found.answers:
         click.echo(f"the answers: {found.folder / 'answers.html'}, and as text, Markdown, CSV and JSON beside it")
 

@@ -1,7 +1,8 @@
 """What every test is given: accounts of its own, so that tests spend nothing of this user's, children that find the
-suite's helpers whatever a command of an earlier test has set, kept bytecode, and an ear for Ctrl-C."""
+suite's helpers whatever a command of an earlier test has set, kept bytecode, an ear for Ctrl-C, and an end."""
 
 import atexit
+import faulthandler
 import os
 import shutil
 import signal
@@ -25,6 +26,19 @@ if "PYTEST_XDIST_WORKER" not in os.environ:
 # A shell starts what it leaves in the background deaf to Ctrl-C, and children inherit that; tests press it.
 if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
+
+FOREVER = 1200.0  # seconds; no test takes a tenth of it, and one that waits for ever would keep all others waiting
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_protocol() -> Iterator[None]:
+    """Says where each thread is and ends the process of a test that does not end; a worker's counts as a failure of
+    that test, and another takes its place."""
+    faulthandler.dump_traceback_later(FOREVER, exit=True, file=sys.__stderr__)
+    try:
+        return (yield)
+    finally:
+        faulthandler.cancel_dump_traceback_later()
 
 
 @pytest.fixture(autouse=True)

@@ -119,10 +119,10 @@ def schema_in(path: Path) -> Schema:
     value: dict[str, Any] = written(text, dict[str, Any], "a plan", path.name)
     if "columns" in value:
         return checked(value, Schema, "a schema", path.name, text)
-    survey: Any = value
-    for key in ("source", "learning", "survey"):
-        survey = survey.get(key) if isinstance(survey, dict) else None
-    for place in (value, survey):
+    source = value.get("source")
+    contents = source.values() if isinstance(source, dict) else ()
+    surveys: list[Any] = [each.get("survey") for each in contents if isinstance(each, dict)]
+    for place in (value, *surveys):
         if isinstance(place, dict) and isinstance(place.get("schema"), dict):
             return Schema.from_json(place["schema"])
     raise UsageError(f"a plan carries the schema of the records; {path.name} has none; give the schema with <<schema>>")

@@ -8,10 +8,14 @@ OTHER_SIZES = "owners hold as many training records as the plan says; an owner h
 
 
 def planned_sizes(path: Path) -> tuple[int, ...]:
-    """The owners' numbers of training records in a plan.json; () for a schema file, which says none, and for a plan
+    """The owners' numbers of records in a plan.json; () for a schema file, which says none, and for a plan
     whose numbers are of places."""
     value = json.loads(path.read_text(encoding="utf-8-sig")) if path.suffix != ".toml" else {}
     sizes = value.get("sizes", ()) if isinstance(value, dict) else ()
+    source = value.get("source") if isinstance(value, dict) else None
+    for content in source.values() if isinstance(source, dict) else ():
+        if isinstance(content, dict) and isinstance(content.get("records"), list):
+            sizes = content["records"]  # those that are held out among them
     if sizes and (value.get("capacity") or value.get("promise", {}).get("neighbours") == "person"):
         return ()
     return tuple(size for size in sizes if type(size) is int) if isinstance(sizes, list) else ()

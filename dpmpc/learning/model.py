@@ -24,6 +24,7 @@ class Model:
     preprocessing: dict[str, Any]
     task: str
     weights: tuple[float, ...] = ()  # of the classes' records; odds are too large by them
+    figures: dict[str, Any] | None = None  # on held-out records, inside the promise, if it was evaluated so
 
     @property
     def additive(self) -> Additive:
@@ -47,6 +48,16 @@ def write_model(path: Path, theta: Floats, dataset: Dataset, run_id: str, weight
         )
 
 
+def with_figures(path: Path, figures: dict[str, Any]) -> None:
+    """Writes the model in a file anew with its figures on held-out records (`Figures.to_json`), which are public."""
+    with np.load(path, allow_pickle=False) as saved:
+        parts = {name: saved[name] for name in saved.files if name != "figures"}
+    partial = path.with_suffix(".tmp")
+    with partial.open("wb") as file:
+        np.savez(file, **parts, figures=np.array(json.dumps(figures, sort_keys=True)))
+    partial.replace(path)
+
+
 def read_model(run: Path) -> Model:
     """The model of a run directory. Errors: there is none, or it is not one."""
     path = run / "model.npz"
@@ -58,6 +69,7 @@ def read_model(run: Path) -> Model:
                 json.loads(str(saved["preprocessing"])),
                 str(saved["task"]),
                 tuple(map(float, saved["weights"])) if "weights" in saved else (),
+                json.loads(str(saved["figures"])) if "figures" in saved else None,
             )
     except FileNotFoundError:
         raise UsageError(

@@ -25,6 +25,7 @@ from dpmpc.settings import only_known
 if TYPE_CHECKING:
     from dpmpc.data.table import Table
     from dpmpc.learning.adaptive_clipping import ClippingBound
+    from dpmpc.privacy.assignment import Parted
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -112,9 +113,15 @@ class Source(ABC):
         on every processor. Errors: UsageError where nothing can follow."""
         raise UsageError(f"no stage comes before the releases of {self.KIND}; one opened a sum; plan again")
 
-    def ends(self, stage: Stage, opened: Sequence[Sum]) -> "Source":
-        """What is sent in a stage after, when the source's own releases have opened these sums. As `follows`."""
+    def ends(self, stage: Stage, opened: Sequence[Sum], plan: Any) -> "Source":
+        """What is sent in a stage after, when the releases of `plan`, the source's own, have opened these sums. As
+        `follows`."""
         return stage.source
+
+    def parted(self, data_id: str) -> "Parted | None":
+        """Into which parts the source's own releases and the stages after part the records of this digest; None: all
+        are in all."""
+        return None
 
     def longest(self, count: int, noise: float) -> int | None:
         """The most coordinates that its own releases have when its first stage has opened a sum over so many, with this
@@ -249,6 +256,7 @@ SOURCES: Registry[type[Source]] = Registry(
     "dpmpc.sources",
     {
         "learning": "dpmpc.learning.method:Learning",
+        "evaluated": "dpmpc.statistics.held_out:Evaluated",
         "vectors": "dpmpc.learning.vectors:Vectors",
         "survey": "dpmpc.learning.survey:Survey",
         "tables": "dpmpc.statistics.tables:Tables",

@@ -189,16 +189,18 @@ class Account:
         finally:
             os.close(descriptor)
 
-    def assignment(self, data: str, name: str, parts: Mapping[str, int], by: By = "record") -> Assignment:
-        """The stored assignment of the rows of this data set that is called `name`, for example its id's column: made
-        with a new key where there is none.
+    def assignment(
+        self, data: str, name: str, parts: Mapping[str, int], by: By = "record", made: Assignment | None = None
+    ) -> Assignment:
+        """The stored assignment of the rows of this data set that is called `name`, for example its id's column: where
+        there is none, the one that was `made`, or one with a new key.
 
         Every run on the data that asks for it has the same parts. Errors: UsageError where the stored one has other
         parts, or goes by something else; an account that cannot be written."""
         with self.writing(data) as file:
             stored = dict(file.contents.assignments).get(name)
             if stored is None:
-                stored = Assignment.drawn(parts, by)
+                stored = made or Assignment.drawn(parts, by)
                 file.append("assignment", {"name": name, **stored.to_json()})
             if (dict(stored.parts), stored.by) != (dict(parts), by):
                 raise UsageError(

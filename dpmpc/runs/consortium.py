@@ -37,7 +37,7 @@ from dpmpc.learning.source import Source
 from dpmpc.learning.task import modelled
 from dpmpc.mpc.transport.addresses import Endpoint, check_loopback, owner_endpoints, parse_endpoints
 from dpmpc.mpc.transport.heartbeat import STALL
-from dpmpc.runs.planning import asked_of_machines, facts_of_schema, plan_of
+from dpmpc.runs.plan_of_machines import plan_of_machines
 from dpmpc.runs.request import LearningSettings, Naming, Request
 from dpmpc.runs.stats import asked_of, bounds_of, foreseen, plan_of_tables
 from dpmpc.runs.synth_columns import columns_of_bounds
@@ -81,7 +81,8 @@ class _Meeting(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
 class RecordsPart(msgspec.Struct, forbid_unknown_fields=True):
     """[records]: a schema file, or bounds and target here. `classes` and `range` are the target's. `unknown`: columns
     of which nothing is known but their names; `preprocessing` "survey": release 0 finds how numbers are spread within
-    their bounds, and what columns that are unknown hold."""
+    their bounds, and what columns that are unknown hold. `test_fraction`: the share of its records that each owner
+    holds out for figures of the model inside the promise; 0 for none, by default 0.2 where these would tell much."""
 
     schema: str | None = None
     bounds: dict[str, list[Scalar]] | None = None
@@ -96,6 +97,7 @@ class RecordsPart(msgspec.Struct, forbid_unknown_fields=True):
     task: str | None = None
     intercept: bool | None = None
     missing: Missing | None = None
+    test_fraction: Annotated[float, msgspec.Meta(ge=0, lt=1)] | None = None
 
 
 class StatsPart(msgspec.Struct, forbid_unknown_fields=True):
@@ -172,6 +174,7 @@ class Consortium:
     addresses: Sequence[Endpoint]
     sites: Sequence[Site]
     plan: Plan
+    notes: tuple[str, ...] = ()  # public, on what the plan leaves out
 
 
 def editor_schema() -> dict[str, Any]:
@@ -199,7 +202,8 @@ def _consortium(file: ConsortiumFile, path: Path) -> Consortium:
     if file.synth is not None:
         return Consortium(file, None, addresses, sites, _plan_of_synthesis(file, file.synth, path))
     schema = _schema(file.records, path)
-    return Consortium(file, schema, addresses, sites, _plan(file, schema))
+    plan, note = _plan(file, schema)
+    return Consortium(file, schema, addresses, sites, plan, (note,) if note else ())
 
 
 def _addresses(file: ConsortiumFile) -> list[Endpoint]:
@@ -383,8 +387,8 @@ def _settings(file: ConsortiumFile) -> dict[str, Any]:
     }
 
 
-def _plan(file: ConsortiumFile, schema: Schema) -> Plan:
-    """The plan. Errors: as `Request` and `Plan`."""
+def _plan(file: ConsortiumFile, schema: Schema) -> tuple[Plan, str]:
+    """The plan, and what is to be said of an evaluation that it does not have. Errors: as `Request` and `Plan`."""
     sizes = _sizes(file)
     learning, privacy, mpc = (msgspec.to_builtins(part) for part in (file.learning, file.privacy, file.mpc))
     request = Request(
@@ -400,12 +404,11 @@ def _plan(file: ConsortiumFile, schema: Schema) -> Plan:
         run_id=file.run.run_id or _run_id(file, schema),
         evaluate=False,
         basis=file.records.basis,
+        test_fraction=file.records.test_fraction,
     )
-    if schema.unknown or file.records.preprocessing == "survey":
-        plan = asked_of_machines(request, schema, sizes, file.run.data_id)
-    else:
-        plan = plan_of(request, facts_of_schema(file.run.data_id, schema, sizes))
-    return replace(plan, names=_called(file))
+    survey = bool(schema.unknown) or file.records.preprocessing == "survey"
+    plan, note = plan_of_machines(request, schema, sizes, survey)
+    return replace(plan, names=_called(file)), note
 
 
 def _called(file: ConsortiumFile) -> Names:

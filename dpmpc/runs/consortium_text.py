@@ -185,6 +185,7 @@ _RECORDS = """\
 # task = "logistic"          # follows from the target
 # intercept = true           # a constant feature
 # missing = "fill"           # "drop": a training record with a missing value does not count
+# test_fraction = 0.2        # of each owner's records, held out: how good the model is, inside the promise; 0: none
 
 {bounds}# public: [low, high], or a list of categories
 {here}age = [0, 120]

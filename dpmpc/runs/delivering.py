@@ -1,22 +1,32 @@
-"""The model at a party: it opened every sum itself, so it makes the model from them as every owner does. Public."""
+"""The model at a party: it opened every sum itself, so it makes the model from them as every owner does; and the
+figures of a model at every process of a run that evaluated it. Public."""
 
+import json
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 from dpmpc.aggregation.owner.encoding import decode
 from dpmpc.aggregation.party.resume import standing
 from dpmpc.aggregation.plan.plan import Plan
+from dpmpc.aggregation.plan.stages import noise_of
 from dpmpc.aggregation.wire.paths import opened_path
 from dpmpc.aggregation.wire.transcript import read_opened
 from dpmpc.data import Dataset, Schema
 from dpmpc.data.blocks import in_memory
 from dpmpc.learning.learner import Learner
 from dpmpc.learning.method import Learning
-from dpmpc.learning.model import write_model
+from dpmpc.learning.model import with_figures, write_model
+from dpmpc.runs.evaluating import section
+from dpmpc.runs.figure_lines import FIGURES
+from dpmpc.runs.report import add_figures, read_report, write_report
 from dpmpc.runs.resume import presence_anywhere
+from dpmpc.runs.stages import MINE, OPENED, PRESENT
 from dpmpc.runs.stats import statistics_of
-from dpmpc.statistics.tables import Tables
+from dpmpc.statistics.evaluated import figures_of
+from dpmpc.statistics.held_out import EVALUATION, Evaluated
+from dpmpc.statistics.tables import STEP, Tables
 
 
 def deliver_answers(plan: Plan, out: Path, index: int) -> bool:
@@ -28,6 +38,37 @@ def deliver_answers(plan: Plan, out: Path, index: int) -> bool:
         return False
     statistics_of(plan, opened[max(opened)]).write(out)
     return True
+
+
+def deliver_figures(plan: Plan, out: Path) -> None:
+    """Writes the figures of the model into `out`, after the evaluation of a plan that has one: figures.json, the
+    model's file, and the report where there is one. Post-processing of what was opened; again is the same."""
+    if not isinstance(plan.source, Evaluated):
+        return
+    folder = out / EVALUATION
+    made, present = Plan.read(folder / MINE), json.loads((folder / PRESENT).read_text(encoding="utf-8"))
+    assert isinstance(made.source, Tables)
+    total = np.load(folder / OPENED, allow_pickle=False)
+    sizes = [made.sizes[j] for j in present]
+    figures = figures_of(made.source, total / STEP, noise_of(made) / STEP, sizes)
+    found: dict[str, Any] = {
+        "run": plan.run_id,
+        "owner_sizes": list(plan.sizes),
+        "figures": figures.to_json(),
+        "evaluation": section(made),
+        "warnings": list(figures.warnings),
+    }
+    partial = out / "figures.tmp"
+    partial.write_text(json.dumps(found, indent=2, allow_nan=False) + "\n", encoding="utf-8")
+    partial.replace(out / FIGURES)
+    if (out / "model.npz").exists():
+        with_figures(out / "model.npz", found["figures"])
+    if (out / "report.json").exists():
+        report = read_report(out)
+        if report["figures"] is None:
+            add_figures(report, figures)
+        report["evaluation"] = found["evaluation"]
+        write_report(out / "report.json", report)
 
 
 def deliver_model(plan: Plan, out: Path, index: int) -> bool:

@@ -30,7 +30,6 @@ from dpmpc.data.dataset import Rows, Split
 from dpmpc.data.files import files_digest
 from dpmpc.data.persons import persons_of
 from dpmpc.data.scratch import in_scratch
-from dpmpc.data.spelling import canonical
 from dpmpc.data.table import Ints, Table
 from dpmpc.errors import RecordError, UsageError
 from dpmpc.learning.task import TASKS
@@ -39,16 +38,17 @@ from dpmpc.privacy.assignment import Assignment
 from dpmpc.privacy.budget import Budget
 from dpmpc.privacy.gaussian import epsilon_of_mu, mu_of_budget
 from dpmpc.privacy.law import DEFAULT_LAW, LAWS
+from dpmpc.runs.parting import ids_of
 from dpmpc.runs.request import Request
 from dpmpc.statistics.evaluated import figures_of, tables_of, totals
 from dpmpc.statistics.figures import Figures
+from dpmpc.statistics.held_out import EVALUATION, HELD_OUT, TRAINING
 from dpmpc.statistics.tables import STEP, Tables
 
-FOLDER = "evaluation"
-SUFFIX = "+evaluation"  # of the run's name
+FOLDER = EVALUATION
+SUFFIX = f"+{EVALUATION}"  # of the run's name
 OPENED = "opened.npy"
 LOUDEST = 0.02  # deviation of AUC, or of R2 / 2, of a usual model: with more an evaluation tells too little
-TRAINING, HELD_OUT = "training", "held_out"  # the parts of the data
 _PLACES = "places in "  # how an assignment without ids is called, before the digest of the file
 _CELLS = 32  # of the score
 _TEST = 0.2
@@ -110,6 +110,33 @@ def inside(request: Request, held: int, task: str = "logistic", classes: int = 2
     return not reason
 
 
+def shared(request: Request, schema: Schema, sizes: tuple[int, ...]) -> tuple[tuple[int, ...], str]:
+    """(how many of its records each owner of several machines holds out for figures inside the promise, "") or ((), why
+    there will be none). From public numbers alone.
+
+    Errors: UsageError where a share was stated and there can be no figures."""
+    share = _TEST if request.test_fraction is None else request.test_fraction
+    held = tuple(math.floor(size * share + 0.5) for size in sizes)
+    reason = why_not(request)
+    if not reason and request.neighbours == "person":
+        reason = "a person may have records at several machines, which do not know each other's"
+    if not reason and request.capacity is not None:
+        reason = "parts of exact sizes need public numbers of records"
+    if not reason and schema.missing == "drop":
+        reason = "held-out records are drawn from all records"
+    if not reason and not all(0 < part < size for part, size in zip(held, sizes, strict=True)):
+        reason = f"each owner holds out some records and not all; a share of {share:g} leaves one none"
+    reason = reason or too_few(request, sum(held), schema.task, schema.classes)
+    if not reason:
+        return held, ""
+    if request.test_fraction:
+        raise UsageError(
+            f"figures inside the promise must tell something; {reason}; hold out more with <<test_fraction>>, raise "
+            "<<epsilon>>, or use <<test_fraction=0>>"
+        )
+    return (), f"no figures of the model inside the promise: {reason}"
+
+
 def plainly(request: Request, inside: bool) -> bool:
     """Whether figures of plain records are looked at too: as asked, of public data, and where there are no others."""
     return request.evaluate and (
@@ -140,7 +167,7 @@ class Parting:
 
     def held(self, table: Table) -> NDArray[np.bool_]:
         """(n,) whether each row is held out. Errors: UsageError for a row without id."""
-        ids = range(table.n) if self.ids is None else _ids(table, self.ids)
+        ids = range(table.n) if self.ids is None else ids_of(table, self.ids)
         return np.asarray(self.assignment.parts_of(ids) == self.assignment.names.index(HELD_OUT))
 
 
@@ -187,13 +214,6 @@ def parting(request: Request, n: int, source: str) -> Parting | None:
             "name the column of their ids with <<ids>>, or use <<figures=plain>>"
         )
     return Parting(account.assignment(data, name, parts), None)
-
-
-def _ids(table: Table, name: str) -> list[str]:
-    """The id of each row, as text. Errors: a row has none."""
-    if table.one(f"count(*) FILTER (WHERE {table.missing(name)})")[0]:
-        raise UsageError(f"every record has an id; '{name}' of {table.source} is empty in some; fill it in")
-    return [canonical(str(row[0])) for row in table.rows(f"CAST({table.text(name)} AS VARCHAR)")]
 
 
 def splitting(request: Request) -> Split:

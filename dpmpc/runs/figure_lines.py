@@ -1,9 +1,12 @@
 """A model's figures in words, from the report: for the terminal, and for the page."""
 
+import json
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 Line = tuple[str, str]  # what, value
+FIGURES = "figures.json"  # of a run over several machines
 OUTSIDE = "outside the guarantee: from plain records of this local run"
 
 
@@ -14,6 +17,16 @@ def figure_lines(report: dict[str, Any]) -> list[Line]:
         return []
     kinds = {"two": _two, "several": _several, "number": _number}
     return [*kinds[figures["kind"]](figures), *_beside(report), ("held out", held_out(report))]
+
+
+def read_lines(run: Path) -> list[Line]:
+    """The lines of the figures that a run over several machines opened, at any of its processes; [] where there are
+    none."""
+    path = run / FIGURES
+    if not path.exists():
+        return []
+    found = json.loads(path.read_text(encoding="utf-8"))
+    return figure_lines(found) + [("warning", text) for text in found["warnings"]]
 
 
 def held_out(report: dict[str, Any]) -> str:

@@ -47,6 +47,7 @@ class Joining:
     memory: str | None = None
     precision: Any = "double"
     spelling: Spelling = PLAIN
+    ids: str | None = None
     accept: Path | None = None
     ledgers: Path | None = None
     account: str | None = None
@@ -101,7 +102,7 @@ def try_out(folder: Path, own: Joining, progress: Progress) -> None:
         if request is not None:
             assert owner is not None
             with TemporaryDirectory() as temporary:
-                found = looked_at(kit, request, Path(temporary), (plan.sizes[owner],) if plan.counted else ())
+                found = looked_at(kit, request, Path(temporary), (plan.all_sizes[owner],) if plan.counted else ())
             for line in found:
                 say(line)
             if any(": refused: " in line for line in found):
@@ -220,7 +221,7 @@ def request_of(kit: Kit, own: Joining) -> Request | None:
             f"{kit.site.role} holds records; none were named; add <<csv=FILE>>, <<records>> "
             "SOURCE or <<database=URL>> with <<sql=QUERY>>"
         )
-    named |= {name: getattr(own, name) for name in ("sql", "memory", "precision", "spelling", "account")}
+    named |= {name: getattr(own, name) for name in ("sql", "memory", "precision", "spelling", "account", "ids")}
     return Request(**named, planned=True, evaluate=False)
 
 

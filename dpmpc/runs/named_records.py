@@ -9,6 +9,7 @@ from dpmpc.aggregation.plan.plan import Plan
 from dpmpc.data import CsvFile, Dataset, Partition, Query, Schema, load_dataset
 from dpmpc.data import load as load_source
 from dpmpc.data.blocks import arranged
+from dpmpc.data.dataset import Split
 from dpmpc.data.loading import Arranging, OpenTable, Source
 from dpmpc.data.ownership import shares
 from dpmpc.data.table import Ints
@@ -16,6 +17,7 @@ from dpmpc.errors import UsageError
 from dpmpc.learning.method import Learning
 from dpmpc.learning.task import TASKS, modelled
 from dpmpc.runs.evaluating import splitting
+from dpmpc.runs.parting import split_of
 from dpmpc.runs.planning import check_shape, check_sizes
 from dpmpc.runs.request import Request
 
@@ -26,9 +28,11 @@ def load_records(
     schema: Schema | None = None,
     records: OpenTable | None = None,
     arranging: Arranging | None = None,
+    split: Split | None = None,
 ) -> Dataset:
     """The data set that the request names, mapped by `schema` if there is one; `folder` may take temporary files.
     `records`: the source, where it is open already. `arranging`: of a source's training rows, as of `data.load`.
+    `split`: what says which rows are for training, where a plan does.
 
     Errors: all that loaders refuse; no data set is named."""
     if request.source is not None:
@@ -51,7 +55,7 @@ def load_records(
             folder=folder,
             spelling=request.spelling,
             basis=None if schema else request.basis,
-            splitting=splitting(request),
+            splitting=split or splitting(request),
             person=request.kept,
             arranging=arranging,
         )
@@ -175,7 +179,7 @@ def load_owner(request: Request, plan: Plan, owner: int, folder: Path | None = N
     if request.test_fraction is None:
         request = replace(request, test_fraction=0.0)
     request = as_planned(request, plan)
-    dataset = load_records(request, folder, planned_schema(plan))
+    dataset = load_records(request, folder, planned_schema(plan), split=split_of(request, plan, owner))
     check_shape(plan, dataset)
     if not plan.counted:
         persons, alone = dataset.persons and dataset.persons[0], np.zeros(dataset.n, dtype=np.int64)

@@ -26,11 +26,13 @@ from dpmpc.data.persons import persons_at
 from dpmpc.data.planned import OTHER_SIZES, other_sizes
 from dpmpc.data.table import held
 from dpmpc.errors import RecordError, UsageError
+from dpmpc.privacy.assignment import Parted
 from dpmpc.processes.provenance import software
 from dpmpc.processes.worker import Log
 from dpmpc.runs.before_release import Emit, connected, forecast_of, own_ledger
 from dpmpc.runs.job import OPENED, OwnersJob, StageJob, plan_of_job
 from dpmpc.runs.named_records import as_planned, source_named
+from dpmpc.runs.parting import rows_of
 from dpmpc.runs.stats import statistics_of
 from dpmpc.runs.surveying import owners_of_records
 from dpmpc.runs.synth_made import is_synthesis, made_from
@@ -115,6 +117,11 @@ def vectors_of(job: OwnersJob, plan: Plan, stack: contextlib.ExitStack) -> Itera
     if job.owner is None:
         _, owner, sizes = owners_of_records(request, table)
         planned = plan.sizes
+    elif (parted := _parted(job, plan)) is not None:
+        whole = plan if job.stage is None else job.stage.whole
+        mine = rows_of(request, whole, parted, plan.part, job.owner, table)
+        table = held(table, list(plan.source.reads)) if plan.source.reads else table
+        return plan.source.means(table, np.where(mine, 0, -1), (plan.sizes[job.owner],))
     else:
         planned = (plan.sizes[job.owner],)
         sizes = (table.n if request.kept is None else persons_at(table, "0")[0] * request.person_rows,)
@@ -128,6 +135,11 @@ def vectors_of(job: OwnersJob, plan: Plan, stack: contextlib.ExitStack) -> Itera
     if sizes != planned:
         raise RecordError(other_sizes(planned, sizes), OTHER_SIZES)
     return plan.source.means(table, owner, sizes)
+
+
+def _parted(job: OwnersJob, plan: Plan) -> Parted | None:
+    """The parts that the records of a stage's plan are one of."""
+    return None if job.stage is None else job.stage.whole.source.parted(plan.data_id)
 
 
 def _opened_before(plan: Plan, aggregator: Aggregator) -> Release | None:

@@ -259,7 +259,7 @@ def _survey_part(request: Request, draft: Schema, sizes: tuple[int, ...]) -> tup
     return share, survey_noise(known, share)
 
 
-def asked_of_machines(request: Request, draft: Schema, sizes: tuple[int, ...], name: str) -> Plan:
+def asked_of_machines(request: Request, draft: Schema, sizes: tuple[int, ...], name: str, part: str = "") -> Plan:
     """The same, for processes on several machines. Errors: also a survey that finds nothing, and weights of classes."""
     if too_loud(request, draft, sizes):
         raise UsageError(silence(draft, sizes))
@@ -269,7 +269,7 @@ def asked_of_machines(request: Request, draft: Schema, sizes: tuple[int, ...], n
             "weights of classes over several machines need a schema that is complete; a survey comes first here; give "
             "<<bounds>> of all columns, or leave <<class_weight>> out"
         )
-    return plan_with_survey(request, draft, sizes, name)
+    return plan_with_survey(request, draft, sizes, name, part)
 
 
 def _weights(request: Request, facts: Facts) -> tuple[float, ...]:

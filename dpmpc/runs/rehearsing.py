@@ -71,10 +71,10 @@ def rehearse(folder: Path, out: Path, say: Callable[[str], None]) -> Rehearsed:
         records = None
         if kit.kind != "party":
             records = mine / "made-up.csv"
-            write_records(plan, plan.sizes[kit.number], kit.number, records)
+            write_records(plan, plan.all_sizes[kit.number], kit.number, records)
         arguments = {"kit": str(mine), "records": None if records is None else str(records), "account": str(out / "a")}
         jobs.append(Job(f"{kit.site.name} ({kit.site.role})", f"{__name__}:site", arguments))
-    say(f"{len(jobs)} sites on this machine, with made-up records: {sum(plan.sizes):,} of {plan.owners} owners")
+    say(f"{len(jobs)} sites on this machine, with made-up records: {sum(plan.all_sizes):,} of {plan.owners} owners")
     run_jobs(jobs, seconds=None)
     return Rehearsed(tuple(kit.site.name for kit in kits), plan)
 

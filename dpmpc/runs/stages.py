@@ -7,6 +7,7 @@ spent, and what it opened stays here: a process that is started again goes on wi
 """
 
 import contextlib
+import json
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -34,6 +35,7 @@ from dpmpc.runs.placement import Placement
 from dpmpc.runs.resume import presence_anywhere
 
 WHOLE, MINE, SETTLED, OPENED = "stage.whole.json", "stage.json", "stage.after.json", "opened.npy"
+PRESENT, PARTIAL = "present.json", "opened.tmp.npy"
 RunStage = Callable[[Placement, StageJob], None]
 
 
@@ -84,12 +86,15 @@ def run_after(plan: Plan, where: Placement, run: RunStage, say: Callable[[str], 
     the sum over its records, is in its folder as opened.npy."""
     for stage in plan.source.schedule.after:
         folder = where.out / stage.name
-        mine = stage_plan(plan, stage, plan.source.ends(stage, opened_sums(plan, where)))
+        mine = stage_plan(plan, stage, plan.source.ends(stage, opened_sums(plan, where), plan))
         if not where.overwrite and (folder / OPENED).is_file() and Plan.read(folder / MINE) == mine:
             continue
 
         def settle(total: Ints, present: Presence | None, mine: Plan = mine, folder: Path = folder) -> None:
-            np.save(folder / OPENED, sum_of(mine, total, present).total)
+            who = range(mine.owners) if present is None else present
+            (folder / PRESENT).write_text(json.dumps(list(who)), encoding="utf-8")
+            np.save(folder / PARTIAL, sum_of(mine, total, present).total)
+            (folder / PARTIAL).replace(folder / OPENED)
 
         run(_inside(plan, mine, where, stage.name), StageJob(stage.name, plan, settle))
         say(f"{stage.name} opened")

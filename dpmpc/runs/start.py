@@ -32,10 +32,11 @@ from dpmpc.privacy.composition import parse_budget
 from dpmpc.processes.cores import threads_for
 from dpmpc.processes.logs import log_to
 from dpmpc.runs.before_release import check_budget
-from dpmpc.runs.delivering import deliver_answers, deliver_model
+from dpmpc.runs.delivering import deliver_answers, deliver_figures, deliver_model
 from dpmpc.runs.folder import make_private, opened_nothing, prepare
 from dpmpc.runs.job import OPENED, OWN_LEDGER, OwnersJob, StageJob
 from dpmpc.runs.launcher import do_here, request_path, train
+from dpmpc.runs.parting import check_alone
 from dpmpc.runs.placement import Placement
 from dpmpc.runs.plan_alone import check_preprocessing, named_request, planned
 from dpmpc.runs.refusing import next_meeting, told_by
@@ -82,6 +83,8 @@ def take_part(plan: Plan, request: Request | None, where: Placement, progress: P
     """This machine's part of a run whose plan is in the file of the placement, stages and all. `request`: which records
     an owner has here; None for a party. Errors: as the processes report them."""
     check_role(plan, where)
+    if where.party is None:
+        check_alone(plan, where.owner)
     with named_errors(plan.called):
         if plan.source.schedule != Schedule():
             write_whole(plan, where)
@@ -98,7 +101,9 @@ def take_part(plan: Plan, request: Request | None, where: Placement, progress: P
             part(where)
             if plan.source.schedule.after:
                 assert where.plan_file is not None
-                run_after(Plan.read(where.plan_file), where, lambda inside, stage: part(inside, stage=stage), say)
+                after = Plan.read(where.plan_file)
+                run_after(after, where, lambda inside, stage: part(inside, stage=stage), say)
+                deliver_figures(after, where.out)
 
 
 def _part_of(request: Request | None, where: Placement, progress: Progress, stage: StageJob | None = None) -> None:
@@ -326,7 +331,7 @@ def _part(
     lines = _shown(plan, where)
     for line in lines if stage is None else ():  # before a stage all was shown
         progress({"event": "part", "text": line})
-    if where.plan_file is not None and plan.part:
+    if where.plan_file is not None and plan.part and plan.source.parted(plan.data_id) is None:
         raise UsageError(
             "a part of the data is known to the account of who holds the records; the plan is of a part that nobody "
             "here has drawn; refuse to take part, or plan again for all records"

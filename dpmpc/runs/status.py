@@ -1,5 +1,6 @@
 """Where a run stands, from its folder alone: beside a running run, or after its end. Changes nothing."""
 
+import json
 import math
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
@@ -12,6 +13,7 @@ from dpmpc.errors import UsageError
 from dpmpc.privacy.composition import spent
 from dpmpc.privacy.ledgers import ledgers_below, merge, parts, read_ledgers
 from dpmpc.processes.status import State, read_state
+from dpmpc.runs.figure_lines import FIGURES
 from dpmpc.runs.folder import run_folder
 from dpmpc.runs.stages import WHOLE
 from dpmpc.runs.stats import ANSWERS
@@ -43,6 +45,7 @@ class RunStatus:
     spent: Spent | None
     model: bool
     answers: bool = False
+    figures: dict[str, Any] | None = None  # of the model, if it was evaluated
 
     def to_json(self) -> dict[str, Any]:
         """The same as JSON values."""
@@ -55,6 +58,7 @@ class RunStatus:
             "spent": None if self.spent is None else asdict(self.spent),
             "model": self.model,
             "answers": self.answers,
+            "figures": self.figures,
         }
 
 
@@ -75,8 +79,15 @@ def read_status(folder: Path) -> RunStatus:
     plan = next((Plan.read(path) for path in plans if path.is_file()), None)
     if plan is None:
         raise UsageError(f"a run's folder has a plan; {folder} has none yet; name a run, or wait until it has begun")
+    figures = folder / FIGURES
     return RunStatus(
-        folder, plan, tuple(states), _spent(folder, plan), (folder / "model.npz").exists(), (folder / ANSWERS).exists()
+        folder,
+        plan,
+        tuple(states),
+        _spent(folder, plan),
+        (folder / "model.npz").exists(),
+        (folder / ANSWERS).exists(),
+        json.loads(figures.read_text(encoding="utf-8"))["figures"] if figures.exists() else None,
     )
 
 

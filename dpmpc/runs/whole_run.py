@@ -12,9 +12,10 @@ from dpmpc.learning.source import Stage
 from dpmpc.privacy.gaussian import epsilon_of_mu, mu_of_budget
 from dpmpc.privacy.whole import WholeRun
 from dpmpc.runs.before_release import budget_of, check_budget
-from dpmpc.runs.evaluating import FOLDER, HELD_OUT
+from dpmpc.runs.evaluating import FOLDER
 from dpmpc.runs.job import OwnersJob
 from dpmpc.statistics.columns import Columns, category
+from dpmpc.statistics.held_out import HELD_OUT
 from dpmpc.statistics.tables import Tables
 
 

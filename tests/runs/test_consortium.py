@@ -73,8 +73,8 @@ def options_of(command: str) -> set[str]:
 # -- every option has its place ----------------------------------------------------------------------------------------
 # What only a run can have that reads all owners' records, or makes its processes itself.
 _ALL_RECORDS_HERE = {
-    "data", "data_dir", "owners_column", "drop", "test_fraction", "official_test", "max_rows",
-    "dimension", "seed", "skew", "engine", "figures", "baseline", "ids", "evaluate",
+    "data", "data_dir", "owners_column", "drop", "official_test", "max_rows",
+    "dimension", "seed", "skew", "engine", "figures", "baseline", "evaluate",
 }  # fmt: skip
 _OTHER_WAYS = {"resume", "plan_file", "plan_only", "ssl", "base_port", "index"}  # init, plan, kit and join themselves
 _CALLED = {  # option -> key, where they differ

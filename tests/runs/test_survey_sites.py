@@ -1,6 +1,5 @@
 """Release 0 over several machines: one survey of a plan, by parties, owners and sites that are started one by one."""
 
-import csv
 import json
 import os
 import subprocess
@@ -17,7 +16,7 @@ from dpmpc.aggregation.owner.accounts import account_of
 from dpmpc.aggregation.plan.guarantee import promise_of
 from dpmpc.aggregation.plan.limits import Limits, taking_part
 from dpmpc.aggregation.plan.plan import Plan
-from dpmpc.data.schema import Classes, Labels, Numeric, Range, Schema, Target
+from dpmpc.data.schema import Schema
 from dpmpc.errors import PeerError, UsageError
 from dpmpc.learning.model import read_model
 from dpmpc.privacy.composition import spent
@@ -30,40 +29,8 @@ from dpmpc.runs.plan_alone import plan_only
 from dpmpc.runs.request import Request
 from dpmpc.runs.stages import settled_plan
 from tests.machines import apart, process, sites
+from tests.made_up_sites import BOTH, EACH, OWNERS, draft, files
 from tests.runs import HANG, own_addresses
-
-OWNERS, EACH = 3, 400
-TARGETS: dict[str, Target] = {
-    "two classes": Labels("outcome", ("yes",), ("no",)),
-    "three classes": Classes("outcome", ("low", "middle", "high")),
-    "a quantity": Range("outcome", -50.0, 50.0),
-}
-
-
-def draft(what: str = "two classes") -> Schema:
-    """A range that is public, and columns of which nothing is."""
-    return Schema((Numeric("age", 0.0, 150.0),), TARGETS[what], unknown=("dose", "ward"))
-
-
-def files(folder: Path, what: str = "two classes") -> list[Path]:
-    """A CSV file an owner."""
-    rng = np.random.default_rng(3)
-    found = []
-    for owner in range(OWNERS):
-        age, dose = rng.integers(18, 90, EACH), rng.normal(130, 20, EACH).round(1)
-        ward = rng.choice(["north", "south"], EACH)
-        score = (age - 54) / 10 + (dose - 130) / 15 + 3 * (ward == "north") + rng.normal(0, 0.3, EACH)
-        outcome: Any = np.where(score > 1.5, "yes", "no")
-        if what == "three classes":
-            outcome = np.array(["low", "middle", "high"])[np.digitize(score, [-1, 3])]
-        elif what == "a quantity":
-            outcome = score.round(3)
-        found.append(folder / f"owner{owner}.csv")
-        with found[-1].open("w", newline="", encoding="utf-8") as file:
-            writer = csv.writer(file)
-            writer.writerow(["ward", "age", "dose", "outcome"])
-            writer.writerows(zip(ward, age, dose, outcome, strict=True))
-    return found
 
 
 def planned(folder: Path, what: str = "two classes", **changes: Any) -> Path:
@@ -73,9 +40,6 @@ def planned(folder: Path, what: str = "two classes", **changes: Any) -> Path:
     asked: dict[str, Any] = {"epsilon": 1.0, "delta": 1e-5, "owner_sizes": (EACH,) * OWNERS, "iterations": 4}
     plan_only(Request(schema=str(folder / "schema.json"), **asked | changes), Placement(out=folder / "plan"))
     return folder / "plan" / "plan.json"
-
-
-BOTH: dict[str, Any] = {"role": "both", "parties": 3, "backend": "shamir"}
 
 
 @pytest.mark.parametrize(

@@ -79,6 +79,12 @@ class Asked(Promise, Noise, Computing, Attendance, ABC):
         return len(self.sizes)
 
     @property
+    def all_sizes(self) -> tuple[int, ...]:
+        """Records of each owner, those that stages after the plan's releases are of among them."""
+        parted = self.source.parted(self.data_id)
+        return self.sizes if parted is None else parted.whole
+
+    @property
     def persons(self) -> Persons | None:
         """What owners keep of each person; None where the promise is not of persons."""
         if self.neighbours != "person":

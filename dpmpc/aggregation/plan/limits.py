@@ -213,10 +213,11 @@ class Limits:
         self.check(plan)
         if not 0 <= owner < plan.owners:
             raise UsageError(f"owners are numbered from 0; got owner {owner} of {plan.owners}; mend the index")
-        most = plan.sizes[owner] if plan.capacity else self.records  # of places, some of which may be empty
-        if self.records is not None and not (self.records <= plan.sizes[owner] == most):
+        said = plan.all_sizes[owner]
+        most = said if plan.capacity else self.records  # of places, some of which may be empty
+        if self.records is not None and not (self.records <= said == most):
             raise UsageError(
-                f"this owner has {self.records} records; the plan says {plan.sizes[owner]}; plan again, or mend "
+                f"this owner has {self.records} records; the plan says {said}; plan again, or mend "
                 "<<records>> in the limits"
             )
         if not vectors:
@@ -378,7 +379,11 @@ def taking_part(plan: Plan, addresses: Sequence[str] = ()) -> list[str]:
         share = share_of(plan, mechanism)
         line = f"first a {stage.name} of {stage.source.coordinates} coordinates, {share:.0%} of the budget"
         schema = [f"{line}: {schema[0]}", *schema[1:]] if stage is schedule.before[0] else [*schema, line]
-    schema += [f"then {stage.name}: one release of {sum(stage.sizes)} other records" for stage in schedule.after]
+    schema += [
+        f"then {stage.name}: one release of {sum(stage.sizes):,} other records, which no other release is of, so that "
+        f"no record pays twice; {stage.source.coordinates} coordinates at most"
+        for stage in schedule.after
+    ]
     lines = [
         f"run {plan.run_id} on '{plan.data}' (data id {plan.data_id[:16]}): {what}",
         promise_of(plan).sentence,
@@ -392,7 +397,7 @@ def taking_part(plan: Plan, addresses: Sequence[str] = ()) -> list[str]:
 def _owners_shown(plan: Plan) -> str:
     """The owners' names and numbers of records, as far as a line holds them."""
     assert plan.names is not None
-    shown = [f"{name} with {size:,}" for name, size in zip(plan.names.owners, plan.sizes, strict=True)]
+    shown = [f"{name} with {size:,}" for name, size in zip(plan.names.owners, plan.all_sizes, strict=True)]
     return ", ".join(shown[:8]) + (f" and {len(shown) - 8} more" if len(shown) > 8 else "")
 
 

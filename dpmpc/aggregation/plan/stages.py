@@ -99,6 +99,17 @@ def check_stages(plan: Any) -> None:
                 f"a release after a {schedule.before[0].name} has at most {longest} coordinates; the plan says "
                 f"{plan.dimension}; plan again"
             )
+    parted = plan.source.parted(plan.data_id)
+    if parted is not None:
+        mine = plan.part.rpartition("/")[2]
+        sizes = {mine: plan.sizes, **{stage.part: stage.sizes for stage in schedule.after}}
+        if mine not in parted.sizes or plan.part != parted.assignment.label(mine) or sizes != parted.sizes:
+            raise UsageError(
+                "the parts of the records, and their sizes, follow from the plan's data and its numbers of records; "
+                "those of this plan are others; plan again"
+            )
+        if plan.capacity:
+            raise UsageError("parts of exact sizes need public numbers of records; the plan has places; plan again")
     for stage in schedule.after:
         if not stage.part or not plan.part or plan.part.endswith(f"/{stage.part}"):
             raise UsageError(

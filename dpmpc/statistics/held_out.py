@@ -1,0 +1,95 @@
+"""`Evaluated`: training over several machines, and one release after it of how good the model is on held-out records.
+
+Every owner holds out a public number of its records, which no stage before and no release of training reads; the parts
+follow from public numbers and from ids alone (`privacy.assignment.Parted`). After training every process makes the
+model of what was opened, and of the model the question; the sum over held-out records is opened with noise for the
+plan's (epsilon, delta), which none of them has paid yet. So the run costs the larger price, not the sum.
+
+The model that is evaluated is the one that is written, with numbers rounded to multiples of `GRAIN`: processors add in
+different orders, and all processes have to ask the same question to the last bit.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, fields
+from functools import lru_cache
+from typing import Any, ClassVar
+
+import numpy as np
+
+from dpmpc.data.blocks import in_memory
+from dpmpc.data.schema import Classes, Labels, Numeric, Range, Schema, Target
+from dpmpc.errors import UsageError
+from dpmpc.learning.learner import Learner
+from dpmpc.learning.method import Learning
+from dpmpc.learning.source import Schedule, Source, Stage, Sum
+from dpmpc.learning.task import TASKS, modelled
+from dpmpc.privacy.assignment import Parted
+from dpmpc.statistics.evaluated import tables_of
+
+EVALUATION = "evaluation"  # the name of the stage
+TRAINING, HELD_OUT = "training", "held_out"  # the parts of the data
+GRAIN = 0.5**20
+
+
+@dataclass(frozen=True, kw_only=True)
+class Evaluated(Learning):
+    """Training on all but `held` of each owner's `records`, and an evaluation on these. Public."""
+
+    KIND: ClassVar[str] = "evaluated"
+    UNITS: ClassVar[tuple[str, ...]] = ("record", "presence")
+
+    records: tuple[int, ...]
+    held: tuple[int, ...]
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        numbers = (*self.records, *self.held)
+        good = len(self.records) == len(self.held) > 0 and all(type(n) is int for n in numbers)
+        if not good or not all(0 < held < n for held, n in zip(self.held, self.records, strict=True)):
+            raise UsageError(
+                "each owner holds out some of its records, and not all; the plan says otherwise of one; plan again"
+            )
+
+    @staticmethod
+    def of(learning: Learning, records: Sequence[int], held: Sequence[int]) -> "Evaluated":
+        """The same training, with an evaluation after it."""
+        values = {each.name: getattr(learning, each.name) for each in fields(Learning)}
+        return Evaluated(**values, records=tuple(records), held=tuple(held))
+
+    @property
+    def schedule(self) -> Schedule:
+        after = Stage(EVALUATION, _longest(self.task, self.classes), None, HELD_OUT, self.held)
+        return Schedule(super().schedule.before, (after,))
+
+    def parted(self, data_id: str) -> Parted:
+        return exact_parts(data_id, tuple(n - k for n, k in zip(self.records, self.held, strict=True)), self.held)
+
+    def ends(self, stage: Stage, opened: Sequence[Sum], plan: Any) -> Source:
+        if plan.schema is None:
+            raise UsageError("a model is evaluated by the schema that maps its records; the plan has none; plan again")
+        schema = Schema.from_json(plan.schema)
+        nothing = in_memory(np.empty((0, len(schema.feature_names))), np.empty(0))
+        learner = Learner(self, plan.releases, nothing, (0,), opened[0].noise / plan.divisor)
+        for each in opened:
+            learner.apply(each.total / each.count)
+        theta = np.round(np.asarray(learner.model) / GRAIN) * GRAIN + 0.0
+        return tables_of(schema, theta, self.weights)
+
+
+@lru_cache(maxsize=64)
+def exact_parts(data_id: str, trained: tuple[int, ...], held: tuple[int, ...]) -> Parted:
+    """The parts of the records of this digest, so many of each owner."""
+    return Parted.of(data_id, {TRAINING: trained, HELD_OUT: held})
+
+
+@lru_cache(maxsize=64)
+def _longest(task: str, classes: int) -> Source:
+    """The question about a model of made-up columns, whose cells are as many as any model of the task has."""
+    target: Target = Labels("y", ("1",), ("0",))
+    if TASKS[task].kind == "several":
+        target = Classes("y", tuple(str(k) for k in range(classes)))
+    elif TASKS[task].kind == "number":
+        target = Range("y", 0.0, 1.0)
+    schema = modelled(Schema((Numeric("x", 0.0, 1.0),), target), task)
+    theta = np.outer((0.1, 1.0), np.arange(1, TASKS[task].scores(classes) + 1))
+    return tables_of(schema, theta)

@@ -1,0 +1,184 @@
+"""The figures of a model that several machines trained: held-out records, and one release of them after training."""
+
+import json
+from collections import Counter
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from dpmpc.aggregation.plan.asked import data_digest
+from dpmpc.aggregation.plan.guarantee import promise_of
+from dpmpc.aggregation.plan.limits import taking_part
+from dpmpc.aggregation.plan.plan import Plan
+from dpmpc.data import CsvFile, Schema, load
+from dpmpc.errors import UsageError
+from dpmpc.learning.model import read_model
+from dpmpc.learning.task import TASKS
+from dpmpc.privacy.assignment import Parted
+from dpmpc.privacy.composition import spent
+from dpmpc.privacy.ledgers import merge, read_ledgers
+from dpmpc.runs import evaluating, start
+from dpmpc.runs.evaluating import LOUDEST, off_by
+from dpmpc.runs.figure_lines import read_lines
+from dpmpc.runs.plan_of_machines import plan_of_machines
+from dpmpc.runs.request import Request
+from dpmpc.runs.status import read_status
+from dpmpc.statistics.figures import plain
+from dpmpc.statistics.held_out import HELD_OUT, TRAINING, Evaluated
+from dpmpc.verify.verification import verify_structure
+from tests.machines import apart, sites
+from tests.made_up_sites import BOTH, EACH, OWNERS, draft, files
+
+HELD = 80  # of each owner: a fifth of EACH
+
+
+def planned(folder: Path, what: str = "two classes", **changes: Any) -> Path:
+    """A plan made without any record, with a survey before and an evaluation after."""
+    asked: dict[str, Any] = {"epsilon": 12.0, "delta": 1e-5, "iterations": 4, "data_id": folder.name, "run_id": "r"}
+    sizes = (EACH,) * OWNERS
+    request = Request(schema="schema.json", owner_sizes=sizes, evaluate=False, **asked | changes)
+    plan, note = plan_of_machines(request, draft(what), sizes, survey=True)
+    assert not note
+    plan.write(folder / "plan.json")
+    return folder / "plan.json"
+
+
+def truth(plan: Plan, model: Path, records: list[Path]) -> Any:
+    """The plain figures of the model on the held-out rows of all owners, by another route: rows by the assignment,
+    features by the loader."""
+    parted = plan.source.parted(plan.data_id)
+    assert parted is not None
+    schema, rows = Schema.from_json(read_model(model).preprocessing), []
+    for owner, path in enumerate(records):
+        data = load(CsvFile(path), schema=schema, test_fraction=0.0, splitting=lambda t, g, s: (np.arange(t.n), s[1]))
+        mine = parted.rows(HELD_OUT, range(EACH), owner)
+        assert mine.sum() == HELD
+        rows.append((np.asarray(data.train.X)[mine], data.train.y[mine]))
+    X, y = (np.concatenate(part) for part in zip(*rows, strict=True))
+    scores = X @ np.array(read_model(model).theta).reshape(X.shape[1], -1)
+    return plain(schema.target, TASKS[schema.task].link(scores[:, 0] if scores.shape[1] == 1 else scores), y)
+
+
+@pytest.mark.parametrize(
+    ("what", "settings"),
+    [
+        ("two classes", {"check_owners": "zero"}),
+        ("three classes", BOTH),
+        ("a quantity", {"security": "active"}),
+    ],
+)
+def test_every_process_learns_how_good_the_model_is(
+    what: str, settings: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Noise moves a count of the confusion table by more than 7 deviations once in 10^11."""
+    monkeypatch.setattr(evaluating, "LOUDEST", 0.5)  # with few records, for the test to be quick
+    plan = planned(tmp_path, what, **settings)
+    asked, records = Plan.read(plan), files(tmp_path, what)
+    assert isinstance(asked.source, Evaluated) and promise_of(asked).epsilon == 12.0
+    assert asked.sizes == (EACH - HELD,) * OWNERS and asked.all_sizes == (EACH,) * OWNERS
+    assert any("then evaluation: one release of 240 other records" in line for line in taking_part(asked))
+    both = settings == BOTH
+    ends = (sites if both else apart)(plan, tmp_path, records)
+    assert ends == [None] * len(ends), ends
+    names = [*"012", *(() if both else ("owner0", "owner1", "owner2"))]
+    assert len({(tmp_path / name / "figures.json").read_text() for name in names}) == 1
+    assert len({(tmp_path / name / "model.npz").read_bytes() for name in names}) == 1
+    found = json.loads((tmp_path / "0" / "figures.json").read_text())
+    figures, exact = found["figures"], truth(asked, tmp_path / "0", records).to_json()
+    assert read_model(tmp_path / "0").figures == figures == read_status(tmp_path / "1").figures
+    assert read_lines(tmp_path / "1") and figures["inside"] and figures["records"] == OWNERS * HELD
+    made = Plan.read(tmp_path / "0" / "evaluation" / "stage.json")
+    assert made.part == asked.part.replace(TRAINING, HELD_OUT) and made.epsilon == asked.epsilon
+    for row, plainly in zip(figures["confusion"], exact["confusion"], strict=True):
+        for cell, count in zip(row, plainly, strict=True):
+            assert abs(cell["estimate"] - count["estimate"]) <= 7 * cell["noise"] + 1 and cell["noise"] < 40
+    if what == "a quantity":
+        assert figures["numbers"]["R2"]["low"] - 0.3 < exact["numbers"]["R2"]["estimate"]
+        assert figures["numbers"]["R2"]["high"] + 0.3 > exact["numbers"]["R2"]["estimate"]
+    entries = merge(read_ledgers(tmp_path / "0"))
+    assert Counter(entry.run for entry in entries) == {"r+survey": 1, "r": asked.releases, "r+evaluation": 1}
+    assert 0.9 * 12 < spent(entries, asked.data_id, delta=asked.delta).epsilon <= 12.0 + 1e-9
+    assert verify_structure(tmp_path / "0" / "evaluation").evidence[0].holds
+    report = json.loads((tmp_path / names[-1] / "report.json").read_text())
+    assert report["figures"] == figures and report["evaluation"]["held_out"] == [HELD] * OWNERS
+
+
+def test_a_death_before_the_evaluation_is_carried_on_and_another_file_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """All sites end between training and evaluation; started again they make it, and train no more. A site whose file
+    has changed meanwhile is refused before anything is spent."""
+    plan, records = planned(tmp_path, **BOTH), files(tmp_path)
+
+    def dies(*_: Any) -> None:
+        raise UsageError("killed here")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(start, "run_after", dies)
+        ends = sites(plan, tmp_path, records)
+    assert [str(end) for end in ends] == ["killed here"] * 3
+    model = (tmp_path / "0" / "model.npz").read_bytes()
+    assert sites(plan, tmp_path, records) == [None] * 3
+    assert sites(plan, tmp_path, records) == [None] * 3  # once more: all is here
+    entries = merge(read_ledgers(tmp_path / "0"))
+    assert Counter(e.run for e in entries) == {"r+survey": 1, "r": Plan.read(plan).releases, "r+evaluation": 1}
+    assert (tmp_path / "0" / "model.npz").read_bytes() != model  # it has its figures now
+    lines = records[1].read_text().splitlines()
+    records[1].write_text("\n".join([lines[0], *reversed(lines[1:]), ""]))
+    other = Plan.read(plan)
+    replace(other, run_id="again").write(tmp_path / "again.json")
+    ends = sites(tmp_path / "again.json", tmp_path / "again", records, wait=15.0)
+    assert "since an earlier run" in str(ends[1]) and all(ends)
+    for name in "012":
+        assert not [e for e in merge(read_ledgers(tmp_path / "again" / name)) if e.run.startswith("again")]
+
+
+def test_parts_of_exact_sizes_follow_from_ids_alone() -> None:
+    sizes = {TRAINING: (300, 7), HELD_OUT: (100, 3)}
+    parted, ids = Parted.of(data_digest("a"), sizes), [f"p{k}" for k in range(400)]
+    held = parted.rows(HELD_OUT, ids, 0)
+    assert held.sum() == 100 and not (held & parted.rows(TRAINING, ids, 0)).any() and parted.whole == (400, 10)
+    order = np.random.default_rng(1).permutation(400)
+    assert (parted.rows(HELD_OUT, [ids[k] for k in order], 0) == held[order]).all()
+    assert Parted.of(data_digest("a"), sizes) == parted
+    for other in (
+        Parted.of(data_digest("b"), sizes),
+        Parted.of(data_digest("a"), {TRAINING: (301, 7), HELD_OUT: (99, 3)}),
+    ):
+        assert other.assignment.identity != parted.assignment.identity
+    with pytest.raises(UsageError, match="as many rows"):
+        parted.rows(HELD_OUT, ids[:-1], 0)
+    with pytest.raises(UsageError, match="as many rows"):
+        parted.rows(HELD_OUT, [*ids[:-1], "p0"], 0)
+    drawn = np.zeros(400)  # each row is held out in a quarter of the data sets: 1 in 10^9 lies 8 deviations away
+    for k in range(400):
+        drawn += Parted.of(data_digest(str(k)), sizes).rows(HELD_OUT, ids, 0)
+    assert np.abs(drawn - 100).max() < 8 * np.sqrt(400 * 0.25 * 0.75)
+
+
+def test_too_few_records_are_said_and_a_stated_share_is_refused() -> None:
+    request = Request(schema="s", owner_sizes=(300, 200), epsilon=1.0, delta=1e-5, iterations=4, evaluate=False)
+    schema = replace_unknown(draft())
+    plan, note = plan_of_machines(request, schema, (300, 200), survey=False)
+    assert "too few" in note and not isinstance(plan.source, Evaluated) and plan.sizes == (300, 200)
+    with pytest.raises(UsageError, match="too few"):
+        plan_of_machines(replace(request, test_fraction=0.2), schema, (300, 200), survey=False)
+    enough = (20_000, 20_000)
+    plan, note = plan_of_machines(replace(request, owner_sizes=enough), schema, enough, survey=False)
+    assert not note and plan.sizes == (16_000, 16_000) and off_by(1.0, 1e-5, 8_000) < LOUDEST
+    none = replace(request, owner_sizes=enough, test_fraction=0.0)
+    assert plan_of_machines(none, schema, enough, survey=False)[0].sizes == enough
+    value = json.loads(plan.to_text())
+    for change in ({"part": ""}, {"part": plan.part.replace(TRAINING, HELD_OUT)}, {"sizes": [16_001, 16_000]},
+                   {"data_id": data_digest("others")}):  # fmt: skip
+        with pytest.raises(UsageError, match=r"parts of the records|another part"):
+            Plan.from_text(json.dumps({**value, **change}))
+    assert Plan.from_text(plan.to_text()) == plan
+
+
+def replace_unknown(schema: Schema) -> Schema:
+    """The draft without its unknown columns."""
+    return Schema(schema.columns, schema.target)
