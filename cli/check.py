@@ -37,7 +37,7 @@ def command(
     from dpmpc.data.check import check, schema_in
     from dpmpc.data.loading import opened
     from dpmpc.data.planned import asks, planned_sizes
-    from dpmpc.runs.joining import held_against
+    from dpmpc.runs.named_records import held_against
 
     if (plan_file is None) == (schema_file is None):
         raise UsageError(

@@ -9,7 +9,6 @@ from typing import Any, Self
 from dpmpc.aggregation.owner.company import company_of
 from dpmpc.aggregation.owner.encoding import decode
 from dpmpc.aggregation.owner.session import WAIT, Connected, Release
-from dpmpc.aggregation.party.start import attempt_of
 from dpmpc.aggregation.plan.asked import FIRST_ATTEMPT, Attempt
 from dpmpc.aggregation.plan.grid import Floats
 from dpmpc.aggregation.plan.guarantee import report_of
@@ -48,7 +47,7 @@ class Courier:
         """A courier to parties elsewhere, at `addresses`, which carry on what was interrupted; or to parties of this
         machine, with `settings` (of `LocalParties`), which read their keys from the folder `keys`."""
         plan = prepared.plan
-        attempt = FIRST_ATTEMPT if addresses is None else attempt_of(plan)
+        attempt = FIRST_ATTEMPT if addresses is None else plan.attempt
         if addresses is None:
             settings |= {"role": ROLE, "extra": {"prepared": prepared.to_text(), "keys": str(keys)}}
         company = company_of(plan, attempt, out, None, addresses, wait, stall, settings)

@@ -162,19 +162,17 @@ class Source(ABC):
     ) -> Sensitivity | None:
         """The same of one person replaced, who has so many places at so many owners (`privacy.persons`). None: it may
         have any number of records at every owner. None is returned where nothing is proved."""
-
-        def place(one: Sequence[int]) -> Sensitivity:
-            absent = self.by_presence(one, weights, dimension)
-            assert absent is not None
-            return larger(self.by_record(one, weights, dimension), absent)
-
-        def whole(one: Sequence[int]) -> Sensitivity:
-            return self.by_owner(one, weights, dimension)
-
+        whole = {size: self.by_owner((size,), weights, dimension) for size in set(sizes)}
         if persons is None:
             return person_sensitivity(whole, whole, sizes, weights, Persons(1, len(sizes)))
-        known = self.by_presence(sizes, weights, dimension) is not None
-        return person_sensitivity(place, whole, sizes, weights, persons) if known else None
+        if self.by_presence(sizes, weights, dimension) is None:
+            return None
+        place = dict[int, Sensitivity]()
+        for size in whole:
+            absent = self.by_presence((size,), weights, dimension)
+            assert absent is not None
+            place[size] = larger(self.by_record((size,), weights, dimension), absent)
+        return person_sensitivity(place, whole, sizes, weights, persons)
 
     def levels(
         self,

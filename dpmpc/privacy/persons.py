@@ -11,13 +11,13 @@ sum of the S largest w_j times that (triangle inequality; attained by records th
 on top, is of each of the S vectors.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from dpmpc.privacy.checks import check_count
 from dpmpc.privacy.sensitivity import Sensitivity, Weights, owner_weights
 
-Moves = Callable[[Sequence[int]], Sensitivity]  # of the vector of one owner with so many places
+Moves = Mapping[int, Sensitivity]  # by how many places an owner has: of its vector
 
 
 @dataclass(frozen=True)
@@ -37,11 +37,10 @@ def person_sensitivity(
 ) -> Sensitivity:
     """The sensitivity of the weighted mean of the owners' vectors where a person is replaced; every norm.
 
-    `place`: how far one place moves an owner's vector; `whole`: how far all records of an owner do. Cost: both are
-    asked once for each different size."""
+    `place`: how far one place moves an owner's vector; `whole`: how far all records of an owner do."""
     each: dict[int, Sensitivity] = {}
     for size in set(sizes):
-        some, most = place((size,)) * persons.rows, whole((size,))
+        some, most = place[size] * persons.rows, whole[size]
         each[size] = Sensitivity(min(some.l1, most.l1), min(some.l2, most.l2), min(some.linf, most.linf))
     w = owner_weights(sizes, weights)
     moved = [each[size] * float(weight) for size, weight in zip(sizes, w, strict=True)]

@@ -17,7 +17,7 @@ from typing import Any, Self
 
 from dpmpc.errors import DpmpcError, public_text
 from dpmpc.processes.locks import is_held, lock
-from dpmpc.processes.logs import Log, level_of
+from dpmpc.processes.logs import level_of
 
 _APART = 0.5  # seconds between two writings of what only counts
 _TRIES = 50  # to read, a few milliseconds apart: a writer is quicker than that
@@ -69,37 +69,27 @@ class Status:
                 self._fd = None
         self._write()
 
-    def emits(self, emit: Emit) -> Emit:
-        """The same `emit`, whose events are noted here. `connections`, `begin` and `release` go no further; a `phase`
-        among an event's fields is the process's phase from then on."""
+    def notes(self, event: str, **fields: Any) -> bool:
+        """Notes an event, and returns whether it is for others too: `connections`, `begin` and `release` are not. A
+        `phase` among its fields is the process's phase from then on."""
+        if event == "release":
+            self._release(fields["done"])
+            return False
+        self.state.phase = fields.get("phase", self.state.phase)
+        if event == "connections":
+            self._connected = fields["of"]
+        elif event == "begin":
+            self.state.first = self.state.release = fields.get("first", self.state.release)
+            self.state.releases = fields.get("releases", self.state.releases)
+            self.state.run = fields.get("run", self.state.run)
+        self._write()
+        return event not in ("connections", "begin")
 
-        def heard(event: str, **fields: Any) -> None:
-            if event == "release":
-                self._release(fields["done"])
-                return
-            self.state.phase = fields.get("phase", self.state.phase)
-            if event == "connections":
-                self._connected = fields["of"]
-            elif event == "begin":
-                self.state.first = self.state.release = fields.get("first", self.state.release)
-                self.state.releases = fields.get("releases", self.state.releases)
-                self.state.run = fields.get("run", self.state.run)
-            else:
-                emit(event, **fields)
+    def says(self, text: str) -> None:
+        """Keeps the last line of the log above debugging."""
+        if level_of(text) != "debug":  # a line a release, which `release` counts
+            self.state.event, self.state.event_time = text, time.time()
             self._write()
-
-        return heard
-
-    def logs(self, log: Log) -> Log:
-        """The same `log`, whose last line above debugging is kept here."""
-
-        def heard(text: str) -> None:
-            if level_of(text) != "debug":  # a line a release, which `release` counts
-                self.state.event, self.state.event_time = text, time.time()
-                self._write()
-            log(text)
-
-        return heard
 
     def refresh(self) -> None:
         """Write what has changed since, at most every half second."""

@@ -1,7 +1,8 @@
 """What an owners' process has before its first release: budget, forecast, ledger, and its way to the parties."""
 
 import contextlib
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
@@ -13,6 +14,8 @@ from dpmpc.aggregation.party.beside_owner import PartyHere
 from dpmpc.aggregation.plan.asked import Attempt
 from dpmpc.aggregation.plan.plan import Plan
 from dpmpc.aggregation.plan.spending import reservation_of
+from dpmpc.data.loading import OpenTable
+from dpmpc.data.persons import kept
 from dpmpc.mpc.contract.backend import BACKENDS, DEFAULT, FOR_MANY
 from dpmpc.noise.forecast import Forecast, forecast, refuse_hopeless
 from dpmpc.noise.pool import fills
@@ -22,6 +25,7 @@ from dpmpc.privacy.composition import parse_budget
 from dpmpc.privacy.entry import Entry
 from dpmpc.processes.worker import Log
 from dpmpc.runs.job import OWN_LEDGER, OwnersJob
+from dpmpc.runs.named_records import as_planned, looked_at, open_records
 
 Emit = Callable[..., None]
 
@@ -115,8 +119,23 @@ def connected(
     stack.enter_context(aggregator)
     if here is not None:
         wait.append(here.wait)
-    emit("connections", of=lambda: aggregator.connected)
+    emit("connections", of=lambda: list(map(plan.called, aggregator.connected)))
     return aggregator
+
+
+@contextlib.contextmanager
+def own_records(job: OwnersJob, plan: Plan, emit: Emit) -> Iterator[OpenTable]:
+    """The table of the records of the job's owners while it is open. Where a run begins here, its one owner is told
+    what becomes of them. Errors: as for each kind of source."""
+    request = as_planned(job.request, plan)
+    if job.owner is None or not job.begins:
+        with open_records(request, job.out, request.kept) as records:
+            yield records
+        return
+    with open_records(request, job.out) as records:
+        for line in looked_at(plan if job.stage is None else job.stage.whole, request, records.table):
+            emit("part", text=line)
+        yield records if request.kept is None else replace(records, table=kept(records.table, request.kept))
 
 
 def own_ledger(job: OwnersJob, plan: Plan, attempt: Attempt, stack: contextlib.ExitStack) -> OwnLedger | None:

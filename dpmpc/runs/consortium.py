@@ -220,7 +220,7 @@ def _addresses(file: ConsortiumFile) -> list[Endpoint]:
                 )
             taken[endpoint] = mine
     if not file.run.tls:
-        check_loopback(endpoint.host for endpoint in addresses)
+        check_loopback([endpoint.host for endpoint in addresses])
     return addresses
 
 

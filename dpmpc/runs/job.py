@@ -20,11 +20,13 @@ OWN_LEDGER = "ledger_owners.jsonl"
 @dataclass(frozen=True)
 class StageJob:
     """What a process of a stage has to know beside the stage's own plan. `whole`: the plan that it is a stage of, which
-    limits are held against. `settle`: told what was opened, before the parties hear that it is here."""
+    limits are held against. `settle`: told what was opened, before the parties hear that it is here. `begins`: whether
+    the run begins with it."""
 
     name: str
     whole: Plan
     settle: Callable[[Ints, Presence | None], None]
+    begins: bool = False
 
 
 @dataclass(frozen=True)
@@ -36,7 +38,8 @@ class OwnersJob:
     made before; by default it is made here. `owner`: the only one to play here; by default all. `party`: of this
     process too, with the owner's number; its end of the connections. `check`: told the plan before anything is sent,
     and may refuse it; the lines that it returns go into the log. `budget`: what this process's own ledger is held
-    against, with parties elsewhere. `stage`: what the plan is a stage of, if it is one.
+    against, with parties elsewhere. `stage`: what the plan is a stage of, if it is one. `begins`: whether no stage was
+    before, so that the owner is told what becomes of its records.
     """
 
     request: Request
@@ -49,16 +52,11 @@ class OwnersJob:
     threads: int | None = None
     role: str | None = None
     tls: Path | None = None
-    plan: Path | None = None
+    plan: Plan | None = None
     owner: int | None = None
     stall: float = STALL
     check: Callable[[Plan], list[str]] = lambda plan: []
     party: PartyJob | None = None
     budget: Budget | None = None
     stage: StageJob | None = None
-
-
-def plan_of_job(job: OwnersJob) -> Plan:
-    """The plan of a job that was made before."""
-    assert job.plan is not None
-    return Plan.read(job.plan)
+    begins: bool = False

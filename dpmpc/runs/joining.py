@@ -1,8 +1,7 @@
 """Taking part from a kit: checks that all is there, and starts the site's one process."""
 
 import asyncio
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -10,29 +9,17 @@ from typing import Any
 from dpmpc.aggregation.plan.asked import plan_path
 from dpmpc.aggregation.plan.limits import NO_LIMITS, Limits
 from dpmpc.aggregation.plan.names import named_errors
-from dpmpc.aggregation.plan.plan import Plan
-from dpmpc.data.check import Finding, Findings, check, check_columns
-from dpmpc.data.database import filtered_by
-from dpmpc.data.derive import spelled_otherwise
-from dpmpc.data.intake import look
-from dpmpc.data.loading import opened
-from dpmpc.data.memory import parse_memory
-from dpmpc.data.persons import kept, said_of
 from dpmpc.data.spelling import PLAIN, Spelling
-from dpmpc.data.table import Table, held
 from dpmpc.errors import DpmpcError, UsageError, reworded, spelt
 from dpmpc.mpc.transport.credentials import check_certificate, check_key
-from dpmpc.runs.folder import make_private
 from dpmpc.runs.kit import LIMITS, Kit, read_kit
-from dpmpc.runs.named_records import as_planned, described_schema, source_named
+from dpmpc.runs.named_records import looked_at, open_records
+from dpmpc.runs.owner_process import Progress
 from dpmpc.runs.placement import Placement
-from dpmpc.runs.refusing import next_meeting, told_by
 from dpmpc.runs.request import RecordSettings, Request
-from dpmpc.runs.start import Progress, take_part
+from dpmpc.runs.start import take_part
 from dpmpc.runs.trying import Trial, before_meeting
 from dpmpc.settings import declared
-from dpmpc.statistics.tables import Tables
-from dpmpc.synthesis.source import Synthesis
 
 
 @dataclass(frozen=True)
@@ -67,9 +54,6 @@ def join(folder: Path, own: Joining, progress: Progress) -> Path:
     if kit.site.tls:
         check_keys(kit)
     try:
-        with told_by(next_meeting(kit.plan, where), where):
-            for line in looked_at(kit, request, where.out):
-                progress({"event": "part", "text": line})
         take_part(kit.plan, request, where, progress)
     except DpmpcError as error:
         twice = f"{_ADDRESS} / {_ADDRESS}"
@@ -101,8 +85,8 @@ def try_out(folder: Path, own: Joining, progress: Progress) -> None:
         owner = None if kit.kind == "party" else kit.number
         if request is not None:
             assert owner is not None
-            with TemporaryDirectory() as temporary:
-                found = looked_at(kit, request, Path(temporary), (plan.all_sizes[owner],) if plan.counted else ())
+            with TemporaryDirectory() as temporary, open_records(request, Path(temporary)) as records:
+                found = looked_at(plan, request, records.table, (plan.all_sizes[owner],) if plan.counted else ())
             for line in found:
                 say(line)
             if any(": refused: " in line for line in found):
@@ -119,37 +103,6 @@ def try_out(folder: Path, own: Joining, progress: Progress) -> None:
         raise reworded(error, lambda text: spelt(text, kit_spelling)) from None
     for line in trial.lines():
         say(line)
-
-
-def looked_at(kit: Kit, request: Request | None, folder: Path, sizes: Sequence[int] = ()) -> list[str]:
-    """What becomes of an owner's records, a line each: for the terminal of whoever starts the site, in no file."""
-    if request is None:
-        return []
-    if (folder / "report.json").exists():  # it is over
-        return []
-    memory = None if request.memory is None else parse_memory(request.memory)
-    make_private(folder)
-    with opened(source_named(request), memory=memory, folder=folder, spelling=request.spelling) as (table, _):
-        found = held_against(kit.plan, table, sizes).lines()
-        of = as_planned(request, kit.plan).kept
-        if of is not None and (text := said_of(kept(table, of).beyond, of.rows)):
-            found = [*found, text]
-    if not kit.plan.capacity and (chosen := filtered_by(request.sql)):
-        found = [*found, f"warning: {chosen}"]
-    return [f"your records: {line}" for line in found]
-
-
-def held_against(plan: Plan, table: Table, sizes: Sequence[int] = ()) -> Findings:
-    """A table's records, held against what a plan reads of them."""
-    if isinstance(plan.source, Tables | Synthesis):
-        reads = [name for name in plan.source.reads if table[name].name]
-        table = held(table, reads) if reads else table
-        found = check_columns(plan.source.columns.as_read(reads), table, sizes)
-    else:
-        found = check(described_schema(plan), table, sizes)
-    intake, _ = look(table)
-    odd = spelled_otherwise(intake)
-    return replace(found, found=(*found.found, Finding("warning", "records", odd))) if odd else found
 
 
 _ADDRESS = "`address` under [[parties]] in consortium.toml"

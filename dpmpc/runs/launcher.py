@@ -2,22 +2,16 @@
 
 import json
 import time
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 from dpmpc.aggregation.party.resume import check_new
-from dpmpc.aggregation.plan.names import named_lines
-from dpmpc.aggregation.plan.plan import Plan
-from dpmpc.errors import DpmpcError, PeerError, public_text
+from dpmpc.errors import PeerError
 from dpmpc.mpc.transport.heartbeat import STALL
-from dpmpc.processes.logs import log_to
 from dpmpc.runs.folder import alone, prepare
 from dpmpc.runs.job import OwnersJob
-from dpmpc.runs.owner_process import run_owners
+from dpmpc.runs.owner_process import Progress, run_owners
 from dpmpc.runs.request import Request
 
-Progress = Callable[[dict[str, Any]], None]
 WAIT = 60.0
 
 
@@ -63,20 +57,9 @@ def train(
             role=role,
             stall=stall,
         )
-        do_here(job, out / "owners.log", progress, carry_on=True)
-
-
-def do_here(job: OwnersJob, log: Path, progress: Progress, *, carry_on: bool = False) -> None:
-    """Does an owners' job in this process, with its log in a file. `carry_on`: whether --resume can finish it."""
-    with log.open("a", encoding="utf-8") as file:
-        called = str if job.plan is None else Plan.read(job.plan).called
-        write = named_lines(log_to(file), called)
         try:
-            run_owners(job, write, lambda event, **fields: progress({"event": event, **fields}))
-        except DpmpcError as error:
-            write(f"error: {public_text(error)}")
-            if carry_on and isinstance(error, PeerError):
-                raise type(error)(
-                    f"{error.message}; finished iterations are in history.csv, carry on with <<resume>>"
-                ) from None
-            raise
+            run_owners(job, out / "owners.log", progress)
+        except PeerError as error:
+            raise type(error)(
+                f"{error.message}; finished iterations are in history.csv, carry on with <<resume>>"
+            ) from None

@@ -1,5 +1,7 @@
-"""The records that a request names, sorted by owner."""
+"""The records that a request names, sorted by owner, and what becomes of them."""
 
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 
@@ -9,10 +11,16 @@ from dpmpc.aggregation.plan.plan import Plan
 from dpmpc.data import CsvFile, Dataset, Partition, Query, Schema, load_dataset
 from dpmpc.data import load as load_source
 from dpmpc.data.blocks import arranged
+from dpmpc.data.check import Finding, Findings, check, check_columns
+from dpmpc.data.database import filtered_by
 from dpmpc.data.dataset import Split
-from dpmpc.data.loading import Arranging, OpenTable, Source
-from dpmpc.data.ownership import shares
-from dpmpc.data.table import Ints
+from dpmpc.data.derive import spelled_otherwise
+from dpmpc.data.intake import look
+from dpmpc.data.loading import Arranging, OpenTable, Source, opened
+from dpmpc.data.memory import parse_memory
+from dpmpc.data.ownership import Kept, shares
+from dpmpc.data.persons import kept, said_of
+from dpmpc.data.table import Ints, Table, held
 from dpmpc.errors import UsageError
 from dpmpc.learning.method import Learning
 from dpmpc.learning.task import TASKS, modelled
@@ -20,6 +28,8 @@ from dpmpc.runs.evaluating import splitting
 from dpmpc.runs.parting import split_of
 from dpmpc.runs.planning import check_shape, check_sizes
 from dpmpc.runs.request import Request
+from dpmpc.statistics.tables import Tables
+from dpmpc.synthesis.source import Synthesis
 
 
 def load_records(
@@ -55,7 +65,7 @@ def load_records(
             folder=folder,
             spelling=request.spelling,
             basis=None if schema else request.basis,
-            splitting=split or splitting(request),
+            splitting=split or (splitting(request) if request.evaluate else None),
             person=request.kept,
             arranging=arranging,
         )
@@ -97,6 +107,43 @@ def source_named(request: Request) -> Source:
     if request.database:
         return Query(request.source, request.sql or "")
     return CsvFile(Path(request.source)) if request.csv else request.source
+
+
+@contextmanager
+def open_records(request: Request, folder: Path | None = None, person: Kept | None = None) -> Iterator[OpenTable]:
+    """The table of the request's source while it is open; `folder` may take temporary files. `person`: what is kept of
+    each person's records. Errors: as for each kind of source."""
+    memory = None if request.memory is None else parse_memory(request.memory)
+    source = opened(source_named(request), memory=memory, folder=folder, spelling=request.spelling, person=person)
+    with source as (table, private):
+        yield OpenTable(table, private)
+
+
+def looked_at(plan: Plan, request: Request, table: Table, sizes: Sequence[int] = ()) -> list[str]:
+    """What becomes of an owner's records in this table, all of them, a line each: for the terminal of whoever starts
+    the site, in no file. Of a source from outside, which says nothing of columns beforehand, there is nothing."""
+    if not isinstance(plan.source, Tables | Synthesis | Learning):
+        return []
+    found = held_against(plan, table, sizes).lines()
+    of = as_planned(request, plan).kept
+    if of is not None and (text := said_of(kept(table, of).beyond, of.rows)):
+        found = [*found, text]
+    if not plan.capacity and (chosen := filtered_by(request.sql)):
+        found = [*found, f"warning: {chosen}"]
+    return [f"your records: {line}" for line in found]
+
+
+def held_against(plan: Plan, table: Table, sizes: Sequence[int] = ()) -> Findings:
+    """A table's records, held against what a plan reads of them."""
+    if isinstance(plan.source, Tables | Synthesis):
+        reads = [name for name in plan.source.reads if table[name].name]
+        table = held(table, reads) if reads else table
+        found = check_columns(plan.source.columns.as_read(reads), table, sizes)
+    else:
+        found = check(described_schema(plan), table, sizes)
+    intake, _ = look(table)
+    odd = spelled_otherwise(intake)
+    return replace(found, found=(*found.found, Finding("warning", "records", odd))) if odd else found
 
 
 def planned_schema(plan: Plan) -> Schema:
@@ -168,9 +215,11 @@ def as_planned(request: Request, plan: Plan) -> Request:
     return replace(request, **said, capacity=tuple(n // width for n in plan.sizes) if plan.capacity else None)
 
 
-def load_owner(request: Request, plan: Plan, owner: int, folder: Path | None = None) -> Dataset:
+def load_owner(
+    request: Request, plan: Plan, owner: int, folder: Path | None = None, records: OpenTable | None = None
+) -> Dataset:
     """The records of one owner that takes part from its own machine; all are for training, unless a test fraction is
-    given.
+    given. `records`: the source, where it is open already.
 
     Errors: as `load_records`; records that the plan's schema does not fit, or not as many as it says.
     """
@@ -179,7 +228,7 @@ def load_owner(request: Request, plan: Plan, owner: int, folder: Path | None = N
     if request.test_fraction is None:
         request = replace(request, test_fraction=0.0)
     request = as_planned(request, plan)
-    dataset = load_records(request, folder, planned_schema(plan), split=split_of(request, plan, owner))
+    dataset = load_records(request, folder, planned_schema(plan), records, split=split_of(request, plan, owner))
     check_shape(plan, dataset)
     if not plan.counted:
         persons, alone = dataset.persons and dataset.persons[0], np.zeros(dataset.n, dtype=np.int64)

@@ -11,7 +11,6 @@ from typing import Any
 import numpy as np
 
 from dpmpc.aggregation.owner.aggregator import Aggregator, Release
-from dpmpc.aggregation.party.start import attempt_of
 from dpmpc.aggregation.plan.asked import AGREED, Presence, plan_path
 from dpmpc.aggregation.plan.check_figures import owners_section, security_section
 from dpmpc.aggregation.plan.grid import Floats, Ints
@@ -19,19 +18,17 @@ from dpmpc.aggregation.plan.guarantee import privacy_section, warnings_of
 from dpmpc.aggregation.plan.plan import Plan
 from dpmpc.aggregation.wire.frames import PartyCost
 from dpmpc.aggregation.wire.transcript import Opened
-from dpmpc.data.loading import opened
-from dpmpc.data.memory import parse_memory
 from dpmpc.data.ownership import fitting
 from dpmpc.data.persons import persons_at
 from dpmpc.data.planned import OTHER_SIZES, other_sizes
-from dpmpc.data.table import held
+from dpmpc.data.table import Table, held
 from dpmpc.errors import RecordError, UsageError
 from dpmpc.privacy.assignment import Parted
 from dpmpc.processes.provenance import software
 from dpmpc.processes.worker import Log
-from dpmpc.runs.before_release import Emit, connected, forecast_of, own_ledger
-from dpmpc.runs.job import OPENED, OwnersJob, StageJob, plan_of_job
-from dpmpc.runs.named_records import as_planned, source_named
+from dpmpc.runs.before_release import Emit, connected, forecast_of, own_ledger, own_records
+from dpmpc.runs.job import OPENED, OwnersJob, StageJob
+from dpmpc.runs.named_records import as_planned
 from dpmpc.runs.parting import rows_of
 from dpmpc.runs.stats import statistics_of
 from dpmpc.runs.surveying import owners_of_records
@@ -43,10 +40,9 @@ _TEXTS = {"survey": "surveying the records"}  # of stages
 Keep = Callable[[Ints, Presence | None, list[PartyCost] | None], None]
 
 
-def run_tables(job: OwnersJob, log: Log, emit: Emit) -> None:
+def run_tables(job: OwnersJob, plan: Plan, log: Log, emit: Emit) -> None:
     """Does the one release of the job's plan, whose source is `Tables`. Errors: records that the questions cannot be
     asked of, before any connection; as of releases."""
-    plan = plan_of_job(job)
 
     def keep(total: Ints, present: Presence | None, costs: list[PartyCost] | None) -> None:
         deliver(plan, total, job.out, time.time() - job.started, costs)
@@ -54,31 +50,30 @@ def run_tables(job: OwnersJob, log: Log, emit: Emit) -> None:
             made_from(job.out).write_rows(job.out)
             log("synthetic rows written")
 
-    run_once(job, log, emit, "asking all questions at once", keep)
+    run_once(job, plan, log, emit, "asking all questions at once", keep)
     log("answers written")
 
 
-def run_stage(job: OwnersJob, stage: StageJob, log: Log, emit: Emit) -> None:
+def run_stage(job: OwnersJob, plan: Plan, stage: StageJob, log: Log, emit: Emit) -> None:
     """Does the one release of a stage. Errors: as `run_tables`."""
     done = _TEXTS.get(stage.name, f"stage {stage.name}")
-    run_once(job, log, emit, done, lambda total, present, costs: stage.settle(total, present))
+    run_once(job, plan, log, emit, done, lambda total, present, costs: stage.settle(total, present))
 
 
-def run_once(job: OwnersJob, log: Log, emit: Emit, text: str, keep: Keep) -> None:
+def run_once(job: OwnersJob, plan: Plan, log: Log, emit: Emit, text: str, keep: Keep) -> None:
     """Does a run of one release. `keep` is given what was opened, the owners in it, and the costs of the parties, where
     they are known: before the parties hear that it is here, where they can be asked again."""
-    plan = plan_of_job(job)
     for line in job.check(plan):
         log(line)
     wait: list[Callable[[], object]] = []
     with contextlib.ExitStack() as outer:
         emit("stage", text="loading records", phase="loading records")
-        vectors = vectors_of(job, plan, outer)
+        vectors = vectors_of(job, plan, outer.enter_context(own_records(job, plan, emit)).table)
         if job.owner is not None:  # what is wrong with one owner's records is told before it connects
             vectors = iter(list(vectors))
         size = sum(plan.sizes) if job.owner is None else plan.sizes[job.owner]
         log(f"{size} {'records' if plan.counted else 'places for records'}, {plan.dimension} counts")
-        attempt = attempt_of(plan)
+        attempt = plan.attempt
         plan.write(plan_path(job.out))
         emit("plan", releases=plan.releases, first=attempt.first_release)
         emit("begin", run=plan.run_id, releases=plan.releases, first=attempt.first_release)
@@ -103,15 +98,10 @@ def run_once(job: OwnersJob, log: Log, emit: Emit, text: str, keep: Keep) -> Non
                 keep(release.total, release.present, costs)
 
 
-def vectors_of(job: OwnersJob, plan: Plan, stack: contextlib.ExitStack) -> Iterator[Floats]:
-    """(owners, dimension) the means of the vectors of the records of the job's owners. Secret. Errors: a column is not
-    there, or the records are not as many as the plan says."""
+def vectors_of(job: OwnersJob, plan: Plan, table: Table) -> Iterator[Floats]:
+    """(owners, dimension) the means of the vectors of the records of the job's owners, in this table. Secret. Errors: a
+    column is not there, or the records are not as many as the plan says."""
     request = as_planned(job.request, plan)
-    memory = None if request.memory is None else parse_memory(request.memory)
-    source = opened(
-        source_named(request), memory=memory, folder=job.out, spelling=request.spelling, person=request.kept
-    )
-    table, _ = stack.enter_context(source)
     if job.stage is not None:
         job.stage.whole.source.check_records(table)
     if job.owner is None:

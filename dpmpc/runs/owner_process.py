@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 from dpmpc.aggregation.owner.accounts import account_of
@@ -15,10 +16,9 @@ from dpmpc.aggregation.owner.opens_sums import OpensSums
 from dpmpc.aggregation.owner.own_ledger import OwnLedger
 from dpmpc.aggregation.party.beside_owner import named
 from dpmpc.aggregation.party.noise_source import about_noise
-from dpmpc.aggregation.party.start import attempt_of
 from dpmpc.aggregation.plan.asked import AGREED, FIRST_ATTEMPT, Attempt, Presence, plan_path
 from dpmpc.aggregation.plan.grid import Ints
-from dpmpc.aggregation.plan.names import named_errors, named_events, named_lines
+from dpmpc.aggregation.plan.names import named_errors, noted
 from dpmpc.aggregation.plan.plan import Plan
 from dpmpc.aggregation.plan.spending import held_against
 from dpmpc.aggregation.wire.frames import PartyCost, rows_of_block
@@ -26,14 +26,14 @@ from dpmpc.aggregation.wire.paths import ledger_path
 from dpmpc.aggregation.wire.transcript import Opened
 from dpmpc.data import Dataset
 from dpmpc.data.database import filtered_by
-from dpmpc.data.loading import OpenTable, opened
-from dpmpc.data.memory import parse_memory
+from dpmpc.data.loading import OpenTable
 from dpmpc.data.persons import said_of
-from dpmpc.errors import DpmpcError, UsageError
+from dpmpc.errors import DpmpcError, UsageError, public_text
 from dpmpc.learning.learner import Learner
 from dpmpc.learning.model import write_model
 from dpmpc.privacy.mechanism import Mechanism
 from dpmpc.privacy.whole import WholeRun, path_of
+from dpmpc.processes.logs import log_to
 from dpmpc.processes.status import Status, status_path
 from dpmpc.processes.worker import Log
 from dpmpc.runs.adviser import Advice
@@ -45,13 +45,14 @@ from dpmpc.runs.before_release import (
     connected,
     forecast_of,
     own_ledger,
+    own_records,
     says,
 )
 from dpmpc.runs.chart import draw
 from dpmpc.runs.evaluating import all_of, evaluate, held_sizes, inside, plainly, too_few, training_part, why_not
 from dpmpc.runs.history import History, Row, read_history
-from dpmpc.runs.job import OPENED, OwnersJob, plan_of_job
-from dpmpc.runs.named_records import load, load_owner, source_named
+from dpmpc.runs.job import OPENED, OwnersJob
+from dpmpc.runs.named_records import load, load_owner, open_records
 from dpmpc.runs.plain import Evaluator, figure_name, ordinary
 from dpmpc.runs.planning import check_shape, check_sizes, expectation, facts_of, plan_of, settled
 from dpmpc.runs.report import Costs, add_figures, build_report, read_report, write_report
@@ -61,15 +62,28 @@ from dpmpc.runs.surveying import earlier, survey, wanted
 from dpmpc.runs.whole_run import evaluation_of, keep_both, keep_whole
 from dpmpc.statistics.tables import Tables
 
+Progress = Callable[[dict[str, Any]], None]
 
-def run_owners(job: OwnersJob, log: Log, emit: Emit) -> None:
-    """Does the run. Errors: bad input (before any connection), and PeerError when a party leaves."""
+
+def run_owners(job: OwnersJob, path: Path, progress: Progress) -> None:
+    """Does the run, with its log at `path`. Errors: bad input (before any connection), and PeerError when a party
+    leaves."""
     who = "owners" if job.owner is None else f"owner_{job.owner}"
+    called = str if job.plan is None else job.plan.called
+    with path.open("a", encoding="utf-8") as file:
+        write = log_to(file)
+        try:
+            with Status(status_path(job.out, who), called(who.replace("_", " "))) as status, named_errors(called):
+                tell: Emit = lambda event, **fields: progress({"event": event, **fields})  # noqa: E731
+                _any(job, *noted(status, write, tell, called))
+        except DpmpcError as error:
+            write(f"error: {public_text(error)}")
+            raise
+
+
+def _any(job: OwnersJob, log: Log, emit: Emit) -> None:
+    """A run of training, of questions, or a stage."""
     with contextlib.ExitStack() as stack:
-        called = str if job.plan is None else Plan.read(job.plan).called
-        status = stack.enter_context(Status(status_path(job.out, who), called(who.replace("_", " "))))
-        stack.enter_context(named_errors(called))
-        log, emit = named_lines(status.logs(log), called), named_events(status.emits(emit), called)
         parties: PartiesHere | SitesHere | None = None
         choose = partial(account_of, said=job.request.account)
         if job.request.role == "both" and job.party is None:
@@ -82,10 +96,11 @@ def run_owners(job: OwnersJob, log: Log, emit: Emit) -> None:
             parties = PartiesHere(job.request.parties, job.out, **settings)
             stack.callback(parties.end)
         try:
-            if job.stage is not None or asks(job):
+            plan, stage = job.plan, job.stage
+            if plan is not None and (stage is not None or isinstance(plan.source, Tables)):
                 from dpmpc.runs.one_release import run_stage, run_tables
 
-                run_tables(job, log, emit) if job.stage is None else run_stage(job, job.stage, log, emit)
+                run_tables(job, plan, log, emit) if stage is None else run_stage(job, plan, stage, log, emit)
                 return
             whole = stack.enter_context(WholeRun(path_of(job.out), "stages"))
             _run(job, parties, log, emit, whole)
@@ -93,11 +108,6 @@ def run_owners(job: OwnersJob, log: Log, emit: Emit) -> None:
             if job.party is None:
                 raise
             raise named(f"owner {job.owner}", error) from None
-
-
-def asks(job: OwnersJob) -> bool:
-    """Whether the plan that was made before is of questions, not of training."""
-    return job.plan is not None and isinstance(plan_of_job(job).source, Tables)
 
 
 @dataclass(frozen=True)
@@ -132,12 +142,12 @@ class _Run:
 
 def _run(job: OwnersJob, parties: PartiesHere | SitesHere | None, log: Log, emit: Emit, whole: WholeRun) -> None:
     if job.plan is not None:  # before a record is read
-        for line in job.check(Plan.read(job.plan)):
+        for line in job.check(job.plan):
             log(line)
     with contextlib.ExitStack() as while_read:
         job, before, records = _surveyed(job, emit, while_read, whole)
         emit("stage", text="loading records", phase="loading records")
-        dataset, plan, advice = _records_and_plan(job, before, records)
+        dataset, plan, advice = _records_and_plan(job, emit, before, records)
     if job.plan is None:
         for line in job.check(plan):
             log(line)
@@ -157,7 +167,7 @@ def _run(job: OwnersJob, parties: PartiesHere | SitesHere | None, log: Log, emit
         plan, attempt, known = resume(job.out, plan)
         log(f"carried on from release {attempt.first_release}; {len(known)} opened before")
     if job.addresses is not None:
-        attempt = attempt_of(plan)
+        attempt = plan.attempt
     account = account_of(plan, job.request.account)
     budget = held_against(budget_of(job), account)
     if budget is not None:
@@ -268,11 +278,7 @@ def _surveyed(
     found = earlier(request, job.out) if job.resume else None
     if found is None and not job.resume:
         emit("stage", text="surveying the records")
-        memory = None if request.memory is None else parse_memory(request.memory)
-        source = opened(
-            source_named(request), memory=memory, folder=job.out, spelling=request.spelling, person=request.kept
-        )
-        records = OpenTable(*while_read.enter_context(source))
+        records = while_read.enter_context(open_records(request, job.out, request.kept))
         found = survey(request, records, job.out, job.wait, partial(keep_both, whole, job), budget_of(job))
     if found is None:
         while_read.close()
@@ -283,14 +289,17 @@ def _surveyed(
 
 
 def _records_and_plan(
-    job: OwnersJob, before: tuple[Mechanism, ...], records: OpenTable | None
+    job: OwnersJob, emit: Emit, before: tuple[Mechanism, ...], records: OpenTable | None
 ) -> tuple[Dataset, Plan, Advice | None]:
     """The training rows of the owners played here, sorted by owner, the plan, and the advice that it follows or what
     is expected of it. `records`: those of the request, where they are open."""
-    plan = None if job.plan is None else Plan.read(job.plan)
+    plan = job.plan
     if job.owner is not None:
         assert plan is not None
-        return load_owner(job.request, plan, job.owner, job.out), plan, None
+        if job.request.source is None:
+            return load_owner(job.request, plan, job.owner, job.out), plan, None
+        with own_records(job, plan, emit) as own:
+            return load_owner(job.request, plan, job.owner, job.out, own), plan, None
     dataset, split = load(job.request, job.out, plan, records)
     facts = replace(facts_of(dataset, split), before=before)
     if plan is None:

@@ -126,5 +126,5 @@ class Placement:
             )
         found = parse_endpoints(self.addresses) if self.addresses else endpoints_here(parties, base)
         if self.tls is None:
-            check_loopback(e.host for e in found)
+            check_loopback([e.host for e in found])
         return found

@@ -9,15 +9,13 @@ from pathlib import Path
 from dpmpc.aggregation.plan.asked import plan_path
 from dpmpc.aggregation.plan.guarantee import survey_share, warnings_of
 from dpmpc.aggregation.plan.plan import Plan
-from dpmpc.data.loading import opened
-from dpmpc.data.memory import parse_memory
 from dpmpc.data.schema import Schema
 from dpmpc.errors import UsageError
 from dpmpc.learning.task import modelled
 from dpmpc.runs.adviser import Advice
 from dpmpc.runs.before_release import forecast_of
 from dpmpc.runs.folder import prepare
-from dpmpc.runs.named_records import load, source_named
+from dpmpc.runs.named_records import load, open_records
 from dpmpc.runs.placement import Placement
 from dpmpc.runs.planning import (
     Facts,
@@ -82,9 +80,8 @@ def _with_survey(request: Request) -> Plan | None:
     else:
         if not wanted(request):
             return None
-        memory = None if request.memory is None else parse_memory(request.memory)
-        with opened(source_named(request), memory=memory, spelling=request.spelling) as (table, _):
-            asked = asked_of(request)
+        with open_records(request) as records:
+            table, asked = records.table, asked_of(request)
             draft, sizes = draft_for(request, table, table, asked), owners_of_records(request, table)[2]
             name = table.source
     if too_loud(request, draft, sizes) and request.preprocessing is None and request.schema is None:

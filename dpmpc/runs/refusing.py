@@ -2,7 +2,6 @@
 
 import contextlib
 
-from dpmpc.aggregation.party.start import attempt_of
 from dpmpc.aggregation.plan.plan import Plan
 from dpmpc.aggregation.wire.refusal import refusal_told
 from dpmpc.mpc.transport.addresses import owner_endpoints
@@ -24,7 +23,6 @@ def told_by(plan: Plan, where: Placement) -> contextlib.AbstractContextManager[N
     alone = None if where.owner is None else (where.owner, where.owner + 1)
     return refusal_told(
         plan,
-        attempt_of(plan),
         lambda: owner_endpoints(where.endpoints(plan.parties)),
         where.tls,
         party=where.party,

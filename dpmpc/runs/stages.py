@@ -16,7 +16,6 @@ import numpy as np
 
 from dpmpc.aggregation.owner.accounts import account_of
 from dpmpc.aggregation.party.resume import spent_releases
-from dpmpc.aggregation.party.start import attempt_of
 from dpmpc.aggregation.plan.asked import Presence
 from dpmpc.aggregation.plan.grid import Ints
 from dpmpc.aggregation.plan.plan import Plan
@@ -36,7 +35,7 @@ from dpmpc.runs.resume import presence_anywhere
 
 WHOLE, MINE, SETTLED, OPENED = "stage.whole.json", "stage.json", "stage.after.json", "opened.npy"
 PRESENT, PARTIAL = "present.json", "opened.tmp.npy"
-RunStage = Callable[[Placement, StageJob], None]
+RunStage = Callable[[Plan, Placement, StageJob], None]
 
 
 def settled_plan(out: Path, name: str) -> Path:
@@ -46,8 +45,12 @@ def settled_plan(out: Path, name: str) -> Path:
 
 def decided_on(plan: Plan, where: Placement) -> Plan:
     """The plan that a process was started with, where this one is what its stage led to."""
-    settled = where.plan_file is not None and where.plan_file.name == SETTLED
-    return Plan.read(where.plan_file.with_name(WHOLE)) if settled and where.plan_file is not None else plan
+    return plan if begins(where) or where.plan_file is None else Plan.read(where.plan_file.with_name(WHOLE))
+
+
+def begins(where: Placement) -> bool:
+    """Whether a process that was given this placement has no stage behind it."""
+    return where.plan_file is None or where.plan_file.name != SETTLED
 
 
 def is_settled(plan: Plan, out: Path) -> bool:
@@ -62,9 +65,9 @@ def is_settled(plan: Plan, out: Path) -> bool:
     return True
 
 
-def run_before(plan: Plan, where: Placement, run: RunStage, say: Callable[[str], None]) -> Placement:
-    """The placement with the plan of the releases, after this process's part in all stages before them. `run` does one,
-    in the folder and with the plan file of its placement."""
+def run_before(plan: Plan, where: Placement, run: RunStage, say: Callable[[str], None]) -> tuple[Plan, Placement]:
+    """The plan of the releases and the placement with its file, after this process's part in all stages before them.
+    `run` does one, in the folder and with the plan file of its placement."""
     while before := plan.source.schedule.before:
         name = before[0].name
         settled = settled_plan(where.out, name)
@@ -74,11 +77,12 @@ def run_before(plan: Plan, where: Placement, run: RunStage, say: Callable[[str],
                 np.save(settled.parent / OPENED, sum_of(plan.first, total, present).total)
                 after_first(plan, total, present).write(settled)
 
-            run(_inside(plan, plan.first, where, name), StageJob(name, plan, settle))
+            stage = StageJob(name, plan, settle, begins=begins(where))
+            run(plan.first, _inside(plan, plan.first, where, name), stage)
             after = Plan.read(settled)
-            say(f"{name} opened; plan {after.digest(attempt_of(after)).hex()[:16]}")
+            say(f"{name} opened; plan {after.digest(after.attempt).hex()[:16]}")
         plan, where = Plan.read(settled), replace(where, plan_file=settled)
-    return where
+    return plan, where
 
 
 def run_after(plan: Plan, where: Placement, run: RunStage, say: Callable[[str], None]) -> None:
@@ -96,7 +100,7 @@ def run_after(plan: Plan, where: Placement, run: RunStage, say: Callable[[str], 
             np.save(folder / PARTIAL, sum_of(mine, total, present).total)
             (folder / PARTIAL).replace(folder / OPENED)
 
-        run(_inside(plan, mine, where, stage.name), StageJob(stage.name, plan, settle))
+        run(mine, _inside(plan, mine, where, stage.name), StageJob(stage.name, plan, settle))
         say(f"{stage.name} opened")
 
 

@@ -5,7 +5,6 @@ import asyncio
 import contextlib
 import json
 import time
-from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -14,7 +13,6 @@ from dpmpc.aggregation.owner.accounts import account_of
 from dpmpc.aggregation.party.job import PartyJob
 from dpmpc.aggregation.party.party import check_index, run_party
 from dpmpc.aggregation.party.resume import check_attempt, check_new, spent_releases
-from dpmpc.aggregation.party.start import attempt_of
 from dpmpc.aggregation.plan.asked import AGREED, FIRST_ATTEMPT, Attempt, data_digest, plan_path
 from dpmpc.aggregation.plan.limits import NO_LIMITS, Limits, taking_part
 from dpmpc.aggregation.plan.names import named_errors, named_lines
@@ -35,18 +33,27 @@ from dpmpc.runs.before_release import check_budget
 from dpmpc.runs.delivering import deliver_answers, deliver_figures, deliver_model
 from dpmpc.runs.folder import make_private, opened_nothing, prepare
 from dpmpc.runs.job import OPENED, OWN_LEDGER, OwnersJob, StageJob
-from dpmpc.runs.launcher import do_here, request_path, train
+from dpmpc.runs.launcher import request_path, train
+from dpmpc.runs.owner_process import Progress, run_owners
 from dpmpc.runs.parting import check_alone
 from dpmpc.runs.placement import Placement
 from dpmpc.runs.plan_alone import check_preprocessing, named_request, planned
 from dpmpc.runs.refusing import next_meeting, told_by
 from dpmpc.runs.request import Request
 from dpmpc.runs.stages import OPENED as STAGE_OPENED
-from dpmpc.runs.stages import SETTLED, coming, decided_on, opened_by_party, run_after, run_before, whole_of, write_whole
+from dpmpc.runs.stages import (
+    SETTLED,
+    begins,
+    coming,
+    decided_on,
+    opened_by_party,
+    run_after,
+    run_before,
+    whole_of,
+    write_whole,
+)
 from dpmpc.runs.stats import ANSWERS
 from dpmpc.statistics.tables import Tables
-
-Progress = Callable[[dict[str, Any]], None]
 
 
 def start(request: Request | None, where: Placement, progress: Progress) -> None:
@@ -72,9 +79,7 @@ def start(request: Request | None, where: Placement, progress: Progress) -> None
         return
     check_preprocessing(request)
     if where.party is not None:
-        plan = planned(request)[1]
-        with told_by(plan, where):
-            _party(plan, where, where.party, progress)
+        _part_of(planned(request)[1], where, None, request=None, progress=progress)
     else:
         _owners(None, named_request(request), where, progress)
 
@@ -86,30 +91,29 @@ def take_part(plan: Plan, request: Request | None, where: Placement, progress: P
     if where.party is None:
         check_alone(plan, where.owner)
     with named_errors(plan.called):
-        if plan.source.schedule != Schedule():
+        staged = plan.source.schedule != Schedule()
+        if staged:
             write_whole(plan, where)
             for line in _shown(plan, where):
                 progress({"event": "part", "text": plan.called(line)})
-            with told_by(next_meeting(plan, where), where):
-                _check_limits(plan, where)
         told: Progress = lambda event: progress({**event, **_named_text(event, plan)})  # noqa: E731
-        part, say = partial(_part_of, request, progress=told), partial(_note, plan, where)
+        part, say = partial(_part_of, request=request, progress=told), partial(_note, plan, where)
         with contextlib.ExitStack() as whole:
             with told_by(next_meeting(plan, where), where):
+                if staged:
+                    _check_limits(plan, where)
                 whole.enter_context(whole_of(plan, where, _budget(where, plan)))
-            where = run_before(plan, where, lambda inside, stage: part(inside, stage=stage), say)
-            part(where)
+            plan, where = run_before(plan, where, part, say)
+            part(plan, where, None)
             if plan.source.schedule.after:
-                assert where.plan_file is not None
-                after = Plan.read(where.plan_file)
-                run_after(after, where, lambda inside, stage: part(inside, stage=stage), say)
-                deliver_figures(after, where.out)
+                run_after(plan, where, part, say)
+                deliver_figures(plan, where.out)
 
 
-def _part_of(request: Request | None, where: Placement, progress: Progress, stage: StageJob | None = None) -> None:
+def _part_of(
+    plan: Plan, where: Placement, stage: StageJob | None, *, request: Request | None, progress: Progress
+) -> None:
     """This process's part of the plan in the file of the placement, or of a stage."""
-    assert where.plan_file is not None
-    plan = Plan.read(where.plan_file)
     with told_by(plan, where):
         if where.party is not None and where.role != "both":
             _party(plan, where, where.party, progress, stage)
@@ -177,11 +181,12 @@ def _party(plan: Plan, where: Placement, index: int, progress: Progress, stage: 
     part = _part(plan, where, ledger_path(where.out, index), progress, stage)
     job = _party_job(plan, where, index)
     with (where.out / f"party_{index}.log").open("a", encoding="utf-8") as file:
-        log = named_lines(log_to(file), plan.called)
+        plain = log_to(file)
+        log = named_lines(plain, plan.called)
         for line in part:
             log(line)
         try:
-            asyncio.run(run_party(job, log, lambda event, **fields: progress({"event": event, **fields})))
+            asyncio.run(run_party(job, plain, lambda event, **fields: progress({"event": event, **fields})))
             if stage is not None:
                 stage.settle(*opened_by_party(plan, where.out, index))
             elif deliver_model(plan, where.out, index):
@@ -198,10 +203,10 @@ def _site(
 ) -> None:
     """Owner and party `index` in this process."""
     check_index(plan, index)
-    if prepare_owners(where, staged=stage is not None):
+    if prepare_owners(where, plan, staged=stage is not None):
         progress({"event": "stage", "text": "this run is over; its report is here"})
         return
-    part = _part(plan, where, ledger_path(where.out, index), progress, stage)
+    lines = _part(plan, where, ledger_path(where.out, index), progress, stage)
     party = _party_job(plan, where, index)
     job = OwnersJob(
         request,
@@ -210,14 +215,15 @@ def _site(
         time.time(),
         addresses=party.owner_addresses,
         tls=where.tls,
-        plan=where.plan_file,
+        plan=plan,
         owner=index,
         party=party,
-        check=lambda made: part,
+        check=lambda made: lines,
         stall=where.stall,
         stage=stage,
+        begins=begins(where) if stage is None else stage.begins,
     )
-    do_here(job, where.out / f"site_{index}.log", progress)
+    run_owners(job, where.out / f"site_{index}.log", progress)
 
 
 def _party_job(plan: Plan, where: Placement, index: int) -> PartyJob:
@@ -233,7 +239,7 @@ def _party_job(plan: Plan, where: Placement, index: int) -> PartyJob:
         owners,
         where.out,
         where.patience,
-        attempt=attempt_of(plan),
+        attempt=plan.attempt,
         tls=where.tls,
         threads=where.threads or threads_for(1 if where.addresses else plan.parties),
         budget=_budget(where, plan),
@@ -250,10 +256,10 @@ def _make_ready(plan: Plan, where: Placement, index: int) -> None:
         return
     before = where.out / f"plan_{index}.json"
     same = before.is_file() and Plan.read(before) == plan
-    if same and attempt_of(plan) == AGREED and not where.overwrite:
+    if same and plan.attempt == AGREED and not where.overwrite:
         return
     if same:  # a check that failed is final for the run, also where nothing was opened
-        check_attempt(plan, attempt_of(plan), transcript)
+        check_attempt(plan, plan.attempt, transcript)
     if not where.overwrite and not opened_nothing(opened, ledger_path(where.out, index)):
         if same:
             raise UsageError(
@@ -297,7 +303,7 @@ def _check_data_id(plan: Plan, where: Placement) -> None:
 def _owners(
     plan: Plan | None, request: Request, where: Placement, progress: Progress, stage: StageJob | None = None
 ) -> None:
-    if prepare_owners(where, request.run_id, stage is not None):
+    if prepare_owners(where, plan, request.run_id, stage is not None):
         progress({"event": "stage", "text": "this run is over; its report is here"})
         return
     addresses = where.endpoints(request.parties if plan is None else plan.parties)
@@ -310,13 +316,14 @@ def _owners(
         addresses=owner_endpoints(addresses),
         budget=_budget(where, None),
         tls=where.tls,
-        plan=where.plan_file,
+        plan=plan,
         owner=where.owner,
         stall=where.stall,
         check=part,
         stage=stage,
+        begins=begins(where) if stage is None else stage.begins,
     )
-    do_here(job, where.out / "owners.log", progress)
+    run_owners(job, where.out / "owners.log", progress)
 
 
 def _part(
@@ -364,16 +371,16 @@ def _check_limits(asked: Plan, where: Placement) -> None:
         _check_data_id(asked, where)
 
 
-def prepare_owners(where: Placement, run_id: str | None = None, staged: bool = False) -> bool:
+def prepare_owners(where: Placement, plan: Plan | None, run_id: str | None = None, staged: bool = False) -> bool:
     """Makes the run directory of an owners' process that runs alone, or the folder of its stage. One that comes again
-    to the same run gets the history anew. Returns whether its part of the run is over already. Errors: it holds another
-    run."""
+    to the same run gets the history anew. Returns whether its part of the run is over already. `plan`: made before;
+    without one the run has the name `run_id`. Errors: it holds another run."""
     make_private(where.out)
-    asked = where.plan_file is not None and isinstance(Plan.read(where.plan_file).source, Tables)
+    asked = plan is not None and isinstance(plan.source, Tables)
     results = (SETTLED, STAGE_OPENED) if staged else ("report.json", ANSWERS if asked else "model.npz")
     opened, finished = where.out / OPENED, [where.out / name for name in results]
     if not where.overwrite:
-        returns = _returns(where, run_id)
+        returns = _returns(where.out, plan, run_id)
         done = [path for path in finished if not opened_nothing(path)]
         if returns and len(done) == len(finished):
             return True
@@ -384,18 +391,17 @@ def prepare_owners(where: Placement, run_id: str | None = None, staged: bool = F
                         f"<<out>> already holds a run ({path}); name another directory, or add <<overwrite>>"
                     )
     else:
-        run_id = run_id if where.plan_file is None else Plan.read(where.plan_file).run_id
-        check_new([where.out / OWN_LEDGER], run_id or "")
+        check_new([where.out / OWN_LEDGER], (run_id if plan is None else plan.run_id) or "")
     for path in (opened, where.out / "history.csv", *finished):
         path.unlink(missing_ok=True)
     return False
 
 
-def _returns(where: Placement, run_id: str | None) -> bool:
+def _returns(out: Path, plan: Plan | None, run_id: str | None) -> bool:
     """Whether this process was here before, in the same run, and may come again."""
-    if not plan_path(where.out).is_file():
+    if not plan_path(out).is_file():
         return False
-    before = Plan.read(plan_path(where.out))
-    if not before.dropouts and attempt_of(before) != AGREED:
+    before = Plan.read(plan_path(out))
+    if not before.dropouts and before.attempt != AGREED:
         return False
-    return before.run_id == run_id if where.plan_file is None else before == Plan.read(where.plan_file)
+    return before.run_id == run_id if plan is None else before == plan

@@ -10,8 +10,8 @@ from dpmpc.data.spelling import PLAIN, Spelling
 from dpmpc.learning.model import Model, read_model
 from dpmpc.runs.curve_charts import plot
 from dpmpc.runs.figure_page import notebook_part
-from dpmpc.runs.launcher import Progress
 from dpmpc.runs.launcher import train as launch
+from dpmpc.runs.owner_process import Progress
 from dpmpc.runs.report import read_report
 from dpmpc.runs.request import Request
 from dpmpc.runs.summary import summary

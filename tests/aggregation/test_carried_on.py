@@ -13,7 +13,6 @@ from dpmpc.aggregation.owner.client import OwnerClient
 from dpmpc.aggregation.party.job import PartyJob
 from dpmpc.aggregation.party.party import run_party
 from dpmpc.aggregation.party.resume import check_new, spent_releases, standing
-from dpmpc.aggregation.party.start import attempt_of
 from dpmpc.aggregation.plan.asked import AGREED, Attempt
 from dpmpc.aggregation.plan.grid import Ints
 from dpmpc.aggregation.plan.plan import Plan
@@ -111,7 +110,7 @@ async def attempt(
             where[PARTIES:],
             folder,
             wait,
-            attempt_of(plan),
+            plan.attempt,
             sockets=numbers,
             tolerates_loss=True,
         )

@@ -14,7 +14,6 @@ import pytest
 
 import dpmpc
 from dpmpc.aggregation.owner.client import OwnerClient
-from dpmpc.aggregation.party.start import attempt_of
 from dpmpc.aggregation.plan.asked import AGREED, Attempt, data_digest
 from dpmpc.aggregation.plan.guarantee import promise_of
 from dpmpc.aggregation.plan.limits import NO_LIMITS, Limits, taking_part, true_epsilon
@@ -196,11 +195,11 @@ def test_an_organisation_can_insist_on_checked_parties(tmp_path: Path) -> None:
 def test_what_one_party_says_of_others_is_not_believed_where_parties_may_cheat() -> None:
     """Nor of what was opened before: over several machines a checked run has one attempt."""
     checked = plan(parties=3, threshold=1, security="active")
-    assert attempt_of(checked) == Attempt() and attempt_of(plan(parties=3, threshold=1)) == AGREED
+    assert checked.attempt == Attempt() and plan(parties=3, threshold=1).attempt == AGREED
     excused: list[int] = []
     rendezvous: Any = SimpleNamespace(here={}, missing=lambda: {1, 2}, excuse=excused.append)
-    OwnerClient(checked, attempt_of(checked))._hear(rendezvous, 0, (RUNNING, frozenset({1, 2})))
-    OwnerClient(checked, attempt_of(checked))._hear(rendezvous, 0, (OVER, frozenset()))
+    OwnerClient(checked, checked.attempt)._hear(rendezvous, 0, (RUNNING, frozenset({1, 2})))
+    OwnerClient(checked, checked.attempt)._hear(rendezvous, 0, (OVER, frozenset()))
     assert excused == []
     OwnerClient(plan(parties=3, threshold=1), AGREED)._hear(rendezvous, 0, (RUNNING, frozenset({2})))
     assert excused == [2]

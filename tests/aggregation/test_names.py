@@ -1,11 +1,14 @@
 """Sites' own names beside the numbers of their processes: in every text, once each, and never a wrong one."""
 
+from pathlib import Path
+
 import pytest
 
-from dpmpc.aggregation.plan.names import Names, named_errors, named_events
+from dpmpc.aggregation.plan.names import Names, named_errors, noted
 from dpmpc.aggregation.plan.plan import Plan
 from dpmpc.errors import RecordError, UsageError
 from dpmpc.mpc.transport.abort_reason import Told
+from dpmpc.processes.status import Status
 
 NAMES = Names(("akh", "charite", "insel"), ("north", "south"))
 TEXTS = {
@@ -68,10 +71,14 @@ def test_errors_keep_their_kind_and_their_public_half() -> None:
     assert private.value.public == "south (owner 1) has a row" and "Jane" not in private.value.public
 
 
-def test_events_name_texts_and_connections() -> None:
+def test_lines_and_events_name_processes_and_are_noted(tmp_path: Path) -> None:
     seen: list[object] = []
-    emit = named_events(lambda event, **fields: seen.append((event, fields)), NAMES.beside)
-    emit("stage", text="owner 1 is late", phase="x")
-    emit("connections", of=lambda: ["party 2"])
-    assert seen[0] == ("stage", {"text": "south (owner 1) is late", "phase": "x"})
-    assert seen[1][1]["of"]() == ["insel (party 2)"]  # type: ignore[index]
+    with Status(tmp_path / "s.json", "owner 0") as status:
+        log, emit = noted(
+            status, seen.append, lambda event, **fields: seen.append((event, fields)), NAMES.beside
+        )  # fmt: skip
+        emit("stage", text="owner 1 is late", phase="x")
+        log("party 2 is here")
+        emit("begin", phase="y")
+        assert (status.state.event, status.state.phase) == ("insel (party 2) is here", "y")
+    assert seen == [("stage", {"text": "south (owner 1) is late", "phase": "x"}), "insel (party 2) is here"]

@@ -14,7 +14,6 @@ import pytest
 import dpmpc
 from dpmpc.aggregation.owner.sites import endpoints
 from dpmpc.aggregation.party.owner_gate import OwnerGate
-from dpmpc.aggregation.party.start import attempt_of
 from dpmpc.aggregation.wire import refusal
 from dpmpc.aggregation.wire.frames import ASKING, HAVE, HELLO, greeting
 from dpmpc.errors import PeerError, UsageError
@@ -165,7 +164,7 @@ def test_who_is_there_cannot_be_said_to_refuse(tmp_path: Path) -> None:
     logs = [tmp_path / f"party {i}" / f"party_{i}.log" for i in (0, 1)]
     stranger = dpmpc.Plan.create(owners=3, dimension=2, clip=1.0, delta=1e-5, epsilon=2.0)
     with pytest.raises(UsageError), refusal.refusal_told(
-        stranger, attempt_of(stranger), lambda: owner_endpoints(endpoints(meeting.plan, meeting.addresses, None)), None
+        stranger, lambda: owner_endpoints(endpoints(meeting.plan, meeting.addresses, None)), None
     ):  # fmt: skip
         raise UsageError("this one has another plan")
     assert all("all processes must have the same plan" in log.read_text() for log in logs)
@@ -190,4 +189,4 @@ def test_who_refuses_is_one_of_the_plan() -> None:
         with pytest.raises(Refused, match="one of the plan"):
             refusal.refuser(plan, first, end)
     assert not any(map(refusal.is_refusal, (0, 7, HAVE, HAVE + 7, ASKING)))
-    assert HELLO.size == len(HELLO.pack(refusal.PARTY, 2, greeting(plan, attempt_of(plan))))
+    assert HELLO.size == len(HELLO.pack(refusal.PARTY, 2, greeting(plan, plan.attempt)))

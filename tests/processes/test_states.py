@@ -21,14 +21,10 @@ import sys
 from pathlib import Path
 from dpmpc.processes.status import Status
 with Status(Path(sys.argv[1]), "party 1", "r", 9) as s:
-    s.emits(lambda *a, **k: None)("stage", phase="releasing", text="x")
+    s.notes("stage", phase="releasing", text="x")
     print("there", flush=True)
     sys.stdin.read()
 """
-
-
-def quiet(event: str, **fields: object) -> None:
-    pass
 
 
 def test_a_process_is_read_beside_it_and_after_its_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -36,10 +32,13 @@ def test_a_process_is_read_beside_it_and_after_its_end(tmp_path: Path, monkeypat
     monkeypatch.setattr(status.time, "time", lambda: clock[0])
     path, heard = tmp_path / "s.json", []
     with Status(path, "party 0", "run", 5) as writer:
-        emit = writer.emits(lambda event, **fields: heard.append((event, fields)))
-        log = writer.logs(lambda text: None)
-        log("connected")
-        log("debug: release 7 opened")
+
+        def emit(event: str, **fields: object) -> None:
+            if writer.notes(event, **fields):
+                heard.append((event, fields))
+
+        writer.says("connected")
+        writer.says("debug: release 7 opened")
         emit("connections", of=lambda: ["party 2", "owner 0", "party 2"])
         emit("begin", phase="releasing", first=1)
         emit("stage", text="hello", phase="releasing")
@@ -95,7 +94,7 @@ def test_one_process_writes_and_what_is_no_status_is_none(tmp_path: Path) -> Non
     path.write_text("{")
     assert read_state(path) is None and read_state(tmp_path / "absent") is None
     with Status(tmp_path / "no" / "folder", "party 0") as writer:  # a run does not depend on it
-        writer.emits(quiet)("release", done=1)
+        writer.notes("release", done=1)
 
 
 def test_a_reader_sees_whole_states_while_they_are_written(tmp_path: Path) -> None:
@@ -108,9 +107,8 @@ def test_a_reader_sees_whole_states_while_they_are_written(tmp_path: Path) -> No
     with Status(path, "party 0", "run", 5) as writer:
         reader = threading.Thread(target=read)
         reader.start()
-        log = writer.logs(lambda text: None)
         for k in range(2000):
-            log("x" * (k * 37 % 1500))
+            writer.says("x" * (k * 37 % 1500))
         end.set()
         reader.join()
     assert seen and all(state is not None and set(state.event) <= {"x"} for state in seen)

@@ -5,7 +5,6 @@ from pathlib import Path
 
 import pytest
 
-from dpmpc.aggregation.party.start import attempt_of
 from dpmpc.aggregation.plan.asked import AGREED, FIRST_ATTEMPT
 from dpmpc.aggregation.plan.plan import Plan
 from dpmpc.aggregation.plan.spending import entry_of
@@ -42,7 +41,7 @@ def test_an_attempt_that_has_begun_has_spent_nothing_yet(tmp_path: Path) -> None
 def test_a_backend_that_cannot_carry_a_run_on_says_so(tmp_path: Path, backend: str) -> None:
     """Over several machines; what has spent nothing begins again."""
     plan = Plan.create(owners=3, dimension=4, clip=1.0, delta=1e-5, releases=2, backend=backend)
-    assert attempt_of(plan) != AGREED
+    assert plan.attempt != AGREED
     _make_ready(plan, Placement(begun(plan, tmp_path / "a", 0)), 0)
     with pytest.raises(UsageError, match=f"cannot be carried on with the backend {backend}; .* start a new run"):
         _make_ready(plan, Placement(begun(plan, tmp_path / "b", 1)), 0)

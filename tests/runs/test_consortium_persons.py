@@ -1,8 +1,6 @@
 """Persons and capacities over several machines: what consortium.toml says, and what an owner's process makes of it."""
 
-from contextlib import ExitStack
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -10,10 +8,10 @@ import pytest
 
 from dpmpc.aggregation.plan.plan import Plan
 from dpmpc.errors import RecordError, UsageError
+from dpmpc.runs.before_release import own_records
 from dpmpc.runs.consortium import read_consortium
 from dpmpc.runs.job import OwnersJob
-from dpmpc.runs.joining import looked_at
-from dpmpc.runs.named_records import load_owner
+from dpmpc.runs.named_records import load_owner, looked_at, open_records
 from dpmpc.runs.one_release import vectors_of
 from dpmpc.runs.request import Request
 
@@ -100,10 +98,11 @@ def test_an_owners_process_fills_the_places_of_its_plan(capacity: bool, persons:
 
 def test_an_owner_hears_before_it_joins_how_many_records_have_no_place(tmp_path: Path) -> None:
     plan = plan_of(tmp_path, "capacity = 20", "capacity = 30", PERSONS)
-    kit: Any = SimpleNamespace(plan=plan)
     for each, said in ((3, []), (4, ["your records: 19 records are not used: each person has 3 places at an owner, "
                                      "which earlier records fill"])):  # fmt: skip
-        lines = looked_at(kit, Request(records=records(tmp_path, 19, each), planned=True, delta=1e-5), tmp_path / "out")
+        request = Request(records=records(tmp_path, 19, each), planned=True, delta=1e-5)
+        with open_records(request) as found:
+            lines = looked_at(plan, request, found.table)
         assert [line for line in lines if "not used" in line] == said
 
 
@@ -111,13 +110,11 @@ def test_tables_count_places(tmp_path: Path) -> None:
     asked = '[stats]\nqueries = ["count"]\nhopeless = "allow"'
     for kind, persons in (("persons", 20), ("capacity", 17)):
         plan = plan_of(tmp_path, f"{kind} = 20", f"{kind} = 30", PERSONS, asked)
-        plan_path = tmp_path / "plan.json"
-        plan.write(plan_path)
         request: Any = Request(records=records(tmp_path, persons), planned=True, delta=1e-5)
-        job = OwnersJob(request, tmp_path / "out", 1.0, 0.0, plan=plan_path, owner=0)
+        job = OwnersJob(request, tmp_path / "out", 1.0, 0.0, plan=plan, owner=0)
         job.out.mkdir(exist_ok=True)
-        with ExitStack() as stack:
-            (vector,) = vectors_of(job, plan, stack)
+        with own_records(job, plan, lambda event, **fields: None) as found:
+            (vector,) = vectors_of(job, plan, found.table)
         (count,) = np.abs(vector).max(axis=1)
         full = plan.source.clip  # type: ignore[union-attr]
         assert count == pytest.approx(full * persons * 2 / 60, rel=1e-6)

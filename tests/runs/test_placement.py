@@ -52,7 +52,7 @@ def test_who_is_started_alone_waits_longer(tmp_path: Path) -> None:
 def test_folders_are_for_their_user_alone(tmp_path: Path) -> None:
     out = tmp_path / "run"
     out.mkdir(mode=0o755)
-    prepare_owners(Placement(out))
+    prepare_owners(Placement(out), None)
     assert out.stat().st_mode & 0o777 == 0o700
 
 
@@ -61,23 +61,20 @@ def test_an_owner_returns_to_the_same_run_and_to_no_other(tmp_path: Path) -> Non
         plan = Plan.create(owners=3, dimension=2, clip=1.0, epsilon=1.0, delta=1e-5, releases=4, min_owners=fewest)
         out, file = tmp_path / str(fewest), tmp_path / f"{fewest}.json"
         where = Placement(out, index="owner1", plan_file=file)
-        plan.write(file)
-        assert not prepare_owners(where)
+        assert not prepare_owners(where, plan)
         plan.write(plan_path(out))
         opened = Opened(out / OPENED)
         opened.append(0, plan.grid.encode(_zeros()))
         opened.close()
-        replace(plan, releases=5).write(file)
         with pytest.raises(UsageError, match="already holds a run"):
-            prepare_owners(where)
-        plan.write(file)
+            prepare_owners(where, replace(plan, releases=5))
         (out / "report.json").write_text("{}")  # and no model: it died between the two
-        assert not prepare_owners(where)
+        assert not prepare_owners(where, plan)
         assert not (out / OPENED).exists()  # the parties give the history anew
         for name in ("report.json", "model.npz"):
             (out / name).write_text("{}")
-        assert prepare_owners(where) and (out / "report.json").exists()  # over
-        assert not prepare_owners(replace(where, overwrite=True)) and not (out / "report.json").exists()
+        assert prepare_owners(where, plan) and (out / "report.json").exists()  # over
+        assert not prepare_owners(replace(where, overwrite=True), plan) and not (out / "report.json").exists()
 
 
 def _zeros() -> "object":

@@ -10,8 +10,8 @@ from runs import dpmpc, own_addresses
 from dpmpc.data.loading import CsvFile, opened
 from dpmpc.errors import UsageError
 from dpmpc.runs.consortium import read_consortium
-from dpmpc.runs.joining import held_against
 from dpmpc.runs.kit import write_kits
+from dpmpc.runs.named_records import held_against
 from dpmpc.runs.rehearsing import kits_in, write_records
 
 TRAINING = """

@@ -214,10 +214,9 @@ def test_a_stage_after_the_releases_is_of_other_records_at_the_plans_price(tmp_p
     plan = planned(Fullest(held=(50, 60, 70)), part=label)
     mine: list[tuple[Placement, StageJob]] = []
 
-    def run(where: Placement, stage: StageJob) -> None:
+    def run(made: Plan, where: Placement, stage: StageJob) -> None:
         mine.append((where, stage))
-        assert where.plan_file is not None
-        made = Plan.read(where.plan_file)
+        assert where.plan_file is not None and Plan.read(where.plan_file) == made
         stage.settle(np.arange(made.dimension, dtype=np.int64) << made.grid.bits, None)
 
     where = Placement(tmp_path / "run", index="owner0", plan_file=tmp_path / "plan.json")

@@ -220,7 +220,7 @@ class OwnerClient:
             inner.send(channels.HELLO, hello)
             check(inner, await inner.receive(channels.HELLO))
             return inner
-        return await call.greeted(lambda: Peer(f"party {party}", run_id, rendezvous.lost), hello, admit)
+        return await call.greeted(partial(Peer, f"party {party}", run_id, rendezvous.lost), hello, admit)
 
     def _on_lost(self, peer: Connection, error: PeerError) -> None:
         """Whoever awaits something of it is told; the others' frames are on their way."""

@@ -16,7 +16,6 @@ from dpmpc.aggregation.party.beside_owner import PartyHere, named
 from dpmpc.aggregation.party.job import PartyJob
 from dpmpc.aggregation.party.owner_gate import OwnerGate
 from dpmpc.aggregation.party.party import check_index, run_party
-from dpmpc.aggregation.party.start import attempt_of
 from dpmpc.aggregation.plan.grid import Floats
 from dpmpc.aggregation.plan.guarantee import Promise
 from dpmpc.aggregation.plan.limits import NO_LIMITS, Limits
@@ -46,7 +45,7 @@ def endpoints(plan: Plan, addresses: Sequence[str], tls: Path | str | None) -> l
     if len(found) != plan.parties:
         raise UsageError(f"addresses has one host:port a party; got {len(found)} for {plan.parties} parties; mend it")
     if tls is None:
-        check_loopback(e.host for e in found)
+        check_loopback([e.host for e in found])
     return found
 
 
@@ -60,7 +59,7 @@ def _told(
 ) -> contextlib.AbstractContextManager[None]:
     """The others hear it where what is inside refuses: see `refusal_told`."""
     where, keys = lambda: owner_endpoints(endpoints(plan, addresses, tls)), None if tls is None else Path(tls)
-    return refusal_told(plan, attempt_of(plan), where, keys, party=party, owners=owners)
+    return refusal_told(plan, where, keys, party=party, owners=owners)
 
 
 def check_apart(plan: Plan) -> None:
@@ -98,7 +97,7 @@ def _party_job(
         owner_endpoints(found),
         out,
         wait,
-        attempt=attempt_of(plan),
+        attempt=plan.attempt,
         tls=None if tls is None else Path(tls),
         threads=threads or threads_for(1),
         budget=budget,
@@ -148,7 +147,7 @@ class Owner:
                 tls=None if tls is None else Path(tls),
                 wait=wait,
                 stall=stall,
-                attempt=attempt_of(plan),
+                attempt=plan.attempt,
                 ledger=self._ledger,
             )
         except BaseException:
@@ -211,7 +210,7 @@ def _own_ledger(plan: Plan, index: int, out: Path | None, limits: Limits, accoun
     run = hashlib.sha256(plan.run_id.encode()).hexdigest()[:16]
     path = (out or counts.folder / "owners" / run) / f"ledger_owner_{index}.jsonl"
     budget = None if limits.budget is None else Budget(*parse_budget(limits.budget))
-    return OwnLedger(path, plan, attempt_of(plan), budget, counts, f"owner {index}")
+    return OwnLedger(path, plan, plan.attempt, budget, counts, f"owner {index}")
 
 
 class Site(Owner):

@@ -24,7 +24,7 @@ from dpmpc.aggregation.party.start import PartyStart, reserved_for, standing_of
 from dpmpc.aggregation.plan.asked import AGREED
 from dpmpc.aggregation.plan.barrier import count_barrier
 from dpmpc.aggregation.plan.check_figures import count_checks, owners_line
-from dpmpc.aggregation.plan.names import named_errors, named_events, named_lines
+from dpmpc.aggregation.plan.names import named_errors, noted
 from dpmpc.aggregation.plan.plan import Plan
 from dpmpc.aggregation.plan.spending import entry_of, reservation_of
 from dpmpc.aggregation.wire.frames import PartyCost, greeting
@@ -77,7 +77,7 @@ async def run_party(
     called = job.plan.called
     path, name = status_path(job.out, f"party_{job.index}"), called(f"party {job.index}")
     with Status(path, name, job.plan.run_id, job.plan.releases) as status, named_errors(called):
-        lines, events = named_lines(status.logs(log), called), named_events(status.emits(emit), called)
+        lines, events = noted(status, log, emit, called)
         await _run(job, lines, events, observe, make_step, within, make_gate, status.refresh)
 
 
@@ -109,7 +109,8 @@ async def _run(
     make_gate = make_gate or (ResumingGate if plan.dropouts else OwnerGate)
     memory = None if job.account is None else Memory(job.account.folder / "peers", plan.data_id)
     gate = make_gate(plan, attempt, holder, heartbeat=heartbeat, log=say, secret=job.secret, memory=memory)
-    emit("connections", of=lambda: [*heartbeat.connected, *([] if within is None else [within.name])])
+    beside = [] if within is None else [within.name]
+    emit("connections", of=lambda: list(map(plan.called, [*heartbeat.connected, *beside])))
     try:
         if within is not None:
             gate.join(within)

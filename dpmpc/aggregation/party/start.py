@@ -12,25 +12,18 @@ from dpmpc.aggregation.party.job import PartyJob
 from dpmpc.aggregation.party.owner_gate import FINISH_SECONDS, OwnerGate
 from dpmpc.aggregation.party.resume import NumberedLink, Standing, settle, standing
 from dpmpc.aggregation.plan.asked import AGREED, Attempt
-from dpmpc.aggregation.plan.plan import Plan
 from dpmpc.aggregation.wire.attempt_token import drawn
 from dpmpc.aggregation.wire.frames import OVER, RUNNING, PartyCost, unpack_result
 from dpmpc.aggregation.wire.news import News, listen_around
 from dpmpc.aggregation.wire.transcript import Opened, Transcript
 from dpmpc.errors import PeerError
-from dpmpc.mpc.contract.backend import BACKENDS, Holder, Renewed, Resumes, Share
+from dpmpc.mpc.contract.backend import Holder, Renewed, Share
 from dpmpc.mpc.native.speed import Kernels, compared, kernels_in_use
 from dpmpc.mpc.transport.abort_reason import because
 from dpmpc.mpc.transport.heartbeat import Heartbeat
 from dpmpc.mpc.transport.link import Link
 from dpmpc.mpc.transport.tls import Tls
 from dpmpc.processes.worker import Log
-
-
-def attempt_of(plan: Plan) -> Attempt:
-    """What processes that are started one by one begin with: the parties agree on it, where the backend can."""
-    backend = BACKENDS[plan.backend]
-    return AGREED if isinstance(backend, Resumes) and backend.resumes else Attempt()
 
 
 def standing_of(job: PartyJob) -> Standing:

@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from dpmpc.errors import DpmpcError, RecordError, UsageError
+from dpmpc.processes.logs import Log
+from dpmpc.processes.status import Emit, Status
 
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,39}")
 _MEANT = re.compile(
@@ -56,18 +58,21 @@ def named_lines(log: Callable[[str], None], called: Callable[[str], str]) -> Cal
     return lambda text: log(called(text))
 
 
-def named_events(emit: Callable[..., None], called: Callable[[str], str]) -> Callable[..., None]:
-    """The same `emit`, whose texts and connections name the processes."""
+def noted(status: Status, log: Log, emit: Emit, called: Callable[[str], str]) -> tuple[Log, Emit]:
+    """The same `log` and `emit`, whose texts name the processes and are noted in the status."""
+
+    def line(text: str) -> None:
+        text = called(text)
+        status.says(text)
+        log(text)
 
     def say(event: str, **fields: Any) -> None:
         if (text := fields.get("text")) is not None:
             fields["text"] = called(text)
-        if event == "connections":
-            of = fields["of"]
-            fields["of"] = lambda: [called(name) for name in of()]
-        emit(event, **fields)
+        if status.notes(event, **fields):
+            emit(event, **fields)
 
-    return say
+    return line, say
 
 
 @contextmanager

@@ -12,7 +12,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Literal, Self
 
-from dpmpc.aggregation.plan.asked import Asked, Attempt
+from dpmpc.aggregation.plan.asked import AGREED, FIRST_ATTEMPT, Asked, Attempt
 from dpmpc.aggregation.plan.checks import check_plan
 from dpmpc.aggregation.plan.derive import Derived, derive
 from dpmpc.aggregation.plan.grid import Grid
@@ -23,6 +23,7 @@ from dpmpc.codec import MisfitError, of_json, to_json
 from dpmpc.errors import UsageError
 from dpmpc.lazy import cached_property
 from dpmpc.learning.source import SOURCES, Source
+from dpmpc.mpc.contract.backend import BACKENDS, Resumes
 from dpmpc.privacy.mechanism import Mechanism
 from dpmpc.settings import declared
 
@@ -118,6 +119,12 @@ class Plan(Asked):
     def grid(self) -> Grid:
         """The grid that vectors are rounded on."""
         return self.derived.grid
+
+    @property
+    def attempt(self) -> Attempt:
+        """What processes that are started one by one begin with: the parties agree on it, where the backend can."""
+        backend = BACKENDS[self.backend]
+        return AGREED if isinstance(backend, Resumes) and backend.resumes else FIRST_ATTEMPT
 
     def digest(self, attempt: Attempt) -> bytes:
         """SHA-256 of the plan, of what this process derived from it, and of the attempt: what processes compare."""

@@ -15,7 +15,6 @@ import contextlib
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
-from dpmpc.aggregation.plan.asked import Attempt
 from dpmpc.aggregation.plan.plan import Plan
 from dpmpc.aggregation.wire.frames import ASKING, HELLO, certificate_name, greeting
 from dpmpc.aggregation.wire.news import answer
@@ -53,7 +52,6 @@ def owners_called(first: int, end: int) -> str:
 @contextlib.contextmanager
 def refusal_told(
     plan: Plan,
-    attempt: Attempt,
     parties: Callable[[], Sequence[Endpoint]],
     tls: Path | None,
     *,
@@ -61,7 +59,7 @@ def refusal_told(
     owners: tuple[int, int] | None = None,
 ) -> Iterator[None]:
     """Tells the others where what is inside raises a UsageError, which goes on. `parties`: where they listen for
-    owners; `party` or `owners`: which process this is; `attempt`: with which such processes begin."""
+    owners; `party` or `owners`: which process this is."""
     try:
         yield
     except UsageError:
@@ -74,17 +72,15 @@ def refusal_told(
             keys = None if tls is None else Tls.load(tls, name)
             background = Background("dpmpc refusal")
             try:
-                background.run(_tell(plan, attempt, parties(), keys, said, party))
+                background.run(_tell(plan, parties(), keys, said, party))
             finally:
                 background.stop()
         raise
 
 
-async def _tell(
-    plan: Plan, attempt: Attempt, where: Sequence[Endpoint], tls: Tls | None, said: tuple[int, int], me: int | None
-) -> None:
+async def _tell(plan: Plan, where: Sequence[Endpoint], tls: Tls | None, said: tuple[int, int], me: int | None) -> None:
     """Every party but `me` that listens now has heard it, or does not answer."""
-    run_id, mine = plan.session_id(attempt), greeting(plan, attempt)
+    run_id, mine = plan.session_id(plan.attempt), greeting(plan, plan.attempt)
     hello = HELLO.pack(*said, mine)
     calls = [answer(j, endpoint, tls, run_id, mine, hello) for j, endpoint in enumerate(where) if j != me]
     await asyncio.gather(*calls)
