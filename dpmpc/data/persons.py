@@ -35,7 +35,7 @@ def kept(table: Table, of: Kept) -> Table:
         f"{who} AS {_NUMBER}, {whose} AS {_OWNER} FROM {table.relation})) WHERE {_RANK} <= {of.rows} ORDER BY {_AT}"
     )
     table.unchanged()
-    first = replace(table, relation="dpmpc_persons", repair=None, unchanged=lambda: None)
+    first = replace(table, relation="dpmpc_persons", along=_NUMBER, repair=None, unchanged=lambda: None)
     return replace(first, beyond=there - first.n)
 
 

@@ -83,6 +83,7 @@ class Table:
     repair: Callable[[], None] | None = field(default=None, repr=False)  # tried once when DuckDB cannot read the source
     parsed: bool = False  # every reading parses text: worth holding
     spelling: Spelling = PLAIN
+    along: str = ""  # a column of the relation that is none of the table's, and that goes where its rows go
     beyond: int = 0  # records of persons who have more than are kept: none of these is read; for their owner alone
 
     def __post_init__(self) -> None:
@@ -221,7 +222,8 @@ def held(table: Table, names: Sequence[str]) -> Table:
     while True:
         columns = tuple(_held_column(table[name], f"h{k}", name in numbers) for k, name in enumerate(names))
         select = ", ".join(f"{_held_sql(table, column)} AS {column.sql}" for column in columns)
-        table.run(f"CREATE OR REPLACE TEMP TABLE held AS SELECT {select} FROM {table.relation}")
+        along = f", {table.along}" if table.along else ""
+        table.run(f"CREATE OR REPLACE TEMP TABLE held AS SELECT {select}{along} FROM {table.relation}")
         table.unchanged()
         result = replace(table, columns=columns, relation="held", repair=None, parsed=False, unchanged=lambda: None)
         counts = {c.name: f"count(*) FILTER (WHERE isinf({c.sql}))" for c in columns if c.name in numbers}

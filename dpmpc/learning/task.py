@@ -81,6 +81,10 @@ TASKS: Registry[Task] = Registry(
         "logistic": "dpmpc.learning.tasks:LOGISTIC_REGRESSION",
         "softmax": "dpmpc.learning.tasks:SOFTMAX_REGRESSION",
         "ridge": "dpmpc.learning.tasks:RIDGE_REGRESSION",
+        "ordinal": "dpmpc.learning.ordinal:ORDINAL_REGRESSION",
+        "median": "dpmpc.learning.quantiles:MEDIAN",
+        "quantile10": "dpmpc.learning.quantiles:QUANTILE10",
+        "quantile90": "dpmpc.learning.quantiles:QUANTILE90",
     },
 )
 

@@ -10,6 +10,7 @@ from dpmpc.data.dataset import Dataset
 from dpmpc.data.loading import OpenTable, load, opened
 from dpmpc.data.ownership import EMPTY, Kept, shares
 from dpmpc.data.persons import drawn_apart, kept, persons_at, persons_of, said_of
+from dpmpc.data.table import held
 from dpmpc.errors import RecordError, UsageError
 from dpmpc.runs.evaluating import held_sizes, splitting, training_part
 from dpmpc.runs.named_records import load as load_run
@@ -43,6 +44,18 @@ def test_a_record_without_person_is_refused_without_a_word_about_it(tmp_path: Pa
     ):
         pass
     assert "who" in caught.value.public and "9" not in caught.value.public
+
+
+def test_a_table_whose_texts_were_parsed_once_still_knows_its_persons(tmp_path: Path) -> None:
+    """Ranges that are read off the records, and surveys, hold a table's columns and no others."""
+    path = written(tmp_path, LINES)
+    with opened(path, person=Kept("who", 2, "site")) as (table, _):
+        assert table.parsed
+        again = held(table, ["x"])
+        assert again.names == ("x",) and persons_of(again).tolist() == persons_of(table).tolist()
+    person = Kept("who", 2, "site")
+    found = load(path, target="y", owners_column="site", drop=("who",), person=person, test_fraction=0.0)
+    assert found.persons is not None and found.persons[0].tolist() == [3, 2, 3, 3, 2, 0, 1]
 
 
 def test_places_of_owners() -> None:
