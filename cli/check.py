@@ -37,7 +37,7 @@ def command(
     from dpmpc.data.check import check, schema_in
     from dpmpc.data.loading import opened
     from dpmpc.data.planned import asks, planned_sizes
-    from dpmpc.runs.named_records import held_against
+    from dpmpc.runs.named_records import held_against, with_spelling
 
     if (plan_file is None) == (schema_file is None):
         raise UsageError(
@@ -51,7 +51,7 @@ def command(
             result, of = held_against(plan, table, sizes), f"questions of run {plan.run_id}"
         else:
             assert schema is not None
-            result, of = check(schema, table, sizes), f"schema {schema.digest[:16]}"
+            result, of = with_spelling(check(schema, table, sizes), table), f"schema {schema.digest[:16]}"
         name = table.source
     from rich import box
     from rich.console import Console

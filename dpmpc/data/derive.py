@@ -14,7 +14,7 @@ from dpmpc.data.intake import Intake, look
 from dpmpc.data.mapping import first_row
 from dpmpc.data.schema import Categorical, Classes, Column, Goal, Kind, Labels, Missing, Numeric, Range, Schema, Target
 from dpmpc.data.spelling import canonical, is_number
-from dpmpc.data.table import Table, some, value_sql
+from dpmpc.data.table import Table, some
 from dpmpc.errors import RecordError, UsageError
 
 _MOST_CATEGORIES = 1000
@@ -230,20 +230,6 @@ def classes_of(table: Table, asked: Asked) -> Classes:
             "state the classes in a schema, or choose <<task=ridge>> for a quantity"
         )
     return Classes(name, tuple(seen))
-
-
-def texts_of(table: Table, names: Sequence[str]) -> tuple[str, ...]:
-    """Those of the columns that hold texts: two values at least that are no numbers. With one record changed the answer
-    is the same, or this refuses. Errors: a column with one such value, which looks like a mistake."""
-    seen = survey(table, [name for name in names if table[name].kind == "text"])
-    for name, (_, odd, _, _) in seen.items():
-        if odd == 1:
-            text = table.rows(table.text(name), f"WHERE isinf({value_sql(table, name)}) LIMIT 1")[0][0]
-            raise RecordError(
-                f"a column holds numbers or texts; '{name}' has one value that is no number, '{str(text)[:30]}';"
-                " correct it, leave it empty if it is missing, or leave the column out with <<drop>>"
-            )
-    return tuple(name for name, (_, odd, _, _) in seen.items() if odd)
 
 
 Seen = tuple[int, int, float | None, float | None]  # values that are there, of them no numbers; least and greatest

@@ -296,6 +296,9 @@ def _schema_here(records: RecordsPart, path: Path) -> Schema:
     if records.positive is not None:
         negative = None if records.negative is None else tuple(records.negative)
         target = Labels(records.target, tuple(records.positive), negative)
+    elif records.classes is not None and len(records.classes) == 2 and records.task is None:
+        low, high = records.classes
+        target = Labels(records.target, (high,), (low,))
     elif records.classes is not None:
         target = Classes(records.target, tuple(records.classes))
     else:

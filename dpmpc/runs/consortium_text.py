@@ -177,7 +177,7 @@ _RECORDS = """\
 {here}target = "outcome"
 {positive}# logistic regression: the values that mean +1
 {negative}# without it, all others
-# classes = ["a", "b", "c"]  # softmax regression, instead of positive
+# classes = ["a", "b", "c"]  # softmax regression, instead of positive; of two the second is the positive one
 # range = [0, 10]            # ridge regression, instead of positive
 # preprocessing = "survey"   # release 0, inside the promise: how numbers are spread within their bounds
 # basis = "additive"         # a curve for every number, not a straight line alone

@@ -142,8 +142,12 @@ def held_against(plan: Plan, table: Table, sizes: Sequence[int] = ()) -> Finding
         found = check_columns(plan.source.columns.as_read(reads), table, sizes)
     else:
         found = check(described_schema(plan), table, sizes)
-    intake, _ = look(table)
-    odd = spelled_otherwise(intake)
+    return with_spelling(found, table)
+
+
+def with_spelling(found: Findings, table: Table) -> Findings:
+    """The findings, with what is to be stated of fields that are spelled otherwise than was stated."""
+    odd = spelled_otherwise(look(table)[0])
     return replace(found, found=(*found.found, Finding("warning", "records", odd))) if odd else found
 
 

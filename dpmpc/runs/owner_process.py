@@ -30,7 +30,7 @@ from dpmpc.data.loading import OpenTable
 from dpmpc.data.persons import said_of
 from dpmpc.errors import DpmpcError, UsageError, public_text
 from dpmpc.learning.learner import Learner
-from dpmpc.learning.model import write_model
+from dpmpc.learning.model import with_figures, write_model
 from dpmpc.privacy.mechanism import Mechanism
 from dpmpc.privacy.whole import WholeRun, path_of
 from dpmpc.processes.logs import log_to
@@ -85,7 +85,7 @@ def _any(job: OwnersJob, log: Log, emit: Emit) -> None:
     """A run of training, of questions, or a stage."""
     with contextlib.ExitStack() as stack:
         parties: PartiesHere | SitesHere | None = None
-        choose = partial(account_of, said=job.request.account)
+        choose = partial(account_of, said=job.request.account, callers=job.request.source is not None)
         if job.request.role == "both" and job.party is None:
             parties = SitesHere(job.request.parties, job.out, job.base_port, job.threads, budget_of(job), choose)
             stack.callback(parties.end)
@@ -168,7 +168,7 @@ def _run(job: OwnersJob, parties: PartiesHere | SitesHere | None, log: Log, emit
         log(f"carried on from release {attempt.first_release}; {len(known)} opened before")
     if job.addresses is not None:
         attempt = plan.attempt
-    account = account_of(plan, job.request.account)
+    account = account_of(plan, job.request.account, callers=job.request.source is not None)
     budget = held_against(budget_of(job), account)
     if budget is not None:
         check_budget(plan, attempt, budget, ledger_path(job.out, 0))
@@ -256,6 +256,7 @@ def _evaluate(run: _Run, emit: Emit) -> None:
     figures, said = evaluate(
         job.request, run.plan, run.dataset, run.learner.model, job.out, job.wait, budget_of(job)
     )  # fmt: skip
+    with_figures(job.out / "model.npz", figures.to_json())
     report = read_report(job.out)
     add_figures(report, figures)
     report["evaluation"] = said

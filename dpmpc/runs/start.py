@@ -5,6 +5,7 @@ import asyncio
 import contextlib
 import json
 import time
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -88,6 +89,7 @@ def take_part(plan: Plan, request: Request | None, where: Placement, progress: P
     """This machine's part of a run whose plan is in the file of the placement, stages and all. `request`: which records
     an owner has here; None for a party. Errors: as the processes report them."""
     check_role(plan, where)
+    where = replace(where, own_records=request is not None and request.source is not None)
     if where.party is None:
         check_alone(plan, where.owner)
     with named_errors(plan.called):
@@ -243,7 +245,7 @@ def _party_job(plan: Plan, where: Placement, index: int) -> PartyJob:
         tls=where.tls,
         threads=where.threads or threads_for(1 if where.addresses else plan.parties),
         budget=_budget(where, plan),
-        account=account_of(plan, where.account),
+        account=account_of(plan, where.account, callers=where.own_records),
         stall=where.stall,
         tolerates_loss=True,
     )
@@ -278,7 +280,7 @@ def _budget(where: Placement, plan: Plan | None) -> Budget | None:
     """The budget of a process that is started alone, from --budget or the file of --accept, over the plan's account
     too."""
     budget = Limits(budget=where.budget).also(where.limits or NO_LIMITS).budget  # the stricter
-    account = None if plan is None else account_of(plan, where.account)
+    account = None if plan is None else account_of(plan, where.account, callers=where.own_records)
     return None if budget is None else Budget.below(parse_budget(budget), where.ledgers, where.out, account)
 
 
@@ -286,7 +288,8 @@ def _check_data_id(plan: Plan, where: Placement) -> None:
     """Errors: the plan is for other data than the budget, or it is not said which the budget is for."""
     data_id = where.data_id or (None if where.limits is None else where.limits.data_id)
     if data_id is None:
-        if where.plan_file is None or (plan.data in NAMES and plan.data_id == data_digest(plan.data)):
+        brought = plan.data in NAMES and plan.data_id == data_digest(plan.data) and not where.own_records
+        if where.plan_file is None or brought:
             return
         raise UsageError(
             f"<<budget>> is for the records of one <<data_id>>; the plan has {plan.data!r}; add <<data_id>> with "
@@ -336,7 +339,8 @@ def _part(
     plan = mine if stage is None else stage.whole
     asked = decided_on(plan, where) if stage is None else plan
     lines = _shown(plan, where)
-    for line in lines if stage is None else ():  # before a stage all was shown
+    again = stage is not None or (plan == asked and plan.source.schedule != Schedule())  # before stages all was shown
+    for line in () if again else lines:
         progress({"event": "part", "text": line})
     if where.plan_file is not None and plan.part and plan.source.parted(plan.data_id) is None:
         raise UsageError(

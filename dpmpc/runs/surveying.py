@@ -114,7 +114,7 @@ def survey(
     persons = None if request.person is None else persons_of(records.table)
     part = training_part(request, counted_of(request, sum(map(len, rows)), persons), table.source)
     asking = Asking(table, draft, owner_of, sizes, part)
-    account = partial(account_of, said=request.account)
+    account = partial(account_of, said=request.account, callers=request.source is not None)
     found = release(request, asking, out / SURVEY, wait, check, budget, account)
     if found is None:
         return None

@@ -7,7 +7,6 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from dpmpc.data.derive import texts_of
 from dpmpc.data.schema import Schema, checked_bounds, read_bounds
 from dpmpc.data.table import Table, some
 from dpmpc.errors import RecordError, UsageError
@@ -138,23 +137,28 @@ def _all_surveyed(table: Table, owners: str | None, drop: Sequence[str], cuts: M
     for name in names:
         if table[name].kind == "other":
             raise UsageError(table.refusal(table[name]))
-    texts = texts_of(table, names)
+    texts = tuple(name for name in names if table[name].kind == "text")  # whatever they hold
     survey = Survey(tuple(name for name in names if name not in texts), texts)
     return Public(None, survey, tuple(names), dates=_with_dates(table, names, texts))
 
 
 def _with_dates(table: Table, names: Sequence[str], texts: Sequence[str]) -> tuple[str, ...]:
-    """Those of the columns that hold dates: typed ones, and texts two of which at least are dates and no numbers. With
-    one record changed the answer is the same, or this refuses. Errors: a column with one such text."""
+    """Those of the columns that hold dates: typed ones, and texts of which more than half are dates and no numbers. An
+    odd value decides nothing: with one record changed the answer is the same, or this refuses, for one record moves
+    twice the dates less all that is there by 2 at most. Errors: a column where it might change."""
     found = [name for name in names if table[name].kind == "date"]
-    parts = [f"count({table.days(name)}) FILTER (WHERE {table.number(name)} IS NULL)" for name in texts]
-    for name, count in zip(texts, table.one(*parts) if parts else (), strict=True):
-        if count == 1:
+    parts = []
+    for name in texts:
+        dates, there = f"{table.days(name)} IS NOT NULL AND {table.number(name)} IS NULL", table.missing(name)
+        parts += [f"count(*) FILTER (WHERE {dates})", f"count(*) FILTER (WHERE NOT {there})"]
+    counts = table.one(*parts) if parts else ()
+    for name, dates, there in zip(texts, counts[::2], counts[1::2], strict=True):
+        if 0 < 2 * dates - there <= 2:
             raise RecordError(
-                f"a column holds dates or none; '{name}' has one value that is a date; correct it, leave it empty, or "
-                "leave the column out with <<drop>>"
+                f"a column holds dates or none; of '{name}' {dates} of {there} values are dates; correct it, or leave "
+                "the column out with <<drop>>"
             )
-        if count:
+        if 2 * dates > there:
             found.append(name)
     return tuple(found)
 

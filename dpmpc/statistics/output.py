@@ -52,7 +52,7 @@ def as_markdown(answers: Sequence[Answer], level: Level) -> str:
         head, body = grid(answer)
         lines = [f"### `{answer.question}`", "", _pipes(head), "|".join(["", *(" --- " for _ in head), ""])]
         parts.append("\n".join([*lines, *map(_pipes, body), "", *(f"{note}.  " for note in answer.notes)]).rstrip())
-    return "\n\n".join([*parts, said_of(level)]) + "\n"
+    return "\n\n".join([*parts, said_of(level, answers)]) + "\n"
 
 
 def as_text(answers: Sequence[Answer], level: Level) -> str:
@@ -71,7 +71,7 @@ def as_text(answers: Sequence[Answer], level: Level) -> str:
         ]
         ruled = [lines[0], "-" * max(map(len, lines)), *lines[1:]]
         parts.append("\n".join([answer.question, *(f"  {line}" for line in ruled), *(f"  {n}" for n in answer.notes)]))
-    return "\n\n".join([*parts, said_of(level)]) + "\n"
+    return "\n\n".join([*parts, said_of(level, answers)]) + "\n"
 
 
 def frame(answers: Sequence[Answer]) -> Any:
@@ -114,8 +114,8 @@ def shown(number: Number) -> str:
     return f"{value} [{low}, {high}]" + ("*" if number.note == "conservative" else "")
 
 
-def said_of(level: Level) -> str:
-    """What the intervals are, in one sentence."""
+def said_of(level: Level, answers: Sequence[Answer] = ()) -> str:
+    """What the intervals are, in a line, and why an estimate of these answers lies outside its own."""
     share = f"{100 * level.confidence:g} %"
     about = (
         "hold what would be found if these records were one sample of many, each drawn by itself; counts are of these"
@@ -123,7 +123,11 @@ def said_of(level: Level) -> str:
         else "hold what the records themselves say; only the noise is in them"
     )
     each = f"all {level.answers} at once" if level.answers > 1 else "each by itself"
-    return f"Intervals of {share}, {each}, {about}. * covers more than that."
+    text = f"Intervals of {share}, {each}, {about}. * covers more than that."
+    numbers = [line.number for answer in answers for line in answer.lines]
+    if any(n.estimate is not None and n.low is not None and n.estimate < min(n.low, 0.0) for n in numbers):
+        text += " Estimates below 0 are noise about few or none; they are left as they are, so that sums stay true."
+    return text
 
 
 def _pipes(cells: Sequence[str]) -> str:

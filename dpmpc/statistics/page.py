@@ -24,7 +24,7 @@ def as_html(
 ) -> str:  # fmt: skip
     """The page. said: lines about the promise; costs: each question's part of it."""
     parts = [f"<h1>{escape(title)}</h1>", *(f"<p>{escape(line)}</p>" for line in said)]
-    parts.append(f"<p>{escape(said_of(level))}</p>")
+    parts.append(f"<p>{escape(said_of(level, answers))}</p>")
     if costs:
         each = (f"<li><code>{escape(name)}</code>: {100 * part:.1f} % of the promise</li>" for name, part in costs)
         parts.append(f"<ul>{''.join(each)}</ul>")

@@ -23,6 +23,7 @@ from dpmpc.aggregation.plan.limits import Limits
 from dpmpc.aggregation.plan.plan import Plan
 from dpmpc.cli import main as cli
 from dpmpc.cli.train_options import OPTIONS
+from dpmpc.data.schema import Classes, Labels
 from dpmpc.data.written import known_keys
 from dpmpc.errors import UsageError
 from dpmpc.mpc.transport import credentials
@@ -110,6 +111,17 @@ def test_the_new_file_names_every_key_once_and_reads_with_all_of_them(tmp_path: 
         assert sections[name] == known, name
     everything = re.sub(r"^# (\[stats\]|\[synth\]|[a-z_]+ = )", r"\1", text, flags=re.MULTILINE)
     msgspec.convert(tomllib.loads(everything), ConsortiumFile)
+
+
+def test_two_classes_are_a_label_and_its_second_is_positive(tmp_path: Path) -> None:
+    path, text = tmp_path / "consortium.toml", text_of(Founding(addresses=HERE))
+    text = re.sub(r"^positive = .*$", 'classes = ["well", "ill"]', text, flags=re.MULTILINE)
+    path.write_text(re.sub(r"^negative = .*\n", "", text, flags=re.MULTILINE))
+    made = read_consortium(path).schema
+    assert made is not None and made.target == Labels("outcome", ("ill",), ("well",))
+    path.write_text(path.read_text().replace('["well", "ill"]', '["well", "so", "ill"]'))
+    made = read_consortium(path).schema
+    assert made is not None and made.target == Classes("outcome", ("well", "so", "ill"))
 
 
 def test_editors_know_the_file(tmp_path: Path) -> None:

@@ -131,6 +131,7 @@ def test_a_run_ends_with_figures_from_inside_its_promise(tmp_path: Path) -> None
     assert all(spent([replace(e, part="") for e in entries], data_digest("people")).epsilon > 1.3 for _ in (0,))
     lines = dict(summary(report, out))
     assert "inside the guarantee" in lines["held out"] and "no record pays for both" in lines["held out"]
+    assert model.figures == report["figures"]
     # what was evaluated is not evaluated again
     before = (out / "evaluation" / "opened.npy").read_bytes()
     from dpmpc.runs.evaluating import evaluate

@@ -253,7 +253,7 @@ async def _release_all(steps: ReleaseSteps, step: Step, tolerates_loss: bool, em
     online = time.perf_counter() - begin
     steps.end(left)
     log(f"{left} releases opened in {online:.3f} s")
-    emit("stage", text=f"{left} releases opened")
+    emit("stage", text=f"{left} release{'s' if left != 1 else ''} opened")
     return PartyCost(
         bytes_to_parties=holder.bytes_sent,
         bytes_to_owners=gate.bytes_sent,

@@ -374,7 +374,8 @@ def taking_part(plan: Plan, addresses: Sequence[str] = ()) -> list[str]:
     schedule, coming = plan.source.schedule, plan.before[len(plan.released) :]
     after = "".join(f", after a {stage.name}" for stage in schedule.before)
     most = "at most " if after else ""
-    what = f"{plan.owners} owners, {most}{plan.dimension} coordinates, {plan.releases} releases{after}"
+    releases = f"{plan.releases} release{'s' if plan.releases != 1 else ''}"
+    what = f"{plan.owners} owners, {most}{plan.dimension} coordinates, {releases}{after}"
     for stage, mechanism in zip(schedule.before, coming, strict=True):
         share = share_of(plan, mechanism)
         line = f"first a {stage.name} of {stage.source.coordinates} coordinates, {share:.0%} of the budget"
