@@ -68,7 +68,7 @@ def test_records_of_ones_own_count_whatever_somebody_calls_them(tmp_path: Path) 
     train(tmp_path, "x", data_id="wine")
     plan = dpmpc.Plan.read(tmp_path / "runs" / "x" / "plan.json")
     shutil.rmtree(tmp_path / "runs")
-    with pytest.raises(UsageError, match="the budget for data wine is epsilon 1, .* 3 releases are spent"):
+    with pytest.raises(UsageError, match=r"the budget for data wine is epsilon 1, .* 3 releases are spent"):
         train(tmp_path, "y", data_id="wine", budget="1,1e-5")
     plan = replace(plan, parties=3, threshold=1, backend="sharing", run_id="of-somebody-else")
     plan.write(tmp_path / "plan.json")
