@@ -17,7 +17,7 @@ from dpmpc.errors import DpmpcError, UsageError
 from dpmpc.privacy.account import Account, Known, account_folder
 from dpmpc.privacy.book import Book
 from dpmpc.privacy.checks import check_delta
-from dpmpc.privacy.composition import OWNER, parse_budget, releases_left, run_of, spent, total, within
+from dpmpc.privacy.composition import OWNER, Spent, parse_budget, releases_left, run_of, spent, total, within
 from dpmpc.privacy.entry import Entry
 from dpmpc.privacy.ledgers import attempts, copies, ledgers_below, merge, parts, read_ledger
 
@@ -77,17 +77,8 @@ def command(
         all_of_it = [entry for entry in everything if digest in entry.data]
         for neighbours in sorted({entry.neighbours for entry in all_of_it}):
             sums = spent(mine, digest, 0.0 if budget is not None and budget[1] == 0 else delta, neighbours)
-            row: dict[str, Any] = {
-                "data": digest,
-                "name": names.get(digest),
-                "neighbours": neighbours or None,
-                "runs": sums.runs,
-                "attempts": _attempts(_of(books, digest)),
-                "releases": sums.releases,
-                "reserved": len(all_of_it) - len(mine),
-                "epsilon": sums.epsilon if math.isfinite(sums.epsilon) else None,
-                "delta": sums.delta,
-            }
+            row = _row(sums, digest, names.get(digest), neighbours)
+            row |= {"attempts": _attempts(_of(books, digest)), "reserved": len(all_of_it) - len(mine)}
             if budget is not None:
                 counted = total(all_of_it, neighbours)
                 row["within_budget"] = within(counted, budget)
@@ -114,6 +105,21 @@ def command(
             f"the budget is epsilon {budget[0]:g}, delta {budget[1]:g}; it is exceeded for data {', '.join(exceeded)}; "
             "plan no further run on it"
         )
+
+
+def _row(sums: Spent, digest: str, name: str | None, neighbours: str) -> dict[str, Any]:
+    """What was spent on a data set, by one kind of neighbours."""
+    return {
+        "data": digest,
+        "name": name,
+        "neighbours": neighbours or None,
+        "runs": sums.runs,
+        "attempts": 0,
+        "releases": sums.releases,
+        "reserved": 0,
+        "epsilon": sums.epsilon if math.isfinite(sums.epsilon) else None,
+        "delta": sums.delta,
+    }
 
 
 def _below(directory: Path, account: str | None) -> list[Known]:

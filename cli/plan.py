@@ -14,7 +14,7 @@ def command(file: Path, out: Path | None) -> None:
     """Check FILE, a consortium.toml, and write the plan: what every site computes for itself before it takes part, and
     what it will cost. Touches no network and no record."""
     from dpmpc.aggregation.plan.guarantee import warnings_of
-    from dpmpc.aggregation.plan.limits import taking_part
+    from dpmpc.aggregation.plan.shown import taking_part
     from dpmpc.runs.before_release import forecast_of
     from dpmpc.runs.consortium import read_consortium
     from dpmpc.runs.stats import foreseen

@@ -3,6 +3,7 @@
 import json
 import math
 from pathlib import Path
+from typing import Any
 
 import click
 
@@ -75,11 +76,29 @@ def command(
         threads=threads,
         say=click.echo,
     )
-    how = "" if report["transfers_k"] is None else f", {report['backend']} with k = {report['transfers_k']}"
-    where = "in the clear" if engine == "clear" else f"for n = {parties}, t = {report['threshold']}{how}"
-    click.echo(
-        f"{report['certificate'].get('law', law)}, scale {report['scale']:g} grid steps, {count} samples {where}"
-    )
+    where = "in the clear" if engine == "clear" else f"for n = {parties}, t = {report['threshold']}{_transfers(report)}"
+    name = report["certificate"].get("law", law)
+    click.echo(f"{name}, scale {report['scale']:g} grid steps, {count} samples {where}")
+    _show_cost(report, count)
+    click.echo("certificate, bounds per coordinate")
+    for line in sampling.certificate_lines(report["certificate"]):
+        click.echo(line)
+    if "opened" in report:
+        assert values is not None
+        _show_opened(report, engine)
+        for line in sampling.histogram(values, report["scale"]):
+            click.echo("  " + line)
+    if json_file:
+        json_file.write_text(json.dumps(report, indent=2) + "\n")
+        click.echo(f"written to {json_file}")
+
+
+def _transfers(report: dict[str, Any]) -> str:
+    return "" if report["transfers_k"] is None else f", {report['backend']} with k = {report['transfers_k']}"
+
+
+def _show_cost(report: dict[str, Any], count: int) -> None:
+    """Rate, what was predicted and what was measured, as far as there is any."""
     if "rate" in report:
         click.echo(
             f"  {report['rate']:,.0f} samples a second ({report['seconds']:.3f} s, connection and start-up excluded)"
@@ -108,27 +127,21 @@ def command(
             f"  measured: {got['rounds']} rounds, {got['bytes_per_party_and_sample']:.1f} bytes sent a party and "
             f"sample{note}"
         )
-    click.echo("certificate, bounds per coordinate")
-    for line in sampling.certificate_lines(report["certificate"]):
-        click.echo(line)
-    if "opened" in report:
-        o = report["opened"]
+
+
+def _show_opened(report: dict[str, Any], engine: str) -> None:
+    """The opened samples, held against their law."""
+    o = report["opened"]
+    click.echo(
+        "drawn in the clear, for study only"
+        if engine == "clear"
+        else "opened, for study only: these samples can protect nothing any more"
+    )
+    click.echo(f"  mean {o['mean']:.2f}, standard error {o['mean_standard_error']:.2f}")
+    if o["variance"] is not None:
+        click.echo(f"  variance {o['variance']:.6g}, of the law {o['law_variance']:.6g}")
+    if "p_value" in o:
         click.echo(
-            "drawn in the clear, for study only"
-            if engine == "clear"
-            else "opened, for study only: these samples can protect nothing any more"
+            f"  chi-square {o['chi_square']:.1f} on {o['degrees_of_freedom']} degrees of freedom, p = "
+            f"{o['p_value']:.3g}"
         )
-        click.echo(f"  mean {o['mean']:.2f}, standard error {o['mean_standard_error']:.2f}")
-        if o["variance"] is not None:
-            click.echo(f"  variance {o['variance']:.6g}, of the law {o['law_variance']:.6g}")
-        if "p_value" in o:
-            click.echo(
-                f"  chi-square {o['chi_square']:.1f} on {o['degrees_of_freedom']} degrees of freedom, p = "
-                f"{o['p_value']:.3g}"
-            )
-        assert values is not None
-        for line in sampling.histogram(values, report["scale"]):
-            click.echo("  " + line)
-    if json_file:
-        json_file.write_text(json.dumps(report, indent=2) + "\n")
-        click.echo(f"written to {json_file}")

@@ -10,7 +10,7 @@ from dpmpc.aggregation.plan.settings import Accounting, Choosing, Computing, Pro
 from dpmpc.cli.settings import options_of
 from dpmpc.cli.sources import memory_of, source_of, source_options
 from dpmpc.errors import UsageError
-from dpmpc.runs.request import OwnerSettings
+from dpmpc.runs.settings import OwnerSettings
 
 _FORMS = ("text", "markdown", "csv", "json", "html")
 

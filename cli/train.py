@@ -12,6 +12,12 @@ from dpmpc.errors import UsageError
 from dpmpc.runs.request import Request
 from dpmpc.settings import said
 
+_OF_PROCESSES = (
+    "index", "addresses", "base_port", "wait", "stall", "listen", "out", "overwrite", "resume", "plan_file",
+    "plan_only", "tls", "accept", "threads", "ssl",
+)  # fmt: skip
+_PLACES = ("out", "base_port", "wait", "stall", "listen", "index", "plan_file", "overwrite", "tls", "threads")
+
 
 def run_command(**given: Any) -> None:
     """Train one private model on the records of several owners.
@@ -36,26 +42,7 @@ def run_command(**given: Any) -> None:
 
     logs.choose(given.pop("log_level"), given.pop("log_json"))
     os.umask(0o077)  # what a run writes is for this user alone
-    run = {
-        key: given.pop(key)
-        for key in (
-            "index",
-            "addresses",
-            "base_port",
-            "wait",
-            "stall",
-            "listen",
-            "out",
-            "overwrite",
-            "resume",
-            "plan_file",
-            "plan_only",
-            "tls",
-            "accept",
-            "threads",
-            "ssl",
-        )
-    }
+    run = {key: given.pop(key) for key in _OF_PROCESSES}
     explicit = {name for name, value in given.items() if value not in (None, ())}
     if run.pop("ssl"):
         if run["tls"] is not None:
@@ -78,18 +65,9 @@ def run_command(**given: Any) -> None:
     if run["out"] is None:
         raise UsageError("a run needs a directory for its results; none was given; add --out DIRECTORY")
     where = Placement(
-        out=run["out"],
-        base_port=run["base_port"],
-        wait=run["wait"],
-        stall=run["stall"],
-        listen=run["listen"],
+        **{name: run[name] for name in _PLACES},
         addresses=addresses,
-        index=run["index"],
-        plan_file=run["plan_file"],
-        overwrite=run["overwrite"],
         role=given["role"] or "apart",
-        tls=run["tls"],
-        threads=run["threads"],
         budget=given["budget"],
         ledgers=None if given["ledgers"] is None else Path(given["ledgers"]),
         account=given["account"],

@@ -11,7 +11,7 @@ from dpmpc.cli.settings import options_of
 from dpmpc.cli.sources import SPELLING
 from dpmpc.mpc.transport.heartbeat import STALL
 from dpmpc.processes.logs import LEVELS
-from dpmpc.runs.request import LearningSettings, Naming, OwnerSettings, RecordSettings
+from dpmpc.runs.settings import LearningSettings, Naming, OwnerSettings, RecordSettings
 
 
 def _option(*names: str, **settings: Any) -> click.Option:

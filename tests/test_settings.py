@@ -23,9 +23,10 @@ from dpmpc.cli.train_options import OPTIONS
 from dpmpc.data.written import known_keys
 from dpmpc.errors import PeerError, UsageError
 from dpmpc.estimators import PrivateLogisticRegression, PrivateRegressor, PrivateRidge
-from dpmpc.runs.consortium import ConsortiumFile
+from dpmpc.runs.consortium_file import ConsortiumFile
 from dpmpc.runs.joining import kit_spelling
-from dpmpc.runs.request import OwnerSettings, RecordSettings, Request
+from dpmpc.runs.request import Request
+from dpmpc.runs.settings import OwnerSettings, RecordSettings
 from dpmpc.settings import declared
 
 ROOT = Path(__file__).parents[1]

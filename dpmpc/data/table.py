@@ -32,7 +32,6 @@ Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 Block = list[NDArray[Any]]
 
-LONGEST_TEXT = 4096
 _SPACES = ("\\t", "\\n", "\\r")
 _TEXT_TYPES = ("VARCHAR", "ENUM", "UUID", "BOOLEAN", "JSON")
 _NUMBER_TYPES = ("DECIMAL", "DOUBLE", "FLOAT", "REAL", "TINYINT", "SMALLINT", "INTEGER", "BIGINT", "HUGEINT")

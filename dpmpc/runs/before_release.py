@@ -1,21 +1,19 @@
 """What an owners' process has before its first release: budget, forecast, ledger, and its way to the parties."""
 
 import contextlib
-from collections.abc import Callable, Iterator
-from dataclasses import replace
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
 from dpmpc.aggregation.owner.accounts import account_of
 from dpmpc.aggregation.owner.aggregator import Aggregator
+from dpmpc.aggregation.owner.company import Started
 from dpmpc.aggregation.owner.local_parties import PartiesHere
 from dpmpc.aggregation.owner.own_ledger import OwnLedger
 from dpmpc.aggregation.party.beside_owner import PartyHere
 from dpmpc.aggregation.plan.asked import Attempt
 from dpmpc.aggregation.plan.plan import Plan
 from dpmpc.aggregation.plan.spending import reservation_of
-from dpmpc.data.loading import OpenTable
-from dpmpc.data.persons import kept
 from dpmpc.mpc.contract.backend import BACKENDS, DEFAULT, FOR_MANY
 from dpmpc.noise.forecast import Forecast, forecast, refuse_hopeless
 from dpmpc.noise.pool import fills
@@ -25,7 +23,6 @@ from dpmpc.privacy.composition import parse_budget
 from dpmpc.privacy.entry import Entry
 from dpmpc.processes.worker import Log
 from dpmpc.runs.job import OWN_LEDGER, OwnersJob
-from dpmpc.runs.named_records import as_planned, looked_at, open_records
 
 Emit = Callable[..., None]
 
@@ -97,7 +94,7 @@ def connected(
 ) -> Aggregator:
     """What opens the releases of a plan with the owners of `job`, until the end of `stack`. `ledger`: this
     process's own; `wait` gets what waits for the end of a party of this process."""
-    here: PartiesHere | PartyHere | None = parties
+    here: Started | None = parties
     if job.party is not None:
         here = PartyHere(job.party, log, emit)
         stack.callback(here.end)
@@ -121,21 +118,6 @@ def connected(
         wait.append(here.wait)
     emit("connections", of=lambda: list(map(plan.called, aggregator.connected)))
     return aggregator
-
-
-@contextlib.contextmanager
-def own_records(job: OwnersJob, plan: Plan, emit: Emit) -> Iterator[OpenTable]:
-    """The table of the records of the job's owners while it is open. Where a run begins here, its one owner is told
-    what becomes of them. Errors: as for each kind of source."""
-    request = as_planned(job.request, plan)
-    if job.owner is None or not job.begins:
-        with open_records(request, job.out, request.kept) as records:
-            yield records
-        return
-    with open_records(request, job.out) as records:
-        for line in looked_at(plan if job.stage is None else job.stage.whole, request, records.table):
-            emit("part", text=line)
-        yield records if request.kept is None else replace(records, table=kept(records.table, request.kept))
 
 
 def own_ledger(job: OwnersJob, plan: Plan, attempt: Attempt, stack: contextlib.ExitStack) -> OwnLedger | None:

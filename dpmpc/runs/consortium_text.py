@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from dpmpc.aggregation.plan.limits import limit_of, limited
 from dpmpc.aggregation.plan.settings import Attendance, Choosing, Computing, Noise, Promise, Role
-from dpmpc.runs.request import LearningSettings
+from dpmpc.runs.settings import LearningSettings
 from dpmpc.settings import Declared, Settings, declared
 
 _COMMENT = 29  # the column that remarks begin in

@@ -16,7 +16,8 @@ from dpmpc.runs.kit import LIMITS, Kit, read_kit
 from dpmpc.runs.named_records import looked_at, open_records
 from dpmpc.runs.owner_process import Progress
 from dpmpc.runs.placement import Placement
-from dpmpc.runs.request import RecordSettings, Request
+from dpmpc.runs.request import Request
+from dpmpc.runs.settings import RecordSettings
 from dpmpc.runs.start import take_part
 from dpmpc.runs.trying import Trial, before_meeting
 from dpmpc.settings import declared

@@ -20,13 +20,13 @@ from dpmpc.data.loading import Arranging, OpenTable, Source, opened
 from dpmpc.data.memory import parse_memory
 from dpmpc.data.ownership import Kept, shares
 from dpmpc.data.persons import kept, said_of
+from dpmpc.data.planned import OTHER_SIZES, other_sizes
 from dpmpc.data.table import Ints, Table, held
-from dpmpc.errors import UsageError
+from dpmpc.errors import RecordError, UsageError
 from dpmpc.learning.method import Learning
 from dpmpc.learning.task import TASKS, modelled
 from dpmpc.runs.evaluating import splitting
 from dpmpc.runs.parting import split_of
-from dpmpc.runs.planning import check_shape, check_sizes
 from dpmpc.runs.request import Request
 from dpmpc.statistics.tables import Tables
 from dpmpc.synthesis.source import Synthesis
@@ -242,3 +242,18 @@ def load_owner(
         dataset = _arranged(dataset, split.order, folder)
     check_sizes((dataset.n,), (plan.sizes[owner],))
     return dataset
+
+
+def check_shape(plan: Plan, dataset: Dataset) -> None:
+    """Errors: the records were not mapped by the plan's schema."""
+    if dataset.schema.digest != plan.schema_digest:
+        raise UsageError(
+            f"records are mapped by the plan's schema, {(plan.schema_digest or 'none')[:16]}; those of {dataset.name} "
+            f"have {dataset.schema.digest[:16]}; use the same data set and options as the plan, or plan again"
+        )
+
+
+def check_sizes(sizes: tuple[int, ...], planned: tuple[int, ...]) -> None:
+    """Errors: the records, or places, are not as many as planned."""
+    if sizes != planned:
+        raise RecordError(other_sizes(planned, sizes), OTHER_SIZES)

@@ -26,9 +26,10 @@ from dpmpc.errors import RecordError, UsageError
 from dpmpc.privacy.assignment import Parted
 from dpmpc.processes.provenance import software
 from dpmpc.processes.worker import Log
-from dpmpc.runs.before_release import Emit, connected, forecast_of, own_ledger, own_records
+from dpmpc.runs.before_release import Emit, connected, forecast_of, own_ledger
 from dpmpc.runs.job import OPENED, OwnersJob, StageJob
 from dpmpc.runs.named_records import as_planned
+from dpmpc.runs.own_records import own_records
 from dpmpc.runs.parting import rows_of
 from dpmpc.runs.stats import statistics_of
 from dpmpc.runs.surveying import owners_of_records

@@ -4,7 +4,7 @@ out. With parties here it is the whole run; with parties elsewhere it plays all 
 import contextlib
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -25,13 +25,9 @@ from dpmpc.aggregation.wire.frames import PartyCost, rows_of_block
 from dpmpc.aggregation.wire.paths import ledger_path
 from dpmpc.aggregation.wire.transcript import Opened
 from dpmpc.data import Dataset
-from dpmpc.data.database import filtered_by
-from dpmpc.data.loading import OpenTable
-from dpmpc.data.persons import said_of
 from dpmpc.errors import DpmpcError, UsageError, public_text
 from dpmpc.learning.learner import Learner
 from dpmpc.learning.model import with_figures, write_model
-from dpmpc.privacy.mechanism import Mechanism
 from dpmpc.privacy.whole import WholeRun, path_of
 from dpmpc.processes.logs import log_to
 from dpmpc.processes.status import Status, status_path
@@ -45,21 +41,18 @@ from dpmpc.runs.before_release import (
     connected,
     forecast_of,
     own_ledger,
-    own_records,
     says,
 )
 from dpmpc.runs.chart import draw
-from dpmpc.runs.evaluating import all_of, evaluate, held_sizes, inside, plainly, too_few, training_part, why_not
+from dpmpc.runs.evaluating import evaluate, held_sizes, inside, plainly, too_few, why_not
 from dpmpc.runs.history import History, Row, read_history
 from dpmpc.runs.job import OPENED, OwnersJob
-from dpmpc.runs.named_records import load, load_owner, open_records
+from dpmpc.runs.own_records import records_and_plan, surveyed, tell
 from dpmpc.runs.plain import Evaluator, figure_name, ordinary
-from dpmpc.runs.planning import check_shape, check_sizes, expectation, facts_of, plan_of, settled
 from dpmpc.runs.report import Costs, add_figures, build_report, read_report, write_report
 from dpmpc.runs.resume import note_attempt, presence_anywhere, resume
 from dpmpc.runs.sites import SitesHere
-from dpmpc.runs.surveying import earlier, survey, wanted
-from dpmpc.runs.whole_run import evaluation_of, keep_both, keep_whole
+from dpmpc.runs.whole_run import evaluation_of, keep_whole
 from dpmpc.statistics.tables import Tables
 
 Progress = Callable[[dict[str, Any]], None]
@@ -84,17 +77,24 @@ def run_owners(job: OwnersJob, path: Path, progress: Progress) -> None:
 def _any(job: OwnersJob, log: Log, emit: Emit) -> None:
     """A run of training, of questions, or a stage."""
     with contextlib.ExitStack() as stack:
+<<<<<<< HEAD
         parties: PartiesHere | SitesHere | None = None
         choose = partial(account_of, said=job.request.account, callers=job.request.source is not None)
+=======
+        opener: Opener = partial(_by_parties, None)
+        choose = partial(account_of, said=job.request.account)
+>>>>>>> main
         if job.request.role == "both" and job.party is None:
-            parties = SitesHere(job.request.parties, job.out, job.base_port, job.threads, budget_of(job), choose)
-            stack.callback(parties.end)
+            sites = SitesHere(job.request.parties, job.out, job.base_port, job.threads, budget_of(job), choose)
+            stack.callback(sites.end)
+            opener = partial(_by_sites, sites)
         elif job.addresses is None and job.request.engine == "mpc":  # they import while records are loaded
             settings: dict[str, Any] = {} if job.role is None else {"role": job.role}
             settings |= {"base_port": job.base_port, "threads": job.threads}
             settings |= {"budget": budget_of(job), "account": choose}
             parties = PartiesHere(job.request.parties, job.out, **settings)
             stack.callback(parties.end)
+            opener = partial(_by_parties, parties)
         try:
             plan, stage = job.plan, job.stage
             if plan is not None and (stage is not None or isinstance(plan.source, Tables)):
@@ -103,7 +103,7 @@ def _any(job: OwnersJob, log: Log, emit: Emit) -> None:
                 run_tables(job, plan, log, emit) if stage is None else run_stage(job, plan, stage, log, emit)
                 return
             whole = stack.enter_context(WholeRun(path_of(job.out), "stages"))
-            _run(job, parties, log, emit, whole)
+            _run(job, opener, log, emit, whole)
         except DpmpcError as error:
             if job.party is None:
                 raise
@@ -140,28 +140,22 @@ class _Run:
         return row
 
 
-def _run(job: OwnersJob, parties: PartiesHere | SitesHere | None, log: Log, emit: Emit, whole: WholeRun) -> None:
+# What opens the releases of this attempt, until the end of the stack; with this process's own ledger.
+Opener = Callable[[_Run, contextlib.ExitStack, Log, Emit, OwnLedger | None], OpensSums[Any]]
+
+
+def _run(job: OwnersJob, opener: Opener, log: Log, emit: Emit, whole: WholeRun) -> None:
     if job.plan is not None:  # before a record is read
         for line in job.check(job.plan):
             log(line)
     with contextlib.ExitStack() as while_read:
-        job, before, records = _surveyed(job, emit, while_read, whole)
+        job, before, records = surveyed(job, emit, while_read, whole)
         emit("stage", text="loading records", phase="loading records")
-        dataset, plan, advice = _records_and_plan(job, emit, before, records)
+        dataset, plan, advice = records_and_plan(job, emit, before, records)
     if job.plan is None:
         for line in job.check(plan):
             log(line)
-    held = f"training and {dataset.test.n} test records" if plan.counted else "places for training records"
-    log(f"{dataset.name}: {dataset.n} {held}, {dataset.d} features")
-    if not plan.capacity and (chosen := filtered_by(job.request.sql)):
-        emit("stage", text=f"warning: {chosen}")
-    if beyond := said_of(dataset.beyond, plan.person_rows):  # as of counts: for this process's own terminal
-        emit("stage", text=beyond)
-    for counts in dataset.counts:
-        if counts.warning is not None:  # for this process's own terminal: it depends on records
-            emit("stage", text=f"warning: {counts.warning}")
-        elif counts.unread:
-            emit("stage", text=f"column '{counts.name}': {counts.unread} fields are not read, and count as missing")
+    tell(dataset, plan, job.request.sql, log, emit)
     attempt, known = FIRST_ATTEMPT, dict[int, Ints]()
     if job.resume:
         plan, attempt, known = resume(job.out, plan)
@@ -205,7 +199,7 @@ def _run(job: OwnersJob, parties: PartiesHere | SitesHere | None, log: Log, emit
                 f"a resumed run goes on within its budget; all {plan.releases} releases are spent and none was "
                 "opened; start a new run, with a budget of its own"
             )
-        _learn(run, parties, log, emit, partial(_keep, run, advice))
+        _learn(run, opener, log, emit, partial(_keep, run, advice))
     if within.inside:
         _evaluate(run, emit)
     log(f"{learner.iteration} iterations; report and model written")
@@ -268,71 +262,27 @@ def _names(run: _Run) -> tuple[str, ...]:
     return run.dataset.group_names if run.plan.names is None else run.plan.names.owners
 
 
-def _surveyed(
-    job: OwnersJob, emit: Emit, while_read: contextlib.ExitStack, whole: WholeRun
-) -> tuple[OwnersJob, tuple[Mechanism, ...], OpenTable | None]:
-    """The job with the schema of its survey, what that released, and the records as it has read them, open as long as
-    `while_read`; the job as it was, if it has none."""
-    request = job.request
-    if job.addresses is not None or job.plan is not None or job.owner is not None or not wanted(request):
-        return job, (), None
-    found = earlier(request, job.out) if job.resume else None
-    if found is None and not job.resume:
-        emit("stage", text="surveying the records")
-        records = while_read.enter_context(open_records(request, job.out, request.kept))
-        found = survey(request, records, job.out, job.wait, partial(keep_both, whole, job), budget_of(job))
-    if found is None:
-        while_read.close()
-        return job, (), None
-    for line in [] if found.intake is None else found.intake.useless():  # for this process's own terminal
-        emit("stage", text=line)
-    return replace(job, request=found.request), found.before, found.records
-
-
-def _records_and_plan(
-    job: OwnersJob, emit: Emit, before: tuple[Mechanism, ...], records: OpenTable | None
-) -> tuple[Dataset, Plan, Advice | None]:
-    """The training rows of the owners played here, sorted by owner, the plan, and the advice that it follows or what
-    is expected of it. `records`: those of the request, where they are open."""
-    plan = job.plan
-    if job.owner is not None:
-        assert plan is not None
-        if job.request.source is None:
-            return load_owner(job.request, plan, job.owner, job.out), plan, None
-        with own_records(job, plan, emit) as own:
-            return load_owner(job.request, plan, job.owner, job.out, own), plan, None
-    dataset, split = load(job.request, job.out, plan, records)
-    facts = replace(facts_of(dataset, split), before=before)
-    if plan is None:
-        facts = replace(facts, part=training_part(job.request, all_of(job.request, dataset), dataset.name))
-        request, advice = settled(job.request, facts)
-        return dataset, plan_of(request, facts), advice or expectation(request, facts)
-    check_shape(plan, dataset)
-    check_sizes(facts.sizes, plan.sizes)
-    return dataset, plan, None
-
-
-def _aggregator(
-    run: _Run,
-    parties: PartiesHere | SitesHere | None,
-    stack: contextlib.ExitStack,
-    log: Log,
-    emit: Emit,
-    ledger: OwnLedger | None,
+def _by_sites(
+    sites: SitesHere, run: _Run, stack: contextlib.ExitStack, log: Log, emit: Emit, ledger: OwnLedger | None
 ) -> OpensSums[Any]:
-    """What opens the releases of this attempt. `ledger`: this process's own."""
-    job = run.job
-    if isinstance(parties, SitesHere):
-        records, known = run.dataset.train, run.known
-        return stack.enter_context(
-            parties.of(run.plan, run.attempt, job.wait, job.out, records, known, stall=job.stall, say=says(log, emit))
-        )
-    return connected(job, run.plan, run.attempt, parties, stack, log, emit, ledger, run.wait)
+    """`Opener` where every owner is a party, and all sites are here."""
+    records, job = run.dataset.train, run.job
+    here = sites.of(
+        run.plan, run.attempt, job.wait, job.out, records, run.known, stall=job.stall, say=says(log, emit)
+    )  # fmt: skip
+    return stack.enter_context(here)
+
+
+def _by_parties(
+    parties: PartiesHere | None, run: _Run, stack: contextlib.ExitStack, log: Log, emit: Emit, ledger: OwnLedger | None
+) -> OpensSums[Any]:
+    """`Opener` with parties here, elsewhere or none."""
+    return connected(run.job, run.plan, run.attempt, parties, stack, log, emit, ledger, run.wait)
 
 
 def _learn(
     run: _Run,
-    parties: PartiesHere | SitesHere | None,
+    opener: Opener,
     log: Log,
     emit: Emit,
     keep: Callable[[Attempt, Costs], None],
@@ -349,7 +299,7 @@ def _learn(
         left = plan.releases - run.attempt.first_release
         expected = forecast_of(plan, left, here=job.addresses is None) or about_noise(plan, left)
         with contextlib.ExitStack() as stack:
-            aggregator = _aggregator(run, parties, stack, log, emit, ledger)
+            aggregator = opener(run, stack, log, emit, ledger)
             emit("stage", text=f"making noise: {expected}" if expected else "starting", phase="making noise")
             aggregator.wait_for_noise()
             before = aggregator.bytes_before

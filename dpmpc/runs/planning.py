@@ -10,8 +10,7 @@ from dpmpc.aggregation.plan.asked import Bounds, data_digest
 from dpmpc.aggregation.plan.plan import Plan
 from dpmpc.aggregation.plan.stages import noise_of, stage_plan
 from dpmpc.data import Dataset, Partition, Schema
-from dpmpc.data.planned import OTHER_SIZES, other_sizes
-from dpmpc.errors import RecordError, UsageError
+from dpmpc.errors import UsageError
 from dpmpc.learning.class_weights import BALANCED, parsed
 from dpmpc.learning.method import DEFAULT_METHOD, METHODS, Learning
 from dpmpc.learning.settings import Descent
@@ -286,18 +285,3 @@ def _weights(request: Request, facts: Facts) -> tuple[float, ...]:
     if facts.schema is None:
         return ()
     return parsed(request.class_weight, Schema.from_json(facts.schema).target)
-
-
-def check_shape(plan: Plan, dataset: Dataset) -> None:
-    """Errors: the records were not mapped by the plan's schema."""
-    if dataset.schema.digest != plan.schema_digest:
-        raise UsageError(
-            f"records are mapped by the plan's schema, {(plan.schema_digest or 'none')[:16]}; those of {dataset.name} "
-            f"have {dataset.schema.digest[:16]}; use the same data set and options as the plan, or plan again"
-        )
-
-
-def check_sizes(sizes: tuple[int, ...], planned: tuple[int, ...]) -> None:
-    """Errors: the records, or places, are not as many as planned."""
-    if sizes != planned:
-        raise RecordError(other_sizes(planned, sizes), OTHER_SIZES)

@@ -15,6 +15,7 @@ from dpmpc.aggregation.plan.plan import Plan
 from dpmpc.aggregation.wire.frames import PartyCost
 from dpmpc.errors import UsageError
 from dpmpc.learning.learner import Learner
+from dpmpc.learning.method import Learning
 from dpmpc.mpc.contract.levels import transfers_k
 from dpmpc.processes.provenance import software
 from dpmpc.runs.adviser import Advice
@@ -63,23 +64,7 @@ def build_report(
         "security": security_section(plan),
         "calibration": plan.calibration,
         "weights": plan.weights,
-        "loss": {
-            "name": learning.loss.name,
-            "G": learning.loss.G,
-            "L": learning.loss.L,
-            "lam": learning.lam,
-            "clip": plan.clip,
-        },
-        "learning": {
-            "task": learning.task,
-            "scores": learning.scores,
-            "step": learning.step_length,
-            "radius": learning.radius,
-            "average": learning.average,
-            "solver_tolerance": learning.solver_tolerance,
-            "spread": learning.spread,
-            "classes": learning.classes,
-        },
+        **_learning(learning, plan.clip),
         "owners": plan.owners,
         "owner_sizes": list(plan.sizes),
         "owner_names": list(names) or None,
@@ -115,6 +100,21 @@ def build_report(
             },
         }
     return report
+
+
+def _learning(learning: Learning, clip: float) -> dict[str, Any]:
+    """The loss, and how it was made small."""
+    loss = {name: getattr(learning.loss, name) for name in ("name", "G", "L")}
+    how = ("radius", "average", "solver_tolerance", "spread", "classes")
+    return {
+        "loss": {**loss, "lam": learning.lam, "clip": clip},
+        "learning": {
+            "task": learning.task,
+            "scores": learning.scores,
+            "step": learning.step_length,
+            **{name: getattr(learning, name) for name in how},
+        },
+    }
 
 
 def add_figures(report: dict[str, Any], figures: Figures) -> None:

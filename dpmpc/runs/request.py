@@ -1,33 +1,26 @@
 """What a user asks of a training run: one frozen value, checked when it is made. Touches no network and no file."""
 
 from dataclasses import dataclass
-from typing import Any, ClassVar, Literal
+from typing import Any
 
 from dpmpc.aggregation.plan.of_vectors import chosen
 from dpmpc.aggregation.plan.settings import Accounting, Attendance, Choosing, Computing, Noise, Promise
 from dpmpc.codec import of_json, to_json
 from dpmpc.data.memory import parse_memory
 from dpmpc.data.ownership import Kept
-from dpmpc.data.schema import Basis
 from dpmpc.data.spelling import PLAIN, Spelling
 from dpmpc.errors import UsageError
 from dpmpc.learning.method import DEFAULT_METHOD, METHODS, Method
-from dpmpc.learning.settings import Average, Descent
-from dpmpc.learning.task import TASKS
 from dpmpc.mpc.contract.backend import BACKENDS
-from dpmpc.mpc.transport.channels import MOST_RELEASES
-from dpmpc.privacy.checks import check_positive
 from dpmpc.privacy.composition import parse_budget
 from dpmpc.privacy.law import LAWS, PURE_LAW, Law, law_of_sampler
-from dpmpc.privacy.sensitivity import Weights
-from dpmpc.settings import Settings, setting, within
+from dpmpc.runs.settings import LearningSettings, Naming, OwnerSettings, RecordSettings
 
-Preprocessing = Literal["survey", "records"]
-Figures = Literal["inside", "plain", "both"]
 _ITERATIONS = 50
 
 
 @dataclass(frozen=True, kw_only=True)
+<<<<<<< HEAD
 class RecordSettings(Settings):
     """Which records, how they are read, and who owns them."""
 
@@ -253,6 +246,8 @@ class Naming(Settings):
 
 
 @dataclass(frozen=True, kw_only=True)
+=======
+>>>>>>> main
 class Request(
     RecordSettings, OwnerSettings, LearningSettings, Promise, Noise, Choosing, Computing, Attendance, Naming, Accounting
 ):

@@ -15,17 +15,16 @@ from dpmpc.aggregation.party.job import PartyJob
 from dpmpc.aggregation.party.party import check_index, run_party
 from dpmpc.aggregation.party.resume import check_attempt, check_new, spent_releases
 from dpmpc.aggregation.plan.asked import AGREED, FIRST_ATTEMPT, Attempt, data_digest, plan_path
-from dpmpc.aggregation.plan.limits import NO_LIMITS, Limits, taking_part
+from dpmpc.aggregation.plan.limits import NO_LIMITS, Limits
 from dpmpc.aggregation.plan.names import named_errors, named_lines
 from dpmpc.aggregation.plan.plan import Plan
+from dpmpc.aggregation.plan.shown import taking_part
 from dpmpc.aggregation.plan.spending import entry_of
 from dpmpc.aggregation.wire.paths import ledger_path, opened_path, transcript_path
 from dpmpc.data import NAMES
 from dpmpc.errors import DpmpcError, UsageError, public_text
 from dpmpc.learning.source import Schedule
-from dpmpc.mpc.transport.addresses import (
-    owner_endpoints,
-)
+from dpmpc.mpc.transport.addresses import owner_endpoints
 from dpmpc.privacy.budget import Budget
 from dpmpc.privacy.composition import parse_budget
 from dpmpc.processes.cores import threads_for

@@ -36,7 +36,7 @@ from dpmpc.privacy.budget import Budget
 from dpmpc.privacy.composition import parse_budget
 from dpmpc.privacy.law import DEFAULT_LAW
 from dpmpc.privacy.mechanism import Mechanism
-from dpmpc.runs import stages
+from dpmpc.runs.stages import MINE, OPENED
 from dpmpc.settings import declared, said
 from dpmpc.statistics.asking import Answer
 from dpmpc.statistics.columns import Columns
@@ -50,7 +50,6 @@ from dpmpc.statistics.scores import Model
 from dpmpc.statistics.tables import STEP, Tables
 from dpmpc.synthesis.asking import single
 
-OPENED = "opened.npy"
 ANSWERS = "answers.html"
 RELEASES = ("first", "second")  # of a synthetic table, in its folder
 _FORMS = ("answers.txt", "answers.md", "answers.csv", "answers.json", ANSWERS)
@@ -267,12 +266,12 @@ def reopened(out: Path | str, level: Level | None = None) -> Statistics:
         raise UsageError(f"a finished release has {OPENED}; {folder}: {error}; ask again") from None
     found = Statistics(plan, total, level or Level(), said_then)
     stage = folder / RELEASES[0]
-    return replace(found, earlier=(stage_of(stage),)) if (stage / stages.MINE).exists() else found
+    return replace(found, earlier=(stage_of(stage),)) if (stage / MINE).exists() else found
 
 
 def stage_of(folder: Path) -> Statistics:
     """What a stage of tables before a release opened, from its folder."""
-    plan = Plan.read(folder / stages.MINE)
+    plan = Plan.read(folder / MINE)
     return Statistics(plan, np.load(folder / OPENED, allow_pickle=False), Level(), promise_of(plan).sentence)
 
 

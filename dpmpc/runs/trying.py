@@ -15,8 +15,8 @@ from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 
-from dpmpc.aggregation.plan.limits import taking_part
 from dpmpc.aggregation.plan.plan import Plan
+from dpmpc.aggregation.plan.shown import taking_part
 from dpmpc.errors import PeerError, UsageError
 from dpmpc.mpc.transport.addresses import Endpoint, owner_endpoints
 from dpmpc.mpc.transport.channels import HELLO

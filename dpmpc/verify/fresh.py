@@ -28,7 +28,6 @@ from dpmpc.verify.scores import Sample
 
 Send = Callable[[Plan, Ints], Ints]  # what an owner makes of its vectors before it shares them
 DATA_SETS = 100  # different inputs of one series of releases by parties
-AHEAD = 3
 _WAIT = 120.0  # seconds: a busy machine may start processes slowly
 
 

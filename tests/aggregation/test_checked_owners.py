@@ -20,10 +20,11 @@ from dpmpc.aggregation.plan.asked import FIRST_ATTEMPT
 from dpmpc.aggregation.plan.check_figures import count_checks, owners_line
 from dpmpc.aggregation.plan.grid import Ints
 from dpmpc.aggregation.plan.guarantee import warnings_of
-from dpmpc.aggregation.plan.limits import Limits, taking_part
+from dpmpc.aggregation.plan.limits import Limits
 from dpmpc.aggregation.plan.owner_bounds import passing
 from dpmpc.aggregation.plan.owner_bounds import squares_of as bounds_of
 from dpmpc.aggregation.plan.plan import Plan
+from dpmpc.aggregation.plan.shown import taking_part
 from dpmpc.circuits.sampler import discrete_gaussian
 from dpmpc.errors import PeerError, UsageError
 from dpmpc.mpc.contract.backend import BACKENDS

@@ -16,9 +16,10 @@ import dpmpc
 from dpmpc.aggregation.owner.client import OwnerClient
 from dpmpc.aggregation.plan.asked import AGREED, Attempt, data_digest
 from dpmpc.aggregation.plan.guarantee import promise_of
-from dpmpc.aggregation.plan.limits import NO_LIMITS, Limits, taking_part, true_epsilon
+from dpmpc.aggregation.plan.limits import NO_LIMITS, Limits, true_epsilon
 from dpmpc.aggregation.plan.plan import Plan
 from dpmpc.aggregation.plan.settings import GROUPS, UNITS
+from dpmpc.aggregation.plan.shown import taking_part
 from dpmpc.aggregation.wire.frames import OVER, RUNNING
 from dpmpc.data.schema import Labels, Numeric, Schema
 from dpmpc.errors import UsageError

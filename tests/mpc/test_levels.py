@@ -6,8 +6,8 @@ import pytest
 from click.testing import CliRunner
 
 from dpmpc.aggregation.plan.asked import FIRST_ATTEMPT
-from dpmpc.aggregation.plan.limits import taking_part
 from dpmpc.aggregation.plan.plan import Plan
+from dpmpc.aggregation.plan.shown import taking_part
 from dpmpc.cli import main as cli
 from dpmpc.errors import UsageError
 from dpmpc.mpc.contract.backend import BACKENDS

@@ -28,7 +28,8 @@ from dpmpc.data.written import known_keys
 from dpmpc.errors import UsageError
 from dpmpc.mpc.transport import credentials
 from dpmpc.mpc.transport.credentials import make_request, sign_request
-from dpmpc.runs.consortium import ConsortiumFile, editor_schema, read_consortium
+from dpmpc.runs.consortium import read_consortium
+from dpmpc.runs.consortium_file import ConsortiumFile, editor_schema
 from dpmpc.runs.consortium_text import Founding, text_of
 from dpmpc.runs.joining import Joining, check_keys, join, kit_spelling, request_of, where_of
 from dpmpc.runs.kit import read_kit, write_kits

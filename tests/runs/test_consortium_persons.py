@@ -8,11 +8,11 @@ import pytest
 
 from dpmpc.aggregation.plan.plan import Plan
 from dpmpc.errors import RecordError, UsageError
-from dpmpc.runs.before_release import own_records
 from dpmpc.runs.consortium import read_consortium
 from dpmpc.runs.job import OwnersJob
 from dpmpc.runs.named_records import load_owner, looked_at, open_records
 from dpmpc.runs.one_release import vectors_of
+from dpmpc.runs.own_records import own_records
 from dpmpc.runs.request import Request
 
 TEXT = """

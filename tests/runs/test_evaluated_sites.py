@@ -11,8 +11,8 @@ import pytest
 
 from dpmpc.aggregation.plan.asked import data_digest
 from dpmpc.aggregation.plan.guarantee import promise_of
-from dpmpc.aggregation.plan.limits import taking_part
 from dpmpc.aggregation.plan.plan import Plan
+from dpmpc.aggregation.plan.shown import taking_part
 from dpmpc.data import CsvFile, Schema, load
 from dpmpc.errors import UsageError
 from dpmpc.learning.model import read_model

@@ -11,9 +11,10 @@ import pytest
 
 from dpmpc.aggregation.plan.asked import FIRST_ATTEMPT, data_digest
 from dpmpc.aggregation.plan.guarantee import promise_of
-from dpmpc.aggregation.plan.limits import Limits, taking_part
+from dpmpc.aggregation.plan.limits import Limits
 from dpmpc.aggregation.plan.of_vectors import OfVectors, chosen
 from dpmpc.aggregation.plan.plan import Plan
+from dpmpc.aggregation.plan.shown import taking_part
 from dpmpc.aggregation.plan.stages import after_first
 from dpmpc.aggregation.wire.transcript import Opened
 from dpmpc.errors import PeerError, UsageError

@@ -14,8 +14,9 @@ import pytest
 
 from dpmpc.aggregation.owner.accounts import account_of
 from dpmpc.aggregation.plan.guarantee import promise_of
-from dpmpc.aggregation.plan.limits import Limits, taking_part
+from dpmpc.aggregation.plan.limits import Limits
 from dpmpc.aggregation.plan.plan import Plan
+from dpmpc.aggregation.plan.shown import taking_part
 from dpmpc.data.schema import Schema
 from dpmpc.errors import PeerError, UsageError
 from dpmpc.learning.model import read_model

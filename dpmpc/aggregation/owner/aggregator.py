@@ -17,11 +17,11 @@ from typing import Any, Literal, Self
 import numpy as np
 
 from dpmpc.aggregation.owner.accounts import account_of
+from dpmpc.aggregation.owner.company import Started
 from dpmpc.aggregation.owner.encoding import as_blocks, decode, encode
 from dpmpc.aggregation.owner.local_parties import PartiesHere
 from dpmpc.aggregation.owner.own_ledger import OwnLedger
 from dpmpc.aggregation.owner.session import WAIT, Release, Session, session_of
-from dpmpc.aggregation.party.beside_owner import PartyHere
 from dpmpc.aggregation.plan.asked import FIRST_ATTEMPT, Attempt
 from dpmpc.aggregation.plan.grid import Floats, Ints
 from dpmpc.aggregation.plan.guarantee import Promise, promise_of, report_of
@@ -109,7 +109,7 @@ class Aggregator:
         plan: Plan,
         *,
         out: Path | None = None,
-        parties: PartiesHere | PartyHere | None = None,
+        parties: Started | None = None,
         addresses: Sequence[Endpoint] | None = None,
         owners: tuple[int, int] | None = None,
         attempt: Attempt = FIRST_ATTEMPT,

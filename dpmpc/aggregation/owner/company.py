@@ -7,11 +7,11 @@ from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
 from dpmpc.aggregation.owner.local_parties import PartiesHere
-from dpmpc.aggregation.party.beside_owner import PartyHere
 from dpmpc.aggregation.plan.asked import Attempt, plan_path
 from dpmpc.aggregation.plan.plan import Plan
 from dpmpc.errors import DpmpcError, PeerError
 from dpmpc.mpc.transport.addresses import Endpoint
+from dpmpc.mpc.transport.heartbeat import STALL
 from dpmpc.mpc.transport.in_memory import InMemory
 from dpmpc.privacy.account import Account
 from dpmpc.processes.background import Background
@@ -84,33 +84,33 @@ async def watched(watcher: Watcher, body: Callable[[], Coroutine[Any, Any, T]]) 
         await asyncio.gather(task, failure, return_exceptions=True)
 
 
-class Beside:
-    """The party of this process and, at `addresses`, the others. Whoever made it ends it."""
+class Started(Protocol):
+    """Parties that were started here: processes of this machine, or the party of this process and, at their addresses,
+    the others."""
 
-    def __init__(self, party: PartyHere, addresses: Sequence[Endpoint]) -> None:
-        self.background, self.addresses, self._party = party.background, addresses, party
-        self.within: Mapping[int, InMemory] = party.within
-        self.secret, self.account = party.secret, party.account
+    background: Background
+    secret: str
+    account: Account | None
 
-    async def guarded(self, body: Callable[[], Coroutine[Any, Any, T]]) -> T:
-        return await watched(self._party, body)
-
-    def part(self) -> None:
-        """Its part of the run may go on: other owners' last words."""
-
-    def end(self) -> None:
-        """It ends with whoever made it."""
+    @property
+    def owner_addresses(self) -> Sequence[Endpoint]: ...
+    @property
+    def within(self) -> Mapping[int, InMemory]: ...
+    @property
+    def parties(self) -> Watcher: ...
+    @property
+    def end(self) -> Callable[[], object]: ...
+    def begin(self, plan: Plan, attempt: Attempt, wait: float, own: Any = (), stall: float = STALL) -> None: ...
+    def wait(self) -> object: ...
 
 
 class Here:
-    """Parties that are processes of this machine. `own`: started for this run, and ended with it."""
+    """With parties that were started here. `own`: for this run, and ended with it; else by whoever made them."""
 
-    def __init__(self, parties: PartiesHere, own: bool) -> None:
+    def __init__(self, parties: Started, own: bool) -> None:
         self.background, self._parties, self._own = parties.background, parties, own
-        self.addresses: Sequence[Endpoint] = parties.parties.owner_addresses
-        self.within: Mapping[int, InMemory] = {}
-        self.secret = parties.parties.secret
-        self.account: Account | None = None
+        self.addresses, self.within = parties.owner_addresses, parties.within
+        self.secret, self.account = parties.secret, parties.account
 
     def begin(self, plan: Plan, attempt: Attempt, wait: float, stall: float) -> None:
         """Gives each its job."""
@@ -132,7 +132,7 @@ def company_of(
     plan: Plan,
     attempt: Attempt,
     out: Path | None,
-    parties: PartiesHere | PartyHere | None,
+    parties: Started | None,
     addresses: Sequence[Endpoint] | None,
     wait: float,
     stall: float,
@@ -140,9 +140,7 @@ def company_of(
 ) -> Company:
     """The parties at `addresses`; without these, processes of this machine that get their job now: `parties`, or new
     ones with `settings` (of `LocalParties`), which write to `out`. Errors: UsageError for a taken port."""
-    if isinstance(parties, PartyHere):
-        return Beside(parties, parties.owner_addresses if addresses is None else addresses)
-    if addresses is not None:
+    if addresses is not None:  # they have their job
         return Elsewhere(addresses) if parties is None else Here(parties, own=False)
     here = Here(PartiesHere(plan.parties, out, **settings) if parties is None else parties, own=parties is None)
     try:

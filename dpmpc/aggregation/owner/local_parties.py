@@ -18,6 +18,7 @@ from dpmpc.aggregation.plan.spending import held_against
 from dpmpc.errors import DpmpcError, UsageError
 from dpmpc.mpc.transport.addresses import Endpoint, bound_socket, endpoint_of, endpoints_here, owner_endpoints
 from dpmpc.mpc.transport.heartbeat import STALL
+from dpmpc.mpc.transport.in_memory import InMemory
 from dpmpc.privacy.account import Account
 from dpmpc.privacy.budget import Budget
 from dpmpc.processes.background import Background
@@ -151,6 +152,9 @@ class PartiesHere:
         assert folder is not None
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         self.parties = LocalParties(parties, folder, **settings)
+        self.owner_addresses, self.secret = self.parties.owner_addresses, self.parties.secret
+        self.within: Mapping[int, InMemory] = {}  # all connections need a wire
+        self.account: Account | None = None  # each party chooses its own
         self.background = Background("dpmpc")
         self.end = weakref.finalize(self, _end, self.background, self.parties, temporary)
         self.background.run(self.parties.start())

@@ -18,10 +18,8 @@ from typing import Any, Protocol, TypeVar
 import numpy as np
 
 from dpmpc.aggregation.owner.client import OwnerClient
-from dpmpc.aggregation.owner.company import Company, company_of
-from dpmpc.aggregation.owner.local_parties import PartiesHere
+from dpmpc.aggregation.owner.company import Company, Started, company_of
 from dpmpc.aggregation.owner.own_ledger import OwnLedger
-from dpmpc.aggregation.party.beside_owner import PartyHere
 from dpmpc.aggregation.plan.asked import AGREED, FIRST_ATTEMPT, Attempt, Presence
 from dpmpc.aggregation.plan.grid import Ints
 from dpmpc.aggregation.plan.plan import Plan
@@ -337,7 +335,7 @@ def session_of(
     plan: Plan,
     *,
     out: Path | None = None,
-    parties: PartiesHere | PartyHere | None = None,
+    parties: Started | None = None,
     addresses: Sequence[Endpoint] | None = None,
     owners: tuple[int, int] | None = None,
     attempt: Attempt = FIRST_ATTEMPT,

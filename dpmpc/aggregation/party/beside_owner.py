@@ -28,7 +28,7 @@ class PartyHere:
 
     def __init__(self, job: PartyJob, log: Log, emit: Emit, make_step: MakeStep = release) -> None:
         """Begins to connect at once."""
-        self.index, self.secret, self.account = job.index, job.secret, job.account
+        self.index, self.account = job.index, job.account
         self.background = Background("dpmpc site")
         to_party, to_owner = InMemory.pair(f"party {job.index}", f"owner {job.index}")
         self.within = {job.index: to_party}
@@ -67,7 +67,7 @@ class PartyHere:
         error = self._task.exception()
         return named(f"party {self.index}", error) if isinstance(error, DpmpcError) else self._task.result()
 
-    def begin(self, *job: Any) -> None:
+    def begin(self, *job: Any, **more: Any) -> None:
         """It has its job already."""
 
     def wait(self) -> None:

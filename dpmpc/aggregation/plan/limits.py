@@ -8,7 +8,7 @@ much one of its units moves its vector) no plan is believed: its own limits say 
 """
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields
 from functools import lru_cache
 from pathlib import Path
@@ -17,19 +17,15 @@ from typing import Any, Literal
 import msgspec
 
 from dpmpc.aggregation.plan.asked import data_digest
-from dpmpc.aggregation.plan.check_figures import owners_line, security_line
 from dpmpc.aggregation.plan.derive import spent_before
-from dpmpc.aggregation.plan.guarantee import covers, ideal, promise_of, reads_classes, share_of, units_of
+from dpmpc.aggregation.plan.guarantee import covers, ideal, reads_classes, units_of
 from dpmpc.aggregation.plan.of_vectors import VectorSettings
 from dpmpc.aggregation.plan.plan import Plan
 from dpmpc.aggregation.plan.settings import Attendance, Choosing, Computing, Noise, Promise
-from dpmpc.data.schema import Schema
 from dpmpc.data.written import read_written
 from dpmpc.errors import UsageError
 from dpmpc.learning.source import SOURCES
-from dpmpc.learning.survey_columns import columns_line
 from dpmpc.learning.vectors import Vectors
-from dpmpc.mpc.contract.levels import described
 from dpmpc.mpc.contract.security import security_of
 from dpmpc.privacy.checks import check_count, delta_warning
 from dpmpc.privacy.composition import parse_budget, spending_of
@@ -353,53 +349,6 @@ def true_epsilon(plan: Plan, delta: float | None = None) -> float:
     if delta == 0 and spending.rho == 0:
         return spending.pure + 2 * spending.log_ratio
     return spending.epsilon(delta)
-
-
-def taking_part(plan: Plan, addresses: Sequence[str] = ()) -> list[str]:
-    """What a process is about to take part in, a line each: the true guarantee, who computes, what is opened, of what.
-    Public. Cost: nothing beyond the plan's derivation."""
-    if plan.parties:
-        called = [plan.called(f"party {i} ({address})") for i, address in enumerate(addresses)]
-        where = f": {', '.join(called if plan.names else addresses)}" if addresses else ""
-        how = described(plan.backend)
-        how += f": {security_line(plan)}" if security_of(plan.backend) == "active" else ""
-        who = f"{plan.parties} parties, any {plan.threshold} of which learn nothing together ({how}){where}"
-    else:
-        who = "one process that sees all vectors (engine clear)"
-    schema = plan.source.about
-    if plan.schema is not None and plan.schema_digest is not None:
-        schema = [
-            f"schema {plan.schema_digest[:16]}: {columns_line(Schema.from_json(plan.schema))} ({plan.bounds} bounds)"
-        ]
-    schedule, coming = plan.source.schedule, plan.before[len(plan.released) :]
-    after = "".join(f", after a {stage.name}" for stage in schedule.before)
-    most = "at most " if after else ""
-    releases = f"{plan.releases} release{'s' if plan.releases != 1 else ''}"
-    what = f"{plan.owners} owners, {most}{plan.dimension} coordinates, {releases}{after}"
-    for stage, mechanism in zip(schedule.before, coming, strict=True):
-        share = share_of(plan, mechanism)
-        line = f"first a {stage.name} of {stage.source.coordinates} coordinates, {share:.0%} of the budget"
-        schema = [f"{line}: {schema[0]}", *schema[1:]] if stage is schedule.before[0] else [*schema, line]
-    schema += [
-        f"then {stage.name}: one release of {sum(stage.sizes):,} other records, which no other release is of, so that "
-        f"no record pays twice; {stage.source.coordinates} coordinates at most"
-        for stage in schedule.after
-    ]
-    lines = [
-        f"run {plan.run_id} on '{plan.data}' (data id {plan.data_id[:16]}): {what}",
-        promise_of(plan).sentence,
-        *([] if plan.names is None else [f"records of {_owners_shown(plan)}"]),
-        f"computed by {who}",
-        *schema,
-    ]
-    return [*lines, owners_line(plan)] if plan.checks_owners else lines
-
-
-def _owners_shown(plan: Plan) -> str:
-    """The owners' names and numbers of records, as far as a line holds them."""
-    assert plan.names is not None
-    shown = [f"{name} with {size:,}" for name, size in zip(plan.names.owners, plan.all_sizes, strict=True)]
-    return ", ".join(shown[:8]) + (f" and {len(shown) - 8} more" if len(shown) > 8 else "")
 
 
 def _both(a: Any, b: Any, stricter: Callable[[Any, Any], Any]) -> Any:

@@ -5,6 +5,7 @@ import secrets
 import numpy as np
 
 from dpmpc.errors import PeerError
+from dpmpc.mpc.native.layers import LINE, on_line
 from dpmpc.mpc.numbers.field import Words
 from dpmpc.mpc.numbers.prg import Prg
 from dpmpc.mpc.parties.checked_mesh import CheckedMesh, tagged
@@ -28,9 +29,9 @@ class CheckedSession(CheckedMesh, Session):
     def borrow(self, rows: int, words: int) -> Words:
         """(rows, words) to write into: of an earlier batch where one was given back, for new memory is slow."""
         size = rows * words
-        fitting = [k for k, whole in enumerate(self._scratch) if whole.size >= size]
-        whole = self._scratch.pop(fitting[0]) if fitting else np.empty(size, dtype=np.uint64)
-        return whole[:size].reshape(rows, words)
+        fitting = [k for k, whole in enumerate(self._scratch) if whole.size >= size + LINE]
+        whole = self._scratch.pop(fitting[0]) if fitting else np.empty(size + LINE, dtype=np.uint64)
+        return on_line(whole, size).reshape(rows, words)
 
     def give_back(self, array: Words) -> None:
         """What was borrowed, for a later batch."""

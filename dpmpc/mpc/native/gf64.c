@@ -21,6 +21,13 @@ typedef struct {
     terms of[MOST_COMPS + 1];
 } rights;
 
+/* Rows of four arrays at a node of the tree of points, of as many blocks; distances in words. */
+typedef struct {
+    const uint64_t *of[4];
+    Py_ssize_t next, gap; /* from row to row, from block to block */
+} node;
+enum { GROUP = 4 }; /* blocks that are worked on together */
+
 #include "gf64_units.h"
 
 /* Zeros, aligned as registers like it, for the sums at all points; NULL with an exception. */
@@ -31,8 +38,8 @@ static void *sums_at(int points, void **aligned) {
     return found;
 }
 
-/* Room for the rows of a block and for four arrays of 32 + 16 + ... rows; NULL with an exception. */
-static void *rows_of_a_block(void **aligned) { return sums_at(8 << MOST, aligned); }
+/* Room for three arrays of a group's rows and for four of 32 + 16 + ... rows a block; NULL with an exception. */
+static void *rows_of_a_group(void **aligned) { return sums_at(GROUP * (8 << MOST), aligned); }
 
 static int power_of_two(Py_ssize_t rows) {
     for (int v = 0; v <= MOST; v++)
@@ -110,7 +117,7 @@ static PyObject *gf_sums(PyObject *self, PyObject *args) {
         goto done;
     }
     if (whole_blocks(words, (Py_ssize_t)1 << v, a[2].count, a[2].count != 0)) goto done;
-    if (!(sums = sums_at(POWERS[MOST], &room)) || !(spare = rows_of_a_block(&near))) goto done;
+    if (!(sums = sums_at(POWERS[MOST], &room)) || !(spare = rows_of_a_group(&near))) goto done;
     const uint64_t *w = a[2].count ? a[2].view.buf : NULL;
     Py_BEGIN_ALLOW_THREADS
     CHOOSE(sums)(a[0].view.buf, a[1].view.buf, &by, words, v, w, near, room, a[3].view.buf);
@@ -166,7 +173,7 @@ static PyObject *gf_fold_bits(PyObject *self, PyObject *args) {
         goto done;
     }
     if (whole_blocks(words, 64, a[3].count, 1)) goto done;
-    if (!(sums = sums_at(POWERS[MOST], &room)) || !(spare = rows_of_a_block(&near))) goto done;
+    if (!(sums = sums_at(POWERS[MOST], &room)) || !(spare = rows_of_a_group(&near))) goto done;
     const uint64_t *f = a[2].view.buf;
     for (int r = 0; r < 64; r++)
         for (int b = 0; b < 64; b++) where[r / 4][b] |= (uint8_t)((f[r] >> b & 1) << r % 4);

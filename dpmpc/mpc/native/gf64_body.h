@@ -54,78 +54,136 @@ INLINE VEC NAME(leaf)(VEC sum, VEC x0, VEC x1, VEC y0, VEC y01, const VEC *weigh
     return sum;
 }
 
-/* Two rows: both, and their sum. */
-INLINE void NAME(three)(VEC a0, VEC a1, VEC b0, VEC b1, VEC c0, VEC c1, VEC d0, VEC d1, const VEC *weight, VEC *sums) {
-    VEC first = sums[0], second = sums[1], both = sums[2];
-    first = NAME(leaf)(first, a0, b0, c0, d0, weight);
-    second = NAME(leaf)(second, a1, b1, c1, d1, weight);
-    both = NAME(leaf)(both, a0 ^ a1, b0 ^ b1, c0 ^ c1, d0 ^ d1, weight);
-    sums[0] = first, sums[1] = second, sums[2] = both;
+/* A row; or, of both, its sum with the one `behind` it. */
+INLINE VEC NAME(row)(const uint64_t *at, const int both, Py_ssize_t behind) {
+    VEC found = *(const VEC *)at;
+    if (both) found ^= *(const VEC *)(at + behind);
+    return found;
 }
 
-TARGET static void NAME(visit)(const VEC *x0, const VEC *x1, const VEC *y0, const VEC *y01, int v, VEC *spare, const VEC *weight, VEC *sums) {
-    if (v == 2) {
-        NAME(three)(x0[0], x0[1], x1[0], x1[1], y0[0], y0[1], y01[0], y01[1], weight, sums);
-        NAME(three)(x0[2], x0[3], x1[2], x1[3], y0[2], y0[3], y01[2], y01[3], weight, sums + 3);
-        NAME(three)(x0[0] ^ x0[2], x0[1] ^ x0[3], x1[0] ^ x1[2], x1[1] ^ x1[3], y0[0] ^ y0[2], y0[1] ^ y0[3], y01[0] ^ y01[2],
-                    y01[1] ^ y01[3], weight, sums + 6);
-        return;
+#define ROW(k, r) NAME(row)(p->of[k] + (r), both, behind)
+#define ROWS(r) {ROW(0, r), ROW(1, r), ROW(2, r), ROW(3, r)}
+#define LEAF(sum, r) sum = NAME(leaf)(sum, r[0], r[1], r[2], r[3], weight)
+#define SUM(r, s) {r[0] ^ s[0], r[1] ^ s[1], r[2] ^ s[2], r[3] ^ s[3]}
+
+/* Of the only row. */
+INLINE void NAME(one)(const node *p, int blocks, const uint64_t *weights, VEC *sums) {
+    for (int block = 0; block < blocks; block++) {
+        const VEC *weight = weights ? (const VEC *)(weights + 8 * block) : NULL;
+        const Py_ssize_t behind = 0, both = 0;
+        const VEC r[4] = ROWS(block * p->gap);
+        LEAF(*sums, r);
     }
-    if (v == 1) {
-        NAME(three)(x0[0], x0[1], x1[0], x1[1], y0[0], y0[1], y01[0], y01[1], weight, sums);
-        return;
-    }
-    if (!v) {
-        *sums = NAME(leaf)(*sums, *x0, *x1, *y0, *y01, weight);
-        return;
-    }
-    const int half = 1 << (v - 1), leaves = POWERS[v - 1];
-    NAME(visit)(x0, x1, y0, y01, v - 1, spare, weight, sums);
-    NAME(visit)(x0 + half, x1 + half, y0 + half, y01 + half, v - 1, spare, weight, sums + leaves);
-    VEC *a = spare, *b = a + half, *c = b + half, *d = c + half;
-    for (int r = 0; r < half; r++) {
-        a[r] = x0[r] ^ x0[r + half];
-        b[r] = x1[r] ^ x1[r + half];
-        c[r] = y0[r] ^ y0[r + half];
-        d[r] = y01[r] ^ y01[r + half];
-    }
-    NAME(visit)(a, b, c, d, v - 1, d + half, weight, sums + 2 * leaves);
 }
 
-/* The sum of some components of a block's rows, one part of each; zeros of none. Each is `behind` words after the last. */
-INLINE void NAME(gather)(const uint64_t *from, Py_ssize_t behind, const terms *which, int count, int part, VEC *out) {
-    const uint64_t *rows[MOST_COMPS];
-    for (int k = 0; k < which->count; k++) rows[k] = from + which->of[k] * behind + part * WIDTH;
-    if (which->count == 1)
-        for (int r = 0; r < count; r++) out[r] = *(const VEC *)(rows[0] + 8 * r);
-    else if (which->count == 2)
-        for (int r = 0; r < count; r++) out[r] = *(const VEC *)(rows[0] + 8 * r) ^ *(const VEC *)(rows[1] + 8 * r);
+/* Of two rows next to each other: both, and their sum; added up over blocks in registers. */
+INLINE void NAME(three)(const node *p, Py_ssize_t row, const int both, Py_ssize_t behind, int blocks, const uint64_t *weights, VEC *sums) {
+    VEC s0 = sums[0], s1 = sums[1], s2 = sums[2];
+    for (int block = 0; block < blocks; block++, row += p->gap) {
+        const VEC *weight = weights ? (const VEC *)(weights + 8 * block) : NULL;
+        const VEC r0[4] = ROWS(row), r1[4] = ROWS(row + p->next), r2[4] = SUM(r0, r1);
+        LEAF(s0, r0), LEAF(s1, r1), LEAF(s2, r2);
+    }
+    sums[0] = s0, sums[1] = s1, sums[2] = s2;
+}
+
+/* The same of four rows: nine points. */
+#if WIDTH == 8 /* 32 registers hold them all */
+INLINE void NAME(nine)(const node *p, Py_ssize_t row, const int both, Py_ssize_t behind, int blocks, const uint64_t *weights, VEC *sums) {
+    const Py_ssize_t next = p->next;
+    VEC s[9];
+    for (int i = 0; i < 9; i++) s[i] = sums[i];
+    for (int block = 0; block < blocks; block++, row += p->gap) {
+        const VEC *weight = weights ? (const VEC *)(weights + 8 * block) : NULL;
+        const VEC r0[4] = ROWS(row), r1[4] = ROWS(row + next), r2[4] = ROWS(row + 2 * next), r3[4] = ROWS(row + 3 * next);
+        const VEC r01[4] = SUM(r0, r1), r23[4] = SUM(r2, r3), r02[4] = SUM(r0, r2), r13[4] = SUM(r1, r3), all[4] = SUM(r02, r13);
+        LEAF(s[0], r0), LEAF(s[1], r1), LEAF(s[2], r01), LEAF(s[3], r2), LEAF(s[4], r3), LEAF(s[5], r23);
+        LEAF(s[6], r02), LEAF(s[7], r13), LEAF(s[8], all);
+    }
+    for (int i = 0; i < 9; i++) sums[i] = s[i];
+}
+#else
+INLINE void NAME(nine)(const node *p, Py_ssize_t row, const int both, Py_ssize_t behind, int blocks, const uint64_t *weights, VEC *sums) {
+    const Py_ssize_t next = p->next;
+    for (int third = 0; third < 2; third++) NAME(three)(p, row + 2 * third * next, both, behind, blocks, weights, sums + 3 * third);
+    VEC s0 = sums[6], s1 = sums[7], s2 = sums[8];
+    for (int block = 0; block < blocks; block++, row += p->gap) {
+        const VEC *weight = weights ? (const VEC *)(weights + 8 * block) : NULL;
+        const VEC r0[4] = ROWS(row), r1[4] = ROWS(row + next), r2[4] = ROWS(row + 2 * next), r3[4] = ROWS(row + 3 * next);
+        const VEC r02[4] = SUM(r0, r2), r13[4] = SUM(r1, r3), all[4] = SUM(r02, r13);
+        LEAF(s0, r02), LEAF(s1, r13), LEAF(s2, all);
+    }
+    sums[6] = s0, sums[7] = s1, sums[8] = s2;
+}
+#endif
+
+/* At most eight rows: what registers hold needs no memory. */
+INLINE void NAME(few)(const node *p, int v, int blocks, const uint64_t *weights, VEC *sums) {
+    if (v == 3) {
+        NAME(nine)(p, 0, 0, 0, blocks, weights, sums);
+        NAME(nine)(p, 4 * p->next, 0, 0, blocks, weights, sums + 9);
+        NAME(nine)(p, 0, 1, 4 * p->next, blocks, weights, sums + 18);
+    } else if (v == 2)
+        NAME(nine)(p, 0, 0, 0, blocks, weights, sums);
+    else if (v == 1)
+        NAME(three)(p, 0, 0, 0, blocks, weights, sums);
     else
-        for (int r = 0; r < count; r++) {
-            VEC sum = {0};
-            for (int k = 0; k < which->count; k++) sum ^= *(const VEC *)(rows[k] + 8 * r);
-            out[r] = sum;
-        }
+        NAME(one)(p, blocks, weights, sums);
+}
+
+/* The points below a node of 2^v rows, of all blocks: what is put into `spare` lies near. */
+TARGET static void NAME(visit)(const node *p, int v, int blocks, uint64_t *spare, const uint64_t *weights, VEC *sums) {
+    if (v <= 3 && weights) return NAME(few)(p, v, blocks, weights, sums);
+    if (v <= 3) return NAME(few)(p, v, blocks, NULL, sums);
+    const Py_ssize_t next = p->next, half = (Py_ssize_t)1 << (v - 1), behind = half * next, leaves = POWERS[v - 1];
+    const int both = 1;
+    node part = *p;
+    NAME(visit)(&part, v - 1, blocks, spare, weights, sums);
+    for (int k = 0; k < 4; k++) part.of[k] += behind;
+    NAME(visit)(&part, v - 1, blocks, spare, weights, sums + leaves);
+    part.next = WIDTH, part.gap = half * WIDTH + 8; /* by no power of two: they would share lines of the cache */
+    for (int k = 0; k < 4; k++) {
+        part.of[k] = spare;
+        for (int block = 0; block < blocks; block++, spare += 8)
+            for (Py_ssize_t r = 0; r < half; r++, spare += WIDTH) *(VEC *)spare = ROW(k, block * p->gap + r * next);
+    }
+    NAME(visit)(&part, v - 1, blocks, spare, weights, sums + 2 * leaves);
+}
+#undef ROW
+#undef ROWS
+#undef LEAF
+#undef SUM
+
+/* The sum of some components of `words` words, each `behind` words after the last: one as it is, else in `out`. */
+INLINE const uint64_t *NAME(together)(const uint64_t *from, Py_ssize_t behind, const terms *which, Py_ssize_t words, uint64_t *out) {
+    if (which->count == 1) return from + which->of[0] * behind;
+    for (Py_ssize_t i = 0; i < words; i += WIDTH) {
+        VEC sum = {0};
+        for (int k = 0; k < which->count; k++) sum ^= *(const VEC *)(from + which->of[k] * behind + i);
+        *(VEC *)(out + i) = sum;
+    }
+    return out;
 }
 
 /* The sums over blocks of `words` words of this party's part of x y at the points {0, 1, infinity}^v are added to `sums`;
-of bits, if there are weights. Components are taken in twos: their parts are x_0 y_01 + x_1 y_0. */
+of bits, if there are weights. Components are taken in twos: their parts are x_0 y_01 + x_1 y_0. GROUP blocks are worked on
+together: a sum is taken up and put down once for all of them. */
 TARGET static void NAME(add_sums)(const uint64_t *x, const uint64_t *y, const rights *by, Py_ssize_t behind, Py_ssize_t words, int v,
-                                  const uint64_t *weights, VEC *spare, VEC *sums) {
-    const int count = 1 << v;
-    VEC *x0 = spare, *x1 = x0 + count, *y0 = x1 + count, *y01 = y0 + count;
-    for (Py_ssize_t at = 0; at < words; at += 8 << v)
-        for (int part = 0; part < PARTS; part++) {
-            const VEC *weight = weights ? (const VEC *)(weights + (at >> v) + part * WIDTH) : NULL;
-            for (int k = 0; k < by->comps; k += 2) {
-                const terms one = {1, {k}}, next = {k + 1 < by->comps, {k + 1}};
-                NAME(gather)(x + at, behind, &one, count, part, x0);
-                NAME(gather)(x + at, behind, &next, count, part, x1);
-                NAME(gather)(y + at, behind, &by->of[k], count, part, y01);
-                NAME(gather)(y + at, behind, &by->of[k + 1], count, part, y0);
-                NAME(visit)(x0, x1, y0, y01, v, y01 + count, weight, sums);
+                                  const uint64_t *weights, uint64_t *spare, VEC *sums) {
+    const Py_ssize_t block = 8 << v, most = GROUP * block;
+    for (Py_ssize_t at = 0; at < words; at += most) {
+        const Py_ssize_t here = words - at < most ? words - at : most;
+        for (int k = 0; k < by->comps; k += 2) {
+            const terms one = {1, {k}}, next = {k + 1 < by->comps, {k + 1}};
+            node root = {{NAME(together)(x + at, behind, &one, here, spare), NAME(together)(x + at, behind, &next, here, spare),
+                          NAME(together)(y + at, behind, &by->of[k + 1], here, spare + most),
+                          NAME(together)(y + at, behind, &by->of[k], here, spare + 2 * most)}, 8, block};
+            for (int part = 0; part < PARTS; part++) {
+                NAME(visit)(&root, v, (int)(here / block), spare + 3 * most, weights ? weights + (at >> v) + part * WIDTH : NULL, sums);
+                for (int m = 0; m < 4; m++) root.of[m] += WIDTH;
             }
         }
+    }
 }
 
 TARGET static void NAME(finish_sums)(const void *room, int points, uint64_t *out) {

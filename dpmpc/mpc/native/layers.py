@@ -5,6 +5,7 @@ lie in memory in tiles, a few words of every slot together, so that a layer's wo
 rows go in and come out whole, and no result depends on the tiles.
 """
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -19,8 +20,21 @@ Words = NDArray[np.uint64]
 Source = Words | Stretch
 
 TILE = 128  # words of a slot in a tile
-_LINE = 64  # bytes of a cache line
+LINE = 8  # words of a cache line
 _NOTHING = np.zeros(0, dtype=np.int32)
+
+
+def on_line(whole: Words, size: int) -> Words:
+    """So many words of `whole`, which has a line's more, that begin with a cache line: registers are taken and put in
+    one piece."""
+    start = -whole.ctypes.data // 8 % LINE
+    return whole[start : start + size]
+
+
+def new_words(shape: tuple[int, ...]) -> Words:
+    """An array to write into that begins with a cache line."""
+    size = math.prod(shape)
+    return on_line(np.empty(size + LINE, dtype=np.uint64), size).reshape(shape)
 
 
 @dataclass(frozen=True)
@@ -83,10 +97,7 @@ class Slots:
         self.words = words
         self.components = components
         tiles = -(-words // tile)
-        size = tiles * slots * components * tile
-        raw = np.empty(size + _LINE // 8, dtype=np.uint64)
-        start = -raw.ctypes.data % _LINE // 8
-        self.state = raw[start : start + size].reshape(tiles, slots, components, tile)
+        self.state = new_words((tiles, slots, components, tile))
 
     def set_constants(self, public: int | None) -> None:
         """Zeros and ones into the slots of the constants; a 1 is a 1 in the component `public` alone, if it is held."""

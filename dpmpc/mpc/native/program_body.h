@@ -79,9 +79,12 @@ TARGET static void NAME(put_rows)(const layer *w, const deposit *from, uint64_t 
     if (from->copy) PAST_IS_DONE;
 }
 
-INLINE NAME(and_piece)(const layer *w, const uint64_t *x, const uint64_t *y, uint64_t *out, const int n) {
+INLINE NAME(and_piece)(const layer *w, const uint64_t *x, const uint64_t *y, const uint64_t *add, uint64_t *out, const int n) {
     VEC sum[FEW], right[FEW];
-    EACH sum[j] = (VEC){0};
+    if (add)
+        EACH sum[j] = IN(add);
+    else
+        EACH sum[j] = (VEC){0};
     for (const int32_t *pair = w->pairs; pair < w->pairs + w->pair_count; pair += 2 + pair[1]) {
         const uint64_t *left = x + pair[0] * w->tile, *in = y + pair[2] * w->tile;
         EACH right[j] = IN(in);
@@ -94,13 +97,14 @@ INLINE NAME(and_piece)(const layer *w, const uint64_t *x, const uint64_t *y, uin
     EACH OUT(out) = sum[j];
 }
 
-/* This party's part of x y, a piece of a row. A pair is: left component, how many right ones, those. */
-INLINE NAME(multiply)(const layer *w, const uint64_t *x, const uint64_t *y, uint64_t *out, Py_ssize_t words) {
+/* This party's part of x y, XOR `add` unless that is NULL; a piece of a row. A pair is: left component, how many right ones,
+those. */
+INLINE NAME(multiply)(const layer *w, const uint64_t *x, const uint64_t *y, const uint64_t *add, uint64_t *out, Py_ssize_t words) {
     Py_ssize_t v = 0;
-    for (; v + FEW * WIDTH <= words; v += FEW * WIDTH) NAME(and_piece)(w, x + v, y + v, out + v, FEW);
-    for (; v + WIDTH <= words; v += WIDTH) NAME(and_piece)(w, x + v, y + v, out + v, 1);
+    for (; v + FEW * WIDTH <= words; v += FEW * WIDTH) NAME(and_piece)(w, x + v, y + v, add ? add + v : NULL, out + v, FEW);
+    for (; v + WIDTH <= words; v += WIDTH) NAME(and_piece)(w, x + v, y + v, add ? add + v : NULL, out + v, 1);
     for (; v < words; v++) {
-        uint64_t sum = 0;
+        uint64_t sum = add ? add[v] : 0;
         for (const int32_t *pair = w->pairs; pair < w->pairs + w->pair_count; pair += 2 + pair[1]) {
             uint64_t right = 0;
             for (int r = 0; r < pair[1]; r++) right ^= y[pair[2 + r] * w->tile + v];
@@ -110,19 +114,17 @@ INLINE NAME(multiply)(const layer *w, const uint64_t *x, const uint64_t *y, uint
     }
 }
 
-/* What is known at once of an AND's result goes to its slot: this party's part of x y with the own masks, which is the
-message, to the component `target`; each own mask to its component; other parties' masks. */
+/* What is known at once of an AND's result goes to its slot: each own mask to its component; this party's part of x y with
+the own masks, which is the message, to the component `target`; other parties' masks. No operand is in that slot. */
 TARGET static void NAME(result)(const layer *w, uint64_t *slot, const uint64_t *x, const uint64_t *y, Py_ssize_t place, Py_ssize_t words) {
-    uint64_t *target = slot + w->target * w->tile, *message = w->message ? w->message + place : NULL;
-    const uint64_t *sum = target;
-    NAME(multiply)(w, x, y, target, words);
-    for (int k = 0; k < w->own_count; k++) {
-        uint64_t *own = slot + w->masks[k].comp * w->tile;
-        NAME(add_up)(&w->masks[k].of, 1, place, NULL, own, words);
-        NAME(xor_words)(sum, own, message, words);
-        sum = message;
-    }
-    if (message && sum == target) NAME(xor_words)(target, NULL, message, words);
+    uint64_t *target = slot + w->target * w->tile, *sum = w->message ? w->message + place : target;
+    for (int k = 0; k < w->own_count; k++)
+        NAME(add_up)(&w->masks[k].of, 1, place, NULL, slot + w->masks[k].comp * w->tile, words);
+    if (w->own_count)
+        NAME(multiply)(w, x, y, slot + w->masks[0].comp * w->tile, sum, words);
+    else
+        NAME(multiply)(w, x, y, NULL, sum, words);
+    for (int k = 1; k < w->own_count; k++) NAME(xor_words)(sum, slot + w->masks[k].comp * w->tile, sum, words);
     for (int k = w->own_count; k < w->mask_count; k++) {
         uint64_t *out = slot + w->masks[k].comp * w->tile;
         NAME(add_up)(&w->masks[k].of, 1, place, out == target ? sum : out, out, words);
@@ -132,14 +134,19 @@ TARGET static void NAME(result)(const layer *w, uint64_t *slot, const uint64_t *
 }
 
 /* The operands of each AND, each component apart: row i of component k goes to row `first` + i of part k, (components, rows,
-words); `turned`: of part components - 1 - k. And the target's results. */
-INLINE NAME(keep)(const layer *w, const uint64_t *tile, const int32_t *gate, Py_ssize_t place, Py_ssize_t words) {
+words); `turned`: of part components - 1 - k. And the target's results. One array after the other: what is written past the
+caches wants to be written in a row. */
+TARGET static void NAME(keep)(const layer *w, const uint64_t *tile, Py_ssize_t at, Py_ssize_t words) {
     for (int side = 0; side < 2; side++)
         for (Py_ssize_t k = 0; k < w->comps; k++) {
-            uint64_t *part = w->kept[side] + (w->turned ? w->comps - 1 - k : k) * w->part;
-            NAME(copy_past)(part + w->first * w->words + place, tile + (gate[1 + side] * w->comps + k) * w->tile, words);
+            uint64_t *part = w->kept[side] + (w->turned ? w->comps - 1 - k : k) * w->part + w->first * w->words + at;
+            for (Py_ssize_t i = 0; i < w->and_count; i++)
+                NAME(copy_past)(part + i * w->words, tile + (w->ands[3 * i + 1 + side] * w->comps + k) * w->tile, words);
         }
-    NAME(copy_past)(w->kept[2] + w->first * w->words + place, tile + (gate[0] * w->comps + w->target) * w->tile, words);
+    uint64_t *part = w->kept[2] + w->first * w->words + at;
+    for (Py_ssize_t i = 0; i < w->and_count; i++)
+        NAME(copy_past)(part + i * w->words, tile + (w->ands[3 * i] * w->comps + w->target) * w->tile, words);
+    PAST_IS_DONE;
 }
 
 TARGET static void NAME(and_rows)(const layer *w, uint64_t *tile, Py_ssize_t at, Py_ssize_t words) {
@@ -147,9 +154,8 @@ TARGET static void NAME(and_rows)(const layer *w, uint64_t *tile, Py_ssize_t at,
     for (Py_ssize_t i = 0; i < w->and_count; i++) {
         const int32_t *gate = w->ands + 3 * i;
         NAME(result)(w, tile + gate[0] * row, tile + gate[1] * row, tile + gate[2] * row, i * w->words + at, words);
-        if (w->kept[0]) NAME(keep)(w, tile, gate, i * w->words + at, words);
     }
-    if (w->kept[0]) PAST_IS_DONE;
+    if (w->kept[0]) NAME(keep)(w, tile, at, words);
 }
 
 TARGET static void NAME(run_layer)(const layer *w, Py_ssize_t begin, Py_ssize_t end) {

@@ -15,7 +15,7 @@ from dpmpc.circuits.program import Layer, Program
 from dpmpc.errors import PeerError
 from dpmpc.mpc.contract.executor import MaskBits, Words, execute, given_deposits, mask_deposits
 from dpmpc.mpc.contract.lanes import from_planes, to_planes, words_for
-from dpmpc.mpc.native.layers import Deposit, Kept, Masks, Products, Slots, Source
+from dpmpc.mpc.native.layers import Deposit, Kept, Masks, Products, Slots, Source, new_words
 from dpmpc.mpc.numbers import field
 from dpmpc.mpc.numbers.residues import weighted_sum
 from dpmpc.mpc.parties.session import Session
@@ -138,7 +138,7 @@ class SharingExecutor:
     async def layer(self, slots: Slots, layer: Layer, results: list[Deposit]) -> list[Deposit]:
         shape = (len(layer.ands), self.words)
         # a new one each time: the network may still read the last one
-        message = np.empty(shape, dtype=np.uint64) if self._receivers else None
+        message = new_words(shape) if self._receivers else None
         masks = Masks(
             [(k, stream.reserve(shape)) for k, stream in self._own],
             [(k, stream.reserve(shape)) for k, stream in self._others],

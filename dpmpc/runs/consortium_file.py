@@ -1,0 +1,115 @@
+"""The keys of `consortium.toml`, section by section."""
+
+from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias
+
+import msgspec
+
+from dpmpc.aggregation.plan.limits import AcceptFile
+from dpmpc.aggregation.plan.settings import Attendance, Choosing, Computing, Noise, Promise
+from dpmpc.data.schema import Basis, Missing, Scalar
+from dpmpc.data.written import json_schema
+from dpmpc.mpc.transport.heartbeat import STALL
+from dpmpc.runs.settings import LearningSettings, Naming
+from dpmpc.settings import part
+
+
+class PartyEntry(msgspec.Struct, forbid_unknown_fields=True):
+    """One of [[parties]], in order. `listen`: as `--listen`; `threads`: of this party."""
+
+    address: str
+    name: str | None = None
+    listen: str | None = None
+    threads: int | None = None
+
+
+class OwnerEntry(msgspec.Struct, forbid_unknown_fields=True):
+    """One of [[owners]], in order. `records`: how many it holds, which is public; of persons, where the promise is of
+    these, `persons`. `capacity`, in place of either: places for so many at least, and how many it holds is private."""
+
+    records: int | None = None
+    name: str | None = None
+    persons: int | None = None
+    capacity: int | None = None
+
+
+class _Meeting(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
+    """How processes find and lose each other."""
+
+    tls: bool = True
+    wait: float = 600.0
+    stall: float = STALL
+
+
+class RecordsPart(msgspec.Struct, forbid_unknown_fields=True):
+    """[records]: a schema file, or bounds and target here. `classes` and `range` are the target's. `unknown`: columns
+    of which nothing is known but their names; `preprocessing` "survey": release 0 finds how numbers are spread within
+    their bounds, and what columns that are unknown hold. `test_fraction`: the share of its records that each owner
+    holds out for figures of the model inside the promise; 0 for none, by default 0.2 where these would tell much."""
+
+    schema: str | None = None
+    bounds: dict[str, list[Scalar]] | None = None
+    target: str | None = None
+    positive: list[Scalar] | None = None
+    negative: list[Scalar] | None = None
+    classes: list[Scalar] | None = None
+    range: tuple[float, float] | None = None
+    unknown: list[str] | None = None
+    preprocessing: Literal["survey"] | None = None
+    basis: Basis | None = None
+    task: str | None = None
+    intercept: bool | None = None
+    missing: Missing | None = None
+    test_fraction: Annotated[float, msgspec.Meta(ge=0, lt=1)] | None = None
+
+
+class StatsPart(msgspec.Struct, forbid_unknown_fields=True):
+    """[stats]: questions instead of training. `models`: the NAME of `evaluate(NAME)` and a run's folder, beside this
+    file; `hopeless`: "allow" to ask even what the noise will drown."""
+
+    queries: Annotated[list[str | dict[str, Any]], msgspec.Meta(min_length=1)]
+    models: dict[str, str] = msgspec.field(default_factory=dict)
+    hopeless: Literal["refuse", "allow"] = "refuse"
+
+
+class SynthPart(msgspec.Struct, forbid_unknown_fields=True):
+    """[synth]: a synthetic table instead of training. `constraints`: what cannot be, such as "sex = M and role = wife";
+    `cuts`: edges of numbers' cells, or how many; `cells`: how many for all other numbers; a survey finds those of a
+    number with neither."""
+
+    target: str | None = None
+    constraints: list[str] = msgspec.field(default_factory=list)
+    cuts: dict[str, Any] = msgspec.field(default_factory=dict)
+    cells: Annotated[int, msgspec.Meta(ge=1)] | None = None
+    hopeless: Literal["refuse", "allow"] = "refuse"
+
+
+if TYPE_CHECKING:
+    RunPart: TypeAlias = Any
+    LearningPart: TypeAlias = Any
+    PrivacyPart: TypeAlias = Any
+    MpcPart: TypeAlias = Any
+else:
+    RunPart = part("RunPart", Naming, Attendance, without=("ledgers",), required=("data_id",), beside=_Meeting)
+    LearningPart = part("LearningPart", LearningSettings)
+    PrivacyPart = part("PrivacyPart", Promise, Noise, required=("epsilon",))
+    MpcPart = part("MpcPart", Choosing, Computing, without=("engine", "parties"))
+
+
+class ConsortiumFile(msgspec.Struct, forbid_unknown_fields=True):
+    """The file `consortium.toml`: what a run over several machines is, for all its sites."""
+
+    run: RunPart
+    parties: list[PartyEntry]
+    owners: list[OwnerEntry]
+    records: RecordsPart
+    privacy: PrivacyPart
+    stats: StatsPart | None = None
+    synth: SynthPart | None = None
+    learning: LearningPart = msgspec.field(default_factory=LearningPart)
+    mpc: MpcPart = msgspec.field(default_factory=MpcPart)
+    limits: AcceptFile = msgspec.field(default_factory=AcceptFile)
+
+
+def editor_schema() -> dict[str, Any]:
+    """The JSON schema of `consortium.toml`, for editors."""
+    return json_schema(ConsortiumFile)

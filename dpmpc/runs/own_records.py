@@ -1,0 +1,98 @@
+"""The records of an owners' process, as it has them when its run begins: surveyed, loaded, and what is said of them."""
+
+import contextlib
+from collections.abc import Iterator
+from dataclasses import replace
+from functools import partial
+
+from dpmpc.aggregation.plan.plan import Plan
+from dpmpc.data import Dataset
+from dpmpc.data.database import filtered_by
+from dpmpc.data.loading import OpenTable
+from dpmpc.data.persons import kept, said_of
+from dpmpc.privacy.mechanism import Mechanism
+from dpmpc.privacy.whole import WholeRun
+from dpmpc.processes.worker import Log
+from dpmpc.runs.adviser import Advice
+from dpmpc.runs.before_release import Emit, budget_of
+from dpmpc.runs.evaluating import all_of, training_part
+from dpmpc.runs.job import OwnersJob
+from dpmpc.runs.named_records import as_planned, check_shape, check_sizes, load, load_owner, looked_at, open_records
+from dpmpc.runs.planning import expectation, facts_of, plan_of, settled
+from dpmpc.runs.surveying import earlier, survey, wanted
+from dpmpc.runs.whole_run import keep_both
+
+
+def surveyed(
+    job: OwnersJob, emit: Emit, while_read: contextlib.ExitStack, whole: WholeRun
+) -> tuple[OwnersJob, tuple[Mechanism, ...], OpenTable | None]:
+    """The job with the schema of its survey, what that released, and the records as it has read them, open as long as
+    `while_read`; the job as it was, if it has none."""
+    request = job.request
+    if job.addresses is not None or job.plan is not None or job.owner is not None or not wanted(request):
+        return job, (), None
+    found = earlier(request, job.out) if job.resume else None
+    if found is None and not job.resume:
+        emit("stage", text="surveying the records")
+        records = while_read.enter_context(open_records(request, job.out, request.kept))
+        found = survey(request, records, job.out, job.wait, partial(keep_both, whole, job), budget_of(job))
+    if found is None:
+        while_read.close()
+        return job, (), None
+    for line in [] if found.intake is None else found.intake.useless():  # for this process's own terminal
+        emit("stage", text=line)
+    return replace(job, request=found.request), found.before, found.records
+
+
+def records_and_plan(
+    job: OwnersJob, emit: Emit, before: tuple[Mechanism, ...], records: OpenTable | None
+) -> tuple[Dataset, Plan, Advice | None]:
+    """The training rows of the owners played here, sorted by owner, the plan, and the advice that it follows or what
+    is expected of it. `records`: those of the request, where they are open."""
+    plan = job.plan
+    if job.owner is not None:
+        assert plan is not None
+        if job.request.source is None:
+            return load_owner(job.request, plan, job.owner, job.out), plan, None
+        with own_records(job, plan, emit) as own:
+            return load_owner(job.request, plan, job.owner, job.out, own), plan, None
+    dataset, split = load(job.request, job.out, plan, records)
+    facts = replace(facts_of(dataset, split), before=before)
+    if plan is None:
+        facts = replace(facts, part=training_part(job.request, all_of(job.request, dataset), dataset.name))
+        request, advice = settled(job.request, facts)
+        return dataset, plan_of(request, facts), advice or expectation(request, facts)
+    check_shape(plan, dataset)
+    check_sizes(facts.sizes, plan.sizes)
+    return dataset, plan, None
+
+
+@contextlib.contextmanager
+def own_records(job: OwnersJob, plan: Plan, emit: Emit) -> Iterator[OpenTable]:
+    """The table of the records of the job's owners while it is open. Where a run begins here, its one owner is told
+    what becomes of them. Errors: as for each kind of source."""
+    request = as_planned(job.request, plan)
+    if job.owner is None or not job.begins:
+        with open_records(request, job.out, request.kept) as records:
+            yield records
+        return
+    with open_records(request, job.out) as records:
+        for line in looked_at(plan if job.stage is None else job.stage.whole, request, records.table):
+            emit("part", text=line)
+        yield records if request.kept is None else replace(records, table=kept(records.table, request.kept))
+
+
+def tell(dataset: Dataset, plan: Plan, sql: str | None, log: Log, emit: Emit) -> None:
+    """Says what became of the records: how many there are to the log, the rest to this process's own terminal, for it
+    depends on records."""
+    held = f"training and {dataset.test.n} test records" if plan.counted else "places for training records"
+    log(f"{dataset.name}: {dataset.n} {held}, {dataset.d} features")
+    if not plan.capacity and (chosen := filtered_by(sql)):
+        emit("stage", text=f"warning: {chosen}")
+    if beyond := said_of(dataset.beyond, plan.person_rows):
+        emit("stage", text=beyond)
+    for counts in dataset.counts:
+        if counts.warning is not None:
+            emit("stage", text=f"warning: {counts.warning}")
+        elif counts.unread:
+            emit("stage", text=f"column '{counts.name}': {counts.unread} fields are not read, and count as missing")
