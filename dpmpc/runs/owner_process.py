@@ -77,13 +77,8 @@ def run_owners(job: OwnersJob, path: Path, progress: Progress) -> None:
 def _any(job: OwnersJob, log: Log, emit: Emit) -> None:
     """A run of training, of questions, or a stage."""
     with contextlib.ExitStack() as stack:
-<<<<<<< HEAD
-        parties: PartiesHere | SitesHere | None = None
-        choose = partial(account_of, said=job.request.account, callers=job.request.source is not None)
-=======
         opener: Opener = partial(_by_parties, None)
-        choose = partial(account_of, said=job.request.account)
->>>>>>> main
+        choose = partial(account_of, said=job.request.account, callers=job.request.source is not None)
         if job.request.role == "both" and job.party is None:
             sites = SitesHere(job.request.parties, job.out, job.base_port, job.threads, budget_of(job), choose)
             stack.callback(sites.end)
