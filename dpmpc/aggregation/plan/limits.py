@@ -21,6 +21,7 @@ from dpmpc.aggregation.plan.check_figures import owners_line, security_line
 from dpmpc.aggregation.plan.derive import spent_before
 from dpmpc.aggregation.plan.guarantee import covers, ideal, promise_of, reads_classes, share_of, units_of
 from dpmpc.aggregation.plan.of_vectors import VectorSettings
+from dpmpc.aggregation.plan.one_line import one_line
 from dpmpc.aggregation.plan.plan import Plan
 from dpmpc.aggregation.plan.settings import Attendance, Choosing, Computing, Noise, Promise
 from dpmpc.data.schema import Schema
@@ -392,7 +393,7 @@ def taking_part(plan: Plan, addresses: Sequence[str] = ()) -> list[str]:
         f"computed by {who}",
         *schema,
     ]
-    return [*lines, owners_line(plan)] if plan.checks_owners else lines
+    return [one_line(line) for line in (*lines, *([owners_line(plan)] if plan.checks_owners else []))]
 
 
 def _owners_shown(plan: Plan) -> str:
