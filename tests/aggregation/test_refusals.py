@@ -22,6 +22,8 @@ from dpmpc.flower.prepared import key_path
 from dpmpc.mpc.transport.addresses import owner_endpoints
 from dpmpc.mpc.transport.listener import Refused
 from dpmpc.privacy.ledger import Ledger
+from dpmpc.runs.placement import Placement
+from dpmpc.runs.start import start
 from tests.runs import HANG, own_addresses
 
 # A caller whom asyncio has accepted when its listener closes is dropped by the garbage collector, which warns.
@@ -118,6 +120,25 @@ def test_sites(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="epsilon"):
         meeting.site(1, NONE)
     all_heard(meeting, "party 1")
+
+
+def test_processes_of_the_command_line(tmp_path: Path) -> None:
+    meeting = Meeting(tmp_path)
+    meeting.plan.write(tmp_path / "plan.json")
+
+    def train(index: int, limits: dpmpc.Limits) -> None:
+        where = Placement(
+            tmp_path / f"party {index}", addresses=meeting.addresses, index=str(index), limits=limits, wait=HANG,
+            plan_file=tmp_path / "plan.json", account=str(tmp_path / f"account {index}"),
+        )  # fmt: skip
+        start(None, where, lambda event: None)
+
+    for i in (1, 2):
+        meeting.comes(f"party {i}", lambda i=i: train(i, ANY))  # type: ignore[misc]
+    meeting.wait_for([1, 2])
+    with pytest.raises(UsageError, match="epsilon"):
+        train(0, NONE)
+    all_heard(meeting, "party 0")
 
 
 def test_parties_of_a_flower_run(tmp_path: Path) -> None:
