@@ -14,14 +14,13 @@ from dpmpc.aggregation.owner.accounts import account_of
 from dpmpc.aggregation.party.job import PartyJob
 from dpmpc.aggregation.party.party import check_index, run_party
 from dpmpc.aggregation.party.resume import check_attempt, check_new, spent_releases
-from dpmpc.aggregation.plan.asked import AGREED, FIRST_ATTEMPT, Attempt, data_digest, plan_path
+from dpmpc.aggregation.plan.asked import AGREED, FIRST_ATTEMPT, Attempt, plan_path
 from dpmpc.aggregation.plan.limits import NO_LIMITS, Limits
 from dpmpc.aggregation.plan.names import named_errors, named_lines
 from dpmpc.aggregation.plan.plan import Plan
 from dpmpc.aggregation.plan.shown import taking_part
 from dpmpc.aggregation.plan.spending import entry_of
 from dpmpc.aggregation.wire.paths import ledger_path, opened_path, transcript_path
-from dpmpc.data import NAMES
 from dpmpc.errors import DpmpcError, UsageError, public_text
 from dpmpc.learning.source import Schedule
 from dpmpc.mpc.transport.addresses import owner_endpoints
@@ -38,7 +37,7 @@ from dpmpc.runs.owner_process import Progress, run_owners
 from dpmpc.runs.parting import check_alone
 from dpmpc.runs.placement import Placement
 from dpmpc.runs.plan_alone import check_preprocessing, named_request, planned
-from dpmpc.runs.refusing import next_meeting, told_by
+from dpmpc.runs.refusing import check_data_id, next_meeting, told_by
 from dpmpc.runs.request import Request
 from dpmpc.runs.stages import OPENED as STAGE_OPENED
 from dpmpc.runs.stages import (
@@ -283,25 +282,6 @@ def _budget(where: Placement, plan: Plan | None) -> Budget | None:
     return None if budget is None else Budget.below(parse_budget(budget), where.ledgers, where.out, account)
 
 
-def _check_data_id(plan: Plan, where: Placement) -> None:
-    """Errors: the plan is for other data than the budget, or it is not said which the budget is for."""
-    data_id = where.data_id or (None if where.limits is None else where.limits.data_id)
-    if data_id is None:
-        brought = plan.data in NAMES and plan.data_id == data_digest(plan.data) and not where.own_records
-        if where.plan_file is None or brought:
-            return
-        raise UsageError(
-            f"<<budget>> is for the records of one <<data_id>>; the plan has {plan.data!r}; add <<data_id>> with "
-            f"the name "
-            "that you keep your budget under"
-        )
-    if plan.data_id != data_digest(data_id):
-        raise UsageError(
-            f"a budget binds runs on the same data; <<data_id={data_id!r}>> is not the plan's {plan.data!r}; plan "
-            "again, or refuse to take part"
-        )
-
-
 def _owners(
     plan: Plan | None, request: Request, where: Placement, progress: Progress, stage: StageJob | None = None
 ) -> None:
@@ -371,7 +351,7 @@ def _check_limits(asked: Plan, where: Placement) -> None:
         limits, owner = where.limits or NO_LIMITS, where.party if where.role == "both" else where.owner
         limits.check(asked) if owner is None else limits.check_owner(asked, owner)
     if _budget(where, None) is not None:
-        _check_data_id(asked, where)
+        check_data_id(asked, where)
 
 
 def prepare_owners(where: Placement, plan: Plan | None, run_id: str | None = None, staged: bool = False) -> bool:
