@@ -6,7 +6,7 @@ from pathlib import Path
 import click
 
 NAMES = ("table1", "convergence", "epsilon", "skew", "parties", "cape", "calibration", "utility")
-_OURS = ("synth", "central")  # comparisons that no paper has
+_OURS = ("synth", "central", "bands")  # comparisons that no paper has
 
 
 @click.command("experiment")
@@ -44,8 +44,9 @@ def command(
     that are already in runs.csv are not computed again.
 
     NAME is table1, convergence, epsilon, skew, parties, cape, calibration, utility, or all of them; or synth, which
-    compares synthetic tables by several methods (docs/synth.md), or central, which holds the defaults against what a
-    trusted curator could learn with the same promise (docs/accuracy.md).
+    compares synthetic tables by several methods (docs/synth.md), central, which holds the defaults against what a
+    trusted curator could learn with the same promise (docs/accuracy.md), or bands, which measures how often bands of
+    noise around an additive model's curves would hold the truth (docs/data.md).
     """
     from rich.console import Console
 
@@ -53,10 +54,10 @@ def command(
     from dpmpc.experiments.plan import Plan
 
     if name in _OURS:
-        from dpmpc.experiments import central, synth
+        from dpmpc.experiments import bands, central, synth
 
-        said, run = Console(stderr=True), {"synth": synth.run, "central": central.run}[name]
-        click.echo(str(run(out, data_dir, repeats or 5, seed, quick, said.print)))
+        said, run = Console(stderr=True), {"synth": synth.run, "central": central.run, "bands": bands.run}[name]
+        click.echo(str(run(out, data_dir, repeats or (bands.RUNS if name == "bands" else 5), seed, quick, said.print)))
         return
     plan = Plan(seed=seed, repeats=repeats, quick=quick)
     names = NAMES if name == "all" else (name,)

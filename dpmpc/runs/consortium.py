@@ -249,15 +249,12 @@ def _plan_of_tables(file: ConsortiumFile, stats: StatsPart, path: Path) -> Plan:
 def _plan_of_synthesis(file: ConsortiumFile, synth: SynthPart, path: Path) -> Plan:
     """The plan of a synthetic table. Errors: as `synth_plan.plan_of_synthesis`; what belongs to training."""
     schema, bounds = _public(file, path, "[synth] makes rows")
-    if _private(file):
-        raise UsageError("a synthetic table has as many rows as there are records; [[owners]] have a capacity; write "
-                         "records = N in each")  # fmt: skip
     public = Columns.of_schema(schema) if schema is not None else columns_of_bounds(bounds or {})
     columns = stated(public, synth.cuts, synth.cells)
     data, origin = file.run.data_id, "public" if schema is None else schema.bounds
     made = plan_of_synthesis(
         columns, synth.target, synth.constraints, _sizes(file), data, data, _settings(file), origin,
-        hopeless=synth.hopeless == "allow",
+        hopeless=synth.hopeless == "allow", capacity=_private(file), by_person=True,
     )  # fmt: skip
     return replace(made, run_id=file.run.run_id or _run_id(file, made.source), names=_called(file))
 

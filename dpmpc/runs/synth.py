@@ -210,7 +210,7 @@ def made_of(
     noisy = Noisy(columns, replace(second, earlier=(first,)).opened, zeros)
     shape = pgm.widened(noisy, shape) if model == "mbi" else shape
     fitted = fit(noisy, raw, shape)
-    drawn = draw(fitted, noisy, rows or int(noisy.n), rng)
+    drawn = draw(fitted, noisy, rows or round(noisy.n), rng)
     errors = expected_errors(noisy, raw, shape, drawn, rng, fit)
     values = written(columns, drawn, noisy.opened, dict(places), rng)
     return Synthetic(values, shape, fitted, releases, errors, dict(places), second.guarantee)

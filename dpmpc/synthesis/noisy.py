@@ -27,7 +27,12 @@ class Noisy:
     def __init__(self, columns: Columns, opened: Opened, zeros: Constraints | None = None) -> None:
         self.columns, self.opened, self.zeros = columns, opened, zeros or Constraints(())
         self.axes: dict[str, Axis] = {name: axis_of(name, columns) for name in columns.names}
-        self.n = float(sum(opened.sizes))
+
+    @cached_property
+    def n(self) -> float:
+        """The number of records; where it is private, as all tables together tell it, one at least."""
+        known = self.opened.known
+        return max(1.0, float(self._tables.value([]))) if known is None else known
 
     @cached_property
     def _tables(self) -> Consistent:

@@ -33,7 +33,7 @@ SURVEY, FIRST = "survey", "first"  # the stages' names, and their folders'
 class Synthesis(Source):
     """Columns, the column that rows are to tell about, impossible combinations, and what the first release comes to
     alone; all public. `survey`: what the survey comes to alone, where it is still to find the cells of numbers that
-    have none; else None."""
+    have none; else None. `places`: whether owners' sizes are of places, so that the number of records is private."""
 
     KIND: ClassVar[str] = "synthesis"
 
@@ -42,6 +42,7 @@ class Synthesis(Source):
     constraints: tuple[str, ...] = ()
     epsilon: float = 0.5
     survey: float | None = None
+    places: bool = False
 
     def __post_init__(self) -> None:
         asking.check_columns(self.cells, self.target)
@@ -76,7 +77,7 @@ class Synthesis(Source):
             found = replace(self, columns=columns, survey=None)
             return Following(found, found.coordinates)
         tables = asking.first(self.columns)
-        first = tables.opened(opened.total / STEP, opened.noise / STEP, (opened.count,))
+        first = tables.opened(opened.total / STEP, opened.noise / STEP, (opened.count,), not self.places)
         shape = structure(self.noisy(first), self.target)
         second = asking.second(self.columns, shape.edges)
         return Following(second, second.coordinates)
@@ -128,13 +129,14 @@ class Synthesis(Source):
             "constraints": list(self.constraints),
             "epsilon": self.epsilon,
             "survey": self.survey,
+            "places": self.places,
         }
 
     @classmethod
     def from_json(cls, value: dict[str, Any]) -> "Synthesis":
-        only_known(value, ("columns", "target", "constraints", "epsilon", "survey"), "a plan's synthesis")
+        only_known(value, ("columns", "target", "constraints", "epsilon", "survey", "places"), "a plan's synthesis")
         columns, survey = columns_from_json(value["columns"]), value["survey"]
         return cls(
             columns, value["target"], tuple(value["constraints"]), float(value["epsilon"]),
-            None if survey is None else float(survey),
+            None if survey is None else float(survey), bool(value["places"]),
         )  # fmt: skip

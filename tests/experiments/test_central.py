@@ -10,9 +10,9 @@ import pytest
 from dpmpc.errors import UsageError
 from dpmpc.estimators import PrivateLogisticRegression
 from dpmpc.experiments import central
+from dpmpc.experiments.bands import made_up
 from dpmpc.experiments.central import Known, Scores, best_rival, cells_of, ours, paired, read, report, split_of, verdict
 from dpmpc.experiments.central_rivals import RIVALS
-from dpmpc.experiments.corpus import SETS, load
 
 
 def test_a_wide_interval_decides_nothing() -> None:
@@ -36,10 +36,11 @@ def test_differences_are_paired_by_split_and_against_the_best_private_rival() ->
 
 
 def test_what_is_simulated_is_what_an_estimator_fits() -> None:
-    """With hardly any noise both end at the same model: the same survey, schema, length, step and lambda."""
-    raw = load(SETS["wdbc"])
+    """With hardly any noise both end at the same model: the same survey, schema, length, step and lambda. Of 8,000
+    records noise moves the ratio by 0.005 in deviation."""
+    raw = made_up("independent")
     split = split_of(raw, cells_of(raw), 18.0, 1)
-    mine = ours(split, "linear")
+    mine = ours(split, "additive")
     X = np.column_stack([raw.columns[name] for name in raw.numbers])
     model = PrivateLogisticRegression(epsilon=18.0, delta=central.DELTA, engine="clear", data_id="simulated")
     theirs = model.fit(X[split.train], raw.y[split.train]).decision_function(X[split.test])

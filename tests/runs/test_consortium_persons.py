@@ -14,6 +14,7 @@ from dpmpc.runs.named_records import load_owner, looked_at, open_records
 from dpmpc.runs.one_release import vectors_of
 from dpmpc.runs.own_records import own_records
 from dpmpc.runs.request import Request
+from dpmpc.statistics.tables import STEP, Tables
 
 TEXT = """
 [run]
@@ -44,8 +45,10 @@ delta = 1e-5
 def plan_of(folder: Path, first: str, second: str, privacy: str = "", more: str = "") -> Plan:
     path = folder / "consortium.toml"
     text = TEXT.format(first=first, second=second, privacy=privacy, more=more)
-    if "[stats]" in more:
+    if "[stats]" in more or "[synth]" in more:
         text = text.replace('target = "ill"\npositive = ["1"]\nnegative = ["0"]\n', "")
+    if "[synth]" in more:
+        text = text.replace("age = [0, 120]", 'age = [0, 120], ill = ["0", "1"]')
     path.write_text(text, encoding="utf-8")
     return read_consortium(path).plan
 
@@ -118,3 +121,20 @@ def test_tables_count_places(tmp_path: Path) -> None:
         (count,) = np.abs(vector).max(axis=1)
         full = plan.source.clip  # type: ignore[union-attr]
         assert count == pytest.approx(full * persons * 2 / 60, rel=1e-6)
+
+
+def test_a_synthetic_table_is_of_places_too(tmp_path: Path) -> None:
+    """Its first release, of an owner with fewer persons than places: as of tables."""
+    for kind, persons in (("persons", 20), ("capacity", 17)):
+        asked = '[synth]\ncells = 4\nhopeless = "allow"'
+        plan = plan_of(tmp_path, f"{kind} = 20", f"{kind} = 30", PERSONS, asked).ahead[-1]
+        assert plan.sizes == (60, 90) and not plan.counted and plan.neighbours == "person"
+        request: Any = Request(records=records(tmp_path, persons), planned=True, delta=1e-5)
+        job = OwnersJob(request, tmp_path / "out", 1.0, 0.0, plan=plan, owner=0)
+        job.out.mkdir(exist_ok=True)
+        with own_records(job, plan, lambda event, **fields: None) as found:
+            (vector,) = vectors_of(job, plan, found.table)
+        tables = plan.source
+        assert isinstance(tables, Tables)
+        ages = tables.opened(vector[0] * 60 / STEP, 0.0, plan.sizes, counted=False).raw(tables.layout.blocks[0])
+        assert ages.sum() == pytest.approx(2 * persons, abs=0.01), "two records of each person, and empty places"

@@ -304,14 +304,15 @@ def test_a_dry_run_and_a_budget_that_is_too_small_spend_nothing(tmp_path: Path) 
 def test_over_several_machines_every_process_makes_the_same_second_release(role: str, tmp_path: Path) -> None:
     """Releases between the same processes, each of which follows from the one before: their plans are the same
     everywhere, all together cost the promise, rows and answers come of them, and the ledgers have a line each. With
-    role both a survey comes first, which finds the cells of age."""
+    role both a survey comes first, which finds the cells of age; without, owners have capacities, and how many rows
+    there are is what the noisy tables say: within 300 of the truth, more than eight deviations of their noise."""
     surveyed = role == "both"
     frame = people(6000, 2)
-    sizes = tuple(int((frame.site == site).sum()) for site in "xyz")
+    sizes = tuple(int((frame.site == site).sum()) for site in "xyz") if surveyed else (4096, 2048, 1024)
     columns = stated(Columns.of_bounds(checked_bounds(BOUNDS, "test")), {} if surveyed else CUTS, None)
     settings = PROMISE | {"neighbours": "record", "role": role, "parties": 3}
     never = ["ward = c and age in 18..40"] * (not surveyed)
-    plan = plan_of_synthesis(columns, "died", never, sizes, "people", None, settings, "public")
+    plan = plan_of_synthesis(columns, "died", never, sizes, "people", None, settings, "public", capacity=not surveyed)
     path = tmp_path / "plan.json"
     plan.write(path)
     assert Plan.read(path) == plan and promise_of(plan).epsilon == 1.0
@@ -325,10 +326,12 @@ def test_over_several_machines_every_process_makes_the_same_second_release(role:
         assert len({settled_plan(tmp_path / name, stage).read_text() for name in names}) == 1
     owner = tmp_path / ("0" if role == "both" else "owner0")
     rows = pd.read_parquet(owner / "synthetic.parquet")
-    assert len(rows) == 6000 and (surveyed or not ((rows.ward == "c") & (rows.age < 40)).any())
+    assert abs(len(rows) - 6000) < (1 if surveyed else 300)
+    assert surveyed or not ((rows.ward == "c") & (rows.age < 40)).any()
     assert abs((rows.died == "yes").mean() - (frame.died == "yes").mean()) < 0.05
     found = reopened(owner)
     assert len(found.earlier) == 1
+    assert all(each.plan.capacity == (not surveyed) for each in (found, *found.earlier))
     mu2 = [(farthest(each) / noise_of(each.plan)) ** 2 for each in (*found.earlier, found)]
     whole = mu_of_budget(1.0, 1e-5) ** 2 * (0.95 if surveyed else 1.0)
     assert sum(mu2) == pytest.approx(whole, rel=0.03) and mu2[0] < 0.3 * sum(mu2)
