@@ -210,8 +210,11 @@ def run(
     out: Path, data_dir: Path | None, repeats: int = 5, seed: int = 1, quick: bool = False,
     say: Say = lambda text: None, names: Sequence[str] = (), epsilons: Sequence[float] = EPSILONS,
 ) -> Path:  # fmt: skip
-    """The path of the report, out/central/report.md, with every run in runs.csv and a picture. `names`: of sets; all of
-    them that are there and are for logistic regression or ridge, if none are said. Errors: none of them is there."""
+    """The path of the report, out/central/report.md, with every run in runs.csv, the table of docs/accuracy.md in
+    table.md and a picture. `names`: of sets; all of them that are there and are for logistic regression or ridge, if
+    none are said. Errors: none of them is there."""
+    from dpmpc.experiments.central_table import beside
+
     folder = out / "central"
     folder.mkdir(parents=True, exist_ok=True)
     data_dir = data_dir or (Path(os.environ[DATA_DIR_VARIABLE]) if DATA_DIR_VARIABLE in os.environ else None)
@@ -242,6 +245,7 @@ def run(
     draw(known, folder / "central.png")
     path = folder / "report.md"
     path.write_text("\n".join(report(known)) + "\n", encoding="utf-8")
+    (folder / "table.md").write_text("\n".join(beside(known)) + "\n", encoding="utf-8")
     return path
 
 

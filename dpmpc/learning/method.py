@@ -74,7 +74,8 @@ class Learning(Descent, Source):
             raise UsageError(f"a model tells at least 2 classes apart; got {self.classes}; check the target")
         check_positive("lam", self.lam)
         check_weights(self.weights, self.classes)
-        if self.weights and (task.kind == "number" or not METHODS[self.method].weighs):
+        weighed = self.weights or (self.survey is not None and self.survey.balanced)
+        if weighed and (task.kind == "number" or not METHODS[self.method].weighs):
             raise UsageError(
                 f"<<class_weight>> is for classes and the method {DEFAULT_METHOD}; got {self.task} regression by "
                 f"{self.method}; leave it out"
@@ -93,7 +94,10 @@ class Learning(Descent, Source):
 
     @property
     def about(self) -> list[str]:
-        return super().about if self.survey is None else [columns_line(self.survey.schema)]
+        if self.survey is None:
+            return super().about
+        counts = ", weights of classes by its counts of labels" if self.survey.balanced else ""
+        return [f"{columns_line(self.survey.schema)}{counts}"]
 
     def length(self, features: int) -> int:
         """The coordinates of an owner's vector."""
@@ -106,7 +110,9 @@ class Learning(Descent, Source):
         if self.survey is None:
             return super().follows(opened)
         schema = self.survey.after(opened)
-        return Following(replace(self, survey=None), self.length(len(schema.feature_names)), schema.to_json())
+        weights = self.survey.weights(opened) or self.weights
+        learning = replace(self, survey=None, weights=weights)
+        return Following(learning, self.length(len(schema.feature_names)), schema.to_json())
 
     def check_records(self, table: "Table") -> None:
         """Before a survey: a column that is not there, or a label that is none."""

@@ -5,14 +5,16 @@ which stay as they are; columns of which nothing is known. A number becomes (v -
 [-1, 1], so that a missing value, which is 0, is the mean.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import msgspec
 
 from dpmpc.data.bends import KNOTS
-from dpmpc.data.schema import Basis, Column, Numeric, Range, Schema, Surveyed
+from dpmpc.data.schema import Basis, Classes, Column, Labels, Numeric, Range, Schema, Surveyed
 from dpmpc.errors import UsageError
+from dpmpc.learning.class_weights import balancing, scaled
+from dpmpc.learning.label_counts import counted, label_counts
 from dpmpc.learning.source import Stage, Sum
 from dpmpc.learning.survey import WIDEST, Findings, Found, Survey
 from dpmpc.learning.task import TASKS
@@ -31,6 +33,7 @@ class Draft:
     schema: Schema
     epsilon: float
     rule: int = RULE
+    balanced: bool = False  # whether it counts labels too, of which weights of classes are made
 
     def __post_init__(self) -> None:
         if isinstance(self.schema, dict):  # out of a file
@@ -41,11 +44,21 @@ class Draft:
                 "dpmpc everywhere"
             )
         check_epsilon(self.epsilon)
+        if type(self.balanced) is not bool:
+            raise UsageError(f"a survey counts labels or does not; the plan says {self.balanced!r}; plan again")
+        if self.balanced:
+            counted(self.schema.target)
+
+    @property
+    def questions(self) -> Survey:
+        """What is asked of every record. Errors: the draft leaves nothing open."""
+        asked = survey_of(self.schema)
+        return replace(asked, texts=(*asked.texts, counted(self.schema.target))) if self.balanced else asked
 
     @property
     def stage(self) -> Stage:
         """The survey. Errors: the draft leaves nothing open."""
-        return Stage(SURVEY, survey_of(self.schema), self.epsilon)
+        return Stage(SURVEY, self.questions, self.epsilon)
 
     def longest(self, records: int, noise: float) -> int:
         """The most features that the schema after the survey has."""
@@ -55,12 +68,21 @@ class Draft:
 
     def after(self, opened: Sum) -> Schema:
         """The schema of what a survey has opened. Errors: nothing stood out of its noise."""
-        found = survey_of(self.schema).findings(opened.total, opened.count, opened.noise)
+        found = self.questions.findings(opened.total, opened.count, opened.noise)
         return surveyed_schema(found, self.schema)
+
+    def weights(self, opened: Sum) -> tuple[float, ...]:
+        """The weights of classes that make them count alike, by the noisy counts of labels; () where none are asked
+        for. The same on every processor: sums and quotients of single numbers."""
+        target = self.schema.target
+        if not self.balanced or not isinstance(target, Labels | Classes):
+            return ()
+        return scaled(balancing(label_counts(self.questions, opened.total, target, opened.count), opened.noise))
 
     def to_json(self) -> dict[str, Any]:
         """Its fields as JSON values."""
-        return {"rule": self.rule, "epsilon": self.epsilon, "schema": self.schema.to_json()}
+        asked = {"balanced": True} if self.balanced else {}
+        return {"rule": self.rule, "epsilon": self.epsilon, "schema": self.schema.to_json(), **asked}
 
 
 def columns_line(schema: Schema) -> str:

@@ -209,7 +209,7 @@ def _keep(run: _Run, advice: Advice | None, attempt: Attempt, costs: Costs) -> N
     )
     report["tls"] = job.tls is not None  # between its processes; of one machine's none needs it
     if job.request.baseline and job.owner is None:
-        beside = ordinary(dataset, job.request.seed)
+        beside = ordinary(job.request, dataset, job.out)
         report["baseline"] = None if beside is None else {"what": beside[0], "figures": beside[1].to_json()}
     write_report(job.out / "report.json", report)
     draw(job.out, report)

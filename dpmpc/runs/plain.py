@@ -1,12 +1,21 @@
 """Utility on plain records, for local runs and study; outside any guarantee."""
 
+from dataclasses import replace
+from pathlib import Path
+
 import numpy as np
 
 from dpmpc.data import Dataset
-from dpmpc.data.schema import Range
+from dpmpc.data.loading import OpenTable, opened
+from dpmpc.data.memory import parse_memory
+from dpmpc.data.schema import Labels, Range
+from dpmpc.errors import UsageError
 from dpmpc.learning.erm_blocks import accuracy, mse, objective, scores, solve
 from dpmpc.learning.method import Floats, Learning
 from dpmpc.learning.task import TASKS
+from dpmpc.runs.named_records import load_records, source_named
+from dpmpc.runs.request import Request
+from dpmpc.runs.surveying import owners_of_records
 from dpmpc.statistics.figures import Figures, plain
 
 
@@ -45,9 +54,45 @@ class Evaluator:
         return plain(self.data.schema.target, self._task.link(scores(theta, test)), test.y, self.weights)
 
 
-def ordinary(dataset: Dataset, seed: int) -> tuple[str, Figures] | None:
-    """What an ordinary pipeline without privacy reaches on the same features and the same split: scikit-learn, with its
-    own scaling, lambda by cross-validation. Secret. None without held-out records, or with one class in training."""
+def ordinary(request: Request, dataset: Dataset, folder: Path | None = None) -> tuple[str, Figures] | None:
+    """What it is, and what it reaches: an ordinary pipeline without privacy on the same split, scikit-learn with its
+    own scaling, lambda by cross-validation, on the columns as the records have them. Secret. None without held-out
+    records, or with one class in training."""
+    raw = as_they_are(request, dataset, folder)
+    figures = _fitted(dataset if raw is None else raw, request.seed)
+    what = "" if raw is None else " on all columns as the records have them"
+    if figures is None:
+        return None
+    return (f"scikit-learn with its own scaling{what}, lambda by cross-validation", figures)
+
+
+def as_they_are(request: Request, dataset: Dataset, folder: Path | None = None) -> Dataset | None:
+    """The same records by the same split, each number in its whole range and each text that is a category as a feature
+    of its own, whatever the run's schema had of them. Secret. None for a data set by name, and where the records alone
+    do not tell the same target."""
+    target = dataset.schema.target
+    if request.source is None or dataset.schema.missing == "drop":
+        return None
+    positive = target.positive_name if isinstance(target, Labels) else None
+    asked = replace(
+        request, schema=None, bounds=None, preprocessing=None, target=target.name, positive=positive, basis="linear",
+        drop=tuple(dict.fromkeys((*request.dropped, *request.without))),
+    )  # fmt: skip
+    try:
+        memory = None if request.memory is None else parse_memory(request.memory)
+        source, kept = source_named(request), request.kept
+        with opened(source, memory=memory, folder=folder, spelling=request.spelling, person=kept) as (table, private):
+            rows = owners_of_records(request, table)[0]
+            found = load_records(asked, folder, records=OpenTable(table, private, rows))
+    except UsageError:  # a RecordError too: a class that one record alone has, or no column that looks like a feature
+        return None
+    alike = type(found.schema.target) is type(target) and found.classes == dataset.classes
+    same = (found.n, found.test.n) == (dataset.n, dataset.test.n)
+    return found if alike and same else None
+
+
+def _fitted(dataset: Dataset, seed: int) -> Figures | None:
+    """The figures of the ordinary pipeline on a data set's held-out records."""
     from sklearn.linear_model import LogisticRegression, RidgeCV
     from sklearn.model_selection import GridSearchCV, StratifiedKFold
     from sklearn.pipeline import make_pipeline
@@ -67,8 +112,7 @@ def ordinary(dataset: Dataset, seed: int) -> tuple[str, Figures] | None:
         grid = {"logisticregression__C": np.logspace(-4, 3, 8)}
         model = GridSearchCV(usual, grid, cv=folds, scoring="neg_log_loss").fit(train.X, train.y)
         scores_of = model.decision_function(test.X)
-    found = plain(target, np.asarray(scores_of), test.y)
-    return None if found is None else ("scikit-learn with its own scaling, lambda by cross-validation", found)
+    return plain(target, np.asarray(scores_of), test.y)
 
 
 def figure_name(learning: Learning) -> str:

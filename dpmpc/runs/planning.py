@@ -204,11 +204,13 @@ def plan_with_survey(request: Request, draft: Schema, sizes: tuple[int, ...], na
     mu = mu_of_budget(request.epsilon, request.delta) * math.sqrt(_survey_part(request, draft, sizes)[0])
     columns = len(draft.columns) + len(draft.unknown) + draft.intercept
     facts = Facts(name, draft.task, columns, sizes, "survey", classes=draft.classes, part=part)
-    survey = Draft(draft, epsilon_of_mu(mu, request.delta))
+    balanced = request.class_weight == BALANCED
+    survey = Draft(draft, epsilon_of_mu(mu, request.delta), balanced=balanced)
+    stated = None if balanced else request.class_weight
     request = replace(request, run_id=request.run_id or secrets.token_hex(8))
     first = stage_plan(plan_of(request, facts), survey.stage)
     plan = plan_of(request, replace(facts, before=(first.derived.mechanism,)))
-    source = replace(plan.learning, survey=survey)
+    source = replace(plan.learning, survey=survey, weights=() if stated is None else parsed(stated, draft.target))
     longest = source.longest(first.divisor, noise_of(first))
     assert longest is not None
     return replace(plan, source=source, dimension=longest, released=())
@@ -259,16 +261,10 @@ def _survey_part(request: Request, draft: Schema, sizes: tuple[int, ...]) -> tup
 
 
 def asked_of_machines(request: Request, draft: Schema, sizes: tuple[int, ...], name: str, part: str = "") -> Plan:
-    """The same, for processes on several machines. Errors: also a survey that finds nothing, and weights of classes."""
+    """The same, for processes on several machines. Errors: also a survey that finds nothing."""
     if too_loud(request, draft, sizes):
         raise UsageError(silence(draft, sizes))
-    draft = on_advised_basis(request, draft, sizes)
-    if request.class_weight is not None:
-        raise UsageError(
-            "weights of classes over several machines need a schema that is complete; a survey comes first here; give "
-            "<<bounds>> of all columns, or leave <<class_weight>> out"
-        )
-    return plan_with_survey(request, draft, sizes, name, part)
+    return plan_with_survey(request, on_advised_basis(request, draft, sizes), sizes, name, part)
 
 
 def _weights(request: Request, facts: Facts) -> tuple[float, ...]:

@@ -22,7 +22,7 @@ from dpmpc.aggregation.owner.accounts import account_of
 from dpmpc.aggregation.owner.aggregator import WAIT, Aggregator
 from dpmpc.aggregation.owner.local_parties import Choose
 from dpmpc.aggregation.plan.plan import Plan
-from dpmpc.aggregation.plan.stages import noise_of, sum_of
+from dpmpc.aggregation.plan.stages import sum_of
 from dpmpc.data import Schema
 from dpmpc.data.dataset import Rows, split
 from dpmpc.data.derive import (
@@ -39,12 +39,11 @@ from dpmpc.data.intake import Intake
 from dpmpc.data.loading import OpenTable
 from dpmpc.data.mapping import owner_numbers, owners_of
 from dpmpc.data.persons import drawn_apart, persons_of
-from dpmpc.data.schema import Classes, Labels, Numeric, Range, Target, read_bounds
+from dpmpc.data.schema import Numeric, Range, Target, read_bounds
 from dpmpc.data.table import Ints, Table
 from dpmpc.errors import UsageError
-from dpmpc.learning.class_weights import BALANCED, balancing, names_of, stated
-from dpmpc.learning.label_counts import counted, label_counts
-from dpmpc.learning.survey_columns import ANY, SURVEY, survey_of, surveyed_schema
+from dpmpc.learning.class_weights import names_of, stated
+from dpmpc.learning.survey_columns import ANY, SURVEY
 from dpmpc.learning.task import TASKS, modelled
 from dpmpc.privacy.budget import Budget
 from dpmpc.privacy.mechanism import Mechanism
@@ -189,28 +188,25 @@ def release(
 ) -> tuple[Plan, Schema, Request] | None:
     """The plan of the survey, the schema that its one release led to, and the request with the weights of classes that
     it counted; `folder` has its files. None and errors: as `survey`."""
-    draft, balanced = on_advised_basis(request, asking.draft, asking.sizes), request.class_weight == BALANCED
-    questions = survey_of(draft)
-    if balanced:
-        questions = replace(questions, texts=(*questions.texts, counted(draft.target)))
+    draft = on_advised_basis(request, asking.draft, asking.sizes)
     if too_loud(request, draft, asking.sizes):
         if request.preprocessing is None:
             return None
         raise UsageError(silence(draft, asking.sizes))
     whole = plan_with_survey(request, draft, asking.sizes, asking.table.source, asking.part)
     # the parties of a run that is all here are processes of their own, and all its owners come
-    plan = replace(whole.first, role="apart", min_owners=0, source=questions, dimension=questions.coordinates)
+    asked, plan = whole.learning.survey, replace(whole.first, role="apart", min_owners=0)
+    assert asked is not None
     check(plan, whole)
     with Aggregator.of_plan(plan, out=folder, wait=wait, budget=budget, account=account) as aggregator:
-        release = aggregator.open(questions.means(asking.table, asking.owner_of, asking.sizes))
+        release = aggregator.open(asked.questions.means(asking.table, asking.owner_of, asking.sizes))
         aggregator.finish()
     opened = sum_of(plan, release.total, release.present)
-    if balanced:
-        assert isinstance(draft.target, Labels | Classes)
-        counts = label_counts(questions, opened.total, draft.target, sum(asking.sizes))
-        text = stated(dict(zip(names_of(draft.target), balancing(counts, noise_of(plan)), strict=True)))
+    if asked.balanced:
+        weights = asked.weights(opened)
+        text = stated(dict(zip(names_of(draft.target), weights, strict=True))) if weights else None
         request = replace(request, class_weight=text)
-    return plan, surveyed_schema(questions.findings(opened.total, opened.count, opened.noise), draft), request
+    return plan, asked.after(opened), request
 
 
 def earlier(request: Request, out: Path) -> Surveyed | None:

@@ -13,6 +13,7 @@ from dpmpc.experiments import central
 from dpmpc.experiments.bands import made_up
 from dpmpc.experiments.central import Known, Scores, best_rival, cells_of, ours, paired, read, report, split_of, verdict
 from dpmpc.experiments.central_rivals import RIVALS
+from dpmpc.experiments.central_table import beside, counted
 
 
 def test_a_wide_interval_decides_nothing() -> None:
@@ -33,6 +34,16 @@ def test_differences_are_paired_by_split_and_against_the_best_private_rival() ->
     assert best_rival(known, "wdbc", 1.0) == "descent" and best_rival(known, "wdbc", 2.0) is None
     text = "\n".join(report(known))
     assert "| wdbc | chosen | 1 | 5 |" in text and "no worse" in text and "0.990 / 0.900" in text
+
+
+def test_the_page_has_the_table_of_the_runs_that_are_kept() -> None:
+    docs = Path(__file__).parents[2] / "docs"
+    known, text = read(docs / "experiments" / "central" / "runs.csv"), (docs / "accuracy.md").read_text("utf-8")
+    lines = beside(known)
+    assert "\n".join(lines) in text and len(lines) > 40
+    found = counted(known)
+    assert sum(found.values()) == len(lines) - 2 and f"comparisons {found['no worse']} are no worse" in text
+    assert f"{found['undecided']} are\nundecided" in text and (found["behind"] > 0 or "none is behind" in text)
 
 
 def test_what_is_simulated_is_what_an_estimator_fits() -> None:
@@ -58,6 +69,7 @@ def test_a_look_writes_every_run_a_page_and_a_picture_and_computes_nothing_twice
     assert {key[0] for key in known} == {"wdbc", "diabetes"} and said == ["wdbc: done", "diabetes: done"]
     assert {key[3] for key in known} == {"linear", "additive", "descent", "boosting"}
     assert known["wdbc", 1.0, 1, "linear"][0] > 0.9 and "undecided" in path.read_text()
+    assert "| wdbc | 456 | 1 | 1 |" in (tmp_path / "central" / "table.md").read_text()
     assert (tmp_path / "central" / "central.png").stat().st_size > 5000
     monkeypatch.setattr(central, "scored", lambda *given: pytest.fail("computed twice"))
     central.run(tmp_path, None, quick=True)

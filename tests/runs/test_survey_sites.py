@@ -17,6 +17,9 @@ from dpmpc.aggregation.plan.guarantee import promise_of
 from dpmpc.aggregation.plan.limits import Limits
 from dpmpc.aggregation.plan.plan import Plan
 from dpmpc.aggregation.plan.shown import taking_part
+from dpmpc.aggregation.plan.stages import after_first, noise_of
+from dpmpc.data import CsvFile
+from dpmpc.data.loading import opened
 from dpmpc.data.schema import Schema
 from dpmpc.errors import PeerError, UsageError
 from dpmpc.learning.model import read_model
@@ -27,6 +30,7 @@ from dpmpc.runs.consortium import read_consortium
 from dpmpc.runs.consortium_text import Founding, text_of
 from dpmpc.runs.placement import Placement
 from dpmpc.runs.plan_alone import plan_only
+from dpmpc.runs.plan_of_machines import plan_of_machines
 from dpmpc.runs.request import Request
 from dpmpc.runs.stages import settled_plan
 from tests.machines import apart, process, sites
@@ -45,7 +49,7 @@ def planned(folder: Path, what: str = "two classes", **changes: Any) -> Path:
 
 @pytest.mark.parametrize(
     ("what", "settings"),
-    [("two classes", {"check_owners": "zero"}), ("three classes", BOTH)],
+    [("two classes", {"check_owners": "zero"}), ("three classes", {**BOTH, "class_weight": "balanced"})],
 )
 def test_a_survey_among_machines_leads_all_of_them_to_one_plan(
     what: str, settings: dict[str, Any], tmp_path: Path
@@ -53,13 +57,15 @@ def test_a_survey_among_machines_leads_all_of_them_to_one_plan(
     plan = planned(tmp_path / "made", what, **settings)
     asked = Plan.read(plan)
     assert asked.schema is None and promise_of(asked).epsilon == 1.0
-    ends = (sites if settings == BOTH else apart)(plan, tmp_path, files(tmp_path, what))
+    both = "role" in settings
+    ends = (sites if both else apart)(plan, tmp_path, files(tmp_path, what))
     assert ends == [None] * len(ends)
-    names = [*"012", *(() if settings == BOTH else ("owner0", "owner1", "owner2"))]
+    names = [*"012", *(() if both else ("owner0", "owner1", "owner2"))]
     settled = {name: Plan.read(settled_plan(tmp_path / name, "survey")) for name in names}
     assert len({each.to_text() for each in settled.values()}) == 1
     after = settled["0"]
     assert after.schema is not None and after.bounds == "survey" and after.dimension <= asked.dimension
+    assert bool(asked.learning.weights) is False and len(after.learning.weights) == (3 if both else 0)
     columns = {column.name: column for column in Schema.from_json(after.schema).columns}
     assert columns.keys() == {"age", "dose", "ward"}
     assert 40 < (columns["age"].low + columns["age"].high) / 2 < 70 and not columns["age"].kept  # type: ignore[union-attr]
@@ -78,6 +84,42 @@ def test_a_survey_among_machines_leads_all_of_them_to_one_plan(
     assert all("survey opened; plan" in log.read_text() for log in tmp_path.glob("*/*[0-9s].log"))
     first = json.loads((tmp_path / "0" / "survey" / "plan_0.json").read_text())
     assert first["computing"]["check_owners"] == settings.get("check_owners", "no")
+
+
+def test_weights_of_classes_come_of_the_survey_of_several_machines(tmp_path: Path) -> None:
+    """Its labels are one more column, which pays as any does; a plan with stated weights asks nothing more. Counts have
+    noise of some deviations: 7 of them once in 10^11."""
+    sizes, records = (EACH,) * OWNERS, files(tmp_path)
+    request = Request(
+        schema="schema.json", owner_sizes=sizes, epsilon=4.0, delta=1e-5, iterations=4, class_weight="balanced",
+        data_id="weights", evaluate=False,
+    )  # fmt: skip
+    plan, _ = plan_of_machines(request, draft(), sizes, survey=True)
+    plain, _ = plan_of_machines(replace(request, class_weight=None), draft(), sizes, survey=True)
+    assert plan.first.source.names == (*plain.first.source.names, "outcome")  # type: ignore[attr-defined]
+    assert plan.first.derived.sensitivity.l2 > plain.first.derived.sensitivity.l2
+    assert promise_of(plan).epsilon == promise_of(plain).epsilon and Plan.from_text(plan.to_text()) == plan
+    total, yes = np.zeros(plan.first.dimension), 0
+    for path in records:
+        yes += path.read_text().count(",yes")
+        with opened(CsvFile(path)) as (table, _):
+            (mean,) = plan.first.source.means(table, np.zeros(EACH, dtype=np.int64), (EACH,))
+        total += mean[0] * EACH
+    noise, grid = noise_of(plan.first), plan.first.grid.step
+    after = after_first(plan, np.rint((total + np.random.default_rng(1).normal(0, noise, len(total))) / grid))
+    low, one = after.learning.weights
+    no = OWNERS * EACH - yes
+    assert one == 1 and (yes - 7 * noise) / (no + 7 * noise) < low < (yes + 7 * noise) / (no - 7 * noise)
+    assert after.schema is not None and "outcome" not in [c["name"] for c in after.schema["columns"]]
+    stated, _ = plan_of_machines(replace(request, class_weight="no=0.5,yes=2"), draft(), sizes, survey=True)
+    assert stated.learning.weights == (0.25, 1.0) and stated.first.source == plain.first.source
+    for changes, what, says in (
+        ({}, "a quantity", "class_weight is for classes"),
+        ({"method": "functional", "iterations": None}, "two classes", "is for classes and the method"),
+        ({"class_weight": "maybe=1"}, "two classes", "weights of classes are balanced, or each class"),
+    ):
+        with pytest.raises(UsageError, match=says):
+            plan_of_machines(replace(request, **changes), draft(what), sizes, survey=True)
 
 
 def test_a_process_that_made_another_plan_ends_the_run_and_the_survey_is_carried_on(

@@ -196,8 +196,44 @@ def test_a_run_is_compared_with_an_ordinary_pipeline_and_shown_in_a_notebook(tmp
     shown = made._repr_html_()
     assert "scikit-learn with its own scaling" in str(made) and "outside the guarantee" in str(made)
     assert all(text in shown for text in ("Calibration", "said: malignant", "Scikit-learn with", "<svg", "guarantee"))
+    assert "on all columns" not in str(made)  # of a data set by name there are no others
     number = dpmpc.train(tmp_path / "number", data="diabetes", **asked)
     dataset, _ = load(Request(data="diabetes", **asked))
     fitted = make_pipeline(StandardScaler(), RidgeCV(np.logspace(-3, 5, 17))).fit(dataset.X, dataset.y)
     expected = r2_score(dataset.y_test, np.clip(fitted.predict(dataset.X_test), -1, 1))
     assert number.report["baseline"]["figures"]["numbers"]["R2"]["estimate"] == pytest.approx(expected, abs=1e-6)
+
+
+def test_the_ordinary_pipeline_has_columns_as_the_file_has_them(tmp_path: Path) -> None:
+    """A model whose bounds clip a column to nothing, beside scikit-learn on the file as it is: fitted here once more
+    from the rows that the run held out."""
+    from sklearn.linear_model import LogisticRegression
+    from sklearn.metrics import roc_auc_score
+    from sklearn.pipeline import make_pipeline
+    from sklearn.preprocessing import StandardScaler
+
+    import dpmpc
+    from dpmpc.data.loading import opened
+    from dpmpc.runs.surveying import owners_of_records
+
+    rng = np.random.default_rng(4)
+    x = rng.normal(size=(1500, 2)).round(6)
+    y = np.where(x[:, 0] + 2 * x[:, 1] + rng.normal(size=1500) > 0, "ill", "well")
+    path, bounds = tmp_path / "a.csv", tmp_path / "bounds.json"
+    lines = [f"{a},{b},r{k % 2},{c}" for k, ((a, b), c) in enumerate(zip(x, y, strict=True))]
+    path.write_text("\n".join(["some,other,room,y", *lines, ""]))
+    bounds.write_text('{"some": [-1, 1], "other": [9, 10], "y": ["well", "ill"]}')
+    asked: dict[str, Any] = {"csv": str(path), "target": "y", "positive": "ill", "owners": 3, "engine": "clear"}
+    asked |= {"delta": 1e-4, "iterations": 5, "drop": ("other", "room"), "bounds": str(bounds), "figures": "plain"}
+    asked["baseline"] = True
+    with_both = dpmpc.train(tmp_path / "run", **asked | {"drop": ("room",)})
+    found = with_both.report["baseline"]
+    assert "on all columns as the records have them" in found["what"]
+    request = Request(csv=str(path), target="y", owners=3, delta=1e-4, figures="plain")
+    with opened(str(path)) as (table, _):
+        train, test = owners_of_records(request, table)[0]
+    pipeline = make_pipeline(StandardScaler(), LogisticRegression()).fit(x[train], y[train] == "ill")
+    expected = roc_auc_score(y[test] == "ill", pipeline.decision_function(x[test]))
+    assert found["figures"]["numbers"]["AUC"]["estimate"] == pytest.approx(expected, abs=0.005)
+    alone = dpmpc.train(tmp_path / "alone", **asked).report["baseline"]["figures"]["numbers"]["AUC"]["estimate"]
+    assert alone < expected - 0.1  # what was left out as asked is left out here

@@ -1,0 +1,48 @@
+"""The table of docs/accuracy.md, of the runs of `dpmpc experiment central`: the defaults beside each rival."""
+
+import numpy as np
+
+from dpmpc.experiments.central import OURS, Known, best_rival, default_of, margin_of, paired, records_of, verdict
+from dpmpc.experiments.central_rivals import RIVALS
+from dpmpc.experiments.corpus import CHOSEN, CONFIRMED, SETS
+from dpmpc.experiments.report import table
+
+_HEAD = {"descent": "gradient descent", "boosting": "boosting, not private"}
+
+
+def beside(known: Known) -> list[str]:
+    """The lines of the table: a comparison each, in the corpus' order; ours by default in bold."""
+    order = {each.name: place for place, each in enumerate((*CHOSEN, *CONFIRMED))}
+    cases = sorted({key[:2] for key in known if key[3] in OURS}, key=lambda case: (order[case[0]], case[1]))
+    rows = [row for name, epsilon in cases if (row := _row(known, name, epsilon))]
+    shown = [_HEAD.get(name, name) for name in RIVALS]
+    return table(["set", "records", "epsilon", "splits", *OURS, *shown, "default less best rival", "verdict"], rows)
+
+
+def counted(known: Known) -> dict[str, int]:
+    """How many comparisons have each verdict."""
+    last = [line.rsplit("|", 2)[1].strip() for line in beside(known)[2:]]
+    return {word: last.count(word) for word in ("no worse", "behind", "undecided")}
+
+
+def _row(known: Known, name: str, epsilon: float) -> list[str]:
+    rival, mine = best_rival(known, name, epsilon), default_of(known, name, epsilon)
+    if rival is None:
+        return []
+    mean, half, count = paired(known, name, epsilon, mine, rival)
+    number = SETS[name].task == "ridge"
+    cells = [_cell(known, name, epsilon, who, who == mine, number) for who in (*OURS, *RIVALS)]
+    return [
+        f"{name} (R2)" if number else name, f"{records_of(known, name, epsilon):,}", f"{epsilon:g}", str(count), *cells,
+        f"{mean:+.3f} +- {half:.3f} ({rival})", verdict(mean, half, margin_of(known, name, epsilon)),
+    ]  # fmt: skip
+
+
+def _cell(known: Known, name: str, epsilon: float, who: str, ours: bool, number: bool) -> str:
+    at = 0.0 if who == "boosting" else epsilon
+    found = np.array([scores[:2] for key, scores in known.items() if (key[0], key[1], key[3]) == (name, at, who)])
+    if not len(found):
+        return "-"
+    area, right = found.mean(axis=0)
+    said = f"{area:.3f}" if number else f"{right:.3f}/{area:.3f}"
+    return f"**{said}**" if ours else said
