@@ -33,6 +33,8 @@ _CALIBRATIONS = {
 @click.option("--total", type=int, help="Records n of all owners together.  [default: m * n_(1)]")
 @setting_option("weights", default="equal")
 @setting_option("neighbours", default="record")
+@setting_option("person_rows", default=None)
+@setting_option("person_owners", default=0)
 @setting_option("epsilon", help="Of the whole run.")
 @setting_option("delta", help="Of the whole run.")
 @setting_option("iterations", help="Number T of releases.  [default: 1 for --method output]")
@@ -69,6 +71,8 @@ def command(
     total: int | None,
     weights: Weights,
     neighbours: Literal["record", "presence", "person", "owner"],
+    person_rows: int | None,
+    person_owners: int,
     epsilon: float | None,
     delta: float | None,
     iterations: int | None,
@@ -97,6 +101,8 @@ def command(
         records=total,
         weights=weights,
         neighbours=neighbours,
+        person_rows=person_rows,
+        person_owners=person_owners,
         dimension=dimension,
         G=lipschitz,
         lam=lam,
@@ -126,7 +132,8 @@ def _print(result: dict[str, Any]) -> None:
     console.print(f"neighbours   {result['neighbours']}")
     console.print(
         f"run          {q['method']} releases of {q['owners']} owners, smallest {q['smallest']}, {q['records']} "
-        f"records, weights {q['weights']}, d = {q['dimension']}, G = {q['G']:g}"
+        f"{'places' if q['neighbours'] == 'person' else 'records'}, weights {q['weights']}, d = {q['dimension']}, "
+        f"G = {q['G']:g}"
         + (f", lambda = {q['lam']:g}" if METHODS[q["method"]].lam_moves else "")
     )
     console.print(f"sensitivity  L2 {_number(sensitivity['l2'])} ({parts}), L1 at most {_number(sensitivity['l1'])}")

@@ -43,8 +43,8 @@ _NO_COLUMN = "vectors have no columns; a promise of persons is said by neighbour
 _FILES = (
     "person", "person_rows", "person_owners", "capacity", "data", "csv", "records", "database", "sql", "schema",
     "memory", "precision", "target", "owners_column", "data_dir", "bounds", "preprocessing", "basis", "missing",
-    "drop", "positive", "test_fraction", "max_rows", "intercept", "official_test", "dimension", "seed", "owners",
-    "owner_sizes", "skew", "evaluate", "figures", "baseline", "ids",
+    "drop", "positive", "classes", "test_fraction", "max_rows", "intercept", "official_test", "dimension", "seed",
+    "owners", "owner_sizes", "skew", "evaluate", "figures", "baseline", "ids",
 )  # fmt: skip
 
 

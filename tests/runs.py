@@ -91,8 +91,15 @@ def own_addresses(parties: int) -> list[str]:
 def children_of(pid: int) -> list[int]:
     """The living processes that `pid` started, in the order of their starts (process numbers may have wrapped); those
     that it started together, instead of the one that forked them."""
-    started = _started_by(pid)
-    return [child for number in started for child in (_started_by(number) if _forks(number) else [number])]
+    return [child for number in _started_by(pid) for child in _forked_by(number)]
+
+
+def _forked_by(pid: int) -> list[int]:
+    words = _words(pid)
+    if b"dpmpc.processes.nursery" not in words[:3]:
+        return [pid]
+    nurseries = _started_by(pid) if words[3] == b"standing" else [pid]
+    return [child for number in nurseries for child in _started_by(number)]
 
 
 def _started_by(pid: int) -> list[int]:
@@ -108,11 +115,11 @@ def _started_by(pid: int) -> list[int]:
     return [number for _, number in sorted(found)]
 
 
-def _forks(pid: int) -> bool:
+def _words(pid: int) -> list[bytes]:
     try:
-        return b"dpmpc.processes.nursery" in Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")[:3]
+        return Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")
     except OSError:
-        return False
+        return []
 
 
 def alive(pids: list[int]) -> list[int]:

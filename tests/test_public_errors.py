@@ -43,7 +43,8 @@ LOOKED_AT = {
     "data/database.py": "error.strerror",
     "data/dataset.py": "int(np.argmin(counts)) | len(drawn) | max_rows | n | test_fraction",
     "data/derive.py": (
-        "asked.target | asked.task or 'logistic' | name | some(absent, 8) | str(entry)[:60] | table.source"
+        "asked.target | asked.task or 'logistic' | name | some(absent, 8) | some(self.classes, 8) | str(entry)[:60] | "
+        "table.source"
     ),
     "data/example.py": "_LEAST | records | path",
     "data/files.py": (

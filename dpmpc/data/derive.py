@@ -32,6 +32,7 @@ class Asked:
     positive: str | None = None
     intercept: bool = True
     missing: Missing = "fill"
+    classes: Sequence[str] = ()  # of the target, where they are known without the records
 
     @property
     def kind(self) -> Kind | None:
@@ -42,6 +43,17 @@ class Asked:
     def task(self) -> str:
         """The name of the task that is asked for; "" for the usual one."""
         return "" if self.goal is None else self.goal.name
+
+    @property
+    def stated(self) -> Target | None:
+        """The target whose classes are stated; None where they are not. Errors: they do not suit the task."""
+        if not self.classes:
+            return None
+        if len({canonical(value) for value in self.classes}) != len(self.classes) or len(self.classes) < 2:
+            raise UsageError(
+                f"a target has two classes or more, each stated once; got {some(self.classes, 8)}; mend <<classes>>"
+            )
+        return _given_target(self, list(self.classes))
 
     def taken(self, target: Target) -> Target:
         """The target as the task that is asked for takes it."""
@@ -98,7 +110,7 @@ def schema_of_records(intake: Intake, asked: Asked, *, hashed: bool = True) -> S
     """
     return schema_of(
         intake, asked.target, goal=asked.goal, positive=asked.positive, intercept=asked.intercept,
-        missing=asked.missing, hashed=hashed,
+        missing=asked.missing, hashed=hashed, stated=asked.stated,
     )  # fmt: skip
 
 

@@ -86,10 +86,11 @@ def schema_of(
     intercept: bool = True,
     missing: Missing = "fill",
     hashed: bool = False,
+    stated: Target | None = None,
 ) -> Schema:
-    """A schema whose constants are read off the records. Errors (all of them for the owner's eyes): a target that suits
-    no task; no column that can be a feature."""
-    found = target_of(intake[target], None if goal is None else goal.kind, positive)
+    """A schema whose constants are read off the records; its target is as `stated`, if it is.
+    Errors (all of them for the owner's eyes): a target that suits no task; no column that can be a feature."""
+    found = stated or target_of(intake[target], None if goal is None else goal.kind, positive)
     if not intake.features:
         left = ", ".join(f"{c.name}: {c.kind}" for c in intake.columns if c.role == "feature")[:200]
         raise RecordError(

@@ -1,7 +1,7 @@
 """The one way from records, wherever they lie, to a data set: open, schema, split, features."""
 
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -114,6 +114,7 @@ def load(
     missing: Any = "fill",
     drop: Any = (),
     positive: str | None = None,
+    classes: Sequence[str] = (),
     memory: int | str | None = None,
     precision: Precision = "double",
     folder: Path | None = None,
@@ -129,7 +130,7 @@ def load(
     source: `CsvFile`, `Query`, a path (file, folder or pattern; `files.KINDS`) or a Python object (`objects.KINDS`).
     task: a usual one by name, or another (`learning.tasks`).
     schema: what maps the records; else `bounds` (a file, or a mapping) give a public one together with target, task,
-    intercept, missing, drop and positive; else all is read off the records, and the schema's bounds are "data".
+    intercept, missing, drop, positive and classes; else all is read off the records, the schema's bounds are "data".
     memory: bytes, or 2GB, that the process may hold; features that need more than half of it lie in a file in `folder`.
     spelling: what the owner of the records states of their numbers, dates and missing words; its own business.
     splitting: what says which rows are for training and which for the test, instead of the seed.
@@ -148,7 +149,7 @@ def load(
                     "records need the name of the column to predict; none was given; add <<target=COLUMN>>"
                 )
             goal = USUAL_GOALS[task] if isinstance(task, str) else task
-            asked = Asked(target, owners_column, tuple(drop), goal, positive, intercept, missing)
+            asked = Asked(target, owners_column, tuple(drop), goal, positive, intercept, missing, classes)
             public = read_bounds(bounds) if isinstance(bounds, Path) else bounds
             if public is None:
                 intake, table = looked(table, asked)

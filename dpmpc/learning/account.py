@@ -13,6 +13,7 @@ from dpmpc.privacy.checks import NEIGHBOURS_OF, check_count, check_nonnegative, 
 from dpmpc.privacy.gaussian import mu_of_budget
 from dpmpc.privacy.law import LAWS, Law, Need
 from dpmpc.privacy.literature import Setting, literature
+from dpmpc.privacy.persons import Persons
 from dpmpc.privacy.question import Question, Row
 from dpmpc.privacy.risk import bounds, spent_at
 from dpmpc.privacy.sensitivity import Sensitivity, Weights, rounding_bound
@@ -21,7 +22,8 @@ from dpmpc.settings import nearest
 
 @dataclass(frozen=True)
 class Account:
-    """What is known of a run. Lengths in units of the released vector; None where unknown or left at its default."""
+    """What is known of a run. Lengths in units of the released vector; None where unknown or left at its default. Where
+    the promise is of persons, sizes are numbers of places: `person_rows` for each person."""
 
     method: str
     owners: int
@@ -29,6 +31,8 @@ class Account:
     records: int | None = None
     weights: Weights = "equal"
     neighbours: Literal["record", "presence", "person", "owner"] = "record"
+    person_rows: int | None = None
+    person_owners: int = 0
     dimension: int = 122
     G: float = 1.0
     lam: float = 0.01
@@ -41,6 +45,27 @@ class Account:
     grid_bits: int | None = None
     security_bits: float | None = None
     sampler_tv: float = 0.0
+
+    def persons(self) -> Persons | None:
+        """What is kept of each person; None where the promise is not of persons. Errors: it is, and nothing is said."""
+        if self.neighbours != "person":
+            if self.person_rows is not None or self.person_owners:
+                raise UsageError(
+                    f"places of persons are for a promise of persons; it is for {self.neighbours}; add "
+                    "<<neighbours=person>>, or leave <<person_rows>> and <<person_owners>> out"
+                )
+            return None
+        if self.person_rows is None:
+            raise UsageError(
+                "a promise of persons rests on how many records of each an owner keeps; none is said; add "
+                "<<person_rows=K>>: the sizes are then numbers of places, K for each person"
+            )
+        if self.person_owners > self.owners:
+            raise UsageError(
+                f"a person has records at most at all owners; got {self.person_owners} of {self.owners}; leave "
+                "<<person_owners>> out for all"
+            )
+        return Persons(self.person_rows, self.person_owners or self.owners)
 
     def sizes(self) -> list[int]:
         """Owner sizes with the given number of owners, smallest size and total (the rest spread evenly)."""
@@ -69,6 +94,8 @@ def account(
     records: int | None = None,
     weights: Weights = "equal",
     neighbours: Literal["record", "presence", "person", "owner"] = "record",
+    person_rows: int | None = None,
+    person_owners: int = 0,
     dimension: int = 122,
     G: float = 1.0,
     lam: float = 0.01,
@@ -143,7 +170,7 @@ def _sensitivity(q: Account, sizes: list[int]) -> Sensitivity:
     learning = Learning(
         method=q.method, task="ridge", lam=q.lam, residual_clip=q.G, solver_tolerance=q.solver_tolerance
     )
-    found = learning.moved(q.neighbours, sizes, q.weights, q.dimension)
+    found = learning.moved(q.neighbours, sizes, q.weights, q.dimension, q.persons())
     if q.grid_bits is None:
         return found
     return found + rounding_bound(q.dimension, 2.0**-q.grid_bits, _divisor(q, sum(sizes)))

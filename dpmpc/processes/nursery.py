@@ -4,6 +4,9 @@ It imports the modules named once and forks a process for each row of TABLE, whi
 what a process costs that does little is its imports. A row holds descriptors that were inherited: [standard input,
 standard output, standard error, [those it keeps under their own numbers]]. All others a process closes.
 
+`python -m dpmpc.processes.nursery standing [MODULE ...]` forks such processes themselves, one a message on the socket
+that is its standard input (`standing` sends them), and ends with that.
+
 It says on standard output who lives ([row, process number]) and who ended ([row, process number, exit code], negative
 for a signal), and takes their exits when whoever started it has closed its standard input: until then no other process
 can have got their numbers. It holds no job, key or record. Where an import has started a thread, a fork is not safe:
@@ -11,23 +14,37 @@ each process is then started afresh.
 """
 
 import atexit
+import contextlib
+import fcntl
 import gc
 import json
 import os
+import signal
+import socket
 import subprocess
 import sys
 import threading
+from typing import Any
 
 from dpmpc.processes import worker
 
 Row = tuple[int, int, int, list[int]]
 _OWN = 3  # descriptors from here on are a row's
+_modules: list[str] = []  # that a process of a row has imported
 
 
 def main() -> None:
     """Entry point: of this process, and of those that it forks."""
-    worker.prepare(sys.argv[2:])
-    rows: list[Row] = json.loads(sys.argv[1])
+    if sys.argv[1] == "standing":
+        _stand(sys.argv[2:])
+        return
+    _modules[:] = sys.argv[2:]
+    worker.prepare(_modules)
+    _bear(json.loads(sys.argv[1]))
+
+
+def _bear(rows: list[Row]) -> None:
+    """Fork a process for each row; returns when all have ended and the starter knows."""
     gc.freeze()  # what all share is looked through by none
     atexit.register(gc.unfreeze)  # but at the end, or modules' objects are left over and extensions say that they leak
     single = len(os.listdir("/proc/self/task")) == 1
@@ -71,7 +88,7 @@ def _become(k: int, rows: list[Row]) -> None:
 def _afresh(row: Row) -> int:
     """The number of a new process with the same modules, for a row."""
     stdin, stdout, stderr, kept = row
-    command = [sys.executable, "-m", "dpmpc.processes.worker", *sys.argv[2:]]
+    command = [sys.executable, "-m", "dpmpc.processes.worker", *_modules]
     process = subprocess.Popen(
         command, stdin=stdin, stdout=stdout, stderr=stderr, pass_fds=kept, start_new_session=True
     )
@@ -86,9 +103,103 @@ def _watch(k: int, pid: int) -> None:
     _say(k, pid, end.si_status if end.si_code == os.CLD_EXITED else -end.si_status)
 
 
+def _stand(modules: list[str]) -> None:
+    """Fork a nursery a message, and say its number and, when it has ended, how, until nobody can ask any more."""
+    with contextlib.suppress(Exception):  # a nursery, which imports the same, says so where it is looked for
+        worker.prepare(modules)
+    alone = len(os.listdir("/proc/self/task")) == 1
+    asked = socket.socket(fileno=os.dup(0))
+    told: dict[int, int] = {}
+    signal.signal(signal.SIGCHLD, lambda *_: _tell(told))
+    while (got := _heard(asked)) is not None:
+        request, (tell, *descriptors) = got
+        signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGCHLD})
+        if (pid := os.fork()) == 0:
+            signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+            signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGCHLD})
+            asked.close()
+            for number in (tell, *told.values()):
+                os.close(number)
+            _go_on(request, descriptors, alone)
+            return
+        told[pid] = tell
+        _write(tell, pid)
+        for number in descriptors:
+            os.close(number)
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGCHLD})
+    os._exit(0)
+
+
+def _heard(asked: socket.socket) -> tuple[dict[str, Any], list[int]] | None:
+    """The next message and its descriptors; None at the end."""
+    sizes = _exactly(asked, 16)
+    if len(sizes) < 16:
+        return None
+    length, count = int.from_bytes(sizes[:8], "big"), int.from_bytes(sizes[8:], "big")
+    descriptors: list[int] = []
+    while len(descriptors) < count:
+        said, more, _, _ = socket.recv_fds(asked, 1, count)
+        if not said:
+            return None
+        descriptors += more
+    body = _exactly(asked, length)
+    return (json.loads(body), descriptors) if len(body) == length else None
+
+
+def _exactly(asked: socket.socket, length: int) -> bytes:
+    body = b""
+    while len(body) < length and (part := asked.recv(length - len(body))):
+        body += part
+    return body
+
+
+def _go_on(request: dict[str, Any], descriptors: list[int], alone: bool) -> None:
+    """What the fork of a standing process does: what a nursery does that was started for this alone. Where the standing
+    one was not `alone`, or has descriptors of its own where the nursery's are to be, such a one takes its place."""
+    numbers = request["numbers"]
+    above = max((*numbers, *descriptors)) + 1
+    moved = [fcntl.fcntl(number, fcntl.F_DUPFD_CLOEXEC, above) for number in descriptors]
+    for number in descriptors:
+        os.close(number)
+    alone = alone and set(numbers).isdisjoint(map(int, os.listdir("/proc/self/fd")))
+    *streams, folder = moved[:4]
+    os.fchdir(folder)
+    for number, wanted in zip((*streams, *moved[4:]), (0, 1, 2, *numbers), strict=True):
+        os.dup2(number, wanted)
+    for number in moved:
+        os.close(number)
+    os.setsid()
+    os.environ.clear()
+    os.environ.update(request["environment"])
+    if not alone:
+        here = [sys.executable, "-m", "dpmpc.processes.nursery", json.dumps(request["rows"]), *request["preload"]]
+        os.execve(here[0], here, request["environment"])
+    _modules[:] = request["preload"]
+    worker.prepare(_modules)
+    _bear(request["rows"])
+
+
+def _tell(told: dict[int, int]) -> None:
+    """Say how those ended that have; nobody may listen any more."""
+    while True:
+        try:
+            pid, status = os.waitpid(-1, os.WNOHANG)
+        except ChildProcessError:
+            return
+        if not pid:
+            return
+        number = told.pop(pid)
+        _write(number, os.waitstatus_to_exitcode(status))
+        os.close(number)
+
+
 def _say(*numbers: int) -> None:
+    _write(1, numbers)
+
+
+def _write(descriptor: int, value: object) -> None:
     try:
-        os.write(1, json.dumps(numbers).encode() + b"\n")  # short, and so in one piece
+        os.write(descriptor, json.dumps(value).encode() + b"\n")  # short, and so in one piece
     except OSError:
         pass  # the starter is gone; so will they be
 

@@ -10,10 +10,12 @@ import os
 import signal
 import socket
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, Any
+
+from dpmpc.processes import standing
 
 POSSIBLE = sys.platform == "linux"
 
@@ -63,10 +65,40 @@ class Sibling:
 
 
 @dataclass
+class Forked:
+    """A nursery that `standing` forked, handled as one that was started for this alone."""
+
+    stdin: asyncio.WriteTransport
+    stdout: asyncio.StreamReader
+    told: asyncio.StreamReader  # its number; its exit code
+    reading: tuple[asyncio.ReadTransport, ...]
+    pid: int | None = None
+    returncode: int | None = None
+
+    async def wait(self) -> int:
+        """Its exit code; 1 where whoever forked it is gone."""
+        while self.returncode is None:
+            line = await self.told.readline()
+            if line and self.pid is None:
+                self.pid = int(line)
+            else:
+                self.returncode = int(line or b"1")
+        for transport in self.reading:
+            transport.close()
+        return self.returncode
+
+    def kill(self) -> None:
+        """End it at once, if it lives."""
+        if self.pid is not None and self.returncode is None:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(self.pid, signal.SIGKILL)
+
+
+@dataclass
 class Nursery:
     """The process that they are forked from, and they."""
 
-    handle: asyncio.subprocess.Process
+    handle: asyncio.subprocess.Process | Forked
     siblings: list[Sibling]
     listening: "asyncio.Task[None] | None" = None
 
@@ -98,7 +130,9 @@ class Nursery:
             sibling.close()
         if self.listening is not None:
             await asyncio.wait([self.listening], timeout=seconds)
-            if self.handle.returncode is None:
+            if isinstance(self.handle, Forked):
+                self.handle.kill()
+            elif self.handle.returncode is None:
                 signal_child(self.handle.pid, signal.SIGKILL)
             await self.listening
 
@@ -123,8 +157,9 @@ async def start_together(
     preload: Sequence[str], outputs: Sequence[IO[bytes]], sockets: Sequence[Sequence[socket.socket]], **settings: Any
 ) -> Nursery:
     """As many processes as there are `outputs`, their standard errors; each inherits its own of the `sockets` under
-    their own numbers. They have imported `preload`. `settings`: those of `asyncio.create_subprocess_exec`."""
-    rows: list[tuple[int, int, int, list[int]]] = []
+    their own numbers. They have imported `preload`. `settings`: those of `asyncio.create_subprocess_exec`, of which
+    the standing process, where there is one, heeds the environment."""
+    rows: list[standing.Row] = []
     siblings: list[Sibling] = []
     with contextlib.ExitStack() as ours, contextlib.ExitStack() as theirs:  # what only they keep open
         for output, own in zip(outputs, sockets, strict=True):
@@ -134,29 +169,61 @@ async def start_together(
             siblings.append(sibling := await _sibling(give, hear))
             ours.callback(sibling.close)
             rows.append((stdin, stdout, output.fileno(), [s.fileno() for s in own]))
-        handle = await asyncio.create_subprocess_exec(
-            sys.executable,
-            "-m",
-            "dpmpc.processes.nursery",
-            json.dumps(rows),
-            *preload,
-            stdin=asyncio.subprocess.PIPE,
-            stdout=asyncio.subprocess.PIPE,
-            stderr=outputs[0],  # a module that cannot be imported says so there
-            pass_fds=sorted({number for *pipes, kept in rows for number in (*pipes, *kept)}),
-            **settings,
-        )
+        handle: asyncio.subprocess.Process | Forked
+        try:
+            handle = await _forked(rows, preload, outputs[0].fileno(), settings["env"])
+        except OSError:
+            handle = await _started(rows, preload, outputs[0], **settings)
         ours.pop_all()
     nursery = Nursery(handle, siblings)
     nursery.listening = asyncio.create_task(nursery.listen())
     return nursery
 
 
+async def _started(rows: list[standing.Row], preload: Sequence[str], output: IO[bytes], **settings: Any) -> Any:
+    """A nursery that imports all itself."""
+    return await asyncio.create_subprocess_exec(
+        sys.executable,
+        "-m",
+        "dpmpc.processes.nursery",
+        json.dumps(rows),
+        *preload,
+        stdin=asyncio.subprocess.PIPE,
+        stdout=asyncio.subprocess.PIPE,
+        stderr=output,  # a module that cannot be imported says so there
+        pass_fds=sorted({number for *pipes, kept in rows for number in (*pipes, *kept)}),
+        **settings,
+    )
+
+
+async def _forked(
+    rows: list[standing.Row], preload: Sequence[str], output: int, environment: Mapping[str, str]
+) -> Forked:
+    """A nursery that a standing process forks, with `output` as its standard error. Errors: OSError."""
+    with contextlib.ExitStack() as ours, contextlib.ExitStack() as theirs:
+        (stdin, give), (hear, stdout), (listen, told) = os.pipe(), os.pipe(), os.pipe()
+        for number in (stdin, stdout, told):
+            theirs.callback(os.close, number)
+        made = await _sibling(give, hear)
+        ours.callback(made.close)
+        answers, reading = await _reader(listen)
+        ours.callback(reading.close)
+        standing.ask(rows, preload, (stdin, stdout, output), told, environment)
+        ours.pop_all()
+    return Forked(made.stdin, made.stdout, answers, (made.reading, reading))
+
+
 async def _sibling(give: int, hear: int) -> Sibling:
     """The ends of its pipes that are ours, as asyncio has them."""
-    loop, reader = asyncio.get_running_loop(), asyncio.StreamReader(limit=1 << 30)
-    reading, _ = await loop.connect_read_pipe(
-        lambda: asyncio.StreamReaderProtocol(reader), os.fdopen(hear, "rb", buffering=0)
-    )
+    reader, reading = await _reader(hear)
+    loop = asyncio.get_running_loop()
     stdin, _ = await loop.connect_write_pipe(asyncio.Protocol, os.fdopen(give, "wb", buffering=0))
     return Sibling(stdin, reader, reading)
+
+
+async def _reader(hear: int) -> tuple[asyncio.StreamReader, asyncio.ReadTransport]:
+    reader = asyncio.StreamReader(limit=1 << 30)
+    reading, _ = await asyncio.get_running_loop().connect_read_pipe(
+        lambda: asyncio.StreamReaderProtocol(reader), os.fdopen(hear, "rb", buffering=0)
+    )
+    return reader, reading

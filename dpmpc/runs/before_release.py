@@ -111,7 +111,7 @@ def connected(
         say=says(log, emit),
         ledger=ledger,
         budget=budget_of(job),
-        account=partial(account_of, said=job.request.account),
+        account=partial(account_of, said=job.request.account, callers=job.request.source is not None),
     )
     stack.enter_context(aggregator)
     if here is not None:
@@ -125,5 +125,6 @@ def own_ledger(job: OwnersJob, plan: Plan, attempt: Attempt, stack: contextlib.E
     own, and there is none of the owner's."""
     if job.addresses is None or job.party is not None:
         return None
-    who, account = "" if job.owner is None else f"owner {job.owner}", account_of(plan, job.request.account)
+    who = "" if job.owner is None else f"owner {job.owner}"
+    account = account_of(plan, job.request.account, callers=job.request.source is not None)
     return stack.enter_context(OwnLedger(job.out / OWN_LEDGER, plan, attempt, job.budget, account, who))

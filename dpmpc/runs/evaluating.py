@@ -319,7 +319,7 @@ def evaluate(
                 f"an evaluation is made once within its budget; {folder} holds one that was cut short; the model "
                 "stands, its figures need a new run"
             )
-        account = partial(account_of, said=request.account)
+        account = partial(account_of, said=request.account, callers=request.source is not None)
         vectors = totals(dataset.schema, theta, None, np.asarray(dataset.test.X), dataset.test.y, owner, len(sizes))
         means = vectors * STEP / np.maximum(np.array(sizes, dtype=np.float64), 1.0)[:, None]
         with Aggregator.of_plan(made.plan, out=folder, wait=wait, budget=budget, account=account) as aggregator:

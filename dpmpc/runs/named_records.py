@@ -60,6 +60,7 @@ def load_records(
             missing=request.missing,
             drop=request.dropped if request.schema is None and schema is None else request.without,
             positive=request.positive,
+            classes=request.classes,
             memory=request.memory,
             precision=request.precision,
             folder=folder,

@@ -78,7 +78,7 @@ def _any(job: OwnersJob, log: Log, emit: Emit) -> None:
     """A run of training, of questions, or a stage."""
     with contextlib.ExitStack() as stack:
         opener: Opener = partial(_by_parties, None)
-        choose = partial(account_of, said=job.request.account)
+        choose = partial(account_of, said=job.request.account, callers=job.request.source is not None)
         if job.request.role == "both" and job.party is None:
             sites = SitesHere(job.request.parties, job.out, job.base_port, job.threads, budget_of(job), choose)
             stack.callback(sites.end)
@@ -157,7 +157,7 @@ def _run(job: OwnersJob, opener: Opener, log: Log, emit: Emit, whole: WholeRun) 
         log(f"carried on from release {attempt.first_release}; {len(known)} opened before")
     if job.addresses is not None:
         attempt = plan.attempt
-    account = account_of(plan, job.request.account)
+    account = account_of(plan, job.request.account, callers=job.request.source is not None)
     budget = held_against(budget_of(job), account)
     if budget is not None:
         check_budget(plan, attempt, budget, ledger_path(job.out, 0))

@@ -64,7 +64,7 @@ def _identified(request: Request, table: Table) -> tuple[str, Callable[[], Any]]
 
 def _keep(request: Request, whole: Plan, parted: Parted, owner: int, name: str) -> None:
     """Notes the ids in the owner's account. Errors: it has others."""
-    account = account_of(whole, request.account)
+    account = account_of(whole, request.account, callers=request.source is not None)
     if account is None:
         return
     whose = f"{parted.assignment.identity} of owner {owner}: "

@@ -44,6 +44,7 @@ class Placement:
     limits: Limits | None = None  # what a process that is started alone takes part in
     threads: int | None = None  # of a party
     data_id: str | None = None  # which the budget is for
+    own_records: bool = False  # whether an owner here has records of its own, whatever its plan calls them
 
     def __post_init__(self) -> None:
         if self.index is not None and not re.fullmatch(r"\d{1,6}|owners|owner\d{1,6}", self.index):

@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from dpmpc.aggregation.plan.asked import plan_path
-from dpmpc.aggregation.plan.guarantee import survey_share, warnings_of
+from dpmpc.aggregation.plan.guarantee import CLASSES_PUBLIC, promise_of, survey_share, warnings_of
 from dpmpc.aggregation.plan.plan import Plan
 from dpmpc.data.schema import Schema
 from dpmpc.errors import UsageError
@@ -36,7 +36,8 @@ def plan_only(request: Request, where: Placement) -> str:
     prepare(where.out, overwrite=where.overwrite, resume=False)
     advice, plan = planned(request, survey=True)
     plan.write(plan_path(where.out))
-    found = [*warnings_of(plan), *([] if advice is None else advice.warnings)]
+    found = [f"the guarantee holds if {text}" for text in promise_of(plan).assumptions if text == CLASSES_PUBLIC]
+    found += [*warnings_of(plan), *([] if advice is None else advice.warnings)]
     warned = "".join(f"\nwarning: {text}" for text in dict.fromkeys(found))
     step = plan.grid.step / plan.divisor
     derived = plan.derived

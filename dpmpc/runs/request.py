@@ -144,23 +144,23 @@ def _check_records(r: Request) -> None:
     if r.source is not None and r.target is None and r.schema is None and not r.planned:
         what = "a CSV file needs" if r.csv is not None else "records need"
         raise UsageError(f"{what} the name of the column to predict; none was given; add <<target=COLUMN>>")
-    described = r.target or r.drop or r.positive or r.bounds
+    described = r.target or r.drop or r.positive or r.classes or r.bounds
+    if r.classes and r.bounds is not None:
+        raise UsageError("bounds state the target's classes; <<classes>> was given too; leave it out")
     if r.source is None and (described or r.owners_column or (r.schema and r.data)):
         raise UsageError(
-            "<<target>>, <<owners_column>>, <<drop>>, <<positive>>, <<bounds>> and <<schema>> describe a source "
-            "of records; "
-            "there is none; add <<csv=FILE>>, <<records=SOURCE>> or <<database=URL>>"
+            "<<target>>, <<owners_column>>, <<drop>>, <<positive>>, <<classes>>, <<bounds>> and <<schema>> describe a "
+            "source of records; there is none; add <<csv=FILE>>, <<records=SOURCE>> or <<database=URL>>"
         )
     if r.planned and (described or r.schema):
         raise UsageError(
-            "the plan's schema says all about the columns; <<target>>, <<drop>>, <<positive>>, <<bounds>> or "
-            "<<schema>> was "
-            "given beside <<plan_file>>; leave it out"
+            "the plan's schema says all about the columns; <<target>>, <<drop>>, <<positive>>, <<classes>>, "
+            "<<bounds>> or <<schema>> was given beside <<plan_file>>; leave it out"
         )
     if r.schema is not None and described:
         raise UsageError(
-            "<<schema>> says all about the columns; <<target>>, <<drop>>, <<positive>> or <<bounds>> was given "
-            "too; leave it out"
+            "<<schema>> says all about the columns; <<target>>, <<drop>>, <<positive>>, <<classes>> or "
+            "<<bounds>> was given too; leave it out"
         )
     if r.preprocessing == "survey":
         if r.source is None and r.schema is None:

@@ -91,6 +91,12 @@ class RecordSettings(Settings):
     )
     drop: tuple[str, ...] = setting((), "A column to leave out; may be repeated.", metavar="COLUMN")
     positive: str | None = setting(None, "The target's value that counts as +1.", metavar="VALUE")
+    classes: tuple[str, ...] = setting(
+        (),
+        "A class of the target, known without the records; to be repeated, once for each. Without it, a schema or "
+        "bounds the list of classes is read off the records, and the promise holds if it is public.",
+        metavar="VALUE",
+    )
     task: str | None = setting(
         None,
         "What a model says of the target, and its loss.",

@@ -163,6 +163,6 @@ def whole_of(plan: Plan, where: Placement, budget: Budget | None) -> Iterator[No
     if where.owner is not None and where.party is None:
         who = f"_owner{where.owner}"
     with WholeRun(path_of(where.out, who), f"stages{who}") as whole:
-        account = account_of(plan, where.account)
+        account = account_of(plan, where.account, callers=where.own_records)
         whole.keep(stages_of(plans, spent), held_against(budget, account), account)
         yield

@@ -2,8 +2,10 @@
 alone."""
 
 import asyncio
+import contextlib
 import json
 import time
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -12,14 +14,13 @@ from dpmpc.aggregation.owner.accounts import account_of
 from dpmpc.aggregation.party.job import PartyJob
 from dpmpc.aggregation.party.party import check_index, run_party
 from dpmpc.aggregation.party.resume import check_attempt, check_new, spent_releases
-from dpmpc.aggregation.plan.asked import AGREED, FIRST_ATTEMPT, Attempt, data_digest, plan_path
+from dpmpc.aggregation.plan.asked import AGREED, FIRST_ATTEMPT, Attempt, plan_path
 from dpmpc.aggregation.plan.limits import NO_LIMITS, Limits
 from dpmpc.aggregation.plan.names import named_errors, named_lines
 from dpmpc.aggregation.plan.plan import Plan
 from dpmpc.aggregation.plan.shown import taking_part
 from dpmpc.aggregation.plan.spending import entry_of
 from dpmpc.aggregation.wire.paths import ledger_path, opened_path, transcript_path
-from dpmpc.data import NAMES
 from dpmpc.errors import DpmpcError, UsageError, public_text
 from dpmpc.learning.source import Schedule
 from dpmpc.mpc.transport.addresses import owner_endpoints
@@ -36,6 +37,7 @@ from dpmpc.runs.owner_process import Progress, run_owners
 from dpmpc.runs.parting import check_alone
 from dpmpc.runs.placement import Placement
 from dpmpc.runs.plan_alone import check_preprocessing, named_request, planned
+from dpmpc.runs.refusing import check_data_id, next_meeting, told_by
 from dpmpc.runs.request import Request
 from dpmpc.runs.stages import OPENED as STAGE_OPENED
 from dpmpc.runs.stages import (
@@ -76,7 +78,7 @@ def start(request: Request | None, where: Placement, progress: Progress) -> None
         return
     check_preprocessing(request)
     if where.party is not None:
-        _party(planned(request)[1], where, where.party, progress)
+        _part_of(planned(request)[1], where, None, request=None, progress=progress)
     else:
         _owners(None, named_request(request), where, progress)
 
@@ -85,17 +87,22 @@ def take_part(plan: Plan, request: Request | None, where: Placement, progress: P
     """This machine's part of a run whose plan is in the file of the placement, stages and all. `request`: which records
     an owner has here; None for a party. Errors: as the processes report them."""
     check_role(plan, where)
+    where = replace(where, own_records=request is not None and request.source is not None)
     if where.party is None:
         check_alone(plan, where.owner)
     with named_errors(plan.called):
-        if plan.source.schedule != Schedule():
+        staged = plan.source.schedule != Schedule()
+        if staged:
             write_whole(plan, where)
             for line in _shown(plan, where):
                 progress({"event": "part", "text": plan.called(line)})
-            _check_limits(plan, where)
         told: Progress = lambda event: progress({**event, **_named_text(event, plan)})  # noqa: E731
         part, say = partial(_part_of, request=request, progress=told), partial(_note, plan, where)
-        with whole_of(plan, where, _budget(where, plan)):
+        with contextlib.ExitStack() as whole:
+            with told_by(next_meeting(plan, where), where):
+                if staged:
+                    _check_limits(plan, where)
+                whole.enter_context(whole_of(plan, where, _budget(where, plan)))
             plan, where = run_before(plan, where, part, say)
             part(plan, where, None)
             if plan.source.schedule.after:
@@ -107,14 +114,15 @@ def _part_of(
     plan: Plan, where: Placement, stage: StageJob | None, *, request: Request | None, progress: Progress
 ) -> None:
     """This process's part of the plan in the file of the placement, or of a stage."""
-    if where.party is not None and where.role != "both":
-        _party(plan, where, where.party, progress, stage)
-        return
-    assert request is not None
-    if where.party is not None:
-        _site(plan, request, where, where.party, progress, stage)
-    else:
-        _owners(plan, request, where, progress, stage)
+    with told_by(plan, where):
+        if where.party is not None and where.role != "both":
+            _party(plan, where, where.party, progress, stage)
+            return
+        assert request is not None
+        if where.party is not None:
+            _site(plan, request, where, where.party, progress, stage)
+        else:
+            _owners(plan, request, where, progress, stage)
 
 
 def _note(plan: Plan, where: Placement, text: str) -> None:
@@ -235,7 +243,7 @@ def _party_job(plan: Plan, where: Placement, index: int) -> PartyJob:
         tls=where.tls,
         threads=where.threads or threads_for(1 if where.addresses else plan.parties),
         budget=_budget(where, plan),
-        account=account_of(plan, where.account),
+        account=account_of(plan, where.account, callers=where.own_records),
         stall=where.stall,
         tolerates_loss=True,
     )
@@ -270,26 +278,8 @@ def _budget(where: Placement, plan: Plan | None) -> Budget | None:
     """The budget of a process that is started alone, from --budget or the file of --accept, over the plan's account
     too."""
     budget = Limits(budget=where.budget).also(where.limits or NO_LIMITS).budget  # the stricter
-    account = None if plan is None else account_of(plan, where.account)
+    account = None if plan is None else account_of(plan, where.account, callers=where.own_records)
     return None if budget is None else Budget.below(parse_budget(budget), where.ledgers, where.out, account)
-
-
-def _check_data_id(plan: Plan, where: Placement) -> None:
-    """Errors: the plan is for other data than the budget, or it is not said which the budget is for."""
-    data_id = where.data_id or (None if where.limits is None else where.limits.data_id)
-    if data_id is None:
-        if where.plan_file is None or (plan.data in NAMES and plan.data_id == data_digest(plan.data)):
-            return
-        raise UsageError(
-            f"<<budget>> is for the records of one <<data_id>>; the plan has {plan.data!r}; add <<data_id>> with "
-            f"the name "
-            "that you keep your budget under"
-        )
-    if plan.data_id != data_digest(data_id):
-        raise UsageError(
-            f"a budget binds runs on the same data; <<data_id={data_id!r}>> is not the plan's {plan.data!r}; plan "
-            "again, or refuse to take part"
-        )
 
 
 def _owners(
@@ -361,7 +351,7 @@ def _check_limits(asked: Plan, where: Placement) -> None:
         limits, owner = where.limits or NO_LIMITS, where.party if where.role == "both" else where.owner
         limits.check(asked) if owner is None else limits.check_owner(asked, owner)
     if _budget(where, None) is not None:
-        _check_data_id(asked, where)
+        check_data_id(asked, where)
 
 
 def prepare_owners(where: Placement, plan: Plan | None, run_id: str | None = None, staged: bool = False) -> bool:

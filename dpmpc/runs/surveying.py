@@ -113,7 +113,7 @@ def survey(
     persons = None if request.person is None else persons_of(records.table)
     part = training_part(request, counted_of(request, sum(map(len, rows)), persons), table.source)
     asking = Asking(table, draft, owner_of, sizes, part)
-    account = partial(account_of, said=request.account)
+    account = partial(account_of, said=request.account, callers=request.source is not None)
     found = release(request, asking, out / SURVEY, wait, check, budget, account)
     if found is None:
         return None
@@ -126,7 +126,10 @@ def asked_of(request: Request) -> Asked:
     """What the request says of the columns."""
     goal = None if request.task is None else TASKS[request.task]
     target = request.target or (Schema.read(Path(request.schema)).target.name if request.schema else "")
-    return Asked(target, request.owners_column, request.dropped, goal, request.positive, request.intercept is not False)
+    return Asked(
+        target, request.owners_column, request.dropped, goal, request.positive, request.intercept is not False,
+        classes=request.classes,
+    )  # fmt: skip
 
 
 def draft_for(request: Request, source: Table, table: Table, asked: Asked, features: Sequence[str] = ()) -> Schema:
@@ -143,11 +146,13 @@ def _draft_for(request: Request, source: Table, table: Table, asked: Asked, feat
         return schema_of_bounds(table, asked, read_bounds(Path(request.bounds)))
     names, target = features or features_of(source, asked), _target_of(table, asked)
     draft = draft_of(source, names, target, asked.intercept, asked.task)
-    return msgspec.structs.replace(draft, classes_read=not isinstance(target, Range))
+    return msgspec.structs.replace(draft, classes_read=not isinstance(target, Range) and not asked.classes)
 
 
 def _target_of(table: Table, asked: Asked) -> Target:
     """What is predicted: classes, which no single record decides, or a quantity of any size."""
+    if (stated := asked.stated) is not None:
+        return stated
     if asked.kind == "number":
         return Range(asked.target, *ANY)
     return classes_of(table, asked) if has_classes(table, asked) else labels_of(table, asked)
@@ -231,7 +236,7 @@ def _with_schema(request: Request, plan: Plan, schema: Schema, folder: Path) -> 
         schema.write(path)
         (folder / WEIGHTS).write_text(json.dumps(request.class_weight) + "\n", encoding="utf-8")
     mapped = replace(
-        request, schema=str(path), target=None, drop=(), positive=None, bounds=None, preprocessing=None,
+        request, schema=str(path), target=None, drop=(), positive=None, classes=(), bounds=None, preprocessing=None,
         task=schema.task, without=request.dropped,
     )  # fmt: skip
     return Surveyed(mapped, (plan.derived.mechanism,))

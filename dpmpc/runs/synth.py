@@ -15,7 +15,7 @@ from dpmpc.data.schema import Schema
 from dpmpc.data.spelling import PLAIN, Spelling
 from dpmpc.data.written import read_written
 from dpmpc.errors import UsageError
-from dpmpc.runs.stats import RELEASES, Statistics
+from dpmpc.runs.stats import RELEASES, Statistics, kept_of
 from dpmpc.runs.synth_columns import public_columns, surveyed_columns
 from dpmpc.runs.synth_releases import Kept, Releases
 from dpmpc.statistics.columns import Bucketed
@@ -157,7 +157,9 @@ def synth(
     if rows is not None and rows < 1:
         raise UsageError(f"<<rows>> are at least 1; got {rows}; give another number")
     lines = lines_of(constraints)
-    with opened(records, memory=memory, spelling=spelling) as (table, _):
+    check_persons(settings)
+    with opened(records, memory=memory, spelling=spelling, person=kept_of(settings, owners)) as (table, _):
+        drop = (*drop, *named_columns(settings))
         public = public_columns(table, owners, schema, bounds, cuts_of(cuts), cells, drop)
         public.check(target, lines, digits or {})
         kept = Kept(folder, wait, budget, account)
@@ -180,6 +182,20 @@ def synth(
     if folder is not None:
         found.write(folder)
     return found
+
+
+def check_persons(settings: Mapping[str, Any]) -> None:
+    """Errors: several places for each person, where a row of the synthetic table is a person."""
+    if settings.get("person") is not None and (rows := settings.get("person_rows") or 1) != 1:
+        raise UsageError(
+            f"a row of a synthetic table of persons is a person; got {rows} places for each, of which some may be "
+            "empty; leave <<person_rows>> out, or keep <<neighbours=record>>"
+        )
+
+
+def named_columns(settings: Mapping[str, Any]) -> tuple[str, ...]:
+    """The column of persons, which is no column of the synthetic table."""
+    return () if settings.get("person") is None else (str(settings["person"]),)
 
 
 def made_of(

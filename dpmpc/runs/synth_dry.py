@@ -11,7 +11,8 @@ from dpmpc.data.spelling import PLAIN, Spelling
 from dpmpc.mpc.contract.backend import BACKENDS
 from dpmpc.noise.forecast import forecast
 from dpmpc.processes.room import free_memory
-from dpmpc.runs.synth import cuts_of, lines_of
+from dpmpc.runs.stats import kept_of
+from dpmpc.runs.synth import check_persons, cuts_of, lines_of, named_columns
 from dpmpc.runs.synth_columns import public_columns
 from dpmpc.runs.synth_releases import SURVEY, Kept, Releases, moved
 from dpmpc.statistics.tables import Tables
@@ -28,7 +29,9 @@ def dry(
 ) -> str:  # fmt: skip
     """Lines: records, columns and cells; the part of each column's records that noise alone is expected to move; what
     the releases take. Nothing is spent; of records only their owners are read. Errors: as of `synth`."""
-    with opened(records, memory=memory, spelling=spelling) as (table, _):
+    check_persons(settings)
+    with opened(records, memory=memory, spelling=spelling, person=kept_of(settings, owners)) as (table, _):
+        drop = (*drop, *named_columns(settings))
         public = public_columns(table, owners, schema, bounds, cuts_of(cuts), cells, drop)
         public.check(target, lines_of(constraints), {})
         run = Releases.of(table, public, owners, None, Kept(None, 0.0), settings)

@@ -102,7 +102,9 @@ class Releases:
         return self._plan(tables, self.settings_of(share), self.before if share == 1.0 else ())
 
     def _plan(self, tables: Tables, settings: Mapping[str, Any], before: tuple[Any, ...] = ()) -> Plan:
-        return plan_of_tables(tables, self.sizes, self.table.source, self.data_id, settings, self.bounds, before)
+        return plan_of_tables(
+            tables, self.sizes, self.table.source, self.data_id, settings, self.bounds, before, by_person=True
+        )
 
     def settings_of(self, share: float) -> dict[str, Any]:
         """The settings of the next release, whose part of what is left of mu^2 is `share`. The last one's promise is

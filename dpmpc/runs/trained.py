@@ -69,6 +69,7 @@ def train(
     missing: Literal["fill", "drop"] = "fill",
     drop: tuple[str, ...] = (),
     positive: str | None = None,
+    classes: tuple[str, ...] = (),
     task: str | None = None,
     test_fraction: float | None = None,
     official_test: bool = False,

@@ -31,14 +31,15 @@ def evaluation_of(training: Plan) -> list[Plan]:
 
 def keep_whole(whole: WholeRun, job: OwnersJob, plans: Sequence[Plan], attempt: Attempt = FIRST_ATTEMPT) -> None:
     """Reserves these stages of a run that is all here; `attempt`: at the first of them. Errors: as `WholeRun.keep`."""
-    account = account_of(plans[0], job.request.account)
+    account = account_of(plans[0], job.request.account, callers=job.request.source is not None)
     kept = stages_of(plans, lambda plan: attempt.first_release if plan is plans[0] else 0)
     whole.keep(kept, held_against(budget_of(job), account), account)
 
 
 def keep_both(whole: WholeRun, job: OwnersJob, survey: Plan, training: Plan) -> None:
     """Reserves a survey and what follows it. Errors: they do not fit into the budget together."""
-    budget = held_against(budget_of(job), account_of(training, job.request.account))
+    account = account_of(training, job.request.account, callers=job.request.source is not None)
+    budget = held_against(budget_of(job), account)
     if budget is not None:
         coming = (entry_of(survey, FIRST_ATTEMPT, 0),)
         check_budget(training, FIRST_ATTEMPT, budget, ledger_path(job.out, 0), coming)

@@ -79,10 +79,10 @@ class Parts:
         if self.n > 1:
             found.append(values)
         for k in self.periods:
-            rows = -(-self.n // k)
-            padded = np.zeros((rows * k, *values.shape[1:]))
-            padded[: self.n] = values
-            found.append(padded.reshape(rows, k, *values.shape[1:]).sum(axis=0))
+            whole = self.n - self.n % k
+            every = values[:whole].reshape(-1, k, *values.shape[1:]).sum(axis=0)
+            every[: self.n - whole] += values[whole:]
+            found.append(every)
         total = np.concatenate([np.zeros((1, *values.shape[1:])), np.cumsum(values, axis=0)])
         found += [total[starts + size] - total[starts] for size, starts in self.stretches]
         return np.concatenate(found)

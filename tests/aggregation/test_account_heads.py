@@ -88,6 +88,17 @@ class Run:
         for thread in self.threads:
             thread.join(HANG)
 
+    def after_refusal(self, world: World) -> "Run":
+        """What its owners come to next. An owner that refused has ended the run for all, with nothing spent; where
+        owners may be missing, for nobody."""
+        if self.plan.dropouts:
+            assert self.spent() == 0 and not self.failed
+            return self
+        self.end()
+        assert self.spent() == 0 and len(self.failed) == 3
+        assert all("owner 0 stopped, for it was not used as it must be" in str(error) for error in self.failed)
+        return world.begin()
+
     def spent(self) -> int:
         return sum(len(Ledger.read(path).entries) for path in self.out.glob("party*/ledger_*.jsonl"))
 
@@ -117,9 +128,10 @@ def test_an_account_that_was_put_back_sends_nothing_until_the_newest_is_there(
     with pytest.raises(UsageError, match=r"party \d last saw it; it.*; restore the newest copy") as said:
         run.owner(0)
     assert "\n" not in str(said.value)
+    run = run.after_refusal(world)
     with pytest.raises(UsageError, match="it has 1 lines, and had 4, so it was put back, or this is a second machine"):
         run.owner(0, "another machine")
-    assert run.spent() == 0
+    run = run.after_refusal(world)
     put_back(world, "owner0", tmp_path / "newest")
     run.both()
     assert run.failed == [] and run.spent() == 3
@@ -135,6 +147,7 @@ def test_a_fork_is_refused_however_long_it_is(tmp_path: Path) -> None:
     run = world.begin()
     with pytest.raises(UsageError, match="its first 4 lines are others than they were"):
         run.owner(0, "clone")
+    run = run.after_refusal(world)
     run.both()
     assert run.failed == []
 

@@ -17,6 +17,7 @@ from dpmpc.aggregation.owner.client import OwnerClient
 from dpmpc.aggregation.plan.asked import AGREED, Attempt, data_digest
 from dpmpc.aggregation.plan.guarantee import promise_of
 from dpmpc.aggregation.plan.limits import NO_LIMITS, Limits, true_epsilon
+from dpmpc.aggregation.plan.one_line import is_one_line, one_line
 from dpmpc.aggregation.plan.plan import Plan
 from dpmpc.aggregation.plan.settings import GROUPS, UNITS
 from dpmpc.aggregation.plan.shown import taking_part
@@ -499,3 +500,25 @@ if __name__ == "__main__":  # [cases [seed]]
     found = [check_one(generator) for _ in range(number)]
     taken, admitted = (sum(column) for column in zip(*found, strict=True))
     print(f"{taken} of {number:,} random plans were taken part in, {admitted} fitted into a budget; no fault")
+
+
+@pytest.mark.parametrize("text", ["a\nguarantee: epsilon = 0", "a\x1b[2Jb", "\u202eenilno", "a\u2028b", "\x9b2J"])
+def test_no_text_of_a_plan_says_anything_but_itself_on_a_screen(tmp_path: Path, text: str) -> None:
+    """Who plans could end a line and write a guarantee of its own below what a site reads before it takes part."""
+    for name in ("run_id", "data", "data_id"):
+        plan().write(tmp_path / "plan.json")
+        value = json.loads((tmp_path / "plan.json").read_text())
+        value[name] = text
+        (tmp_path / "plan.json").write_text(json.dumps(value))
+        with pytest.raises(UsageError, match="a plan's texts are a line each") as refused:
+            Plan.read(tmp_path / "plan.json")
+        assert is_one_line(str(refused.value))
+    schema = Schema((Numeric(f"dose{text}", 0.0, 1.0),), Labels("y", ("1",), ("0",)), bounds="public")
+    shown = taking_part(plan(schema=schema))
+    assert all(map(is_one_line, shown)) and any("dose" in line for line in shown)
+
+
+def test_names_in_any_writing_are_shown_as_they_are() -> None:
+    for text in ("Zürich", "病棟 4", "מחלקה", "قسم", "a\u00a0b", "क्षि"):
+        assert is_one_line(text) and one_line(text) == text
+    assert one_line("a\x1b[2J\u202eb") == "a\\x1b[2J\\u202eb"

@@ -28,6 +28,20 @@ def ask(arguments: str) -> dict[str, Any]:
     return answer
 
 
+def test_a_promise_of_persons_says_how_many_records_of_each_are_kept() -> None:
+    of_persons = f"{ISSUE} --neighbours person"
+    said = CliRunner().invoke(account, of_persons.split())
+    assert isinstance(said.exception, UsageError) and "add person_rows=K" in str(said.exception)
+    # K places of 500 at each of 100 owners with weight 1/100, of which each moves a mean as a replaced record does
+    one, five = ask(ISSUE)["sensitivity"]["l2"], ask(f"{of_persons} --person-rows 5")["sensitivity"]["l2"]
+    assert five == pytest.approx(5 * 100 * one)
+    assert ask(f"{of_persons} --person-rows 5 --person-owners 2")["sensitivity"]["l2"] == pytest.approx(5 * 2 * one)
+    for wrong, why in ((f"{ISSUE} --person-rows 5", "add neighbours=person"),
+                       (f"{of_persons} --person-rows 5 --person-owners 101", "got 101 of 100")):  # fmt: skip
+        said = CliRunner().invoke(account, wrong.split())
+        assert isinstance(said.exception, UsageError) and why in str(said.exception)
+
+
 def test_the_command_of_the_issue_prints_every_calibration_and_every_method() -> None:
     result = CliRunner().invoke(account, ISSUE.split())
     assert result.exit_code == 0

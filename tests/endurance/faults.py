@@ -21,12 +21,13 @@ from numpy.typing import NDArray
 
 from dpmpc.privacy.exact import Integers, Reals
 from dpmpc.verify.scores import Sample
-from dpmpc.verify.statistics import check_statistics
+from dpmpc.verify.statistics import _CHECKS, check_statistics, law_check, scale_check
 from dpmpc.verify.verdict import Check
 
 Rng = np.random.Generator
 SCALE = 40_000.0  # grid steps
 OWNERS = 10
+CHECKS = (scale_check, law_check, *_CHECKS)  # of a sample
 LAWS = ("gaussian", "laplace")
 SIZES = ((64, 1000), (128, 500), (24, 1000), (16, 200))  # (coordinates, releases)
 RELEASES = ("all", "one", "every 2nd", "every 10th", "every 50th", "half", "a random tenth")
@@ -261,6 +262,13 @@ def trial(fault: Fault, law: str, d: int, releases: int, seed: int) -> Found:
     rng = np.random.default_rng(seed)
     evidence = check_statistics([spoilt(good(law, d, releases, rng), fault, rng)])
     return Found(fault, law, tuple(name.split(" (")[0] for name in evidence.failed))
+
+
+def is_caught(fault: Fault, law: str, d: int, releases: int, seed: int) -> bool:
+    """Whether a check catches it: as `trial` finds, but no check is made after the first that does."""
+    rng = np.random.default_rng(seed)
+    sample = spoilt(good(law, d, releases, rng), fault, rng)
+    return any(not check(sample).holds for check in CHECKS)
 
 
 def trials(d: int, releases: int, draws: int, seed: int) -> Iterator[Found]:

@@ -21,12 +21,14 @@ from dpmpc.aggregation.party.release import ReleaseSteps
 from dpmpc.aggregation.plan.asked import plan_path
 from dpmpc.aggregation.plan.grid import Ints
 from dpmpc.aggregation.plan.plan import Plan
+from dpmpc.aggregation.wire.paths import ledger_path
 from dpmpc.aggregation.wire.transcript import digest
 from dpmpc.mpc.parties.mesh import Channel
 from dpmpc.mpc.replicated.backend import SharingHolder
 from dpmpc.mpc.transport.channels import NOISE, OPENING
 from dpmpc.mpc.transport.wire import Peer
 from dpmpc.mpc.two_servers.holder import TwoServersHolder
+from dpmpc.privacy.ledgers import read_ledgers
 from dpmpc.processes.worker import Emit, Log
 
 POINTS = (
@@ -58,12 +60,15 @@ def serve(*, job: dict[str, Any], emit: Emit, log: Log) -> None:
 
 
 def die() -> NoReturn:
-    """Asks whether another run could have anything of the budget, notes the answer, and ends this process."""
+    """Asks whether another run could have anything of the budget, notes the answer, and ends this process. Before this
+    process has reserved anything, another run may have it."""
     from tests.endurance.kill_parties import free_releases
 
-    out = Path(os.environ["WITNESS"])
+    out, (who, _, release) = Path(os.environ["WITNESS"]), os.environ["KILL"].split(":")
+    me, mine = int(who), ledger_path(out, int(who))
+    held = int(release) >= 0 or (mine.exists() and any(book.reserved for book in read_ledgers(out, files=[mine])))
     free = free_releases(out, Plan.read(plan_path(out)))
-    Witness(out).note(int(os.environ["KILL"].split(":")[0]), "reserved" if free else "rival", free)
+    Witness(out).note(me, "reserved" if free and held else "rival", free)
     os.kill(os.getpid(), signal.SIGKILL)
     raise AssertionError("unreachable")
 

@@ -3,6 +3,7 @@ process."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from typing import Any
 
 import numpy as np
 import pytest
@@ -13,8 +14,9 @@ from dpmpc.mpc.numbers import field
 from dpmpc.mpc.numbers.prg import Prg
 from dpmpc.mpc.parties.loss_tolerance import enough
 from dpmpc.mpc.replicated.backend import SHARING, SharingHolder
+from dpmpc.mpc.shamir.backend import SHAMIR
 from dpmpc.mpc.transport.addresses import bound_socket, endpoint_of
-from dpmpc.mpc.transport.channels import OPENING
+from dpmpc.mpc.transport.channels import BARRIER, OPENING, exchange_label
 from dpmpc.mpc.transport.dial import TcpLink
 from dpmpc.mpc.transport.wire import HEADER, Peer
 from tests.runs import HANG
@@ -22,18 +24,20 @@ from tests.runs import HANG
 Parties = list[SharingHolder]
 
 
-def with_parties(n: int, t: int, body: Callable[[Parties], Awaitable[None]]) -> None:
+def with_parties(
+    n: int, t: int, body: Callable[[Parties], Awaitable[None]], *, backend: Any = SHARING, tolerate: bool = True
+) -> None:
     """Runs `body` on n connected holders that have made all noise."""
 
     async def main() -> None:
-        parties = [SHARING.holder(i, n, t, b"outliving") for i in range(n)]
+        parties = [backend.holder(i, n, t, b"outliving") for i in range(n)]
         bound = [bound_socket() for _ in range(n)]
         where = [endpoint_of(s) for s in bound]
         try:
             async with asyncio.timeout(HANG):
                 links = [TcpLink(i, where, bound=s) for i, s in enumerate(bound)]
                 await asyncio.gather(*(p.connect(k, seconds=HANG) for p, k in zip(parties, links, strict=True)))
-                for party in parties:
+                for party in parties if tolerate else ():
                     party.tolerate_loss()
                 await body(parties)
         finally:
@@ -185,6 +189,35 @@ def test_noise_needs_all_and_a_refusal_is_no_loss() -> None:
 
     with_parties(3, 1, body)
     with_parties(3, 1, refusal)
+
+
+@pytest.mark.parametrize("backend", [SHARING, SHAMIR], ids=["sharing", "shamir"])
+def test_where_all_are_needed_nothing_is_opened_without_one(backend: Any) -> None:
+    """Party 1 is lost when party 2 has said everything and party 0 nothing. Whatever runs first at party 0, it sends no
+    frame and opens nothing: its transcript would hold a release of which it sent no share, with nobody lost."""
+
+    async def body(parties: Parties) -> None:
+        shares = shares_of(7, 3, 1)
+        early = [asyncio.ensure_future(parties[2].stand(None, b"said", OPENING))]
+        early += [asyncio.ensure_future(parties[2].open(shares[2], OPENING))]
+        from_two = parties[0].peers[2]
+        assert isinstance(from_two, Peer)
+        due = [exchange_label(BARRIER + OPENING, 0), exchange_label(OPENING, 0)]
+        while not all(map(from_two.has, due)):
+            await asyncio.sleep(0)
+        await kill(parties[1])
+        while not parties[0].gone:
+            await asyncio.sleep(0)
+        before = parties[0].frames_sent
+        for late in (parties[0].stand(None, b"said", OPENING), parties[0].open(shares[0], OPENING)):
+            with pytest.raises(PeerError, match="party 1 left the run"):
+                await late
+        assert parties[0].frames_sent == before
+        for each in early:
+            each.cancel()
+        await asyncio.gather(*early, return_exceptions=True)
+
+    with_parties(3, 1, body, backend=backend, tolerate=False)
 
 
 @pytest.mark.parametrize(

@@ -22,6 +22,10 @@ def described(*, other: int = -1, emit: Any, log: Any) -> dict[str, Any]:
     return {
         "pid": os.getpid(),
         "parent": os.getppid(),
+        "grandparent": int(Path(f"/proc/{os.getppid()}/stat").read_text().rsplit(")", 1)[1].split()[1]),
+        "folder": os.getcwd(),
+        "program": Path("/proc/self/cmdline").read_text().split("\0")[3:4],
+        "account": os.environ["DPMPC_ACCOUNT"],
         "session": os.getsid(0),
         "descriptors": sorted(map(int, os.listdir("/proc/self/fd"))),
         "random": [os.urandom(16), secrets.token_bytes(16), random.randbytes(16)],

@@ -98,7 +98,7 @@ def test_every_start_of_a_python_is_known() -> None:
         for path in (ROOT / "dpmpc").rglob("*.py")
         if starts.search(path.read_text(encoding="utf-8")) and "benchmarks" not in path.parts
     }
-    assert found == {f"processes/{name}.py" for name in ("executors", "nursery", "supervisor", "together")}
+    assert found == {f"processes/{name}.py" for name in ("executors", "nursery", "standing", "supervisor", "together")}
 
 
 def test_a_scripts_folder_comes_last_unless_dpmpc_is_there(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

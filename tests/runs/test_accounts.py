@@ -20,6 +20,9 @@ from dpmpc.cli.budget import command
 from dpmpc.errors import UsageError
 from dpmpc.privacy.account import Account, account_folder
 from dpmpc.privacy.ledger import Ledger
+from dpmpc.runs.placement import Placement
+from dpmpc.runs.request import Request
+from dpmpc.runs.start import start
 from tests.runs import HANG, own_addresses
 
 VECTORS = np.full((3, 2), 0.1)
@@ -57,6 +60,22 @@ def test_a_deleted_run_is_still_spent(tmp_path: Path, engine: str) -> None:
     assert [gone["state"] for gone in answer["gone"]] == ["missing"] * (3 if engine == "mpc" else 1)
     text = CliRunner().invoke(command, [], catch_exceptions=False).output
     assert "hospital" in text and "is missing: all that was reserved for it counts" in text
+
+
+def test_records_of_ones_own_count_whatever_somebody_calls_them(tmp_path: Path) -> None:
+    """Sets that dpmpc brings count in no account; records in a file do, under the name of such a set too."""
+    records(tmp_path)
+    train(tmp_path, "x", data_id="wine")
+    plan = dpmpc.Plan.read(tmp_path / "runs" / "x" / "plan.json")
+    shutil.rmtree(tmp_path / "runs")
+    with pytest.raises(UsageError, match=r"the budget for data wine is epsilon 1, .* 3 releases are spent"):
+        train(tmp_path, "y", data_id="wine", budget="1,1e-5")
+    plan = replace(plan, parties=3, threshold=1, backend="sharing", run_id="of-somebody-else")
+    plan.write(tmp_path / "plan.json")
+    mine = Request(csv=str(tmp_path / "hospital.csv"), planned=True, evaluate=False)
+    where = Placement(tmp_path / "owner", index="owner0", plan_file=tmp_path / "plan.json", budget="9,1e-5")
+    with pytest.raises(UsageError, match="budget is for the records of one data_id; the plan has 'wine'"):
+        start(mine, where, lambda event: None)
 
 
 def test_another_account_is_named_by_every_surface(tmp_path: Path) -> None:

@@ -398,3 +398,26 @@ def test_an_odd_value_in_a_file_ends_no_table_and_numbers_stay_numbers(tmp_path:
     assert {"when", "city", "x", "odd"} <= set(rows)
     assert pd.api.types.is_numeric_dtype(rows["odd"]) and pd.api.types.is_numeric_dtype(rows["x"])
     assert 15 < rows["odd"].mean() < 35 and pd.to_datetime(rows["when"].dropna()).dt.year.between(2012, 2060).all()
+
+
+def test_a_table_of_persons_promises_all_records_of_one(tmp_path: Path) -> None:
+    """One row is kept of each person and owner: sizes are numbers of persons, and a release moves as tables of persons
+    do (`tests/statistics` hold that), which is all owners' records where a person is at each of three."""
+    frame = people(1500)
+    frame["patient"] = [f"p{k % 600}" for k in range(1500)]
+    given: dict[str, Any] = {"owners": "site", "bounds": BOUNDS, "cuts": CUTS, "engine": "clear", "hopeless": "allow"}
+    made = dpmpc.synth(frame, person="patient", **given, **PROMISE)
+    at = frame.drop_duplicates(["site", "patient"]).groupby("site").size().tolist()
+    for release in made.releases:
+        plan = release.plan
+        assert plan.neighbours == "person" and plan.person_rows == 1 and list(plan.sizes) == at
+        record = plan.source.levels("record", plan.sizes, plan.weights, plan.dimension)["record"]
+        absent = plan.source.by_presence(plan.sizes, plan.weights, plan.dimension)
+        assert absent is not None and plan.derived.sensitivity.l2 >= 3 * max(record.l2, absent.l2) * 0.999
+    assert "patient" not in made.frame()
+    assert promise_of(made.releases[1].plan).neighbours.startswith("all records of one person replaced, at every owner")
+    with pytest.raises(UsageError, match="a row of a synthetic table of persons is a person; got 2 places"):
+        dpmpc.synth(frame, person="patient", person_rows=2, **given, **PROMISE)
+    surveyed = dpmpc.synth(frame.drop(columns=["sex"]), person="patient", owners="site", hopeless="allow",
+                           engine="clear", epsilon=8.0, delta=1e-5)  # fmt: skip
+    assert all(each.plan.neighbours == "person" for each in surveyed.releases) and "patient" not in surveyed.frame()

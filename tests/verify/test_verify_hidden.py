@@ -18,7 +18,7 @@ from dpmpc.verify.scores import Sample
 from dpmpc.verify.statistics import check_statistics
 from dpmpc.verify.verdict import ALPHA
 from tests.endurance import faults
-from tests.endurance.faults import Fault, every, good, honest, shares, spoilt, table, trial, trials
+from tests.endurance.faults import Fault, every, good, honest, is_caught, shares, spoilt, table, trial, trials
 
 LAWS = ("gaussian", "laplace")
 
@@ -142,7 +142,15 @@ SIBLINGS = [
 @pytest.mark.parametrize("fault", [*NAMED, *SIBLINGS], ids=str)
 def test_a_fault_in_a_part_is_caught(fault: Fault, law: str) -> None:
     """At the size of `dpmpc verify --fresh`: 64 coordinates, 1,000 releases."""
-    assert trial(fault, law, 64, 1000, 7).caught
+    assert is_caught(fault, law, 64, 1000, 7)
+
+
+@pytest.mark.parametrize("law", LAWS)
+def test_what_is_caught_early_is_what_all_checks_together_catch(law: str) -> None:
+    weak = Fault("scaled by", 0.9, "one", "one")
+    for fault in (weak, NAMED[2], SIBLINGS[7]):
+        assert is_caught(fault, law, 16, 200, 7) == bool(trial(fault, law, 16, 200, 7).caught)
+    assert not is_caught(weak, law, 16, 200, 7) and is_caught(NAMED[0], law, 16, 200, 7)
 
 
 @pytest.mark.parametrize("law", LAWS)

@@ -1,5 +1,6 @@
 """One owner, one party, or both, on a machine of its own: what `dpmpc train -I` starts, for other programs."""
 
+import contextlib
 import hashlib
 import os
 from collections.abc import Callable, Sequence
@@ -19,6 +20,7 @@ from dpmpc.aggregation.plan.grid import Floats
 from dpmpc.aggregation.plan.guarantee import Promise
 from dpmpc.aggregation.plan.limits import NO_LIMITS, Limits
 from dpmpc.aggregation.plan.plan import Plan
+from dpmpc.aggregation.wire.refusal import refusal_told
 from dpmpc.errors import DpmpcError, UsageError
 from dpmpc.mpc.transport.addresses import Endpoint, check_loopback, owner_endpoints, parse_endpoints
 from dpmpc.mpc.transport.heartbeat import STALL, check_stall
@@ -45,6 +47,19 @@ def endpoints(plan: Plan, addresses: Sequence[str], tls: Path | str | None) -> l
     if tls is None:
         check_loopback([e.host for e in found])
     return found
+
+
+def _told(
+    plan: Plan,
+    addresses: Sequence[str],
+    tls: Path | str | None,
+    *,
+    party: int | None = None,
+    owners: tuple[int, int] | None = None,
+) -> contextlib.AbstractContextManager[None]:
+    """The others hear it where what is inside refuses: see `refusal_told`."""
+    where, keys = lambda: owner_endpoints(endpoints(plan, addresses, tls)), None if tls is None else Path(tls)
+    return refusal_told(plan, where, keys, party=party, owners=owners)
 
 
 def check_apart(plan: Plan) -> None:
@@ -119,10 +134,11 @@ class Owner:
         share leaves, and none is sent twice of one release. `account`: its folder (docs/privacy.md). Errors:
         UsageError, PeerError."""
         plan = read_plan(plan)
-        limits.check_owner(plan, index, vectors=True)
         check_apart(plan)
         where = owner_endpoints(endpoints(plan, addresses, tls))
-        self._ledger = _own_ledger(plan, index, None if out is None else Path(out), limits, account)
+        with _told(plan, addresses, tls, owners=(index, index + 1)):
+            limits.check_owner(plan, index, vectors=True)
+            self._ledger = _own_ledger(plan, index, None if out is None else Path(out), limits, account)
         try:
             self._aggregator = Aggregator.of_plan(
                 plan,
@@ -221,12 +237,13 @@ class Site(Owner):
         """As `Owner` and `Party`; one log for both, in `out`. What a role fails with begins with `as owner` or `as
         party`. Errors: UsageError, PeerError."""
         plan, out = read_plan(plan), Path(out)
-        limits.check_owner(plan, index, vectors=True)
         if plan.role != "both":
             raise UsageError(
                 'a site needs a plan in which every owner is a party; this one has them apart; make it with role="both"'
             )
-        job = _party_job(plan, index, addresses, tls, out, wait, stall, threads, limits, account)
+        with _told(plan, addresses, tls, party=index):
+            limits.check_owner(plan, index, vectors=True)
+            job = _party_job(plan, index, addresses, tls, out, wait, stall, threads, limits, account)
         out.mkdir(mode=0o700, parents=True, exist_ok=True)
         out.chmod(0o700)
         plan.write(out / f"plan_{index}.json")
@@ -234,16 +251,17 @@ class Site(Owner):
         self._log = os.fdopen(log, "a", encoding="utf-8")
         self._party = PartyHere(job, log_to(self._log), lambda event, **fields: None)
         try:
-            self._aggregator = Aggregator.of_plan(
-                plan,
-                parties=self._party,
-                addresses=job.owner_addresses,
-                owners=(index, index + 1),
-                tls=job.tls,
-                wait=wait,
-                stall=stall,
-                attempt=job.attempt,
-            )
+            with _told(plan, addresses, tls, party=index):
+                self._aggregator = Aggregator.of_plan(
+                    plan,
+                    parties=self._party,
+                    addresses=job.owner_addresses,
+                    owners=(index, index + 1),
+                    tls=job.tls,
+                    wait=wait,
+                    stall=stall,
+                    attempt=job.attempt,
+                )
         except DpmpcError as error:
             self._end()
             raise named(f"owner {index}", error) from None
@@ -297,9 +315,10 @@ class Party:
         process has cores. `limits`: what the plan must keep; their budget counts every ledger below the folder that
         `out` is in, and all that the `account` remembers. Errors: UsageError."""
         plan, out = read_plan(plan), Path(out)
-        limits.check(plan)
         check_apart(plan)
-        self._job = _party_job(plan, index, addresses, tls, out, wait, stall, threads, limits, account)
+        with _told(plan, addresses, tls, party=index):
+            limits.check(plan)
+            self._job = _party_job(plan, index, addresses, tls, out, wait, stall, threads, limits, account)
         self._make_gate: Callable[..., OwnerGate] | None = None  # as of `run_party`
 
     def run(self) -> None:
@@ -311,4 +330,5 @@ class Party:
         job.plan.write(job.out / f"plan_{job.index}.json")
         path = job.out / f"party_{job.index}.log"
         with open(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600), "a", encoding="utf-8") as file:
-            run_here(lambda: run_party(job, log_to(file), lambda event, **fields: None, make_gate=self._make_gate))
+            with _told(job.plan, [str(each) for each in job.addresses], job.tls, party=job.index):
+                run_here(lambda: run_party(job, log_to(file), lambda event, **fields: None, make_gate=self._make_gate))

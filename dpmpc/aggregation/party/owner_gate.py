@@ -34,10 +34,12 @@ from dpmpc.aggregation.wire.frames import (
     result_size,
 )
 from dpmpc.aggregation.wire.news import NOBODY
+from dpmpc.aggregation.wire.refusal import PARTY, is_refusal, owners_called, refuser
 from dpmpc.errors import PeerError
 from dpmpc.mpc.contract.backend import BACKENDS, Holder, Share, ToleratesLoss
 from dpmpc.mpc.native.speed import MOST_SAID
 from dpmpc.mpc.transport import channels
+from dpmpc.mpc.transport.abort_reason import refuses, stays_away
 from dpmpc.mpc.transport.addresses import Endpoint
 from dpmpc.mpc.transport.channels import block_label
 from dpmpc.mpc.transport.heartbeat import Heartbeat
@@ -112,6 +114,9 @@ class OwnerGate:
         if first == ASKING and self.returns and isinstance(peer, Peer):
             self._asked(peer, end, other)
             return
+        if is_refusal(first) and isinstance(peer, Peer):
+            self._refused(peer, first, end, other)
+            return
         has_all = bool(first & HAVE) and self.returns and isinstance(peer, Peer)
         if has_all:
             first -= HAVE
@@ -126,7 +131,7 @@ class OwnerGate:
                 check_name(peer.certificate, certificate_name(plan, first, end))
             except PeerError as error:
                 raise Refused(str(error)) from None
-        peer.name = f"owner {first}" if end == first + 1 else f"the owners' process ({first}..{end - 1})"
+        peer.name = owners_called(first, end)
         if other != self._greeting:
             raise Refused(
                 f"owners and parties must have the same plan; party {self.holder.party} has {self._greeting.hex()[:8]},"
@@ -166,15 +171,39 @@ class OwnerGate:
 
     def _asked(self, peer: Peer, party: int, other: bytes) -> None:
         """Somebody of this run asks how it is. Errors: Refused for one of another plan."""
-        if other != self._greeting:
-            raise Refused(
-                f"all processes must have the same plan; party {self.holder.party} has another; copy it again"
-            )
+        self._check_plan(other)
         peer.send(channels.HELLO, self._answer())
         peer.admit(0, 0)
         self._askers = [each for each in self._askers if each.lost is None] + [peer]
         self._asked_at[party] = asyncio.get_running_loop().time()
         self._changed.set()
+
+    def _check_plan(self, other: bytes) -> None:
+        if other != self._greeting:
+            raise Refused(
+                f"all processes must have the same plan; party {self.holder.party} has another; copy it again"
+            )
+
+    def _refused(self, peer: Peer, first: int, end: int, other: bytes) -> None:
+        """A process of this run says that it will not come: nobody waits for it. Errors: Refused for one that is
+        none."""
+        name, certificate = refuser(self.plan, first, end)
+        if self._tls:
+            try:
+                check_name(peer.certificate, certificate)
+            except PeerError as error:
+                raise Refused(str(error)) from None
+        self._check_plan(other)
+        if not self._begun and self._archive is None and name not in self._heartbeat.connected:
+            self._log(f"{name} refuses to take part")
+            if not (self.takes_late and first != PARTY):
+                self._fail(stays_away(name))
+        self._asked(peer, NOBODY, other)
+
+    def _fail(self, error: PeerError) -> None:
+        if not self.lost.done():
+            self.lost.set_exception(error)
+            self.lost.exception()
 
     def _begin_anew(self, first: int, end: int) -> None:
         """These owners have come again, so their earlier process is gone, noticed or not: the run is interrupted.
@@ -402,15 +431,13 @@ class OwnerGate:
         first = self._owners.first_of(peer)
         if (peer is not self._within and first is None) or self._archive is not None:
             return
-        if first is not None and peer is not self._within and not self._begun:  # it may come again
+        if first is not None and peer is not self._within and not self._begun and not refuses(error):  # it comes again
             del self._owners[first]
             if isinstance(peer, Peer):
                 peer.discard()
             self._log(f"{peer.name} left before the run began: {error}")
             return
-        if not self.lost.done():
-            self.lost.set_exception(error)
-            self.lost.exception()
+        self._fail(error)
 
     @property
     def adding_s(self) -> float:

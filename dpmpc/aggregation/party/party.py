@@ -149,7 +149,8 @@ async def first_of(body: Coroutine[Any, Any, None], *lost: "asyncio.Future[None]
         await asyncio.gather(task, return_exceptions=True)
         raise
     if not task.done():
-        task.cancel()
+        failed = [each.exception() for each in lost if each.done() and not each.cancelled()]
+        task.cancel(failed[0] if failed else None)  # what it tells those it has just met is this
         with contextlib.suppress(asyncio.CancelledError):
             await task
         for future in lost:

@@ -21,8 +21,9 @@ from dpmpc.aggregation.wire.transcript import ABORT, read_opened, read_transcrip
 from dpmpc.errors import PeerError, UsageError
 from dpmpc.mpc.contract.backend import BACKENDS, Holder, Share
 from dpmpc.mpc.contract.security import Checks
+from dpmpc.mpc.transport.abort_reason import public_reason
 from dpmpc.mpc.transport.channels import MOST_RELEASES, NUMBER, PAST, STANDING
-from dpmpc.mpc.transport.link import Connection, Hello, Link, Observe, OnLost
+from dpmpc.mpc.transport.link import Connection, Hello, Link, Observe, OnLost, part
 from dpmpc.privacy.ledger import Ledger
 
 _DIGEST = 16  # bytes of a vector's digest; zeros: not here
@@ -112,15 +113,22 @@ class NumberedLink:
     ) -> Mapping[int, Connection]:
         """As `Link.connect`."""
         peers = await self._link.connect(hello, run_id, seconds, on_lost, observe)
+        try:
+            self._agreed(await self._number(peers))
+        except BaseException as error:  # nobody else has these connections yet
+            await part(peers.values(), public_reason(f"party {hello.party}", error))
+            raise
+        return peers
+
+    async def _number(self, peers: Mapping[int, Connection]) -> int:
         for peer in peers.values():
             peer.send(NUMBER, COUNT.pack(self._attempts))
         coming = [(peer, peer.receive(NUMBER)) for peer in peers.values()]
-        numbers = [COUNT.unpack(exact(peer, await each, COUNT.size))[0] for peer, each in coming]
+        numbers = [int(COUNT.unpack(exact(peer, await each, COUNT.size))[0]) for peer, each in coming]
         number = max([self._attempts, *numbers])
         if number >= MOST_RELEASES:
             raise PeerError(f"a run has fewer than {MOST_RELEASES} attempts; got number {number}; start a new run")
-        self._agreed(number)
-        return peers
+        return number
 
     def abandon(self) -> None:
         """As `Link.abandon`."""

@@ -19,6 +19,7 @@ from dpmpc.aggregation.wire.transcript import Opened, Transcript
 from dpmpc.errors import PeerError
 from dpmpc.mpc.contract.backend import Holder, Renewed, Share
 from dpmpc.mpc.native.speed import Kernels, compared, kernels_in_use
+from dpmpc.mpc.transport.abort_reason import because
 from dpmpc.mpc.transport.heartbeat import Heartbeat
 from dpmpc.mpc.transport.link import Link
 from dpmpc.mpc.transport.tls import Tls
@@ -120,7 +121,7 @@ class PartyStart:
         connecting = asyncio.ensure_future(connect)
         run_id = job.plan.session_id(AGREED)
         around = listen_around(job.owner_addresses, self.tls, run_id, self.greeting, job.index, hear)
-        asking = asyncio.ensure_future(around)
+        asking, why = asyncio.ensure_future(around), None
         try:
             await asyncio.wait([connecting, asking], return_when=asyncio.FIRST_COMPLETED)
             while heard and connecting.done() and isinstance(connecting.exception(), PeerError) and not asking.done():
@@ -130,10 +131,13 @@ class PartyStart:
                 return False
             connecting.result()
             return True
+        except asyncio.CancelledError as error:
+            why = because(error)
+            raise
         finally:
             self.heartbeat.instead = ""
-            for task in (connecting, asking):
-                task.cancel()
+            connecting.cancel(why)
+            asking.cancel()
             await asyncio.gather(connecting, asking, return_exceptions=True)
 
     def _note(self, transcript: Transcript, attempt: Attempt) -> None:

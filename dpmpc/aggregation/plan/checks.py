@@ -4,6 +4,7 @@ import re
 from typing import get_args
 
 from dpmpc.aggregation.plan.asked import Asked, Bounds
+from dpmpc.aggregation.plan.one_line import is_one_line, one_line
 from dpmpc.aggregation.plan.owner_bounds import check_owners_possible
 from dpmpc.data.schema import Schema
 from dpmpc.errors import UsageError
@@ -57,6 +58,9 @@ def check_plan(plan: Asked) -> None:
         )
     if plan.names is not None and (len(plan.names.parties), len(plan.names.owners)) != (plan.parties, plan.owners):
         raise UsageError("a plan has no names, or one for every party and owner; these are others; plan again")
+    for what, text in (("run id", plan.run_id), ("data", plan.data), ("data id", plan.data_id)):
+        if not is_one_line(text):
+            raise UsageError(f"a plan's texts are a line each; its {what} is {one_line(text)[:80]}; plan again")
     _check_persons(plan)
     plan.source.check(plan.neighbours, plan.dimension)
     if plan.schema is not None:

@@ -222,11 +222,6 @@ def warnings_of(plan: Plan) -> list[str]:
             "scaling bounds were read from the records and are not covered by the guarantee; give public ones with "
             "bounds FILE"
         )
-    elif reads_classes(plan):
-        found.append(
-            "the list of classes was read from the records and is not covered by the guarantee; state them in "
-            "a schema, or in bounds FILE"
-        )
     ratio = sum(plan.sizes) / (plan.owners * min(plan.sizes))
     if plan.weights == "equal" and ratio >= 2:
         found.append(

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 from dpmpc.aggregation.plan.check_figures import owners_line, security_line
 from dpmpc.aggregation.plan.guarantee import promise_of, share_of
+from dpmpc.aggregation.plan.one_line import one_line
 from dpmpc.aggregation.plan.plan import Plan
 from dpmpc.data.schema import Schema
 from dpmpc.learning.survey_columns import columns_line
@@ -48,7 +49,7 @@ def taking_part(plan: Plan, addresses: Sequence[str] = ()) -> list[str]:
         f"computed by {who}",
         *schema,
     ]
-    return [*lines, owners_line(plan)] if plan.checks_owners else lines
+    return [one_line(line) for line in (*lines, *([owners_line(plan)] if plan.checks_owners else []))]
 
 
 def _owners_shown(plan: Plan) -> str:

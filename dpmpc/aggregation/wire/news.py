@@ -28,7 +28,7 @@ def read_answer(payload: bytes | bytearray) -> tuple[int, bytes, News]:
 
 async def ask(party: int, endpoint: Endpoint, tls: Tls | None, run_id: bytes, greeting: bytes, me: int) -> News | None:
     """What party `party` says of the run; None where it does not answer."""
-    return await _answer(party, endpoint, tls, run_id, greeting, HELLO.pack(ASKING, me, greeting))
+    return await answer(party, endpoint, tls, run_id, greeting, HELLO.pack(ASKING, me, greeting))
 
 
 async def say_that_all_is_here(
@@ -38,15 +38,16 @@ async def say_that_all_is_here(
     wait for them. Returns when it knows, or is not there any more."""
     first, end = owners
     for _ in range(_TIMES):
-        news = await _answer(party, endpoint, tls, run_id, greeting, HELLO.pack(first | HAVE, end, greeting))
+        news = await answer(party, endpoint, tls, run_id, greeting, HELLO.pack(first | HAVE, end, greeting))
         if news is None or news[0] != RUNNING:  # one that waits to begin has no owners to wait for
             return
         await asyncio.sleep(PAUSE)  # it has not opened the last release yet
 
 
-async def _answer(
+async def answer(
     party: int, endpoint: Endpoint, tls: Tls | None, run_id: bytes, greeting: bytes, hello: bytes
 ) -> News | None:
+    """What a party answers to this greeting at its port for owners; None where it does not."""
     peer = Peer(f"party {party}", run_id)
     try:
         async with asyncio.timeout(_PATIENCE):

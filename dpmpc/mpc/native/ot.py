@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpmpc.mpc.native import choice
-from dpmpc.mpc.native.planes import transpose_twin
+from dpmpc.mpc.native.planes import transpose
 
 Words = NDArray[np.uint64]
 Bytes = NDArray[np.uint8]
@@ -88,7 +88,7 @@ def hashes(planes: Words, schedule: bytes, offsets: Words, out: Words) -> None:
 
 
 def _hashes_twin(planes: Words, key: bytes, offsets: Words, out: Words) -> None:
-    x = np.stack([transpose_twin(half, 64) for half in (planes[:64], planes[64:])], axis=-1)  # (64, words, 2)
+    x = np.stack([transpose(half, 64) for half in (planes[:64], planes[64:])], axis=-1)  # (64, words, 2)
     cipher = _cipher(key)
     for m, offset in enumerate(offsets):
         shifted = np.ascontiguousarray(x ^ offset, dtype="<u8")

@@ -64,6 +64,12 @@ class LossTolerantMesh(Mesh):
         finally:
             self._needed -= 1
 
+    def check_needed(self) -> None:
+        """To be called before an exchange that can do without a party. Errors: PeerError where one has left that may
+        not: whoever ends this process has not come to it yet, and no transcript could explain what it would send."""
+        if self.gone and self._needed:
+            raise self.cause()
+
     def cause(self) -> PeerError:
         """Why the first one left."""
         return next(iter(self.gone.values()))
@@ -75,6 +81,7 @@ class LossTolerantMesh(Mesh):
 
     async def here(self, channel: int, said: bytes = b"") -> None:
         """As `Mesh.here`, of those that are left: one that leaves meanwhile is not waited for, where it may leave."""
+        self.check_needed()
         self.channel(channel)
         self.rounds += int(self.parties > 1)
         label = exchange_label(channel, 0)

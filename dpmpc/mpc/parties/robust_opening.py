@@ -51,8 +51,9 @@ class RobustSession(LossTolerantMesh, Session):
         channel, used once.
 
         Cost: one round, t messages of 8 bytes a value a party; one to each other party where some are lost. Errors:
-        PeerError for a share of another length, or words that no share has.
+        PeerError for a share of another length, or words that no share has, and where a party has left that may not.
         """
+        self.check_needed()
         n, t = self.parties, self.threshold
         self.channel(ident)
         self.rounds += int(n > 1)

@@ -134,6 +134,7 @@ class ShamirHolder(ManyHolder, LossTolerantMesh):
         return self._products[key]
 
     async def open(self, share: Words, channel: int) -> Ints:
+        self.check_needed()
         return field.to_int64(await open_from_any(self, self.threshold, share, channel))
 
     async def inspect(self, rows: list[Words], test: OwnerTest, channel: int) -> Found:

@@ -4,10 +4,13 @@ A process that fails tells its peers in its last frame. Whoever hears it says th
 is told by that one in turn says the cause, not the echo of an echo.
 """
 
+import asyncio
+
 from dpmpc.errors import DpmpcError, PeerError, UsageError
 
 MOST_REASON = 500  # bytes of UTF-8
 _REFUSAL = "stopped, for it was not used as it must be"
+_STAYS_AWAY = "refuses to take part"
 
 
 class Told(PeerError):
@@ -22,6 +25,8 @@ class Told(PeerError):
 def public_reason(me: str, error: BaseException) -> str:
     """What the process `me` may tell the others of its end. A PeerError speaks of processes alone; any other message
     could hold a path or a word of the records, and stays here."""
+    if isinstance(error, asyncio.CancelledError) and error.args and isinstance(error.args[0], PeerError):
+        error = error.args[0]  # whoever cancelled says why
     if isinstance(error, Told):
         return error.cause
     if isinstance(error, PeerError):
@@ -37,7 +42,17 @@ def public_reason(me: str, error: BaseException) -> str:
 
 def refuses(error: PeerError) -> bool:
     """Whether this is the end of a process whose own rules forbid it to go on: nobody goes on without it."""
-    return isinstance(error, Told) and _REFUSAL in error.cause
+    return isinstance(error, Told) and (_REFUSAL in error.cause or _STAYS_AWAY in error.cause)
+
+
+def stays_away(name: str) -> Told:
+    """What is said, here and to the others, when this process has told that it refuses to take part."""
+    return Told(f"{name} {_STAYS_AWAY}; its own screen says why", name)
+
+
+def because(error: BaseException) -> object:
+    """What to cancel a task with, so that what it tells others as it ends is why this error ends it."""
+    return error.args[0] if isinstance(error, asyncio.CancelledError) and error.args else error
 
 
 def pack(reason: str) -> bytes:

@@ -1,0 +1,134 @@
+"""The process that this one's nurseries are forked from: what they import is imported once, not once a start.
+
+A second fit, a training run after its survey and each case of a check of noise start their parties in some
+milliseconds so. It imports modules of this package alone, for those do not change while a program runs; it holds no
+job, key or record, and ends with this process. A nursery gets the environment, the folder and the descriptors of the
+moment it is asked for. What a fork cannot be given, because interpreter and libraries read it as they start, or the
+kernel counts it by process, is compared (`_kind`): where it has changed, another process takes its place.
+"""
+
+import atexit
+import contextlib
+import json
+import os
+import resource
+import socket
+import subprocess
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+Row = tuple[int, int, int, list[int]]  # of a nursery
+# Read when something is done, not as a process starts.
+_READ_LATER = ("DPMPC_ACCOUNT", "DPMPC_PROCESS_ACCOUNT", "DPMPC_LOG_LEVEL", "DPMPC_LOG_JSON", "PYTEST_CURRENT_TEST")
+_HERE = "dpmpc."
+_WAIT = 10.0  # seconds for its end, which takes milliseconds
+_AT_ONCE = 200  # descriptors in a message: the kernel takes 253
+
+
+@dataclass
+class _Standing:
+    kind: tuple[Any, ...]
+    process: "subprocess.Popen[bytes]"
+    asking: socket.socket
+
+    def end(self) -> None:
+        """It ends; nurseries that it has forked do not."""
+        self.asking.close()
+        try:
+            self.process.wait(_WAIT)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            self.process.wait()
+
+
+_standing: list[_Standing] = []
+
+
+def ask(
+    rows: Sequence[Row],
+    preload: Sequence[str],
+    streams: tuple[int, int, int],
+    told: int,
+    environment: Mapping[str, str],
+) -> None:
+    """A nursery for `rows`, with these standard `streams`; its number, and then its exit code, negative for a signal,
+    come over `told`, a line each. Errors: OSError where there is none to be had."""
+    numbers = sorted({number for *pipes, kept in rows for number in (*pipes, *kept)})
+    if numbers[0] <= 2:  # this process has no standard streams; those of a fork would stand in the way
+        raise OSError("descriptors of standard streams are in use")
+    standing = _found(preload, environment)
+    folder = os.open(os.curdir, os.O_PATH)
+    try:
+        sent = [told, *streams, folder, *numbers]
+        said = {"rows": rows, "preload": list(preload), "numbers": numbers, "environment": dict(environment)}
+        body = json.dumps(said).encode()
+        standing.asking.sendall(len(body).to_bytes(8, "big") + len(sent).to_bytes(8, "big"))
+        for first in range(0, len(sent), _AT_ONCE):
+            socket.send_fds(standing.asking, [b"\0"], sent[first : first + _AT_ONCE])
+        standing.asking.sendall(body)
+    except OSError:
+        end()
+        raise
+    finally:
+        os.close(folder)
+
+
+def end() -> None:
+    """It ends, if there is one; the next that is asked of starts."""
+    while _standing:
+        standing = _standing.pop()
+        if standing.kind[0] == os.getpid():  # else a fork of the process that started it
+            standing.end()
+        else:
+            standing.asking.close()
+            standing.process.returncode = 0
+
+
+def _found(preload: Sequence[str], environment: Mapping[str, str]) -> _Standing:
+    kind = _kind(environment)
+    if _standing and (_standing[0].kind != kind or _standing[0].process.poll() is not None):
+        end()
+    if not _standing:
+        own = [name for name in preload if name.startswith(_HERE)]
+        ours, theirs = socket.socketpair()
+        with theirs:
+            try:
+                process = subprocess.Popen(
+                    [sys.executable, "-m", "dpmpc.processes.nursery", "standing", *own],
+                    stdin=theirs.fileno(),
+                    stdout=subprocess.DEVNULL,
+                    stderr=subprocess.DEVNULL,  # what cannot be imported, a nursery's own start says
+                    env=dict(environment),
+                    start_new_session=True,
+                )
+            except BaseException:
+                ours.close()
+                raise
+        _standing.append(_Standing(kind, process, ours))
+    return _standing[0]
+
+
+def _kind(environment: Mapping[str, str]) -> tuple[Any, ...]:
+    """What processes have in common that can be forked from the same one."""
+    limits = [name for name in dir(resource) if name.startswith("RLIMIT_")]
+    return (
+        os.getpid(),
+        sys.executable,
+        {name: value for name, value in environment.items() if name not in _READ_LATER},
+        [resource.getrlimit(getattr(resource, name)) for name in limits],
+        os.sched_getaffinity(0),
+        os.getpriority(os.PRIO_PROCESS, 0),
+        os.geteuid(),
+        [_link(f"/proc/self/ns/{name}") for name in ("net", "mnt", "user")],
+    )
+
+
+def _link(path: str) -> str:
+    with contextlib.suppress(OSError):
+        return os.readlink(path)
+    return ""
+
+
+atexit.register(end)

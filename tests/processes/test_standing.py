@@ -1,0 +1,112 @@
+"""The process that nurseries are forked from: started once, and again where it no longer is what a start would be."""
+
+import os
+import resource
+import signal
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from dpmpc.mpc.transport.addresses import bound_socket
+from dpmpc.processes import standing
+from dpmpc.processes.supervisor import Job, run_jobs
+from dpmpc.processes.together import POSSIBLE
+from tests.runs import HANG, children_of, wait_until
+
+pytestmark = pytest.mark.skipif(not POSSIBLE, reason="they are forked on Linux alone")
+ROLE = "tests.processes.roles:described"
+
+
+def described(**arguments: Any) -> list[dict[str, Any]]:
+    """Two processes of one start."""
+    return run_jobs([Job(name, ROLE, arguments) for name in "ab"], HANG)
+
+
+def origin(found: list[dict[str, Any]]) -> int:
+    """Whom both were forked from: the parent of their nursery."""
+    (number,) = {one["grandparent"] for one in found}
+    return int(number)
+
+
+def test_two_starts_share_it_and_each_gets_what_holds_when_it_starts(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first = described()
+    monkeypatch.setenv("DPMPC_ACCOUNT", "/another")
+    monkeypatch.chdir(tmp_path)
+    second = described()
+    assert origin(first) == origin(second) != os.getpid()
+    assert len({one["parent"] for one in (*first, *second)}) == 2
+    assert len({bytes(value) for one in (*first, *second) for value in one["random"]}) == 4 * 3
+    assert {one["account"] for one in second} == {"/another"} != {one["account"] for one in first}
+    assert {one["folder"] for one in second} == {os.path.realpath(tmp_path)} != {one["folder"] for one in first}
+    assert children_of(os.getpid()) == []
+
+
+def narrowed(_: pytest.MonkeyPatch) -> None:
+    """The most descriptors that a process may have, one less than before."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (soft - 1, hard))
+
+
+def killed(_: pytest.MonkeyPatch) -> None:
+    """It dies."""
+    process = standing._standing[0].process
+    process.send_signal(signal.SIGKILL)
+    process.wait()
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda patch: patch.setenv("OPENBLAS_CORETYPE", "Haswell"),
+        lambda patch: patch.setattr(sys, "path", [*sys.path, "/another"]),
+        narrowed,
+        killed,
+    ],
+    ids=["a variable that a library reads as it starts", "where modules come from", "a limit", "killed"],
+)
+def test_another_takes_its_place_where_a_start_would_differ(
+    change: Callable[[pytest.MonkeyPatch], None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before, limits = origin(described()), resource.getrlimit(resource.RLIMIT_NOFILE)
+    try:
+        change(monkeypatch)
+        after = origin(described())
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, limits)
+    assert after != before
+    wait_until(lambda: not Path(f"/proc/{before}").exists())
+
+
+def test_where_there_is_none_a_start_has_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    def none(*_: Any) -> None:
+        raise BrokenPipeError
+
+    monkeypatch.setattr(standing, "ask", none)
+    assert origin(described()) == os.getpid()
+
+
+@pytest.mark.parametrize("odd", ["a thread", "an open file"])
+def test_one_that_cannot_be_forked_safely_starts_a_nursery_instead(
+    odd: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A descriptor that the interpreter opened for itself, with the number that a job's socket has here, and a thread:
+    such a nursery is a new program, which imports all itself, and has neither."""
+    bound = [bound_socket(), bound_socket()]
+    number = bound[0].fileno()
+    done = {
+        "a thread": "import threading\nthreading.Thread(target=threading.Event().wait, daemon=True).start()\n",
+        "an open file": f"import os\nos.dup2(os.open(os.devnull, os.O_RDONLY), {number}, inheritable=False)\n",
+    }[odd]
+    once = f"import sys\nif 'standing' in sys.orig_argv:\n    {done.strip().replace(chr(10), chr(10) + '    ')}\n"
+    (tmp_path / "sitecustomize.py").write_text(once)
+    monkeypatch.setattr(sys, "path", [str(tmp_path), *sys.path])
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    found = run_jobs([Job(str(k), ROLE, {"other": one.fileno()}, [one]) for k, one in enumerate(bound)], HANG)
+    assert [one["holds"] for one in found] == [True, True]
+    assert [one["program"] for one in found] != [["standing"]] * 2
+    assert origin(found) == standing._standing[0].process.pid
