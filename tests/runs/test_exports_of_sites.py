@@ -1,0 +1,56 @@
+"""Two sites of each country's habits: what nobody knows of their columns is surveyed over machines, and each site maps
+its own file by the plan that follows, every field read."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from dpmpc.aggregation.plan.stages import after_first, noise_of
+from dpmpc.data import CsvFile
+from dpmpc.data.loading import opened
+from dpmpc.data.schema import Labels, Schema
+from dpmpc.runs.named_records import load_owner
+from dpmpc.runs.plan_of_machines import plan_of_machines
+from dpmpc.runs.request import Request
+from tests.data.exports import EXPORTS, Export
+
+EACH, COLUMNS = 400, 5  # of each kind
+
+
+@pytest.mark.parametrize("export", EXPORTS[::3], ids=lambda e: e.name)
+def test_sites_with_the_habits_of_a_country_are_surveyed_and_read(export: Export, tmp_path: Path) -> None:
+    """Noise makes no column of every record vanish: its counts are some 30 deviations of it."""
+    files = []
+    for site in range(2):
+        (tmp_path / str(site)).mkdir()
+        files.append(export.write(tmp_path / str(site), EACH, seed=site + 1))
+    kinds = {k: [name for name, kind in export.kinds.items() if kind == k] for k in ("number", "date", "category")}
+    features = tuple(name for some in kinds.values() for name in some[:COLUMNS])
+    low, high = export.classes
+    draft = Schema((), Labels(export.target, (high,), (low,)), unknown=features)
+    asked: dict[str, Any] = {"owner_sizes": (EACH, EACH), "epsilon": 25.0, "delta": 1e-5}
+    asked |= {"iterations": 2, "step": 1.0, "basis": "linear", "method": "gradient"}
+    request = Request(schema="schema.json", evaluate=False, test_fraction=0.0, data_id=export.name, **asked)
+    plan, _ = plan_of_machines(request, draft, (EACH, EACH), survey=True)
+    total = np.zeros(plan.first.dimension)
+    for path in files:
+        with opened(CsvFile(path), spelling=export.spelling) as (table, _):
+            (mean,) = plan.first.source.means(table, np.zeros(EACH, dtype=np.int64), (EACH,))
+        total += mean[0] * EACH
+    noise = np.random.default_rng(1).normal(0, noise_of(plan.first), len(total))
+    after = after_first(plan, np.rint((total + noise) / plan.first.grid.step))
+    assert after.schema is not None
+    found = Schema.from_json(after.schema)
+    numbers = {*kinds["number"], *kinds["date"]} & {*features}
+    columns = {column.name: column for column in found.columns}
+    assert numbers <= columns.keys()
+    assert all(columns[name].number for name in numbers)  # type: ignore[union-attr]
+    for site, path in enumerate(files):
+        mine = Request(csv=str(path), spelling=export.spelling, planned=True, evaluate=False)
+        data = load_owner(mine, after, site)
+        assert (data.n, data.d) == (EACH, len(found.feature_names)) and not any(each.unread for each in data.counts)
+        spread = np.asarray(data.X).std(axis=0)
+        of = [k for k, name in enumerate(found.feature_names) if name in numbers]
+        assert (spread[of] > 0).all()
