@@ -86,8 +86,10 @@ class Status:
         return event not in ("connections", "begin")
 
     def says(self, text: str) -> None:
-        """Keeps the last line of the log above debugging."""
-        if level_of(text) != "debug":  # a line a release, which `release` counts
+        """Keeps the last line of the log above debugging; of a process that is left out, why it is."""
+        if level_of(text) == "debug":  # a line a release, which `release` counts
+            return
+        if self.state.phase != LEFT_OUT or not text.startswith("waiting for "):
             self.state.event, self.state.event_time = text, time.time()
             self._write()
 

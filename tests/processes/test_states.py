@@ -27,6 +27,21 @@ with Status(Path(sys.argv[1]), "party 1", "r", 9) as s:
 """
 
 
+def test_a_process_that_is_left_out_keeps_saying_why(tmp_path: Path) -> None:
+    """It waits for the end of the others, and whom it waits for says less."""
+    path = tmp_path / "s.json"
+    with Status(path, "party 1", "r", 9) as writer:
+        for phase, shown in (("connecting", "waiting for owner 0"), (status.LEFT_OUT, "left out: the others go on")):
+            writer.notes("stage", phase=phase, text="x")
+            writer.says("left out: the others go on")
+            writer.says("waiting for owner 0")
+            state = read_state(path)
+            assert state is not None and (state.phase, state.event) == (phase, shown)
+        writer.says("the run is over")
+        state = read_state(path)
+        assert state is not None and state.event == "the run is over"
+
+
 def test_a_process_is_read_beside_it_and_after_its_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     clock = [100.0]
     monkeypatch.setattr(status.time, "time", lambda: clock[0])
