@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from dpmpc.cli.settings import options_stating, spelling
 from dpmpc.cli.sources import memory_of, source_of, source_options
-from dpmpc.errors import UsageError
+from dpmpc.errors import UsageError, spelt
 
 if TYPE_CHECKING:
     from dpmpc.data.describe import Described, Description
@@ -148,13 +149,11 @@ def _show(found: "Description", target: str | None) -> None:
 
 def spelled(found: "Description") -> list[str]:
     """What must be stated for the records to be read as is shown, and what fields alone do not tell."""
-    from dpmpc.cli.sources import options_of
-
     intake = found.intake
     lines = []
     if intake.proposed != intake.stated:
-        lines.append(f"read as with these options, which a run needs too: {options_of(intake.proposed)}")
-    return lines + [f"please decide: {ask}" for ask in intake.asks]
+        lines.append(f"read as with these options, which a run needs too: {options_stating(intake.proposed.options())}")
+    return lines + [f"please decide: {spelt(ask, spelling)}" for ask in intake.asks]
 
 
 def _balance(found: "Description", target: str) -> str:

@@ -1,6 +1,8 @@
 """Settings as options of the command line: one option a declaration, and how this surface spells a setting."""
 
+import ast
 import re
+import shlex
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 from functools import cache
@@ -11,6 +13,10 @@ import click
 from dpmpc.settings import Declared, Settings, declared
 
 _PROCESS = {"index": "-I", "addresses": "-P", "base_port": "-B", "plan_file": "--plan"}  # only this surface says them
+_SOURCE = {
+    "missing": "--missing-word",
+    "units": "--unit",
+}  # settings of `data.spelling`: of others the name is the flag
 
 
 class Sizes(click.ParamType[tuple[int, ...]]):
@@ -107,8 +113,21 @@ def spelling(name: str, value: str | None) -> str:
     """A setting as the command line writes it: -M, or -M 5."""
     from dpmpc.runs.request import Request
 
+    if name == "spelling" and value is not None:
+        call = ast.parse(value, mode="eval").body
+        assert isinstance(call, ast.Call)
+        return options_stating({str(each.arg): ast.literal_eval(each.value) for each in call.keywords})
     known = declared(Request).get(name)
-    flag = flags_of(known)[0] if known is not None else _PROCESS.get(name, "--" + name.replace("_", "-"))
+    flag = flags_of(known)[0] if known is not None else (_PROCESS | _SOURCE).get(name, "--" + name.replace("_", "-"))
     if known is not None and known.kind is bool and value in ("True", "False"):
         return flag if value == "True" else f"--no-{flag.removeprefix('--')}"
     return flag if value is None else f"{flag} {value}"
+
+
+def options_stating(settings: dict[str, Any]) -> str:
+    """The options that state these settings of a source's spelling, as they are typed."""
+    words: list[str] = []
+    for name, value in settings.items():
+        for part in value if isinstance(value, tuple) else (value,):
+            words += [_SOURCE.get(name, f"--{name}"), {" ": "space", "'": "apostrophe"}.get(part, str(part))]
+    return shlex.join(words)

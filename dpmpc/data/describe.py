@@ -9,6 +9,7 @@ import numpy as np
 
 from dpmpc.data.intake import Intake, Looked, explore
 from dpmpc.data.table import Table, held
+from dpmpc.errors import spelt
 
 BINS = 20
 _TOP = 12
@@ -75,7 +76,7 @@ class Description:
             "records": found.rows,
             "stated": found.stated.options(),
             "proposed": found.proposed.options(),
-            "asks": list(found.asks),
+            "asks": [spelt(ask) for ask in found.asks],
             "columns": [column.to_json() for column in self.columns],
         }
 
