@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from dpmpc.cli.settings import options_stating, spelling
+from dpmpc.cli.settings import options_stating, setting_option, spelling
 from dpmpc.cli.sources import memory_of, source_of, source_options
 from dpmpc.errors import UsageError, spelt
 
@@ -28,6 +28,7 @@ _SPARKS = " ▁▂▃▄▅▆▇█"
 @click.argument("source", required=False)
 @source_options
 @click.option("--target", metavar="COLUMN", help="The column to predict: its classes are counted.")
+@setting_option("owners_column", help="The column that says who owns a record: no feature, and not in the schema.")
 @click.option("--drop", metavar="COLUMN", multiple=True, help="A column to leave out; may be repeated.")
 @click.option(
     "--schema",
@@ -49,6 +50,7 @@ def command(
     memory: str | None,
     spelling: "Spelling",
     target: str | None,
+    owners_column: str | None,
     drop: tuple[str, ...],
     schema_out: Path | None,
     html_out: Path | None,
@@ -78,7 +80,7 @@ def command(
         raise UsageError("one source of records is needed; got SOURCE and --records; leave one out")
     named = source_of(csv, source or records, database, sql)
     with opened_in_any_encoding(named, memory_of(memory), spelling) as table:
-        found = describe(table, target=target, drop=drop)
+        found = describe(table, target=target, owners=owners_column, drop=drop)
     if as_json:
         click.echo(json.dumps(found.to_json(), ensure_ascii=False, indent=1))
     else:

@@ -78,7 +78,10 @@ def options_of(*groups: type[Settings], without: Iterable[str] = ()) -> list[cli
 def own_option(name: str, *flags: str, **own: Any) -> click.Option:
     """The option of a setting for one command; `flags`: other names than the setting's; `own`: what this command says
     otherwise: its help, a default, that it is required."""
-    each = known_settings()[name]
+    each, offered = known_settings()[name], own.get("type")
+    if each.setting.details is not None and isinstance(offered, click.Choice):  # fewer than the setting has
+        said = [part for part in each.setting.details() if part[0] in offered.choices]
+        each = replace(each, setting=replace(each.setting, details=lambda: said))
     option = option_of(replace(each, setting=replace(each.setting, flags=flags)) if flags else each)
     if "default" in own or own.get("required"):  # the rule for what is not said is another here
         option.help = re.sub(r"  \[default: .*\]$", "", option.help or "")

@@ -35,7 +35,7 @@ class Described:
         c = self.looked
         if c.least is None or c.greatest is None or c.kind == "category":
             return "", ""
-        if c.kind == "date":
+        if c.dates:
             return _day(c.least), _day(c.greatest)
         return f"{c.least:g}", f"{c.greatest:g}"
 
@@ -50,8 +50,8 @@ class Described:
             "missing": c.missing,
             "not_read": c.unread,
             "distinct": c.distinct,
-            "least": _day(c.least) if c.kind == "date" and c.least is not None else c.least,
-            "greatest": _day(c.greatest) if c.kind == "date" and c.greatest is not None else c.greatest,
+            "least": _day(c.least) if c.dates and c.least is not None else c.least,
+            "greatest": _day(c.greatest) if c.dates and c.greatest is not None else c.greatest,
             "values": dict(self.bars),
             "used": c.used,
             "does": c.does,

@@ -127,7 +127,7 @@ def target_of(found: Looked, kind: Kind | None, positive: str | None) -> Target:
         else:
             kind = "several" if found.listed and 2 < len(names) <= MOST_CLASSES else "two"
     if kind == "number":
-        if found.least is None or found.greatest is None or found.kind in ("category", "free text", "date"):
+        if found.least is None or found.greatest is None or found.dates or found.kind in ("category", "free text"):
             shown = f", such as '{names[0][:40]}'" if names else ""
             raise RecordError(
                 f"a quantity is a target of finite numbers; {held_by}{shown}; choose another target", public

@@ -198,6 +198,16 @@ def test_describe_of_typed_columns_and_refusals(tmp_path: Path) -> None:
     )
     result = run(describe_command, tmp_path / "t.parquet")
     assert result.exit_code == 0 and "number" in result.output and "date" in result.output
+    (tmp_path / "d.csv").write_text(
+        "day,site,x,y\n" + "".join(f"2023-01-17,{'abc'[k % 3]},{k},{k % 2}\n" for k in range(50))
+    )
+    asked = (tmp_path / "d.csv", "--target", "y", "--owners-column", "site")  # as `train` has it
+    result = run(describe_command, *asked, "--schema", tmp_path / "s.toml")
+    said = " ".join(result.output.split())
+    assert "19374" not in said and said.count("2023-01-17") == 2 and "site: category, says who owns a record" in said
+    assert [column.name for column in Schema.read(tmp_path / "s.toml").columns] == ["x"]
+    day = json.loads(run(describe_command, *asked, "--json").stdout)["columns"][0]
+    assert (day["kind"], day["least"], day["greatest"]) == ("constant", "2023-01-17", "2023-01-17")
     with pytest.raises(UsageError, match="has no 'z'"):
         run(describe_command, tmp_path / "t.parquet", "--target", "z")
     with pytest.raises(UsageError, match="a schema names the column to predict"):
