@@ -126,14 +126,14 @@ def _show(found: "Description", target: str | None) -> None:
     console.print(Text(title, style="bold"), soft_wrap=True)
     for line in spelled(found):
         console.print(Text(line, style="yellow"), soft_wrap=True)
-    grid = Grid(box=box.SIMPLE, pad_edge=False)
+    grid = Grid(box=box.SIMPLE, pad_edge=False, padding=(0, 1, 0, 0))
     grid.add_column("column", overflow="ellipsis", max_width=24, no_wrap=True)
-    grid.add_column("kind", no_wrap=True)
-    grid.add_column("missing", justify="right", no_wrap=True)
-    grid.add_column("distinct", justify="right", no_wrap=True)
-    grid.add_column("from", overflow="ellipsis", max_width=12, no_wrap=True)
-    grid.add_column("to", overflow="ellipsis", max_width=12, no_wrap=True)
-    grid.add_column("values", no_wrap=True, overflow="crop")
+    grid.add_column("kind", min_width=8, no_wrap=True)
+    grid.add_column("missing", min_width=7, justify="right", no_wrap=True)
+    grid.add_column("distinct", min_width=8, justify="right", no_wrap=True)
+    grid.add_column("from", min_width=10, overflow="ellipsis", max_width=12, no_wrap=True)
+    grid.add_column("to", min_width=10, overflow="ellipsis", max_width=12, no_wrap=True)
+    grid.add_column("values", min_width=12, no_wrap=True, overflow="crop")
     for described in found.columns:
         c = described.looked
         cells = (c.name, c.kind, str(c.missing), str(c.distinct), *described.ends, _spark(described))
