@@ -127,12 +127,13 @@ def _show(found: "Description", target: str | None) -> None:
     for line in spelled(found):
         console.print(Text(line, style="yellow"), soft_wrap=True)
     grid = Grid(box=box.SIMPLE, pad_edge=False, padding=(0, 1, 0, 0))
+    widest = min(10, max((len(end) for described in found.columns for end in described.ends), default=0))  # a date's
     grid.add_column("column", overflow="ellipsis", max_width=24, no_wrap=True)
     grid.add_column("kind", min_width=8, no_wrap=True)
     grid.add_column("missing", min_width=7, justify="right", no_wrap=True)
     grid.add_column("distinct", min_width=8, justify="right", no_wrap=True)
-    grid.add_column("from", min_width=10, overflow="ellipsis", max_width=12, no_wrap=True)
-    grid.add_column("to", min_width=10, overflow="ellipsis", max_width=12, no_wrap=True)
+    grid.add_column("from", min_width=widest, overflow="ellipsis", max_width=12, no_wrap=True)
+    grid.add_column("to", min_width=widest, overflow="ellipsis", max_width=12, no_wrap=True)
     grid.add_column("values", min_width=12, no_wrap=True, overflow="crop")
     for described in found.columns:
         c = described.looked
