@@ -20,6 +20,7 @@ from dpmpc.aggregation.plan.plan import Plan
 from dpmpc.errors import RecordError
 from dpmpc.estimators import PrivateLogisticRegression, PrivateRegressor, PrivateRidge, fitting
 from dpmpc.learning.learner import Learner
+from dpmpc.runs import planning
 
 PLAIN: dict[str, Any] = {
     "engine": "clear", "iterations": 3, "step": 1.0, "lam": 0.01, "average": "none", "method": "gradient",
@@ -51,7 +52,7 @@ def plans(monkeypatch: pytest.MonkeyPatch) -> list[Plan]:
         made.append(fitting_plan_of(*args))
         return made[-1]
 
-    fitting_plan_of = fitting.plan_of
+    fitting_plan_of = planning.plan_of
     monkeypatch.setattr(fitting, "plan_of", plan_of)
     return made
 
