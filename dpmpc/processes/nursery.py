@@ -13,7 +13,6 @@ can have got their numbers. It holds no job, key or record. Where an import has 
 each process is then started afresh.
 """
 
-import atexit
 import contextlib
 import fcntl
 import gc
@@ -24,7 +23,7 @@ import socket
 import subprocess
 import sys
 import threading
-from typing import Any
+from typing import Any, NoReturn
 
 from dpmpc.processes import worker
 
@@ -43,10 +42,9 @@ def main() -> None:
     _bear(json.loads(sys.argv[1]))
 
 
-def _bear(rows: list[Row]) -> None:
-    """Fork a process for each row; returns when all have ended and the starter knows."""
+def _bear(rows: list[Row]) -> NoReturn:
+    """Fork a process for each row; ends when all have ended and the starter knows."""
     gc.freeze()  # what all share is looked through by none
-    atexit.register(gc.unfreeze)  # but at the end, or modules' objects are left over and extensions say that they leak
     single = len(os.listdir("/proc/self/task")) == 1
     born: list[int] = []
     for k, row in enumerate(rows):
@@ -67,6 +65,8 @@ def _bear(rows: list[Row]) -> None:
         pass
     for pid in born:
         os.waitpid(pid, 0)
+    sys.stderr.flush()
+    os._exit(0)  # nothing is left to do, and to take all modules apart takes longer than the rest
 
 
 def _descriptors(rows: list[Row]) -> set[int]:
@@ -161,7 +161,7 @@ def _go_on(request: dict[str, Any], descriptors: list[int], alone: bool) -> None
     moved = [fcntl.fcntl(number, fcntl.F_DUPFD_CLOEXEC, above) for number in descriptors]
     for number in descriptors:
         os.close(number)
-    alone = alone and set(numbers).isdisjoint(map(int, os.listdir("/proc/self/fd")))
+    alone = alone and not any(map(_is_open, numbers))
     *streams, folder = moved[:4]
     os.fchdir(folder)
     for number, wanted in zip((*streams, *moved[4:]), (0, 1, 2, *numbers), strict=True):
@@ -177,6 +177,15 @@ def _go_on(request: dict[str, Any], descriptors: list[int], alone: bool) -> None
     _modules[:] = request["preload"]
     worker.prepare(_modules)
     _bear(request["rows"])
+
+
+def _is_open(number: int) -> bool:
+    """Whether this process has a descriptor of that number. A list of all would have its own among them."""
+    try:
+        fcntl.fcntl(number, fcntl.F_GETFD)
+    except OSError:
+        return False
+    return True
 
 
 def _tell(told: dict[int, int]) -> None:

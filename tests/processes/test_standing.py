@@ -3,6 +3,7 @@
 import os
 import resource
 import signal
+import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -88,6 +89,27 @@ def test_where_there_is_none_a_start_has_its_own(monkeypatch: pytest.MonkeyPatch
 
     monkeypatch.setattr(standing, "ask", none)
     assert origin(described()) == os.getpid()
+
+
+LOW = f"""
+from dpmpc.mpc.transport.addresses import bound_socket
+from dpmpc.processes.supervisor import Job, run_jobs
+if __name__ == "__main__":
+    bound = [bound_socket(), bound_socket()]
+    lowest = bound[0].fileno()
+    jobs = [Job(str(k), "{ROLE}", {{"other": one.fileno()}}, [one]) for k, one in enumerate(bound)]
+    print(lowest, *((found["holds"], *found["program"]) for found in run_jobs(jobs, {HANG})))
+"""
+
+
+def test_a_program_with_few_descriptors_has_its_processes_forked(tmp_path: Path) -> None:
+    """What the standing process opens for a moment, as a list of its descriptors, gets the lowest number too."""
+    (tmp_path / "program.py").write_text(LOW)
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
+    done = subprocess.run(
+        [sys.executable, str(tmp_path / "program.py")], capture_output=True, text=True, timeout=HANG, env=environment
+    )
+    assert done.stdout.strip() == "3 (True, 'standing') (True, 'standing')", done.stdout + done.stderr
 
 
 @pytest.mark.parametrize("odd", ["a thread", "an open file"])
