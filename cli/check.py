@@ -5,8 +5,9 @@ from typing import TYPE_CHECKING
 
 import click
 
+from dpmpc.cli.settings import spelling as as_options
 from dpmpc.cli.sources import memory_of, source_of, source_options
-from dpmpc.errors import UsageError
+from dpmpc.errors import UsageError, spelt
 
 if TYPE_CHECKING:
     from dpmpc.data.spelling import Spelling
@@ -70,7 +71,9 @@ def command(
     console.print(grid)
     colours = {"refused": "red", "warning": "yellow", "note": "dim"}
     for finding in result.found:
-        text = Text(f"{finding.severity}: {finding.column}: {finding.text}", style=colours[finding.severity])
+        text = Text(
+            f"{finding.severity}: {finding.column}: {spelt(finding.text, as_options)}", style=colours[finding.severity]
+        )
         console.print(text, soft_wrap=True)
     if result.refused:
         console.print(Text("a run would refuse these records", style="red"))

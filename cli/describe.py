@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from dpmpc.cli.settings import options_stating, setting_option, spelling
 from dpmpc.cli.sources import memory_of, source_of, source_options
-from dpmpc.errors import UsageError
+from dpmpc.errors import UsageError, spelt
 
 if TYPE_CHECKING:
     from dpmpc.data.describe import Described, Description
@@ -27,6 +28,7 @@ _SPARKS = " ▁▂▃▄▅▆▇█"
 @click.argument("source", required=False)
 @source_options
 @click.option("--target", metavar="COLUMN", help="The column to predict: its classes are counted.")
+@setting_option("owners_column", help="The column that says who owns a record: no feature, and not in the schema.")
 @click.option("--drop", metavar="COLUMN", multiple=True, help="A column to leave out; may be repeated.")
 @click.option(
     "--schema",
@@ -48,6 +50,7 @@ def command(
     memory: str | None,
     spelling: "Spelling",
     target: str | None,
+    owners_column: str | None,
     drop: tuple[str, ...],
     schema_out: Path | None,
     html_out: Path | None,
@@ -77,7 +80,7 @@ def command(
         raise UsageError("one source of records is needed; got SOURCE and --records; leave one out")
     named = source_of(csv, source or records, database, sql)
     with opened_in_any_encoding(named, memory_of(memory), spelling) as table:
-        found = describe(table, target=target, drop=drop)
+        found = describe(table, target=target, owners=owners_column, drop=drop)
     if as_json:
         click.echo(json.dumps(found.to_json(), ensure_ascii=False, indent=1))
     else:
@@ -123,14 +126,15 @@ def _show(found: "Description", target: str | None) -> None:
     console.print(Text(title, style="bold"), soft_wrap=True)
     for line in spelled(found):
         console.print(Text(line, style="yellow"), soft_wrap=True)
-    grid = Grid(box=box.SIMPLE, pad_edge=False)
+    grid = Grid(box=box.SIMPLE, pad_edge=False, padding=(0, 1, 0, 0))
+    widest = min(10, max((len(end) for described in found.columns for end in described.ends), default=0))  # a date's
     grid.add_column("column", overflow="ellipsis", max_width=24, no_wrap=True)
-    grid.add_column("kind", no_wrap=True)
-    grid.add_column("missing", justify="right", no_wrap=True)
-    grid.add_column("distinct", justify="right", no_wrap=True)
-    grid.add_column("from", overflow="ellipsis", max_width=12, no_wrap=True)
-    grid.add_column("to", overflow="ellipsis", max_width=12, no_wrap=True)
-    grid.add_column("values", no_wrap=True, overflow="crop")
+    grid.add_column("kind", min_width=8, no_wrap=True)
+    grid.add_column("missing", min_width=7, justify="right", no_wrap=True)
+    grid.add_column("distinct", min_width=8, justify="right", no_wrap=True)
+    grid.add_column("from", min_width=widest, overflow="ellipsis", max_width=12, no_wrap=True)
+    grid.add_column("to", min_width=widest, overflow="ellipsis", max_width=12, no_wrap=True)
+    grid.add_column("values", min_width=12, no_wrap=True, overflow="crop")
     for described in found.columns:
         c = described.looked
         cells = (c.name, c.kind, str(c.missing), str(c.distinct), *described.ends, _spark(described))
@@ -148,13 +152,11 @@ def _show(found: "Description", target: str | None) -> None:
 
 def spelled(found: "Description") -> list[str]:
     """What must be stated for the records to be read as is shown, and what fields alone do not tell."""
-    from dpmpc.cli.sources import options_of
-
     intake = found.intake
     lines = []
     if intake.proposed != intake.stated:
-        lines.append(f"read as with these options, which a run needs too: {options_of(intake.proposed)}")
-    return lines + [f"please decide: {ask}" for ask in intake.asks]
+        lines.append(f"read as with these options, which a run needs too: {options_stating(intake.proposed.options())}")
+    return lines + [f"please decide: {spelt(ask, spelling)}" for ask in intake.asks]
 
 
 def _balance(found: "Description", target: str) -> str:

@@ -7,6 +7,8 @@ from typing import Any, Self
 
 import click
 
+from dpmpc.cli.settings import spelling
+from dpmpc.errors import spelt
 from dpmpc.processes.logs import as_json, json_line
 
 
@@ -26,7 +28,7 @@ class Plain:
 
     def __call__(self, event: dict[str, Any]) -> None:
         if event["event"] in ("stage", "part"):
-            click.echo(event["text"], err=True)
+            click.echo(spelt(event["text"], spelling), err=True)
         elif event["event"] == "iteration":
             done, total = event["done"], event["total"]
             if done == total or done * 10 // total != (done - 1) * 10 // total:
@@ -38,7 +40,7 @@ class Json(Plain):
 
     def __call__(self, event: dict[str, Any]) -> None:
         if event["event"] in ("stage", "part"):
-            click.echo(json_line(event["text"]), err=True)
+            click.echo(json_line(spelt(event["text"], spelling)), err=True)
         elif event["event"] == "iteration":
             fields = {name: value for name, value in event.items() if name != "event" and value is not None}
             click.echo(json_line(f"{self._noun} {event['done']}/{event['total']}", **fields), err=True)
@@ -73,9 +75,10 @@ class Live:
 
     def __call__(self, event: dict[str, Any]) -> None:
         if event["event"] == "part":
-            self._progress.console.print(event["text"], highlight=False, markup=False, soft_wrap=True)
+            text = spelt(event["text"], spelling)
+            self._progress.console.print(text, highlight=False, markup=False, soft_wrap=True)
         elif event["event"] == "stage":
-            self._progress.update(self._task, description=event["text"][:40])
+            self._progress.update(self._task, description=spelt(event["text"], spelling)[:40])
         elif event["event"] == "plan":
             self._progress.update(self._task, total=event["releases"], completed=event["first"])
         elif event["event"] == "iteration":

@@ -1,6 +1,8 @@
 """Settings as options of the command line: one option a declaration, and how this surface spells a setting."""
 
+import ast
 import re
+import shlex
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 from functools import cache
@@ -11,6 +13,10 @@ import click
 from dpmpc.settings import Declared, Settings, declared
 
 _PROCESS = {"index": "-I", "addresses": "-P", "base_port": "-B", "plan_file": "--plan"}  # only this surface says them
+_SOURCE = {
+    "missing": "--missing-word",
+    "units": "--unit",
+}  # settings of `data.spelling`: of others the name is the flag
 
 
 class Sizes(click.ParamType[tuple[int, ...]]):
@@ -72,7 +78,10 @@ def options_of(*groups: type[Settings], without: Iterable[str] = ()) -> list[cli
 def own_option(name: str, *flags: str, **own: Any) -> click.Option:
     """The option of a setting for one command; `flags`: other names than the setting's; `own`: what this command says
     otherwise: its help, a default, that it is required."""
-    each = known_settings()[name]
+    each, offered = known_settings()[name], own.get("type")
+    if each.setting.details is not None and isinstance(offered, click.Choice):  # fewer than the setting has
+        said = [part for part in each.setting.details() if part[0] in offered.choices]
+        each = replace(each, setting=replace(each.setting, details=lambda: said))
     option = option_of(replace(each, setting=replace(each.setting, flags=flags)) if flags else each)
     if "default" in own or own.get("required"):  # the rule for what is not said is another here
         option.help = re.sub(r"  \[default: .*\]$", "", option.help or "")
@@ -107,8 +116,21 @@ def spelling(name: str, value: str | None) -> str:
     """A setting as the command line writes it: -M, or -M 5."""
     from dpmpc.runs.request import Request
 
+    if name == "spelling" and value is not None:
+        call = ast.parse(value, mode="eval").body
+        assert isinstance(call, ast.Call)
+        return options_stating({str(each.arg): ast.literal_eval(each.value) for each in call.keywords})
     known = declared(Request).get(name)
-    flag = flags_of(known)[0] if known is not None else _PROCESS.get(name, "--" + name.replace("_", "-"))
+    flag = flags_of(known)[0] if known is not None else (_PROCESS | _SOURCE).get(name, "--" + name.replace("_", "-"))
     if known is not None and known.kind is bool and value in ("True", "False"):
         return flag if value == "True" else f"--no-{flag.removeprefix('--')}"
     return flag if value is None else f"{flag} {value}"
+
+
+def options_stating(settings: dict[str, Any]) -> str:
+    """The options that state these settings of a source's spelling, as they are typed."""
+    words: list[str] = []
+    for name, value in settings.items():
+        for part in value if isinstance(value, tuple) else (value,):
+            words += [_SOURCE.get(name, f"--{name}"), {" ": "space", "'": "apostrophe"}.get(part, str(part))]
+    return shlex.join(words)

@@ -84,21 +84,6 @@ def spelling_of(given: dict[str, Any]) -> Any:
     )
 
 
-def options_of(spelling: Any) -> str:
-    """The options that say a spelling, as they are typed."""
-    import shlex
-
-    words: list[str] = []
-    for name, value in spelling.options().items():
-        if name == "missing":
-            words += [part for word in value for part in ("--missing-word", word)]
-        elif name == "units":
-            words += [part for word in value for part in ("--unit", word)]
-        else:
-            words += [f"--{name}", {" ": "space", "'": "apostrophe"}.get(value, str(value))]
-    return shlex.join(words)
-
-
 def source_of(csv: Path | None, records: str | None, database: str | None, sql: str | None) -> Any:
     """The source that these options name. Errors: none, or more than one."""
     from dpmpc.data import CsvFile, Query

@@ -10,7 +10,7 @@ import errno
 import re
 from collections.abc import Callable
 
-_NAMED = re.compile(r"<<([a-z_]+)(?:=(.*?))?>>")
+_NAMED = re.compile(r"<<([a-z_]+)(?:=(.*?))?>>(?!>)")
 Spelling = Callable[[str, str | None], str]  # a setting's name, and a value to give it -> how a surface writes that
 
 

@@ -111,7 +111,7 @@ def test_seven_hospitals_get_their_table_by_the_page(tmp_path: Path) -> None:
     assert len(wrong(answers, pooled(tmp_path, 6), risk)) > 5  # a hospital less is seen
     assert "asks: median(age) by sex" in done.stdout and "% of the promise; off by: counts by" in done.stdout
     said = done.stdout + done.stderr
-    assert "your records: column 'age'" in said and "state `decimal` ','" in said
+    assert "your records: column 'age'" in said and "state --decimal ," in said
     assert "the answers: kits/bern/run/answers.html" in said and "charite (party 0): finished" in said
     assert "# " in (tmp_path / "table1.md").read_text() and "<svg" in (tmp_path / "bern.html").read_text()
     report = json.loads((tmp_path / "kits" / "bern" / "run" / "report.json").read_text())

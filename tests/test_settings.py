@@ -98,6 +98,8 @@ def test_other_commands_take_their_options_from_the_declarations(name: str) -> N
         assert names <= {part for flag in option.opts for part in flag.split("/")}, option.name
         if isinstance(option.type, click.Choice) and option.name != "engine":
             assert set(option.type.choices) <= set(each.choices), option.name
+            for other in set(each.choices) - set(option.type.choices):
+                assert f" {other}: " not in (option.help or ""), option.name  # what is offered is what is explained
     assert seen >= 4
 
 

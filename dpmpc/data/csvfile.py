@@ -18,6 +18,7 @@ from pathlib import Path
 from dpmpc.data.encodings import likely
 from dpmpc.data.engine import duckdb
 from dpmpc.data.reading import literal
+from dpmpc.data.spelling import stating
 from dpmpc.data.table import Column, Table, check_names
 from dpmpc.errors import RecordError, UsageError
 
@@ -68,8 +69,8 @@ class EncodingError(UsageError):
 def _not_utf8(path: Path, name: str, at: int) -> EncodingError:
     seems = likely(path)
     error = EncodingError(
-        f"a data file is UTF-8; {name} is not at byte {at} (it seems to be {seems}); state its `encoding`, or save it"
-        " as UTF-8"
+        f"a data file is UTF-8; {name} is not at byte {at} (it seems to be {seems}); state"
+        f" {stating(encoding=seems)}, or save it as UTF-8"
     )
     error.likely = seems
     return error
@@ -93,7 +94,7 @@ def transcoded(path: Path, name: str, encoding: str, folder: Path) -> Path:
                 out.write(piece)
     except UnicodeError:
         raise EncodingError(
-            f"a data file is in the encoding that was stated; {name} is not in {encoding}; correct `encoding`"
+            f"a data file is in the encoding that was stated; {name} is not in {encoding}; correct <<encoding>>"
         ) from None
     except OSError as error:
         raise UsageError(

@@ -13,7 +13,7 @@ from dpmpc.data.draft import MOST_CLASSES, label_of, schema_of
 from dpmpc.data.intake import Intake, look
 from dpmpc.data.mapping import first_row
 from dpmpc.data.schema import Categorical, Classes, Column, Goal, Kind, Labels, Missing, Numeric, Range, Schema, Target
-from dpmpc.data.spelling import canonical, is_number
+from dpmpc.data.spelling import canonical, is_number, stating
 from dpmpc.data.table import Table, some
 from dpmpc.errors import RecordError, UsageError
 
@@ -78,7 +78,7 @@ def features_of(table: Table, asked: Asked) -> list[str]:
 
 def _check_asked(asked: Asked) -> None:
     if asked.target in asked.drop:
-        raise UsageError(f"the target is what is predicted; `drop` leaves '{asked.target}' out; drop other columns")
+        raise UsageError(f"the target is what is predicted; <<drop>> leaves '{asked.target}' out; drop other columns")
     if asked.owners_column == asked.target:
         raise UsageError(f"the target and the owners' column are two columns; both are '{asked.target}'; change one")
 
@@ -146,14 +146,10 @@ def spelled_otherwise(intake: Intake) -> str:
     odd = [c.name for c in intake.columns if c.forms is not None and c.forms.otherwise]
     if not odd:
         return ""
-    settings = ", ".join(
-        f"`{name}` {' '.join(map(repr, value)) if isinstance(value, tuple) else repr(value)}"
-        for name, value in more.items()
-    )
     asks = "".join(f" ({ask})" for ask in intake.asks)
     return (
         f"numbers and dates are read as they were stated to be spelled; {len(odd)} columns of {intake.source} are not"
-        f" ({some(odd, 8)}); state {settings}{asks}"
+        f" ({some(odd, 8)}); state {stating(**more)}{asks}"
     )
 
 
@@ -211,7 +207,7 @@ def _check_target(table: Table, name: str) -> None:
     if table.spelling.misfits == "ask" and (record := first_row(table, table.missing(name))):
         raise RecordError(
             f"the target is never missing; '{name}' is in record {record}; remove such records, or let them count as "
-            "zero vectors: `misfits` = zero",
+            f"zero vectors: {stating(misfits='zero')}",
             f"the target is never missing; '{name}' is in some owner's records",
         )
 

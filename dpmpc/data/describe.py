@@ -9,6 +9,7 @@ import numpy as np
 
 from dpmpc.data.intake import Intake, Looked, explore
 from dpmpc.data.table import Table, held
+from dpmpc.errors import spelt
 
 BINS = 20
 _TOP = 12
@@ -34,7 +35,7 @@ class Described:
         c = self.looked
         if c.least is None or c.greatest is None or c.kind == "category":
             return "", ""
-        if c.kind == "date":
+        if c.dates:
             return _day(c.least), _day(c.greatest)
         return f"{c.least:g}", f"{c.greatest:g}"
 
@@ -49,8 +50,8 @@ class Described:
             "missing": c.missing,
             "not_read": c.unread,
             "distinct": c.distinct,
-            "least": _day(c.least) if c.kind == "date" and c.least is not None else c.least,
-            "greatest": _day(c.greatest) if c.kind == "date" and c.greatest is not None else c.greatest,
+            "least": _day(c.least) if c.dates and c.least is not None else c.least,
+            "greatest": _day(c.greatest) if c.dates and c.greatest is not None else c.greatest,
             "values": dict(self.bars),
             "used": c.used,
             "does": c.does,
@@ -75,7 +76,7 @@ class Description:
             "records": found.rows,
             "stated": found.stated.options(),
             "proposed": found.proposed.options(),
-            "asks": list(found.asks),
+            "asks": [spelt(ask) for ask in found.asks],
             "columns": [column.to_json() for column in self.columns],
         }
 

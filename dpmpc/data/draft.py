@@ -119,7 +119,7 @@ def target_of(found: Looked, kind: Kind | None, positive: str | None) -> Target:
         elif found.kind in ("number", "identifier") and whole and found.listed and 2 < len(names) <= MOST_CLASSES:
             raise RecordError(
                 f"a target of few whole numbers may be classes or a quantity; '{name}' has {len(names)}"
-                f" ({_some(names)}); set `task`: ridge for a quantity, softmax for classes",
+                f" ({_some(names)}); set <<task=ridge>> for a quantity, <<task=softmax>> for classes",
                 public,
             )
         elif found.kind in ("number", "identifier"):
@@ -127,7 +127,7 @@ def target_of(found: Looked, kind: Kind | None, positive: str | None) -> Target:
         else:
             kind = "several" if found.listed and 2 < len(names) <= MOST_CLASSES else "two"
     if kind == "number":
-        if found.least is None or found.greatest is None or found.kind in ("category", "free text", "date"):
+        if found.least is None or found.greatest is None or found.dates or found.kind in ("category", "free text"):
             shown = f", such as '{names[0][:40]}'" if names else ""
             raise RecordError(
                 f"a quantity is a target of finite numbers; {held_by}{shown}; choose another target", public
@@ -147,7 +147,7 @@ def target_of(found: Looked, kind: Kind | None, positive: str | None) -> Target:
         few = f", of which {len(rare)} are there once" if rare and len(names) <= most else f" ({_some(names)})"
         raise RecordError(
             f"a label has two values, and classes are at most {MOST_CLASSES}, each in two records at least; {held_by}"
-            f"{few}; correct it, choose another target, or set `task`: ridge for a quantity",
+            f"{few}; correct it, choose another target, or set <<task=ridge>> for a quantity",
             public,
         )
     if kind == "several":

@@ -105,12 +105,12 @@ def proposed(stated: Spelling, columns: list[Forms]) -> tuple[Spelling, tuple[st
         if day and month:
             asks.append(f"dates: {day} fields have the day first and {month} the month")
         elif not (day or month or dotted):
-            asks.append("dates: no field tells day from month; state `dates`, dmy or mdy")
+            asks.append("dates: no field tells day from month; state <<dates=dmy>> or <<dates=mdy>>")
         order: Order = "mdy" if month > day or not (day or month or dotted) else "dmy"
         result = replace(result, dates=order)
     if dates and stated.century is None and any(c.counts["short year"] for c in dates):
         result = replace(result, century=datetime.date.today().year - 99)
-        asks.append("dates: years of two digits; `century` says of which hundred years")
+        asks.append("dates: years of two digits; <<century>> says of which hundred years")
     return replace(result, missing=(*stated.missing, *_words(columns))), tuple(asks)
 
 

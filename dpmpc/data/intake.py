@@ -53,6 +53,7 @@ class Looked:
     listed: bool = False
     odd: tuple[str, ...] = ()
     why: str = ""
+    day: bool = False  # a constant that is a date
     forms: Forms | None = field(default=None, repr=False)
 
     @property
@@ -64,6 +65,11 @@ class Looked:
     def shared(self) -> tuple[str, ...]:
         """The listed values that several records share, in their order."""
         return tuple(sorted(value for value, count in self.values if count >= ALIKE)) if self.listed else ()
+
+    @property
+    def dates(self) -> bool:
+        """Whether its values are dates."""
+        return self.kind == "date" or self.day
 
     @property
     def used(self) -> bool:
@@ -260,7 +266,7 @@ def _looked(table: Table, name: str, type_: str, role: Role, fact: _Fact) -> Loo
         return base
     found = kind_of(table, replace(base, distinct=min(int(fact["distinct"]), present)), fact)
     if found.distinct == 1 and found.kind != "other":
-        return replace(found, kind="constant", why="all its values are the same")
+        return replace(found, kind="constant", why="all its values are the same", day=found.kind == "date")
     return found
 
 

@@ -13,7 +13,7 @@ from dpmpc.data.hashing import bucket_sql
 from dpmpc.data.reading import literal
 from dpmpc.data.schema import Categorical, Classes, Column, Date, Labels, Numeric, Schema, Surveyed
 from dpmpc.data.spelled import Reader, reader
-from dpmpc.data.spelling import canonical
+from dpmpc.data.spelling import canonical, stating
 from dpmpc.data.table import Floats, Ints, Table, code_sql, some, value_sql
 from dpmpc.errors import RecordError, UsageError
 
@@ -141,7 +141,7 @@ class Mapping:
             rule = f"the target '{target.name}' is a finite number"
         return RecordError(
             f"{rule}; a record has {shown} ({count} of {self.table.n} do not fit); correct or remove such records, or"
-            " let them count as zero vectors: `misfits` = zero",
+            f" let them count as zero vectors: {stating(misfits='zero')}",
             f"{rule}; some owner's records do not fit",
         )
 

@@ -71,15 +71,17 @@ class Spelling:
         for name, kind in (("decimal", Decimal), ("thousands", Thousands), ("dates", Order), ("misfits", Misfits)):
             if getattr(self, name) not in get_args(kind):
                 known = ", ".join(repr(value) for value in get_args(kind))
-                raise UsageError(f"`{name}` is one of {known}; got {getattr(self, name)!r}; choose one of them")
+                raise UsageError(f"<<{name}>> is one of {known}; got {getattr(self, name)!r}; choose one of them")
         if self.decimal == self.thousands:
-            raise UsageError(f"`decimal` and `thousands` are two characters; both are {self.decimal!r}; change one")
+            raise UsageError(f"<<decimal>> and <<thousands>> are two characters; both are {self.decimal!r}; change one")
         if self.century is not None and not 1000 <= self.century <= 9899:
-            raise UsageError(f"`century` is the first of a hundred years, such as 1930; got {self.century}; correct it")
+            raise UsageError(
+                f"<<century>> is the first of a hundred years, such as 1930; got {self.century}; correct it"
+            )
         for unit in self.units:
             if not unit.strip() or re.search(r"[\d+-]|^[.,']|[.,']$", unit.strip()):
                 raise UsageError(
-                    f"a unit is a word or sign without digits at its ends, such as kg; got {unit!r}; correct `units`"
+                    f"a unit is a word or sign without digits at its ends, such as kg; got {unit!r}; correct <<units>>"
                 )
         object.__setattr__(self, "missing", tuple(dict.fromkeys(word.strip().lower() for word in self.missing)))
         object.__setattr__(self, "units", tuple(dict.fromkeys(unit.strip() for unit in self.units)))
@@ -88,7 +90,7 @@ class Spelling:
                 codecs.lookup(self.encoding)
             except LookupError:
                 raise UsageError(
-                    f"`encoding` is a name such as utf-8, cp1252 or latin-1; got {self.encoding!r}; correct it"
+                    f"<<encoding>> is a name such as utf-8, cp1252 or latin-1; got {self.encoding!r}; correct it"
                 ) from None
 
     @property
@@ -184,6 +186,11 @@ class Spelling:
         """What differs from the default, by the setting's name."""
         plain = asdict(PLAIN)
         return {name: value for name, value in asdict(self).items() if value != plain[name]}
+
+
+def stating(**settings: Any) -> str:
+    """How an error says that its reader states these of a source's spelling: one setting, as Python writes it."""
+    return f"<<spelling=Spelling({', '.join(f'{name}={value!r}' for name, value in settings.items())})>>"
 
 
 def _month(text: str) -> int:

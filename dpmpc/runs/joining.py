@@ -1,7 +1,7 @@
 """Taking part from a kit: checks that all is there, and starts the site's one process."""
 
 import asyncio
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -119,12 +119,15 @@ _PLACES = {  # where a site, or whoever made the kits, changes what is no key of
     "schema": "[records] in consortium.toml",
     "bounds": "[records.bounds] in consortium.toml",
 }
+_SPELLED = {each.name for each in fields(Spelling)}
 
 
 def kit_spelling(name: str, value: str | None) -> str:
     """A setting as a site of a consortium finds it: its place in consortium.toml, or an option of `dpmpc join`."""
     if name in _PLACES:
         return _PLACES[name]
+    if name == "spelling" or name in _SPELLED:  # options of `join`, as the command line spells them
+        return f"<<{name}>>" if value is None else f"<<{name}={value}>>"
     known = declared(Request).get(name)
     if known is None or known.group is RecordSettings:
         flag = "`join --" + name.replace("_", "-")

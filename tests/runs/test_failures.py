@@ -52,7 +52,7 @@ BAD = [
     (["--csv", "good.csv", "--target", "outcome", "--owners", "2"], "outcome"),
     (["--csv", "good.csv", "--target", "y", "--owners-column", "clinic"], "clinic"),
     (["--csv", "three.csv", "--target", "y", "--task", "logistic", "--owners", "2"], "two values"),
-    (["--csv", "commas.csv", "--target", "y", "--owners", "2", "--preprocessing", "records"], "`decimal` ','"),
+    (["--csv", "commas.csv", "--target", "y", "--owners", "2", "--preprocessing", "records"], "state --decimal ,"),
     (["--csv", "good.csv", "--owners", "2"], "--target"),
     (["--data", "breast-cancer"], "--owners"),
     (["--data", "tulips", "--owners", "2"], "breast-cancer"),
