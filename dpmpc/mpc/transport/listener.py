@@ -68,8 +68,7 @@ class Listener:
             self.close()
             raise UsageError(
                 f"{what} on {endpoint}, but that fails ({error.strerror or error}); choose another base port with "
-                f"<<base_port>>, "
-                "or addresses with <<addresses>>"
+                "<<base_port>>, or addresses with <<addresses>>"
             ) from None
         self._loop = asyncio.get_running_loop()
         for each in self._sockets:
