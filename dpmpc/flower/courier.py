@@ -4,8 +4,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Self
 
+from dpmpc.aggregation.owner.aggregator import ByOneSession
 from dpmpc.aggregation.owner.company import company_of
-from dpmpc.aggregation.owner.opens_sums import ByOneSession
 from dpmpc.aggregation.owner.session import WAIT, Connected, Release
 from dpmpc.aggregation.plan.asked import FIRST_ATTEMPT
 from dpmpc.aggregation.plan.grid import Floats

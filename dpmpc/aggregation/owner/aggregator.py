@@ -11,23 +11,24 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import CancelledError
 from functools import partial
 from pathlib import Path
-from typing import Any, Literal, Self
+from types import TracebackType
+from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 
 from dpmpc.aggregation.owner.accounts import account_of
 from dpmpc.aggregation.owner.company import Started
-from dpmpc.aggregation.owner.encoding import as_blocks, encode
+from dpmpc.aggregation.owner.encoding import as_blocks, decode, encode
 from dpmpc.aggregation.owner.local_parties import PartiesHere
-from dpmpc.aggregation.owner.opens_sums import ByOneSession
 from dpmpc.aggregation.owner.own_ledger import OwnLedger
-from dpmpc.aggregation.owner.session import WAIT, Release, session_of
+from dpmpc.aggregation.owner.session import WAIT, Release, Session, session_of
 from dpmpc.aggregation.plan.asked import FIRST_ATTEMPT, Attempt
 from dpmpc.aggregation.plan.grid import Floats, Ints
-from dpmpc.aggregation.plan.guarantee import Promise, promise_of
+from dpmpc.aggregation.plan.guarantee import Promise, promise_of, report_of
 from dpmpc.aggregation.plan.plan import Plan
 from dpmpc.aggregation.wire.frames import PartyCost, rows_of_block
-from dpmpc.errors import DpmpcError, UsageError
+from dpmpc.errors import DpmpcError, PeerError, UsageError
+from dpmpc.learning.adaptive_clipping import ClippingBound
 from dpmpc.mpc.transport.addresses import Endpoint
 from dpmpc.mpc.transport.heartbeat import STALL, check_stall
 from dpmpc.privacy.budget import Budget
@@ -35,6 +36,74 @@ from dpmpc.privacy.composition import parse_budget
 from dpmpc.processes.background import Pending, Ready
 
 __all__ = ["WAIT", "Aggregator", "Release"]
+
+
+class ByOneSession:
+    """Opens the sums of `plan` through `session`, as a context. `bound`: of clipping, if it follows the vectors; the
+    same at all owners."""
+
+    called: ClassVar[str]  # in errors
+    session: Session
+
+    def __init__(self, plan: Plan) -> None:
+        """Whoever inherits begins `session` next."""
+        self.plan = plan
+        self.bound: ClippingBound | None = plan.adaptive
+        self._closed = False
+
+    def _taken(self, release: Release) -> Floats:
+        """The mean (d,) of a release; a bound that follows the vectors moves."""
+        mean = decode(self.plan, release.total, release.present)
+        if self.bound is not None:
+            mean, self.bound = self.bound.decode(mean)
+        return mean
+
+    def _check_open(self) -> None:
+        if self._closed:
+            raise UsageError(f"a closed {self.called} makes no releases; this one is closed; make another")
+
+    def report(self) -> dict[str, Any]:
+        """The promise and everything it rests on, how many releases were made, warnings: JSON values."""
+        return report_of(self.plan, self.bound, self.session.next, self.session.parties_lost)
+
+    def costs(self) -> list[PartyCost]:
+        """Every party's costs, after the last release. The parties wait for `finish`: what they have opened may be kept
+        before, and is had again by a process that dies meanwhile."""
+        self._check_open()
+        return self.session.costs()
+
+    def finish(self) -> list[PartyCost]:
+        """Every party's costs, after the last release; closes this."""
+        costs = self.costs()
+        self.session.finish()
+        self.abandon()
+        return costs
+
+    def close(self) -> None:
+        """End the parties that were started here, and all connections. After all planned releases this is agreed with
+        the parties; before, they are told to stop. May be called twice."""
+        if not self._closed and self.session.next >= self.plan.releases:
+            with contextlib.suppress(PeerError):  # everything was opened already
+                self.finish()
+        self.abandon()
+
+    def abandon(self, error: BaseException | None = None) -> None:
+        """End everything at once; no process is left behind. Parties elsewhere are told why, as far as it is public.
+        May be called twice."""
+        if not self._closed:
+            self._closed = True
+            self.session.abandon(error)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if kind is None:
+            self.close()
+        else:
+            self.abandon(error)
 
 
 class Aggregator(ByOneSession):
