@@ -13,7 +13,7 @@ from dpmpc.data.forms import FORMS, LIKELY_MISSING, Forms, core_sql, has_unit_sq
 from dpmpc.data.reading import literal
 from dpmpc.data.spelling import PLAIN, Spelling, canonical
 from dpmpc.data.table import Table, clock, held
-from dpmpc.errors import UsageError
+from dpmpc.errors import UsageError, number_of
 
 Kind = Literal["number", "category", "date", "identifier", "free text", "constant", "empty", "other"]
 Role = Literal["feature", "target", "owners", "dropped"]
@@ -85,14 +85,20 @@ class Looked:
             return {"target": "what is predicted", "owners": "says who owns a record", "dropped": "left out, as asked"}[
                 self.role
             ]
-        gone = f"; {self.unread} fields that are none count as missing" if self.unread else ""
+        gone = (
+            f"; {number_of(self.unread, 'field that is none counts', 'fields that are none count')} as missing"
+            if self.unread
+            else ""
+        )
         if self.kind == "number":
             return f"a number{gone}"
         if self.kind == "date":
             return f"days since a date{gone}"
         if self.kind == "category" and self.used:
             rare = self.distinct - len(self.shared)
-            return f"a feature for each of {len(self.shared)} values" + (f"; {rare} rare ones have none" * bool(rare))
+            return f"a feature for each of {number_of(len(self.shared), 'value')}" + (
+                f"; {number_of(rare, 'rare one has', 'rare ones have')} none" * bool(rare)
+            )
         return "left out"
 
     @property
