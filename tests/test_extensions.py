@@ -14,10 +14,12 @@ from pathlib import Path
 
 import pytest
 
+from tests.command_server import Command, commands
 from tests.runs import COMMAND, HANG, own_addresses
 
 TEMPLATE = Path(__file__).parents[1] / "examples" / "extension"
 INSTALLED = Path(tempfile.mkdtemp())
+_commands: list[Command] = []  # the one that forks, while this module's tests run
 SMALL = ["--data", "synthetic", "--max-rows", "120", "--dimension", "4", "--owners", "3", "--epsilon", "2"]
 
 
@@ -35,7 +37,10 @@ def installed() -> Iterator[None]:
         for line in (f"[{group}]", *(f"{name} = {place}" for name, place in entries.items()))
     ]
     (info / "entry_points.txt").write_text("\n".join(lines) + "\n")
-    yield
+    with commands(with_toys_environment) as command:
+        _commands.append(command)
+        yield
+        _commands.clear()
     shutil.rmtree(INSTALLED)
 
 
@@ -168,17 +173,57 @@ def test_a_task_of_another_kind_of_target_is_refused(tmp_path: Path) -> None:
     assert result.returncode == 2 and "'poisson'" in result.stderr, result.stderr
 
 
-def with_toys(*arguments: str | Path | float) -> "subprocess.CompletedProcess[str]":
-    """The command, where the other package is installed."""
+def with_toys_environment() -> dict[str, str]:
     path = os.pathsep.join([str(TEMPLATE), str(INSTALLED), os.environ.get("PYTHONPATH", "")]).strip(os.pathsep)
+    return {**os.environ, "PYTHONPATH": path}
+
+
+def with_toys(*arguments: str | Path | float) -> "subprocess.CompletedProcess[str]":
+    """The command, where the other package is installed; forked from one program for all tests here."""
+    return _commands[0](*arguments)
+
+
+def with_toys_afresh(*arguments: str | Path | float) -> "subprocess.CompletedProcess[str]":
+    """The same as a program of its own."""
     return subprocess.run(
         [*COMMAND, *map(str, arguments)],
         capture_output=True,
         text=True,
         timeout=HANG,
         check=False,
-        env={**os.environ, "PYTHONPATH": path},
+        env=with_toys_environment(),
     )
+
+
+def test_a_forked_command_is_what_a_fresh_one_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A success, a refusal, and a file that is named from the current folder: all that a command says, and its end."""
+    monkeypatch.chdir(tmp_path)
+    account: list[str | Path | float] = [
+        "account",
+        "--law",
+        "double-laplace",
+        "--owners",
+        10,
+        "--smallest",
+        100,
+        "--epsilon",
+        1,
+    ]
+    cases: list[tuple[list[str | Path | float], int]] = [
+        ([*account, "--iterations", 2], 0),
+        ([*account, "--iterations", "none"], 2),
+        (["train", "--csv", "none.csv", "--target", "ill", "--owners", 2, "--epsilon", 1, "--out", "run"], 2),
+        (["verify"], 2),
+    ]
+    for arguments, code in cases:
+        forked, fresh = with_toys(*arguments), with_toys_afresh(*arguments)
+        assert forked.returncode == fresh.returncode == code, (forked, fresh)
+        assert (forked.stdout, forked.stderr) == (fresh.stdout, fresh.stderr)
+        assert forked.stdout or forked.stderr
+    path = tmp_path / "few.csv"
+    path.write_text("a,b\n1,2\n3,4\n")
+    forked, fresh = with_toys("describe", path.name), with_toys_afresh("describe", path.name)
+    assert forked.returncode == fresh.returncode == 0 and forked.stdout == fresh.stdout != "", (forked, fresh)
 
 
 @pytest.mark.parametrize(

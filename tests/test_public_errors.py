@@ -85,6 +85,7 @@ LOOKED_AT = {
         "', '.join(absent[:8]) | ', '.join(names[:4]) | d | kind | len(columns) | len(names) | low | n | "
         "names.shape | type(bounds).__name__ | bound | w.shape"
     ),
+    "estimators/persons.py": "estimator.person | n | ids.shape",
     "estimators/regression.py": "task.name",
     "estimators/linear.py": (
         "'es' * (len(self.classes_) != 1) | len(X) | len(columns) | len(self.classes_) | len(values) | name | "

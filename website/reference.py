@@ -13,7 +13,7 @@ from dpmpc import errors as kinds
 from dpmpc.aggregation.plan.limits import limit_of, limited
 from dpmpc.cli import main as cli
 from dpmpc.data import schema as schemas
-from dpmpc.runs import consortium as consortia
+from dpmpc.runs import consortium_file as consortia
 from dpmpc.runs.consortium_text import Founding, text_of
 from dpmpc.runs.request import Request
 from dpmpc.settings import declared

@@ -24,10 +24,13 @@ from dpmpc.aggregation.wire.frames import rows_of_block
 from dpmpc.aggregation.wire.paths import ledger_path
 from dpmpc.data.intake import look
 from dpmpc.data.loading import opened
+from dpmpc.data.ownership import Partition, shares
 from dpmpc.data.schema import Labels, Range, Schema, Target
 from dpmpc.data.table import Floats, Ints, Table, some
 from dpmpc.estimators.frames import TARGET, Frame, rows, sorted_by_owner
+from dpmpc.estimators.persons import Persons
 from dpmpc.estimators.spending import PrivacyWarning, ledger_of, spent_on, warn
+from dpmpc.lazy import cached_property
 from dpmpc.learning.class_weights import BALANCED, names_of, stated
 from dpmpc.learning.learner import Learner
 from dpmpc.learning.method import DEFAULT_METHOD, METHODS
@@ -81,19 +84,30 @@ class Given:
     scaled: Callable[[Schema], Floats]
     classes_read: bool = False  # off y
     weights: Floats | None = None  # (n,) of the records, 0 to 1
+    persons: Persons | None = None  # where the promise is of these
+
+    @cached_property
+    def split(self) -> Partition:
+        """Who holds which record; of persons, in which place."""
+        n, of = len(self.groups), self.persons  # nothing is drawn, as groups say it
+        if of is None:
+            return shares(n, None, self.groups, seed=0)
+        return shares(n, of.numbers, self.groups, rows=of.rows, seed=0)
 
     @property
     def sizes(self) -> tuple[int, ...]:
-        """How many records each owner has."""
-        return tuple(int(size) for size in np.bincount(self.groups))
+        """How many records, or places, each owner has."""
+        return tuple(int(size) for size in self.split.sizes)
 
 
 def request_for(estimator: Any, given: Given) -> Request:
     """What `train` would be asked, with the estimator's parameters. Errors: what no run can keep."""
     given_to = estimator.get_params()
     own = said({name: getattr(estimator, name) for name in declared(Request) if name in given_to})
-    for name in ("bounds", "schema", "ledgers", "budget", "account", "task"):  # the estimator's own, or the given's
+    for name in ("bounds", "schema", "ledgers", "budget", "account", "task", "person"):  # its own, or the given's
         own.pop(name, None)
+    if given.persons is not None:
+        own["person"] = given.persons.name
     if isinstance(own.get("class_weight"), Mapping):
         own["class_weight"] = stated({str(name): float(weight) for name, weight in own["class_weight"].items()})
     if given.weights is not None:
@@ -204,7 +218,7 @@ def _learned(
     out: Path,
     books: _Books,
 ) -> Fitted:
-    records, sizes = sorted_by_owner(X, given.scaled(schema), given.groups, given.weights)
+    records, sizes = sorted_by_owner(X, given.scaled(schema), given.split, given.weights), given.sizes
     plan = plan_of(request, facts_of_schema(str(request.data_id), schema, sizes, before))
     books.check(out, plan)
     noise = plan.derived.mechanism.scale * plan.grid.step / plan.divisor

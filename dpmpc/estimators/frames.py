@@ -6,10 +6,11 @@ from typing import Any
 
 import numpy as np
 
-from dpmpc.data.blocks import Records, in_memory
+from dpmpc.data.blocks import Records, arranged, in_memory
 from dpmpc.data.derive import Asked, looked, schema_of_bounds, schema_of_records
 from dpmpc.data.loading import opened
 from dpmpc.data.mapping import Mapping as Mapped
+from dpmpc.data.ownership import Partition
 from dpmpc.data.schema import USUAL_GOALS, Classes, Column, Labels, Numeric, Range, Schema, Surveyed, Target
 from dpmpc.data.table import Floats, Ints
 from dpmpc.estimators.errors import EstimatorError, EstimatorRecordError
@@ -47,16 +48,19 @@ def _column(values: Any) -> Any:
     if column.dtype.kind != "O":
         return column.astype(object)
     kinds = {type(value).__name__ for value in column}
-    gone = np.array([value is None or _is_missing(value) for value in column], dtype=bool)
+    absent = np.array([gone(value) for value in column], dtype=bool)
     if kinds - {"NoneType", "NAType", "NaTType"} <= {"int", "float", "Decimal", "int64", "float64", "int32", "float32"}:
-        return np.array([np.nan if g else float(value) for value, g in zip(column, gone, strict=True)])
+        return np.array([np.nan if g else float(value) for value, g in zip(column, absent, strict=True)])
     column = column.copy()
-    column[gone] = None
+    column[absent] = None
     return column
 
 
-def _is_missing(value: Any) -> bool:
-    return type(value).__name__ in ("NAType", "NaTType") or (isinstance(value, float) and value != value)
+def gone(value: Any) -> bool:
+    """Whether a value is missing: None, NaN, and pandas' marks."""
+    if value is None or type(value).__name__ in ("NAType", "NaTType"):
+        return True
+    return isinstance(value, float | np.generic) and bool(value != value)
 
 
 def given_schema(schema: Any) -> Schema | None:
@@ -136,13 +140,9 @@ def _length(X: Frame) -> int:
     return len(next(iter(X.values())))
 
 
-def sorted_by_owner(
-    X: Floats, y: Floats, groups: Ints, weights: Floats | None = None
-) -> tuple[Records, tuple[int, ...]]:
-    """The records sorted by owner, and how many each has."""
-    order = np.argsort(groups, kind="stable")
-    records = in_memory(X[order], y[order], None if weights is None else weights[order])
-    return records, tuple(int(size) for size in np.bincount(groups))
+def sorted_by_owner(X: Floats, y: Floats, split: Partition, weights: Floats | None = None) -> Records:
+    """The records sorted by owner, a zero vector in each empty place."""
+    return arranged(in_memory(X, y, weights), split.order, None)
 
 
 def weights_of(sample_weight: Any, bound: float, n: int) -> Floats | None:

@@ -30,6 +30,7 @@ from dpmpc.estimators.frames import (
     schema_classes,
     weights_of,
 )
+from dpmpc.estimators.persons import apart, first_of, ids_of
 from dpmpc.learning.additive import Additive
 from dpmpc.learning.class_weights import corrected
 from dpmpc.learning.erm_blocks import scored
@@ -46,25 +47,35 @@ class PrivateLinear(BaseEstimator):
 
     _number: ClassVar[bool]  # whether targets are numbers
     weight_bound: float
+    person: str | None
+    person_rows: int
 
     def _set(self, given: Mapping[str, Any]) -> None:
         """Keeps the parameters as they were given, as scikit-learn wants it."""
         for name in self._get_param_names():
             setattr(self, name, given[name])
 
-    def fit(self, X: Any, y: Any, owners: Any = None, sample_weight: Any = None) -> Any:
+    def fit(self, X: Any, y: Any, owners: Any = None, sample_weight: Any = None, person: Any = None) -> Any:
         """The estimator, fitted. `owners` (n,): whose each record is; None: one owner holds all. `sample_weight` (n,):
         how much each record counts, between 0 and the public `weight_bound`; sums are divided by the number of records,
-        never by a sum of weights, so the noise is as without (docs/privacy.md).
+        never by a sum of weights, so the noise is as without (docs/privacy.md). `person` (n,): which person each record
+        is of, where no column of X says it: the promise is then of all records of a person.
 
         Errors: ValueError (`EstimatorError`) for parameters and records that no fit can use, before anything is spent;
         PeerError when a party leaves; what was spent until then is in the ledgers, and in the account.
         """
         with as_value_errors():
+            X, column = apart(X, self.person)
             columns, values = self._validated(X, y)
-            given = self._given(columns, values, owner_codes(owners, len(values)))
+            groups = owner_codes(owners, len(values))
             weights = weights_of(sample_weight, self.weight_bound, len(values))
-            fitted = fit_records(self, replace(given, weights=weights))
+            ids, persons = ids_of(self, column, person, len(values)), None
+            if ids is not None:
+                there, persons = first_of(ids, groups, self.person, self.person_rows)
+                columns = {name: column[there] for name, column in columns.items()}
+                values, groups, weights = values[there], groups[there], None if weights is None else weights[there]
+            given = self._given(columns, values, groups)
+            fitted = fit_records(self, replace(given, weights=weights, persons=persons))
         self._keep(fitted)
         return self
 
@@ -112,6 +123,7 @@ class PrivateLinear(BaseEstimator):
         check_is_fitted(self)
         with as_value_errors():
             if is_frame(X):
+                X, _ = apart(X, self.person)
                 validate_data(self, X, reset=False, skip_check_array=True)
                 columns = _finite(frame_of(X))
             else:
@@ -174,8 +186,10 @@ class PrivateLogisticRegression(ClassifierMixin, PrivateLinear):
     does not allow one, are read off the records with a warning (`preprocessing` chooses). `classes`: the public labels;
     without them they are the schema's, or those of y, and then the promise says "if". `schema`:
     instead of both, a `dpmpc.data.Schema` or its file. `fit_intercept`: whether a constant feature is added.
-    `weight_bound`: the public bound of `sample_weight`. `ledgers`: a folder that keeps every fit's ledgers, transcripts
-    and logs; with `budget` "EPS,DELTA", a fit is refused with which all fits on this `data_id` would exceed it.
+    `weight_bound`: the public bound of `sample_weight`. `person`: the column of a frame that says which person a record
+    is of, no feature (of an array: `fit(..., person=ids)`); `person_rows`: how many of each are used. `ledgers`: a
+    folder that keeps every fit's ledgers, transcripts and logs; with `budget` "EPS,DELTA", a fit is refused with which
+    all fits on this `data_id` would exceed it.
 
     After `fit`: `coef_`, `intercept_` (of the schema's features), `classes_`, `schema_`, `guarantee_` (a
     `dpmpc.Promise`), `ledger_` (one entry a release), `report_`, `n_iter_`, `spent_` (what all
@@ -212,6 +226,9 @@ class PrivateLogisticRegression(ClassifierMixin, PrivateLinear):
         epsilon: float = 1.0,
         delta: float | None = 1e-5,
         neighbours: str | None = None,
+        person: str | None = None,
+        person_rows: int = 1,
+        person_owners: int | None = None,
         calibration: str = "tight",
         law: str | None = None,
         sampler: str | None = None,

@@ -10,8 +10,8 @@ import pytest
 from dpmpc.aggregation.owner.client import OwnerClient
 from dpmpc.aggregation.party.owner_gate import OwnerGate
 from dpmpc.aggregation.plan.asked import FIRST_ATTEMPT
+from dpmpc.aggregation.plan.identities import greeting
 from dpmpc.aggregation.plan.plan import Plan
-from dpmpc.aggregation.wire import frames
 from dpmpc.errors import PeerError
 from dpmpc.mpc.contract.backend import BACKENDS
 from dpmpc.mpc.transport.abort_reason import Told
@@ -56,7 +56,7 @@ def test_only_who_knows_the_secret_of_a_run_takes_part() -> None:
                 each.abandon()
 
     asyncio.run(body())
-    assert frames.greeting(PLAN, FIRST_ATTEMPT, "a") != frames.greeting(PLAN, FIRST_ATTEMPT, "b")
+    assert greeting(PLAN, FIRST_ATTEMPT, "a") != greeting(PLAN, FIRST_ATTEMPT, "b")
 
 
 def test_an_owner_that_leaves_before_all_are_here_may_come_again() -> None:

@@ -14,8 +14,9 @@ import pytest
 import dpmpc
 from dpmpc.aggregation.owner.sites import endpoints
 from dpmpc.aggregation.party.owner_gate import OwnerGate
+from dpmpc.aggregation.plan.identities import greeting
 from dpmpc.aggregation.wire import refusal
-from dpmpc.aggregation.wire.frames import ASKING, HAVE, HELLO, greeting
+from dpmpc.aggregation.wire.frames import ASKING, HAVE, HELLO
 from dpmpc.errors import PeerError, UsageError
 from dpmpc.flower import ShareParty, prepare
 from dpmpc.flower.prepared import key_path

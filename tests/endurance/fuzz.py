@@ -29,6 +29,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from dpmpc.aggregation.plan.asked import AGREED
+from dpmpc.aggregation.plan.identities import greeting
 from dpmpc.aggregation.plan.plan import Plan
 from dpmpc.aggregation.wire import frames
 from dpmpc.mpc.transport.addresses import Endpoint, owner_endpoints
@@ -236,7 +237,7 @@ def fuzz(
             keys, [*(f"party{i}" for i in range(PARTIES)), "owners", *(f"owner{j}" for j in range(OWNERS))]
         )
     addresses = [Endpoint(host, 11_365 + i) for i in range(PARTIES)]
-    digest = frames.greeting(plan, AGREED)
+    digest = greeting(plan, AGREED)
     targets = [
         Target(f"party {i}, for parties", addresses[i], f"party{i}", GREETING.pack(0, PARTIES, digest), "party0")
         for i in (1, 2)

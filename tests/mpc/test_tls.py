@@ -10,8 +10,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from dpmpc.aggregation.plan.identities import certificate_name
 from dpmpc.aggregation.plan.plan import Plan
-from dpmpc.aggregation.wire.frames import certificate_name
 from dpmpc.errors import PeerError, UsageError
 from dpmpc.mpc.parties.session import Session
 from dpmpc.mpc.transport import credentials as credentials_module

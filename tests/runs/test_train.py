@@ -325,8 +325,11 @@ def test_a_party_on_its_own_keeps_the_budget(tmp_path: Path) -> None:
     assert refused.returncode == 2 and "the budget for data" in refused.stderr, refused.stderr
     allowed = dpmpc(*common, "3,1e-5", "-I", 0)
     assert allowed.returncode == 3 and "missing: party" in allowed.stderr, allowed.stderr  # nobody else was started
-    owner = dpmpc(*common, "0.7,1e-5", "-I", "owner0", "--csv", "x")
-    assert owner.returncode == 2 and "the budget for data" in owner.stderr  # before a record is read
+    owner = (*common, "0.7,1e-5", "-I", "owner0", "--csv", "x")
+    named = ("--data-id", "synthetic")
+    for more, said in (((), "is for the records of one --data-id"), (named, "the budget for data")):
+        refused = dpmpc(*owner, *more)  # before a record is read, and whatever the plan calls the records
+        assert refused.returncode == 2 and said in refused.stderr, refused.stderr
 
 
 def test_paper_calibration_says_what_it_really_gives(tmp_path: Path) -> None:

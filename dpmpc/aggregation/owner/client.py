@@ -13,9 +13,10 @@ from typing import Any
 
 from dpmpc.aggregation.plan.asked import AGREED, Attempt, Presence
 from dpmpc.aggregation.plan.grid import Ints
+from dpmpc.aggregation.plan.identities import certificate_name, greeting, shows_accounts
 from dpmpc.aggregation.plan.plan import Plan
 from dpmpc.aggregation.wire import frames
-from dpmpc.aggregation.wire.account_heads import Digests, Shown, shows_accounts
+from dpmpc.aggregation.wire.account_heads import Digests, Shown
 from dpmpc.aggregation.wire.frames import (
     ANSWER,
     BEGINNING,
@@ -27,7 +28,6 @@ from dpmpc.aggregation.wire.frames import (
     WINDOW,
     PartyCost,
     exact,
-    greeting,
     result_size,
     unpack_beginning,
     unpack_result,
@@ -94,7 +94,7 @@ class OwnerClient:
     @property
     def name(self) -> str:
         """The name that this process's certificate must be for."""
-        return frames.certificate_name(self.plan, self.first, self.end)
+        return certificate_name(self.plan, self.first, self.end)
 
     async def connect(self, endpoints: Sequence[Endpoint], seconds: float, tls: Tls | None = None) -> None:
         """Connect with every party. Errors: PeerError when one does not answer in time, runs another plan, or leaves

@@ -11,8 +11,9 @@ from dpmpc.aggregation.party.resume import Past
 from dpmpc.aggregation.party.roster import Guest, Roster, listed
 from dpmpc.aggregation.plan.asked import AGREED, Attempt, Presence
 from dpmpc.aggregation.plan.grid import Ints
+from dpmpc.aggregation.plan.identities import certificate_name, greeting, shows_accounts
 from dpmpc.aggregation.plan.plan import Plan
-from dpmpc.aggregation.wire.account_heads import Remembered, shows_accounts
+from dpmpc.aggregation.wire.account_heads import Remembered
 from dpmpc.aggregation.wire.frames import (
     ANSWER,
     ASKING,
@@ -25,9 +26,7 @@ from dpmpc.aggregation.wire.frames import (
     WAITING,
     WINDOW,
     PartyCost,
-    certificate_name,
     exact,
-    greeting,
     pack_beginning,
     pack_result,
     pieces_of,

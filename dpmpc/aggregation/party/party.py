@@ -24,10 +24,11 @@ from dpmpc.aggregation.party.start import PartyStart, reserved_for, standing_of
 from dpmpc.aggregation.plan.asked import AGREED
 from dpmpc.aggregation.plan.barrier import count_barrier
 from dpmpc.aggregation.plan.check_figures import count_checks, owners_line
+from dpmpc.aggregation.plan.identities import greeting
 from dpmpc.aggregation.plan.names import named_errors, noted
 from dpmpc.aggregation.plan.plan import Plan
 from dpmpc.aggregation.plan.spending import entry_of, reservation_of
-from dpmpc.aggregation.wire.frames import PartyCost, greeting
+from dpmpc.aggregation.wire.frames import PartyCost
 from dpmpc.aggregation.wire.paths import ledger_path, opened_path, transcript_path
 from dpmpc.aggregation.wire.traffic import Traffic
 from dpmpc.aggregation.wire.transcript import ABORT, Opened, Transcript

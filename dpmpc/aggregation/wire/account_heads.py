@@ -7,27 +7,14 @@ followed since. So what a backup brings back, or a second machine does not know,
 
 from collections.abc import Callable, Sequence
 
-from dpmpc.aggregation.plan.asked import NAMELESS
+from dpmpc.aggregation.plan.identities import owner_of_account
 from dpmpc.aggregation.plan.plan import Plan
-from dpmpc.aggregation.wire.frames import certificate_name
 from dpmpc.errors import PeerError, UsageError
 from dpmpc.mpc.transport.channels import ACCOUNT
 from dpmpc.mpc.transport.link import Connection
 from dpmpc.privacy.heads import Head, HeadError, Memory, seen, shown
 
 Digests = Callable[[], Sequence[bytes]]  # of the lines of an account's file, as it is now
-
-
-def shows_accounts(plan: Plan, secret: str = "") -> bool:
-    """Whether owners show the heads of their accounts: of data with a name, in a run of several machines. Public."""
-    return not secret and plan.data_id not in NAMELESS
-
-
-def owner_of_account(plan: Plan, first: int, end: int) -> str:
-    """Under what name a process's account is remembered: its site's, where the plan has names, else its
-    certificate's."""
-    names = plan.names
-    return names.owners[first] if names is not None and end == first + 1 else certificate_name(plan, first, end)
 
 
 class Shown:

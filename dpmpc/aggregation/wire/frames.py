@@ -1,7 +1,6 @@
 """What owners and parties say to each other: greetings, blocks of shares, results, costs. Sizes and layouts, no
 connections."""
 
-import hashlib
 import struct
 from collections.abc import Iterable
 from dataclasses import astuple, dataclass
@@ -51,13 +50,6 @@ class PartyCost:
     @staticmethod
     def unpack(payload: bytes | bytearray) -> "PartyCost":
         return PartyCost(*COST.unpack(payload))
-
-
-def greeting(plan: Plan, attempt: Attempt, secret: str = "") -> bytes:
-    """What processes must agree on before anything else is said: the digest of plan and attempt; with the secret of a
-    run that one process started, a digest that only its own processes know."""
-    agreed = plan.digest(attempt)
-    return hashlib.sha256(b"dpmpc secret\0" + secret.encode() + agreed).digest() if secret else agreed
 
 
 def pack_beginning(attempt: Attempt, known: Iterable[int]) -> bytes:
@@ -156,14 +148,6 @@ def unpack_presence(plan: Plan, payload: bytes | bytearray) -> Presence:
     if len(payload) != presence_bytes(plan) or bits >> plan.owners:
         raise PeerError("presence is a bit an owner; other bytes came; are all processes of one version?")
     return tuple(j for j in range(plan.owners) if bits >> j & 1)
-
-
-def certificate_name(plan: Plan, first: int, end: int) -> str:
-    """`owners` for a process that plays all owners, `owner7` for one that plays owner 7 alone; no other has a
-    certificate."""
-    if (first, end) == (0, plan.owners):
-        return "owners"
-    return f"owner{first}" if end == first + 1 else f"owners {first}..{end - 1}"
 
 
 def exact(peer: Connection, payload: bytearray, size: int) -> bytearray:

@@ -15,8 +15,9 @@ import contextlib
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
+from dpmpc.aggregation.plan.identities import certificate_name, greeting
 from dpmpc.aggregation.plan.plan import Plan
-from dpmpc.aggregation.wire.frames import ASKING, HELLO, certificate_name, greeting
+from dpmpc.aggregation.wire.frames import ASKING, HELLO
 from dpmpc.aggregation.wire.news import answer
 from dpmpc.errors import DpmpcError, UsageError
 from dpmpc.mpc.transport.addresses import Endpoint

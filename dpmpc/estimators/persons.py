@@ -1,0 +1,78 @@
+"""Whose each record is, where a fit promises persons: the ids, and the first records of each person at each owner.
+
+Which records are kept is what `dpmpc train` keeps of the same records (`dpmpc.data.persons`).
+"""
+
+import warnings
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from dpmpc.data.loading import opened
+from dpmpc.data.ownership import Kept
+from dpmpc.data.persons import kept, persons_of, said_of
+from dpmpc.data.table import Ints
+from dpmpc.estimators.errors import EstimatorError
+from dpmpc.estimators.frames import gone, is_frame
+from dpmpc.privacy.checks import check_count
+
+UNNAMED = "person"  # the column that a plan names, where ids come as an array
+
+
+@dataclass(frozen=True)
+class Persons:
+    """The column's name, how many places each person has at an owner, and (n,) the number of each kept record's."""
+
+    name: str
+    rows: int
+    numbers: Ints
+
+
+def apart(X: Any, name: str | None) -> tuple[Any, Any]:
+    """X without the column of persons, and that column's ids; None where X has none."""
+    if name is None or not is_frame(X):
+        return X, None
+    names = list(X.column_names if hasattr(X, "column_names") else X.columns)
+    others = [other for other in names if str(other) != name]
+    if len(others) == len(names):
+        return X, None
+    own = next(other for other in names if str(other) == name)
+    return (X.select(others) if hasattr(X, "select") else X[others]), X[own]
+
+
+def ids_of(estimator: Any, column: Any, given: Any, n: int) -> Any:
+    """(n,) the ids of persons as texts, None where there is none; None where the promise is not of persons. `column`:
+    the frame's, `given`: those of `fit`. Errors: both or none are here, or not one for each record."""
+    if column is not None and given is not None:
+        raise EstimatorError(
+            f"ids of persons come once; X has a column {estimator.person!r} and fit was given person= too; leave one "
+            "out"
+        )
+    ids = given if column is None else column
+    if ids is None:
+        asked = estimator.neighbours == "person" or estimator.person is not None
+        if asked or estimator.person_rows != 1 or estimator.person_owners:
+            raise EstimatorError(
+                "a promise of persons needs to know whose each record is; there are no ids; give fit(..., person=ids), "
+                "or person= the name of a frame's column"
+            )
+        return None
+    ids = np.asarray(ids)
+    if ids.shape != (n,):
+        raise EstimatorError(f"person has one id for each record, shape ({n},); got shape {ids.shape}; mend it")
+    return np.array([None if gone(value) else str(value) for value in ids], dtype=object)
+
+
+def first_of(ids: Any, groups: Ints, name: str | None, places: int) -> tuple[Ints, Persons]:
+    """The rows that are kept, in their order: the first of each person at each owner; and whose they are. A warning
+    says how many are not used. Errors: EstimatorRecordError for a record without id."""
+    check_count("<<person_rows>>", places)
+    column = name or UNNAMED
+    with opened({column: ids, "(owner)": groups, "(row)": np.arange(len(ids))}) as (table, _):
+        first = kept(table, Kept(column, places, "(owner)"))
+        there = np.concatenate([rows for (rows,) in first.blocks([f"CAST({first['(row)'].sql} AS INTEGER)"])])
+        persons = Persons(column, places, persons_of(first))
+    if text := said_of(first.beyond, places):
+        warnings.warn(text, UserWarning, stacklevel=3)
+    return there.astype(np.int64), persons
