@@ -85,20 +85,14 @@ class Looked:
             return {"target": "what is predicted", "owners": "says who owns a record", "dropped": "left out, as asked"}[
                 self.role
             ]
-        gone = (
-            f"; {number_of(self.unread, 'field that is none counts', 'fields that are none count')} as missing"
-            if self.unread
-            else ""
-        )
+        gone = f"; not read, so missing: {number_of(self.unread, 'field')}" if self.unread else ""
         if self.kind == "number":
             return f"a number{gone}"
         if self.kind == "date":
             return f"days since a date{gone}"
         if self.kind == "category" and self.used:
             rare = self.distinct - len(self.shared)
-            return f"a feature for each of {number_of(len(self.shared), 'value')}" + (
-                f"; {number_of(rare, 'rare one has', 'rare ones have')} none" * bool(rare)
-            )
+            return f"a feature for each of {number_of(len(self.shared), 'value')}" + f"; rare, with none: {rare}" * bool(rare)
         return "left out"
 
     @property
