@@ -92,7 +92,7 @@ class Looked:
             return f"days since a date{gone}"
         if self.kind == "category" and self.used:
             rare = self.distinct - len(self.shared)
-            return f"a feature for each of {number_of(len(self.shared), 'value')}" + f"; rare, with none: {rare}" * bool(rare)
+            return f"a feature for each of {len(self.shared)} values" + (f"; {rare} rare ones have none" * bool(rare))
         return "left out"
 
     @property
