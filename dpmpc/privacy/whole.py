@@ -92,9 +92,7 @@ class WholeRun:
         if self._ledger is None:
             return
         try:
-            with contextlib.suppress(
-                OSError, DpmpcError
-            ):  # stages' lines count all the same
+            with contextlib.suppress(OSError, DpmpcError):  # stages' lines count all the same
                 while self._account is not None and self._keys:
                     digest, keys = self._keys.popitem()
                     with self._account.writing(digest) as file:

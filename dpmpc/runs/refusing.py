@@ -42,9 +42,8 @@ def check_data_id(plan: Plan, where: Placement) -> None:
         if where.plan_file is None or brought:
             return
         raise UsageError(
-            f"<<budget>> is for the records of one <<data_id>>; the plan has {plan.data!r}; add <<data_id>> with "
-            f"the name "
-            "that you keep your budget under"
+            f"<<budget>> is for the records of one <<data_id>>; the plan has {plan.data!r}; add <<data_id>> with the "
+            "name that you keep your budget under"
         )
     if plan.data_id != data_digest(data_id):
         raise UsageError(

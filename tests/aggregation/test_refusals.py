@@ -27,8 +27,6 @@ from dpmpc.runs.placement import Placement
 from dpmpc.runs.start import start
 from tests.runs import HANG, own_addresses
 
-# A caller whom asyncio has accepted when its listener closes is dropped by the garbage collector, which warns.
-pytestmark = pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 ANY, NONE = dpmpc.Limits(epsilon=math.inf), dpmpc.Limits(epsilon=1e-9, delta=1e-5)
 
 

@@ -69,7 +69,7 @@ def test_a_survey_among_machines_leads_all_of_them_to_one_plan(
     columns = {column.name: column for column in Schema.from_json(after.schema).columns}
     assert columns.keys() == {"age", "dose", "ward"}
     age = columns["age"]  # where the noise of few records put its ends is another test's
-    assert isinstance(age, Surveyed) and 0.0 <= age.low < age.high <= 150.0 and not age.kept
+    assert isinstance(age, Surveyed) and -150 < age.low < age.high < 300 and not age.kept
     assert columns["dose"].number and not columns["dose"].kept  # type: ignore[union-attr]
     assert columns["ward"].kept and not columns["ward"].number  # type: ignore[union-attr]
     models = [read_model(tmp_path / name).theta for name in names]

@@ -48,7 +48,8 @@ class Listener:
         self._make, self._admit, self._log = make_peer, admit, log
         self._tls: ssl.SSLContext | None = None
         self._sockets: list[socket.socket] = []
-        self._loops: list[asyncio.Task[None]] = []
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._again: dict[socket.socket, asyncio.TimerHandle] = {}  # of sockets that rest
         self._pending: dict[asyncio.Task[None], None] = {}  # in the order of their coming
         self._unmet: set[socket.socket] = set()  # whose turn has not come yet
         self._refused: deque[str] = deque(maxlen=_KEPT)
@@ -67,40 +68,57 @@ class Listener:
             self.close()
             raise UsageError(
                 f"{what} on {endpoint}, but that fails ({error.strerror or error}); choose another base port with "
-                f"<<base_port>>, "
-                "or addresses with <<addresses>>"
+                "<<base_port>>, or addresses with <<addresses>>"
             ) from None
-        self._loops = [asyncio.ensure_future(self._accept(each)) for each in self._sockets]
+        self._loop = asyncio.get_running_loop()
+        for each in self._sockets:
+            self._listen(self._loop, each)
 
     def close(self) -> None:
         """Listen no more; callers that are not admitted yet are dropped."""
-        for task in (*self._loops, *self._pending):
+        for task in self._pending:
             task.cancel()
+        for timer in self._again.values():
+            timer.cancel()
         for each in self._sockets:
+            if self._loop is not None and each not in self._again:
+                self._loop.remove_reader(each)
             each.close()
-        self._loops, self._sockets = [], []
+        for connection in self._unmet:
+            connection.close()
+        self._sockets = []
+        self._again.clear()
+        self._unmet.clear()
 
     def refusals(self) -> str:
         """The last callers that were refused, for a message; empty if none was."""
         return f"; refused meanwhile: {', '.join(self._refused)}" if self._refused else ""
 
-    async def _accept(self, listening: socket.socket) -> None:
-        loop = asyncio.get_running_loop()
-        while True:
-            try:
-                connection, address = await loop.sock_accept(listening)
-            except OSError:  # no descriptors left, or the caller has gone again
-                await asyncio.sleep(_EXHAUSTED)
-                continue
-            self.met += 1
-            if len(self._pending) >= MOST_PENDING:
-                oldest = next(iter(self._pending))
-                del self._pending[oldest]
-                oldest.cancel()
-            self._unmet.add(connection)
-            task = asyncio.ensure_future(self._meet(connection, f"a caller from {address[0]}"))
-            self._pending[task] = None
-            task.add_done_callback(partial(self._met, connection))
+    def _listen(self, loop: asyncio.AbstractEventLoop, listening: socket.socket) -> None:
+        """Callers are taken where they are announced: one that a task was handed while it is cancelled would be lost,
+        open."""
+        self._again.pop(listening, None)
+        loop.add_reader(listening, self._accept, loop, listening)
+
+    def _accept(self, loop: asyncio.AbstractEventLoop, listening: socket.socket) -> None:
+        try:
+            connection, address = listening.accept()
+        except (BlockingIOError, InterruptedError, ConnectionAbortedError):  # the caller has gone again
+            return
+        except OSError:  # no descriptors left
+            loop.remove_reader(listening)
+            self._again[listening] = loop.call_later(_EXHAUSTED, self._listen, loop, listening)
+            return
+        connection.setblocking(False)
+        self.met += 1
+        if len(self._pending) >= MOST_PENDING:
+            oldest = next(iter(self._pending))
+            del self._pending[oldest]
+            oldest.cancel()
+        self._unmet.add(connection)
+        task = asyncio.ensure_future(self._meet(connection, f"a caller from {address[0]}"))
+        self._pending[task] = None
+        task.add_done_callback(partial(self._met, connection))
 
     def _met(self, connection: socket.socket, task: "asyncio.Task[None]") -> None:
         self._pending.pop(task, None)
