@@ -19,6 +19,7 @@ from dpmpc.flower.party import ROLE
 from dpmpc.flower.prepared import Prepared
 from dpmpc.mpc.transport.addresses import Endpoint
 from dpmpc.mpc.transport.heartbeat import STALL
+from dpmpc.privacy.heads import NAME
 
 Sealed = Mapping[int, Sequence[bytes]]  # by owner, the sealed share of each party
 
@@ -29,6 +30,7 @@ class Courier:
     def __init__(self, prepared: Prepared, session: Connected) -> None:
         self._prepared, self._session, self.plan = prepared, session, prepared.plan
         self.bound = self.plan.adaptive  # of clipping, if it follows the vectors
+        self._told: tuple[int, list[bytes]] = -1, []  # of a release: what each party remembers of owners' accounts
         self._closed = False
 
     @classmethod
@@ -79,6 +81,14 @@ class Courier:
         self.wait_for_noise()
         return self._session.token
 
+    def told(self) -> list[bytes]:
+        """What each party remembers of owners' accounts before the next release, as clients are to hear it (`heads`);
+        nothing where the plan's data has no name. Errors: PeerError when a party leaves."""
+        if self._prepared.shows_heads and self._told[0] != self.next:
+            self.wait_for_noise()
+            self._told = self.next, self._session.told(self.next, NAME * self.plan.owners)
+        return self._told[1]
+
     def wait_for_noise(self) -> None:
         """Returns when the parties have the noise that they make ahead."""
         self._session.ready()
@@ -128,6 +138,7 @@ class Courier:
         assert self.next < self.plan.releases
         try:
             self.wait_for_noise()
+            self.told()  # where nobody has asked for it
             for block, payloads in enumerate(frames_of(self._prepared, sealed)):
                 self._session.send(self.next, block, payloads)
         except DpmpcError as error:

@@ -46,6 +46,7 @@ from dpmpc.mpc.transport.link import Connection, part
 from dpmpc.mpc.transport.rendezvous import Rendezvous
 from dpmpc.mpc.transport.tls import Tls
 from dpmpc.mpc.transport.wire import FRAME_COST, Peer
+from dpmpc.privacy.heads import NAME
 
 
 class OwnerClient:
@@ -208,9 +209,9 @@ class OwnerClient:
             check(peer, payload)
             self._heartbeat.watch(peer)
             largest = max(result_size(self.plan), frames.COST.size)
-            largest = max(largest, BEGINNING.size + self.plan.releases)
+            largest = max(largest, BEGINNING.size + self.plan.releases, NAME * self.plan.owners)
             history = self.plan.releases if self.plan.dropouts or self._returns else 0
-            peer.admit(largest, (WINDOW + 4 + history) * (largest + FRAME_COST))
+            peer.admit(largest, (WINDOW + 5 + history) * (largest + FRAME_COST))
 
         run_id = self.plan.session_id(self.attempt)
         hello = HELLO.pack(self.first, self.end, self._greeting)
@@ -337,6 +338,11 @@ class OwnerClient:
                 "`dpmpc verify`"
             )
         return total, sum(self._sent.values()), present
+
+    async def told(self, release: int, size: int) -> list[bytes]:
+        """What each party remembers of accounts before a release (`channels.heads_label`). Errors: PeerError when one
+        leaves."""
+        return [bytes(each) for each in (await self._from_all(channels.heads_label(release), size)).values()]
 
     async def costs(self) -> list[PartyCost]:
         """The costs of every party that is left, after the last release; asked for once."""
