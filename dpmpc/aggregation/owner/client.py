@@ -37,9 +37,10 @@ from dpmpc.errors import PeerError
 from dpmpc.mpc.contract.backend import BACKENDS, Spares
 from dpmpc.mpc.native.speed import kernels_in_use
 from dpmpc.mpc.transport import channels
+from dpmpc.mpc.transport.abort_reason import public_reason
 from dpmpc.mpc.transport.addresses import Endpoint
 from dpmpc.mpc.transport.channels import block_label
-from dpmpc.mpc.transport.dial import NOBODY_LISTENS, Call
+from dpmpc.mpc.transport.dial import NOBODY_LISTENS, Call, not_here
 from dpmpc.mpc.transport.heartbeat import BEAT, STALL, Heartbeat
 from dpmpc.mpc.transport.in_memory import InMemory
 from dpmpc.mpc.transport.link import Connection, part
@@ -112,7 +113,8 @@ class OwnerClient:
         calls = [Call(endpoint, f"party{i}", tls) for i, endpoint in enumerate(endpoints)]
 
         def missing() -> str:
-            return ", ".join(f"party {i} ({calls[i].endpoint}, {calls[i].problem})" for i in rendezvous.missing())
+            found = {i: (calls[i].endpoint, calls[i].problem) for i in rendezvous.missing()}
+            return not_here(found, rendezvous.here.keys() <= self._within.keys())
 
         async def come() -> None:
             both = rendezvous.all_come(), self._all_ended(rendezvous, calls)
@@ -132,13 +134,18 @@ class OwnerClient:
                 async with asyncio.timeout(seconds):
                     await come()
         except TimeoutError:
-            raise PeerError(
+            error = PeerError(
                 f"every party must answer its owners within {seconds:g} s; missing: {missing()}; start it, or "
                 f"mend <<addresses>> "
                 "/ <<base_port>>"
-            ) from None
+            )
+            await rendezvous.end(public_reason(self.called, error))
+            raise error from None
+        except BaseException as error:
+            await rendezvous.end(public_reason(self.called, error))
+            raise
         finally:
-            rendezvous.end()
+            await rendezvous.end()
             if asking is not None:
                 asking.cancel()
         for i in self._left_out & self._here.keys():  # it waits for the end, and answers nothing
