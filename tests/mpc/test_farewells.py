@@ -2,6 +2,7 @@
 comes when all have left is told that nobody is there."""
 
 import asyncio
+import contextlib
 from collections.abc import Awaitable, Callable
 
 import pytest
@@ -11,7 +12,7 @@ from dpmpc.aggregation.plan.asked import FIRST_ATTEMPT
 from dpmpc.aggregation.plan.plan import Plan
 from dpmpc.errors import PeerError
 from dpmpc.mpc.transport.abort_reason import Told
-from dpmpc.mpc.transport.addresses import bound_socket, endpoint_of
+from dpmpc.mpc.transport.addresses import Endpoint, bound_socket, endpoint_of
 from dpmpc.mpc.transport.dial import NOBODY_AT_ALL, NOBODY_LISTENS, NOT_CALLED, TcpLink, not_here
 from dpmpc.mpc.transport.link import Connection, Hello
 from dpmpc.mpc.transport.listener import Listener
@@ -73,7 +74,12 @@ def test_who_was_greeted_and_not_checked_hears_why(caller: Leaves) -> None:
 
 def test_who_comes_when_all_have_left_is_told_that_nobody_is_there() -> None:
     """By what is said while it waits, and at the end; not where one of them has come, or answers."""
-    there = [endpoint_of(bound) for bound in [bound_socket() for _ in range(3)] if bound.close() is None]
+    with contextlib.ExitStack() as stack:  # bound, but nobody listens
+        there = [endpoint_of(stack.enter_context(bound_socket())) for _ in range(3)]
+        who_comes_late(there)
+
+
+def who_comes_late(there: list[Endpoint]) -> None:
     silent = {j: (there[j], why) for j, why in ((0, NOT_CALLED), (2, NOBODY_LISTENS))}
     text = f"party 0 ({there[0]}, {NOT_CALLED}), party 2 ({there[2]}, {NOBODY_LISTENS}; {NOBODY_AT_ALL})"
     assert not_here(silent, alone=True) == text
