@@ -77,7 +77,7 @@ class World:
         """What the server gets of its clients."""
         found, tables = {}, courier.told()
         for owner, who in enumerate(accounts):
-            purpose = Purpose(given.digest, bytes.fromhex(courier.token), courier.next, owner)
+            purpose = Purpose(given.digest, bytes.fromhex(courier.token), courier.session.next, owner)
             told = names_of(tables, given, owner)
             if self.lies:
                 told = [name_of(Head(), purpose.at(i)) for i in range(3)]
