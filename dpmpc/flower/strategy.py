@@ -16,10 +16,11 @@ from dpmpc.errors import UsageError
 from dpmpc.flower.courier import Courier
 from dpmpc.flower.prepared import Prepared, read_prepared
 from dpmpc.flower.update import dimension_of, is_floating, moved, numpy_arrays
-from dpmpc.flower.words import BOUND, OWNER, PLAN, RECORD, RELEASE, SEALED, SHARES, TOKEN, needs_flower
+from dpmpc.flower.words import BOUND, OWNER, PLAN, RECORD, RELEASE, SEALED, SHARES, TOKEN, TOLD, needs_flower
 from dpmpc.mpc.transport.addresses import owner_endpoints
 from dpmpc.mpc.transport.heartbeat import STALL
 from dpmpc.privacy.budget import Budget
+from dpmpc.privacy.heads import NAME
 from dpmpc.processes.provenance import software
 
 try:
@@ -90,6 +91,7 @@ class PrivateStrategy(Strategy):
         self._first = 0  # the release that it goes on with
         self._template: Message | None = None  # of a reply, in a round that was made before
         self._owners: dict[int, int] = {}  # by node: the number that it is offered
+        self._numbers: dict[int, int] = {}  # by node: the number that it has answered with
         self._presence: dict[int, Presence] = {}
         self._seconds: list[float] = []  # of each release, from the replies to the mean
         self._report: dict[str, Any] = {}
@@ -138,7 +140,7 @@ class PrivateStrategy(Strategy):
             self._prepared, self._keys, out=self._out, wait=self._wait, stall=self._stall, **places
         ) as courier:
             self._courier, self._past = courier, courier.past() if self._addresses else {}
-            self._first = courier.next
+            self._first = courier.session.next
             if self._first:
                 LOG.info("the run goes on with round %d; %d were opened before", self._first + 1, len(self._past))
             try:
@@ -161,7 +163,7 @@ class PrivateStrategy(Strategy):
             asked_before = list(self.strategy.configure_train(server_round, arrays, config, grid))
             self._template = asked_before[0] if asked_before else None
             return []
-        if courier.next >= plan.releases:
+        if courier.session.next >= plan.releases:
             LOG.error("round %d asks nobody: all %d releases are made or lost; plan more", server_round, plan.releases)
             return []
         messages = list(self.strategy.configure_train(server_round, arrays, config, grid))
@@ -170,11 +172,14 @@ class PrivateStrategy(Strategy):
             asked: dict[str, Any] = {
                 PLAN: self._prepared.digest.hex(),
                 TOKEN: courier.token,
-                RELEASE: courier.next,
+                RELEASE: courier.session.next,
                 OWNER: self._owners.setdefault(node, len(self._owners)),
             }
             if courier.bound is not None:
                 asked[BOUND] = courier.bound.value
+            if told := courier.told():
+                j = self._numbers.get(node)  # a client that has not answered may be any owner
+                asked[TOLD] = told if j is None else [table[NAME * j : NAME * (j + 1)] for table in told]
             content = {key: record for key, record in message.content.items()}
             message.content = RecordDict({**content, RECORD: ConfigRecord(asked)})
         return messages
@@ -186,16 +191,16 @@ class PrivateStrategy(Strategy):
         courier, plan = self._connected(), self._prepared.plan
         if server_round <= self._first:
             return self._again(server_round)
-        if courier.next >= plan.releases:
+        if courier.session.next >= plan.releases:
             return None, None
-        sealed, answer, problems = self._sealed(replies, courier.next)
+        sealed, answer, problems = self._sealed(replies, courier.session.next)
         for problem in problems:
             LOG.warning("a client's reply is left out: %s", problem)
         if answer is None or len(sealed) < plan.fewest:
             LOG.error(
                 "round %d moves nothing and spends nothing: a release needs %d of %d owners, %d answered; they seal no "
                 "second time, so release %d is lost",
-                server_round, plan.fewest, plan.owners, len(sealed), courier.next,
+                server_round, plan.fewest, plan.owners, len(sealed), courier.session.next,
             )  # fmt: skip
             courier.skip()
             return None, None
@@ -273,6 +278,7 @@ class PrivateStrategy(Strategy):
                 problems[f"two clients came as owner {owner}; give each node a partition-id of its own"] = None
             else:
                 found[owner], answer = shares, reply
+                self._numbers[reply.metadata.src_node_id] = owner
         return found, answer, list(problems)
 
     def _read(self, reply: Message, release: int) -> tuple[int, list[bytes] | None]:
