@@ -57,7 +57,8 @@ def none_yet(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[int]]:
     class Noted(subprocess.Popen):  # type: ignore[type-arg]
         def __init__(self, *given: Any, **more: Any) -> None:
             super().__init__(*given, **more)
-            started.append(self.pid)
+            if "standing" in given[0]:
+                started.append(self.pid)
 
     monkeypatch.setattr(standing, "_standing", [])
     monkeypatch.setattr(standing.subprocess, "Popen", Noted)
