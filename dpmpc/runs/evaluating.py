@@ -341,8 +341,9 @@ def section(plan: Plan) -> dict[str, Any]:
         "promise": {"epsilon": promise.epsilon, "delta": promise.delta, "neighbours": promise.neighbours},
         "held_out": list(plan.sizes),
         "cost": (
-            f"epsilon = {promise.epsilon:.6g}, delta = {promise.delta:.3g} for held-out records, which training did "
-            "not see, so that no record pays for both"
+            f"epsilon = {promise.epsilon:.6g}, delta = {promise.delta:.3g} for held-out records"
+            f"{' with the questions, which read all' * bool(plan.released)}, which training did not see, so that no "
+            "record pays for both"
         ),
         "noise": plan.derived.mechanism.scale * plan.grid.step,
         "coordinates": plan.dimension,

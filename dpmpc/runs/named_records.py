@@ -28,6 +28,7 @@ from dpmpc.learning.task import TASKS, modelled
 from dpmpc.runs.evaluating import splitting
 from dpmpc.runs.parting import split_of
 from dpmpc.runs.request import Request
+from dpmpc.statistics.study import Study
 from dpmpc.statistics.tables import Tables
 from dpmpc.synthesis.source import Synthesis
 
@@ -141,7 +142,11 @@ def held_against(plan: Plan, table: Table, sizes: Sequence[int] = ()) -> Finding
         table = held(table, reads) if reads else table
         found = check_columns(plan.source.columns.as_read(reads), table, sizes)
     else:
-        found = check(described_schema(plan), table, sizes)
+        schema = described_schema(plan)
+        mine = {*(column.name for column in schema.columns), *schema.unknown, schema.target.name}
+        tables = plan.source.tables if isinstance(plan.source, Study) else None
+        reads = [] if tables is None else [name for name in tables.reads if name not in mine]
+        found = check(schema, table, sizes, [] if tables is None else tables.columns.as_read(reads))
     return with_spelling(found, table)
 
 

@@ -47,10 +47,12 @@ from dpmpc.statistics.output import as_csv, as_json, as_markdown, as_text, frame
 from dpmpc.statistics.page import as_html
 from dpmpc.statistics.pooled import pooled
 from dpmpc.statistics.scores import Model
+from dpmpc.statistics.study import QUESTIONS
 from dpmpc.statistics.tables import STEP, Tables
 from dpmpc.synthesis.asking import single
 
 ANSWERS = "answers.html"
+ASKED_FIRST = f"{QUESTIONS}/{ANSWERS}"  # of a run that trained after them
 RELEASES = ("first", "second")  # of a synthetic table, in its folder
 _FORMS = ("answers.txt", "answers.md", "answers.csv", "answers.json", ANSWERS)
 
@@ -252,10 +254,13 @@ def reopened(out: Path | str, level: Level | None = None) -> Statistics:
 
     Errors: UsageError where there is none."""
     folder = Path(out)
+    if (folder / QUESTIONS / MINE).exists():  # of a run that asked before it trained
+        folder = folder / QUESTIONS
     if not (folder / "plan.json").exists() and all((folder / part / OPENED).exists() for part in RELEASES):
         *earlier, last = (reopened(folder / part, level) for part in RELEASES)
         return replace(last, earlier=tuple(earlier)).asked(single(last.tables.columns))
-    plan = Plan.read(folder / "plan.json")
+    stage = folder / MINE
+    plan = Plan.read(stage if stage.exists() else folder / "plan.json")
     if not isinstance(plan.source, Tables):
         kind = plan.source.KIND
         raise UsageError(f"answers come from a release of tables; {folder} holds a run of {kind}; name another folder")
@@ -290,7 +295,8 @@ def asked_of(
         assert bounds is not None
         given = checked_bounds(dict(bounds), "bounds") if isinstance(bounds, Mapping) else read_bounds(Path(bounds))
         columns = Columns.of_bounds(given)
-    found = {name: model if isinstance(model, Model) else _model(Path(model)) for name, model in (models or {}).items()}
+    given_models = (models or {}).items()
+    found = {name: model if isinstance(model, Model) else model_of(Path(model)) for name, model in given_models}
     return Tables.of(columns, queries, None, found)
 
 
@@ -395,6 +401,7 @@ def foreseen(plan: Plan, level: Level) -> tuple[Expected, ...]:
     return expected(plan.source, plan.sizes, noise, level, plan.counted)
 
 
-def _model(run: Path) -> Model:
+def model_of(run: Path) -> Model:
+    """The model of a run, for questions about it. Errors: as `read_model`."""
     read = read_model(run)
     return Model.of(Schema.from_json(read.preprocessing), read.theta, read.weights)

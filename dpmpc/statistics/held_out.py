@@ -43,6 +43,9 @@ class Evaluated(Learning):
 
     def __post_init__(self) -> None:
         super().__post_init__()
+        self._check_parts()
+
+    def _check_parts(self) -> None:
         numbers = (*self.records, *self.held)
         good = len(self.records) == len(self.held) > 0 and all(type(n) is int for n in numbers)
         if not good or not all(0 < held < n for held, n in zip(self.held, self.records, strict=True)):
@@ -61,7 +64,7 @@ class Evaluated(Learning):
         after = Stage(EVALUATION, _longest(self.task, self.classes), None, HELD_OUT, self.held)
         return Schedule(super().schedule.before, (after,))
 
-    def parted(self, data_id: str) -> Parted:
+    def parted(self, data_id: str) -> Parted | None:
         return exact_parts(data_id, tuple(n - k for n, k in zip(self.records, self.held, strict=True)), self.held)
 
     def ends(self, stage: Stage, opened: Sequence[Sum], plan: Any) -> Source:
