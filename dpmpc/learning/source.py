@@ -128,6 +128,11 @@ class Source(ABC):
         return None
 
     @property
+    def asked_first(self) -> int:
+        """How many of the first stages were or are questions, whose answers are for people."""
+        return 0
+
+    @property
     def deciding(self) -> int:
         """The number of the stage before that the length of its own releases follows from."""
         return 0

@@ -25,6 +25,7 @@ from dpmpc.runs.report import add_figures, read_report, write_report
 from dpmpc.runs.resume import presence_anywhere
 from dpmpc.runs.stages import MINE, OPENED, PRESENT
 from dpmpc.runs.stats import statistics_of
+from dpmpc.runs.surveyed_away import found_nothing
 from dpmpc.statistics.evaluated import figures_of
 from dpmpc.statistics.held_out import EVALUATION, Evaluated
 from dpmpc.statistics.study import QUESTIONS
@@ -95,7 +96,6 @@ def deliver_model(plan: Plan, out: Path, index: int) -> bool:
     present = presence_anywhere(out, plan) if plan.names_owners else {}
     for release in sorted(opened):
         learner.apply(decode(plan, opened[release], present.get(release)))
-    write_model(
-        out / "model.npz", learner.model, Dataset(plan.data, schema, nothing, 0), plan.run_id, plan.learning.weights
-    )
+    data = Dataset(plan.data, schema, nothing, 0, left_out=found_nothing(out, schema))
+    write_model(out / "model.npz", learner.model, data, plan.run_id, plan.learning.weights)
     return True

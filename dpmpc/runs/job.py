@@ -15,6 +15,7 @@ from dpmpc.runs.request import Request
 
 OPENED = "owners.opened.bin"
 OWN_LEDGER = "ledger_owners.jsonl"
+WHOLE = "stage.whole.json"  # in a stage's folder: the plan that it is a stage of
 
 
 @dataclass(frozen=True)

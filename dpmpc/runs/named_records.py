@@ -28,6 +28,7 @@ from dpmpc.learning.task import TASKS, modelled
 from dpmpc.runs.evaluating import splitting
 from dpmpc.runs.parting import split_of
 from dpmpc.runs.request import Request
+from dpmpc.runs.surveyed_away import found_nothing
 from dpmpc.statistics.study import Study
 from dpmpc.statistics.tables import Tables
 from dpmpc.synthesis.source import Synthesis
@@ -240,6 +241,8 @@ def load_owner(
     request = as_planned(request, plan)
     dataset = load_records(request, folder, planned_schema(plan), records, split=split_of(request, plan, owner))
     check_shape(plan, dataset)
+    left_out = () if folder is None else found_nothing(folder, dataset.schema)
+    dataset = replace(dataset, left_out=left_out)  # what else is in its file is nobody's business
     if not plan.counted:
         persons, alone = dataset.persons and dataset.persons[0], np.zeros(dataset.n, dtype=np.int64)
         places = request.capacity and request.capacity[owner : owner + 1]

@@ -34,11 +34,16 @@ from dpmpc.runs.parting import rows_of
 from dpmpc.runs.stats import statistics_of
 from dpmpc.runs.surveying import owners_of_records
 from dpmpc.runs.synth_made import is_synthesis, made_from
+from dpmpc.statistics.held_out import EVALUATION
 from dpmpc.statistics.study import QUESTIONS
 from dpmpc.statistics.tables import Tables
 
 SCHEMA = "dpmpc.stats/1"
-_TEXTS = {"survey": "surveying the records", QUESTIONS: "asking all questions at once"}  # of stages
+_TEXTS = {
+    "survey": "surveying the records",
+    QUESTIONS: "asking all questions at once",
+    EVALUATION: "evaluating the model on held-out records",
+}  # of stages
 Keep = Callable[[Ints, Presence | None, list[PartyCost] | None], None]
 
 

@@ -29,11 +29,11 @@ from dpmpc.privacy.budget import Budget
 from dpmpc.privacy.whole import WholeRun, path_of
 from dpmpc.runs.folder import make_private
 from dpmpc.runs.job import OPENED as OWNERS
-from dpmpc.runs.job import OWN_LEDGER, StageJob
+from dpmpc.runs.job import OWN_LEDGER, WHOLE, StageJob
 from dpmpc.runs.placement import Placement
 from dpmpc.runs.resume import presence_anywhere
 
-WHOLE, MINE, SETTLED, OPENED = "stage.whole.json", "stage.json", "stage.after.json", "opened.npy"
+MINE, SETTLED, OPENED = "stage.json", "stage.after.json", "opened.npy"
 PRESENT, PARTIAL = "present.json", "opened.tmp.npy"
 RunStage = Callable[[Plan, Placement, StageJob], None]
 KeepStage = Callable[[Plan, Ints, Path], None]

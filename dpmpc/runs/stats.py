@@ -44,7 +44,7 @@ from dpmpc.statistics.expected import Expected, expected, lines, refuse_hopeless
 from dpmpc.statistics.intervals import Level
 from dpmpc.statistics.opened import Opened
 from dpmpc.statistics.output import as_csv, as_json, as_markdown, as_text, frame
-from dpmpc.statistics.page import as_html
+from dpmpc.statistics.page import as_html, as_part
 from dpmpc.statistics.pooled import pooled
 from dpmpc.statistics.scores import Model
 from dpmpc.statistics.study import QUESTIONS
@@ -125,8 +125,16 @@ class Statistics:
 
     def html(self, title: str = "Statistics") -> str:
         """One page with tables and pictures that needs nothing else."""
-        costs = [(name, part) for name, _, part in self.tables.costs(self.plan.sizes)]
-        return as_html(self.answers, self._shown, title, [self.guarantee], costs)
+        return as_html(self.answers, self._shown, title, [self.guarantee], self._costs)
+
+    def part(self) -> str:
+        """The answers as a part of another page, under its third headings."""
+        return as_part(self.answers, self._shown, self._costs, "h3")
+
+    @property
+    def _costs(self) -> list[tuple[str, float]]:
+        """Each question's part of the promise."""
+        return [(name, part) for name, _, part in self.tables.costs(self.plan.sizes)]
 
     def plot(self, path: Path | str) -> Path:
         """Writes the page with the pictures, and returns where."""

@@ -15,7 +15,7 @@ from dpmpc.privacy.ledgers import ledgers_below, merge, parts, read_ledgers
 from dpmpc.processes.status import State, read_state
 from dpmpc.runs.figure_lines import FIGURES
 from dpmpc.runs.folder import run_folder
-from dpmpc.runs.stages import WHOLE
+from dpmpc.runs.job import WHOLE
 from dpmpc.runs.stats import ANSWERS, ASKED_FIRST
 
 

@@ -76,6 +76,10 @@ class Study(Evaluated):
         return rest if asked is None else Schedule((asked, *rest.before), rest.after)
 
     @property
+    def asked_first(self) -> int:
+        return 1
+
+    @property
     def deciding(self) -> int:
         return 0 if self.tables is None else 1
 

@@ -15,5 +15,5 @@ def test_missing_records_are_one_line(command: list[str], tmp_path: Path, monkey
         main()
     monkeypatch.delenv("DPMPC_DATA", raising=False)
     monkeypatch.setattr(sys, "argv", ["stats", *command])
-    with pytest.raises(SystemExit, match="^error: .*no data folder is known; give --data-dir or set DPMPC_DATA$"):
+    with pytest.raises(SystemExit, match=r"^error: .*no data folder is known; give --data-dir or set DPMPC_DATA$"):
         main()
