@@ -146,8 +146,10 @@ address = {address}
 {more}
 """
 _STATS = """\
-# [stats]                    # questions instead of training (docs/statistics.md); [records] then needs bounds alone
-# queries = ["table1 by outcome", "median(age) by sex", "evaluate(risk)"]
+# [stats]                    # questions before training; without [learning], in place of it: bounds then suffice above
+# queries = ["table1 by outcome", "median(age) by sex", "evaluate(risk)"]  # the language: docs/statistics.md
+# share = 0.5                # the part of the promise, of mu^2, that they take where the run trains too
+# bounds = { arm = ["new", "usual"] }  # of columns that are asked about and are no features
 # models = { risk = "model" }  # the run, beside this file, that evaluate(risk) is about
 # hopeless = "allow"         # to ask even what the noise will drown
 
