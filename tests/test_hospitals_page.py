@@ -15,8 +15,12 @@ from runs import HANG, own_addresses
 from test_consortium_page import ROOT, shell
 
 from dpmpc.aggregation.plan.plan import Plan
+from dpmpc.data import CsvFile
+from dpmpc.data.loading import opened
 from dpmpc.data.schema import Schema
 from dpmpc.learning.model import read_model
+from dpmpc.runs.parting import rows_of
+from dpmpc.runs.request import Request
 from dpmpc.runs.status import read_status
 from dpmpc.statistics.held_out import HELD_OUT
 
@@ -83,15 +87,18 @@ def auc_of(folder: Path) -> tuple[float, float, float]:
     sexes = {sex: next(value for name, value in weights.items() if name.endswith(f"={sex}")) for sex in "fm"}
     scores, ill = [], []
     for k in range(7):
-        rows = pooled(folder, 1, k)
-        for row, held in zip(rows, parted.rows(HELD_OUT, range(len(rows)), k), strict=True):
-            if held and (years := age_of(row)) is not None:
+        file, label = folder / f"hospital{k}.csv", parted.assignment.label(HELD_OUT)
+        request = Request(csv=str(file), planned=True, evaluate=False)
+        with opened(CsvFile(file)) as (table, _):
+            held = rows_of(request, plan, parted, label, k, table)
+        for row, out in zip(pooled(folder, 1, k), held, strict=True):
+            if out and (years := age_of(row)) is not None:
                 scores.append(rising * (2 * (years - 18) / (100 - 18) - 1) + sexes[row["sex"]])
                 ill.append(row["outcome"] == "ill")
     ranks, positive = np.argsort(np.argsort(scores)) + 1, np.array(ill)
     exact = (ranks[positive].sum() - sum(ill) * (sum(ill) + 1) / 2) / (sum(ill) * (len(ill) - sum(ill)))
-    opened = json.loads((run / "figures.json").read_text())["figures"]["numbers"]["AUC"]
-    return float(exact), opened["estimate"], opened["noise"]
+    told = json.loads((run / "figures.json").read_text())["figures"]["numbers"]["AUC"]
+    return float(exact), told["estimate"], told["noise"]
 
 
 @pytest.mark.slow

@@ -322,7 +322,7 @@ def _plan(file: ConsortiumFile, schema: Schema, path: Path) -> tuple[Plan, str]:
     if (stats := file.stats) is not None:
         tables, origin = _asked(stats, schema, None, path)
         asked = Beforehand(tables, origin, _SHARE if stats.share is None else stats.share, _settings(file))
-    plan, note = plan_of_machines(request, schema, sizes, survey, asked)
+    plan, note = plan_of_machines(request, schema, sizes, survey, asked, _called(file).owners)
     if stats is not None and stats.hopeless == "refuse":
         refuse_hopeless(foreseen(plan.first, Level()), plan.first.epsilon, plan.delta)
     return replace(plan, names=_called(file)), note

@@ -54,8 +54,8 @@ class Study(Evaluated):
     def asking(learning: Learning, tables: Tables, price: float, records: Sequence[int]) -> "Study":
         """The same training, and evaluation where it has one, with questions before it."""
         values = {each.name: getattr(learning, each.name) for each in fields(Learning)}
-        held = learning.held if isinstance(learning, Evaluated) else ()
-        return Study(**values, records=tuple(records), held=held, price=price, tables=tables)
+        held, draw = (learning.held, learning.draw) if isinstance(learning, Evaluated) else ((), "")
+        return Study(**values, records=tuple(records), held=held, draw=draw, price=price, tables=tables)
 
     @property
     def asked(self) -> Stage | None:
