@@ -35,8 +35,9 @@ from dpmpc.learning.task import modelled
 from dpmpc.mpc.transport.addresses import Endpoint, check_loopback, owner_endpoints, parse_endpoints
 from dpmpc.runs.consortium_file import ConsortiumFile, LearningPart, RecordsPart, StatsPart, SynthPart
 from dpmpc.runs.plan_of_machines import Beforehand, plan_of_machines
+from dpmpc.runs.questions import model_of
 from dpmpc.runs.request import Request
-from dpmpc.runs.stats import bounds_of, foreseen, model_of, plan_of_tables
+from dpmpc.runs.stats import bounds_of, foreseen, plan_of_tables
 from dpmpc.runs.synth_columns import columns_of_bounds
 from dpmpc.runs.synth_plan import plan_of_synthesis
 from dpmpc.settings import declared

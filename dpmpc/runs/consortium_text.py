@@ -148,8 +148,7 @@ address = {address}
 _STATS = """\
 # [stats]                    # questions before training; without [learning], in place of it: bounds then suffice above
 # queries = ["table1 by outcome", "median(age) by sex", "evaluate(risk)"]  # the language: docs/statistics.md
-# share = 0.5                # the part of the promise, of mu^2, that they take where the run trains too
-# bounds = { arm = ["new", "usual"] }  # of columns that are asked about and are no features
+# share = 0.5                # of the promise, where the run trains too; columns that are no features: [stats.bounds]
 # models = { risk = "model" }  # the run, beside this file, that evaluate(risk) is about
 # hopeless = "allow"         # to ask even what the noise will drown
 

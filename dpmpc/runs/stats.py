@@ -27,15 +27,14 @@ from dpmpc.data.persons import persons_at
 from dpmpc.data.schema import Schema, checked_bounds, read_bounds
 from dpmpc.data.spelling import PLAIN, Spelling
 from dpmpc.data.table import Table, held
-from dpmpc.data.written import read_written
 from dpmpc.errors import UsageError
 from dpmpc.lazy import cached_property
-from dpmpc.learning.model import read_model
 from dpmpc.learning.survey import Survey
 from dpmpc.privacy.budget import Budget
 from dpmpc.privacy.composition import parse_budget
 from dpmpc.privacy.law import DEFAULT_LAW
 from dpmpc.privacy.mechanism import Mechanism
+from dpmpc.runs.questions import model_of
 from dpmpc.runs.stages import MINE, OPENED
 from dpmpc.settings import declared, said
 from dpmpc.statistics.asking import Answer
@@ -308,16 +307,6 @@ def asked_of(
     return Tables.of(columns, queries, None, found)
 
 
-def read_queries(path: Path) -> list[str | Mapping[str, Any]]:
-    """The questions in a TOML file, `queries = [...]` at its top or under [stats]. Errors: there are none."""
-    value = read_written(path, Any, "a questions")
-    part = value.get("stats", value) if isinstance(value, dict) else None
-    found = part.get("queries") if isinstance(part, dict) else None
-    if not isinstance(found, list) or not found or not all(isinstance(item, str | dict) for item in found):
-        raise UsageError(f'questions are a list of lines or tables; {path.name} has none; write queries = ["count"]')
-    return found
-
-
 def kept_of(settings: Mapping[str, Any], owners: str | None) -> Kept | None:
     """What is kept of each person's records, where the promise is of persons."""
     asked = Promise(**{name: value for name, value in said(settings).items() if name in declared(Promise)})
@@ -407,9 +396,3 @@ def foreseen(plan: Plan, level: Level) -> tuple[Expected, ...]:
     assert isinstance(plan.source, Tables)
     noise, level = noise_of(plan) / STEP, replace(level, answers=max(level.answers, 1))
     return expected(plan.source, plan.sizes, noise, level, plan.counted)
-
-
-def model_of(run: Path) -> Model:
-    """The model of a run, for questions about it. Errors: as `read_model`."""
-    read = read_model(run)
-    return Model.of(Schema.from_json(read.preprocessing), read.theta, read.weights)
