@@ -18,7 +18,7 @@ from typing import Any
 import pytest
 
 from dpmpc.extend import SOURCES, plan_of
-from tests.command_server import Command, commands
+from tests.forked_commands import Command, commands
 from tests.machines import apart
 from tests.runs import COMMAND, HANG, own_addresses
 

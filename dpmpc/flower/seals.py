@@ -17,6 +17,7 @@ from dpmpc.errors import UsageError
 from dpmpc.flower.sealing import Purpose
 from dpmpc.privacy.account import ENVIRONMENT
 from dpmpc.privacy.ledger import sync_directory
+from dpmpc.processes.durable import write_whole
 
 
 class Seals:
@@ -37,8 +38,7 @@ class Seals:
         with self._open() as descriptor:
             _refuse_second(descriptor, purpose)
             spend()
-            os.write(descriptor, b"\n" + _line(purpose) + b"\n")  # after what may be half a line
-            os.fsync(descriptor)
+            write_whole(descriptor, b"\n" + _line(purpose) + b"\n")  # after what may be half a line
 
     @contextmanager
     def _open(self) -> Iterator[int]:
