@@ -241,7 +241,13 @@ class Writer:
             whole["torn"] = True
         line = json.dumps(whole, separators=(",", ":"), allow_nan=False).encode()
         payload = (b"\n" if contents.open_line else b"") + line + b"\n"
-        write_whole(self._descriptor, payload)
+        try:
+            write_whole(self._descriptor, payload)
+        except OSError as error:
+            raise UsageError(
+                f"what is spent on named data is written to an account, and before anything is spent; "
+                f"{self._account.folder}: {error.strerror}; make room, or name another folder with <<account>>"
+            ) from None
         contents.head, contents.torn, contents.open_line = digest_of(line), False, False
         contents.take(json.loads(line))
 
