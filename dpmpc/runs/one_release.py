@@ -35,10 +35,16 @@ from dpmpc.runs.parting import rows_of
 from dpmpc.runs.stats import statistics_of
 from dpmpc.runs.surveying import owners_of_records
 from dpmpc.runs.synth_made import is_synthesis, made_from
+from dpmpc.statistics.held_out import EVALUATION
+from dpmpc.statistics.study import QUESTIONS
 from dpmpc.statistics.tables import Tables
 
 SCHEMA = "dpmpc.stats/1"
-_TEXTS = {"survey": "surveying the records"}  # of stages
+_TEXTS = {
+    "survey": "surveying the records",
+    QUESTIONS: "asking all questions at once",
+    EVALUATION: "evaluating the model on held-out records",
+}  # of stages
 Keep = Callable[[Ints, Presence | None, list[PartyCost] | None], None]
 
 
@@ -136,7 +142,7 @@ def vectors_of(job: OwnersJob, plan: Plan, table: Table) -> Iterator[Floats]:
 
 def _parted(job: OwnersJob, plan: Plan) -> Parted | None:
     """The parts that the records of a stage's plan are one of."""
-    return None if job.stage is None else job.stage.whole.source.parted(plan.data_id)
+    return None if job.stage is None or not plan.part else job.stage.whole.source.parted(plan.data_id)
 
 
 def _opened_before(plan: Plan, aggregator: Aggregator) -> Release | None:

@@ -30,7 +30,7 @@ from dpmpc.privacy.composition import parse_budget
 from dpmpc.processes.cores import threads_for
 from dpmpc.processes.logs import log_to
 from dpmpc.runs.before_release import check_budget
-from dpmpc.runs.delivering import deliver_answers, deliver_figures, deliver_model
+from dpmpc.runs.delivering import deliver_answers, deliver_figures, deliver_model, keep_answers
 from dpmpc.runs.folder import make_private, opened_nothing, prepare
 from dpmpc.runs.job import OPENED, OWN_LEDGER, SAID, OwnersJob, StageJob
 from dpmpc.runs.launcher import request_path, train
@@ -105,7 +105,7 @@ def take_part(plan: Plan, request: Request | None, where: Placement, progress: P
                 if staged:
                     _check_limits(plan, where)
                 whole.enter_context(whole_of(plan, where, _budget(where, plan)))
-            plan, where = run_before(plan, where, part, say)
+            plan, where = run_before(plan, where, part, say, keep_answers)
             part(plan, where, None)
             if plan.source.schedule.after:
                 run_after(plan, where, part, say)
