@@ -214,7 +214,7 @@ def _say_spelled(records: Table) -> None:
     if odd:
         warnings.warn(
             f"numbers and dates of a frame are of such a type; {some(odd, 8)} hold them as texts, which a survey takes "
-            "for words; make numbers of them before `fit`, or leave them out",
+            "for words; state spelling=, make numbers of them before `fit`, or leave them out",
             UserWarning,
             stacklevel=5,
         )
