@@ -122,6 +122,10 @@ class Source(ABC):
         `follows`."""
         return stage.source
 
+    def says(self, opened: Sum) -> dict[str, Any]:
+        """What an opened sum becomes, as JSON values, where an owner's process writes it down. Public."""
+        return {"mean": (opened.total / opened.count).tolist(), "deviation": opened.noise / opened.count}
+
     def parted(self, data_id: str) -> "Parted | None":
         """Into which parts the source's own releases and the stages after part the records of this digest; None: all
         are in all."""
