@@ -103,12 +103,12 @@ def owners(*, plan: str, owner_addresses: Addresses, emit: Emit, log: Log) -> di
     with Aggregator.of_plan(planned, addresses=_endpoints(owner_addresses), wait=WAIT) as aggregator:
         aggregator.wait_for_noise()
         for _ in range(planned.releases):
-            shared, before = aggregator.sharing_s, aggregator.bytes_sent
+            shared, before = aggregator.session.sharing_s, aggregator.session.bytes_sent
             begins.append(time.perf_counter())
             opened = aggregator.open_steps(vectors.blocks())
             ends.append(time.perf_counter())
-            sharing.append(aggregator.sharing_s - shared)
-            sent.append(aggregator.bytes_sent - before)
+            sharing.append(aggregator.session.sharing_s - shared)
+            sent.append(aggregator.session.bytes_sent - before)
             if np.abs(opened.total - vectors.total).max() > largest:
                 raise DpmpcError(
                     f"a release must open the owners' sum plus noise; release {opened.number} does not; see `dpmpc "

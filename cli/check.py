@@ -7,7 +7,7 @@ import click
 
 from dpmpc.cli.settings import spelling as as_options
 from dpmpc.cli.sources import memory_of, source_of, source_options
-from dpmpc.errors import UsageError, spelt
+from dpmpc.errors import UsageError, number_of, spelt
 
 if TYPE_CHECKING:
     from dpmpc.data.spelling import Spelling
@@ -60,7 +60,7 @@ def command(
     from rich.text import Text
 
     console = Console(highlight=False)
-    console.print(Text(f"{name}: {result.rows} records; {of}; for your own eyes", style="bold"))
+    console.print(Text(f"{name}: {number_of(result.rows, 'record')}; {of}; for your own eyes", style="bold"))
     grid = Grid(box=box.SIMPLE, pad_edge=False)
     grid.add_column("column", overflow="fold")
     for title in ("missing", "not read", "unknown", "clipped"):

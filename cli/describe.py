@@ -13,7 +13,7 @@ import click
 
 from dpmpc.cli.settings import options_stating, setting_option, spelling
 from dpmpc.cli.sources import memory_of, source_of, source_options
-from dpmpc.errors import UsageError, spelt
+from dpmpc.errors import UsageError, number_of, spelt
 
 if TYPE_CHECKING:
     from dpmpc.data.describe import Described, Description
@@ -122,7 +122,7 @@ def _show(found: "Description", target: str | None) -> None:
 
     console = Console(highlight=False)
     intake = found.intake
-    title = f"{intake.source}: {intake.rows} records, {len(found.columns)} columns; {_EYES}"
+    title = f"{intake.source}: {_many(found)}; {_EYES}"
     console.print(Text(title, style="bold"), soft_wrap=True)
     for line in spelled(found):
         console.print(Text(line, style="yellow"), soft_wrap=True)
@@ -148,6 +148,10 @@ def _show(found: "Description", target: str | None) -> None:
         console.print(Text(f"{c.name}: {c.kind}, {c.does}: {c.why}{notes}{change}", style=style), soft_wrap=True)
     if target is not None:
         console.print(Text(f"{target}: {_balance(found, target)}"), soft_wrap=True)
+
+
+def _many(found: "Description") -> str:
+    return f"{number_of(found.intake.rows, 'record')}, {number_of(len(found.columns), 'column')}"
 
 
 def spelled(found: "Description") -> list[str]:
@@ -184,7 +188,7 @@ def page(found: "Description", target: str | None) -> str:
         "td,th{padding:.3em .8em;text-align:left;border-bottom:1px solid #ddd;vertical-align:middle}",
         ".n{text-align:right}.note{color:#a40}.warn{background:#fff3cd;padding:.6em 1em}rect{fill:#3b6ea5}",
         "</style></head><body>",
-        f"<h1>{name}</h1><p class='warn'>{intake.rows} records, {len(found.columns)} columns; {_EYES}.</p>",
+        f"<h1>{name}</h1><p class='warn'>{_many(found)}; {_EYES}.</p>",
         *(f"<p class='note'>{html.escape(line)}</p>" for line in spelled(found)),
     ]
     if target is not None:

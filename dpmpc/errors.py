@@ -24,6 +24,11 @@ def spelt(text: str, spelling: Spelling = python_spelling) -> str:
     return _NAMED.sub(lambda found: spelling(found[1], found[2]), text)
 
 
+def number_of(n: int, one: str, more: str = "") -> str:
+    """How many, in words that agree: 1 record, 2 records. `more`: what it is of several, where no s makes it that."""
+    return f"{n} {one if n == 1 else more or one + 's'}"
+
+
 class DpmpcError(Exception):
     """Something could not be done. The command line prints the message in one line and exits with `exit_code`."""
 

@@ -123,7 +123,7 @@ def test_bad_vectors_are_refused_and_nothing_is_spent(vectors: object, message: 
     with dpmpc.Aggregator(**SMALL, releases=2, engine="clear") as aggregator:
         with pytest.raises(dpmpc.UsageError, match=message):
             aggregator.mean(vectors)
-        assert aggregator.next == 0
+        assert aggregator.session.next == 0
 
 
 def test_a_refused_vector_leaves_the_parties_ready(tmp_path: Path) -> None:

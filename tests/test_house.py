@@ -243,3 +243,13 @@ def test_the_picture_of_the_house_is_that_of_its_contract() -> None:
     text = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
     assert f"- {folders} folders and {len(rooms) - folders} files stand on {len(floors)} floors." in text
     assert ["verify", "estimators", "flower"] in floors and all(f"`{name}" in text for name in rooms)
+
+
+def test_the_page_on_architecture_names_what_is_there() -> None:
+    """Each folder and file of the package stands in its table once, and each file that it sends a reader to exists."""
+    text = (ROOT / "docs" / "explain" / "architecture.md").read_text(encoding="utf-8")
+    named = re.findall(r"`dpmpc\.([a-z_]+)`", text)
+    inside = [path for path in (ROOT / "dpmpc").iterdir() if path.is_dir() or path.suffix == ".py"]
+    assert sorted(named) == sorted(path.stem for path in inside if not path.name.startswith("__"))
+    files = re.findall(r"`(dpmpc/[\w/]+\.py)`", text)
+    assert len(files) >= 3 and [path for path in files if not (ROOT / path).is_file()] == []

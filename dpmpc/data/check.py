@@ -12,7 +12,7 @@ from dpmpc.data.schema import Categorical, Classes, Column, Date, Labels, Numeri
 from dpmpc.data.spelling import canonical
 from dpmpc.data.table import Reads, Table, code_sql, value_sql
 from dpmpc.data.written import checked, written
-from dpmpc.errors import UsageError
+from dpmpc.errors import UsageError, number_of
 
 _MANY_COPIES = 0.1  # of the records: some that are alike by chance are no news
 Severity = Literal["refused", "warning", "note"]
@@ -138,7 +138,11 @@ def _number(table: Table, column: Numeric | Date, rows: int, found: list[Finding
     )
     if bad:
         shown = _examples(table, column.name, f"isinf({value})")
-        text = f"{bad} fields are no {what} as they are spelled, and count as missing: {shown}"
+        one, more = (
+            f"field is no {what} as it is spelled, and counts",
+            f"fields are no {what} as they are spelled, and count",
+        )
+        text = f"{number_of(bad, one, more)} as missing: {shown}"
         found.append(Finding("note", column.name, text))
     return Counts(column.name, rows, missing, 0, clipped, bad)
 
@@ -172,7 +176,8 @@ def _category(table: Table, column: Categorical, rows: int, found: list[Finding]
     code = code_sql(table, column.name, {value: k for k, value in enumerate(column.values)})
     missing, unknown = table.one(f"count(*) FILTER (WHERE {code} = -1)", f"count(*) FILTER (WHERE {code} = -2)")
     if unknown:
-        text = f"{unknown} values are not in the list: {_examples(table, column.name, f'{code} = -2', column.values)}"
+        are = number_of(unknown, "value is", "values are")
+        text = f"{are} not in the list: {_examples(table, column.name, f'{code} = -2', column.values)}"
         found.append(Finding("note", column.name, text))
     return Counts(column.name, rows, missing, unknown, 0)
 
@@ -191,7 +196,8 @@ def _target(table: Table, schema: Schema, rows: int, found: list[Finding]) -> No
         bad, up = table.one(f"count(*) FILTER (WHERE {wrong})", f"count(*) FILTER (WHERE {code} = 1)")
         if bad:
             known = tuple(target.codes)
-            text = f"{bad} records have neither class: {_examples(table, target.name, wrong, known)}"
+            have = number_of(bad, "record has", "records have")
+            text = f"{have} neither class: {_examples(table, target.name, wrong, known)}"
             found.append(Finding("refused", target.name, text))
         text = f"{up} of {rows} records are {target.positive_name} (+1)"
         found.append(Finding("note" if 0 < up < rows else "warning", target.name, text))
@@ -201,9 +207,8 @@ def _target(table: Table, schema: Schema, rows: int, found: list[Finding]) -> No
         each = [f"count(*) FILTER (WHERE {code} = {k})" for k in range(len(target.names))]
         bad, *counts = table.one(f"count(*) FILTER (WHERE {code} < 0)", *each)
         if bad:
-            text = (
-                f"{bad} records have none of the classes: {_examples(table, target.name, f'{code} < 0', target.names)}"
-            )
+            have = number_of(bad, "record has", "records have")
+            text = f"{have} none of the classes: {_examples(table, target.name, f'{code} < 0', target.names)}"
             found.append(Finding("refused", target.name, text))
         text = ", ".join(f"{name} x {count}" for name, count in zip(target.names, counts, strict=True))
         found.append(Finding("note" if all(counts) else "warning", target.name, f"records by class: {text}"))
@@ -215,7 +220,8 @@ def _target(table: Table, schema: Schema, rows: int, found: list[Finding]) -> No
         f"count(*) FILTER (WHERE isfinite({value}) AND NOT ({value} BETWEEN {target.low!r} AND {target.high!r}))",
     )
     if bad:
-        text = f"{bad} records have no finite number: {_examples(table, target.name, f'NOT isfinite({value})')}"
+        have = number_of(bad, "record has", "records have")
+        text = f"{have} no finite number: {_examples(table, target.name, f'NOT isfinite({value})')}"
         found.append(Finding("refused", target.name, text))
     if clipped:
         found.append(Finding("note", target.name, f"{clipped} of {rows} values are outside the range"))

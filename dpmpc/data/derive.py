@@ -15,7 +15,7 @@ from dpmpc.data.mapping import first_row
 from dpmpc.data.schema import Categorical, Classes, Column, Goal, Kind, Labels, Missing, Numeric, Range, Schema, Target
 from dpmpc.data.spelling import canonical, is_number, stating
 from dpmpc.data.table import Table, some
-from dpmpc.errors import RecordError, UsageError
+from dpmpc.errors import RecordError, UsageError, number_of
 
 _MOST_CATEGORIES = 1000
 PublicBounds = Given[str, list[float] | list[str]]
@@ -148,8 +148,8 @@ def spelled_otherwise(intake: Intake) -> str:
         return ""
     asks = "".join(f" ({ask})" for ask in intake.asks)
     return (
-        f"numbers and dates are read as they were stated to be spelled; {len(odd)} columns of {intake.source} are not"
-        f" ({some(odd, 8)}); state {stating(**more)}{asks}"
+        f"numbers and dates are read as they were stated to be spelled; {number_of(len(odd), 'column')} of"
+        f" {intake.source} {'is' if len(odd) == 1 else 'are'} not ({some(odd, 8)}); state {stating(**more)}{asks}"
     )
 
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from dpmpc.data.intake import Intake, Looked, explore
 from dpmpc.data.table import Table, held
-from dpmpc.errors import spelt
+from dpmpc.errors import number_of, spelt
 
 BINS = 20
 _TOP = 12
@@ -128,7 +128,7 @@ def _notes(c: Looked) -> tuple[str, ...]:
             break
     if c.kind in ("number", "date") and c.unread:
         notes.append(
-            f"{c.unread} fields are no {c.kind}"
+            f"{number_of(c.unread, 'field is', 'fields are')} no {c.kind}"
             + (", such as " if c.odd else "")
             + ", ".join(f"{word[:20]!r}" for word in c.odd)
         )

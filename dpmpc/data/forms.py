@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 
 from dpmpc.data.reading import literal
 from dpmpc.data.spelling import GAPS, MONTHS, TIME, Order, Spelling
+from dpmpc.errors import number_of
 
 _GAP = GAPS[" "]
 _TICK = GAPS["'"]
@@ -103,7 +104,7 @@ def proposed(stated: Spelling, columns: list[Forms]) -> tuple[Spelling, tuple[st
         day, month = (sum(c.counts[k] for c in dates) for k in ("day first", "month first"))
         dotted = any(c.counts["dots"] for c in dates)
         if day and month:
-            asks.append(f"dates: {day} fields have the day first and {month} the month")
+            asks.append(f"dates: {number_of(day, 'field has', 'fields have')} the day first and {month} the month")
         elif not (day or month or dotted):
             asks.append("dates: no field tells day from month; state <<dates=dmy>> or <<dates=mdy>>")
         order: Order = "mdy" if month > day or not (day or month or dotted) else "dmy"
@@ -130,7 +131,8 @@ def _numbers(stated: Spelling, columns: list[Forms], asks: list[str]) -> Spellin
     groups = total["comma groups"]
     result = stated
     if comma and groups:
-        asks.append(f"numbers: {comma} fields have decimal commas and {groups} have commas between thousands")
+        have = number_of(comma, "field has", "fields have")
+        asks.append(f"numbers: {have} a decimal comma and {groups} commas between thousands")
     if stated.decimal == "." and comma > groups:
         result = replace(result, decimal=",", thousands="" if stated.thousands == "," else stated.thousands)
     if not stated.thousands:

@@ -13,7 +13,7 @@ from dpmpc.data.forms import FORMS, LIKELY_MISSING, Forms, core_sql, has_unit_sq
 from dpmpc.data.reading import literal
 from dpmpc.data.spelling import PLAIN, Spelling, canonical
 from dpmpc.data.table import Table, clock, held
-from dpmpc.errors import UsageError
+from dpmpc.errors import UsageError, number_of
 
 Kind = Literal["number", "category", "date", "identifier", "free text", "constant", "empty", "other"]
 Role = Literal["feature", "target", "owners", "dropped"]
@@ -85,7 +85,7 @@ class Looked:
             return {"target": "what is predicted", "owners": "says who owns a record", "dropped": "left out, as asked"}[
                 self.role
             ]
-        gone = f"; {self.unread} fields that are none count as missing" if self.unread else ""
+        gone = f"; not read, so missing: {number_of(self.unread, 'field')}" if self.unread else ""
         if self.kind == "number":
             return f"a number{gone}"
         if self.kind == "date":

@@ -9,20 +9,20 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Executor, Future, wait
 from functools import partial
 from pathlib import Path
-from typing import Self
 
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]  # comes with scikit-learn
 
 from dpmpc.experiments.task import COLUMNS, Row, Task, execute
+from dpmpc.processes.closing import Closing
 from dpmpc.processes.executors import executor_maker
 
 Computed = tuple[list[Row], float]  # rows, and seconds of processor
 TEXT = frozenset({"task", "dataset", "label", "loss", "owners", "method", "calibration", "law"})
 
 
-class Workers:
+class Workers(Closing):
     """Where tasks run: in this process, or where an executor says. The workers of a run serve all its experiments, so
     that what they have read stays read, and the next experiment's tasks run while this one's figures are drawn."""
 
@@ -51,10 +51,7 @@ class Workers:
             return Batch(path, rows, [partial(alone, task, self._data_dir) for task in todo], set())
         return Batch(path, rows, [], {self._pool.submit(alone, task, self._data_dir) for task in todo})
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *error: object) -> None:
+    def close(self) -> None:
         if self._pool is not None:
             self._pool.shutdown()
 

@@ -6,7 +6,6 @@ whose noise scale is given, for every law and scale that a method asks for. Ledg
 """
 
 import math
-from types import TracebackType
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,6 +14,7 @@ from dpmpc.aggregation.owner.aggregator import Aggregator
 from dpmpc.aggregation.plan.plan import Plan
 from dpmpc.errors import UsageError
 from dpmpc.privacy.law import DEFAULT_LAW, LAWS
+from dpmpc.processes.closing import Closing
 
 FINEST = 40  # bits of the grid without noise: rounding is below 2^-41
 _NOISE_STEPS = 1 << 24
@@ -23,7 +23,7 @@ _DELTA = 1e-6  # of the promise that nobody reads here
 _ROOM = 4.0  # how much longer than the first vectors later ones may be
 
 
-class RealParties:
+class RealParties(Closing):
     """n party processes on loopback, as a context; calling it aggregates.
 
     Errors: PeerError when a party dies; UsageError for a law without a sampler, or vectors too large for the field.
@@ -34,12 +34,7 @@ class RealParties:
         self._key: tuple[object, ...] = ()
         self._aggregator: Aggregator | None = None
 
-    def __enter__(self) -> "RealParties":
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def close(self) -> None:
         if self._aggregator is not None:
             self._aggregator.abandon()
 

@@ -138,7 +138,7 @@ class PrivateStrategy(Strategy):
             self._prepared, self._keys, out=self._out, wait=self._wait, stall=self._stall, **places
         ) as courier:
             self._courier, self._past = courier, courier.past() if self._addresses else {}
-            self._first = courier.next
+            self._first = courier.session.next
             if self._first:
                 LOG.info("the run goes on with round %d; %d were opened before", self._first + 1, len(self._past))
             try:
@@ -161,7 +161,7 @@ class PrivateStrategy(Strategy):
             asked_before = list(self.strategy.configure_train(server_round, arrays, config, grid))
             self._template = asked_before[0] if asked_before else None
             return []
-        if courier.next >= plan.releases:
+        if courier.session.next >= plan.releases:
             LOG.error("round %d asks nobody: all %d releases are made or lost; plan more", server_round, plan.releases)
             return []
         messages = list(self.strategy.configure_train(server_round, arrays, config, grid))
@@ -170,7 +170,7 @@ class PrivateStrategy(Strategy):
             asked: dict[str, Any] = {
                 PLAN: self._prepared.digest.hex(),
                 TOKEN: courier.token,
-                RELEASE: courier.next,
+                RELEASE: courier.session.next,
                 OWNER: self._owners.setdefault(node, len(self._owners)),
             }
             if courier.bound is not None:
@@ -186,16 +186,16 @@ class PrivateStrategy(Strategy):
         courier, plan = self._connected(), self._prepared.plan
         if server_round <= self._first:
             return self._again(server_round)
-        if courier.next >= plan.releases:
+        if courier.session.next >= plan.releases:
             return None, None
-        sealed, answer, problems = self._sealed(replies, courier.next)
+        sealed, answer, problems = self._sealed(replies, courier.session.next)
         for problem in problems:
             LOG.warning("a client's reply is left out: %s", problem)
         if answer is None or len(sealed) < plan.fewest:
             LOG.error(
                 "round %d moves nothing and spends nothing: a release needs %d of %d owners, %d answered; they seal no "
                 "second time, so release %d is lost",
-                server_round, plan.fewest, plan.owners, len(sealed), courier.next,
+                server_round, plan.fewest, plan.owners, len(sealed), courier.session.next,
             )  # fmt: skip
             courier.skip()
             return None, None

@@ -27,16 +27,15 @@ import os
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
-from types import TracebackType
-from typing import Self
 
 from dpmpc.errors import UsageError
 from dpmpc.privacy.book import Book, LedgerError, Reader
 from dpmpc.privacy.entry import ATTEMPT, ELSEWHERE, GENESIS, RELEASE, Entry, Line, digest_of, packed
+from dpmpc.processes.closing import Closing
 from dpmpc.processes.locks import lock
 
 
-class Ledger:
+class Ledger(Closing):
     """An open ledger of one party; holds an exclusive lock on the file until closed."""
 
     def __init__(self, path: Path | str, name: str | None = None) -> None:
@@ -113,14 +112,6 @@ class Ledger:
     def close(self) -> None:
         """Releases the file and its lock, and with it what was reserved and not used."""
         os.close(self._fd)
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
 
     @staticmethod
     def read(path: Path | str, head: str | None = None) -> Book:

@@ -15,8 +15,6 @@ import contextlib
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from types import TracebackType
-from typing import Self
 
 from dpmpc.errors import DpmpcError
 from dpmpc.privacy.account import Account
@@ -25,6 +23,7 @@ from dpmpc.privacy.budget import Budget, alone_below
 from dpmpc.privacy.composition import require_stages
 from dpmpc.privacy.ledger import Ledger
 from dpmpc.privacy.ledgers import WHOLE, Reservation, drop_reservation, merge, write_reservation
+from dpmpc.processes.closing import Closing
 
 
 def path_of(out: Path, who: str = "") -> Path:
@@ -32,7 +31,7 @@ def path_of(out: Path, who: str = "") -> Path:
     return out / f"{WHOLE}{who}.jsonl"
 
 
-class WholeRun:
+class WholeRun(Closing):
     """The reservation of all stages of a run; none until `keep`. `path`: of its ledger; `name`: whose it is."""
 
     def __init__(self, path: Path, name: str) -> None:
@@ -103,11 +102,3 @@ class WholeRun:
             self._path.unlink(missing_ok=True)
             self._ledger.close()
             self._ledger = None
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()

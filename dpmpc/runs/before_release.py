@@ -116,7 +116,7 @@ def connected(
     stack.enter_context(aggregator)
     if here is not None:
         wait.append(here.wait)
-    emit("connections", of=lambda: list(map(plan.called, aggregator.connected)))
+    emit("connections", of=lambda: list(map(plan.called, aggregator.session.connected)))
     return aggregator
 
 

@@ -137,7 +137,7 @@ def _opened_before(plan: Plan, aggregator: Aggregator) -> Release | None:
     """The release, where it was opened before this process came. Errors: it is spent, and nobody has it."""
     for missed in aggregator.catch_up():
         return missed
-    if aggregator.next >= plan.releases:
+    if aggregator.session.next >= plan.releases:
         raise UsageError(
             "a run goes on within its budget; its release is spent and was not opened; start a new run, with a budget "
             "of its own"

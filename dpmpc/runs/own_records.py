@@ -10,6 +10,7 @@ from dpmpc.data import Dataset
 from dpmpc.data.database import filtered_by
 from dpmpc.data.loading import OpenTable
 from dpmpc.data.persons import kept, said_of
+from dpmpc.errors import number_of
 from dpmpc.privacy.mechanism import Mechanism
 from dpmpc.privacy.whole import WholeRun
 from dpmpc.processes.worker import Log
@@ -95,4 +96,5 @@ def tell(dataset: Dataset, plan: Plan, sql: str | None, log: Log, emit: Emit) ->
         if counts.warning is not None:
             emit("stage", text=f"warning: {counts.warning}")
         elif counts.unread:
-            emit("stage", text=f"column '{counts.name}': {counts.unread} fields are not read, and count as missing")
+            are = number_of(counts.unread, "field is not read: it counts", "fields are not read: they count")
+            emit("stage", text=f"column '{counts.name}': {are} as missing")

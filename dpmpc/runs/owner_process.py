@@ -297,10 +297,10 @@ def _learn(
             aggregator = opener(run, stack, log, emit, ledger)
             emit("stage", text=f"making noise: {expected}" if expected else "starting", phase="making noise")
             aggregator.wait_for_noise()
-            before = aggregator.bytes_before
+            before = aggregator.session.bytes_before
             emit("stage", text="training", phase="releasing")
             before, replayed = _catch_up(run, aggregator, opened, before), learner.iteration
-            attempt, first = aggregator.attempt, aggregator.next
+            attempt, first = aggregator.session.attempt, aggregator.session.next
             if attempt.number:
                 log(f"attempt {attempt.number} goes on with release {first}; {replayed} were opened before")
             for number in range(first, plan.releases):
@@ -324,7 +324,7 @@ def _learn(
                 )
 
             def costs(of: Sequence[PartyCost]) -> Costs:
-                lost = aggregator.parties_lost
+                lost = aggregator.session.parties_lost
                 return Costs(time.time() - job.started, seconds, learner.compute_s, of, replayed, lost)
 
             comes_again = run.attempt == AGREED
@@ -346,7 +346,7 @@ def _catch_up(run: _Run, aggregator: OpensSums[Any], opened: Opened, before: int
             run.learner.apply(decode(plan, missed.total, missed.present))
             run.note(missed.number, None, None, missed.present)
             before = max(before, missed.bytes_sent)
-    if aggregator.next >= plan.releases and not run.learner.iteration:
+    if aggregator.session.next >= plan.releases and not run.learner.iteration:
         raise UsageError(
             f"a run goes on within its budget; all {plan.releases} releases are spent and none was opened; start a new "
             "run, with a budget of its own"

@@ -10,7 +10,7 @@ from dpmpc.aggregation.plan.asked import plan_path
 from dpmpc.aggregation.plan.guarantee import CLASSES_PUBLIC, promise_of, survey_share, warnings_of
 from dpmpc.aggregation.plan.plan import Plan
 from dpmpc.data.schema import Schema
-from dpmpc.errors import UsageError
+from dpmpc.errors import UsageError, number_of
 from dpmpc.learning.task import modelled
 from dpmpc.runs.adviser import Advice
 from dpmpc.runs.before_release import forecast_of
@@ -48,7 +48,7 @@ def plan_only(request: Request, where: Placement) -> str:
         share = survey_share(plan)
         shape = f"a survey of {plan.first.dimension} coordinates with {share:.0%} of the budget, then at most {shape}"
     return (
-        f"{where.out / 'plan.json'}: {plan.owners} owners, {shape}, {plan.releases} releases; "
+        f"{where.out / 'plan.json'}: {plan.owners} owners, {shape}, {number_of(plan.releases, 'release')}; "
         f"sensitivity {derived.sensitivity.l2:.4g}, {plan.law} noise of scale {derived.scale_steps * step:.4g} "
         f"({derived.scale_steps:.0f} grid steps){ahead}{warned}"
     )

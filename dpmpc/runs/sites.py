@@ -7,9 +7,9 @@ protocol. A site gets its own records only, on its standard input.
 import asyncio
 import contextlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
-from types import TracebackType
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 
@@ -27,6 +27,7 @@ from dpmpc.errors import DpmpcError
 from dpmpc.learning.learner import Learner
 from dpmpc.mpc.transport.heartbeat import STALL
 from dpmpc.privacy.budget import Budget
+from dpmpc.processes.closing import Closing
 from dpmpc.processes.supervisor import Event, Process
 from dpmpc.processes.worker import Emit, Log
 
@@ -47,7 +48,7 @@ def serve(
             owner.learner.apply(decode(mine.plan, known[release]))
         with owner.speaks(), owner.aggregator:
             owner.aggregator.wait_for_noise()
-            tell("ready", sent=owner.aggregator.bytes_before)
+            tell("ready", sent=owner.aggregator.session.bytes_before)
             for _ in range(mine.attempt.first_release, mine.plan.releases):
                 opened = owner.step()
                 present = None if opened.present is None else list(opened.present)
@@ -192,19 +193,26 @@ class SitesHere:
         return self._here.wait()
 
 
-class SitesRun:
+@dataclass
+class _Followed:
+    """How far the sites have come (`Progress`)."""
+
+    attempt: Attempt
+    next: int
+    bytes_before: int = 0
+    parties_lost: list[int] = field(default_factory=list)  # of sites none may leave
+
+
+class SitesRun(Closing):
     """What the sites open, as it comes (`OpensSums`)."""
 
     def __init__(self, attempt: Attempt, sites: SitesHere) -> None:
-        self.attempt, self._sites = attempt, sites
-        self.next = attempt.first_release
-        self.bytes_before = 0
-        self.parties_lost: list[int] = []  # of sites none may leave
+        self.session, self._sites = _Followed(attempt, attempt.first_release), sites
         self._costs: list[PartyCost] = []
 
     def wait_for_noise(self) -> None:
         """See `OpensSums`."""
-        self.bytes_before = int(self._sites.next("ready")["sent"])
+        self.session.bytes_before = int(self._sites.next("ready")["sent"])
 
     def catch_up(self) -> list[Release]:
         """None: the command is there from the beginning."""
@@ -215,7 +223,7 @@ class SitesRun:
         event = self._sites.next("opened")
         total = np.asarray(event["total"], dtype=np.int64)
         present = event["present"]
-        self.next += 1
+        self.session.next += 1
         return Release(int(event["release"]), total, int(event["sent"]), None if present is None else tuple(present))
 
     def costs(self) -> list[PartyCost]:
@@ -228,10 +236,5 @@ class SitesRun:
         """See `OpensSums`."""
         return self.costs()
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def close(self) -> None:
         self._sites.end()

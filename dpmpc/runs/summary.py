@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from dpmpc.errors import number_of
 from dpmpc.mpc.contract.security import any_of
 from dpmpc.runs.figure_lines import figure_lines
 
@@ -27,7 +28,9 @@ def summary(report: dict[str, Any], run: Path) -> list[Line]:
     each += " an iteration" if each else ""
     lines.append(("time", f"{cost['wall_s']:.1f} s in all; noise ahead {cost['offline_s']:.2f} s{each}"))
     if cost["bytes_sent"]:
-        lines.append(("traffic", f"{max(cost['bytes_sent']) / 1e6:.2f} MB sent by a party, {cost['rounds']} rounds"))
+        lines.append(
+            ("traffic", f"{max(cost['bytes_sent']) / 1e6:.2f} MB sent by a party, {number_of(cost['rounds'], 'round')}")
+        )
     if "presence" in report:
         gone = len(report["presence"]["missing"])
         lines.append(("owners", f"missing in {gone} of {report['presence']['releases']} releases; see the report"))
@@ -110,8 +113,8 @@ def features_of(report: dict[str, Any]) -> str:
     """How many features a record has, and how many classes there are if more than two numbers hang on that."""
     scores = report["learning"].get("scores", 1)
     if scores == 1:
-        return f"{report['dimension']} features"
-    return f"{report['dimension'] // scores} features, {scores} classes"
+        return number_of(report["dimension"], "feature")
+    return f"{number_of(report['dimension'] // scores, 'feature')}, {scores} classes"
 
 
 def _counted(report: dict[str, Any]) -> str:

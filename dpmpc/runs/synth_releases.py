@@ -6,8 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from types import TracebackType
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,6 +25,7 @@ from dpmpc.privacy.budget import Budget
 from dpmpc.privacy.composition import parse_budget
 from dpmpc.privacy.gaussian import epsilon_of_mu, mu_of_budget
 from dpmpc.privacy.whole import WholeRun, path_of
+from dpmpc.processes.closing import Closing
 from dpmpc.runs.stats import Statistics, noise_of, owned, plan_of_survey, plan_of_tables
 from dpmpc.runs.synth_columns import Public
 from dpmpc.statistics.intervals import Level
@@ -46,7 +46,7 @@ class Kept:
     account: str | None = None
 
 
-class Releases:
+class Releases(Closing):
     """The releases of one run, one after another, each with its part of one promise."""
 
     def __init__(
@@ -136,12 +136,7 @@ class Releases:
             self._whole = self._folder.enter_context(WholeRun(path_of(folder), "stages"))
         self._whole.keep(stages_of(plans), limit, account)
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def close(self) -> None:
         self._folder.close()
 
     def _open(self, plan: Plan, vectors: Any, name: str) -> Any:

@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from dpmpc.errors import number_of
 from dpmpc.mpc.transport.channels import AGAIN, OPENING
 from dpmpc.verify.events import count_of
 from dpmpc.verify.run_files import Records
@@ -61,7 +62,7 @@ def check_agreement(records: Records) -> Check:
         for release, value in digests.items():
             if release in told and value not in told[release]:
                 problems.append(f"release {release}: the vector kept by {file} is not the one that was opened")
-    return of_problems("all parties agree on what was opened", problems, f"{len(told)} releases")
+    return of_problems("all parties agree on what was opened", problems, number_of(len(told), "release"))
 
 
 def _opened_digests(records: Records) -> dict[int, set[str]]:

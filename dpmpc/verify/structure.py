@@ -13,6 +13,7 @@ from dpmpc.aggregation.plan.asked import Attempt as PlanAttempt
 from dpmpc.aggregation.plan.barrier import has_barrier
 from dpmpc.aggregation.plan.owner_bounds import REJECTED
 from dpmpc.aggregation.wire.transcript import ABORT, CHECKED, STAND
+from dpmpc.errors import number_of
 from dpmpc.mpc.contract.backend import BACKENDS
 from dpmpc.mpc.contract.security import Checks
 from dpmpc.verify.agreement import check_agreement, check_both_ends
@@ -170,7 +171,7 @@ def _ledger(records: Records) -> Check:
         if any(entry.run == plan.run_id and entry.mechanism != mechanism for entry in book.entries):
             problems.append(f"party {party}: its ledger names another mechanism than the plan")
     written = max(sum(entry.run == plan.run_id for entry in book.entries) for book in records.books)
-    fine = f"{written} lines of this run, chains unbroken"
+    fine = f"{number_of(written, 'line')} of this run, chains unbroken"
     return of_problems("ledger line before every opening", problems, fine)
 
 
@@ -189,7 +190,11 @@ def _openings(records: Records) -> Check:
             due = _next(number + 1, skipped)
         if attempt.ended and due != records.plan.releases:
             problems.append(f"{attempt.name}: ended after {due} of {records.plan.releases} releases")
-    return of_problems("each release opened once, in order", problems, f"{records.plan.releases} releases planned")
+    return of_problems(
+        "each release opened once, in order",
+        problems,
+        number_of(records.plan.releases, "release planned", "releases planned"),
+    )
 
 
 def _next(release: int, skipped: set[int]) -> int:

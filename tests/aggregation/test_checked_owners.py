@@ -112,18 +112,18 @@ def test_an_owner_that_fails_counts_as_zero_and_is_named(mode: str, tmp_path: Pa
     long. (Among active parties a wrong word ends the run.)"""
     norms, shares = mode != "shamir", mode != "active"
     with dpmpc.Aggregator(**ASKED, releases=3, check_owners="zero", out=tmp_path / "run", **MODES[mode]) as aggregator:
-        plan, dealer = aggregator.plan, aggregator._session.dealer
+        plan, dealer = aggregator.plan, aggregator.session.dealer
         assert (aggregator.open(honest()).total == clear_sum(plan)).all()
         last = plan.parties - 1
         bound = bounds_of(plan, plan.grid)[4]
         too_long = vector(4, beyond(D, bound)["halves"]) if norms else None
-        aggregator._session.dealer = Cheats(dealer, too_long, wrong_word(last, 2) if shares else None)
+        aggregator.session.dealer = Cheats(dealer, too_long, wrong_word(last, 2) if shares else None)
         release = aggregator.open(honest())
         failed = tuple(j for j, fails in ((2, shares), (4, norms)) if fails)
         assert release.present == tuple(j for j in range(OWNERS) if j not in failed)
         assert (release.total == clear_sum(plan, failed)).all()
         assert plan.divisor_of(release.present) == OWNERS, "a zero vector is one of all"
-        aggregator._session.dealer = dealer
+        aggregator.session.dealer = dealer
         assert aggregator.open(honest()).present == tuple(range(OWNERS)), "it may do better next time"
     for party in range(plan.parties):
         entries = Ledger.read(tmp_path / "run" / f"ledger_{party}.jsonl").entries
@@ -149,10 +149,10 @@ def edited(path: Path, old: str, new: str) -> None:
 def test_a_number_that_is_no_share_is_a_wrong_share() -> None:
     """Without checks it ends the run."""
     with dpmpc.Aggregator(**ASKED, check_owners="zero") as aggregator:
-        aggregator._session.dealer = Cheats(aggregator._session.dealer, None, huge_word(1, 6))
+        aggregator.session.dealer = Cheats(aggregator.session.dealer, None, huge_word(1, 6))
         assert aggregator.open(honest()).present == (0, 1, 2, 3, 4, 5)
     with dpmpc.Aggregator(**ASKED) as aggregator, pytest.raises(PeerError, match="shares must be below p"):
-        aggregator._session.dealer = Cheats(aggregator._session.dealer, None, huge_word(1, 6))
+        aggregator.session.dealer = Cheats(aggregator.session.dealer, None, huge_word(1, 6))
         aggregator.open(honest())
 
 
@@ -162,7 +162,7 @@ def test_stop_ends_the_run_before_anything_is_spent(kind: str, tmp_path: Path) -
         bound = bounds_of(aggregator.plan, aggregator.plan.grid)[3]
         change = vector(3, on_the_bound(D, bound + 1)) if kind == "norm" else None
         wrong = wrong_word(1, 3) if kind == "shares" else None
-        aggregator._session.dealer = Cheats(aggregator._session.dealer, change, wrong)
+        aggregator.session.dealer = Cheats(aggregator.session.dealer, change, wrong)
         with pytest.raises(PeerError, match=r"owner 3: .*check_owners=zero") as caught:
             aggregator.open(honest())
         assert "\n" not in str(caught.value)
@@ -187,7 +187,7 @@ def test_vectors_on_the_bound_pass_through_parties() -> None:
         def all_rows(vectors: Ints) -> None:
             vectors[:] = rows
 
-        aggregator._session.dealer = Cheats(aggregator._session.dealer, all_rows)
+        aggregator.session.dealer = Cheats(aggregator.session.dealer, all_rows)
         release = aggregator.open(honest())
         assert release.present == tuple(range(OWNERS))
         assert (release.total == OWNERS * np.array(rows)).all()
@@ -240,7 +240,7 @@ def test_what_a_cheating_party_gets_away_with_counts_the_checks_of_owners() -> N
 def test_active_parties_end_the_run_and_name_pairs(tmp_path: Path) -> None:
     """Of three shares on no line nobody can say whether owner or party changed one."""
     with dpmpc.Aggregator(**ASKED, security="active", check_owners="zero", out=tmp_path / "run") as aggregator:
-        aggregator._session.dealer = Cheats(aggregator._session.dealer, None, wrong_word(2, 5))
+        aggregator.session.dealer = Cheats(aggregator.session.dealer, None, wrong_word(2, 5))
         with pytest.raises(PeerError, match=r"the shares of owner 5 at party \d or \d are of no one vector; "):
             aggregator.open(honest())
     for party in range(3):
@@ -348,9 +348,9 @@ def test_training_names_who_failed_in_report_and_history(tmp_path: Path, monkeyp
     opened = module.Aggregator.open
 
     def cheating(self: Any, vectors: Any) -> Any:
-        session = self._session
+        session = self.session
         dealer = session.dealer
-        if self.next == 1:
+        if session.next == 1:
             session.dealer = Cheats(dealer, vector(2, [1 << 40] + [0] * (self.plan.dimension - 1)))
         try:
             return opened(self, vectors)

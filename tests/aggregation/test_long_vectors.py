@@ -30,14 +30,14 @@ def test_long_vectors_add_up_as_short_ones_do() -> None:
         expected = clear.mean(vectors)
     with dpmpc.Aggregator(**settings) as aggregator:  # type: ignore[arg-type]
         aggregator.wait_for_noise()
-        before = aggregator.bytes_sent
+        before = aggregator.session.bytes_sent
         assert (aggregator.mean(vectors) == expected).all()
         pieces = pieces_of(0, 2, D)
         payloads = [
             BACKENDS["sharing"].payload_bytes(3, 1, each.end - each.first, each.stop - each.begin) for each in pieces
         ]
         assert len(pieces) > 2
-        assert aggregator.bytes_sent - before == sum(map(sum, payloads)) + 3 * len(pieces) * HEADER.size
+        assert aggregator.session.bytes_sent - before == sum(map(sum, payloads)) + 3 * len(pieces) * HEADER.size
 
 
 def test_arithmetic_on_long_vectors_is_that_on_short_ones() -> None:

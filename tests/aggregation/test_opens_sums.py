@@ -7,13 +7,14 @@ import pytest
 
 from dpmpc.aggregation.owner.aggregator import Aggregator
 from dpmpc.aggregation.owner.opens_sums import OpensSums
-from dpmpc.aggregation.owner.session import Connected, InTheClear, Session
+from dpmpc.aggregation.owner.session import Connected, InTheClear, Progress, Session
 from dpmpc.flower.courier import Courier
 from dpmpc.runs.sites import SitesRun
 
 ASKED = {
     OpensSums: (Aggregator, SitesRun, Courier),
     Session: (Connected, InTheClear),
+    Progress: (Connected, InTheClear),
 }
 
 

@@ -211,7 +211,7 @@ def test_columns_that_cannot_be_features(tmp_path: Path) -> None:
     path.write_text("a,b,y\n1,1,0\n" + "x" * 5000 + ",2,1\n" + "1,3,0\n1,4,1\n")
     assert load_csv(path, target="y", seed=1, test_fraction=0.0).feature_names == ("a", "b", "(intercept)")
     path.write_text("a;y\n1,5;0\n2,5;1\n")
-    with pytest.raises(RecordError, match=r"1 columns of x.csv are not \(a\); state spelling=Spelling\(decimal=','\)"):
+    with pytest.raises(RecordError, match=r"1 column of x.csv is not \(a\); state spelling=Spelling\(decimal=','\)"):
         load_csv(path, target="y", seed=1)
     assert load_csv(path, target="y", task="ridge", seed=1, spelling=Spelling(",")).d == 2
     path.write_text("a,y\n,0\n,1\n,0\n,1\n")

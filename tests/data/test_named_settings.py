@@ -4,6 +4,7 @@ import re
 from pathlib import Path
 
 import pytest
+from click.testing import CliRunner
 
 from dpmpc.cli.check import command as check
 from dpmpc.cli.describe import command as describe
@@ -15,7 +16,7 @@ from dpmpc.cli.sources import spelling_of
 from dpmpc.cli.stats import command as stats
 from dpmpc.cli.train import command as train
 from dpmpc.data.spelling import Spelling, stating
-from dpmpc.errors import spelt
+from dpmpc.errors import number_of, spelt
 from dpmpc.runs.joining import kit_spelling
 
 DATA = Path(__file__).parents[2] / "dpmpc" / "data"
@@ -54,3 +55,13 @@ def test_what_an_error_says_to_state_is_what_one_pastes(stated: Spelling) -> Non
         words = shlex.split(spelt(twice, spelling)[len("state ") : -len("; or not")])
         context = check.make_context("check", ["--schema", "a.toml", *words])
         assert spelling_of(dict(context.params)) == stated
+
+
+def test_one_of_a_thing_is_singular(tmp_path: Path) -> None:
+    assert [number_of(n, "record") for n in (0, 1, 2)] == ["0 records", "1 record", "2 records"]
+    assert number_of(1, "field is", "fields are") == "1 field is"
+    (tmp_path / "a.csv").write_text("x\n1\n")
+    said = CliRunner().invoke(describe, [str(tmp_path / "a.csv")]).output
+    assert "a.csv: 1 record, 1 column; " in said
+    (tmp_path / "b.csv").write_text("x\n" + "4\n" * 10 + "old\n5\n")
+    assert "1 field is no number, such as 'old'" in CliRunner().invoke(describe, [str(tmp_path / "b.csv")]).output

@@ -461,7 +461,7 @@ def test_numbers_that_a_frame_holds_as_texts_are_said_and_read_where_their_spell
     with pytest.warns(UserWarning, match="bill hold them as texts, which a survey takes for words"):
         PrivateLogisticRegression(engine="clear").fit(frame[["age", "bill"]], frame["dear"])
     asked: dict[str, Any] = {"records": frame, "target": "dear", "engine": "clear", "owners": 3, "delta": 1e-5}
-    with pytest.raises(UsageError, match=r"1 columns of .* are not \(bill\); state .*\(decimal=',', thousands='.'"):
+    with pytest.raises(UsageError, match=r"1 column of .* is not \(bill\); state .*\(decimal=',', thousands='.'"):
         dpmpc.train(tmp_path / "unsaid", **asked)
     spelling = Spelling(decimal=",", thousands=".", units=("€",))
     trained = dpmpc.train(tmp_path / "said", spelling=spelling, epsilon=4, **asked)

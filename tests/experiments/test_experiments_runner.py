@@ -175,11 +175,11 @@ def test_an_experiment_end_to_end(tmp_path: Path) -> None:
 def test_a_task_that_fails_ends_the_run_and_what_was_finished_is_kept(tmp_path: Path) -> None:
     path = tmp_path / "runs.csv"
     bad = small("MPC Grad P", owners="half:2")
-    tasks = [small("MPC Grad P"), bad, *(small("MPC Grad P", owner_seed=s) for s in range(2, 60))]
+    tasks = [small("MPC Grad P"), bad, *(small("MPC Grad P", owner_seed=s) for s in range(2, 600))]
     with pytest.raises(UsageError, match="owners are even:M"):
         run(tasks, path, jobs=2)
     kept = {row["task"] for row in read_rows(path)}
-    assert bad.key not in kept and len(kept) < 50  # the waiting tasks were cancelled
+    assert bad.key not in kept and len(kept) < 590  # the waiting tasks were cancelled
     with pytest.raises(UsageError, match="owners are even:M"):
         run(tasks[:2], path)
     assert len(read_rows(path)) == 18

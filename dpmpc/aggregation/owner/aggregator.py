@@ -12,7 +12,7 @@ from concurrent.futures import CancelledError
 from functools import partial
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Literal, Self
+from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 
@@ -38,7 +38,75 @@ from dpmpc.processes.background import Pending, Ready
 __all__ = ["WAIT", "Aggregator", "Release"]
 
 
-class Aggregator:
+class ByOneSession:
+    """Opens the sums of `plan` through `session`, as a context. `bound`: of clipping, if it follows the vectors; the
+    same at all owners."""
+
+    called: ClassVar[str]  # in errors
+    session: Session
+
+    def __init__(self, plan: Plan) -> None:
+        """Whoever inherits begins `session` next."""
+        self.plan = plan
+        self.bound: ClippingBound | None = plan.adaptive
+        self._closed = False
+
+    def _taken(self, release: Release) -> Floats:
+        """The mean (d,) of a release; a bound that follows the vectors moves."""
+        mean = decode(self.plan, release.total, release.present)
+        if self.bound is not None:
+            mean, self.bound = self.bound.decode(mean)
+        return mean
+
+    def _check_open(self) -> None:
+        if self._closed:
+            raise UsageError(f"a closed {self.called} makes no releases; this one is closed; make another")
+
+    def report(self) -> dict[str, Any]:
+        """The promise and everything it rests on, how many releases were made, warnings: JSON values."""
+        return report_of(self.plan, self.bound, self.session.next, self.session.parties_lost)
+
+    def costs(self) -> list[PartyCost]:
+        """Every party's costs, after the last release. The parties wait for `finish`: what they have opened may be kept
+        before, and is had again by a process that dies meanwhile."""
+        self._check_open()
+        return self.session.costs()
+
+    def finish(self) -> list[PartyCost]:
+        """Every party's costs, after the last release; closes this."""
+        costs = self.costs()
+        self.session.finish()
+        self.abandon()
+        return costs
+
+    def close(self) -> None:
+        """End the parties that were started here, and all connections. After all planned releases this is agreed with
+        the parties; before, they are told to stop. May be called twice."""
+        if not self._closed and self.session.next >= self.plan.releases:
+            with contextlib.suppress(PeerError):  # everything was opened already
+                self.finish()
+        self.abandon()
+
+    def abandon(self, error: BaseException | None = None) -> None:
+        """End everything at once; no process is left behind. Parties elsewhere are told why, as far as it is public.
+        May be called twice."""
+        if not self._closed:
+            self._closed = True
+            self.session.abandon(error)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if kind is None:
+            self.close()
+        else:
+            self.abandon(error)
+
+
+class Aggregator(ByOneSession):
     """Opens the sums of the owners' vectors, each with one noise vector, one release after another.
 
         with Aggregator(owners=20, dimension=1000, clip=1.0, epsilon=1.0, delta=1e-5, releases=100) as aggregator:
@@ -47,6 +115,8 @@ class Aggregator:
     The parties are processes of this machine, which end with the aggregator, with this process, or with whoever fails.
     `of_plan` is the same for a plan, with parties here or elsewhere.
     """
+
+    called = "aggregator"
 
     def __init__(
         self,
@@ -151,33 +221,12 @@ class Aggregator:
 
     def _begin(self, plan: Plan, *, stall: float, owners: tuple[int, int] | None = None, **session: Any) -> None:
         """`session`: arguments of `session_of`."""
-        self.plan, self.bound = plan, plan.adaptive  # of clipping, if it follows the vectors: the same at all owners
+        super().__init__(plan)
         self.first, self.end = owners or (0, plan.owners)
-        self._closed = False
         self._lock, self._at_work = threading.Lock(), 0  # the number of the thread that makes a release
         check_stall(stall)
         _ = plan.derived  # what no run can keep is refused here, not in another process
-        self._session: Session = session_of(plan, stall=stall, owners=owners, **session)
-
-    @property
-    def attempt(self) -> Attempt:
-        """The attempt of the run, agreed on where the parties do that."""
-        return self._session.attempt
-
-    @property
-    def next(self) -> int:
-        """The release that is made next."""
-        return self._session.next
-
-    @property
-    def bytes_before(self) -> int:
-        """Sent by all processes when the noise made ahead was there."""
-        return self._session.bytes_before
-
-    @property
-    def sharing_s(self) -> float:
-        """Seconds spent making shares."""
-        return self._session.sharing_s
+        self.session = session_of(plan, stall=stall, owners=owners, **session)
 
     # -- turns -------------------------------------------------------------------------------------------------------
     @contextlib.contextmanager
@@ -205,52 +254,27 @@ class Aggregator:
     def wait_for_noise(self) -> None:
         """Returns when the parties have the noise that they make ahead; a release would wait for it too."""
         with self._alone():
-            self._session.wait_for_noise()
+            self.session.wait_for_noise()
 
     def catch_up(self) -> list[Release]:
         """The releases that were made before the owners here came, or came again, in order: they are part of the
         history that all owners have; with those that are made meanwhile. Empty where nobody came late."""
         with self._alone():
             self._check_open()
-            self._session.wait_for_noise()
-            return list(self._missed())
-
-    def _missed(self) -> Iterator[Release]:
-        for release in self._session.missed():
-            if self.bound is not None:
-                self.bound = self.bound.decode(decode(self.plan, release.total, release.present))[1]
-            yield release
-
-    @property
-    def bytes_sent(self) -> int:
-        """Bytes that the owners here have sent to parties so far, headers included."""
-        return self._session.bytes_sent
-
-    @property
-    def token(self) -> str:
-        """Of the attempt that goes on, which its parties drew when it began; for a ledger."""
-        return self._session.token
-
-    @property
-    def connected(self) -> list[str]:
-        """The parties that the owners here are connected with, by name."""
-        return self._session.connected
-
-    @property
-    def parties_lost(self) -> list[int]:
-        """The parties that left after noise was made, where the backend opens sums without them."""
-        return self._session.parties_lost
+            self.session.wait_for_noise()
+            found = []
+            for release in self.session.missed():
+                if self.bound is not None:
+                    self._taken(release)
+                found.append(release)
+            return found
 
     # -- releases ----------------------------------------------------------------------------------------------------
     def sum(self, vectors: Any) -> Floats:
         """The noisy (weighted) sum of the owners' vectors, (d,) float64. See `mean`."""
-        mean, release = self._mean(vectors)
-        return np.asarray(mean * self.plan.divisor_of(release.present))
-
-    def _mean(self, vectors: Any) -> tuple[Floats, Release]:
-        bound, release = self._opened(vectors)
-        mean = decode(self.plan, release.total, release.present)
-        return mean if bound is None else bound.decode(mean)[0], release
+        with self._alone():
+            release = self._opened(vectors)
+            return np.asarray(self._taken(release) * self.plan.divisor_of(release.present))
 
     def mean(self, vectors: Any) -> Floats:
         """The noisy mean of the owners' vectors, (d,) float64: one release.
@@ -259,28 +283,28 @@ class Aggregator:
         plan's norm. Errors: UsageError for a wrong shape or values that are not finite (nothing is spent then), for
         more releases than planned, for a closed aggregator; PeerError when a party leaves.
         """
-        return self._mean(vectors)[0]
+        with self._alone():
+            return self._taken(self._opened(vectors))
 
     def open(self, vectors: Any) -> Release:
         """One release of the owners' vectors, in grid steps; a clipping bound that adapts moves. See `mean`."""
-        return self._opened(vectors)[1]
-
-    def _opened(self, vectors: Any) -> tuple[ClippingBound | None, Release]:
-        """The release, and the bound that its vectors were clipped to."""
         with self._alone():
-            rows, bound = rows_of_block(self.plan.dimension), self.bound
-            blocks = as_blocks(vectors, self.end - self.first, self.plan.dimension - (bound is not None), rows)
+            release = self._opened(vectors)
+            if self.bound is not None:
+                self._taken(release)
+            return release
 
-            def encoded() -> Iterable[Ints]:
-                first = self.first
-                for block in blocks:
-                    yield encode(self.plan, block if bound is None else bound.encode(block), first)
-                    first += len(block)
+    def _opened(self, vectors: Any) -> Release:
+        rows, bound = rows_of_block(self.plan.dimension), self.bound
+        blocks = as_blocks(vectors, self.end - self.first, self.plan.dimension - (bound is not None), rows)
 
-            release = self._begin_release(encoded()).result()
-            if bound is not None:
-                self.bound = bound.decode(decode(self.plan, release.total, release.present))[1]
-            return bound, release
+        def encoded() -> Iterable[Ints]:
+            first = self.first
+            for block in blocks:
+                yield encode(self.plan, block if bound is None else bound.encode(block), first)
+                first += len(block)
+
+        return self._begin_release(encoded()).result()
 
     def open_steps(self, blocks: Iterable[Ints]) -> Release:
         """One release of integer vectors: grid steps, clipped and rounded already, in blocks as `frames.blocks_of` has
@@ -295,23 +319,19 @@ class Aggregator:
 
     def _begin_release(self, blocks: Iterable[Ints]) -> Pending[Release] | Ready[Release]:
         self._check_open()
-        if self.next >= self.plan.releases:
+        if self.session.next >= self.plan.releases:
             raise UsageError(
                 f"the plan has {self.plan.releases} releases, and all are made; plan more of them, the noise and the "
                 "promise depend on their number"
             )
-        number = self.next
+        number = self.session.next
         try:
-            return self._session.begin(blocks)
+            return self.session.begin(blocks)
         except DpmpcError as error:
-            if self.next == number:
+            if self.session.next == number:
                 raise  # nothing was sent
             self.abandon(error)
             raise
-
-    def _check_open(self) -> None:
-        if self._closed:
-            raise UsageError("a closed aggregator makes no releases; this one is closed; make another")
 
     # -- what is promised --------------------------------------------------------------------------------------------
     @property
@@ -319,47 +339,8 @@ class Aggregator:
         """What all planned releases together keep, made or not."""
         return promise_of(self.plan)
 
-    def report(self) -> dict[str, Any]:
-        """The promise and everything it rests on, how many releases were made, warnings: JSON values."""
-        return report_of(self.plan, self.bound, self.next, self.parties_lost)
-
-    # -- the end -----------------------------------------------------------------------------------------------------
     def costs(self) -> list[PartyCost]:
         """Every party's costs, after the last release. The parties wait for `finish`: what they have opened may be kept
         before, and is had again by a process that dies meanwhile."""
         with self._alone():
-            self._check_open()
-            return self._session.costs()
-
-    def finish(self) -> list[PartyCost]:
-        """Every party's costs, after the last release; closes the aggregator."""
-        costs = self.costs()
-        self._session.finish()
-        self.abandon()
-        return costs
-
-    def close(self) -> None:
-        """End the parties that were started here, and all connections. After all planned releases this is agreed with
-        the parties; before, they are told to stop. May be called twice."""
-        if not self._closed and self.next >= self.plan.releases:
-            with contextlib.suppress(PeerError):  # everything was opened already
-                self.finish()
-        self.abandon()
-
-    def abandon(self, error: BaseException | None = None) -> None:
-        """End everything at once; no process is left behind. Parties elsewhere are told why, as far as it is public."""
-        if self._closed:
-            return
-        self._closed = True
-        self._session.abandon(error)
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        if kind is None:
-            self.close()
-        else:
-            self.abandon(error)
+            return super().costs()

@@ -2,8 +2,7 @@
 
 from typing import Protocol, TypeVar
 
-from dpmpc.aggregation.owner.session import Release
-from dpmpc.aggregation.plan.asked import Attempt
+from dpmpc.aggregation.owner.session import Progress, Release
 from dpmpc.aggregation.wire.frames import PartyCost
 
 Given = TypeVar("Given", contravariant=True)
@@ -15,20 +14,8 @@ class OpensSums(Protocol[Given]):
     and leave as contexts."""
 
     @property
-    def attempt(self) -> Attempt:
-        """The attempt of the run, agreed on where the parties do that."""
-
-    @property
-    def next(self) -> int:
-        """The release that is made next."""
-
-    @property
-    def bytes_before(self) -> int:
-        """Sent by all processes when the noise made ahead was there."""
-
-    @property
-    def parties_lost(self) -> list[int]:
-        """The parties that left after noise was made, where the backend opens sums without them."""
+    def session(self) -> Progress:
+        """The attempt of the run, and how far it has come."""
 
     def wait_for_noise(self) -> None:
         """Returns when the parties have the noise that they make ahead; a release would wait for it too."""

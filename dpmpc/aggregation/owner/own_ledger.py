@@ -4,8 +4,6 @@ import contextlib
 import secrets
 from dataclasses import replace
 from pathlib import Path
-from types import TracebackType
-from typing import Self
 
 from dpmpc.aggregation.party.resume import spent_releases
 from dpmpc.aggregation.plan.asked import AGREED, Attempt
@@ -15,9 +13,10 @@ from dpmpc.aggregation.wire.frames import TOKEN_BYTES
 from dpmpc.privacy.account import Account
 from dpmpc.privacy.budget import Budget, reserved
 from dpmpc.privacy.ledger import Ledger
+from dpmpc.processes.closing import Closing
 
 
-class OwnLedger:
+class OwnLedger(Closing):
     """An open ledger with what is reserved in it for one attempt at a plan: a line on disk before a share leaves."""
 
     def __init__(
@@ -25,7 +24,7 @@ class OwnLedger:
     ) -> None:
         """`attempt` AGREED: it is agreed on later; `spent` releases have a line by now. Errors: UsageError for a ledger
         in use, one that has the attempt's releases already, a budget that does not suffice."""
-        self._plan, self._stack, self._account = plan, contextlib.ExitStack(), account
+        self._plan, self._stack, self.account = plan, contextlib.ExitStack(), account
         self._attempt: Attempt | None = None
         self._last = -1  # the last release that has a line
         with contextlib.ExitStack() as opening:
@@ -51,19 +50,6 @@ class OwnLedger:
         """All releases are made: the account has what was spent, so that its head can be shown."""
         self._held.end()
 
-    @property
-    def account(self) -> Account | None:
-        """The account that its lines count in."""
-        return self._account
-
     def close(self) -> None:
         """Gives back what is not used; the account has what was."""
         self._stack.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()

@@ -50,13 +50,22 @@ class Release:
     present: Presence | None = None
 
 
-class Session(Protocol):
-    """`next`: the release that is made next; `bytes_before`: sent by all processes when the noise made ahead was there;
-    `sharing_s`: spent making shares."""
+class Progress(Protocol):
+    """`attempt`: of the run, agreed on where the parties do that; `next`: the release that is made next;
+    `bytes_before`: sent by all processes when the noise made ahead was there."""
 
     attempt: Attempt
     next: int
     bytes_before: int
+
+    @property
+    def parties_lost(self) -> list[int]:
+        """The parties that left after noise was made, where the backend opens sums without them."""
+
+
+class Session(Progress, Protocol):
+    """`sharing_s`: seconds spent making shares."""
+
     sharing_s: float
 
     @property
@@ -70,10 +79,6 @@ class Session(Protocol):
     @property
     def connected(self) -> list[str]:
         """The parties that the owners here are connected with, by name."""
-
-    @property
-    def parties_lost(self) -> list[int]:
-        """The parties that left after noise was made, where the backend opens sums without them."""
 
     def wait_for_noise(self) -> None:
         """Returns when the parties have the noise that they make ahead."""

@@ -176,7 +176,7 @@ class Owner:
     @property
     def releases_left(self) -> int:
         """How many releases are still to be made."""
-        return self._aggregator.plan.releases - self._aggregator.next
+        return self._aggregator.plan.releases - self._aggregator.session.next
 
     def report(self) -> dict[str, Any]:
         """As `Aggregator.report`."""
@@ -269,7 +269,7 @@ class Site(Owner):
     def close(self) -> None:
         """Leave the run, both roles; after all planned releases in agreement with the others."""
         try:
-            complete = self._aggregator.next >= self._aggregator.plan.releases
+            complete = self._aggregator.session.next >= self._aggregator.plan.releases
             self._aggregator.close()
             if complete:
                 self._party.wait()

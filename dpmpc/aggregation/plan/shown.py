@@ -7,6 +7,7 @@ from dpmpc.aggregation.plan.guarantee import promise_of, share_of
 from dpmpc.aggregation.plan.one_line import one_line
 from dpmpc.aggregation.plan.plan import Plan
 from dpmpc.data.schema import Schema
+from dpmpc.errors import number_of
 from dpmpc.learning.survey_columns import columns_line
 from dpmpc.mpc.contract.levels import described
 from dpmpc.mpc.contract.security import security_of
@@ -31,8 +32,8 @@ def taking_part(plan: Plan, addresses: Sequence[str] = ()) -> list[str]:
     schedule, coming = plan.source.schedule, plan.before[len(plan.released) :]
     after = "".join(f", after a {stage.name}" for stage in schedule.before)
     most = "at most " if after else ""
-    releases = f"{plan.releases} release{'s' if plan.releases != 1 else ''}"
-    what = f"{plan.owners} owners, {most}{plan.dimension} coordinates, {releases}{after}"
+    releases = number_of(plan.releases, "release")
+    what = f"{number_of(plan.owners, 'owner')}, {most}{number_of(plan.dimension, 'coordinate')}, {releases}{after}"
     for stage, mechanism in zip(schedule.before, coming, strict=True):
         share = share_of(plan, mechanism)
         line = f"first a {stage.name} of {stage.source.coordinates} coordinates, {share:.0%} of the budget"
