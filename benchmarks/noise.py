@@ -16,7 +16,7 @@ from dpmpc.mpc.contract.backend import BACKENDS, DEFAULT, Holder, Share
 from dpmpc.mpc.parties.loopback import run_parties
 from dpmpc.mpc.transport.channels import NOISE
 from dpmpc.mpc.transport.wire import HEADER
-from dpmpc.noise.draw import batch_sizes, count_draw, draw
+from dpmpc.noise.draw import count_draw, draw, holders_batches
 from dpmpc.noise.sampling import drawn_for_study
 from dpmpc.privacy.law import LAWS
 
@@ -66,7 +66,7 @@ async def _draw_often(
         await draw(holder, sampler, count, first_channel=channel)
         seconds.append(time.perf_counter() - begin)
         rounds, sent = holder.rounds - rounds, holder.bytes_sent - sent
-        channel += len(batch_sizes(count))
+        channel += len(holders_batches(holder, sampler, count))
     return {"seconds": seconds[1:], "rounds": rounds, "bytes": sent}
 
 

@@ -24,7 +24,7 @@ from dpmpc.mpc.transport.addresses import Endpoint, inherited
 from dpmpc.mpc.transport.channels import NOISE
 from dpmpc.mpc.transport.dial import TcpLink
 from dpmpc.mpc.transport.wire import HEADER
-from dpmpc.noise.draw import batch_sizes, count_draw, draw
+from dpmpc.noise.draw import count_draw, draw, holders_batches
 from dpmpc.privacy.law import DEFAULT_LAW, LAWS
 from dpmpc.processes.cores import threads_for
 from dpmpc.processes.memory import peak_memory
@@ -123,7 +123,7 @@ async def _draws(holder: Holder[Share], what: Draw) -> dict[str, Any]:
         sent, rounds, cpu = holder.bytes_sent, holder.rounds, time.process_time()
         begin = time.perf_counter()
         await draw(holder, sampler, count, first_channel=channel)
-        channel += len(batch_sizes(count))
+        channel += len(holders_batches(holder, sampler, count))
         if k >= 2:
             result["few" if k % 2 else "seconds"].append(time.perf_counter() - begin)
         if not k % 2:

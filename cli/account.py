@@ -133,8 +133,7 @@ def _print(result: dict[str, Any]) -> None:
     console.print(
         f"run          {q['method']} releases of {q['owners']} owners, smallest {q['smallest']}, {q['records']} "
         f"{'places' if q['neighbours'] == 'person' else 'records'}, weights {q['weights']}, d = {q['dimension']}, "
-        f"G = {q['G']:g}"
-        + (f", lambda = {q['lam']:g}" if METHODS[q["method"]].lam_moves else "")
+        f"G = {q['G']:g}" + (f", lambda = {q['lam']:g}" if METHODS[q["method"]].lam_moves else "")
     )
     console.print(f"sensitivity  L2 {_number(sensitivity['l2'])} ({parts}), L1 at most {_number(sensitivity['l1'])}")
     solved = result["solved_for"]

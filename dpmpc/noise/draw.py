@@ -10,24 +10,37 @@ from collections.abc import Sequence
 
 from dpmpc.circuits.sampler import Sampler
 from dpmpc.errors import PeerError
-from dpmpc.mpc.contract.backend import Backend, Counts, Holder, Share
+from dpmpc.mpc.contract.backend import Backend, Batches, Counts, Holder, InBatches, Share
 from dpmpc.mpc.transport.channels import NOISE
 
-BATCH = 3 << 14  # samples of one batch: more pay rounds less often, and take more memory
+BATCH = 3 << 14  # samples of one batch, of a backend that does not say
+
+
+def batches_of(backend: Backend, sampler: Sampler, count: int, parties: int, threshold: int) -> list[int]:
+    """The samples of each batch of a draw."""
+    most = backend.batch_samples(sampler, count, parties, threshold) if isinstance(backend, Batches) else BATCH
+    return batch_sizes(count, most)
+
+
+def holders_batches(holder: Holder[Share], sampler: Sampler, count: int) -> list[int]:
+    """The same, as the backend's holder says."""
+    return batch_sizes(count, holder.batch_samples(sampler, count) if isinstance(holder, InBatches) else BATCH)
 
 
 def batch_sizes(count: int, batch: int = BATCH) -> list[int]:
-    """The samples of each batch of a draw of `count`: as equal as can be, the last one less."""
-    number = -(-count // batch)
+    """The samples of each batch of a draw of `count`: as equal as can be, the last one less; two at least where there
+    is work for them, so that one is computed while the other waits for the network."""
+    number = max(-(-count // batch), min(2, -(-count // BATCH)))
     size = -(-count // number) if number else 0
     return [min(size, count - at) for at in range(0, count, size)] if size else []
 
 
 async def draw(
-    holder: Holder[Share], sampler: Sampler, count: int, *, first_channel: int = NOISE, batch: int = BATCH
+    holder: Holder[Share], sampler: Sampler, count: int, *, first_channel: int = NOISE, batch: int | None = None
 ) -> Share:
-    """The share of `count` fresh samples. Errors: PeerError when another party leaves meanwhile."""
-    sizes = batch_sizes(count, batch)
+    """The share of `count` fresh samples. `batch`: as the holder's backend has it, where none is given. Errors:
+    PeerError when another party leaves meanwhile."""
+    sizes = batch_sizes(count, batch) if batch else holders_batches(holder, sampler, count)
     parts: dict[int, Share] = {}
     due = iter(range(len(sizes)))  # whoever is free takes the next
 
@@ -54,5 +67,6 @@ async def _settle(tasks: Sequence["asyncio.Task[None]"]) -> None:
 
 def count_draw(backend: Backend, sampler: Sampler, count: int, parties: int, threshold: int) -> Counts:
     """The cost of a draw, from the backend's counting: exact."""
-    costs = {size: backend.count_noise(sampler, size, parties, threshold) for size in set(batch_sizes(count))}
-    return sum((costs[size] for size in batch_sizes(count)), start=Counts())
+    sizes = batches_of(backend, sampler, count, parties, threshold)
+    costs = {size: backend.count_noise(sampler, size, parties, threshold) for size in set(sizes)}
+    return sum((costs[size] for size in sizes), start=Counts())

@@ -9,7 +9,7 @@ from dpmpc.circuits.sampler import Sampler
 from dpmpc.errors import UsageError
 from dpmpc.mpc.contract.backend import Backend, Counts, Needs, Paced
 from dpmpc.mpc.transport.wire import HEADER
-from dpmpc.noise.draw import batch_sizes, count_draw
+from dpmpc.noise.draw import batches_of, count_draw
 from dpmpc.noise.pool import fills
 from dpmpc.processes.cores import threads_for
 from dpmpc.processes.room import free_memory
@@ -117,7 +117,7 @@ def _memory(
     """Bytes of a party that draws `count` samples at once: batches under way, and what they leave."""
     if threads is None:
         threads = threads_for(parties if here else 1)
-    sizes, batch = batch_sizes(count), 0
+    sizes, batch = batches_of(backend, sampler, count, parties, threshold), 0
     if sizes and isinstance(backend, Needs):
         needs = backend.noise_needs(sampler, sizes[0], parties, threshold)
         batch = 0 if needs is None else needs[1]

@@ -9,7 +9,7 @@ from collections import deque
 from dpmpc.circuits.sampler import Sampler
 from dpmpc.mpc.contract.backend import Holder, Share
 from dpmpc.mpc.transport.channels import NOISE
-from dpmpc.noise.draw import BATCH, batch_sizes, draw
+from dpmpc.noise.draw import batch_sizes, draw, holders_batches
 
 CAPACITY = 1 << 23  # coordinates held at most: 64 MiB
 
@@ -27,9 +27,9 @@ class Pool:
         *,
         first_channel: int = NOISE,
         capacity: int = CAPACITY,
-        batch: int = BATCH,
+        batch: int | None = None,
     ) -> None:
-        """`capacity`: coordinates made at a time; one vector at least."""
+        """`capacity`: coordinates made at a time; one vector at least. `batch`: as of `draw`."""
         self.holder, self.sampler = holder, sampler
         self.vectors, self.dimension = vectors, dimension
         self.made = 0  # vectors
@@ -46,7 +46,8 @@ class Pool:
             return
         count = vectors * self.dimension
         flat = await draw(self.holder, self.sampler, count, first_channel=self._channel, batch=self._batch)
-        self._channel += len(batch_sizes(count, self._batch))
+        sizes = batch_sizes(count, self._batch) if self._batch else holders_batches(self.holder, self.sampler, count)
+        self._channel += len(sizes)
         for share in self.holder.cut(flat, self.dimension):
             self._waiting.append((self.made, share))
             self.made += 1

@@ -23,7 +23,7 @@ from dpmpc.mpc.numbers.prg import Prg
 from dpmpc.mpc.parties.loopback import run_parties
 from dpmpc.mpc.transport.channels import WARM_UP
 from dpmpc.mpc.transport.wire import HEADER
-from dpmpc.noise.draw import BATCH, batch_sizes, count_draw, draw
+from dpmpc.noise.draw import batches_of, count_draw, draw, holders_batches
 from dpmpc.noise.forecast import forecast_of_draws, refuse_hopeless
 from dpmpc.privacy.law import LAWS
 
@@ -52,7 +52,7 @@ async def _draw_at_party(
 ) -> dict[str, Any]:
     sampler = drawn_for_study(backend, law, name, scale, count, parties, threshold)
     await holder.here(HERE)
-    await draw(holder, sampler, min(count, BATCH), first_channel=WARM_UP)
+    await draw(holder, sampler, holders_batches(holder, sampler, count)[0], first_channel=WARM_UP)
     sent, frames, rounds = holder.bytes_sent, holder.frames_sent, holder.rounds
     start = time.perf_counter()
     share = await draw(holder, sampler, count)
@@ -74,7 +74,7 @@ def predict(sampler: Sampler, count: int, parties: int, threshold: int, backend:
     total = count_draw(BACKENDS[backend], sampler, count, parties, threshold)
     return {
         "gates": total.sample,  # of one sample
-        "batches": len(batch_sizes(count)),
+        "batches": len(batches_of(BACKENDS[backend], sampler, count, parties, threshold)),
         "rounds": total.rounds,
         "messages": list(total.messages_sent),
         "bytes": total.bytes_with_headers(HEADER.size),
@@ -114,6 +114,7 @@ def sample(
     chosen_backend.check(parties, t)
     if engine != "clear":
         chosen = drawn_for_study(backend, law, name, scale, count, parties, t)
+    sizes = batches_of(chosen_backend, chosen, count, parties, t)
     report: dict[str, Any] = {
         "sampler": chosen.name,
         "law": law,
@@ -128,10 +129,10 @@ def sample(
         "threshold": t,
         "certificate": chosen.certificate,
         "largest": chosen.largest,
-        "batch": BATCH,
+        "batch": sizes[0],
     }
     if isinstance(chosen_backend, Checks) and engine != "clear":
-        report["undetected"] = chosen_backend.undetected(chosen, batch_sizes(count), parties, t)
+        report["undetected"] = chosen_backend.undetected(chosen, sizes, parties, t)
     values = None
     if engine == "counting":
         if opened:

@@ -114,7 +114,7 @@ def check_noise_traffic(records: Records) -> Check:
     for attempt in records.all:
         if not attempt.ended or plan.parties == 1:
             continue
-        due = batches_due(plan, plan.releases - int(attempt.start["first_release"]))
+        due = batches_due(plan, plan.derived.sampler, plan.releases - int(attempt.start["first_release"]))
         found = {e["channel"] - NOISE: e for e in attempt.traffic if NOISE <= e["channel"] < OWNERS}
         if sorted(found) != list(range(len(due))):
             problems.append(f"{attempt.name}: {len(found)} noise batches where {len(due)} were due")
@@ -150,7 +150,8 @@ def check_verdicts(records: Records) -> Check:
         ]
         if not attempt.ended or not records.plan.derived.mechanism.scale:
             continue
-        due = batches_due(records.plan, records.plan.releases - int(attempt.start["first_release"]))
+        plan = records.plan
+        due = batches_due(plan, plan.derived.sampler, plan.releases - int(attempt.start["first_release"]))
         batches = max(batches, len(due))
         if sorted(event["channel"] for event in held) != [NOISE + k for k in range(len(due))]:
             problems.append(f"{attempt.name}: {len(held)} batches were checked where {len(due)} were due")

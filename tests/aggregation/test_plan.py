@@ -19,7 +19,7 @@ from dpmpc.aggregation.plan.guarantee import promise_of
 from dpmpc.aggregation.plan.plan import Plan
 from dpmpc.aggregation.plan.settings import GROUPS
 from dpmpc.circuits.sampler import discrete_gaussian
-from dpmpc.data.schema import Labels, Numeric, Range, Schema
+from dpmpc.data.schema import Classes, Labels, Numeric, Range, Schema
 from dpmpc.errors import UsageError
 from dpmpc.lazy import cached_property
 from dpmpc.learning.survey_columns import Draft
@@ -48,6 +48,11 @@ def created(**changes: Any) -> Plan:
     """The plan of a run on vectors."""
     asked: dict[str, Any] = {"owners": 3, "dimension": 5, "clip": 1.0, "epsilon": 1.0, "delta": 1e-5, "releases": 50}
     return Plan.create(**{"run_id": "r", **asked, **changes})
+
+
+def bare() -> Plan:
+    """The plan of a training run that maps no records: what a schema would say stands in it."""
+    return replace(planned(), schema=None)
 
 
 def digest(plan: Plan) -> bytes:
@@ -129,11 +134,35 @@ def test_a_changed_plan_is_another_one_and_its_noise_keeps_what_it_now_says(chan
         assert changed.derived.scale_steps * changed.grid.step > plan.derived.scale_steps * plan.grid.step
 
 
-@pytest.mark.parametrize("name", ["noise_steps", "noise_asked", "sensitivity", "sensitivity_steps", "certificate", "G"])
-def test_a_plan_has_no_place_for_what_follows_from_it(name: str) -> None:
-    text = json.dumps({**json.loads(planned().to_text()), name: 1.0})
+@pytest.mark.parametrize(
+    ("part", "name", "value"),
+    [
+        *(("", name, 1.0) for name in ("noise_steps", "noise_asked", "sensitivity_steps", "certificate", "G")),
+        ("", "bounds", "public"), ("learning", "task", "logistic"), ("learning", "classes", 2),
+    ],
+)  # fmt: skip
+def test_a_plan_has_no_place_for_what_follows_from_it(part: str, name: str, value: Any) -> None:
+    """A schema says task, classes and bounds: they stand there alone, and are what it says."""
+    plan = json.loads(planned().to_text())
+    place = plan["source"][part] if part else plan
+    assert name not in place
+    place[name] = value
     with pytest.raises(UsageError, match=r"what dpmpc wrote as plan\.json"):
-        Plan.from_text(text)
+        Plan.from_text(json.dumps(plan))
+
+
+def test_what_a_schema_says_is_what_a_plan_read_has() -> None:
+    several = Schema(COLUMNS, Classes("outcome", ("a", "b", "c")), bounds="data")
+    learning = replace(planned().learning, task="softmax", classes=3)
+    plan = replace(planned(), source=learning, schema=several.to_json(), bounds="data", dimension=15)
+    assert Plan.from_text(plan.to_text()) == plan and plan.mapped_by == several
+    value = json.loads(plan.to_text())
+    two = Schema(COLUMNS, Labels("outcome", ("1",), ("0",)))
+    other = Plan.from_text(json.dumps({**value, "schema": two.to_json(), "dimension": 5}))
+    assert (other.learning.task, other.learning.classes, other.bounds) == ("logistic", 2, "public")
+    for change in ({"bounds": "public"}, {"dimension": 5}, {"source": replace(learning, classes=4)}):
+        with pytest.raises(UsageError, match="is its schema's"):
+            replace(plan, **change)
 
 
 def test_what_a_process_derived_is_in_the_digest() -> None:
@@ -223,7 +252,6 @@ BAD: dict[str, list[Any]] = {
     "releases": [*NOT_COUNT, MOST_RELEASES + 1],
     "neighbours": ["nobody", None, 1, [], "stated"],
     "weights": ["none", None, 1, [1, 2, 3]],
-    "bounds": ["secret", None, 0],
     "epsilon": [*NOT_POSITIVE, 1],
     "delta": [-1e-9, 1.0, 2.0, math.nan, math.inf, 0.0, 0, None, "0", True],
     "calibration": ["none", "l1", None, 1, []],
@@ -242,7 +270,7 @@ BAD: dict[str, list[Any]] = {
     "capacity": [1, 0, None, "yes", []],
     "part": [None, 1, "x", "record:0123456789abcdef", "owner:0123456789abcdef/a", "record:0123456789abcdeg/a", []],
     "released": [None, 1, [1], [{}], [{"law": "gaussian"}], {"a": 1}, "x"],
-    "version": [1, 2, 3, 4, 5, None, "6"],
+    "version": [1, 2, 3, 4, 5, 6, None, "7"],
     "min_owners": [-1, 4, 1.0, "1", None, True],
     "release_wait": [0.0, -1.0, math.nan, math.inf, None, "1", True],
     "role": ["owner", None, 1],
@@ -255,14 +283,12 @@ BAD: dict[str, list[Any]] = {
         {**SCHEMAS["logistic"].to_json(), "version": 0},
         {**SCHEMAS["logistic"].to_json(), "columns": []},
         {**SCHEMAS["logistic"].to_json(), "intercept": False},
-        {**SCHEMAS["logistic"].to_json(), "bounds": "data"},
+        {**SCHEMAS["logistic"].to_json(), "bounds": "secret"},
         {**SCHEMAS["logistic"].to_json(), "other": 1},
-        SCHEMAS["ridge"].to_json(),
     ],
 }
 BAD_LEARNING: dict[str, list[Any]] = {
     "method": ["none", None, 1, []],
-    "task": ["x", None, 1],
     "lam": NOT_POSITIVE,
     "residual_clip": NOT_POSITIVE,
     "step": NOT_POSITIVE[1:],
@@ -270,7 +296,6 @@ BAD_LEARNING: dict[str, list[Any]] = {
     "average": ["x", None, 1],
     "solver_tolerance": [-1.0, math.nan, math.inf, None, "0", True],
     "spread": ["x", None, 1],
-    "classes": [1, 0, -3, 2.5, math.nan, None, "3", True],
     "survey": [
         1,
         "x",
@@ -290,7 +315,13 @@ BAD_VECTORS: dict[str, list[Any]] = {
     "norm": NOT_POSITIVE, "sensitivity": [1.0, *NOT_POSITIVE[1:]],
     "bound": [1, "x", [], {}, {"value": 1.0}, {"value": -1.0, "quantile": 0.5, "rate": 0.2, "start": 1.0}],
 }  # fmt: skip
+BAD_BARE: dict[str, list[Any]] = {
+    "task": ["x", None, 1],
+    "classes": [1, 0, -3, 2.5, math.nan, None, "3", True],
+}
 CASES = [
+    *[(bare, "", "bounds", value) for value in ("secret", None, 0)],
+    *[(bare, "learning", name, value) for name, values in BAD_BARE.items() for value in values],
     *[(planned, "", name, value) for name, values in BAD.items() for value in values],
     *[(planned, "learning", name, value) for name, values in BAD_LEARNING.items() for value in values],
     *[(created, "vectors", name, value) for name, values in BAD_VECTORS.items() for value in values],
@@ -303,7 +334,8 @@ def test_every_field_of_a_plan_is_refused_for_every_bad_value() -> None:
     assert {*BAD} == {*value, *flat} - {"source"}
     assert {*BAD_LEARNING} == {*value["source"]["learning"]}
     assert {*BAD_VECTORS} == {*json.loads(created().to_text())["source"]["vectors"]}
-    texts = {make: make().to_text() for make in (planned, created)}
+    assert {*BAD_LEARNING, *BAD_BARE} == {*json.loads(bare().to_text())["source"]["learning"]}
+    texts = {make: make().to_text() for make in (planned, created, bare)}
     accepted = []
     for make, part, name, bad in CASES:
         value = json.loads(texts[make])
@@ -317,7 +349,7 @@ def test_every_field_of_a_plan_is_refused_for_every_bad_value() -> None:
     assert accepted == []
 
 
-@pytest.mark.parametrize("text", ["", "[]", "{}", "null", '{"version":6}', "x" * 100, '{"version":6,"source":{}}'])
+@pytest.mark.parametrize("text", ["", "[]", "{}", "null", '{"version":7}', "x" * 100, '{"version":7,"source":{}}'])
 def test_what_is_no_plan_is_refused_in_one_line(text: str, tmp_path: Path) -> None:
     (tmp_path / "plan.json").write_text(text)
     with pytest.raises(UsageError, match=ONE_LINE):

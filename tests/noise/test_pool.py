@@ -7,17 +7,22 @@ import pytest
 from alarms import FALSE_ALARM
 
 from dpmpc.circuits.sampler import discrete_gaussian
+from dpmpc.errors import UsageError
+from dpmpc.mpc.checked.backend import CHECKED
+from dpmpc.mpc.contract.backend import BACKENDS
 from dpmpc.mpc.numbers import field
 from dpmpc.mpc.parties.loopback import run_parties
 from dpmpc.mpc.replicated.backend import SHARING, SharingHolder
 from dpmpc.mpc.transport.channels import NOISE
 from dpmpc.noise import goodness
-from dpmpc.noise.draw import batch_sizes, count_draw, draw
+from dpmpc.noise.draw import BATCH, batch_sizes, batches_of, count_draw, draw, holders_batches
 from dpmpc.noise.pool import Pool, fills
 from dpmpc.privacy import exact
+from dpmpc.privacy.law import LAWS
 
 SIGMA = 700.0
 SAMPLER = discrete_gaussian(SIGMA)
+FIXED = LAWS["gaussian"].sampler("box-muller", SIGMA)
 
 
 async def _vectors(holder: SharingHolder) -> list[np.ndarray]:
@@ -133,6 +138,45 @@ def test_batches_cover_every_sample(count: int, batch: int) -> None:
     sizes = batch_sizes(count, batch)
     assert sum(sizes) == count and all(0 < size <= batch for size in sizes)
     assert max(sizes[:-1], default=0) == min(sizes[:-1], default=0)
+
+
+def test_what_is_worth_it_is_made_in_two_batches() -> None:
+    assert batch_sizes(60_000, 1 << 20) == [30_000, 30_000]
+    assert batch_sizes(BATCH, 1 << 20) == [BATCH]
+    assert batch_sizes(12 * BATCH, 4 * BATCH) == 3 * [4 * BATCH]
+
+
+@pytest.mark.parametrize("name", [name for name in BACKENDS.names() if name != "mpyc"])
+def test_a_holder_and_its_backend_have_one_size_of_a_batch(name: str) -> None:
+    """What is drawn follows from the holder, what is foreseen from the backend."""
+
+    async def main() -> None:
+        entry, among = BACKENDS[name], []
+        for n in range(1, 8):
+            if (t := entry.threshold(n)) < 0 or (t == 0 and n > 2):
+                continue
+            try:
+                entry.check(n, t)
+            except UsageError:
+                continue
+            for sampler in (SAMPLER, FIXED):
+                holder = entry.holder(0, n, t, bytes(16))
+                for count in (1, BATCH + 1, 10**6, 10**8):
+                    assert holders_batches(holder, sampler, count) == batches_of(entry, sampler, count, n, t)
+            among.append(n)
+        assert among
+
+    asyncio.run(main())
+
+
+def test_few_parts_take_larger_batches() -> None:
+    """Three parties' shares have two parts, five parties' six; fixed-point circuits hold more for each sample; what
+    checks keep is written to fresh memory, which pays in a long draw."""
+    much = 10**8
+    assert max(batches_of(SHARING, SAMPLER, 10**6, 3, 1)) > 3 * BATCH
+    assert max(batches_of(SHARING, SAMPLER, much, 5, 2)) <= BATCH >= max(batches_of(SHARING, FIXED, much, 3, 1))
+    assert max(batches_of(CHECKED, SAMPLER, 10**5, 3, 1)) <= BATCH >= max(batches_of(CHECKED, SAMPLER, much, 5, 2))
+    assert max(batches_of(CHECKED, SAMPLER, much, 3, 1)) > 3 * BATCH
 
 
 def test_a_draw_costs_its_batches() -> None:

@@ -90,7 +90,8 @@ def test_what_the_schema_does_not_fit_is_refused_at_that_owner(
 def test_owners_map_by_the_plan_or_not_at_all(tmp_path: Path) -> None:
     file = site(tmp_path / "a.csv", ["age", "ward", "pressure", "outcome"])
     value = json.loads(plan(tmp_path).to_text())
-    value["schema"] = None
+    value |= {"schema": None, "bounds": "public"}
+    value["source"]["learning"] |= {"task": "logistic", "classes": 2}  # which the schema said
     with pytest.raises(UsageError, match="plan again with schema"):
         load_owner(file, Plan.from_text(json.dumps(value)), 0)
     for option in ({"target": "outcome"}, {"bounds": "b.json"}, {"positive": "1"}, {"schema": "s.json"}):

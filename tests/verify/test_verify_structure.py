@@ -12,7 +12,10 @@ import numpy as np
 import pytest
 
 from dpmpc.aggregation.plan.active import batches_due
+from dpmpc.circuits.sampler import Sampler, discrete_gaussian
 from dpmpc.errors import DpmpcError, UsageError
+from dpmpc.mpc.contract.backend import BACKENDS
+from dpmpc.noise.draw import batches_of
 from dpmpc.noise.pool import CAPACITY, Pool
 from dpmpc.privacy.book import LedgerError
 from dpmpc.verify.canaries import Canaries, canary_plan
@@ -203,12 +206,19 @@ def test_verdict_as_json(honest: Path, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(("dimension", "releases"), [(5, 4), (100, 1000), (1 << 15, 3), (70_000, 300)])
 @pytest.mark.parametrize("pool", [True, False])
-def test_batches_are_those_of_the_pool(dimension: int, releases: int, pool: bool) -> None:
+@pytest.mark.parametrize(("backend", "parties", "threshold"), [("ot", 2, 1), ("sharing", 3, 1), ("checked", 5, 2)])
+def test_batches_are_those_of_the_pool(
+    dimension: int, releases: int, pool: bool, backend: str, parties: int, threshold: int
+) -> None:
     """The oracle is the pool itself, driven without parties."""
     sizes: list[int] = []
+    sampler = discrete_gaussian(2.0**20)
 
     class Noted:
         threads = 1
+
+        def batch_samples(self, sampler: Sampler, count: int) -> int:
+            return max(batches_of(BACKENDS[backend], sampler, count, parties, threshold))
 
         async def noise(self, sampler: object, channel: int, count: int) -> Any:
             sizes.append(count)
@@ -221,14 +231,14 @@ def test_batches_are_those_of_the_pool(dimension: int, releases: int, pool: bool
             return list(share.reshape(-1, size))
 
     async def drive() -> None:
-        made = Pool(Noted(), None, releases, dimension, capacity=CAPACITY if pool else dimension)  # type: ignore[arg-type]
+        made = Pool(Noted(), sampler, releases, dimension, capacity=CAPACITY if pool else dimension)  # type: ignore[arg-type]
         if pool:
             await made.fill()
         assert [(await made.take())[0] for _ in range(releases)] == list(range(releases))
 
     asyncio.run(drive())
-    plan = SimpleNamespace(dimension=dimension, pool=pool)
-    due = batches_due(plan, releases)  # type: ignore[arg-type]
+    plan = SimpleNamespace(dimension=dimension, pool=pool, backend=backend, parties=parties, threshold=threshold)
+    due = batches_due(plan, sampler, releases)  # type: ignore[arg-type]
     assert sorted(due) == sorted(sizes) and sum(due) == dimension * releases
 
 

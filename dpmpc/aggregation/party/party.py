@@ -41,7 +41,7 @@ from dpmpc.mpc.transport.in_memory import InMemory
 from dpmpc.mpc.transport.link import LINKS, part
 from dpmpc.mpc.transport.tls import Tls
 from dpmpc.mpc.transport.wire import FRAME_COST, Peer
-from dpmpc.noise.draw import batch_sizes
+from dpmpc.noise.draw import batches_of
 from dpmpc.noise.pool import CAPACITY, fills
 from dpmpc.privacy.budget import reserved
 from dpmpc.privacy.heads import Memory
@@ -296,7 +296,7 @@ def frames_due(plan: Plan, vectors: int) -> tuple[int, int]:
         draws = Counter(fills(vectors, d, CAPACITY if plan.pool else d))
         batches = Counter[int]()
         for size, times in draws.items():
-            for batch in batch_sizes(size * d):
+            for batch in batches_of(backend, plan.derived.sampler, size * d, n, t):
                 batches[batch] += times
         due += [(times, backend.count_noise(plan.derived.sampler, b, n, t)) for b, times in batches.items()]
     due += [(vectors, counts) for counts in (count_barrier(plan), *count_checks(plan))]

@@ -6,14 +6,15 @@ from dpmpc.errors import UsageError
 from dpmpc.mpc.contract.backend import BACKENDS
 from dpmpc.mpc.contract.owner_checks import OwnerTest
 from dpmpc.mpc.contract.security import Checks, security_of
-from dpmpc.noise.draw import batch_sizes
+from dpmpc.noise.draw import batches_of
 from dpmpc.noise.pool import fills
 
 
-def batches_due(plan: Asked, releases: int) -> list[int]:
+def batches_due(plan: Asked, sampler: Sampler, releases: int) -> list[int]:
     """The sizes, in channel order, of the noise batches for this many releases."""
     sizes = fills(releases, plan.dimension) if plan.pool else [1] * releases
-    return [size for vectors in sizes for size in batch_sizes(vectors * plan.dimension)]
+    backend, among = BACKENDS[plan.backend], (plan.parties, plan.threshold)
+    return [size for vectors in sizes for size in batches_of(backend, sampler, vectors * plan.dimension, *among)]
 
 
 def undetected(plan: Asked, sampler: Sampler, test: OwnerTest | None) -> float | None:
@@ -24,7 +25,7 @@ def undetected(plan: Asked, sampler: Sampler, test: OwnerTest | None) -> float |
         return None
     among = plan.parties, plan.threshold
     owners = 0.0 if test is None else backend.undetected_owners(test, plan.releases, *among)
-    return backend.undetected(sampler, batches_due(plan, plan.releases), *among) + owners
+    return backend.undetected(sampler, batches_due(plan, sampler, plan.releases), *among) + owners
 
 
 def check_active(plan: Asked) -> None:

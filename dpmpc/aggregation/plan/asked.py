@@ -41,9 +41,9 @@ AGREED = Attempt(-1, 0)  # the parties agree on the attempt when they meet
 class Asked(Promise, Noise, Computing, Attendance, ABC):
     """One run: settings, chosen where nobody had said them, and public facts. `schema`: what maps every owner's records
     into vectors (`data.schema.Schema` as JSON values), None where the caller brings vectors; its constants are public,
-    or were read off records (`bounds`). `sizes`: records of each owner (of use to `weights="size"` and to record-level
-    neighbours). `released`: what stages of the same run have released (`stages`); the promise is of all. While
-    there are stages to come, `dimension` is the largest that they can lead to.
+    or were read off records (`bounds`, which it says where there is one). `sizes`: records of each owner (of use to
+    `weights="size"` and to record-level neighbours). `released`: what stages of the same run have released (`stages`);
+    the promise is of all. While there are stages to come, `dimension` is the largest that they can lead to.
     `capacity`: sizes are numbers of places, which records may leave empty, so that how many there are is private.
     `part`: of the data that its releases are of (`Assignment.label`), "" for all. `parties` 0: no MPC, the arithmetic
     of the parties in one process. `names`: what a consortium calls its sites.
@@ -154,6 +154,14 @@ class Asked(Promise, Noise, Computing, Attendance, ABC):
     def schema_digest(self) -> str | None:
         """The digest of the schema that records are mapped by; None where the plan has none."""
         return None if self.schema is None else Schema.from_json(self.schema).digest
+
+    @property
+    def mapped_by(self) -> Schema | None:
+        """The schema that maps records, which says task, classes and bounds, or its draft while a survey is to come."""
+        if self.schema is not None:
+            return Schema.from_json(self.schema)
+        draft = self.source.survey if isinstance(self.source, Learning) else None
+        return None if draft is None else draft.schema
 
     @property
     def learning(self) -> Learning:

@@ -10,7 +10,6 @@ from dpmpc.aggregation.plan.owner_bounds import what_is_checked
 from dpmpc.aggregation.plan.plan import Plan
 from dpmpc.circuits.convert import FIELD_BITS
 from dpmpc.learning.adaptive_clipping import ClippingBound
-from dpmpc.learning.method import Learning
 from dpmpc.learning.vectors import Vectors
 from dpmpc.mpc.contract.owner_checks import NORMS
 from dpmpc.privacy.checks import NEIGHBOURS_OF, delta_warning
@@ -83,10 +82,7 @@ def neighbours_of(plan: Plan) -> str:
 def reads_classes(plan: Plan) -> bool:
     """Whether the classes of the target were read off records: that two of them at least have each class keeps one
     record from changing the list, but not from ending the run, nor several records from either."""
-    if plan.schema is not None:
-        return bool(plan.schema.get("classes_read"))
-    draft = plan.source.survey if isinstance(plan.source, Learning) else None  # of a survey that is to come
-    return draft is not None and draft.schema.classes_read
+    return plan.mapped_by is not None and plan.mapped_by.classes_read
 
 
 def covers(plan: Plan, neighbours: str) -> bool:

@@ -20,14 +20,16 @@ from dpmpc.aggregation.plan.of_vectors import plan_of_vectors
 from dpmpc.aggregation.plan.settings import GROUPS
 from dpmpc.aggregation.plan.stages import check_stages, stage_plan
 from dpmpc.codec import MisfitError, of_json, to_json
+from dpmpc.data.schema import Schema
 from dpmpc.errors import UsageError
 from dpmpc.lazy import cached_property
+from dpmpc.learning.method import Learning
 from dpmpc.learning.source import SOURCES, Source
 from dpmpc.mpc.contract.backend import BACKENDS, Resumes
 from dpmpc.privacy.mechanism import Mechanism
 from dpmpc.settings import declared
 
-VERSION = 6
+VERSION = 7
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -136,7 +138,10 @@ class Plan(Asked):
         whole = to_json(self)
         if self.names is None:
             del whole["names"]
-        value: dict[str, Any] = {"version": VERSION, "source": {self.source.KIND: whole.pop("source")}}
+        source = whole.pop("source")
+        if self.mapped_by is not None:  # which says them
+            del whole["bounds"], source["task"], source["classes"]
+        value: dict[str, Any] = {"version": VERSION, "source": {self.source.KIND: source}}
         for group in GROUPS:
             value[group.__name__.lower()] = {name: whole.pop(name) for name in declared(group)}
         return _canonical({**value, **whole})
@@ -155,6 +160,7 @@ class Plan(Asked):
             if not isinstance(source, dict) or len(source) != 1:
                 raise MisfitError("a plan has one source, by its kind")
             ((kind, content),) = source.items()
+            content, value = _with_schema(kind, content, value)
             said: dict[str, Any] = {}
             for group in GROUPS:
                 name = group.__name__.lower()
@@ -184,6 +190,24 @@ class Plan(Asked):
         partial = path.with_suffix(".tmp")
         partial.write_text(self.to_text(), encoding="utf-8")
         partial.replace(path)
+
+
+def _with_schema(kind: str, source: Any, value: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
+    """The JSON values of a source of this kind, and of a plan, with what the schema of records says of both, or the
+    draft of it while a survey is to come. Errors: there is neither, and they do not say it; as `Schema.from_json`."""
+    if not issubclass(SOURCES[kind], Learning) or not isinstance(source, dict):
+        return source, value
+    draft = source.get("survey")
+    found = value.get("schema") if draft is None else draft.get("schema")
+    if found is None:
+        if not {"task", "classes"} <= source.keys():
+            raise MisfitError("a plan of learning has a schema, or says task and classes itself; this one has neither")
+        return source, value
+    if not isinstance(found, dict):
+        raise MisfitError(f"a plan's schema is an object; got {str(found)[:40]}")
+    schema = Schema.from_json(found)
+    bounds = schema.bounds if draft is None else "survey"
+    return {**source, "task": schema.task, "classes": schema.classes}, {**value, "bounds": bounds}
 
 
 def _canonical(value: object) -> str:

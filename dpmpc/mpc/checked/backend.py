@@ -26,13 +26,14 @@ from dpmpc.mpc.contract.seeded import SeededShares
 from dpmpc.mpc.contract.shares import WORD
 from dpmpc.mpc.numbers import field
 from dpmpc.mpc.numbers.field import Words
-from dpmpc.mpc.replicated.backend import Sharing, less_offset
+from dpmpc.mpc.replicated.backend import BATCH, LARGER_BATCH, Sharing, larger_batches, less_offset
 from dpmpc.mpc.transport.link import Observe
 
 MOST_PARTS = 10  # of a share: a check keeps the operands of every AND, in all parts
 AT_ONCE = 2  # batches in the making: what they keep for their checks takes memory, and each is a try of a cheat's
 MOST_ATTEMPTS = 1 << 10  # of a run: each is a try more
 _CHECKS = 2.5  # times as long as without checks; measured 2.3..2.6
+_TIMES = 16  # that a larger batch is made in a draw: what it keeps is written to fresh memory at first, which costs
 _KEPT = 3  # words of each AND, part and lane that are kept: operands and result
 
 
@@ -50,6 +51,9 @@ class CheckedHolder(SeededShares, CheckedSession):
             values = await sampler.circuit(batch, None)
             self.still_on()
             return less_offset(values.reshape(-1)[:count], sampler.offset)
+
+    def batch_samples(self, sampler: Sampler, count: int) -> int:
+        return CHECKED.batch_samples(sampler, count, self.parties, self.threshold)
 
     async def open(self, share: Words, channel: Any) -> Ints:
         return field.to_int64(await self.open_words(share, self.channel(channel)))
@@ -100,6 +104,11 @@ class Checked(Sharing):
         self, party: int, parties: int, threshold: int, run_id: bytes, observe: Observe | None = None
     ) -> CheckedHolder:
         return CheckedHolder(party, parties, threshold, run_id, observe)
+
+    def batch_samples(self, sampler: Sampler, count: int, parties: int, threshold: int) -> int:
+        if not larger_batches(sampler, parties, threshold):
+            return BATCH
+        return min(LARGER_BATCH, max(BATCH, count // _TIMES))
 
     def drawn(self, sampler: Sampler, parties: int, threshold: int, samples: int, failure: float) -> Sampler:
         return exact(sampler)

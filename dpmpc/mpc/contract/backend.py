@@ -203,6 +203,22 @@ class Paced(Protocol):
 
 
 @runtime_checkable
+class Batches(Protocol):
+    """A backend that says how many samples share their rounds."""
+
+    def batch_samples(self, sampler: Sampler, count: int, parties: int, threshold: int) -> int:
+        """The samples of a batch of a draw of `count`, at most: more pay rounds less often, and take more memory."""
+
+
+@runtime_checkable
+class InBatches(Protocol):
+    """A holder of a backend that `Batches`."""
+
+    def batch_samples(self, sampler: Sampler, count: int) -> int:
+        """As the backend says."""
+
+
+@runtime_checkable
 class Needs(Protocol):
     """A backend whose noise can take more than a machine has; it says so without counting, which may take long then."""
 

@@ -29,6 +29,8 @@ from dpmpc.mpc.replicated.pace import MESSAGE_SECONDS, Gates, bytes_of, hopeless
 from dpmpc.mpc.transport.link import Observe
 
 MOST_PARTS = 500  # the pairs of parts, whose products each AND takes, are listed ahead: with more that takes minutes
+FEW_PARTS = 2  # of a share
+BATCH, LARGER_BATCH = 3 << 14, 3 << 16  # samples that share their rounds; see `larger_batches`
 _SMALL, _LARGE = (3, 1), (7, 3)  # (n, t) at which gates are counted for larger ones, where they grow with the masks
 
 
@@ -44,6 +46,9 @@ class SharingHolder(SeededShares, RobustSession):
         batch = SharingBatch(self, channel, lanes_for(sampler, count))
         values = await sampler.circuit(batch, SharedFixed(batch) if sampler.uses_fixed else None)
         return less_offset(values.reshape(-1)[:count], sampler.offset)
+
+    def batch_samples(self, sampler: Sampler, count: int) -> int:
+        return SHARING.batch_samples(sampler, count, self.parties, self.threshold)
 
     async def open(self, share: Words, channel: int) -> Ints:
         return field.to_int64(await self.open_from_left(share, channel))
@@ -98,6 +103,9 @@ class Sharing:
     def drawn(self, sampler: Sampler, parties: int, threshold: int, samples: int, failure: float) -> Sampler:
         return sampler
 
+    def batch_samples(self, sampler: Sampler, count: int, parties: int, threshold: int) -> int:
+        return LARGER_BATCH if larger_batches(sampler, parties, threshold) else BATCH
+
     def count_noise(self, sampler: Sampler, count: int, parties: int, threshold: int) -> Counts:
         batch, fixed = _counted(sampler, count, parties, threshold)
         # of the one conversion a lane, see circuits.convert
@@ -132,6 +140,13 @@ class Sharing:
     def count_opening(self, dimension: int, parties: int, threshold: int) -> Counts:
         sent = (threshold * WORD * dimension,) * parties
         return Counts(int(parties > 1), sent, (threshold,) * parties)
+
+
+def larger_batches(sampler: Sampler, parties: int, threshold: int) -> bool:
+    """Whether larger batches pay. Messages, and what a program's layer costs before its first word, are paid once a
+    batch: by processor time a sample takes 0.85 of what it takes in a quarter of the batch among three parties, and no
+    less among five, whose work on a word is more. A batch's memory is that of its lanes, parts and slots."""
+    return math.comb(parties - 1, threshold) <= FEW_PARTS and not sampler.uses_fixed
 
 
 def _gates(sampler: Sampler, parties: int, threshold: int) -> Gates:
