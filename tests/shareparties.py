@@ -13,17 +13,18 @@ from tests.runs import HANG, own_addresses
 
 
 class Parties:
-    """Three parties elsewhere, in threads, each with its key, its folder and its account below `folder`."""
+    """Three parties elsewhere, in threads, each with its key, its folder, and their account, by default below
+    `folder`."""
 
-    def __init__(self, given: Prepared, keys: Path, folder: Path) -> None:
+    def __init__(self, given: Prepared, keys: Path, folder: Path, account: Path | None = None) -> None:
         self.addresses = own_addresses(3)[1::2]
         self.called = owner_endpoints(endpoints(given.plan, self.addresses, None))
         limits = dpmpc.Limits(epsilon=math.inf)
 
         def party(i: int) -> None:
             ShareParty(
-                given, i, self.addresses, key=key_path(keys, i), out=folder / str(i), account=folder / "account",
-                wait=HANG, limits=limits,
+                given, i, self.addresses, key=key_path(keys, i), out=folder / str(i), wait=HANG, limits=limits,
+                account=account or folder / "account",
             ).run()  # fmt: skip
 
         self._pool = ThreadPoolExecutor(3)

@@ -4,6 +4,7 @@ import ast
 import importlib
 import importlib.util
 import inspect
+import pkgutil
 import re
 import shutil
 import subprocess
@@ -17,6 +18,7 @@ import dpmpc
 from dpmpc.learning.source import SOURCES
 from dpmpc.learning.task import TASKS
 from dpmpc.mpc.transport.link import LINKS
+from website import house
 
 ROOT = Path(__file__).parents[1]
 LAYERS = "imports point down, and every module has its layer"
@@ -253,3 +255,23 @@ def test_the_page_on_architecture_names_what_is_there() -> None:
     assert sorted(named) == sorted(path.stem for path in inside if not path.name.startswith("__"))
     files = re.findall(r"`(dpmpc/[\w/]+\.py)`", text)
     assert len(files) >= 3 and [path for path in files if not (ROOT / path).is_file()] == []
+
+
+def test_the_pictures_of_the_architecture_are_those_of_the_code(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Drawn anew they are what the page shows; all imports point down, and every state is code that is there."""
+    floor_of = {name: k for k, floor in enumerate(house.floors()) for name in floor}
+    arrows = house.imports(floor_of)
+    assert len(arrows) > 100 and all(floor_of[a] < floor_of[b] for a, b in arrows)
+    drawn = house.least(arrows)
+    assert house.least(drawn) == drawn < arrows and ("cli", "errors") in arrows - drawn
+    shown = {name: getattr(house, name) for name in ("ROOMS", "STATES")}
+    for name in shown:
+        monkeypatch.setattr(house, name, tmp_path / name)
+    house.main()
+    for name, path in shown.items():
+        assert (tmp_path / name).read_text() == path.read_text(), "python -m website.house draws them"
+    for _, _, _, code in house.BOXES.values():
+        assert pkgutil.resolve_name(f"dpmpc.{code}"), code
+    assert {name for arrow in house.ARROWS for name in arrow} == {*house.BOXES}

@@ -15,6 +15,7 @@ from dpmpc.flower.party import ROLE
 from dpmpc.flower.prepared import Prepared
 from dpmpc.mpc.transport.addresses import Endpoint
 from dpmpc.mpc.transport.heartbeat import STALL
+from dpmpc.privacy.heads import NAME
 
 Sealed = Mapping[int, Sequence[bytes]]  # by owner, the sealed share of each party
 
@@ -28,6 +29,7 @@ class Courier(ByOneSession):
     def __init__(self, prepared: Prepared, session: Connected) -> None:
         super().__init__(prepared.plan)
         self._prepared, self.session = prepared, session
+        self._told: tuple[int, list[bytes]] = -1, []  # of a release: what each party remembers of owners' accounts
 
     @classmethod
     def between(
@@ -56,6 +58,14 @@ class Courier(ByOneSession):
         """Of the attempt, which its parties drew when it began; waits until they have met and have their noise."""
         self.wait_for_noise()
         return self.session.token
+
+    def told(self) -> list[bytes]:
+        """What each party remembers of owners' accounts before the next release, as clients are to hear it (`heads`);
+        nothing where the plan's data has no name. Errors: PeerError when a party leaves."""
+        if self._prepared.shows_heads and self._told[0] != self.session.next:
+            self.wait_for_noise()
+            self._told = self.session.next, self.session.told(self.session.next, NAME * self.plan.owners)
+        return self._told[1]
 
     def wait_for_noise(self) -> None:
         """Returns when the parties have the noise that they make ahead."""
@@ -99,6 +109,7 @@ class Courier(ByOneSession):
         assert self.session.next < self.plan.releases
         try:
             self.wait_for_noise()
+            self.told()  # where nobody has asked for it
             for block, payloads in enumerate(frames_of(self._prepared, sealed)):
                 self.session.send(self.session.next, block, payloads)
         except DpmpcError as error:

@@ -29,11 +29,13 @@ from dpmpc.aggregation.wire.frames import (
     unpack_presence,
 )
 from dpmpc.errors import PeerError
+from dpmpc.flower.heads import ClientHeads
 from dpmpc.flower.prepared import Prepared
 from dpmpc.flower.sealing import Opener, Purpose
 from dpmpc.mpc.contract.backend import Share
-from dpmpc.mpc.transport.channels import PRESENCE, block_label, exchange_label
+from dpmpc.mpc.transport.channels import PRESENCE, block_label, exchange_label, heads_label
 from dpmpc.mpc.transport.wire import FRAME_COST, Peer
+from dpmpc.privacy.heads import HEAD
 
 _OWNER = struct.Struct("<I")
 _BLOCK = 1 << 22  # bytes of sealed shares that travel in one frame, unless one share is longer
@@ -83,8 +85,10 @@ class SealedGate(OwnerGate):
     """As `OwnerGate`, for one process that carries sealed shares of some of the owners."""
 
     def __init__(self, prepared: Prepared, opener: Opener, *arguments: Any, **settings: Any) -> None:
-        super().__init__(*arguments, **settings)
+        memory = None if settings.get("secret") else settings.get("memory")  # here parties and clients are one machine
+        super().__init__(*arguments, **{**settings, "memory": None})  # the server has no account
         self._prepared, self._opener = prepared, opener
+        self._heads = ClientHeads(self.plan, self.holder.party, memory) if prepared.shows_heads else None
         self._kept: dict[int, _Kept] = {}
         self._agreed: Presence = ()
         self._elsewhere = False  # whether another party has shares of the release
@@ -99,6 +103,11 @@ class SealedGate(OwnerGate):
         super().abandon()
         while self._kept:
             self._kept.popitem()[1].close()
+        if self._heads is not None:
+            try:
+                self._heads.keep(first=False)
+            except PeerError as error:
+                self._log(str(error))
 
     @property
     def _size(self) -> int:
@@ -110,10 +119,15 @@ class SealedGate(OwnerGate):
     async def agree(self, release: int) -> Presence:
         """The owners whose shares of this release have reached all parties. One round, when the server has sent them.
         Errors: PeerError where they are too few: nothing was spent; `Skipped` where the server has none for anybody."""
-        kept = self._kept[release] = await self._take(release)
+        ((_, peer),) = self._owners.values()
+        if self._heads is not None:
+            peer.send(heads_label(release), self._heads.begin(release, self._purpose))
+        kept = self._kept[release] = await self._take(release, peer)
+        if self._heads is not None:
+            await asyncio.to_thread(self._heads.keep, first=True)
         self._agreed = await self._common(release, kept.tags)
         if kept.offered == 0 and not self._elsewhere:
-            self._kept.pop(release).close()
+            self._forget_release(release)
             raise Skipped
         if len(self._agreed) < self.plan.fewest:
             raise PeerError(
@@ -122,9 +136,9 @@ class SealedGate(OwnerGate):
             )
         return self._agreed
 
-    async def _take(self, release: int) -> _Kept:
-        """What the server sends of a release, as far as it opens and is a share."""
-        ((_, peer),) = self._owners.values()
+    async def _take(self, release: int, peer: Guest) -> _Kept:
+        """What the server sends of a release, as far as it opens, is a share, and comes from an account that goes
+        on."""
         owners = self._owners_of(peer, await peer.receive(block_label(release, 0)))
         kept, rows, size = _Kept(self._size, len(owners)), rows_of_frame(self._prepared), self._size
         starts = range(0, len(owners), rows)
@@ -136,7 +150,7 @@ class SealedGate(OwnerGate):
             for k, owner in enumerate(group):
                 sealed = payload[k * size : (k + 1) * size]
                 try:
-                    self._open(release, owner, sealed)
+                    self._open(release, owner, sealed, sees=True)
                 except PeerError as error:
                     self._log(f"the share of owner {owner} is dropped: {error}")
                 else:
@@ -153,9 +167,20 @@ class SealedGate(OwnerGate):
                 return owners
         raise PeerError(f"{peer.name} must name each owner that answered once, in order; it sent something else")
 
-    def _open(self, release: int, owner: int, sealed: bytes | memoryview) -> Share:
-        payload = self._opener.open(sealed, self._purpose(release, owner))
-        return self._adder.alone(payload)
+    def _open(self, release: int, owner: int, sealed: bytes | memoryview, *, sees: bool = False) -> Share:
+        purpose, heads = self._purpose(release, owner), self._heads
+        if heads is None:
+            return self._adder.alone(self._opener.open(sealed, purpose))
+        payload = self._opener.open(sealed, purpose, heads.told(release, owner))
+        share = self._adder.alone(payload[HEAD:])
+        if sees:
+            heads.see(owner, payload[:HEAD])
+        return share
+
+    def _forget_release(self, release: int) -> None:
+        self._kept.pop(release).close()
+        if self._heads is not None:
+            self._heads.end(release)
 
     async def _common(self, release: int, tags: Mapping[int, bytes]) -> Presence:
         """The owners of whom all parties have shares of one and the same sharing. One round."""
@@ -172,14 +197,14 @@ class SealedGate(OwnerGate):
 
     async def contributions(self, release: int) -> AsyncIterator[tuple[int, int, Share]]:
         """As `OwnerGate.contributions`, of those that the parties agreed on, in runs of neighbouring numbers."""
-        kept = self._kept.pop(release)
+        kept = self._kept[release]
         for first, end in _runs(self._agreed):
             total = self._open(release, first, kept.of(first))
             for owner in range(first + 1, end):
                 await asyncio.sleep(0)  # heartbeats
                 total = self._adder.add(total, self._open(release, owner, kept.of(owner)))
             yield first, end, total
-        kept.close()
+        self._forget_release(release)
 
 
 def pack_tags(plan: Plan, tags: Mapping[int, bytes]) -> bytes:

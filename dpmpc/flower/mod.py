@@ -11,20 +11,17 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from dpmpc.aggregation.owner.encoding import as_blocks, encode
-from dpmpc.aggregation.plan.grid import Floats
 from dpmpc.aggregation.plan.limits import NO_LIMITS, Limits
 from dpmpc.aggregation.wire.frames import TOKEN_BYTES
 from dpmpc.errors import DpmpcError, UsageError, public_text
-from dpmpc.flower.client_ledger import check_budget_has_data, spend
+from dpmpc.flower.client import Asked, Sealer
+from dpmpc.flower.client_ledger import check_budget_has_data
+from dpmpc.flower.heads import names_of
 from dpmpc.flower.prepared import Prepared, read_prepared
-from dpmpc.flower.sealing import Purpose, seal
-from dpmpc.flower.seals import Seals
+from dpmpc.flower.sealing import Purpose
 from dpmpc.flower.update import change, numpy_arrays
-from dpmpc.flower.words import BOUND, OWNER, PLAN, RECORD, RELEASE, SEALED, SHARES, TOKEN, needs_flower
+from dpmpc.flower.words import BOUND, OWNER, PLAN, RECORD, RELEASE, SEALED, SHARES, TOKEN, TOLD, needs_flower
 from dpmpc.learning.adaptive_clipping import ClippingBound
-from dpmpc.mpc.contract.backend import BACKENDS
-from dpmpc.privacy.account import account_folder
 from dpmpc.privacy.checks import check_positive
 
 try:
@@ -61,8 +58,8 @@ class PrivateMod:
     def __init__(
         self, prepared: Prepared | Path | str, limits: Limits, evaluate: bool, account: Path | None = None
     ) -> None:
-        self._prepared, self._evaluate, self._limits = read_prepared(prepared), evaluate, limits
-        self._account = account
+        self._prepared, self._evaluate = read_prepared(prepared), evaluate
+        self._sealer = Sealer(self._prepared, limits, account)
         limits.check_owner(self._prepared.plan, 0, vectors=True)  # any: which one it is the server says later
         check_budget_has_data(limits)
         _ = self._prepared.digest  # derived once: it goes with this object to a simulation's processes
@@ -83,13 +80,13 @@ class PrivateMod:
             return _refused(message, public_text(error))
 
     def _train(self, message: Message, context: Context, call_next: CallNext) -> Message:
-        purpose, bound = self._asked(message, context)
+        asked = self._asked(message, context)
         before = _arrays(message.content, "the server's message")
         reply = call_next(message, context)
         if reply.has_error():
             return reply
         vector = change(before, _arrays(reply.content, "the ClientApp's reply"))
-        sealed = self._sealed(vector, purpose, bound)
+        sealed, purpose = self._sealer.sealed(vector, asked), asked.purpose
         shares = {
             str(party): Array(dtype="uint8", shape=(len(share),), stype=SEALED, data=share)
             for party, share in enumerate(sealed)
@@ -97,9 +94,9 @@ class PrivateMod:
         about = ConfigRecord({PLAN: self._prepared.digest.hex(), RELEASE: purpose.release, OWNER: purpose.owner})
         return Message(RecordDict({RECORD: about, SHARES: ArrayRecord(shares)}), reply_to=message)
 
-    def _asked(self, message: Message, context: Context) -> tuple[Purpose, ClippingBound | None]:
-        """(what this client is to seal for, the clipping bound if it adapts), as the server's message says; takes what
-        dpmpc added out of it. Errors: UsageError for another plan, what no plan has, and what was sealed before."""
+    def _asked(self, message: Message, context: Context) -> Asked:
+        """What the server's message says; takes what dpmpc added out of it. Errors: UsageError for another plan, what
+        no plan has, what was sealed before, and an account that was put back."""
         plan = self._prepared.plan
         asked = message.content.pop(RECORD, None)
         if asked is None:
@@ -122,11 +119,10 @@ class PrivateMod:
         if not re.fullmatch(f"[0-9a-f]{{{2 * TOKEN_BYTES}}}", token):
             raise UsageError("the server must carry the token that its parties drew; its message has none; update it")
         purpose = Purpose(self._prepared.digest, bytes.fromhex(token), release, self._owner(asked.get(OWNER), context))
-        self._memory().check(purpose)
-        return purpose, bound
-
-    def _memory(self) -> Seals:
-        return Seals(self._account or account_folder(), self._prepared.digest)
+        told = names_of(asked.get(TOLD), self._prepared, purpose.owner) if self._prepared.shows_heads else []
+        found = Asked(purpose, bound, told, numbered="partition-id" in context.node_config)
+        self._sealer.check(found)
+        return found
 
     def _owner(self, offered: Any, context: Context) -> int:
         """This client's number in the plan: its partition's, where the node has one, else the one that the server
@@ -143,16 +139,6 @@ class PrivateMod:
             )
         context.state[RECORD] = ConfigRecord({OWNER: owner})
         return owner
-
-    def _sealed(self, vector: Floats, purpose: Purpose, bound: ClippingBound | None) -> list[bytes]:
-        """The shares of this client's vector, sealed, when it is on disk that they are. Errors: UsageError for another
-        dimension, values that are not finite numbers, and a release that this client has sealed for."""
-        plan, prepared = self._prepared.plan, self._prepared
-        (block,) = as_blocks(vector, 1, prepared.model_dimension, 1)
-        steps = encode(plan, block if bound is None else bound.encode(block), purpose.owner)
-        self._memory().remember(purpose, lambda: spend(plan, purpose, self._limits, self._account))
-        payloads = BACKENDS[plan.backend].dealer(plan.parties, plan.threshold).deal(steps)
-        return seal(payloads, prepared.keys, purpose)
 
 
 def _arrays(content: Any, what: str) -> dict[str, Any]:

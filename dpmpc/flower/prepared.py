@@ -8,11 +8,13 @@ from pathlib import Path
 from typing import Any, Self
 
 from dpmpc.aggregation.plan.asked import FIRST_ATTEMPT
+from dpmpc.aggregation.plan.identities import shows_accounts
 from dpmpc.aggregation.plan.plan import Plan
 from dpmpc.errors import UsageError
 from dpmpc.flower.sealing import OVERHEAD, write_key
 from dpmpc.lazy import cached_property
 from dpmpc.mpc.contract.backend import BACKENDS
+from dpmpc.privacy.heads import HEAD
 
 VERSION = 1
 FILE = "flower.json"
@@ -60,7 +62,12 @@ class Prepared:
         """The size of one owner's sealed share, by party."""
         plan = self.plan
         sizes = BACKENDS[plan.backend].payload_bytes(plan.parties, plan.threshold, 1, plan.dimension)
-        return tuple(size + OVERHEAD for size in sizes)
+        return tuple(size + OVERHEAD + (HEAD if self.shows_heads else 0) for size in sizes)
+
+    @property
+    def shows_heads(self) -> bool:
+        """Whether clients show parties the heads of their accounts."""
+        return shows_accounts(self.plan)
 
     def to_text(self) -> str:
         """JSON."""

@@ -3,7 +3,7 @@
 A sealed share is an ephemeral X25519 public key, the same for all parties of one sharing, and the share under AES-GCM.
 The key of the cipher is HKDF-SHA256 of the Diffie-Hellman secret of that key and the party's; it is bound to both
 public keys and to what the share is for: the plan with all parties' keys, the attempt by what its parties drew when
-they met, the release, the owner, the party.
+they met, the release, the owner, the party; and to what that party is said to remember of the owner's account.
 
 Guarantees: computational. Whoever has not the party's private key learns a share's length alone, and what was changed,
 or is opened for another plan, attempt, release, owner or party, is refused. Anybody can seal: who the sender is, is not
@@ -47,15 +47,18 @@ class Purpose:
         return b"dpmpc share\0" + self.digest + self.token + _BOUND.pack(self.release, self.owner, party)
 
 
-def seal(payloads: Sequence[bytes | memoryview], keys: Sequence[bytes], purpose: Purpose) -> list[bytes]:
+def seal(
+    payloads: Sequence[bytes | memoryview], keys: Sequence[bytes], purpose: Purpose, told: Sequence[bytes] = ()
+) -> list[bytes]:
     """One sealed share a party: `payloads`, what a `Dealer` made for each; `keys`, the parties' public keys (32 bytes
-    each). Cost: one key, and a Diffie-Hellman exchange a party."""
+    each); `told`, what the owner was told that each remembers (`heads`). Cost: one key, and a Diffie-Hellman exchange a
+    party."""
     ephemeral = X25519PrivateKey.generate()
     tag = ephemeral.public_key().public_bytes_raw()
     sealed = []
     for party, (payload, key) in enumerate(zip(payloads, keys, strict=True)):
         secret = ephemeral.exchange(X25519PublicKey.from_public_bytes(key))
-        bound = purpose.at(party)
+        bound = purpose.at(party) + (told[party] if told else b"")
         sealed.append(tag + _cipher(secret, tag, key, bound).encrypt(_NONCE, payload, bound))
     return sealed
 
@@ -67,9 +70,10 @@ class Opener:
         self._party, self._key = party, key
         self._public = key.public_key().public_bytes_raw()
 
-    def open(self, sealed: bytes | bytearray | memoryview, purpose: Purpose) -> bytes:
-        """The share. Secret. Errors: PeerError for anything but what was sealed for this party and purpose."""
-        tag, bound = bytes(sealed[:TAG]), purpose.at(self._party)
+    def open(self, sealed: bytes | bytearray | memoryview, purpose: Purpose, told: bytes = b"") -> bytes:
+        """The share. Secret. `told`: what this party remembers. Errors: PeerError for anything but what was sealed for
+        this party and purpose, by who was told that."""
+        tag, bound = bytes(sealed[:TAG]), purpose.at(self._party) + told
         try:
             secret = self._key.exchange(X25519PublicKey.from_public_bytes(tag))
             return _cipher(secret, tag, self._public, bound).decrypt(_NONCE, bytes(sealed[TAG:]), bound)

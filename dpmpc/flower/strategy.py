@@ -16,10 +16,11 @@ from dpmpc.errors import UsageError
 from dpmpc.flower.courier import Courier
 from dpmpc.flower.prepared import Prepared, read_prepared
 from dpmpc.flower.update import dimension_of, is_floating, moved, numpy_arrays
-from dpmpc.flower.words import BOUND, OWNER, PLAN, RECORD, RELEASE, SEALED, SHARES, TOKEN, needs_flower
+from dpmpc.flower.words import BOUND, OWNER, PLAN, RECORD, RELEASE, SEALED, SHARES, TOKEN, TOLD, needs_flower
 from dpmpc.mpc.transport.addresses import owner_endpoints
 from dpmpc.mpc.transport.heartbeat import STALL
 from dpmpc.privacy.budget import Budget
+from dpmpc.privacy.heads import NAME
 from dpmpc.processes.provenance import software
 
 try:
@@ -90,6 +91,7 @@ class PrivateStrategy(Strategy):
         self._first = 0  # the release that it goes on with
         self._template: Message | None = None  # of a reply, in a round that was made before
         self._owners: dict[int, int] = {}  # by node: the number that it is offered
+        self._numbers: dict[int, int] = {}  # by node: the number that it has answered with
         self._presence: dict[int, Presence] = {}
         self._seconds: list[float] = []  # of each release, from the replies to the mean
         self._report: dict[str, Any] = {}
@@ -175,6 +177,9 @@ class PrivateStrategy(Strategy):
             }
             if courier.bound is not None:
                 asked[BOUND] = courier.bound.value
+            if told := courier.told():
+                j = self._numbers.get(node)  # a client that has not answered may be any owner
+                asked[TOLD] = told if j is None else [table[NAME * j : NAME * (j + 1)] for table in told]
             content = {key: record for key, record in message.content.items()}
             message.content = RecordDict({**content, RECORD: ConfigRecord(asked)})
         return messages
@@ -273,6 +278,7 @@ class PrivateStrategy(Strategy):
                 problems[f"two clients came as owner {owner}; give each node a partition-id of its own"] = None
             else:
                 found[owner], answer = shares, reply
+                self._numbers[reply.metadata.src_node_id] = owner
         return found, answer, list(problems)
 
     def _read(self, reply: Message, release: int) -> tuple[int, list[bytes] | None]:

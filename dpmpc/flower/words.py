@@ -7,6 +7,7 @@ RECORD = "dpmpc"  # a ConfigRecord; in both directions
 PLAN = "plan"  # digest of plan and keys, hexadecimal
 RELEASE = "release"
 TOKEN = "attempt"  # what the parties drew when they met, hexadecimal
+TOLD = "told"  # what each party remembers of owners' accounts: `heads`
 OWNER = "owner"  # offered by the server; in a reply, the client's own
 BOUND = "bound"  # of clipping, where it adapts
 SHARES = "dpmpc.shares"  # an ArrayRecord: the sealed shares, by party

@@ -25,6 +25,8 @@ from dpmpc.privacy.ledger import sync_directory
 
 _HEAD = struct.Struct("<Q32s")
 _DIGEST = 32
+HEAD = _HEAD.size  # bytes of a head
+NAME = 16  # bytes of a head's name
 MOST_LINES = 1 << 13  # since the peer was shown the file
 MOST_SHOWN = _HEAD.size + MOST_LINES * _DIGEST  # bytes
 
@@ -57,6 +59,19 @@ class Head:
         if len(payload) != _HEAD.size:
             raise HeadError("what was sent is no head")
         return Head(*_HEAD.unpack(payload))
+
+
+def name_of(head: Head, purpose: bytes) -> bytes:
+    """16 bytes for one purpose, which say nothing of the head to who does not know it."""
+    return hashlib.sha256(b"dpmpc name of a head\0" + purpose + head.pack()).digest()[:NAME]
+
+
+def goes_on(digests: Sequence[bytes], name: bytes, purpose: bytes) -> bool:
+    """Whether a file with lines of these digests has, or had, the head that is called so for this purpose."""
+    head = Head()
+    return name_of(head, purpose) == name or any(
+        name_of(head := head.after([each]), purpose) == name for each in digests
+    )
 
 
 def shown(digests: Sequence[bytes], remembered: Head) -> bytes:

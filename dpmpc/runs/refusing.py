@@ -2,6 +2,7 @@
 that it would come to."""
 
 import contextlib
+from collections.abc import Callable
 
 from dpmpc.aggregation.plan.asked import data_digest
 from dpmpc.aggregation.plan.plan import Plan
@@ -22,12 +23,12 @@ def next_meeting(plan: Plan, where: Placement) -> Plan:
     return plan
 
 
-def told_by(plan: Plan, where: Placement) -> contextlib.AbstractContextManager[None]:
+def told_by(plan: Callable[[], Plan], where: Placement) -> contextlib.AbstractContextManager[None]:
     """The others of this plan hear it where what is inside refuses: see `refusal_told`."""
     alone = None if where.owner is None else (where.owner, where.owner + 1)
     return refusal_told(
         plan,
-        lambda: owner_endpoints(where.endpoints(plan.parties)),
+        lambda: owner_endpoints(where.endpoints(plan().parties)),
         where.tls,
         party=where.party,
         owners=alone,

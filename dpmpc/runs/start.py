@@ -80,7 +80,8 @@ def start(request: Request | None, where: Placement, progress: Progress) -> None
     if where.party is not None:
         _part_of(planned(request)[1], where, None, request=None, progress=progress)
     else:
-        _owners(None, named_request(request), where, progress)
+        with told_by(lambda: planned(request)[1], where):  # the others have it from the same options
+            _owners(None, named_request(request), where, progress)
 
 
 def take_part(plan: Plan, request: Request | None, where: Placement, progress: Progress) -> None:
@@ -99,7 +100,7 @@ def take_part(plan: Plan, request: Request | None, where: Placement, progress: P
         told: Progress = lambda event: progress({**event, **_named_text(event, plan)})  # noqa: E731
         part, say = partial(_part_of, request=request, progress=told), partial(_note, plan, where)
         with contextlib.ExitStack() as whole:
-            with told_by(next_meeting(plan, where), where):
+            with told_by(partial(next_meeting, plan, where), where):
                 if staged:
                     _check_limits(plan, where)
                 whole.enter_context(whole_of(plan, where, _budget(where, plan)))
@@ -114,7 +115,7 @@ def _part_of(
     plan: Plan, where: Placement, stage: StageJob | None, *, request: Request | None, progress: Progress
 ) -> None:
     """This process's part of the plan in the file of the placement, or of a stage."""
-    with told_by(plan, where):
+    with told_by(lambda: plan, where):
         if where.party is not None and where.role != "both":
             _party(plan, where, where.party, progress, stage)
             return

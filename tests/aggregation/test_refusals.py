@@ -24,6 +24,7 @@ from dpmpc.mpc.transport.addresses import owner_endpoints
 from dpmpc.mpc.transport.listener import Refused
 from dpmpc.privacy.ledger import Ledger
 from dpmpc.runs.placement import Placement
+from dpmpc.runs.request import Request
 from dpmpc.runs.start import start
 from tests.runs import HANG, own_addresses
 
@@ -140,6 +141,29 @@ def test_processes_of_the_command_line(tmp_path: Path) -> None:
     all_heard(meeting, "party 0")
 
 
+def test_owners_without_a_plan_file(tmp_path: Path) -> None:
+    """The plan is made from the options, alike everywhere: parties that have it hear owners that refuse it."""
+    meeting = Meeting(tmp_path)
+    request = Request(
+        data="synthetic", max_rows=60, dimension=2, owners=3, iterations=1, delta=1e-4, evaluate=False, parties=3,
+        test_fraction=0.0,
+    )  # fmt: skip
+
+    def train(index: str, limits: dpmpc.Limits | None) -> None:
+        where = Placement(
+            tmp_path / index, addresses=meeting.addresses, index=index, limits=limits, wait=HANG,
+            account=str(tmp_path / f"account {index}"),
+        )  # fmt: skip
+        start(request, where, lambda event: None)
+
+    for i in range(3):
+        meeting.comes(f"party {i}", lambda i=i: train(str(i), None))  # type: ignore[misc]
+    meeting.wait_for([0, 1, 2])
+    with pytest.raises(UsageError, match="epsilon"):
+        train("owners", NONE)
+    all_heard(meeting, "the owners' process (0..2)")
+
+
 def test_parties_of_a_flower_run(tmp_path: Path) -> None:
     given = prepare(tmp_path / "keys", owners=3, dimension=2, clip=1.0, delta=1e-5, epsilon=1.0)
     addresses = own_addresses(3)[1::2]
@@ -184,7 +208,7 @@ def test_who_is_there_cannot_be_said_to_refuse(tmp_path: Path) -> None:
     logs = [tmp_path / f"party {i}" / f"party_{i}.log" for i in (0, 1)]
     stranger = dpmpc.Plan.create(owners=3, dimension=2, clip=1.0, delta=1e-5, epsilon=2.0)
     with pytest.raises(UsageError), refusal.refusal_told(
-        stranger, lambda: owner_endpoints(endpoints(meeting.plan, meeting.addresses, None)), None
+        lambda: stranger, lambda: owner_endpoints(endpoints(meeting.plan, meeting.addresses, None)), None
     ):  # fmt: skip
         raise UsageError("this one has another plan")
     assert all("all processes must have the same plan" in log.read_text() for log in logs)

@@ -334,6 +334,27 @@ def test_clients_have_a_ledger_and_an_account_of_their_own(tmp_path: Path) -> No
     assert sum(len(each.book.reserved) for each in Account(mine).known(data)) >= 2
 
 
+def test_a_client_whose_account_was_put_back_is_left_out_and_says_why(tmp_path: Path, caplog: Any) -> None:
+    """The mod, the strategy and parties elsewhere, as `test_client_heads.py` has it without Flower."""
+    import_mpyc()
+
+    def run_of(name: str, accounts: Sequence[str], rounds: int = 1) -> dict[str, list[int]]:
+        folder = plan(tmp_path / name, owners=2, min_owners=1, releases=rounds, data_id="wards")
+        parties = Parties(read_prepared(folder), folder, tmp_path / f"{name} out", tmp_path / "parties")
+        private = PrivateStrategy(FedAvg(fraction_evaluate=0.0), folder, addresses=parties.addresses, wait=HANG)
+        grid = InlineGrid([app(folder, account=tmp_path / who) for who in accounts])
+        private.start(grid, record(MODEL), num_rounds=rounds)
+        assert parties.ends() == [None] * 3
+        found: dict[str, list[int]] = private.report()["presence"]["owners"]
+        return found
+
+    assert run_of("one", ["c0", "c1"], 2) == {"0": [0, 1], "1": [0, 1]}
+    caplog.clear()
+    assert run_of("two", ["another machine", "c1"]) == {"0": [1]}
+    (said,) = [line for line in caplog.messages if "last saw it" in line]
+    assert said.startswith("a client's reply is left out: ") and "\n" not in said
+
+
 # -- an interrupted run ------------------------------------------------------------------------------------------------
 def test_an_interrupted_run_goes_on_with_the_model_that_it_had(tmp_path: Path) -> None:
     """The server dies after a round; parties elsewhere and server are started again, and end where a run ends that

@@ -37,15 +37,17 @@ from dpmpc.errors import PeerError
 from dpmpc.mpc.contract.backend import BACKENDS, Spares
 from dpmpc.mpc.native.speed import kernels_in_use
 from dpmpc.mpc.transport import channels
+from dpmpc.mpc.transport.abort_reason import public_reason
 from dpmpc.mpc.transport.addresses import Endpoint
 from dpmpc.mpc.transport.channels import block_label
-from dpmpc.mpc.transport.dial import NOBODY_LISTENS, Call
+from dpmpc.mpc.transport.dial import NOBODY_LISTENS, Call, not_here
 from dpmpc.mpc.transport.heartbeat import BEAT, STALL, Heartbeat
 from dpmpc.mpc.transport.in_memory import InMemory
 from dpmpc.mpc.transport.link import Connection, part
 from dpmpc.mpc.transport.rendezvous import Rendezvous
 from dpmpc.mpc.transport.tls import Tls
 from dpmpc.mpc.transport.wire import FRAME_COST, Peer
+from dpmpc.privacy.heads import NAME
 
 
 class OwnerClient:
@@ -111,7 +113,8 @@ class OwnerClient:
         calls = [Call(endpoint, f"party{i}", tls) for i, endpoint in enumerate(endpoints)]
 
         def missing() -> str:
-            return ", ".join(f"party {i} ({calls[i].endpoint}, {calls[i].problem})" for i in rendezvous.missing())
+            found = {i: (calls[i].endpoint, calls[i].problem) for i in rendezvous.missing()}
+            return not_here(found, rendezvous.here.keys() <= self._within.keys())
 
         async def come() -> None:
             both = rendezvous.all_come(), self._all_ended(rendezvous, calls)
@@ -131,13 +134,18 @@ class OwnerClient:
                 async with asyncio.timeout(seconds):
                     await come()
         except TimeoutError:
-            raise PeerError(
+            error = PeerError(
                 f"every party must answer its owners within {seconds:g} s; missing: {missing()}; start it, or "
                 f"mend <<addresses>> "
                 "/ <<base_port>>"
-            ) from None
+            )
+            await rendezvous.end(public_reason(self.called, error))
+            raise error from None
+        except BaseException as error:
+            await rendezvous.end(public_reason(self.called, error))
+            raise
         finally:
-            rendezvous.end()
+            await rendezvous.end()
             if asking is not None:
                 asking.cancel()
         for i in self._left_out & self._here.keys():  # it waits for the end, and answers nothing
@@ -208,9 +216,9 @@ class OwnerClient:
             check(peer, payload)
             self._heartbeat.watch(peer)
             largest = max(result_size(self.plan), frames.COST.size)
-            largest = max(largest, BEGINNING.size + self.plan.releases)
+            largest = max(largest, BEGINNING.size + self.plan.releases, NAME * self.plan.owners)
             history = self.plan.releases if self.plan.dropouts or self._returns else 0
-            peer.admit(largest, (WINDOW + 4 + history) * (largest + FRAME_COST))
+            peer.admit(largest, (WINDOW + 5 + history) * (largest + FRAME_COST))
 
         run_id = self.plan.session_id(self.attempt)
         hello = HELLO.pack(self.first, self.end, self._greeting)
@@ -337,6 +345,11 @@ class OwnerClient:
                 "`dpmpc verify`"
             )
         return total, sum(self._sent.values()), present
+
+    async def told(self, release: int, size: int) -> list[bytes]:
+        """What each party remembers of accounts before a release (`channels.heads_label`). Errors: PeerError when one
+        leaves."""
+        return [bytes(each) for each in (await self._from_all(channels.heads_label(release), size)).values()]
 
     async def costs(self) -> list[PartyCost]:
         """The costs of every party that is left, after the last release; asked for once."""

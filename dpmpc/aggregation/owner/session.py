@@ -305,6 +305,10 @@ class Connected:
         """One block of a release: a payload for each party."""
         self._run(partial(self.client.send, number, block, payloads))
 
+    def told(self, number: int, size: int) -> list[bytes]:
+        """What each party remembers of accounts before this release, in `size` bytes: for who carries sealed shares."""
+        return self._run(partial(self.client.told, number, size))
+
     async def _finish(self, number: int, block: int, payloads: Sequence[Any]) -> Release:
         await self.client.send(number, block, payloads)
         total, sent, present = await self.client.opened(number)

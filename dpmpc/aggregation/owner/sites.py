@@ -59,7 +59,7 @@ def _told(
 ) -> contextlib.AbstractContextManager[None]:
     """The others hear it where what is inside refuses: see `refusal_told`."""
     where, keys = lambda: owner_endpoints(endpoints(plan, addresses, tls)), None if tls is None else Path(tls)
-    return refusal_told(plan, where, keys, party=party, owners=owners)
+    return refusal_told(lambda: plan, where, keys, party=party, owners=owners)
 
 
 def check_apart(plan: Plan) -> None:

@@ -52,7 +52,7 @@ def owners_called(first: int, end: int) -> str:
 
 @contextlib.contextmanager
 def refusal_told(
-    plan: Plan,
+    plan: Callable[[], Plan],
     parties: Callable[[], Sequence[Endpoint]],
     tls: Path | None,
     *,
@@ -60,20 +60,22 @@ def refusal_told(
     owners: tuple[int, int] | None = None,
 ) -> Iterator[None]:
     """Tells the others where what is inside raises a UsageError, which goes on. `parties`: where they listen for
-    owners; `party` or `owners`: which process this is."""
+    owners; `party` or `owners`: which process this is; `plan`, like `parties`, is called for where somebody is to be
+    told."""
     try:
         yield
     except UsageError:
         with contextlib.suppress(DpmpcError, OSError):  # who cannot be told waits, as for one that never comes
+            mine = plan()
             if party is None:
-                first, end = owners or (0, plan.owners)
-                said, name = (first + OWNERS, end), certificate_name(plan, first, end)
+                first, end = owners or (0, mine.owners)
+                said, name = (first + OWNERS, end), certificate_name(mine, first, end)
             else:
                 said, name = (PARTY, party), f"party{party}"
             keys = None if tls is None else Tls.load(tls, name)
             background = Background("dpmpc refusal")
             try:
-                background.run(_tell(plan, parties(), keys, said, party))
+                background.run(_tell(mine, parties(), keys, said, party))
             finally:
                 background.stop()
         raise

@@ -17,6 +17,12 @@ _KEPT = 5  # arrays, for two batches
 _PART = 32  # bytes of what a member contributes to a key, of a promise and of a digest
 
 
+def _room(size: int) -> int:
+    """2^k or 3 2^(k-1), at least `size`."""
+    above = 1 << max(size - 1, 1).bit_length()
+    return above // 4 * 3 if size <= above // 4 * 3 else above
+
+
 class CheckedSession(CheckedMesh, Session):
     """As `Session`. After a failed check every later call fails with the same error."""
 
@@ -27,10 +33,11 @@ class CheckedSession(CheckedMesh, Session):
         self._scratch: list[Words] = []
 
     def borrow(self, rows: int, words: int) -> Words:
-        """(rows, words) to write into: of an earlier batch where one was given back, for new memory is slow."""
+        """(rows, words) to write into: of an earlier batch where one was given back, for new memory is slow. Batches of
+        two draws differ a little, so there is room for more; what is never written takes no memory."""
         size = rows * words
         fitting = [k for k, whole in enumerate(self._scratch) if whole.size >= size + LINE]
-        whole = self._scratch.pop(fitting[0]) if fitting else np.empty(size + LINE, dtype=np.uint64)
+        whole = self._scratch.pop(fitting[0]) if fitting else np.empty(_room(size) + LINE, dtype=np.uint64)
         return on_line(whole, size).reshape(rows, words)
 
     def give_back(self, array: Words) -> None:

@@ -2,6 +2,7 @@
 
 #include "kernels.h"
 
+int add_blank(PyObject *module);
 int add_points(PyObject *module);
 
 static struct PyModuleDef MODULE = {PyModuleDef_HEAD_INIT, "_kernels", "Compiled kernels.", -1, NULL, NULL, NULL, NULL, NULL};
@@ -10,7 +11,7 @@ PyMODINIT_FUNC PyInit__kernels(void) {
     PyObject *module = PyModule_Create(&MODULE);
     if (module && (add_features(module) || add_planes(module) || add_aes(module) || add_program(module) ||
                    add_field(module) || add_mersenne(module) || add_ot(module) || add_half_gates(module) || add_gf64(module) || add_crew(module) ||
-                   add_points(module)))
+                   add_points(module) || add_blank(module)))
         Py_CLEAR(module);
     return module;
 }

@@ -57,3 +57,8 @@ def block_label(release: int, block: int) -> int:
     """The label of a block of owners' shares; with block -1, of the opened release in the other direction."""
     assert 0 <= block + 1 <= MOST_BLOCKS
     return (release + 1) << _BLOCK_BITS | (block + 1)
+
+
+def heads_label(release: int) -> int:
+    """The label of what a party remembers of accounts before a release, for whoever carries owners' sealed shares."""
+    return block_label(release, MOST_BLOCKS - 1)

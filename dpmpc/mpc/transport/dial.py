@@ -4,7 +4,7 @@ import asyncio
 import socket
 import ssl
 import struct
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from functools import partial
 
 from dpmpc.errors import PeerError
@@ -12,7 +12,7 @@ from dpmpc.mpc.transport.abort_reason import Told, public_reason
 from dpmpc.mpc.transport.addresses import Endpoint
 from dpmpc.mpc.transport.channels import HELLO
 from dpmpc.mpc.transport.heartbeat import Heartbeat
-from dpmpc.mpc.transport.link import Connection, Hello, Observe, OnLost, part
+from dpmpc.mpc.transport.link import FAREWELL_SECONDS, Connection, Hello, Observe, OnLost, part
 from dpmpc.mpc.transport.listener import HANDSHAKE, Listener, Refused
 from dpmpc.mpc.transport.rendezvous import Rendezvous
 from dpmpc.mpc.transport.tls import Tls, check_name
@@ -21,6 +21,8 @@ from dpmpc.mpc.transport.wire import Peer
 GREETING = struct.Struct("<HH32s")  # party, parties, digest of the run's public parameters
 _MEETING = 1 << 24  # bytes of a frame, while some have not come
 NOBODY_LISTENS = "nobody listens there"
+NOT_CALLED = "it has not called"
+NOBODY_AT_ALL = "nobody of this run is there: it has not begun, or has ended; ask whoever runs it"
 _RETRY = (0.02, 0.5)  # seconds between two calls of a process that is not there yet: at first, and at most
 _SHUTDOWN = 2.0  # seconds for the end of a TLS connection
 
@@ -38,8 +40,9 @@ class Call:
     ) -> Peer:
         """The connection, once the other side has answered `greeting` and `check` has found the answer right.
 
-        A side that hangs up before it answers is called again. Errors: PeerError where its certificate is not of this
-        run's authority or not for its name, where it refuses this process, or where `check` fails.
+        A side that hangs up before it answers is called again; one that was greeted hears why, where the call is
+        cancelled with a reason. Errors: PeerError where its certificate is not of this run's authority or not for its
+        name, where it refuses this process, or where `check` fails.
         """
         pause = _RETRY[0]
         while True:
@@ -49,6 +52,11 @@ class Call:
                 if answer is not None:
                     check(peer, answer)
                     return peer
+            except asyncio.CancelledError as cancelled:  # the other side may have admitted this one by now
+                if cancelled.args and peer.frames_sent:
+                    peer.farewell(str(cancelled.args[0]))
+                    await peer.gone(FAREWELL_SECONDS)
+                raise
             finally:
                 if not peer.admitted:
                     peer.abort("it was not admitted")
@@ -100,6 +108,17 @@ class Call:
         )
 
 
+def not_here(missing: Mapping[int, tuple[Endpoint, str]], alone: bool) -> str:
+    """Which parties are missing, where, and why, for messages. `alone`: none has come. A process that comes when a run
+    is over finds nobody, as one does that comes first: it is told what that may mean."""
+    nobody = alone and all(why in (NOBODY_LISTENS, NOT_CALLED) for _, why in missing.values())
+    last = max(missing, default=-1)
+    return ", ".join(
+        f"party {j} ({where}, {why}{f'; {NOBODY_AT_ALL}' if nobody and j == last else ''})"
+        for j, (where, why) in missing.items()
+    )
+
+
 class TcpLink:
     """Framed TCP: a lower index calls, a higher one listens, as in MPyC."""
 
@@ -142,10 +161,8 @@ class TcpLink:
             return Peer(name, run_id, rendezvous.lost, observe)
 
         def missing() -> str:
-            return ", ".join(
-                f"party {j} ({self.addresses[j]}, {calls[j].problem if j in calls else 'it has not called'})"
-                for j in rendezvous.missing()
-            )
+            why = {j: calls[j].problem if j in calls else NOT_CALLED for j in rendezvous.missing()}
+            return not_here({j: (self.addresses[j], each) for j, each in why.items()}, not rendezvous.here)
 
         def call(j: int) -> Callable[[], Awaitable[Connection]]:
             return lambda: calls[j].greeted(lambda: make(f"party {j}"), _pack(hello), partial(desk.answered, j))
@@ -166,21 +183,24 @@ class TcpLink:
                 f"every party must come within {seconds:g} s; missing: {missing()}; start it, or mend <<addresses>> / "
                 f"<<base_port>>{listener.refusals()}"
             )
-            await self._leave(me, error)
+            listener.close()
+            await self._leave(me, error, rendezvous)
             raise error from None
         except BaseException as error:
-            await self._leave(me, error)
-            raise
-        finally:
-            rendezvous.end()
             listener.close()
+            await self._leave(me, error, rendezvous)
+            raise
+        await rendezvous.end()
+        listener.close()
         for peer in self._peers.values():
             if isinstance(peer, Peer):
                 peer.admit()
         return dict(self._peers)
 
-    async def _leave(self, me: int, error: BaseException) -> None:
-        await part(self._peers.values(), public_reason(f"party {me}", error))
+    async def _leave(self, me: int, error: BaseException, rendezvous: Rendezvous) -> None:
+        reason = public_reason(f"party {me}", error)
+        await rendezvous.end(reason)  # before: whoever comes meanwhile is told too
+        await part(self._peers.values(), reason)
 
     def abandon(self) -> None:
         """Close all connections at once."""

@@ -94,11 +94,14 @@ class Rendezvous:
                 task.result()
         self._complete.result()
 
-    def end(self) -> None:
-        """Nobody else is called."""
+    async def end(self, reason: str = "") -> None:
+        """Nobody else is called. `reason`: why this process leaves, for those that it has greeted and not checked yet:
+        they may have it among those that are here. Returns when they have had a moment to read it."""
         for task in self._calling:
-            task.cancel()
+            task.cancel(reason or None)
         if not self._complete.done():
             self._complete.set_result(None)
         elif not self._complete.cancelled():
             self._complete.exception()  # whoever waits has it
+        if reason:
+            await asyncio.gather(*self._calling, return_exceptions=True)

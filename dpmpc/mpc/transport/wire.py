@@ -19,6 +19,7 @@ import struct
 from typing import Any, cast
 
 from dpmpc.errors import PeerError
+from dpmpc.mpc.native.blank import blank
 from dpmpc.mpc.transport import abort_reason as reasons
 from dpmpc.mpc.transport.abort_reason import Told, without_a_word
 from dpmpc.mpc.transport.channels import ALIVE, HELLO, NOTICES, REASON
@@ -193,8 +194,8 @@ class Peer(asyncio.BufferedProtocol):
 
     def _grow(self) -> None:
         """More room for a payload that has filled what it had: at most `_MORE` times as much as has arrived."""
-        longer = bytearray(min(self._size, _MORE * len(self._payload)))
-        longer[: self._filled] = memoryview(self._payload)[: self._filled]
+        longer = blank(min(self._size, _MORE * len(self._payload)))
+        memoryview(longer)[: self._filled] = memoryview(self._payload)[: self._filled]  # without a copy between
         self._payload = longer
 
     def buffer_updated(self, nbytes: int) -> None:
@@ -218,7 +219,7 @@ class Peer(asyncio.BufferedProtocol):
                 take = min(end - at, self._size - self._filled)
                 while self._filled + take > len(self._payload):
                     self._grow()
-                self._payload[self._filled : self._filled + take] = view[at : at + take]
+                memoryview(self._payload)[self._filled : self._filled + take] = view[at : at + take]
                 self._filled += take
                 at += take
                 if self._filled < self._size:
@@ -253,7 +254,7 @@ class Peer(asyncio.BufferedProtocol):
         else:
             self.other_run = self.other_run or tag != self._tag
             self._label, self._size, self._filled, self._open_frame = label, size, 0, True
-            self._payload = bytearray(min(size, _FIRST))
+            self._payload = blank(min(size, _FIRST))
             self._greeted = True
             return True
         return False
