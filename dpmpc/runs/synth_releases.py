@@ -160,7 +160,7 @@ def refuse_hopeless(tables: Tables, plan: Plan) -> None:
         need = epsilon_of_mu(mu_of_budget(plan.epsilon, plan.delta) * off[worst] / HOPELESS, plan.delta)
         raise UsageError(
             f"a synthetic table must tell something; noise alone would move {100 * min(off[worst], 1):.0f} % of the "
-            f"records of '{worst}' from their cells; {need / plan.epsilon:.2g} times the <<epsilon>> would do, or "
+            f"records of '{worst}' from their cells; {need / plan.epsilon:,.1f} times the <<epsilon>> would do, or "
             f"{int(n * off[worst] / HOPELESS) + 1} records in place of {n}, or fewer columns or cells"
         )
 
