@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from dpmpc.aggregation.owner.local_parties import PRELOAD
+from dpmpc.aggregation.owner.imports import PRELOAD
 from dpmpc.benchmarks.counts import NETWORKS, Link
 from dpmpc.errors import UsageError
 from dpmpc.mpc.transport.addresses import BASE_PORT, bound_socket, endpoint_of

@@ -59,9 +59,9 @@ async def work(law: str, batches: int, threads: int) -> dict[str, float]:
     holder.channel = lambda ident: Ready()
     holder.use_threads(threads)
     sampler = LAWS[law].sampler("discrete", SCALE)
-    await draw(holder, sampler, 2 * BATCH)
+    await draw(holder, sampler, 2 * BATCH, batch=BATCH)
     begin, cpu = time.perf_counter(), time.process_time()
-    await draw(holder, sampler, batches * BATCH, first_channel=1 << 26)
+    await draw(holder, sampler, batches * BATCH, first_channel=1 << 26, batch=BATCH)
     count = batches * BATCH
     return {"seconds": (time.perf_counter() - begin) / count, "cpu": (time.process_time() - cpu) / count}
 

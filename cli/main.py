@@ -1,8 +1,10 @@
 """The `dpmpc` command: a group whose commands are imported when they are called."""
 
+import atexit
 import contextlib
 import importlib
 import importlib.util
+import os
 import signal
 import sys
 import threading
@@ -12,8 +14,9 @@ from typing import Any
 
 import click
 
+from dpmpc.aggregation.owner.imports import PRELOAD
 from dpmpc.errors import DpmpcError, machine_text, spelt
-from dpmpc.processes import logs
+from dpmpc.processes import logs, standing
 from dpmpc.processes.paths import keep_children_safe
 
 GROUPS = {
@@ -49,6 +52,8 @@ GROUPS = {
         "bench": "measure what an iteration costs",
     },
 }
+_START = ("train", "stats", "synth")  # parties, as a rule
+_ALONE = {"-h", "--help", "-I", "--index", "--engine", "--plan-only", "--dry", "--of"}  # without any
 COMMANDS = {name: help for commands in GROUPS.values() for name, help in commands.items()}
 
 
@@ -98,9 +103,30 @@ def main(arguments: list[str] | None = None) -> Any:
         return _main(sys.argv[1:] if arguments is None else arguments, stopped)
 
 
+def program() -> None:
+    """`main` as a program of its own, which ends as one does (its threads, what was to be done at the end, what was
+    printed), but takes no module apart: that takes longer than many a command."""
+    try:
+        main()
+    except SystemExit as end:
+        watched = sys.gettrace() or sys.getprofile()  # by who says something at the very end
+        if watched or not isinstance(end.code, int):
+            raise
+        threading._shutdown()  # type: ignore[attr-defined]
+        atexit._run_exitfuncs()
+        try:
+            sys.stdout.flush()
+            sys.stderr.flush()
+        except OSError:
+            raise end from None  # nobody reads it: as the interpreter says
+        os._exit(end.code)
+
+
 def _main(arguments: list[str], stopped: list[int]) -> Any:
     """`stopped`: has a signal's number when that ends the command."""
     debug = "--debug" in arguments
+    if arguments[:1] and arguments[0] in _START and not _ALONE & {word.partition("=")[0] for word in arguments}:
+        standing.ahead(PRELOAD)  # parties' imports beside this process's own
     try:
         code = group.main([a for a in arguments if a != "--debug"], prog_name="dpmpc", standalone_mode=False)
         sys.exit(code if isinstance(code, int) else 0)
@@ -160,4 +186,4 @@ def _ends_as_by_ctrl_c() -> Iterator[list[int]]:
 
 
 if __name__ == "__main__":
-    main()
+    program()

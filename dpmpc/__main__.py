@@ -1,6 +1,6 @@
 """`python -m dpmpc`: the command `dpmpc`."""
 
-from dpmpc.cli.main import main
+from dpmpc.cli.main import program
 
 if __name__ == "__main__":
-    main()
+    program()

@@ -1,7 +1,4 @@
-"""Helpers of the tests that do whole runs: real processes, real sockets.
-
-`HANG` is no time limit of anything that is tested: it ends a test that would otherwise wait for ever.
-"""
+"""Helpers of the tests that do whole runs: real processes, real sockets."""
 
 import contextlib
 import itertools
@@ -22,9 +19,11 @@ from dpmpc.aggregation.plan.plan import Plan
 from dpmpc.aggregation.wire.transcript import read_opened
 from dpmpc.runs.launcher import train
 from dpmpc.runs.request import Request
+from tests import forked_commands
+from tests.forked_commands import HANG, Forked
 
 COMMAND = [sys.executable, "-W", "error::ResourceWarning", "-m", "dpmpc.cli.main"]
-HANG = 300.0
+SERVER = b"tests.forking_server"  # of it, and of all that it forked
 _hosts = itertools.count(1)
 
 
@@ -59,23 +58,26 @@ def run(request: Request, out: Path, **settings: Any) -> dict[str, Any]:
 
 
 def dpmpc(*arguments: str | Path | float) -> "subprocess.CompletedProcess[str]":
-    """The `dpmpc` command with these arguments."""
+    """The `dpmpc` command with these arguments: a process of its own, forked from one that has the imports."""
+    return forked_commands.run(forked_commands.here(), [*map(str, arguments)], os.environ)
+
+
+def program(*arguments: str | Path | float) -> "subprocess.CompletedProcess[str]":
+    """The same as a program that starts from nothing, where the start is part of what is shown."""
     return subprocess.run([*COMMAND, *map(str, arguments)], capture_output=True, text=True, timeout=HANG, check=False)
 
 
 @contextlib.contextmanager
-def started(*arguments: str | Path | float) -> "Iterator[subprocess.Popen[str]]":
-    """The same, under way; killed on leaving, if it has not ended."""
-    with subprocess.Popen(
-        [*COMMAND, *map(str, arguments)], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True
-    ) as process:
+def started(*arguments: str | Path | float) -> Iterator[Forked]:
+    """The command under way; killed on leaving, if it has not ended."""
+    with forked_commands.here().start([*map(str, arguments)], os.environ) as process:
         try:
             yield process
         finally:
             process.kill()
 
 
-def errors_of(process: "subprocess.Popen[str]") -> str:
+def errors_of(process: Forked) -> str:
     """What a process that is to end by itself wrote to standard error."""
     return process.communicate(timeout=HANG)[1]
 
@@ -96,9 +98,14 @@ def children_of(pid: int) -> list[int]:
 
 def _forked_by(pid: int) -> list[int]:
     words = _words(pid)
-    if b"dpmpc.processes.nursery" not in words[:3]:
+    if pid == forked_commands.number():
+        return []
+    if SERVER in words:
+        nurseries = _started_by(pid)
+    elif b"dpmpc.processes.nursery" in words[:3]:
+        nurseries = _started_by(pid) if words[3] == b"standing" else [pid]
+    else:
         return [pid]
-    nurseries = _started_by(pid) if words[3] == b"standing" else [pid]
     return [child for number in nurseries for child in _started_by(number)]
 
 

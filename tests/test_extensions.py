@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.command_server import Command, commands
+from tests.forked_commands import Command, commands
 from tests.runs import COMMAND, HANG, own_addresses
 
 TEMPLATE = Path(__file__).parents[1] / "examples" / "extension"

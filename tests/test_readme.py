@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.runs import dpmpc
+from tests.runs import program
 from website import tutorials
 
 README = Path(__file__).parents[1] / "README.md"
@@ -27,7 +27,7 @@ def test_every_command_of_the_readme_runs(tmp_path: Path, monkeypatch: pytest.Mo
     assert len(found) == 5
     said = []
     for line in found:
-        result = dpmpc(*shlex.split(line)[1:])
+        result = program(*shlex.split(line)[1:])
         assert result.returncode == 0, (line, result.stderr)
         said.append(result.stdout)
     assert "guarantee, if    the list of classes is public" in said[1]

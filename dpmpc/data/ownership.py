@@ -17,11 +17,13 @@ EMPTY = -1  # a place without a record
 
 @dataclass(frozen=True)
 class Kept:
-    """The column of persons, how many records of each an owner keeps, and the column of owners, if all are here."""
+    """The column of persons, how many records of each an owner keeps, and the column of owners, if all are here; at how
+    many of them a person is at most, where that is said."""
 
     column: str
     rows: int
     owners: str | None = None
+    most: int | None = None
 
 
 @dataclass(frozen=True, eq=False)

@@ -19,7 +19,7 @@ _NUMBER, _OWNER, _AT, _RANK = "dpmpc_person", "dpmpc_owner", "dpmpc_at", "dpmpc_
 
 def kept(table: Table, of: Kept) -> Table:
     """The table with the first records of each person alone, which `persons_of` numbers. Errors: RecordError for a
-    record without person. Cost: a copy of the table, and sorting it twice."""
+    record without person, a person at more owners than is said. Cost: a copy of the table, and sorting it twice."""
     if table.one(f"count(*) FILTER (WHERE {table.missing(of.column)})")[0]:
         raise RecordError(
             f"every record is of a person; '{of.column}' of {table.source} is empty in some; fill it in",
@@ -27,6 +27,7 @@ def kept(table: Table, of: Kept) -> Table:
         )
     who = f"CAST({table.text(of.column)} AS VARCHAR)"
     whose = "0" if of.owners is None else table.text(of.owners)
+    _check_most(table, of, who, whose)
     there = table.n
     table.run(
         f"CREATE OR REPLACE TEMP TABLE dpmpc_persons AS SELECT * EXCLUDE ({_AT}, {_OWNER}, {_NUMBER}, {_RANK}), "
@@ -37,6 +38,21 @@ def kept(table: Table, of: Kept) -> Table:
     table.unchanged()
     first = replace(table, relation="dpmpc_persons", along=_NUMBER, repair=None, unchanged=lambda: None)
     return replace(first, beyond=there - first.n)
+
+
+def _check_most(table: Table, of: Kept, who: str, whose: str) -> None:
+    """Errors: RecordError where some person is at more owners than is said: what a promise would assume is not so."""
+    if of.owners is None or not of.most:
+        return
+    (most,) = table.one(
+        "max(k)", relation=f"(SELECT count(DISTINCT {whose}) AS k FROM {table.relation} GROUP BY {who})"
+    )
+    if most is not None and most > of.most:
+        raise RecordError(
+            f"no person is at more owners than the promise says, {of.most}; some of '{of.column}' in {table.source} "
+            f"are at {most}; give <<person_owners={most}>>, or leave <<person_owners>> out",
+            f"no person is at more owners than the promise says, {of.most}; some of the column '{of.column}' are",
+        )
 
 
 def said_of(beyond: int, rows: int) -> str:

@@ -71,7 +71,7 @@ class PrivateLinear(BaseEstimator):
             weights = weights_of(sample_weight, self.weight_bound, len(values))
             ids, persons = ids_of(self, column, person, len(values)), None
             if ids is not None:
-                there, persons = first_of(ids, groups, self.person, self.person_rows)
+                there, persons = first_of(ids, groups, self.person, self.person_rows, self.person_owners)
                 columns = {name: column[there] for name, column in columns.items()}
                 values, groups, weights = values[there], groups[there], None if weights is None else weights[there]
             given = self._given(columns, values, groups)

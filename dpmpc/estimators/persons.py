@@ -64,13 +64,14 @@ def ids_of(estimator: Any, column: Any, given: Any, n: int) -> Any:
     return np.array([None if gone(value) else str(value) for value in ids], dtype=object)
 
 
-def first_of(ids: Any, groups: Ints, name: str | None, places: int) -> tuple[Ints, Persons]:
+def first_of(ids: Any, groups: Ints, name: str | None, places: int, most: int | None = None) -> tuple[Ints, Persons]:
     """The rows that are kept, in their order: the first of each person at each owner; and whose they are. A warning
-    says how many are not used. Errors: EstimatorRecordError for a record without id."""
+    says how many are not used. `most`: at how many owners a person is at most, where that is said. Errors:
+    EstimatorRecordError for a record without id, a person at more."""
     check_count("<<person_rows>>", places)
     column = name or UNNAMED
     with opened({column: ids, "(owner)": groups, "(row)": np.arange(len(ids))}) as (table, _):
-        first = kept(table, Kept(column, places, "(owner)"))
+        first = kept(table, Kept(column, places, "(owner)", most))
         there = np.concatenate([rows for (rows,) in first.blocks([f"CAST({first['(row)'].sql} AS INTEGER)"])])
         persons = Persons(column, places, persons_of(first))
     if text := said_of(first.beyond, places):

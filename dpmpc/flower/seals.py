@@ -17,6 +17,7 @@ from dpmpc.errors import UsageError
 from dpmpc.flower.sealing import Purpose
 from dpmpc.privacy.account import ENVIRONMENT
 from dpmpc.privacy.ledger import sync_directory
+from dpmpc.processes.durable import write_whole
 
 
 class Seals:
@@ -37,8 +38,10 @@ class Seals:
         with self._open() as descriptor:
             _refuse_second(descriptor, purpose)
             spend()
-            os.write(descriptor, b"\n" + _line(purpose) + b"\n")  # after what may be half a line
-            os.fsync(descriptor)
+            try:
+                write_whole(descriptor, b"\n" + _line(purpose) + b"\n")  # after what may be half a line
+            except OSError as error:
+                raise self._unwritable(error) from None
 
     @contextmanager
     def _open(self) -> Iterator[int]:
@@ -48,10 +51,7 @@ class Seals:
             created = not self._path.exists()
             descriptor = os.open(self._path, os.O_RDWR | os.O_APPEND | os.O_CREAT, 0o600)
         except OSError as error:
-            raise UsageError(
-                f"a client remembers for which releases it has sealed; {self._path}: {error.strerror}; name another "
-                f"folder with private_mod(account=...), or in {ENVIRONMENT}"
-            ) from None
+            raise self._unwritable(error) from None
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX)
             if created:
@@ -59,6 +59,12 @@ class Seals:
             yield descriptor
         finally:
             os.close(descriptor)
+
+    def _unwritable(self, error: OSError) -> UsageError:
+        return UsageError(
+            f"a client remembers for which releases it has sealed; {self._path}: {error.strerror}; name another "
+            f"folder with private_mod(account=...), or in {ENVIRONMENT}"
+        )
 
 
 def _line(purpose: Purpose) -> bytes:

@@ -42,6 +42,7 @@ from dpmpc.privacy.book import Book, LedgerError
 from dpmpc.privacy.entry import GENESIS, Entry, bare, digest_of
 from dpmpc.privacy.ledger import Ledger, sync_directory
 from dpmpc.privacy.ledgers import Reservation, read_ledger
+from dpmpc.processes.durable import write_whole
 from dpmpc.processes.locks import is_held
 
 ENVIRONMENT = "DPMPC_ACCOUNT"
@@ -240,9 +241,13 @@ class Writer:
             whole["torn"] = True
         line = json.dumps(whole, separators=(",", ":"), allow_nan=False).encode()
         payload = (b"\n" if contents.open_line else b"") + line + b"\n"
-        while payload:
-            payload = payload[os.write(self._descriptor, payload) :]
-        os.fsync(self._descriptor)
+        try:
+            write_whole(self._descriptor, payload)
+        except OSError as error:
+            raise UsageError(
+                f"what is spent on named data is written to an account, and before anything is spent; "
+                f"{self._account.folder}: {error.strerror}; make room, or name another folder with <<account>>"
+            ) from None
         contents.head, contents.torn, contents.open_line = digest_of(line), False, False
         contents.take(json.loads(line))
 

@@ -32,6 +32,7 @@ from dpmpc.errors import UsageError
 from dpmpc.privacy.book import Book, LedgerError, Reader
 from dpmpc.privacy.entry import ATTEMPT, ELSEWHERE, GENESIS, RELEASE, Entry, Line, digest_of, packed
 from dpmpc.processes.closing import Closing
+from dpmpc.processes.durable import write_whole
 from dpmpc.processes.locks import lock
 
 
@@ -97,9 +98,7 @@ class Ledger(Closing):
     def _write(self, kind: str, entry: Entry, parties: tuple[int, ...] = ()) -> str:
         line = packed(Line(kind, entry, self._head, self._torn, self.name if self._empty else None, parties))
         payload = (b"\n" if self._open_line else b"") + line + b"\n"
-        while payload:
-            payload = payload[os.write(self._fd, payload) :]
-        os.fsync(self._fd)
+        write_whole(self._fd, payload)
         self._head, self._open_line, self._torn, self._empty = digest_of(line), False, False, False
         self.identity = self.identity or self._head
         return self._head

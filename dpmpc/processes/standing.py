@@ -19,6 +19,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from dpmpc.processes.paths import child_environment
+
+POSSIBLE = sys.platform == "linux"  # elsewhere a fork without an exec is not safe
+ONE_THREAD = {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"}  # more would only take the cores from each other
 Row = tuple[int, int, int, list[int]]  # of a nursery
 # Read when something is done, not as a process starts.
 _READ_LATER = ("DPMPC_ACCOUNT", "DPMPC_PROCESS_ACCOUNT", "DPMPC_LOG_LEVEL", "DPMPC_LOG_JSON", "PYTEST_CURRENT_TEST")
@@ -32,10 +36,13 @@ class _Standing:
     kind: tuple[Any, ...]
     process: "subprocess.Popen[bytes]"
     asking: socket.socket
+    asked: bool = False  # for a nursery; before that it only imports
 
     def end(self) -> None:
         """It ends; nurseries that it has forked do not."""
         self.asking.close()
+        if not self.asked:
+            self.process.kill()
         try:
             self.process.wait(_WAIT)
         except subprocess.TimeoutExpired:
@@ -44,6 +51,14 @@ class _Standing:
 
 
 _standing: list[_Standing] = []
+
+
+def ahead(preload: Sequence[str]) -> None:
+    """It starts, and imports what processes that are about to be started will need, while this one goes on with imports
+    of its own. One that nothing was asked of is killed at the end."""
+    if POSSIBLE:
+        with contextlib.suppress(OSError):
+            _found(preload, {**child_environment(), **ONE_THREAD})
 
 
 def ask(
@@ -59,6 +74,7 @@ def ask(
     if numbers[0] <= 2:  # this process has no standard streams; those of a fork would stand in the way
         raise OSError("descriptors of standard streams are in use")
     standing = _found(preload, environment)
+    standing.asked = True
     folder = os.open(os.curdir, os.O_PATH)
     try:
         sent = [told, *streams, folder, *numbers]

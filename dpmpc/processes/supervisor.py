@@ -21,6 +21,7 @@ from typing import IO, Any, TypeVar
 from dpmpc.errors import DpmpcError, PeerError, error_of
 from dpmpc.processes.messages import dumps, loads
 from dpmpc.processes.paths import child_environment
+from dpmpc.processes.standing import ONE_THREAD
 from dpmpc.processes.together import (
     POSSIBLE,
     Nursery,
@@ -35,7 +36,6 @@ T = TypeVar("T")
 GRACE = 1.5  # seconds in which other processes may still say what the cause was
 LATE = 30.0  # seconds at most for the exit of a process that has ended to be heard of
 _TAIL = 4000  # bytes of a temporary log that a bug's message carries
-_ONE_THREAD = {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"}  # more would only take the cores from each other
 
 
 # One thread at a time starts a process: uvloop, the loop of every program that imports Ray, can do no more.
@@ -108,7 +108,7 @@ class Supervisor:
         preload: Sequence[str] = (),
         sockets: Sequence[socket.socket] = (),
         prefix: Sequence[str] = (),
-        environment: Mapping[str, str] = _ONE_THREAD,
+        environment: Mapping[str, str] = ONE_THREAD,
     ) -> Process:
         """A process that has imported `preload` and waits for its job. It inherits `sockets` under their own numbers.
 
@@ -138,7 +138,7 @@ class Supervisor:
         logs: Sequence[Path | None] | None = None,
         preload: Sequence[str] = (),
         sockets: Sequence[Sequence[socket.socket]],
-        environment: Mapping[str, str] = _ONE_THREAD,
+        environment: Mapping[str, str] = ONE_THREAD,
     ) -> list[Process]:
         """The same for several, each with its log and its own `sockets`: where that is possible, `preload` is imported
         once for all, which is most of what a process costs that does little."""

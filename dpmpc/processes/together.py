@@ -16,8 +16,7 @@ from pathlib import Path
 from typing import IO, Any
 
 from dpmpc.processes import standing
-
-POSSIBLE = sys.platform == "linux"
+from dpmpc.processes.standing import POSSIBLE as POSSIBLE
 
 
 @dataclass

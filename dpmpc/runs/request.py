@@ -54,7 +54,9 @@ class Request(
     @property
     def kept(self) -> Kept | None:
         """What is kept of each person's records, where the promise is of persons."""
-        return None if self.person is None else Kept(self.person, self.person_rows, self.owners_column)
+        if self.person is None:
+            return None
+        return Kept(self.person, self.person_rows, self.owners_column, self.person_owners or None)
 
     @property
     def source(self) -> str | None:

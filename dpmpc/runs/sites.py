@@ -15,7 +15,8 @@ import numpy as np
 
 from dpmpc.aggregation.owner.aggregator import Aggregator, Release
 from dpmpc.aggregation.owner.encoding import decode
-from dpmpc.aggregation.owner.local_parties import PRELOAD, Choose, PartiesHere
+from dpmpc.aggregation.owner.imports import PRELOAD
+from dpmpc.aggregation.owner.local_parties import Choose, PartiesHere
 from dpmpc.aggregation.party.beside_owner import PartyHere, named
 from dpmpc.aggregation.party.job import PartyJob
 from dpmpc.aggregation.plan.asked import Attempt, plan_path

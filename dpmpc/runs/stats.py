@@ -307,7 +307,7 @@ def read_queries(path: Path) -> list[str | Mapping[str, Any]]:
 def kept_of(settings: Mapping[str, Any], owners: str | None) -> Kept | None:
     """What is kept of each person's records, where the promise is of persons."""
     asked = Promise(**{name: value for name, value in said(settings).items() if name in declared(Promise)})
-    return None if asked.person is None else Kept(asked.person, asked.person_rows, owners)
+    return None if asked.person is None else Kept(asked.person, asked.person_rows, owners, asked.person_owners or None)
 
 
 def owned(

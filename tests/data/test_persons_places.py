@@ -46,6 +46,27 @@ def test_a_record_without_person_is_refused_without_a_word_about_it(tmp_path: Pa
     assert "who" in caught.value.public and "9" not in caught.value.public
 
 
+def test_an_assumption_that_these_records_break_is_not_made(tmp_path: Path) -> None:
+    """`person_owners`: b is at both sites, so no promise may assume that nobody is; 007 and 7 are two persons. Nothing
+    is known of it where an owner has its own records alone."""
+    source = written(tmp_path, LINES)
+    for of in (Kept("who", 2, "site"), Kept("who", 2, "site", 2), Kept("who", 2, None, 1)):
+        with opened(source, person=of) as (table, _):
+            assert table.n
+    with (
+        pytest.raises(RecordError, match="no person is at more owners than the promise says, 1; some of 'who'") as said,
+        opened(source, person=Kept("who", 2, "site", 1)),
+    ):
+        pass
+    assert "give person_owners=2" in str(said.value) and "2" not in said.value.public
+    request = Request(
+        csv=source, target="y", owners_column="site", person="who", person_owners=1, delta=1e-5, evaluate=False,
+        test_fraction=0.0,
+    )  # fmt: skip
+    with pytest.raises(RecordError, match="no person is at more owners"):
+        load_run(request)
+
+
 def test_a_table_whose_texts_were_parsed_once_still_knows_its_persons(tmp_path: Path) -> None:
     """Ranges that are read off the records, and surveys, hold a table's columns and no others."""
     path = written(tmp_path, LINES)

@@ -33,12 +33,12 @@ pytestmark = pytest.mark.filterwarnings(
 
 
 def records() -> Any:
-    """A frame of 40 persons with 1 to 5 records each, at three sites."""
+    """A frame of 40 persons with 1 to 5 records each, at one or two of three sites."""
     rng = np.random.default_rng(4)
     who = np.repeat(np.arange(40), np.arange(40) % 5 + 1)
     X = np.clip(rng.normal(size=(len(who), 2)), -3.9, 3.9)
     frame = pd.DataFrame(X, columns=["a", "b"])
-    frame["who"], frame["site"] = [f"p{k}" for k in who], rng.integers(0, 3, len(who))
+    frame["who"], frame["site"] = [f"p{k}" for k in who], (who + rng.integers(0, 2, len(who))) % 3
     frame["y"] = (frame["a"] > 0).astype(int)
     return frame.sample(frac=1, random_state=3).reset_index(drop=True)
 
@@ -162,6 +162,7 @@ def test_clones_and_scores_keep_persons() -> None:
         ({"neighbours": "owner"}, {"person": range(6)}, "the promise is of persons; got neighbours=owner"),
         ({"person_rows": 0}, {"person": range(6)}, "person_rows"),
         ({"person_owners": 4}, {"person": range(6)}, "a person is at 2 owners at most"),
+        ({"person_owners": 1}, {"person": [1, 2, 3] * 2}, "no person is at more owners than the promise says, 1"),
     ],
 )
 def test_persons_that_nobody_could_promise_are_refused(

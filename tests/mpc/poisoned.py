@@ -150,6 +150,27 @@ def check_transfers(level: str, schedule: Any) -> None:
     check(f"hashes {level}", [planes, offsets], strings, lambda: kernels.ot_hashes(planes, schedule, offsets, strings))
 
 
+def check_lifts(level: str) -> None:
+    """Strings, choices and what is sent are secret; coefficients and numbers of planes are public."""
+    first, second, choices, told = words(64 * 2 * 19), words(64 * 2 * 19), words(2 * 19), words(30 * 19)
+    factors, sent, total = array("Q", [1 << 20, 5]), ints(26, 4), words(64 * 19)
+    rows, bits = words(30 * 19), words(2 * 19)
+    q0, q1 = (memoryview(each).cast("B").cast("Q", (64, 2, 19)) for each in (first, second))
+    check(
+        f"lifts_offered {level}",
+        [first, second],
+        rows,
+        lambda: kernels.lifts_offered(q0, q1, factors, sent, total, rows, bits),
+    )
+    check(f"lifts_chosen {level}", [first], total, lambda: kernels.lifts_chosen(q0, factors, sent, total))
+    check(
+        f"lifts_finished {level}",
+        [choices, told],
+        total,
+        lambda: kernels.lifts_finished(choices, told, factors, sent, total),
+    )
+
+
 def check_half_gates(level: str, schedule: Any) -> None:
     """Labels and Delta are secret, and what they decide: the lowest bits."""
     state, delta, tables, ands = words(6 * 160), words(2), words(2 * 2 * 160), ints(2, 4, 5, 3, 4, 5)
@@ -170,6 +191,7 @@ def check_all(level: str) -> None:
     check(f"sum {level}", values, total, lambda: kernels.weighted_sum(tuple(values), factors, 7, total))
     check_fold(level)
     check_numbers(level)
+    check_lifts(level)
     if "aes" not in kernels.features():
         check_layers(level, None)
         return

@@ -235,6 +235,7 @@ def test_the_time_is_said_before_it_passes() -> None:
         return Plan.create(owners=3, dimension=100_000, clip=1.0, delta=1e-6, backend=backend)
 
     assert about_noise(plan("sharing"), 1) == ""
+    assert about_noise(dataclasses.replace(plan("sharing"), parties=0, threshold=0), 1) == ""  # in the clear
     text = about_noise(plan("mpyc"), 1)
     assert text.startswith("100,000 samples take about ") and text.endswith(" s of a core at each party")
     assert about_noise(dataclasses.replace(plan("mpyc"), scale=0.0), 1) == ""

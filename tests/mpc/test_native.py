@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from dpmpc.circuits.program import Layer
 from dpmpc.errors import UsageError
 from dpmpc.mpc import native
-from dpmpc.mpc.native import choice, describe, ot
+from dpmpc.mpc.native import choice, describe, lifts, ot
 from dpmpc.mpc.native.aes import KeyStream
 from dpmpc.mpc.native.layers import Deposit, Masks, Products, Slots
 from dpmpc.mpc.native.planes import transpose, transpose_twin
@@ -506,6 +506,49 @@ def test_transfers_refuse_what_does_not_fit() -> None:
     ):
         with pytest.raises(ValueError, match="128 planes, pairs of offsets"):
             choice.compiled.ot_hashes(planes, key, offsets, out)
+
+
+@compiled_only
+@pytest.mark.parametrize("words", [1, 7, 8, 9, 40])
+def test_lifts_equal_their_twin(level: tuple[str, ...], words: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Lifts with and without rows that are sent, coefficients that are a power of two, negative, or zero; strings of a
+    few lifts among those of more."""
+    kernels, count = choice.compiled, 4
+    coefficients = np.array([1 << 20, 2**64 - 3, 0, 5], dtype=np.uint64)
+    sent = np.array([26, 0, 7, 63], dtype=np.int32)
+    strings, choices, told = draw(2, 64, count + 2, words)[:, :, 1:-1], draw(count, words), draw(96, words)
+    found = []
+    for compiled in (kernels, None):
+        offered, chosen = draw(3, 64 * words)[1:].copy()
+        rows, bits = np.zeros((96, words), dtype=np.uint64), np.zeros((count, words), dtype=np.uint64)
+        with monkeypatch.context() as patch:
+            patch.setattr(choice, "compiled", compiled)
+            lifts.offered(strings[0], strings[1], coefficients, sent, offered, rows, bits)
+            lifts.chosen(strings[0], coefficients, sent, chosen)
+            between = chosen.copy()
+            lifts.finished(choices, told, coefficients, sent, chosen)
+        found.append((offered, rows, bits, between, chosen))
+    assert all((a == b).all() for a, b in zip(*found, strict=True))
+    assert all(array.any() for array in found[0]) and (found[0][3] != found[0][4]).any()
+
+
+@compiled_only
+def test_lifts_refuse_what_does_not_fit() -> None:
+    strings, c, sent, total = draw(64, 2, 3), draw(2), np.array([4, 0], dtype=np.int32), draw(192)
+    for wrong in (strings[:63], strings[:, :1], strings[:, :, ::-1], strings.astype(np.int64), strings.swapaxes(0, 1)):
+        with pytest.raises(ValueError, match="64 rows of 2 lifts' 3 words"):
+            choice.compiled.lifts_chosen(wrong, c, sent, total)
+    for much in (-1, 64):
+        with pytest.raises(ValueError, match="0 to 63 planes; got"):
+            choice.compiled.lifts_chosen(strings, c, np.array([4, much], dtype=np.int32), total)
+    with pytest.raises(ValueError, match="a total 64 rows"):
+        choice.compiled.lifts_chosen(strings, c, sent, total[:191])
+    with pytest.raises(ValueError, match="rows must hold 4 planes"):
+        choice.compiled.lifts_offered(strings, strings, c, sent, total, draw(5, 3), draw(2, 3))
+    with pytest.raises(ValueError, match="must not share memory"):
+        choice.compiled.lifts_offered(strings, strings, c, sent, total, total[:12], draw(2, 3))
+    with pytest.raises(ValueError, match="what was told 4 rows"):
+        choice.compiled.lifts_finished(draw(2, 3), draw(3, 3), c, sent, total)
 
 
 def test_processes_with_other_or_slow_kernels_are_named_with_the_factor() -> None:

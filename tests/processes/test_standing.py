@@ -5,12 +5,13 @@ import resource
 import signal
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from dpmpc.cli.main import main
 from dpmpc.mpc.transport.addresses import bound_socket
 from dpmpc.processes import standing
 from dpmpc.processes.supervisor import Job, run_jobs
@@ -46,6 +47,47 @@ def test_two_starts_share_it_and_each_gets_what_holds_when_it_starts(
     assert {one["account"] for one in second} == {"/another"} != {one["account"] for one in first}
     assert {one["folder"] for one in second} == {os.path.realpath(tmp_path)} != {one["folder"] for one in first}
     wait_until(lambda: before.issuperset(children_of(os.getpid())))
+
+
+@pytest.fixture
+def none_yet(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[int]]:
+    """As in a program that has started none; the numbers of those that start."""
+    started: list[int] = []
+
+    class Noted(subprocess.Popen):  # type: ignore[type-arg]
+        def __init__(self, *given: Any, **more: Any) -> None:
+            super().__init__(*given, **more)
+            if "standing" in given[0]:
+                started.append(self.pid)
+
+    monkeypatch.setattr(standing, "_standing", [])
+    monkeypatch.setattr(standing.subprocess, "Popen", Noted)
+    yield started
+    standing.end()
+
+
+def test_what_was_started_ahead_is_what_is_forked_from(none_yet: list[int]) -> None:
+    standing.ahead(["dpmpc.processes.worker"])
+    assert [origin(described())] == none_yet
+
+
+def test_one_that_was_asked_nothing_is_gone_at_once(none_yet: list[int]) -> None:
+    standing.ahead(["dpmpc.processes.worker"])
+    process = standing._standing[0].process
+    standing.end()
+    assert process.returncode == -signal.SIGKILL and len(none_yet) == 1
+
+
+TRAIN = "train --data synthetic --max-rows 60 --dimension 2 --owners 2 --delta 1e-3 --no-evaluate --iterations 1 -M 3"
+
+
+@pytest.mark.parametrize(("more", "starts"), [([], 1), (["--engine", "clear"], 0), (["--plan-only"], 0)])
+def test_a_command_starts_its_parties_imports_first_and_once(
+    more: list[str], starts: int, none_yet: list[int], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main([*TRAIN.split(), *more, "--out", str(tmp_path / "run")])
+    assert not ended.value.code and len(none_yet) == starts, capsys.readouterr().err
 
 
 def narrowed(_: pytest.MonkeyPatch) -> None:

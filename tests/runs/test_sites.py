@@ -1,10 +1,10 @@
 """Every owner a party, one process a site: on one machine, one by one with TLS, interrupted, refused."""
 
+import contextlib
 import json
 import os
 import signal
 import socket
-import subprocess
 from dataclasses import replace
 from pathlib import Path
 
@@ -23,7 +23,7 @@ from dpmpc.runs.planning import facts_of, plan_of
 from dpmpc.runs.request import Request
 from dpmpc.runs.start import start
 from dpmpc.verify.verification import verify_structure
-from tests.runs import COMMAND, HANG, children_of, dpmpc, opened, own_addresses, rows, run, same, small, wait_until
+from tests.runs import children_of, dpmpc, errors_of, opened, own_addresses, rows, run, same, small, started, wait_until
 
 
 def both(n: int = 3, **changes: object) -> Request:
@@ -57,17 +57,12 @@ def test_sites_open_what_the_clear_engine_computes_and_their_own_shares_stay_at_
 def test_one_process_a_site_and_an_interrupted_run_goes_on_with_new_keys(tmp_path: Path) -> None:
     out = tmp_path / "run"
     words = "--data synthetic --max-rows 300 --dimension 4 --owners 3 -M 3 --role both --backend shamir --delta 1e-4"
-    with subprocess.Popen(
-        [*COMMAND, "train", *words.split(), "--iterations", "150", "--no-evaluate", "--out", str(out)],
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.PIPE,
-        text=True,
-    ) as process:
+    with started("train", *words.split(), "--iterations", "150", "--no-evaluate", "--out", out) as process:
         wait_until(lambda: rows(out) > 5 or process.poll() is not None)
         children = children_of(process.pid)
         assert len(children) == 3
         os.kill(children[1], signal.SIGKILL)
-        errors = process.communicate(timeout=HANG)[1]
+        errors = errors_of(process)
     assert process.returncode == 3 and "site 1 was killed (SIGKILL)" in errors and "carry on with --resume" in errors
     resumed = dpmpc("train", "--resume", out)
     assert resumed.returncode == 0, resumed.stderr
@@ -96,7 +91,8 @@ def test_sites_in_folders_of_their_own_with_tls(tmp_path: Path) -> None:
     assert planned.returncode == 0 and "3 parties, 9 samples: about" in planned.stdout, planned.stderr
     assert dpmpc("keys", "-M", 3, "--owners", 3, "--out", tmp_path / "keys").returncode == 0
     addresses = own_addresses(3)
-    started = []
+    sites = contextlib.ExitStack()
+    processes = []
     for i in range(3):
         site = tmp_path / f"site{i}"
         site.mkdir()
@@ -104,11 +100,10 @@ def test_sites_in_folders_of_their_own_with_tls(tmp_path: Path) -> None:
             (site / name).write_bytes((tmp_path / "keys" / name).read_bytes())
         options = ["--plan", tmp_path / "plan" / "plan.json", "--role", "both", "--tls", site, "-I", i]
         options += ["--csv", tmp_path / f"{i}.csv"]
-        arguments = [*COMMAND, "train", *map(str, options), *addresses, "--out", str(site / "run")]
-        started.append(subprocess.Popen(arguments, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True))
-    for process in started:
-        _, errors = process.communicate(timeout=HANG)
-        assert process.returncode == 0, errors
+        processes.append(sites.enter_context(started("train", *options, *addresses, "--out", site / "run")))
+    with sites:
+        errors = [errors_of(process) for process in processes]
+    assert [process.returncode for process in processes] == [0, 0, 0], errors
     models = [np.load(tmp_path / f"site{i}" / "run" / "model.npz")["theta"] for i in range(3)]
     assert np.any(models[0]) and all(np.array_equal(m, models[0]) for m in models)
     for i in range(3):

@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from dpmpc.aggregation.owner.imports import PRELOAD
 from dpmpc.aggregation.party.job import PartyJob
 from dpmpc.aggregation.plan.asked import Attempt
 from dpmpc.aggregation.plan.plan import Plan
@@ -27,11 +28,6 @@ from dpmpc.processes.supervisor import Event, Process, Supervisor
 
 Choose = Callable[[Plan], Account | None]
 ROLE = "dpmpc.aggregation.party.party:serve"
-PRELOAD = (
-    "dpmpc.aggregation.party.party",
-    "dpmpc.mpc.replicated.backend",
-    "dpmpc.privacy.gaussian_law",
-)
 
 
 class LocalParties:

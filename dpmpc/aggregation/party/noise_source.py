@@ -8,9 +8,10 @@ from dpmpc.noise.pool import CAPACITY, Pool
 
 
 def about_noise(plan: Plan, releases: int) -> str:
-    """How long the noise of so many releases takes, for a backend that is slow enough to say so before; else empty."""
+    """How long the noise of so many releases takes, for a backend that is slow enough to say so before; else, and
+    where no party makes any, empty."""
     derived, backend = plan.derived, BACKENDS[plan.backend]
-    if not derived.mechanism.scale:
+    if not plan.parties or not derived.mechanism.scale:
         return ""
     count = releases * plan.dimension
     seconds = count_draw(backend, derived.sampler, count, plan.parties, plan.threshold).seconds

@@ -98,7 +98,8 @@ class Promise(Settings):
     )
     person_owners: int = setting(
         0,
-        "At how many owners one person may have records. Fewer than all is an `if` of the promise; nobody checks it.",
+        "At how many owners one person may have records. Fewer than all is an `if` of the promise, which nobody checks "
+        "over several machines.",
         check=within(0, 1 << 20, "leave it out for all"),
         metavar="S",
         rule="all owners",

@@ -9,6 +9,7 @@ import os
 from pathlib import Path
 
 from dpmpc.errors import UsageError
+from dpmpc.processes.durable import write_whole
 
 
 class Burnt:
@@ -61,8 +62,7 @@ class Burnt:
         new = not self._path.exists()
         descriptor = os.open(self._path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
         try:
-            os.write(descriptor, line.encode())
-            os.fsync(descriptor)
+            write_whole(descriptor, line.encode())
         finally:
             os.close(descriptor)
         if new:  # the file's name too

@@ -169,24 +169,26 @@ class Transfers:
     def take_offered(self, slots: slice, low: Words, high: Words | None) -> None:
         """Strings (2, 64, count, W) of the transfers in which this party offers."""
         self._take(slots, low[0], self.first)
-        self._take(slots, low[0] ^ low[1], self.both)
+        rows = self._take(slots, low[1], self.both)
+        self.both[rows] ^= self.first[rows]  # a few planes, where the strings have 64
         lifted = self._lifted(slots, low, 1 - self.party)
         if lifted is not None and self.offered_lifts is not None:
             self.offered_lifts.take(*lifted)
         if high is not None:
             self.wide = (_wide(low[0], high[0]), _wide(low[1], high[1]))
 
-    def _take(self, slots: slice, low: Words, into: Words) -> None:
-        """Planes of the strings (64, count, W) of products."""
+    def _take(self, slots: slice, low: Words, into: Words) -> slice:
+        """Planes of the strings (64, count, W) of products, to these rows."""
         end = min(slots.stop, self.products.transfers)
         if slots.start >= end:
-            return
+            return slice(0, 0)
         widths = self.products.widths[slots.start : end]
         block = np.ascontiguousarray(low[:, : end - slots.start]).reshape(64, -1)
         planes = transpose(block, max(widths)).reshape(-1, end - slots.start, self.words)
         for k, width in enumerate(widths):
             start = self._starts[slots.start + k]
             into[start : start + width] = planes[:width, k]
+        return slice(self._starts[slots.start], self._starts[end])
 
     def _lifted(self, slots: slice, low: Words, chooser: int) -> tuple[int, Words] | None:
         """(number of the first lift, strings of lifts alone) among these slots."""

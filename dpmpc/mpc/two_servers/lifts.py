@@ -18,7 +18,8 @@ from numpy.typing import NDArray
 
 from dpmpc.circuits.lift import HeapProgram
 from dpmpc.mpc.contract.lanes import from_planes
-from dpmpc.mpc.native.planes import transpose
+from dpmpc.mpc.native import lifts as native
+from dpmpc.mpc.native.lifts import planes_of
 from dpmpc.mpc.numbers import field
 from dpmpc.mpc.two_servers.products import Birth, Products, products_of, unborn_outputs
 
@@ -105,8 +106,13 @@ def products_of_heap(heap: HeapProgram) -> Products:
 
 
 def coefficients_of(items: Sequence[Lift]) -> Words:
-    """Of lifts, mod 2^64, (count, 1)."""
-    return np.array([item.coefficient % (1 << 64) for item in items], dtype=np.uint64)[:, None]
+    """Of lifts, mod 2^64."""
+    return np.array([item.coefficient % (1 << 64) for item in items], dtype=np.uint64)
+
+
+def sent_of(items: Sequence[Lift]) -> NDArray[np.int32]:
+    """The planes that are sent of each."""
+    return np.array([item.sent for item in items], dtype=np.int32)
 
 
 class OfferedLifts:
@@ -123,27 +129,25 @@ class OfferedLifts:
     def take(self, first: int, low: Words) -> None:
         """Strings (2, 64, count, W) of the lifts first, first + 1, ..."""
         count = low.shape[2]
-        q0, q1 = (half.swapaxes(0, 1).reshape(count, -1) for half in low)  # (count, lanes)
         items = self._items[first : first + count]
         born = sum(item.born for item in items)
         if born:
-            bit = (q0[:born] ^ q1[:born]) & _1
-            self.total += ((bit + (q0[:born] << _1)) * coefficients_of(items[:born])).sum(axis=0, dtype=np.uint64)
-            send = (q0[:born] - q1[:born] + bit) >> _1
-            for k, planes in enumerate(_planes(send, self._words)):
-                self.rows[first + k] = planes[: items[k].sent]
-            for k, item in enumerate(items[:born]):
-                if item.output is not None:
-                    self.bits[first + k] = _planes(bit[k : k + 1], self._words)[0, 0]
+            sent, bits = sent_of(items[:born]), np.empty((born, self._words), dtype=np.uint64)
+            rows = np.empty((int(sent.sum()), self._words), dtype=np.uint64)
+            native.offered(
+                low[0][:, :born], low[1][:, :born], coefficients_of(items[:born]), sent, self.total, rows, bits
+            )
+            self.rows[first : first + born] = np.split(rows, np.cumsum(sent)[:-1])
+            self.bits |= {first + k: bits[k] for k, item in enumerate(items[:born]) if item.output is not None}
         for k in range(born, count):
-            self._strings[first + k] = q0[k].copy(), q1[k].copy()
+            self._strings[first + k] = low[0][:, k].reshape(-1).copy(), low[1][:, k].reshape(-1).copy()
 
     def offer(self, outputs: Words) -> Words:
         """What is sent, (rows, W), given this party's shares of the program's outputs (outputs, W)."""
         for k in self._told:
             q0, q1 = self._strings[k]
             bit = values_of(outputs[_output(self._items[k])][None])
-            self.rows[k] = _planes((q0 - q1 + bit)[None], self._words)[0, : self._items[k].width]
+            self.rows[k] = planes_of((q0 - q1 + bit)[None], self._words)[0, : self._items[k].width]
         return np.concatenate([np.zeros((0, self._words), dtype=np.uint64), *self.rows])
 
     def finish(self, outputs: Words, told: Words) -> Words:
@@ -170,13 +174,12 @@ class ChosenLifts:
     def take(self, first: int, low: Words) -> None:
         """Strings (1, 64, count, W) of the lifts first, first + 1, ..."""
         count = low.shape[2]
-        q = low[0].swapaxes(0, 1).reshape(count, -1)
         items = self._items[first : first + count]
         born = sum(item.born for item in items)
         if born:
-            self.total -= ((q[:born] << _1) * coefficients_of(items[:born])).sum(axis=0, dtype=np.uint64)
+            native.chosen(low[0][:, :born], coefficients_of(items[:born]), sent_of(items[:born]), self.total)
         for k in range(born, count):
-            self._strings[first + k] = q[k].copy()
+            self._strings[first + k] = low[0][:, k].reshape(-1).copy()
 
     def tell(self, outputs: Words) -> Words:
         """The choices told, (count, W)."""
@@ -187,13 +190,8 @@ class ChosenLifts:
         """This party's share of its part of the sum, given what the offerer sent (rows, W)."""
         ends = np.cumsum([item.sent for item in self._items]).tolist()
         parts = [offered[end - item.sent : end] for item, end in zip(self._items, ends, strict=True)]
-        for k, part in enumerate(parts[: self._born]):
-            both = values_of(np.concatenate([self.choices[k : k + 1], part]))  # u + 2 (D / 2)
-            u = both & _1
-            # u - 2 u D, D = both - u
-            self.total += (u - ((np.uint64(0) - u) & ((both - u) << _1))) * np.uint64(
-                self._items[k].coefficient % (1 << 64)
-            )
+        born, told_born = self._items[: self._born], offered[: sum(item.sent for item in self._items[: self._born])]
+        native.finished(self.choices[: self._born], told_born, coefficients_of(born), sent_of(born), self.total)
         for k, row in zip(self._told, told, strict=True):
             u, e = values_of(self.choices[k : k + 1]), values_of(row[None])
             bit = values_of(outputs[_output(self._items[k])][None])
@@ -210,13 +208,6 @@ def _output(item: Lift) -> int:
 def values_of(planes: Words) -> Words:
     """Numbers, one a lane, from bit planes (width, W)."""
     return from_planes(planes)
-
-
-def _planes(values: Words, words: int) -> Words:
-    """(count, 64, W): the bit planes of numbers (count, lanes)."""
-    count = len(values)
-    block = values.reshape(count, 64, words).swapaxes(0, 1).reshape(64, -1)
-    return transpose(block, 64).reshape(64, count, words).swapaxes(0, 1)
 
 
 # -- into F_p ----------------------------------------------------------------------------------------------------------

@@ -1,0 +1,113 @@
+"""Where commands of `dpmpc` are forked from: `forked_commands` starts it and says what it promises.
+
+A message on the socket that is its standard input is a command: words, environment and folder, with the descriptors of
+a pipe and of both standard outputs. Its process number goes into the pipe, and its exit code when it has ended.
+"""
+
+import gc
+import importlib
+import json
+import os
+import signal
+import socket
+import sys
+from dataclasses import dataclass
+from typing import Any
+
+from dpmpc.aggregation.owner.imports import PRELOAD as OF_PARTIES
+from dpmpc.cli.main import COMMANDS, program
+from dpmpc.processes import nursery, standing
+from dpmpc.processes.paths import child_environment, keep_children_safe
+
+MODULES = (*(f"dpmpc.cli.{name}" for name in COMMANDS), *OF_PARTIES, "dpmpc.runs.start", "dpmpc.runs.joining")
+
+
+def _serve(asked: socket.socket) -> dict[str, Any] | None:
+    """What each command that it forks is told; None at the end."""
+    told: dict[int, int] = {}
+    signal.signal(signal.SIGCHLD, lambda *_: nursery._tell(told))
+    while True:
+        size, files, _, _ = socket.recv_fds(asked, 8, 3)
+        if not size:
+            return None
+        said: dict[str, Any] = json.loads(nursery._exactly(asked, int.from_bytes(size, "big")))
+        pipe, *streams = files
+        signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGCHLD})
+        if (pid := os.fork()) == 0:
+            signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+            signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGCHLD})
+            asked.close()
+            for number in (pipe, *told.values()):
+                os.close(number)
+            os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
+            for own, number in enumerate(streams, 1):
+                os.dup2(number, own)
+                os.close(number)
+            return said
+        told[pid] = pipe
+        os.write(pipe, pid.to_bytes(8, "big"))
+        for number in streams:
+            os.close(number)
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGCHLD})
+
+
+@dataclass
+class _Child:
+    """A process that this one forked, as `standing` asks of one that it started."""
+
+    pid: int
+    returncode: int | None = None
+
+    def poll(self) -> int | None:
+        """Its exit code; None while it lives."""
+        if self.returncode is None:
+            pid, status = os.waitpid(self.pid, os.WNOHANG)
+            self.returncode = os.waitstatus_to_exitcode(status) if pid else None
+        return self.returncode
+
+    def wait(self, seconds: float | None = None) -> int:
+        """Its exit code: it ends at once when it is told to."""
+        if self.returncode is None:
+            self.returncode = os.waitstatus_to_exitcode(os.waitpid(self.pid, 0)[1])
+        return self.returncode
+
+    def kill(self) -> None:
+        """End it at once."""
+        if self.poll() is None:
+            os.kill(self.pid, signal.SIGKILL)
+
+
+def _standing() -> None:
+    """The process that this command's parties will be forked from: a fork of this one, while it has one thread."""
+    ours, theirs = socket.socketpair()
+    if (pid := os.fork()) == 0:
+        ours.close()
+        os.setsid()
+        nothing = os.open(os.devnull, os.O_RDWR)
+        for own, number in enumerate((theirs.detach(), nothing, nothing)):
+            os.dup2(number, own)
+        os.closerange(3, 1 << 10)
+        nursery._stand([])
+        os._exit(0)
+    theirs.close()
+    keep_children_safe()  # as the command does before it starts any
+    kind = standing._kind({**child_environment(), **standing.ONE_THREAD})
+    standing._standing.append(standing._Standing(kind, _Child(pid), ours))  # type: ignore[arg-type]
+
+
+def _main() -> None:
+    for name in MODULES:
+        importlib.import_module(name)
+    assert len(os.listdir("/proc/self/task")) == 1, "an import has started a thread"
+    gc.freeze()  # what all share is looked through by none
+    if (said := _serve(socket.socket(fileno=os.dup(0)))) is not None:
+        os.chdir(said["folder"])
+        os.environ.clear()
+        os.environ.update(said["environment"])
+        sys.argv = list(said["words"])
+        _standing()
+        program()
+
+
+if __name__ == "__main__":
+    _main()
