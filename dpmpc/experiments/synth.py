@@ -291,8 +291,8 @@ def _add(path: Path, row: Row) -> None:
 
 
 def through_parties(data: Set, epsilon: float = 1.0, **settings: Any) -> Row:
-    """What the two releases of a set take as they are, by `dpmpc.synth` with these settings: five unequal owners, public
-    cells."""
+    """What the two releases of a set take as they are, by `dpmpc.synth` with these settings: five unequal owners,
+    public cells."""
     import pandas as pd
 
     from dpmpc.runs.synth import synth
