@@ -1,7 +1,7 @@
 """Noise made by this version against that of another commit: rates, processor time, rounds, bytes, memory.
 
     python benchmarks/programs.py [--against COMMIT] [--cases gaussian,ot,...] [--features avx2,aes,...]
-                                  [--repetitions 5] [--json FILE]
+                                  [--repetitions 5] [--json FILE] [--show FILE]
 
 Without --against the other one is 71173d3, which walked circuits instead of tracing them to programs. It is checked out
 into a temporary folder, and its kernels are compiled; a folder that holds a checkout, compiled, is taken as it is.
@@ -200,6 +200,29 @@ def lines(name: str, result: dict[str, Any]) -> list[str]:
     return shown
 
 
+def table(results: dict[str, Any]) -> str:
+    """The cases of a result file in Markdown: ratios of pairs that ran one after the other, and what is counted."""
+    rows = [
+        "| noise | times as fast, by processor time (each pair) | by the clock | ns of processor a sample and party "
+        "| rounds | bytes a sample | MB a party |",
+        "| --- | --- | --- | --- | --- | --- | --- |",
+    ]
+    for name, result in results.items():
+        old, new, count = result["old"], result["new"], result["case"]["count"]
+        each = ", ".join(f"{ratio:.2f}" for ratio in result["ratios"]["cpu"])
+        figures = [
+            f"{count:,} {name}",
+            f"{result['ratio']['cpu']:.2f} ({each})",
+            f"{result['ratio']['seconds']:.2f}",
+            f"{1e9 * old['cpu'] / count:,.0f} -> {1e9 * new['cpu'] / count:,.0f}",
+            f"{old['rounds']:g} -> {new['rounds']:g}",
+            f"{old['bytes'] / count:,.1f} -> {new['bytes'] / count:,.1f}",
+            f"{old['memory']:.0f} -> {new['memory']:.0f}",
+        ]
+        rows.append("| " + " | ".join(figures) + " |")
+    return "\n".join(rows)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0] if __doc__ else "")
     parser.add_argument("--against", default=WALKER, help="a commit, or a folder that holds a checkout, compiled")
@@ -207,6 +230,7 @@ def main() -> None:
     parser.add_argument("--features", help="kernels of both use no other features of the processor than these")
     parser.add_argument("--repetitions", type=int, default=5)
     parser.add_argument("--json", type=Path)
+    parser.add_argument("--show", type=Path, help="print the table of such a file, and measure nothing")
     parser.add_argument("--work", nargs=2, help=argparse.SUPPRESS)
     arguments = parser.parse_args()
     if arguments.work:
@@ -214,6 +238,9 @@ def main() -> None:
         if "cores" in case:
             os.sched_setaffinity(0, case["cores"])  # the parties inherit it, and take as many threads
         print(json.dumps(work(case, arguments.work[0] == "walker")))
+        return
+    if arguments.show:
+        print(table(json.loads(arguments.show.read_text())))
         return
     walked = [name for name, case in CASES.items() if "backend" not in case]
     names = arguments.cases.split(",") if arguments.cases else walked if arguments.against == WALKER else list(CASES)

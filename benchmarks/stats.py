@@ -11,7 +11,6 @@
 """
 
 import argparse
-import os
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
@@ -22,6 +21,7 @@ from dpmpc.benchmarks.stats_survival import run as survived
 from dpmpc.benchmarks.stats_timing import LIMITS
 from dpmpc.benchmarks.stats_timing import run as timed
 from dpmpc.data.schema import Classes, Labels, Numeric, Range, Schema, Target
+from dpmpc.errors import DpmpcError
 from dpmpc.statistics.blocks import Counts, Moments, Products, Tree
 from dpmpc.statistics.cells import Field, Records, Values
 from dpmpc.statistics.columns import Category, Columns, Quantity, category
@@ -164,7 +164,7 @@ def main() -> None:
     searching.add_argument("--seed", type=int, default=1)
     covering = commands.add_parser("coverage")
     covering.add_argument("--data", choices=("adult", "made"), default="made")
-    covering.add_argument("--data-dir", type=Path, default=Path(os.environ.get("DPMPC_DATA", ".")))
+    covering.add_argument("--data-dir", type=Path, help="of adult [$DPMPC_DATA]")
     covering.add_argument("--repeat", type=int, default=200)
     covering.add_argument("--n", type=int, nargs="+", default=[500, 2000, 20000])
     covering.add_argument("--epsilon", type=float, nargs="+", default=[0.3, 1.0])
@@ -174,10 +174,16 @@ def main() -> None:
     survival.add_argument("--n", type=int, nargs="+", default=[500, 2000, 20000])
     survival.add_argument("--epsilon", type=float, nargs="+", default=[0.3, 1.0])
     timing = commands.add_parser("timing")
-    timing.add_argument("--data-dir", type=Path, default=Path(os.environ.get("DPMPC_DATA", ".")))
+    timing.add_argument("--data-dir", type=Path, help="of adult [$DPMPC_DATA]")
     timing.add_argument("--only", nargs="+", default=(), choices=tuple(LIMITS))
     timing.add_argument("--rows", type=int, default=1_000_000)
-    asked = parser.parse_args()
+    try:
+        _do(parser.parse_args())
+    except DpmpcError as error:
+        raise SystemExit(f"error: {error.spelt(lambda name, value: '--' + name.replace('_', '-'))}") from None
+
+
+def _do(asked: argparse.Namespace) -> None:
     if asked.command == "search":
         search(asked.sets, asked.seed)
     elif asked.command == "survival":

@@ -15,6 +15,7 @@ from typing import Literal
 import numpy as np
 
 from dpmpc.benchmarks.stats_models import Judged, judged
+from dpmpc.data.sets import find_file
 from dpmpc.privacy.gaussian import gaussian_scale
 from dpmpc.statistics.asking import Answer
 from dpmpc.statistics.cells import Field, Records, Values
@@ -50,11 +51,11 @@ QUESTIONS = {
 }
 
 
-def adult(folder: Path) -> dict[str, list[str]]:
-    """Columns of adult.data and adult.test as texts."""
+def adult(folder: Path | None) -> dict[str, list[str]]:
+    """Columns of adult.data and adult.test as texts. Errors: UsageError where they are not there."""
     rows: list[list[str]] = []
     for name in ("adult.data", "adult.test"):
-        with (folder / "adult" / name).open(encoding="utf-8") as file:
+        with find_file(f"adult/{name}", folder).open(encoding="utf-8") as file:
             rows += [[cell.strip().rstrip(".") for cell in row] for row in csv.reader(file) if len(row) == len(ADULT)]
     return {name: [row[k] for row in rows] for k, name in enumerate(ADULT)}
 
@@ -198,7 +199,7 @@ def _holds(number: Number, truth: float | None) -> bool | None:
 
 def run(
     data: str,
-    folder: Path,
+    folder: Path | None,
     repeat: int,
     sizes: tuple[int, ...],
     epsilons: tuple[float, ...],

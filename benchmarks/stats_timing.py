@@ -46,7 +46,7 @@ _NUMBERS = ("age", "fnlwgt", "education-num", "capital-gain", "capital-loss", "h
 Bounds = dict[str, list[float] | list[str]]
 
 
-def of_adult(folder: Path, to: Path) -> tuple[Bounds, list[str]]:
+def of_adult(folder: Path | None, to: Path) -> tuple[Bounds, list[str]]:
     """adult as Parquet, its numbers also in ten cells of round ends; what may be asked, and the columns in cells."""
     texts = adult(folder)
     columns: dict[str, Any] = {}
@@ -129,7 +129,7 @@ def rms(answers: Sequence[Answer], exact: Sequence[Answer]) -> float | None:
     return float(np.sqrt(np.mean(np.square(away)))) if away else None
 
 
-def case(name: str, rows: int, data: Path, folder: Path) -> tuple[Path, Bounds, list[str]]:
+def case(name: str, rows: int, data: Path | None, folder: Path) -> tuple[Path, Bounds, list[str]]:
     """(records, what may be asked, what is asked)."""
     path = folder / f"{name}.parquet"
     if name in ("records", "long"):
@@ -146,7 +146,7 @@ def _quoted(name: str) -> str:
     return f'"{name}"'
 
 
-def run(only: Sequence[str], rows: int, data: Path) -> int:
+def run(only: Sequence[str], rows: int, data: Path | None) -> int:
     """Prints a line a case; how many take more than is asked of them."""
     missed = 0
     for name in only or LIMITS:

@@ -49,7 +49,7 @@ def command(
     sizes = () if plan_file is None else planned_sizes(plan_file)
     with opened(source_of(csv, records, database, sql), memory=memory_of(memory), spelling=spelling) as (table, _):
         if plan is not None:
-            result, of = held_against(plan, table, sizes), f"questions of run {plan.run_id}"
+            result, of = held_against(plan, table, sizes), f"what run {plan.run_id} reads"
         else:
             assert schema is not None
             result, of = with_spelling(check(schema, table, sizes), table), f"schema {schema.digest[:16]}"

@@ -11,7 +11,7 @@ from dpmpc.cli.sources import source_options
 from dpmpc.processes import logs
 from dpmpc.processes.logs import LEVELS
 
-_RESULTS = (("model", "model.npz"), ("answers", "answers.html"))
+_RESULTS = (("answers", "questions/answers.html"), ("answers", "answers.html"), ("model", "model.npz"))
 
 
 @click.command("join")
@@ -74,10 +74,13 @@ def command(kit: Path, **own: Any) -> None:
     with make_progress() as progress:
         out = join(kit, Joining(**own), progress)
     found = [f"the {what}: {out / name}" for what, name in _RESULTS if (out / name).exists()]
-    done = found[0] if found else "no model here; the sites that saw the end have it"
+    done = found or ["no model here; the sites that saw the end have it"]
     if logs.as_json():
-        click.echo(logs.json_line(done))
+        for line in done:
+            click.echo(logs.json_line(line))
         return
+    if (asked := out / "questions/answers.txt").exists():
+        click.echo(asked.read_text(encoding="utf-8"))
     if (out / "answers.txt").exists():
         click.echo((out / "answers.txt").read_text(encoding="utf-8"))
     elif (out / "report.json").exists():
@@ -89,4 +92,5 @@ def command(kit: Path, **own: Any) -> None:
 
         for what, value in read_lines(out):
             click.echo(f"{what}: {value}")
-    click.echo(done)
+    for line in done:
+        click.echo(line)

@@ -20,14 +20,16 @@ def command(file: Path, out: Path | None) -> None:
     from dpmpc.runs.stats import foreseen
     from dpmpc.statistics.expected import lines
     from dpmpc.statistics.intervals import Level
+    from dpmpc.statistics.study import Study
     from dpmpc.statistics.tables import Tables
 
     consortium = read_consortium(file)
     plan = consortium.plan
     for line in taking_part(plan, [str(endpoint) for endpoint in consortium.addresses]):
         click.echo(line)
-    if isinstance(plan.source, Tables):
-        for line in lines(foreseen(plan, Level())):
+    asking = plan if isinstance(plan.source, Tables) else plan.first if isinstance(plan.source, Study) else None
+    if asking is not None:
+        for line in lines(foreseen(asking, Level())):
             click.echo(line)
     for line in consortium.notes:
         click.echo(line)

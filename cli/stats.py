@@ -36,11 +36,12 @@ def run_command(
       dpmpc stats "table(race) by sex" --of runs/synthetic
     """
     from dpmpc.runs import stats as asking
+    from dpmpc.runs.questions import read_queries
     from dpmpc.statistics.intervals import Level
 
     os.umask(0o077)  # what a run writes is for this user alone
     level = Level(confidence, about, 0 if at_once else 1)
-    questions: list[Any] = [*ask, *(asking.read_queries(queries) if queries is not None else [])]
+    questions: list[Any] = [*ask, *(read_queries(queries) if queries is not None else [])]
     if of is not None:
         if out:
             raise UsageError("--of is about what was opened; --out was given too; leave it out")

@@ -37,7 +37,7 @@ def command(run: Path, as_json: bool) -> None:
     for what, value in read_lines(found.folder):
         click.echo(f"    {what}: {value}")
     if found.answers:
-        click.echo(f"the answers: {found.folder / 'answers.html'}, and as text, Markdown, CSV and JSON beside it")
+        click.echo(f"the answers: {found.folder / found.answers}, and as text, Markdown, CSV and JSON beside it")
 
 
 def _spent(spent: "Spent | None") -> str:

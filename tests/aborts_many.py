@@ -173,23 +173,30 @@ def outcome(kind: type[Engine], n: int, t: int, run: int) -> tuple[int, bool] | 
 def score(kind: type[Engine], n: int, t: int, runs: int, tell: Callable[[str], None] = lambda text: None) -> float:
     """How many standard deviations lie between the rates at which a cheat passes given either sign."""
     passed, seen = {1: 0, SMALL.p - 1: 0}, {1: 0, SMALL.p - 1: 0}
-    run = 0
-    while min(seen.values()) < runs:
+    run, part = 0, max(1, runs // 8)
+    while (least := min(seen.values())) < runs:
         found = outcome(kind, n, t, run)
         run += 1
-        if found is not None:
-            seen[found[0]] += 1
-            passed[found[0]] += found[1]
-    rates = [passed[s] / seen[s] for s in seen]
+        if found is None:
+            continue
+        seen[found[0]] += 1
+        passed[found[0]] += found[1]
+        if min(seen.values()) > least and (least + 1) % part == 0:
+            rates = " and ".join(f"{passed[s] / seen[s]:.4f}" for s in seen)
+            tell(f"{kind.__name__:8} n = {n}: passed {rates} of {list(seen.values())}, z = {_apart(passed, seen):+.2f}")
+    return _apart(passed, seen)
+
+
+def _apart(passed: dict[int, int], seen: dict[int, int]) -> float:
+    """Standard deviations between two rates of the same."""
     pooled = sum(passed.values()) / sum(seen.values())
     deviation = math.sqrt(pooled * (1 - pooled) * sum(1 / m for m in seen.values()))
-    z = (rates[0] - rates[1]) / deviation if deviation else 0.0
-    tell(f"{kind.__name__:8} n = {n}: passed {rates[0]:.4f} and {rates[1]:.4f} of {list(seen.values())}, z = {z:+.2f}")
-    return z
+    first, second = (passed[s] / seen[s] for s in seen)
+    return (first - second) / deviation if deviation else 0.0
 
 
 def main(runs: int, names: list[str]) -> None:
-    """Prints the rates of every cheat."""
+    """Prints the rates of every cheat, in eight parts of its runs."""
     for name in names or CHEATS:
         for n in (3, 5):
             score(CHEATS[name], n, (n - 1) // 2, runs, lambda text: print(text, flush=True))

@@ -2,6 +2,7 @@
 the template under examples/."""
 
 import csv
+import importlib
 import json
 import os
 import shutil
@@ -10,11 +11,15 @@ import sys
 import tempfile
 import tomllib
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from dpmpc.extend import SOURCES, plan_of
 from tests.forked_commands import Command, commands
+from tests.machines import apart
 from tests.runs import COMMAND, HANG, own_addresses
 
 TEMPLATE = Path(__file__).parents[1] / "examples" / "extension"
@@ -52,7 +57,7 @@ if __name__ == "__main__":
     assert ran == {"tables": ("shamir", "mpyc", "ot"), "two-heaps": ("ot",)}, ran
     assert check_backend("boxed", (3,)) == 1
     assert 0.5 < check_method("centroid") <= 1
-    check_source(Halves(3), (10, 20))
+    check_source(Halves(("a", "b", "c"), (0.5, 0.5, 2.0)), (10, 20))
     assert 0.99 < check_task("poisson") <= 1
     print("all pass")
 """
@@ -65,7 +70,7 @@ def test_they_pass_the_conformance_tests(tmp_path: Path) -> None:
 def program(folder: Path, text: str, *arguments: str) -> str:
     """What a program prints, where the other package is installed."""
     (folder / "program.py").write_text(text)
-    env = {**os.environ, "PYTHONPATH": os.pathsep.join([str(TEMPLATE), str(INSTALLED)])}
+    env = {**os.environ, "PYTHONPATH": os.pathsep.join([str(TEMPLATE), str(INSTALLED), str(TEMPLATE.parents[1])])}
     command = [sys.executable, str(folder / "program.py"), *arguments]
     result = subprocess.run(command, capture_output=True, text=True, timeout=HANG, check=False, env=env)
     assert result.returncode == 0, result.stderr
@@ -129,13 +134,14 @@ iterations = 2
 [privacy]
 epsilon = 1
 delta = 1e-4
+law = "double-laplace"
 [limits]
-budget = "1,1e-4"
+budget = "1.01,1e-4"
 """
 
 
 def test_counts_are_regressed_on_every_surface(tmp_path: Path) -> None:
-    """Poisson regression of another package: the estimator, the command line, a consortium."""
+    """Poisson regression of another package: the estimator, the command line, a consortium, there with its law too."""
     records = tmp_path / "visits.csv"
     assert program(tmp_path, COUNTS, str(records)) == "all hold"
     out = tmp_path / "run"
@@ -159,6 +165,74 @@ def test_counts_are_regressed_on_every_surface(tmp_path: Path) -> None:
     assert made.returncode == 0, made.stderr
     rehearsed = with_toys("rehearse", tmp_path / "kits")
     assert rehearsed.returncode == 0, rehearsed.stdout + rehearsed.stderr
+
+
+SURFACES = """
+import importlib.util
+import sys
+from pathlib import Path
+import numpy as np
+import dpmpc
+from dpmpc.estimators import PrivateLogisticRegression
+from dpmpc.extend import plan_of
+from my_dpmpc.source import Halves
+
+if __name__ == "__main__":
+    law, rng = {"law": "double-laplace", "epsilon": 50.0}, np.random.default_rng(1)
+    vectors = rng.normal(size=(5, 3)) / 4
+    for engine in ("mpc", "clear"):
+        with dpmpc.Aggregator(owners=5, dimension=3, clip=1.0, engine=engine, **law) as aggregator:
+            assert np.abs(aggregator.mean(vectors) - vectors.mean(axis=0)).max() < 1
+            assert aggregator.report()["privacy"]["law"] == "double-laplace"
+    assert np.abs(dpmpc.private_mean(vectors, clip=1.0, engine="clear", **law) - vectors.mean(axis=0)).max() < 1
+    X = rng.normal(size=(300, 3))
+    fit = PrivateLogisticRegression(method="centroid", bounds=(-3, 3), classes=[0, 1], engine="clear", **law)
+    fit.fit(X, (X[:, 0] > 0).astype(int))
+    assert fit.report_["privacy"]["law"] == "double-laplace" and np.isfinite(fit.coef_).all()
+    plan = plan_of(Halves(("a", "b"), (0.5, 0.5)), (40, 50), data_id="halves", **law)
+    with dpmpc.Aggregator.of_plan(plan) as aggregator:
+        mean = aggregator.mean(np.array([[0.25, 0.5], [0.75, 0.5]]))
+    assert np.abs(mean - [(40 * 0.25 + 50 * 0.75) / 90, 0.5]).max() < 0.1, mean
+    if importlib.util.find_spec("flwr") is not None:
+        from tests.flower import test_flower as flower
+        folder = flower.plan(Path(sys.argv[1]) / "plan", law="double-laplace")
+        _, private, _ = flower.run(folder, Path(sys.argv[1]) / "run")
+        assert private.report()["privacy"]["law"] == "double-laplace"
+    print("all ran")
+"""
+
+
+def test_law_method_and_source_run_from_python(tmp_path: Path) -> None:
+    """Through parties and in the clear, in an estimator, in a Flower app. At this epsilon noise moves a mean by its
+    bound with probability below 1e-9: it is 25 scales away, of the widest noise here."""
+    assert program(tmp_path, SURFACES, str(tmp_path)) == "all ran"
+
+
+def test_a_source_is_sent_and_opened_over_several_machines(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """By its plan alone, as `dpmpc train --plan` and `dpmpc join` do it: every owner reads its records, the parties add
+    up, and every owner writes what the source says of the sum. An error of 0.05 is 100 scales of the noise."""
+    monkeypatch.syspath_prepend(TEMPLATE)
+    kind: Any = importlib.import_module("my_dpmpc.source").Halves
+    monkeypatch.setattr(SOURCES, "_targets", {**SOURCES._targets, "halves": ""})
+    monkeypatch.setattr(SOURCES, "_loaded", {**SOURCES._loaded, "halves": kind})
+    plan = plan_of(kind(("a", "b"), (0.5, 3.0)), (40, 60), data_id="halves", epsilon=50.0, law="laplace")
+    plan.write(tmp_path / "plan.json")
+    records = [tmp_path / "first.csv", tmp_path / "second.csv"]
+    for path, size, upper in zip(records, plan.sizes, (10, 45), strict=True):
+        path.write_text("\n".join(["b,a", *(f"{k % 4},{0.9 if k < upper else 0.1}" for k in range(size)), ""]))
+    assert apart(tmp_path / "plan.json", tmp_path, records) == [None] * 5
+    said = [json.loads((tmp_path / f"owner{j}" / "opened.json").read_text()) for j in range(2)]
+    assert said[0] == said[1] and said[0]["source"] == "halves" and said[0]["owners"] == [0, 1]
+    assert said[0]["upper halves"] == pytest.approx({"a": 0.55, "b": 0.25}, abs=0.05)
+    assert json.loads((tmp_path / "owner0" / "report.json").read_text())["privacy"]["epsilon"] == 50
+    assert apart(tmp_path / "plan.json", tmp_path, records) == [None] * 5, "it is over, and is not made again"
+    short = replace(plan, run_id="short", sizes=(41, 60))
+    short.write(tmp_path / "short.json")
+    ends = apart(tmp_path / "short.json", tmp_path / "short", records)
+    assert any("as many training records as the plan says" in str(end) for end in ends), ends
+    two = replace(plan, run_id="two", releases=2)
+    two.write(tmp_path / "two.json")
+    assert any("makes one release" in str(end) for end in apart(tmp_path / "two.json", tmp_path / "two", records))
 
 
 def test_a_task_of_another_kind_of_target_is_refused(tmp_path: Path) -> None:

@@ -23,9 +23,9 @@ WAY = ("data", "learning", "mpc", "noise", "aggregation", "runs")  # of an owner
 TURNS = 1500  # of the search for a place for each
 WIDTH = 13  # half columns of the rooms
 TOPS = ("cli", "benchmarks", "circuits")  # folders beside the package, linked into it
-STYLE = """text { font: 13px system-ui, sans-serif; fill: #1b1f24; text-anchor: middle; }
-.s { font-size: 11px; fill: #4d5761; } .l { text-anchor: start; }
-.c { font: 11px ui-monospace, monospace; fill: #4d5761; }
+STYLE = """text { font: 14px system-ui, sans-serif; fill: #1b1f24; text-anchor: middle; }
+.s { font-size: 13px; fill: #4d5761; } .l { text-anchor: start; }
+.c { font: 12px ui-monospace, monospace; fill: #4d5761; }
 rect { fill: #f3f5f7; stroke: #6b7680; } .b { fill: #ffffff; stroke: none; } .f { fill: #f7f9fb; stroke: none; }
 .w { fill: #e3effb; stroke: #0b5cad; } .e { fill: #e6f4ea; stroke: #14662f; }
 path { fill: none; stroke: #6b7680; stroke-width: 1.2; marker-end: url(#a); }
@@ -45,7 +45,7 @@ BOXES: Mapping[str, tuple[int, int, str, str]] = {
     "settle": (
         3,
         0,
-        "goes on behind all that any ledger has; what was opened is told",
+        "goes on after all that is spent; what was opened is told",
         "aggregation.party.resume.settle",
     ),
     "begin": (3, 1, "a token is drawn; owners hear attempt and past", "aggregation.party.owner_gate.OwnerGate.begin"),
@@ -60,7 +60,7 @@ BOXES: Mapping[str, tuple[int, int, str, str]] = {
     "left out": (
         1,
         1,
-        "this party was away; its ledger says who has the rest; it waits",
+        "was away; its ledger says who has the rest; it waits",
         "privacy.ledger.Ledger.goes_on",
     ),
     "archive": (
@@ -214,7 +214,7 @@ def states_picture() -> str:
         kind = "e" if name == "end" else "w"
         parts.append(f'<rect class="{kind}" x="{x}" y="{y}" width="{width}" height="{height}" rx="5"/>')
         parts.append(f'<text x="{x + width // 2}" y="{y + 20}" font-weight="600">{escape(name)}</text>')
-        for k, line in enumerate(_wrapped(text, 35)):
+        for k, line in enumerate(_wrapped(text, 31)):
             parts.append(f'<text class="s" x="{x + width // 2}" y="{y + 37 + 14 * k}">{escape(line)}</text>')
         parts.append(
             f'<text class="c" x="{x + width // 2}" y="{y + 76}">{escape(".".join(code.split(".")[-2:]))}</text>'

@@ -49,20 +49,21 @@ class Findings:
         return [*found, *(f"{each.severity}: {each.column}: {each.text}" for each in self.found)]
 
 
-def check(schema: Schema, table: Table, sizes: Sequence[int] = ()) -> Findings:
+def check(schema: Schema, table: Table, sizes: Sequence[int] = (), also: Sequence[Column] = ()) -> Findings:
     """What would become of a table's records under a schema; nothing is refused here, all is said. `sizes`: of the
-    owners in the plan; the records must be as many as one of them has, or as all have together.
+    owners in the plan; the records must be as many as one of them has, or as all have together. `also`: columns that
+    are read beside those of the schema.
 
     Errors: the source cannot be read.
     """
     found: list[Finding] = []
     rows = table.n
-    counts = _columns(schema.columns, table, rows, found)
+    counts = _columns([*schema.columns, *also], table, rows, found)
     found += [Finding("refused", name, f"is not in {table.source}") for name in schema.unknown if name not in table]
     _target(table, schema, rows, found)
     if not any(finding.severity == "refused" for finding in found):
         _number_of_records(table, schema, rows, sizes, found)
-    used = (*(column.name for column in schema.columns), *schema.unknown, schema.target.name)
+    used = (*(column.name for column in (*schema.columns, *also)), *schema.unknown, schema.target.name)
     return _rest(table, used, counts, found)
 
 

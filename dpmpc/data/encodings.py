@@ -58,6 +58,7 @@ def _pairs(text: bytes, name: str) -> float:
 
 _LETTERS = {
     "cp1252": "àáâãäåæçèéêëìíîïñòóôõöøùúûüýÿœšžßÀÁÂÃÄÅÆÇÈÉÊËÌÍÎÏÑÒÓÔÕÖØÙÚÛÜÝŒŠŽª",
+    "cp1254": "çğıöşüâîûÇĞİÖŞÜÂÎÛ",
     "cp1250": "ąćęłńóśźżáčďéěíňřšťúůýžäöüßôľĺŕőűăâîşţđĄĆĘŁŃÓŚŹŻÁČĎÉĚÍŇŘŠŤÚŮÝŽÄÖÜÔĽĹŔŐŰĂÂÎŞŢĐ",
     "cp1251": "абвгдежзийклмнопрстуфхцчшщъыьэюяёіїєґАБВГДЕЖЗИЙКЛМНОПРСТУФХЦЧШЩЪЫЬЭЮЯЁІЇЄҐ",
     "cp1253": "αβγδεζηθικλμνξοπρσςτυφχψωάέήίόύώϊϋΑΒΓΔΕΖΗΘΙΚΛΜΝΞΟΠΡΣΤΥΦΧΨΩΆΈΉΊΌΎΏ",
@@ -68,7 +69,7 @@ def _letters(text: bytes, name: str) -> float:
     """The part of the high bytes that are letters in words of this script, or signs between them. Latin letters stand
     among ASCII ones; those of other scripts among themselves; none is a capital after a small one."""
     decoded = _decoded(text, name)
-    latin, letters = name in ("cp1252", "cp1250"), _LETTERS[name]
+    latin, letters = name in ("cp1252", "cp1254", "cp1250"), _LETTERS[name]
     fits = high = 0
     for at, character in enumerate(decoded):
         if ord(character) < 0x80:

@@ -22,12 +22,13 @@ def planned_sizes(path: Path) -> tuple[int, ...]:
 
 
 def asks(path: Path) -> bool:
-    """Whether a file is a plan of questions."""
+    """Whether a file is a plan of questions, or of training after some."""
     try:
         value = json.loads(path.read_text(encoding="utf-8-sig"))
     except (OSError, ValueError):
         return False  # whoever reads it says why
-    return isinstance(value, dict) and isinstance(value.get("source"), dict) and "tables" in value["source"]
+    source = value.get("source") if isinstance(value, dict) else None
+    return isinstance(source, dict) and not {"tables", "study"}.isdisjoint(source)
 
 
 def other_sizes(planned: Sequence[int], sizes: Sequence[int]) -> str:

@@ -29,7 +29,8 @@ from dpmpc.verify.verification import verify_structure
 
 _SIGNED = ("report.json", "plan.json", "model.npz", "verify.json", SENT, "ledger_*.jsonl", "party_*.transcript.jsonl",
            "survey/plan.json", "survey/schema.json", "survey/ledger_*.jsonl",
-           "survey/party_*.transcript.jsonl", "evaluation/plan.json", "evaluation/opened.npy", "figures.json",
+           "survey/party_*.transcript.jsonl", "questions/stage.json", "questions/answers.*", "questions/ledger_*.jsonl",
+           "questions/party_*.transcript.jsonl", "evaluation/plan.json", "evaluation/opened.npy", "figures.json",
            "evaluation/ledger_*.jsonl", "evaluation/party_*.transcript.jsonl")  # fmt: skip
 KINDS = ("structure", "statistics", "audit")
 

@@ -12,6 +12,7 @@ from dpmpc.privacy.composition import Spent
 from dpmpc.runs.chart import averaging_begins, costs_of, curves_of
 from dpmpc.runs.curve_charts import charts
 from dpmpc.runs.figure_page import figures_part, grid
+from dpmpc.runs.stats import ASKED_FIRST, reopened
 from dpmpc.runs.summary import features_of
 from dpmpc.runs.svg import bars, duration
 
@@ -80,6 +81,7 @@ def page(facts: Facts) -> str:
         ("Budget", _budget(facts)),
         ("Data and schema", _data(facts)),
         ("Noise and certificate", _table("What noise was added, and what is proved of it", words.noise(facts))),
+        *([("Answers to the questions", _answers(facts))] if (facts.run / ASKED_FIRST).exists() else []),
         ("Utility and cost", _utility(facts)),
         ("Versions and digests", _digests(facts)),
     ]
@@ -298,6 +300,11 @@ def _surveyed(column: Surveyed) -> str:
 
 def _classes(target: Labels) -> str:
     return f"{target.negative_name}, {target.positive_name}"
+
+
+def _answers(facts: Facts) -> str:
+    """What was asked before training, of all records."""
+    return f'<div class="wide">{reopened(facts.run).part()}</div>'
 
 
 def _utility(facts: Facts) -> str:

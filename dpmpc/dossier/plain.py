@@ -7,7 +7,7 @@ from dpmpc.aggregation.plan.derive import spent_before
 from dpmpc.aggregation.plan.guarantee import ideal
 from dpmpc.aggregation.plan.plan import Plan
 from dpmpc.dossier.facts import Facts
-from dpmpc.dossier.words import caught
+from dpmpc.dossier.words import before, caught
 from dpmpc.learning.task import TASKS
 from dpmpc.privacy.composition import spending_of
 
@@ -62,7 +62,9 @@ def what_happened(facts: Facts) -> list[str]:
         said.append("No parties took part: one process saw everything, and added the noise.")
     releases = report["privacy"]["releases"]
     opened = f"{releases} noisy sum{'s' if releases != 1 else ''} of {plan.dimension} numbers each"
-    survey = ", and before them one that found ranges and categories" if plan.before else ""
+    asked, surveys = before(plan)
+    survey = ", and before them one that answers the questions" * bool(asked)
+    survey += f", and before {'it' if asked else 'them'} one that found ranges and categories" * bool(surveys)
     said.append(f"Opened, and seen by all who took part: {opened}{survey}. Nothing else.")
     return [*said, _tls(facts)]
 

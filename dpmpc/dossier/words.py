@@ -4,6 +4,7 @@ import math
 from typing import Any
 
 from dpmpc.aggregation.plan.check_figures import owners_section
+from dpmpc.aggregation.plan.plan import Plan
 from dpmpc.dossier.facts import Facts
 
 SHOWS = {
@@ -39,7 +40,8 @@ def promise(facts: Facts) -> list[str]:
         return ["None. No noise was added, so whoever sees what this run published may learn about single records."]
     unit = privacy["neighbours"].split(";")[0]
     factor = math.exp(min(epsilon, 700.0))
-    surveyed = " and what its survey found" if facts.plan.before else ""
+    asked, survey = before(facts.plan)
+    surveyed = " and the answers to its questions" * bool(asked) + " and what its survey found" * bool(survey)
     from_them = "all that is computed from them"
     if facts.report["method"] != "vectors":
         from_them = "every intermediate model and the final one"
@@ -177,10 +179,19 @@ def _owners(facts: Facts) -> str:
     )
 
 
+def before(plan: Plan) -> tuple[int, int]:
+    """How many releases of questions, and of surveys, were before the run's own."""
+    asked = min(plan.source.asked_first, len(plan.before))
+    return asked, len(plan.before) - asked
+
+
 def _before(facts: Facts) -> list[tuple[str, str]]:
-    share = facts.report["privacy"].get("survey_share", 0.0)  # reports of older runs do not say
-    taken = f", with {share:.0%} of the budget (of mu squared)" if share else ""
-    return [("Released before, by the survey", f"{len(facts.plan.before)}{taken}")] if facts.plan.before else []
+    privacy, found = facts.report["privacy"], []
+    for count, what in zip(before(facts.plan), ("questions", "survey"), strict=True):
+        share = privacy.get(f"{what}_share", 0.0)  # reports of older runs do not say
+        taken = f", with {share:.0%} of the budget (of mu squared)" if share else ""
+        found += [(f"Released before, by the {what}", f"{count}{taken}")] if count else []
+    return found
 
 
 def noise(facts: Facts) -> list[tuple[str, str]]:

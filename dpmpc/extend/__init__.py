@@ -25,11 +25,13 @@ from dpmpc.circuits.sampler import OverField, Sampler
 from dpmpc.circuits.table_sampler import TableSampler, Term, table_of
 from dpmpc.data.blocks import Records
 from dpmpc.data.schema import Labels, Range, Schema, Target
+from dpmpc.data.table import Table
 from dpmpc.errors import UsageError
 from dpmpc.extend.backends import check_backend
 from dpmpc.extend.failed import ConformanceError
 from dpmpc.extend.laws import check_law
 from dpmpc.extend.methods import check_method
+from dpmpc.extend.planning import plan_of
 from dpmpc.extend.sources import check_source
 from dpmpc.extend.tasks import check_task
 from dpmpc.learning.losses import Loss
@@ -79,6 +81,7 @@ __all__ = [
     "Spending",
     "Stage",
     "Sum",
+    "Table",
     "TableSampler",
     "Target",
     "Task",
@@ -94,6 +97,7 @@ __all__ = [
     "gradient_sensitivity",
     "of_means",
     "owner_sensitivity",
+    "plan_of",
     "project",
     "table_of",
 ]

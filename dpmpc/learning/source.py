@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
+ALL = "*"  # the part that a stage of all records is of, where a plan parts them
 
 
 @dataclass(frozen=True)
@@ -37,8 +38,9 @@ class Stage:
 
     `name`: of its folder, and of its run behind a "+". `source`: what is sent; where that follows from a stage before,
     one that no possible one exceeds in coordinates. `epsilon`: what it comes to alone at the plan's delta; None: the
-    plan's, on other records. `part`: of the data that these records are, "" for those of the plan; `sizes`: how many of
-    them each owner has.
+    plan's, on other records. `part`: of the data that these records are, "" for those of the plan, `ALL` for all;
+    `sizes`: how many of them each owner has. `shared`: how many of the first stages were of these records too, and
+    share the promise with it. `asks`: lines that say what is asked, for people.
     """
 
     name: str
@@ -46,6 +48,8 @@ class Stage:
     epsilon: float | None = None
     part: str = ""
     sizes: tuple[int, ...] = ()
+    shared: int = 0
+    asks: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -69,11 +73,11 @@ class Sum:
 
 @dataclass(frozen=True)
 class Following:
-    """What is sent after a stage: the source, with that stage no more in its schedule; the length of its vectors; the
-    schema that maps records, where the stage led to one."""
+    """What is sent after a stage: the source, with that stage no more in its schedule; the length of its vectors, and
+    the schema that maps records, where they are others than before."""
 
     source: "Source"
-    dimension: int
+    dimension: int | None = None
     schema: dict[str, Any] | None = None
 
 
@@ -118,14 +122,28 @@ class Source(ABC):
         `follows`."""
         return stage.source
 
+    def says(self, opened: Sum) -> dict[str, Any]:
+        """What an opened sum becomes, as JSON values, where an owner's process writes it down. Public."""
+        return {"mean": (opened.total / opened.count).tolist(), "deviation": opened.noise / opened.count}
+
     def parted(self, data_id: str) -> "Parted | None":
         """Into which parts the source's own releases and the stages after part the records of this digest; None: all
         are in all."""
         return None
 
+    @property
+    def asked_first(self) -> int:
+        """How many of the first stages were or are questions, whose answers are for people."""
+        return 0
+
+    @property
+    def deciding(self) -> int:
+        """The number of the stage before that the length of its own releases follows from."""
+        return 0
+
     def longest(self, count: int, noise: float) -> int | None:
-        """The most coordinates that its own releases have when its first stage has opened a sum over so many, with this
-        noise; None where any will do."""
+        """The most coordinates that its own releases have when the deciding stage has opened a sum over so many, with
+        this noise; None where any will do."""
         return self.coordinates
 
     @property
@@ -255,6 +273,7 @@ SOURCES: Registry[type[Source]] = Registry(
     {
         "learning": "dpmpc.learning.method:Learning",
         "evaluated": "dpmpc.statistics.held_out:Evaluated",
+        "study": "dpmpc.statistics.study:Study",
         "vectors": "dpmpc.learning.vectors:Vectors",
         "survey": "dpmpc.learning.survey:Survey",
         "tables": "dpmpc.statistics.tables:Tables",

@@ -81,7 +81,7 @@ class Assignment:
         Errors: UsageError for an id that is missing or no text or number, and by records for one that two rows have;
         none is quoted. Cost: a hash an id."""
         places = isinstance(ids, range)  # all different
-        texts = map(str, ids) if places else [_text(each) for each in ids]
+        texts = map(str, ids) if places else [id_text(each) for each in ids]
         if self.by == "record" and isinstance(texts, list) and len(set(texts)) < len(texts):
             raise UsageError(
                 "parts by record need an id that each row has alone; two rows have the same; name another column, or "
@@ -114,48 +114,29 @@ class Assignment:
 class Parted:
     """Parts of exact, public sizes at every owner: `sizes` by the assignment's names, one number an owner. Public.
 
-    Every process derives the key, of the data's digest and the sizes, so nobody chooses who is in which part, and
-    nothing is lost with a machine. At an owner rows are in the order of a keyed hash of their ids, the first
-    `sizes` of one part in it, the next in the other. Ids alone decide: where one record is replaced and keeps its id,
-    two data sets differ in one part, as `Assignment` needs it, and where an id is new or gone they may differ in
-    both. So this is for neighbours whose ids stay, and for ids that stay between releases on the same parts: whoever
-    holds the records keeps a digest of them. Another number of records is another assignment, which adds up.
+    Which rows they are every owner draws once, by a key of its own, and keeps (`stored_parts`): nobody else knows, and
+    a row keeps its part whatever comes to it. Ids alone decide: where one record is replaced and keeps its id, two data
+    sets differ in one part, as `Assignment` needs it, and where an id is new or gone they may differ in both. So this
+    is for neighbours whose ids stay. `assignment` is what plans and ledgers call these parts: of the data's digest and
+    of `draw`, which is the same for plans whose parts go on from each other's.
     """
 
     assignment: Assignment
     sizes: Mapping[str, tuple[int, ...]]
 
     @staticmethod
-    def of(data: str, sizes: Mapping[str, tuple[int, ...]]) -> "Parted":
+    def of(data: str, draw: str, sizes: Mapping[str, tuple[int, ...]]) -> "Parted":
         """Those of the data of this digest. Errors: an owner has nobody in a part, or parts differ in their owners."""
         if len({len(each) for each in sizes.values()}) != 1 or min(map(min, sizes.values())) < 1:
             raise UsageError("each owner has at least one record in every part; one has none; hold out another share")
-        said = json.dumps([data, [[name, list(each)] for name, each in sizes.items()]], separators=(",", ":"))
+        said = json.dumps([data, draw, list(sizes)], separators=(",", ":"))
         key = hashlib.blake2b(b"dpmpc exact parts\0" + said.encode(), digest_size=16).hexdigest()
-        return Parted(Assignment(tuple((name, sum(each)) for name, each in sizes.items()), "record", key), sizes)
+        return Parted(Assignment(tuple((name, 1) for name in sizes), "record", key), sizes)
 
     @property
     def whole(self) -> tuple[int, ...]:
         """How many records each owner has in all."""
         return tuple(map(sum, zip(*self.sizes.values(), strict=True)))
-
-    def rows(self, part: str, ids: Iterable[Any], owner: int) -> NDArray[np.bool_]:
-        """(n,) which of an owner's rows, with these ids, are in a part. Errors: as `Assignment.parts_of`; other than
-        `whole` rows. Cost: a hash an id, and a sort."""
-        texts = [_text(each) for each in ids]
-        if len(set(texts)) < len(texts) or len(texts) != self.whole[owner]:
-            raise UsageError(
-                "parts of exact sizes need as many rows as planned and an id that each has alone; these have others; "
-                "name another column, or plan again"
-            )
-        key = bytes.fromhex(self.assignment.key)
-        drawn = [hashlib.blake2b(text.encode(), key=key, digest_size=16).digest() for text in texts]
-        order = np.array(sorted(range(len(texts)), key=drawn.__getitem__), dtype=np.int64)
-        names = self.assignment.names
-        begin = sum(self.sizes[name][owner] for name in names[: names.index(part)])
-        found = np.zeros(len(texts), dtype=np.bool_)
-        found[order[begin : begin + self.sizes[part][owner]]] = True
-        return found
 
 
 def apart(label: str, neighbours: str) -> tuple[str, str] | None:
@@ -167,7 +148,8 @@ def apart(label: str, neighbours: str) -> tuple[str, str] | None:
     return (f"{by}:{assignment}", part) if part and neighbours in alike else None
 
 
-def _text(value: Any) -> str:
+def id_text(value: Any) -> str:
+    """An id as a text. Errors: it is none."""
     if isinstance(value, str) and value:
         return value
     if isinstance(value, Integral) and not isinstance(value, bool):

@@ -13,6 +13,7 @@ from typing import Any
 
 import msgspec
 
+from dpmpc.aggregation.plan.asked import Bounds
 from dpmpc.aggregation.plan.names import Names
 from dpmpc.aggregation.plan.plan import Plan
 from dpmpc.aggregation.plan.settings import Attendance
@@ -33,15 +34,17 @@ from dpmpc.learning.source import Source
 from dpmpc.learning.task import modelled
 from dpmpc.mpc.transport.addresses import Endpoint, check_loopback, owner_endpoints, parse_endpoints
 from dpmpc.runs.consortium_file import ConsortiumFile, LearningPart, RecordsPart, StatsPart, SynthPart
-from dpmpc.runs.plan_of_machines import plan_of_machines
+from dpmpc.runs.plan_of_machines import Beforehand, plan_of_machines
+from dpmpc.runs.questions import model_of
 from dpmpc.runs.request import Request
-from dpmpc.runs.stats import asked_of, bounds_of, foreseen, plan_of_tables
+from dpmpc.runs.stats import bounds_of, foreseen, plan_of_tables
 from dpmpc.runs.synth_columns import columns_of_bounds
 from dpmpc.runs.synth_plan import plan_of_synthesis
 from dpmpc.settings import declared
 from dpmpc.statistics.columns import Columns
 from dpmpc.statistics.expected import refuse_hopeless
 from dpmpc.statistics.intervals import Level
+from dpmpc.statistics.tables import Tables
 from dpmpc.synthesis.cuts import stated
 
 _WHAT = "a consortium"
@@ -91,12 +94,14 @@ def _consortium(file: ConsortiumFile, path: Path) -> Consortium:
     sites = _sites(file)
     if file.stats is not None and file.synth is not None:
         raise UsageError("[stats] asks and [synth] makes rows; a run does one of them; take the other out")
-    if file.stats is not None:
+    if file.stats is not None and file.learning is None:
         return Consortium(file, None, addresses, sites, _plan_of_tables(file, file.stats, path))
     if file.synth is not None:
+        if file.learning is not None:
+            raise UsageError("[synth] makes rows and [learning] trains; a run does one of them; take the other out")
         return Consortium(file, None, addresses, sites, _plan_of_synthesis(file, file.synth, path))
     schema = _schema(file.records, path)
-    plan, note = _plan(file, schema)
+    plan, note = _plan(file, schema, path)
     return Consortium(file, schema, addresses, sites, plan, (note,) if note else ())
 
 
@@ -232,13 +237,12 @@ def _private(file: ConsortiumFile) -> bool:
 def _plan_of_tables(file: ConsortiumFile, stats: StatsPart, path: Path) -> Plan:
     """The plan of a release of tables. Errors: as `stats.plan_of_tables`; what belongs to training; questions that the
     noise would drown."""
-    schema, bounds = _public(file, path, "[stats] asks")
-    models = {name: path.parent / run for name, run in stats.models.items()}
-    tables = asked_of(stats.queries, schema, bounds, models)
+    if stats.share is not None:
+        raise UsageError("share is for questions and training in one run; this file has no [learning]; take it out")
+    tables, origin = _asked(stats, *_public(file, path), path)
     data = file.run.data_id
     made = plan_of_tables(
-        tables, _sizes(file), data, data, _settings(file), bounds_of(schema, tables), capacity=_private(file),
-        by_person=True,
+        tables, _sizes(file), data, data, _settings(file), origin, capacity=_private(file), by_person=True,
     )  # fmt: skip
     plan = replace(made, run_id=file.run.run_id or _run_id(file, tables), names=_called(file))
     if stats.hopeless == "refuse":
@@ -248,7 +252,7 @@ def _plan_of_tables(file: ConsortiumFile, stats: StatsPart, path: Path) -> Plan:
 
 def _plan_of_synthesis(file: ConsortiumFile, synth: SynthPart, path: Path) -> Plan:
     """The plan of a synthetic table. Errors: as `synth_plan.plan_of_synthesis`; what belongs to training."""
-    schema, bounds = _public(file, path, "[synth] makes rows")
+    schema, bounds = _public(file, path)
     public = Columns.of_schema(schema) if schema is not None else columns_of_bounds(bounds or {})
     columns = stated(public, synth.cuts, synth.cells)
     data, origin = file.run.data_id, "public" if schema is None else schema.bounds
@@ -259,15 +263,27 @@ def _plan_of_synthesis(file: ConsortiumFile, synth: SynthPart, path: Path) -> Pl
     return replace(made, run_id=file.run.run_id or _run_id(file, made.source), names=_called(file))
 
 
-def _public(file: ConsortiumFile, path: Path, what: str) -> tuple[Schema | None, dict[str, Any] | None]:
-    """The schema, or else the bounds, of a run that does not train. Errors: there are none; the file trains too."""
-    if file.learning != LearningPart():
-        raise UsageError(f"{what} and [learning] trains; a run does one of them; take the other out")
+def _asked(stats: StatsPart, schema: Schema | None, bounds: dict[str, Any] | None, path: Path) -> tuple[Tables, Bounds]:
+    """The questions, and where what they may ask comes from: the schema's columns or bounds, and those that [stats] has
+    itself. Errors: as `asked_of`."""
+    own = {} if stats.bounds is None else checked_bounds(stats.bounds, path.name)
+    found = list(Columns.of_schema(schema).columns if schema is not None else Columns.of_bounds(bounds or {}).columns)
+    here = Columns.of_bounds(own).columns if own else ()
+    columns = Columns((*(each for each in found if each.name not in own), *here))
+    models = {name: model_of(path.parent / run) for name, run in stats.models.items()}
+    tables = Tables.of(columns, stats.queries, None, models)
+    return tables, bounds_of(schema, tables)
+
+
+def _public(file: ConsortiumFile, path: Path) -> tuple[Schema | None, dict[str, Any] | None]:
+    """The schema, or else the bounds, of a run that does not train. Errors: there are none."""
     records, here = file.records, [name for name in _HERE[1:] if getattr(file.records, name) is not None]
     if records.schema is not None or here:
         return _schema(records, path), None
     if records.bounds is not None:
         return None, checked_bounds(records.bounds, path.name)
+    if file.stats is not None and file.stats.bounds is not None:
+        return None, {}
     raise UsageError("what may be asked is public; [records] has neither; add [records.bounds], or schema = 'FILE'")
 
 
@@ -281,10 +297,12 @@ def _settings(file: ConsortiumFile) -> dict[str, Any]:
     }
 
 
-def _plan(file: ConsortiumFile, schema: Schema) -> tuple[Plan, str]:
-    """The plan, and what is to be said of an evaluation that it does not have. Errors: as `Request` and `Plan`."""
+def _plan(file: ConsortiumFile, schema: Schema, path: Path) -> tuple[Plan, str]:
+    """The plan, and what is to be said of an evaluation that it does not have. Errors: as `Request` and `Plan`; as
+    `_plan_of_tables` where it asks too."""
     sizes = _sizes(file)
-    learning, privacy, mpc = (msgspec.to_builtins(part) for part in (file.learning, file.privacy, file.mpc))
+    said = LearningPart() if file.learning is None else file.learning
+    learning, privacy, mpc = (msgspec.to_builtins(part) for part in (said, file.privacy, file.mpc))
     request = Request(
         **learning,
         **privacy,
@@ -301,8 +319,17 @@ def _plan(file: ConsortiumFile, schema: Schema) -> tuple[Plan, str]:
         test_fraction=file.records.test_fraction,
     )
     survey = bool(schema.unknown) or file.records.preprocessing == "survey"
-    plan, note = plan_of_machines(request, schema, sizes, survey)
+    asked = None
+    if (stats := file.stats) is not None:
+        tables, origin = _asked(stats, schema, None, path)
+        asked = Beforehand(tables, origin, _SHARE if stats.share is None else stats.share, _settings(file))
+    plan, note = plan_of_machines(request, schema, sizes, survey, asked, _called(file).owners)
+    if stats is not None and stats.hopeless == "refuse":
+        refuse_hopeless(foreseen(plan.first, Level()), plan.first.epsilon, plan.delta)
     return replace(plan, names=_called(file)), note
+
+
+_SHARE = 0.5  # of mu^2, that questions take where the run trains too
 
 
 def _called(file: ConsortiumFile) -> Names:

@@ -63,10 +63,14 @@ class RecordsPart(msgspec.Struct, forbid_unknown_fields=True):
 
 
 class StatsPart(msgspec.Struct, forbid_unknown_fields=True):
-    """[stats]: questions instead of training. `models`: the NAME of `evaluate(NAME)` and a run's folder, beside this
-    file; `hopeless`: "allow" to ask even what the noise will drown."""
+    """[stats]: questions; with [learning] in the file the same run trains after them. `bounds`: columns that are asked
+    about and are no features; `share`: the part of the promise, of mu^2, that questions take where the run trains too.
+    `models`: the NAME of `evaluate(NAME)` and a run's folder, beside this file; `hopeless`: "allow" to ask even what
+    the noise will drown."""
 
     queries: Annotated[list[str | dict[str, Any]], msgspec.Meta(min_length=1)]
+    bounds: dict[str, list[Scalar]] | None = None
+    share: Annotated[float, msgspec.Meta(gt=0, lt=1)] | None = None
     models: dict[str, str] = msgspec.field(default_factory=dict)
     hopeless: Literal["refuse", "allow"] = "refuse"
 
@@ -105,7 +109,7 @@ class ConsortiumFile(msgspec.Struct, forbid_unknown_fields=True):
     privacy: PrivacyPart
     stats: StatsPart | None = None
     synth: SynthPart | None = None
-    learning: LearningPart = msgspec.field(default_factory=LearningPart)
+    learning: LearningPart | None = None
     mpc: MpcPart = msgspec.field(default_factory=MpcPart)
     limits: AcceptFile = msgspec.field(default_factory=AcceptFile)
 

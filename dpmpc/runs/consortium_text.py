@@ -146,8 +146,9 @@ address = {address}
 {more}
 """
 _STATS = """\
-# [stats]                    # questions instead of training (docs/statistics.md); [records] then needs bounds alone
-# queries = ["table1 by outcome", "median(age) by sex", "evaluate(risk)"]
+# [stats]                    # questions before training; without [learning], in place of it: bounds then suffice above
+# queries = ["table1 by outcome", "median(age) by sex", "evaluate(risk)"]  # the language: docs/statistics.md
+# share = 0.5                # of the promise, where the run trains too; columns that are no features: [stats.bounds]
 # models = { risk = "model" }  # the run, beside this file, that evaluate(risk) is about
 # hopeless = "allow"         # to ask even what the noise will drown
 

@@ -9,6 +9,7 @@ import numpy as np
 
 from dpmpc.aggregation.owner.encoding import decode
 from dpmpc.aggregation.party.resume import standing
+from dpmpc.aggregation.plan.grid import Ints
 from dpmpc.aggregation.plan.plan import Plan
 from dpmpc.aggregation.plan.stages import noise_of
 from dpmpc.aggregation.wire.paths import opened_path
@@ -24,8 +25,10 @@ from dpmpc.runs.report import add_figures, read_report, write_report
 from dpmpc.runs.resume import presence_anywhere
 from dpmpc.runs.stages import MINE, OPENED, PRESENT
 from dpmpc.runs.stats import statistics_of
+from dpmpc.runs.surveyed_away import found_nothing
 from dpmpc.statistics.evaluated import figures_of
 from dpmpc.statistics.held_out import EVALUATION, Evaluated
+from dpmpc.statistics.study import QUESTIONS
 from dpmpc.statistics.tables import STEP, Tables
 
 
@@ -40,10 +43,16 @@ def deliver_answers(plan: Plan, out: Path, index: int) -> bool:
     return True
 
 
+def keep_answers(plan: Plan, total: Ints, folder: Path) -> None:
+    """Writes the answers of a stage of questions into its folder, when it has opened this."""
+    if isinstance(plan.source, Tables) and folder.name == QUESTIONS:
+        statistics_of(plan, total).write(folder)
+
+
 def deliver_figures(plan: Plan, out: Path) -> None:
     """Writes the figures of the model into `out`, after the evaluation of a plan that has one: figures.json, the
     model's file, and the report where there is one. Post-processing of what was opened; again is the same."""
-    if not isinstance(plan.source, Evaluated):
+    if not isinstance(plan.source, Evaluated) or not plan.source.held:
         return
     folder = out / EVALUATION
     made, present = Plan.read(folder / MINE), json.loads((folder / PRESENT).read_text(encoding="utf-8"))
@@ -87,7 +96,6 @@ def deliver_model(plan: Plan, out: Path, index: int) -> bool:
     present = presence_anywhere(out, plan) if plan.names_owners else {}
     for release in sorted(opened):
         learner.apply(decode(plan, opened[release], present.get(release)))
-    write_model(
-        out / "model.npz", learner.model, Dataset(plan.data, schema, nothing, 0), plan.run_id, plan.learning.weights
-    )
+    data = Dataset(plan.data, schema, nothing, 0, left_out=found_nothing(out, schema))
+    write_model(out / "model.npz", learner.model, data, plan.run_id, plan.learning.weights)
     return True

@@ -51,7 +51,7 @@ OPENED = "opened.npy"
 LOUDEST = 0.02  # deviation of AUC, or of R2 / 2, of a usual model: with more an evaluation tells too little
 _PLACES = "places in "  # how an assignment without ids is called, before the digest of the file
 _CELLS = 32  # of the score
-_TEST = 0.2
+TEST = 0.2
 
 
 def why_not(request: Request) -> str:
@@ -115,7 +115,7 @@ def shared(request: Request, schema: Schema, sizes: tuple[int, ...]) -> tuple[tu
     there will be none). From public numbers alone.
 
     Errors: UsageError where a share was stated and there can be no figures."""
-    share = _TEST if request.test_fraction is None else request.test_fraction
+    share = TEST if request.test_fraction is None else request.test_fraction
     held = tuple(math.floor(size * share + 0.5) for size in sizes)
     reason = why_not(request)
     if not reason and request.neighbours == "person":
@@ -172,7 +172,7 @@ class Parting:
 
 
 def _fraction(request: Request) -> float:
-    usual = _TEST if request.data != "synthetic" else 0.5
+    usual = TEST if request.data != "synthetic" else 0.5
     return usual if request.test_fraction is None else request.test_fraction
 
 
@@ -341,8 +341,9 @@ def section(plan: Plan) -> dict[str, Any]:
         "promise": {"epsilon": promise.epsilon, "delta": promise.delta, "neighbours": promise.neighbours},
         "held_out": list(plan.sizes),
         "cost": (
-            f"epsilon = {promise.epsilon:.6g}, delta = {promise.delta:.3g} for held-out records, which training did "
-            "not see, so that no record pays for both"
+            f"epsilon = {promise.epsilon:.6g}, delta = {promise.delta:.3g} for held-out records"
+            f"{' with the questions, which read all' * bool(plan.released)}, which training did not see, so that no "
+            "record pays for both"
         ),
         "noise": plan.derived.mechanism.scale * plan.grid.step,
         "coordinates": plan.dimension,

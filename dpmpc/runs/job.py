@@ -14,7 +14,9 @@ from dpmpc.privacy.budget import Budget
 from dpmpc.runs.request import Request
 
 OPENED = "owners.opened.bin"
+SAID = "opened.json"  # what the source of a plan says of the sum, where it is no training and no question
 OWN_LEDGER = "ledger_owners.jsonl"
+WHOLE = "stage.whole.json"  # in a stage's folder: the plan that it is a stage of
 
 
 @dataclass(frozen=True)

@@ -23,6 +23,7 @@ from dpmpc.errors import UsageError
 from dpmpc.mpc.transport.credentials import make_authority, remember_sites
 from dpmpc.runs import kit_texts
 from dpmpc.runs.consortium import Consortium, Site
+from dpmpc.runs.stats import ASKED_FIRST
 
 SITE = "site.toml"
 LIMITS = "limits.toml"
@@ -121,10 +122,19 @@ def _write_kit(consortium: Consortium, site: Site, folder: Path, certificate: by
         port,
         plan.parties,
         version("dpmpc"),
-        "the model comes to `run/model.npz`" if consortium.schema else "the answers come to `run/answers.html`",
+        _result(consortium),
     )
     for name, text in kit_texts.files(about).items():
         _text(folder / name, [text])
+
+
+def _result(consortium: Consortium) -> str:
+    """Where a site finds what came of the run."""
+    if consortium.schema is None:
+        return "the answers come to `run/answers.html`"
+    model = "the model comes to `run/model.npz`"
+    asked = consortium.file.stats is not None
+    return f"the answers come to `run/{ASKED_FIRST}`, and then {model}" if asked else model
 
 
 def rewrite_site(folder: Path, addresses: Sequence[str], wait: float) -> None:

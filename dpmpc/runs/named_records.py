@@ -28,6 +28,8 @@ from dpmpc.learning.task import TASKS, modelled
 from dpmpc.runs.evaluating import splitting
 from dpmpc.runs.parting import split_of
 from dpmpc.runs.request import Request
+from dpmpc.runs.surveyed_away import found_nothing
+from dpmpc.statistics.study import Study
 from dpmpc.statistics.tables import Tables
 from dpmpc.synthesis.source import Synthesis
 
@@ -141,7 +143,11 @@ def held_against(plan: Plan, table: Table, sizes: Sequence[int] = ()) -> Finding
         table = held(table, reads) if reads else table
         found = check_columns(plan.source.columns.as_read(reads), table, sizes)
     else:
-        found = check(described_schema(plan), table, sizes)
+        schema = described_schema(plan)
+        mine = {*(column.name for column in schema.columns), *schema.unknown, schema.target.name}
+        tables = plan.source.tables if isinstance(plan.source, Study) else None
+        reads = [] if tables is None else [name for name in tables.reads if name not in mine]
+        found = check(schema, table, sizes, [] if tables is None else tables.columns.as_read(reads))
     return with_spelling(found, table)
 
 
@@ -235,6 +241,8 @@ def load_owner(
     request = as_planned(request, plan)
     dataset = load_records(request, folder, planned_schema(plan), records, split=split_of(request, plan, owner))
     check_shape(plan, dataset)
+    left_out = () if folder is None else found_nothing(folder, dataset.schema)
+    dataset = replace(dataset, left_out=left_out)  # what else is in its file is nobody's business
     if not plan.counted:
         persons, alone = dataset.persons and dataset.persons[0], np.zeros(dataset.n, dtype=np.int64)
         places = request.capacity and request.capacity[owner : owner + 1]

@@ -16,6 +16,7 @@ from dpmpc.aggregation.plan.check_figures import owners_section, security_sectio
 from dpmpc.aggregation.plan.grid import Floats, Ints
 from dpmpc.aggregation.plan.guarantee import privacy_section, warnings_of
 from dpmpc.aggregation.plan.plan import Plan
+from dpmpc.aggregation.plan.stages import sum_of
 from dpmpc.aggregation.wire.frames import PartyCost
 from dpmpc.aggregation.wire.transcript import Opened
 from dpmpc.data.ownership import fitting
@@ -27,36 +28,47 @@ from dpmpc.privacy.assignment import Parted
 from dpmpc.processes.provenance import software
 from dpmpc.processes.worker import Log
 from dpmpc.runs.before_release import Emit, connected, forecast_of, own_ledger
-from dpmpc.runs.job import OPENED, OwnersJob, StageJob
+from dpmpc.runs.job import OPENED, SAID, OwnersJob, StageJob
 from dpmpc.runs.named_records import as_planned
 from dpmpc.runs.own_records import own_records
 from dpmpc.runs.parting import rows_of
 from dpmpc.runs.stats import statistics_of
 from dpmpc.runs.surveying import owners_of_records
 from dpmpc.runs.synth_made import is_synthesis, made_from
+from dpmpc.statistics.held_out import EVALUATION
+from dpmpc.statistics.study import QUESTIONS
 from dpmpc.statistics.tables import Tables
 
 SCHEMA = "dpmpc.stats/1"
-_TEXTS = {"survey": "surveying the records"}  # of stages
+_TEXTS = {
+    "survey": "surveying the records",
+    QUESTIONS: "asking all questions at once",
+    EVALUATION: "evaluating the model on held-out records",
+}  # of stages
 Keep = Callable[[Ints, Presence | None, list[PartyCost] | None], None]
 
 
-def run_tables(job: OwnersJob, plan: Plan, log: Log, emit: Emit) -> None:
-    """Does the one release of the job's plan, whose source is `Tables`. Errors: records that the questions cannot be
-    asked of, before any connection; as of releases."""
+def run_alone(job: OwnersJob, plan: Plan, log: Log, emit: Emit) -> None:
+    """Does the one release of the job's plan, which trains nothing. Errors: records that the source, or its questions,
+    cannot be asked of, before any connection; as of releases."""
+    if plan.releases != 1:
+        raise UsageError(
+            f"what reads records once makes one release; this plan of {plan.source.KIND} has {plan.releases}; plan one"
+        )
+    asked = isinstance(plan.source, Tables)
 
     def keep(total: Ints, present: Presence | None, costs: list[PartyCost] | None) -> None:
-        deliver(plan, total, job.out, time.time() - job.started, costs)
+        deliver(plan, total, present, job.out, time.time() - job.started, costs)
         if is_synthesis(job.out):
             made_from(job.out).write_rows(job.out)
             log("synthetic rows written")
 
-    run_once(job, plan, log, emit, "asking all questions at once", keep)
-    log("answers written")
+    run_once(job, plan, log, emit, "asking all questions at once" if asked else "making the release", keep)
+    log(f"{'answers' if asked else SAID} written")
 
 
 def run_stage(job: OwnersJob, plan: Plan, stage: StageJob, log: Log, emit: Emit) -> None:
-    """Does the one release of a stage. Errors: as `run_tables`."""
+    """Does the one release of a stage. Errors: as `run_alone`."""
     done = _TEXTS.get(stage.name, f"stage {stage.name}")
     run_once(job, plan, log, emit, done, lambda total, present, costs: stage.settle(total, present))
 
@@ -130,7 +142,7 @@ def vectors_of(job: OwnersJob, plan: Plan, table: Table) -> Iterator[Floats]:
 
 def _parted(job: OwnersJob, plan: Plan) -> Parted | None:
     """The parts that the records of a stage's plan are one of."""
-    return None if job.stage is None else job.stage.whole.source.parted(plan.data_id)
+    return None if job.stage is None or not plan.part else job.stage.whole.source.parted(plan.data_id)
 
 
 def _opened_before(plan: Plan, aggregator: Aggregator) -> Release | None:
@@ -145,17 +157,26 @@ def _opened_before(plan: Plan, aggregator: Aggregator) -> Release | None:
     return None
 
 
-def deliver(plan: Plan, total: Ints, out: Path, seconds: float, costs: list[PartyCost] | None) -> None:
-    """Writes the answers in every form, and last the report, into `out`. Public. `costs`: of the parties, where they
-    are known."""
-    statistics_of(plan, total).write(out)
+def deliver(
+    plan: Plan, total: Ints, present: Presence | None, out: Path, seconds: float, costs: list[PartyCost] | None
+) -> None:
+    """Writes the answers in every form, or what the source says of the sum, and last the report, into `out`. Public.
+    `costs`: of the parties, where they are known."""
+    tables = plan.source if isinstance(plan.source, Tables) else None
+    if tables is not None:
+        statistics_of(plan, total).write(out)
+    else:
+        who = list(range(plan.owners) if present is None else present)
+        said = {"run": plan.run_id, "source": plan.source.KIND, "owners": who}
+        said |= plan.source.says(sum_of(plan, total, present))
+        (out / SAID).write_text(json.dumps(said, indent=1, allow_nan=False) + "\n", encoding="utf-8")
     if costs is None:
         return
     report: dict[str, Any] = {
-        "schema": SCHEMA,
+        "schema": SCHEMA if tables is not None else "dpmpc.opened/1",
         "run": plan.run_id,
         "data": plan.data,
-        "queries": [str(query) for query in _tables(plan).queries],
+        "queries": [] if tables is None else [str(query) for query in tables.queries],
         "owners": plan.owners,
         "owner_names": None if plan.names is None else list(plan.names.owners),
         "sizes": list(plan.sizes),
@@ -172,8 +193,3 @@ def deliver(plan: Plan, total: Ints, out: Path, seconds: float, costs: list[Part
     if plan.checks_owners:
         report["owner_checks"] = owners_section(plan)
     (out / "report.json").write_text(json.dumps(report, indent=1) + "\n", encoding="utf-8")
-
-
-def _tables(plan: Plan) -> Tables:
-    assert isinstance(plan.source, Tables)
-    return plan.source

@@ -27,6 +27,7 @@ from dpmpc.aggregation.wire.transcript import Opened
 from dpmpc.data import Dataset
 from dpmpc.errors import DpmpcError, UsageError, public_text
 from dpmpc.learning.learner import Learner
+from dpmpc.learning.method import Learning
 from dpmpc.learning.model import with_figures, write_model
 from dpmpc.privacy.whole import WholeRun, path_of
 from dpmpc.processes.logs import log_to
@@ -53,7 +54,6 @@ from dpmpc.runs.report import Costs, add_figures, build_report, read_report, wri
 from dpmpc.runs.resume import note_attempt, presence_anywhere, resume
 from dpmpc.runs.sites import SitesHere
 from dpmpc.runs.whole_run import evaluation_of, keep_whole
-from dpmpc.statistics.tables import Tables
 
 Progress = Callable[[dict[str, Any]], None]
 
@@ -92,10 +92,10 @@ def _any(job: OwnersJob, log: Log, emit: Emit) -> None:
             opener = partial(_by_parties, parties)
         try:
             plan, stage = job.plan, job.stage
-            if plan is not None and (stage is not None or isinstance(plan.source, Tables)):
-                from dpmpc.runs.one_release import run_stage, run_tables
+            if plan is not None and (stage is not None or not isinstance(plan.source, Learning)):
+                from dpmpc.runs.one_release import run_alone, run_stage
 
-                run_tables(job, plan, log, emit) if stage is None else run_stage(job, plan, stage, log, emit)
+                run_alone(job, plan, log, emit) if stage is None else run_stage(job, plan, stage, log, emit)
                 return
             whole = stack.enter_context(WholeRun(path_of(job.out), "stages"))
             _run(job, opener, log, emit, whole)

@@ -1,13 +1,14 @@
 """An owner's records in the parts of a plan over several machines: which of them a release or a stage is of.
 
-The parts follow from the plan and from the records' ids: their places in a file that stays as it is, or a column.
-Before anything is sent a digest of these is on disk in the owner's account, under the name of the assignment; records
-that come with other ids to the same assignment are refused, for one that moved would be in both parts.
+The owner draws the parts once, by a key in its account, and keeps them there under the name that plans and ledgers have
+for them (`privacy.stored_parts`). Records are known again by a column of ids, or by their place in a file that stays as
+it is; a file that changed and has no ids is refused before anything is sent, for a record that moved would be in both
+parts.
 """
 
-import hashlib
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,7 +21,9 @@ from dpmpc.data.planned import OTHER_SIZES, other_sizes
 from dpmpc.data.spelling import canonical
 from dpmpc.data.table import Ints, Table
 from dpmpc.errors import RecordError, UsageError
+from dpmpc.privacy.account import Account
 from dpmpc.privacy.assignment import Parted
+from dpmpc.privacy.stored_parts import by_id, by_place
 from dpmpc.runs.request import Request
 
 
@@ -43,40 +46,80 @@ def rows_of(request: Request, whole: Plan, parted: Parted, label: str, owner: in
     planned = (parted.whole[owner],)
     if (table.n,) != planned:
         raise RecordError(other_sizes(planned, (table.n,)), OTHER_SIZES)
-    name, ids = _identified(request, table)
-    _keep(request, whole, parted, owner, name)
-    return parted.rows(label.rpartition("/")[2], ids(), owner)
+    known = _identified(request, table)
+    account = account_of(whole, request.account, callers=request.source is not None)
+    assert account is not None  # records of the caller's own count somewhere
+    _, second = parted.assignment.names
+    held = _drawn(_Place(account, whole.data_id, parted, owner), known, table.n, parted.sizes[second][owner])
+    return held if label.rpartition("/")[2] == second else ~held
 
 
-def _identified(request: Request, table: Table) -> tuple[str, Callable[[], Any]]:
-    """What the ids are, with their digest, and the ids. Errors: there are none."""
+@dataclass(frozen=True)
+class _Known:
+    """What tells records: their ids, or the digest of their file."""
+
+    file: str
+    ids: Sequence[str] | None = None
+
+
+@dataclass(frozen=True)
+class _Place:
+    """Where an owner's parts are kept."""
+
+    account: Account
+    data: str
+    parted: Parted
+    owner: int
+
+    @property
+    def whose(self) -> str:
+        """What the account's lines on them begin with."""
+        return f"{self.parted.assignment.identity} of owner {self.owner}: "
+
+    @property
+    def file(self) -> Path:
+        """That has the parts of ids."""
+        return self.account.folder / f"{self.data}.{self.parted.assignment.identity}.{self.owner}.npy"
+
+    def note(self, name: str) -> None:
+        """Has a line in the account. Errors: it cannot be written."""
+        parts = dict(self.parted.assignment.parts)
+        self.account.assignment(self.data, self.whose + name, parts, "record", self.parted.assignment)
+
+
+def _identified(request: Request, table: Table) -> _Known:
+    """What tells the records. Errors: nothing does."""
     if request.ids is not None:
-        ids = ids_of(table, request.ids)
-        digest = hashlib.sha256("\0".join(sorted(ids)).encode()).hexdigest()
-        return f"ids {digest[:32]}", lambda: ids
+        return _Known("", ids_of(table, request.ids))
     if request.database or request.source is None:
         raise UsageError(
             "held-out records are known again by an id; rows of a database have no place; name the column of their ids "
             "with <<ids>>"
         )
-    return f"places in {files_digest(request.source)[:32]}", lambda: range(table.n)
+    return _Known(files_digest(request.source)[:32])
 
 
-def _keep(request: Request, whole: Plan, parted: Parted, owner: int, name: str) -> None:
-    """Notes the ids in the owner's account. Errors: it has others."""
-    account = account_of(whole, request.account, callers=request.source is not None)
-    if account is None:
-        return
-    whose = f"{parted.assignment.identity} of owner {owner}: "
-    known = [each for each in account.assignments(whole.data_id) if each.startswith(whose)]
-    if any(each != whose + name for each in known):
+def _drawn(place: _Place, known: _Known, n: int, held: int) -> NDArray[np.bool_]:
+    """(n,) which rows are held out. Errors: they are told otherwise than by an earlier run, or their file changed, or
+    the account has lost their parts; as `by_id`."""
+    name = "ids" if known.ids is not None else f"{held} of {n} places in {known.file}"
+    earlier = [each for each in place.account.assignments(place.data) if each.startswith(place.whose)]
+    if any(each != place.whose + name for each in earlier):
         raise UsageError(
             "records are held out by their place in a file that stays as it is, or by their ids; since an earlier run "
-            "on this data id these are others, or are told apart otherwise; use the file as it was, or name the "
-            "column of ids that it had with <<ids>>, or plan with another data_id"
+            "on this data id the file is another, or they are told apart otherwise; use the file as it was, or name "
+            "the column of ids that it had with <<ids>>, or plan with another data_id"
         )
-    parts = dict(parted.assignment.parts)
-    account.assignment(whole.data_id, whose + name, parts, "record", parted.assignment)
+    if known.ids is not None and earlier and not place.file.exists():
+        raise UsageError(
+            f"which records are held out is kept in the account; {place.account.folder} has lost it; restore that "
+            "folder, or plan with another data_id"
+        )
+    secret = f"{place.parted.assignment.identity}: key"
+    key = place.account.assignment(place.data, secret, dict(place.parted.assignment.parts)).key
+    found = by_place(key, known.file, n, held) if known.ids is None else by_id(place.file, key, known.ids, held)
+    place.note(name)
+    return found
 
 
 def ids_of(table: Table, name: str) -> list[str]:

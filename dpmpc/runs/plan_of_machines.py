@@ -1,31 +1,88 @@
-"""The plan of training over several machines, with a survey before it and an evaluation after it where it has them."""
+"""The plan of training over several machines, with questions and a survey before it and an evaluation after it, where
+it has them."""
 
-from dataclasses import replace
+import hashlib
+import json
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
 
-from dpmpc.aggregation.plan.asked import data_digest
+from dpmpc.aggregation.plan.asked import Bounds, data_digest
 from dpmpc.aggregation.plan.plan import Plan
 from dpmpc.data.schema import Schema
-from dpmpc.runs.evaluating import shared
-from dpmpc.runs.planning import asked_of_machines, facts_of_schema, plan_of
+from dpmpc.privacy.gaussian import epsilon_of_mu, mu_of_budget
+from dpmpc.privacy.mechanism import Mechanism
+from dpmpc.runs.evaluating import TEST, shared
+from dpmpc.runs.planning import asked_of_machines, facts_of_schema, left, plan_of
 from dpmpc.runs.request import Request
+from dpmpc.runs.stats import plan_of_tables
 from dpmpc.statistics.held_out import TRAINING, Evaluated, exact_parts
+from dpmpc.statistics.study import Study
+from dpmpc.statistics.tables import Tables
 
 
-def plan_of_machines(request: Request, schema: Schema, sizes: tuple[int, ...], survey: bool) -> tuple[Plan, str]:
+@dataclass(frozen=True)
+class Beforehand:
+    """Questions that come before training: where their columns' bounds come from, which share of mu^2 they take, and
+    what is said of their release."""
+
+    tables: Tables
+    bounds: Bounds
+    share: float
+    settings: dict[str, Any]
+
+
+def plan_of_machines(
+    request: Request, schema: Schema, sizes: tuple[int, ...], survey: bool, asked: Beforehand | None = None,
+    owners: Sequence[str] = (),
+) -> tuple[Plan, str]:  # fmt: skip
     """The plan for owners of so many records, and what is to be said of an evaluation that it does not have. `schema`:
-    with a survey, the draft of one. From public numbers alone. Errors: as `Request` and `Plan`."""
-    held, note = shared(request, schema, sizes)
+    with a survey, the draft of one. `owners`: their names, where they have any, by which they keep their parts when
+    records come and go. From public numbers alone. Errors: as `Request` and `Plan`."""
+    draw = _draw(request, owners or sizes)
+    if asked is None:
+        plan, _, note = _evaluated(request, schema, sizes, survey, draw, ())
+        return plan, note
+    name, price = request.data_id or "records", request.epsilon
+    if request.delta:  # without one the questions are refused
+        price = epsilon_of_mu(mu_of_budget(request.epsilon, request.delta) * math.sqrt(asked.share), request.delta)
+    settings = asked.settings | {"epsilon": price}
+    alone = plan_of_tables(
+        asked.tables, sizes, name, name, settings, asked.bounds, capacity=request.capacity is not None, by_person=True
+    )
+    before = (alone.derived.mechanism,)
+    plan, learning, note = _evaluated(request, schema, sizes, survey, draw, before)
+    study = Study.asking(learning, asked.tables, price, sizes)
+    return replace(plan, source=study, released=()), note
+
+
+def _draw(request: Request, owners: Sequence[str] | Sequence[int]) -> str:
+    """What plans of the same share and owners have in common, whatever the numbers of their records."""
+    said = json.dumps([TEST if request.test_fraction is None else request.test_fraction, list(owners)])
+    return hashlib.sha256(said.encode()).hexdigest()[:32]
+
+
+def _evaluated(
+    request: Request, schema: Schema, sizes: tuple[int, ...], survey: bool, draw: str, before: tuple[Mechanism, ...]
+) -> tuple[Plan, Any, str]:
+    """The plan, its source with an evaluation where there is one, and what is to be said where there is none."""
+    held, note = shared(left(request, before), schema, sizes)
     if not held:
-        return _trained(request, schema, sizes, survey), note
+        plan = _trained(request, schema, sizes, survey, "", before)
+        return plan, plan.source, note
     trained = tuple(n - k for n, k in zip(sizes, held, strict=True))
-    part = exact_parts(data_digest(request.data_id or "records"), trained, held).assignment.label(TRAINING)
-    plan = _trained(replace(request, owner_sizes=trained), schema, trained, survey, part)
-    return replace(plan, source=Evaluated.of(plan.learning, sizes, held)), ""
+    part = exact_parts(data_digest(request.data_id or "records"), draw, trained, held).assignment.label(TRAINING)
+    plan = _trained(replace(request, owner_sizes=trained), schema, trained, survey, part, before)
+    source = Evaluated.of(plan.learning, sizes, held, draw)
+    return (plan if before else replace(plan, source=source)), source, ""
 
 
-def _trained(request: Request, schema: Schema, sizes: tuple[int, ...], survey: bool, part: str = "") -> Plan:
+def _trained(
+    request: Request, schema: Schema, sizes: tuple[int, ...], survey: bool, part: str, before: tuple[Mechanism, ...]
+) -> Plan:
     """The plan of training on so many records, which are this part of all."""
     name = request.data_id or "records"
     if survey:
-        return asked_of_machines(request, schema, sizes, name, part)
-    return plan_of(request, replace(facts_of_schema(name, schema, sizes), part=part))
+        return asked_of_machines(request, schema, sizes, name, part, before)
+    return plan_of(request, replace(facts_of_schema(name, schema, sizes), part=part, before=before))

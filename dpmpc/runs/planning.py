@@ -188,9 +188,21 @@ def plan_of(request: Request, facts: Facts) -> Plan:
     return plan
 
 
-def plan_with_survey(request: Request, draft: Schema, sizes: tuple[int, ...], name: str, part: str = "") -> Plan:
+def left(request: Request, before: tuple[Mechanism, ...]) -> Request:
+    """The request with what these releases of the same run leave of its epsilon."""
+    if not before:
+        return request
+    mu2 = mu_of_budget(request.epsilon, request.delta) ** 2 - sum(spending_of(each).mu2 for each in before)
+    return replace(request, epsilon=epsilon_of_mu(math.sqrt(mu2), request.delta))
+
+
+def plan_with_survey(
+    request: Request, draft: Schema, sizes: tuple[int, ...], name: str, part: str = "",
+    before: tuple[Mechanism, ...] = (),
+) -> Plan:  # fmt: skip
     """The plan whose release 0 is a survey of what the draft leaves open: its part of mu^2, and what follows it, from
-    public numbers alone. Errors: as `plan_of`; no delta; what no survey is for."""
+    public numbers alone. `before`: what the same run has released already. Errors: as `plan_of`; no delta; what no
+    survey is for."""
     if not request.delta:
         raise UsageError(
             "a survey has Gaussian noise, which needs a delta; none was given; add <<delta>>, or give <<bounds>> of "
@@ -201,7 +213,8 @@ def plan_with_survey(request: Request, draft: Schema, sizes: tuple[int, ...], na
             "a survey of columns is for neighbours by record; whole owners have too much to hide for it; give "
             "<<bounds>> of all columns"
         )
-    mu = mu_of_budget(request.epsilon, request.delta) * math.sqrt(_survey_part(request, draft, sizes)[0])
+    rest = left(request, before)
+    mu = mu_of_budget(rest.epsilon, request.delta) * math.sqrt(_survey_part(rest, draft, sizes)[0])
     columns = len(draft.columns) + len(draft.unknown) + draft.intercept
     facts = Facts(name, draft.task, columns, sizes, "survey", classes=draft.classes, part=part)
     balanced = request.class_weight == BALANCED
@@ -209,7 +222,7 @@ def plan_with_survey(request: Request, draft: Schema, sizes: tuple[int, ...], na
     stated = None if balanced else request.class_weight
     request = replace(request, run_id=request.run_id or secrets.token_hex(8))
     first = stage_plan(plan_of(request, facts), survey.stage)
-    plan = plan_of(request, replace(facts, before=(first.derived.mechanism,)))
+    plan = plan_of(request, replace(facts, before=(*before, first.derived.mechanism)))
     source = replace(plan.learning, survey=survey, weights=() if stated is None else parsed(stated, draft.target))
     longest = source.longest(first.divisor, noise_of(first))
     assert longest is not None
@@ -260,11 +273,15 @@ def _survey_part(request: Request, draft: Schema, sizes: tuple[int, ...]) -> tup
     return share, survey_noise(known, share)
 
 
-def asked_of_machines(request: Request, draft: Schema, sizes: tuple[int, ...], name: str, part: str = "") -> Plan:
+def asked_of_machines(
+    request: Request, draft: Schema, sizes: tuple[int, ...], name: str, part: str = "",
+    before: tuple[Mechanism, ...] = (),
+) -> Plan:  # fmt: skip
     """The same, for processes on several machines. Errors: also a survey that finds nothing."""
-    if too_loud(request, draft, sizes):
+    rest = left(request, before)
+    if too_loud(rest, draft, sizes):
         raise UsageError(silence(draft, sizes))
-    return plan_with_survey(request, on_advised_basis(request, draft, sizes), sizes, name, part)
+    return plan_with_survey(request, on_advised_basis(rest, draft, sizes), sizes, name, part, before)
 
 
 def _weights(request: Request, facts: Facts) -> tuple[float, ...]:

@@ -23,6 +23,7 @@ from dpmpc.runs.joining import Joining, join
 from dpmpc.runs.kit import KEYS, SITE, Kit, read_kit, rewrite_site
 from dpmpc.runs.named_records import described_schema
 from dpmpc.statistics.columns import Bucketed, Category, Quantity
+from dpmpc.statistics.study import Study
 from dpmpc.statistics.tables import Tables
 from dpmpc.synthesis.source import Synthesis
 
@@ -133,8 +134,14 @@ def _columns(plan: Plan) -> Iterator[tuple[str, Make]]:
     """Name -> what makes a value."""
     source = plan.source
     if not isinstance(source, Tables | Synthesis):
+        if isinstance(source, Study) and source.tables is not None:  # what both have is made as the schema says
+            yield from _of_columns(source.tables)
         yield from _of_schema(described_schema(plan))
         return
+    yield from _of_columns(source)
+
+
+def _of_columns(source: Tables | Synthesis) -> Iterator[tuple[str, Make]]:
     for _, model in source.models if isinstance(source, Tables) else ():
         yield from _of_schema(model.schema)
     for column in source.columns.columns:

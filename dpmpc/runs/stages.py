@@ -29,13 +29,14 @@ from dpmpc.privacy.budget import Budget
 from dpmpc.privacy.whole import WholeRun, path_of
 from dpmpc.runs.folder import make_private
 from dpmpc.runs.job import OPENED as OWNERS
-from dpmpc.runs.job import OWN_LEDGER, StageJob
+from dpmpc.runs.job import OWN_LEDGER, WHOLE, StageJob
 from dpmpc.runs.placement import Placement
 from dpmpc.runs.resume import presence_anywhere
 
-WHOLE, MINE, SETTLED, OPENED = "stage.whole.json", "stage.json", "stage.after.json", "opened.npy"
+MINE, SETTLED, OPENED = "stage.json", "stage.after.json", "opened.npy"
 PRESENT, PARTIAL = "present.json", "opened.tmp.npy"
 RunStage = Callable[[Plan, Placement, StageJob], None]
+KeepStage = Callable[[Plan, Ints, Path], None]
 
 
 def settled_plan(out: Path, name: str) -> Path:
@@ -65,9 +66,12 @@ def is_settled(plan: Plan, out: Path) -> bool:
     return True
 
 
-def run_before(plan: Plan, where: Placement, run: RunStage, say: Callable[[str], None]) -> tuple[Plan, Placement]:
+def run_before(
+    plan: Plan, where: Placement, run: RunStage, say: Callable[[str], None], keep: KeepStage
+) -> tuple[Plan, Placement]:
     """The plan of the releases and the placement with its file, after this process's part in all stages before them.
-    `run` does one, in the folder and with the plan file of its placement."""
+    `run` does one, in the folder and with the plan file of its placement; `keep` is given what one opened, and its
+    folder."""
     while before := plan.source.schedule.before:
         name = before[0].name
         settled = settled_plan(where.out, name)
@@ -75,6 +79,7 @@ def run_before(plan: Plan, where: Placement, run: RunStage, say: Callable[[str],
 
             def settle(total: Ints, present: Presence | None, plan: Plan = plan, settled: Path = settled) -> None:
                 np.save(settled.parent / OPENED, sum_of(plan.first, total, present).total)
+                keep(plan.first, total, settled.parent)
                 after_first(plan, total, present).write(settled)
 
             stage = StageJob(name, plan, settle, begins=begins(where))

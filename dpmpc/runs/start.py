@@ -22,6 +22,7 @@ from dpmpc.aggregation.plan.shown import taking_part
 from dpmpc.aggregation.plan.spending import entry_of
 from dpmpc.aggregation.wire.paths import ledger_path, opened_path, transcript_path
 from dpmpc.errors import DpmpcError, UsageError, public_text
+from dpmpc.learning.method import Learning
 from dpmpc.learning.source import Schedule
 from dpmpc.mpc.transport.addresses import owner_endpoints
 from dpmpc.privacy.budget import Budget
@@ -29,9 +30,9 @@ from dpmpc.privacy.composition import parse_budget
 from dpmpc.processes.cores import threads_for
 from dpmpc.processes.logs import log_to
 from dpmpc.runs.before_release import check_budget
-from dpmpc.runs.delivering import deliver_answers, deliver_figures, deliver_model
+from dpmpc.runs.delivering import deliver_answers, deliver_figures, deliver_model, keep_answers
 from dpmpc.runs.folder import make_private, opened_nothing, prepare
-from dpmpc.runs.job import OPENED, OWN_LEDGER, OwnersJob, StageJob
+from dpmpc.runs.job import OPENED, OWN_LEDGER, SAID, OwnersJob, StageJob
 from dpmpc.runs.launcher import request_path, train
 from dpmpc.runs.owner_process import Progress, run_owners
 from dpmpc.runs.parting import check_alone
@@ -104,7 +105,7 @@ def take_part(plan: Plan, request: Request | None, where: Placement, progress: P
                 if staged:
                     _check_limits(plan, where)
                 whole.enter_context(whole_of(plan, where, _budget(where, plan)))
-            plan, where = run_before(plan, where, part, say)
+            plan, where = run_before(plan, where, part, say, keep_answers)
             part(plan, where, None)
             if plan.source.schedule.after:
                 run_after(plan, where, part, say)
@@ -360,8 +361,10 @@ def prepare_owners(where: Placement, plan: Plan | None, run_id: str | None = Non
     to the same run gets the history anew. Returns whether its part of the run is over already. `plan`: made before;
     without one the run has the name `run_id`. Errors: it holds another run."""
     make_private(where.out)
-    asked = plan is not None and isinstance(plan.source, Tables)
-    results = (SETTLED, STAGE_OPENED) if staged else ("report.json", ANSWERS if asked else "model.npz")
+    made = "model.npz"
+    if plan is not None and not isinstance(plan.source, Learning):
+        made = ANSWERS if isinstance(plan.source, Tables) else SAID
+    results = (SETTLED, STAGE_OPENED) if staged else ("report.json", made)
     opened, finished = where.out / OPENED, [where.out / name for name in results]
     if not where.overwrite:
         returns = _returns(where.out, plan, run_id)

@@ -27,15 +27,14 @@ from dpmpc.data.persons import persons_at
 from dpmpc.data.schema import Schema, checked_bounds, read_bounds
 from dpmpc.data.spelling import PLAIN, Spelling
 from dpmpc.data.table import Table, held
-from dpmpc.data.written import read_written
 from dpmpc.errors import UsageError
 from dpmpc.lazy import cached_property
-from dpmpc.learning.model import read_model
 from dpmpc.learning.survey import Survey
 from dpmpc.privacy.budget import Budget
 from dpmpc.privacy.composition import parse_budget
 from dpmpc.privacy.law import DEFAULT_LAW
 from dpmpc.privacy.mechanism import Mechanism
+from dpmpc.runs.questions import model_of
 from dpmpc.runs.stages import MINE, OPENED
 from dpmpc.settings import declared, said
 from dpmpc.statistics.asking import Answer
@@ -44,13 +43,15 @@ from dpmpc.statistics.expected import Expected, expected, lines, refuse_hopeless
 from dpmpc.statistics.intervals import Level
 from dpmpc.statistics.opened import Opened
 from dpmpc.statistics.output import as_csv, as_json, as_markdown, as_text, frame
-from dpmpc.statistics.page import as_html
+from dpmpc.statistics.page import as_html, as_part
 from dpmpc.statistics.pooled import pooled
 from dpmpc.statistics.scores import Model
+from dpmpc.statistics.study import QUESTIONS
 from dpmpc.statistics.tables import STEP, Tables
 from dpmpc.synthesis.asking import single
 
 ANSWERS = "answers.html"
+ASKED_FIRST = f"{QUESTIONS}/{ANSWERS}"  # of a run that trained after them
 RELEASES = ("first", "second")  # of a synthetic table, in its folder
 _FORMS = ("answers.txt", "answers.md", "answers.csv", "answers.json", ANSWERS)
 
@@ -123,8 +124,16 @@ class Statistics:
 
     def html(self, title: str = "Statistics") -> str:
         """One page with tables and pictures that needs nothing else."""
-        costs = [(name, part) for name, _, part in self.tables.costs(self.plan.sizes)]
-        return as_html(self.answers, self._shown, title, [self.guarantee], costs)
+        return as_html(self.answers, self._shown, title, [self.guarantee], self._costs)
+
+    def part(self) -> str:
+        """The answers as a part of another page, under its third headings."""
+        return as_part(self.answers, self._shown, self._costs, "h3")
+
+    @property
+    def _costs(self) -> list[tuple[str, float]]:
+        """Each question's part of the promise."""
+        return [(name, part) for name, _, part in self.tables.costs(self.plan.sizes)]
 
     def plot(self, path: Path | str) -> Path:
         """Writes the page with the pictures, and returns where."""
@@ -252,10 +261,13 @@ def reopened(out: Path | str, level: Level | None = None) -> Statistics:
 
     Errors: UsageError where there is none."""
     folder = Path(out)
+    if (folder / QUESTIONS / MINE).exists():  # of a run that asked before it trained
+        folder = folder / QUESTIONS
     if not (folder / "plan.json").exists() and all((folder / part / OPENED).exists() for part in RELEASES):
         *earlier, last = (reopened(folder / part, level) for part in RELEASES)
         return replace(last, earlier=tuple(earlier)).asked(single(last.tables.columns))
-    plan = Plan.read(folder / "plan.json")
+    stage = folder / MINE
+    plan = Plan.read(stage if stage.exists() else folder / "plan.json")
     if not isinstance(plan.source, Tables):
         kind = plan.source.KIND
         raise UsageError(f"answers come from a release of tables; {folder} holds a run of {kind}; name another folder")
@@ -290,18 +302,9 @@ def asked_of(
         assert bounds is not None
         given = checked_bounds(dict(bounds), "bounds") if isinstance(bounds, Mapping) else read_bounds(Path(bounds))
         columns = Columns.of_bounds(given)
-    found = {name: model if isinstance(model, Model) else _model(Path(model)) for name, model in (models or {}).items()}
+    given_models = (models or {}).items()
+    found = {name: model if isinstance(model, Model) else model_of(Path(model)) for name, model in given_models}
     return Tables.of(columns, queries, None, found)
-
-
-def read_queries(path: Path) -> list[str | Mapping[str, Any]]:
-    """The questions in a TOML file, `queries = [...]` at its top or under [stats]. Errors: there are none."""
-    value = read_written(path, Any, "a questions")
-    part = value.get("stats", value) if isinstance(value, dict) else None
-    found = part.get("queries") if isinstance(part, dict) else None
-    if not isinstance(found, list) or not found or not all(isinstance(item, str | dict) for item in found):
-        raise UsageError(f'questions are a list of lines or tables; {path.name} has none; write queries = ["count"]')
-    return found
 
 
 def kept_of(settings: Mapping[str, Any], owners: str | None) -> Kept | None:
@@ -393,8 +396,3 @@ def foreseen(plan: Plan, level: Level) -> tuple[Expected, ...]:
     assert isinstance(plan.source, Tables)
     noise, level = noise_of(plan) / STEP, replace(level, answers=max(level.answers, 1))
     return expected(plan.source, plan.sizes, noise, level, plan.counted)
-
-
-def _model(run: Path) -> Model:
-    read = read_model(run)
-    return Model.of(Schema.from_json(read.preprocessing), read.theta, read.weights)

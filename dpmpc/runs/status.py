@@ -15,8 +15,8 @@ from dpmpc.privacy.ledgers import ledgers_below, merge, parts, read_ledgers
 from dpmpc.processes.status import State, read_state
 from dpmpc.runs.figure_lines import FIGURES
 from dpmpc.runs.folder import run_folder
-from dpmpc.runs.stages import WHOLE
-from dpmpc.runs.stats import ANSWERS
+from dpmpc.runs.job import WHOLE
+from dpmpc.runs.stats import ANSWERS, ASKED_FIRST
 
 
 @dataclass(frozen=True)
@@ -37,14 +37,14 @@ class Spent:
 @dataclass(frozen=True)
 class RunStatus:
     """A run's folder: its plan, or that of the stage that comes first, its processes here, those of its stages named
-    so, what is spent. `model`: whether it is there, and `answers`, of a run of questions."""
+    so, what is spent. `model`: whether it is there; `answers`: the file of those to questions."""
 
     folder: Path
     plan: Plan
     processes: tuple[State, ...]
     spent: Spent | None
     model: bool
-    answers: bool = False
+    answers: str | None = None
     figures: dict[str, Any] | None = None  # of the model, if it was evaluated
 
     def to_json(self) -> dict[str, Any]:
@@ -86,7 +86,7 @@ def read_status(folder: Path) -> RunStatus:
         tuple(states),
         _spent(folder, plan),
         (folder / "model.npz").exists(),
-        (folder / ANSWERS).exists(),
+        next((name for name in (ANSWERS, ASKED_FIRST) if (folder / name).exists()), None),
         json.loads(figures.read_text(encoding="utf-8"))["figures"] if figures.exists() else None,
     )
 

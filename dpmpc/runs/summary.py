@@ -81,6 +81,9 @@ def _advised(report: dict[str, Any]) -> list[Line]:
     return [("advised", f"method {best['method']}, {_releases(best['iterations'])}{step}; expected {misses}")]
 
 
+_SURVEYED = "the survey that found ranges and categories"
+
+
 def _guarantee(privacy: dict[str, Any]) -> list[Line]:
     """What is promised, on what assumptions, and by which noise."""
     if privacy["epsilon"] is None:
@@ -92,9 +95,9 @@ def _guarantee(privacy: dict[str, Any]) -> list[Line]:
     if "paper" in privacy:
         claim = f"claims epsilon = {privacy['paper']['claims']['epsilon']:g}"
         lines.append(("the paper's formula", f"{claim}; the line above is what its scale really gives"))
-    if privacy["released_before"]:
-        share = f"{privacy['survey_share']:.0%} of the budget (of mu squared)"
-        lines.append(("", f"the survey that found ranges and categories included, with {share}"))
+    for share, what in (("questions_share", "the questions"), ("survey_share", _SURVEYED)):
+        if taken := privacy.get(share):  # reports of older runs have no questions
+            lines.append(("", f"{what} included, with {taken:.0%} of the budget (of mu squared)"))
     lines.append(("neighbours", privacy["neighbours"]))
     scale = f"{privacy['noise_law']}, scale {privacy['noise_scale']:.4g} a coordinate of the mean"
     lines.append(("noise", f"{scale}; sensitivity {privacy['sensitivity']['l2']:.4g}"))

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from dpmpc.aggregation.plan.plan import Plan
 from dpmpc.errors import UsageError
-from dpmpc.runs.stages import WHOLE
+from dpmpc.runs.job import WHOLE
 from dpmpc.runs.stats import reopened
 from dpmpc.runs.synth import Synthetic, made_of
 from dpmpc.runs.synth_columns import digits_of_columns

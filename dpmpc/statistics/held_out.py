@@ -1,7 +1,7 @@
 """`Evaluated`: training over several machines, and one release after it of how good the model is on held-out records.
 
 Every owner holds out a public number of its records, which no stage before and no release of training reads; the parts
-follow from public numbers and from ids alone (`privacy.assignment.Parted`). After training every process makes the
+are drawn by the owner once, of ids alone (`privacy.assignment.Parted`). After training every process makes the
 model of what was opened, and of the model the question; the sum over held-out records is opened with noise for the
 plan's (epsilon, delta), which none of them has paid yet. So the run costs the larger price, not the sum.
 
@@ -33,36 +33,47 @@ GRAIN = 0.5**20
 
 @dataclass(frozen=True, kw_only=True)
 class Evaluated(Learning):
-    """Training on all but `held` of each owner's `records`, and an evaluation on these. Public."""
+    """Training on all but `held` of each owner's `records`, and an evaluation on these. `draw`: the same for plans in
+    which records keep their part. Public."""
 
     KIND: ClassVar[str] = "evaluated"
     UNITS: ClassVar[tuple[str, ...]] = ("record", "presence")
 
     records: tuple[int, ...]
     held: tuple[int, ...]
+    draw: str
 
     def __post_init__(self) -> None:
         super().__post_init__()
+        self._check_parts()
+
+    def _check_parts(self) -> None:
         numbers = (*self.records, *self.held)
         good = len(self.records) == len(self.held) > 0 and all(type(n) is int for n in numbers)
-        if not good or not all(0 < held < n for held, n in zip(self.held, self.records, strict=True)):
+        if (
+            type(self.draw) is not str
+            or not good
+            or not all(0 < held < n for held, n in zip(self.held, self.records, strict=True))
+        ):
             raise UsageError(
                 "each owner holds out some of its records, and not all; the plan says otherwise of one; plan again"
             )
 
     @staticmethod
-    def of(learning: Learning, records: Sequence[int], held: Sequence[int]) -> "Evaluated":
+    def of(learning: Learning, records: Sequence[int], held: Sequence[int], draw: str) -> "Evaluated":
         """The same training, with an evaluation after it."""
         values = {each.name: getattr(learning, each.name) for each in fields(Learning)}
-        return Evaluated(**values, records=tuple(records), held=tuple(held))
+        return Evaluated(**values, records=tuple(records), held=tuple(held), draw=draw)
 
     @property
     def schedule(self) -> Schedule:
         after = Stage(EVALUATION, _longest(self.task, self.classes), None, HELD_OUT, self.held)
         return Schedule(super().schedule.before, (after,))
 
-    def parted(self, data_id: str) -> Parted:
-        return exact_parts(data_id, tuple(n - k for n, k in zip(self.records, self.held, strict=True)), self.held)
+    def parted(self, data_id: str) -> Parted | None:
+        return exact_parts(
+            data_id, self.draw, tuple(n - k for n, k in zip(self.records, self.held, strict=True)), self.held
+        )
 
     def ends(self, stage: Stage, opened: Sequence[Sum], plan: Any) -> Source:
         if plan.schema is None:
@@ -77,9 +88,9 @@ class Evaluated(Learning):
 
 
 @lru_cache(maxsize=64)
-def exact_parts(data_id: str, trained: tuple[int, ...], held: tuple[int, ...]) -> Parted:
+def exact_parts(data_id: str, draw: str, trained: tuple[int, ...], held: tuple[int, ...]) -> Parted:
     """The parts of the records of this digest, so many of each owner."""
-    return Parted.of(data_id, {TRAINING: trained, HELD_OUT: held})
+    return Parted.of(data_id, draw, {TRAINING: trained, HELD_OUT: held})
 
 
 @lru_cache(maxsize=64)

@@ -23,20 +23,27 @@ def as_html(
     costs: Sequence[tuple[str, float]] = (),
 ) -> str:  # fmt: skip
     """The page. said: lines about the promise; costs: each question's part of it."""
-    parts = [f"<h1>{escape(title)}</h1>", *(f"<p>{escape(line)}</p>" for line in said)]
-    parts.append(f"<p>{escape(said_of(level, answers))}</p>")
+    head = "".join([f"<h1>{escape(title)}</h1>", *(f"<p>{escape(line)}</p>" for line in said)])
+    return (
+        f'<!doctype html><html lang="en"><head><meta charset="utf-8"><title>{escape(title)}</title>'
+        f"<style>{_STYLE}</style></head><body>{head}{as_part(answers, level, costs)}</body></html>\n"
+    )
+
+
+def as_part(
+    answers: Sequence[Answer], level: Level, costs: Sequence[tuple[str, float]] = (), heading: str = "h2"
+) -> str:
+    """The answers as a part of a page."""
+    parts = [f"<p>{escape(said_of(level, answers))}</p>"]
     if costs:
         each = (f"<li><code>{escape(name)}</code>: {100 * part:.1f} % of the promise</li>" for name, part in costs)
         parts.append(f"<ul>{''.join(each)}</ul>")
     for answer in answers:
-        parts.append(f"<h2><code>{escape(answer.question)}</code></h2>")
+        parts.append(f"<{heading}><code>{escape(answer.question)}</code></{heading}>")
         parts += [f'<p class="note">{escape(note)}.</p>' for note in answer.notes]
         parts += pictures(answer)
         parts.append(_table(answer))
-    return (
-        f'<!doctype html><html lang="en"><head><meta charset="utf-8"><title>{escape(title)}</title>'
-        f"<style>{_STYLE}</style></head><body>{''.join(parts)}</body></html>\n"
-    )
+    return "".join(parts)
 
 
 def _table(answer: Answer) -> str:

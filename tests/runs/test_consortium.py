@@ -503,7 +503,7 @@ def test_a_file_of_questions_is_a_plan_of_one_release(tmp_path: Path, run: str) 
 @pytest.mark.parametrize(
     ("changes", "words"),
     [
-        ({"more": "[learning]\niterations = 3"}, "[stats] asks and [learning] trains; a run does one of them"),
+        ({"more": "[learning]\niterations = 3"}, "or target and [records.bounds]"),
         ({"queries": '["median(aeg)"]'}, "did you mean 'age'?"),
         ({"queries": "[]"}, "queries"),
         ({"queries": '["hist(age, bins=5000) by sex"]'}, "off"),

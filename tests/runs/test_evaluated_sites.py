@@ -2,6 +2,7 @@
 
 import json
 from collections import Counter
+from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -14,15 +15,17 @@ from dpmpc.aggregation.plan.guarantee import promise_of
 from dpmpc.aggregation.plan.plan import Plan
 from dpmpc.aggregation.plan.shown import taking_part
 from dpmpc.data import CsvFile, Schema, load
+from dpmpc.data.loading import opened
 from dpmpc.errors import UsageError
 from dpmpc.learning.model import read_model
 from dpmpc.learning.task import TASKS
-from dpmpc.privacy.assignment import Parted
 from dpmpc.privacy.composition import spent
 from dpmpc.privacy.ledgers import merge, read_ledgers
+from dpmpc.privacy.stored_parts import by_place
 from dpmpc.runs import evaluating, start
 from dpmpc.runs.evaluating import LOUDEST, off_by
 from dpmpc.runs.figure_lines import read_lines
+from dpmpc.runs.parting import ids_of, rows_of
 from dpmpc.runs.plan_of_machines import plan_of_machines
 from dpmpc.runs.request import Request
 from dpmpc.runs.status import read_status
@@ -47,14 +50,16 @@ def planned(folder: Path, what: str = "two classes", **changes: Any) -> Path:
 
 
 def truth(plan: Plan, model: Path, records: list[Path]) -> Any:
-    """The plain figures of the model on the held-out rows of all owners, by another route: rows by the assignment,
-    features by the loader."""
+    """The plain figures of the model on the held-out rows of all owners, by another route: rows by what the owner
+    keeps, features by the loader."""
     parted = plan.source.parted(plan.data_id)
     assert parted is not None
     schema, rows = Schema.from_json(read_model(model).preprocessing), []
     for owner, path in enumerate(records):
         data = load(CsvFile(path), schema=schema, test_fraction=0.0, splitting=lambda t, g, s: (np.arange(t.n), s[1]))
-        mine = parted.rows(HELD_OUT, range(EACH), owner)
+        request = Request(csv=str(path), planned=True, evaluate=False)
+        with opened(CsvFile(path)) as (table, _):
+            mine = rows_of(request, plan, parted, parted.assignment.label(HELD_OUT), owner, table)
         assert mine.sum() == HELD
         rows.append((np.asarray(data.train.X)[mine], data.train.y[mine]))
     X, y = (np.concatenate(part) for part in zip(*rows, strict=True))
@@ -136,27 +141,85 @@ def test_a_death_before_the_evaluation_is_carried_on_and_another_file_is_refused
         assert not [e for e in merge(read_ledgers(tmp_path / "again" / name)) if e.run.startswith("again")]
 
 
-def test_parts_of_exact_sizes_follow_from_ids_alone() -> None:
-    sizes = {TRAINING: (300, 7), HELD_OUT: (100, 3)}
-    parted, ids = Parted.of(data_digest("a"), sizes), [f"p{k}" for k in range(400)]
-    held = parted.rows(HELD_OUT, ids, 0)
-    assert held.sum() == 100 and not (held & parted.rows(TRAINING, ids, 0)).any() and parted.whole == (400, 10)
-    order = np.random.default_rng(1).permutation(400)
-    assert (parted.rows(HELD_OUT, [ids[k] for k in order], 0) == held[order]).all()
-    assert Parted.of(data_digest("a"), sizes) == parted
-    for other in (
-        Parted.of(data_digest("b"), sizes),
-        Parted.of(data_digest("a"), {TRAINING: (301, 7), HELD_OUT: (99, 3)}),
-    ):
-        assert other.assignment.identity != parted.assignment.identity
-    with pytest.raises(UsageError, match="as many rows"):
-        parted.rows(HELD_OUT, ids[:-1], 0)
-    with pytest.raises(UsageError, match="as many rows"):
-        parted.rows(HELD_OUT, [*ids[:-1], "p0"], 0)
-    drawn = np.zeros(400)  # each row is held out in a quarter of the data sets: 1 in 10^9 lies 8 deviations away
-    for k in range(400):
-        drawn += Parted.of(data_digest(str(k)), sizes).rows(HELD_OUT, ids, 0)
-    assert np.abs(drawn - 100).max() < 8 * np.sqrt(400 * 0.25 * 0.75)
+def with_ids(path: Path, ids: Iterable[int]) -> Path:
+    """A CSV file of records that have these ids."""
+    path.write_text("id,age\n" + "".join(f"p{k},{20 + k % 60}\n" for k in ids), encoding="utf-8")
+    return path
+
+
+def grown(n: int, share: float = 0.2, names: tuple[str, ...] = ("a", "b"), data: str = "registry") -> Plan:
+    """A plan of two owners, of which the first has n records."""
+    sizes = (n, 20_000)
+    request = Request(
+        schema="s", owner_sizes=sizes, epsilon=4.0, delta=1e-5, iterations=2, evaluate=False, data_id=data
+    )
+    plan, note = plan_of_machines(
+        replace(request, test_fraction=share), replace_unknown(draft()), sizes, survey=False, owners=names
+    )
+    assert not note
+    return plan
+
+
+def parts(plan: Plan, file: Path, ids: str | None = "id", owner: int = 0) -> tuple[set[str], set[str]]:
+    """(who of an owner is trained on, who is held out)."""
+    parted, request = plan.source.parted(plan.data_id), Request(csv=str(file), ids=ids, planned=True, evaluate=False)
+    assert parted is not None
+    with opened(CsvFile(file)) as (table, _):
+        names = np.array(ids_of(table, "id"))
+        trained, held = (
+            rows_of(request, plan, parted, parted.assignment.label(part), owner, table) for part in (TRAINING, HELD_OUT)
+        )
+    assert (trained ^ held).all() and held.sum() == parted.sizes[HELD_OUT][owner]
+    return set(names[trained]), set(names[held])
+
+
+def test_records_keep_their_part_as_others_come_and_go(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """By id, in any order; appended ones are drawn into what the sizes leave. The same parts by another account's key
+    come once in 10^200."""
+    monkeypatch.setenv("DPMPC_ACCOUNT", str(tmp_path / "account"))
+    plan, file = grown(1000), tmp_path / "mine.csv"
+    trained, held = parts(plan, with_ids(file, range(1000)))
+    lines = file.read_text().splitlines()
+    file.write_text("\n".join([lines[0], *reversed(lines[1:]), ""]))
+    assert parts(plan, file) == (trained, held)
+    more = grown(1300)
+    assert more.part == plan.part  # prices of parts go on
+    later = parts(more, with_ids(file, range(1300)))
+    assert later[0] > trained and later[1] > held
+    new = len(later[1]) - len(held)
+    assert new == 60 and 0 < len(later[1] & {f"p{k}" for k in range(1000, 1150)}) < 60
+    assert parts(plan, with_ids(file, range(1000))) == (trained, held)  # those that went keep their part
+    lost = tmp_path / "account"
+    [kept] = lost.glob("*.npy")
+    assert kept.stat().st_mode & 0o77 == 0 and b"p10" not in kept.read_bytes()
+    with pytest.raises(UsageError, match="leave room for"):
+        parts(plan, with_ids(file, range(300, 1300)))
+    before = kept.read_bytes()
+    with pytest.raises(UsageError, match="told apart otherwise"):
+        parts(plan, with_ids(file, range(1000)), ids=None)
+    with pytest.raises(UsageError, match="two rows have the same"):
+        parts(plan, with_ids(file, [*range(999), 5]))
+    assert kept.read_bytes() == before
+    kept.unlink()
+    with pytest.raises(UsageError, match="has lost it"):
+        parts(plan, with_ids(file, range(1000)))
+    monkeypatch.setenv("DPMPC_ACCOUNT", str(tmp_path / "another"))
+    assert parts(plan, file) != (trained, held)  # nobody else knows them
+
+
+def test_a_changed_file_without_ids_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Rows that were appended too; another share is another assignment, whose price adds up. Of 30 rows one is held out
+    in about a fifth of 300 draws: 8 deviations away once in 10^14."""
+    monkeypatch.setenv("DPMPC_ACCOUNT", str(tmp_path / "account"))
+    file = with_ids(tmp_path / "mine.csv", range(1000))
+    found = parts(grown(1000), file, None)
+    assert parts(grown(1000), file, None) == found != parts(grown(1000, 0.3), file, None)
+    assert grown(1000, 0.3).part != grown(1000).part != grown(1000, names=("b", "a")).part
+    with_ids(file, range(1001))
+    with pytest.raises(UsageError, match="the file is another"):
+        parts(grown(1001), file, None)
+    counts = Counter(k for trial in range(300) for k in np.flatnonzero(by_place(f"{trial:032x}", "digest", 30, 6)))
+    assert all(abs(counts[k] - 60) < 8 * np.sqrt(300 * 0.2 * 0.8) for k in range(30))
 
 
 def test_too_few_records_are_said_and_a_stated_share_is_refused() -> None:

@@ -14,7 +14,8 @@ from dpmpc.aggregation.plan.plan import Plan
 from dpmpc.cli.main import group
 from dpmpc.data.schema import Categorical, Labels, Numeric, Schema
 from dpmpc.errors import UsageError
-from dpmpc.runs.stats import OPENED, asked_of, dry, noise_of, plan_of_tables, read_queries, reopened
+from dpmpc.runs.questions import read_queries
+from dpmpc.runs.stats import OPENED, asked_of, dry, noise_of, plan_of_tables, reopened
 from dpmpc.statistics.intervals import Level
 from dpmpc.statistics.scores import Model
 from dpmpc.statistics.tables import STEP, Tables

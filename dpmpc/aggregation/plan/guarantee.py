@@ -165,6 +165,7 @@ def privacy_section(plan: Plan) -> dict[str, Any]:
         "noise_scale_grid_steps": derived.mechanism.scale,
         "releases": plan.releases,
         "released_before": [mechanism.to_json() for mechanism in plan.before],
+        "questions_share": share_of(plan, *plan.before[: plan.source.asked_first]),
         "survey_share": survey_share(plan),
         "grid": {"bits": plan.grid.bits, "step": plan.grid.step, "divisor": plan.divisor, "step_of_aggregate": step},
         "statistical_security_bits": plan.security_bits if plan.parties else None,
@@ -191,8 +192,8 @@ def units_of(plan: Plan) -> int:
 
 
 def survey_share(plan: Plan) -> float:
-    """The part of the budget, of its squared mu, that what was released before has taken; 0 without a delta."""
-    return share_of(plan, *plan.before)
+    """The part of the budget, of its squared mu, that surveys before have taken; 0 without a delta."""
+    return share_of(plan, *plan.before[plan.source.asked_first :])
 
 
 def share_of(plan: Plan, *mechanisms: Mechanism) -> float:

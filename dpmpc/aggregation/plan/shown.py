@@ -30,17 +30,25 @@ def taking_part(plan: Plan, addresses: Sequence[str] = ()) -> list[str]:
             f"schema {plan.schema_digest[:16]}: {columns_line(Schema.from_json(plan.schema))} ({plan.bounds} bounds)"
         ]
     schedule, coming = plan.source.schedule, plan.before[len(plan.released) :]
-    after = "".join(f", after a {stage.name}" for stage in schedule.before)
-    most = "at most " if after else ""
+    after = "".join(f", after {_one(stage.name)}" for stage in schedule.before)
+    most = "at most " if any(not stage.asks for stage in schedule.before) else ""
     releases = number_of(plan.releases, "release")
     what = f"{number_of(plan.owners, 'owner')}, {most}{number_of(plan.dimension, 'coordinate')}, {releases}{after}"
+    asked: list[str] = []
+    began = False
     for stage, mechanism in zip(schedule.before, coming, strict=True):
-        share = share_of(plan, mechanism)
-        line = f"first a {stage.name} of {stage.source.coordinates} coordinates, {share:.0%} of the budget"
-        schema = [f"{line}: {schema[0]}", *schema[1:]] if stage is schedule.before[0] else [*schema, line]
+        share, order = share_of(plan, mechanism), "then" if asked else "first"
+        line = f"{order} {_one(stage.name)} of {stage.source.coordinates} coordinates, {share:.0%} of the budget"
+        if stage.asks:
+            asked += [f"{line}, of all records", *(f"asks: {text}" for text in stage.asks)]
+        else:
+            schema = [*schema, line] if began else [f"{line}: {schema[0]}", *schema[1:]]
+            began = True
+    schema = [*asked, *([f"then trains: {schema[0]}", *schema[1:]] if asked and not began else schema)]
     schema += [
-        f"then {stage.name}: one release of {sum(stage.sizes):,} other records, which no other release is of, so that "
-        f"no record pays twice; {stage.source.coordinates} coordinates at most"
+        f"then {stage.name}: one release of {sum(stage.sizes):,} other records, which no other release is of"
+        f"{' but the questions' * bool(stage.shared)}, so that no record pays twice; "
+        f"{stage.source.coordinates} coordinates at most"
         for stage in schedule.after
     ]
     lines = [
@@ -51,6 +59,11 @@ def taking_part(plan: Plan, addresses: Sequence[str] = ()) -> list[str]:
         *schema,
     ]
     return [one_line(line) for line in (*lines, *([owners_line(plan)] if plan.checks_owners else []))]
+
+
+def _one(stage: str) -> str:
+    """A stage's name with its article."""
+    return stage if stage.endswith("s") else f"a {stage}"
 
 
 def _owners_shown(plan: Plan) -> str:

@@ -10,8 +10,9 @@ Guarantees: what follows may depend on all that was opened, but no price does. `
 stage that shares the promise, and the plan's own noise is solved for with all of them: those that are to come are
 derived from the source, those that were opened stand in the plan (`released`). A plan that is shorter than what can
 follow is refused; so is a stage that leads to dearer or longer ones than were planned. A stage after the plan's
-releases is of another part of the data, where no record pays for both. Each stage is a run with a name of its own, so a
-stream of randomness is never begun twice.
+releases is of another part of the data, where no record pays for both; with stages before that were of all records it
+shares the promise, so its own plan has their mechanisms (`Stage.shared`). Each stage is a run with a name of its own,
+so a stream of randomness is never begun twice.
 """
 
 from dataclasses import replace
@@ -23,7 +24,7 @@ from dpmpc.aggregation.plan.asked import Asked, Presence
 from dpmpc.aggregation.plan.grid import Ints
 from dpmpc.aggregation.plan.settings import Attendance, Computing, Noise, Promise
 from dpmpc.errors import UsageError
-from dpmpc.learning.source import Source, Stage, Sum
+from dpmpc.learning.source import ALL, Source, Stage, Sum
 from dpmpc.privacy.law import DEFAULT_LAW, LAWS
 from dpmpc.settings import values_of
 
@@ -53,10 +54,18 @@ def stage_plan(plan: P, stage: Stage, source: Source | None = None) -> P:
         source=sent,
         weights="size",
         names=plan.names,
-        part=plan.part if not stage.part else f"{plan.part.rpartition('/')[0]}/{stage.part}",
+        part=_part_of(plan.part, stage.part),
         capacity=plan.capacity,
+        released=plan.before[: stage.shared] if stage.shared else (),
         **settings,
     )
+
+
+def _part_of(mine: str, stage: str) -> str:
+    """The label of a stage's part."""
+    if stage in ("", ALL):
+        return "" if stage else mine
+    return f"{mine.rpartition('/')[0]}/{stage}"
 
 
 def noise_of(plan: Any) -> float:
@@ -79,12 +88,11 @@ def after_first(plan: P, total: Ints, present: Presence | None = None) -> P:
         (new.source.coordinates or 0) > (old.source.coordinates or 0) for new, old in zip(coming, others, strict=True)
     ):
         raise UsageError(f"stages keep the prices and lengths that were planned; those after {stage.name} do not")
-    if made.dimension > plan.dimension:
-        raise UsageError(
-            f"a {stage.name} leads to at most {plan.dimension} coordinates; got {made.dimension}; plan again"
-        )
-    released = plan.before[: len(plan.before) - len(others)]
-    return replace(plan, source=made.source, dimension=made.dimension, schema=made.schema, released=released)
+    dimension = plan.dimension if made.dimension is None else made.dimension
+    if dimension > plan.dimension:
+        raise UsageError(f"a {stage.name} leads to at most {plan.dimension} coordinates; got {dimension}; plan again")
+    released, schema = plan.before[: len(plan.before) - len(others)], made.schema or plan.schema
+    return replace(plan, source=made.source, dimension=dimension, schema=schema, released=released)
 
 
 def check_stages(plan: Any) -> None:
@@ -92,9 +100,9 @@ def check_stages(plan: Any) -> None:
     same records."""
     schedule = plan.source.schedule
     if schedule.before:
-        first = plan.first
+        first = plan.ahead[min(plan.source.deciding, len(plan.ahead) - 1)]
         longest = plan.source.longest(first.divisor, noise_of(first))
-        if plan.dimension != longest:
+        if longest is not None and plan.dimension != longest:
             raise UsageError(
                 f"a release after a {schedule.before[0].name} has at most {longest} coordinates; the plan says "
                 f"{plan.dimension}; plan again"
