@@ -61,7 +61,10 @@ def why_not(request: Request) -> str:
     if request.calibration != "tight":
         return "they need the tight calibration"
     if request.neighbours not in ("record", "presence", "person"):
-        return "of whole owners training and evaluation would add up"
+        # both parts have half of mu^2, and a change moves all that an owner holds out: as if each were one record
+        half = epsilon_of_mu(mu_of_budget(request.epsilon, request.delta) / math.sqrt(2), request.delta)
+        would = math.ceil(off_by(half, request.delta, 1) / LOUDEST)
+        return f"of whole owners training and evaluation add up; some {would:,} of like size would do"
     if request.missing == "drop" or request.official_test:
         return "held-out records are drawn from all records"
     if request.test_fraction == 0:
