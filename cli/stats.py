@@ -1,6 +1,7 @@
 """`dpmpc stats`: answers about the records of several owners, from one release with one copy of noise."""
 
 import os
+import warnings
 from pathlib import Path
 from typing import Any
 
@@ -8,7 +9,7 @@ import click
 
 from dpmpc.aggregation.plan.settings import Accounting, Choosing, Computing, Promise
 from dpmpc.cli.settings import options_of
-from dpmpc.cli.sources import memory_of, source_of, source_options
+from dpmpc.cli.sources import memory_of, source_of, source_options, warn_of_filters
 from dpmpc.errors import UsageError
 from dpmpc.runs.settings import OwnerSettings
 
@@ -54,18 +55,18 @@ def run_command(
         **settings,
     }  # fmt: skip
     source = source_of(csv, records, database, sql)
-    if sql and not settings.get("capacity"):
-        from dpmpc.data.database import filtered_by
-
-        if chosen := filtered_by(sql):
-            click.echo(f"warning: {chosen}", err=True)
+    warn_of_filters(sql, settings)
     if dry:
         click.echo(asking.dry(source, questions, **given).text(), nl=False)
         return
-    found = asking.stats(
-        source, questions, about=level.about, confidence=confidence, at_once=at_once, data_id=data_id, out=out,  # type: ignore[arg-type]
-        hopeless="allow" if hopeless else "refuse", wait=wait, budget=budget, account=account, **given,
-    )  # fmt: skip
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always", UserWarning)
+        found = asking.stats(
+            source, questions, about=level.about, confidence=confidence, at_once=at_once, data_id=data_id, out=out,  # type: ignore[arg-type]
+            hopeless="allow" if hopeless else "refuse", wait=wait, budget=budget, account=account, **given,
+        )  # fmt: skip
+    for each in told:
+        click.echo(f"warning: {each.message}", err=True)
     click.echo(_in_form(found, form), nl=False)
     click.echo(found.guarantee, err=True)
 
