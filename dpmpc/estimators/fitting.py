@@ -138,7 +138,7 @@ def request_for(estimator: Any, given: Given) -> Request:
 
 
 def fit_records(estimator: Any, given: Given) -> Fitted:
-    """Surveys, where neither bounds nor a schema are given and the budget can be shared, and learns, as `train` does.
+    """Surveys, where no schema is given and the budget can be shared, and learns, as `train` does.
 
     Errors: as `plan_of`; a budget that does not suffice; PeerError.
     """
@@ -177,7 +177,7 @@ def _preprocessing(
 ) -> tuple[Schema, tuple[Mechanism, ...], Request]:
     """The schema of the records, what finding it has released, and the request with the weights of classes."""
     found = None
-    if estimator.bounds is None and estimator.schema is None and wanted(request):
+    if wanted(request) and (estimator.schema is None or request.preprocessing is not None):
         target = given.target or Range(TARGET, *ANY)
         table = {**given.columns, TARGET: given.y} if isinstance(target, Range) else given.columns
         if given.target and request.class_weight == BALANCED:
@@ -185,7 +185,12 @@ def _preprocessing(
             table = {**table, given.target.name: np.array(names_of(given.target), dtype=object)[code]}
         with opened(table, folder=out, spelling=estimator.spelling or PLAIN) as (records, _):
             _say_spelled(records)
-            draft = draft_of(records, list(given.columns), target, estimator.fit_intercept, given.task)
+            if estimator.schema is not None:
+                draft = modelled(given.read_off(), given.task)
+            elif estimator.bounds is not None:
+                draft = msgspec.structs.replace(given.read_off(), target=target, task=given.task)
+            else:
+                draft = draft_of(records, list(given.columns), target, estimator.fit_intercept, given.task)
             draft = msgspec.structs.replace(draft.on(request.basis), classes_read=given.classes_read)
             asking = Asking(records, draft, given.groups, given.sizes)
 

@@ -97,13 +97,19 @@ def survey_of(draft: Schema) -> Survey:
     quantities: list[Numeric | Range] = [*asked]
     if isinstance(draft.target, Range):
         quantities.append(draft.target)
-    if not asked and not draft.unknown:
+    if not leaves_open(draft):
         raise UsageError(
             "a survey finds ranges of numbers and what columns hold; this schema leaves nothing open; leave "
             "<<preprocessing=survey>> out"
         )
     ranges = tuple((each.name, each.low, each.high) for each in quantities if (each.low, each.high) != ANY)
     return Survey(tuple(each.name for each in quantities), draft.unknown, ranges=ranges)
+
+
+def leaves_open(draft: Schema) -> bool:
+    """Whether a survey would find anything out: there are numbers without a stated scale, or columns that may be
+    anything."""
+    return bool(draft.unknown) or any(is_open(column) for column in draft.columns)
 
 
 def is_open(column: Column) -> bool:

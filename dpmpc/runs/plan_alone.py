@@ -11,6 +11,7 @@ from dpmpc.aggregation.plan.guarantee import CLASSES_PUBLIC, promise_of, survey_
 from dpmpc.aggregation.plan.plan import Plan
 from dpmpc.data.schema import Schema
 from dpmpc.errors import UsageError, number_of
+from dpmpc.learning.survey_columns import leaves_open
 from dpmpc.learning.task import modelled
 from dpmpc.runs.adviser import Advice
 from dpmpc.runs.before_release import forecast_of
@@ -85,7 +86,8 @@ def _with_survey(request: Request) -> Plan | None:
             table, asked = records.table, asked_of(request)
             draft, sizes = draft_for(request, table, table, asked), owners_of_records(request, table)[2]
             name = table.source
-    if too_loud(request, draft, sizes) and request.preprocessing is None and request.schema is None:
+    by_name = request.preprocessing is not None or request.schema is not None
+    if not by_name and (not leaves_open(draft) or too_loud(request, draft, sizes)):
         return None
     return asked_of_machines(request, draft, sizes, name)
 

@@ -70,15 +70,15 @@ class RecordSettings(Settings):
     owners_column: str | None = setting(None, "The column that says who owns a record.", metavar="COLUMN")
     bounds: str | None = setting(
         None,
-        "JSON or TOML file of public bounds, {column: [low, high] or [category, ...]}. Without it bounds are read from "
-        "the records, which the guarantee does not cover.",
+        "JSON or TOML file of public bounds, {column: [low, high] or [category, ...]}. They restrict a survey; without "
+        "them and without one, bounds are read from the records, which the guarantee does not cover.",
         metavar="PATH",
     )
     preprocessing: Preprocessing | None = setting(
         None,
         "survey: ranges, scales and categories come from one noisy release, inside the promise, within the bounds or "
         "the schema if there are any. records: without these, they are read off the records, outside of it.",
-        rule="survey, where delta and the number of records allow it and neither bounds nor a schema are given",
+        rule="survey, where delta and the number of records allow it and no schema is given",
     )
     basis: Basis | None = setting(
         None,

@@ -43,7 +43,7 @@ from dpmpc.data.schema import Numeric, Range, Target, read_bounds
 from dpmpc.data.table import Ints, Table
 from dpmpc.errors import UsageError
 from dpmpc.learning.class_weights import names_of, stated
-from dpmpc.learning.survey_columns import ANY, SURVEY
+from dpmpc.learning.survey_columns import ANY, SURVEY, leaves_open
 from dpmpc.learning.task import TASKS, modelled
 from dpmpc.privacy.budget import Budget
 from dpmpc.privacy.mechanism import Mechanism
@@ -68,14 +68,13 @@ class Surveyed:
 
 
 def wanted(request: Request) -> bool:
-    """Whether a run that is all here is to be surveyed first: its records have no public schema or bounds, and the
-    budget can be shared."""
+    """Whether a run that is all here is to be surveyed first: its records have no schema, and the budget can be shared.
+    Public bounds restrict the survey: ranges are known, and it finds how numbers are spread within them."""
     if request.preprocessing is not None:
         return request.preprocessing == "survey"
     return (
         request.source is not None
         and request.schema is None
-        and request.bounds is None
         and bool(request.delta)
         and request.missing == "fill"
         and request.scale is None
@@ -96,7 +95,7 @@ def survey(
 ) -> Surveyed | None:
     """Surveys the records that the request names and writes out/survey/schema.json.
 
-    None if the budget is too small for it, and none was asked for by name.
+    None if the budget is too small for it or bounds leave nothing open, and none was asked for by name.
     `check` may refuse its plan and one of the training after it, of a usual number of features.
     Errors: as for records; a target that does not suit the task; options that no run can do; as of releases.
     """
@@ -188,6 +187,8 @@ def release(
 ) -> tuple[Plan, Schema, Request] | None:
     """The plan of the survey, the schema that its one release led to, and the request with the weights of classes that
     it counted; `folder` has its files. None and errors: as `survey`."""
+    if request.preprocessing is None and not leaves_open(asking.draft):
+        return None
     draft = on_advised_basis(request, asking.draft, asking.sizes)
     if too_loud(request, draft, asking.sizes):
         if request.preprocessing is None:
