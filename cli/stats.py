@@ -1,6 +1,7 @@
 """`dpmpc stats`: answers about the records of several owners, from one release with one copy of noise."""
 
 import os
+import warnings
 from pathlib import Path
 from typing import Any
 
@@ -62,10 +63,14 @@ def run_command(
     if dry:
         click.echo(asking.dry(source, questions, **given).text(), nl=False)
         return
-    found = asking.stats(
-        source, questions, about=level.about, confidence=confidence, at_once=at_once, data_id=data_id, out=out,  # type: ignore[arg-type]
-        hopeless="allow" if hopeless else "refuse", wait=wait, budget=budget, account=account, **given,
-    )  # fmt: skip
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always", UserWarning)
+        found = asking.stats(
+            source, questions, about=level.about, confidence=confidence, at_once=at_once, data_id=data_id, out=out,  # type: ignore[arg-type]
+            hopeless="allow" if hopeless else "refuse", wait=wait, budget=budget, account=account, **given,
+        )  # fmt: skip
+    for each in told:
+        click.echo(f"warning: {each.message}", err=True)
     click.echo(_in_form(found, form), nl=False)
     click.echo(found.guarantee, err=True)
 

@@ -26,6 +26,7 @@ from dpmpc.data.intake import look
 from dpmpc.data.loading import opened
 from dpmpc.data.ownership import Partition, shares
 from dpmpc.data.schema import Labels, Range, Schema, Target
+from dpmpc.data.spelling import PLAIN
 from dpmpc.data.table import Floats, Ints, Table, some
 from dpmpc.estimators.frames import TARGET, Frame, rows, sorted_by_owner
 from dpmpc.estimators.persons import Persons
@@ -104,7 +105,16 @@ def request_for(estimator: Any, given: Given) -> Request:
     """What `train` would be asked, with the estimator's parameters. Errors: what no run can keep."""
     given_to = estimator.get_params()
     own = said({name: getattr(estimator, name) for name in declared(Request) if name in given_to})
-    for name in ("bounds", "schema", "ledgers", "budget", "account", "task", "person"):  # its own, or the given's
+    for name in (
+        "bounds",
+        "schema",
+        "ledgers",
+        "budget",
+        "account",
+        "task",
+        "person",
+        "spelling",
+    ):  # its own, or the given's
         own.pop(name, None)
     if given.persons is not None:
         own["person"] = given.persons.name
@@ -135,7 +145,8 @@ def fit_records(estimator: Any, given: Given) -> Fitted:
     request = request_for(estimator, given)
     with _folder(estimator, str(request.run_id)) as (out, books):
         schema, before, request = _preprocessing(estimator, request, given, out, books)
-        fitted = _learned(request, schema, before, rows(schema, given.columns), given, out, books)
+        features = rows(schema, given.columns, spelling=estimator.spelling or PLAIN)
+        fitted = _learned(request, schema, before, features, given, out, books)
     fits, total = spent_on(estimator.account, fitted.plan)
     warn(fits, total, fitted.plan)
     return replace(fitted, spent=total)
@@ -172,7 +183,7 @@ def _preprocessing(
         if given.target and request.class_weight == BALANCED:
             code = np.asarray(given.y > 0 if isinstance(given.target, Labels) else given.y, dtype=np.int64)
             table = {**table, given.target.name: np.array(names_of(given.target), dtype=object)[code]}
-        with opened(table, folder=out) as (records, _):
+        with opened(table, folder=out, spelling=estimator.spelling or PLAIN) as (records, _):
             _say_spelled(records)
             draft = draft_of(records, list(given.columns), target, estimator.fit_intercept, given.task)
             draft = msgspec.structs.replace(draft.on(request.basis), classes_read=given.classes_read)
@@ -203,7 +214,7 @@ def _say_spelled(records: Table) -> None:
     if odd:
         warnings.warn(
             f"numbers and dates of a frame are of such a type; {some(odd, 8)} hold them as texts, which a survey takes "
-            "for words; make numbers of them before `fit`, or leave them out",
+            "for words; state spelling=, make numbers of them before `fit`, or leave them out",
             UserWarning,
             stacklevel=5,
         )

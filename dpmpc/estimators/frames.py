@@ -12,6 +12,7 @@ from dpmpc.data.loading import opened
 from dpmpc.data.mapping import Mapping as Mapped
 from dpmpc.data.ownership import Partition
 from dpmpc.data.schema import USUAL_GOALS, Classes, Column, Labels, Numeric, Range, Schema, Surveyed, Target
+from dpmpc.data.spelling import PLAIN, Spelling
 from dpmpc.data.table import Floats, Ints
 from dpmpc.estimators.errors import EstimatorError, EstimatorRecordError
 
@@ -70,12 +71,12 @@ def given_schema(schema: Any) -> Schema | None:
     return Schema.read(Path(schema))
 
 
-def make_schema(X: Frame, bounds: Any, target: Target, public: bool, one: bool) -> Schema:
+def make_schema(X: Frame, bounds: Any, target: Target, public: bool, one: bool, spelling: Spelling = PLAIN) -> Schema:
     """A schema for these columns, of bounds (`PrivateLogisticRegression`) or, without, read off the records. `public`:
     whether the target's constants are; `one`: whether a constant feature is added. Errors: bounds that do not cover
     the columns."""
     if not all_numbers(X):
-        return _schema_of_frame(X, bounds, target, public, one)
+        return _schema_of_frame(X, bounds, target, public, one, spelling)
     if bounds is None:
         both = [(float(np.nanmin(v)), float(np.nanmax(v))) if np.isfinite(v).any() else (0.0, 0.0) for v in X.values()]
         low, high = np.array(both).T
@@ -107,10 +108,10 @@ def _pair(bounds: Any, d: int) -> tuple[Floats, Floats]:
     return low, high
 
 
-def _schema_of_frame(X: Frame, bounds: Any, target: Target, public: bool, one: bool) -> Schema:
+def _schema_of_frame(X: Frame, bounds: Any, target: Target, public: bool, one: bool, spelling: Spelling) -> Schema:
     if bounds is not None and not isinstance(bounds, Mapping):
         raise EstimatorError("bounds of a frame with texts map each column to [low, high] or its categories; give that")
-    with opened({**X, TARGET: np.arange(_length(X)) % 2}) as (table, _):
+    with opened({**X, TARGET: np.arange(_length(X)) % 2}, spelling=spelling) as (table, _):
         asked = Asked(TARGET, goal=USUAL_GOALS["logistic"], intercept=one)
         if bounds is not None:
             made = schema_of_bounds(table, asked, {**bounds, TARGET: ["0", "1"]})
@@ -119,12 +120,13 @@ def _schema_of_frame(X: Frame, bounds: Any, target: Target, public: bool, one: b
     return Schema(made.columns, target, one, "fill", "public" if bounds is not None and public else "data")
 
 
-def rows(schema: Schema, X: Frame, *, ball: bool = True) -> Floats:
-    """(n, d) the records in the unit ball, in their order; `ball` as of `Schema.rows`. What is missing is filled by the
+def rows(schema: Schema, X: Frame, *, ball: bool = True, spelling: Spelling = PLAIN) -> Floats:
+    """(n, d) the records in the unit ball, in their order; `ball` as of `Schema.rows`; texts are read as `spelling`
+    says. What is missing is filled by the
     schema's rule. Errors: a column is missing."""
     plain = all(isinstance(column, Numeric | Surveyed) for column in schema.columns)
     if not plain or not all_numbers(X) or any(column.name not in X for column in schema.columns):
-        with opened(X) as (table, _):
+        with opened(X, spelling=spelling) as (table, _):
             return Mapped(table, schema, labels=False).arrays(ball=ball)[0]
     out = np.empty((_length(X), len(schema.feature_names)))
     schema.rows([_read(column, X[column.name]) for column in schema.columns], out, ball=ball)

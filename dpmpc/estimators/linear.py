@@ -14,6 +14,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_data
 
 from dpmpc.data.schema import Range
+from dpmpc.data.spelling import PLAIN, Spelling
 from dpmpc.data.table import Floats, Ints
 from dpmpc.estimators.errors import EstimatorError, EstimatorRecordError, as_value_errors
 from dpmpc.estimators.fitting import Fitted, Given, fit_records
@@ -47,6 +48,7 @@ class PrivateLinear(BaseEstimator):
 
     _number: ClassVar[bool]  # whether targets are numbers
     weight_bound: float
+    spelling: Spelling | None
     person: str | None
     person_rows: int
 
@@ -131,7 +133,7 @@ class PrivateLinear(BaseEstimator):
                 known = getattr(self, "feature_names_in_", None)
                 names = self._names(numbers.shape[1]) if known is None else [str(name) for name in known]
                 columns = frame_of_array(numbers, names)
-            return scored(rows(self.schema_, columns, ball=False), self._theta)
+            return scored(rows(self.schema_, columns, ball=False, spelling=self.spelling or PLAIN), self._theta)
 
     @property
     def additive_(self) -> Additive:
@@ -186,10 +188,11 @@ class PrivateLogisticRegression(ClassifierMixin, PrivateLinear):
     does not allow one, are read off the records with a warning (`preprocessing` chooses). `classes`: the public labels;
     without them they are the schema's, or those of y, and then the promise says "if". `schema`:
     instead of both, a `dpmpc.data.Schema` or its file. `fit_intercept`: whether a constant feature is added.
-    `weight_bound`: the public bound of `sample_weight`. `person`: the column of a frame that says which person a record
-    is of, no feature (of an array: `fit(..., person=ids)`); `person_rows`: how many of each are used. `ledgers`: a
-    folder that keeps every fit's ledgers, transcripts and logs; with `budget` "EPS,DELTA", a fit is refused with which
-    all fits on this `data_id` would exceed it.
+    `weight_bound`: the public bound of `sample_weight`. `spelling`: how texts of a frame write numbers, dates and what
+    is missing (`dpmpc.data.Spelling`), for fits and predictions. `person`: the column of a frame that says which person
+    a record is of, no feature (of an array: `fit(..., person=ids)`); `person_rows`: how many of each are used.
+    `ledgers`: a folder that keeps every fit's ledgers, transcripts and logs; with `budget` "EPS,DELTA", a fit is
+    refused with which all fits on this `data_id` would exceed it.
 
     After `fit`: `coef_`, `intercept_` (of the schema's features), `classes_`, `schema_`, `guarantee_` (a
     `dpmpc.Promise`), `ledger_` (one entry a release), `report_`, `n_iter_`, `spent_` (what all
@@ -210,6 +213,7 @@ class PrivateLogisticRegression(ClassifierMixin, PrivateLinear):
         schema: Any = None,
         fit_intercept: bool = True,
         weight_bound: float = 1.0,
+        spelling: Spelling | None = None,
         # settings: logistic
         preprocessing: Literal["survey", "records"] | None = None,
         basis: Literal["linear", "additive"] | None = None,
@@ -286,7 +290,9 @@ class PrivateLogisticRegression(ClassifierMixin, PrivateLinear):
             groups,
             target,
             public or int(held.min()) > 1,
-            lambda: schema or make_schema(columns, self.bounds, target, public, self.fit_intercept),
+            lambda: (
+                schema or make_schema(columns, self.bounds, target, public, self.fit_intercept, self.spelling or PLAIN)
+            ),
             lambda made: values,
             classes_read=not public,
         )

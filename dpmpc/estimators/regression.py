@@ -6,6 +6,7 @@ import numpy as np
 from sklearn.base import RegressorMixin
 
 from dpmpc.data.schema import USUAL, Range, Schema
+from dpmpc.data.spelling import PLAIN, Spelling
 from dpmpc.data.table import Floats, Ints
 from dpmpc.estimators.errors import EstimatorError
 from dpmpc.estimators.fitting import Given
@@ -37,7 +38,8 @@ class _Regression(RegressorMixin, PrivateLinear):
 
         def read_off() -> Schema:
             target = range_target(values, self.target_bounds)
-            return schema or make_schema(columns, self.bounds, task.taken(target), public, self.fit_intercept)
+            spelling = self.spelling or PLAIN
+            return schema or make_schema(columns, self.bounds, task.taken(target), public, self.fit_intercept, spelling)
 
         def scaled(made: Schema) -> Floats:
             assert isinstance(made.target, Range)
@@ -75,6 +77,7 @@ class PrivateRidge(_Regression):
         schema: Any = None,
         fit_intercept: bool = True,
         weight_bound: float = 1.0,
+        spelling: Spelling | None = None,
         # settings: ridge
         preprocessing: Literal["survey", "records"] | None = None,
         basis: Literal["linear", "additive"] | None = None,
@@ -136,6 +139,7 @@ class PrivateRegressor(_Regression):
         schema: Any = None,
         fit_intercept: bool = True,
         weight_bound: float = 1.0,
+        spelling: Spelling | None = None,
         # settings: regressor
         preprocessing: Literal["survey", "records"] | None = None,
         basis: Literal["linear", "additive"] | None = None,

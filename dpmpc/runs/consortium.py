@@ -35,7 +35,7 @@ from dpmpc.learning.task import modelled
 from dpmpc.mpc.transport.addresses import Endpoint, check_loopback, owner_endpoints, parse_endpoints
 from dpmpc.runs.consortium_file import ConsortiumFile, LearningPart, RecordsPart, StatsPart, SynthPart
 from dpmpc.runs.plan_of_machines import Beforehand, plan_of_machines
-from dpmpc.runs.questions import model_of
+from dpmpc.runs.questions import flattered, model_of
 from dpmpc.runs.request import Request
 from dpmpc.runs.stats import bounds_of, foreseen, plan_of_tables
 from dpmpc.runs.synth_columns import columns_of_bounds
@@ -44,6 +44,7 @@ from dpmpc.settings import declared
 from dpmpc.statistics.columns import Columns
 from dpmpc.statistics.expected import refuse_hopeless
 from dpmpc.statistics.intervals import Level
+from dpmpc.statistics.scores import Model
 from dpmpc.statistics.tables import Tables
 from dpmpc.synthesis.cuts import stated
 
@@ -95,14 +96,22 @@ def _consortium(file: ConsortiumFile, path: Path) -> Consortium:
     if file.stats is not None and file.synth is not None:
         raise UsageError("[stats] asks and [synth] makes rows; a run does one of them; take the other out")
     if file.stats is not None and file.learning is None:
-        return Consortium(file, None, addresses, sites, _plan_of_tables(file, file.stats, path))
+        plan = _plan_of_tables(file, file.stats, path)
+        return Consortium(file, None, addresses, sites, plan, _flattered(file.stats, plan, path))
     if file.synth is not None:
         if file.learning is not None:
             raise UsageError("[synth] makes rows and [learning] trains; a run does one of them; take the other out")
         return Consortium(file, None, addresses, sites, _plan_of_synthesis(file, file.synth, path))
     schema = _schema(file.records, path)
     plan, note = _plan(file, schema, path)
-    return Consortium(file, schema, addresses, sites, plan, (note,) if note else ())
+    told = () if file.stats is None else _flattered(file.stats, plan, path)
+    return Consortium(file, schema, addresses, sites, plan, (*([note] if note else []), *told))
+
+
+def _flattered(stats: StatsPart, plan: Plan, path: Path) -> tuple[str, ...]:
+    """What is said of models that are asked about."""
+    runs: dict[str, Path | str | Model] = {name: path.parent / run for name, run in stats.models.items()}
+    return tuple(f"warning: {text}" for text in flattered(runs, plan.data_id))
 
 
 def _addresses(file: ConsortiumFile) -> list[Endpoint]:

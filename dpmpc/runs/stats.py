@@ -34,7 +34,7 @@ from dpmpc.privacy.budget import Budget
 from dpmpc.privacy.composition import parse_budget
 from dpmpc.privacy.law import DEFAULT_LAW
 from dpmpc.privacy.mechanism import Mechanism
-from dpmpc.runs.questions import model_of
+from dpmpc.runs.questions import model_of, warn_of
 from dpmpc.runs.stages import MINE, OPENED
 from dpmpc.settings import declared, said
 from dpmpc.statistics.asking import Answer
@@ -222,6 +222,7 @@ def stats(
             tables, sizes, own.source, data_id, settings, bounds_of(public, tables), capacity=capacity is not None,
             by_person=True,
         )  # fmt: skip
+        warn_of(models, plan.data_id)
         if hopeless == "refuse":
             refuse_hopeless(foreseen(plan, level), plan.epsilon, plan.delta)
         counts = partial(account_of, said=account, keeps=folder is not None, callers=True)

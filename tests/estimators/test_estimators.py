@@ -469,3 +469,24 @@ def test_numbers_that_a_frame_holds_as_texts_are_said_and_read_where_their_spell
     assert column["high"] > 1000  # a range of euros
     trained = dpmpc.train(tmp_path / "less", spelling=spelling, drop=("bill",), **asked)
     assert trained.report["columns"]["left_out"] == {"bill": "as asked"}
+
+
+def test_texts_of_a_frame_are_read_as_is_stated() -> None:
+    """Decimal commas, thousands and missing words, for a fit and for predictions: the same as of numbers."""
+    rng = np.random.default_rng(4)
+    value, ward = rng.normal(1500, 400, 300).round(2), rng.choice(["in", "out"], 300)
+    texts = [f"{v:,.2f}".replace(",", "X").replace(".", ",").replace("X", ".") for v in value]
+    texts[:3] = ["k.A."] * 3
+    value[:3] = np.nan
+    written, plain = pd.DataFrame({"cost": texts, "ward": ward}), pd.DataFrame({"cost": value, "ward": ward})
+    y = np.where(np.nan_to_num(value, nan=1500) > 1500, "high", "low")
+    stated = Spelling(decimal=",", thousands=".", missing=("k.a.",))
+    bounds = {"cost": [0, 3000], "ward": ["in", "out"]}
+    common = {"engine": "clear", "scale": 0.0, "iterations": 3, "classes": ["high", "low"], "bounds": bounds}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        one = PrivateLogisticRegression(**common, spelling=stated).fit(written, y)
+        other = PrivateLogisticRegression(**common).fit(plain, y)
+    assert np.array_equal(one.coef_, other.coef_)
+    assert np.array_equal(one.decision_function(written), other.decision_function(plain))
+    assert clone(one).spelling == stated

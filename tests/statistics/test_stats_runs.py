@@ -14,7 +14,7 @@ from dpmpc.aggregation.plan.plan import Plan
 from dpmpc.cli.main import group
 from dpmpc.data.schema import Categorical, Labels, Numeric, Schema
 from dpmpc.errors import UsageError
-from dpmpc.runs.questions import read_queries
+from dpmpc.runs.questions import flattered, read_queries, warn_of
 from dpmpc.runs.stats import OPENED, asked_of, dry, noise_of, plan_of_tables, reopened
 from dpmpc.statistics.intervals import Level
 from dpmpc.statistics.scores import Model
@@ -169,3 +169,16 @@ def test_the_command(people: pd.DataFrame, tmp_path: Path) -> None:
     assert page.startswith("<!doctype html>")
     with pytest.raises(UsageError, match="did you mean 'age'"):
         run("median(agee)", *same, *promise)
+
+
+def test_a_model_of_the_same_records_is_asked_about_with_a_warning(people: pd.DataFrame, tmp_path: Path) -> None:
+    bounds = {"age": [18, 90], "sex": ["f", "m"]}
+    dpmpc.stats(
+        people, ["count"], owners="site", bounds=bounds, data_id="a", out=tmp_path / "run", **PROMISE, engine="clear"
+    )
+    plan = Plan.read(tmp_path / "run" / "plan.json")
+    [told] = flattered({"risk": tmp_path / "run"}, plan.data_id)
+    assert told.startswith("evaluate(risk) is about records that the model may have been trained on")
+    assert flattered({"risk": tmp_path / "run"}, plan.data_id[::-1]) == [] == flattered(None, plan.data_id)
+    with pytest.warns(UserWarning, match="figures flatter it"):
+        warn_of({"risk": str(tmp_path / "run")}, plan.data_id)
