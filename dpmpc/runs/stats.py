@@ -34,7 +34,7 @@ from dpmpc.privacy.budget import Budget
 from dpmpc.privacy.composition import parse_budget
 from dpmpc.privacy.law import DEFAULT_LAW
 from dpmpc.privacy.mechanism import Mechanism
-from dpmpc.runs.questions import model_of, warn_of
+from dpmpc.runs.questions import check_read, model_of, warn_of
 from dpmpc.runs.stages import MINE, OPENED
 from dpmpc.settings import declared, said
 from dpmpc.statistics.asking import Answer
@@ -325,6 +325,7 @@ def owned(
     of = kept_of(settings or {}, owners)
     persons = None if of is None else persons_at(table, owner_numbers(table, owners)[0])
     own = held(table, [owners, *(name for name in tables.reads if name != owners)])
+    check_read(own, tables)
     number, _ = owner_numbers(own, owners)
     counted = own.rows(f"{number} AS owner, count(*)", "GROUP BY 1 ORDER BY 1")
     found = tuple(int(row[1]) for row in counted) if persons is None else persons
