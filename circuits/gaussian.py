@@ -3,7 +3,7 @@
 X = c (Y - 64) + V - E[V], with c = 2^q, Y a number below 128 from one alias table, and V = sum over i < q of 2^i B_i
 with B_i ~ Binomial(r_i, 1/2): a sum of plain random bits. V is a smooth bump about c wide (a B-spline, for r_i = r),
 so the comb c Y convolved with V has the Gaussian's spectrum below the comb's frequency, if Y's law is pre-corrected
-for V's; above it, V's zeros suppress every alias. `docs/noise.md` has the proof; `certify` its numbers. Against a
+for V's; above it, V's zeros suppress every alias. `docs/noise.md` has the proof; `_certificate` its numbers. Against a
 convolution of Gaussian digits (Micciancio, Walter 2017) this takes one table instead of one a digit, and reaches every
 sigma, not only products of a radix: 183 ANDs for the table, then about 5 to 8 for each bit of sigma.
 """
@@ -121,7 +121,7 @@ def _choose_copies(s: float, shift: int) -> tuple[int, ...]:
     """The fewest copies r_i of each low bit with every aliasing term of `_aliasing` below 2^-2*_TARGET / shift, in
     floating point.
 
-    A choice, not a claim: `certify` bounds what it leads to.
+    A choice, not a claim: `_certificate` bounds what it leads to.
     """
     theta = 2 * math.pi / PERIOD * np.arange(1, PERIOD // 2 + 1)
     copies = [0] * shift
@@ -193,20 +193,13 @@ def _magnitude_weights(ideal: list[mpfr]) -> tuple[int, ...]:
     return round_weights([v / mass for v in values], 1 << (INDEX_BITS + PRECISION - 1))
 
 
-def certify(plan: GaussianPlan) -> GaussianCertificate:
+def _certificate(plan: GaussianPlan, ideal: list[mpfr], spectrum: list[mpfr], angles: _Angles) -> GaussianCertificate:
     """Bounds for `plan`, by the three steps of docs/noise.md; every sum is finite and evaluated to 60 digits.
 
     aliasing: half the L1 distance on the cyclic group of the ideal comb-and-kernel law from the Gaussian, by
     Cauchy-Schwarz and Parseval. table: half the L1 distance of the table's exact law of Y from the ideal one. wrap:
     the Gaussian's mass beyond half the group.
     """
-    with gmpy2.context(gmpy2.get_context(), precision=_BITS):
-        angles = _Angles()
-        spectrum = _spectrum(mpfr(plan.sigma) / (1 << plan.shift), angles, plan.shift, plan.copies)
-        return _certificate(plan, _ideal_law(spectrum, angles), spectrum, angles)
-
-
-def _certificate(plan: GaussianPlan, ideal: list[mpfr], spectrum: list[mpfr], angles: _Angles) -> GaussianCertificate:
     s = mpfr(plan.sigma) / (1 << plan.shift)
     assert plan.largest < PERIOD << plan.shift - 1 and min(plan.copies) >= 1  # no wrap; `_aliasing` needs every bit
     aliasing = _aliasing(s, spectrum, angles, plan.copies)

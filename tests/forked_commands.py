@@ -12,6 +12,7 @@ import contextlib
 import json
 import os
 import select
+import shutil
 import signal
 import socket
 import subprocess
@@ -26,6 +27,22 @@ from dpmpc.processes import standing
 HANG = 300.0  # no time limit of anything that is tested: it ends a test that would otherwise wait for ever
 Command = Callable[..., "subprocess.CompletedProcess[str]"]
 _OWN = {"OPENBLAS_NUM_THREADS": "1"}
+_CALLER = """
+import json, os, signal, socket, sys
+listen, told = os.pipe()
+said = {"words": ["dpmpc", *sys.argv[2:]], "environment": dict(os.environ), "folder": os.getcwd()}
+body = json.dumps(said).encode()
+with socket.socket(socket.AF_UNIX) as door:
+    door.connect(sys.argv[1])
+    socket.send_fds(door, [len(body).to_bytes(8, "big")], [told, 1, 2])
+    door.sendall(body)
+os.close(told)
+pid = int.from_bytes(os.read(listen, 8), "big")
+for number in (signal.SIGINT, signal.SIGTERM):
+    signal.signal(number, lambda number, _: os.kill(pid, number))
+code = int(os.read(listen, 64) or -9)
+sys.exit(code if code >= 0 else 128 - code)
+"""
 
 
 class Forked:
@@ -85,11 +102,15 @@ class Server:
     """The process that commands are forked from."""
 
     def __init__(self, environment: Mapping[str, str]) -> None:
+        self._folder = Path(tempfile.mkdtemp(prefix="dpmpc-tests-"))
         self._asking, theirs = socket.socketpair()
-        with theirs:
+        with theirs, socket.socket(socket.AF_UNIX) as door:
+            door.bind(self._door)
+            door.listen()
             self.process = subprocess.Popen(
-                [sys.executable, "-W", "error::ResourceWarning", "-m", "tests.forking_server"],
+                [sys.executable, "-W", "error::ResourceWarning", "-m", "tests.forking_server", str(door.fileno())],
                 stdin=theirs.fileno(),
+                pass_fds=[door.fileno()],
                 cwd=Path(__file__).parents[1],
                 env={**environment, **_OWN},
             )
@@ -110,10 +131,22 @@ class Server:
             raise AssertionError("the server that forks commands has ended")
         return Forked(int.from_bytes(number, "big"), listen, whole, texts)
 
+    @property
+    def _door(self) -> str:
+        return str(self._folder / "door")
+
+    def program(self, path: Path) -> None:
+        """Write a program that does what `dpmpc` does, for a shell: it has a command forked, and ends as that does."""
+        caller = self._folder / "caller.py"
+        caller.write_text(_CALLER)
+        path.write_text(f'#!/bin/sh\nexec "{sys.executable}" -IS "{caller}" "{self._door}" "$@"\n')
+        path.chmod(0o755)
+
     def end(self) -> None:
         """It ends; commands that it has forked do not."""
         self._asking.close()
         self.process.wait(HANG)
+        shutil.rmtree(self._folder, ignore_errors=True)
 
 
 def run(server: Server, words: Sequence[str], environment: Mapping[str, str]) -> "subprocess.CompletedProcess[str]":

@@ -1,13 +1,15 @@
 """Where commands of `dpmpc` are forked from: `forked_commands` starts it and says what it promises.
 
 A message on the socket that is its standard input is a command: words, environment and folder, with the descriptors of
-a pipe and of both standard outputs. Its process number goes into the pipe, and its exit code when it has ended.
+a pipe and of both standard outputs. Its process number goes into the pipe, and its exit code when it has ended. Who
+calls at the listening socket whose descriptor is its argument sends one such message.
 """
 
 import gc
 import importlib
 import json
 import os
+import select
 import signal
 import socket
 import sys
@@ -22,21 +24,29 @@ from dpmpc.processes.paths import child_environment, keep_children_safe
 MODULES = (*(f"dpmpc.cli.{name}" for name in COMMANDS), *OF_PARTIES, "dpmpc.runs.start", "dpmpc.runs.joining")
 
 
-def _serve(asked: socket.socket) -> dict[str, Any] | None:
+def _serve(asked: socket.socket, door: socket.socket) -> dict[str, Any] | None:
     """What each command that it forks is told; None at the end."""
     told: dict[int, int] = {}
     signal.signal(signal.SIGCHLD, lambda *_: nursery._tell(told))
     while True:
-        size, files, _, _ = socket.recv_fds(asked, 8, 3)
-        if not size:
+        at_door = asked not in select.select([asked, door], [], [])[0]
+        caller = door.accept()[0] if at_door else asked
+        size, files, _, _ = socket.recv_fds(caller, 8, 3)
+        if not size and not at_door:
             return None
-        said: dict[str, Any] = json.loads(nursery._exactly(asked, int.from_bytes(size, "big")))
+        if not size:  # it called, and ended
+            caller.close()
+            continue
+        said: dict[str, Any] = json.loads(nursery._exactly(caller, int.from_bytes(size, "big")))
+        if at_door:
+            caller.close()
         pipe, *streams = files
         signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGCHLD})
         if (pid := os.fork()) == 0:
             signal.signal(signal.SIGCHLD, signal.SIG_DFL)
             signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGCHLD})
             asked.close()
+            door.close()
             for number in (pipe, *told.values()):
                 os.close(number)
             os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
@@ -100,7 +110,8 @@ def _main() -> None:
         importlib.import_module(name)
     assert len(os.listdir("/proc/self/task")) == 1, "an import has started a thread"
     gc.freeze()  # what all share is looked through by none
-    if (said := _serve(socket.socket(fileno=os.dup(0)))) is not None:
+    door = socket.socket(fileno=int(sys.argv[1]))
+    if (said := _serve(socket.socket(fileno=os.dup(0)), door)) is not None:
         os.chdir(said["folder"])
         os.environ.clear()
         os.environ.update(said["environment"])

@@ -22,6 +22,7 @@ from dpmpc.runs.consortium import read_consortium
 from dpmpc.runs.kit import write_kits
 from dpmpc.runs.status import read_status
 from dpmpc.verify.verification import verify_structure
+from tests import forked_commands
 from tests.commands import parsed
 from tests.runs import HANG, own_addresses
 
@@ -39,8 +40,7 @@ def shell(folder: Path) -> dict[str, str]:
     """An environment in which `dpmpc` is this one."""
     (folder / "bin").mkdir()
     command = folder / "bin" / "dpmpc"
-    command.write_text(f'#!/bin/sh\nexec "{sys.executable}" -m dpmpc.cli.main "$@"\n')
-    command.chmod(0o755)
+    forked_commands.here().program(command)
     paths = os.pathsep.join(path for path in sys.path if path)
     return {**os.environ, "PATH": f"{command.parent}{os.pathsep}{os.environ['PATH']}", "PYTHONPATH": paths}
 

@@ -26,6 +26,7 @@ NOT_RUN = {  # page: of which block, why
     "docs/howto/pytorch.md": ("per_record_gradients", "a part of an example that needs torch"),
     "docs/howto/extend.md": ("TableSampler(scale", "a part; tests/test_extensions.py runs the whole package"),
     "docs/howto/tasks.md": ("pip install", "installs; tests/test_extensions.py runs the same on every surface"),
+    "docs/project/install.md": ("pip install numpy", "installs; tests/runs/test_light_party.py runs such a party"),
     "docs/project/releases.md": ("make release", "makes a release"),
     "docs/verify.md": ("verify --fresh", "takes a minute each; tests/verify/test_verify_faults.py runs both"),
 }

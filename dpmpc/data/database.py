@@ -26,19 +26,24 @@ _DATES = (1082, 1083, 1114, 1184, 1186, 1266)
 
 
 _LITERALS = re.compile(r"'(?:[^']|'')*'|\"(?:[^\"]|\"\")*\"|--[^\n]*|/\*.*?\*/", re.S)
-_FILTERS = re.compile(r"\b(where|having|limit|join|distinct|group\s+by|intersect|except|qualify)\b", re.I)
+_FILTERS = re.compile(
+    r"\b(where|having|limit|offset|fetch|tablesample|join|lateral|distinct|group\s+by|intersect|except|qualify)\b|"
+    r"\b(?:from)\s+[\w.]+(?:\s+(?:as\s+)?\w+)?\s*(,)",
+    re.I,
+)
 
 
 def filtered_by(query: str | None) -> str:
     """What to tell the owner of records whose query chooses them; "" where it takes a table as it is.
 
     How many records there are is public, so whoever changes one that the query takes, or leaves out, changes a public
-    number: with places of a capacity it does not."""
+    number: with places of a capacity it does not. A view that chooses looks like a table."""
     found = _FILTERS.search(_LITERALS.sub(" ", query or ""))
     if found is None:
         return ""
+    said = found[1].upper() if found[1] else "of several tables"
     return (
-        f"the query chooses records ({found[1].upper()}): how many it finds is public, exactly, and no promise covers "
+        f"the query chooses records ({said}): how many it finds is public, exactly, and no promise covers "
         "it; take all records, or hide their number with a capacity (docs/privacy.md)"
     )
 

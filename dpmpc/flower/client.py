@@ -61,6 +61,13 @@ class Sealer:
             payloads = [head + bytes(payload) for payload in payloads]
         return seal(payloads, prepared.keys, purpose, asked.told)
 
+    def public(self, text: str) -> str:
+        """What a server may read of an error: not where this client's account is, which may be a person's name."""
+        folder = self._account or account_folder()
+        for path in (folder.resolve(), folder.absolute(), folder):
+            text = text.replace(f"{path}", "its account")
+        return text
+
     def _memory(self) -> Seals:
         return Seals(self._account or account_folder(), self._prepared.digest)
 

@@ -77,7 +77,7 @@ class PrivateMod:
         try:
             return self._train(message, context, call_next)
         except DpmpcError as error:
-            return _refused(message, public_text(error))
+            return _refused(message, self._sealer.public(public_text(error)))
 
     def _train(self, message: Message, context: Context, call_next: CallNext) -> Message:
         asked = self._asked(message, context)

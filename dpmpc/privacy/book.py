@@ -94,7 +94,7 @@ class Reader:
         self.gaps: list[Elsewhere] = []
         self.open: dict[str, Elsewhere] = {}  # by run
         self.lines, self.torn = 0, 0
-        self.offset, self.tail, self.whole_tail = 0, b"", False
+        self.offset, self.tail = 0, b""
         self.begun = False  # whether it has a whole line
         self.torn_end = False  # whether the last complete line is torn
         self.head = GENESIS
@@ -113,7 +113,7 @@ class Reader:
             self._take(line, parsed(line))
         self.offset += len(content) - len(tail)
         found = parsed(tail) if tail else None
-        self.tail, self.whole_tail = tail, found is not None
+        self.tail = tail
         if found is not None or self.torn_end:  # a newline follows a torn line with the next one only
             self._check(tail, found)
 

@@ -5,6 +5,7 @@ from numbers import Integral, Real
 
 from dpmpc.errors import UsageError
 
+LEAST = 1e-300  # of epsilon and delta: what follows from smaller ones is no number of usual precision any more
 NEIGHBOURS = "one record of one owner replaced; the numbers of records are public"
 PRESENCE_NEIGHBOURS = "one record of one owner absent, zero in its place; the numbers of records are public"
 OWNER_NEIGHBOURS = "all records of one owner replaced; the numbers of records are public"
@@ -37,7 +38,7 @@ def check_whole(name: str, value: object) -> int:
 def check_epsilon(epsilon: float) -> float:
     """Returns `epsilon` if it is positive and finite."""
     value = check_number("epsilon", epsilon)
-    if not (math.isfinite(value) and value > 0):
+    if not LEAST <= value < math.inf:
         raise UsageError(f"epsilon must be positive and finite; got {value:g}; usual values lie between 0.1 and 10")
     return value
 
@@ -45,7 +46,7 @@ def check_epsilon(epsilon: float) -> float:
 def check_delta(delta: float) -> float:
     """Returns `delta` if it lies strictly between 0 and 1."""
     value = check_number("delta", delta)
-    if not 0 < value < 1:
+    if not LEAST <= value < 1:
         raise UsageError(
             f"delta must lie strictly between 0 and 1; got {value:g}; "
             "take one well below 1/(number of records), or Laplace noise for delta = 0"

@@ -90,18 +90,6 @@ def mixed_epsilon(losses: Losses, mu: float, delta: float) -> float:
     return min(highest, high * _SAFE)
 
 
-def pure_delta(losses: Losses, epsilon: float) -> float:
-    """The least delta at `epsilon`; 0 from the sum of all e on, 1 where the law of the sum is too large to be had."""
-    if math.fsum(loss * count for loss, count in losses) <= epsilon:
-        return 0.0
-    law = _law(losses)
-    if law is None:
-        return 1.0
-    largest, step, b, d, lost = law
-    i = min(len(d) - 1, max(0, math.floor((largest - epsilon) / step)))
-    return min(1.0, (float(d[i]) - math.expm1(epsilon - (largest - step * i)) * float(b[i])) * _SAFE + lost)
-
-
 @lru_cache(maxsize=64)
 def _law(losses: Losses) -> tuple[float, float, NDArray[np.float64], NDArray[np.float64], float] | None:
     """(the largest loss L_0 of the sum, the step by which losses fall, B, D, cut probability); None: too large.

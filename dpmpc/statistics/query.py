@@ -22,7 +22,7 @@ MOST_BINS, LEAST_LEAVES, MOST_LEAVES = 10_000, 16, 4096
 @dataclass(frozen=True)
 class Kind:
     """What a question of one kind is made of. `least`, `most`: of columns; `numbers`: whether they hold numbers (None:
-    either); `figures`: whether numbers follow the column; `needs_by`: whether a group is due."""
+    either); `figures`: whether numbers follow the column."""
 
     least: int
     most: int
@@ -30,7 +30,6 @@ class Kind:
     options: tuple[str, ...] = ()
     figures: bool = False
     model: bool = False
-    needs_by: bool = False
 
 
 KINDS = {

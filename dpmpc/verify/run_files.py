@@ -36,6 +36,7 @@ _FIELDS: dict[str, dict[str, type]] = {
     "delivered": {"owners": list},
     "end": {"releases": int},
 }
+_ITEMS = {kind: tuple(fields.items()) for kind, fields in _FIELDS.items()}
 
 
 @dataclass(frozen=True)
@@ -204,8 +205,10 @@ def _digests(path: Path, plan: Plan) -> dict[int, str]:
 def _check_fields(party: int, event: Event) -> None:
     """Errors: a line that is no event, or an event of a known kind without its fields."""
     known = isinstance(event, dict) and isinstance(event.get("event"), str)
-    fields = _FIELDS.get(event["event"], {}) if known else {}
-    if not known or not all(isinstance(event.get(name), kind) for name, kind in fields.items()):
+    right = known
+    for name, kind in _ITEMS.get(event["event"], ()) if known else ():
+        right = right and isinstance(event.get(name), kind)
+    if not right:
         raise UsageError(
             f"an event of a transcript names its kind and has that kind's fields; party {party} has {str(event)[:80]}; "
             "restore the file"

@@ -17,7 +17,7 @@ from dpmpc.errors import number_of
 from dpmpc.mpc.contract.backend import BACKENDS
 from dpmpc.mpc.contract.security import Checks
 from dpmpc.verify.agreement import check_agreement, check_both_ends
-from dpmpc.verify.events import count_of, first_of, last_of
+from dpmpc.verify.events import count_of, first_in, kinds_of, last_in
 from dpmpc.verify.owner_checks import check_owners_events
 from dpmpc.verify.run_files import Attempt, Event, Records, read_records
 from dpmpc.verify.traffic import check_channels, check_noise_traffic, check_verdicts
@@ -125,7 +125,8 @@ def _one_noise(records: Records) -> Check:
         for number, events in attempt.releases.items():
             taken = [event["index"] for event in events if event["event"] == "noise"]
             used.update(taken)
-            adds, sent = count_of(events, "add"), count_of(events, "send") > 0
+            kinds = kinds_of(events)
+            adds, sent = kinds.count("add"), "send" in kinds
             if len(taken) > 1 or adds > 1 or (sent and (len(taken) != 1 or adds != 1)):
                 problems.append(f"{attempt.name}, release {number}: {len(taken)} noise vectors taken, {adds} added")
             elif taken and taken != [number]:
@@ -137,14 +138,15 @@ def _one_noise(records: Records) -> Check:
 def _order(records: Records) -> Check:
     problems = []
     for attempt, number, events, _ in _releases(records):
-        last = last_of(events, "input")
+        kinds, end = kinds_of(events), len(events)
+        last = last_in(kinds, "input")
         for kind in ("sum", "noise", "add"):
-            if first_of(events, kind, len(events)) < last:
+            if first_in(kinds, kind, end) < last:
                 problems.append(f"{attempt.name}, release {number}: {kind} before the last owner's input")
-        if first_of(events, "add", len(events)) < first_of(events, "noise", -1):
+        if first_in(kinds, "add", end) < first_in(kinds, "noise", -1):
             problems.append(f"{attempt.name}, release {number}: added before noise was taken")
-        spent = min(first_of(events, kind, len(events)) for kind in ("ledger", "send"))
-        if has_barrier(records.plan) and spent < len(events) and not last < first_of(events, STAND, spent) < spent:
+        spent = min(first_in(kinds, kind, end) for kind in ("ledger", "send"))
+        if has_barrier(records.plan) and spent < end and not last < first_in(kinds, STAND, spent) < spent:
             problems.append(f"{attempt.name}, release {number}: the ledger line before all parties had all inputs")
     return of_problems("noise after the last owner's input", problems, "in every release")
 
@@ -158,9 +160,10 @@ def _ledger(records: Records) -> Check:
         opened: Counter[int] = Counter()
         for attempt in records.attempts[party]:
             for number, events in attempt.releases.items():
-                sends = count_of(events, "send")
+                kinds, end = kinds_of(events), len(events)
+                sends = kinds.count("send")
                 opened[number] += sends
-                if sends and not first_of(events, "ledger", len(events)) < first_of(events, "send", len(events)):
+                if sends and not first_in(kinds, "ledger", end) < first_in(kinds, "send", end):
                     problems.append(f"{attempt.name}, release {number}: opened before its ledger line")
                 for event in events:
                     if event["event"] == "ledger" and event["line"] not in known:
@@ -182,7 +185,8 @@ def _openings(records: Records) -> Check:
         skipped -= attempt.releases.keys()  # what was made was not
         due = _next(int(attempt.start.get("first_release", 0)), skipped)
         for number, events in attempt.releases.items():
-            sends, opens = count_of(events, "send"), count_of(events, "open")
+            kinds = kinds_of(events)
+            sends, opens = kinds.count("send"), kinds.count("open")
             if number != due:
                 problems.append(f"{attempt.name}: release {number} where {due} was due")
             if sends > 1 or opens > 1 or opens > sends:

@@ -4,12 +4,13 @@ anything else, an owner with limits answers, and what it takes part in is held a
 150 plans here; `python -m tests.aggregation.test_mutated_plans` draws 10,000.
 """
 
+import copy
 import json
 import math
 import random
 import sys
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from itertools import combinations
 from typing import Any
@@ -384,6 +385,31 @@ def refused_or_caught(text: str, limits: Limits, undo: Callable[[pytest.MonkeyPa
 
 
 BY_RECORD = {"neighbours": "record", "records": RECORDS, "data_id": "ward"}
+
+
+def leaves(value: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
+    """The places of numbers with a fraction."""
+    if isinstance(value, dict | list):
+        for key, inner in value.items() if isinstance(value, dict) else enumerate(value):
+            yield from leaves(inner, (*path, key))
+    elif isinstance(value, float):
+        yield path
+
+
+@pytest.mark.parametrize("extreme", [1e300, 1e-300, 5e-324])
+def test_no_number_at_the_end_of_what_a_computer_holds_is_more_than_refused(extreme: float) -> None:
+    """A penalty of 1e300 made a sensitivity of 0, and an epsilon of 5e-324 a scale that is none: a division by zero."""
+    tried = 0
+    for some in honest().values():
+        plan = some[0]
+        for path in leaves(base := json.loads(plan.to_text())):
+            changed = inner = copy.deepcopy(base)
+            for key in path[:-1]:
+                inner = inner[key]
+            inner[path[-1]] = extreme
+            answers(text_of(changed), limits_for(plan), 1)
+            tried += 1
+    assert tried > 10
 
 
 def test_sizes_that_an_owner_has_not_would_be_caught() -> None:

@@ -20,12 +20,14 @@ from independence import cross_independence
 
 from dpmpc.circuits.alias import AliasTable, round_weights
 from dpmpc.circuits.gaussian import (
+    _BITS,
+    GaussianCertificate,
     GaussianPlan,
     _Angles,
+    _certificate,
     _ideal_law,
     _magnitude_weights,
     _spectrum,
-    certify,
     plan_gaussian,
     sample_gaussian,
 )
@@ -40,6 +42,14 @@ from dpmpc.mpc.contract.lanes import from_planes, to_planes
 from dpmpc.mpc.numbers.prg import Prg
 from dpmpc.mpc.replicated.backend import SHARING
 from dpmpc.privacy.law import LAWS
+
+
+def certify(plan: GaussianPlan) -> GaussianCertificate:
+    """The bounds of any plan, also of one that nobody would make."""
+    with gmpy2.context(gmpy2.get_context(), precision=_BITS):
+        angles = _Angles()
+        spectrum = _spectrum(gmpy2.mpfr(plan.sigma) / (1 << plan.shift), angles, plan.shift, plan.copies)
+        return _certificate(plan, _ideal_law(spectrum, angles), spectrum, angles)
 
 
 def gaussian_law(plan: GaussianPlan) -> dict[int, Fraction]:

@@ -453,6 +453,12 @@ def test_a_query_that_chooses_records_is_warned_about() -> None:
         ("select age from a join b using (id)", "JOIN"),
         ("SELECT DISTINCT age FROM a", "DISTINCT"),
         ("SELECT age FROM a LIMIT 5", "LIMIT"),
+        ("SELECT age FROM a OFFSET 5", "OFFSET"),
+        ("SELECT age FROM a ORDER BY b FETCH FIRST 5 ROWS ONLY", "FETCH"),
+        ("SELECT age FROM a TABLESAMPLE SYSTEM (5)", "TABLESAMPLE"),
+        ("SELECT a.age FROM a, b", "of several tables"),
+        ("SELECT a.age FROM s.a AS x , b", "of several tables"),
+        ("SELECT age, sex FROM s.a AS x ORDER BY age, sex", ""),
         ("SELECT 'where' AS x, \"limit\" FROM a -- where\n", ""),
         ("SELECT age, whereabouts FROM a /* having */", ""),
     ):

@@ -9,23 +9,20 @@ from dpmpc.circuits.sampler import discrete_gaussian
 from dpmpc.errors import UsageError
 from dpmpc.mpc.clear.noise import clear_noise
 from dpmpc.mpc.numbers.prg import Prg
-from dpmpc.noise.zero_sum import from_masks, from_pairs, parts
-from dpmpc.privacy.cape import (
+from dpmpc.noise.zero_sum import from_masks, parts
+from dpmpc.privacy.cape import collusion_factor, epsilon_table, most_colluding, theorem_delta, variance_ratio
+from dpmpc.privacy.gaussian import delta_of_mu, epsilon_of_mu, mu_of_budget
+from tests.privacy.cape_claims import (
     aggregate_deviation,
-    collusion_factor,
     conventional_deviation,
     conventional_scale,
     covariance,
     discrete_guarantee,
     dropped_variance,
-    epsilon_table,
+    from_pairs,
     gain,
-    most_colluding,
     own_deviation,
-    theorem_delta,
-    variance_ratio,
 )
-from dpmpc.privacy.gaussian import delta_of_mu, epsilon_of_mu, mu_of_budget
 
 
 def view_mu(sites: int, honest: int, zero_sum: str) -> float:

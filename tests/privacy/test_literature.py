@@ -21,7 +21,7 @@ from dpmpc.privacy.literature import (
     rajkumar_printed_root,
     rajkumar_sigma,
 )
-from dpmpc.privacy.pure import pure_delta
+from tests.privacy.pure_releases import pure_delta
 
 TABLE = Setting(owners=100, smallest=500, epsilon=0.5, delta=1e-3, iterations=100, dimension=122)
 

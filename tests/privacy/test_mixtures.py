@@ -15,9 +15,10 @@ from dpmpc.privacy import spending
 from dpmpc.privacy.gaussian import delta_of_mu, epsilon_of_mu
 from dpmpc.privacy.law import LAWS
 from dpmpc.privacy.mechanism import Mechanism
-from dpmpc.privacy.pure import mixed_epsilon, pure_delta
+from dpmpc.privacy.pure import mixed_epsilon
 from dpmpc.privacy.sensitivity import Sensitivity
 from dpmpc.privacy.spending import Spending
+from tests.privacy.pure_releases import pure_delta
 
 GRID = 2e-3  # of losses
 

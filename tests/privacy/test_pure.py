@@ -9,8 +9,9 @@ import pytest
 
 from dpmpc.privacy.gaussian import epsilon_of_mu
 from dpmpc.privacy.laplace import laplace_epsilon
-from dpmpc.privacy.pure import mixed_epsilon, pure_delta, pure_epsilon
+from dpmpc.privacy.pure import mixed_epsilon, pure_epsilon
 from dpmpc.privacy.spending import Spending
+from tests.privacy.pure_releases import pure_delta
 
 mpmath.mp.dps = 50
 

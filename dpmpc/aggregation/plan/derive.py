@@ -68,9 +68,14 @@ def derive(plan: Asked) -> Derived:
     """Errors: UsageError for a promise that cannot be kept, noise too wide for the grid, a sum that could overflow."""
     law = LAWS[plan.law]
     exact = _sensitivity(plan)
+    moved = exact.in_norm(law.norm)
+    if not 0 < moved < math.inf:
+        raise UsageError(
+            f"one neighbour moves the sum by a number above 0 that a computer can hold; with these settings it is "
+            f"{moved:g}; give bounds, penalties and weights of usual size"
+        )
     if plan.grid_bits is None:
         # The noise on a grid so fine that rounding does not matter; then the grid, then the real scale on it.
-        moved = exact.in_norm(law.norm)
         noise = plan.scale or _scale(plan, law, exact * (FINE / moved)) * (moved / FINE)
         each = moved / plan.touched  # rounding is of each owner's vector
         grid = choose_grid(each * plan.divisor, noise / each, plan.dimension, law.norm)
