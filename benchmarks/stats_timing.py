@@ -92,7 +92,7 @@ def release(parquet: Path, bounds: Bounds, asked: Sequence[str]) -> dict[str, An
     begin, own = time.perf_counter(), time.process_time()
     tables = asked_of(asked, None, bounds, None)
     with opened(parquet, memory=MEMORY) as (table, _):
-        kept, number, sizes = owned(table, tables, "site")
+        kept, number, sizes = owned(table, tables.reads, "site")
         plan = plan_of_tables(tables, sizes, kept.source, None, {"epsilon": EPSILON, "delta": DELTA})
         with Aggregator.of_plan(plan) as aggregator:
             total = decode(plan, aggregator.open(tables.means(kept, number, sizes)).total)

@@ -2,6 +2,7 @@
 
 import os
 from pathlib import Path
+from typing import Any
 
 import click
 
@@ -56,8 +57,10 @@ def command(
     if name in _OURS:
         from dpmpc.experiments import bands, central, synth
 
-        said, run = Console(stderr=True), {"synth": synth.run, "central": central.run, "bands": bands.run}[name]
-        click.echo(str(run(out, data_dir, repeats or (bands.RUNS if name == "bands" else 5), seed, quick, said.print)))
+        said = Console(stderr=True)
+        runs: dict[str, Any] = {"synth": synth.run, "central": central.run, "bands": bands.run}
+        times = repeats or (bands.RUNS if name == "bands" else 5)
+        click.echo(str(runs[name](out, data_dir, times, seed, quick, said.print)))
         return
     plan = Plan(seed=seed, repeats=repeats, quick=quick)
     names = NAMES if name == "all" else (name,)

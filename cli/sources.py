@@ -1,6 +1,6 @@
 """The options that name records and say how they are spelled, shared by the commands that read them."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -67,6 +67,15 @@ def source_options(command: Callable[..., Any]) -> Callable[..., Any]:
     spelled.__click_params__ = getattr(command, "__click_params__", [])  # type: ignore[attr-defined]
     spelled.__click_params__ += [*reversed(SPELLING), *reversed(_SOURCE)]  # type: ignore[attr-defined]
     return spelled
+
+
+def warn_of_filters(sql: str | None, settings: Mapping[str, Any]) -> None:
+    """Warns of a query that chooses records, whose number is public where owners have no capacities."""
+    if sql and not settings.get("capacity"):
+        from dpmpc.data.database import filtered_by
+
+        if chosen := filtered_by(sql):
+            click.echo(f"warning: {chosen}", err=True)
 
 
 def spelling_of(given: dict[str, Any]) -> Any:

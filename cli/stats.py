@@ -9,7 +9,7 @@ import click
 
 from dpmpc.aggregation.plan.settings import Accounting, Choosing, Computing, Promise
 from dpmpc.cli.settings import options_of
-from dpmpc.cli.sources import memory_of, source_of, source_options
+from dpmpc.cli.sources import memory_of, source_of, source_options, warn_of_filters
 from dpmpc.errors import UsageError
 from dpmpc.runs.settings import OwnerSettings
 
@@ -55,11 +55,7 @@ def run_command(
         **settings,
     }  # fmt: skip
     source = source_of(csv, records, database, sql)
-    if sql and not settings.get("capacity"):
-        from dpmpc.data.database import filtered_by
-
-        if chosen := filtered_by(sql):
-            click.echo(f"warning: {chosen}", err=True)
+    warn_of_filters(sql, settings)
     if dry:
         click.echo(asking.dry(source, questions, **given).text(), nl=False)
         return

@@ -8,8 +8,9 @@ import click
 
 from dpmpc.aggregation.plan.settings import Accounting, Choosing, Computing, Promise
 from dpmpc.cli.settings import options_of
-from dpmpc.cli.sources import memory_of, source_of, source_options
+from dpmpc.cli.sources import memory_of, source_of, source_options, warn_of_filters
 from dpmpc.errors import UsageError
+from dpmpc.runs.settings import OwnerSettings
 
 _FILES = (".parquet", ".csv")
 
@@ -44,6 +45,7 @@ def run_command(
         _redrawn(of, out, drawing)
         return
     source = source_of(csv, records, database, sql)
+    warn_of_filters(sql, settings)
     given: dict[str, Any] = {
         "owners": owners_column, "schema": schema, "bounds": bounds, "cuts": cuts, "cells": cells, "drop": drop,
         "target": target, "constraints": constraints, "memory": memory_of(memory), "spelling": spelling, **settings,
@@ -130,6 +132,7 @@ command = click.Command(
     params=[
         *_OWN,
         *reversed(_CALLED.__click_params__),  # type: ignore[attr-defined]
+        *options_of(OwnerSettings, without=("owners", "owner_sizes", "skew")),
         *options_of(Accounting, Promise, Choosing, Computing, without=_LATER),
     ],
     help=run_command.__doc__,

@@ -24,6 +24,7 @@ Survey = Callable[["Split", Any, np.random.Generator], "Mapped"]
 
 LENGTH, STEP = 1000.0, 4.0  # of the curator's descent, one for all sets; a quarter of the length for ridge
 CLIP = 0.25  # of its residuals
+EPOCHS, BATCH, RATE, UNITS = 20, 256, 1.0, 32  # of Opacus: passes, records a step, step, units of the network
 
 
 @dataclass(frozen=True)
@@ -83,6 +84,43 @@ def _diffprivlib(split: "Split", survey: Survey) -> Floats:
     return np.asarray(mapped.X[split.test] @ model.coef_[0])
 
 
+def _opacus(hidden: int) -> Callable[["Split", Survey], Floats]:
+    """Opacus' DP-SGD on the survey's straight features, which it gets for nothing: a logistic regression, or a network
+    of one layer of so many units; EPOCHS passes by Poisson samples of BATCH, its accountant (PRV) and half the mu, as
+    of `_ebm`: its promise is for records that are added or removed. Settings by three sets of the corpus."""
+
+    def run(split: "Split", survey: Survey) -> Floats:
+        import torch  # type: ignore[import-not-found,unused-ignore]  # comes with opacus
+        from opacus import GradSampleModule  # type: ignore[import-not-found,unused-ignore]
+        from opacus.accountants.utils import get_noise_multiplier  # type: ignore[import-not-found,unused-ignore]
+        from opacus.optimizers import DPOptimizer  # type: ignore[import-not-found,unused-ignore]
+
+        torch.manual_seed(split.seed)
+        X = torch.tensor(survey(split, "linear", np.random.default_rng([0xD1, split.seed])).X, dtype=torch.float32)
+        y = torch.tensor(split.raw.y[split.train] > 0, dtype=torch.float32)
+        rows, n = X[torch.tensor(split.train)], len(y)
+        rate = min(1.0, BATCH / n)
+        steps = round(EPOCHS / rate)
+        epsilon = epsilon_of_mu(mu_of_budget(split.epsilon, split.delta) / 2, split.delta)
+        noise = get_noise_multiplier(
+            target_epsilon=epsilon, target_delta=split.delta, sample_rate=rate, steps=steps, accountant="prv"
+        )
+        inner = [torch.nn.Linear(X.shape[1], hidden), torch.nn.Tanh()] if hidden else []
+        net = GradSampleModule(torch.nn.Sequential(*inner, torch.nn.Linear(hidden or X.shape[1], 1)))
+        plain, loss = torch.optim.SGD(net.parameters(), lr=RATE), torch.nn.BCEWithLogitsLoss()
+        descent = DPOptimizer(plain, noise_multiplier=noise, max_grad_norm=1.0, expected_batch_size=round(rate * n))
+        for _ in range(steps):
+            chosen = torch.rand(n) < rate
+            descent.zero_grad()
+            if chosen.any():
+                loss(net(rows[chosen]).squeeze(1), y[chosen]).backward()
+                descent.step()
+        with torch.no_grad():
+            return np.asarray(net(X[torch.tensor(split.test)]).squeeze(1).numpy(), dtype=np.float64)
+
+    return run
+
+
 def _boosting_frame(split: "Split") -> Any:
     import pandas as pd
 
@@ -140,6 +178,14 @@ RIVALS = {
     "DP-EBM": Rival(
         _ebm, ("logistic", "ridge"), "interpret.privacy", "pip install interpret-core",
         "ranges, categories and the target's range read off the records",
+    ),
+    "Opacus": Rival(
+        _opacus(0), package="opacus", install="pip install opacus",
+        easier="ranges and categories by a survey that it does not pay for",
+    ),
+    "Opacus network": Rival(
+        _opacus(UNITS), package="opacus", install="pip install opacus",
+        easier="ranges and categories by a survey that it does not pay for",
     ),
     "boosting": Rival(_boosting, ("logistic", "ridge"), private=False),
 }  # fmt: skip

@@ -14,8 +14,9 @@ def beside(known: Known) -> list[str]:
     """The lines of the table: a comparison each, in the corpus' order; ours by default in bold."""
     order = {each.name: place for place, each in enumerate((*CHOSEN, *CONFIRMED))}
     cases = sorted({key[:2] for key in known if key[3] in OURS}, key=lambda case: (order[case[0]], case[1]))
-    rows = [row for name, epsilon in cases if (row := _row(known, name, epsilon))]
-    shown = [_HEAD.get(name, name) for name in RIVALS]
+    ran = [name for name in RIVALS if any(key[3] == name for key in known)]
+    rows = [row for name, epsilon in cases if (row := _row(known, name, epsilon, ran))]
+    shown = [_HEAD.get(name, name) for name in ran]
     return table(["set", "records", "epsilon", "splits", *OURS, *shown, "default less best rival", "verdict"], rows)
 
 
@@ -25,13 +26,13 @@ def counted(known: Known) -> dict[str, int]:
     return {word: last.count(word) for word in ("no worse", "behind", "undecided")}
 
 
-def _row(known: Known, name: str, epsilon: float) -> list[str]:
+def _row(known: Known, name: str, epsilon: float, ran: list[str]) -> list[str]:
     rival, mine = best_rival(known, name, epsilon), default_of(known, name, epsilon)
     if rival is None:
         return []
     mean, half, count = paired(known, name, epsilon, mine, rival)
     number = SETS[name].task == "ridge"
-    cells = [_cell(known, name, epsilon, who, who == mine, number) for who in (*OURS, *RIVALS)]
+    cells = [_cell(known, name, epsilon, who, who == mine, number) for who in (*OURS, *ran)]
     return [
         f"{name} (R2)" if number else name, f"{records_of(known, name, epsilon):,}", f"{epsilon:g}", str(count), *cells,
         f"{mean:+.3f} +- {half:.3f} ({rival})", verdict(mean, half, margin_of(known, name, epsilon)),

@@ -25,7 +25,7 @@ from dpmpc.experiments.report import commit, table
 from dpmpc.experiments.synth_attack import Found, attack
 from dpmpc.privacy.gaussian import mu_of_budget
 from dpmpc.statistics.cells import Ints, Records
-from dpmpc.statistics.columns import Column, Columns, Quantity, category
+from dpmpc.statistics.columns import Category, Column, Columns, Quantity, category
 from dpmpc.statistics.compile import axis_of
 from dpmpc.statistics.intervals import Floats
 from dpmpc.statistics.opened import Opened
@@ -233,37 +233,99 @@ def judged(data: Set, drawn: Cells, seed: int, boosting: bool = True) -> Row:
 # -- the run -----------------------------------------------------------------------------------------------------------
 def run(
     out: Path, data_dir: Path | None, repeats: int = 5, seed: int = 1, quick: bool = False,
-    say: Callable[[str], None] = lambda text: None,
+    say: Callable[[str], None] = lambda text: None, names: Sequence[str] = DATASETS,
+    draws: Mapping[str, int] | None = None,
 ) -> Path:  # fmt: skip
-    """The path of the report: out/synth/report.md, with every run in runs.csv. Errors: none of the sets is there."""
+    """The path of the report: out/synth/report.md, with every run in runs.csv, which is carried on from what it holds,
+    and the runs through parties in parties.csv. `draws`: of methods that get others than `repeats`. Errors: none of
+    the sets is there."""
     folder = out / "synth"
     folder.mkdir(parents=True, exist_ok=True)
     data_dir = data_dir or (Path(os.environ[DATA_DIR_VARIABLE]) if DATA_DIR_VARIABLE in os.environ else None)
-    names = [name for name in (DATASETS[:1] if quick else DATASETS) if available(SETS[name], data_dir)]
-    if not names:
-        raise UsageError(f"synth needs one of {', '.join(DATASETS)}; none was found; give <<data_dir>>")
-    rows: list[Row] = []
-    for name in names:
+    there = [name for name in (names[:1] if quick else names) if available(SETS[name], data_dir)]
+    if not there:
+        raise UsageError(f"synth needs one of {', '.join(names)}; none was found; give <<data_dir>>")
+    for name in there:
         data = set_of(load(SETS[name], data_dir), seed)
         for method, how in methods().items():
             fixed = method in ("no noise", "records")
+            times = 1 if fixed or quick else (draws or {}).get(method, repeats)
             for epsilon in (1.0,) if fixed else EPSILONS:
-                for k in range(1 if fixed or quick else repeats):
-                    began = time.perf_counter()
-                    drawn = how(data, epsilon, np.random.default_rng([seed, k]))
-                    spent = time.perf_counter() - began
-                    figures = judged(data, drawn, k)
-                    rows.append({"dataset": name, "epsilon": "-" if fixed else epsilon, "method": method,
-                                 "seed": seed + k, "seconds": spent, **figures})  # fmt: skip
+                for k in range(times):
+                    key = (name, "-" if fixed else f"{epsilon:g}", method, str(seed + k))
+                    if key not in {_key(row) for row in rows_of(folder / "runs.csv")}:
+                        began = time.perf_counter()
+                        drawn = how(data, epsilon, np.random.default_rng([seed, k]))
+                        spent = time.perf_counter() - began
+                        found = dict(zip(COLUMNS, key, strict=False)) | {"seconds": spent, **judged(data, drawn, k)}
+                        _add(folder / "runs.csv", found)
                 say(f"{name}, {method}, epsilon {epsilon:g}: done")
-    with (folder / "runs.csv").open("w", encoding="utf-8", newline="") as file:
-        writer = csv.DictWriter(file, COLUMNS, lineterminator="\n")
-        writer.writeheader()
-        writer.writerows(rows)
+        if name not in {row["dataset"] for row in rows_of(folder / "parties.csv")}:
+            _add(folder / "parties.csv", through_parties(data, parties=3))
     attacks = [found for epsilon in ATTACKED for found in attack(epsilon, 100 if quick else TRIALS, seed)]
     path = folder / "report.md"
-    path.write_text(report(rows) + of_attacks(attacks), encoding="utf-8")
+    said = report(rows_of(folder / "runs.csv")) + of_parties(rows_of(folder / "parties.csv")) + of_attacks(attacks)
+    path.write_text(said, encoding="utf-8")
     return path
+
+
+def _key(row: Row) -> tuple[str, ...]:
+    return tuple(str(row[name]) for name in COLUMNS[:4])
+
+
+def rows_of(path: Path) -> list[Row]:
+    """The lines of a file, as texts; none if it is not there."""
+    if not path.is_file():
+        return []
+    with path.open(newline="", encoding="utf-8") as file:
+        return list(csv.DictReader(file))
+
+
+def _add(path: Path, row: Row) -> None:
+    fresh = not path.is_file()
+    with path.open("a", newline="", encoding="utf-8") as file:
+        writer = csv.DictWriter(file, list(row) if path.name == "parties.csv" else COLUMNS, lineterminator="\n")
+        if fresh:
+            writer.writeheader()
+        writer.writerow({name: f"{value:.6g}" if isinstance(value, float) else value for name, value in row.items()})
+
+
+def through_parties(data: Set, epsilon: float = 1.0, **settings: Any) -> Row:
+    """What the two releases of a set take as they are, by `dpmpc.synth` with these settings: five unequal owners,
+    public cells."""
+    import pandas as pd
+
+    from dpmpc.runs.synth import synth
+
+    whose = np.random.default_rng(1).choice(OWNERS, data.train.n, p=np.arange(1, OWNERS + 1) / 15)
+    frame: dict[str, Any] = {"owner": whose}
+    bounds: dict[str, Any] = {}
+    cuts: dict[str, Any] = {}
+    for column, values in data.train.values.items():
+        assert isinstance(column, Quantity | Category)
+        if isinstance(column, Quantity):
+            bounds[column.name], cuts[column.name] = [column.low, column.high], list(column.cuts)
+            frame[column.name] = values
+        else:
+            bounds[column.name] = list(column.levels)
+            frame[column.name] = np.array([*column.levels, None], dtype=object)[values]
+    began = time.perf_counter()
+    made = synth(
+        pd.DataFrame(frame), owners="owner", bounds=bounds, cuts=cuts, target=TARGET, epsilon=epsilon, delta=DELTA,
+        hopeless="allow", **settings,
+    )  # fmt: skip
+    spent = time.perf_counter() - began
+    cells = made.releases[0].tables.coordinates
+    return {"dataset": data.name, "records": data.train.n, "columns": len(data.columns.names), "cells": cells,
+            "seconds": spent, "megabytes": made.bytes_of_parties / 1e6}  # fmt: skip
+
+
+def of_parties(rows: Sequence[Row]) -> str:
+    """What runs through parties took, as a part of the page."""
+    head = ["set", "records", "columns", "cells of the first release", "seconds in all", "a party sends at most, MB"]
+    body = [[row["dataset"], row["records"], row["columns"], row["cells"], f"{float(row['seconds']):.1f}",
+             f"{float(row['megabytes']):.1f}"] for row in rows]  # fmt: skip
+    return "\n".join(["\n## Two releases through three parties", "", *table(head, body), ""])
 
 
 def of_attacks(found: Sequence[Found]) -> str:
@@ -300,6 +362,6 @@ def report(rows: Sequence[Row]) -> str:
     body = []
     for key in sorted(keys, key=lambda key: (key[0], str(key[1]))):
         mine = [row for row in rows if (row["dataset"], row["epsilon"], row["method"]) == key]
-        means = [float(np.mean([row[name] for row in mine])) for name in figures]
+        means = [float(np.mean([float(row[name]) for row in mine])) for name in figures]
         body.append([*map(str, key), str(len(mine)), *(f"{value:.3f}" for value in means)])
     return "\n".join([*lines, *table(["set", "epsilon", "method", "runs", *figures], body), ""])

@@ -132,7 +132,6 @@ class Statistics:
 
     @property
     def _costs(self) -> list[tuple[str, float]]:
-        """Each question's part of the promise."""
         return [(name, part) for name, _, part in self.tables.costs(self.plan.sizes)]
 
     def plot(self, path: Path | str) -> Path:
@@ -217,7 +216,8 @@ def stats(
     public = None if schema is None else schema if isinstance(schema, Schema) else Schema.read(Path(schema))
     tables = asked_of(queries, public, bounds, models)
     with opened(records, memory=memory, spelling=spelling, person=kept_of(settings, owners)) as (table, _):
-        own, number, sizes = owned(table, tables, owners, settings, capacity)
+        own, number, sizes = owned(table, tables.reads, owners, settings, capacity)
+        check_read(own, tables)
         plan = plan_of_tables(
             tables, sizes, own.source, data_id, settings, bounds_of(public, tables), capacity=capacity is not None,
             by_person=True,
@@ -249,7 +249,8 @@ def dry(
     """What `stats` would tell, from public numbers alone; nothing is spent. Of records only their owners are read."""
     tables = asked_of(queries, schema, bounds, models)
     with opened(records, memory=memory, spelling=spelling, person=kept_of(settings, owners)) as (table, _):
-        own, _, sizes = owned(table, tables, owners, settings, capacity)
+        own, _, sizes = owned(table, tables.reads, owners, settings, capacity)
+        check_read(own, tables)
         plan = plan_of_tables(
             tables, sizes, own.source, None, settings, capacity=capacity is not None, by_person=True
         )  # fmt: skip
@@ -315,22 +316,20 @@ def kept_of(settings: Mapping[str, Any], owners: str | None) -> Kept | None:
 
 
 def owned(
-    table: Table, tables: Tables, owners: str | None, settings: Mapping[str, Any] | None = None,
+    table: Table, reads: Sequence[str], owners: str | None, settings: Mapping[str, Any] | None = None,
     capacity: Sequence[int] | None = None,
 ) -> tuple[Table, str, tuple[int, ...]]:  # fmt: skip
-    """(the table with what is read of it held, SQL for each record's owner, the owners' numbers of records, or of
-    places for them). Errors: RecordError for an owner with more than its capacity."""
+    """(the table with these columns held, SQL for each record's owner, the owners' numbers of records, or of places for
+    them). Errors: RecordError for an owner with more than its capacity."""
     if owners is None:
         raise UsageError("the owners must be known; no column says whose a record is; give <<owners_column>>")
     of = kept_of(settings or {}, owners)
     persons = None if of is None else persons_at(table, owner_numbers(table, owners)[0])
-    own = held(table, [owners, *(name for name in tables.reads if name != owners)])
-    check_read(own, tables)
+    own = held(table, [owners, *(name for name in reads if name != owners)])
     number, _ = owner_numbers(own, owners)
     counted = own.rows(f"{number} AS owner, count(*)", "GROUP BY 1 ORDER BY 1")
     found = tuple(int(row[1]) for row in counted) if persons is None else persons
-    if capacity is not None:
-        found = fitting(found, capacity)
+    found = found if capacity is None else fitting(found, capacity)
     return own, number, tuple(size * (1 if of is None else of.rows) for size in found)
 
 
@@ -351,10 +350,11 @@ def plan_of_tables(
 
 
 def plan_of_survey(
-    questions: Survey, sizes: Sequence[int], data: str, data_id: str | None, settings: Mapping[str, Any]
+    questions: Survey, sizes: Sequence[int], data: str, data_id: str | None, settings: Mapping[str, Any], *,
+    capacity: bool = False,
 ) -> Plan:  # fmt: skip
     """The plan of a survey's one release, by the same rules."""
-    return _plan_of(questions, sizes, data, data_id, settings, "public", ())
+    return replace(_plan_of(questions, sizes, data, data_id, settings, "public", ()), capacity=capacity)
 
 
 def _plan_of(

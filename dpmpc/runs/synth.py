@@ -125,6 +125,7 @@ def synth(
     model: Literal["tree", "mbi"] = "tree",
     hopeless: Literal["refuse", "allow"] = "refuse",
     seed: int | None = None,
+    capacity: Sequence[int] | None = None,
     data_id: str | None = None,
     budget: str | None = None,
     account: str | None = None,
@@ -143,7 +144,8 @@ def synth(
     without either, a survey finds them. target: the column that the rows are to tell about. rows: as many as there are
     records. model: of a tree of columns, or `mbi`, which fits more pairs by Private-PGM where that package is
     installed. constraints: impossible combinations, or a file of them. digits: decimals of a column. seed: of drawing
-    rows, which is public; never of noise. settings: epsilon, delta, parties and so on, as of `dpmpc.Plan`. out: a new
+    rows, which is public; never of noise. capacity: of each owner, places for its records or persons, whose numbers are
+    then private. settings: epsilon, delta, parties and so on, as of `dpmpc.Plan`. out: a new
     folder for rows, noisy tables, plans, ledgers and the report.
     Errors: UsageError for what cannot be; for noise that would drown the tables (`hopeless`); as of releases.
     """
@@ -157,13 +159,12 @@ def synth(
     if rows is not None and rows < 1:
         raise UsageError(f"<<rows>> are at least 1; got {rows}; give another number")
     lines = lines_of(constraints)
-    check_persons(settings)
     with opened(records, memory=memory, spelling=spelling, person=kept_of(settings, owners)) as (table, _):
         drop = (*drop, *named_columns(settings))
         public = public_columns(table, owners, schema, bounds, cuts_of(cuts), cells, drop)
         public.check(target, lines, digits or {})
         kept = Kept(folder, wait, budget, account)
-        with Releases.of(table, public, owners, data_id, kept, settings) as run:
+        with Releases.of(table, public, owners, data_id, kept, settings, capacity) as run:
             if public.survey is not None:
                 total, noise = run.survey(public.survey)
                 columns = surveyed_columns(public, total, noise)
@@ -182,15 +183,6 @@ def synth(
     if folder is not None:
         found.write(folder)
     return found
-
-
-def check_persons(settings: Mapping[str, Any]) -> None:
-    """Errors: several places for each person, where a row of the synthetic table is a person."""
-    if settings.get("person") is not None and (rows := settings.get("person_rows") or 1) != 1:
-        raise UsageError(
-            f"a row of a synthetic table of persons is a person; got {rows} places for each, of which some may be "
-            "empty; leave <<person_rows>> out, or keep <<neighbours=record>>"
-        )
 
 
 def named_columns(settings: Mapping[str, Any]) -> tuple[str, ...]:

@@ -12,7 +12,7 @@ from dpmpc.mpc.contract.backend import BACKENDS
 from dpmpc.noise.forecast import forecast
 from dpmpc.processes.room import free_memory
 from dpmpc.runs.stats import kept_of
-from dpmpc.runs.synth import check_persons, cuts_of, lines_of, named_columns
+from dpmpc.runs.synth import cuts_of, lines_of, named_columns
 from dpmpc.runs.synth_columns import public_columns
 from dpmpc.runs.synth_releases import SURVEY, Kept, Releases, moved
 from dpmpc.statistics.tables import Tables
@@ -25,17 +25,17 @@ def dry(
     bounds: Mapping[str, Any] | Path | str | None = None, cuts: Mapping[str, Any] | Path | str | None = None,
     cells: int | None = None, drop: Sequence[str] = (), target: str | None = None,
     constraints: Sequence[str] | Path | str | None = None, memory: int | None = None, spelling: Spelling = PLAIN,
-    **settings: Any,
+    capacity: Sequence[int] | None = None, **settings: Any,
 ) -> str:  # fmt: skip
     """Lines: records, columns and cells; the part of each column's records that noise alone is expected to move; what
     the releases take. Nothing is spent; of records only their owners are read. Errors: as of `synth`."""
-    check_persons(settings)
     with opened(records, memory=memory, spelling=spelling, person=kept_of(settings, owners)) as (table, _):
         drop = (*drop, *named_columns(settings))
         public = public_columns(table, owners, schema, bounds, cuts_of(cuts), cells, drop)
         public.check(target, lines_of(constraints), {})
-        run = Releases.of(table, public, owners, None, Kept(None, 0.0), settings)
-        said = [f"{sum(run.sizes):,} records of {len(run.sizes)} owners, {len(public.names)} columns"]
+        run = Releases.of(table, public, owners, None, Kept(None, 0.0), settings, capacity)
+        what = "records" if capacity is None else "places for records"
+        said = [f"{sum(run.sizes):,} {what} of {len(run.sizes)} owners, {len(public.names)} columns"]
         if public.survey is not None:
             promise = run.settings_of(SURVEY)["epsilon"]
             said.append(f"A private survey with epsilon {promise:.3g} finds cells first; what follows is about that.")

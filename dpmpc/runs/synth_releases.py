@@ -2,7 +2,7 @@
 
 import contextlib
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -17,8 +17,8 @@ from dpmpc.aggregation.owner.encoding import decode
 from dpmpc.aggregation.plan.guarantee import promise_of
 from dpmpc.aggregation.plan.plan import Plan
 from dpmpc.aggregation.plan.spending import stages_of
-from dpmpc.data.mapping import owner_numbers, owners_of
-from dpmpc.data.table import Table, held
+from dpmpc.data.mapping import owners_of
+from dpmpc.data.table import Table
 from dpmpc.errors import UsageError
 from dpmpc.learning.survey import Survey
 from dpmpc.privacy.budget import Budget
@@ -26,7 +26,7 @@ from dpmpc.privacy.composition import parse_budget
 from dpmpc.privacy.gaussian import epsilon_of_mu, mu_of_budget
 from dpmpc.privacy.whole import WholeRun, path_of
 from dpmpc.processes.closing import Closing
-from dpmpc.runs.stats import Statistics, noise_of, plan_of_survey, plan_of_tables
+from dpmpc.runs.stats import Statistics, noise_of, owned, plan_of_survey, plan_of_tables
 from dpmpc.runs.synth_columns import Public
 from dpmpc.statistics.intervals import Level
 from dpmpc.statistics.tables import STEP, Tables
@@ -51,8 +51,9 @@ class Releases(Closing):
 
     def __init__(
         self, table: Table, owner: str, sizes: tuple[int, ...], data_id: str | None, kept: Kept,
-        settings: Mapping[str, Any],
+        settings: Mapping[str, Any], capacity: bool = False,
     ) -> None:  # fmt: skip
+        self.capacity = capacity  # sizes are of places
         self.table, self.owner, self.sizes, self.data_id = table, owner, sizes, data_id
         self.kept, self.settings = kept, dict(settings)
         self.epsilon, self.delta = float(settings.get("epsilon") or 1.0), float(settings.get("delta") or 0.0)
@@ -64,24 +65,25 @@ class Releases(Closing):
 
     @staticmethod
     def of(
-        table: Table, public: Public, owners: str | None, data_id: str | None, kept: Kept, settings: Mapping[str, Any]
+        table: Table, public: Public, owners: str | None, data_id: str | None, kept: Kept, settings: Mapping[str, Any],
+        capacity: Sequence[int] | None = None,
     ) -> "Releases":  # fmt: skip
-        """A run over these records. Errors: the owners are not known."""
-        if owners is None:
-            raise UsageError("the owners must be known; no column says whose a record is; give <<owners_column>>")
-        own = held(table, [owners, *(name for name in public.names if name != owners)])
-        number, _ = owner_numbers(own, owners)
-        counted = own.rows(f"{number} AS owner, count(*)", "GROUP BY 1 ORDER BY 1")
-        run = Releases(own, number, tuple(int(row[1]) for row in counted), data_id, kept, settings)
+        """A run over these records; `capacity`: of each owner, places for its records or persons. Errors: the owners
+        are not known, or have more."""
+        own, number, sizes = owned(table, public.names, owners, settings, capacity)
+        run = Releases(own, number, sizes, data_id, kept, settings, capacity is not None)
         run.bounds = "survey" if public.survey is not None else public.bounds
         return run
 
     def survey(self, questions: Survey) -> tuple[NDArray[np.float64], float]:
         """(the opened sum, the noise's deviation a coordinate, in records) of a survey."""
         sizes, n = self.sizes, sum(self.sizes)
-        self.keep(plan_of_survey(questions, sizes, self.table.source, self.data_id, self.settings))
-        plan = plan_of_survey(questions, sizes, self.table.source, self.data_id, self.settings_of(SURVEY))
-        self.keep(plan, plan_of_survey(questions, sizes, self.table.source, self.data_id, self._left()))
+        planned = partial(
+            plan_of_survey, questions, sizes, self.table.source, self.data_id, capacity=self.capacity
+        )  # fmt: skip
+        self.keep(planned(self.settings))
+        plan = planned(self.settings_of(SURVEY))
+        self.keep(plan, planned(self._left()))
         owner_of = owners_of(self.table, self.owner)
         release = self._open(plan, questions.means(self.table, owner_of, sizes), "survey")
         return decode(plan, release.total) * n, plan.derived.mechanism.scale * plan.grid.step
@@ -103,8 +105,9 @@ class Releases(Closing):
 
     def _plan(self, tables: Tables, settings: Mapping[str, Any], before: tuple[Any, ...] = ()) -> Plan:
         return plan_of_tables(
-            tables, self.sizes, self.table.source, self.data_id, settings, self.bounds, before, by_person=True
-        )
+            tables, self.sizes, self.table.source, self.data_id, settings, self.bounds, before,
+            capacity=self.capacity, by_person=True,
+        )  # fmt: skip
 
     def settings_of(self, share: float) -> dict[str, Any]:
         """The settings of the next release, whose part of what is left of mu^2 is `share`. The last one's promise is
@@ -157,7 +160,7 @@ def refuse_hopeless(tables: Tables, plan: Plan) -> None:
         need = epsilon_of_mu(mu_of_budget(plan.epsilon, plan.delta) * off[worst] / HOPELESS, plan.delta)
         raise UsageError(
             f"a synthetic table must tell something; noise alone would move {100 * min(off[worst], 1):.0f} % of the "
-            f"records of '{worst}' from their cells; {need / plan.epsilon:.2g} times the <<epsilon>> would do, or "
+            f"records of '{worst}' from their cells; {need / plan.epsilon:,.1f} times the <<epsilon>> would do, or "
             f"{int(n * off[worst] / HOPELESS) + 1} records in place of {n}, or fewer columns or cells"
         )
 

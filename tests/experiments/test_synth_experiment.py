@@ -74,6 +74,31 @@ def test_an_attack_stays_below_the_promise_and_finds_too_little_noise() -> None:
     assert "| 0.5 | the rows alone | 130 |" in synth.of_attacks([everything, rows])
 
 
+def test_runs_are_carried_on_and_set_beside_what_parties_take(
+    small: synth.Set, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    drawn: list[float] = []
+
+    def records(data: synth.Set, epsilon: float, rng: np.random.Generator) -> synth.Cells:
+        drawn.append(epsilon)
+        return data.cells
+
+    in_the_clear = synth.through_parties(small, engine="clear")
+    assert in_the_clear["records"] == 4000 and in_the_clear["columns"] == 4 and in_the_clear["cells"] > 100
+    monkeypatch.setattr(synth, "methods", lambda: {"one release": records, "records": records})
+    monkeypatch.setattr(synth, "available", lambda *given: True)
+    monkeypatch.setattr(synth, "load", lambda *given: None)
+    monkeypatch.setattr(synth, "set_of", lambda *given: small)
+    monkeypatch.setattr(synth, "attack", lambda *given: [])
+    monkeypatch.setattr(synth, "through_parties", lambda *given, **settings: in_the_clear)
+    synth.run(tmp_path, None, repeats=1, names=("adult",))
+    assert drawn == [0.2, 1.0, 1.0]
+    page = synth.run(tmp_path, None, repeats=3, names=("adult",)).read_text()
+    assert drawn == [0.2, 1.0, 1.0, 0.2, 0.2, 1.0, 1.0]
+    assert "| adult | 0.2 | one release | 3 |" in page and "| adult | - | records | 1 |" in page
+    assert "## Two releases through three parties" in page
+
+
 def test_without_any_set_there_is_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from dpmpc.errors import UsageError
 
