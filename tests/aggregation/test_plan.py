@@ -423,3 +423,18 @@ def test_callers_may_give_numbers_of_any_type() -> None:
 def test_callers_are_told_in_one_line_what_no_run_can_do(change: dict[str, Any]) -> None:
     with pytest.raises(UsageError, match=ONE_LINE):
         created(**change).derived  # noqa: B018
+
+
+def test_settings_whose_noise_no_computer_holds_are_refused_in_one_line() -> None:
+    """Each pair overflowed, or divided by zero, in the law's own arithmetic."""
+    for law, clip, more in (
+        ("laplace", 1.0, {"epsilon": 1e200}),
+        ("laplace", 1e-160, {"epsilon": 1e300}),
+        ("laplace", 1e160, {"epsilon": 1.0, "grid_bits": 8}),
+        ("gaussian", 1e300, {"epsilon": 1e-100, "grid_bits": 8}),
+        ("gaussian", 1e160, {"scale": 1e-300}),
+    ):
+        plan = Plan.create(owners=3, dimension=4, clip=clip, delta=1e-5, law=law, **more)  # type: ignore[arg-type]
+        with pytest.raises(UsageError, match="by numbers that a computer can hold") as said:
+            _ = plan.derived
+        assert "\n" not in str(said.value)

@@ -98,9 +98,15 @@ class Plan(Asked):
 
     @cached_property
     def derived(self) -> Derived:
-        """What follows from the plan. Errors: UsageError for a promise that cannot be kept, or a sum that could
-        overflow."""
-        return derive(self)
+        """What follows from the plan. Errors: UsageError for a promise that cannot be kept, a sum that could overflow,
+        and settings whose noise no computer's numbers hold."""
+        try:
+            return derive(self)
+        except ArithmeticError:
+            raise UsageError(
+                "noise follows from settings by numbers that a computer can hold; those of this plan are too large or "
+                "too small for that; give bounds, penalties, weights and a promise of usual size"
+            ) from None
 
     @cached_property
     def ahead(self) -> tuple["Plan", ...]:
