@@ -2,17 +2,21 @@
 
 import warnings
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from dpmpc.aggregation.plan.asked import plan_path
 from dpmpc.aggregation.plan.plan import Plan
 from dpmpc.data.schema import Schema
+from dpmpc.data.table import Table, held
 from dpmpc.data.written import read_written
-from dpmpc.errors import UsageError
+from dpmpc.errors import RecordError, UsageError
 from dpmpc.learning.model import read_model
 from dpmpc.runs.folder import run_folder
+from dpmpc.statistics.columns import Quantity
 from dpmpc.statistics.scores import Model
+from dpmpc.statistics.tables import Tables
 
 
 def read_queries(path: Path) -> list[str | Mapping[str, Any]]:
@@ -23,6 +27,23 @@ def read_queries(path: Path) -> list[str | Mapping[str, Any]]:
     if not isinstance(found, list) or not found or not all(isinstance(item, str | dict) for item in found):
         raise UsageError(f'questions are a list of lines or tables; {path.name} has none; write queries = ["count"]')
     return found
+
+
+def check_read(table: Table, tables: Tables) -> None:
+    """Errors: RecordError where columns that are asked for numbers hold texts that are spelled otherwise than was
+    stated, before anything is spent: they would count as missing."""
+    from dpmpc.data.derive import spelled_otherwise  # which look at records; parties have none
+    from dpmpc.data.intake import look
+
+    asked = [each.name for each in tables.columns.columns if isinstance(each, Quantity) and each.name in tables.reads]
+    texts = [name for name in asked if name in table and table[name].kind == "text"]
+    if not texts:
+        return
+    found = look(held(table, texts))[0]
+    if odd := spelled_otherwise(replace(found, columns=tuple(c for c in found.columns if c.name in texts))):
+        raise RecordError(
+            f"{odd}, or ask nothing about them", "an owner's records are spelled otherwise than it stated"
+        )
 
 
 def flattered(models: Mapping[str, Path | str | Model] | None, data_id: str) -> list[str]:

@@ -34,7 +34,7 @@ from dpmpc.privacy.budget import Budget
 from dpmpc.privacy.composition import parse_budget
 from dpmpc.privacy.law import DEFAULT_LAW
 from dpmpc.privacy.mechanism import Mechanism
-from dpmpc.runs.questions import model_of, warn_of
+from dpmpc.runs.questions import check_read, model_of, warn_of
 from dpmpc.runs.stages import MINE, OPENED
 from dpmpc.settings import declared, said
 from dpmpc.statistics.asking import Answer
@@ -132,7 +132,6 @@ class Statistics:
 
     @property
     def _costs(self) -> list[tuple[str, float]]:
-        """Each question's part of the promise."""
         return [(name, part) for name, _, part in self.tables.costs(self.plan.sizes)]
 
     def plot(self, path: Path | str) -> Path:
@@ -218,6 +217,7 @@ def stats(
     tables = asked_of(queries, public, bounds, models)
     with opened(records, memory=memory, spelling=spelling, person=kept_of(settings, owners)) as (table, _):
         own, number, sizes = owned(table, tables.reads, owners, settings, capacity)
+        check_read(own, tables)
         plan = plan_of_tables(
             tables, sizes, own.source, data_id, settings, bounds_of(public, tables), capacity=capacity is not None,
             by_person=True,
@@ -250,6 +250,7 @@ def dry(
     tables = asked_of(queries, schema, bounds, models)
     with opened(records, memory=memory, spelling=spelling, person=kept_of(settings, owners)) as (table, _):
         own, _, sizes = owned(table, tables.reads, owners, settings, capacity)
+        check_read(own, tables)
         plan = plan_of_tables(
             tables, sizes, own.source, None, settings, capacity=capacity is not None, by_person=True
         )  # fmt: skip

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, NoReturn
 from unittest.mock import patch
 
-import dpmpc.privacy.ledger
+import dpmpc.processes.durable
 from dpmpc.aggregation.party.party import serve as live
 from dpmpc.aggregation.party.release import ReleaseSteps
 from dpmpc.aggregation.plan.asked import plan_path
@@ -147,9 +147,9 @@ def mortal(victim: int, point: str, release: int, directory: Path) -> None:
     def mortal_spend(self: ReleaseSteps, number: int) -> None:
         if (self.holder.party, number) == (victim, release):
             if point == "ledger line torn":
-                patch.object(dpmpc.privacy.ledger, "os", _Os(write=_write_half)).start()
+                patch.object(dpmpc.processes.durable, "os", _Os(write=_write_half)).start()
             if point == "ledger line not synced":
-                patch.object(dpmpc.privacy.ledger, "os", _Os(fsync=lambda fd: die())).start()
+                patch.object(dpmpc.processes.durable, "os", _Os(fsync=lambda fd: die())).start()
         spend(self, number)
 
     def around_opening(holder: type[SharingHolder] | type[TwoServersHolder]) -> None:

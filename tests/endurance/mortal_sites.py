@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, NoReturn
 from unittest.mock import patch
 
-import dpmpc.privacy.ledger
+import dpmpc.processes.durable
 from dpmpc.aggregation.owner.client import OwnerClient
 from dpmpc.aggregation.party.release import ReleaseSteps
 from dpmpc.aggregation.plan.grid import Ints
@@ -102,9 +102,9 @@ class _Mortal:
             if mortal.point in ("ledger line torn", "ledger line not synced"):
                 mortal.left -= 1
                 if mortal.left <= 0 and mortal.point == "ledger line torn":
-                    patch.object(dpmpc.privacy.ledger, "os", _Os(write=half)).start()
+                    patch.object(dpmpc.processes.durable, "os", _Os(write=half)).start()
                 elif mortal.left <= 0:
-                    patch.object(dpmpc.privacy.ledger, "os", _Os(fsync=lambda fd: mortal.die())).start()
+                    patch.object(dpmpc.processes.durable, "os", _Os(fsync=lambda fd: mortal.die())).start()
             return append(self, entry)
 
         def half(fd: int, data: bytes) -> NoReturn:

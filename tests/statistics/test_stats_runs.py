@@ -13,6 +13,7 @@ import dpmpc
 from dpmpc.aggregation.plan.plan import Plan
 from dpmpc.cli.main import group
 from dpmpc.data.schema import Categorical, Labels, Numeric, Schema
+from dpmpc.data.spelling import Spelling
 from dpmpc.errors import UsageError
 from dpmpc.runs.questions import flattered, read_queries, warn_of
 from dpmpc.runs.stats import OPENED, asked_of, dry, noise_of, plan_of_tables, reopened
@@ -182,3 +183,18 @@ def test_a_model_of_the_same_records_is_asked_about_with_a_warning(people: pd.Da
     assert flattered({"risk": tmp_path / "run"}, plan.data_id[::-1]) == [] == flattered(None, plan.data_id)
     with pytest.warns(UserWarning, match="figures flatter it"):
         warn_of({"risk": str(tmp_path / "run")}, plan.data_id)
+
+
+def test_numbers_that_are_spelled_otherwise_than_was_stated_are_refused_before_anything_is_spent() -> None:
+    """Of columns that questions ask for numbers; of others nothing is said."""
+    frame = pd.DataFrame({"cost": [f"{k},5" for k in range(200)], "code": [f"{k % 9},1" for k in range(200)]})
+    frame["site"] = np.where(np.arange(200) % 2, "a", "b")
+    bounds = {"cost": [0, 200], "code": ["1,1", "2,1"]}
+    asked: dict[str, Any] = {"owners": "site", "bounds": bounds, "engine": "clear", **PROMISE}
+    with pytest.raises(UsageError, match=r"is not \(cost\); state .*decimal=','.*, or ask nothing about them"):
+        dpmpc.stats(frame, ["mean(cost)"], **asked)
+    with pytest.raises(UsageError, match=r"is not \(cost\)"):
+        dry(frame, ["mean(cost)"], **asked)
+    assert dpmpc.stats(frame, ["table(code)"], **asked).answers
+    [mean] = dpmpc.stats(frame, ["mean(cost)"], spelling=Spelling(decimal=","), **asked).answers[0].lines
+    assert mean.number.estimate is not None and abs(mean.number.estimate - 100) < 60
