@@ -184,8 +184,9 @@ class PrivateLogisticRegression(ClassifierMixin, PrivateLinear):
     Parameters: those of `dpmpc train` that make sense for records in memory (docs/settings.md); the promise is that of
     one fit, and what is None is chosen as there. X: an array, or a pandas, Polars or Arrow table, with missing values.
     `bounds`: the public range of the columns, (low, high) with numbers or one a column, or {column: [low, high] or
-    categories}. Without them ranges, scales and categories come from a survey inside the promise, or, where the budget
-    does not allow one, are read off the records with a warning (`preprocessing` chooses). `classes`: the public labels;
+    categories}; they restrict a survey inside the promise, which finds how numbers are spread. Without them it finds
+    ranges and categories too, or, where the budget does not allow one, these are read off the records with a warning
+    (`preprocessing` chooses). `classes`: the public labels;
     without them they are the schema's, or those of y, and then the promise says "if". `schema`:
     instead of both, a `dpmpc.data.Schema` or its file. `fit_intercept`: whether a constant feature is added.
     `weight_bound`: the public bound of `sample_weight`. `spelling`: how texts of a frame write numbers, dates and what
