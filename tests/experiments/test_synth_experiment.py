@@ -103,6 +103,5 @@ def test_without_any_set_there_is_one_line(tmp_path: Path, monkeypatch: pytest.M
     from dpmpc.errors import UsageError
 
     monkeypatch.delenv("DPMPC_DATA", raising=False)
-    monkeypatch.setattr(synth, "DATASETS", ("adult",))
     with pytest.raises(UsageError, match="synth needs one of adult"):
-        synth.run(tmp_path, None)
+        synth.run(tmp_path, None, names=("adult",))

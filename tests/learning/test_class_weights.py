@@ -135,7 +135,7 @@ def test_balanced_weights_find_the_rare_class_and_probabilities_are_corrected(
     threshold = model.weights[0] / (1 + model.weights[0])
     assert np.array_equal(said["y"] == "yes", said["probability_yes"] > threshold)
     with pytest.raises(UsageError, match="this run has none; state them"):
-        run(Request(**{**vars(asked), "bounds": str(bounds(tmp_path))}), tmp_path / "public")
+        run(Request(**vars(asked) | {"bounds": str(bounds(tmp_path)), "preprocessing": "records"}), tmp_path / "public")
 
 
 def bounds(folder: Path) -> Path:

@@ -3,10 +3,11 @@
 from dpmpc.learning.survey_columns import SURVEY
 from dpmpc.privacy.composition import PARTS, run_of
 from dpmpc.runs import evaluating
+from dpmpc.statistics.study import QUESTIONS
 from dpmpc.synthesis.source import FIRST
 
 
 def test_parts_of_a_run_are_that_run() -> None:
-    assert {f"+{SURVEY}", f"+{FIRST}", evaluating.SUFFIX} == set(PARTS)
+    assert {f"+{QUESTIONS}", f"+{SURVEY}", f"+{FIRST}", evaluating.SUFFIX} == set(PARTS)
     assert {run_of(name) for name in ("a", f"a+{SURVEY}", f"a{evaluating.SUFFIX}")} == {"a"}
     assert run_of("a+b") == "a+b" and run_of("+surveyed") == "+surveyed"

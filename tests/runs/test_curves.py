@@ -77,7 +77,7 @@ def test_a_straight_model_has_no_curves(run: Trained, tmp_path: Path) -> None:
     bounds.write_text('{"age": [0, 120], "ward": ["a", "b", "c"], "sick": ["no", "yes"]}')
     told = {"csv": str(run.run.parent / "r.csv"), "target": "sick", "owners": 2, "epsilon": 4.0, "delta": 1e-5,
             "engine": "clear", "bounds": str(bounds), "drop": ("dose",), "iterations": 10,
-            "evaluate": False}  # fmt: skip
+            "evaluate": False, "preprocessing": "records"}  # fmt: skip
     straight = train(tmp_path / "straight", **told)
     with pytest.raises(UsageError, match="basis=additive"):
         straight.plot(tmp_path / "none.html")

@@ -110,7 +110,7 @@ def test_a_run_ends_with_figures_from_inside_its_promise(tmp_path: Path) -> None
     below 1e-8 together. Ledgers have two parts, of which the larger counts."""
     path, frame = tmp_path / "people.csv", people(ENOUGH)
     frame.to_csv(path, index=False)
-    asked = request(path, ids="id", engine="mpc", data_id="people")
+    asked = request(path, ids="id", engine="mpc", data_id="people", preprocessing="records")
     out = tmp_path / "runs" / "one"
     report = run(asked, out)
     assert report["utility"] is None and report["figures"]["inside"] and not (out / "survey").exists()

@@ -14,7 +14,7 @@ from dpmpc.errors import UsageError
 from dpmpc.mpc.parties.session import Session
 from dpmpc.mpc.transport.addresses import Endpoint, bound_socket, endpoint_of
 from dpmpc.mpc.transport.dial import TcpLink
-from dpmpc.runs.job import OPENED
+from dpmpc.runs.job import OPENED, SAID
 from dpmpc.runs.placement import Placement
 from dpmpc.runs.start import prepare_owners
 from tests.runs import HANG
@@ -68,10 +68,10 @@ def test_an_owner_returns_to_the_same_run_and_to_no_other(tmp_path: Path) -> Non
         opened.close()
         with pytest.raises(UsageError, match="already holds a run"):
             prepare_owners(where, replace(plan, releases=5))
-        (out / "report.json").write_text("{}")  # and no model: it died between the two
+        (out / "report.json").write_text("{}")  # and nothing of the sum: it died between the two
         assert not prepare_owners(where, plan)
         assert not (out / OPENED).exists()  # the parties give the history anew
-        for name in ("report.json", "model.npz"):
+        for name in ("report.json", SAID):
             (out / name).write_text("{}")
         assert prepare_owners(where, plan) and (out / "report.json").exists()  # over
         assert not prepare_owners(replace(where, overwrite=True), plan) and not (out / "report.json").exists()
