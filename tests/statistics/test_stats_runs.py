@@ -102,7 +102,9 @@ def test_models_travel_in_plans(people: pd.DataFrame) -> None:
     asked = ["evaluate(risk)"]
     found = dpmpc.stats(people, asked, owners="site", schema=schema, models={"risk": model}, engine="clear", **PROMISE)
     figures = {line.statistic: line.number for line in found.answers[0].lines if line.labels == ("",)}
-    assert 0.4 < figures["AUC"].low < figures["AUC"].high < 0.6 and figures["records"].low < 9000
+    assert 0.4 < figures["AUC"].low < figures["AUC"].high < 0.6
+    count = figures["records"]  # noisy: seven deviations away once in 10^11
+    assert count.estimate is not None and abs(count.estimate - 9000) < 7 * count.noise
 
 
 def test_a_schema_that_was_read_off_records_is_an_assumption(people: pd.DataFrame) -> None:
