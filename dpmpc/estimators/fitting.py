@@ -66,6 +66,10 @@ class Fitted:
     spent: Spent | None = None
 
 
+# Parameters that an estimator reads itself, or that what a fit is given says.
+_OWN = ("bounds", "schema", "ledgers", "budget", "account", "task", "person", "spelling")
+
+
 @dataclass(frozen=True)
 class Given:
     """What a fit is given: columns by name, their targets y (n,), numbers, the owner of each record (n,).
@@ -105,16 +109,7 @@ def request_for(estimator: Any, given: Given) -> Request:
     """What `train` would be asked, with the estimator's parameters. Errors: what no run can keep."""
     given_to = estimator.get_params()
     own = said({name: getattr(estimator, name) for name in declared(Request) if name in given_to})
-    for name in (
-        "bounds",
-        "schema",
-        "ledgers",
-        "budget",
-        "account",
-        "task",
-        "person",
-        "spelling",
-    ):  # its own, or the given's
+    for name in _OWN:
         own.pop(name, None)
     if given.persons is not None:
         own["person"] = given.persons.name

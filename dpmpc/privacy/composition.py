@@ -202,7 +202,7 @@ def parse_budget(text: str) -> tuple[float, float]:
     """(epsilon, delta) written "EPS,DELTA", as on the command line; delta may be 0."""
     try:
         epsilon, delta = (float(part) for part in text.split(","))
-    except (ValueError, AttributeError):
+    except (TypeError, ValueError, AttributeError):
         raise UsageError(f"a budget is two numbers EPS,DELTA; got {text!r}; write for example 1,1e-5") from None
     if delta != 0:
         check_delta(delta)

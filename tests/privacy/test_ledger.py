@@ -14,7 +14,7 @@ import pytest
 
 from dpmpc.errors import UsageError
 from dpmpc.privacy.book import LedgerError
-from dpmpc.privacy.composition import releases_left, require_budget, spending_of, spent, total
+from dpmpc.privacy.composition import parse_budget, releases_left, require_budget, spending_of, spent, total
 from dpmpc.privacy.discrete import discrete_gaussian_guarantee, discrete_gaussian_scale
 from dpmpc.privacy.entry import GENESIS, Entry, parsed
 from dpmpc.privacy.gaussian import gaussian_epsilon, gaussian_scale
@@ -351,3 +351,10 @@ def test_a_line_that_says_almost_what_one_before_it_said_is_read_by_itself(path:
         assert b'"discrete":false' in line and parsed(line.replace(b'"discrete":false', wrong)) is None
     other = parsed(line.replace(b'"scale":2.0', b'"scale":3.0'))
     assert other is not None and other.entry.mechanism == replace(GAUSS, scale=3.0)
+
+
+@pytest.mark.parametrize("given", [(1.0, 1e-5), 1.0, None, b"1,1e-5", "1", "1,2,3", "one,two"])
+def test_a_budget_of_another_form_is_one_line(given: object) -> None:
+    assert parse_budget("1,1e-5") == (1.0, 1e-5)
+    with pytest.raises(UsageError, match="two numbers EPS,DELTA"):
+        parse_budget(given)  # type: ignore[arg-type]
