@@ -95,8 +95,8 @@ def test_weights_of_classes_come_of_the_survey_of_several_machines(tmp_path: Pat
         schema="schema.json", owner_sizes=sizes, epsilon=4.0, delta=1e-5, iterations=4, class_weight="balanced",
         data_id="weights", evaluate=False,
     )  # fmt: skip
-    plan, _ = plan_of_machines(request, draft(), sizes, survey=True)
-    plain, _ = plan_of_machines(replace(request, class_weight=None), draft(), sizes, survey=True)
+    plan, _ = plan_of_machines(request, draft(), sizes, complete=True)
+    plain, _ = plan_of_machines(replace(request, class_weight=None), draft(), sizes, complete=True)
     assert plan.first.source.names == (*plain.first.source.names, "outcome")  # type: ignore[attr-defined]
     assert plan.first.derived.sensitivity.l2 > plain.first.derived.sensitivity.l2
     assert promise_of(plan).epsilon == promise_of(plain).epsilon and Plan.from_text(plan.to_text()) == plan
@@ -112,7 +112,7 @@ def test_weights_of_classes_come_of_the_survey_of_several_machines(tmp_path: Pat
     no = OWNERS * EACH - yes
     assert one == 1 and (yes - 7 * noise) / (no + 7 * noise) < low < (yes + 7 * noise) / (no - 7 * noise)
     assert after.schema is not None and "outcome" not in [c["name"] for c in after.schema["columns"]]
-    stated, _ = plan_of_machines(replace(request, class_weight="no=0.5,yes=2"), draft(), sizes, survey=True)
+    stated, _ = plan_of_machines(replace(request, class_weight="no=0.5,yes=2"), draft(), sizes, complete=True)
     assert stated.learning.weights == (0.25, 1.0) and stated.first.source == plain.first.source
     for changes, what, says in (
         ({}, "a quantity", "class_weight is for classes"),
@@ -120,7 +120,7 @@ def test_weights_of_classes_come_of_the_survey_of_several_machines(tmp_path: Pat
         ({"class_weight": "maybe=1"}, "two classes", "weights of classes are balanced, or each class"),
     ):
         with pytest.raises(UsageError, match=says):
-            plan_of_machines(replace(request, **changes), draft(what), sizes, survey=True)
+            plan_of_machines(replace(request, **changes), draft(what), sizes, complete=True)
 
 
 def test_a_process_that_made_another_plan_ends_the_run_and_the_survey_is_carried_on(
