@@ -98,6 +98,12 @@ class Source(ABC):
         return None
 
     @property
+    def pieces(self) -> tuple[tuple[int, float], ...]:
+        """Into which blocks an owner's vector falls, in order: how many coordinates each has, and the L2 norm that it
+        cannot exceed, as it is computed in doubles. What checks of owners hold each to; () for the whole alone."""
+        return ()
+
+    @property
     def adaptive(self) -> "ClippingBound | None":
         """How the clipping bound follows the vectors at the first release; None if it does not."""
         return None

@@ -25,7 +25,7 @@ from dpmpc.privacy.sensitivity import Sensitivity, Weights, arithmetic_bound
 from dpmpc.settings import only_known
 from dpmpc.statistics.answers import answer
 from dpmpc.statistics.asking import Answer, Asking
-from dpmpc.statistics.blocks import Block, Counts, Distance, Part
+from dpmpc.statistics.blocks import Block, Counts, Distance, Part, width
 from dpmpc.statistics.cells import Field, Ints, Records, Values
 from dpmpc.statistics.columns import Bucketed, Category, Column, Columns, Quantity
 from dpmpc.statistics.compile import merged, parts_of
@@ -110,6 +110,15 @@ class Tables(Source):
     def clip(self) -> float:
         """The largest norm of one record's vector, in records: an owner's mean has no larger one."""
         return self.layout.largest((1,)) * STEP
+
+    @property
+    def pieces(self) -> tuple[tuple[int, float], ...]:
+        """Every block; sums over records are exact, and a mean is a quotient, rounded once."""
+        layout = self.layout
+        if len(layout.blocks) < 2:
+            return ()
+        each = zip(layout.blocks, layout.scales, strict=True)
+        return tuple((width(block), block.reach(scale).absent.l2 * STEP * (1 + 1e-12)) for block, scale in each)
 
     @property
     def about(self) -> list[str]:
