@@ -33,6 +33,16 @@ ALL = "*"  # the part that a stage of all records is of, where a plan parts them
 
 
 @dataclass(frozen=True)
+class Piece:
+    """A block of an owner's vector: how many coordinates it has, and the L1 and L2 norm that it cannot exceed, as it is
+    computed in doubles. Public."""
+
+    length: int
+    l1: float
+    l2: float
+
+
+@dataclass(frozen=True)
 class Stage:
     """One release of another source beside a source's own. Public, and fixed before the first message.
 
@@ -98,9 +108,9 @@ class Source(ABC):
         return None
 
     @property
-    def pieces(self) -> tuple[tuple[int, float], ...]:
-        """Into which blocks an owner's vector falls, in order: how many coordinates each has, and the L2 norm that it
-        cannot exceed, as it is computed in doubles. What checks of owners hold each to; () for the whole alone."""
+    def pieces(self) -> tuple[Piece, ...]:
+        """Into which blocks an owner's vector falls, in order; what checks of owners hold each to. (): the whole has a
+        norm, and no more is known."""
         return ()
 
     @property

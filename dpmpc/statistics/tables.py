@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from dpmpc.data.schema import Schema
 from dpmpc.errors import UsageError
 from dpmpc.lazy import cached_property
-from dpmpc.learning.source import Source, of_means
+from dpmpc.learning.source import Piece, Source, of_means
 from dpmpc.privacy.sensitivity import Sensitivity, Weights, arithmetic_bound
 from dpmpc.settings import only_known
 from dpmpc.statistics.answers import answer
@@ -112,13 +112,13 @@ class Tables(Source):
         return self.layout.largest((1,)) * STEP
 
     @property
-    def pieces(self) -> tuple[tuple[int, float], ...]:
+    def pieces(self) -> tuple[Piece, ...]:
         """Every block; sums over records are exact, and a mean is a quotient, rounded once."""
-        layout = self.layout
-        if len(layout.blocks) < 2:
-            return ()
-        each = zip(layout.blocks, layout.scales, strict=True)
-        return tuple((width(block), block.reach(scale).absent.l2 * STEP * (1 + 1e-12)) for block, scale in each)
+        found = []
+        for block, scale in zip(self.layout.blocks, self.layout.scales, strict=True):
+            most = block.reach(scale).absent * (STEP * (1 + 1e-12))
+            found.append(Piece(width(block), most.l1, most.l2))
+        return tuple(found)
 
     @property
     def about(self) -> list[str]:

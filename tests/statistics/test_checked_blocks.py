@@ -16,9 +16,10 @@ from owners import shares_of
 import dpmpc
 from dpmpc.aggregation.owner.encoding import encode
 from dpmpc.aggregation.plan.check_figures import count_checks, owners_line
+from dpmpc.aggregation.plan.owner_bounds import reach_of, squares_of
 from dpmpc.aggregation.plan.plan import Plan
 from dpmpc.errors import DpmpcError
-from dpmpc.mpc.contract.owner_checks import Found, NormTest, OwnerTest
+from dpmpc.mpc.contract.owner_checks import MOST_WIDTH, Found, NormTest, OwnerTest, width_of
 from dpmpc.mpc.replicated.counts import CountingBatch
 from dpmpc.mpc.replicated.owner_counts import count_programs
 from dpmpc.mpc.replicated.owner_norms import NormCheck
@@ -66,9 +67,9 @@ def found(vectors: Any, test: OwnerTest) -> Found:
     return everybody[0]
 
 
-def test_of(plan: Plan, blocks: bool = True) -> OwnerTest:
+def test_of(plan: Plan, blocks: bool = True, whole: int = 9) -> OwnerTest:
     test = plan.derived.owner_test
-    assert test is not None and test.norms is not None and len(test.norms.blocks) == 9
+    assert test is not None and test.norms is not None and len(test.norms.blocks) == whole
     return test if blocks else replace(test, norms=replace(test.norms, blocks=()))
 
 
@@ -117,6 +118,24 @@ def test_a_cheat_that_the_norm_of_the_whole_lets_pass_is_named() -> None:
     assert found(sent(plan, worst), test_of(plan)) == Found((), (1,))
     assert found(sent(plan, just), test_of(plan)) == Found((), (1,))
     assert found(sent(plan, fair), test_of(plan)) == Found()
+
+
+def test_no_sum_of_some_coordinates_of_an_honest_vector_is_beyond_the_projections() -> None:
+    """Magnitudes add up to a bound of their own, which a vector attains; it makes room for Table 1 of 50,000 records,
+    which the norm of the whole leaves none for."""
+    plan = planned()
+    test = test_of(plan).norms
+    assert test is not None
+    record = {"sex": 0, "race": 0, "age": 90.0, "dose": 3.0, "died": 0}
+    magnitudes = int(np.abs(sent(plan, totals(plan.source, record))[0]).sum())  # type: ignore[arg-type]
+    reach = reach_of(plan, plan.grid)
+    assert reach is not None and 0.85 * reach < magnitudes <= reach < 1 << test.width - 1
+    many = {"g": ["no", "yes"], **{f"c{k}": [f"l{i}" for i in range(9)] for k in range(26)}}
+    asked = [f"table(c{k}) by g" for k in range(26)]
+    sizes = (19536, 9768, 9768, 7326, 2442)
+    wide = plan_of_tables(asked_of(asked, None, many, None), sizes, "records", None, PROMISE)
+    assert test_of(wide, whole=26).norms is not None
+    assert width_of(max(squares_of(wide, wide.grid)), wide.dimension) > MOST_WIDTH
 
 
 def test_a_block_costs_one_comparison() -> None:

@@ -16,10 +16,16 @@ MOST_WIDTH = 29  # bits of a projection: with more, one could hide a sum of squa
 _CROWD = 3.84  # (4 / sqrt(2 pi) + 4 * 0.56): see `NormTest.passes`
 
 
-def width_of(square: int, dimension: int) -> int:
-    """Bits of a projection that any vector (dimension,) with this sum of squares passes: no sum of some coordinates
-    exceeds |x|_1 <= sqrt(dimension) |x|."""
-    return math.isqrt(dimension * square).bit_length() + 1
+def widest(square: int, dimension: int, reach: int | None = None) -> int:
+    """What no sum of some coordinates of a vector (dimension,) with this sum of squares exceeds: its |x|_1, which is
+    sqrt(dimension) |x| at most, and `reach`, where that is known."""
+    found = math.isqrt(dimension * square)
+    return found if reach is None else min(found, reach)
+
+
+def width_of(square: int, dimension: int, reach: int | None = None) -> int:
+    """Bits of a projection that any such vector passes."""
+    return widest(square, dimension, reach).bit_length() + 1
 
 
 @dataclass(frozen=True)
@@ -40,14 +46,19 @@ class NormTest:
 
     @staticmethod
     def of(
-        squares: tuple[int, ...], dimension: int, bits: float, blocks: tuple[tuple[int, tuple[int, ...]], ...] = ()
+        squares: tuple[int, ...],
+        dimension: int,
+        bits: float,
+        blocks: tuple[tuple[int, tuple[int, ...]], ...] = (),
+        reach: int | None = None,
     ) -> "NormTest":
-        """For vectors (dimension,), passed wrongly with probability at most 2^-bits. Errors: UsageError for a bound so
-        large that squares could wrap around unseen."""
+        """For vectors (dimension,), passed wrongly with probability at most 2^-bits. `reach`: what the magnitudes of an
+        honest vector add up to at most, where that is known. Errors: UsageError for a bound so large that squares could
+        wrap around unseen."""
         largest = max(squares)
-        width = width_of(largest, dimension)
+        width = width_of(largest, dimension, reach)
         if width > MOST_WIDTH:
-            most = 2.0 ** (MOST_WIDTH - 1) / math.sqrt(dimension)
+            most = 2.0 ** (MOST_WIDTH - 1) * math.sqrt(largest) / widest(largest, dimension, reach)
             raise UsageError(
                 f"<<check_owners>> squares numbers mod 2^61 - 1: the bound on a vector may be at most {most:,.0f} grid "
                 f"steps with {dimension} coordinates; it is {math.sqrt(largest):,.0f}; give a coarser grid, "
