@@ -458,7 +458,7 @@ def test_numbers_that_a_frame_holds_as_texts_are_said_and_read_where_their_spell
     frame = pd.DataFrame(
         {"age": rng.integers(18, 90, 1500), "bill": bill, "dear": (cost > np.median(cost)).astype(int)}
     )
-    with pytest.warns(UserWarning, match="bill hold them as texts, which a survey takes for words"):
+    with pytest.raises(ValueError, match=r"\(bill\); state spelling=Spelling\(decimal=',', thousands='.'"):
         PrivateLogisticRegression(engine="clear").fit(frame[["age", "bill"]], frame["dear"])
     asked: dict[str, Any] = {"records": frame, "target": "dear", "engine": "clear", "owners": 3, "delta": 1e-5}
     with pytest.raises(UsageError, match=r"1 column of .* is not \(bill\); state .*\(decimal=',', thousands='.'"):
