@@ -29,6 +29,7 @@ from dpmpc.estimators.frames import (
     owner_codes,
     rows,
     schema_classes,
+    table_of,
     weights_of,
 )
 from dpmpc.estimators.persons import apart, first_of, ids_of
@@ -67,7 +68,7 @@ class PrivateLinear(BaseEstimator):
         PeerError when a party leaves; what was spent until then is in the ledgers, and in the account.
         """
         with as_value_errors():
-            X, column = apart(X, self.person)
+            X, column = apart(table_of(X), self.person)
             columns, values = self._validated(X, y)
             groups = owner_codes(owners, len(values))
             weights = weights_of(sample_weight, self.weight_bound, len(values))
@@ -124,6 +125,7 @@ class PrivateLinear(BaseEstimator):
         """(n,) or (n, classes): the records' scores."""
         check_is_fitted(self)
         with as_value_errors():
+            X = table_of(X)
             if is_frame(X):
                 X, _ = apart(X, self.person)
                 validate_data(self, X, reset=False, skip_check_array=True)

@@ -8,6 +8,7 @@ import warnings
 from pathlib import Path
 from typing import Any
 
+import duckdb
 import numpy as np
 import pandas as pd
 import pytest
@@ -241,6 +242,7 @@ def test_tables_of_pandas_polars_and_arrow_give_the_same_model() -> None:
     kinds: list[Any] = [X, X.convert_dtypes()]
     polars, pyarrow = pytest.importorskip("polars"), pytest.importorskip("pyarrow")
     kinds += [polars.DataFrame(X.to_dict("list"), strict=False), pyarrow.Table.from_pandas(X)]
+    kinds += [kinds[-2].lazy(), duckdb.connect().from_df(X)]
     models = [PrivateLogisticRegression(**settings).fit(table, y, owners=site) for table in kinds]
     for model, table in zip(models, kinds, strict=True):
         assert np.array_equal(model.coef_, models[0].coef_)
