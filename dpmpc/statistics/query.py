@@ -193,6 +193,9 @@ class _Binder:
                 w.refuse(option.place, "leaves are a power of two", f"write leaves={1 << int(value).bit_length()}")
         if name == "cells" and w.what.text == "hist" and value not in ("octaves", "log"):
             w.refuse(option.place, "cells are octaves or log", "write cells=octaves")
+        if value == "log" and isinstance(column := self.columns[self._known(w.parts[0])], Quantity) and column.low <= 0:
+            rule = f"logarithmic cells need a positive lower bound, and '{column.name}' has {column.low:g}"
+            w.refuse(option.place, rule, "write cells=octaves")
         if name in ("cuts", "range"):
             grows = isinstance(value, tuple) and all(a < b for a, b in pairwise(value))
             if not grows or not isinstance(value, tuple) or len(value) < 2 or (name == "range" and len(value) != 2):
