@@ -176,7 +176,7 @@ def main() -> None:
     whole.add_argument("--data", choices=("adult", "made"), default="made")
     whole.add_argument("--data-dir", type=Path, help="of adult [$DPMPC_DATA]")
     whole.add_argument("--repeat", type=int, default=200)
-    whole.add_argument("--n", type=int, nargs="+", default=[5000, 20000])
+    whole.add_argument("--n", type=int, nargs="+", default=[8000, 20000])
     whole.add_argument("--epsilon", type=float, nargs="+", default=[1.0, 3.0])
     survival = commands.add_parser("survival")
     survival.add_argument("--trials", type=int, default=5000)

@@ -45,6 +45,7 @@ target = "income"
 positive = [">50K"]
 negative = ["<=50K"]
 test_fraction = 0.3
+preprocessing = "records"
 [records.bounds]
 {bounds}
 [stats]
