@@ -91,9 +91,10 @@ def parse(text: str, columns: Columns, models: Sequence[str] = ()) -> Query:
 def parse_all(
     asked: Sequence[str | Mapping[str, Any]], columns: Columns, models: Sequence[str] = ()
 ) -> tuple[Query, ...]:
-    """The questions of lines or TOML tables, each once; the weights of those that are asked twice add up."""
+    """The questions of lines or TOML tables, each once; the weights of those that are asked twice add up. One question
+    may stand alone."""
     found: dict[Query, float] = {}
-    for item in asked:
+    for item in [asked] if isinstance(asked, str | Mapping) else asked:
         if not isinstance(item, str | Mapping):
             raise UsageError(f"a question is a line or a table; got {type(item).__name__}; write for instance count")
         query = parse(item if isinstance(item, str) else text_of(item), columns, models)

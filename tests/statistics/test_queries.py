@@ -111,6 +111,11 @@ def test_toml_tables_are_lines() -> None:
         text_of({"what": "count", "where": {"sex": True}})
 
 
+def test_one_question_may_stand_alone() -> None:
+    assert parse_all("count by sex", COLUMNS) == parse_all(["count by sex"], COLUMNS)
+    assert parse_all({"what": "median", "of": "age"}, COLUMNS) == parse_all(["median(age)"], COLUMNS)  # type: ignore[arg-type]
+
+
 def test_duplicates_are_merged_and_blocks_shared() -> None:
     queries = parse_all(["mean(age)", "mean( age ) weight=2", {"what": "sd", "of": "age"}], COLUMNS)
     assert [str(query) for query in queries] == ["mean(age) weight=3", "sd(age)"]
