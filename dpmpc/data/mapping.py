@@ -12,7 +12,8 @@ from numpy.typing import NDArray
 from dpmpc.data.hashing import bucket_sql
 from dpmpc.data.reading import literal
 from dpmpc.data.schema import Categorical, Classes, Column, Date, Labels, Numeric, Schema, Surveyed
-from dpmpc.data.spelled import Reader, readers as readers_of
+from dpmpc.data.spelled import Reader
+from dpmpc.data.spelled import readers as readers_of
 from dpmpc.data.spelling import canonical, stating
 from dpmpc.data.table import Floats, Ints, Table, code_sql, some, value_sql
 from dpmpc.errors import RecordError, UsageError
