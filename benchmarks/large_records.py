@@ -100,7 +100,7 @@ def own(rows: int, folder: Path) -> None:
     numbers = [f"CAST({spread[k % 5]} AS DOUBLE) AS x{k}" for k in range(NUMBERS)]
     texts = [f"'text ' || CAST(floor(random() * {3 + k}) AS INTEGER) AS t{k}" for k in range(TEXTS)]
     rest = "'site' || CAST(floor(random() * 5) AS INTEGER) AS site, if(random() < 0.3, 'yes', 'no') AS outcome"
-    duckdb.sql("SELECT setseed(0.25)").fetchall()
+    duckdb.execute("SELECT setseed(0.25)").fetchall()
     duckdb.sql(f"COPY (SELECT {', '.join(numbers + texts)}, {rest} FROM range({rows})) TO '{folder}/own.parquet'")
     duckdb.sql(f"COPY (SELECT * FROM '{folder}/own.parquet') TO '{folder}/own.csv' (HEADER)")
     environment = {**os.environ, "DPMPC_ACCOUNT": str(folder / "account")}
