@@ -166,11 +166,13 @@ def descended(choice: Choice, X: Floats, y: Floats, clip: float | None, rng: np.
     assert choice.step is not None
     loss = LOGISTIC if clip is None else ridge(clip)
     theta, tail, counted = np.zeros(X.shape[1]), np.zeros(X.shape[1]), 0
+    moved = np.zeros_like(theta)
     for t in range(1, choice.iterations + 1):
         near = 1.0 if clip is not None else logistic_spread(float(np.linalg.norm(theta))) / 2
         slope = loss.derivative(X @ theta, y)
         noisy = X.T @ slope / len(y) + choice.sigma * near * rng.standard_normal(len(theta))
-        theta = theta - choice.step * (noisy + choice.lam * theta)
+        moved = choice.momentum * moved - choice.step * (noisy + choice.lam * theta)
+        theta = theta + moved
         if t >= tail_begins(choice.iterations):
             counted += 1
             tail += (theta - tail) / counted

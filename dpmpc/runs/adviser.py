@@ -10,7 +10,7 @@ public numbers get the same advice.
 
 import math
 from dataclasses import dataclass
-from typing import Any, Literal, cast
+from typing import Any, Literal, NamedTuple, cast
 
 from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]  # comes with scikit-learn
 
@@ -29,12 +29,14 @@ from dpmpc.privacy.persons import Persons
 from dpmpc.privacy.question import Question
 from dpmpc.privacy.sensitivity import Sensitivity, Weights
 
-# of 1/(L + lam): below 2 every descent is stable, whatever the records. Longer steps would save releases, not noise,
-# and overshoot where records share a direction, which is not public (docs/experiments.md, "How long a step")
+# of 1/(L + lam): below 2 every descent is stable, whatever the records. Longer steps would overshoot where records
+# share a direction, which is not public (docs/experiments.md, "How long a step"); momentum saves releases, as stable
 STEP_SHARE = 1.5
-LONGEST = 1000.0  # L times step times iterations, at most; before that, LOGISTIC_L times `reach`
-SHORT = 30.0  # below that, the geometric mean of the two: what is hardly learnt at all is not worth its silence
-LOGISTIC_L = 0.25
+REPEATED = 4.0  # iterations, of so many without momentum: this times their root; fewer lose on what is learnt last
+LENGTHS = {"ridge": 2.0}  # L times the length, over reach/sqrt(d): docs/accuracy.md
+LENGTH = 1.0  # of all others
+CURVED = 3.0  # times that where there are records enough for curves, whose models are as much larger
+LONGEST = 10_000.0  # L times the length, at most
 LEARNT = 2.6  # over lam: a length by which e^-5 is left of the slowest direction
 ENOUGH = 0.1  # lam times length: what a descent stopped there does not feel
 LAMS = (1e-6, 1e-3)  # of a descent, least and most
@@ -54,8 +56,8 @@ LARGEST_SURVEY_NOISE = 0.1
 @dataclass(frozen=True)
 class Circumstances:
     """What is public of a run. columns: features without public bounds, to be surveyed first (0: none). spent: the mu^2
-    of what the run has released already, such as its survey. weights: None where they are to be chosen. lam: if given.
-    objective: the lam of what gaps are measured on; 0 for the mean loss alone."""
+    of what the run has released already, such as its survey. weights: None where they are to be chosen. lam and
+    momentum: if given. objective: the lam of what gaps are measured on; 0 for the mean loss alone."""
 
     owners: int
     smallest: int
@@ -65,6 +67,7 @@ class Circumstances:
     delta: float | None = None
     task: Task = "logistic"
     lam: float | None = None
+    momentum: float | None = None
     residual_clip: float = RESIDUAL_CLIP
     objective: float = 0.0
     method: str | None = None
@@ -113,6 +116,7 @@ class Choice:
     lam: float
     iterations: int
     step: float | None
+    momentum: float
     average: Average
     sigma: float
     expected: float
@@ -267,7 +271,7 @@ def _best(c: Circumstances, name: str, weights: Weights, share: float) -> Choice
     expected = method.rehearse(stage, deviation, c.owners, max(1, c.records // c.owners), lam)
     if expected is None:
         return None
-    return Choice(name, _law(c, method).name, lam, 1, None, "none", scale, expected, stage.start)
+    return Choice(name, _law(c, method).name, lam, 1, None, 0.0, "none", scale, expected, stage.start)
 
 
 def _noise(
@@ -290,23 +294,39 @@ def reach(loss: Loss, deviation: float) -> float:
     return 2 * loss.G / deviation
 
 
-def descent(loss: Loss, deviation: float, lam: float | None = None) -> tuple[int, float, float]:
-    """(iterations, step, lam) of a descent one release of which would have noise of this deviation.
+class Descent(NamedTuple):
+    """How a descent is run."""
 
-    The length of a logistic descent is `reach`, up to LONGEST, and that of a steeper loss as much shorter: as it
-    grows, the noise left on a score grows with it while slower directions are learnt. The step is the longest that is
-    stable on any records, for the fewest releases. lam, unless given, is too small to be felt at that length: stopping
-    early is what keeps the model small.
+    iterations: int
+    step: float
+    lam: float
+    momentum: float
+
+
+def descent(
+    task: str, loss: Loss, deviation: float, dimension: int, lam: float | None = None, momentum: float | None = None
+) -> Descent:
+    """Of a descent with so many features one release of which would have noise of this deviation.
+
+    Its length, step times iterations over 1 - momentum, grows with `reach` over sqrt(dimension): the longer, the more
+    slow directions are learnt, and the more noise is left on a score, by as much. The step is the longest that is
+    stable on any records. Momentum makes the same length of fewer releases, with as much noise in the model: in a flat
+    direction the noise of T releases, each of T times the variance, adds up to length^2 of it, whatever T; in others
+    to no more. lam, unless given, is too small to be felt at that length: stopping early is what keeps the model small.
     Source: docs/accuracy.md.
     """
-    bent = LOGISTIC_L * reach(loss, deviation)
-    length = min(math.sqrt(SHORT * bent) if bent < SHORT else bent, LONGEST) / loss.L
+    near = reach(loss, deviation)
+    share = LENGTHS.get(task, LENGTH) * (CURVED if near >= BENT.get(task, math.inf) else 1.0)
+    length = min(share * near / math.sqrt(dimension), LONGEST) / loss.L
     if lam is None:
         lam = min(max(ENOUGH / length, LAMS[0]), LAMS[1])
     else:
         length = min(length, LEARNT / lam)
-    iterations = max(FEWEST, math.ceil(length * (loss.L + lam) / STEP_SHARE))
-    return iterations, length / iterations, lam
+    plain = max(FEWEST, math.ceil(length * (loss.L + lam) / STEP_SHARE))
+    if momentum is None:
+        momentum = max(0.0, 1 - REPEATED / math.sqrt(plain))
+    iterations = max(FEWEST, math.ceil(plain * (1 - momentum)))
+    return Descent(iterations, length * (1 - momentum) / iterations, lam, momentum)
 
 
 def regularisation(c: Circumstances, name: str, weights: Weights, mu: float | None = None) -> float:
@@ -322,7 +342,7 @@ def regularisation(c: Circumstances, name: str, weights: Weights, mu: float | No
     return min(max(OUTPUT_SHARE / reach(loss, deviation), OUTPUT_LAMS[0]), OUTPUT_LAMS[1])
 
 
-def plain_descent(c: Circumstances, task: str, weights: Weights, classes: int) -> tuple[int, float, float]:
+def plain_descent(c: Circumstances, task: str, weights: Weights, classes: int) -> Descent:
     """As `descent`, for a task that nothing rehearses."""
     assert c.delta is not None
     presence = c.neighbours == "presence"
@@ -332,17 +352,19 @@ def plain_descent(c: Circumstances, task: str, weights: Weights, classes: int) -
     d = METHODS[DEFAULT_METHOD].coordinates(c.dimension) * learning.scores
     moved = learning.moved(c.neighbours, c.sizes, weights, d, c.persons)
     mu = math.sqrt(mu_of_budget(c.epsilon, c.delta) ** 2 - c.spent)
-    return descent(learning.loss, moved.l2 / mu, c.lam)
+    return descent(task, learning.loss, moved.l2 / mu, c.dimension, c.lam, c.momentum)
 
 
 def _descent(c: Circumstances, name: str, stage: Stage, weights: Weights, mu: float) -> Choice:
     method = METHODS[name]
     assert isinstance(method, Descends)
     delta_2 = _sensitivity(c, name, weights, 1.0).l2
-    iterations, step, lam = descent(stage.loss, delta_2 / mu, c.lam)
-    sigma = math.sqrt(iterations) * delta_2 / mu
-    gaps = method.rehearse_descent(stage, sigma, iterations, step, lam)
-    return Choice(name, method.law, lam, iterations, step, "tail", sigma, gaps["tail"], stage.start)
+    how = descent(c.task, stage.loss, delta_2 / mu, c.dimension, c.lam, c.momentum)
+    sigma = math.sqrt(how.iterations) * delta_2 / mu
+    gaps = method.rehearse_descent(stage, sigma, *how)
+    return Choice(
+        name, method.law, how.lam, how.iterations, how.step, how.momentum, "tail", sigma, gaps["tail"], stage.start
+    )
 
 
 def _grid_bits(c: Circumstances, choice: Choice, weights: Weights) -> int:
