@@ -139,14 +139,24 @@ def ours(split: Split, on: Basis) -> Floats:
     """(held out,) the scores of a private model by the defaults."""
     rng = np.random.default_rng([0x0E, split.seed, round(1e6 * split.epsilon)])
     mapped = surveyed(split, on, rng)
-    n, d = len(split.train), mapped.X.shape[1]
-    target = mapped.schema.target
+    known, y = circumstances(split, mapped)
+    return predicted(split, mapped, _learned(advise(known).choice, mapped.X[split.train], y, known, rng))
+
+
+def circumstances(split: Split, mapped: Mapped) -> tuple[Circumstances, Floats]:
+    """What is public of training on a split's rows, and the targets of the records for it (n,)."""
+    n, target = len(split.train), mapped.schema.target
     y = target.values(split.raw.y) if isinstance(target, Range) else split.raw.y
-    task = "ridge" if split.ridge else "logistic"
-    known = Circumstances(1, n, n, d, split.epsilon, split.delta, task=task, spent=mapped.spent)  # type: ignore[arg-type]
-    choice = advise(known).choice
-    theta = _learned(choice, mapped.X[split.train], y[split.train], known, rng)
-    scores = mapped.X[split.test] @ theta
+    known = Circumstances(
+        1, n, n, mapped.X.shape[1], split.epsilon, split.delta, task="ridge" if split.ridge else "logistic",
+        spent=mapped.spent,
+    )  # fmt: skip
+    return known, y[split.train]
+
+
+def predicted(split: Split, mapped: Mapped, theta: Floats) -> Floats:
+    """(held out,) a model's scores, in the target's own unit."""
+    scores, target = mapped.X[split.test] @ theta, mapped.schema.target
     return target.original(scores) if isinstance(target, Range) else scores
 
 

@@ -10,14 +10,15 @@ public numbers get the same advice.
 
 import math
 from dataclasses import dataclass
-from typing import Any, Literal, NamedTuple, cast
+from typing import Any, Literal, cast
 
 from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]  # comes with scikit-learn
 
 from dpmpc.aggregation.plan.grid import choose_grid
 from dpmpc.data.schema import Basis
 from dpmpc.errors import UsageError, spelt
-from dpmpc.learning.losses import RESIDUAL_CLIP, Loss
+from dpmpc.learning.lengths import BENT, Descent, descent, reach
+from dpmpc.learning.losses import RESIDUAL_CLIP
 from dpmpc.learning.method import DEFAULT_METHOD, METHODS, Learning, Method
 from dpmpc.learning.rehearsal import WIDEST, Descends, Rehearsed, Stage, Task
 from dpmpc.learning.settings import Average
@@ -29,25 +30,11 @@ from dpmpc.privacy.persons import Persons
 from dpmpc.privacy.question import Question
 from dpmpc.privacy.sensitivity import Sensitivity, Weights
 
-# of 1/(L + lam): below 2 every descent is stable, whatever the records. Longer steps would overshoot where records
-# share a direction, which is not public (docs/experiments.md, "How long a step"); momentum saves releases, as stable
-STEP_SHARE = 1.5
-REPEATED = 4.0  # iterations, of so many without momentum: this times their root; fewer lose on what is learnt last
-LENGTHS = {"ridge": 2.0}  # L times the length, over reach/sqrt(d): docs/accuracy.md
-LENGTH = 1.0  # of all others
-CURVED = 3.0  # times that where there are records enough for curves, whose models are as much larger
-LONGEST = 10_000.0  # L times the length, at most
-LEARNT = 2.6  # over lam: a length by which e^-5 is left of the slowest direction
-ENOUGH = 0.1  # lam times length: what a descent stopped there does not feel
-LAMS = (1e-6, 1e-3)  # of a descent, least and most
 OUTPUT_SHARE = 5.0  # lam of output perturbation, over 1/reach
 OUTPUT_LAMS = (1e-3, 0.1)
-FEWEST = 10  # iterations: tail averages need some
 SWAMPED = 0.25  # of what there is to gain: a warning from here on
 LITTLE = 0.01  # likewise: what a single release of ridge regression may miss
 BETTER = 0.6  # of gradient descent's gap: another method is advised below it
-# records over one deviation of the noise (`reach`) from which a surveyed number bends: docs/accuracy.md
-BENT = {"logistic": 7000.0, "ridge": 2500.0}
 SURVEY_NOISE = 0.04  # of the records: what the noise of a survey's counts may be
 SURVEY_SHARES = (0.02, 0.3)  # of the squared budget mu^2 for a survey: least and most
 LARGEST_SURVEY_NOISE = 0.1
@@ -286,47 +273,6 @@ def _noise(
     question = Question(method.coordinates(c.dimension), c.epsilon, delta, None, 1, divisor=divisor)
     _, (row, *_) = law.solve(question, sensitivity)
     return cast(float, row["scale"]), cast(float, row["deviation"])
-
-
-def reach(loss: Loss, deviation: float) -> float:
-    """2 G over the noise a coordinate of one release of mean gradients: about n mu, how many records stand against one
-    deviation of the noise."""
-    return 2 * loss.G / deviation
-
-
-class Descent(NamedTuple):
-    """How a descent is run."""
-
-    iterations: int
-    step: float
-    lam: float
-    momentum: float
-
-
-def descent(
-    task: str, loss: Loss, deviation: float, dimension: int, lam: float | None = None, momentum: float | None = None
-) -> Descent:
-    """Of a descent with so many features one release of which would have noise of this deviation.
-
-    Its length, step times iterations over 1 - momentum, grows with `reach` over sqrt(dimension): the longer, the more
-    slow directions are learnt, and the more noise is left on a score, by as much. The step is the longest that is
-    stable on any records. Momentum makes the same length of fewer releases, with as much noise in the model: in a flat
-    direction the noise of T releases, each of T times the variance, adds up to length^2 of it, whatever T; in others
-    to no more. lam, unless given, is too small to be felt at that length: stopping early is what keeps the model small.
-    Source: docs/accuracy.md.
-    """
-    near = reach(loss, deviation)
-    share = LENGTHS.get(task, LENGTH) * (CURVED if near >= BENT.get(task, math.inf) else 1.0)
-    length = min(share * near / math.sqrt(dimension), LONGEST) / loss.L
-    if lam is None:
-        lam = min(max(ENOUGH / length, LAMS[0]), LAMS[1])
-    else:
-        length = min(length, LEARNT / lam)
-    plain = max(FEWEST, math.ceil(length * (loss.L + lam) / STEP_SHARE))
-    if momentum is None:
-        momentum = max(0.0, 1 - REPEATED / math.sqrt(plain))
-    iterations = max(FEWEST, math.ceil(plain * (1 - momentum)))
-    return Descent(iterations, length * (1 - momentum) / iterations, lam, momentum)
 
 
 def regularisation(c: Circumstances, name: str, weights: Weights, mu: float | None = None) -> float:

@@ -1,4 +1,4 @@
-"""Heavy-ball momentum: what it does to an iterate, that it is stable wherever its step is, and that it costs no noise."""
+"""Heavy-ball momentum: what it does to an iterate, that it is as stable as its step, and that it costs no noise."""
 
 import math
 

@@ -12,6 +12,7 @@ from dpmpc.cli.advise import command
 from dpmpc.data import Dataset, load_dataset
 from dpmpc.errors import UsageError
 from dpmpc.learning import erm
+from dpmpc.learning.lengths import CURVED, ENOUGH, LAMS, LONGEST, STEP_SHARE
 from dpmpc.learning.losses import RESIDUAL_CLIP
 from dpmpc.learning.rehearsal import WIDEST, Stage
 from dpmpc.privacy.gaussian import gaussian_scale, mu_of_budget
@@ -19,11 +20,6 @@ from dpmpc.privacy.laplace import laplace_scale
 from dpmpc.privacy.spread import logistic_spread
 from dpmpc.runs.adviser import (
     BETTER,
-    CURVED,
-    ENOUGH,
-    LAMS,
-    LONGEST,
-    STEP_SHARE,
     SWAMPED,
     Advice,
     Choice,
