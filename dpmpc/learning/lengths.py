@@ -11,7 +11,7 @@ STEP_SHARE = 1.5
 REPEATED = 4.0  # iterations, of so many without momentum: this times their root; fewer lose on what is learnt last
 LENGTHS = {"ridge": 2.0, "softmax": 1.5}  # L times the length, over reach/sqrt(d): docs/accuracy.md
 LENGTH = 1.0  # of all others
-CURVED = 3.0  # times that where there are records enough for curves, whose models are as much larger
+CURVED = {"logistic": 3.0, "ridge": 5.0}  # times that where records are enough for curves, before it in proportion
 LONGEST = 10_000.0  # L times the length, at most
 LEARNT = 2.6  # over lam: a length by which e^-5 is left of the slowest direction
 ENOUGH = 0.1  # lam times length: what a descent stopped there does not feel
@@ -49,7 +49,8 @@ def descent(
     Source: docs/accuracy.md.
     """
     near = reach(loss, deviation)
-    share = LENGTHS.get(task, LENGTH) * (CURVED if near >= BENT.get(task, math.inf) else 1.0)
+    more = min(max(1.0, CURVED[task] * near / BENT[task]), CURVED[task]) if task in CURVED else 1.0
+    share = LENGTHS.get(task, LENGTH) * more
     return of_length(loss, min(share * near / math.sqrt(dimension), LONGEST) / loss.L, lam, momentum)
 
 

@@ -47,7 +47,7 @@ def test_the_advice_for_the_papers_setting(kdd: Advice) -> None:
     choice = kdd.choice
     assert choice.method == "gradient" and choice.average == "tail" and kdd.weights == "equal"
     reach = 100_000 * mu_of_budget(0.5, 1e-3)
-    assert length(choice) == pytest.approx(CURVED * reach / math.sqrt(123) / 0.25, rel=1e-6)
+    assert length(choice) == pytest.approx(CURVED["logistic"] * reach / math.sqrt(123) / 0.25, rel=1e-6)
     assert choice.iterations < 260 and choice.momentum > 0.9
     assert choice.left < 0.01 and {c.method for c in kdd.alternatives} == {"functional", "output"}
     assert choice.sigma == pytest.approx(gaussian_scale(0.5, 1e-3, 2 / 100_000, choice.iterations), rel=1e-9)
