@@ -61,8 +61,12 @@ def command(
 
         said = Console(stderr=True)
         runs: dict[str, Any] = {
-            "synth": synth.run, "central": central.run, "lengths": lengths.run, "bands": bands.run, "bounds": bounds.run,
-        }  # fmt: skip
+            "synth": synth.run,
+            "central": central.run,
+            "lengths": lengths.run,
+            "bands": bands.run,
+            "bounds": bounds.run,
+        }
         times = repeats or {"bands": bands.RUNS, "bounds": bounds.SPLITS}.get(name, 5)
         click.echo(str(runs[name](out, data_dir, times, seed, quick, said.print)))
         return
