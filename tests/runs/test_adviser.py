@@ -12,7 +12,7 @@ from dpmpc.cli.advise import command
 from dpmpc.data import Dataset, load_dataset
 from dpmpc.errors import UsageError
 from dpmpc.learning import erm
-from dpmpc.learning.lengths import CURVED, ENOUGH, LAMS, LONGEST, STEP_SHARE
+from dpmpc.learning.lengths import BENT, CURVED, ENOUGH, LAMS, LONGEST, STEP_SHARE
 from dpmpc.learning.losses import RESIDUAL_CLIP
 from dpmpc.learning.rehearsal import WIDEST, Stage
 from dpmpc.privacy.gaussian import gaussian_scale, mu_of_budget
@@ -158,11 +158,12 @@ def test_rehearsed_records_are_in_the_unit_ball_and_learnable() -> None:
 
 
 def test_length_grows_with_what_stands_against_the_noise_and_lam_falls_with_length() -> None:
-    """L times a logistic length is n mu over the root of the number of features, that of ridge twice as long, whatever
-    the residual's bound; a given lam shortens it to what is left to learn."""
+    """L times a logistic length is n mu over the root of the number of features, that of ridge twice as long and more
+    where records become enough for curves, whatever the residual's bound; a given lam shortens it to what is left to
+    learn."""
     known = {"owners": 5, "smallest": 400, "records": 2000, "dimension": 20, "epsilon": 1.0, "delta": 1e-5}
     mu = mu_of_budget(1.0, 1e-5)
-    for task, share in (("logistic", 4.0), ("ridge", 2.0)):
+    for task, share in (("logistic", 4.0), ("ridge", 2.0 * CURVED["ridge"] * 2000 * mu / BENT["ridge"])):
         for clip in (0.25, 1.0):
             c = advise(Circumstances(**known, task=task, residual_clip=clip, method="gradient")).choice  # type: ignore[arg-type]
             assert length(c) == pytest.approx(share * 2000 * mu / math.sqrt(20), rel=1e-6)
@@ -175,15 +176,15 @@ def test_length_grows_with_what_stands_against_the_noise_and_lam_falls_with_leng
 
 
 def test_momentum_makes_the_same_descent_of_fewer_releases() -> None:
-    """The length stays, releases fall from n to 4 sqrt(n), and the step stays stable; as much is expected of it, within
-    a tenth."""
+    """The length stays, releases fall from n to 4 sqrt(n), and the step stays stable; what it is expected to
+    miss of .46, some .002, is no other than its rehearsal's noise."""
     known = Circumstances(5, 4000, 20_000, 20, 1.0, 1e-5, method="gradient")
     fast, plain = (advise(replace(known, momentum=given)).choice for given in (None, 0.0))
     assert plain.momentum == 0 and length(fast) == pytest.approx(length(plain), rel=1e-9)
     assert fast.iterations == math.ceil(4 * math.sqrt(plain.iterations)) < plain.iterations / 5
     for c in (fast, plain):
         assert c.step is not None and c.step * (0.25 + c.lam) <= STEP_SHARE * (1 + 1e-9)
-    assert fast.expected < 1.1 * plain.expected and fast.sigma < plain.sigma / 2
+    assert fast.expected < plain.expected + 0.001 and fast.sigma < plain.sigma / 2
     given = advise(replace(known, momentum=0.5)).choice
     assert given.momentum == 0.5 and given.iterations == math.ceil(plain.iterations / 2)
     tiny = advise(replace(known, smallest=20, records=100)).choice
