@@ -249,7 +249,7 @@ def run(
     """The path of the report, out/central/report.md, with every run in runs.csv, the table of docs/accuracy.md in
     table.md and a picture. `names`: of sets; all of them that are there and are for logistic regression or ridge, if
     none are said. Errors: none of them is there."""
-    from dpmpc.experiments.central_table import beside
+    from dpmpc.experiments.central_table import beside, draw
 
     folder = out / "central"
     folder.mkdir(parents=True, exist_ok=True)
@@ -384,24 +384,3 @@ def report(known: Known) -> list[str]:
         "AUC / accuracy (regression: R2 twice), means; boosting has no promise:", "",
         *table(["set", "epsilon", *who], cells), "", "![Differences by set](central.png)",
     ]  # fmt: skip
-
-
-def draw(known: Known, path: Path) -> None:
-    """A picture: by set, ours less the best rival, with its interval, at each epsilon."""
-    from matplotlib.figure import Figure
-
-    cases = sorted({(n, e) for n, e, _, who in known if who in OURS})
-    shown = []
-    for name, epsilon in cases:
-        rival = best_rival(known, name, epsilon)
-        if rival is not None:
-            mean, half, count = paired(known, name, epsilon, default_of(known, name, epsilon), rival)
-            shown.append((f"{name}, {epsilon:g} ({rival})", mean, half if count > 1 else 0.0))
-    figure = Figure(figsize=(7, 1 + 0.24 * len(shown)), layout="constrained")
-    axes = figure.add_subplot()
-    axes.errorbar([m for _, m, _ in shown], range(len(shown)), xerr=[h for _, _, h in shown], fmt="o", ms=3, lw=1)
-    axes.set_yticks(range(len(shown)), [label for label, _, _ in shown], fontsize=7)
-    axes.axvline(0, lw=0.8)
-    axes.axvline(-MARGIN, lw=0.8, ls=":")
-    axes.set_xlabel("AUC or R2: ours less the best rival's, paired")
-    figure.savefig(path, dpi=130)
