@@ -1,4 +1,4 @@
-"""The table and the picture of docs/accuracy.md, of the runs of `dpmpc experiment central`: the defaults beside each rival."""
+"""The table and the picture of docs/accuracy.md, of the runs of `dpmpc experiment central`: defaults beside rivals."""
 
 from pathlib import Path
 
