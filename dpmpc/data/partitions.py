@@ -5,7 +5,7 @@ is the same record for everybody, and a file that is no longer what it was is re
 """
 
 import contextlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -17,7 +17,7 @@ from dpmpc.data.files import open_file, paths_of
 from dpmpc.data.reading import literal
 from dpmpc.data.scratch import scratch_folder
 from dpmpc.data.spelling import PLAIN, Spelling
-from dpmpc.data.table import Column, Table, connect, quoted
+from dpmpc.data.table import Column, Table, connect, quoted, some
 from dpmpc.errors import UsageError
 
 _PLACE = "file_row_number"  # DuckDB's word for a row's place in its file
@@ -47,6 +47,15 @@ class Partitions:
     @property
     def n(self) -> int:
         return sum(part.rows for part in self.parts)
+
+    def check(self, names: Sequence[str]) -> None:
+        """Errors: a column is not there."""
+        for name in names:
+            if name not in dict(self.columns):
+                known = some([name for name, _ in self.columns])
+                raise UsageError(
+                    f"a column must exist to be used; {self.source} has no '{name}'; its columns are {known}"
+                )
 
     @contextlib.contextmanager
     def rows(self, begin: int, end: int) -> Iterator[Table]:

@@ -26,6 +26,7 @@ from dpmpc.data.schema import Schema
 from dpmpc.data.spelling import Spelling
 from dpmpc.data.table import Table
 from dpmpc.errors import UsageError
+from dpmpc.learning.source import PART, Source
 from dpmpc.processes.cores import one_thread
 from dpmpc.processes.elsewhere import Answer, Workers, answering
 
@@ -164,6 +165,56 @@ class Owner:
     def borders(self, at: list[int]) -> list[int]:
         """Of the partitions' rows, those at which these numbers of the owner's rows begin."""
         return at if self.mine is None else places_of(self.mine, at)
+
+
+@dataclass(frozen=True)
+class _Once:
+    """The terms of a source that reads records once, of rows of one owner."""
+
+    source: Source
+    rows: int
+
+    def __call__(self, table: Table, mine: Mine | None) -> list[Sums]:
+        owner = np.zeros(self.rows, dtype=np.int64) if mine is None else np.where(mine, 0, -1)
+        return [(part,) for part in self.source.sums(table, owner, 1)]
+
+
+@dataclass(frozen=True)
+class _Held:
+    """Nothing, where rows fit a source; else its error."""
+
+    source: Source
+
+    def __call__(self, table: Table, mine: Mine | None) -> list[Sums]:
+        self.source.check_records(table)
+        return []
+
+
+def mean_away(owner: Owner, source: Source) -> Floats:
+    """(1, dimension) the mean of the vectors of the owner's records, by one pass: the same to the last bit as
+    `Source.means` of them. Secret. Errors: as `Source.means`, in public words; as of workers."""
+    ranges, width = _ranges(owner), source.coordinates
+    assert width is not None
+
+    def check(k: int, value: Any) -> None:
+        check_sums([((1, width),)], value if isinstance(value, list) else [])
+
+    total: Any = 0
+    for found in owner.workers.results([owner.task(a, b, _Once(source, b - a)) for a, b in ranges], check):
+        total = total + found[0][0]
+    return source.mean_of(total, (owner.n,))
+
+
+def _ranges(owner: Owner) -> list[tuple[int, int]]:
+    n = owner.partitions.n
+    return [(k, min(k + PART, n)) for k in range(0, n, PART)]
+
+
+def check_away(owner: Owner, source: Source) -> None:
+    """Errors: records do not fit the source, as its `check_records` says, in public words; as of workers."""
+    tasks = [owner.task(begin, end, _Held(source)) for begin, end in _ranges(owner)]
+    for _ in owner.workers.results(tasks, lambda k, value: check_sums([], value if isinstance(value, list) else [0])):
+        pass
 
 
 class Away(Records):

@@ -3,6 +3,8 @@
 import importlib
 import ipaddress
 import multiprocessing
+import os
+import threading
 from collections.abc import Callable
 from concurrent.futures import Executor, ProcessPoolExecutor
 from typing import Any
@@ -41,7 +43,19 @@ def executor_maker(name: str) -> Make:
 
 
 def _processes(workers: int) -> Executor:
-    return ProcessPoolExecutor(workers, mp_context=multiprocessing.get_context("spawn"))
+    context = multiprocessing.get_context("spawn")
+    return ProcessPoolExecutor(workers, mp_context=context, initializer=_end_with_starter)
+
+
+def _end_with_starter() -> None:
+    """Has a worker end when the process that started it is gone, however it ended: a pool's own would wait for ever."""
+
+    def watch() -> None:
+        if (starter := multiprocessing.parent_process()) is not None:
+            starter.join()
+            os._exit(1)
+
+    threading.Thread(target=watch, daemon=True).start()
 
 
 def _dask(address: str) -> Any:
