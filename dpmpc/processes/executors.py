@@ -64,9 +64,18 @@ def _dask(address: str) -> Any:
         found = client(address)
         for worker in found.scheduler_info(n_workers=-1)["workers"]:
             _check_way(worker)
-        return found.get_executor(pure=False)
+        executor = found.get_executor(pure=False)
     except (OSError, ValueError) as error:
         raise UsageError(f"<<executor>> dask:ADDRESS needs a scheduler; {address}: {error}; start it first") from None
+    leave = executor.shutdown
+
+    def shutdown(wait: bool = True, **more: Any) -> None:
+        """Dask's own leaves its client, which looks for a scheduler that is gone for as long as the process lives."""
+        leave(wait=wait, **more)
+        found.close()
+
+    executor.shutdown = shutdown
+    return executor
 
 
 def _check_way(address: str) -> None:
