@@ -181,11 +181,9 @@ class Survey(Source):
         """As `Source.means`: one reading of the table for some owners at a time."""
         at_once = max(1, _AT_ONCE // self.coordinates)
         for first in range(0, len(sizes), at_once):
-            end = min(first + at_once, len(sizes))
-            sums = np.zeros((end - first, self.coordinates))
-            for part in self.sums(table, owner - first if first else owner, end - first):
-                sums += part
-            yield self.mean_of(sums, sizes[first:end])
+            some = sizes[first : first + at_once]
+            total = np.zeros((len(some), self.coordinates))
+            yield self.mean_of(sum(self.sums(table, owner - first, len(some)), total), some)
 
     def sums(self, table: "Table", owner: Ints, owners: int) -> Iterator[Floats]:
         """As `Source.sums`; within a term, `_BLOCK` records are added up at once."""
