@@ -64,7 +64,7 @@ def what_happened(facts: Facts) -> list[str]:
     opened = f"{releases} noisy sum{'s' if releases != 1 else ''} of {plan.dimension} numbers each"
     asked, surveys = before(plan)
     survey = ", and before them one that answers the questions" * bool(asked)
-    survey += f", and before {'it' if asked else 'them'} one that found ranges and categories" * bool(surveys)
+    survey += f", and before {'it' if asked else 'them'} one that found how columns are spread" * bool(surveys)
     said.append(f"Opened, and seen by all who took part: {opened}{survey}. Nothing else.")
     return [*said, _tls(facts)]
 
