@@ -11,8 +11,9 @@ import hashlib
 import mmap
 import secrets
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from functools import partial
+from dataclasses import dataclass, field
+from functools import cache, partial
+from importlib.metadata import version
 from itertools import pairwise
 from typing import Any, NoReturn, Protocol
 
@@ -67,6 +68,12 @@ class Job(Protocol):
     def __call__(self, table: Table, mine: Mine | None) -> Any: ...
 
 
+@cache
+def versions() -> tuple[str, ...]:
+    """Of what decides a sum's last bit."""
+    return tuple(f"{name} {version(name)}" for name in ("dpmpc", "numpy", "duckdb"))
+
+
 @dataclass(frozen=True)
 class Task:
     """A job over a range of rows, as a worker is sent it. `mine`: of these rows, as packed bits."""
@@ -76,11 +83,17 @@ class Task:
     end: int
     mine: bytes | None
     job: Job
+    versions: tuple[str, ...] = field(default_factory=versions)
 
     def __call__(self) -> Answer:
         return answering(self._done)
 
     def _done(self) -> Any:
+        if versions() != self.versions:
+            raise UsageError(
+                f"workers have the versions of the owner's process, {', '.join(self.versions)}; one has "
+                f"{', '.join(versions())}; install the same"
+            )
         mine = None
         if self.mine is not None:
             mine = np.unpackbits(np.frombuffer(self.mine, np.uint8), count=self.end - self.begin).astype(bool)

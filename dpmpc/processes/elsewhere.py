@@ -18,6 +18,7 @@ from dpmpc.processes.executors import Make
 
 TRIES = 4  # of a task, until it is given up
 PATIENCE = 3600.0  # seconds without any answer
+_LEAVING = 10.0  # seconds that an executor has to let its workers go
 AHEAD = 4  # tasks for each worker that are out at once
 Answer = tuple[str, Any]
 
@@ -45,6 +46,7 @@ class Workers:
         self._executor: Executor | None = None
         self._orders: queue.SimpleQueue[Callable[[], None] | None] = queue.SimpleQueue()
         self._thread: threading.Thread | None = None
+        self._out = set[Future[Any]]()
 
     def results(self, tasks: Sequence[Callable[[], Answer]], check: Callable[[int, Any], None]) -> Iterator[Any]:
         """What every task gives, in order. `check` refuses a value that is none of its task's; tasks can be pickled.
@@ -55,32 +57,35 @@ class Workers:
         events: queue.SimpleQueue[tuple[int, Future[Any] | BaseException]] = queue.SimpleQueue()
         lost, ready = Counter[int](), dict[int, Any]()
         sent = done = 0
-        while done < len(tasks):
-            while sent < min(len(tasks), done + max(64, AHEAD * self.count)):
-                self._send(sent, tasks[sent], events)
-                sent += 1
-            try:
-                k, came = events.get(timeout=self._patience)
-            except queue.Empty:
-                raise UsageError(
-                    f"workers bring sums; for {self._patience:g} s none did; look at the executor, then start again"
-                ) from None
-            failed = came if isinstance(came, BaseException) else _failure(came)
-            if failed is not None:
-                lost[k] += 1
-                if lost[k] >= TRIES:
-                    raise UsageError(
-                        f"a lost worker's part is done again; one was lost {TRIES} times, at last by "
-                        f"{type(failed).__name__}; see that workers have dpmpc, memory and the records"
-                    ) from None
-                self._send(k, tasks[k], events)
-                continue
-            assert isinstance(came, Future)
-            ready[k] = _opened(came.result())
-            check(k, ready[k])
-            while done in ready:
-                yield ready.pop(done)
-                done += 1
+        try:
+            while done < len(tasks):
+                while sent < min(len(tasks), done + max(64, AHEAD * self.count)):
+                    self._send(sent, tasks[sent], events)
+                    sent += 1
+                k, came = self._next(events)
+                failed = came if isinstance(came, BaseException) else _failure(came)
+                if failed is not None:
+                    lost[k] += 1
+                    _check_lost(failed, lost[k])
+                    self._send(k, tasks[k], events)
+                    continue
+                assert isinstance(came, Future)
+                ready[k] = _opened(came.result())
+                check(k, ready[k])
+                while done in ready:
+                    yield ready.pop(done)
+                    done += 1
+        finally:
+            for future in list(self._out):  # of a pass that ends early
+                future.cancel()
+
+    def _next(self, events: "queue.SimpleQueue[Any]") -> Any:
+        try:
+            return events.get(timeout=self._patience)
+        except queue.Empty:
+            raise UsageError(
+                f"workers bring sums; for {self._patience:g} s none did; look at the executor, then start again"
+            ) from None
 
     def _send(self, k: int, task: Callable[[], Answer], events: "queue.SimpleQueue[Any]") -> None:
         """Has a thread submit the task: an executor that hangs there must not hold its owner."""
@@ -88,9 +93,14 @@ class Workers:
         def order() -> None:
             try:
                 if self._executor is None:
-                    self._executor = self._make(self.count)
+                    try:
+                        self._executor = self._make(self.count)
+                    except DpmpcError as error:  # no scheduler, no package: nothing that another try mends
+                        events.put((k, _NoExecutor(error)))
+                        return
                 used = self._executor
                 future = used.submit(task)
+                self._out.add(future)
                 future.add_done_callback(lambda future: self._came(used, k, future, events))
             except BrokenExecutor as error:
                 self._drop(self._executor)
@@ -108,6 +118,7 @@ class Workers:
             order()
 
     def _came(self, used: Executor, k: int, future: "Future[Any]", events: "queue.SimpleQueue[Any]") -> None:
+        self._out.discard(future)
         if not future.cancelled() and isinstance(future.exception(), BrokenExecutor):
             self._orders.put(lambda: self._drop(used))
         events.put((k, future))
@@ -126,9 +137,24 @@ class Workers:
         if executor is not None:
             ends = threading.Thread(target=executor.shutdown, kwargs={"wait": False}, daemon=True)
             ends.start()
-            ends.join(self._patience)
+            ends.join(min(self._patience, _LEAVING))
         self._orders.put(None)
         self._thread = None
+
+
+class _NoExecutor(Exception):
+    """The executor cannot be made: `args` has the error."""
+
+
+def _check_lost(failed: BaseException, times: int) -> None:
+    """Errors: there is no executor, or the task was lost too often."""
+    if isinstance(failed, _NoExecutor):
+        raise failed.args[0] from None
+    if times >= TRIES:
+        raise UsageError(
+            f"a lost worker's part is done again; one was lost {TRIES} times, at last by {type(failed).__name__}; see "
+            "that workers have dpmpc, memory and the records"
+        ) from None
 
 
 def _failure(future: "Future[Any]") -> BaseException | None:

@@ -76,6 +76,11 @@ def run_owners(job: OwnersJob, path: Path, progress: Progress) -> None:
 
 def _any(job: OwnersJob, log: Log, emit: Emit) -> None:
     """A run of training, of questions, or a stage."""
+    if job.request.executor is not None and job.owner is None:
+        raise UsageError(
+            "an executor's workers read the records of one owner; this process plays all of them; start each owner "
+            "alone with <<index=owner0>> and so on, or leave <<executor>> out"
+        )
     with contextlib.ExitStack() as stack:
         opener: Opener = partial(_by_parties, None)
         choose = partial(account_of, said=job.request.account, callers=job.request.source is not None)

@@ -233,11 +233,13 @@ def test_what_is_no_sum_is_refused(answer: Any, says: str, partitions: Path) -> 
 
 
 class Hanging(Executor):
-    """An executor that never takes a task."""
+    """An executor that takes no task until the test is over."""
+
+    over = threading.Event()
 
     def submit(self, fn: Any, /, *args: Any, **kwargs: Any) -> "Future[Any]":
-        threading.Event().wait()
-        raise AssertionError
+        self.over.wait()
+        return Future()
 
 
 class Silent(Executor):
@@ -249,10 +251,12 @@ class Silent(Executor):
 
 @pytest.mark.parametrize("kind", [Hanging, Silent])
 def test_an_executor_that_hangs_does_not_hold_its_owner(kind: type[Executor], partitions: Path) -> None:
+    Hanging.over.clear()
     here = workers(lambda count: kind(), patience=0.2)
     with pytest.raises(UsageError, match=r"for 0\.2 s none did"):
         owner(partitions, here)
     here.close()
+    Hanging.over.set()
 
 
 def test_a_partition_that_changes_between_passes_ends_the_run(tmp_path: Path) -> None:
@@ -308,6 +312,29 @@ def test_no_error_of_a_worker_holds_a_record(
     said = capfd.readouterr()
     for text in (*(str(each.value) for each in (misfit, bug, damaged)), said.out, said.err):
         assert not CANARY.search(text), text
+
+
+def test_workers_have_the_owners_versions_or_are_refused(partitions: Path) -> None:
+    here = workers()
+    task = owner(partitions, here).task(0, 10, lambda table, mine: [])
+    assert task() == ("sums", [])
+    kind, said = replace(task, versions=("dpmpc 0.0", "numpy 1.0", "duckdb 1.0"))()
+    assert kind == "refused" and "workers have the versions of the owner's process, dpmpc 0.0, numpy 1.0" in said
+    here.close()
+
+
+def test_an_executor_that_cannot_be_made_is_said_at_once(partitions: Path) -> None:
+    asked = []
+
+    def make(count: int) -> Executor:
+        asked.append(count)
+        raise UsageError("no scheduler")
+
+    here = workers(make)
+    with pytest.raises(UsageError, match=r"^no scheduler$"):
+        owner(partitions, here)
+    assert asked == [2]
+    here.close()
 
 
 def test_what_partitions_cannot_be_is_refused(tmp_path: Path, partitions: Path) -> None:

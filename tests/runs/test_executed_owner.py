@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from dpmpc.aggregation.plan.plan import Plan
+from dpmpc.errors import UsageError
 from dpmpc.learning.away import Away
 from dpmpc.learning.learner import Learner
 from dpmpc.runs import evaluating
@@ -23,7 +24,7 @@ def planned(folder: Path) -> Path:
     sizes = (EACH,) * OWNERS
     request = Request(schema="schema.json", owner_sizes=sizes, evaluate=False, epsilon=12.0, delta=1e-5, iterations=4,
                       data_id=folder.name, run_id="r")  # fmt: skip
-    plan, _ = plan_of_machines(request, draft(), sizes, survey=True)
+    plan, _ = plan_of_machines(request, draft(), sizes, complete=True)
     plan.write(folder / "plan.json")
     return folder / "plan.json"
 
@@ -67,3 +68,11 @@ def test_an_owner_takes_part_by_its_workers(tmp_path: Path, monkeypatch: pytest.
     assert len({(tmp_path / name / "figures.json").read_text() for name in names}) == 1
     assert len({(tmp_path / name / "model.npz").read_bytes() for name in names}) == 1
     assert len(seen) == Plan.read(tmp_path / "owner0" / "plan.json").releases
+
+
+def test_all_owners_in_one_process_have_no_workers(tmp_path: Path) -> None:
+    plan, addresses = planned(tmp_path), own_addresses(3)
+    request = Request(records="parts", executor="processes", planned=True, evaluate=False)
+    where = Placement(out=tmp_path / "owners", index="owners", plan_file=plan, addresses=addresses[1::2], wait=60.0)
+    with pytest.raises(UsageError, match=r"each owner of this plan holds out|read the records of one owner"):
+        start(request, where, lambda event: None)
