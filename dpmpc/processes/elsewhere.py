@@ -57,17 +57,18 @@ class Workers:
         events: queue.SimpleQueue[tuple[int, Future[Any] | BaseException]] = queue.SimpleQueue()
         lost, ready = Counter[int](), dict[int, Any]()
         sent = done = 0
+        over = threading.Event()
         try:
             while done < len(tasks):
                 while sent < min(len(tasks), done + max(64, AHEAD * self.count)):
-                    self._send(sent, tasks[sent], events)
+                    self._send(sent, tasks[sent], events, over)
                     sent += 1
                 k, came = self._next(events)
                 failed = came if isinstance(came, BaseException) else _failure(came)
                 if failed is not None:
                     lost[k] += 1
                     _check_lost(failed, lost[k])
-                    self._send(k, tasks[k], events)
+                    self._send(k, tasks[k], events, over)
                     continue
                 assert isinstance(came, Future)
                 ready[k] = _opened(came.result())
@@ -76,6 +77,7 @@ class Workers:
                     yield ready.pop(done)
                     done += 1
         finally:
+            over.set()
             for future in list(self._out):  # of a pass that ends early
                 future.cancel()
 
@@ -87,10 +89,14 @@ class Workers:
                 f"workers bring sums; for {self._patience:g} s none did; look at the executor, then start again"
             ) from None
 
-    def _send(self, k: int, task: Callable[[], Answer], events: "queue.SimpleQueue[Any]") -> None:
-        """Has a thread submit the task: an executor that hangs there must not hold its owner."""
+    def _send(
+        self, k: int, task: Callable[[], Answer], events: "queue.SimpleQueue[Any]", over: threading.Event
+    ) -> None:
+        """Has a thread submit the task: an executor that hangs there must not hold its owner. `over`: nobody waits."""
 
         def order() -> None:
+            if over.is_set():
+                return
             try:
                 if self._executor is None:
                     try:
@@ -139,6 +145,7 @@ class Workers:
             ends.start()
             ends.join(min(self._patience, _LEAVING))
         self._orders.put(None)
+        self._thread.join(min(self._patience, _LEAVING))
         self._thread = None
 
 
