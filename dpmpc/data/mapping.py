@@ -12,7 +12,8 @@ from numpy.typing import NDArray
 from dpmpc.data.hashing import bucket_sql
 from dpmpc.data.reading import literal
 from dpmpc.data.schema import Categorical, Classes, Column, Date, Labels, Numeric, Schema, Surveyed
-from dpmpc.data.spelled import Reader, reader
+from dpmpc.data.spelled import Reader
+from dpmpc.data.spelled import readers as readers_of
 from dpmpc.data.spelling import canonical, stating
 from dpmpc.data.table import Floats, Ints, Table, code_sql, some, value_sql
 from dpmpc.errors import RecordError, UsageError
@@ -30,10 +31,19 @@ class Counts:
     unknown: int = 0  # values that no category list has
     clipped: int = 0  # numbers or dates outside the range
     unread: int = 0  # texts that are no number, or no date, where one is due: they count as missing
+    surveyed: bool = False  # whether what is known of it came out of a survey, which publishes what stands out
+    silent: bool = False  # whether that is no value at all: at most how often there is none
 
     @property
     def warning(self) -> str | None:
         """A line on a column nearly all of whose values do not fit, or None."""
+        if self.silent:
+            return None
+        if self.surveyed and 0 < self.unknown >= _MOSTLY * (self.rows - self.missing):
+            return (
+                f"column '{self.name}': {self.unknown} of {self.rows} values are none of those that stood out of the "
+                "survey's noise, so the model does not tell them apart; check how they are spelled"
+            )
         for count, what in (
             (self.unknown, "unknown"),
             (self.clipped, "clipped"),
@@ -43,6 +53,21 @@ class Counts:
             if self.rows and count >= _MOSTLY * self.rows:
                 return f"column '{self.name}': {count} of {self.rows} values are {what}; check the file and the schema"
         return None
+
+    def add_surveyed(self, column: Surveyed, values: NDArray[Any]) -> None:
+        """Counts values (n, 2) of a column as a survey found it. Of numbers or texts of which it published nothing none
+        is odd: they are not what it was looking for."""
+        self.surveyed, self.silent = True, not (column.number or column.kept)
+        gone = column.gone(values)
+        self.missing += int(np.count_nonzero(gone))
+        text = np.isinf(values[:, 0]) & ~gone
+        if column.kept:
+            self.unknown += int(np.count_nonzero(text & ~np.isin(values[:, 1], column.kept)))
+        elif column.number:
+            self.unread += int(np.count_nonzero(text))
+        if column.number:
+            self.clipped += int(np.count_nonzero((values[:, 0] < column.low) & ~text))
+            self.clipped += int(np.count_nonzero((values[:, 0] > column.high) & ~text))
 
 
 @dataclass(eq=False)
@@ -74,7 +99,8 @@ class Mapping:
         vectors: their label is then NaN.
         """
         schema, table = self.schema, self.table
-        readers = [reader(table, column.name, partial(column_sql, column=column)) for column in schema.columns]
+        asked = {column.name: partial(column_sql, column=column) for column in schema.columns}
+        readers = list(readers_of(table, asked).values())
         expressions = [expression for each in readers for expression in each.expressions]
         d = len(expressions)
         if self.labels:
@@ -110,12 +136,7 @@ class Mapping:
             counts.unknown += int(np.count_nonzero(values == -2))
             return values
         if isinstance(column, Surveyed):
-            gone = column.gone(values)
-            text = np.isinf(values[:, 0]) & ~gone
-            counts.missing += int(np.count_nonzero(gone))
-            counts.unknown += int(np.count_nonzero(text & ~np.isin(values[:, 1], column.kept)))
-            counts.clipped += int(np.count_nonzero((values[:, 0] < column.low) & ~text))
-            counts.clipped += int(np.count_nonzero((values[:, 0] > column.high) & ~text))
+            counts.add_surveyed(column, values)
             return values
         there = np.isfinite(values)
         if not there.all():
@@ -181,7 +202,7 @@ def _gathered(block: list[NDArray[Any]], readers: list[Reader]) -> list[NDArray[
     found, at = [], 0
     for each in readers:
         parts = each.read(block[at : at + len(each.expressions)])
-        found.append(parts[0] if len(parts) == 1 else np.stack(parts, axis=1))
+        found.append(parts[0] if len(parts) == 1 else np.stack(parts).T)  # each column's values side by side
         at += len(each.expressions)
     return found
 

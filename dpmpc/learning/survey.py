@@ -187,17 +187,17 @@ class Survey(Source):
 
     def sums(self, table: "Table", owner: Ints, owners: int) -> Iterator[Floats]:
         """As `Source.sums`; within a term, `_BLOCK` records are added up at once."""
-        from dpmpc.data.spelled import read_columns, reader  # which brings a database; parties have no records
+        from dpmpc.data.spelled import read_columns, readers  # which bring a database; parties have no records
 
-        readers = [reader(table, name, partial(self._asked, name)) for name in self.names]
+        each = list(readers(table, {name: partial(self._asked, name) for name in self.names}).values())
         sums, seen = np.zeros((owners, self.coordinates)), 0
-        for found in read_columns(table, readers, _BLOCK):
+        for found in read_columns(table, each, _BLOCK):
             mine = owner[seen : seen + len(found[0][0])]
             seen += len(mine)
             within = (mine >= 0) & (mine < owners)
             present, group = np.unique(mine[within], return_inverse=True)
             if not within.all():
-                found = [[values[within] for values in each] for each in found]
+                found = [[values[within] for values in parts] for parts in found]
             sums[present] += self._sums([(v, place[0] if place else None) for v, *place in found], group, len(present))
             if seen % PART == 0:
                 yield sums
