@@ -7,14 +7,16 @@ from pathlib import Path
 from dpmpc.data.schema import Categorical, Classes, Date, Labels, Numeric, Range, Schema, Surveyed
 from dpmpc.dossier import plain, words
 from dpmpc.dossier.facts import KINDS, Facts
+from dpmpc.errors import number_of
 from dpmpc.learning.model import read_model
 from dpmpc.privacy.composition import Spent
 from dpmpc.runs.chart import averaging_begins, costs_of, curves_of
 from dpmpc.runs.curve_charts import charts
 from dpmpc.runs.figure_page import figures_part, grid
-from dpmpc.runs.stats import ASKED_FIRST, reopened
+from dpmpc.runs.stats import ANSWERS, ASKED_FIRST, reopened
 from dpmpc.runs.summary import features_of
 from dpmpc.runs.svg import bars, duration
+from dpmpc.statistics.tables import Tables
 
 _POLICY = "default-src 'none'; style-src 'unsafe-inline'"
 _STYLE = """
@@ -81,7 +83,7 @@ def page(facts: Facts) -> str:
         ("Budget", _budget(facts)),
         ("Data and schema", _data(facts)),
         ("Noise and certificate", _table("What noise was added, and what is proved of it", words.noise(facts))),
-        *([("Answers to the questions", _answers(facts))] if (facts.run / ASKED_FIRST).exists() else []),
+        *([("Answers to the questions", _answers(facts))] if _asked(facts) else []),
         ("Utility and cost", _utility(facts)),
         ("Versions and digests", _digests(facts)),
     ]
@@ -108,7 +110,9 @@ def write_page(facts: Facts, path: Path) -> None:
 def _summary(facts: Facts) -> str:
     report = facts.report
     who = f"{report['parties']} parties" if report["engine"] == "mpc" else "one process, without parties"
-    if report["method"] == "vectors":
+    if isinstance(facts.plan.source, Tables):
+        what = f"answers of {number_of(report['owners'], 'owner')} from one release"
+    elif report["method"] == "vectors":
         what = f"{report['owners']} owners' vectors; {report['iterations']} releases"
     else:
         what = (
@@ -302,13 +306,21 @@ def _classes(target: Labels) -> str:
     return f"{target.negative_name}, {target.positive_name}"
 
 
+def _asked(facts: Facts) -> bool:
+    """Whether the folder has answers to questions."""
+    alone = isinstance(facts.plan.source, Tables) and (facts.run / ANSWERS).exists()
+    return alone or (facts.run / ASKED_FIRST).exists()
+
+
 def _answers(facts: Facts) -> str:
-    """What was asked before training, of all records."""
+    """What was asked before training, of all records, or by itself."""
     return f'<div class="wide">{reopened(facts.run).part()}</div>'
 
 
 def _utility(facts: Facts) -> str:
     report, rows = facts.report, facts.history
+    if isinstance(facts.plan.source, Tables):
+        return "<p>The answers and their intervals are what the run was for.</p>"
     if report["method"] == "vectors":
         return "<p>The vectors' use is their caller's; this run opened their sums.</p>"
     utility, figures = report["utility"], []

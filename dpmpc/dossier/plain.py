@@ -8,8 +8,10 @@ from dpmpc.aggregation.plan.guarantee import ideal
 from dpmpc.aggregation.plan.plan import Plan
 from dpmpc.dossier.facts import Facts
 from dpmpc.dossier.words import before, caught
+from dpmpc.errors import number_of
 from dpmpc.learning.task import TASKS
 from dpmpc.privacy.composition import spending_of
+from dpmpc.statistics.tables import Tables
 
 FALSE_ALARMS = (1.0, 5.0)  # in 100
 FEW = 30  # records; of an owner with fewer nobody should say that nothing can be learned about it
@@ -70,7 +72,9 @@ def what_happened(facts: Facts) -> list[str]:
 
 
 def _purpose(facts: Facts) -> str:
-    report = facts.report
+    report, source = facts.report, facts.plan.source
+    if isinstance(source, Tables):
+        return f"answers to {number_of(len(source.queries), 'question')} ('{report['data']}')."
     if report["method"] == "vectors":
         return f"means or sums of vectors of their own ('{report['data']}')."
     does = "predicts" if facts.schema is None else TASKS[facts.schema.task].help
