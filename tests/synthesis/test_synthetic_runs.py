@@ -192,8 +192,11 @@ def test_noisy_tables_travel_with_it_and_answer_at_no_cost(
     [line] = [x for x in reopened(out).asked(["mean(age)"]).answers[0].lines]
     assert line.number.low - 1 < frame["age"].mean() < line.number.high + 1
     alone = found.releases[0].asked(["table(ward) by died"]).answers[0].lines
-    each = [(x.number.noise, y.number.noise) for x, y in zip(alone, held.answers[0].lines, strict=True)
-            if x.statistic == "count"]  # what noise a percentage has depends on its noisy whole
+    each = [
+        (x.number.noise, y.number.noise)
+        for x, y in zip(alone, held.answers[0].lines, strict=True)
+        if x.statistic == "count"
+    ]  # what noise a percentage has depends on its noisy whole
     shown = [both / one for one, both in each if one and both]
     assert len(shown) > 6 and max(shown) < 0.8  # two releases know more than one
     with pytest.raises(UsageError, match=r"no numbers for median\(age\)"):
