@@ -97,10 +97,12 @@ def inspected(
     bits: float = 41,
     network: Any = None,
     sums: int = 1,
+    blocks: Any = (),
 ) -> tuple[list[Found], Network]:
-    """What every party finds, and the messages. `make(session, channel, test)`: the check; `squares` None: no norms."""
+    """What every party finds, and the messages. `make(session, channel, test)`: the check; `squares` None: no norms;
+    `blocks`: ends, and bounds of each owner."""
     n, m, d = shares.shape
-    norms = None if squares is None else NormTest.of(squares, d, bits)
+    norms = None if squares is None else NormTest.of(squares, d, bits, blocks)
     test = OwnerTest(m, d, norms, sums)
     network = network or Network(n, threshold)
 

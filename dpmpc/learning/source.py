@@ -33,6 +33,16 @@ ALL = "*"  # the part that a stage of all records is of, where a plan parts them
 
 
 @dataclass(frozen=True)
+class Piece:
+    """A block of an owner's vector: how many coordinates it has, and the L1 and L2 norm that it cannot exceed, as it is
+    computed in doubles. Public."""
+
+    length: int
+    l1: float
+    l2: float
+
+
+@dataclass(frozen=True)
 class Stage:
     """One release of another source beside a source's own. Public, and fixed before the first message.
 
@@ -96,6 +106,12 @@ class Source(ABC):
     def coordinates(self) -> int | None:
         """The length of an owner's vector, where the source alone says it."""
         return None
+
+    @property
+    def pieces(self) -> tuple[Piece, ...]:
+        """Into which blocks an owner's vector falls, in order; what checks of owners hold each to. (): the whole has a
+        norm, and no more is known."""
+        return ()
 
     @property
     def adaptive(self) -> "ClippingBound | None":

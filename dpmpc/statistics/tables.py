@@ -20,12 +20,12 @@ from numpy.typing import NDArray
 from dpmpc.data.schema import Schema
 from dpmpc.errors import UsageError
 from dpmpc.lazy import cached_property
-from dpmpc.learning.source import Source, of_means
+from dpmpc.learning.source import Piece, Source, of_means
 from dpmpc.privacy.sensitivity import Sensitivity, Weights, arithmetic_bound
 from dpmpc.settings import only_known
 from dpmpc.statistics.answers import answer
 from dpmpc.statistics.asking import Answer, Asking
-from dpmpc.statistics.blocks import Block, Counts, Distance, Part
+from dpmpc.statistics.blocks import Block, Counts, Distance, Part, width
 from dpmpc.statistics.cells import Field, Ints, Records, Values
 from dpmpc.statistics.columns import Bucketed, Category, Column, Columns, Quantity
 from dpmpc.statistics.compile import merged, parts_of
@@ -110,6 +110,15 @@ class Tables(Source):
     def clip(self) -> float:
         """The largest norm of one record's vector, in records: an owner's mean has no larger one."""
         return self.layout.largest((1,)) * STEP
+
+    @property
+    def pieces(self) -> tuple[Piece, ...]:
+        """Every block; sums over records are exact, and a mean is a quotient, rounded once."""
+        found = []
+        for block, scale in zip(self.layout.blocks, self.layout.scales, strict=True):
+            most = block.reach(scale).absent * (STEP * (1 + 1e-12))
+            found.append(Piece(width(block), most.l1, most.l2))
+        return tuple(found)
 
     @property
     def about(self) -> list[str]:

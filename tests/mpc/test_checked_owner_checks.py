@@ -3,7 +3,7 @@ that depends on it is opened, or changes nothing."""
 
 import unittest.mock
 from collections.abc import Callable
-from itertools import product
+from itertools import pairwise, product
 from typing import Any
 
 import numpy as np
@@ -30,11 +30,12 @@ IDENT, BOUND = 1 << 28, 12_345
 
 
 def check(
-    shares: Any, bits: float = 41, tamper: Any = None, seed: int | None = 1, threshold: int = 1
+    shares: Any, bits: float = 41, tamper: Any = None, seed: int | None = 1, threshold: int = 1, blocks: Any = ()
 ) -> tuple[list[Any], Any]:
-    """What each party finds, or its error; and the messages. `seed`: of the parties' keys."""
+    """What each party finds, or its error; and the messages. `seed`: of the parties' keys. `blocks`: ends, bounds."""
     n, m, d = shares.shape
-    test = OwnerTest(m, d, NormTest.of((BOUND,) * m, d, bits))
+    bounds = tuple((end, (bound,) * m) for end, bound in blocks)
+    test = OwnerTest(m, d, NormTest.of((BOUND,) * m, d, bits, bounds))
 
     async def body(holder: Any) -> Found:
         found: Found = await holder.inspect([shares[holder.party]], test, IDENT)
@@ -74,6 +75,27 @@ def test_every_vector_beyond_the_bound_is_named(n: int, t: int) -> None:
         vectors[j] = vector
     results, _ = check(shares_of(vectors, n, t), threshold=t)
     assert results == [Found((), tuple(range(1, 1 + len(cheats))))] * n
+
+
+@pytest.mark.parametrize(("n", "t"), [(3, 1), (5, 2)])
+def test_every_block_has_a_bound_of_its_own_and_messages_are_as_counted(n: int, t: int) -> None:
+    """As among parties that trust each other; without blocks the same vectors pass."""
+    blocks = ((5, 5_929), (6, 36), (24, 6_380))
+    vectors = np.zeros((5, 24), dtype=np.int64)
+    for row in vectors[:2]:
+        row[:5], row[5], row[6:] = on_the_bound(5, 5_929), 6, on_the_bound(18, 6_380)
+    for j, (start, end, bound) in enumerate(((0, 5, 5_930), (5, 6, 49), (6, 24, 6_381)), 2):
+        vectors[j, start:end] = on_the_bound(end - start, bound)
+    shares = shares_of(vectors, n, t)
+    results, wires = check(shares, threshold=t, blocks=blocks)
+    assert results == [Found((), (2, 3, 4))] * n
+    assert check(shares, threshold=t)[0] == [Found()] * n
+    bounds = tuple((end, (bound,) * 5) for end, bound in blocks)
+    for k, each in enumerate(
+        CHECKED.count_owner_checks(OwnerTest(5, 24, NormTest.of((BOUND,) * 5, 24, 41, bounds)), n, t)
+    ):
+        sent = [p for sender, _, label, p in wires.sent if sender == 0 and label >> 32 == IDENT + k]
+        assert (len(sent), sum(map(len, sent))) == (each.messages_sent[0], each.bytes_sent[0])
 
 
 @pytest.mark.parametrize("party", [0, 1, 2])
@@ -224,11 +246,14 @@ def alone(
     tamper: Callable[[Any, Any], None] = lambda fold, values: None,
     seed: Any = None,
     arithmetic: Mersenne = ARITHMETIC,
+    lengths: tuple[int, ...] = (),
 ) -> bool:
     """Whether the check believes the sums; one party that holds everything. `tamper` changes what is shared anew."""
     prg = Prg.from_os() if seed is None else Prg(b"fold", seed)
     mask = uniform(prg, 2, arithmetic)
-    fold = square_fold([x[:1], x[1:]] if len(x) > 1 else [x], sums, 1, mask, prg, arithmetic)
+    lengths = lengths or (x.shape[1],)
+    sums = sums.reshape(len(lengths), -1)
+    fold = square_fold([x[:1], x[1:]] if len(x) > 1 else [x], sums, 1, mask, prg, lengths, arithmetic)
     for _ in fold.stages.variables:
         values = fold.sums()
         tamper(fold, values)
@@ -251,6 +276,22 @@ def test_right_sums_are_believed_and_no_wrong_one(m: int, d: int) -> None:
         wrong = sums.copy()
         wrong[0], wrong[1] = (int(wrong[0]) + 1) % P, (int(wrong[1]) - 1) % P
         assert not alone(x, wrong)
+
+
+@pytest.mark.parametrize("lengths", [(8, 8), (3, 1, 20), (9001, 7, 100)])
+def test_right_sums_of_blocks_are_believed_and_no_wrong_one(lengths: tuple[int, ...]) -> None:
+    """Nor ones whose errors cancel over an owner's blocks. (A wrong one would be with probability 2^-55.)"""
+    x = field.uniform(Prg.from_os(), (4, sum(lengths)))
+    ends = np.cumsum((0, *lengths))
+    parts = [x[:, a:b] for a, b in pairwise(ends)]
+    sums = np.array([[sum(int(v) ** 2 for v in row) % P for row in part] for part in parts], dtype=np.uint64)
+    assert alone(x, sums, lengths=lengths)
+    wrong = sums.copy()
+    wrong[0, 2], wrong[1, 2] = (int(wrong[0, 2]) + 1) % P, (int(wrong[1, 2]) - 1) % P
+    assert not alone(x, wrong, lengths=lengths)
+    wrong = sums.copy()
+    wrong[-1, 3] = (int(wrong[-1, 3]) + 1) % P
+    assert not alone(x, wrong, lengths=lengths)
 
 
 def test_extensions_are_multilinear_and_factors_are_theirs() -> None:

@@ -19,6 +19,7 @@ from dpmpc.mpc.numbers.field import P
 from dpmpc.mpc.numbers.prg import Prg
 from dpmpc.mpc.numbers.residues import failing
 from dpmpc.mpc.owner_checks import checks as owners
+from dpmpc.mpc.owner_checks import sums as owner_sums_module
 from dpmpc.mpc.owner_checks.checks import DealtCheck, PrssCheck
 from dpmpc.mpc.owner_checks.counts import count_shares
 from dpmpc.mpc.owner_checks.sums import OwnerSums, halves
@@ -65,6 +66,51 @@ def test_every_vector_beyond_the_bound_is_named(n: int, t: int) -> None:
         vectors[j] = vector
     found, _ = inspected(shares_of(vectors, n, t), (BOUND,) * len(vectors), NormCheck, t)
     assert found == [Found((), tuple(range(1, 1 + len(cheats))))] * n
+
+
+BLOCKS = ((5, 59_536), (17, 59_536), (D, 4_385))  # ends and bounds; together the bound of the whole
+
+
+def blockwise() -> Any:
+    """Two vectors at the bound of every block, then one a block that is beyond that alone, within the whole one's."""
+    lengths = [5, 12, 7]
+    rows = [np.concatenate([on_the_bound(d, b) for d, (_, b) in zip(lengths, BLOCKS, strict=True)])] * 5
+    vectors = np.array(rows, dtype=np.int64)
+    for j, (start, end) in enumerate(((0, 5), (5, 17), (17, D)), 2):
+        vectors[j] = 0
+        vectors[j, start:end] = on_the_bound(end - start, BLOCKS[j - 2][1] + 1)
+    return vectors
+
+
+@pytest.mark.parametrize(("n", "t"), SIZES)
+def test_every_block_has_a_bound_of_its_own(n: int, t: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An owner that is within the bound of the whole and beyond that of one block is named, and without blocks is not.
+    Coordinates are added up some at a time: in pieces that end within blocks, at their ends and beyond."""
+    vectors = blockwise()
+    m = len(vectors)
+    blocks = tuple((end, (bound,) * m) for end, bound in BLOCKS)
+    for width in (1 << 12, 5, 4):
+        monkeypatch.setattr(owner_sums_module, "_WIDEST", width)
+        found, _ = inspected(shares_of(vectors, n, t), (BOUND,) * m, NormCheck, t, blocks=blocks)
+        assert found == [Found((), (2, 3, 4))] * n
+    found, _ = inspected(shares_of(vectors, n, t), (BOUND,) * m, NormCheck, t)
+    assert found == [Found()] * n
+
+
+@pytest.mark.parametrize(("n", "t"), SIZES)
+def test_a_vector_that_wraps_around_in_a_block_is_named_there_too(n: int, t: int) -> None:
+    """Projections are of the whole vector, and enough for the blocks' sums of squares to be those of whole numbers."""
+    cheats = beyond(D, BOUND)
+    vectors = honest(len(cheats) + 1)
+    for j, vector in enumerate(cheats.values(), 1):
+        vectors[j] = vector
+    m = len(vectors)
+    blocks = ((9, (BOUND,) * m), (D, (BOUND,) * m))
+    found, _ = inspected(shares_of(vectors, n, t), (2 * BOUND,) * m, NormCheck, t, blocks=blocks)
+    assert set(found[0].too_long) >= {
+        j for j, (name, v) in enumerate(cheats.items(), 1) if max(squares_of(v[:9]), squares_of(v[9:])) > BOUND
+    }
+    assert 0 not in found[0].too_long and found == [found[0]] * n
 
 
 @pytest.mark.parametrize(("n", "t"), SIZES)
@@ -144,9 +190,15 @@ def test_with_fewer_projections_a_cheat_passes_as_often_as_predicted() -> None:
 @pytest.mark.parametrize(("m", "sums"), [(1, 1), (5, 2), (70, 1)])
 def test_messages_are_as_many_and_as_long_as_counted(n: int, t: int, m: int, sums: int) -> None:
     vectors = honest(m)
-    for make, squares in ((NormCheck, (BOUND,) * m), (PrssCheck, None), (dealt, None)):
-        _, network = inspected(shares_of(vectors, n, t), squares, make, t, sums=sums)
-        norms = None if squares is None else NormTest.of(squares, D, 41)
+    whole, three = (BOUND,) * m, tuple((end, (BOUND,) * m) for end, _ in BLOCKS)
+    for make, squares, blocks in (
+        (NormCheck, whole, ()),
+        (NormCheck, whole, three),
+        (PrssCheck, None, ()),
+        (dealt, None, ()),
+    ):
+        _, network = inspected(shares_of(vectors, n, t), squares, make, t, sums=sums, blocks=blocks)
+        norms = None if squares is None else NormTest.of(squares, D, 41, blocks)
         test = OwnerTest(m, D, norms, sums)
         by_messages = (count_shares(test, n, t, dealt=True).counts(),)
         counts = by_messages if make is dealt else count_owner_checks(test, n, t)

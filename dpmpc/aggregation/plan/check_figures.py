@@ -51,6 +51,7 @@ def owners_section(plan: Plan) -> dict[str, Any] | None:
         "undetected_bits": -math.log2(passing(plan, test)),
         "bound_steps": None if test.norms is None else math.sqrt(max(test.norms.squares)),
         "projections": 0 if test.norms is None else test.norms.projections,
+        "blocks": 0 if test.norms is None else len(test.norms.bounds),
     }
 
 
@@ -60,6 +61,8 @@ def owners_line(plan: Plan) -> str:
     if section is None:
         return "owners are not checked"
     what = "shares and norms" if NORMS in section["checks"] else "shares, not norms,"
+    if section["blocks"] > 1:
+        what = f"shares, and the norms of {section['blocks']} blocks,"
     return (
         f"owners are checked: their {what} in every release; one that must not passes with probability "
         f"2^-{section['undetected_bits']:.1f} at most"

@@ -2,6 +2,7 @@
 
 import math
 from fractions import Fraction
+from itertools import accumulate
 
 from dpmpc.aggregation.plan.asked import Asked
 from dpmpc.aggregation.plan.grid import Grid
@@ -59,7 +60,7 @@ def owner_test(plan: Asked, grid: Grid) -> OwnerTest | None:
     norms = None
     bits = plan.security_bits + math.log2(plan.releases * TRIES * plan.owners) + 1  # half of it for either kind
     if NORMS in what_is_checked(plan):
-        norms = NormTest.of(squares_of(plan, grid), plan.dimension, bits)
+        norms = NormTest.of(squares_of(plan, grid), plan.dimension, bits, blocks_of(plan, grid), reach_of(plan, grid))
     return OwnerTest(plan.owners, plan.dimension, norms, math.ceil(bits / math.log2(P)))
 
 
@@ -76,7 +77,8 @@ def grid_for_checks(plan: Asked, grid: Grid, noise_steps: float) -> Grid:
         return grid
     for fewer in range(_COARSER + 1):
         coarser = Grid(grid.bits - fewer)
-        fits = width_of(max(squares_of(plan, coarser)), plan.dimension) <= MOST_WIDTH
+        width = width_of(max(squares_of(plan, coarser)), plan.dimension, reach_of(plan, coarser))
+        fits = width <= MOST_WIDTH
         if fits and math.ldexp(noise_steps, -fewer) >= NARROWEST / 2:
             return coarser
     return grid
@@ -90,11 +92,34 @@ def squares_of(plan: Asked, grid: Grid) -> tuple[int, ...]:
     a relative (d + 16) 2^-52: the norm itself is a sum of d rounded squares, and a few more operations follow. Rounded
     up to whole numbers, so that an honest vector is never beyond it.
     """
-    d = plan.dimension
-    slack = 1 + Fraction(d + 16, 1 << 52)
+    return _squares(plan, grid, plan.clip, plan.dimension)
+
+
+def blocks_of(plan: Asked, grid: Grid) -> tuple[tuple[int, tuple[int, ...]], ...]:
+    """The end of each block of coordinates whose norm the source bounds, and the same of it alone; () for none."""
+    pieces = plan.source.pieces
+    ends = accumulate(piece.length for piece in pieces)
+    each = zip(ends, pieces, strict=True)
+    return tuple((end, _squares(plan, grid, piece.l2, piece.length)) for end, piece in each) if len(pieces) > 1 else ()
+
+
+def reach_of(plan: Asked, grid: Grid) -> int | None:
+    """What the magnitudes of each owner's encoded vector add up to at most, where the source says it: as `squares_of`,
+    half a step of rounding a coordinate with it."""
+    pieces = plan.source.pieces
+    if not pieces:
+        return None
+    slack = 1 + Fraction(plan.dimension + 16, 1 << 52)
+    whole = sum(Fraction(piece.l1) for piece in pieces) * max(plan.factors) * Fraction(2) ** grid.bits * slack
+    return math.ceil(whole + Fraction(plan.dimension, 2))
+
+
+def _squares(plan: Asked, grid: Grid, norm: float, d: int) -> tuple[int, ...]:
+    """As `squares_of`, of d coordinates of norm at most `norm`."""
+    slack = 1 + Fraction(plan.dimension + 16, 1 << 52)
     found = {}
     for factor in set(plan.factors):
-        a = Fraction(plan.clip) * factor * Fraction(2) ** grid.bits * slack
+        a = Fraction(norm) * factor * Fraction(2) ** grid.bits * slack
         cross = math.isqrt(math.ceil(a * a * d)) + 1  # at least a sqrt(d)
         found[factor] = math.ceil(a * a + cross + Fraction(d, 4))
     return tuple(found[factor] for factor in plan.factors)

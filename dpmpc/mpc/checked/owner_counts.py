@@ -27,8 +27,9 @@ def count_checked(test: OwnerTest, parties: int, threshold: int) -> tuple[Counts
 
 def _squares(test: OwnerTest, layout: Layout) -> Counts:
     """The check of the sums of squares."""
+    assert test.norms is not None
     channel, everybody = Exchanges(layout.parties), range(layout.parties)
-    stages = square_stages(test.owners, test.dimension)
+    stages = square_stages(test.owners, *test.norms.lengths)
 
     def coin() -> None:
         if layout.parties == 3:
@@ -38,7 +39,7 @@ def _squares(test: OwnerTest, layout: Layout) -> Counts:
 
     if layout.parties > 3:
         channel.add(everybody, everybody, PART)
-    for words in (test.owners, *stages.messages):
+    for words in (test.owners * len(test.norms.bounds), *stages.messages):
         channel.add_each(WORD * words, len(layout.receivers(0)))
         coin()
     for size in (*[DIGEST] * (1 if layout.parties == 3 else 2), 3 * WORD, DIGEST):

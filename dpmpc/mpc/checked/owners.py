@@ -48,7 +48,8 @@ class CheckedOwners(Compared, NormCheck):
         self.session: CheckedSession = session
 
     async def too_long(self, rows: Sequence[Words], sums: OwnerSums) -> tuple[int, ...]:
-        squares = await SquareCheck(self.session, self.ident + SQUARES).run(rows, sums.squares)
+        lengths = self.norms.lengths
+        squares = await SquareCheck(self.session, self.ident + SQUARES).run(rows, sums.squares, lengths)
         return await self._compare(self.numbers(sums.halves, squares))
 
     def _batch(self, number: int, lanes: int) -> SharingBatch:
@@ -108,14 +109,14 @@ class SquareCheck(CheckedRounds):
         self.begin_rounds(session, session.channel(ident))
         self._pair = [session.stream(s, "pair", ident) for s in self.ordered]
 
-    async def run(self, rows: Sequence[Words], squares: Words) -> Words:
-        """(m,) of `squares` (m,), this party's sums of the squares of its shares `rows`. Errors: CheatError where they
-        are wrong."""
+    async def run(self, rows: Sequence[Words], squares: Words, lengths: Sequence[int]) -> Words:
+        """(blocks, m) of `squares` (blocks, m), this party's sums of squares of its shares `rows` in blocks of these
+        lengths. Errors: CheatError where they are wrong."""
         await self._coins.begin()
         weight = field.lagrange(tuple(range(1, self.session.parties + 1)), 0)[self.session.party]
-        sums = self._shamir(await self._again(field.mul(squares, weight)))
+        sums = self._shamir(await self._again(field.mul(squares.reshape(-1), weight))).reshape(squares.shape)
         mask = self._shamir(np.stack([field.uniform(stream, (2,)) for stream in self._pair]))
-        fold = square_fold(rows, sums, weight, mask, await self._coins.next())
+        fold = square_fold(rows, sums, weight, mask, await self._coins.next(), lengths)
         for _ in fold.stages.variables:
             part = await self.session.work(fold.sums)
             fold.take(self._shamir(await self._again(part)))
@@ -165,4 +166,4 @@ def undetected(test: OwnerTest, parties: int, threshold: int) -> Fraction:
     if test.norms is None:
         return Fraction(0)
     programs = count_programs(CountingChecked, test.norms, test.owners, parties, threshold)
-    return square_error(square_stages(test.owners, test.dimension)) + sum(batch.error for batch in programs)
+    return square_error(square_stages(test.owners, *test.norms.lengths)) + sum(batch.error for batch in programs)

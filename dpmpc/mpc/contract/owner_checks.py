@@ -3,7 +3,8 @@ bounded norm. docs/owners.md has the protocol and its soundness."""
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from itertools import pairwise
 from typing import Protocol, runtime_checkable
 
 from dpmpc.errors import UsageError
@@ -15,10 +16,16 @@ MOST_WIDTH = 29  # bits of a projection: with more, one could hide a sum of squa
 _CROWD = 3.84  # (4 / sqrt(2 pi) + 4 * 0.56): see `NormTest.passes`
 
 
-def width_of(square: int, dimension: int) -> int:
-    """Bits of a projection that any vector (dimension,) with this sum of squares passes: no sum of some coordinates
-    exceeds |x|_1 <= sqrt(dimension) |x|."""
-    return math.isqrt(dimension * square).bit_length() + 1
+def widest(square: int, dimension: int, reach: int | None = None) -> int:
+    """What no sum of some coordinates of a vector (dimension,) with this sum of squares exceeds: its |x|_1, which is
+    sqrt(dimension) |x| at most, and `reach`, where that is known."""
+    found = math.isqrt(dimension * square)
+    return found if reach is None else min(found, reach)
+
+
+def width_of(square: int, dimension: int, reach: int | None = None) -> int:
+    """Bits of a projection that any such vector passes."""
+    return widest(square, dimension, reach).bit_length() + 1
 
 
 @dataclass(frozen=True)
@@ -26,7 +33,8 @@ class NormTest:
     """Whether the whole numbers that an owner shared have a sum of squares of at most `squares[owner]`.
 
     `projections`: sums of random halves of the coordinates, each of which must lie within 2^(width - 1), exclusive.
-    `square_width`: bits of a slack, squares + 1 - sum.
+    `square_width`: bits of a slack, squares + 1 - sum. `blocks`: (end, squares): the coordinates from the end of the
+    block before to this one have a bound of their own, which is compared in place of that of all; none: one block.
     """
 
     squares: tuple[int, ...]
@@ -34,23 +42,50 @@ class NormTest:
     width: int
     square_width: int
     projections: int
+    blocks: tuple[tuple[int, tuple[int, ...]], ...] = ()
 
     @staticmethod
-    def of(squares: tuple[int, ...], dimension: int, bits: float) -> "NormTest":
-        """For vectors (dimension,), passed wrongly with probability at most 2^-bits. Errors: UsageError for a bound so
-        large that squares could wrap around unseen."""
+    def of(
+        squares: tuple[int, ...],
+        dimension: int,
+        bits: float,
+        blocks: tuple[tuple[int, tuple[int, ...]], ...] = (),
+        reach: int | None = None,
+    ) -> "NormTest":
+        """For vectors (dimension,), passed wrongly with probability at most 2^-bits. `reach`: what the magnitudes of an
+        honest vector add up to at most, where that is known. Errors: UsageError for a bound so large that squares could
+        wrap around unseen."""
         largest = max(squares)
-        width = width_of(largest, dimension)
+        width = width_of(largest, dimension, reach)
         if width > MOST_WIDTH:
-            most = 2.0 ** (MOST_WIDTH - 1) / math.sqrt(dimension)
+            most = 2.0 ** (MOST_WIDTH - 1) * math.sqrt(largest) / widest(largest, dimension, reach)
             raise UsageError(
                 f"<<check_owners>> squares numbers mod 2^61 - 1: the bound on a vector may be at most {most:,.0f} grid "
                 f"steps with {dimension} coordinates; it is {math.sqrt(largest):,.0f}; give a coarser grid, "
                 f"{math.ceil(math.log2(math.sqrt(largest) / most))} fewer <<grid_bits>>, or leave <<check_owners>> out"
             )
-        test = NormTest(squares, dimension, width, (largest + 1).bit_length(), 0)
-        each = -math.log2(test.passes)
-        return NormTest(squares, dimension, width, test.square_width, math.ceil(bits / each))
+        test = NormTest(squares, dimension, width, (largest + 1).bit_length(), 0, blocks)
+        return replace(test, projections=math.ceil(bits / -math.log2(test.passes)))
+
+    @property
+    def bounds(self) -> tuple[tuple[int, tuple[int, ...]], ...]:
+        """The end of each block, and the largest sum of squares of each owner in it.
+
+        Where the squares of all coordinates add up to less than p - 2^square_width, which projections tell, so do those
+        of a block: each comparison is exact, and takes no projections of its own.
+        """
+        return self.blocks or ((self.dimension, self.squares),)
+
+    @property
+    def lengths(self) -> tuple[int, ...]:
+        """How many coordinates each block has."""
+        ends = [0, *(end for end, _ in self.bounds)]
+        return tuple(end - start for start, end in pairwise(ends))
+
+    @property
+    def kinds(self) -> int:
+        """How many numbers of an owner are compared."""
+        return self.projections + len(self.bounds)
 
     @property
     def passes(self) -> float:

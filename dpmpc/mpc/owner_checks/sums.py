@@ -24,7 +24,7 @@ _ARITHMETIC = Mersenne()
 @dataclass(frozen=True)
 class OwnerSums:
     """Shares, an owner a column: of sums of all coordinates with random weights (sums, m); of sums of random halves of
-    the coordinates (projections, m); of the sum of squares (m,), of twice the degree."""
+    the coordinates (projections, m); of each block's sum of squares (blocks, m), of twice the degree."""
 
     weighted: Words
     halves: Words
@@ -41,7 +41,8 @@ async def owner_sums(rows: Sequence[Words], coin: bytes, test: OwnerTest) -> Own
     owners, dimension = sum(map(len, rows)), rows[0].shape[1]
     weights, choices = Prg(coin, "weights"), Prg(coin, "halves")
     totals = np.zeros((test.sums + projections, owners), dtype=np.uint64)
-    squares = np.zeros(owners, dtype=np.uint64)
+    bounds = () if test.norms is None else test.norms.bounds
+    squares = np.zeros((max(1, len(bounds)), owners), dtype=np.uint64)
     width = max(1, min(_WIDEST, _BLOCK // owners))
     for start in range(0, dimension, width):
         end = min(start + width, dimension)
@@ -49,8 +50,12 @@ async def owner_sums(rows: Sequence[Words], coin: bytes, test: OwnerTest) -> Own
         public = np.concatenate([drawn, halves(choices, projections, end - start)])
         columns = _columns(rows, start, end)
         totals = field.add(totals, _ARITHMETIC.matrix(public, columns))
-        if test.norms is not None:
-            squares = field.add(squares, _ARITHMETIC.dot(columns, columns))
+        first = 0
+        for b, (last, _) in enumerate(bounds):
+            part = columns[max(first - start, 0) : max(last - start, 0)]
+            if len(part):
+                squares[b] = field.add(squares[b], _ARITHMETIC.dot(part, part))
+            first = last
         await asyncio.sleep(0)  # heartbeats
     return OwnerSums(totals[: test.sums], totals[test.sums :], squares)
 

@@ -31,7 +31,7 @@ def add_sums(
     """The sums of squares and of halves, opened to some under masks, and the verdicts, which `telling` tell the
     rest."""
     assert test.norms is not None
-    channel.add(senders, layout.opened_to, WORD * (test.norms.projections + 1) * test.owners)
+    channel.add(senders, layout.opened_to, WORD * test.norms.kinds * test.owners)
     others = tuple(j for j in range(layout.parties) if j not in layout.opened_to)
     channel.add(telling, others, WORD * words_for(test.owners))
 
@@ -40,12 +40,11 @@ def count_programs(
     make: type[Batch], norms: NormTest, owners: int, parties: int, threshold: int
 ) -> tuple[Batch, Batch]:
     """The comparisons, a lane a number of an owner; what joins them, a lane an owner, with its opening."""
-    kinds = norms.projections + 1
-    compared = make(kinds * owners, parties, threshold)
+    compared = make(norms.kinds * owners, parties, threshold)
     widths = sorted((norms.width, norms.square_width))
     compared.add_program(small_program(compared.masks, (widths[0], widths[1])))
     joined = make(owners, parties, threshold)
-    joined.add_program(all_program(kinds))
+    joined.add_program(all_program(norms.kinds))
     joined.add_reveal(1)
     return compared, joined
 

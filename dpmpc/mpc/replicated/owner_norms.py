@@ -40,7 +40,7 @@ class NormCheck(PrssCheck):
         self.norms: NormTest = test.norms
         self.layout = Layout.of(session.parties, session.threshold)
         self.words = words_for(test.owners)  # of a bit of every owner
-        self.kinds = test.norms.projections + 1  # numbers of an owner that are compared
+        self.kinds = test.norms.kinds  # numbers of an owner that are compared
 
     async def too_long(self, rows: Sequence[Words], sums: OwnerSums) -> tuple[int, ...]:
         return await self._compare(self.numbers(sums.halves, sums.squares))
@@ -70,11 +70,11 @@ class NormCheck(PrssCheck):
         return await self._told(joined, await joined.run(all_program(self.kinds), (), each))
 
     def numbers(self, halves: Words, squares: Words) -> Words:
-        """Shares (kinds, m) of what must lie in 1 .. 2^width - 1: projections plus half of that; in the last row what
-        is left to the bound on the sum of squares, plus 1, of the degree of `squares`."""
+        """Shares (kinds, m) of what must lie in 1 .. 2^width - 1: projections plus half of that; in the last rows what
+        is left to the bounds on the sums of `squares` (blocks, m), plus 1, of their degree."""
         half = np.full((1, 1), 1 << self.norms.width - 1, dtype=np.uint64)
-        slack = np.array([square + 1 for square in self.norms.squares], dtype=np.uint64)
-        return np.concatenate([field.add(halves, half), field.sub(slack, squares)[None]])
+        left = [[square + 1 for square in bound] for _, bound in self.norms.bounds]
+        return np.concatenate([field.add(halves, half), field.sub(np.array(left, dtype=np.uint64), squares)])
 
     async def _open(self, mine: Words) -> tuple[Words | None, dict[Subset, Words]]:
         """(the masked numbers, if this party may see them; the masks it knows). Cost: one round, 8 bytes a number from
@@ -110,10 +110,11 @@ class NormCheck(PrssCheck):
         return to_planes(lanes, FIELD_BITS)
 
     def _by_kind(self, halves: Words, squares: Words) -> Words:
-        """(kinds, W): a bit of every number as a wire for each kind, a lane an owner; `squares` has that of the last
-        kind. One component of each."""
+        """(kinds, W): a bit of every number as a wire for each kind, a lane an owner; `squares` has those of the
+        last kinds. One component of each."""
         bits = np.zeros((self.kinds, 64 * self.words), dtype=np.uint64)
-        for rows, component in ((slice(None, -1), halves), (slice(-1, None), squares)):
+        first = self.norms.projections
+        for rows, component in ((slice(None, first), halves), (slice(first, None), squares)):
             lanes = from_planes(component[None])[: self.kinds * self.test.owners]
             bits[rows, : self.test.owners] = lanes.reshape(self.kinds, -1)[rows]
         return np.concatenate([to_planes(row, 1) for row in bits])
