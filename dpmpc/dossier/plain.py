@@ -34,7 +34,7 @@ CHECKED = {
     "statistics": "the law of the noise",
     "audit": "whether an attack does better than promised",
 }
-_EARLIER = ("one that found ranges and categories", "those that found cells, and which columns go together")
+_EARLIER = ("one that found how columns are spread", "those that found cells, and which columns go together")
 _DELTAS = (*(k / 40 for k in range(39, 4, -1)), *(10.0 ** (-k / 4) for k in range(4, 53)))  # down to 1e-13
 
 

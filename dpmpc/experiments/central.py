@@ -15,7 +15,7 @@ import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,7 +23,7 @@ from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]  # c
 
 from dpmpc.data.blocks import in_memory
 from dpmpc.data.hashing import BUCKETS, bucket
-from dpmpc.data.schema import Basis, Labels, Numeric, Range, Schema
+from dpmpc.data.schema import Basis, Categorical, Column, Labels, Numeric, Range, Schema
 from dpmpc.data.sets import DATA_DIR_VARIABLE
 from dpmpc.errors import UsageError
 from dpmpc.experiments import corpus
@@ -39,6 +39,7 @@ from dpmpc.privacy.gaussian import mu_of_budget
 from dpmpc.privacy.spread import logistic_spread
 from dpmpc.runs.adviser import Choice, Circumstances, advise, basis, survey_share
 
+Array = NDArray[Any]
 Floats = NDArray[np.float64]
 DELTA = 1e-6
 EPSILONS = (0.5, 1.0, 2.0)
@@ -112,12 +113,13 @@ class Mapped:
     spent: float
 
 
-def surveyed(split: Split, on: Basis, rng: np.random.Generator) -> Mapped:
-    """The records of a split by a survey of those for training."""
+def surveyed(split: Split, on: Basis, rng: np.random.Generator, draft: Schema | None = None) -> Mapped:
+    """The records of a split by a survey of those for training. `draft`: what is public of the columns; by default
+    which are numbers."""
     raw, n = split.raw, len(split.train)
-    target = Range("(target)", *ANY) if split.ridge else Labels("(target)", ("1",), ("0",))
-    numbers = tuple(Numeric(name, *ANY) for name in raw.numbers)
-    draft = Schema(numbers, target, unknown=raw.texts, basis=on)
+    if draft is None:
+        target = Range("(target)", *ANY) if split.ridge else Labels("(target)", ("1",), ("0",))
+        draft = Schema(tuple(Numeric(name, *ANY) for name in raw.numbers), target, unknown=raw.texts, basis=on)
     survey = survey_of(draft)
     share = survey_share(Circumstances(1, n, n, 1, split.epsilon, split.delta, columns=len(survey.names)))
     spent = mu_of_budget(split.epsilon, split.delta) ** 2 * share
@@ -125,9 +127,13 @@ def surveyed(split: Split, on: Basis, rng: np.random.Generator) -> Mapped:
     cells = {**split.cells, "(target)": np.column_stack([raw.y, np.full(raw.n, -1.0)])}
     total = survey.encode({name: cells[name][split.train] for name in survey.names})
     found = survey.findings(total + sigma * rng.standard_normal(len(total)), n, sigma)
-    schema = surveyed_schema(found, draft)
-    X = np.empty((raw.n, len(schema.feature_names)))
-    values = [v if v.shape[1] == 2 else v[:, 0] for v in (split.cells[column.name] for column in schema.columns)]
+    return mapped_by(surveyed_schema(found, draft), split, spent)
+
+
+def mapped_by(schema: Schema, split: Split, spent: float) -> Mapped:
+    """The records of a split by this schema, which took so much of mu^2."""
+    X = np.empty((split.raw.n, len(schema.feature_names)))
+    values = [_read_by(column, split) for column in schema.columns]
     schema.rows(values, X)
     held = np.empty((len(split.test), X.shape[1]))
     schema.rows([v[split.test] for v in values], held, ball=False)
@@ -135,10 +141,28 @@ def surveyed(split: Split, on: Basis, rng: np.random.Generator) -> Mapped:
     return Mapped(X, schema, spent)
 
 
+def _read_by(column: Column, split: Split) -> Array:
+    """What a column's `write` takes: numbers and buckets, numbers, or codes."""
+    if isinstance(column, Categorical):
+        codes = {text: code for code, text in enumerate(column.values)}
+        return np.array([codes.get(text, -1) for text in split.raw.columns[column.name]], dtype=np.int64)
+    cells = split.cells[column.name]
+    return cells[:, 0] if isinstance(column, Numeric) else cells
+
+
+def generator(split: Split) -> np.random.Generator:
+    """The same for all of our learners on a split: they are held against each other with the same noise."""
+    return np.random.default_rng([0x0E, split.seed, round(1e6 * split.epsilon)])
+
+
 def ours(split: Split, on: Basis) -> Floats:
     """(held out,) the scores of a private model by the defaults."""
-    rng = np.random.default_rng([0x0E, split.seed, round(1e6 * split.epsilon)])
-    mapped = surveyed(split, on, rng)
+    rng = generator(split)
+    return learnt(split, surveyed(split, on, rng), rng)
+
+
+def learnt(split: Split, mapped: Mapped, rng: np.random.Generator) -> Floats:
+    """(held out,) the scores of a private model on rows that are mapped, as the adviser has it."""
     n, d = len(split.train), mapped.X.shape[1]
     target = mapped.schema.target
     y = target.values(split.raw.y) if isinstance(target, Range) else split.raw.y
@@ -240,7 +264,7 @@ def run(
                     if key not in known:
                         with threadpool_limits(1):
                             known[key] = scored(split, how(split))
-                        _add(folder / "runs.csv", key, known[key])
+                        add(folder / "runs.csv", key, known[key])
         say(f"{each.name}: done")
     draw(known, folder / "central.png")
     path = folder / "report.md"
@@ -258,7 +282,8 @@ def read(path: Path) -> Known:
     return {(r[0], float(r[1]), int(r[2]), r[3]): Scores(*map(float, r[4:])) for r in rows}
 
 
-def _add(path: Path, key: Key, scores: Scores) -> None:
+def add(path: Path, key: Key, scores: Scores) -> None:
+    """A run more in the file of runs."""
     fresh = not path.is_file()
     with path.open("a", newline="", encoding="utf-8") as file:
         writer = csv.writer(file, lineterminator="\n")

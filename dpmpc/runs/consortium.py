@@ -325,14 +325,15 @@ def _plan(file: ConsortiumFile, schema: Schema, path: Path) -> tuple[Plan, str]:
         run_id=file.run.run_id or _run_id(file, schema),
         evaluate=False,
         basis=file.records.basis,
+        preprocessing=file.records.preprocessing,
+        missing=schema.missing,
         test_fraction=file.records.test_fraction,
     )
-    survey = bool(schema.unknown) or file.records.preprocessing == "survey"
-    asked = None
+    asked, complete = None, file.records.schema is not None
     if (stats := file.stats) is not None:
         tables, origin = _asked(stats, schema, None, path)
         asked = Beforehand(tables, origin, _SHARE if stats.share is None else stats.share, _settings(file))
-    plan, note = plan_of_machines(request, schema, sizes, survey, asked, _called(file).owners)
+    plan, note = plan_of_machines(request, schema, sizes, complete, asked, _called(file).owners)
     if stats is not None and stats.hopeless == "refuse":
         refuse_hopeless(foreseen(plan.first, Level()), plan.first.epsilon, plan.delta)
     return replace(plan, names=_called(file)), note

@@ -42,9 +42,10 @@ class _Meeting(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
 
 class RecordsPart(msgspec.Struct, forbid_unknown_fields=True):
     """[records]: a schema file, or bounds and target here. `classes` and `range` are the target's. `unknown`: columns
-    of which nothing is known but their names; `preprocessing` "survey": release 0 finds how numbers are spread within
-    their bounds, and what columns that are unknown hold. `test_fraction`: the share of its records that each owner
-    holds out for figures of the model inside the promise; 0 for none, by default 0.2 where these would tell much."""
+    of which nothing is known but their names; release 0, a survey, finds what these hold and how numbers are
+    spread within bounds; `preprocessing` "survey" asks for it by name, and beside a schema file; "records" leaves
+    numbers as their bounds scale them. `test_fraction`: the share of its records that each owner holds out for figures
+    of the model inside the promise; 0 for none, by default 0.2 where these would tell much."""
 
     schema: str | None = None
     bounds: dict[str, list[Scalar]] | None = None
@@ -54,7 +55,7 @@ class RecordsPart(msgspec.Struct, forbid_unknown_fields=True):
     classes: list[Scalar] | None = None
     range: tuple[float, float] | None = None
     unknown: list[str] | None = None
-    preprocessing: Literal["survey"] | None = None
+    preprocessing: Literal["survey", "records"] | None = None
     basis: Basis | None = None
     task: str | None = None
     intercept: bool | None = None

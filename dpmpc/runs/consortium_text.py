@@ -180,7 +180,7 @@ _RECORDS = """\
 {negative}# without it, all others
 # classes = ["a", "b", "c"]  # softmax regression, instead of positive; of two the second is the positive one
 # range = [0, 10]            # ridge regression, instead of positive
-# preprocessing = "survey"   # release 0, inside the promise: how numbers are spread within their bounds
+# preprocessing = "records"  # as bounds scale numbers; without it release 0 finds how they are spread within bounds
 # basis = "additive"         # a curve for every number, not a straight line alone
 # unknown = ["ward"]         # columns of which only the name is known: release 0 finds what they hold
 # task = "logistic"          # follows from the target

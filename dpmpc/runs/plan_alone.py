@@ -11,7 +11,6 @@ from dpmpc.aggregation.plan.guarantee import CLASSES_PUBLIC, promise_of, survey_
 from dpmpc.aggregation.plan.plan import Plan
 from dpmpc.data.schema import Schema
 from dpmpc.errors import UsageError, number_of
-from dpmpc.learning.survey_columns import leaves_open
 from dpmpc.learning.task import modelled
 from dpmpc.runs.adviser import Advice
 from dpmpc.runs.before_release import forecast_of
@@ -26,7 +25,7 @@ from dpmpc.runs.planning import (
     facts_without_records,
     plan_of,
     settled,
-    too_loud,
+    surveyed_first,
 )
 from dpmpc.runs.request import Request
 from dpmpc.runs.surveying import asked_of, draft_for, owners_of_records, wanted
@@ -77,17 +76,15 @@ def _with_survey(request: Request) -> Plan | None:
             return None
         draft = modelled(Schema.read(Path(request.schema)).on(request.basis), request.task)
         sizes, name = request.owner_sizes, request.data_id or "records"
-        if request.preprocessing != "survey" and not draft.unknown:
-            return None
+        complete = True
     else:
         if not wanted(request):
             return None
         with open_records(request) as records:
             table, asked = records.table, asked_of(request)
             draft, sizes = draft_for(request, table, table, asked), owners_of_records(request, table)[2]
-            name = table.source
-    by_name = request.preprocessing is not None or request.schema is not None
-    if not by_name and (not leaves_open(draft) or too_loud(request, draft, sizes)):
+            name, complete = table.source, False
+    if not surveyed_first(request, draft, sizes, complete):
         return None
     return asked_of_machines(request, draft, sizes, name)
 

@@ -14,7 +14,7 @@ from dpmpc.data.schema import Schema
 from dpmpc.privacy.gaussian import epsilon_of_mu, mu_of_budget
 from dpmpc.privacy.mechanism import Mechanism
 from dpmpc.runs.evaluating import TEST, shared
-from dpmpc.runs.planning import asked_of_machines, facts_of_schema, left, plan_of
+from dpmpc.runs.planning import asked_of_machines, facts_of_schema, left, plan_of, surveyed_first
 from dpmpc.runs.request import Request
 from dpmpc.runs.stats import plan_of_tables
 from dpmpc.statistics.held_out import TRAINING, Evaluated, exact_parts
@@ -34,15 +34,16 @@ class Beforehand:
 
 
 def plan_of_machines(
-    request: Request, schema: Schema, sizes: tuple[int, ...], survey: bool, asked: Beforehand | None = None,
+    request: Request, schema: Schema, sizes: tuple[int, ...], complete: bool, asked: Beforehand | None = None,
     owners: Sequence[str] = (),
 ) -> tuple[Plan, str]:  # fmt: skip
     """The plan for owners of so many records, and what is to be said of an evaluation that it does not have. `schema`:
-    with a survey, the draft of one. `owners`: their names, where they have any, by which they keep their parts when
-    records come and go. From public numbers alone. Errors: as `Request` and `Plan`."""
+    what is public of the columns; `complete`: a schema, and no bounds, which a survey restricts. `owners`: their names,
+    where they have any, by which they keep their parts when records come and go. From public numbers alone.
+    Errors: as `Request` and `Plan`."""
     draw = _draw(request, owners or sizes)
     if asked is None:
-        plan, _, note = _evaluated(request, schema, sizes, survey, draw, ())
+        plan, _, note = _evaluated(request, schema, sizes, complete, draw, ())
         return plan, note
     name, price = request.data_id or "records", request.epsilon
     if request.delta:  # without one the questions are refused
@@ -52,7 +53,7 @@ def plan_of_machines(
         asked.tables, sizes, name, name, settings, asked.bounds, capacity=request.capacity is not None, by_person=True
     )
     before = (alone.derived.mechanism,)
-    plan, learning, note = _evaluated(request, schema, sizes, survey, draw, before)
+    plan, learning, note = _evaluated(request, schema, sizes, complete, draw, before)
     study = Study.asking(learning, asked.tables, price, sizes)
     return replace(plan, source=study, released=()), note
 
@@ -64,25 +65,25 @@ def _draw(request: Request, owners: Sequence[str] | Sequence[int]) -> str:
 
 
 def _evaluated(
-    request: Request, schema: Schema, sizes: tuple[int, ...], survey: bool, draw: str, before: tuple[Mechanism, ...]
+    request: Request, schema: Schema, sizes: tuple[int, ...], complete: bool, draw: str, before: tuple[Mechanism, ...]
 ) -> tuple[Plan, Any, str]:
     """The plan, its source with an evaluation where there is one, and what is to be said where there is none."""
     held, note = shared(left(request, before), schema, sizes)
     if not held:
-        plan = _trained(request, schema, sizes, survey, "", before)
+        plan = _trained(request, schema, sizes, complete, "", before)
         return plan, plan.source, note
     trained = tuple(n - k for n, k in zip(sizes, held, strict=True))
     part = exact_parts(data_digest(request.data_id or "records"), draw, trained, held).assignment.label(TRAINING)
-    plan = _trained(replace(request, owner_sizes=trained), schema, trained, survey, part, before)
+    plan = _trained(replace(request, owner_sizes=trained), schema, trained, complete, part, before)
     source = Evaluated.of(plan.learning, sizes, held, draw)
     return (plan if before else replace(plan, source=source)), source, ""
 
 
 def _trained(
-    request: Request, schema: Schema, sizes: tuple[int, ...], survey: bool, part: str, before: tuple[Mechanism, ...]
+    request: Request, schema: Schema, sizes: tuple[int, ...], complete: bool, part: str, before: tuple[Mechanism, ...]
 ) -> Plan:
     """The plan of training on so many records, which are this part of all."""
     name = request.data_id or "records"
-    if survey:
+    if surveyed_first(left(request, before), schema, sizes, complete):
         return asked_of_machines(request, schema, sizes, name, part, before)
     return plan_of(request, replace(facts_of_schema(name, schema, sizes), part=part, before=before))

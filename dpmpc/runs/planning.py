@@ -14,7 +14,7 @@ from dpmpc.errors import UsageError
 from dpmpc.learning.class_weights import BALANCED, parsed
 from dpmpc.learning.method import DEFAULT_METHOD, METHODS, Learning
 from dpmpc.learning.settings import Descent
-from dpmpc.learning.survey_columns import Draft, survey_of
+from dpmpc.learning.survey_columns import Draft, leaves_open, survey_of
 from dpmpc.learning.task import TASKS, modelled
 from dpmpc.privacy.composition import spending_of
 from dpmpc.privacy.gaussian import epsilon_of_mu, mu_of_budget
@@ -227,6 +227,29 @@ def plan_with_survey(
     longest = source.longest(first.divisor, noise_of(first))
     assert longest is not None
     return replace(plan, source=source, dimension=longest, released=())
+
+
+def may_survey(request: Request) -> bool:
+    """Whether the budget of a run can be shared with a survey, and its records are all that it is about."""
+    return (
+        bool(request.delta)
+        and request.missing == "fill"
+        and request.scale is None
+        and request.calibration == "tight"
+        and request.noise_law.by_mu
+        and request.neighbours in ("record", "presence", "person")
+    )
+
+
+def surveyed_first(request: Request, draft: Schema, sizes: tuple[int, ...], complete: bool) -> bool:
+    """Whether a run begins with a survey of what this draft leaves open: the one rule of `train`, estimators and
+    consortia. Public bounds restrict one, wherever it can be made and finds anything. A schema that is `complete`
+    stays as it is; columns of which only names are known, and of which no records are here, are always surveyed."""
+    if request.preprocessing is not None:
+        return request.preprocessing == "survey"
+    if draft.unknown and not request.has_records:
+        return True
+    return not complete and may_survey(request) and leaves_open(draft) and not too_loud(request, draft, sizes)
 
 
 def too_loud(request: Request, draft: Schema, sizes: tuple[int, ...]) -> bool:

@@ -81,7 +81,7 @@ def _advised(report: dict[str, Any]) -> list[Line]:
     return [("advised", f"method {best['method']}, {_releases(best['iterations'])}{step}; expected {misses}")]
 
 
-_SURVEYED = "the survey that found ranges and categories"
+_SURVEYED = "the survey of how columns are spread"
 
 
 def _guarantee(privacy: dict[str, Any]) -> list[Line]:

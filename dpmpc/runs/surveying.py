@@ -43,14 +43,14 @@ from dpmpc.data.schema import Numeric, Range, Target, read_bounds
 from dpmpc.data.table import Ints, Table
 from dpmpc.errors import UsageError
 from dpmpc.learning.class_weights import names_of, stated
-from dpmpc.learning.survey_columns import ANY, SURVEY, leaves_open
+from dpmpc.learning.survey_columns import ANY, SURVEY
 from dpmpc.learning.task import TASKS, modelled
 from dpmpc.privacy.budget import Budget
 from dpmpc.privacy.mechanism import Mechanism
 from dpmpc.runs.evaluating import counted as counted_of
 from dpmpc.runs.evaluating import splitting, training_part
 from dpmpc.runs.named_records import shared_out
-from dpmpc.runs.planning import on_advised_basis, plan_with_survey, silence, too_loud
+from dpmpc.runs.planning import may_survey, on_advised_basis, plan_with_survey, silence, surveyed_first, too_loud
 from dpmpc.runs.request import Request
 
 WEIGHTS = "class_weight.json"  # of the classes, as the survey's counts have them
@@ -68,21 +68,11 @@ class Surveyed:
 
 
 def wanted(request: Request) -> bool:
-    """Whether a run that is all here is to be surveyed first: its records have no schema, and the budget can be shared.
-    Public bounds restrict the survey: ranges are known, and it finds how numbers are spread within them."""
+    """Whether a run that is all here may be surveyed first, as far as the request alone tells: its records have no
+    schema, and the budget can be shared. What the columns leave open decides it (`surveyed_first`)."""
     if request.preprocessing is not None:
         return request.preprocessing == "survey"
-    return (
-        request.source is not None
-        and request.schema is None
-        and bool(request.delta)
-        and request.missing == "fill"
-        and request.scale is None
-        and request.calibration == "tight"
-        and request.noise_law.by_mu
-        and request.neighbours in ("record", "presence", "person")
-        and not request.planned
-    )
+    return request.source is not None and request.schema is None and not request.planned and may_survey(request)
 
 
 def survey(
@@ -187,12 +177,10 @@ def release(
 ) -> tuple[Plan, Schema, Request] | None:
     """The plan of the survey, the schema that its one release led to, and the request with the weights of classes that
     it counted; `folder` has its files. None and errors: as `survey`."""
-    if request.preprocessing is None and not leaves_open(asking.draft):
+    if not surveyed_first(request, asking.draft, asking.sizes, complete=False):
         return None
     draft = on_advised_basis(request, asking.draft, asking.sizes)
     if too_loud(request, draft, asking.sizes):
-        if request.preprocessing is None:
-            return None
         raise UsageError(silence(draft, asking.sizes))
     whole = plan_with_survey(request, draft, asking.sizes, asking.table.source, asking.part)
     # the parties of a run that is all here are processes of their own, and all its owners come

@@ -58,6 +58,11 @@ def changed(path: Path, *pairs: str) -> Path:
     return path
 
 
+def alone(path: Path) -> Path:
+    """The file without a survey: numbers as their bounds scale them."""
+    return changed(path, '# preprocessing = "records"', 'preprocessing = "records"')
+
+
 def refusal(path: Path) -> str:
     with pytest.raises(UsageError) as caught:
         read_consortium(path)
@@ -192,7 +197,7 @@ def test_with_role_both_every_owner_is_a_party_by_name(tmp_path: Path) -> None:
 # -- the plan ----------------------------------------------------------------------------------------------------------
 def test_the_plan_says_what_the_file_says(tmp_path: Path) -> None:
     path = changed(
-        written(tmp_path, epsilon=0.5, method="gradient"),
+        alone(written(tmp_path, epsilon=0.5, method="gradient")),
         "# lam = 0.001                #",
         "lam = 0.25 #",
         '# neighbours = "record"      #',
@@ -216,7 +221,7 @@ def test_the_plan_says_what_the_file_says(tmp_path: Path) -> None:
 
 
 def test_a_schema_file_lies_beside_it(tmp_path: Path) -> None:
-    inside = read_consortium(written(tmp_path))
+    inside = read_consortium(alone(written(tmp_path)))
     inside.schema.write(tmp_path / "mine.json")
     found = read_consortium(written(tmp_path, schema="mine.json"))
     assert found.schema == inside.schema and found.plan.schema == inside.plan.schema
@@ -239,7 +244,8 @@ def test_the_commands_write_what_the_functions_make(tmp_path: Path, monkeypatch:
         tomllib.loads(Path("consortium.toml").read_text()), json.loads(Path("consortium.schema.json").read_text())
     )
     said = dpmpc("plan consortium.toml")
-    assert "4 owners, 4 coordinates, 3 releases" in said and "epsilon = 1, delta = 1e-05" in said
+    assert "4 owners, at most 5 coordinates, 3 releases, after a survey" in said
+    assert "epsilon = 1, delta = 1e-05" in said
     assert "127.0.0.3:1000" in said and "exchanges" in said
     assert Plan.read("plan.json") == read_consortium(Path("consortium.toml")).plan
     said = dpmpc("kit consortium.toml --out kits")

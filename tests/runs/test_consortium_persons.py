@@ -34,6 +34,7 @@ bounds = {{ age = [0, 120] }}
 target = "ill"
 positive = ["1"]
 negative = ["0"]
+preprocessing = "records"
 [privacy]
 epsilon = 1.0
 delta = 1e-5

@@ -43,7 +43,7 @@ def planned(folder: Path, what: str = "two classes", **changes: Any) -> Path:
     asked: dict[str, Any] = {"epsilon": 12.0, "delta": 1e-5, "iterations": 4, "data_id": folder.name, "run_id": "r"}
     sizes = (EACH,) * OWNERS
     request = Request(schema="schema.json", owner_sizes=sizes, evaluate=False, **asked | changes)
-    plan, note = plan_of_machines(request, draft(what), sizes, survey=True)
+    plan, note = plan_of_machines(request, draft(what), sizes, complete=True)
     assert not note
     plan.write(folder / "plan.json")
     return folder / "plan.json"
@@ -154,7 +154,7 @@ def grown(n: int, share: float = 0.2, names: tuple[str, ...] = ("a", "b"), data:
         schema="s", owner_sizes=sizes, epsilon=4.0, delta=1e-5, iterations=2, evaluate=False, data_id=data
     )
     plan, note = plan_of_machines(
-        replace(request, test_fraction=share), replace_unknown(draft()), sizes, survey=False, owners=names
+        replace(request, test_fraction=share), replace_unknown(draft()), sizes, complete=True, owners=names
     )
     assert not note
     return plan
@@ -226,15 +226,15 @@ def test_a_changed_file_without_ids_is_refused(tmp_path: Path, monkeypatch: pyte
 def test_too_few_records_are_said_and_a_stated_share_is_refused() -> None:
     request = Request(schema="s", owner_sizes=(300, 200), epsilon=1.0, delta=1e-5, iterations=4, evaluate=False)
     schema = replace_unknown(draft())
-    plan, note = plan_of_machines(request, schema, (300, 200), survey=False)
+    plan, note = plan_of_machines(request, schema, (300, 200), complete=True)
     assert "too few" in note and not isinstance(plan.source, Evaluated) and plan.sizes == (300, 200)
     with pytest.raises(UsageError, match="too few"):
-        plan_of_machines(replace(request, test_fraction=0.2), schema, (300, 200), survey=False)
+        plan_of_machines(replace(request, test_fraction=0.2), schema, (300, 200), complete=True)
     enough = (20_000, 20_000)
-    plan, note = plan_of_machines(replace(request, owner_sizes=enough), schema, enough, survey=False)
+    plan, note = plan_of_machines(replace(request, owner_sizes=enough), schema, enough, complete=True)
     assert not note and plan.sizes == (16_000, 16_000) and off_by(1.0, 1e-5, 8_000) < LOUDEST
     none = replace(request, owner_sizes=enough, test_fraction=0.0)
-    assert plan_of_machines(none, schema, enough, survey=False)[0].sizes == enough
+    assert plan_of_machines(none, schema, enough, complete=True)[0].sizes == enough
     value = json.loads(plan.to_text())
     for change in ({"part": ""}, {"part": plan.part.replace(TRAINING, HELD_OUT)}, {"sizes": [16_001, 16_000]},
                    {"data_id": data_digest("others")}):  # fmt: skip

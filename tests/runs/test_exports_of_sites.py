@@ -33,7 +33,7 @@ def test_sites_with_the_habits_of_a_country_are_surveyed_and_read(export: Export
     asked: dict[str, Any] = {"owner_sizes": (EACH, EACH), "epsilon": 25.0, "delta": 1e-5}
     asked |= {"iterations": 2, "step": 1.0, "basis": "linear", "method": "gradient"}
     request = Request(schema="schema.json", evaluate=False, test_fraction=0.0, data_id=export.name, **asked)
-    plan, _ = plan_of_machines(request, draft, (EACH, EACH), survey=True)
+    plan, _ = plan_of_machines(request, draft, (EACH, EACH), complete=True)
     total = np.zeros(plan.first.dimension)
     for path in files:
         with opened(CsvFile(path), spelling=export.spelling) as (table, _):

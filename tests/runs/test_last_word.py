@@ -19,6 +19,7 @@ records = 60
 [records]
 target = "ill"
 positive = ["yes"]
+preprocessing = "records"
 [records.bounds]
 age = [0, 100]
 [learning]

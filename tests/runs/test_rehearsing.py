@@ -72,7 +72,7 @@ def test_all_sites_are_rehearsed_and_nothing_is_spent(
     before = {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()}
     done = dpmpc("rehearse", folder)
     assert done.returncode == 0, done.stderr
-    sites, releases = (3 if both else 6), {ASKING: 1, SURVEYED: 3}.get(what, 2)
+    sites, releases = (3 if both else 6), {ASKING: 1, SYNTHESIS: 2}.get(what, 3)
     assert (
         f"{sites} sites on this machine, with made-up records: {1503 if what == SURVEYED else 153:,} of 3 owners"
         in done.stdout

@@ -20,7 +20,7 @@ from dpmpc.aggregation.plan.shown import taking_part
 from dpmpc.aggregation.plan.stages import after_first, noise_of
 from dpmpc.data import CsvFile
 from dpmpc.data.loading import opened
-from dpmpc.data.schema import Schema, Surveyed
+from dpmpc.data.schema import Numeric, Schema, Surveyed
 from dpmpc.errors import PeerError, UsageError
 from dpmpc.learning.model import read_model
 from dpmpc.privacy.composition import spent
@@ -95,8 +95,8 @@ def test_weights_of_classes_come_of_the_survey_of_several_machines(tmp_path: Pat
         schema="schema.json", owner_sizes=sizes, epsilon=4.0, delta=1e-5, iterations=4, class_weight="balanced",
         data_id="weights", evaluate=False,
     )  # fmt: skip
-    plan, _ = plan_of_machines(request, draft(), sizes, survey=True)
-    plain, _ = plan_of_machines(replace(request, class_weight=None), draft(), sizes, survey=True)
+    plan, _ = plan_of_machines(request, draft(), sizes, complete=True)
+    plain, _ = plan_of_machines(replace(request, class_weight=None), draft(), sizes, complete=True)
     assert plan.first.source.names == (*plain.first.source.names, "outcome")  # type: ignore[attr-defined]
     assert plan.first.derived.sensitivity.l2 > plain.first.derived.sensitivity.l2
     assert promise_of(plan).epsilon == promise_of(plain).epsilon and Plan.from_text(plan.to_text()) == plan
@@ -112,7 +112,7 @@ def test_weights_of_classes_come_of_the_survey_of_several_machines(tmp_path: Pat
     no = OWNERS * EACH - yes
     assert one == 1 and (yes - 7 * noise) / (no + 7 * noise) < low < (yes + 7 * noise) / (no - 7 * noise)
     assert after.schema is not None and "outcome" not in [c["name"] for c in after.schema["columns"]]
-    stated, _ = plan_of_machines(replace(request, class_weight="no=0.5,yes=2"), draft(), sizes, survey=True)
+    stated, _ = plan_of_machines(replace(request, class_weight="no=0.5,yes=2"), draft(), sizes, complete=True)
     assert stated.learning.weights == (0.25, 1.0) and stated.first.source == plain.first.source
     for changes, what, says in (
         ({}, "a quantity", "class_weight is for classes"),
@@ -120,7 +120,7 @@ def test_weights_of_classes_come_of_the_survey_of_several_machines(tmp_path: Pat
         ({"class_weight": "maybe=1"}, "two classes", "weights of classes are balanced, or each class"),
     ):
         with pytest.raises(UsageError, match=says):
-            plan_of_machines(replace(request, **changes), draft(what), sizes, survey=True)
+            plan_of_machines(replace(request, **changes), draft(what), sizes, complete=True)
 
 
 def test_a_process_that_made_another_plan_ends_the_run_and_the_survey_is_carried_on(
@@ -224,7 +224,7 @@ def test_what_follows_from_a_survey_is_the_same_on_every_processor(tmp_path: Pat
     assert found[0] == found[1] and len(set(found[0])) == 41
 
 
-def test_a_consortium_begins_with_a_survey_where_its_file_says_so(tmp_path: Path) -> None:
+def test_a_consortiums_bounds_restrict_its_survey_where_there_can_be_one(tmp_path: Path) -> None:
     text = text_of(Founding(addresses=("127.0.0.2:1000", "127.0.0.3:1000", "127.0.0.4:1000")))
     path = tmp_path / "consortium.toml"
     path.write_text(text.replace("# unknown =", "unknown ="))
@@ -233,12 +233,31 @@ def test_a_consortium_begins_with_a_survey_where_its_file_says_so(tmp_path: Path
     assert plan.schema is None
     assert plan.first.source.numbers == ("age",) and plan.first.source.texts == ("ward",)  # type: ignore[attr-defined]
     assert plan.first.source.ranges == (("age", 0.0, 120.0),)  # type: ignore[attr-defined]
-    path.write_text(text.replace("# preprocessing =", "preprocessing ="))
+    path.write_text(text)
     known = read_consortium(path).plan
     assert known.learning.survey is not None and not known.learning.survey.schema.unknown
     assert any("first a survey of" in line for line in taking_part(known))
-    path.write_text(text)
-    assert read_consortium(path).plan.learning.survey is None
+    assert known.learning.survey.schema.columns[0] == Numeric("age", 0, 120)
+    for old, new in (
+        ("# preprocessing =", "preprocessing ="),
+        ("age = [0, 120]\n", ""),  # a list alone leaves nothing open
+        ("delta = 1e-05 ", "law = 'laplace' #"),
+        ('# neighbours = "record"   ', 'neighbours = "owner" '),
+        ('# missing = "fill" ', 'missing = "drop" '),
+        ("epsilon = 1.0 ", "epsilon = 0.01 "),  # too little for one
+    ):
+        assert text.count(old) >= 1, old
+        path.write_text(text.replace(old, new, 1))
+        assert read_consortium(path).plan.learning.survey is None, new
+    asked = text.replace('# preprocessing = "records"', 'preprocessing = "survey"')
+    path.write_text(asked.replace("epsilon = 1.0 ", "epsilon = 0.01 ", 1))
+    with pytest.raises(UsageError, match="finds nothing among"):
+        read_consortium(path)
+    balanced = text.replace("# class_weight =", "class_weight = 'balanced' #")
+    assert balanced != text
+    path.write_text(balanced)
+    survey = read_consortium(path).plan.learning.survey
+    assert survey is not None and survey.balanced
     path.write_text(text.replace("# unknown =", "unknown =").replace("epsilon = 1.0 ", "epsilon = 0.01 "))
     with pytest.raises(UsageError, match="finds nothing among"):
         read_consortium(path)

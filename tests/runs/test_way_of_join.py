@@ -93,7 +93,8 @@ def watched(until: threading.Event) -> Iterator[Seen]:
 def test_from_the_command_to_the_first_message(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Of an owner, up to the first call of a party: that is where something would leave this process."""
     addresses = ("127.0.0.2:1000", "127.0.0.3:1000", "127.0.0.4:1000")  # nobody is called there
-    path = write(tmp_path, text_of(Founding(addresses=addresses, tls=False)), "consortium.toml")
+    text = text_of(Founding(addresses=addresses, tls=False)).replace("# preprocessing", "preprocessing")
+    path = write(tmp_path, text, "consortium.toml")
     consortium = read_consortium(path)
     write_kits(consortium, tmp_path / "kits", tmp_path / "authority")
     rows = [f"{k % 90},{'fm'[k % 2]},{('ill', 'well')[k % 3 > 0]}" for k in range(consortium.plan.sizes[1])]
