@@ -9,7 +9,9 @@ import functools
 import hashlib
 import json
 import math
+import re
 from collections.abc import Mapping
+from datetime import date
 from pathlib import Path
 from typing import Any, Literal, Protocol
 
@@ -219,9 +221,14 @@ def checked_bounds(value: Any, name: str) -> dict[str, list[float] | list[str]]:
     if not isinstance(value, dict):
         raise UsageError(f"{rule}; {name} holds a {type(value).__name__}; write an object")
     for column, entry in value.items():
-        shown = json.dumps(entry)[:60]
+        shown = json.dumps(entry, default=str)[:60]
         if not isinstance(entry, list) or not entry:
             raise UsageError(f"{rule}; '{column}' has {shown}; correct it")
+        if any(isinstance(part, date) for part in entry) or (len(entry) == 2 and all(map(_is_date, entry))):
+            raise UsageError(
+                f"{rule}; '{column}' has the dates {shown}; leave the column out with <<drop>>, or write a schema, "
+                "where kind is date, or category"
+            )
         if all(isinstance(part, str) for part in entry):
             if len({canonical(part) for part in entry}) < len(entry):
                 raise UsageError(f"{rule}, each once; '{column}' repeats one; remove it")
@@ -233,6 +240,11 @@ def checked_bounds(value: Any, name: str) -> dict[str, list[float] | list[str]]:
         else:
             raise UsageError(f"{rule}; '{column}' has {shown}; correct it")
     return result
+
+
+def _is_date(part: Any) -> bool:
+    """Whether a text is a date as files of bounds might have it, and no name of a category."""
+    return isinstance(part, str) and re.fullmatch(r"\d{4}-\d\d-\d\d|\d{1,2}[./]\d{1,2}[./]\d{4}", part) is not None
 
 
 __all__ = [

@@ -45,6 +45,17 @@ def test_json_and_toml_are_read(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
+    "days", ["[2021-01-01, 2023-12-31]", '["2021-01-01", "2023-12-31"]', '["1.2.2021", "31.12.2023"]']
+)
+def test_dates_are_no_bounds_and_the_error_says_what_is(tmp_path: Path, days: str) -> None:
+    """Two days taken for two categories would make every value unknown."""
+    with pytest.raises(UsageError, match=r"'came' has the dates .*<<drop>>, or write a schema, where kind is date"):
+        read_bounds(write(tmp_path, f"age = [0, 1]\ncame = {days}\n", "b.toml"))
+    several = 'wave = ["2021-01-01", "2022-01-01", "2023-01-01"]\n'
+    assert len(read_bounds(write(tmp_path, several, "b.toml"))["wave"]) == 3
+
+
+@pytest.mark.parametrize(
     ("old", "new", "words"),
     [
         ('"low": 0', '"lwo": 0', r"line 3, columns\[0\]: 'lwo' is no known key; did you mean 'low'\?|'low' is missing"),
