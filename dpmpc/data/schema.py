@@ -9,7 +9,6 @@ import functools
 import hashlib
 import json
 import math
-import re
 from collections.abc import Mapping
 from datetime import date
 from pathlib import Path
@@ -220,15 +219,15 @@ def checked_bounds(value: Any, name: str) -> dict[str, list[float] | list[str]]:
     result: dict[str, list[float] | list[str]] = {}
     if not isinstance(value, dict):
         raise UsageError(f"{rule}; {name} holds a {type(value).__name__}; write an object")
-    for column, entry in value.items():
+    for column, written in value.items():
+        entry = (
+            [str(part) if isinstance(part, date) else part for part in written]
+            if isinstance(written, list)
+            else written
+        )
         shown = json.dumps(entry, default=str)[:60]
         if not isinstance(entry, list) or not entry:
             raise UsageError(f"{rule}; '{column}' has {shown}; correct it")
-        if any(isinstance(part, date) for part in entry) or (len(entry) == 2 and all(map(_is_date, entry))):
-            raise UsageError(
-                f"{rule}; '{column}' has the dates {shown}; leave the column out with <<drop>>, or write a schema, "
-                "where kind is date, or category"
-            )
         if all(isinstance(part, str) for part in entry):
             if len({canonical(part) for part in entry}) < len(entry):
                 raise UsageError(f"{rule}, each once; '{column}' repeats one; remove it")
@@ -242,14 +241,22 @@ def checked_bounds(value: Any, name: str) -> dict[str, list[float] | list[str]]:
     return result
 
 
-def _is_date(part: Any) -> bool:
-    """Whether a text is a date as files of bounds might have it, and no name of a category."""
-    return isinstance(part, str) and re.fullmatch(r"\d{4}-\d\d-\d\d|\d{1,2}[./]\d{1,2}[./]\d{4}", part) is not None
+def column_of_bounds(name: str, entry: list[float] | list[str]) -> Column:
+    """The column that checked bounds say: a range of numbers or, of two dates (2024-12-31), of days; else a list of
+    texts."""
+    texts = [part for part in entry if isinstance(part, str)]
+    if not texts:
+        return Numeric(name, float(entry[0]), float(entry[1]))
+    try:
+        first, last = map(date.fromisoformat, texts)
+    except ValueError:
+        return Categorical(name, tuple(texts))
+    return Date(name, first, last)
 
 
 __all__ = [
     "INTERCEPT", "USUAL", "USUAL_GOALS", "VERSION", "Basis", "Bounds", "Categorical", "Classes", "Column", "Date",
     "Goal", "Kind", "Labels", "Missing",
     "Numeric", "Range", "Scalar", "Scale", "Schema", "SchemaError", "Surveyed", "Target", "UsualGoal", "checked_bounds",
-    "editor_schema", "read_bounds",
+    "column_of_bounds", "editor_schema", "read_bounds",
 ]  # fmt: skip
