@@ -38,7 +38,7 @@ static void *sums_at(int points, void **aligned) {
     return found;
 }
 
-/* Room for three arrays of a group's rows and for four of 32 + 16 + ... rows a block; NULL with an exception. */
+/* Room for four arrays of a group's rows and for four of 32 + 16 + ... rows a block; NULL with an exception. */
 static void *rows_of_a_group(void **aligned) { return sums_at(GROUP * (8 << MOST), aligned); }
 
 static int power_of_two(Py_ssize_t rows) {

@@ -165,25 +165,53 @@ INLINE const uint64_t *NAME(together)(const uint64_t *from, Py_ssize_t behind, c
     return out;
 }
 
+/* A register's part of the same, of so many blocks of rows: row after row, so that what is visited often lies near. */
+INLINE void NAME(pack)(const uint64_t *from, Py_ssize_t behind, const terms *which, Py_ssize_t rows, int blocks, uint64_t *out) {
+    for (int block = 0; block < blocks; block++, out += 8)
+        for (Py_ssize_t r = 0; r < rows; r++, from += 8, out += WIDTH) {
+            VEC sum = {0};
+            for (int k = 0; k < which->count; k++) sum ^= *(const VEC *)(from + which->of[k] * behind);
+            *(VEC *)out = sum;
+        }
+}
+
+/* The sums over the blocks of `words` words of x_0 y_01 + x_1 y_0, the components' numbers in `of`, are added to `sums`. Many
+rows of registers narrower than a row are packed first: others would fill the first cache with what they leave alone. */
+TARGET static void NAME(add_group)(const uint64_t *x, const uint64_t *y, const terms *const of[4], Py_ssize_t behind, Py_ssize_t words,
+                                   int v, const uint64_t *weights, uint64_t *spare, VEC *sums) {
+    const Py_ssize_t rows = (Py_ssize_t)1 << v, block = 8 * rows, most = GROUP * block;
+    const int blocks = (int)(words / block);
+    if (WIDTH < 8 && v > 3) {
+        const Py_ssize_t gap = rows * WIDTH + 8, size = blocks * gap; /* by no power of two, as in `visit` */
+        node root = {{0}, WIDTH, gap};
+        for (int part = 0; part < 8; part += WIDTH) {
+            for (int m = 0; m < 4; m++) {
+                NAME(pack)((m < 2 ? x : y) + part, behind, of[m], rows, blocks, spare + m * size);
+                root.of[m] = spare + m * size;
+            }
+            NAME(visit)(&root, v, blocks, spare + 4 * size, weights ? weights + part : NULL, sums);
+        }
+        return;
+    }
+    node root = {{NAME(together)(x, behind, of[0], words, spare), NAME(together)(x, behind, of[1], words, spare),
+                  NAME(together)(y, behind, of[2], words, spare + most), NAME(together)(y, behind, of[3], words, spare + 2 * most)}, 8, block};
+    for (int part = 0; part < 8; part += WIDTH) {
+        NAME(visit)(&root, v, blocks, spare + 3 * most, weights ? weights + part : NULL, sums);
+        for (int m = 0; m < 4; m++) root.of[m] += WIDTH;
+    }
+}
+
 /* The sums over blocks of `words` words of this party's part of x y at the points {0, 1, infinity}^v are added to `sums`;
-of bits, if there are weights. Components are taken in twos: their parts are x_0 y_01 + x_1 y_0. GROUP blocks are worked on
-together: a sum is taken up and put down once for all of them. */
+of bits, if there are weights. Components are taken in twos. GROUP blocks are worked on together: a sum is taken up and put
+down once for all of them. */
 TARGET static void NAME(add_sums)(const uint64_t *x, const uint64_t *y, const rights *by, Py_ssize_t behind, Py_ssize_t words, int v,
                                   const uint64_t *weights, uint64_t *spare, VEC *sums) {
-    const Py_ssize_t block = 8 << v, most = GROUP * block;
-    for (Py_ssize_t at = 0; at < words; at += most) {
-        const Py_ssize_t here = words - at < most ? words - at : most;
+    const Py_ssize_t most = GROUP * (8 << v);
+    for (Py_ssize_t at = 0; at < words; at += most)
         for (int k = 0; k < by->comps; k += 2) {
-            const terms one = {1, {k}}, next = {k + 1 < by->comps, {k + 1}};
-            node root = {{NAME(together)(x + at, behind, &one, here, spare), NAME(together)(x + at, behind, &next, here, spare),
-                          NAME(together)(y + at, behind, &by->of[k + 1], here, spare + most),
-                          NAME(together)(y + at, behind, &by->of[k], here, spare + 2 * most)}, 8, block};
-            for (int part = 0; part < PARTS; part++) {
-                NAME(visit)(&root, v, (int)(here / block), spare + 3 * most, weights ? weights + (at >> v) + part * WIDTH : NULL, sums);
-                for (int m = 0; m < 4; m++) root.of[m] += WIDTH;
-            }
+            const terms one = {1, {k}}, next = {k + 1 < by->comps, {k + 1}}, *const of[4] = {&one, &next, &by->of[k + 1], &by->of[k]};
+            NAME(add_group)(x + at, y + at, of, behind, words - at < most ? words - at : most, v, weights ? weights + (at >> v) : NULL, spare, sums);
         }
-    }
 }
 
 TARGET static void NAME(finish_sums)(const void *room, int points, uint64_t *out) {

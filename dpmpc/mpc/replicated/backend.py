@@ -31,6 +31,7 @@ from dpmpc.mpc.transport.link import Observe
 MOST_PARTS = 500  # the pairs of parts, whose products each AND takes, are listed ahead: with more that takes minutes
 FEW_PARTS = 2  # of a share
 BATCH, LARGER_BATCH = 3 << 14, 3 << 16  # samples that share their rounds; see `larger_batches`
+_TIMES = 10  # that a larger batch is made in a draw: its wires are written to fresh memory at first, which costs
 _SMALL, _LARGE = (3, 1), (7, 3)  # (n, t) at which gates are counted for larger ones, where they grow with the masks
 
 
@@ -104,7 +105,9 @@ class Sharing:
         return sampler
 
     def batch_samples(self, sampler: Sampler, count: int, parties: int, threshold: int) -> int:
-        return LARGER_BATCH if larger_batches(sampler, parties, threshold) else BATCH
+        if not larger_batches(sampler, parties, threshold):
+            return BATCH
+        return min(LARGER_BATCH, max(BATCH, count // _TIMES))
 
     def count_noise(self, sampler: Sampler, count: int, parties: int, threshold: int) -> Counts:
         batch, fixed = _counted(sampler, count, parties, threshold)
