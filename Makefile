@@ -9,6 +9,7 @@ PARALLEL = -n $(WORKERS) --dist worksteal
 # rest of its imports. The workers share the cores; a linear algebra library that takes all of them for each spins.
 unexport PYTHONDONTWRITEBYTECODE
 test test-again test-fast: export OPENBLAS_NUM_THREADS = 1
+test test-again test-fast: export OMP_NUM_THREADS = 1
 FAST := tests/circuits tests/data tests/learning tests/noise tests/privacy
 
 demo: .venv/.ready

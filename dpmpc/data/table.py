@@ -43,7 +43,7 @@ class Column:
     """A column as the source has it. `sql` names it in the table's relation, `type` is DuckDB's word for its type.
 
     `clean`: a text without space around it, NULL where it is missing, as `held` makes it. `note`: what its owner should
-    know of its name.
+    know of its name. `value`: names the number that a text without space around it spells, where `_staged` has it.
     """
 
     name: str
@@ -51,6 +51,7 @@ class Column:
     type: str
     clean: bool = False
     note: str = ""
+    value: str = ""
 
     @property
     def kind(self) -> Kind:
@@ -111,6 +112,8 @@ class Table:
             if column.type.upper().startswith("DECIMAL"):  # dividing by 10^scale would round twice
                 return f"CAST(CAST({column.sql} AS VARCHAR) AS DOUBLE)"
             return f"CAST({column.sql} AS DOUBLE)"
+        if column.value:
+            return column.value
         if column.kind == "text":
             text = column.sql if column.type == "VARCHAR" else f"CAST({column.sql} AS VARCHAR)"
             # to trim a plain number would be for nothing: the cast does
@@ -131,7 +134,7 @@ class Table:
         column = self[name]
         if column.kind == "number":
             return f"CAST({column.sql} AS VARCHAR)"
-        if column.clean:
+        if column.clean or column.value:
             return column.sql
         if column.kind == "text":
             text = column.sql if column.type == "VARCHAR" else f"CAST({column.sql} AS VARCHAR)"
@@ -214,6 +217,8 @@ def held(table: Table, names: Sequence[str]) -> Table:
     """
     if not table.parsed:
         return table
+    if not table.spelling.plain:
+        table = _staged(table, names)
     texts = [name for name in names if table[name].kind in ("text", "number")]
     odd = [f"count(*) FILTER (WHERE isinf({value_sql(table, name)}))" for name in texts]
     found = table.one(*odd, relation=f"(SELECT * FROM {table.relation} LIMIT 1000)") if odd else ()
@@ -230,6 +235,24 @@ def held(table: Table, names: Sequence[str]) -> Table:
         if not wrong:
             return result
         numbers -= wrong
+
+
+def _staged(table: Table, names: Sequence[str]) -> Table:
+    """The table of these columns with each text, and then the number that it spells, worked out once: an expression
+    that stands in a query for each time that it is asked takes DuckDB longer to plan than to run."""
+    columns, raw, read = list[Column](), list[str](), list[str]()
+    for k, column in enumerate(table[name] for name in names):
+        raw.append(f"{column.sql} AS r{k}")
+        read.append(f"r{k}")
+        if column.kind == "text":
+            raw.append(f"{table.text(column.name)} AS x{k}")
+            read.append(f"x{k}, {number_sql(f'x{k}', table.spelling, loose=table.loose)} AS v{k}")
+            columns.append(replace(column, sql=f"x{k}", value=f"v{k}"))
+        else:
+            columns.append(replace(column, sql=f"r{k}"))
+    along = [table.along] if table.along else []
+    relation = f"(SELECT {', '.join(raw + along)} FROM {table.relation})"
+    return replace(table, columns=tuple(columns), relation=f"(SELECT {', '.join(read + along)} FROM {relation})")
 
 
 def _held_column(column: Column, sql: str, number: bool) -> Column:

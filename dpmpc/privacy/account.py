@@ -199,17 +199,7 @@ class Account:
         Every run on the data that asks for it has the same parts. Errors: UsageError where the stored one has other
         parts, or goes by something else; an account that cannot be written."""
         with self.writing(data) as file:
-            stored = dict(file.contents.assignments).get(name)
-            if stored is None:
-                stored = made or Assignment.drawn(parts, by)
-                file.append("assignment", {"name": name, **stored.to_json()})
-            if (dict(stored.parts), stored.by) != (dict(parts), by):
-                raise UsageError(
-                    f"a data set keeps its parts, for rows that move would be in both; stored are {dict(stored.parts)} "
-                    f"by {stored.by} of {name!r}, asked for {dict(parts)} by {by}; use the stored ones, or another "
-                    "name (what is spent then adds up)"
-                )
-        return stored
+            return file.assignment(name, parts, by, made)
 
     def assignments(self, data: str) -> dict[str, Assignment]:
         """The stored assignments of this data set, by name."""
@@ -250,6 +240,22 @@ class Writer:
             ) from None
         contents.head, contents.torn, contents.open_line = digest_of(line), False, False
         contents.take(json.loads(line))
+
+    def assignment(
+        self, name: str, parts: Mapping[str, int], by: By = "record", made: Assignment | None = None
+    ) -> Assignment:
+        """As `Account.assignment`."""
+        stored = dict(self.contents.assignments).get(name)
+        if stored is None:
+            stored = made or Assignment.drawn(parts, by)
+            self.append("assignment", {"name": name, **stored.to_json()})
+        if (dict(stored.parts), stored.by) != (dict(parts), by):
+            raise UsageError(
+                f"a data set keeps its parts, for rows that move would be in both; stored are {dict(stored.parts)} "
+                f"by {stored.by} of {name!r}, asked for {dict(parts)} by {by}; use the stored ones, or another "
+                "name (what is spent then adds up)"
+            )
+        return stored
 
     def reserve(self, ledger: Ledger, reservation: Reservation) -> str:
         """Notes what `ledger`'s writer is about to spend; its key. Attempts whose writers have died are ended.

@@ -10,8 +10,6 @@ Runs that are given no budget reserve too, so that those that are see them comin
 """
 
 import contextlib
-import fcntl
-import os
 import time
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
@@ -32,7 +30,7 @@ from dpmpc.privacy.ledgers import (
     read_ledgers,
     write_reservation,
 )
-from dpmpc.processes.locks import is_held
+from dpmpc.processes.locks import alone_at, is_held
 
 _LOCK = "ledgers.lock"
 _LOOKS = 20  # at ledgers of which half of a line is seen that its writer is about to complete
@@ -109,17 +107,14 @@ def alone_below(root: Path | None) -> Iterator[None]:
     if root is None:
         yield
         return
-    try:
-        descriptor = os.open(root / _LOCK, os.O_RDWR | os.O_CREAT, 0o600)
-    except OSError as error:
-        raise UsageError(
-            f"a budget needs a folder of ledgers that can be written; {root}: {error.strerror}; mend <<ledgers>>"
-        ) from None
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX)
+    with contextlib.ExitStack() as stack:
+        try:
+            stack.enter_context(alone_at(root / _LOCK))
+        except OSError as error:
+            raise UsageError(
+                f"a budget needs a folder of ledgers that can be written; {root}: {error.strerror}; mend <<ledgers>>"
+            ) from None
         yield
-    finally:
-        os.close(descriptor)
 
 
 def check_fits(budget: Budget, reservation: Reservation, books: list[Book], ledger: Path) -> None:

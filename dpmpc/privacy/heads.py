@@ -22,7 +22,9 @@ from pathlib import Path
 
 from dpmpc.errors import UsageError
 from dpmpc.privacy.ledger import sync_directory
+from dpmpc.processes.locks import alone_at
 
+_LOCK = "heads.lock"
 _HEAD = struct.Struct("<Q32s")
 _DIGEST = 32
 HEAD = _HEAD.size  # bytes of a head
@@ -107,7 +109,7 @@ def seen(payload: bytes | bytearray, remembered: Head) -> Head:
 
 
 class Memory:
-    """The heads that others have shown of their accounts for one data set, in `folder`: a file each."""
+    """The heads that others have shown of their accounts for one data set, in `folder`: a file each, and a lock."""
 
     def __init__(self, folder: Path, data: str) -> None:
         """`data`: the digest of the data's name. Touches nothing."""
@@ -132,22 +134,27 @@ class Memory:
             ) from None
 
     def keep(self, who: str, head: Head) -> None:
-        """Remembers it, unless a longer one is, which another party of this machine was shown; on disk when this
-        returns. Errors: UsageError where it cannot be written."""
-        if head.lines <= self.of(who).lines:
+        """Remembers it, unless a longer one is, which another party of this machine was shown, and may be keeping at
+        the same time; on disk when this returns. Errors: UsageError where it cannot be written."""
+        if head.lines <= self.of(who).lines:  # what is remembered only grows
             return
-        path = self.path(who)
-        value = {"who": who, "data": self._data, "lines": head.lines, "digest": head.digest.hex()}
         try:
             self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-            descriptor, fresh = tempfile.mkstemp(dir=self._folder)
-            with os.fdopen(descriptor, "w", encoding="utf-8") as file:
-                json.dump(value, file)
-                file.flush()
-                os.fsync(file.fileno())
-            Path(fresh).replace(path)
-            sync_directory(self._folder)
+            with alone_at(self._folder / _LOCK):
+                if head.lines > self.of(who).lines:
+                    self._write(who, head)
         except OSError as error:
             raise UsageError(
-                f"what an owner has shown of its account is remembered; {path}: {error.strerror}; mend <<account>>"
+                f"what an owner has shown of its account is remembered; {self.path(who)}: {error.strerror}; mend "
+                "<<account>>"
             ) from None
+
+    def _write(self, who: str, head: Head) -> None:
+        value = {"who": who, "data": self._data, "lines": head.lines, "digest": head.digest.hex()}
+        descriptor, fresh = tempfile.mkstemp(dir=self._folder)
+        with os.fdopen(descriptor, "w", encoding="utf-8") as file:
+            json.dump(value, file)
+            file.flush()
+            os.fsync(file.fileno())
+        Path(fresh).replace(self.path(who))
+        sync_directory(self._folder)

@@ -28,6 +28,7 @@ from dpmpc.registry import Registry
 
 MakeSampler = Callable[[float], Sampler]
 _ROOT = 1e-10  # relative width at which a bisection stops, on the private side
+_ROUNDING = 1e-9  # relative; what the arithmetic of an accounting may be off by
 
 
 @dataclass(frozen=True)
@@ -156,12 +157,12 @@ class Law(ABC):
 
         def excess(scale: float) -> float:
             total = need.before + self.spending(mechanism(scale)).times(need.releases)
-            return total.epsilon(need.delta) - need.epsilon
+            return total.promised(need.delta) - need.epsilon
 
-        if need.before.releases and need.before.epsilon(need.delta) >= need.epsilon:
+        if need.before.releases and (before := need.before.promised(need.delta)) >= need.epsilon:
             raise UsageError(
-                f"what was released before alone comes to epsilon {need.before.epsilon(need.delta):.4g}; the promise "
-                f"is {need.epsilon:g}; raise <<epsilon>>"
+                f"what was released before alone comes to epsilon {before:.4g}; the promise is {need.epsilon:g}; raise "
+                "<<epsilon>>"
             )
         high = need.sensitivity.in_norm(self.norm)
         while (over := excess(high)) > 0:
@@ -255,7 +256,8 @@ class Law(ABC):
             t, most = 0, 1 << 40
             while most - t > 1:
                 middle_t = (t + most) // 2
-                t, most = (middle_t, most) if epsilon_of(s, d, middle_t) <= e else (t, middle_t)
+                kept = self.spending(one(s)).times(middle_t).promised(d) <= e * (1 + _ROUNDING)
+                t, most = (middle_t, most) if kept else (t, middle_t)
         assert e is not None and d is not None and t is not None
         truth = epsilon_of(s, d, t) if t else None
         row: Row = {

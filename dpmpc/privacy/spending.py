@@ -95,6 +95,15 @@ class Spending:
         """
         return self._total(delta, self._filtered)
 
+    def promised(self, delta: float) -> float:
+        """What noise is calibrated by: `filtered` where all releases are of one group, so that a limit of the same
+        numbers lets through what was planned for it; `epsilon` for mixtures, whose filter costs up to four times the
+        noise (docs/privacy.md, "Ledger").
+
+        Guarantees: those of `epsilon`, which is no larger.
+        """
+        return self.epsilon(delta) if self.rho and self.pure else self.filtered(delta)
+
     def _total(self, delta: float, ideal: Callable[[float], float]) -> float:
         if self.releases == 0:
             return 0.0

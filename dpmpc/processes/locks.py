@@ -1,8 +1,10 @@
 """Locks on files that tell whether their writer lives: the kernel gives them back when it dies."""
 
+import contextlib
 import fcntl
 import os
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
 
@@ -35,3 +37,15 @@ def is_held(path: Path) -> bool:
     finally:
         os.close(descriptor)
     return False
+
+
+@contextlib.contextmanager
+def alone_at(path: Path) -> Iterator[None]:
+    """Waits until no other process is inside for this file, and keeps others waiting; the file is made where there is
+    none, and stays. Errors: OSError where it cannot be written."""
+    descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(descriptor)

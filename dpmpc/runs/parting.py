@@ -81,11 +81,6 @@ class _Place:
         """That has the parts of ids."""
         return self.account.folder / f"{self.data}.{self.parted.assignment.identity}.{self.owner}.npy"
 
-    def note(self, name: str) -> None:
-        """Has a line in the account. Errors: it cannot be written."""
-        parts = dict(self.parted.assignment.parts)
-        self.account.assignment(self.data, self.whose + name, parts, "record", self.parted.assignment)
-
 
 def _identified(request: Request, table: Table) -> _Known:
     """What tells the records. Errors: nothing does."""
@@ -102,23 +97,25 @@ def _identified(request: Request, table: Table) -> _Known:
 def _drawn(place: _Place, known: _Known, n: int, held: int) -> NDArray[np.bool_]:
     """(n,) which rows are held out. Errors: they are told otherwise than by an earlier run, or their file changed, or
     the account has lost their parts; as `by_id`."""
-    name = "ids" if known.ids is not None else f"{held} of {n} places in {known.file}"
-    earlier = [each for each in place.account.assignments(place.data) if each.startswith(place.whose)]
-    if any(each != place.whose + name for each in earlier):
-        raise UsageError(
-            "records are held out by their place in a file that stays as it is, or by their ids; since an earlier run "
-            "on this data id the file is another, or they are told apart otherwise; use the file as it was, or name "
-            "the column of ids that it had with <<ids>>, or plan with another data_id"
-        )
-    if known.ids is not None and earlier and not place.file.exists():
-        raise UsageError(
-            f"which records are held out is kept in the account; {place.account.folder} has lost it; restore that "
-            "folder, or plan with another data_id"
-        )
-    secret = f"{place.parted.assignment.identity}: key"
-    key = place.account.assignment(place.data, secret, dict(place.parted.assignment.parts)).key
-    found = by_place(key, known.file, n, held) if known.ids is None else by_id(place.file, key, known.ids, held)
-    place.note(name)
+    name = place.whose + ("ids" if known.ids is not None else f"{held} of {n} places in {known.file}")
+    drawn = place.parted.assignment
+    parts, secret = dict(drawn.parts), f"{drawn.identity}: key"
+    with place.account.writing(place.data) as file:  # alone: two runs at once would draw a new record's part twice
+        earlier = [each for each, _ in file.contents.assignments if each.startswith(place.whose)]
+        if any(each != name for each in earlier):
+            raise UsageError(
+                "records are held out by their place in a file that stays as it is, or by their ids; since an earlier "
+                "run on this data id the file is another, or they are told apart otherwise; use the file as it was, or "
+                "name the column of ids that it had with <<ids>>, or plan with another data_id"
+            )
+        if known.ids is not None and earlier and not place.file.exists():
+            raise UsageError(
+                f"which records are held out is kept in the account; {place.account.folder} has lost it; restore that "
+                "folder, or plan with another data_id"
+            )
+        key = file.assignment(secret, parts).key
+        found = by_place(key, known.file, n, held) if known.ids is None else by_id(place.file, key, known.ids, held)
+        file.assignment(name, parts, "record", drawn)
     return found
 
 

@@ -16,17 +16,23 @@ from dpmpc.aggregation.plan import derive
 from dpmpc.aggregation.plan.asked import FIRST_ATTEMPT
 from dpmpc.aggregation.plan.grid import Grid
 from dpmpc.aggregation.plan.guarantee import promise_of
+from dpmpc.aggregation.plan.limits import Limits
 from dpmpc.aggregation.plan.plan import Plan
 from dpmpc.aggregation.plan.settings import GROUPS
+from dpmpc.aggregation.plan.spending import entry_of
 from dpmpc.circuits.sampler import discrete_gaussian
 from dpmpc.data.schema import Classes, Labels, Numeric, Range, Schema
 from dpmpc.errors import UsageError
 from dpmpc.lazy import cached_property
 from dpmpc.learning.survey_columns import Draft
 from dpmpc.mpc.transport.channels import MOST_RELEASES, NOISE, OPENING, WARM_UP
+from dpmpc.privacy.composition import require_budget
 from dpmpc.privacy.gaussian import gaussian_delta
+from dpmpc.privacy.laplace_law import LaplaceLaw
+from dpmpc.privacy.law import LAWS, Law
 from dpmpc.runs.planning import Facts, plan_of
 from dpmpc.runs.request import Request
+from tests.privacy.pure_releases import pure_delta
 
 SIZES = (40, 60, 50)
 COLUMNS = tuple(Numeric(name, 0.0, 1.0) for name in "abcd")
@@ -102,6 +108,33 @@ def test_a_plan_keeps_what_it_promises(make: Callable[[], Plan]) -> None:
         assert promise.accounted <= promise.epsilon * (1 + 1e-9) and promise.epsilon == plan.epsilon
     else:
         assert promise.epsilon == promise.accounted
+
+
+@pytest.mark.parametrize("delta", [0.0, 1e-9, 1e-5])
+@pytest.mark.parametrize("releases", [1, 4, 60])
+def test_a_limit_of_exactly_the_promise_lets_the_plan_of_an_outside_law_through(
+    releases: int, delta: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A pure law that leaves its calibration to ours; whether the sum of epsilons or rho is the better filter depends
+    on delta and on how many releases there are. With one release more, no limit of these numbers does."""
+
+    class Outside(LaplaceLaw):
+        scale, guarantee, solve = Law.scale, Law.guarantee, Law.solve
+
+    monkeypatch.setitem(LAWS._loaded, "laplace", Outside())
+    plan = created(law="laplace", delta=delta, releases=releases, dimension=1)
+    line, limit, promise = entry_of(plan, FIRST_ATTEMPT, 0), (plan.epsilon, plan.delta), promise_of(plan)
+    if delta:
+        require_budget([], line, releases, limit)
+        with pytest.raises(UsageError, match=f"plan at most {releases} at this scale"):
+            require_budget([], line, releases + 1, limit)
+    Limits().check(plan)
+    pure = releases * plan.derived.mechanism.sensitivity.l1 / plan.derived.mechanism.scale
+    assert promise.epsilon == 1.0 and promise.accounted <= 1 + 1e-9 and promise.delta <= max(delta, 1e-9)
+    assert (pure > 1.3) == ((releases, delta) == (60, 1e-5)) and pure > 1 - 1e-6  # by rho, or by their sum
+    if pure > 1.3:  # a second route to what is promised: the law of the sum of randomised responses
+        failures = 3 * releases * (plan.dimension * plan.derived.mechanism.tv + plan.derived.mechanism.mpc_failure)
+        assert pure_delta(((pure / releases, releases),), 1.0) < delta - 4 * failures
 
 
 def continuous_delta(plan: Plan, epsilon: float) -> float:

@@ -35,6 +35,7 @@ from dpmpc.runs.request import Request
 from tests.endurance import forked
 
 PARTIES, RECORDS, DIMENSION = 3, 30, 4
+PATIENCE = "900"  # seconds: the death of a process is seen at once, and one that is slow has not died
 _LOOK = 0.02  # seconds between two looks
 
 
@@ -73,6 +74,7 @@ def command(name: str, plan: Path, folder: Path, host: str) -> list[str]:
         records += ["--test-fraction", "0", "--no-evaluate"]
     return [
         *("train", "--plan", str(plan), "-I", name.removeprefix("party"), "--threads", "1"),
+        *("--stall", PATIENCE, "--wait", PATIENCE),
         *(*where, *records, "--epsilon", "inf", "--out", str(folder / name)),  # there is no noise, and no promise
     ]
 

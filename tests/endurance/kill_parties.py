@@ -50,7 +50,7 @@ from dpmpc.runs.resume import opened_anywhere, resume
 from dpmpc.verify.structure import check_structure
 from tests.endurance.mortal import EVENT, POINTS, ROLE
 
-WAIT = 900.0  # seconds for processes to come, on a machine with much other work
+WAIT = 900.0  # seconds for processes to come, and to be heard of, on a machine with much other work
 BACKENDS = {DEFAULT: 3, FOR_TWO: 2, GARBLED: 2}  # and the parties of a run
 
 
@@ -162,7 +162,7 @@ def kill_at_every_event(
         order = f"{victim}:{EVENT}{first + kill * stride}:{-1 if start else state.next}"
         try:
             with patch.dict(os.environ, {"KILL": order, "WITNESS": str(out)}):
-                train(request, out, resume=(out / "plan.json").exists(), role=ROLE, wait=WAIT)
+                train(request, out, resume=(out / "plan.json").exists(), role=ROLE, wait=WAIT, stall=WAIT)
         except DpmpcError as error:
             assert f"party {victim} was killed" in str(error), f"kill {order}: {error}"
         else:
@@ -187,7 +187,7 @@ def kill_parties(
         order = f"{victim}:{point}:{state.next + (kill // len(points)) % 3}"
         try:
             with patch.dict(os.environ, {"KILL": order, "WITNESS": str(out)}):
-                train(request, out, resume=kill > 0, role=ROLE, wait=WAIT)
+                train(request, out, resume=kill > 0, role=ROLE, wait=WAIT, stall=WAIT)
         except DpmpcError as error:
             assert f"party {victim} was killed" in str(error), f"kill {kill} at {point}: {error}"
         else:

@@ -57,8 +57,8 @@ from tests.endurance.mortal_sites import OWNER_POINTS, PARTY_POINTS, live
 
 PARTIES, OWNERS, RECORDS, DIMENSION = 3, 3, 30, 4
 NAMES = [*(f"party{i}" for i in range(PARTIES)), *(f"owner{j}" for j in range(OWNERS))]
-STALL, WAIT = 4.0, 60.0  # seconds
-LIMIT = 240.0  # seconds without any progress that count as a hang: some waits and stalls, on a busy machine
+STALL = 4.0  # seconds
+WAITS, LIMITS = 15, 60  # stalls: for processes to come; without any progress, which count as a hang
 _LOOK = 0.02
 KINDS = ({"backend": DEFAULT}, {"backend": DEFAULT, "min_owners": 2}, {"backend": FOR_MANY, "scale": 0.0},
          {"backend": DEFAULT, "min_owners": 2, "scale": 0.0}, {"backend": FOR_MANY, "min_owners": 2})  # fmt: skip
@@ -103,6 +103,7 @@ class Run:
     stopped: dict[str, float] = field(default_factory=dict)  # until when
     points: dict[str, str] = field(default_factory=dict)  # name -> where it is to die next time
     codes: Counter[str] = field(default_factory=Counter)
+    stall: float = STALL
 
     def __post_init__(self) -> None:
         self._context = forked.server("tests.endurance.mortal_sites")
@@ -118,7 +119,7 @@ class Run:
         accepted = [] if Plan.read(self.plan_file).derived.mechanism.scale else ["--epsilon", "inf"]
         return [
             *("train", "--plan", str(self.plan_file), "-I", name.removeprefix("party"), "--tls", str(self.keys)),
-            *(*where, *records, *accepted, "--stall", str(STALL), "--wait", str(WAIT)),
+            *(*where, *records, *accepted, "--stall", str(self.stall), "--wait", str(WAITS * self.stall)),
             *("--threads", "1", "--out", str(self.folder / name)),
         ]
 
@@ -186,7 +187,7 @@ class Run:
             if kind in ("pause", "stop", "stop and kill"):
                 if self._signal(name, signal.SIGSTOP):
                     self.counts["paused" if kind == "pause" else "stopped"] += 1
-                    self.stopped[name] = time.monotonic() + (0.5 if kind == "pause" else 2.5 * STALL)
+                    self.stopped[name] = time.monotonic() + (0.5 if kind == "pause" else 2.5 * self.stall)
                 continue
             if kind == "point":
                 self.points[name] = rng.choice(PARTY_POINTS if name.startswith("party") else OWNER_POINTS)
@@ -311,15 +312,17 @@ def _starts(path: Path) -> list[dict[str, Any]]:
 
 
 def kill_sites(
-    kills: int, folder: Path, seed: int, *, kind: dict[str, Any] | None = None, host: str = "", say: bool = False
-) -> dict[str, Any]:
+    kills: int, folder: Path, seed: int, *, kind: dict[str, Any] | None = None, host: str = "", say: bool = False,
+    stall: float = STALL,
+) -> dict[str, Any]:  # fmt: skip
     """The figures of a run whose processes were killed or stopped `kills` times. AssertionError if anything does not
     hold."""
     rng, begin = random.Random(seed), time.monotonic()
     folder.mkdir(parents=True, exist_ok=True)
     kind = KINDS[seed % len(KINDS)] if kind is None else kind
     make_credentials(folder / "keys", NAMES)
-    run = Run(folder, folder / "keys", plan_for(folder, 30 + 40 * kills, kind), host or own_host(seed), rng)
+    plan_file = plan_for(folder, 30 + 40 * kills, kind)
+    run = Run(folder, folder / "keys", plan_file, host or own_host(seed), rng, stall=stall)
     for name in NAMES:
         run.start(name)
     due, seen, at = begin + 2.0, run.progress(), begin
@@ -333,7 +336,7 @@ def kill_sites(
             if (present := run.progress()) != seen:
                 seen, at = present, now
             waiting = sorted(set(NAMES) - run.finished)
-            assert now - at < LIMIT, f"{waiting} hang: {[run.tail(name)[-300:] for name in waiting]}"
+            assert now - at < LIMITS * stall, f"{waiting} hang: {[run.tail(name)[-300:] for name in waiting]}"
             time.sleep(_LOOK)
     finally:
         orphans = run.end()
@@ -355,6 +358,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--kills", type=int, default=50)
     parser.add_argument("--runs", type=int, default=1)
     parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--stall", type=float, default=STALL, help="seconds; more where much else is done")
     parser.add_argument("--json", type=Path)
     parser.add_argument("--keep", type=Path, help="where the folder of a run that fails is kept")
     given = parser.parse_args(arguments)
@@ -362,7 +366,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     for number in range(given.runs):
         folder = Path(tempfile.mkdtemp())
         try:
-            figures = kill_sites(given.kills, folder / "run", given.seed + number, say=True)
+            figures = kill_sites(given.kills, folder / "run", given.seed + number, say=True, stall=given.stall)
         except BaseException:
             if given.keep is not None:
                 shutil.move(folder, given.keep)

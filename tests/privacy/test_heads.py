@@ -4,6 +4,7 @@ import hashlib
 import json
 import os
 import secrets
+import tempfile
 from pathlib import Path
 
 import numpy as np
@@ -12,6 +13,7 @@ import pytest
 from dpmpc.errors import UsageError
 from dpmpc.privacy.account import Account
 from dpmpc.privacy.heads import MOST_LINES, MOST_SHOWN, Head, HeadError, Memory, seen, shown
+from tests.at_once import at_once
 
 DATA = "d" * 64
 
@@ -79,7 +81,7 @@ def test_the_memory_is_a_file_an_owner_and_data_set(tmp_path: Path) -> None:
     memory.keep("owner1", head)
     memory.keep("owner2", Head(5, b"y" * 32))
     assert memory.of("owner1") == head and Memory(tmp_path / "peers", "e" * 64).of("owner1") == Head()
-    assert len(list((tmp_path / "peers").iterdir())) == 2 and memory.path("owner1").stat().st_mode & 0o777 == 0o600
+    assert len(list((tmp_path / "peers").glob("*.json"))) == 2 and memory.path("owner1").stat().st_mode & 0o777 == 0o600
     memory.keep("owner1", Head(1, b"z" * 32))  # the older of two that were shown at once
     said = json.loads(memory.path("owner1").read_text())
     assert said == {"who": "owner1", "data": DATA, "lines": 2, "digest": (b"x" * 32).hex()}
@@ -88,6 +90,18 @@ def test_the_memory_is_a_file_an_owner_and_data_set(tmp_path: Path) -> None:
         memory.of("owner1")
     memory.path("owner1").unlink()  # the way out where an account is lost for good
     assert memory.of("owner1") == Head()
+
+
+def test_of_two_heads_that_are_kept_at_once_the_longer_one_stays(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Two parties of a machine: the one with the shorter head is about to write, and the other comes."""
+    memory, short, long = Memory(tmp_path / "peers", DATA), Head(5, b"x" * 32), Head(9, b"y" * 32)
+    memory.keep("owner1", Head(1, b"w" * 32))
+    at_once(
+        monkeypatch, lambda: memory.keep("owner1", short), (tempfile, "mkstemp"), lambda: memory.keep("owner1", long)
+    )
+    assert memory.of("owner1") == long
 
 
 def test_the_digests_of_an_account_are_those_of_its_whole_lines(tmp_path: Path) -> None:

@@ -19,6 +19,7 @@ from dpmpc.privacy.guarantee import failure_factor
 from dpmpc.privacy.law import LAWS
 from dpmpc.privacy.mechanism import Mechanism
 
+_ROUNDED = 1 + 1e-9  # what the arithmetic of an accounting may be off by
 _COMPARED = 60  # sums of an owner that a check of norms compares, about
 _BITS = 180  # random bits of a sample of noise that is shared as numbers, about
 
@@ -125,15 +126,16 @@ def promise_of(plan: Plan, releases: int | None = None) -> Promise:
     if plan.touched < plan.owners and plan.persons is not None:
         assumptions.append(f"no person has records at more than {plan.touched} owner{'s' * (plan.touched > 1)}")
     total = spent_before(plan) + spending_of(ideal(plan), plan.releases if releases is None else releases)
-    if law.pure and total.rho == 0:
-        true = total.pure + 2 * total.log_ratio
+    pure = total.pure + 2 * total.log_ratio  # which needs no delta; an outside law may be calibrated by less, with one
+    if law.pure and total.rho == 0 and (not plan.delta or plan.scale is not None or pure <= plan.epsilon * _ROUNDED):
+        true = pure
         failures = min(1.0, failure_factor(true) * total.failure)
         delta, parts = max(plan.delta, failures), {"mechanism": 0.0, "sampler_and_mpc": failures}
     else:
         true, delta = total.epsilon(plan.delta), plan.delta
         failures = failure_factor(true) * total.failure
         parts = {"mechanism": delta - failures, "sampler_and_mpc": failures}
-    kept = releases is None and plan.scale is None and plan.calibration != "paper" and true <= plan.epsilon * (1 + 1e-9)
+    kept = releases is None and plan.scale is None and plan.calibration != "paper" and true <= plan.epsilon * _ROUNDED
     return Promise(plan.epsilon if kept else true, delta, true, neighbours, parts, tuple(assumptions))
 
 
