@@ -2,11 +2,13 @@
 
     python -m dpmpc.benchmarks.stats search --sets 10000
     python -m dpmpc.benchmarks.stats coverage --data adult --repeat 200
+    python -m dpmpc.benchmarks.stats joint --data adult --repeat 200
     python -m dpmpc.benchmarks.stats survival --trials 5000
     python -m dpmpc.benchmarks.stats timing
 
 `search` makes random sets of questions and looks for two records whose vectors lie farther apart than claimed.
-`coverage` counts how often intervals hold the truth (`stats_coverage`).
+`coverage` counts how often intervals hold the truth (`stats_coverage`), `joint` does so where one plan asks, trains and
+evaluates (`stats_study`).
 `survival` does so where it is hardest (`stats_survival`). `timing` measures one release (`stats_timing`).
 """
 
@@ -16,7 +18,8 @@ from pathlib import Path
 
 import numpy as np
 
-from dpmpc.benchmarks.stats_coverage import run
+from dpmpc.benchmarks.stats_coverage import adult, made, run
+from dpmpc.benchmarks.stats_study import run as joint
 from dpmpc.benchmarks.stats_survival import run as survived
 from dpmpc.benchmarks.stats_timing import LIMITS
 from dpmpc.benchmarks.stats_timing import run as timed
@@ -169,6 +172,12 @@ def main() -> None:
     covering.add_argument("--n", type=int, nargs="+", default=[500, 2000, 20000])
     covering.add_argument("--epsilon", type=float, nargs="+", default=[0.3, 1.0])
     covering.add_argument("--only", nargs="+", default=(), metavar="GROUP", help="such as survival, or 'of several'")
+    whole = commands.add_parser("joint")
+    whole.add_argument("--data", choices=("adult", "made"), default="made")
+    whole.add_argument("--data-dir", type=Path, help="of adult [$DPMPC_DATA]")
+    whole.add_argument("--repeat", type=int, default=200)
+    whole.add_argument("--n", type=int, nargs="+", default=[8000, 20000])
+    whole.add_argument("--epsilon", type=float, nargs="+", default=[1.0, 3.0])
     survival = commands.add_parser("survival")
     survival.add_argument("--trials", type=int, default=5000)
     survival.add_argument("--n", type=int, nargs="+", default=[500, 2000, 20000])
@@ -186,6 +195,10 @@ def main() -> None:
 def _do(asked: argparse.Namespace) -> None:
     if asked.command == "search":
         search(asked.sets, asked.seed)
+    elif asked.command == "joint":
+        texts = adult(asked.data_dir) if asked.data == "adult" else made()
+        if joint(texts, asked.repeat, tuple(asked.n), tuple(asked.epsilon)):
+            raise SystemExit("some kinds of intervals hold the truth too rarely")
     elif asked.command == "survival":
         if survived(asked.trials, tuple(asked.n), tuple(asked.epsilon)):
             raise SystemExit("some tests reject too often, or some late intervals hold the truth too rarely")

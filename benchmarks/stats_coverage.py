@@ -171,16 +171,17 @@ def coverage(
             level = Level(about=about)
             truth = everyone if about == "population" else tables.answers(total, 0.0, (n,), level)
             answers = tables.answers(noisy, sigma, (n,), level)
-            for kind, line, number, right in _lines(answers, truth):
+            for kind, line, number, right in lines_of(answers, truth):
                 found[about, kind].count(line, number, right.estimate)
             if k % NAIVE:
                 continue
-            for kind, _, number, right in _lines(tables.answers(noisy, 0.0, (n,), level), truth):
+            for kind, _, number, right in lines_of(tables.answers(noisy, 0.0, (n,), level), truth):
                 found[about, kind].count_naive(number, right.estimate)
     return dict(found)
 
 
-def _lines(*answers: tuple[Answer, ...]) -> Iterator[tuple]:  # type: ignore[type-arg]
+def lines_of(*answers: tuple[Answer, ...]) -> Iterator[tuple]:  # type: ignore[type-arg]
+    """(kind, the line's name, its number in each of some answers to the same questions) of every line."""
     for answer in zip(*answers, strict=True):
         for lines in zip(*(each.lines for each in answer), strict=True):
             kind = lines[0].statistic
@@ -222,16 +223,22 @@ def run(
             continue
         for n in sizes:
             for epsilon in epsilons:
-                for (about, kind), tally in coverage(
-                    on.records, on.columns, asked, n, epsilon, repeat, models=on.models
-                ).items():
-                    if about == "population" and kind.endswith((": count", ": records")):
-                        continue  # a count is of these records
-                    low += tally.verdict == "TOO LOW"
-                    naive = float(np.mean(tally.naive)) if tally.naive else float("nan")
-                    print(
-                        f"{name:10} n={n:<6} eps={epsilon:<4} {about:10} {kind:26} {tally.share:6.3f} "
-                        f"{tally.worst:6.3f} {tally.missed:6.3f} {naive:6.3f} {tally.refused:7} {tally.verdict}",
-                        flush=True,
-                    )
+                found = coverage(on.records, on.columns, asked, n, epsilon, repeat, models=on.models)
+                low += report(name, n, epsilon, found)
+    return low
+
+
+def report(name: str, n: int, epsilon: float, found: dict[tuple[str, str], Tally]) -> int:
+    """Prints a line a kind of answer; how many are too low."""
+    low = 0
+    for (about, kind), tally in found.items():
+        if about == "population" and kind.endswith((": count", ": records")):
+            continue  # a count is of these records
+        low += tally.verdict == "TOO LOW"
+        naive = float(np.mean(tally.naive)) if tally.naive else float("nan")
+        print(
+            f"{name:10} n={n:<6} eps={epsilon:<4} {about:10} {kind:26} {tally.share:6.3f} "
+            f"{tally.worst:6.3f} {tally.missed:6.3f} {naive:6.3f} {tally.refused:7} {tally.verdict}",
+            flush=True,
+        )
     return low

@@ -160,7 +160,7 @@ def spelled(found: "Description") -> list[str]:
     lines = []
     if intake.proposed != intake.stated:
         lines.append(f"read as with these options, which a run needs too: {options_stating(intake.proposed.options())}")
-    return lines + [f"please decide: {spelt(ask, spelling)}" for ask in intake.asks]
+    return [*lines, *(f"please decide: {spelt(ask, spelling)}" for ask in intake.asks), *intake.notes]
 
 
 def _balance(found: "Description", target: str) -> str:

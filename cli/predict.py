@@ -34,8 +34,9 @@ def command(
     """Predict with the model of the run directory RUN, or of a site's kit.
 
     Writes one row a record: the predicted class and the probability of the positive class, or the predicted number. The
-    records need the model's feature columns only. If they have the target column too, accuracy or root mean squared
-    error goes to standard error, and so do values that did not fit the model's schema.
+    records need the model's feature columns only. If they have the target column too, accuracy, beside that of always
+    saying the commonest class, or root mean squared error goes to standard error, and so do values that did not fit the
+    model's schema.
 
     \b
     Examples:
@@ -55,7 +56,5 @@ def command(
     for counts in result.counts:
         if counts.warning is not None:
             click.echo(f"warning: {counts.warning}", err=True)
-    if result.score is not None:
-        name, score = result.score
-        figure = f"{score:.4f}" if name == "accuracy" else f"{score:.5g}"
-        click.echo(f"{name} on {result.n} records: {figure}", err=True)
+    if result.line is not None:
+        click.echo(result.line, err=True)

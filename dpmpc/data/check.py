@@ -153,12 +153,15 @@ def _surveyed(table: Table, column: Surveyed, rows: int, found: list[Finding]) -
     if column.kept and table[column.name].kind == "text":
         found.append(Finding("note", column.name, _buckets(table, column, value, place)))
     kept = f"{place} IN ({', '.join(map(str, (-1, *column.kept)))})"
-    missing, unknown, clipped = table.one(
+    missing, texts, clipped = table.one(
         f"count(*) FILTER (WHERE isnan({value}) OR (isinf({value}) AND {place} < 0))",
         f"count(*) FILTER (WHERE isinf({value}) AND NOT {kept})",
         f"count(*) FILTER (WHERE isfinite({value}) AND NOT ({value} BETWEEN {column.low!r} AND {column.high!r}))",
     )
-    return Counts(column.name, rows, missing, unknown, clipped)
+    unknown, unread = (texts, 0) if column.kept else (0, texts * column.number)
+    return Counts(
+        column.name, rows, missing, unknown, clipped * column.number, unread, True, not (column.number or column.kept)
+    )
 
 
 def _buckets(table: Table, column: Surveyed, value: str, place: str) -> str:

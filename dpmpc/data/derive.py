@@ -9,8 +9,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from dpmpc.data.draft import MOST_CLASSES, label_of, schema_of
-from dpmpc.data.intake import Intake, look
+from dpmpc.data.draft import MOST_CLASSES, check_features, label_of, schema_of
+from dpmpc.data.intake import HOLLOW, Intake, look
 from dpmpc.data.mapping import first_row
 from dpmpc.data.schema import Classes, Goal, Kind, Labels, Missing, Range, Schema, Target, column_of_bounds
 from dpmpc.data.spelling import canonical, is_number, stating
@@ -116,12 +116,16 @@ def schema_of_records(intake: Intake, asked: Asked, *, hashed: bool = True) -> S
 
 def looked(table: Table, asked: Asked) -> tuple[Intake, Table]:
     """A look at the columns that were asked for, and the table as it is read from then on. Errors: as `features_of`;
-    fields that are spelled otherwise than was stated, all of them in one line for their owner."""
+    one record; fields that are spelled otherwise than was stated, all of them in one line for their owner; columns of
+    which none can be a feature."""
     for name in (asked.target, *([asked.owners_column] if asked.owners_column is not None else []), *asked.drop):
         table[name]
     _check_asked(asked)
     intake, plain = look(table, target=asked.target, owners=asked.owners_column, drop=tuple(asked.drop))
+    if intake.rows < 2:
+        raise UsageError(f"a model is of several records; {table.source} has one; add records")
     check_spelled(intake)
+    check_features(intake, [c for c in intake.columns if c.role == "feature" and c.kind not in HOLLOW])
     return intake, plain
 
 

@@ -7,7 +7,7 @@ records share it, so that no constant is one record's value; the constants still
 import datetime
 import json
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from dpmpc.data.hashing import BUCKETS, bucket
@@ -55,6 +55,17 @@ def years(low: float, high: float) -> tuple[datetime.date, datetime.date]:
     return datetime.date(first.year, 1, 1), datetime.date(min(last.year + 1, 9999), 1, 1)
 
 
+def check_features(intake: Intake, features: Sequence[Looked]) -> None:
+    """Errors: there are none of them, with what the columns seem to be, for the owner's eyes."""
+    if not features:
+        left = ", ".join(f"{c.name}: {c.kind}" for c in intake.columns if c.role == "feature")[:200]
+        raise RecordError(
+            f"training needs features; no column of {intake.source} can be one ({left or 'there is no other'}); check"
+            " how they are spelled with `dpmpc describe`, or give a schema",
+            "training needs features; an owner's records have none",
+        )
+
+
 def column_of(found: Looked, *, hashed: bool) -> Column:
     """The schema's column for one that is used. `hashed`: texts in numbered buckets that two records share, so that no
     text is published; else each text that they share is listed."""
@@ -91,13 +102,7 @@ def schema_of(
     """A schema whose constants are read off the records; its target is as `stated`, if it is.
     Errors (all of them for the owner's eyes): a target that suits no task; no column that can be a feature."""
     found = stated or target_of(intake[target], None if goal is None else goal.kind, positive)
-    if not intake.features:
-        left = ", ".join(f"{c.name}: {c.kind}" for c in intake.columns if c.role == "feature")[:200]
-        raise RecordError(
-            f"training needs features; no column of {intake.source} can be one ({left or 'there is no other'}); check"
-            " how they are spelled with `dpmpc describe`, or give a schema",
-            "training needs features; an owner's records have none",
-        )
+    check_features(intake, intake.features)
     columns = tuple(column_of(column, hashed=hashed) for column in intake.features)
     task, found = ("", found) if goal is None else (goal.name, goal.taken(found))
     return Schema(columns, found, intercept, missing, "data", task=task)

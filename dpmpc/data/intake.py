@@ -10,12 +10,14 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 from dpmpc.data.forms import FORMS, LIKELY_MISSING, Forms, core_sql, has_unit_sql, proposed, unit_sql
+from dpmpc.data.oddities import oddities, shell
 from dpmpc.data.reading import literal
 from dpmpc.data.spelling import PLAIN, Spelling, canonical
 from dpmpc.data.table import Table, clock, held
 from dpmpc.errors import UsageError, number_of
 
 Kind = Literal["number", "category", "date", "identifier", "free text", "constant", "empty", "other"]
+HOLLOW: tuple[Kind, ...] = ("identifier", "free text", "constant", "empty", "other")  # of no use to a model
 Role = Literal["feature", "target", "owners", "dropped"]
 MOST_LISTED = 100  # values of a category that a draft lists
 ALIKE = 2  # records that share a value before it is listed
@@ -101,7 +103,7 @@ class Looked:
         if self.role != "feature":
             return ""
         if self.used:
-            return f"--drop {_shell(self.name)}"
+            return f"--drop {shell(self.name)}"
         kind = {"identifier": "category", "free text": "category", "category": "category"}.get(self.kind, "number")
         rest = 'categories = ["...", "..."]' if kind == "category" else "low = ..., high = ..."
         return f'schema: kind = "{kind}", {rest}' if self.kind not in ("empty", "constant", "other") else ""
@@ -118,6 +120,7 @@ class Intake:
     stated: Spelling
     proposed: Spelling
     asks: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()  # `oddities`
 
     def __getitem__(self, name: str) -> Looked:
         """The column of this name. Errors: there is none."""
@@ -127,12 +130,13 @@ class Intake:
         raise UsageError(f"a column must exist to be used; there is no '{name}'; check <<target>>")
 
     def useless(self) -> list[str]:
-        """A line on each column that seems to hold nothing to learn from, as a survey asks about it all the same; and
-        one with the options that leave them all out."""
+        """What is odd; a line on each column that seems to hold nothing to learn from, as a survey asks about it all
+        the same; and one with the options that leave them all out."""
         odd = [c for c in self.columns if c.role == "feature" and not c.used]
         lines = [f"column '{c.name}' looks like {c.kind} ({c.why})" for c in odd]
-        drop = " ".join(f"--drop {_shell(c.name)}" for c in odd)
-        return [*lines, f"a column that is left out costs no noise; to leave these out: {drop}"] if odd else []
+        drop = " ".join(f"--drop {shell(c.name)}" for c in odd)
+        last = [f"a column that is left out costs no noise; to leave these out: {drop}"] if odd else []
+        return [*self.notes, *lines, *last]
 
     @property
     def features(self) -> tuple[Looked, ...]:
@@ -145,8 +149,7 @@ def look(
 ) -> tuple[Intake, Table]:
     """What a table's columns seem to be under the spelling that was stated, and the table with its texts parsed once.
 
-    Errors: the source cannot be read; a column that was named is not there. Cost: one parsing, two scans of what is
-    held, and one of each column of texts with many values.
+    Errors: the source cannot be read; a column that was named is not there. Cost: one parsing, some scans of it.
     """
     for name in (target, owners, *drop):
         if name is not None:
@@ -174,7 +177,8 @@ def look(
     noted = (replace(c, why=f"{c.why}; {note}") if (note := table[c.name].note) else c for c in columns.values())
     columns = {column.name: column for column in noted}
     found = tuple(columns[name] for name in table.names)
-    return Intake(table.source, plain.n, found, table.spelling, spelling, asks), plain
+    notes = oddities(table, plain, found, table.spelling, spelling)
+    return Intake(table.source, plain.n, found, table.spelling, spelling, asks, notes), plain
 
 
 def explore(
@@ -394,7 +398,3 @@ def _units(table: Table, name: str) -> dict[str, int]:
     unit = unit_sql(text)
     tail = f"WHERE {has_unit_sql(text, core_sql(text))} GROUP BY 1 ORDER BY 2 DESC, 1 LIMIT 8"
     return {str(word): int(count) for word, count in table.rows(f"{unit} AS u, count(*)", tail)}
-
-
-def _shell(name: str) -> str:
-    return name if re.fullmatch(r"[\w./-]+", name) else "'" + name.replace("'", "'\\''") + "'"

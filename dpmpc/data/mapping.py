@@ -30,10 +30,19 @@ class Counts:
     unknown: int = 0  # values that no category list has
     clipped: int = 0  # numbers or dates outside the range
     unread: int = 0  # texts that are no number, or no date, where one is due: they count as missing
+    surveyed: bool = False  # whether what is known of it came out of a survey, which publishes what stands out
+    silent: bool = False  # whether that is no value at all: at most how often there is none
 
     @property
     def warning(self) -> str | None:
         """A line on a column nearly all of whose values do not fit, or None."""
+        if self.silent:
+            return None
+        if self.surveyed and 0 < self.unknown >= _MOSTLY * (self.rows - self.missing):
+            return (
+                f"column '{self.name}': {self.unknown} of {self.rows} values are none of those that stood out of the "
+                "survey's noise, so the model does not tell them apart; check how they are spelled"
+            )
         for count, what in (
             (self.unknown, "unknown"),
             (self.clipped, "clipped"),
@@ -44,6 +53,21 @@ class Counts:
                 where = "check the file, how it spells numbers and dates, and the schema"
                 return f"column '{self.name}': {count} of {self.rows} values are {what}; {where}"
         return None
+
+    def add_surveyed(self, column: Surveyed, values: NDArray[Any]) -> None:
+        """Counts values (n, 2) of a column as a survey found it. Of numbers or texts of which it published nothing none
+        is odd: they are not what it was looking for."""
+        self.surveyed, self.silent = True, not (column.number or column.kept)
+        gone = column.gone(values)
+        self.missing += int(np.count_nonzero(gone))
+        text = np.isinf(values[:, 0]) & ~gone
+        if column.kept:
+            self.unknown += int(np.count_nonzero(text & ~np.isin(values[:, 1], column.kept)))
+        elif column.number:
+            self.unread += int(np.count_nonzero(text))
+        if column.number:
+            self.clipped += int(np.count_nonzero((values[:, 0] < column.low) & ~text))
+            self.clipped += int(np.count_nonzero((values[:, 0] > column.high) & ~text))
 
 
 @dataclass(eq=False)
@@ -111,12 +135,7 @@ class Mapping:
             counts.unknown += int(np.count_nonzero(values == -2))
             return values
         if isinstance(column, Surveyed):
-            gone = column.gone(values)
-            text = np.isinf(values[:, 0]) & ~gone
-            counts.missing += int(np.count_nonzero(gone))
-            counts.unknown += int(np.count_nonzero(text & ~np.isin(values[:, 1], column.kept)))
-            counts.clipped += int(np.count_nonzero((values[:, 0] < column.low) & ~text))
-            counts.clipped += int(np.count_nonzero((values[:, 0] > column.high) & ~text))
+            counts.add_surveyed(column, values)
             return values
         there = np.isfinite(values)
         if not there.all():

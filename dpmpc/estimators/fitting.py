@@ -5,7 +5,7 @@ import secrets
 import tempfile
 import warnings
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -22,12 +22,13 @@ from dpmpc.aggregation.plan.plan import Plan
 from dpmpc.aggregation.plan.spending import entry_of, held_against, stages_of
 from dpmpc.aggregation.wire.frames import rows_of_block
 from dpmpc.aggregation.wire.paths import ledger_path
+from dpmpc.data.derive import check_spelled, spelled_otherwise
 from dpmpc.data.intake import look
-from dpmpc.data.loading import opened
+from dpmpc.data.loading import NOTHING_STOOD_OUT, OFF_THE_RECORDS, opened
 from dpmpc.data.ownership import Partition, shares
-from dpmpc.data.schema import Labels, Range, Schema, Target
+from dpmpc.data.schema import Labels, Range, Schema, Surveyed, Target
 from dpmpc.data.spelling import PLAIN
-from dpmpc.data.table import Floats, Ints, Table, some
+from dpmpc.data.table import Floats, Ints, Table
 from dpmpc.estimators.frames import TARGET, Frame, rows, sorted_by_owner
 from dpmpc.estimators.persons import Persons
 from dpmpc.estimators.spending import PrivacyWarning, ledger_of, spent_on, warn
@@ -64,6 +65,7 @@ class Fitted:
     plan: Plan
     weights: tuple[float, ...] = ()  # of the classes
     spent: Spent | None = None
+    columns: dict[str, dict[str, Any]] = field(default_factory=dict)
 
 
 # Parameters that an estimator reads itself, or that what a fit is given says.
@@ -144,7 +146,16 @@ def fit_records(estimator: Any, given: Given) -> Fitted:
         fitted = _learned(request, schema, before, features, given, out, books)
     fits, total = spent_on(estimator.account, fitted.plan)
     warn(fits, total, fitted.plan)
-    return replace(fitted, spent=total)
+    return replace(fitted, spent=total, columns=_accounted(given, fitted.schema))
+
+
+def _accounted(given: Given, schema: Schema) -> dict[str, dict[str, Any]]:
+    """Every column that a fit was given: how many features it has, or why it has none."""
+    used = {column.name: len(column.features) for column in schema.columns}
+    why = {"survey": NOTHING_STOOD_OUT, "data": OFF_THE_RECORDS}.get(schema.bounds, "not in the schema")
+    surveyed = any(isinstance(column, Surveyed) for column in schema.columns)
+    why = NOTHING_STOOD_OUT if surveyed else why
+    return {"used": used, "left_out": {name: why for name in given.columns if name not in used}}
 
 
 @dataclass(frozen=True)
@@ -179,7 +190,7 @@ def _preprocessing(
             code = np.asarray(given.y > 0 if isinstance(given.target, Labels) else given.y, dtype=np.int64)
             table = {**table, given.target.name: np.array(names_of(given.target), dtype=object)[code]}
         with opened(table, folder=out, spelling=estimator.spelling or PLAIN) as (records, _):
-            _say_spelled(records)
+            _look(records, said=estimator.schema is not None or estimator.bounds is not None)
             if estimator.schema is not None:
                 draft = modelled(given.read_off(), given.task)
             elif estimator.bounds is not None:
@@ -208,16 +219,18 @@ def _preprocessing(
     return (schema, (), request) if found is None else (schema, (found[0].derived.mechanism,), found[2])
 
 
-def _say_spelled(records: Table) -> None:
-    """Warns of columns of texts that are mostly numbers or dates: a survey asks them for words, and finds few."""
-    odd = [c.name for c in look(records)[0].columns if c.forms is not None and c.forms.otherwise]
+def _look(records: Table, said: bool) -> None:
+    """Looks at a frame with texts as `train` looks at a file. Warns of what is odd. Errors, before anything is spent:
+    numbers or dates that are spelled otherwise than was stated; with a schema or bounds (`said`), which may mean them
+    as words, that is a warning."""
+    if all(column.kind == "number" for column in records.columns):
+        return
+    intake = look(records, target=TARGET if TARGET in records else None)[0]
+    if not said:
+        check_spelled(intake)
+    odd = [*([text] if (text := spelled_otherwise(intake)) else []), *intake.useless()]
     if odd:
-        warnings.warn(
-            f"numbers and dates of a frame are of such a type; {some(odd, 8)} hold them as texts, which a survey takes "
-            "for words; state spelling=, make numbers of them before `fit`, or leave them out",
-            UserWarning,
-            stacklevel=5,
-        )
+        warnings.warn("; ".join(odd), UserWarning, stacklevel=5)
 
 
 def _learned(

@@ -20,6 +20,13 @@ TARGET = "(target)"
 Frame = dict[str, Any]  # name -> column (n,)
 
 
+def table_of(X: Any) -> Any:
+    """X; in place of a DuckDB relation or a lazy Polars table, which have no rows yet, the table that it stands for."""
+    if type(X).__name__ == "DuckDBPyRelation":
+        return X.to_arrow_table()
+    return X.collect() if type(X).__name__ == "LazyFrame" else X
+
+
 def is_frame(X: Any) -> bool:
     """Whether X has named columns: a pandas, Polars or Arrow table."""
     return hasattr(X, "column_names") or (hasattr(X, "columns") and hasattr(X, "__getitem__"))

@@ -29,6 +29,7 @@ from dpmpc.estimators.frames import (
     owner_codes,
     rows,
     schema_classes,
+    table_of,
     weights_of,
 )
 from dpmpc.estimators.persons import apart, first_of, ids_of
@@ -67,7 +68,7 @@ class PrivateLinear(BaseEstimator):
         PeerError when a party leaves; what was spent until then is in the ledgers, and in the account.
         """
         with as_value_errors():
-            X, column = apart(X, self.person)
+            X, column = apart(table_of(X), self.person)
             columns, values = self._validated(X, y)
             groups = owner_codes(owners, len(values))
             weights = weights_of(sample_weight, self.weight_bound, len(values))
@@ -84,7 +85,7 @@ class PrivateLinear(BaseEstimator):
     def _keep(self, fitted: Fitted) -> None:
         self.schema_ = fitted.schema
         self.guarantee_, self.ledger_, self.report_ = fitted.guarantee, fitted.ledger, fitted.report
-        self.n_iter_, self.spent_ = fitted.iterations, fitted.spent
+        self.n_iter_, self.spent_, self.columns_ = fitted.iterations, fitted.spent, fitted.columns
         self._theta, self.class_weights_ = fitted.theta, fitted.weights
         d = len(self.schema_.feature_names)
         table = fitted.theta if len(fitted.theta) == d else fitted.theta.reshape(d, -1)
@@ -124,6 +125,7 @@ class PrivateLinear(BaseEstimator):
         """(n,) or (n, classes): the records' scores."""
         check_is_fitted(self)
         with as_value_errors():
+            X = table_of(X)
             if is_frame(X):
                 X, _ = apart(X, self.person)
                 validate_data(self, X, reset=False, skip_check_array=True)
@@ -196,7 +198,8 @@ class PrivateLogisticRegression(ClassifierMixin, PrivateLinear):
     refused with which all fits on this `data_id` would exceed it.
 
     After `fit`: `coef_`, `intercept_` (of the schema's features), `classes_`, `schema_`, `guarantee_` (a
-    `dpmpc.Promise`), `ledger_` (one entry a release), `report_`, `n_iter_`, `spent_` (what all
+    `dpmpc.Promise`), `ledger_` (one entry a release), `report_`, `n_iter_`, `columns_` (how many features
+    each column has, or why it is left out), `spent_` (what all
     fits on the data of this `data_id` have spent by then, in this process and its workers or, of named data, ever).
 
     Guarantees: of one fit, `guarantee_`; of several on the same records, what the warnings add up. Preprocessing before

@@ -1,7 +1,8 @@
 """Flower apps with a private mean: clients seal shares of their updates to the parties, the server gets the noisy mean.
 
 `prepare` makes the plan and the parties' keys; `private_mod` goes into the ClientApp, `PrivateStrategy` around the
-ServerApp's strategy; `ShareParty` is a party on a machine of its own. Flower is an extra, `dpmpc[flower]`: sealing,
+ServerApp's strategy; `ShareParty` is a party on a machine of its own. `prepare_questions`, `private_answers` and `ask`
+are the same for questions about clients' records. Flower is an extra, `dpmpc[flower]`: sealing,
 plans and parties do without it.
 """
 
@@ -12,18 +13,33 @@ if TYPE_CHECKING:
     from dpmpc.flower.mod import private_mod
     from dpmpc.flower.party import ShareParty
     from dpmpc.flower.prepared import Prepared, prepare
+    from dpmpc.flower.questions import ask, private_answers
     from dpmpc.flower.strategy import PrivateStrategy
+    from dpmpc.flower.tables import prepare_questions
     from dpmpc.flower.update import dimension_of
 
-__all__ = ["Prepared", "PrivateStrategy", "ShareParty", "dimension_of", "prepare", "private_mod"]
+__all__ = [
+    "Prepared",
+    "PrivateStrategy",
+    "ShareParty",
+    "ask",
+    "dimension_of",
+    "prepare",
+    "prepare_questions",
+    "private_answers",
+    "private_mod",
+]
 
 _HOMES = {
     "Prepared": "prepared",
     "PrivateStrategy": "strategy",
     "ShareParty": "party",
+    "ask": "questions",
     "dimension_of": "update",
     "prepare": "prepared",
+    "prepare_questions": "tables",
     "private_mod": "mod",
+    "private_answers": "questions",
 }
 
 

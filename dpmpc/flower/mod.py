@@ -11,6 +11,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from dpmpc.aggregation.plan.grid import Floats
 from dpmpc.aggregation.plan.limits import NO_LIMITS, Limits
 from dpmpc.aggregation.wire.frames import TOKEN_BYTES
 from dpmpc.errors import DpmpcError, UsageError, public_text
@@ -51,41 +52,26 @@ def private_mod(
     return PrivateMod(prepared, limits, evaluate, None if account is None else Path(account))
 
 
-class PrivateMod:
-    """See `private_mod`. A call raises nothing that a client can be at fault for: the reply is then Flower's error
-    reply, which says why and nothing of a vector."""
+class Sealing:
+    """What a client that seals shares does, whatever they are of."""
 
-    def __init__(
-        self, prepared: Prepared | Path | str, limits: Limits, evaluate: bool, account: Path | None = None
-    ) -> None:
-        self._prepared, self._evaluate = read_prepared(prepared), evaluate
-        self._sealer = Sealer(self._prepared, limits, account)
-        limits.check_owner(self._prepared.plan, 0, vectors=True)  # any: which one it is the server says later
+    def __init__(self, prepared: Prepared, limits: Limits, account: Path | None) -> None:
+        self._prepared, self._sealer = prepared, Sealer(prepared, limits, account)
         check_budget_has_data(limits)
         _ = self._prepared.digest  # derived once: it goes with this object to a simulation's processes
 
-    def __call__(self, message: Message, context: Context, call_next: CallNext) -> Message:
-        if not str(message.metadata.message_type).startswith("train"):
-            if self._evaluate:
-                return call_next(message, context)
-            kind = str(message.metadata.message_type)
-            return _refused(
-                message,
-                f"what a client replies to {kind} leaves outside the promise; this client allows none; give its "
-                "private_mod evaluate=True",
-            )
+    def answered(self, message: Message, context: Context, make: Callable[[int], Floats | Message]) -> Message:
+        """Sealed shares of the vector that `make` gives for this client's number in the plan, or its own reply where it
+        has one. Errors: none that a client can be at fault for: the reply is then Flower's error reply, which says why
+        and nothing of a vector."""
         try:
-            return self._train(message, context, call_next)
+            asked = self._asked(message, context)
+            made = make(asked.purpose.owner)
+            return made if isinstance(made, Message) else self._reply(message, made, asked)
         except DpmpcError as error:
-            return _refused(message, self._sealer.public(public_text(error)))
+            return refused(message, self._sealer.public(public_text(error)))
 
-    def _train(self, message: Message, context: Context, call_next: CallNext) -> Message:
-        asked = self._asked(message, context)
-        before = _arrays(message.content, "the server's message")
-        reply = call_next(message, context)
-        if reply.has_error():
-            return reply
-        vector = change(before, _arrays(reply.content, "the ClientApp's reply"))
+    def _reply(self, message: Message, vector: Floats, asked: Asked) -> Message:
         sealed, purpose = self._sealer.sealed(vector, asked), asked.purpose
         shares = {
             str(party): Array(dtype="uint8", shape=(len(share),), stype=SEALED, data=share)
@@ -141,6 +127,35 @@ class PrivateMod:
         return owner
 
 
+class PrivateMod(Sealing):
+    """See `private_mod`."""
+
+    def __init__(
+        self, prepared: Prepared | Path | str, limits: Limits, evaluate: bool, account: Path | None = None
+    ) -> None:
+        super().__init__(read_prepared(prepared), limits, account)
+        self._evaluate = evaluate
+        limits.check_owner(self._prepared.plan, 0, vectors=True)  # any: which one it is the server says later
+
+    def __call__(self, message: Message, context: Context, call_next: CallNext) -> Message:
+        if not str(message.metadata.message_type).startswith("train"):
+            if self._evaluate:
+                return call_next(message, context)
+            kind = str(message.metadata.message_type)
+            return refused(
+                message,
+                f"what a client replies to {kind} leaves outside the promise; this client allows none; give its "
+                "private_mod evaluate=True",
+            )
+        return self.answered(message, context, lambda owner: self._train(message, context, call_next))
+
+    def _train(self, message: Message, context: Context, call_next: CallNext) -> Floats | Message:
+        """The change of the model; the app's reply, where that is an error."""
+        before = _arrays(message.content, "the server's message")
+        reply = call_next(message, context)
+        return reply if reply.has_error() else change(before, _arrays(reply.content, "the ClientApp's reply"))
+
+
 def _arrays(content: Any, what: str) -> dict[str, Any]:
     """The arrays of the one ArrayRecord. Errors: UsageError for none or several."""
     records = list(content.array_records.values())
@@ -149,5 +164,6 @@ def _arrays(content: Any, what: str) -> dict[str, Any]:
     return numpy_arrays(records[0])
 
 
-def _refused(message: Message, why: str) -> Message:
+def refused(message: Message, why: str) -> Message:
+    """Flower's error reply."""
     return Message(Error(code=ErrorCode.MOD_FAILED_PRECONDITION, reason=why), reply_to=message)

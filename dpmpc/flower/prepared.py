@@ -13,6 +13,7 @@ from dpmpc.aggregation.plan.plan import Plan
 from dpmpc.errors import UsageError
 from dpmpc.flower.sealing import OVERHEAD, write_key
 from dpmpc.lazy import cached_property
+from dpmpc.learning.vectors import Vectors
 from dpmpc.mpc.contract.backend import BACKENDS
 from dpmpc.privacy.heads import HEAD
 
@@ -34,7 +35,7 @@ class Prepared:
             raise UsageError("under Flower parties add up; this plan has none; plan with parties=3")
         if plan.role == "both":
             raise UsageError('under Flower owners and parties are apart; this plan has role="both"; leave it out')
-        if plan.neighbours not in ("owner", "stated"):
+        if isinstance(plan.source, Vectors) and plan.neighbours not in ("owner", "stated"):
             raise UsageError(
                 f"under Flower whole updates are clipped, which says nothing of one record; this plan's neighbours are "
                 f"by {plan.neighbours}; leave <<records>> out, and clip by record in programs of your own"
@@ -128,6 +129,11 @@ def prepare(
         min_owners=max(1, owners // 2) if min_owners is None else min_owners,
         **settings,
     )
+    return written(plan, folder)
+
+
+def written(plan: Plan, folder: Path | str) -> Prepared:
+    """A plan with new keys, in files of a folder. Errors: as `prepare`."""
     _ = plan.derived  # what no run can keep is refused before a key is written
     Prepared(plan, (bytes(_KEY),) * plan.parties)
     folder = Path(folder)

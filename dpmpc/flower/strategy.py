@@ -1,6 +1,5 @@
 """The server's side of a Flower run: a strategy around the user's own, which gets the noisy mean, not the replies."""
 
-import json
 import logging
 import time
 from collections.abc import Iterable
@@ -8,20 +7,17 @@ from pathlib import Path
 from typing import Any
 
 from dpmpc.aggregation.owner.aggregator import WAIT, Release
-from dpmpc.aggregation.owner.sites import endpoints
 from dpmpc.aggregation.plan.asked import Presence
 from dpmpc.aggregation.plan.grid import Floats
 from dpmpc.aggregation.plan.guarantee import Promise, promise_of
 from dpmpc.errors import UsageError
 from dpmpc.flower.courier import Courier
+from dpmpc.flower.messages import asking, read_replies
+from dpmpc.flower.places import Places
 from dpmpc.flower.prepared import Prepared, read_prepared
 from dpmpc.flower.update import dimension_of, is_floating, moved, numpy_arrays
-from dpmpc.flower.words import BOUND, OWNER, PLAN, RECORD, RELEASE, SEALED, SHARES, TOKEN, TOLD, needs_flower
-from dpmpc.mpc.transport.addresses import owner_endpoints
+from dpmpc.flower.words import RECORD, needs_flower
 from dpmpc.mpc.transport.heartbeat import STALL
-from dpmpc.privacy.budget import Budget
-from dpmpc.privacy.heads import NAME
-from dpmpc.processes.provenance import software
 
 try:
     from flwr.app import Array, ArrayRecord, ConfigRecord, Message, MetricRecord, RecordDict
@@ -31,7 +27,6 @@ except ImportError as error:
     raise needs_flower(error) from None
 
 LOG = logging.getLogger("flwr")
-REPORT = "report.json"
 EVALUATED = "clients evaluated the model and sent what they measured in the clear: outside the guarantee"
 
 
@@ -71,20 +66,10 @@ class PrivateStrategy(Strategy):
         this data whose ledgers are beside it. `evaluate`: whether clients evaluate,
         outside the guarantee. Errors: UsageError."""
         super().__init__()
-        self.strategy, self._prepared = strategy, read_prepared(prepared)
-        self._out = None if out is None else Path(out)
-        if self._out is not None and not self._is_free(self._out, elsewhere=addresses is not None):
-            raise UsageError(f"out must be a new or empty directory; {self._out} is not; name another")
-        self._evaluate, self._wait, self._stall = evaluate, wait, stall
-        plan = self._prepared.plan
-        self._tls = None if tls is None else Path(tls)
-        self._addresses = None if addresses is None else owner_endpoints(endpoints(plan, addresses, tls))
-        self._keys = self._folder(prepared, keys) if addresses is None else None
-        self._budget = None
-        if budget is not None:
-            if self._out is None or addresses is not None:
-                raise UsageError("a budget is held against ledgers of parties here; give out too, and no addresses")
-            self._budget = Budget.below(budget, None, self._out)
+        self.strategy, self._prepared, self._evaluate = strategy, read_prepared(prepared), evaluate
+        self._places = Places.of(
+            prepared, self._prepared, keys, out=out, addresses=addresses, tls=tls, budget=budget, wait=wait, stall=stall
+        )
         self._courier: Courier | None = None
         self._model = ArrayRecord()
         self._past: dict[int, tuple[Floats, Release]] = {}  # what the run had opened before it was interrupted
@@ -95,25 +80,6 @@ class PrivateStrategy(Strategy):
         self._presence: dict[int, Presence] = {}
         self._seconds: list[float] = []  # of each release, from the replies to the mean
         self._report: dict[str, Any] = {}
-
-    def _is_free(self, out: Path, elsewhere: bool) -> bool:
-        """Whether a report may go there: nothing is there, or with parties elsewhere the report of the same run."""
-        found = {path.name for path in out.iterdir()} if out.exists() else set()
-        if not found or not elsewhere or found != {REPORT}:
-            return not found
-        try:
-            said = json.loads((out / REPORT).read_text(encoding="utf-8"))["flower"]["plan_digest"]
-        except (OSError, ValueError, KeyError, TypeError):
-            return False
-        return bool(said == self._prepared.digest.hex())
-
-    @staticmethod
-    def _folder(prepared: Prepared | Path | str, keys: Path | str | None) -> Path:
-        if keys is not None:
-            return Path(keys)
-        if isinstance(prepared, Prepared):
-            raise UsageError("parties here need their keys; none were named; give keys=FOLDER, the one of prepare")
-        return Path(prepared) if Path(prepared).is_dir() else Path(prepared).parent
 
     @property
     def guarantee(self) -> Promise:
@@ -133,13 +99,8 @@ class PrivateStrategy(Strategy):
             raise UsageError(
                 f"the plan has {plan.releases} releases, one a round; {num_rounds} rounds were asked for; plan more"
             )
-        places: dict[str, Any] = {"addresses": self._addresses, "tls": self._tls}
-        if self._addresses is None:
-            places = {} if self._budget is None else {"budget": self._budget}
-        with Courier.between(
-            self._prepared, self._keys, out=self._out, wait=self._wait, stall=self._stall, **places
-        ) as courier:
-            self._courier, self._past = courier, courier.past() if self._addresses else {}
+        with self._places.courier() as courier:
+            self._courier, self._past = courier, {} if self._places.here else courier.past()
             self._first = courier.session.next
             if self._first:
                 LOG.info("the run goes on with round %d; %d were opened before", self._first + 1, len(self._past))
@@ -148,10 +109,7 @@ class PrivateStrategy(Strategy):
             finally:
                 self._report = self._made(courier)
                 self._courier = None
-                if self._out is not None:
-                    self._out.mkdir(mode=0o700, parents=True, exist_ok=True)
-                    text = json.dumps(self._report, indent=2, sort_keys=True)
-                    (self._out / REPORT).write_text(text + "\n", encoding="utf-8")
+                self._places.write(self._report)
 
     def configure_train(
         self, server_round: int, arrays: ArrayRecord, config: ConfigRecord, grid: Grid
@@ -169,19 +127,10 @@ class PrivateStrategy(Strategy):
         messages = list(self.strategy.configure_train(server_round, arrays, config, grid))
         for message in messages:
             node = message.metadata.dst_node_id
-            asked: dict[str, Any] = {
-                PLAN: self._prepared.digest.hex(),
-                TOKEN: courier.token,
-                RELEASE: courier.session.next,
-                OWNER: self._owners.setdefault(node, len(self._owners)),
-            }
-            if courier.bound is not None:
-                asked[BOUND] = courier.bound.value
-            if told := courier.told():
-                j = self._numbers.get(node)  # a client that has not answered may be any owner
-                asked[TOLD] = told if j is None else [table[NAME * j : NAME * (j + 1)] for table in told]
+            offered = self._owners.setdefault(node, len(self._owners))
+            asked = asking(self._prepared, courier, offered, self._numbers.get(node))
             content = {key: record for key, record in message.content.items()}
-            message.content = RecordDict({**content, RECORD: ConfigRecord(asked)})
+            message.content = RecordDict({**content, RECORD: asked})
         return messages
 
     def aggregate_train(
@@ -193,8 +142,10 @@ class PrivateStrategy(Strategy):
             return self._again(server_round)
         if courier.session.next >= plan.releases:
             return None, None
-        sealed, answer, problems = self._sealed(replies, courier.session.next)
-        for problem in problems:
+        found = read_replies(self._prepared, replies, courier.session.next)
+        self._numbers |= found.numbers
+        sealed, answer = found.sealed, found.answer
+        for problem in found.problems:
             LOG.warning("a client's reply is left out: %s", problem)
         if answer is None or len(sealed) < plan.fewest:
             LOG.error(
@@ -261,69 +212,11 @@ class PrivateStrategy(Strategy):
             raise UsageError("rounds are made within start; none has begun; call start")
         return self._courier
 
-    def _sealed(
-        self, replies: Iterable[Message], release: int
-    ) -> tuple[dict[int, list[bytes]], Message | None, list[str]]:
-        """(by owner, a sealed share a party; a reply that had some; what is wrong with the others, each once)."""
-        found: dict[int, list[bytes]] = {}
-        answer, problems = None, dict[str, None]()
-        for reply in replies:
-            if reply.has_error():
-                problems[str(reply.error.reason)] = None
-                continue
-            owner, shares = self._read(reply, release)
-            if shares is None:
-                problems["it holds no shares of this round; give its ClientApp the private_mod"] = None
-            elif owner in found:
-                problems[f"two clients came as owner {owner}; give each node a partition-id of its own"] = None
-            else:
-                found[owner], answer = shares, reply
-                self._numbers[reply.metadata.src_node_id] = owner
-        return found, answer, list(problems)
-
-    def _read(self, reply: Message, release: int) -> tuple[int, list[bytes] | None]:
-        """(owner, its sealed shares by party) of a reply; None where it holds none of this plan and release."""
-        about, shares = reply.content.get(RECORD, {}), reply.content.get(SHARES, {})
-        owner, sizes = about.get(OWNER), self._prepared.sealed_bytes
-        held = [shares.get(str(party)) for party in range(len(sizes))]
-        good = (
-            isinstance(owner, int)
-            and 0 <= owner < self._prepared.plan.owners
-            and about.get(PLAN) == self._prepared.digest.hex()
-            and about.get(RELEASE) == release
-            and all(
-                share is not None and share.stype == SEALED and len(share.data) == size
-                for share, size in zip(held, sizes, strict=True)
-            )
-        )
-        return (owner, [share.data for share in held]) if good else (-1, None)
-
     # -- report ------------------------------------------------------------------------------------------------------
     def report(self) -> dict[str, Any]:
         """The promise and everything it rests on, rounds, who was there, cost, warnings: JSON values; report.json."""
         return self._made(self._courier) if self._courier is not None else self._report
 
     def _made(self, courier: Courier) -> dict[str, Any]:
-        base = courier.report()
-        return {
-            **base,
-            "releases_made": len(self._presence),  # those that were lost are none
-            "flower": {
-                "strategy": type(self.strategy).__name__,
-                "plan_digest": self._prepared.digest.hex(),
-                "seconds": self._seconds,
-                "sealed_bytes_an_owner": sum(self._prepared.sealed_bytes),
-                "parties_here": self._addresses is None,
-            },
-            "presence": {
-                "min_owners": self._prepared.plan.fewest,
-                "owners": {str(release): list(who) for release, who in sorted(self._presence.items())},
-            },
-            "warnings": [*base["warnings"], *([EVALUATED] if self._evaluate else []), *self._here()],
-            "software": software(),
-        }
-
-    def _here(self) -> list[str]:
-        if self._addresses is not None:
-            return []
-        return ["all parties ran on the server's machine: whoever commands it can read every update; this is for study"]
+        about = {"strategy": type(self.strategy).__name__, "seconds": self._seconds}
+        return self._places.report(courier, about, self._presence, [EVALUATED] if self._evaluate else [])

@@ -11,6 +11,7 @@ from dpmpc.data.loading import CsvFile, Source, opened
 from dpmpc.data.mapping import Counts, Mapping
 from dpmpc.data.schema import Classes, Labels, Schema
 from dpmpc.data.spelling import PLAIN, Spelling
+from dpmpc.errors import number_of
 from dpmpc.learning.class_weights import corrected
 from dpmpc.learning.erm_blocks import scored
 from dpmpc.learning.model import read_model
@@ -33,6 +34,18 @@ class Predictions:
     columns: dict[str, NDArray[Any]]
     score: tuple[str, float] | None
     counts: tuple[Counts, ...] = ()
+    base: float | None = None  # the share of the commonest class among the records, beside an accuracy
+
+    @property
+    def line(self) -> str | None:
+        """How good the predictions are, with what to hold it against; None where the records have no target."""
+        if self.score is None:
+            return None
+        name, score = self.score
+        if name != "accuracy":
+            return f"{name} on {number_of(self.n, 'record')}: {score:.5g}"
+        beside = "" if self.base is None else f"; always saying the commonest class has {self.base:.4f}"
+        return f"{name} on {number_of(self.n, 'record')}: {score:.4f}{beside}"
 
     @property
     def n(self) -> int:
@@ -68,14 +81,14 @@ def predict(run: Path, source: Source, *, memory: int | None = None, spelling: S
 def _said(
     target: Any, scores: Floats, truth: Floats | None, counts: tuple[Counts, ...], weights: tuple[float, ...]
 ) -> Predictions:
-    score = None
+    score, base = None, None
     if isinstance(target, Classes):
         chosen, each = predicted(scores), corrected(target, scores, weights)
         columns: dict[str, NDArray[Any]] = {target.name: np.array(target.names, dtype=object)[chosen]}
         columns |= {f"probability_{name}": each[:, k] for k, name in enumerate(target.names)}
         if truth is not None:
-            score = "accuracy", float(np.mean(chosen == truth))
-        return Predictions(columns, score, counts)
+            score, base = ("accuracy", float(np.mean(chosen == truth))), _commonest(truth)
+        return Predictions(columns, score, counts, base)
     if isinstance(target, Labels):
         names = np.array([target.negative_name, target.positive_name], dtype=object)
         columns = {
@@ -83,13 +96,18 @@ def _said(
             f"probability_{target.positive_name}": corrected(target, scores, weights),
         }
         if truth is not None:
-            score = "accuracy", float(np.mean(np.where(scores > 0, 1.0, -1.0) == truth))
+            score, base = ("accuracy", float(np.mean(np.where(scores > 0, 1.0, -1.0) == truth))), _commonest(truth)
     else:
         values = target.original(scores)
         columns = {target.name: values}
         if truth is not None:
             score = "rmse", float(np.sqrt(np.mean((values - target.original(truth)) ** 2)))
-    return Predictions(columns, score, counts)
+    return Predictions(columns, score, counts, base)
+
+
+def _commonest(truth: Floats) -> float:
+    """The share of the commonest class."""
+    return float(np.unique(truth, return_counts=True)[1].max() / len(truth))
 
 
 __all__ = ["CsvFile", "Predictions", "predict"]

@@ -152,9 +152,13 @@ def held_against(plan: Plan, table: Table, sizes: Sequence[int] = ()) -> Finding
 
 
 def with_spelling(found: Findings, table: Table) -> Findings:
-    """The findings, with what is to be stated of fields that are spelled otherwise than was stated."""
-    odd = spelled_otherwise(look(table)[0])
-    return replace(found, found=(*found.found, Finding("warning", "records", odd))) if odd else found
+    """The findings, with what is to be stated of fields that are spelled otherwise than was stated, and what
+    is odd about whole columns."""
+    intake = look(table)[0]
+    odd = spelled_otherwise(intake)
+    said = [Finding("warning", "records", odd)] if odd else []
+    notes = [Finding("note", "records", note) for note in intake.notes]
+    return replace(found, found=(*found.found, *said, *notes))
 
 
 def planned_schema(plan: Plan) -> Schema:

@@ -1,20 +1,20 @@
 """Questions and models that stand in files."""
 
 import warnings
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from dpmpc.aggregation.plan.asked import plan_path
 from dpmpc.aggregation.plan.plan import Plan
-from dpmpc.data.schema import Schema
+from dpmpc.data.schema import Schema, checked_bounds, read_bounds
 from dpmpc.data.table import Table, held
 from dpmpc.data.written import read_written
 from dpmpc.errors import RecordError, UsageError
 from dpmpc.learning.model import read_model
 from dpmpc.runs.folder import run_folder
-from dpmpc.statistics.columns import Quantity
+from dpmpc.statistics.columns import Columns, Quantity
 from dpmpc.statistics.scores import Model
 from dpmpc.statistics.tables import Tables
 
@@ -70,3 +70,23 @@ def model_of(run: Path) -> Model:
     """The model of a run, for questions about it. Errors: as `read_model`."""
     read = read_model(run)
     return Model.of(Schema.from_json(read.preprocessing), read.theta, read.weights)
+
+
+def asked_of(
+    queries: Sequence[str | Mapping[str, Any]],
+    schema: Schema | Path | str | None,
+    bounds: Mapping[str, Any] | Path | str | None,
+    models: Mapping[str, Path | str | Model] | None,
+) -> Tables:
+    """The public questions. Errors: neither schema nor bounds, or both; what cannot be asked."""
+    if (schema is None) == (bounds is None):
+        raise UsageError("what may be asked follows from <<schema>> or <<bounds>>, one of them; give public ones")
+    if schema is not None:
+        columns = Columns.of_schema(schema if isinstance(schema, Schema) else Schema.read(Path(schema)))
+    else:
+        assert bounds is not None
+        given = checked_bounds(dict(bounds), "bounds") if isinstance(bounds, Mapping) else read_bounds(Path(bounds))
+        columns = Columns.of_bounds(given)
+    given_models = (models or {}).items()
+    found = {name: model if isinstance(model, Model) else model_of(Path(model)) for name, model in given_models}
+    return Tables.of(columns, queries, None, found)

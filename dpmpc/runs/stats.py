@@ -24,7 +24,7 @@ from dpmpc.data.loading import Source, opened
 from dpmpc.data.mapping import owner_numbers
 from dpmpc.data.ownership import Kept, fitting
 from dpmpc.data.persons import persons_at
-from dpmpc.data.schema import Schema, checked_bounds, read_bounds
+from dpmpc.data.schema import Schema
 from dpmpc.data.spelling import PLAIN, Spelling
 from dpmpc.data.table import Table, held
 from dpmpc.errors import UsageError
@@ -34,11 +34,10 @@ from dpmpc.privacy.budget import Budget
 from dpmpc.privacy.composition import parse_budget
 from dpmpc.privacy.law import DEFAULT_LAW
 from dpmpc.privacy.mechanism import Mechanism
-from dpmpc.runs.questions import check_read, model_of, warn_of
+from dpmpc.runs.questions import asked_of, check_read, warn_of
 from dpmpc.runs.stages import MINE, OPENED
 from dpmpc.settings import declared, said
 from dpmpc.statistics.asking import Answer
-from dpmpc.statistics.columns import Columns
 from dpmpc.statistics.expected import Expected, expected, lines, refuse_hopeless
 from dpmpc.statistics.intervals import Level
 from dpmpc.statistics.opened import Opened
@@ -65,7 +64,8 @@ class OfTables(Promise, Noise, Choosing, Computing, Attendance):
 class Statistics:
     """An opened release, public: its plan, the noisy sum (dimension,) over all records, and what intervals hold. Other
     answers to the same release are made by `again`, at no cost. `earlier`: releases of the same records whose tables
-    answer with it; `questions`: others than were asked then."""
+    answer with it; `questions`: others than were asked then; `present`: the owners whose records they are, where some
+    may be missing."""
 
     plan: Plan
     total: NDArray[np.float64]
@@ -73,6 +73,19 @@ class Statistics:
     guarantee: str
     earlier: tuple["Statistics", ...] = ()
     questions: Tables | None = None
+    present: tuple[int, ...] | None = None
+
+    @property
+    def sizes(self) -> tuple[int, ...]:
+        """How many records, or places, the owners have whose records were asked."""
+        return self.plan.sizes if self.present is None else tuple(self.plan.sizes[j] for j in self.present)
+
+    @property
+    def _whose(self) -> list[str]:
+        """A line on the owners, where some were missing."""
+        if self.present is None or len(self.present) == self.plan.owners:
+            return []
+        return [f"Of {len(self.present)} of {self.plan.owners} owners: {', '.join(map(str, self.present))}."]
 
     @property
     def tables(self) -> Tables:
@@ -89,7 +102,7 @@ class Statistics:
     def opened(self) -> Opened:
         """What was opened, by all releases together."""
         noise, plan = noise_of(self.plan) / STEP, self.plan
-        alone = self.tables.opened(self.total / STEP, noise, plan.sizes, plan.counted)
+        alone = self.tables.opened(self.total / STEP, noise, self.sizes, plan.counted)
         return pooled([*(each.opened for each in self.earlier), alone])
 
     def again(self, level: Level) -> "Statistics":
@@ -124,7 +137,7 @@ class Statistics:
 
     def html(self, title: str = "Statistics") -> str:
         """One page with tables and pictures that needs nothing else."""
-        return as_html(self.answers, self._shown, title, [self.guarantee], self._costs)
+        return as_html(self.answers, self._shown, title, [self.guarantee, *self._whose], self._costs)
 
     def part(self) -> str:
         """The answers as a part of another page, under its third headings."""
@@ -132,7 +145,7 @@ class Statistics:
 
     @property
     def _costs(self) -> list[tuple[str, float]]:
-        return [(name, part) for name, _, part in self.tables.costs(self.plan.sizes)]
+        return [(name, part) for name, _, part in self.tables.costs(self.sizes)]
 
     def plot(self, path: Path | str) -> Path:
         """Writes the page with the pictures, and returns where."""
@@ -146,7 +159,8 @@ class Statistics:
     def write(self, out: Path) -> None:
         """Writes what was opened, and the answers in every form, into a folder."""
         np.save(out / OPENED, self.total)
-        (out / "intervals.json").write_text(json.dumps({"guarantee": self.guarantee}) + "\n", encoding="utf-8")
+        known = {"guarantee": self.guarantee} | ({} if self.present is None else {"present": list(self.present)})
+        (out / "intervals.json").write_text(json.dumps(known) + "\n", encoding="utf-8")
         texts = (self.text(), self.markdown(), self.csv(), self.json(), self.html())
         for name, text in zip(_FORMS, texts, strict=True):
             (out / name).write_text(text, encoding="utf-8")
@@ -275,10 +289,11 @@ def reopened(out: Path | str, level: Level | None = None) -> Statistics:
         raise UsageError(f"answers come from a release of tables; {folder} holds a run of {kind}; name another folder")
     try:
         total = np.load(folder / OPENED, allow_pickle=False)
-        said_then = json.loads((folder / "intervals.json").read_text(encoding="utf-8"))["guarantee"]
+        then = json.loads((folder / "intervals.json").read_text(encoding="utf-8"))
+        said_then, present = then["guarantee"], then.get("present")
     except (OSError, ValueError, KeyError) as error:
         raise UsageError(f"a finished release has {OPENED}; {folder}: {error}; ask again") from None
-    found = Statistics(plan, total, level or Level(), said_then)
+    found = Statistics(plan, total, level or Level(), said_then, present=None if present is None else tuple(present))
     stage = folder / RELEASES[0]
     return replace(found, earlier=(stage_of(stage),)) if (stage / MINE).exists() else found
 
@@ -287,26 +302,6 @@ def stage_of(folder: Path) -> Statistics:
     """What a stage of tables before a release opened, from its folder."""
     plan = Plan.read(folder / MINE)
     return Statistics(plan, np.load(folder / OPENED, allow_pickle=False), Level(), promise_of(plan).sentence)
-
-
-def asked_of(
-    queries: Sequence[str | Mapping[str, Any]],
-    schema: Schema | Path | str | None,
-    bounds: Mapping[str, Any] | Path | str | None,
-    models: Mapping[str, Path | str | Model] | None,
-) -> Tables:
-    """The public questions. Errors: neither schema nor bounds, or both; what cannot be asked."""
-    if (schema is None) == (bounds is None):
-        raise UsageError("what may be asked follows from <<schema>> or <<bounds>>, one of them; give public ones")
-    if schema is not None:
-        columns = Columns.of_schema(schema if isinstance(schema, Schema) else Schema.read(Path(schema)))
-    else:
-        assert bounds is not None
-        given = checked_bounds(dict(bounds), "bounds") if isinstance(bounds, Mapping) else read_bounds(Path(bounds))
-        columns = Columns.of_bounds(given)
-    given_models = (models or {}).items()
-    found = {name: model if isinstance(model, Model) else model_of(Path(model)) for name, model in given_models}
-    return Tables.of(columns, queries, None, found)
 
 
 def kept_of(settings: Mapping[str, Any], owners: str | None) -> Kept | None:

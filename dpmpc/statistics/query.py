@@ -91,9 +91,10 @@ def parse(text: str, columns: Columns, models: Sequence[str] = ()) -> Query:
 def parse_all(
     asked: Sequence[str | Mapping[str, Any]], columns: Columns, models: Sequence[str] = ()
 ) -> tuple[Query, ...]:
-    """The questions of lines or TOML tables, each once; the weights of those that are asked twice add up."""
+    """The questions of lines or TOML tables, each once; the weights of those that are asked twice add up. One question
+    may stand alone."""
     found: dict[Query, float] = {}
-    for item in asked:
+    for item in [asked] if isinstance(asked, str | Mapping) else asked:
         if not isinstance(item, str | Mapping):
             raise UsageError(f"a question is a line or a table; got {type(item).__name__}; write for instance count")
         query = parse(item if isinstance(item, str) else text_of(item), columns, models)
@@ -193,6 +194,9 @@ class _Binder:
                 w.refuse(option.place, "leaves are a power of two", f"write leaves={1 << int(value).bit_length()}")
         if name == "cells" and w.what.text == "hist" and value not in ("octaves", "log"):
             w.refuse(option.place, "cells are octaves or log", "write cells=octaves")
+        if value == "log" and isinstance(column := self.columns[self._known(w.parts[0])], Quantity) and column.low <= 0:
+            rule = f"logarithmic cells need a positive lower bound, and '{column.name}' has {column.low:g}"
+            w.refuse(option.place, rule, "write cells=octaves")
         if name in ("cuts", "range"):
             grows = isinstance(value, tuple) and all(a < b for a, b in pairwise(value))
             if not grows or not isinstance(value, tuple) or len(value) < 2 or (name == "range" and len(value) != 2):

@@ -162,6 +162,12 @@ class _Reader:
         if not self.mark(mark):
             self.fail(f"'{mark}' follows {after}", f"write '{mark}' here")
 
+    def unfinished(self) -> NoReturn:
+        """Errors: always, for what follows a part in brackets and is no comma."""
+        if self.token.kind == "end":
+            self.fail("brackets are closed", "write ')' here")
+        self.fail("',' follows each part", "write ',' here, or the whole name in double quotes if it has spaces")
+
     def name(self, what: str) -> Token:
         if self.token.kind not in ("word", "quoted") or (self.token.kind == "word" and self.token.text in KEYWORDS):
             self.fail(f"{what} is due here", "write one; in double quotes if it has spaces or marks")
@@ -182,8 +188,8 @@ class _Reader:
         options: list[Option] = []
         if self.mark("("):
             while not self.mark(")"):
-                if parts or options:
-                    self.need(",", "each part")
+                if (parts or options) and not self.mark(","):
+                    self.unfinished()
                 name = self.name("a column, a number or an option")
                 if self.mark("="):
                     options.append(self.option(name))

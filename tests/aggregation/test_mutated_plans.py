@@ -30,8 +30,11 @@ from dpmpc.data.schema import Labels, Numeric, Schema
 from dpmpc.errors import UsageError
 from dpmpc.learning.method import METHODS, Learning
 from dpmpc.learning.survey import Survey
+from dpmpc.learning.survey_columns import ANY
 from dpmpc.learning.vectors import Vectors
 from dpmpc.privacy.spread import logistic_spread
+from dpmpc.runs.planning import plan_with_survey
+from dpmpc.runs.request import Request
 from dpmpc.statistics import cells
 from dpmpc.statistics.columns import Quantity
 from dpmpc.statistics.tables import STEP, Tables
@@ -54,6 +57,24 @@ WIDE = 5  # records of a person, which all three owners have
 STATED = 0.5  # by how much one of this owner's units moves its vector, if it says so
 SLACK = 1e-3  # of epsilon: noise on the grid is taken for continuous
 NUMBERS = (-1e300, -1.0, -0.3, 0.0, 0.999, 1.0, 49.99999, 1e300, math.nan)
+
+
+def test_a_length_that_follows_from_the_rest_is_refused_where_it_is_another() -> None:
+    """A plan's length is a number of its own for vectors of the caller's alone; and there an owner's vector of another
+    length is not taken."""
+    draft = Schema((Numeric("x", *ANY), Numeric("z", 0, 10)), Labels("y", ("1",), ("0",)), basis="additive")
+    request = Request(data="synthetic", owners=3, epsilon=EPSILON, delta=DELTA, run_id="r")
+    surveyed = plan_with_survey(request, draft, (4000, 4000, 4000), "records")
+    for kind, plans in {**honest(), "surveyed": [surveyed]}.items():
+        for plan in plans:
+            for length in (plan.dimension - 1, plan.dimension + 1):
+                if kind != "vectors":
+                    with pytest.raises(UsageError, match=r"dimension is its|has at most \d+ coordinates"):
+                        replace(plan, dimension=length)
+                    continue
+                other = replace(plan, dimension=length)
+                with pytest.raises(UsageError, match=str(length)):
+                    list(as_blocks(np.zeros((3, plan.dimension)), 3, other.dimension, 3))
 
 
 # -- what an owner's vector loses --------------------------------------------------------------------------------------

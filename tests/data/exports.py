@@ -313,7 +313,44 @@ EXCEL = Export(
     first_line="sep=;\r\n",
 )
 
-EXPORTS = (GERMAN, US, UK, SWISS, FRENCH, INDIAN, BRAZILIAN, CHINESE, EXCEL)
+TURKISH = Export(
+    "hastane.csv",
+    Spelling(",", ".", "dmy", None, (), (), "cp1254"),
+    {
+        "Dosya No": ("identifier", numbered("H{:06d}")),
+        "Yatış": ("date", date("%d.%m.%Y %H:%M")),
+        "Ücret": ("number", number(200, 90_000, 2, ",", ".")),
+        "Ağırlık": ("number", number(40, 130, 1, ",", gone=("",))),
+        "Yaş": ("number", number(18, 95, 0, ",")),
+        "Servis": ("category", choice("Dahiliye", "Göğüs", "Çocuk")),
+        "Sigara": ("category", choice("evet", "hayır")),
+        "Not": ("free text", prose("hasta", "şikâyeti", "ağrı,", "ateş;", "öksürük", "uyku")),
+    },
+    "Ölüm",
+    ("hayır", "evet"),
+    encoding="cp1254",
+)
+
+JAPANESE = Export(
+    "byouin.csv",
+    Spelling(".", ",", "", None, ("-",), ("円", "歳"), "cp932"),
+    {
+        "患者番号": ("identifier", numbered("K{:06d}")),
+        "入院日": ("date", date("%Y年%m月%d日")),
+        "退院日": ("date", date("%Y/%m/%d")),
+        "費用": ("number", number(1_000, 900_000, 0, ".", ",", after="円")),
+        "年齢": ("number", number(18, 95, 0, ".", after="歳")),
+        "体温": ("number", number(35, 41, 1, ".", gone=("-",))),
+        "病棟": ("category", choice("内科", "外科", "小児科")),
+        "喫煙": ("category", choice("はい", "いいえ")),
+    },
+    "死亡",
+    ("いいえ", "はい"),
+    separator=",",
+    encoding="cp932",
+)
+
+EXPORTS = (GERMAN, US, UK, SWISS, FRENCH, INDIAN, BRAZILIAN, CHINESE, EXCEL, TURKISH, JAPANESE)
 
 
 def random_export(seed: int) -> Export:

@@ -8,6 +8,7 @@ import warnings
 from pathlib import Path
 from typing import Any
 
+import duckdb
 import numpy as np
 import pandas as pd
 import pytest
@@ -241,6 +242,7 @@ def test_tables_of_pandas_polars_and_arrow_give_the_same_model() -> None:
     kinds: list[Any] = [X, X.convert_dtypes()]
     polars, pyarrow = pytest.importorskip("polars"), pytest.importorskip("pyarrow")
     kinds += [polars.DataFrame(X.to_dict("list"), strict=False), pyarrow.Table.from_pandas(X)]
+    kinds += [kinds[-2].lazy(), duckdb.connect().from_df(X)]
     models = [PrivateLogisticRegression(**settings).fit(table, y, owners=site) for table in kinds]
     for model, table in zip(models, kinds, strict=True):
         assert np.array_equal(model.coef_, models[0].coef_)
@@ -458,7 +460,7 @@ def test_numbers_that_a_frame_holds_as_texts_are_said_and_read_where_their_spell
     frame = pd.DataFrame(
         {"age": rng.integers(18, 90, 1500), "bill": bill, "dear": (cost > np.median(cost)).astype(int)}
     )
-    with pytest.warns(UserWarning, match="bill hold them as texts, which a survey takes for words"):
+    with pytest.raises(ValueError, match=r"\(bill\); state spelling=Spelling\(decimal=',', thousands='.'"):
         PrivateLogisticRegression(engine="clear").fit(frame[["age", "bill"]], frame["dear"])
     asked: dict[str, Any] = {"records": frame, "target": "dear", "engine": "clear", "owners": 3, "delta": 1e-5}
     with pytest.raises(UsageError, match=r"1 column of .* is not \(bill\); state .*\(decimal=',', thousands='.'"):

@@ -171,3 +171,22 @@ def test_an_owner_hears_of_what_is_asked_and_of_what_is_trained_on(tmp_path: Pat
         with opened(CsvFile(tmp_path / f"{name}.csv")) as (table, _):
             said[name] = [line for line in looked_at(plan, request, table, plan.all_sizes) if "refused" in line]
     assert said["made"] == [] and len(said["less"]) == 1 and "ward: is not in" in said["less"][0]
+
+
+@pytest.mark.parametrize(
+    ("kind", "why"), [("persons", "do not know each other's"), ("capacity", "parts of exact sizes")]
+)
+def test_persons_and_places_are_asked_about_and_trained_on_without_figures(kind: str, why: str, tmp_path: Path) -> None:
+    """That there are none is said before anything is spent; where held-out records were asked for it is refused."""
+    person = '\nneighbours = "person"\nperson = "who"\nperson_rows = 2' if kind == "persons" else ""
+
+    def written(records: str) -> Path:
+        path = study(tmp_path, privacy=f"epsilon = 12{person}", records=records)
+        path.write_text(path.read_text().replace(f"records = {EACH}", f"{kind} = {EACH}"), encoding="utf-8")
+        return path
+
+    made = read_consortium(written(""))
+    assert isinstance(made.plan.source, Study) and not made.plan.source.held and made.plan.source.tables is not None
+    assert any(why in note and "no figures" in note for note in made.notes)
+    with pytest.raises(UsageError, match=why):
+        read_consortium(written("test_fraction = 0.2"))

@@ -67,6 +67,9 @@ def test_one_spelling(line: str, canonical: str) -> None:
         ("hist(age, cuts=[10, 30, 20])", "[10, 30, 20]", "increase"),
         ("hist(age, cuts=[10, 30], bins=3)", "bins", "leave the others out"),
         ("hist(age, bins=2.5)", "2.5", "whole number"),
+        ("hist(score, cells=log)", "log", "'score' has -1; got log; write cells=octaves"),
+        ("table(marital status)", "status", "in double quotes if it has spaces"),
+        ("mean(age", "", "write ')' here"),
         ("hist(age, colour=red)", "colour", "it has bins, cuts, cells"),
         ("median(age, leaves=100)", "100", "power of two"),
         ("mean(age, range=[9, 3])", "[9, 3]", "low < high"),
@@ -75,7 +78,7 @@ def test_one_spelling(line: str, canonical: str) -> None:
         ("mean", "mean", "name them in brackets"),
         ("table(sex, sex)", "sex", "named once"),
         ("mean(age) weight=0", "0", "a weight lies"),
-        ("mean(age", "", "',' follows"),
+        ("mean(age by sex", "by", "',' follows"),
         ('mean("age)', '"age)', "ends with a quote"),
         ("km(sex, age)", "sex", "km needs a time"),
         ("evaluate(mine)", "mine", "a model must be given"),
@@ -106,6 +109,11 @@ def test_toml_tables_are_lines() -> None:
         text_of({"of": ["age"]})
     with pytest.raises(UsageError, match="texts, numbers and lists"):
         text_of({"what": "count", "where": {"sex": True}})
+
+
+def test_one_question_may_stand_alone() -> None:
+    assert parse_all("count by sex", COLUMNS) == parse_all(["count by sex"], COLUMNS)
+    assert parse_all({"what": "median", "of": "age"}, COLUMNS) == parse_all(["median(age)"], COLUMNS)  # type: ignore[arg-type]
 
 
 def test_duplicates_are_merged_and_blocks_shared() -> None:

@@ -1,0 +1,93 @@
+"""What a look finds beside kinds and spellings, a line each for the owner's own eyes: columns that are there twice, a
+row of totals, words for what is missing."""
+
+import re
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
+
+from dpmpc.data.reading import literal
+from dpmpc.data.spelling import Spelling
+from dpmpc.data.table import Table, some
+from dpmpc.errors import number_of
+
+if TYPE_CHECKING:
+    from dpmpc.data.intake import Looked
+
+TOTALS = (
+    "total", "totals", "total:", "grand total", "subtotal", "sum", "sums", "sum:", "summe", "summe:", "gesamt",
+    "gesamt:", "gesamtsumme", "insgesamt", "somme", "total g\u00e9n\u00e9ral", "suma", "total general", "totale",
+    "somma", "soma", "total geral", "totaal", "som", "totalt", "toplam", "genel toplam", "razem", "celkem",
+    "\u0438\u0442\u043e\u0433\u043e", "\u0432\u0441\u0435\u0433\u043e", "\u5408\u8ba1", "\u5408\u8a08",
+    "\u603b\u8ba1", "\u7dcf\u8a08", "\u5c0f\u8ba1", "\ud569\uacc4",
+)  # fmt: skip
+_ROWS_OF_TOTALS = 2  # more are a category of that name
+_LEAST = 20  # records: among fewer nothing is odd
+_PAIRS = 64  # at most so many columns are held against each other
+
+
+def shell(name: str) -> str:
+    """A name as a shell takes it."""
+    return name if re.fullmatch(r"[\w./-]+", name) else "'" + name.replace("'", "'\\''") + "'"
+
+
+def oddities(
+    source: Table, table: Table, columns: Sequence["Looked"], stated: Spelling, proposed: Spelling
+) -> tuple[str, ...]:
+    """The lines on columns that were looked at; `table` is the source as it is held. Cost: one scan of the texts."""
+    seen = [column for column in columns if column.role != "dropped"]
+    words = [word for word in proposed.missing if word not in stated.missing]
+    return (*_names(source, seen), *_contents(table, seen), *_totals(table, seen), *_words(seen, words))
+
+
+def _names(table: Table, columns: Sequence["Looked"]) -> Iterator[str]:
+    for note in dict.fromkeys(table[c.name].note for c in columns if "are called" in table[c.name].note):
+        alike = [c.name for c in columns if table[c.name].note == note]
+        yield f"{note}, and are {some([repr(name) for name in alike], 4)} here; leave out what is not meant"
+
+
+def _contents(table: Table, columns: Sequence["Looked"]) -> Iterator[str]:
+    """Columns of the same values in every record: those that are alike in all that was counted are compared."""
+    alike: dict[object, list[Looked]] = defaultdict(list)
+    for c in columns:
+        if c.distinct > 1 and c.rows >= _LEAST and table[c.name].kind != "other":
+            alike[(table[c.name].kind, c.missing, c.distinct, c.least, c.greatest, c.values[:8])].append(c)
+    pairs = [(one[0], each) for one in alike.values() for each in one[1:]][:_PAIRS]
+    if not pairs:
+        return
+    differ = [f"count(*) FILTER (WHERE {table[a.name].sql} IS DISTINCT FROM {table[b.name].sql})" for a, b in pairs]
+    for (a, b), count in zip(pairs, table.one(*differ), strict=True):
+        if not count:
+            kept, other = (b, a) if b.role == "target" else (a, b)
+            what = "the target" if kept.role == "target" else "column"
+            yield (
+                f"column '{other.name}' has the same value as {what} '{kept.name}' in every record; leave it out: "
+                f"--drop {shell(other.name)}"
+            )
+
+
+def _totals(table: Table, columns: Sequence["Looked"]) -> Iterator[str]:
+    texts = [c.name for c in columns if table[c.name].kind == "text" and c.rows >= _LEAST]
+    if not texts:
+        return
+    words = ", ".join(map(literal, TOTALS))
+    counts = table.one(*(f"count(*) FILTER (WHERE lower({table.text(name)}) IN ({words}))" for name in texts))
+    for name, count in zip(texts, counts, strict=True):
+        if 0 < count <= _ROWS_OF_TOTALS:
+            yield (
+                f"{number_of(count, 'record')} of '{name}' {'is' if count == 1 else 'are'} called a total or a sum; a "
+                "row of totals is no record: take it out of the source"
+            )
+            return
+
+
+def _words(columns: Sequence["Looked"], words: Sequence[str]) -> Iterator[str]:
+    """Words that look like "missing" and were not stated to be."""
+    found = {c.name: sum(c.forms.words.values()) for c in columns if c.forms is not None and c.forms.words}
+    if found and words:
+        stated = " ".join(f"--missing-word {shell(word)}" for word in words)
+        fields = number_of(sum(found.values()), "field")
+        yield (
+            f"{fields} of {some(list(found), 6)} look like words for what is missing, and count as values or as not "
+            f"read; to state that they are: {stated}"
+        )

@@ -1,0 +1,80 @@
+"""What the server of a Flower run says to a client, and what it reads of its reply: sealed shares, told apart from
+everything else."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Any
+
+from dpmpc.flower.courier import Courier
+from dpmpc.flower.prepared import Prepared
+from dpmpc.flower.words import BOUND, OWNER, PLAN, RECORD, RELEASE, SEALED, SHARES, TOKEN, TOLD, needs_flower
+from dpmpc.privacy.heads import NAME
+
+try:
+    from flwr.app import ConfigRecord, Message
+except ImportError as error:
+    raise needs_flower(error) from None
+
+
+def asking(prepared: Prepared, courier: Courier, offered: int, known: int | None = None) -> ConfigRecord:
+    """What a client needs to know for the next release. `offered`: the number that it is where it has none; `known`:
+    the one that it has answered with."""
+    asked: dict[str, Any] = {
+        PLAN: prepared.digest.hex(),
+        TOKEN: courier.token,
+        RELEASE: courier.session.next,
+        OWNER: offered,
+    }
+    if courier.bound is not None:
+        asked[BOUND] = courier.bound.value
+    if told := courier.told():  # a client that has not answered may be any owner
+        asked[TOLD] = told if known is None else [table[NAME * known : NAME * (known + 1)] for table in told]
+    return ConfigRecord(asked)
+
+
+@dataclass
+class Replies:
+    """Of a round: by owner, a sealed share a party; by node, the number that it answered with; a reply that had shares;
+    what is wrong with the others, each once."""
+
+    sealed: dict[int, list[bytes]] = field(default_factory=dict)
+    numbers: dict[int, int] = field(default_factory=dict)
+    answer: Message | None = None
+    problems: list[str] = field(default_factory=list)
+
+
+def read_replies(prepared: Prepared, replies: Iterable[Message], release: int) -> Replies:
+    """What clients sent for this release."""
+    found, problems = Replies(), dict[str, None]()
+    for reply in replies:
+        if reply.has_error():
+            problems[str(reply.error.reason)] = None
+            continue
+        owner, shares = _shares_of(prepared, reply, release)
+        if shares is None:
+            problems["it holds no shares of this round; give its ClientApp the private_mod"] = None
+        elif owner in found.sealed:
+            problems[f"two clients came as owner {owner}; give each node a partition-id of its own"] = None
+        else:
+            found.sealed[owner], found.answer = shares, reply
+            found.numbers[reply.metadata.src_node_id] = owner
+    found.problems = list(problems)
+    return found
+
+
+def _shares_of(prepared: Prepared, reply: Message, release: int) -> tuple[int, list[bytes] | None]:
+    """(owner, its sealed shares by party) of a reply; None where it holds none of this plan and release."""
+    about, shares = reply.content.get(RECORD, {}), reply.content.get(SHARES, {})
+    owner, sizes = about.get(OWNER), prepared.sealed_bytes
+    held = [shares.get(str(party)) for party in range(len(sizes))]
+    good = (
+        isinstance(owner, int)
+        and 0 <= owner < prepared.plan.owners
+        and about.get(PLAN) == prepared.digest.hex()
+        and about.get(RELEASE) == release
+        and all(
+            share is not None and share.stype == SEALED and len(share.data) == size
+            for share, size in zip(held, sizes, strict=True)
+        )
+    )
+    return (owner, [share.data for share in held]) if good else (-1, None)

@@ -1,0 +1,93 @@
+"""Questions under Flower without Flower: the plan of a run that asks, and what a client's records come to."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from dpmpc.aggregation.plan.grid import Floats
+from dpmpc.aggregation.plan.plan import Plan
+from dpmpc.data.loading import Source, opened
+from dpmpc.data.ownership import Kept, fitting
+from dpmpc.data.persons import persons_at
+from dpmpc.data.planned import OTHER_SIZES, other_sizes
+from dpmpc.data.schema import Schema
+from dpmpc.data.spelling import PLAIN, Spelling
+from dpmpc.data.table import held
+from dpmpc.errors import RecordError, UsageError
+from dpmpc.flower.prepared import Prepared, written
+from dpmpc.runs.questions import asked_of, check_read
+from dpmpc.runs.stats import bounds_of, foreseen, plan_of_tables
+from dpmpc.statistics.expected import refuse_hopeless
+from dpmpc.statistics.intervals import Level
+from dpmpc.statistics.scores import Model
+from dpmpc.statistics.tables import Tables
+
+
+def prepare_questions(
+    folder: Path | str,
+    queries: Sequence[str | Mapping[str, Any]],
+    *,
+    sizes: Sequence[int],
+    data_id: str,
+    schema: Schema | Path | str | None = None,
+    bounds: Mapping[str, Any] | Path | str | None = None,
+    models: Mapping[str, Path | str | Model] | None = None,
+    min_owners: int | None = None,
+    capacity: bool = False,
+    hopeless: bool = False,
+    **settings: Any,
+) -> Prepared:
+    """As `prepare`, for one release of answers to questions: writes flower.json and the parties' keys.
+
+    `sizes`: how many records each owner has, or with `capacity` places for how many; public. `data_id`: the name of the
+    records, by which accounts add up what is spent on them. `queries`, `schema`, `bounds`, `models`: as of
+    `dpmpc.stats`; `settings` too: epsilon, delta, neighbours, person, person_rows, parties. `min_owners`: how many must
+    answer, half of them by default; answers are about those who did. `hopeless`: whether questions are let through that
+    the noise would drown. Errors: as of `dpmpc.stats` and `prepare`.
+    """
+    public = None if schema is None else schema if isinstance(schema, Schema) else Schema.read(Path(schema))
+    tables = asked_of(queries, public, bounds, models)
+    rows = int(settings.get("person_rows", 1)) if settings.get("person") is not None else 1
+    plan = plan_of_tables(
+        tables, [size * rows for size in sizes], data_id, data_id, settings, bounds_of(public, tables),
+        capacity=capacity, by_person=True,
+    )  # fmt: skip
+    plan = replace(plan, min_owners=max(1, len(sizes) // 2) if min_owners is None else min_owners)
+    if not hopeless:
+        refuse_hopeless(foreseen(plan, Level()), plan.epsilon, plan.delta)
+    return written(plan, folder)
+
+
+def asked_in(prepared: Prepared) -> Tables:
+    """The questions of a plan. Errors: UsageError where it asks none."""
+    if not isinstance(prepared.plan.source, Tables):
+        raise UsageError(
+            f"questions need a plan that asks; this one is of {prepared.plan.source.KIND}; make it by prepare_questions"
+        )
+    return prepared.plan.source
+
+
+def mean_of(plan: Plan, owner: int, records: Source, spelling: Spelling = PLAIN) -> Floats:
+    """(dimension,) the mean of the vectors of an owner's records. Secret. Errors: a column is not there, records are
+    spelled otherwise than was stated, or not as many as the plan says."""
+    tables = plan.source
+    assert isinstance(tables, Tables)
+    of = None if plan.person is None else Kept(plan.person, plan.person_rows)
+    rows = 1 if of is None else of.rows
+    with opened(records, spelling=spelling, person=of) as (table, _):
+        for name in tables.reads:
+            table[name]
+        found = (table.n,) if of is None else persons_at(table, "0")
+        own = held(table, list(tables.reads)) if tables.reads else table
+        check_read(own, tables)
+        if plan.capacity:
+            found = fitting(found, (plan.sizes[owner] // rows,))
+        planned, sizes = (plan.sizes[owner],), tuple(units * rows for units in found)
+        if sizes != planned:
+            raise RecordError(other_sizes(planned, sizes), OTHER_SIZES)
+        (vectors,) = tables.means(own, np.zeros(own.n, dtype=np.int64), sizes)
+    found_mean: Floats = vectors[0]
+    return found_mean

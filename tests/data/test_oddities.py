@@ -1,0 +1,139 @@
+"""What is odd about whole columns is said once, to their owner, by every surface; what only looks odd is not."""
+
+import shlex
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from click.testing import CliRunner
+
+from dpmpc.cli.main import group
+from dpmpc.data import CsvFile, Schema
+from dpmpc.data.derive import Asked, looked
+from dpmpc.data.intake import look
+from dpmpc.data.loading import opened
+from dpmpc.data.mapping import Mapping
+from dpmpc.data.oddities import TOTALS
+from dpmpc.data.schema import VERSION
+from dpmpc.data.spelling import Spelling
+from dpmpc.errors import UsageError
+from dpmpc.estimators import PrivateLogisticRegression
+from tests.tables import write
+
+N = 200
+WORDS = ("n/a", "k.A.", "-", ".")
+HEAD = "id,age,again,rest,y\n"
+
+
+def records(n: int = N) -> list[list[str]]:
+    rng = np.random.default_rng(5)
+    pairs = zip(rng.integers(18, 90, n), rng.normal(70, 9, n), strict=True)
+    return [[f"p{k}", f"{a}", f"{a}", f"{b:.1f}", "no" if k % 3 else "yes"] for k, (a, b) in enumerate(pairs)]
+
+
+def text_of(rows: list[list[str]], head: str = HEAD) -> str:
+    return head + "".join(",".join(row) + "\n" for row in rows)
+
+
+def notes(path: Path, spelling: Spelling | None = None) -> tuple[str, ...]:
+    with opened(CsvFile(path), spelling=spelling or Spelling()) as (table, _):
+        return look(table, target="y")[0].notes
+
+
+def test_columns_that_are_there_twice_are_said(tmp_path: Path) -> None:
+    rows = records()
+    (note,) = notes(write(tmp_path, text_of(rows)))
+    assert note == "column 'again' has the same value as column 'age' in every record; leave it out: --drop again"
+    rows[7][2] = "17"  # one value is enough to be another column
+    assert notes(write(tmp_path, text_of(rows))) == ()
+    leak = [[*row[:2], row[4], *row[3:]] for row in rows]
+    (note,) = notes(write(tmp_path, text_of(leak)))
+    assert note.startswith("column 'again' has the same value as the target 'y' in every record")
+    (note,) = notes(write(tmp_path, text_of(rows, "id,age,age,rest,y\n")))
+    assert note == "2 columns are called 'age', and are 'age (1)', 'age (2)' here; leave out what is not meant"
+
+
+@pytest.mark.parametrize("word", ["Total", "Summe", "GESAMT", "Toplam", "合计"])
+def test_a_row_of_totals_is_said_and_a_category_of_that_name_is_not(word: str, tmp_path: Path) -> None:
+    assert word.lower() in TOTALS
+    rows = [[row[0], row[1], "1", *row[3:]] for row in records()]
+    total = [word, str(sum(int(row[1]) for row in rows)), "1", "", "no"]
+    (note,) = notes(write(tmp_path, text_of([*rows, total])))
+    assert note.startswith("1 record of 'id' is called a total or a sum; a row of totals is no record")
+    operated = [[row[0], row[1], word if k % 4 else "partial", *row[3:]] for k, row in enumerate(rows)]
+    assert notes(write(tmp_path, text_of(operated))) == ()
+
+
+def test_words_for_what_is_missing_are_proposed_by_look_and_check(tmp_path: Path) -> None:
+    rows = [[*row[:2], "1", WORDS[k // 4 % 4] if k % 4 == 0 else row[3], row[4]] for k, row in enumerate(records())]
+    path = write(tmp_path, text_of(rows))
+    (note,) = notes(path)
+    fields = sum(row[3] in WORDS[1:] for row in rows)  # n/a is one that nobody need state
+    assert note.startswith(f"{fields} fields of rest look like words for what is missing")
+    options = shlex.split(note.partition("state that they are: ")[2])
+    assert sorted(options[1::2]) == ["-", ".", "k.a."]
+    assert notes(path, Spelling(missing=tuple(options[1::2]))) == ()
+    column = {"kind": "number", "name": "rest", "low": 0, "high": 150}
+    target = {"kind": "label", "name": "y", "positive": ["yes"], "negative": ["no"]}
+    schema = tmp_path / "schema.json"
+    Schema.from_json({"version": VERSION, "columns": [column], "target": target}).write(schema)
+    for more, said in (([], True), (options, False)):
+        shown = CliRunner().invoke(group, ["check", "--schema", str(schema), "--csv", str(path), *more])
+        assert shown.exit_code == 0 and ("to state that they are: --missing-word" in shown.output) == said
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("a,y\n1,0\n", "a model is of several records; .* has one"),
+        ("a,b,c,y\n" + "".join(f"x{k},same,,{k % 2}\n" for k in range(60)), "a: identifier, b: constant, c: empty"),
+    ],
+)
+def test_records_of_which_nothing_can_be_learnt_are_refused_before_a_survey(
+    text: str, words: str, tmp_path: Path
+) -> None:
+    with opened(CsvFile(write(tmp_path, text))) as (table, _), pytest.raises(UsageError, match=words):
+        looked(table, Asked("y"))
+
+
+def test_an_estimator_looks_as_train_does_and_accounts_for_every_column(tmp_path: Path) -> None:
+    n = 1500
+    rows = records(n)
+    frame = pd.DataFrame(rows, columns=["id", "age", "again", "rest", "y"]).astype({"age": float, "again": float})
+    frame["ward"] = np.where(np.arange(n) % 5 < 2, "north", "south")
+    frame["rest"] = [value.replace(".", ",") for value in frame["rest"]]
+    y = frame.pop("y")
+    asked = {"epsilon": 8.0, "delta": 1e-5, "engine": "clear", "classes": ["no", "yes"], "iterations": 2}
+    with pytest.raises(
+        ValueError, match=r"1 column of records is not \(rest\); state spelling=Spelling\(decimal=','\)"
+    ):
+        PrivateLogisticRegression(**asked).fit(frame, y)
+    model = PrivateLogisticRegression(**asked, spelling=Spelling(","), data_id="looked at")
+    with pytest.warns(UserWarning, match="'again' has the same value as column 'age'.*'id' looks like identifier"):
+        model.fit(frame, y)
+    assert {*model.columns_["used"], *model.columns_["left_out"]} == {*frame.columns}
+    assert model.columns_["left_out"] == {"id": "nothing of it stood out of the survey's noise"}
+    assert sum(model.columns_["used"].values()) == len(model.coef_) and len(model.predict(frame)) == n
+
+
+def test_a_column_of_which_a_survey_published_nothing_blames_no_file(tmp_path: Path) -> None:
+    """Ids, of which it found that some are missing; wards, of which it found two; a number."""
+    columns = [
+        {"kind": "surveyed", "name": "id", "buckets": 16, "missing": True},
+        {"kind": "surveyed", "name": "age", "number": True, "low": 20, "high": 60},
+        {"kind": "surveyed", "name": "ward", "buckets": 16, "kept": [3]},
+    ]
+    target = {"kind": "label", "name": "y", "positive": ["yes"], "negative": ["no"]}
+    schema = Schema.from_json({"version": VERSION, "columns": columns, "target": target, "bounds": "survey"})
+    odd = {"id": np.array([f"p{k}" for k in range(50)], dtype=object), "age": np.array(["old"] * 50, dtype=object),
+           "ward": np.array([f"w{k}" for k in range(50)], dtype=object)}  # fmt: skip
+    with opened(odd) as (table, _):
+        mapping = Mapping(table, schema, labels=False)
+        mapping.arrays()
+    said = {name: counts.warning for name, counts in mapping.counts.items()}
+    assert (
+        said["id"] is None
+        and said["age"] == "column 'age': 50 of 50 values are not read; check the file and the schema"
+    )
+    assert said["ward"] is not None and "none of those that stood out of the survey's noise" in said["ward"]
