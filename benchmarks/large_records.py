@@ -23,6 +23,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from dpmpc.benchmarks.startup import IMPORT, timed
+
 OWNERS = 3
 NUMBERS, TEXTS = 15, 5  # columns of records of one's own
 
@@ -98,14 +100,24 @@ def own(rows: int, folder: Path) -> None:
     numbers = [f"CAST({spread[k % 5]} AS DOUBLE) AS x{k}" for k in range(NUMBERS)]
     texts = [f"'text ' || CAST(floor(random() * {3 + k}) AS INTEGER) AS t{k}" for k in range(TEXTS)]
     rest = "'site' || CAST(floor(random() * 5) AS INTEGER) AS site, if(random() < 0.3, 'yes', 'no') AS outcome"
+    duckdb.execute("SELECT setseed(0.25)").fetchall()
     duckdb.sql(f"COPY (SELECT {', '.join(numbers + texts)}, {rest} FROM range({rows})) TO '{folder}/own.parquet'")
     duckdb.sql(f"COPY (SELECT * FROM '{folder}/own.parquet') TO '{folder}/own.csv' (HEADER)")
+    environment = {**os.environ, "DPMPC_ACCOUNT": str(folder / "account")}
+    least = min(timed([sys.executable, "-c", IMPORT], environment)[1] for _ in range(3))
     for kind in ("parquet", "csv"):
         command = [sys.executable, __file__, "own-worker", f"{folder}/own.{kind}"]
         found = json.loads(subprocess.run(command, check=True, capture_output=True).stdout)
+        train = [sys.executable, "-m", "dpmpc", "train", "--records", f"{folder}/own.{kind}", "--target", "outcome"]
+        train += ["--owners-column", "site", "--epsilon", "1", "--delta", "1e-6", "-M", "3", "--method", "output"]
+        found["dpmpc train"] = timed([*train, "--out", f"{folder}/run-{kind}"], environment)
         scan = found["scan"][1]
         for what, (wall, cpu) in found.items():
-            print(f"{kind:8} {what:8} {wall:7.2f} s {cpu:7.2f} s of processor {cpu / scan:6.1f} x scan", flush=True)
+            print(
+                f"{kind:8} {what:11} {wall:7.2f} s {cpu:7.2f} s of processor {cpu / scan:6.1f} x scan"
+                f" {cpu / least:7.1f} x {IMPORT}",
+                flush=True,
+            )
 
 
 def own_worker(path: str) -> None:
@@ -127,21 +139,21 @@ def own_worker(path: str) -> None:
     schema = Schema(tuple(columns), Labels("outcome", ("yes",), ("no",)), True, basis="additive", bounds="survey")
     found: dict[str, tuple[float, float]] = {}
 
-    def timed(what: str, call: Callable[[], Any]) -> Any:
+    def staged(what: str, call: Callable[[], Any]) -> Any:
         begin, busy = time.perf_counter(), time.process_time()
         result = call()
         found[what] = time.perf_counter() - begin, time.process_time() - busy
         return result
 
-    timed("scan", lambda: duckdb.execute(f"SELECT * FROM '{path}'").fetchnumpy())
+    staged("scan", lambda: duckdb.execute(f"SELECT * FROM '{path}'").fetchnumpy())
     with opened(path, folder=Path(path).parent) as (table, private):
         if table.parsed:
-            table = timed("look", lambda: looked(table, Asked("outcome", "site", (), None, None, True))[1])
-        owner = timed("owners", lambda: owners_of(table, owner_numbers(table, "site")[0]))
+            table = staged("look", lambda: looked(table, Asked("outcome", "site", (), None, None, True))[1])
+        owner = staged("owners", lambda: owners_of(table, owner_numbers(table, "site")[0]))
         sizes = tuple(int(n) for n in np.bincount(owner))
         survey = Survey(numbers, texts)
-        timed("survey", lambda: list(survey.means(table, owner, sizes)))
-        timed("load", lambda: load(OpenTable(table, private), schema=schema, owners_column="site"))
+        staged("survey", lambda: list(survey.means(table, owner, sizes)))
+        staged("load", lambda: load(OpenTable(table, private), schema=schema, owners_column="site"))
     print(json.dumps(found))
 
 

@@ -1,10 +1,11 @@
 """What a person waits for who asks for little: commands and fits beside `python -c "import numpy"`, by turns.
 
-    python benchmarks/startup.py [--repetitions 5] [--json FILE]
+    python benchmarks/startup.py [--repetitions 5] [--verify] [--json FILE]
 
 Each row: the median seconds of the clock and of the processors (all processes that it started included), and both as
 multiples of what the import of NumPy takes, so that rows of a busy and of a quiet machine can be compared. A fit is
-timed inside a process that has made one already. Whatever runs here counts in an account of its own.
+timed inside a process that has made one already. Whatever runs here counts in an account of its own. With --verify also
+the check of a run of 200 releases by fresh ones, once.
 """
 
 import argparse
@@ -24,6 +25,7 @@ IMPORT = "import numpy"
 WARM_UPS = 1  # turns that are not counted: they write bytecode
 _COMMAND = [sys.executable, "-m", "dpmpc"]
 _TRAIN = ["--owners", "5", "--method", "gradient", "--epsilon", "1", "--delta", "1e-4", "--iterations", "50", "-M", "3"]
+_RELEASES = "200"  # of the run whose check by fresh releases is timed
 _FIT = """
 import json, os, sys, time, warnings
 warnings.simplefilter("ignore")
@@ -62,8 +64,8 @@ def timed(words: Sequence[str], environment: Mapping[str, str]) -> tuple[float, 
     return end - begin, after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
 
 
-def rows(repetitions: int, engines: Sequence[str] = ("clear", "mpc")) -> list[Row]:
-    """Medians; the import of NumPy is the first row. `engines`: of the fits."""
+def rows(repetitions: int, engines: Sequence[str] = ("clear", "mpc"), verify: bool = False) -> list[Row]:
+    """Medians; the import of NumPy is the first row. `engines`: of the fits. `verify`: with the check of a run."""
     found: dict[str, list[tuple[float, float]]] = {}
     with tempfile.TemporaryDirectory(prefix="dpmpc-startup-") as name:
         folder = Path(name)
@@ -79,6 +81,12 @@ def rows(repetitions: int, engines: Sequence[str] = ("clear", "mpc")) -> list[Ro
                     [sys.executable, "-c", _FIT, engine], env=environment, check=True, capture_output=True, text=True
                 )
                 found.setdefault(f"second fit, engine={engine}", []).append(tuple(json.loads(done.stdout)))
+        if verify:
+            run = [str(folder / "long")]
+            longer = [_RELEASES if word == "50" else word for word in _TRAIN]
+            timed([*_COMMAND, "train", "--data", "breast-cancer", *longer, "--out", *run], environment)
+            checked = [*_COMMAND, "verify", *run, "--work", str(folder / "work")]
+            found[f"dpmpc verify, T = {_RELEASES}"] = [timed(checked, environment)]
     medians = {what: [statistics.median(part) for part in zip(*all_, strict=True)] for what, all_ in found.items()}
     wall, cpu = medians[IMPORT]
     return [
@@ -91,9 +99,10 @@ def main(arguments: Sequence[str] | None = None) -> None:
     """Prints the table."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--repetitions", type=int, default=5)
+    parser.add_argument("--verify", action="store_true")
     parser.add_argument("--json", type=Path)
     asked = parser.parse_args(arguments)
-    found = rows(asked.repetitions)
+    found = rows(asked.repetitions, verify=asked.verify)
     print(f"{'':28}{'seconds':>9}{'x numpy':>9}{'processor':>11}{'x numpy':>9}")
     for row in found:
         print(

@@ -123,21 +123,38 @@ data_id = "visits"
 tls = false
 {sites}
 [records]
-target = "visits"
-range = [0, 20]
-task = "poisson"
+{target}
 [records.bounds]
 a = [0, 1]
 b = [0, 1]
 [learning]
-iterations = 2
+{learning}
 [privacy]
 epsilon = 1
 delta = 1e-4
-law = "double-laplace"
+law = "{law}"
 [limits]
 budget = "1.01,1e-4"
 """
+
+
+def rehearsed(folder: Path, **asked: str) -> Path:
+    """The kits of a consortium of three parties and two owners, all of whose processes have made a whole run here."""
+    addresses = own_addresses(3)[1::2]
+    parties = "".join(f'[[parties]]\nname = "p{i}"\naddress = "{a}"\n' for i, a in enumerate(addresses))
+    owners = "".join(f'[[owners]]\nname = "o{j}"\nrecords = {40 + j}\n' for j in range(2))
+    (folder / "consortium.toml").write_text(CONSORTIUM.format(sites=parties + owners, **asked))
+    for words in (("kit", folder / "consortium.toml", "--out", folder / "kits"), ("rehearse", folder / "kits")):
+        result = with_toys(*words)
+        assert result.returncode == 0, result.stdout + result.stderr
+    return folder / "kits"
+
+
+def test_a_consortium_trains_by_a_method_of_another_package(tmp_path: Path) -> None:
+    target = 'target = "ill"\npositive = ["yes"]\nnegative = ["no"]'
+    kits = rehearsed(tmp_path, target=target, learning='method = "centroid"', law="gaussian")
+    plan = json.loads((kits / "o0" / "plan.json").read_text())
+    assert plan["source"]["learning"]["method"] == "centroid" and plan["releases"] == 1
 
 
 def test_counts_are_regressed_on_every_surface(tmp_path: Path) -> None:
@@ -157,14 +174,8 @@ def test_counts_are_regressed_on_every_surface(tmp_path: Path) -> None:
     assert "gives an expected count of" in (out / "report.html").read_text()
     verified = with_toys("verify", out, "--structure")
     assert verified.returncode == 0 and "10 of 10" in verified.stdout, verified.stdout + verified.stderr
-    addresses = own_addresses(3)[1::2]
-    parties = "".join(f'[[parties]]\nname = "p{i}"\naddress = "{a}"\n' for i, a in enumerate(addresses))
-    owners = "".join(f'[[owners]]\nname = "o{j}"\nrecords = {40 + j}\n' for j in range(2))
-    (tmp_path / "consortium.toml").write_text(CONSORTIUM.format(sites=parties + owners))
-    made = with_toys("kit", tmp_path / "consortium.toml", "--out", tmp_path / "kits")
-    assert made.returncode == 0, made.stderr
-    rehearsed = with_toys("rehearse", tmp_path / "kits")
-    assert rehearsed.returncode == 0, rehearsed.stdout + rehearsed.stderr
+    target = 'target = "visits"\nrange = [0, 20]\ntask = "poisson"'
+    rehearsed(tmp_path, target=target, learning="iterations = 2", law="double-laplace")
 
 
 SURFACES = """

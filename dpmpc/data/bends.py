@@ -15,6 +15,7 @@ convex between neighbours among these points, and largest at one of them: that i
 """
 
 import math
+from functools import cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -38,21 +39,30 @@ def usual(count: int) -> float:
 def bends(values: Floats, knots: Floats) -> Floats:
     """(n, len(knots) - 1) the functions at these values (n,); 0 where one is not finite. Each row depends on its value
     alone, to the last bit."""
-    table = values_at_knots(len(knots)).T
+    table = _by_function(len(knots))
     there = np.isfinite(values)
-    held = np.clip(np.where(there, values, knots[0]), knots[0], knots[-1])
-    left = np.zeros(len(values), dtype=np.int64)
+    whole = bool(there.all())
+    held = np.clip(values if whole else np.where(there, values, knots[0]), knots[0], knots[-1])
+    passed = np.zeros(len(values), dtype=np.uint8)
     for knot in knots[1:-1]:  # few: quicker than a search
-        left += held >= knot
-    share = (held - knots[left]) / (knots[left + 1] - knots[left])
-    rest, gone = 1 - share, None if there.all() else ~there
-    out = np.empty((len(table), len(values)))  # a function's values side by side: long loops
-    for row, at_knots in zip(out, table, strict=True):
-        np.multiply(rest, at_knots[left], out=row)
-        row += share * at_knots[left + 1]
-        if gone is not None:
-            row[gone] = 0.0
+        passed += held >= knot
+    left = passed.astype(np.intp)
+    share = (held - knots.take(left)) / np.diff(knots).take(left)
+    out = table.take(left, axis=1)  # a function's values side by side: long loops
+    out *= 1 - share
+    left += 1
+    after = table.take(left, axis=1)
+    after *= share
+    out += after
+    if not whole:
+        out[:, ~there] = 0.0
     return out.T
+
+
+@cache
+def _by_function(count: int) -> Floats:
+    """`values_at_knots`, a function a row."""
+    return np.ascontiguousarray(values_at_knots(count).T)
 
 
 def evenly(low: float, high: float, log: bool = False) -> tuple[float, ...]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import glob
 import gzip
 import hashlib
+import time
 import zlib
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
@@ -25,6 +26,8 @@ _PARQUET = (".parquet", ".pq")
 _ARROW = (".arrow", ".feather", ".ipc")
 _PACKED = (".gz", ".zst")
 _KINDS = (*_CSV, *_JSON, *_PARQUET, *_ARROW)
+_SETTLED = 5 * 10**9  # nanoseconds: no file system keeps time less finely
+_DIGESTS: dict[Path, tuple[tuple[int, ...], str]] = {}  # how a file stood when it was read, and its digest
 KINDS = "CSV, TSV, Parquet, Arrow or Feather, JSON lines; text also as .gz or .zst"
 
 
@@ -73,8 +76,10 @@ def open_file(
         digest = file_digest(path)
         plain = transcoded(plain, name, encoding, folder)
         check_unchanged(path, digest)
+    stood = _stands(plain)
     seen = scan(plain, name)
     if plain is path:
+        _keep(path, stood, seen.digest)
         unchanged = partial(check_unchanged, path, seen.digest)
     if suffix in _JSON:
         table = _json(plain, name, connection, lines=suffix != ".json")
@@ -106,9 +111,28 @@ def check_unchanged(path: Path, digest: str) -> None:
 
 
 def file_digest(path: Path) -> str:
-    """SHA-256 of the file's bytes."""
+    """SHA-256 of the file's bytes. They are read once as long as the file stands as it stood then: the same file of the
+    same size, last changed (by the system's word, which nobody sets back) seconds before it was read."""
+    stands = _stands(path)
+    known = _DIGESTS.get(path)
+    if known is not None and known[0] == stands:
+        return known[1]
     with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
+        found = hashlib.file_digest(file, "sha256").hexdigest()
+    _keep(path, stands, found)
+    return found
+
+
+def _keep(path: Path, stood: tuple[int, ...], digest: str) -> None:
+    """Keeps what was read of a file that stood so before and stands so now, and that nobody has changed for a while."""
+    if _stands(path) == stood and time.time_ns() - max(stood[-2:]) > _SETTLED:
+        _DIGESTS[path] = stood, digest
+
+
+def _stands(path: Path) -> tuple[int, ...]:
+    """What any change of a file changes, up to how finely a file system keeps time."""
+    seen = path.stat()
+    return seen.st_dev, seen.st_ino, seen.st_size, seen.st_mtime_ns, seen.st_ctime_ns
 
 
 def files_digest(source: str) -> str:

@@ -255,33 +255,30 @@ def _filled(mapping: Mapping, n: int, order: Ints, private: Path, memory: int, p
     place[order[filled]] = filled
     records.y[order == EMPTY] = 0.0  # X is zeros when it is made
     step = max(64, (1 << 18) // max(1, d))  # rows that stay in a core's cache while their columns are written
-    seen = 0
+    put, room, seen = mapping.schema.writer(), np.empty((0 if straight else step, d), dtype=records.X.dtype), 0
     for values, labels, _ in mapping.blocks():
         for begin in range(0, len(labels), step):
-            part = slice(begin, min(begin + step, len(labels)))
-            _place(mapping.schema, records, [v[part] for v in values], labels[part], seen, place, straight)
-            seen += part.stop - begin
+            end = min(begin + step, len(labels))
+            part = slice(begin, end)
+            rows = slice(seen, seen + end - begin)
+            X = records.X[rows] if straight else room[: end - begin]
+            put([v[part] for v in values], X)
+            _keep(records, rows if straight else place[rows], X, zeroed(X, labels[part]))
+            seen = rows.stop
     assert seen == n
     records.forget()
     return records
 
 
-def _place(
-    schema: Schema, records: Records, values: list[Any], labels: Any, seen: int, place: Ints, straight: bool
-) -> None:
-    if straight:
-        rows = slice(seen, seen + len(labels))
-        schema.rows(values, records.X[rows])
-        records.y[rows] = zeroed(records.X[rows], labels)
-        records.forget(rows.start, rows.stop)
+def _keep(records: Records, to: slice | Ints, X: Any, y: Any) -> None:
+    """Puts rows where they belong: those that lie there already, or each to its place, below 0 for none."""
+    if isinstance(to, slice):
+        records.y[to] = y
+        records.forget(to.start, to.stop)
         return
-    to = place[seen : seen + len(labels)]
-    X = np.empty((len(labels), records.X.shape[1]), dtype=records.X.dtype)
-    schema.rows(values, X)
-    labels = zeroed(X, labels)
     if to.min() < 0:
         kept = to >= 0
-        to, X, labels = to[kept], X[kept], labels[kept]
+        to, X, y = to[kept], X[kept], y[kept]
     records.X[to] = X
-    records.y[to] = labels
+    records.y[to] = y
     records.forget()

@@ -12,7 +12,8 @@ from numpy.typing import NDArray
 from dpmpc.data.hashing import bucket_sql
 from dpmpc.data.reading import literal
 from dpmpc.data.schema import Categorical, Classes, Column, Date, Labels, Numeric, Schema, Surveyed
-from dpmpc.data.spelled import Reader, reader
+from dpmpc.data.spelled import Reader
+from dpmpc.data.spelled import readers as readers_of
 from dpmpc.data.spelling import canonical, stating
 from dpmpc.data.table import Floats, Ints, Table, code_sql, some, value_sql
 from dpmpc.errors import RecordError, UsageError
@@ -99,7 +100,8 @@ class Mapping:
         vectors: their label is then NaN.
         """
         schema, table = self.schema, self.table
-        readers = [reader(table, column.name, partial(column_sql, column=column)) for column in schema.columns]
+        asked = {column.name: partial(column_sql, column=column) for column in schema.columns}
+        readers = list(readers_of(table, asked).values())
         expressions = [expression for each in readers for expression in each.expressions]
         d = len(expressions)
         if self.labels:
@@ -201,7 +203,7 @@ def _gathered(block: list[NDArray[Any]], readers: list[Reader]) -> list[NDArray[
     found, at = [], 0
     for each in readers:
         parts = each.read(block[at : at + len(each.expressions)])
-        found.append(parts[0] if len(parts) == 1 else np.stack(parts, axis=1))
+        found.append(parts[0] if len(parts) == 1 else np.stack(parts).T)  # each column's values side by side
         at += len(each.expressions)
     return found
 

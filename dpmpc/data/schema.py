@@ -9,8 +9,9 @@ import functools
 import hashlib
 import json
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from datetime import date
+from itertools import accumulate
 from pathlib import Path
 from typing import Any, Literal, Protocol
 
@@ -150,17 +151,30 @@ class Schema(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         Guarantees: row i depends on record i alone, and its exact norm is at most 1, in single precision too: rounding
         a row is part of its preprocessing, and the bounds hold for the rounded rows.
         """
-        X = np.empty(out.shape)
-        begin = 0
-        for column, part in zip(self.columns, values, strict=True):
-            end = begin + len(column.features)
-            column.write(part, X[:, begin:end])
-            begin = end
-        X[:, begin:] = 1.0
-        norms = np.maximum(self.norm, np.sqrt(np.einsum("nd,nd->n", X, X)))
-        if not ball and self.basis == "additive":
-            norms[:] = self.norm
-        np.multiply(X, (_SHRINK[out.dtype] / norms)[:, None], out=out, casting="same_kind")
+        self.writer(ball=ball)(values, out)
+
+    def writer(self, *, ball: bool = True) -> Callable[[list[NDArray[Any]], NDArray[np.floating[Any]]], None]:
+        """`rows` for many blocks, of a number of rows that varies little: what is the same for all of them is worked
+        out once."""
+        ends = [0, *accumulate(len(column.features) for column in self.columns)]
+        places = [(column, slice(*ends[k : k + 2])) for k, column in enumerate(self.columns)]
+        norm, evenly = self.norm, not ball and self.basis == "additive"
+        room = np.empty((0, 0))
+
+        def put(values: list[NDArray[Any]], out: NDArray[np.floating[Any]]) -> None:
+            nonlocal room
+            if room.shape[1] != out.shape[1] or len(room) < len(out):
+                room = np.empty(out.shape)
+            X = room[: len(out)]
+            for (column, place), part in zip(places, values, strict=True):
+                column.write(part, X[:, place])
+            X[:, ends[-1] :] = 1.0
+            norms = np.maximum(norm, np.sqrt(np.einsum("nd,nd->n", X, X)))
+            if evenly:
+                norms[:] = norm
+            np.multiply(X, (_SHRINK[out.dtype] / norms)[:, None], out=out, casting="same_kind")
+
+        return put
 
     def to_json(self) -> dict[str, Any]:
         """The same as JSON values; floats survive `json` exactly."""

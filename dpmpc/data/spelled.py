@@ -1,6 +1,6 @@
 """Columns of texts that have few spellings: what a text reads as is worked out once a spelling, not once a record."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -29,32 +29,55 @@ class Reader:
         return [values[block[0]] for values in self.values] if self.values else block
 
 
-def reader(table: Table, name: str, asked: Callable[[Table], Sequence[str]]) -> Reader:
-    """A reader of the expressions (as of `Table.blocks`) that `asked` makes over one column and nothing else. Cost: for
-    texts that lie ready, one reading of the column more. Errors: the source cannot be read."""
-    plain, column = Reader(tuple(asked(table))), table[name]
+def readers(table: Table, asked: Mapping[str, Callable[[Table], Sequence[str]]]) -> dict[str, Reader]:
+    """Of each column, a reader of the expressions (as of `Table.blocks`) that `asked` makes over it and nothing else.
+    Cost: for texts that lie ready, one reading of the column more. Errors: the source cannot be read."""
+    found = {name: _spellings(table, name) for name in asked}
+    few = {name: texts for name, texts in found.items() if texts}
+    made = _once_a_spelling(table, few, asked) if few else {}
+    return {name: made[name] if name in made else Reader(tuple(asked[name](table))) for name in asked}
+
+
+def _once_a_spelling(
+    table: Table, few: Mapping[str, list[str]], asked: Mapping[str, Callable[[Table], Sequence[str]]]
+) -> dict[str, Reader]:
+    """Readers of columns that have these texts. One query has each expression once, for the texts of all columns: what
+    it costs is to be parsed."""
+    texts = sorted({text for each in few.values() for text in each})
+    listed = ", ".join(map(literal, texts))
+    every = replace(
+        table,
+        columns=tuple(replace(table[name], sql="v") for name in few),
+        relation=f"(SELECT unnest([{listed}, NULL]) AS v)",
+        unchanged=lambda: None,
+        repair=None,
+    )
+    wanted = {name: tuple(asked[name](every)) for name in few}
+    expressions = tuple(dict.fromkeys(each for some in wanted.values() for each in some))
+    places, *answers = _joined(every.blocks([_place("v", listed), *expressions]))
+    answered = dict(zip(expressions, answers, strict=True))
+    row = {texts[k] if k >= 0 else None: at for at, k in enumerate(places.tolist())}
+    made = {}
+    for name, own in few.items():
+        rows = np.array([row[text] for text in (*own, None)])
+        place = _place(table[name].sql, ", ".join(map(literal, own)))
+        made[name] = Reader((place,), tuple(answered[each][rows] for each in wanted[name]))
+    return made
+
+
+def _spellings(table: Table, name: str) -> list[str]:
+    """The different texts of a column; none where they do not lie ready, are many or long."""
+    column = table[name]
     if column.type != "VARCHAR" or table.parsed:
-        return plain
+        return []
     found: list[str] = []
     for tail in (f"LIMIT {_SAMPLE}", ""):
         relation = f"(SELECT {column.sql} AS v FROM {table.relation} {tail})"
         rows = table.rows("DISTINCT v", f"LIMIT {_MOST + 2}", relation)
         found = [str(row[0]) for row in rows if row[0] is not None]
         if not 0 < len(found) <= _MOST or any(len(text) > _LONGEST or "\0" in text for text in found):
-            return plain
-    listed = ", ".join(map(literal, found))
-    spellings = replace(
-        table,
-        columns=(replace(column, sql="v"),),
-        relation=f"(SELECT unnest([{listed}, NULL]) AS v)",
-        unchanged=lambda: None,
-        repair=None,
-    )
-    places, *answers = _joined(spellings.blocks([_place("v", listed), *asked(spellings)]))
-    values = tuple(np.empty_like(each) for each in answers)
-    for each, answer in zip(values, answers, strict=True):
-        each[places] = answer
-    return Reader((_place(column.sql, listed),), values)
+            return []
+    return found
 
 
 def _joined(blocks: Iterable[Block]) -> list[NDArray[Any]]:

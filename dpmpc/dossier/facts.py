@@ -36,7 +36,7 @@ _SIGNED = ("report.json", "plan.json", "model.npz", "verify.json", SENT, "ledger
            "survey/plan.json", "survey/schema.json", "survey/ledger_*.jsonl",
            "survey/party_*.transcript.jsonl", "questions/stage.json", "questions/answers.*", "questions/ledger_*.jsonl",
            "questions/party_*.transcript.jsonl", "evaluation/plan.json", "evaluation/opened.npy", "figures.json",
-           "evaluation/ledger_*.jsonl", "evaluation/party_*.transcript.jsonl")  # fmt: skip
+           "evaluation/ledger_*.jsonl", "evaluation/party_*.transcript.jsonl", "answers.*")  # fmt: skip
 _OF_A_STAGE = ("plan.json", "opened.npy", "ledger_*.jsonl", "party_*.transcript.jsonl")
 KINDS = ("structure", "statistics", "audit")
 VECTORS, TABLES = "vectors", "tables"  # methods of runs that train nothing

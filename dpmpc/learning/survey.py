@@ -178,10 +178,10 @@ class Survey(Source):
 
     def means(self, table: "Table", owner: Ints, sizes: Sequence[int]) -> Iterator[Floats]:
         """As `Source.means`: one reading of the table for some owners at a time."""
-        from dpmpc.data.spelled import reader  # which brings a database; parties have no records
+        from dpmpc.data.spelled import readers as readers_of  # which brings a database; parties have no records
 
         names = self.names
-        readers = [reader(table, name, partial(self._asked, name)) for name in names]
+        readers = list(readers_of(table, {name: partial(self._asked, name) for name in names}).values())
         expressions = [expression for each in readers for expression in each.expressions]
         at_once = max(1, _AT_ONCE // self.coordinates)
         for first in range(0, len(sizes), at_once):

@@ -17,7 +17,7 @@ Source: McSherry 2009, Theorem 4 (parallel composition); Feldman and Zrnic 2021 
 import hashlib
 import json
 import secrets
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from itertools import accumulate
 from numbers import Integral, Real
@@ -30,7 +30,18 @@ from dpmpc.errors import UsageError
 
 Ints = NDArray[np.int64]
 By = Literal["record", "person"]
+Hashes = Callable[[bytes, Iterable[Any]], NDArray[np.uint64]]  # a key and texts, or the numbers of a range
 _BITS = 64  # of the hash that a part is drawn by
+
+
+def hashes(key: bytes, texts: Iterable[Any]) -> NDArray[np.uint64]:
+    """(n,) the keyed BLAKE2b of each text, to 64 bits, as a big-endian number."""
+    blank, digests = hashlib.blake2b(key=key, digest_size=_BITS // 8), bytearray()
+    for text in texts:
+        hashed = blank.copy()
+        hashed.update(str(text).encode())
+        digests += hashed.digest()
+    return np.frombuffer(bytes(digests), dtype=">u8").astype(np.uint64)
 
 
 @dataclass(frozen=True)
@@ -75,28 +86,25 @@ class Assignment:
             raise UsageError(f"the parts are {', '.join(self.names)}; got {part!r}; name one of them")
         return f"{self.by}:{self.identity}/{part}"
 
-    def parts_of(self, ids: Iterable[Any]) -> NDArray[np.int64]:
-        """(n,) the number of each row's part, by the rows' ids: texts or whole numbers.
+    def parts_of(self, ids: Iterable[Any], hashed: Hashes = hashes) -> NDArray[np.int64]:
+        """(n,) the number of each row's part, by the rows' ids: texts or whole numbers. `hashed`: `hashes`, or what
+        gives the same sooner.
 
         Errors: UsageError for an id that is missing or no text or number, and by records for one that two rows have;
         none is quoted. Cost: a hash an id."""
         places = isinstance(ids, range)  # all different
-        texts = map(str, ids) if places else [id_text(each) for each in ids]
+        texts = ids if places else [id_text(each) for each in ids]
         if self.by == "record" and isinstance(texts, list) and len(set(texts)) < len(texts):
             raise UsageError(
                 "parts by record need an id that each row has alone; two rows have the same; name another column, or "
                 "assign by person"
             )
-        blank, digests = hashlib.blake2b(key=bytes.fromhex(self.key), digest_size=_BITS // 8), bytearray()
-        for text in texts:
-            hashed = blank.copy()
-            hashed.update(text.encode())
-            digests += hashed.digest()
         # a row is in the first part whose end, of so many in all, lies above hash * all / 2^64: above a bound that is
         # a whole number, so that no product is too long for a word
         ends = list(accumulate(weight for _, weight in self.parts))
         bounds = [-(-(end << _BITS) // ends[-1]) for end in ends[:-1]]
-        return np.searchsorted(np.array(bounds, dtype=np.uint64), np.frombuffer(digests, dtype=">u8"), side="right")
+        found = hashed(bytes.fromhex(self.key), texts)
+        return np.searchsorted(np.array(bounds, dtype=np.uint64), found, side="right")
 
     def to_json(self) -> dict[str, Any]:
         """The same as JSON values."""

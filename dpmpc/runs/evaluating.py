@@ -33,6 +33,7 @@ from dpmpc.data.scratch import in_scratch
 from dpmpc.data.table import Ints, Table
 from dpmpc.errors import RecordError, UsageError
 from dpmpc.learning.task import TASKS
+from dpmpc.mpc.native.hashes import keyed_hashes
 from dpmpc.privacy.account import Account, account_folder
 from dpmpc.privacy.assignment import Assignment
 from dpmpc.privacy.budget import Budget
@@ -171,7 +172,7 @@ class Parting:
     def held(self, table: Table) -> NDArray[np.bool_]:
         """(n,) whether each row is held out. Errors: UsageError for a row without id."""
         ids = range(table.n) if self.ids is None else ids_of(table, self.ids)
-        return np.asarray(self.assignment.parts_of(ids) == self.assignment.names.index(HELD_OUT))
+        return np.asarray(self.assignment.parts_of(ids, keyed_hashes) == self.assignment.names.index(HELD_OUT))
 
 
 def _fraction(request: Request) -> float:

@@ -1,5 +1,6 @@
 """The same records from every kind of source give the same model, bit for bit; and every refusal is one line."""
 
+import hashlib
 import json
 import sqlite3
 import sys
@@ -17,7 +18,7 @@ import pyarrow as pa
 import pyarrow.feather as feather
 import pytest
 
-from dpmpc.data import CsvFile, Dataset, Query, Schema, load
+from dpmpc.data import CsvFile, Dataset, Query, Schema, files, load
 from dpmpc.data.database import filtered_by, open_database
 from dpmpc.data.files import check_unchanged, file_digest
 from dpmpc.data.loading import OpenTable, opened
@@ -354,6 +355,28 @@ def test_a_file_that_changes_while_it_is_read_is_refused(tmp_path: Path) -> None
     path.unlink()
     with pytest.raises(UsageError, match="changed"):
         check_unchanged(path, digest)
+
+
+@pytest.mark.parametrize("way", [as_csv, as_parquet], ids=lambda way: way.__name__)
+def test_a_file_that_stands_is_read_for_its_digest_once(
+    way: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """However often it is asked whether it has changed; what was changed in the last seconds is read each time."""
+    asked = []
+    digest = hashlib.file_digest
+    monkeypatch.setattr(hashlib, "file_digest", lambda file, name: asked.append(file.name) or digest(file, name))
+    source = way(rows_of(), tmp_path)
+    path = source.path if isinstance(source, CsvFile) else source
+    for settled, readings in ((2**62, 3), (-(2**62), 0 if way is as_csv else 1)):  # a text is scanned when it is opened
+        monkeypatch.setattr(files, "_SETTLED", settled)
+        asked.clear()
+        with opened(source) as (table, _):
+            for _ in range(2 if way is as_parquet else 3):
+                table.unchanged()
+        assert len(asked) == readings
+    found = file_digest(path)
+    path.write_bytes(path.read_bytes() + b"\n")
+    assert file_digest(path) == hashlib.sha256(path.read_bytes()).hexdigest() != found
 
 
 def test_what_is_held_is_read_from_the_source_no_more(tmp_path: Path, expected: tuple[Any, Any]) -> None:

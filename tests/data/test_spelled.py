@@ -1,5 +1,6 @@
 """Columns of few spellings: what is worked out once a spelling is what is worked out once a record, to the last bit."""
 
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -7,8 +8,8 @@ import pytest
 
 from dpmpc.data.hashing import BUCKETS, bucket_sql
 from dpmpc.data.loading import opened
-from dpmpc.data.spelled import reader
-from dpmpc.data.table import Table, code_sql, value_sql
+from dpmpc.data.spelled import readers
+from dpmpc.data.table import Block, Table, code_sql, value_sql
 
 TEXTS = [None, "", " 7 ", "7", "1e3", "-0.1", "nan", "1_0", "it's", "a\\tb", "a\tb", "True", "NA", "2024-03-05",
          "Mar 5, 2024", "é", "0x10", "inf"]  # fmt: skip
@@ -31,7 +32,7 @@ def test_a_spelling_is_read_as_its_records_are(tmp_path: Path, many: bool) -> No
     if many:  # of which each may be different: asked record by record
         texts = [text if k % 2 else f"{text} {k}" for k, text in enumerate(texts)]
     with opened({"t": np.array(texts, dtype=object)}, folder=tmp_path) as (table, _):
-        how = reader(table, "t", asked)
+        how = readers(table, {"t": asked})["t"]
         assert bool(how.values) is not many
         plain = [np.concatenate(parts) for parts in zip(*table.blocks(asked(table)), strict=True)]
         found = [np.concatenate(parts) for parts in zip(*map(how.read, table.blocks(how.expressions)), strict=True)]
@@ -42,10 +43,39 @@ def test_a_spelling_is_read_as_its_records_are(tmp_path: Path, many: bool) -> No
 def test_one_late_spelling_too_many_is_seen(tmp_path: Path) -> None:
     texts = ["a"] * 20000 + [f"b{k}" for k in range(300)]
     with opened({"t": np.array(texts, dtype=object)}, folder=tmp_path) as (table, _):
-        assert not reader(table, "t", asked).values
+        assert not readers(table, {"t": asked})["t"].values
 
 
 def test_numbers_are_asked_for_themselves(tmp_path: Path) -> None:
     with opened({"t": np.arange(5.0)}, folder=tmp_path) as (table, _):
-        how = reader(table, "t", lambda each: [value_sql(each, "t")])
+        how = readers(table, {"t": lambda each: [value_sql(each, "t")]})["t"]
         assert not how.values and how.expressions == (value_sql(table, "t"),)
+
+
+def test_all_columns_are_asked_in_one_query_and_none_has_another_ones_spellings(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    columns = {
+        "a": np.array(["x", "7", None, " 7 ", "x"], dtype=object),
+        "b": np.array(["y", "x", "it's", "2024-03-05", ""], dtype=object),
+        "c": np.arange(5.0),
+    }
+
+    def both(name: str) -> Callable[[Table], list[str]]:
+        return lambda each: [value_sql(each, name, read="either"), bucket_sql(each, name, BUCKETS)]
+
+    queries, read = [], Table.blocks
+
+    def counted(self: Table, expressions: Sequence[str], tail: str = "") -> Iterator[Block]:
+        queries.append(tuple(expressions))
+        return read(self, expressions, tail)
+
+    monkeypatch.setattr(Table, "blocks", counted)
+    with opened(columns, folder=tmp_path) as (table, _):
+        made = readers(table, {name: both(name) for name in columns})
+        assert len(queries) == 1 and len(queries[0]) == len(set(queries[0])) == 4  # which, the value, two buckets
+        for name, how in made.items():
+            plain = [np.concatenate(parts) for parts in zip(*read(table, both(name)(table)), strict=True)]
+            found = [np.concatenate(parts) for parts in zip(*map(how.read, read(table, how.expressions)), strict=True)]
+            assert [each.tobytes() for each in plain] == [each.tobytes() for each in found]
+            assert all(len(values) == {"a": 4, "b": 6}[name] for values in how.values)

@@ -5,11 +5,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from dpmpc.circuits.sampler import discrete_gaussian
-from dpmpc.errors import PeerError
+from dpmpc.circuits.sampler import discrete_gaussian, discrete_laplace
+from dpmpc.errors import PeerError, UsageError
 from dpmpc.extend import check_backend
-from dpmpc.mpc.contract.backend import BACKENDS, Holder
+from dpmpc.mpc.contract.backend import BACKENDS, Hides, Holder
 from dpmpc.mpc.numbers import field
+from dpmpc.privacy.law import LAWS
 
 CASES = [(name, n) for name in BACKENDS.names() for n in (1, 2, 3, 5) if BACKENDS[name].threshold(n) >= 0]
 SAMPLER = discrete_gaussian(700.0)
@@ -47,3 +48,27 @@ def test_noise_of_n_parties_has_the_distance_that_its_conversions_leave(n: int, 
     counts = BACKENDS["sharing"].count_noise(SAMPLER, 1000, n, t)
     masks = len(field.subsets(n, t)) - 1
     assert counts.distance == 1000 * 2.0 ** (-61 * masks)
+
+
+@pytest.mark.parametrize(("n", "t"), [(1, 0), (3, 1), (5, 2), (7, 3)])
+@pytest.mark.parametrize("name", BACKENDS.names())
+def test_what_is_left_unhidden_is_known_without_counting(
+    name: str, n: int, t: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The same number as counting gives, and no circuit is made for it."""
+    backend = BACKENDS[name]
+    try:
+        backend.check(n, t)
+    except UsageError:
+        return
+    if not isinstance(backend, Hides):
+        return
+    for sampler in (discrete_gaussian(3000.0), discrete_laplace(700.0)):
+        drawn = backend.drawn(sampler, n, t, 1000, 1e-9)
+        counted = [backend.count_noise(drawn, count, n, t).distance for count in (1, 1000)]
+        with monkeypatch.context() as patch:
+            patch.setattr(type(drawn), "circuit", None)
+            assert [backend.hiding(drawn, count, n, t) for count in (1, 1000)] == counted
+    if name == "sharing":
+        fixed = LAWS["gaussian"].sampler("box-muller", 3000.0)
+        assert backend.hiding(fixed, 1, n, t) == backend.count_noise(fixed, 1, n, t).distance

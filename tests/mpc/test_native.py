@@ -1,6 +1,7 @@
 """Compiled kernels against their NumPy twins, bit for bit, on every kind of processor this one can pretend to be; what
 the extension refuses; which of the two is in use."""
 
+import hashlib
 import os
 import subprocess
 import sys
@@ -18,12 +19,14 @@ from dpmpc.errors import UsageError
 from dpmpc.mpc import native
 from dpmpc.mpc.native import choice, describe, lifts, ot
 from dpmpc.mpc.native.aes import KeyStream
+from dpmpc.mpc.native.hashes import keyed_hashes
 from dpmpc.mpc.native.layers import Deposit, Masks, Products, Slots
 from dpmpc.mpc.native.planes import transpose, transpose_twin
 from dpmpc.mpc.native.speed import MOST_SAID, Kernels, compared, kernels_in_use
 from dpmpc.mpc.numbers import field
 from dpmpc.mpc.numbers.residues import weighted_sum, weighted_sum_twin
 from dpmpc.mpc.replicated.layout import Layout
+from dpmpc.privacy.assignment import hashes
 from tests.runs import HANG
 
 compiled_only = pytest.mark.skipif(choice.compiled is None, reason="nothing is compiled, or DPMPC_NATIVE=off")
@@ -569,3 +572,24 @@ def test_processes_with_other_or_slow_kernels_are_named_with_the_factor() -> Non
     nan = Kernels("x", dict.fromkeys(here.pace, float("nan"))).pack()
     for payload in (b"", bytes(12), bytes(13), nan, here.pack() + bytes(200)):
         assert Kernels.unpack(payload) is None
+
+
+# -- hashes of ids ---------------------------------------------------------------------------------------------------
+@compiled_only
+@pytest.mark.parametrize("key", [b"k", bytes(range(16)), bytes(64)], ids=len)
+def test_hashes_of_ids_are_those_of_the_standard_library(key: bytes) -> None:
+    """Texts of one block and of several, in ASCII and not; places, across every new digit."""
+    texts = ["x" * n for n in (1, 127, 128, 129, 255, 256, 257, 1000)] + ["é", "名前" * 50, "a\0b"]
+    expected = [int.from_bytes(hashlib.blake2b(t.encode(), key=key, digest_size=8).digest()) for t in texts]
+    assert keyed_hashes(key, texts).tolist() == hashes(key, texts).tolist() == expected
+    for n in (0, 1, 10, 11, 1001, 70_000):
+        assert np.array_equal(keyed_hashes(key, range(n)), hashes(key, range(n)))
+    assert np.array_equal(keyed_hashes(key, range(5, 20)), hashes(key, range(5, 20)))
+
+
+@compiled_only
+def test_hashes_refuse_what_no_key_and_no_texts_are() -> None:
+    out, ends = np.empty(2, dtype=np.uint64), np.array([1, 2], dtype=np.uint64)
+    for key, given in ((b"", ends), (bytes(65), ends), (b"k", ends[::-1].copy()), (b"k", ends + 1), (b"k", ends - 1)):
+        with pytest.raises(ValueError):
+            choice.compiled.keyed_hashes(key, b"ab", given, out)

@@ -18,6 +18,8 @@ from dpmpc.aggregation.owner.encoding import encode
 from dpmpc.aggregation.plan.check_figures import count_checks, owners_line
 from dpmpc.aggregation.plan.owner_bounds import reach_of, squares_of
 from dpmpc.aggregation.plan.plan import Plan
+from dpmpc.dossier.facts import facts_of
+from dpmpc.dossier.page import page
 from dpmpc.errors import DpmpcError
 from dpmpc.mpc.contract.owner_checks import MOST_WIDTH, Found, NormTest, OwnerTest, width_of
 from dpmpc.mpc.replicated.counts import CountingBatch
@@ -166,6 +168,9 @@ def test_honest_owners_pass_through_parties_and_a_cheat_ends_the_run(tmp_path: P
     dpmpc.stats(people, asked, out=tmp_path / "run", **settings)
     wrong = [check for check in check_structure(tmp_path / "run").checks if not check.holds]
     assert not wrong, wrong
+    html = page(facts_of(tmp_path / "run", None))
+    assert "answers to 3 questions (" in html and "<h3" in html and "table(sex) by died" in html
+    assert "vectors of their own" not in html and "answers of 3 owners from one release" in html
     means = Tables.means
 
     def cheating(self: Tables, *given: Any) -> Any:

@@ -7,6 +7,7 @@ import math
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -19,14 +20,15 @@ from dpmpc.privacy.gaussian import delta_of_mu, gaussian_scale
 from dpmpc.privacy.law import LAWS, without_failures
 from dpmpc.privacy.tails import at_least, at_most
 from dpmpc.runs.planning import Facts, plan_of
+from dpmpc.verify import verification
 from dpmpc.verify.audit import Trials, check_audit, epsilon_bound, mu_bound
 from dpmpc.verify.canaries import Canaries, canary_plan, processes_of
 from dpmpc.verify.claim import claim_of, shift_of
-from dpmpc.verify.fresh import in_the_clear
+from dpmpc.verify.fresh import Outcome, in_the_clear
 from dpmpc.verify.repeats import most_shared
 from dpmpc.verify.scores import Sample
 from dpmpc.verify.statistics import check_statistics, scale_check, variance_ratio
-from dpmpc.verify.verdict import ALPHA
+from dpmpc.verify.verdict import ALPHA, Evidence
 from dpmpc.verify.verification import cases_like, clear_trials, default_cases
 from tests.runs import small
 
@@ -334,6 +336,41 @@ def test_any_run_that_train_accepts_has_releases_like_its_own(asked: dict[str, A
     assert check_audit([trials]).holds
     cost = (claim.epsilon if claim.mu is None else claim.mu) * trials.records
     assert cost == pytest.approx((trials.epsilon if trials.mu is None else trials.mu), rel=1e-2) and cost > 0.3
+
+
+def test_fresh_releases_are_few_and_wide_where_their_dimension_tells_nothing() -> None:
+    """Of Gaussian noise as for `verify --fresh` where the run's d is smaller; a law by L1 norms keeps its d."""
+    for law, dimension, found in (
+        ("gaussian", 6, (1000, 64)),
+        ("gaussian", 300, (500, 128)),
+        ("laplace", 6, (1500, 6)),
+    ):
+        asked = small(law=law, delta=1e-5 if law == "gaussian" else None)
+        plan = plan_of(asked, Facts("records", "logistic", dimension, (40, 60, 50), "public"))
+        assert [(case.releases, case.dimension) for case in cases_like(plan)] == [found] * 3
+    assert {(case.releases, case.dimension) for case in default_cases(3, 1, ("gaussian",))} == {(1000, 64)}
+
+
+def test_the_structure_of_fresh_releases_is_read_where_it_is_a_line_of_evidence_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    read: list[Path] = []
+
+    def seen(out: Path) -> Evidence:
+        read.append(out)
+        return Evidence("structure", (), 0.0, "")
+
+    def cleared(plan: Plan, canaries: Canaries, out: Path, **how: Any) -> Outcome:
+        return in_the_clear(plan, canaries)
+
+    monkeypatch.setattr(verification, "check_structure", seen)
+    monkeypatch.setattr(verification, "by_parties", cleared)
+    cases = [replace(case, releases=30) for case in default_cases(3, 1, ("gaussian",))]
+    clear = {"gaussian": (4, 300)}
+    alone = verification._fresh(cases, tmp_path, lambda event: None, clear, structures=False)
+    assert not read and not alone[0] and len(alone[1]) == 3 and len(alone[2]) == 4
+    verification._fresh(cases, tmp_path, lambda event: None, clear)
+    assert len(read) == 3
 
 
 def test_many_records_together_show_what_one_does_not() -> None:

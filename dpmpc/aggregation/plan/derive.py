@@ -15,7 +15,7 @@ from dpmpc.aggregation.plan.grid import Grid, check_range, check_width, choose_g
 from dpmpc.aggregation.plan.owner_bounds import grid_for_checks, owner_test
 from dpmpc.circuits.sampler import Certificate, Sampler
 from dpmpc.errors import UsageError
-from dpmpc.mpc.contract.backend import BACKENDS
+from dpmpc.mpc.contract.backend import BACKENDS, Hides
 from dpmpc.mpc.contract.owner_checks import OwnerTest
 from dpmpc.privacy.composition import spending_of
 from dpmpc.privacy.law import LAWS, Law, Need
@@ -193,8 +193,9 @@ def _hiding(plan: Asked, sampler: Sampler) -> float:
     """The statistical distance that the masks of all openings of noise leave, over the run."""
     if not plan.parties:
         return 0.0
-    one = BACKENDS[plan.backend].count_noise(sampler, sampler.samples_per_lane, plan.parties, plan.threshold)
-    return one.distance * -(-plan.releases * plan.dimension // sampler.samples_per_lane)
+    backend, lane = BACKENDS[plan.backend], (sampler, sampler.samples_per_lane, plan.parties, plan.threshold)
+    one = backend.hiding(*lane) if isinstance(backend, Hides) else backend.count_noise(*lane).distance
+    return one * -(-plan.releases * plan.dimension // sampler.samples_per_lane)
 
 
 def round_up(x: float) -> float:

@@ -195,6 +195,14 @@ class Spares(Protocol):
 
 
 @runtime_checkable
+class Hides(Protocol):
+    """A backend that knows what its noise leaves unhidden without counting its messages, which takes longer."""
+
+    def hiding(self, sampler: Sampler, count: int, parties: int, threshold: int) -> float:
+        """`Backend.count_noise(...).distance`."""
+
+
+@runtime_checkable
 class Paced(Protocol):
     """A backend that can say how long its noise takes a party of this machine."""
 

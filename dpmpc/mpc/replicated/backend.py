@@ -111,8 +111,6 @@ class Sharing:
 
     def count_noise(self, sampler: Sampler, count: int, parties: int, threshold: int) -> Counts:
         batch, fixed = _counted(sampler, count, parties, threshold)
-        # of the one conversion a lane, see circuits.convert
-        hiding = 2.0 ** (-field.BITS * batch.masks) if batch.masks else 0.0
         return Counts(
             rounds=batch.rounds,
             bytes_sent=tuple(batch.bytes_sent),
@@ -121,8 +119,13 @@ class Sharing:
                 "ands": batch.ands * batch.lanes // max(count, 1),
                 "random bits": batch.random_bits * batch.lanes // max(count, 1),
             },
-            distance=batch.lanes * (fixed.distance if fixed is not None else hiding),
+            distance=batch.lanes * fixed.distance if fixed is not None else _hiding(batch.lanes, batch.masks),
         )
+
+    def hiding(self, sampler: Sampler, count: int, parties: int, threshold: int) -> float:
+        if sampler.uses_fixed:
+            return self.count_noise(sampler, count, parties, threshold).distance
+        return _hiding(lanes_for(sampler, count), math.comb(parties, threshold) - 1)
 
     def noise_seconds(self, sampler: Sampler, count: int, parties: int, threshold: int, cost: Counts) -> float | None:
         """Words at this machine's pace, messages, and what is listed ahead."""
@@ -143,6 +146,11 @@ class Sharing:
     def count_opening(self, dimension: int, parties: int, threshold: int) -> Counts:
         sent = (threshold * WORD * dimension,) * parties
         return Counts(int(parties > 1), sent, (threshold,) * parties)
+
+
+def _hiding(lanes: int, masks: int) -> float:
+    """What the one conversion a lane leaves unhidden, see circuits.convert."""
+    return lanes * 2.0 ** (-field.BITS * masks) if masks else 0.0
 
 
 def larger_batches(sampler: Sampler, parties: int, threshold: int) -> bool:
