@@ -23,6 +23,7 @@ from dpmpc.privacy.law import PURE_LAW
 @setting_option("epsilon", required=True)
 @setting_option("delta", help=f"Of the whole run; without one, output perturbation with {PURE_LAW} noise.")
 @setting_option("lam")
+@setting_option("momentum")
 @setting_option("residual_clip", default=RESIDUAL_CLIP)
 @setting_option("method", help="Only this one.")
 @setting_option("law", help="Law of output perturbation.")
@@ -37,6 +38,7 @@ def command(
     epsilon: float,
     delta: float | None,
     lam: float | None,
+    momentum: float | None,
     residual_clip: float,
     method: str | None,
     law: str | None,
@@ -62,6 +64,7 @@ def command(
         delta=delta,
         task=task,
         lam=lam,
+        momentum=momentum,
         residual_clip=residual_clip,
         method=method,
         noise=law,
@@ -83,7 +86,12 @@ def _print(advice: dict[str, Any], better: float | None) -> None:
     best = advice["advice"]
     words = [f"--method {best['method']}", f"--lam {advice['lam']:g}", f"--weights {advice['weights']}"]
     if best["step"] is not None:
-        words += [f"--iterations {best['iterations']}", f"--step {best['step']:.4g}", f"--average {best['average']}"]
+        words += [
+            f"--iterations {best['iterations']}",
+            f"--step {best['step']:.4g}",
+            f"--momentum {best['momentum']:.4g}",
+        ]
+        words.append(f"--average {best['average']}")
     if METHODS[best["method"]].may_be_pure:
         words.append(f"--noise {best['noise']}")
     console.print(f"[bold]advice     {' '.join(words)}[/bold]")

@@ -7,7 +7,7 @@ from typing import Any
 import click
 
 NAMES = ("table1", "convergence", "epsilon", "skew", "parties", "cape", "calibration", "utility")
-_OURS = ("synth", "central", "bands", "bounds")  # comparisons that no paper has
+_OURS = ("synth", "central", "lengths", "bands", "bounds")  # comparisons that no paper has
 
 
 @click.command("experiment")
@@ -46,9 +46,10 @@ def command(
 
     NAME is table1, convergence, epsilon, skew, parties, cape, calibration, utility, or all of them; or synth, which
     compares synthetic tables by several methods (docs/synth.md), central, which holds the defaults against what a
-    trusted curator could learn with the same promise (docs/accuracy.md), bands, which measures how often bands of
-    noise around an additive model's curves would hold the truth (docs/data.md), or bounds, which holds public bounds
-    that restrict a survey against a survey alone and bounds alone (docs/accuracy.md).
+    trusted curator could learn with the same promise, lengths, which tries shorter and longer descents than the
+    adviser's, or bounds, which holds public bounds that restrict a survey against a survey alone and bounds alone
+    (docs/accuracy.md); or bands, which measures how often bands of noise around an additive model's curves would hold
+    the truth (docs/data.md).
     """
     from rich.console import Console
 
@@ -56,10 +57,16 @@ def command(
     from dpmpc.experiments.plan import Plan
 
     if name in _OURS:
-        from dpmpc.experiments import bands, bounds, central, synth
+        from dpmpc.experiments import bands, bounds, central, lengths, synth
 
         said = Console(stderr=True)
-        runs: dict[str, Any] = {"synth": synth.run, "central": central.run, "bands": bands.run, "bounds": bounds.run}
+        runs: dict[str, Any] = {
+            "synth": synth.run,
+            "central": central.run,
+            "lengths": lengths.run,
+            "bands": bands.run,
+            "bounds": bounds.run,
+        }
         times = repeats or {"bands": bands.RUNS, "bounds": bounds.SPLITS}.get(name, 5)
         click.echo(str(runs[name](out, data_dir, times, seed, quick, said.print)))
         return

@@ -4,10 +4,10 @@
     python -m website.picture                      draws it again from the file
 
 Real records (adult: 45,222 complete ones), split by a seed into training and test. Logistic regression by full
-gradients for (1, 1e-6) of a record, as `dpmpc train` does it: step and length by its rule for the noise at hand, the
-last half of the iterates averaged; without privacy the optimum. With one copy the noise of a mean gradient does not
-depend on the number of owners m; where each owner adds a copy that protects its own vector it is sqrt(m) times as
-large. Noise is NumPy's, in the clear: the picture simulates, as the experiments do.
+gradients for (1, 1e-6) of a record, as `dpmpc train` does it: step, length and momentum by its rule for the noise at
+hand, the last half of the iterates averaged; without privacy the optimum. With one copy the noise of a mean gradient
+does not depend on the number of owners m; where each owner adds a copy that protects its own vector it is sqrt(m) times
+as large. Noise is NumPy's, in the clear: the picture simulates, as the experiments do.
 """
 
 import csv
@@ -21,29 +21,29 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from dpmpc.learning.lengths import descent
+from dpmpc.learning.losses import LOGISTIC
+
 ROOT = Path(__file__).resolve().parents[1]
 RESULT, PICTURE = ROOT / "docs" / "one-copy.csv", ROOT / "docs" / "one-copy.svg"
 OWNERS = (1, 3, 10, 30, 100, 300, 1000)
 EPSILON, DELTA, REPEATS = 1.0, 1e-6, 8
-SMOOTH = 0.25  # L of the logistic loss on the unit ball
-STEP, LONGEST = 1.5 / SMOOTH, 4000.0
 LABELS = {"none": "no privacy", "one": "one copy, made in MPC", "each": "a copy an owner"}
 Array = NDArray[np.float64]
 
 
-def errors(
-    X: Array, y: Array, Xt: Array, yt: Array, reach: float, copies: float, rng: np.random.Generator
-) -> list[float]:
-    """Test errors of REPEATS models. `reach`: 2G over the deviation of one release that has the whole budget."""
-    length = min(LONGEST, reach / math.sqrt(copies))
-    iterations = max(1, round(length / STEP))
-    scale = 2 * math.sqrt(iterations * copies) / reach
+def errors(X: Array, y: Array, Xt: Array, yt: Array, deviation: float, rng: np.random.Generator) -> list[float]:
+    """Test errors of REPEATS models. `deviation`: of the noise of one release that has the whole budget."""
+    how = descent("logistic", LOGISTIC, deviation, X.shape[1])
+    scale = math.sqrt(how.iterations) * deviation
     theta = np.zeros((X.shape[1], REPEATS))
-    total, count = np.zeros_like(theta), 0
-    for t in range(iterations):
+    moved, total, count = np.zeros_like(theta), np.zeros_like(theta), 0
+    for t in range(how.iterations):
         weight = -y[:, None] / (1 + np.exp(np.minimum(y[:, None] * (X @ theta), 500)))
-        theta -= STEP * (X.T @ weight / len(y) + rng.normal(0, scale, theta.shape))
-        if t >= iterations // 2:
+        slope = X.T @ weight / len(y) + how.lam * theta + rng.normal(0, scale, theta.shape)
+        moved = how.momentum * moved - how.step * slope
+        theta = theta + moved
+        if t >= how.iterations // 2:
             total, count = total + theta, count + 1
     wrong = np.sign(Xt @ (total / count)) != yt[:, None]
     return [float(value) for value in 100 * wrong.mean(axis=0)]
@@ -66,7 +66,7 @@ def computed(folder: Path) -> list[dict[str, Any]]:
     found = [("none", 1, [100 * float(np.mean(exact.predict(Xt) != yt))])]
     for owners in OWNERS:
         for name, copies in (("one", 1), ("each", owners)):
-            found.append((name, owners, errors(X, y, Xt, yt, 2 / scale, copies, rng)))
+            found.append((name, owners, errors(X, y, Xt, yt, scale * math.sqrt(copies), rng)))
     return [
         {
             "noise": name,

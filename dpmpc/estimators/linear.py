@@ -228,6 +228,7 @@ class PrivateLogisticRegression(ClassifierMixin, PrivateLinear):
         class_weight: str | None = None,
         weights: Literal["equal", "size"] | None = None,
         step: float | None = None,
+        momentum: float | None = None,
         radius: float | None = None,
         solver_tolerance: float = 1e-08,
         spread: Literal["theta", "fixed"] = "theta",

@@ -4,10 +4,11 @@ A band of 1.96 deviations to either side is laid around every curve of a private
 counted at which it holds the curve of the noiseless optimum of the same objective; and, of descents, of the same
 descent without noise. A band is of use if that is 93 to 97 % for every curve; otherwise it says what is not so.
 
-**A descent.** With theta_(t+1) = theta_t - h (g(theta_t) + lam theta_t + xi_t), xi_t of deviation s_t, an error obeys
-e_(t+1) = (I - h (H + lam)) e_t - h xi_t to first order, H the mean Hessian of the loss. Along an eigenvector of H with
-the value v, let r = 1 - h (v + lam): xi_s moves the mean of the iterates from t_0 to T by -h/c sum_(t >= max(s, t_0))
-r^(t - s), c iterates being averaged. Summed in squares over s that is the model's variance. H is of the records:
+**A descent.** With theta_(t+1) = theta_t - h (g(theta_t) + lam theta_t + xi_t) + b (theta_t - theta_(t-1)), xi_t of
+deviation s_t, an error obeys e_(t+1) = ((1 + b) I - h (H + lam)) e_t - b e_(t-1) - h xi_t to first order, H the mean
+Hessian of the loss. Along an eigenvector of H with the value v, let r = 1 - h (v + lam), and p_0 = 1, p_1 = r + b,
+p_(k+1) = (r + b) p_k - b p_(k-1): xi_s moves the mean of the iterates from t_0 to T by -h/c sum_(t >= max(s, t_0))
+p_(t - s), c iterates being averaged. Summed in squares over s that is the model's variance. H is of the records:
 
 - *bound*: what is public of it, v >= 0, the variance of a direction that is not curved at all;
 - *known*: H itself, as if it had been released without noise and for nothing. It is no band that can be had; it says
@@ -107,11 +108,14 @@ def descents(case: Case, runs: int, noise: float = 1.0) -> Floats:
     choice, random = case.choice, np.random.default_rng(9)
     assert choice.step is not None
     theta, tail, counted = np.zeros((case.X.shape[1], runs)), np.zeros((case.X.shape[1], runs)), 0
+    moved = np.zeros_like(theta)
     for t in range(1, choice.iterations + 1):
         near = np.array([logistic_spread(float(norm)) / 2 for norm in np.linalg.norm(theta, axis=0)])
         slopes = LOGISTIC.derivative(case.X @ theta, case.y[:, None])
         drawn = noise * choice.sigma * near * random.standard_normal(theta.shape)
-        theta = theta - choice.step * (case.X.T @ slopes / len(case.y) + drawn + choice.lam * theta)
+        slope = case.X.T @ slopes / len(case.y) + drawn + choice.lam * theta
+        moved = choice.momentum * moved - choice.step * slope
+        theta = theta + moved
         if t >= tail_begins(choice.iterations):
             counted += 1
             tail += (theta - tail) / counted
@@ -125,7 +129,10 @@ def descent_covariance(choice: Choice, hessian: Floats, near: float) -> Floats:
     values, axes = np.linalg.eigh(hessian)
     r, last, first = 1 - choice.step * (np.maximum(values, 0) + choice.lam), choice.iterations, 0
     first = tail_begins(last)
-    sums = np.cumsum(r[None, :] ** np.arange(last + 1)[:, None], axis=0)  # [k]: 1 + r + .. + r^k
+    left = [np.zeros_like(r), np.ones_like(r)]  # p_(-1), p_0, ..
+    for _ in range(last):
+        left.append((r + choice.momentum) * left[-1] - choice.momentum * left[-2])
+    sums = np.cumsum(left[1:], axis=0)  # [k]: p_0 + .. + p_k
     found = np.zeros(len(r))
     for s in range(1, last + 1):
         earlier = 0.0 if s >= first else sums[first - s - 1]

@@ -163,14 +163,24 @@ def ours(split: Split, on: Basis) -> Floats:
 
 def learnt(split: Split, mapped: Mapped, rng: np.random.Generator) -> Floats:
     """(held out,) the scores of a private model on rows that are mapped, as the adviser has it."""
-    n, d = len(split.train), mapped.X.shape[1]
-    target = mapped.schema.target
+    known, y = circumstances(split, mapped)
+    return predicted(split, mapped, _learned(advise(known).choice, mapped.X[split.train], y, known, rng))
+
+
+def circumstances(split: Split, mapped: Mapped) -> tuple[Circumstances, Floats]:
+    """What is public of training on a split's rows, and the targets of the records for it (n,)."""
+    n, target = len(split.train), mapped.schema.target
     y = target.values(split.raw.y) if isinstance(target, Range) else split.raw.y
-    task = "ridge" if split.ridge else "logistic"
-    known = Circumstances(1, n, n, d, split.epsilon, split.delta, task=task, spent=mapped.spent)  # type: ignore[arg-type]
-    choice = advise(known).choice
-    theta = _learned(choice, mapped.X[split.train], y[split.train], known, rng)
-    scores = mapped.X[split.test] @ theta
+    known = Circumstances(
+        1, n, n, mapped.X.shape[1], split.epsilon, split.delta, task="ridge" if split.ridge else "logistic",
+        spent=mapped.spent,
+    )  # fmt: skip
+    return known, y[split.train]
+
+
+def predicted(split: Split, mapped: Mapped, theta: Floats) -> Floats:
+    """(held out,) a model's scores, in the target's own unit."""
+    scores, target = mapped.X[split.test] @ theta, mapped.schema.target
     return target.original(scores) if isinstance(target, Range) else scores
 
 
@@ -190,11 +200,13 @@ def descended(choice: Choice, X: Floats, y: Floats, clip: float | None, rng: np.
     assert choice.step is not None
     loss = LOGISTIC if clip is None else ridge(clip)
     theta, tail, counted = np.zeros(X.shape[1]), np.zeros(X.shape[1]), 0
+    moved = np.zeros_like(theta)
     for t in range(1, choice.iterations + 1):
         near = 1.0 if clip is not None else logistic_spread(float(np.linalg.norm(theta))) / 2
         slope = loss.derivative(X @ theta, y)
         noisy = X.T @ slope / len(y) + choice.sigma * near * rng.standard_normal(len(theta))
-        theta = theta - choice.step * (noisy + choice.lam * theta)
+        moved = choice.momentum * moved - choice.step * (noisy + choice.lam * theta)
+        theta = theta + moved
         if t >= tail_begins(choice.iterations):
             counted += 1
             tail += (theta - tail) / counted
@@ -237,7 +249,7 @@ def run(
     """The path of the report, out/central/report.md, with every run in runs.csv, the table of docs/accuracy.md in
     table.md and a picture. `names`: of sets; all of them that are there and are for logistic regression or ridge, if
     none are said. Errors: none of them is there."""
-    from dpmpc.experiments.central_table import beside
+    from dpmpc.experiments.central_table import beside, draw
 
     folder = out / "central"
     folder.mkdir(parents=True, exist_ok=True)
@@ -372,24 +384,3 @@ def report(known: Known) -> list[str]:
         "AUC / accuracy (regression: R2 twice), means; boosting has no promise:", "",
         *table(["set", "epsilon", *who], cells), "", "![Differences by set](central.png)",
     ]  # fmt: skip
-
-
-def draw(known: Known, path: Path) -> None:
-    """A picture: by set, ours less the best rival, with its interval, at each epsilon."""
-    from matplotlib.figure import Figure
-
-    cases = sorted({(n, e) for n, e, _, who in known if who in OURS})
-    shown = []
-    for name, epsilon in cases:
-        rival = best_rival(known, name, epsilon)
-        if rival is not None:
-            mean, half, count = paired(known, name, epsilon, default_of(known, name, epsilon), rival)
-            shown.append((f"{name}, {epsilon:g} ({rival})", mean, half if count > 1 else 0.0))
-    figure = Figure(figsize=(7, 1 + 0.24 * len(shown)), layout="constrained")
-    axes = figure.add_subplot()
-    axes.errorbar([m for _, m, _ in shown], range(len(shown)), xerr=[h for _, _, h in shown], fmt="o", ms=3, lw=1)
-    axes.set_yticks(range(len(shown)), [label for label, _, _ in shown], fontsize=7)
-    axes.axvline(0, lw=0.8)
-    axes.axvline(-MARGIN, lw=0.8, ls=":")
-    axes.set_xlabel("AUC or R2: ours less the best rival's, paired")
-    figure.savefig(path, dpi=130)

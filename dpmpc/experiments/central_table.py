@@ -1,8 +1,20 @@
-"""The table of docs/accuracy.md, of the runs of `dpmpc experiment central`: the defaults beside each rival."""
+"""The table and the picture of docs/accuracy.md, of the runs of `dpmpc experiment central`: defaults beside rivals."""
+
+from pathlib import Path
 
 import numpy as np
 
-from dpmpc.experiments.central import OURS, Known, best_rival, default_of, margin_of, paired, records_of, verdict
+from dpmpc.experiments.central import (
+    MARGIN,
+    OURS,
+    Known,
+    best_rival,
+    default_of,
+    margin_of,
+    paired,
+    records_of,
+    verdict,
+)
 from dpmpc.experiments.central_rivals import RIVALS
 from dpmpc.experiments.corpus import CHOSEN, CONFIRMED, SETS
 from dpmpc.experiments.report import table
@@ -47,3 +59,24 @@ def _cell(known: Known, name: str, epsilon: float, who: str, ours: bool, number:
     area, right = found.mean(axis=0)
     said = f"{area:.3f}" if number else f"{right:.3f}/{area:.3f}"
     return f"**{said}**" if ours else said
+
+
+def draw(known: Known, path: Path) -> None:
+    """A picture: by set, ours less the best rival, with its interval, at each epsilon."""
+    from matplotlib.figure import Figure
+
+    cases = sorted({(n, e) for n, e, _, who in known if who in OURS})
+    shown = []
+    for name, epsilon in cases:
+        rival = best_rival(known, name, epsilon)
+        if rival is not None:
+            mean, half, count = paired(known, name, epsilon, default_of(known, name, epsilon), rival)
+            shown.append((f"{name}, {epsilon:g} ({rival})", mean, half if count > 1 else 0.0))
+    figure = Figure(figsize=(7, 1 + 0.24 * len(shown)), layout="constrained")
+    axes = figure.add_subplot()
+    axes.errorbar([m for _, m, _ in shown], range(len(shown)), xerr=[h for _, _, h in shown], fmt="o", ms=3, lw=1)
+    axes.set_yticks(range(len(shown)), [label for label, _, _ in shown], fontsize=7)
+    axes.axvline(0, lw=0.8)
+    axes.axvline(-MARGIN, lw=0.8, ls=":")
+    axes.set_xlabel("AUC or R2: ours less the best rival's, paired")
+    figure.savefig(path, dpi=130)

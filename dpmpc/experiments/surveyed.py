@@ -145,7 +145,8 @@ def score(columns: Columns, way: str, epsilon: float, delta: float, seed: int, o
         X = columns.public
     else:
         X = _read_off(columns)
-    choice = advise(Circumstances(1, n, n, X.shape[1], epsilon, delta, method=DEFAULT_METHOD)).choice
+    known = Circumstances(1, n, n, X.shape[1], epsilon, delta, method=DEFAULT_METHOD, momentum=0.0)
+    choice = advise(known).choice
     assert choice.step is not None
     mu = mu_of_budget(epsilon, delta) * math.sqrt(1 - share)
     sigma = math.sqrt(choice.iterations) * 2 / (n * mu)

@@ -73,7 +73,7 @@ def advised(dataset: str) -> Choice:
     _, _, owners, epsilon, delta = next(s for s in SETTINGS if s[0] == dataset)
     m = int(owners.partition(":")[2])
     known = Circumstances(
-        m, records // m, records, dimension, epsilon, delta, lam=LAM, objective=LAM, method="gradient"
+        m, records // m, records, dimension, epsilon, delta, lam=LAM, objective=LAM, method="gradient", momentum=0.0
     )
     return advise(known).choice
 

@@ -66,9 +66,9 @@ class GradientMethod(Method):
         return theta if learning.radius is None else project(theta[None, :], learning.radius)[0]
 
     def rehearse_descent(
-        self, stage: "Stage", sigma: float, iterations: int, step: float, lam: float
+        self, stage: "Stage", sigma: float, iterations: int, step: float, lam: float, momentum: float
     ) -> dict[str, float]:
-        return stage.gradient(sigma, iterations, step, lam)
+        return stage.gradient(sigma, iterations, step, lam, momentum)
 
 
 def _knows_theta(learning: Learning) -> bool:

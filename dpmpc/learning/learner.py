@@ -7,7 +7,7 @@ import numpy as np
 
 from dpmpc.data.blocks import Records
 from dpmpc.errors import RecordError, UsageError
-from dpmpc.learning.method import DEFAULT_METHOD, METHODS, Floats, Learning, tail_begins
+from dpmpc.learning.method import DEFAULT_METHOD, METHODS, Floats, Learning, carried, tail_begins
 
 
 def check_record_weights(learning: Learning, records: Records) -> None:
@@ -42,6 +42,7 @@ class Learner:
         self._offsets = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
         assert self._offsets[-1] == records.n
         self.theta = np.zeros(records.X.shape[1] * learning.scores)
+        self._moved = np.zeros_like(self.theta)  # by the last release
         self.iteration = 0
         self.compute_s = 0.0  # spent computing vectors
         self._average = np.zeros_like(self.theta)
@@ -64,7 +65,9 @@ class Learner:
     def apply(self, mean: Floats) -> None:
         """Take in one opened mean (d,): the next iterate, or the model. Post-processing."""
         factor = self._method.factor(self.learning, self.theta)
-        self.theta = self._method.take(self.learning, self.theta, mean / factor, self.noise / factor)
+        taken = self._method.take(self.learning, self.theta, mean / factor, self.noise / factor)
+        after = carried(self.learning, taken, self._moved)
+        self._moved, self.theta = after - self.theta, after
         self.iteration += 1
         average = self.learning.average
         if average == "all" or (average == "tail" and self.iteration >= tail_begins(self.iterations)):

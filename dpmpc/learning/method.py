@@ -285,6 +285,16 @@ def project(vectors: Floats, bound: float) -> Floats:
     return np.asarray(vectors * np.minimum(1.0, bound / np.maximum(norms, 1e-300))[:, None], dtype=np.float64)
 
 
+def carried(learning: Learning, taken: Floats, moved: Floats) -> Floats:
+    """(d,) the iterate that `taken` becomes after a move of `moved` (d,): heavy-ball momentum, of public numbers alone.
+
+    Stable, for any records, wherever the step is below 2 (1 + momentum)/(L + lam). Source: Polyak 1964."""
+    if not learning.momentum:
+        return taken
+    after = taken + learning.momentum * moved
+    return after if learning.radius is None else project(after[None, :], learning.radius)[0]
+
+
 def tail_begins(iterations: int) -> int:
     """The first iteration that a tail average takes in, counted from 1: the last half."""
     return math.floor(iterations / 2) + 1

@@ -139,7 +139,9 @@ class Stage:
 
         return objective(models) - float(objective(self.optimum[None])[0])
 
-    def gradient(self, sigma: float, iterations: int, step: float, lam: float) -> dict[str, float]:
+    def gradient(
+        self, sigma: float, iterations: int, step: float, lam: float, momentum: float = 0.0
+    ) -> dict[str, float]:
         """The expected gap of `iterations` noisy gradient steps, by which iterates are averaged: "none" or "tail".
 
         sigma: noise a coordinate on one mean gradient, for sensitivity 2G, or G of a record's presence; logistic owners
@@ -148,6 +150,7 @@ class Stage:
         X = self.data[0]
         rng = np.random.default_rng([0x5E77, 1])
         theta, tail, counted = np.zeros((RUNS, self.width)), np.zeros((RUNS, self.width)), 0
+        moved = np.zeros_like(theta)
         for t in range(1, check_count("iterations", iterations) + 1):
             slope = self._mean(self.loss.derivative, X @ theta.T).T @ X / RECORDS + lam * theta
             noise = sigma * self.spread * rng.standard_normal(theta.shape)
@@ -155,7 +158,8 @@ class Stage:
                 norms = [float(np.linalg.norm(row)) for row in theta]
                 scaled = [logistic_reach(r) if self.presence else logistic_spread(r) / 2 for r in norms]
                 noise *= np.array(scaled)[:, None]
-            theta = theta - step * (slope + noise)
+            moved = momentum * moved - step * (slope + noise)
+            theta = theta + moved
             if 2 * t > iterations:
                 counted += 1
                 tail += (theta - tail) / counted
@@ -200,6 +204,6 @@ class Descends(Protocol):
     """A method of many releases that knows what it will reach, likewise."""
 
     def rehearse_descent(
-        self, stage: Stage, sigma: float, iterations: int, step: float, lam: float
+        self, stage: Stage, sigma: float, iterations: int, step: float, lam: float, momentum: float
     ) -> dict[str, float]:
         """The expected gap by which iterates are averaged: "none" or "tail". As `Stage.gradient`."""

@@ -5,10 +5,11 @@ from typing import ClassVar, Literal
 
 from dpmpc.learning.losses import RESIDUAL_CLIP
 from dpmpc.privacy.checks import check_nonnegative, check_positive
-from dpmpc.settings import Settings, setting
+from dpmpc.settings import Settings, setting, within
 
 Average = Literal["none", "tail", "all"]
 Spread = Literal["theta", "fixed"]
+MOST_MOMENTUM = 0.999
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -24,6 +25,14 @@ class Descent(Settings):
         rule="as advised; 1/(L + lam)",
         example="1.0",
         brief="without it, as advised",
+    )
+    momentum: float | None = setting(
+        None,
+        "The part of its last move that an iterate repeats, beside its step: longer descents in fewer releases.",
+        check=within(0, MOST_MOMENTUM, "0.9 is usual"),
+        rule="as advised; none",
+        example="0.9",
+        brief="the part of the last move that the next one repeats",
     )
     radius: float | None = setting(
         None,

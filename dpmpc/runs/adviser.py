@@ -17,7 +17,8 @@ from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]  # c
 from dpmpc.aggregation.plan.grid import choose_grid
 from dpmpc.data.schema import Basis
 from dpmpc.errors import UsageError, spelt
-from dpmpc.learning.losses import RESIDUAL_CLIP, Loss
+from dpmpc.learning.lengths import BENT, Descent, descent, reach
+from dpmpc.learning.losses import RESIDUAL_CLIP
 from dpmpc.learning.method import DEFAULT_METHOD, METHODS, Learning, Method
 from dpmpc.learning.rehearsal import WIDEST, Descends, Rehearsed, Stage, Task
 from dpmpc.learning.settings import Average
@@ -29,23 +30,11 @@ from dpmpc.privacy.persons import Persons
 from dpmpc.privacy.question import Question
 from dpmpc.privacy.sensitivity import Sensitivity, Weights
 
-# of 1/(L + lam): below 2 every descent is stable, whatever the records. Longer steps would save releases, not noise,
-# and overshoot where records share a direction, which is not public (docs/experiments.md, "How long a step")
-STEP_SHARE = 1.5
-LONGEST = 1000.0  # L times step times iterations, at most; before that, LOGISTIC_L times `reach`
-SHORT = 30.0  # below that, the geometric mean of the two: what is hardly learnt at all is not worth its silence
-LOGISTIC_L = 0.25
-LEARNT = 2.6  # over lam: a length by which e^-5 is left of the slowest direction
-ENOUGH = 0.1  # lam times length: what a descent stopped there does not feel
-LAMS = (1e-6, 1e-3)  # of a descent, least and most
 OUTPUT_SHARE = 5.0  # lam of output perturbation, over 1/reach
 OUTPUT_LAMS = (1e-3, 0.1)
-FEWEST = 10  # iterations: tail averages need some
 SWAMPED = 0.25  # of what there is to gain: a warning from here on
 LITTLE = 0.01  # likewise: what a single release of ridge regression may miss
 BETTER = 0.6  # of gradient descent's gap: another method is advised below it
-# records over one deviation of the noise (`reach`) from which a surveyed number bends: docs/accuracy.md
-BENT = {"logistic": 7000.0, "ridge": 2500.0}
 SURVEY_NOISE = 0.04  # of the records: what the noise of a survey's counts may be
 SURVEY_SHARES = (0.02, 0.3)  # of the squared budget mu^2 for a survey: least and most
 LARGEST_SURVEY_NOISE = 0.1
@@ -54,8 +43,8 @@ LARGEST_SURVEY_NOISE = 0.1
 @dataclass(frozen=True)
 class Circumstances:
     """What is public of a run. columns: features without public bounds, to be surveyed first (0: none). spent: the mu^2
-    of what the run has released already, such as its survey. weights: None where they are to be chosen. lam: if given.
-    objective: the lam of what gaps are measured on; 0 for the mean loss alone."""
+    of what the run has released already, such as its survey. weights: None where they are to be chosen. lam and
+    momentum: if given. objective: the lam of what gaps are measured on; 0 for the mean loss alone."""
 
     owners: int
     smallest: int
@@ -65,6 +54,7 @@ class Circumstances:
     delta: float | None = None
     task: Task = "logistic"
     lam: float | None = None
+    momentum: float | None = None
     residual_clip: float = RESIDUAL_CLIP
     objective: float = 0.0
     method: str | None = None
@@ -113,6 +103,7 @@ class Choice:
     lam: float
     iterations: int
     step: float | None
+    momentum: float
     average: Average
     sigma: float
     expected: float
@@ -267,7 +258,7 @@ def _best(c: Circumstances, name: str, weights: Weights, share: float) -> Choice
     expected = method.rehearse(stage, deviation, c.owners, max(1, c.records // c.owners), lam)
     if expected is None:
         return None
-    return Choice(name, _law(c, method).name, lam, 1, None, "none", scale, expected, stage.start)
+    return Choice(name, _law(c, method).name, lam, 1, None, 0.0, "none", scale, expected, stage.start)
 
 
 def _noise(
@@ -284,31 +275,6 @@ def _noise(
     return cast(float, row["scale"]), cast(float, row["deviation"])
 
 
-def reach(loss: Loss, deviation: float) -> float:
-    """2 G over the noise a coordinate of one release of mean gradients: about n mu, how many records stand against one
-    deviation of the noise."""
-    return 2 * loss.G / deviation
-
-
-def descent(loss: Loss, deviation: float, lam: float | None = None) -> tuple[int, float, float]:
-    """(iterations, step, lam) of a descent one release of which would have noise of this deviation.
-
-    The length of a logistic descent is `reach`, up to LONGEST, and that of a steeper loss as much shorter: as it
-    grows, the noise left on a score grows with it while slower directions are learnt. The step is the longest that is
-    stable on any records, for the fewest releases. lam, unless given, is too small to be felt at that length: stopping
-    early is what keeps the model small.
-    Source: docs/accuracy.md.
-    """
-    bent = LOGISTIC_L * reach(loss, deviation)
-    length = min(math.sqrt(SHORT * bent) if bent < SHORT else bent, LONGEST) / loss.L
-    if lam is None:
-        lam = min(max(ENOUGH / length, LAMS[0]), LAMS[1])
-    else:
-        length = min(length, LEARNT / lam)
-    iterations = max(FEWEST, math.ceil(length * (loss.L + lam) / STEP_SHARE))
-    return iterations, length / iterations, lam
-
-
 def regularisation(c: Circumstances, name: str, weights: Weights, mu: float | None = None) -> float:
     """lam of a method of one release: as given, else its own; of output perturbation, whose noise nothing contracts,
     such that the noise is a small part of a score."""
@@ -322,7 +288,7 @@ def regularisation(c: Circumstances, name: str, weights: Weights, mu: float | No
     return min(max(OUTPUT_SHARE / reach(loss, deviation), OUTPUT_LAMS[0]), OUTPUT_LAMS[1])
 
 
-def plain_descent(c: Circumstances, task: str, weights: Weights, classes: int) -> tuple[int, float, float]:
+def plain_descent(c: Circumstances, task: str, weights: Weights, classes: int) -> Descent:
     """As `descent`, for a task that nothing rehearses."""
     assert c.delta is not None
     presence = c.neighbours == "presence"
@@ -332,17 +298,19 @@ def plain_descent(c: Circumstances, task: str, weights: Weights, classes: int) -
     d = METHODS[DEFAULT_METHOD].coordinates(c.dimension) * learning.scores
     moved = learning.moved(c.neighbours, c.sizes, weights, d, c.persons)
     mu = math.sqrt(mu_of_budget(c.epsilon, c.delta) ** 2 - c.spent)
-    return descent(learning.loss, moved.l2 / mu, c.lam)
+    return descent(task, learning.loss, moved.l2 / mu, c.dimension, c.lam, c.momentum)
 
 
 def _descent(c: Circumstances, name: str, stage: Stage, weights: Weights, mu: float) -> Choice:
     method = METHODS[name]
     assert isinstance(method, Descends)
     delta_2 = _sensitivity(c, name, weights, 1.0).l2
-    iterations, step, lam = descent(stage.loss, delta_2 / mu, c.lam)
-    sigma = math.sqrt(iterations) * delta_2 / mu
-    gaps = method.rehearse_descent(stage, sigma, iterations, step, lam)
-    return Choice(name, method.law, lam, iterations, step, "tail", sigma, gaps["tail"], stage.start)
+    how = descent(c.task, stage.loss, delta_2 / mu, c.dimension, c.lam, c.momentum)
+    sigma = math.sqrt(how.iterations) * delta_2 / mu
+    gaps = method.rehearse_descent(stage, sigma, *how)
+    return Choice(
+        name, method.law, how.lam, how.iterations, how.step, how.momentum, "tail", sigma, gaps["tail"], stage.start
+    )
 
 
 def _grid_bits(c: Circumstances, choice: Choice, weights: Weights) -> int:

@@ -86,6 +86,7 @@ def settled(request: Request, facts: Facts) -> tuple[Request, "Advice | None"]:
         method=choice.method,
         iterations=choice.iterations,
         step=choice.step,
+        momentum=choice.momentum,
         lam=choice.lam,
         average=request.average or choice.average,
         weights=advice.weights,
@@ -102,8 +103,8 @@ def _by_rule(request: Request, facts: Facts) -> Request:
         from dpmpc.runs.adviser import plain_descent
 
         known = _circumstances(request, facts)
-        iterations, step, lam = plain_descent(known, facts.task, request.weights, facts.classes)
-        return replace(request, iterations=iterations, step=step, lam=lam)
+        how = plain_descent(known, facts.task, request.weights, facts.classes)
+        return replace(request, **how._asdict())
     law = request.noise_law
     if METHODS[request.method].lam_moves and TASKS[facts.task].rehearsed and (request.delta or law.pure):
         from dpmpc.runs.adviser import regularisation
@@ -147,6 +148,7 @@ def _circumstances(request: Request, facts: Facts) -> "Circumstances":
         delta=request.delta or None,
         task="ridge" if facts.task == "ridge" else "logistic",
         lam=request.lam,
+        momentum=request.momentum,
         residual_clip=request.residual_clip,
         weights=request.weights,
         neighbours=cast(Literal["record", "presence", "person", "owner"], request.neighbours),

@@ -105,7 +105,7 @@ def build_report(
 def _learning(learning: Learning, clip: float) -> dict[str, Any]:
     """The loss, and how it was made small."""
     loss = {name: getattr(learning.loss, name) for name in ("name", "G", "L")}
-    how = ("radius", "average", "solver_tolerance", "spread", "classes")
+    how = ("momentum", "radius", "average", "solver_tolerance", "spread", "classes")
     return {
         "loss": {**loss, "lam": learning.lam, "clip": clip},
         "learning": {

@@ -75,6 +75,8 @@ def _advised(report: dict[str, Any]) -> list[Line]:
         return []
     best = report["advice"]["advice"]
     step = "" if best["step"] is None else f", step {best['step']:.3g}"
+    if best.get("momentum"):  # reports of older runs have none
+        step += f", momentum {best['momentum']:.2g}"
     misses = f"to miss {best['left']:.1%} of what there is to learn"
     if not report["advice"]["followed"]:
         return [("expected", f"{misses} (rehearsed on synthetic records)")]

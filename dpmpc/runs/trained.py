@@ -92,6 +92,7 @@ def train(
     class_weight: str | None = None,
     weights: Literal["equal", "size"] | None = None,
     step: float | None = None,
+    momentum: float | None = None,
     radius: float | None = None,
     residual_clip: float = 0.25,
     solver_tolerance: float = 1e-08,

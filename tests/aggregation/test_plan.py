@@ -325,6 +325,7 @@ BAD_LEARNING: dict[str, list[Any]] = {
     "lam": NOT_POSITIVE,
     "residual_clip": NOT_POSITIVE,
     "step": NOT_POSITIVE[1:],
+    "momentum": [-0.1, 0.9999, 1.0, 2.0, math.nan, math.inf, "0", True],
     "radius": NOT_POSITIVE[1:],
     "average": ["x", None, 1],
     "solver_tolerance": [-1.0, math.nan, math.inf, None, "0", True],

@@ -22,7 +22,7 @@ def case() -> Case:
     X = random.normal(size=(600, 4))
     X /= np.maximum(np.linalg.norm(X, axis=1, keepdims=True), 1.0)
     y = np.where(random.uniform(size=600) < 1 / (1 + np.exp(-X @ [2.0, -1.0, 0.5, 0.0])), 1.0, -1.0)
-    choice = Choice("gradient", "gaussian", 1e-3, 150, 4.0, "tail", 0.004, 0.0, 0.0)
+    choice = Choice("gradient", "gaussian", 1e-3, 150, 4.0, 0.0, "tail", 0.004, 0.0, 0.0)
     return Case(X, y, choice, {"a": np.eye(4)[:1], "b": np.eye(4)[1:]}, 1e-4)
 
 

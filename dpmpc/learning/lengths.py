@@ -1,0 +1,67 @@
+"""How long a descent is, of which steps, and with which momentum: by the noise and the number of features alone."""
+
+import math
+from typing import NamedTuple
+
+from dpmpc.learning.losses import Loss
+
+# of 1/(L + lam): below 2 every descent is stable, whatever the records. Longer steps would overshoot where records
+# share a direction, which is not public (docs/experiments.md, "How long a step"); momentum saves releases, as stable
+STEP_SHARE = 1.5
+REPEATED = 4.0  # iterations, of so many without momentum: this times their root; fewer lose on what is learnt last
+LENGTHS = {"ridge": 2.0, "softmax": 1.5}  # L times the length, over reach/sqrt(d): docs/accuracy.md
+LENGTH = 1.0  # of all others
+CURVED = {"logistic": 3.0, "ridge": 5.0}  # times that where records are enough for curves, before it in proportion
+LONGEST = 10_000.0  # L times the length, at most
+LEARNT = 2.6  # over lam: a length by which e^-5 is left of the slowest direction
+ENOUGH = 0.1  # lam times length: what a descent stopped there does not feel
+LAMS = (1e-6, 1e-3)  # of a descent, least and most
+FEWEST = 10  # iterations: tail averages need some
+# records over one deviation of the noise (`reach`) from which a surveyed number bends: docs/accuracy.md
+BENT = {"logistic": 7000.0, "ridge": 2500.0}
+
+
+def reach(loss: Loss, deviation: float) -> float:
+    """2 G over the noise a coordinate of one release of mean gradients: about n mu, how many records stand against one
+    deviation of the noise."""
+    return 2 * loss.G / deviation
+
+
+class Descent(NamedTuple):
+    """How a descent is run."""
+
+    iterations: int
+    step: float
+    lam: float
+    momentum: float
+
+
+def descent(
+    task: str, loss: Loss, deviation: float, dimension: int, lam: float | None = None, momentum: float | None = None
+) -> Descent:
+    """Of a descent with so many features one release of which would have noise of this deviation.
+
+    Its length, step times iterations over 1 - momentum, grows with `reach` over sqrt(dimension): the longer, the more
+    slow directions are learnt, and the more noise is left on a score, by as much. The step is the longest that is
+    stable on any records. Momentum makes the same length of fewer releases, with as much noise in the model: in a flat
+    direction the noise of T releases, each of T times the variance, adds up to length^2 of it, whatever T; in others
+    to no more. lam, unless given, is too small to be felt at that length: stopping early is what keeps the model small.
+    Source: docs/accuracy.md.
+    """
+    near = reach(loss, deviation)
+    more = min(max(1.0, CURVED[task] * near / BENT[task]), CURVED[task]) if task in CURVED else 1.0
+    share = LENGTHS.get(task, LENGTH) * more
+    return of_length(loss, min(share * near / math.sqrt(dimension), LONGEST) / loss.L, lam, momentum)
+
+
+def of_length(loss: Loss, length: float, lam: float | None = None, momentum: float | None = None) -> Descent:
+    """A descent of this length, or shorter where the lam that is given leaves less to learn."""
+    if lam is None:
+        lam = min(max(ENOUGH / length, LAMS[0]), LAMS[1])
+    else:
+        length = min(length, LEARNT / lam)
+    plain = max(FEWEST, math.ceil(length * (loss.L + lam) / STEP_SHARE))
+    if momentum is None:
+        momentum = max(0.0, 1 - REPEATED / math.sqrt(plain))
+    iterations = max(FEWEST, math.ceil(plain * (1 - momentum)))
+    return Descent(iterations, length * (1 - momentum) / iterations, lam, momentum)

@@ -1,0 +1,27 @@
+"""Lengths of descents: the rule's stands among parts and multiples of it, in a report that says what momentum saves."""
+
+from pathlib import Path
+
+import pytest
+
+from dpmpc.errors import UsageError
+from dpmpc.experiments import corpus, lengths
+from dpmpc.experiments.central import cells_of, split_of
+
+
+def test_a_length_is_stretched_at_one_budget(tmp_path: Path) -> None:
+    raw = corpus.load(corpus.SETS["wdbc"])
+    split = split_of(raw, cells_of(raw), 1.0, 1)
+    found = lengths.of_split(split)
+    assert [*found] == [lengths.PLAIN, *lengths.FACTORS]
+    releases = [found[factor][0] for factor in lengths.FACTORS]
+    assert releases == sorted(releases) and found[lengths.PLAIN][0] >= found[1.0][0]
+    assert max(scores.score for _, scores in found.values()) > 0.9
+
+
+def test_the_report_has_a_line_a_set(tmp_path: Path) -> None:
+    path = lengths.run(tmp_path, None, quick=True)
+    text = path.read_text()
+    assert "| wdbc |" in text and len((tmp_path / "lengths" / "runs.csv").read_text().splitlines()) == 7
+    with pytest.raises(UsageError, match="none was found"):
+        lengths.run(tmp_path, None, names=("adult",))
