@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from dpmpc.data.draft import MOST_CLASSES, check_features, label_of, schema_of
-from dpmpc.data.intake import HOLLOW, Intake, look
+from dpmpc.data.intake import HOLLOW, Intake, Looked, look
 from dpmpc.data.mapping import first_row
 from dpmpc.data.schema import Classes, Goal, Kind, Labels, Missing, Range, Schema, Target, column_of_bounds
 from dpmpc.data.spelling import canonical, is_number, stating
@@ -116,8 +116,8 @@ def schema_of_records(intake: Intake, asked: Asked, *, hashed: bool = True) -> S
 
 def looked(table: Table, asked: Asked) -> tuple[Intake, Table]:
     """A look at the columns that were asked for, and the table as it is read from then on. Errors: as `features_of`;
-    one record; fields that are spelled otherwise than was stated, all of them in one line for their owner; columns of
-    which none can be a feature."""
+    one record; fields that are spelled otherwise than was stated, all of them in one line for their owner; classes that
+    differ in case only; columns of which none can be a feature."""
     for name in (asked.target, *([asked.owners_column] if asked.owners_column is not None else []), *asked.drop):
         table[name]
     _check_asked(asked)
@@ -125,8 +125,25 @@ def looked(table: Table, asked: Asked) -> tuple[Intake, Table]:
     if intake.rows < 2:
         raise UsageError(f"a model is of several records; {table.source} has one; add records")
     check_spelled(intake)
+    if not asked.classes and asked.kind != "number":
+        _check_classes(intake[asked.target])
     check_features(intake, [c for c in intake.columns if c.role == "feature" and c.kind not in HOLLOW])
     return intake, plain
+
+
+def _check_classes(target: Looked) -> None:
+    """Errors: values of a target that would be classes differ in case or spaces only."""
+    if not target.listed or len(target.values) > MOST_CLASSES:
+        return
+    alike: dict[str, list[str]] = {}
+    for value, _ in target.values:
+        alike.setdefault(" ".join(value.casefold().split()), []).append(value)
+    if double := [names for names in alike.values() if len(names) > 1]:
+        raise RecordError(
+            f"classes are told apart by more than case and spaces; '{target.name}' has "
+            f"{some([repr(name) for name in double[0]], 4)}; spell each class in one way",
+            "classes of an owner's target differ in case or spaces only",
+        )
 
 
 def check_spelled(intake: Intake) -> None:

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from dpmpc.data.reading import literal
-from dpmpc.data.spelling import Spelling
+from dpmpc.data.spelling import Spelling, is_number
 from dpmpc.data.table import Table, some
 from dpmpc.errors import number_of
 
@@ -24,6 +24,10 @@ TOTALS = (
 _ROWS_OF_TOTALS = 2  # more are a category of that name
 _LEAST = 20  # records: among fewer nothing is odd
 _PAIRS = 64  # at most so many columns are held against each other
+_VALUES = 5  # different ones: of fewer none is far from the others
+_SHARED = 0.01  # of the records: so many share a code
+CODES = frozenset(float(str(digit) * times) for digit in (7, 8, 9) for times in range(1, 7))  # with either sign
+_DAY = re.compile(r"(19|20)\d\d(0[1-9]|1[0-2])(0[1-9]|[12]\d|3[01])")
 
 
 def shell(name: str) -> str:
@@ -37,7 +41,14 @@ def oddities(
     """The lines on columns that were looked at; `table` is the source as it is held. Cost: one scan of the texts."""
     seen = [column for column in columns if column.role != "dropped"]
     words = [word for word in proposed.missing if word not in stated.missing]
-    return (*_names(source, seen), *_contents(table, seen), *_totals(table, seen), *_words(seen, words))
+    return (
+        *_names(source, seen),
+        *_contents(table, seen),
+        *_totals(table, seen),
+        *_codes(seen),
+        *_days(seen),
+        *_words(seen, words),
+    )
 
 
 def _names(table: Table, columns: Sequence["Looked"]) -> Iterator[str]:
@@ -79,6 +90,33 @@ def _totals(table: Table, columns: Sequence["Looked"]) -> Iterator[str]:
                 "row of totals is no record: take it out of the source"
             )
             return
+
+
+def _codes(columns: Sequence["Looked"]) -> Iterator[str]:
+    """Numbers such as 999 that many records share, further from all others than these are from each other."""
+    for c in columns:
+        counts = {float(value): count for value, count in c.values if is_number(value)}
+        if c.kind != "number" or c.role != "feature" or len(counts) < _VALUES:
+            continue
+        values = sorted(counts)
+        for code, rest in ((values[-1], values[:-1]), (values[0], values[1:])):
+            far = min(abs(code - rest[0]), abs(code - rest[-1])) > rest[-1] - rest[0]
+            if far and abs(code) in CODES and counts[code] >= max(3, _SHARED * c.present):
+                yield (
+                    f"column '{c.name}': {counts[code]} records have {code:g}, far from all other numbers; if it says "
+                    "that there is none, leave it empty in the source"
+                )
+
+
+def _days(columns: Sequence["Looked"]) -> Iterator[str]:
+    """Dates that are written as one whole number."""
+    for c in columns:
+        days = [value for value, _ in c.values if _DAY.fullmatch(value)]
+        if c.kind in ("number", "identifier") and len(c.values) >= _VALUES and len(days) == len(c.values):
+            yield (
+                f"column '{c.name}' has whole numbers that look like dates (yyyymmdd), and are read as numbers; write "
+                "yyyy-mm-dd for dates, or leave it out"
+            )
 
 
 def _words(columns: Sequence["Looked"], words: Sequence[str]) -> Iterator[str]:

@@ -17,7 +17,7 @@ from dpmpc.data.mapping import Mapping
 from dpmpc.data.oddities import TOTALS
 from dpmpc.data.schema import VERSION
 from dpmpc.data.spelling import Spelling
-from dpmpc.errors import UsageError
+from dpmpc.errors import RecordError, UsageError
 from dpmpc.estimators import PrivateLogisticRegression
 from tests.tables import write
 
@@ -63,6 +63,38 @@ def test_a_row_of_totals_is_said_and_a_category_of_that_name_is_not(word: str, t
     assert note.startswith("1 record of 'id' is called a total or a sum; a row of totals is no record")
     operated = [[row[0], row[1], word if k % 4 else "partial", *row[3:]] for k, row in enumerate(rows)]
     assert notes(write(tmp_path, text_of(operated))) == ()
+
+
+def test_codes_for_missing_and_dates_as_numbers_are_said_where_they_stand_out(tmp_path: Path) -> None:
+    rows = [[row[0], row[1], "20240" + str(k % 9 + 1) + f"{k % 28 + 1:02d}", row[3], row[4]]
+            for k, row in enumerate(records())]  # fmt: skip
+    (day,) = notes(write(tmp_path, text_of(rows)))
+    assert day.startswith("column 'again' has whole numbers that look like dates (yyyymmdd), and are read as numbers")
+    coded = [[row[0], "999" if k % 10 == 0 else row[1], "1", "-99" if k % 7 == 0 else row[3], row[4]]
+             for k, row in enumerate(rows)]  # fmt: skip
+    age, rest = notes(write(tmp_path, text_of(coded)))
+    assert age == (
+        "column 'age': 20 records have 999, far from all other numbers; if it says that there is none, leave "
+        "it empty in the source"
+    )
+    assert rest.startswith("column 'rest': 29 records have -99,")
+    empty = [["" if field in ("999", "-99") else field for field in row] for row in coded]
+    assert notes(write(tmp_path, text_of(empty))) == ()
+    near = [[row[0], f"{k % 100}", "1", row[3], row[4]] for k, row in enumerate(rows)]  # 99 is one of these
+    assert notes(write(tmp_path, text_of(near))) == ()
+
+
+@pytest.mark.parametrize("classes", [("no", "No", "yes", "yes"), ("no", "no", "no", "no "), ("a b", "a  b", "c", "d")])
+def test_classes_that_differ_in_case_or_spaces_only_are_refused(classes: tuple[str, ...], tmp_path: Path) -> None:
+    rows = [[*row[:4], f'"{classes[k % 4]}"'] for k, row in enumerate(records())]
+    path = write(tmp_path, text_of(rows))
+    with opened(CsvFile(path)) as (table, _):
+        if classes[-1] == "no ":  # space around a field is none of it
+            looked(table, Asked("y"))
+            return
+        with pytest.raises(RecordError, match="told apart by more than case and spaces; 'y' has") as error:
+            looked(table, Asked("y"))
+    assert "no" not in error.value.public.replace("owner", "").split()
 
 
 def test_words_for_what_is_missing_are_proposed_by_look_and_check(tmp_path: Path) -> None:

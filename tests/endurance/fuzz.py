@@ -286,10 +286,10 @@ async def _beside(fuzzer: Fuzzer) -> None:
 
 
 def _listening(endpoint: Endpoint) -> None:
-    """Returns when somebody listens there."""
+    """Returns when somebody listens there; waits for a quarter of an hour, on a machine with much other work."""
     import socket
 
-    for _ in range(3000):
+    for _ in range(45_000):
         with socket.socket() as caller:
             if caller.connect_ex((endpoint.host, endpoint.port)) == 0:
                 return

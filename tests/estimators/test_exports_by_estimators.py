@@ -23,7 +23,9 @@ def frame_of(export: Export, folder: Path, rows: int) -> tuple[pd.DataFrame, Any
     return frame, frame.pop(export.target)
 
 
-@pytest.mark.parametrize("export", [GERMAN, FRENCH, INDIAN, TURKISH, JAPANESE], ids=lambda e: e.name)
+@pytest.mark.parametrize(
+    "export", [pytest.param(GERMAN, marks=pytest.mark.slow), FRENCH, INDIAN, TURKISH, JAPANESE], ids=lambda e: e.name
+)
 def test_every_column_of_an_export_is_read_by_an_estimator(export: Export, tmp_path: Path) -> None:
     """A number or a date in every record is some 20 deviations of a survey's noise here, and one of a hundred rare
     texts none: neither happens otherwise once in 10^9 runs."""
