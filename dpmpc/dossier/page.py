@@ -113,10 +113,9 @@ def _summary(facts: Facts) -> str:
     if not facts.of_records:
         what = f"{report['owners']} owners' vectors; {report['iterations']} releases"
     elif not facts.trains:
-        rows = (facts.run / plain.ROWS).exists()
-        made = "a synthetic table" if rows else "answers"
-        given = "releases" if rows else "one release"
-        what = f"{made} of {report['owners']} owners from {given}; {_counted(facts)}"
+        made = ("answers", "a synthetic table")[(facts.run / plain.ROWS).exists()]
+        what = f"{made} of {report['owners']} owners from {('one release', 'releases')[made != 'answers']}; "
+        what += _counted(facts)
     else:
         what = (
             f"{report['owners']} owners, {_counted(facts)}; method {report['method']}, "
