@@ -18,6 +18,8 @@ _RESULTS = (("answers", "questions/answers.html"), ("answers", "answers.html"), 
 @click.argument("kit", type=click.Path(path_type=Path))
 @source_options
 @click.option("--precision", type=click.Choice(["double", "single"]), default="double", help="As in `dpmpc train`.")
+@setting_option("executor")
+@setting_option("workers")
 @setting_option("ids")
 @click.option("--out", type=click.Path(path_type=Path), help="Where the run is kept.  [default: run in KIT]")
 @click.option("--overwrite", is_flag=True, help="Replace an earlier run in --out.")

@@ -42,7 +42,8 @@ _ARRAYS = "records come as arrays or frames"
 _NO_COLUMN = "vectors have no columns; a promise of persons is said by neighbours"
 _FILES = (
     "capacity", "data", "csv", "records", "database", "sql", "schema",
-    "memory", "precision", "target", "owners_column", "data_dir", "bounds", "preprocessing", "basis", "missing",
+    "memory", "precision", "executor", "workers",
+    "target", "owners_column", "data_dir", "bounds", "preprocessing", "basis", "missing",
     "drop", "positive", "classes", "test_fraction", "max_rows", "intercept", "official_test", "dimension", "seed",
     "owners", "owner_sizes", "skew", "evaluate", "figures", "baseline", "ids",
 )  # fmt: skip

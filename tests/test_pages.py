@@ -23,6 +23,7 @@ NOT_RUN = {  # page: of which block, why
     "docs/many-parties.md": ("partyI.crt", "one of several machines; tests/test_consortium_page.py runs such sites"),
     "docs/mpyc-programs.md": ("dpmpc.mpyc.gaussian", "stands in tests/mpc/test_mpyc_program.py"),
     "docs/python.md": ("index=0", "one of several machines; tests/test_api.py runs such owners and parties"),
+    "docs/howto/cluster.md": ("our_cluster", "a cluster's; tests/runs/test_executed_owner.py runs such an owner"),
     "docs/howto/pytorch.md": ("per_record_gradients", "a part of an example that needs torch"),
     "docs/howto/extend.md": ("TableSampler(scale", "a part; tests/test_extensions.py runs the whole package"),
     "docs/howto/tasks.md": ("pip install", "installs; tests/test_extensions.py runs the same on every surface"),

@@ -49,7 +49,7 @@ LOOKED_AT = {
     "data/example.py": "_LEAST | records | path",
     "data/files.py": (
         "', '.join(double[:6]) or 'others' | ', '.join(odd[:6]) | KINDS | column.name | column.type.lower() | "
-        "error.strerror | first.source | other.type.lower() | path.name | source | table.source"
+        "error.strerror | first.source | name | other.type.lower() | path.name | source | table.source"
     ),
     "data/intake.py": "name",
     "data/mapping.py": "', '.join(absent[:8]) | hint | self.schema.target.name",
@@ -67,6 +67,7 @@ LOOKED_AT = {
         "list(self.parts) | list(spelled)[:8] | low | name | part.name | rule | self.first | self.last | "
         "self.low | self.name | self.version | shown | type(value).__name__ | value.get('version') | what"
     ),
+    "data/partitions.py": "_PLACE | known | name | path.name | paths[0].name | self.source",
     "data/scratch.py": "base | error.strerror",
     "data/seeds.py": "seed",
     "data/sets.py": (

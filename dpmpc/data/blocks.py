@@ -44,17 +44,15 @@ class Records:
     def n(self) -> int:
         return len(self.y)
 
+    @property
+    def d(self) -> int:
+        """How many features a record has."""
+        return int(self.X.shape[1])
+
     def part(self, begin: int, end: int) -> "Records":
         """The rows begin ... end - 1 of the same storage."""
         weights = None if self.weights is None else self.weights[begin:end]
         return Records(self.X[begin:end], self.y[begin:end], self.resident, self._map, self._first + begin, weights)
-
-    def weighed(self, pulls: Floats, begin: int, end: int) -> Floats:
-        """The pulls (end - begin,) or (end - begin, K) of rows begin ... end - 1, each times its record's weight."""
-        if self.weights is None:
-            return pulls
-        w = self.weights[begin:end]
-        return np.asarray(pulls * (w if pulls.ndim == 1 else w[:, None]))
 
     def forget(self, begin: int = 0, end: int | None = None) -> None:
         """Gives back the memory of rows that were read or written, if they are in a file and not to stay."""
@@ -65,6 +63,17 @@ class Records:
         high = (self._first + (self.n if end is None else end)) * width
         if high > low:
             self._map.madvise(mmap.MADV_DONTNEED, low, high - low)
+
+
+def double(X: Rows) -> Floats:
+    """X in double precision; a new array starts where any other does, for alignment may decide a product's last bit."""
+    if X.dtype == np.float64:
+        return np.asarray(X)
+    room = np.empty(X.size + 8)
+    start = -(room.ctypes.data // 8) % 8
+    result = room[start : start + X.size].reshape(X.shape)
+    result[:] = X
+    return result
 
 
 def allocate(n: int, d: int, precision: Precision, folder: Path | None) -> Records:

@@ -38,7 +38,7 @@ def open_files(
 
     Errors: no such file, one that is no table, files whose columns differ in name or kind.
     """
-    paths = _paths(str(source))
+    paths = paths_of(str(source))
     tables = [open_file(path, connection, folder, spelling=spelling) for path in paths]
     if len(tables) == 1:
         return tables[0]
@@ -57,14 +57,23 @@ def open_file(
     separator: str | None = None,
     comment: str | None = None,
     spelling: Spelling = PLAIN,
+    whole: bool = True,
 ) -> Table:
-    """The records in one file. `kind`: its suffix, if its name does not say; the others are for CSV.
+    """The records in one file. `kind`: its suffix, if its name does not say; the others are for CSV. `whole`: False for
+    Parquet alone, of which no more is read than its footer.
 
     Errors: as for each kind; a file that changed while it was unpacked.
     """
     name = path.name
     readable(path)
     suffix = kind or _suffix(path)
+    if not whole:
+        if suffix not in _PARQUET:
+            raise UsageError(
+                f"workers read partitions that are Parquet files; {name} is none; write it as Parquet, or leave "
+                "<<executor>> out"
+            )
+        return replace(_parquet(path, connection), spelling=spelling)
     if suffix in _PARQUET or suffix in _ARROW:
         digest = file_digest(path)
         opened = _parquet(path, connection) if suffix in _PARQUET else _arrow(path, connection)
@@ -137,10 +146,11 @@ def _stands(path: Path) -> tuple[int, ...]:
 
 def files_digest(source: str) -> str:
     """SHA-256 over the bytes of all files that a source names, in the order in which they are read."""
-    return hashlib.sha256("".join(map(file_digest, _paths(source))).encode()).hexdigest()
+    return hashlib.sha256("".join(map(file_digest, paths_of(source))).encode()).hexdigest()
 
 
-def _paths(source: str) -> list[Path]:
+def paths_of(source: str) -> list[Path]:
+    """The files that a source names, in the order in which they are read. Errors: it names none."""
     if "://" in source:
         raise UsageError(
             "<<records>> names files on this machine; got a URL; copy the file here, or read a database with "

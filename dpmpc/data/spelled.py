@@ -1,6 +1,6 @@
 """Columns of texts that have few spellings: what a text reads as is worked out once a spelling, not once a record."""
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -78,6 +78,30 @@ def _spellings(table: Table, name: str) -> list[str]:
         if not 0 < len(found) <= _MOST or any(len(text) > _LONGEST or "\0" in text for text in found):
             return []
     return found
+
+
+def read_columns(table: Table, readers: Sequence[Reader], rows: int) -> Iterator[list[list[NDArray[Any]]]]:
+    """What each reader reads, for so many rows of a table at a time, in order; the last are fewer."""
+    expressions = [expression for each in readers for expression in each.expressions]
+    for block in _in_blocks(table.blocks(expressions), rows):
+        each = iter(block)
+        yield [reader.read([next(each) for _ in reader.expressions]) for reader in readers]
+
+
+def _in_blocks(blocks: Iterator[Block], rows: int) -> Iterator[Block]:
+    """The same rows, so many at a time, however they came; the last are fewer."""
+    held_back, many = list[Block](), 0
+    for block in blocks:
+        begin = 0
+        while len(block[0]) - begin >= rows - many:
+            part = [values[begin : begin + rows - many] for values in block]
+            yield [np.concatenate(each) for each in zip(*held_back, part, strict=True)] if held_back else part
+            begin, many, held_back = begin + rows - many, 0, []
+        if begin < len(block[0]):
+            held_back.append([values[begin:] for values in block])
+            many += len(block[0]) - begin
+    if held_back:
+        yield [np.concatenate(each) for each in zip(*held_back, strict=True)] if len(held_back) > 1 else held_back[0]
 
 
 def _joined(blocks: Iterable[Block]) -> list[NDArray[Any]]:

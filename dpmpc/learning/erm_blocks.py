@@ -12,16 +12,15 @@ from collections import deque
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
-from functools import cache
 from itertools import pairwise
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
-from threadpoolctl import ThreadpoolController  # type: ignore[import-untyped]
 
-from dpmpc.data.blocks import Records
+from dpmpc.data.blocks import Records, double
 from dpmpc.errors import UsageError
+from dpmpc.learning.away import Away, Tile, Work
 from dpmpc.learning.class_weights import Weighted
 from dpmpc.learning.erm import Solution, solve_owners
 from dpmpc.learning.functional import pack
@@ -30,6 +29,7 @@ from dpmpc.learning.newton import Point, newton
 from dpmpc.learning.row_sums import row_sums
 from dpmpc.learning.softmax import optima as softmax_optima
 from dpmpc.learning.softmax import predicted
+from dpmpc.processes.cores import one_thread
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -37,20 +37,6 @@ Result = TypeVar("Result")
 
 _TILE = 1 << 18  # numbers in a tile: 2 MB, which a core's cache holds
 _STREAMED = 1 << 22  # an owner with more numbers than this has its optimum found tile by tile
-
-
-@dataclass(frozen=True)
-class Tile:
-    """Rows begin ... end - 1, of owners first ... last - 1. `cuts` (owners + 1,) are their borders, from 0."""
-
-    begin: int
-    end: int
-    first: int
-    cuts: Ints
-
-    @property
-    def last(self) -> int:
-        return self.first + len(self.cuts) - 1
 
 
 def tile_rows(d: int) -> int:
@@ -75,25 +61,30 @@ def tiles(offsets: Ints, d: int) -> Iterator[Tile]:
 
 
 def over_tiles(
-    records: Records,
-    offsets: Ints,
-    work: Callable[[Tile, Floats, Floats], Result],
-    *,
-    cores: int | None = None,
-    ahead: int = 4,
-) -> Iterator[tuple[Tile, Result]]:
-    """work(tile, X, y) of every tile, in the tiles' order; X in double precision. `work` runs in threads."""
-    if cores is None:
-        cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    records: Records, offsets: Ints, work: Work, *, cores: int | None = None, ahead: int = 4
+) -> Iterator[tuple[Tile, tuple[Floats, ...]]]:
+    """The work's sums of every tile, in the tiles' order. They are made by threads here, or where the records are."""
+    if isinstance(records, Away):
+        yield from records.sums(list(tiles(offsets, records.d)), work)
+        return
 
-    def one(tile: Tile) -> Result:
-        X = records.X[tile.begin : tile.end]
-        result = work(tile, _double(X), records.y[tile.begin : tile.end])
+    def one(tile: Tile) -> tuple[Floats, ...]:
+        rows = slice(tile.begin, tile.end)
+        weights = None if records.weights is None else records.weights[rows]
+        result = work(tile, double(records.X[rows]), records.y[rows], weights)
         records.forget(tile.begin, tile.end)
         return result
 
-    every = list(tiles(offsets, records.X.shape[1]))
-    with _blas().limit(limits=1), contextlib.ExitStack() as stack:
+    yield from _in_threads(list(tiles(offsets, records.d)), one, cores, ahead)
+
+
+def _in_threads(
+    every: list[Tile], one: Callable[[Tile], Result], cores: int | None, ahead: int
+) -> Iterator[tuple[Tile, Result]]:
+    """one(tile) of every tile, in order."""
+    if cores is None:
+        cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    with one_thread(), contextlib.ExitStack() as stack:
         if len(every) <= 2 or cores == 1:  # not worth a thread
             yield from ((tile, one(tile)) for tile in every)
             return
@@ -108,6 +99,23 @@ def over_tiles(
             yield done, future.result()
 
 
+@dataclass(frozen=True, eq=False)
+class _Pulls:
+    """The sum of gradients of the records' losses, for each owner."""
+
+    loss: Loss
+    theta: Floats
+
+    def shapes(self, owners: int, d: int) -> tuple[tuple[int, ...], ...]:
+        return ((owners, len(self.theta)),)
+
+    def __call__(self, tile: Tile, X: Floats, y: Floats, weights: Floats | None) -> tuple[Floats, ...]:
+        pulls = self.loss.derivative(scored(X, self.theta), y)
+        if weights is not None:
+            pulls = np.asarray(pulls * (weights if pulls.ndim == 1 else weights[:, None]))
+        return (_sums(pulls, X, tile.cuts),)
+
+
 def owner_gradients(loss: Loss, theta: Floats, records: Records, offsets: Ints, **how: int) -> Floats:
     """Each owner's mean gradient without regulariser, shaped (m, d) for theta (d,), every row of norm <= G (but for
     rounding); with K scores a record, theta has d K numbers, and a gradient too.
@@ -115,43 +123,55 @@ def owner_gradients(loss: Loss, theta: Floats, records: Records, offsets: Ints, 
     Owner j holds rows offsets[j]:offsets[j+1], which count by their weights; the divisor is their number all the same.
     The same to the last bit for every `ahead` and `cores`.
     """
-
-    def work(tile: Tile, X: Floats, y: Floats) -> Floats:
-        pulls = records.weighed(loss.derivative(scored(X, theta), y), tile.begin, tile.end)
-        return _sums(pulls, X, tile.cuts)
-
     total = np.zeros((len(offsets) - 1, len(theta)))
-    for tile, sums in over_tiles(records, offsets, work, **how):
+    for tile, (sums,) in over_tiles(records, offsets, _Pulls(loss, theta), **how):
         total[tile.first : tile.last] += sums
     return np.asarray(total / np.diff(offsets)[:, None], dtype=np.float64)
+
+
+@dataclass(frozen=True)
+class _Products:
+    """The sums y x and x x^T, for each owner."""
+
+    def shapes(self, owners: int, d: int) -> tuple[tuple[int, ...], ...]:
+        return (owners, d), (owners, d, d)
+
+    def __call__(self, tile: Tile, X: Floats, y: Floats, weights: Floats | None) -> tuple[Floats, ...]:
+        each = [slice(int(a), int(b)) for a, b in pairwise(tile.cuts)]
+        return _sums(y, X, tile.cuts), np.stack([X[cut].T @ X[cut] for cut in each])
 
 
 def owner_coefficients(records: Records, offsets: Ints, **how: int) -> Floats:
     """Each owner's mean coefficients (m, d (d + 3) / 2), as `functional.coefficients` has them, for records of any
     size. The same to the last bit for every `ahead` and `cores`."""
-
-    def work(tile: Tile, X: Floats, y: Floats) -> tuple[Floats, Floats]:
-        cuts = [slice(int(a), int(b)) for a, b in pairwise(tile.cuts)]
-        return _sums(y, X, tile.cuts), np.stack([X[cut].T @ X[cut] for cut in cuts])
-
-    m, d = len(offsets) - 1, records.X.shape[1]
+    m, d = len(offsets) - 1, records.d
     b, sizes = np.zeros((m, d)), np.diff(offsets)
     A = np.zeros((m, d, d))
-    for tile, (pulls, products) in over_tiles(records, offsets, work, **how):
+    for tile, (pulls, products) in over_tiles(records, offsets, _Products(), **how):
         b[tile.first : tile.last] += pulls
         A[tile.first : tile.last] += products
     return np.stack([pack(b[j] / sizes[j], A[j] / sizes[j]) for j in range(m)])
 
 
+@dataclass(frozen=True, eq=False)
+class _Losses:
+    """The sum of losses."""
+
+    loss: Loss
+    theta: Floats
+
+    def shapes(self, owners: int, d: int) -> tuple[tuple[int, ...], ...]:
+        return ((),)
+
+    def __call__(self, tile: Tile, X: Floats, y: Floats, weights: Floats | None) -> tuple[Floats, ...]:
+        return (np.asarray(np.sum(self.loss.value(scored(X, self.theta), y))),)
+
+
 def objective(loss: Loss, theta: Floats, records: Records, lam: float) -> float:
     """J(theta): the mean loss over all records plus lam/2 |theta|^2."""
-
-    def work(tile: Tile, X: Floats, y: Floats) -> float:
-        return float(np.sum(loss.value(scored(X, theta), y)))
-
     total = 0.0
-    for _, part in over_tiles(records, _whole(records), work):
-        total += part
+    for _, (part,) in over_tiles(records, _whole(records), _Losses(loss, theta)):
+        total += float(part)
     return total / records.n + 0.5 * lam * float(theta @ theta)
 
 
@@ -162,10 +182,15 @@ def scored(X: Floats, theta: Floats) -> Floats:
 
 def scores(theta: Floats, records: Records) -> Floats:
     """(n,) the score x . theta of every record, or (n, K) its scores."""
-    K = len(theta) // records.X.shape[1]
+    K = len(theta) // records.d
     result = np.empty(records.n if K == 1 else (records.n, K))
-    for tile, part in over_tiles(records, _whole(records), lambda tile, X, y: scored(X, theta)):
-        result[tile.begin : tile.end] = part
+
+    def one(tile: Tile) -> None:
+        result[tile.begin : tile.end] = scored(double(records.X[tile.begin : tile.end]), theta)
+        records.forget(tile.begin, tile.end)
+
+    for _ in _in_threads(list(tiles(_whole(records), records.d)), one, None, 4):
+        pass
     return result
 
 
@@ -173,7 +198,7 @@ def accuracy(theta: Floats, records: Records) -> float:
     """The fraction of rows whose label +-1 is the sign of the score; a score of exactly 0 predicts -1. With K scores:
     of those whose class has the largest."""
     _need_rows(records)
-    if len(theta) != records.X.shape[1]:
+    if len(theta) != records.d:
         return float(np.mean(predicted(scores(theta, records)) == records.y))
     return float(np.mean(np.where(scores(theta, records) > 0, 1.0, -1.0) == records.y))
 
@@ -203,7 +228,7 @@ def optima(
     offsets = np.asarray(offsets, dtype=np.int64)
     if not (np.isfinite(lam) and lam > 0):
         raise UsageError(f"the regulariser lam must be positive for the optimum to be unique; got {lam}; try 0.001")
-    sizes, d = np.diff(offsets), records.X.shape[1]
+    sizes, d = np.diff(offsets), records.d
     if len(sizes) == 0 or sizes.min() < 1:
         raise UsageError("every owner needs at least one record; an owner has none; use fewer owners")
     if loss.name == "softmax":
@@ -222,21 +247,61 @@ def optima(
         while end < len(sizes) and not streamed[end] and (offsets[end + 1] - offsets[j]) * d <= _STREAMED:
             end += 1
         rows = slice(int(offsets[j]), int(offsets[end]))
-        X, y = _double(records.X[rows]), records.y[rows]
+        X, y = double(records.X[rows]), records.y[rows]
         theta[j:end], _ = solve_owners(loss, X, y, offsets[j : end + 1] - offsets[j], lam, tolerance)
         records.forget(rows.start, rows.stop)
         j = end
 
-    def work(tile: Tile, X: Floats, y: Floats) -> Floats:
-        own = theta[tile.first : tile.last]
-        score = X @ own[0] if len(own) == 1 else np.einsum("id,id->i", X, np.repeat(own, np.diff(tile.cuts), axis=0))
-        return _sums(loss.derivative(score, y), X, tile.cuts)
-
     residual = np.zeros_like(theta)
-    for tile, sums in over_tiles(records, offsets, work):
+    for tile, (sums,) in over_tiles(records, offsets, _OwnPulls(loss, theta)):
         residual[tile.first : tile.last] += sums
     residual = residual / sizes[:, None] + lam * theta
     return theta, np.asarray(np.linalg.norm(residual, axis=1), dtype=np.float64)
+
+
+@dataclass(frozen=True, eq=False)
+class _OwnPulls:
+    """The sum of gradients of the records' losses, for each owner at its own theta (m, d)."""
+
+    loss: Loss
+    theta: Floats
+
+    def shapes(self, owners: int, d: int) -> tuple[tuple[int, ...], ...]:
+        return ((owners, d),)
+
+    def __call__(self, tile: Tile, X: Floats, y: Floats, weights: Floats | None) -> tuple[Floats, ...]:
+        own = self.theta[tile.first : tile.last]
+        score = X @ own[0] if len(own) == 1 else np.einsum("id,id->i", X, np.repeat(own, np.diff(tile.cuts), axis=0))
+        return (_sums(self.loss.derivative(score, y), X, tile.cuts),)
+
+
+@dataclass(frozen=True, eq=False)
+class _Valued:
+    """The sums of losses and of their gradients at theta (d,), of one owner."""
+
+    loss: Loss
+    theta: Floats
+
+    def shapes(self, owners: int, d: int) -> tuple[tuple[int, ...], ...]:
+        return (), (d,)
+
+    def __call__(self, tile: Tile, X: Floats, y: Floats, weights: Floats | None) -> tuple[Floats, ...]:
+        score = X @ self.theta
+        return np.asarray(np.sum(self.loss.value(score, y))), self.loss.derivative(score, y) @ X
+
+
+@dataclass(frozen=True, eq=False)
+class _Curved:
+    """The sum of l'' x x^T, of one owner."""
+
+    loss: Loss
+    theta: Floats
+
+    def shapes(self, owners: int, d: int) -> tuple[tuple[int, ...], ...]:
+        return ((d, d),)
+
+    def __call__(self, tile: Tile, X: Floats, y: Floats, weights: Floats | None) -> tuple[Floats, ...]:
+        return (X.T @ (self.loss.second_derivative(X @ self.theta, y)[:, None] * X),)
 
 
 @dataclass(frozen=True, eq=False)
@@ -250,21 +315,16 @@ class _Streamed:
 
     @property
     def shape(self) -> tuple[int, int]:
-        return 1, self.records.X.shape[1]
+        return 1, self.records.d
 
     def take(self, index: Ints) -> "_Streamed":
         return self
 
     def at(self, theta: Floats) -> Point:
         """J and its gradient at theta (1, d); scores are not kept."""
-
-        def work(tile: Tile, X: Floats, y: Floats) -> tuple[float, Floats]:
-            score = X @ theta[0]
-            return float(np.sum(self.loss.value(score, y))), self.loss.derivative(score, y) @ X
-
         value, pull = 0.0, np.zeros(theta.shape[1])
-        for _, (part, vector) in over_tiles(self.records, self.offsets, work):
-            value += part
+        for _, (part, vector) in over_tiles(self.records, self.offsets, _Valued(self.loss, theta[0])):
+            value += float(part)
             pull += vector
         n = int(self.offsets[1] - self.offsets[0])
         value = value / n + 0.5 * self.lam * float(theta[0] @ theta[0])
@@ -274,12 +334,8 @@ class _Streamed:
     def hessian(self, point: Point) -> Floats:
         """(1, d, d) the mean of l'' x x^T, plus lam I."""
         theta = point.theta[0]
-
-        def work(tile: Tile, X: Floats, y: Floats) -> Floats:
-            return X.T @ (self.loss.second_derivative(X @ theta, y)[:, None] * X)
-
         total = np.zeros((len(theta), len(theta)))
-        for _, part in over_tiles(self.records, self.offsets, work):
+        for _, (part,) in over_tiles(self.records, self.offsets, _Curved(self.loss, theta)):
             total += part
         n = int(self.offsets[1] - self.offsets[0])
         return np.asarray((total / n + self.lam * np.eye(len(theta)))[None], dtype=np.float64)
@@ -295,17 +351,6 @@ def _sums(coefficients: Floats, X: Floats, cuts: Ints) -> Floats:
     return row_sums(coefficients, X, cuts)
 
 
-def _double(X: Any) -> Floats:
-    """X in double precision; a new array starts where any other does, for alignment may decide a product's last bit."""
-    if X.dtype == np.float64:
-        return np.asarray(X)
-    room = np.empty(X.size + 8)
-    start = -(room.ctypes.data // 8) % 8
-    result = room[start : start + X.size].reshape(X.shape)
-    result[:] = X
-    return result
-
-
 def _whole(records: Records) -> Ints:
     return np.array([0, records.n], dtype=np.int64)
 
@@ -313,8 +358,3 @@ def _whole(records: Records) -> Ints:
 def _need_rows(records: Records) -> None:
     if records.n == 0:
         raise UsageError("a score needs at least one row; there are no test rows; use a test fraction above 0")
-
-
-@cache
-def _blas() -> ThreadpoolController:
-    return ThreadpoolController()

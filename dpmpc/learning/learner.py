@@ -41,7 +41,7 @@ class Learner:
         self._records = records
         self._offsets = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
         assert self._offsets[-1] == records.n
-        self.theta = np.zeros(records.X.shape[1] * learning.scores)
+        self.theta = np.zeros(records.d * learning.scores)
         self._moved = np.zeros_like(self.theta)  # by the last release
         self.iteration = 0
         self.compute_s = 0.0  # spent computing vectors

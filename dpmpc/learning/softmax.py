@@ -71,7 +71,7 @@ def optima(
     that rounding stops ends the search; the norm, evaluated afresh, says how far it came. `weights` (K,): of the
     classes' records.
     """
-    theta = np.zeros((len(offsets) - 1, records.X.shape[1] * classes))
+    theta = np.zeros((len(offsets) - 1, records.d * classes))
     norms = np.zeros(len(theta))
     for j, (begin, end) in enumerate(pairwise(offsets)):
         X = np.asarray(records.X[begin:end], dtype=np.float64)

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
+PART = 1 << 20  # rows of a table whose sum is one term of an owner's
 ALL = "*"  # the part that a stage of all records is of, where a plan parts them
 
 
@@ -175,6 +176,15 @@ class Source(ABC):
         Secret. `owner`: (n,) whose each record is, -1 for nobody's. Errors: UsageError for a source that reads no
         table."""
         raise UsageError(f"{self.KIND} is not computed of a table in one reading; plan tables, or a survey")
+
+    def sums(self, table: "Table", owner: Ints, owners: int) -> Iterator[NDArray[Any]]:
+        """(owners, dimension) what is added up over each owner's records, a term for every `PART` rows of the table or
+        one for all: the same terms, where some of the rows are read alone, by whoever. As `means`."""
+        raise UsageError(f"{self.KIND} is not computed of a table in one reading; plan tables, or a survey")
+
+    def mean_of(self, total: NDArray[Any], sizes: Sequence[int]) -> Floats:
+        """(owners, dimension) what `means` makes of the sum of all terms."""
+        return np.asarray(total / np.array(sizes, dtype=np.float64)[:, None])
 
     @abstractmethod
     def by_record(self, sizes: Sequence[int], weights: Weights, dimension: int) -> Sensitivity:

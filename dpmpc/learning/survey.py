@@ -38,7 +38,7 @@ from numpy.typing import NDArray
 from dpmpc.data.hashing import BUCKETS, bucket_sql
 from dpmpc.errors import UsageError
 from dpmpc.learning.knots import Piece, knots_of, pieces_of
-from dpmpc.learning.source import Source, of_means
+from dpmpc.learning.source import PART, Source, of_means
 from dpmpc.privacy.checks import check_count, check_nonnegative
 from dpmpc.privacy.sensitivity import Sensitivity, Weights, arithmetic_bound, owner_weights
 
@@ -61,6 +61,7 @@ BESIDE = 2.5  # deviations of the noise that a cell beside a kept one must excee
 WIDTH = 2.0  # of the scaled range, in standard deviations on either side of the centre
 NARROWEST = 1e-4  # the least standard deviation, of the range: noise must not blow a constant column up
 WIDEST_WINDOW = 10  # octaves
+_BLOCK = 1 << 16  # records that are added up at once
 _AT_ONCE = 1 << 24  # numbers of owners' vectors that are held at once
 WHOLE = 0.5  # of the records: so many numbers make a column of which nothing is known one of numbers
 
@@ -178,29 +179,31 @@ class Survey(Source):
 
     def means(self, table: "Table", owner: Ints, sizes: Sequence[int]) -> Iterator[Floats]:
         """As `Source.means`: one reading of the table for some owners at a time."""
-        from dpmpc.data.spelled import readers as readers_of  # which brings a database; parties have no records
-
-        names = self.names
-        readers = list(readers_of(table, {name: partial(self._asked, name) for name in names}).values())
-        expressions = [expression for each in readers for expression in each.expressions]
         at_once = max(1, _AT_ONCE // self.coordinates)
         for first in range(0, len(sizes), at_once):
-            end = min(first + at_once, len(sizes))
-            sums, seen = np.zeros((end - first, self.coordinates)), 0
-            for block in table.blocks(expressions):
-                mine = owner[seen : seen + len(block[0])]
-                seen += len(block[0])
-                within = (mine >= first) & (mine < end)
-                if not within.any():
-                    continue
-                if not within.all():
-                    block, mine = [values[within] for values in block], mine[within]
-                owners, group = np.unique(mine, return_inverse=True)
-                each = iter(block)
-                found = [r.read([next(each) for _ in r.expressions]) for r in readers]
-                columns = [(values, place[0] if place else None) for values, *place in found]
-                sums[owners - first] += self._sums(columns, group, len(owners))
-            yield sums / np.array(sizes[first:end], dtype=np.float64)[:, None]
+            some = sizes[first : first + at_once]
+            total = np.zeros((len(some), self.coordinates))
+            yield self.mean_of(sum(self.sums(table, owner - first, len(some)), total), some)
+
+    def sums(self, table: "Table", owner: Ints, owners: int) -> Iterator[Floats]:
+        """As `Source.sums`; within a term, `_BLOCK` records are added up at once."""
+        from dpmpc.data.spelled import read_columns, readers  # which bring a database; parties have no records
+
+        each = list(readers(table, {name: partial(self._asked, name) for name in self.names}).values())
+        sums, seen = np.zeros((owners, self.coordinates)), 0
+        for found in read_columns(table, each, _BLOCK):
+            mine = owner[seen : seen + len(found[0][0])]
+            seen += len(mine)
+            within = (mine >= 0) & (mine < owners)
+            present, group = np.unique(mine[within], return_inverse=True)
+            if not within.all():
+                found = [[values[within] for values in parts] for parts in found]
+            sums[present] += self._sums([(v, place[0] if place else None) for v, *place in found], group, len(present))
+            if seen % PART == 0:
+                yield sums
+                sums = np.zeros_like(sums)
+        if seen % PART:
+            yield sums
 
     def _asked(self, name: str, table: "Table") -> list[str]:
         """SQL for a column's number and bucket; numbers are in no bucket."""

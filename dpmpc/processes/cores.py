@@ -1,6 +1,9 @@
 """How many threads a process may use."""
 
 import os
+from contextlib import AbstractContextManager
+from functools import cache
+from typing import Any
 
 
 def threads_for(processes: int) -> int:
@@ -9,3 +12,15 @@ def threads_for(processes: int) -> int:
     if hasattr(os, "sched_getaffinity"):
         return max(1, len(os.sched_getaffinity(0)) // processes)
     return max(1, (os.cpu_count() or 1) // processes)
+
+
+def one_thread() -> AbstractContextManager[object]:
+    """BLAS works on one thread within: a product is then the same to the last bit however many cores there are."""
+    return _blas().limit(limits=1)  # type: ignore[no-any-return]
+
+
+@cache
+def _blas() -> Any:
+    from threadpoolctl import ThreadpoolController  # type: ignore[import-untyped]  # where no product is made, unused
+
+    return ThreadpoolController()

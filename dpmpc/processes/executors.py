@@ -1,7 +1,10 @@
 """Where tasks that do not depend on each other run: any `concurrent.futures.Executor`, by name."""
 
 import importlib
+import ipaddress
 import multiprocessing
+import os
+import threading
 from collections.abc import Callable
 from concurrent.futures import Executor, ProcessPoolExecutor
 from typing import Any
@@ -16,9 +19,10 @@ KINDS = "processes, joblib, dask:ADDRESS, or MODULE:FUNCTION, a function of your
 def executor_maker(name: str) -> Make:
     """What makes the executor of this name for so many workers: one of KINDS.
 
-    `dask:ADDRESS` is a scheduler's (tcp://host:8786), whose workers decide how many run at once. `joblib` is loky, as
-    scikit-learn uses it. Ray and others come as MODULE:FUNCTION. Errors: UsageError for another name, a package that is
-    not installed, a function that is not there, a scheduler that does not answer.
+    `dask:ADDRESS` is a scheduler's (tcp://127.0.0.1:8786, tls://host:8786), whose workers decide how many run at once.
+    `joblib` is loky, as scikit-learn uses it. Ray and others come as MODULE:FUNCTION. Errors: UsageError for another
+    name, a package that is not installed, a function that is not there, a scheduler that does not answer, or one whose
+    messages, which are pickles, anybody on the way could write.
     """
     keep_children_safe()
     if name == "processes":
@@ -28,6 +32,7 @@ def executor_maker(name: str) -> Make:
         return lambda workers: _checked(name, loky.get_reusable_executor(max_workers=workers))
     kind, _, rest = name.partition(":")
     if kind == "dask" and rest:
+        _check_way(rest)
         return lambda workers: _checked(name, _dask(rest))
     if rest and all(part.isidentifier() for part in kind.split(".")):
         function = getattr(_module(kind, kind), rest, None)
@@ -38,15 +43,54 @@ def executor_maker(name: str) -> Make:
 
 
 def _processes(workers: int) -> Executor:
-    return ProcessPoolExecutor(workers, mp_context=multiprocessing.get_context("spawn"))
+    context = multiprocessing.get_context("spawn")
+    return ProcessPoolExecutor(workers, mp_context=context, initializer=_end_with_starter)
+
+
+def _end_with_starter() -> None:
+    """Has a worker end when the process that started it is gone, however it ended: a pool's own would wait for ever."""
+
+    def watch() -> None:
+        if (starter := multiprocessing.parent_process()) is not None:
+            starter.join()
+            os._exit(1)
+
+    threading.Thread(target=watch, daemon=True).start()
 
 
 def _dask(address: str) -> Any:
     client = _module("distributed", "distributed").Client
     try:
-        return client(address).get_executor()
+        found = client(address)
+        for worker in found.scheduler_info(n_workers=-1)["workers"]:
+            _check_way(worker)
+        executor = found.get_executor(pure=False)
     except (OSError, ValueError) as error:
         raise UsageError(f"<<executor>> dask:ADDRESS needs a scheduler; {address}: {error}; start it first") from None
+    leave = executor.shutdown
+
+    def shutdown(wait: bool = True, **more: Any) -> None:
+        """Dask's own leaves its client, which looks for a scheduler that is gone for as long as the process lives."""
+        leave(wait=wait, **more)
+        found.close()
+
+    executor.shutdown = shutdown
+    return executor
+
+
+def _check_way(address: str) -> None:
+    """Errors: the address is neither of this machine nor of TLS."""
+    kind, _, rest = address.rpartition("://")
+    host = rest.rpartition(":")[0].strip("[]") or rest
+    try:
+        here = host == "localhost" or ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        here = False
+    if kind != "tls" and not (here and kind in ("", "tcp")):
+        raise UsageError(
+            f"Dask's messages are pickles, which whoever can write them runs as code; {address} is neither tls:// nor "
+            "of this machine; use dask:tls://HOST:PORT, or tcp://127.0.0.1:PORT"
+        )
 
 
 def _module(name: str, package: str) -> Any:

@@ -34,6 +34,8 @@ class Joining:
     sql: str | None = None
     memory: str | None = None
     precision: Any = "double"
+    executor: str | None = None
+    workers: int | None = None
     spelling: Spelling = PLAIN
     ids: str | None = None
     accept: Path | None = None
@@ -84,7 +86,11 @@ def try_out(folder: Path, own: Joining, progress: Progress) -> None:
         say("limits: this site takes part in such a plan")
         party = None if kit.kind == "owner" else kit.number
         owner = None if kit.kind == "party" else kit.number
-        if request is not None:
+        if request is not None and request.executor is not None:
+            from dpmpc.runs.records_away import tried
+
+            say(tried(request, plan))
+        elif request is not None:
             assert owner is not None
             with TemporaryDirectory() as temporary, open_records(request, Path(temporary)) as records:
                 found = looked_at(plan, request, records.table, (plan.all_sizes[owner],) if plan.counted else ())
@@ -178,7 +184,8 @@ def request_of(kit: Kit, own: Joining) -> Request | None:
             f"{kit.site.role} holds records; none were named; add <<csv=FILE>>, <<records>> "
             "SOURCE or <<database=URL>> with <<sql=QUERY>>"
         )
-    named |= {name: getattr(own, name) for name in ("sql", "memory", "precision", "spelling", "account", "ids")}
+    of_own = ("sql", "memory", "precision", "executor", "workers", "spelling", "account", "ids")
+    named |= {name: getattr(own, name) for name in of_own}
     return Request(**named, planned=True, evaluate=False)
 
 

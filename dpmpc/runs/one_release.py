@@ -81,7 +81,7 @@ def run_once(job: OwnersJob, plan: Plan, log: Log, emit: Emit, text: str, keep: 
     wait: list[Callable[[], object]] = []
     with contextlib.ExitStack() as outer:
         emit("stage", text="loading records", phase="loading records")
-        vectors = vectors_of(job, plan, outer.enter_context(own_records(job, plan, emit)).table)
+        vectors = _vectors(job, plan, outer, emit)
         if job.owner is not None:  # what is wrong with one owner's records is told before it connects
             vectors = iter(list(vectors))
         size = sum(plan.sizes) if job.owner is None else plan.sizes[job.owner]
@@ -109,6 +109,16 @@ def run_once(job: OwnersJob, plan: Plan, log: Log, emit: Emit, text: str, keep: 
                 each()
             if attempt != AGREED:
                 keep(release.total, release.present, costs)
+
+
+def _vectors(job: OwnersJob, plan: Plan, outer: contextlib.ExitStack, emit: Emit) -> Iterator[Floats]:
+    """`vectors_of` the job's records, here or where workers read them, until the end of `outer`."""
+    if job.request.executor is None or job.owner is None:
+        return vectors_of(job, plan, outer.enter_context(own_records(job, plan, emit)).table)
+    from dpmpc.runs.records_away import vector_away, workers_of
+
+    with workers_of(job.request) as workers:
+        return iter([vector_away(job, plan, workers)])
 
 
 def vectors_of(job: OwnersJob, plan: Plan, table: Table) -> Iterator[Floats]:

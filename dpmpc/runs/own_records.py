@@ -46,13 +46,22 @@ def surveyed(
 
 
 def records_and_plan(
-    job: OwnersJob, emit: Emit, before: tuple[Mechanism, ...], records: OpenTable | None
+    job: OwnersJob,
+    emit: Emit,
+    before: tuple[Mechanism, ...],
+    records: OpenTable | None,
+    until: contextlib.ExitStack,
 ) -> tuple[Dataset, Plan, Advice | None]:
     """The training rows of the owners played here, sorted by owner, the plan, and the advice that it follows or what
-    is expected of it. `records`: those of the request, where they are open."""
+    is expected of it. `records`: those of the request, where they are open. `until`: the end of what reads them."""
     plan = job.plan
     if job.owner is not None:
         assert plan is not None
+        if job.request.executor is not None:
+            from dpmpc.runs.records_away import load_away, workers_of
+
+            workers = until.enter_context(workers_of(job.request))
+            return load_away(job.request, plan, job.owner, job.out, workers), plan, None
         if job.request.source is None:
             return load_owner(job.request, plan, job.owner, job.out), plan, None
         with own_records(job, plan, emit) as own:

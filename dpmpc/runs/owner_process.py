@@ -76,6 +76,11 @@ def run_owners(job: OwnersJob, path: Path, progress: Progress) -> None:
 
 def _any(job: OwnersJob, log: Log, emit: Emit) -> None:
     """A run of training, of questions, or a stage."""
+    if job.request.executor is not None and job.owner is None:
+        raise UsageError(
+            "an executor's workers read the records of one owner; this process plays all of them; start each owner "
+            "alone with <<index=owner0>> and so on, or leave <<executor>> out"
+        )
     with contextlib.ExitStack() as stack:
         opener: Opener = partial(_by_parties, None)
         choose = partial(account_of, said=job.request.account, callers=job.request.source is not None)
@@ -98,7 +103,7 @@ def _any(job: OwnersJob, log: Log, emit: Emit) -> None:
                 run_alone(job, plan, log, emit) if stage is None else run_stage(job, plan, stage, log, emit)
                 return
             whole = stack.enter_context(WholeRun(path_of(job.out), "stages"))
-            _run(job, opener, log, emit, whole)
+            _run(job, opener, log, emit, whole, stack)
         except DpmpcError as error:
             if job.party is None:
                 raise
@@ -139,14 +144,14 @@ class _Run:
 Opener = Callable[[_Run, contextlib.ExitStack, Log, Emit, OwnLedger | None], OpensSums[Any]]
 
 
-def _run(job: OwnersJob, opener: Opener, log: Log, emit: Emit, whole: WholeRun) -> None:
+def _run(job: OwnersJob, opener: Opener, log: Log, emit: Emit, whole: WholeRun, until: contextlib.ExitStack) -> None:
     if job.plan is not None:  # before a record is read
         for line in job.check(job.plan):
             log(line)
     with contextlib.ExitStack() as while_read:
         job, before, records = surveyed(job, emit, while_read, whole)
         emit("stage", text="loading records", phase="loading records")
-        dataset, plan, advice = records_and_plan(job, emit, before, records)
+        dataset, plan, advice = records_and_plan(job, emit, before, records, until)
     if job.plan is None:
         for line in job.check(plan):
             log(line)

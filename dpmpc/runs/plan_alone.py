@@ -102,7 +102,19 @@ def named_request(request: Request) -> Request:
     """The request with a run id that all processes started with the same options agree on."""
     if request.run_id is not None:
         return request
-    local = dict.fromkeys(("data_dir", "evaluate", "database", "sql", "schema", "memory", "precision", "spelling"))
+    own = (
+        "data_dir",
+        "evaluate",
+        "database",
+        "sql",
+        "schema",
+        "memory",
+        "precision",
+        "executor",
+        "workers",
+        "spelling",
+    )
+    local = dict.fromkeys(own)
     names = {key: value and Path(value).name for key, value in (("csv", request.csv), ("records", request.records))}
     public = {**request.to_json(), **local, **names}
     return replace(request, run_id=hashlib.sha256(json.dumps(public, sort_keys=True).encode()).hexdigest()[:16])

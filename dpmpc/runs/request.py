@@ -138,6 +138,7 @@ def _check_records(r: Request) -> None:
         )
     if r.memory is not None:
         parse_memory(r.memory)
+    _check_executor(r)
     if r.person is not None and (r.missing == "drop" or r.max_rows is not None or r.person == r.target):
         raise UsageError(
             "persons have places that do not depend on their records, and their column is no target; <<missing=drop>>, "
@@ -178,6 +179,15 @@ def _check_records(r: Request) -> None:
             )
     if r.owners_column is not None and r.owners is not None:
         raise UsageError("<<owners_column>> already says who owns a record; <<owners>> was given too; leave one out")
+
+
+def _check_executor(r: Request) -> None:
+    if (r.workers is not None and r.executor is None) or (r.executor is not None and not r.planned):
+        raise UsageError(
+            "<<workers>> are an <<executor>>'s, and an executor's workers read the records of one owner, by a plan "
+            "that was made before; here no owner is alone, or there is no executor; leave both out, or start the owner "
+            "from its kit or with <<plan_file>>"
+        )
 
 
 def _check_choices(r: Request) -> None:

@@ -62,6 +62,20 @@ class RecordSettings(Settings):
     precision: Literal["double", "single"] = setting(
         "double", "single: features in 32 bits, half the room; each record is rounded within the unit ball."
     )
+    executor: str | None = setting(
+        None,
+        "Of an owner's own process: workers that read its Parquet files where they are and bring it nothing but sums: "
+        "processes, joblib, dask:ADDRESS, or MODULE:FUNCTION, a function of yours that returns an Executor.",
+        metavar="NAME",
+        rule="the process reads the records itself",
+    )
+    workers: int | None = setting(
+        None,
+        "How many workers an executor is made with.",
+        check=within(1, 1 << 16),
+        metavar="N",
+        rule="one for each core; of Dask, as many as the cluster has",
+    )
     target: str | None = setting(
         None,
         "The column to predict. Two values: logistic regression; some texts: softmax; numbers: ridge.",

@@ -61,6 +61,8 @@ def train(
     schema: str | None = None,
     memory: str | None = None,
     precision: Literal["double", "single"] = "double",
+    executor: str | None = None,
+    workers: int | None = None,
     target: str | None = None,
     owners_column: str | None = None,
     bounds: str | None = None,

@@ -184,8 +184,14 @@ class Tables(Source):
         for first in range(0, len(sizes), at_once):
             part = sizes[first : first + at_once]
             whose = f"({owner}) - {first}" if isinstance(owner, str) else owner - first
-            totals = self.encode(table, whose, len(part))
-            yield totals * STEP / np.array(part, dtype=np.float64)[:, None]
+            yield self.mean_of(self.encode(table, whose, len(part)), part)
+
+    def mean_of(self, total: Ints, sizes: Sequence[int]) -> NDArray[np.float64]:
+        return total * STEP / np.array(sizes, dtype=np.float64)[:, None]
+
+    def sums(self, table: "Table", owner: Ints, owners: int) -> Iterator[Ints]:
+        """As `Source.sums`, in steps: whole numbers, whose sum is the same in any order, so one term for all rows."""
+        yield self.encode(table, owner, owners)
 
     @property
     def reads(self) -> tuple[str, ...]:

@@ -1,0 +1,145 @@
+"""An owner's Parquet files as rows in one order, any range of which can be read alone: by workers that see the files.
+
+What a worker is sent is `Partitions`: names of files, how many rows each has, and what their columns are called. Row k
+is the same record for everybody, and a file that is no longer what it was is refused wherever it is read.
+"""
+
+import contextlib
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpmpc.data.engine import duckdb
+from dpmpc.data.files import open_file, paths_of
+from dpmpc.data.reading import literal
+from dpmpc.data.scratch import scratch_folder
+from dpmpc.data.spelling import PLAIN, Spelling
+from dpmpc.data.table import Column, Table, connect, quoted, some
+from dpmpc.errors import UsageError
+
+_PLACE = "file_row_number"  # DuckDB's word for a row's place in its file
+
+
+@dataclass(frozen=True)
+class Partition:
+    """A file and its number of rows; its size and time of change tell that it is the same."""
+
+    path: str
+    rows: int
+    size: int
+    changed: int
+
+
+@dataclass(frozen=True)
+class Partitions:
+    """Files with the same columns, in the order of their names. `source`: for messages, no path. `memory`: bytes that a
+    worker may hold."""
+
+    source: str
+    parts: tuple[Partition, ...]
+    columns: tuple[tuple[str, str], ...]  # name and type
+    spelling: Spelling = PLAIN
+    memory: int | None = None
+
+    @property
+    def n(self) -> int:
+        return sum(part.rows for part in self.parts)
+
+    def check(self, names: Sequence[str]) -> None:
+        """Errors: a column is not there."""
+        for name in names:
+            if name not in dict(self.columns):
+                known = some([name for name, _ in self.columns])
+                raise UsageError(
+                    f"a column must exist to be used; {self.source} has no '{name}'; its columns are {known}"
+                )
+
+    @contextlib.contextmanager
+    def rows(self, begin: int, end: int) -> Iterator[Table]:
+        """The table of rows begin ... end - 1 while it is open, read by one thread. Errors: a file has changed."""
+        with scratch_folder() as private:
+            connection = connect(private, None if self.memory is None else self.memory // 4, threads=1)
+            try:
+                yield self._table(connection, begin, end)
+            finally:
+                connection.close()
+
+    def _table(self, connection: duckdb.DuckDBPyConnection, begin: int, end: int) -> Table:
+        selects, first, touched = list[str](), 0, list[Partition]()
+        names = ", ".join(quoted(name) for name, _ in self.columns)
+        for part in self.parts:
+            low, high = max(begin - first, 0), min(end - first, part.rows)
+            first += part.rows
+            if low >= high:
+                continue
+            touched.append(part)
+            select = f"SELECT {names} FROM read_parquet({literal(part.path)}, file_row_number=true)"
+            selects.append(f"{select} WHERE {_PLACE} >= {low} AND {_PLACE} < {high}")
+
+        def unchanged() -> None:
+            for part in touched:
+                _check(part)
+
+        unchanged()
+        columns = tuple(Column(name, quoted(name), type_) for name, type_ in self.columns)
+        relation = f"({' UNION ALL '.join(selects)})"
+        return Table(self.source, columns, relation, connection, unchanged=unchanged, spelling=self.spelling)
+
+
+def partitions_of(source: str, spelling: Spelling = PLAIN, memory: int | None = None) -> Partitions:
+    """The partitions that a file, a folder or a pattern names. Reads names, types and numbers of rows alone. Errors: no
+    such files; another kind than Parquet; files whose columns differ in name, order or type."""
+    paths, found = paths_of(source), list[Partition]()
+    columns: tuple[tuple[str, str], ...] = ()
+    with scratch_folder() as private:
+        connection = connect(private, None if memory is None else memory // 4, threads=1)
+        try:
+            for path in paths:
+                table = open_file(path, connection, private, whole=False)
+                mine = tuple((column.name, column.type) for column in table.columns)
+                if mine != (columns or mine) or _PLACE in table.names:
+                    raise UsageError(
+                        f"partitions have the same columns in one order, each of one type, and none called {_PLACE}; "
+                        f"{path.name} has others than {paths[0].name}; make them alike"
+                    )
+                columns = mine
+                size, changed = _state(path)
+                found.append(Partition(str(path.absolute()), table.n, size, changed))
+        finally:
+            connection.close()
+    return Partitions(Path(source).name or source, tuple(found), columns, spelling, memory)
+
+
+def places_of(mine: NDArray[np.bool_], kept: list[int]) -> list[int]:
+    """The row before which so many chosen ones lie, for each of these rising numbers: as many rows as needed."""
+    step = 1 << 16
+    starts = np.arange(0, len(mine), step)
+    before = np.concatenate([[0], np.cumsum(np.add.reduceat(mine, starts, dtype=np.int64))])
+    found = list[int]()
+    for number in kept:
+        block = min(int(np.searchsorted(before, number, side="right")) - 1, len(starts) - 1)
+        inside = np.flatnonzero(mine[block * step : (block + 1) * step])
+        at = number - int(before[block])
+        found.append(block * step + int(inside[at]) if at < len(inside) else len(mine))
+    return found
+
+
+def _state(path: Path) -> tuple[int, int]:
+    status = path.stat()
+    return status.st_size, status.st_mtime_ns
+
+
+def _check(part: Partition) -> None:
+    path = Path(part.path)
+    try:
+        same = _state(path) == (part.size, part.changed)
+    except OSError:
+        same = False
+    if not same:
+        raise UsageError(
+            f"a partition must stay as it is while a run reads it, and be there for every worker; {path.name} is not "
+            "what it was; run again when nobody writes to it"
+        )

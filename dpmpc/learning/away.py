@@ -1,0 +1,356 @@
+"""Records that workers elsewhere read: what leaves them are sums of tiles, which are added up here in the tiles' order.
+
+A task is some tiles of one owner. Its worker reads the rows of these tiles out of the partitions, maps them by the
+schema as `data.loading` does, and answers with each tile's sums: so a result is the same to the last bit as that of a
+process that holds all records, where processors and libraries are alike, whoever works out which task, and however
+often one is lost. What a worker holds is one tile, and what its database may hold. It is stated with every answer, by a
+digest with a key, which records it was made of: a pass over other records than the first pass's is refused.
+"""
+
+import hashlib
+import mmap
+import secrets
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from functools import cache, partial
+from importlib.metadata import version
+from itertools import pairwise
+from typing import Any, NoReturn, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpmpc.data.blocks import DTYPES, Precision, Records, Rows, double, in_memory
+from dpmpc.data.mapping import Counts, Mapping, zeroed
+from dpmpc.data.partitions import Partitions, partitions_of, places_of
+from dpmpc.data.schema import Schema
+from dpmpc.data.spelling import Spelling
+from dpmpc.data.table import Table
+from dpmpc.errors import UsageError
+from dpmpc.learning.source import PART, Source
+from dpmpc.processes.cores import one_thread
+from dpmpc.processes.elsewhere import Answer, Workers, answering
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+Mine = NDArray[np.bool_]
+Sums = tuple[NDArray[Any], ...]
+TILES = 128  # of a task: 2^25 numbers
+_DIGEST = 32
+_COUNTED = ("rows", "missing", "unknown", "clipped", "unread")
+
+
+@dataclass(frozen=True)
+class Tile:
+    """Rows begin ... end - 1, of owners first ... last - 1. `cuts` (owners + 1,) are their borders, from 0."""
+
+    begin: int
+    end: int
+    first: int
+    cuts: Ints
+
+    @property
+    def last(self) -> int:
+        return self.first + len(self.cuts) - 1
+
+
+class Work(Protocol):
+    """What is added up over records: sums of a tile's rows, as a tuple of arrays. It can be sent to another process,
+    and says the shapes of what comes back."""
+
+    def shapes(self, owners: int, d: int) -> tuple[tuple[int, ...], ...]: ...
+    def __call__(self, tile: Tile, X: Floats, y: Floats, weights: Floats | None) -> Sums: ...
+
+
+class Job(Protocol):
+    """What a worker makes of the rows of a table, of which `mine` are the owner's in this stage; all where None."""
+
+    def __call__(self, table: Table, mine: Mine | None) -> Any: ...
+
+
+@cache
+def versions() -> tuple[str, ...]:
+    """Of what decides a sum's last bit."""
+    return tuple(f"{name} {version(name)}" for name in ("dpmpc", "numpy", "duckdb"))
+
+
+@dataclass(frozen=True)
+class Task:
+    """A job over a range of rows, as a worker is sent it. `mine`: of these rows, as packed bits."""
+
+    partitions: Partitions
+    begin: int
+    end: int
+    mine: bytes | None
+    job: Job
+    versions: tuple[str, ...] = field(default_factory=versions)
+
+    def __call__(self) -> Answer:
+        return answering(self._done)
+
+    def _done(self) -> Any:
+        if versions() != self.versions:
+            raise UsageError(
+                f"workers have the versions of the owner's process, {', '.join(self.versions)}; one has "
+                f"{', '.join(versions())}; install the same"
+            )
+        mine = None
+        if self.mine is not None:
+            mine = np.unpackbits(np.frombuffer(self.mine, np.uint8), count=self.end - self.begin).astype(bool)
+        with one_thread(), self.partitions.rows(self.begin, self.end) as table:
+            return self.job(table, mine)
+
+
+@dataclass(frozen=True)
+class _Opening:
+    """Names, types and numbers of rows of what a source names, as a worker sees it."""
+
+    source: str
+    spelling: Spelling
+    memory: int | None
+
+    def __call__(self) -> Answer:
+        return answering(partial(partitions_of, self.source, self.spelling, self.memory))
+
+
+@dataclass(frozen=True)
+class _Tiled:
+    """The work's sums of each tile, the digest of the tiles' records, and what of them did not fit."""
+
+    schema: Schema
+    precision: Precision
+    tiles: tuple[Tile, ...]
+    work: Work | None
+    key: bytes
+
+    def __call__(self, table: Table, mine: Mine | None) -> tuple[list[Sums], bytes, list[tuple[int, ...]]]:
+        mapping, digest = Mapping(table, self.schema), hashlib.blake2b(key=self.key, digest_size=_DIGEST)
+        sums = list[Sums]()
+        for tile, (X, y) in zip(self.tiles, self._filled(mapping, mine), strict=True):
+            digest.update(X.data)
+            digest.update(y.data)
+            if self.work is not None:
+                sums.append(tuple(np.asarray(part) for part in self.work(tile, double(X), y, None)))
+        counts = [tuple(int(getattr(each, name)) for name in _COUNTED) for each in mapping.counts.values()]
+        return sums, digest.digest(), counts
+
+    def _filled(self, mapping: Mapping, mine: Mine | None) -> Iterator[tuple[Rows, Floats]]:
+        """X and y of each tile, in one buffer, which starts at a page boundary as `data.blocks` has it."""
+        most, d = max(tile.end - tile.begin for tile in self.tiles), len(self.schema.feature_names)
+        dtype = np.dtype(DTYPES[self.precision])
+        X = np.frombuffer(mmap.mmap(-1, max(1, most * d * dtype.itemsize)), dtype, most * d).reshape(most, d)
+        y, left, filled, seen = np.empty(most), iter(self.tiles), 0, 0
+        tile = next(left)
+        for values, labels, _ in mapping.blocks():
+            chosen = np.arange(len(labels)) if mine is None else np.flatnonzero(mine[seen : seen + len(labels)])
+            seen, at = seen + len(labels), 0
+            while at < len(chosen):
+                rows = chosen[at : at + tile.end - tile.begin - filled]
+                part = slice(int(rows[0]), int(rows[-1]) + 1) if rows[-1] - rows[0] + 1 == len(rows) else rows
+                into = slice(filled, filled + len(rows))
+                self.schema.rows([v[part] for v in values], X[into])
+                y[into] = zeroed(X[into], labels[part])
+                filled, at = filled + len(rows), at + len(rows)
+                if filled == tile.end - tile.begin:
+                    yield X[:filled], y[:filled]
+                    filled, tile = 0, next(left, tile)
+
+
+@dataclass(eq=False)
+class Owner:
+    """One owner's rows of some partitions, and the workers that read them. `mine`: which rows are its in this stage;
+    `tiles`: how many a task has."""
+
+    workers: Workers
+    partitions: Partitions
+    mine: Mine | None = None
+    tiles: int = TILES
+
+    @property
+    def n(self) -> int:
+        return self.partitions.n if self.mine is None else int(np.count_nonzero(self.mine))
+
+    def task(self, begin: int, end: int, job: Job) -> Task:
+        """The job over rows begin ... end - 1 of the partitions."""
+        mine = None if self.mine is None else np.packbits(self.mine[begin:end]).tobytes()
+        return Task(self.partitions, begin, end, mine, job)
+
+    def borders(self, at: list[int]) -> list[int]:
+        """Of the partitions' rows, those at which these numbers of the owner's rows begin."""
+        return at if self.mine is None else places_of(self.mine, at)
+
+
+@dataclass(frozen=True)
+class _Once:
+    """The terms of a source that reads records once, of rows of one owner."""
+
+    source: Source
+    rows: int
+
+    def __call__(self, table: Table, mine: Mine | None) -> list[Sums]:
+        owner = np.zeros(self.rows, dtype=np.int64) if mine is None else np.where(mine, 0, -1)
+        return [(part,) for part in self.source.sums(table, owner, 1)]
+
+
+@dataclass(frozen=True)
+class _Held:
+    """Nothing, where rows fit a source; else its error."""
+
+    source: Source
+
+    def __call__(self, table: Table, mine: Mine | None) -> list[Sums]:
+        self.source.check_records(table)
+        return []
+
+
+def mean_away(owner: Owner, source: Source) -> Floats:
+    """(1, dimension) the mean of the vectors of the owner's records, by one pass: the same to the last bit as
+    `Source.means` of them. Secret. Errors: as `Source.means`, in public words; as of workers."""
+    ranges, width = _ranges(owner), source.coordinates
+    assert width is not None
+
+    def check(k: int, value: Any) -> None:
+        check_sums([((1, width),)], value if isinstance(value, list) else [])
+
+    total: Any = 0
+    for found in owner.workers.results([owner.task(a, b, _Once(source, b - a)) for a, b in ranges], check):
+        total = total + found[0][0]
+    return source.mean_of(total, (owner.n,))
+
+
+def _ranges(owner: Owner) -> list[tuple[int, int]]:
+    n = owner.partitions.n
+    return [(k, min(k + PART, n)) for k in range(0, n, PART)]
+
+
+def check_away(owner: Owner, source: Source) -> None:
+    """Errors: records do not fit the source, as its `check_records` says, in public words; as of workers."""
+    tasks = [owner.task(begin, end, _Held(source)) for begin, end in _ranges(owner)]
+    for _ in owner.workers.results(tasks, lambda k, value: check_sums([], value if isinstance(value, list) else [0])):
+        pass
+
+
+class Away(Records):
+    """One owner's records, in their order, of which workers make sums. Nothing else of them can be had here."""
+
+    _owner: Owner
+    _schema: Schema
+    _precision: Precision
+    _key: bytes
+    _digests: dict[int, bytes]
+
+    def __init__(self, owner: Owner, schema: Schema, precision: Precision) -> None:
+        state = {"_owner": owner, "_schema": schema, "_precision": precision, "resident": True}
+        state |= {"_key": secrets.token_bytes(16), "_digests": {}}
+        for name, value in state.items():
+            object.__setattr__(self, name, value)  # `Records` is frozen
+
+    @property
+    def n(self) -> int:
+        return self._owner.n
+
+    @property
+    def d(self) -> int:
+        return len(self._schema.feature_names)
+
+    @property
+    def X(self) -> NoReturn:
+        _held_elsewhere()
+
+    @property
+    def y(self) -> NoReturn:
+        _held_elsewhere()
+
+    @property
+    def weights(self) -> None:
+        return None
+
+    def part(self, begin: int, end: int) -> Records:
+        """All records, or none of them."""
+        if (begin, end) == (0, self.n):
+            return self
+        if begin == end:
+            return in_memory(np.empty((0, self.d)), np.empty(0))
+        _held_elsewhere()
+
+    def forget(self, begin: int = 0, end: int | None = None) -> None:
+        """Nothing is held."""
+
+    def sums(self, tiles: Sequence[Tile], work: Work) -> Iterator[tuple[Tile, Sums]]:
+        """Each tile and its sums, in the tiles' order. Errors: as of workers; a sum that is no finite number; records
+        that are not those of the first pass."""
+        for part, (sums, _, _) in self._pass(tiles, work):
+            yield from zip(part, sums, strict=True)
+
+    def looked_over(self, tiles: Sequence[Tile]) -> tuple[Counts, ...]:
+        """What did not fit into each column's public constants: one pass. Errors: as of `Mapping`, in public words."""
+        counts = [Counts(column.name) for column in self._schema.columns]
+        for _, (_, _, found) in self._pass(tiles, None):
+            for each, numbers in zip(counts, found, strict=True):
+                for name, number in zip(_COUNTED, numbers, strict=True):
+                    setattr(each, name, getattr(each, name) + number)
+        return tuple(counts)
+
+    def _pass(self, tiles: Sequence[Tile], work: Work | None) -> Iterator[tuple[tuple[Tile, ...], Any]]:
+        """Each task's tiles and what came of it."""
+        parts = [tuple(tiles[k : k + self._owner.tiles]) for k in range(0, len(tiles), self._owner.tiles)]
+        at = self._owner.borders([part[0].begin for part in parts] + [tiles[-1].end])
+        tasks = [
+            self._owner.task(begin, end, _Tiled(self._schema, self._precision, part, work, self._key))
+            for part, (begin, end) in zip(parts, pairwise(at), strict=True)
+        ]
+        yield from zip(parts, self._owner.workers.results(tasks, partial(self._check, parts, work)), strict=True)
+
+    def _check(self, parts: Sequence[tuple[Tile, ...]], work: Work | None, k: int, value: Any) -> None:
+        """Errors: what a worker brought are no sums of these tiles, or of other records than in the pass before."""
+        match value:
+            case (list() as sums, bytes() as digest, list() as counts) if len(digest) == _DIGEST:
+                shapes = [() if work is None else work.shapes(len(t.cuts) - 1, self.d) for t in parts[k]]
+                check_sums([] if work is None else shapes, sums)
+                if len(counts) != len(self._schema.columns) or any(len(c) != len(_COUNTED) for c in counts):
+                    not_sums()
+            case _:
+                not_sums()
+        if self._digests.setdefault(parts[k][0].begin, digest) != digest:
+            raise UsageError(
+                "records must stay as they are while a run reads them; some partitions gave others in a later pass; "
+                "run again when nobody writes to them"
+            )
+
+
+def check_sums(shapes: Sequence[Sequence[tuple[int, ...]]], sums: Sequence[Any]) -> None:
+    """Errors: these are no finite sums of these shapes, tile by tile."""
+    if len(sums) != len(shapes):
+        not_sums()
+    for each, expected in zip(sums, shapes, strict=True):
+        if not isinstance(each, tuple) or len(each) != len(expected):
+            not_sums()
+        for part, shape in zip(each, expected, strict=True):
+            if not isinstance(part, np.ndarray) or part.dtype not in (np.float64, np.int64) or part.shape != shape:
+                not_sums()
+            if not np.isfinite(part).all():
+                raise UsageError(
+                    "sums of records are finite; a worker's hold NaN or infinity; look at its memory and its libraries"
+                )
+
+
+def not_sums() -> NoReturn:
+    raise UsageError("a worker answers with the sums that it was asked for; one gave others; mend the executor")
+
+
+def _held_elsewhere() -> NoReturn:
+    raise UsageError(
+        "workers of an executor bring sums of records and no record; what is asked for needs an owner's records "
+        "themselves; use the method gradient, or leave <<executor>> out"
+    )
+
+
+def owner_of(workers: Workers, source: str, spelling: Spelling, memory: int | None) -> Owner:
+    """The rows of what a source names, as workers see it. Errors: as of `partitions_of`, and of workers."""
+
+    def check(k: int, value: Any) -> None:
+        if not isinstance(value, Partitions):
+            not_sums()
+
+    (found,) = workers.results([_Opening(source, spelling, memory)], check)
+    return Owner(workers, found)

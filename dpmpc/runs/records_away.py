@@ -1,0 +1,103 @@
+"""One owner's records where workers of an executor read them: its data set, and its vector of a source that reads
+records once."""
+
+import contextlib
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+
+from dpmpc.aggregation.plan.plan import Plan
+from dpmpc.data import Dataset
+from dpmpc.data.blocks import Floats
+from dpmpc.data.memory import parse_memory
+from dpmpc.errors import UsageError, number_of
+from dpmpc.learning.away import Away, Owner, check_away, mean_away, owner_of
+from dpmpc.learning.erm_blocks import tiles
+from dpmpc.processes.cores import threads_for
+from dpmpc.processes.elsewhere import Workers
+from dpmpc.processes.executors import executor_maker
+from dpmpc.runs.job import OwnersJob
+from dpmpc.runs.named_records import as_planned, check_shape, check_sizes, planned_schema
+from dpmpc.runs.parting import rows_of
+from dpmpc.runs.request import Request
+from dpmpc.runs.surveyed_away import found_nothing
+
+
+@contextlib.contextmanager
+def workers_of(request: Request) -> Iterator[Workers]:
+    """The workers of the request's executor, until the end."""
+    assert request.executor is not None
+    workers = Workers(executor_maker(request.executor), request.workers or threads_for(1))
+    try:
+        yield workers
+    finally:
+        workers.close()
+
+
+def owner_away(request: Request, plan: Plan, workers: Workers) -> Owner:
+    """All rows of what the request names, as workers see them. Errors: records that are no partitions of one owner."""
+    if request.records is None:
+        raise UsageError(
+            "workers of an executor read Parquet files, a folder of them or a pattern; no <<records>> were named; name "
+            "them, or leave <<executor>> out"
+        )
+    if not plan.counted or request.test_fraction or request.max_rows is not None:
+        raise UsageError(
+            "workers of an executor read all of an owner's records in their order; places of persons, <<capacity>>, "
+            "<<max_rows>> or a <<test_fraction>> of the owner's own choose among them; leave <<executor>> out"
+        )
+    source = str(Path(request.records).absolute())
+    return owner_of(workers, source, request.spelling, None if request.memory is None else parse_memory(request.memory))
+
+
+def load_away(request: Request, plan: Plan, number: int, folder: Path, workers: Workers) -> Dataset:
+    """The records of the owner of this number, of which workers bring sums; one pass, which maps them all by the plan's
+    schema. Errors: as `owner_away`, as of workers, and as `load_owner`."""
+    request = as_planned(request, plan)
+    schema, owner = planned_schema(plan), owner_away(request, plan, workers)
+    if schema.missing == "drop":
+        raise UsageError(
+            "workers of an executor read all of an owner's records; this plan's schema drops those that miss a value; "
+            "plan with missing values filled, or leave <<executor>> out"
+        )
+    owner = _in_part(owner, request, plan, plan, number)
+    records = Away(owner, schema, request.precision)
+    whole = list(tiles(np.array([0, owner.n], dtype=np.int64), records.d))
+    counts, left_out = records.looked_over(whole), found_nothing(folder, schema)
+    dataset = Dataset(owner.partitions.source, schema, records, owner.n, counts=counts, left_out=left_out)
+    check_shape(plan, dataset)
+    return dataset
+
+
+def vector_away(job: OwnersJob, plan: Plan, workers: Workers) -> Floats:
+    """(1, dimension) the mean of the vectors of the records of the job's owner, of a source that reads them once.
+    Secret. Errors: as `one_release.vectors_of`, in public words."""
+    assert job.owner is not None
+    request = as_planned(job.request, plan)
+    owner = owner_away(request, plan, workers)
+    owner.partitions.check(plan.source.reads)
+    whole = plan if job.stage is None else job.stage.whole
+    if job.stage is not None:
+        check_away(owner, whole.source)
+    part = job.stage is not None and plan.part
+    return mean_away(_in_part(owner, request, whole if part else plan, plan, job.owner), plan.source)
+
+
+def _in_part(owner: Owner, request: Request, whole: Plan, plan: Plan, number: int) -> Owner:
+    """The owner's rows in the part that a plan is of. The ids, or the bytes of the files that say which rows these are,
+    are read here. Errors: as `rows_of`; not as many rows as planned."""
+    if (parted := whole.source.parted(plan.data_id)) is not None:
+        with owner.partitions.rows(0, owner.n) as table:
+            owner = replace(owner, mine=rows_of(request, whole, parted, plan.part, number, table))
+    check_sizes((owner.n,), (plan.sizes[number],))
+    return owner
+
+
+def tried(request: Request, plan: Plan) -> str:
+    """A line on the records as workers see them; none is read. Errors: as `owner_away`, as of workers."""
+    with workers_of(request) as workers:
+        found = owner_away(as_planned(request, plan), plan, workers).partitions
+    parts = number_of(len(found.parts), "partition")
+    return f"your records: workers see {number_of(found.n, 'record')} in {parts}; a run's first pass looks at them"

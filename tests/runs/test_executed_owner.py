@@ -1,0 +1,78 @@
+"""An owner of a run over several machines whose records workers read."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from dpmpc.aggregation.plan.plan import Plan
+from dpmpc.errors import UsageError
+from dpmpc.learning.away import Away
+from dpmpc.learning.learner import Learner
+from dpmpc.runs import evaluating
+from dpmpc.runs.placement import Placement
+from dpmpc.runs.plan_of_machines import plan_of_machines
+from dpmpc.runs.request import Request
+from dpmpc.runs.start import start
+from tests.machines import process, together
+from tests.made_up_sites import EACH, OWNERS, draft, files
+from tests.runs import own_addresses
+
+
+def planned(folder: Path) -> Path:
+    """A plan with a survey before and an evaluation after."""
+    sizes = (EACH,) * OWNERS
+    request = Request(schema="schema.json", owner_sizes=sizes, evaluate=False, epsilon=12.0, delta=1e-5, iterations=4,
+                      data_id=folder.name, run_id="r")  # fmt: skip
+    plan, _ = plan_of_machines(request, draft(), sizes, complete=True)
+    plan.write(folder / "plan.json")
+    return folder / "plan.json"
+
+
+def test_an_owner_takes_part_by_its_workers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A survey, training and an evaluation on held-out records, each with one owner's records in partitions."""
+    import pyarrow.csv
+    import pyarrow.parquet as pq
+
+    monkeypatch.setattr(evaluating, "LOUDEST", 0.5)  # with few records, for the test to be quick
+    seen, plan = list[bytes](), planned(tmp_path)
+    records = files(tmp_path)
+    table = pyarrow.csv.read_csv(records[0])
+    (tmp_path / "parts").mkdir()
+    for k in range(3):
+        pq.write_table(table.slice(150 * k, 150), tmp_path / "parts" / f"{k}.parquet")
+    vectors = Learner.vectors
+
+    def noted(self: Learner, at_once: int | None = None) -> Any:
+        for block in vectors(self, at_once):
+            if isinstance(self._records, Away):
+                seen.append(block.tobytes())
+            yield block
+
+    monkeypatch.setattr(Learner, "vectors", noted)
+    addresses = own_addresses(3)
+    request = Request(
+        records=str(tmp_path / "parts"), executor="tests.learning.test_away:threads", workers=2, planned=True,
+        evaluate=False,
+    )  # fmt: skip
+    parties = [process(plan, tmp_path, str(i), addresses, None) for i in range(3)]
+    owners = [process(plan, tmp_path, f"owner{j}", addresses, path) for j, path in enumerate(records)]
+
+    def away() -> None:
+        where = Placement(out=tmp_path / "owner0", index="owner0", plan_file=plan, addresses=addresses[1::2], wait=60.0)
+        start(request, where, lambda event: None)
+
+    ends = together([*parties, away, *owners[1:]])
+    assert ends == [None] * len(ends), ends
+    names = [*"012", "owner0", "owner1", "owner2"]
+    assert len({(tmp_path / name / "figures.json").read_text() for name in names}) == 1
+    assert len({(tmp_path / name / "model.npz").read_bytes() for name in names}) == 1
+    assert len(seen) == Plan.read(tmp_path / "owner0" / "plan.json").releases
+
+
+def test_all_owners_in_one_process_have_no_workers(tmp_path: Path) -> None:
+    plan, addresses = planned(tmp_path), own_addresses(3)
+    request = Request(records="parts", executor="processes", planned=True, evaluate=False)
+    where = Placement(out=tmp_path / "owners", index="owners", plan_file=plan, addresses=addresses[1::2], wait=60.0)
+    with pytest.raises(UsageError, match=r"each owner of this plan holds out|read the records of one owner"):
+        start(request, where, lambda event: None)
