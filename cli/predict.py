@@ -31,7 +31,7 @@ def command(
     spelling: "Spelling",
     out: Path | None,
 ) -> None:
-    """Predict with the model of the run directory RUN.
+    """Predict with the model of the run directory RUN, or of a site's kit.
 
     Writes one row a record: the predicted class and the probability of the positive class, or the predicted number. The
     records need the model's feature columns only. If they have the target column too, accuracy, beside that of always
@@ -45,8 +45,10 @@ def command(
     """
     from dpmpc.data.writing import print_table, write_table
     from dpmpc.learning.predict import predict
+    from dpmpc.runs.folder import run_folder
 
-    result = predict(run, source_of(csv, records, database, sql), memory=memory_of(memory), spelling=spelling)
+    source = source_of(csv, records, database, sql)
+    result = predict(run_folder(run), source, memory=memory_of(memory), spelling=spelling)
     if out is None:
         print_table(result.columns, sys.stdout)
     else:

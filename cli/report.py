@@ -26,8 +26,8 @@ def command(run: Path, out: Path | None, ledgers: Path | None, curves: Path | No
     The page says what was promised in plain words and exactly, who could see what, what was verified and what that
     cannot show, the budget before and after, schema, noise, cost, warnings, versions and digests. It needs no network
     and prints. Without verify.json the transcripts' structure is checked while the page is made. Of a run over several
-    machines every owner's folder or kit gives a page; a party alone has no report. Of a release of questions the page
-    has the answers and the promise.
+    machines every owner's folder or kit gives a page; a party alone has no report, and of questions the answers. The
+    page of questions has the answers, that of a synthetic table what its rows are good for.
 
     \b
     Examples:
@@ -35,7 +35,7 @@ def command(run: Path, out: Path | None, ledgers: Path | None, curves: Path | No
       dpmpc report runs/demo --ledgers runs --out demo.html
       dpmpc report runs/demo --curves curves.json
     """
-    from dpmpc.dossier.facts import facts_of
+    from dpmpc.dossier.facts import facts_of, of_a_party
     from dpmpc.dossier.page import write_page
     from dpmpc.errors import UsageError
     from dpmpc.learning.model import read_model
@@ -45,7 +45,7 @@ def command(run: Path, out: Path | None, ledgers: Path | None, curves: Path | No
     run = run_folder(run)
     path = out or run / "report.html"
     try:
-        if (run / ANSWERS).exists():
+        if of_a_party(run) and (run / ANSWERS).exists():
             reopened(run).plot(path)
         else:
             write_page(facts_of(run, ledgers), path)

@@ -85,3 +85,28 @@ def test_every_command_in_a_sentence_is_one() -> None:
 def test_it_finds_a_command_that_is_none() -> None:
     with pytest.raises(click.UsageError, match="No such option"):
         parsed(["train", "--epsilom", "1"])
+
+
+BANNED = {  # an own word, or another one, for what the glossary names
+    "comes again": "comes back, reconnects", "come again": "come back", "one that must not": "what is at stake",
+    "data holder": "owner", "input party": "owner", "compute node": "party", "computing party": "party",
+    "server party": "party", "privacy loss budget": "budget", "hold-out": "held-out", "ledger file line": "ledger line",
+}  # fmt: skip
+
+
+def glossary() -> list[str]:
+    text = (ROOT / "docs" / "reference" / "glossary.md").read_text(encoding="utf-8")
+    return re.findall(r"^\| \*\*(.+?)\*\* \|", text, re.MULTILINE)
+
+
+def test_terms_of_the_glossary_are_used_and_other_words_for_them_are_not() -> None:
+    """Each term stands on two other pages at least, as a word or its plural."""
+    terms = glossary()
+    assert terms == sorted(set(terms), key=str.lower) and len(terms) > 60
+    pages = {named(path): path.read_text(encoding="utf-8").lower() for path in PAGES}
+    others = [text for name, text in pages.items() if name not in ("docs/reference/glossary.md", "CHANGELOG.md")]
+    for term in terms:
+        word = re.compile(rf"\b{re.escape(term.lower().removesuffix('s'))}")
+        assert sum(bool(word.search(text)) for text in others) >= 2, term
+    for wrong, right in BANNED.items():
+        assert not [name for name, text in pages.items() if name != "CHANGELOG.md" and wrong in text], f"say {right}"

@@ -12,7 +12,7 @@ import numpy as np
 from dpmpc.data.draft import MOST_CLASSES, check_features, label_of, schema_of
 from dpmpc.data.intake import HOLLOW, Intake, Looked, look
 from dpmpc.data.mapping import first_row
-from dpmpc.data.schema import Categorical, Classes, Column, Goal, Kind, Labels, Missing, Numeric, Range, Schema, Target
+from dpmpc.data.schema import Classes, Goal, Kind, Labels, Missing, Range, Schema, Target, column_of_bounds
 from dpmpc.data.spelling import canonical, is_number, stating
 from dpmpc.data.table import Table, some
 from dpmpc.errors import RecordError, UsageError, number_of
@@ -95,7 +95,7 @@ def schema_of_bounds(table: Table, asked: Asked, public: PublicBounds) -> Schema
             " or leave such columns out with <<drop>>"
         )
     # in the order of the bounds, which owners share; the order of a file's columns is each owner's own
-    columns = tuple(_given(name, public[name]) for name in public if name in set(features))
+    columns = tuple(column_of_bounds(name, public[name]) for name in public if name in set(features))
     target = asked.taken(_given_target(asked, public[asked.target]))
     return Schema(columns, target, asked.intercept, asked.missing, "public", task=asked.task)
 
@@ -172,12 +172,6 @@ def spelled_otherwise(intake: Intake) -> str:
         f"numbers and dates are read as they were stated to be spelled; {number_of(len(odd), 'column')} of"
         f" {intake.source} {'is' if len(odd) == 1 else 'are'} not ({some(odd, 8)}); state {stating(**more)}{asks}"
     )
-
-
-def _given(name: str, entry: list[float] | list[str]) -> Column:
-    if isinstance(entry[0], str):
-        return Categorical(name, tuple(str(category) for category in entry))
-    return Numeric(name, float(entry[0]), float(entry[1]))
 
 
 def _given_target(asked: Asked, entry: list[float] | list[str]) -> Target:

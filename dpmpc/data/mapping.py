@@ -51,7 +51,8 @@ class Counts:
             (self.missing + self.unread, "missing"),
         ):
             if self.rows and count >= _MOSTLY * self.rows:
-                return f"column '{self.name}': {count} of {self.rows} values are {what}; check the file and the schema"
+                where = "check the file, how it spells numbers and dates, and the schema"
+                return f"column '{self.name}': {count} of {self.rows} values are {what}; {where}"
         return None
 
     def add_surveyed(self, column: Surveyed, values: NDArray[Any]) -> None:

@@ -10,6 +10,7 @@ import hashlib
 import json
 import math
 from collections.abc import Callable, Mapping
+from datetime import date
 from itertools import accumulate
 from pathlib import Path
 from typing import Any, Literal, Protocol
@@ -232,8 +233,13 @@ def checked_bounds(value: Any, name: str) -> dict[str, list[float] | list[str]]:
     result: dict[str, list[float] | list[str]] = {}
     if not isinstance(value, dict):
         raise UsageError(f"{rule}; {name} holds a {type(value).__name__}; write an object")
-    for column, entry in value.items():
-        shown = json.dumps(entry)[:60]
+    for column, written in value.items():
+        entry = (
+            [str(part) if isinstance(part, date) else part for part in written]
+            if isinstance(written, list)
+            else written
+        )
+        shown = json.dumps(entry, default=str)[:60]
         if not isinstance(entry, list) or not entry:
             raise UsageError(f"{rule}; '{column}' has {shown}; correct it")
         if all(isinstance(part, str) for part in entry):
@@ -249,9 +255,22 @@ def checked_bounds(value: Any, name: str) -> dict[str, list[float] | list[str]]:
     return result
 
 
+def column_of_bounds(name: str, entry: list[float] | list[str]) -> Column:
+    """The column that checked bounds say: a range of numbers or, of two dates (2024-12-31), of days; else a list of
+    texts."""
+    texts = [part for part in entry if isinstance(part, str)]
+    if not texts:
+        return Numeric(name, float(entry[0]), float(entry[1]))
+    try:
+        first, last = map(date.fromisoformat, texts)
+    except ValueError:
+        return Categorical(name, tuple(texts))
+    return Date(name, first, last)
+
+
 __all__ = [
     "INTERCEPT", "USUAL", "USUAL_GOALS", "VERSION", "Basis", "Bounds", "Categorical", "Classes", "Column", "Date",
     "Goal", "Kind", "Labels", "Missing",
     "Numeric", "Range", "Scalar", "Scale", "Schema", "SchemaError", "Surveyed", "Target", "UsualGoal", "checked_bounds",
-    "editor_schema", "read_bounds",
+    "column_of_bounds", "editor_schema", "read_bounds",
 ]  # fmt: skip

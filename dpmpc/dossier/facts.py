@@ -3,7 +3,7 @@
 import hashlib
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -12,7 +12,9 @@ from dpmpc.aggregation.plan.asked import FIRST_ATTEMPT, plan_path
 from dpmpc.aggregation.plan.check_figures import security_section
 from dpmpc.aggregation.plan.guarantee import privacy_section, warnings_of
 from dpmpc.aggregation.plan.plan import Plan
+from dpmpc.aggregation.wire.paths import transcript_path
 from dpmpc.data.schema import Schema
+from dpmpc.data.written import read_written
 from dpmpc.errors import UsageError
 from dpmpc.learning.method import Learning
 from dpmpc.learning.model import read_model
@@ -21,10 +23,13 @@ from dpmpc.privacy.composition import PARTS, Spent, spent
 from dpmpc.privacy.ledgers import ledgers_below, merge, read_ledger
 from dpmpc.processes.provenance import software
 from dpmpc.runs.history import Row, read_history
+from dpmpc.runs.kit import SITE, SiteFile
 from dpmpc.runs.launcher import request_path
 from dpmpc.runs.report import read_report
+from dpmpc.runs.stats import RELEASES
+from dpmpc.statistics.tables import Tables
+from dpmpc.synthesis.source import SURVEY
 from dpmpc.verify.shipped import SENT, Sent, sent_to
-from dpmpc.verify.verdict import Evidence
 from dpmpc.verify.verification import verify_structure
 
 _SIGNED = ("report.json", "plan.json", "model.npz", "verify.json", SENT, "ledger_*.jsonl", "party_*.transcript.jsonl",
@@ -32,7 +37,10 @@ _SIGNED = ("report.json", "plan.json", "model.npz", "verify.json", SENT, "ledger
            "survey/party_*.transcript.jsonl", "questions/stage.json", "questions/answers.*", "questions/ledger_*.jsonl",
            "questions/party_*.transcript.jsonl", "evaluation/plan.json", "evaluation/opened.npy", "figures.json",
            "evaluation/ledger_*.jsonl", "evaluation/party_*.transcript.jsonl", "answers.*")  # fmt: skip
+_OF_A_STAGE = ("plan.json", "opened.npy", "ledger_*.jsonl", "party_*.transcript.jsonl")
 KINDS = ("structure", "statistics", "audit")
+VECTORS, TABLES = "vectors", "tables"  # methods of runs that train nothing
+_STAGES = (SURVEY, *RELEASES)  # folders of a synthetic table that was made on one machine
 
 
 @dataclass(frozen=True)
@@ -50,8 +58,9 @@ class Budget:
 @dataclass(frozen=True)
 class Facts:
     """A finished run. `evidence`: what verification found, by kind; `written`: whether `dpmpc verify` wrote it down
-    (else only the structure was checked, for this page). `sent`: verdicts of others, who looked at files of their own.
-    `digests`: (file, SHA-256)."""
+    (else only the structure was checked, for this page). `seen`: parties whose transcripts are here. `sent`: verdicts
+    of others, who looked at files of their own. `site`: how a site of several machines was started. `digests`: (file,
+    SHA-256)."""
 
     run: Path
     report: dict[str, Any]
@@ -59,6 +68,7 @@ class Facts:
     history: Sequence[Row]
     evidence: dict[str, dict[str, Any]]
     written: bool
+    seen: Sequence[int]
     sent: Sequence[Sent]
     budget: Budget | None
     schema: Schema | None
@@ -66,6 +76,17 @@ class Facts:
     versions: Sequence[tuple[str, str]]
     finished: datetime
     one_machine: bool
+    site: SiteFile | None
+
+    @property
+    def trains(self) -> bool:
+        """Whether the run made a model."""
+        return self.report["method"] not in (VECTORS, TABLES)
+
+    @property
+    def of_records(self) -> bool:
+        """Whether owners brought records, and not vectors that a caller made."""
+        return bool(self.report["method"] != VECTORS)
 
     @property
     def plan_digest(self) -> str:
@@ -78,19 +99,22 @@ def facts_of(run: Path, ledgers: Path | None = None) -> Facts:
 
     Errors: UsageError for a directory without a finished run; LedgerError for a ledger that was changed.
     """
-    if list(run.glob("plan_*.json")) and not (run / "report.json").is_file():
+    if of_a_party(run):
         raise UsageError(
             f"a report is made from what an owner writes; {run} is a party's folder; name an owner's, or see dpmpc "
             "verify and dpmpc status for this one"
         )
-    if not plan_path(run).is_file():
+    made = _made(run)
+    if not plan_path(made[-1]).is_file():
         read_report(run)  # says what is missing where there is no run at all
         raise UsageError(f"a report needs the run's plan.json; {run} has none; name the directory that train wrote")
-    plan = Plan.read(plan_path(run))
+    plan = Plan.read(plan_path(made[-1]))
     trained = isinstance(plan.source, Learning)
-    report = read_report(run) if trained else _of_vectors(run, plan)
-    evidence, written = _evidence(run, plan)
-    last = run / "report.json" if trained else max(run.glob("ledger_*.jsonl"), key=lambda path: path.stat().st_mtime)
+    report = read_report(run) if trained else _of_vectors(made[-1], plan)
+    evidence, written = _evidence(run, plan, made)
+    kept = sorted(made[-1].glob("ledger_*.jsonl"))
+    last = run / "report.json" if trained else max(kept, key=lambda path: path.stat().st_mtime)
+    site = run.resolve().parent / SITE
     return Facts(
         run=run,
         report=report,
@@ -98,18 +122,32 @@ def facts_of(run: Path, ledgers: Path | None = None) -> Facts:
         history=read_history(run / "history.csv"),
         evidence=evidence,
         written=written,
+        seen=[i for i in range(plan.parties) if transcript_path(made[-1], i).exists()],
         sent=sent_to(run, plan, KINDS),
-        budget=_budget(plan, ledgers or run.resolve().parent),
+        budget=_budget(plan, ledgers or run.resolve().parent, [Plan.read(plan_path(each)).run_id for each in made]),
         schema=_schema(run),
         digests=[
             (path.relative_to(run).as_posix(), hashlib.sha256(path.read_bytes()).hexdigest())
-            for pattern in _SIGNED
+            for pattern in (*_SIGNED, *(f"{stage}/{name}" for stage in RELEASES for name in _OF_A_STAGE))
             for path in sorted(run.glob(pattern))
         ],
         versions=list(software().items()),
         finished=datetime.fromtimestamp(last.stat().st_mtime, UTC),
-        one_machine=request_path(run).is_file() or len(list(run.glob("ledger_*.jsonl"))) == plan.parties > 1,
+        one_machine=request_path(run).is_file() or len(kept) == plan.parties > 1,
+        site=read_written(site, SiteFile, "a site") if site.is_file() else None,
     )
+
+
+def of_a_party(run: Path) -> bool:
+    """Whether `run` is the folder of a party alone, which no report is made from."""
+    return bool(list(run.glob("plan_*.json"))) and not (run / "report.json").is_file()
+
+
+def _made(run: Path) -> list[Path]:
+    """The folders of what was released, the last one with the run's plan: `run`, or those of the releases of a
+    synthetic table that was made on one machine."""
+    stages = [run / stage for stage in _STAGES if plan_path(run / stage).is_file()]
+    return stages if stages and not plan_path(run).is_file() and stages[-1] == run / RELEASES[-1] else [run]
 
 
 def _of_vectors(run: Path, plan: Plan) -> dict[str, Any]:
@@ -124,7 +162,7 @@ def _of_vectors(run: Path, plan: Plan) -> dict[str, Any]:
     return {
         "run": plan.run_id,
         "data": plan.data,
-        "method": "vectors",
+        "method": TABLES if isinstance(plan.source, Tables) else VECTORS,
         "clip": plan.clip,
         "sampler": plan.sampler,
         "engine": "mpc" if plan.parties else "clear",
@@ -143,7 +181,7 @@ def _of_vectors(run: Path, plan: Plan) -> dict[str, Any]:
     }
 
 
-def _evidence(run: Path, plan: Plan) -> tuple[dict[str, dict[str, Any]], bool]:
+def _evidence(run: Path, plan: Plan, made: Sequence[Path]) -> tuple[dict[str, dict[str, Any]], bool]:
     path = run / "verify.json"
     if path.is_file():
         try:
@@ -153,21 +191,22 @@ def _evidence(run: Path, plan: Plan) -> tuple[dict[str, dict[str, Any]], bool]:
             raise UsageError(
                 f"verify.json must be what verify wrote; {path}: {error}; run dpmpc verify again"
             ) from None
-    if not plan.parties or not list(run.glob("party_*.transcript.jsonl")):
+    if not plan.parties or not list(made[-1].glob("party_*.transcript.jsonl")):
         return {}, False
-    structure: Evidence = verify_structure(run).evidence[0]
-    return {"structure": structure.to_json()}, False
+    each = [verify_structure(folder).evidence[0].to_json() for folder in made]
+    checks = [check for one in each for check in one["checks"]]
+    return {"structure": {**each[-1], "holds": all(one["holds"] for one in each), "checks": checks}}, False
 
 
 def _schema(run: Path) -> Schema | None:
     return Schema.from_json(read_model(run).preprocessing) if (run / "model.npz").is_file() else None
 
 
-def _budget(plan: Plan, folder: Path) -> Budget | None:
+def _budget(plan: Plan, folder: Path, runs: Sequence[str]) -> Budget | None:
     """What the ledgers below `folder` say; None if none of them knows this run. Its survey and its evaluation are
-    parts of it."""
+    parts of it, and so are all releases of a synthetic table, in `runs`."""
     found = [(path.stat().st_mtime, read_ledger(path)) for path in ledgers_below(folder)]
-    own = (plan.run_id, *(plan.run_id + part for part in PARTS))
+    own = tuple(run + part for run in runs for part in ("", *PARTS))
     mine = [time for time, book in found if any(entry.run in own for entry in book.entries)]
     if not mine:
         return None
@@ -181,10 +220,21 @@ def _budget(plan: Plan, folder: Path) -> Budget | None:
     before = [entry for entry in entries if entry.run in earlier]
     this = [entry for entry in entries if entry.run in own]
     data = plan.data_id
-    return Budget(folder, spent(before, data), spent(this, data), spent([*before, *this], data), spent(entries, data))
+    more = len(runs) - 1  # which people count as one
+    return Budget(
+        folder,
+        spent(before, data),
+        _fewer(spent(this, data), more),
+        _fewer(spent([*before, *this], data), more),
+        _fewer(spent(entries, data), more),
+    )
 
 
-def _precedes(book: Book, run: str, own: tuple[str, ...], older: bool) -> bool:
+def _fewer(found: Spent, runs: int) -> Spent:
+    return replace(found, runs=found.runs - runs)
+
+
+def _precedes(book: Book, run: str, own: Sequence[str], older: bool) -> bool:
     """Whether `run` came before the run of the names `own`: by the order of lines where one ledger has both, else by
     the files' times."""
     order = [entry.run for entry in book.entries]

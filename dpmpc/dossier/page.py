@@ -1,5 +1,6 @@
 """The page itself: one HTML file without scripts, fonts, images or links, for screens light and dark and for print."""
 
+import json
 from collections.abc import Iterable, Sequence
 from html import escape
 from pathlib import Path
@@ -7,7 +8,6 @@ from pathlib import Path
 from dpmpc.data.schema import Categorical, Classes, Date, Labels, Numeric, Range, Schema, Surveyed
 from dpmpc.dossier import plain, words
 from dpmpc.dossier.facts import KINDS, Facts
-from dpmpc.errors import number_of
 from dpmpc.learning.model import read_model
 from dpmpc.privacy.composition import Spent
 from dpmpc.runs.chart import averaging_begins, costs_of, curves_of
@@ -16,7 +16,6 @@ from dpmpc.runs.figure_page import figures_part, grid
 from dpmpc.runs.stats import ANSWERS, ASKED_FIRST, reopened
 from dpmpc.runs.summary import features_of
 from dpmpc.runs.svg import bars, duration
-from dpmpc.statistics.tables import Tables
 
 _POLICY = "default-src 'none'; style-src 'unsafe-inline'"
 _STYLE = """
@@ -83,7 +82,8 @@ def page(facts: Facts) -> str:
         ("Budget", _budget(facts)),
         ("Data and schema", _data(facts)),
         ("Noise and certificate", _table("What noise was added, and what is proved of it", words.noise(facts))),
-        *([("Answers to the questions", _answers(facts))] if _asked(facts) else []),
+        *([("Answers to the questions", _answers(facts))] if _has_answers(facts.run) else []),
+        *([("The synthetic table", _list(_about(facts.run)))] if (facts.run / plain.ROWS).exists() else []),
         ("Utility and cost", _utility(facts)),
         ("Versions and digests", _digests(facts)),
     ]
@@ -110,22 +110,28 @@ def write_page(facts: Facts, path: Path) -> None:
 def _summary(facts: Facts) -> str:
     report = facts.report
     who = f"{report['parties']} parties" if report["engine"] == "mpc" else "one process, without parties"
-    if isinstance(facts.plan.source, Tables):
-        what = f"answers of {number_of(report['owners'], 'owner')} from one release"
-    elif report["method"] == "vectors":
+    if not facts.of_records:
         what = f"{report['owners']} owners' vectors; {report['iterations']} releases"
+    elif not facts.trains:
+        made = ("answers", "a synthetic table")[(facts.run / plain.ROWS).exists()]
+        what = f"{made} of {report['owners']} owners from {('one release', 'releases')[made != 'answers']}; "
+        what += _counted(facts)
     else:
         what = (
-            f"{report['owners']} owners, {sum(report['owner_sizes']):,} records; method {report['method']}, "
+            f"{report['owners']} owners, {_counted(facts)}; method {report['method']}, "
             f"{report['iterations']} iterations"
         )
     return f"{what}, computed by {who}; finished {facts.finished:%Y-%m-%d %H:%M} UTC"
 
 
+def _counted(facts: Facts) -> str:
+    return f"{sum(facts.report['owner_sizes']):,} {words.sized(facts)}"
+
+
 def _plain(facts: Facts) -> str:
     readings = plain.readings(facts)
-    head = ("False alarms of the test", "It is right at most in", "Guessing is right in")
-    table = grid("How often a test for one record can be right", head, readings) if readings else ""
+    head = ("False alarms", "Hits, at most", "Hits by throwing dice")
+    table = grid(f"How often the best test for one {plain.unit(facts)} can hit", head, readings) if readings else ""
     trust = grid("Whom one must trust, and for what", ("Whom", "For what", "Else"), plain.trust(facts))
     return (
         f"<h3>What happened</h3>{_list(plain.what_happened(facts))}"
@@ -255,13 +261,13 @@ def _data(facts: Facts) -> str:
     report, schema = facts.report, facts.schema
     sizes = report["owner_sizes"]
     spread = f"{min(sizes):,}" if min(sizes) == max(sizes) else f"{min(sizes):,} to {max(sizes):,}"
-    if report["method"] == "vectors":
+    if not facts.of_records:
         return _table("The vectors", words.vectors(facts))
     rows = [
         ("Data", report["data"]),
-        ("Owners", f"{report['owners']:,}, with {spread} records each"),
-        ("Records for training", f"{sum(sizes):,}"),
-        ("Shape", features_of(report)),
+        ("Owners", f"{report['owners']:,}, with {spread} {words.sized(facts)} each"),
+        ("For training" if facts.trains else "In all", f"{sum(sizes):,} {words.sized(facts)}"),
+        ("Shape", features_of(report) if facts.trains else f"{facts.plan.dimension:,} counts"),
         ("Weights of owners", report["weights"]),
         ("Constants of the schema", _BOUNDS[report["privacy"]["bounds"]]),
     ]
@@ -306,22 +312,26 @@ def _classes(target: Labels) -> str:
     return f"{target.negative_name}, {target.positive_name}"
 
 
-def _asked(facts: Facts) -> bool:
-    """Whether the folder has answers to questions."""
-    alone = isinstance(facts.plan.source, Tables) and (facts.run / ANSWERS).exists()
-    return alone or (facts.run / ASKED_FIRST).exists()
+def _has_answers(run: Path) -> bool:
+    return not (run / plain.ROWS).exists() and ((run / ASKED_FIRST).exists() or (run / ANSWERS).exists())
+
+
+def _about(run: Path) -> list[str]:
+    """What a synthetic table says of itself."""
+    about: list[str] = json.loads((run / plain.ROWS).read_text(encoding="utf-8"))["about"]
+    return about
 
 
 def _answers(facts: Facts) -> str:
-    """What was asked before training, of all records, or by itself."""
+    """What was asked, alone or before training, of all records."""
     return f'<div class="wide">{reopened(facts.run).part()}</div>'
 
 
 def _utility(facts: Facts) -> str:
     report, rows = facts.report, facts.history
-    if isinstance(facts.plan.source, Tables):
-        return "<p>The answers and their intervals are what the run was for.</p>"
-    if report["method"] == "vectors":
+    if not facts.trains:
+        if facts.of_records:
+            return "<p>Intervals beside the answers say how far the noise may move them.</p>"
         return "<p>The vectors' use is their caller's; this run opened their sums.</p>"
     utility, figures = report["utility"], []
     text = figures_part(report)

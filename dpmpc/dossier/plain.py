@@ -1,20 +1,40 @@
 """The first pages of a report, in plain words: for who answers for the records, and reads no formula."""
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from dpmpc.aggregation.plan.derive import spent_before
 from dpmpc.aggregation.plan.guarantee import ideal
 from dpmpc.aggregation.plan.plan import Plan
 from dpmpc.dossier.facts import Facts
-from dpmpc.dossier.words import before, caught
-from dpmpc.errors import number_of
+from dpmpc.dossier.words import before, caught, tls_of
 from dpmpc.learning.task import TASKS
 from dpmpc.privacy.composition import spending_of
 from dpmpc.statistics.tables import Tables
 
 FALSE_ALARMS = (1.0, 5.0)  # in 100
+MOST = 12  # names, numbers and questions that are shown
+ROWS = "synthetic.json"
 FEW = 30  # records; of an owner with fewer nobody should say that nothing can be learned about it
+_UNITS = {"record": "record", "presence": "record", "person": "person", "owner": "owner", "stated": "unit"}
+_CLAIMS = {
+    "record": "this person's record was in the data",
+    "person": "this person's records were in the data",
+    "owner": "this owner took part with these data",
+    "unit": "this unit was in the data",
+}
+_OF = {
+    "record": ("one whose record was there", "one whose record was not"),
+    "person": ("one whose records were there", "one whose records were not"),
+    "owner": ("one who took part so", "one who did not"),
+    "unit": ("one that was there", "one that was not"),
+}
+CHECKED = {
+    "structure": "what the parties did",
+    "statistics": "the law of the noise",
+    "audit": "whether an attack does better than promised",
+}
+_EARLIER = ("one that found how columns are spread", "those that found cells, and which columns go together")
 _DELTAS = (*(k / 40 for k in range(39, 4, -1)), *(10.0 ** (-k / 4) for k in range(4, 53)))  # down to 1e-13
 
 
@@ -48,44 +68,96 @@ def readings(facts: Facts) -> list[tuple[str, str, str]]:
     ]
 
 
+def unit(facts: Facts) -> str:
+    """What one test is about: whose data the promise hides."""
+    if not facts.of_records:
+        return "unit" if facts.plan.neighbours == "stated" else _UNITS[facts.plan.neighbours]
+    return _UNITS[facts.plan.neighbours]
+
+
 def what_happened(facts: Facts) -> list[str]:
     """Who computed where and for what, what was opened, who brought how many records, whether TLS was on."""
-    report, plan = facts.report, facts.plan
-    owners, n = report["owners"], report["parties"]
-    said = [f"{owners} owners computed on their own records, for this: {_purpose(facts)}"]
-    if report["method"] != "vectors":
-        said.append(f"Records that each owner brought, which is public: {_sizes(facts)}.")
+    report = facts.report
+    said = [f"What for: {_purpose(facts)}.", _owners(facts)]
     if report["engine"] == "mpc":
+        said.append(_parties(facts))
         said.append(
-            f"{n} parties added up what the owners sent, in shares that look random. They made one copy of noise "
+            "The parties added up what the owners sent, in shares that look random. They made one copy of noise "
             "together, which nobody knows, and added it to the sum before it was opened."
         )
     else:
         said.append("No parties took part: one process saw everything, and added the noise.")
-    releases = report["privacy"]["releases"]
-    opened = f"{releases} noisy sum{'s' if releases != 1 else ''} of {plan.dimension} numbers each"
-    asked, surveys = before(plan)
-    survey = ", and before them one that answers the questions" * bool(asked)
-    survey += f", and before {'it' if asked else 'them'} one that found how columns are spread" * bool(surveys)
-    said.append(f"Opened, and seen by all who took part: {opened}{survey}. Nothing else.")
-    return [*said, _tls(facts)]
+    return [*said, _opened(facts), *_beside(facts), _tls(facts)]
 
 
 def _purpose(facts: Facts) -> str:
-    report, source = facts.report, facts.plan.source
-    if isinstance(source, Tables):
-        return f"answers to {number_of(len(source.queries), 'question')} ('{report['data']}')."
-    if report["method"] == "vectors":
-        return f"means or sums of vectors of their own ('{report['data']}')."
+    report = facts.report
+    if isinstance(facts.plan.source, Tables):
+        if (facts.run / ROWS).is_file():
+            return f"a synthetic table ('{report['data']}')"
+        asked = [str(query) for query in facts.plan.source.queries]
+        more = f" and {len(asked) - MOST} more" if len(asked) > MOST else ""
+        return f"answers to {_some(len(asked), 'question')} ('{report['data']}'): {'; '.join(asked[:MOST])}{more}"
+    if not facts.of_records:
+        return f"means or sums of the owners' vectors ('{report['data']}')"
     does = "predicts" if facts.schema is None else TASKS[facts.schema.task].help
-    target = f" of '{facts.schema.target.name}'" if facts.schema is not None else ""
-    return f"one model that {does}{target} ('{report['data']}')."
+    target = f" for '{facts.schema.target.name}'" if facts.schema is not None else ""
+    return f"one model{target} that {does} ('{report['data']}')"
 
 
-def _sizes(facts: Facts) -> str:
-    sizes = [f"{size:,}" for size in facts.report["owner_sizes"]]
-    shown = ", ".join(sizes[:12])
-    return shown + (f" and {len(sizes) - 12} more owners" if len(sizes) > 12 else "")
+def _owners(facts: Facts) -> str:
+    report, plan = facts.report, facts.plan
+    names = report.get("owner_names") or (plan.names.owners if plan.names is not None else ())
+    if not facts.of_records:
+        return f"Who brought data: {_some(report['owners'], 'owner')}, each with vectors of its own{_listed(names)}."
+    rows = 1 if plan.persons is None else plan.persons.rows
+    what = "person" if plan.persons is not None else "record"
+    sizes = [f"{size // rows:,}" for size in report["owner_sizes"]]
+    each = [f"{name} {size}" for name, size in zip(names, sizes, strict=True)] if names else sizes
+    said = f"Who brought data: {_some(report['owners'], 'owner')}, each with {what}s of its own."
+    if plan.capacity:
+        return f"{said} How many is private. Public are only the places, at least as many: {_shown(each)}."
+    return f"{said} How many is public: {_shown(each)}."
+
+
+def _parties(facts: Facts) -> str:
+    report, plan = facts.report, facts.plan
+    n = report["parties"]
+    names = plan.names.parties if plan.names is not None else tuple(f"party {i}" for i in range(n))
+    if facts.one_machine:
+        return f"Who computed: {_some(n, 'party')}, all on this one machine, with the owners. So it was a trial."
+    if facts.site is not None:
+        names = tuple(f"{name} at {where}" for name, where in zip(names, facts.site.addresses, strict=True))
+    both = " Every owner is a party too, in one process." if plan.role == "both" else ""
+    return f"Who computed: {_some(n, 'party')}{_listed(names)}.{both}"
+
+
+def _opened(facts: Facts) -> str:
+    plan, releases = facts.plan, facts.report["privacy"]["releases"]
+    opened = f"{_some(releases, 'noisy sum')} of {plan.dimension:,} numbers{' each' * (releases > 1)}"
+    asked, earlier = before(plan)
+    said = ["one that answers the questions"] * bool(asked)
+    said += [_EARLIER[isinstance(plan.source, Tables)]] * bool(earlier)
+    said = [f"before {'them' if releases > 1 else 'it'} {' and '.join(said)}"] if said else []
+    figures = facts.report.get("figures")
+    if figures is not None and figures["inside"]:
+        said.append("after them one that says how good the model is")
+    return f"Opened, and seen by all who took part: {', '.join([opened, *said])}. Nothing else."
+
+
+def _beside(facts: Facts) -> list[str]:
+    if not _outside(facts):
+        return []
+    return [
+        "This page also has figures that the promise does not cover: how good the model is was computed from plain "
+        "records. Keep the page where the records are."
+    ]
+
+
+def _outside(facts: Facts) -> bool:
+    """Whether there are figures from plain records."""
+    figures = facts.report.get("figures")
+    return facts.report["utility"] is not None or (figures is not None and not figures["inside"])
 
 
 def _tls(facts: Facts) -> str:
@@ -93,7 +165,7 @@ def _tls(facts: Facts) -> str:
         return "Nothing crossed a network."
     if facts.one_machine:
         return "All processes ran on one machine, for study: nothing crossed a network, and TLS was off."
-    on = facts.report.get("tls")
+    on = tls_of(facts)
     if on is None:
         return "This report does not say whether TLS was on: the folder was written without a word on it."
     return "TLS was on in this run." if on else "TLS was OFF in this run: who could read the network saw the shares."
@@ -104,14 +176,23 @@ def at_worst(facts: Facts) -> list[str]:
     if facts.report["privacy"]["epsilon"] is None:
         return ["Anything: no noise was added."]
     said = [
-        "Suppose that somebody claims: this person's record was in the data, and here is the test that shows it. The "
-        "table says how often such a test can be right at most, whatever else is known and however long is computed."
+        f"Suppose that a study or a lawsuit claims: {_CLAIMS[unit(facts)]}, and here is a test that shows it. A hit: "
+        f"the test says so of {_OF[unit(facts)][0]}. A false alarm: it says so of {_OF[unit(facts)][1]}.",
+        "The table says how often the best test can hit, whatever else is known and however long is computed. It "
+        "counts on those under Trust.",
+        f"Its first line says: with 1 false alarm in 100, at most {hits(facts.plan, 1.0):.3g} hits in 100. Who throws "
+        "dice has 1.",
     ]
-    few = [size for size in facts.report["owner_sizes"] if size < FEW] if facts.report["method"] != "vectors" else []
-    if few:
+    said += [f"This holds if {assumption}." for assumption in facts.report["privacy"]["assumptions"]]
+    if not facts.of_records or facts.plan.neighbours == "owner":
+        return said
+    rows = 1 if facts.plan.persons is None else facts.plan.persons.rows
+    few = [size for size in facts.report["owner_sizes"] if size < FEW * rows]
+    if few and not facts.plan.capacity:
+        of = f"{unit(facts)}s"
         said.append(
-            f"{len(few)} owner{'s have' if len(few) > 1 else ' has'} fewer than {FEW} records. Each record is hidden "
-            "as said, one by one; what those records say together may show."
+            f"{_some(len(few), 'owner')} {'have' if len(few) > 1 else 'has'} fewer than {FEW} {of}. Each {unit(facts)} "
+            f"is hidden as said, one by one; what those {of} say together may show."
         )
     return said
 
@@ -119,36 +200,61 @@ def at_worst(facts: Facts) -> list[str]:
 def trust(facts: Facts) -> list[tuple[str, str, str]]:
     """(who, what for, what happens else) rows."""
     report = facts.report
-    rows = [("each owner", "computing as the program does", "its own records are less hidden; others' are not")]
+    owners = ("each owner", "computing as the program does", "its own records are less hidden; others' are not")
+    rows = [("each site", "a program that is the one it says", "nothing on this page holds"), owners]
     if facts.one_machine or report["engine"] != "mpc":
         rows.append(("who runs this machine", "everything: it saw all records", "nothing was hidden from it"))
     if report["engine"] != "mpc":
         return rows
     t = report["threshold"]
-    rows.append(
-        (
-            f"the {report['parties']} parties",
-            f"that no {t + 1} of them put together what they hold",
-            "those together read what owners sent",
+    if t:
+        hold = f"that no {t + 1} of them put together what they hold"
+        rows.append((f"the {report['parties']} parties", hold, "those together read what owners sent"))
+    else:
+        rows.append(
+            (f"each of the {report['parties']} parties", "all that owners sent: it can read it", "it tells others")
         )
-    )
     active = (report.get("security") or {}).get("mode") == "active"
     rows.append(
         ("the parties", "nothing more: a wrong message ends the run", "no result")
         if active
         else ("the parties", "following the protocol", "noise may be left out, or the result spoiled")
     )
+    if not facts.one_machine and tls_of(facts):
+        rows.append(("who signed the keys", "signing each site's key for that site", "somebody poses as a site"))
     return rows
 
 
 def verdicts(facts: Facts) -> list[str]:
     """What was verified, and by whom."""
+    names = (
+        facts.plan.names.parties if facts.plan.names is not None else [f"party {i}" for i in range(facts.plan.parties)]
+    )
+    seen = [names[i] for i in facts.seen]
+    whose = "all parties" if len(seen) == len(names) else f"{', '.join(seen)} alone" if seen else "no party"
     found = [
-        f"{kind}: {'holds' if value['holds'] else 'FAILS'}, checked in this folder"
+        f"{kind}, {CHECKED[kind]}: {'holds' if value['holds'] else 'FAILS'}, checked by the holder of this folder, on "
+        + (f"the files of {whose}" if kind == "structure" else "fresh releases of the same kind")
         for kind, value in facts.evidence.items()
     ]
     found += [
-        f"party {', '.join(map(str, one.parties)) or 'unknown'} sent: {'; '.join(one.lines)} ({one.made})"
+        f"{', '.join(names[i] for i in one.parties) or 'unknown'} sent: {'; '.join(one.lines)} ({one.made})"
         for one in facts.sent
     ]
-    return found or ["Nothing was verified yet: a party runs dpmpc verify and sends what it writes."]
+    told = {i for one in facts.sent for i in one.parties} | set(facts.seen)
+    if missing := [name for i, name in enumerate(names) if i not in told]:
+        found.append(f"No verdict came from {_shown(missing)}. Each can run dpmpc verify and send what it writes.")
+    return found or ["Nothing was verified: no parties took part."]
+
+
+def _some(count: int, what: str) -> str:
+    many = "parties" if what == "party" else f"{what}s"
+    return f"{count:,} {what if count == 1 else many}"
+
+
+def _listed(names: Sequence[str]) -> str:
+    return f": {_shown(names)}" if names else ""
+
+
+def _shown(values: Sequence[str]) -> str:
+    return ", ".join(values[:MOST]) + (f" and {len(values) - MOST} more" if len(values) > MOST else "")

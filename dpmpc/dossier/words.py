@@ -41,13 +41,15 @@ def promise(facts: Facts) -> list[str]:
     unit = privacy["neighbours"].split(";")[0]
     factor = math.exp(min(epsilon, 700.0))
     asked, survey = before(facts.plan)
-    surveyed = " and the answers to its questions" * bool(asked) + " and what its survey found" * bool(survey)
-    from_them = "all that is computed from them"
-    if facts.report["method"] != "vectors":
-        from_them = "every intermediate model and the final one"
+    surveyed = " and the answers to its questions" * bool(asked) + (
+        " and what its survey found" if facts.trains else " and the releases before it"
+    ) * bool(survey)
+    from_them = "every intermediate model and the final one" if facts.trains else "all that is computed from them"
+    releases = privacy["releases"]
+    opened = "the opened vector" if releases == 1 else f"all {releases} opened vectors"
     said = [
-        f"Whoever sees all that this run published (all {privacy['releases']} opened vectors{surveyed}, hence "
-        f"{from_them}) can hardly tell whether its data were changed by this: {unit}.",
+        f"Whoever sees all that this run published ({opened}{surveyed}, hence {from_them}) can hardly tell whether "
+        f"its data were changed by this: {unit}.",
         f"Exactly: for any such change, and for any set of outcomes, its probability before and after differ by a "
         f"factor of at most e^{epsilon:.4g} = {factor:.4g}, but for a probability of {delta:.3g} (epsilon = "
         f"{epsilon:.6g}, delta = {delta:.3g}, for the whole run).",
@@ -94,16 +96,44 @@ def vectors(facts: Facts) -> list[tuple[str, str]]:
 def not_promised(facts: Facts) -> list[str]:
     """What the promise leaves out."""
     left = [
-        "What holds of the people as a group can be learned: that is what the model is for.",
-        "The number of owners is public, and so is everything in the plan."
-        if facts.report["method"] == "vectors"
-        else "The number of records of each owner is public, and so is everything in the schema.",
+        "What holds of the people as a group can be learned: that is what the run is for.",
+        _public(facts),
     ]
     if facts.report["utility"] is not None:
         left.append("The utility figures on this page were computed from plain records. They are outside the promise.")
     if facts.report["privacy"]["bounds"] == "data":
         left.append("Ranges and categories of the schema were read off the records, and are outside the promise.")
     return left
+
+
+def _public(facts: Facts) -> str:
+    if not facts.of_records:
+        return "The number of owners is public, and so is everything in the plan."
+    plan, of = facts.plan, "persons" if facts.plan.persons is not None else "records"
+    number = "places" if plan.capacity else of
+    private = f" How many {of} fill them is private." if plan.capacity else ""
+    return f"The number of {number} of each owner is public, and so is everything in the plan and the schema.{private}"
+
+
+def sized(facts: Facts) -> str:
+    """What the owners' sizes count."""
+    return "places for records" if facts.plan.capacity or facts.plan.persons is not None else "records"
+
+
+def tls_of(facts: Facts) -> bool | None:
+    """Whether TLS was on between the run's processes; None where nothing says so."""
+    found: bool | None = facts.report.get("tls")
+    return facts.site.tls if found is None and facts.site is not None else found
+
+
+def _network(facts: Facts) -> tuple[str, str, str]:
+    if facts.one_machine:
+        return "the network", "nothing: all stayed on one machine", "everything"
+    on = tls_of(facts)
+    if on is None:
+        return "the network", "sizes; without TLS, of which nothing is said here, the shares", "with TLS: contents"
+    return ("the network", "sizes and times: TLS was on", "contents") if on else (
+        "the network", "all shares: TLS was OFF", "what stays in a process")  # fmt: skip
 
 
 def who_sees(facts: Facts) -> list[tuple[str, str, str]]:
@@ -121,12 +151,8 @@ def who_sees(facts: Facts) -> list[tuple[str, str, str]]:
             "any vector, any noise value, any sum without noise" if t else "the noise alone",
         ),
         (f"{t + 1} parties together", "everything that the owners sent, and the noise", "records themselves"),
-        (
-            "the network",
-            "encrypted frames and their sizes with TLS; on one machine, loopback only",
-            "with TLS: contents",
-        ),
-        ("whoever reads the results", "the opened vectors, the model, this page", "anything else"),
+        _network(facts),
+        ("whoever reads the results", f"the opened vectors, {_made(facts)}, this page", "anything else"),
     ]
     if facts.one_machine:
         rows.insert(
@@ -138,6 +164,12 @@ def who_sees(facts: Facts) -> list[tuple[str, str, str]]:
             ),
         )
     return rows
+
+
+def _made(facts: Facts) -> str:
+    if facts.trains:
+        return "the model"
+    return "the answers" if facts.of_records else "the sums"
 
 
 def against(facts: Facts) -> list[str]:

@@ -18,15 +18,14 @@ from dpmpc.aggregation.plan.names import Names
 from dpmpc.aggregation.plan.plan import Plan
 from dpmpc.aggregation.plan.settings import Attendance
 from dpmpc.data.schema import (
-    Categorical,
     Classes,
     Column,
     Labels,
-    Numeric,
     Range,
     Schema,
     Target,
     checked_bounds,
+    column_of_bounds,
 )
 from dpmpc.data.written import checked, read_written
 from dpmpc.errors import UsageError
@@ -185,12 +184,7 @@ def _schema_here(records: RecordsPart, path: Path) -> Schema:
             "[records.bounds]"
         )
     bounds = checked_bounds(records.bounds or {}, path.name)
-    columns: list[Column] = []
-    for name, values in bounds.items():
-        if isinstance(values[0], str):
-            columns.append(Categorical(name, tuple(values)))
-        else:
-            columns.append(Numeric(name, float(values[0]), float(values[1])))
+    columns: list[Column] = [column_of_bounds(name, values) for name, values in bounds.items()]
     kinds = {"positive": records.positive, "classes": records.classes, "range": records.range}
     given = [kind for kind, value in kinds.items() if value is not None]
     if len(given) != 1:

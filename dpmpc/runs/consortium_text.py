@@ -2,6 +2,7 @@
 out and shows it."""
 
 import json
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
@@ -73,7 +74,7 @@ def text_of(founding: Founding) -> str:
         "# What every site's limits.toml begins with, besides what the plan itself says. A site may change its own.\n",
         "\n".join(["[limits]", *(_limit(each) for each in limited().values())]) + "\n",
     ]
-    return "".join(parts)
+    return re.sub(r" +$", "", "".join(parts), flags=re.MULTILINE)
 
 
 _NOT_HERE = ("engine", "parties")
@@ -94,7 +95,7 @@ def _line(each: Declared, value: object = None) -> str:
     """One setting; commented out, with its default or an example, where nothing is said."""
     shown = each.setting.example or _text(each.default)
     written = f"# {each.name} = {shown}" if value is None else f"{each.name} = {_text(value)}"
-    return f"{written.ljust(_COMMENT)}# {each.setting.brief}" if each.setting.brief else written
+    return f"{written.ljust(_COMMENT - 1)} # {each.setting.brief}" if each.setting.brief else written
 
 
 def _limit(each: Declared) -> str:
@@ -102,7 +103,7 @@ def _limit(each: Declared) -> str:
     limit = limit_of(each)
     shown = limit.example or each.setting.example or _text(each.default if limit.unsaid is None else limit.unsaid)
     several = limit.kind == tuple[str, ...] and not shown.startswith("[")
-    return f"# {each.name} = {f'[{shown}]' if several else shown}".ljust(_COMMENT) + f"# {limit.says}"
+    return f"# {each.name} = {f'[{shown}]' if several else shown}".ljust(_COMMENT - 1) + f" # {limit.says}"
 
 
 def _key(name: str, value: object, default: object, *, always: bool = False) -> str:

@@ -138,7 +138,7 @@ def shared(request: Request, schema: Schema, sizes: tuple[int, ...]) -> tuple[tu
             f"figures inside the promise must tell something; {reason}; hold out more with <<test_fraction>>, raise "
             "<<epsilon>>, or use <<test_fraction=0>>"
         )
-    return (), f"no figures of the model inside the promise: {reason}"
+    return (), f"no figures of the model inside the promise, all records are trained on: {reason}"
 
 
 def plainly(request: Request, inside: bool) -> bool:

@@ -7,7 +7,8 @@ from typing import Any
 import jsonschema
 import pytest
 
-from dpmpc.data.schema import Schema, editor_schema, read_bounds
+from dpmpc.data.columns import Categorical, Date
+from dpmpc.data.schema import Schema, column_of_bounds, editor_schema, read_bounds
 from dpmpc.data.written import known_keys
 from dpmpc.errors import UsageError
 from tests.tables import write
@@ -42,6 +43,22 @@ def test_json_and_toml_are_read(tmp_path: Path) -> None:
     other = Schema.read(write(tmp_path, TOML, "s.toml"))
     assert other.task == "ridge" and other.feature_names == ("age",)
     assert read_bounds(write(tmp_path, 'age = [0, 1]\nw = ["a"]\n', "b.toml")) == {"age": [0.0, 1.0], "w": ["a"]}
+
+
+def test_two_dates_are_a_range_of_days_and_three_are_texts(tmp_path: Path) -> None:
+    """As TOML's dates or as texts; two days that were taken for categories would make every value unknown."""
+    for days in ("[2021-01-01, 2023-12-31]", '["2021-01-01", "2023-12-31"]'):
+        found = read_bounds(write(tmp_path, f"age = [0, 1]\ncame = {days}\n", "b.toml"))
+        assert found["came"] == ["2021-01-01", "2023-12-31"]
+        column = column_of_bounds("came", found["came"])
+        assert isinstance(column, Date) and (column.last - column.first).days == 1094 and column.features == ("came",)
+    several = read_bounds(write(tmp_path, 'wave = ["2021-01-01", "2022-01-01", "2023-01-01"]\n', "b.toml"))
+    assert isinstance(column_of_bounds("wave", several["wave"]), Categorical)
+    assert isinstance(column_of_bounds("sex", ["f", "m"]), Categorical)
+    with pytest.raises(UsageError, match="a date runs from `first` to a later `last`"):
+        column_of_bounds("came", ["2023-01-01", "2021-01-01"])
+    with pytest.raises(UsageError, match=r"'came' has 2021-01-01; correct it|'came' has \"2021-01-01\"; correct it"):
+        read_bounds(write(tmp_path, "came = 2021-01-01\n", "b.toml"))
 
 
 @pytest.mark.parametrize(
