@@ -7,6 +7,7 @@ import difflib
 import json
 import re
 import tomllib
+from datetime import date, time
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -36,11 +37,23 @@ def read_written(path: Path, kind: type[Value], what: str) -> Value:
 def written(text: str, kind: type[Value], what: str, name: str, *, toml: bool = False) -> Value:
     """The value in a text that a person wrote. Errors: as `read_written`."""
     try:
-        value = tomllib.loads(text) if toml else json.loads(text, object_pairs_hook=_once, parse_constant=_finite)
+        if toml:
+            value = _plain(tomllib.loads(text))
+        else:
+            value = json.loads(text, object_pairs_hook=_once, parse_constant=_finite)
     except ValueError as error:
         language = "TOML" if toml else "JSON"
         raise UsageError(f"{what} file is {language}; {name}: {error}; correct it") from None
     return checked(value, kind, what, name, text)
+
+
+def _plain(value: Any) -> Any:
+    """The same with dates of TOML as the texts that JSON would have."""
+    if isinstance(value, dict):
+        return {key: _plain(part) for key, part in value.items()}
+    if isinstance(value, list):
+        return [_plain(part) for part in value]
+    return value.isoformat() if isinstance(value, date | time) else value
 
 
 def checked(value: Any, kind: type[Value], what: str, name: str, text: str = "") -> Value:

@@ -93,7 +93,8 @@ def public_columns(
 
 def columns_of_bounds(given: Mapping[str, Any]) -> Columns:
     """The columns of checked bounds, two dates as a range of dates. Errors: a range of dates that runs backwards."""
-    return Columns(tuple(_dates(column, given[column.name]) for column in Columns.of_bounds(given).columns))
+    others = {column.name: column for column in Columns.of_bounds(given).columns}
+    return Columns(tuple(others[name] if name in others else _days(name, entry) for name, entry in given.items()))
 
 
 def _numbers(columns: Columns) -> dict[str, Quantity]:
@@ -163,16 +164,9 @@ def _with_dates(table: Table, names: Sequence[str], texts: Sequence[str]) -> tup
     return tuple(found)
 
 
-def _dates(column: Column, given: Sequence[Any]) -> Column:
-    """A range of dates where the bounds are two of them, else the column."""
-    if len(given) != 2 or not all(isinstance(part, str) for part in given):
-        return column
-    try:
-        low, high = (datetime.date.fromisoformat(part) for part in given)
-    except ValueError:
-        return column
+def _days(name: str, given: Sequence[Any]) -> Column:
+    """The range of two dates."""
+    low, high = (datetime.date.fromisoformat(part) for part in given)
     if not low < high:
-        raise UsageError(
-            f"a range of dates runs from the first to the last; '{column.name}' has {list(given)}; turn it round"
-        )
-    return Quantity(column.name, float((low - _EPOCH).days), float((high - _EPOCH).days), dates=True)
+        raise UsageError(f"a range of dates runs from the first to the last; '{name}' has {list(given)}; turn it round")
+    return Quantity(name, float((low - _EPOCH).days), float((high - _EPOCH).days), dates=True)

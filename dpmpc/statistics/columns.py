@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dpmpc.data.schema import Categorical, Classes, Labels, Numeric, Range, Schema, Surveyed
+from dpmpc.data.schema import Categorical, Classes, Date, Labels, Numeric, Range, Schema, Surveyed, column_of_bounds
 from dpmpc.data.schema import Column as SchemaColumn
 from dpmpc.data.spelling import canonical
 from dpmpc.errors import UsageError
@@ -155,9 +155,12 @@ class Columns:
 
     @staticmethod
     def of_bounds(bounds: Mapping[str, list[float] | list[str]]) -> "Columns":
-        """The columns of public bounds (`data.schema.read_bounds`): [low, high], or a list of texts."""
+        """The columns of public bounds (`data.schema.read_bounds`): [low, high], or a list of texts. Two dates are a
+        range of days, which no question is about: there is no column of them, as of a schema's dates."""
         made: list[Column] = []
         for name, entry in bounds.items():
+            if isinstance(column_of_bounds(name, entry), Date):
+                continue
             texts = [value for value in entry if isinstance(value, str)]
             made.append(category(name, texts) if texts else Quantity(name, float(entry[0]), float(entry[1])))
         return Columns(tuple(made))

@@ -6,9 +6,11 @@ import pytest
 from dpmpc.benchmarks.stats import COLUMNS, MODELS, layout_of, random_line, ratios, search
 from dpmpc.errors import UsageError
 from dpmpc.statistics.blocks import Counts, Moments, Tree
+from dpmpc.statistics.columns import Columns
 from dpmpc.statistics.compile import parts_of
 from dpmpc.statistics.query import parse, parse_all
 from dpmpc.statistics.syntax import text_of
+from dpmpc.statistics.tables import Tables
 
 
 @pytest.mark.parametrize("seed", range(3))
@@ -150,7 +152,6 @@ def test_the_page_has_the_grammar_and_its_questions_parse() -> None:
     from pathlib import Path
 
     import dpmpc.statistics.syntax
-    from dpmpc.statistics.columns import Columns
 
     page = (Path(__file__).parents[2] / "docs" / "statistics.md").read_text(encoding="utf-8")
     grammar = next(block for block in page.split("```\n")[1:] if block.startswith("question ")).split("```")[0]
@@ -168,3 +169,10 @@ def test_the_page_has_the_grammar_and_its_questions_parse() -> None:
     with pytest.raises(UsageError) as caught:
         parse("hist(agee) by sex", columns)
     assert str(caught.value) == message
+
+
+def test_two_dates_are_a_range_of_days_and_no_two_levels() -> None:
+    columns = Columns.of_bounds({"age": [0.0, 100.0], "admitted": ["2020-01-01", "2024-01-01"], "sex": ["f", "m"]})
+    assert columns.names == ("age", "sex")
+    with pytest.raises(UsageError, match="must be in the schema; got admitted"):
+        Tables.of(columns, ["count by admitted"])
