@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from dpmpc.circuits.program import Layer
 from dpmpc.mpc.native import aes, choice, layers, lifts, ot, planes
 from dpmpc.mpc.native.gf64 import GF64
+from dpmpc.mpc.native.hashes import keyed_hashes
 from dpmpc.mpc.numbers import field
 from dpmpc.mpc.numbers.mersenne import Mersenne
 from dpmpc.mpc.numbers.prg import Prg
@@ -109,9 +110,13 @@ def _of_field(words: int) -> Iterator[tuple[str, Job]]:
     yield "weighted sum", lambda: weighted_sum(rows, list(range(3, 11)), 5)
 
 
+def _of_records(words: int) -> Iterator[tuple[str, Job]]:
+    yield "keyed hashes", lambda: keyed_hashes(bytes(32), range(64 * words))
+
+
 def jobs(words: int) -> Iterator[tuple[str, Job]]:
     """Every kernel's work on rows of so many words, by what is chosen now."""
-    for family in (_of_layers, _of_transfers, _of_checks, _of_field):
+    for family in (_of_layers, _of_transfers, _of_checks, _of_field, _of_records):
         yield from family(words)
 
 

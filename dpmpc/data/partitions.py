@@ -67,7 +67,7 @@ class Partitions:
             finally:
                 connection.close()
 
-    def _table(self, connection: duckdb.DuckDBPyConnection, begin: int, end: int) -> Table:
+    def _table(self, connection: "duckdb.DuckDBPyConnection", begin: int, end: int) -> Table:
         selects, first, touched = list[str](), 0, list[Partition]()
         names = ", ".join(quoted(name) for name, _ in self.columns)
         for part in self.parts:

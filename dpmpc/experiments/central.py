@@ -28,7 +28,7 @@ from dpmpc.data.sets import DATA_DIR_VARIABLE
 from dpmpc.errors import UsageError
 from dpmpc.experiments import corpus
 from dpmpc.experiments.central_rivals import RIVALS
-from dpmpc.experiments.corpus import CHOSEN, CONFIRMED, SETS, Raw
+from dpmpc.experiments.corpus import CHOSEN, LATER, SETS, Raw
 from dpmpc.experiments.report import commit, table
 from dpmpc.experiments.summary import interval
 from dpmpc.learning.learner import Learner
@@ -254,7 +254,7 @@ def run(
     folder = out / "central"
     folder.mkdir(parents=True, exist_ok=True)
     data_dir = data_dir or (Path(os.environ[DATA_DIR_VARIABLE]) if DATA_DIR_VARIABLE in os.environ else None)
-    wanted = [each for each in (*CHOSEN, *CONFIRMED) if each.task != "softmax" and each.name != "kddcup99"]
+    wanted = [each for each in SETS.values() if each.task != "softmax" and each.name != "kddcup99"]
     wanted = [each for each in wanted if each.name in (names or (QUICK if quick else [w.name for w in wanted]))]
     there = [each for each in wanted if corpus.available(each, data_dir)]
     if absent := [each.name for each in wanted if each not in there]:
@@ -349,8 +349,7 @@ def default_of(known: Known, name: str, epsilon: float) -> str:
 
 def report(known: Known) -> list[str]:
     """The page: what the defaults reach beside the best rival of each set, and everything by learner."""
-    sizes = {each.name: each for each in (*CHOSEN, *CONFIRMED)}
-    order = {name: place for place, name in enumerate(sizes)}
+    order = {name: place for place, name in enumerate(SETS)}
     cases = sorted({(n, e) for n, e, _, who in known if who in OURS}, key=lambda c: (order[c[0]], c[1]))
     rows = []
     for name, epsilon in cases:
@@ -359,7 +358,7 @@ def report(known: Known) -> list[str]:
             continue
         mean, half, count = paired(known, name, epsilon, mine, rival)
         bent, wide, _ = paired(known, name, epsilon, "additive", "linear")
-        part = "chosen" if sizes[name] in CHOSEN else "confirmed"
+        part = "chosen" if SETS[name] in CHOSEN else "later" if SETS[name] in LATER else "confirmed"
         rows.append([name, part, f"{epsilon:g}", str(count), mine, rival, f"{mean:+.4f} +- {half:.4f}",
                      verdict(mean, half, margin_of(known, name, epsilon)), f"{bent:+.4f} +- {wide:.4f}"])  # fmt: skip
     head = ["set", "part", "epsilon", "splits", "ours", "best rival", "AUC or R2, ours less it", "verdict",

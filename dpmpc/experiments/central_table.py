@@ -16,7 +16,7 @@ from dpmpc.experiments.central import (
     verdict,
 )
 from dpmpc.experiments.central_rivals import RIVALS
-from dpmpc.experiments.corpus import CHOSEN, CONFIRMED, SETS
+from dpmpc.experiments.corpus import SETS
 from dpmpc.experiments.report import table
 
 _HEAD = {"descent": "gradient descent", "boosting": "boosting, not private"}
@@ -24,7 +24,7 @@ _HEAD = {"descent": "gradient descent", "boosting": "boosting, not private"}
 
 def beside(known: Known) -> list[str]:
     """The lines of the table: a comparison each, in the corpus' order; ours by default in bold."""
-    order = {each.name: place for place, each in enumerate((*CHOSEN, *CONFIRMED))}
+    order = {each.name: place for place, each in enumerate(SETS.values())}
     cases = sorted({key[:2] for key in known if key[3] in OURS}, key=lambda case: (order[case[0]], case[1]))
     ran = [name for name in RIVALS if any(key[3] == name for key in known)]
     rows = [row for name, epsilon in cases if (row := _row(known, name, epsilon, ran))]

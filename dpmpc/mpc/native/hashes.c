@@ -1,5 +1,5 @@
-/* Keyed BLAKE2b of many short texts: by which rows are assigned to parts. The key is public and the texts are ids on their
-owner's machine, so their lengths may decide how long it takes. */
+/* Keyed BLAKE2b of many short texts: by which rows are assigned to parts. Key and texts decide no jump and no address; the
+texts' lengths, ids on their owner's machine, decide how long it takes. */
 
 #include "kernels.h"
 
