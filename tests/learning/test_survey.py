@@ -145,6 +145,32 @@ def test_with_noise_of_a_fiftieth_of_the_records_columns_keep_their_scale() -> N
             assert seen.high <= 2 ** (1 + math.ceil(math.log2(values.max() + 1)))
 
 
+def test_an_empty_cell_far_from_a_narrow_column_widens_nothing_and_a_near_one_is_taken_up() -> None:
+    """Counts as noise feigns them, three and a half deviations of it: beside logarithms of prices they would make the
+    column several times as wide; where numbers are spread over octaves, they are the end of a tail."""
+    rng = np.random.default_rng(8)
+    survey, n, noise = Survey(("y",)), 5000, 120.0
+    narrow = np.clip(7.55 + 0.1 * rng.standard_normal(n), 4.1, 7.99)
+    wide = np.concatenate([rng.uniform(4, 32, n - 420), rng.uniform(32, 40, 420)])
+    first = 2 + OCTAVES - LOWEST  # the octave from 1 on
+
+    def seen(values: np.ndarray, extra: dict[int, float]) -> sv.Summary:
+        total = survey.encode({"y": numbers(values)})
+        for cell, count in extra.items():
+            total[cell] += count
+        found = survey.findings(total, n, noise).columns["y"].numbers
+        assert found is not None
+        return found
+
+    plain = seen(narrow, {})
+    for cell in (1, first + 1):  # zero, from 2 on
+        assert seen(narrow, {cell: 3.5 * noise}) == plain, cell
+        assert seen(narrow, {cell: 8 * noise}).deviation > 2 * plain.deviation, cell  # what stands out is there
+    assert (plain.low, plain.high) == (4, 8) and abs(plain.mean - 7.55) < 0.1
+    assert seen(wide, {}).high == 64 and seen(wide, {first + 5: -200.0}).high == 32
+    assert seen(wide, {1: 3.5 * noise}).low == 0
+
+
 def test_a_constant_column_is_not_blown_up_and_nothing_is_invented_from_noise() -> None:
     for seed in range(10):
         constant = noisy(Survey(("k",)), {"k": np.full(2000, 1500.0)}, 2000, 40.0, seed).columns["k"].numbers
