@@ -37,8 +37,8 @@ from numpy.typing import NDArray
 
 from dpmpc.data.hashing import BUCKETS, bucket_sql
 from dpmpc.errors import UsageError
-from dpmpc.learning.knots import Piece, knots_of, pieces_of
 from dpmpc.learning.source import PART, Source, of_means
+from dpmpc.learning.survey_numbers import CELLS, MOMENT, NUMBER, WIDEST, Summary, count_numbers, summary_of, window
 from dpmpc.privacy.checks import check_count, check_nonnegative
 from dpmpc.privacy.sensitivity import Sensitivity, Weights, arithmetic_bound, owner_weights
 
@@ -48,22 +48,7 @@ if TYPE_CHECKING:
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
-LOWEST, HIGHEST = -24, 40  # octaves: |v| below 2^-24 is zero, from 2^40 on it is the largest number below
-OCTAVES = HIGHEST - LOWEST
-MOMENT = 0.25
-CELLS = 2 + 2 * OCTAVES  # missing, zero, then the negative and the positive octaves
-NUMBER = CELLS + 4 * OCTAVES  # coordinates of a column's numbers: counts, then t and P2 of every octave
-_LEAST, _LARGEST = math.ldexp(1.0, LOWEST), math.nextafter(math.ldexp(1.0, HIGHEST), 0.0)  # sizes with an octave
-_FRACTION, _ONE = (1 << 52) - 1, 1023 << 52  # of the bits of a double: its fraction; 1.0
-_UNITS = np.ldexp(1.0, np.arange(LOWEST, HIGHEST))
-_FROM, _TO = np.concatenate([-2 * _UNITS, _UNITS]), np.concatenate([-_UNITS, 2 * _UNITS])  # of each octave
-WIDEST = math.ldexp(1.0, HIGHEST)  # what a range reaches to that is not known
 FALSE_ALARMS = 1e-3  # expected number of cells kept by noise alone, over all columns
-BESIDE = 2.5  # deviations of the noise that a cell beside a kept one must exceed
-NEAR = 4.0  # deviations of a column, from its mean, that such a cell begins within
-WIDTH = 2.0  # of the scaled range, in standard deviations on either side of the centre
-NARROWEST = 1e-4  # the least standard deviation, of the range: noise must not blow a constant column up
-WIDEST_WINDOW = 10  # octaves
 _BLOCK = 1 << 16  # records that are added up at once
 _AT_ONCE = 1 << 24  # numbers of owners' vectors that are held at once
 WHOLE = 0.5  # of the records: so many numbers make a column of which nothing is known one of numbers
@@ -171,7 +156,7 @@ class Survey(Source):
             text = odd & (place >= 0) if place is not None else None
             if text is not None and text.any():
                 numbers, mine = numbers[~text], group[~text]
-            parts.append(_count_numbers(np.clip(numbers, *self.range_of(name)), mine, groups))
+            parts.append(count_numbers(np.clip(numbers, *self.range_of(name)), mine, groups))
             if name in self.texts:
                 at = np.zeros(0, dtype=np.int64)
                 if text is not None and place is not None:
@@ -233,30 +218,9 @@ class Survey(Source):
                 kept = _fullest(filled, high, self.most_kept(records, noise))
                 spread = not kept and _spread(row, filled, records)
                 number = spread or bool((row[1:CELLS] > high).any())
-            summary = _summary(row, high, noise, *self.range_of(name)) if number else None
+            summary = summary_of(row, high, noise, *self.range_of(name)) if number else None
             found[name] = Found(summary, self.buckets, kept, bool(row[0] > high))
         return Findings(found)
-
-
-@dataclass(frozen=True)
-class Summary:
-    """The numbers of a column as the noisy counts have them."""
-
-    low: float
-    high: float
-    mean: float
-    deviation: float
-    pieces: tuple[Piece, ...] = ()  # where its numbers lie, in rising order
-
-    @property
-    def knots(self) -> tuple[float, ...]:
-        """What the smooth functions of an additive schema bend at; () where two do not stand apart."""
-        return knots_of(self.pieces, self.deviation)
-
-    @property
-    def bounds(self) -> tuple[float, float]:
-        """The range that is mapped on [-1, 1]: WIDTH deviations about the mean, so that 0 is the mean."""
-        return self.mean - WIDTH * self.deviation, self.mean + WIDTH * self.deviation
 
 
 @dataclass(frozen=True)
@@ -274,89 +238,6 @@ class Findings:
     """What one release told of every column; public."""
 
     columns: dict[str, Found]
-
-
-def cell_of(values: Floats) -> tuple[Ints, Floats]:
-    """(cell (n,), t (n,)) of each number: cell 0 missing, 1 zero, then negative octaves by size, then positive
-    ones."""
-    size = np.minimum(np.abs(values), _LARGEST)
-    bits = size.view(np.int64)  # exponent and fraction as IEEE 754 has them: no number here is subnormal
-    cell = (bits >> 52) + (2 - 1023 - LOWEST)
-    cell[values > 0] += OCTAVES
-    t = 2.0 * ((bits & _FRACTION) | _ONE).view(np.float64) - 3.0
-    small, gone = size < _LEAST, np.isnan(values)
-    cell[small], cell[gone] = 1, 0
-    t[small | gone] = 0.0
-    return cell, t
-
-
-def _count_numbers(values: Floats, group: Ints, groups: int) -> Floats:
-    """(groups, NUMBER) the counts and moments of each group's numbers."""
-    cell, t = cell_of(values)
-    at, octaves = cell + group * CELLS, slice(2, CELLS)  # t is 0 in the cells before
-    counts = np.bincount(at, minlength=groups * CELLS).reshape(groups, CELLS).astype(np.float64)
-    first = np.bincount(at, weights=MOMENT * t, minlength=groups * CELLS).reshape(groups, CELLS)
-    second = np.bincount(at, weights=MOMENT * (1.5 * t**2 - 0.5), minlength=groups * CELLS).reshape(groups, CELLS)
-    return np.concatenate([counts, first[:, octaves], second[:, octaves]], axis=1)
-
-
-def _summary(row: Floats, high: float, noise: float, least: float, most: float) -> Summary:
-    """Range, mean and deviation from the cells of one column that stand out of the noise, within least .. most.
-
-    A cell stands out whose count exceeds `high`; if none does, those of the window that does most. Cells beside these
-    are kept from BESIDE deviations of the noise on, no further than NEAR of the column's own from the mean: a law with
-    one peak has less than 2.8 % beyond 4, and an empty cell there, kept by noise, would widen the column most.
-    """
-    count, zeros = np.where(_within(least, most), row[2:CELLS], 0.0), row[1] if least <= 0 <= most else 0.0
-    kept, empty, loud = count > high, bool(zeros > high), BESIDE * noise
-    if not kept.any() and not empty:
-        kept = _window(count)
-    while True:
-        found = _of_cells(row, np.flatnonzero(kept), zeros if empty else None, noise, (least, most))
-        sides, reach = np.pad(kept.reshape(2, OCTAVES), ((0, 0), (1, 1))), NEAR * found.deviation
-        near = (sides[:, 2:] | sides[:, :-2]).reshape(-1) & (np.maximum(_FROM - found.mean, found.mean - _TO) <= reach)
-        zero, grown = empty or bool(zeros > loud and abs(found.mean) <= reach), kept | (near & (count > loud))
-        if zero == empty and (grown == kept).all():
-            return found
-        empty, kept = zero, grown
-
-
-def _of_cells(row: Floats, places: Ints, zeros: float | None, noise: float, within: tuple[float, float]) -> Summary:
-    """The summary of these octaves, and of so many zeros (None: they do not count).
-
-    Moments of an octave are shrunk towards those of a uniform law, by their variance there (1/3 of t, 1/5 of P2) beside
-    the noise's. The deviation is at least what the noise could feign, so that a constant column is not blown up.
-    """
-    count, first, second = row[2:CELLS], row[CELLS : CELLS + 2 * OCTAVES], row[CELLS + 2 * OCTAVES :]
-    unit, sign = _UNITS[places % OCTAVES], np.where(places < OCTAVES, -1.0, 1.0)
-    n = np.maximum(count[places], 0.0)
-    error = np.square(noise / MOMENT / np.maximum(n, 1.0))
-    t = np.clip(first[places] / MOMENT / np.maximum(n, 1.0), -1.0, 1.0) * (1 / 3) / (1 / 3 + error)
-    q = np.clip(second[places] / MOMENT / np.maximum(n, 1.0), -0.5, 1.0) * (1 / 5) / (1 / 5 + error)
-    centre, inside = sign * unit * (1.5 + 0.5 * t), unit * unit / 4 * np.maximum((2 * q + 1) / 3 - t * t, 0.0)
-    ends = np.concatenate([sign * unit, sign * 2 * unit])
-    if zeros is not None:
-        n, unit, centre, inside, ends = (
-            np.append(v, e) for v, e in ((n, max(zeros, 0.0)), (unit, 0), (centre, 0), (inside, 0), (ends, 0.0))
-        )
-    low, top = (min(max(end, within[0]), within[1]) for end in (float(ends.min()), float(ends.max())))
-    total = math.fsum(n)
-    if total <= 0 or low == top:
-        return Summary(low, top, low, 1.0)
-    mean = min(max(math.fsum(n * centre) / total, low), top)
-    away = centre - mean
-    variance = math.fsum(n * (away * away + inside)) / total
-    feigned = np.concatenate([away * away + inside - variance, away * unit / MOMENT, unit * unit / 6 / MOMENT])
-    feint = noise / total * math.sqrt(math.fsum(feigned * feigned))
-    smallest = NARROWEST * (top - low)
-    deviation = math.sqrt(max(variance, feint, smallest * smallest))
-    pieces = pieces_of(n, centre, inside, np.abs(unit), within)
-    return Summary(low, top, mean, min(deviation, (top - low) / 2), pieces)
-
-
-def _within(least: float, most: float) -> NDArray[np.bool_]:
-    """(2 OCTAVES,) whether a cell has a number of the range."""
-    return np.concatenate([(-_UNITS >= least) & (-2 * _UNITS < most), (_UNITS <= most) & (2 * _UNITS > least)])
 
 
 def _fullest(filled: Floats, high: float, most: int) -> tuple[int, ...]:
@@ -380,21 +261,4 @@ def _spread(row: Floats, filled: Floats, records: int) -> bool:
     number that all its records miss, which costs a coordinate, and a column of numbers would be lost."""
     if not records:
         return math.fsum(row[1:CELLS]) > math.fsum(filled)
-    return math.fsum(row[2:CELLS][_window(row[2:CELLS])]) > WHOLE * records
-
-
-def _window(count: Floats) -> NDArray[np.bool_]:
-    """The neighbouring octaves of one sign or of both whose sum is largest for its noise: a column whose values are
-    spread over many cells, none of which stands out, shows here."""
-    signs = count.reshape(2, OCTAVES)
-    best, kept = -math.inf, np.zeros((2, OCTAVES), dtype=bool)
-    for rows in ((0,), (1,), (0, 1)):
-        sums = np.concatenate([[0.0], np.cumsum(signs[list(rows)].sum(axis=0))])
-        for width in range(1, WIDEST_WINDOW + 1):
-            found = (sums[width:] - sums[:-width]) / math.sqrt(width * len(rows))
-            at = int(np.argmax(found))
-            if found[at] > best:
-                best = float(found[at])
-                kept[:] = False
-                kept[list(rows), at : at + width] = True
-    return kept.reshape(-1)
+    return math.fsum(row[2:CELLS][window(row[2:CELLS])]) > WHOLE * records

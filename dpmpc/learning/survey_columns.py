@@ -16,7 +16,8 @@ from dpmpc.errors import UsageError
 from dpmpc.learning.class_weights import balancing, scaled
 from dpmpc.learning.label_counts import counted, label_counts
 from dpmpc.learning.source import Stage, Sum
-from dpmpc.learning.survey import WIDEST, Findings, Found, Survey
+from dpmpc.learning.survey import Findings, Found, Survey
+from dpmpc.learning.survey_numbers import WIDEST
 from dpmpc.learning.task import TASKS
 from dpmpc.privacy.checks import check_epsilon
 
