@@ -83,11 +83,11 @@ def test_dates_are_no_numbers_in_any_kind_of_file(frame: pd.DataFrame) -> None:
         dpmpc.stats(dates, ["mean(seen)"], owners="site", bounds=BOUNDS, **PROMISE)
     assert refused.value.public == "an owner has dates where numbers are asked for"
     surveyed = Surveyed("seen", buckets=4, kept=(), missing=True, number=True, low=0.0, high=30000.0)
-    [column] = Columns.of_schema(Schema((surveyed,), Labels("sick", ("yes",), None), True, "fill", "survey")).columns[:1]
+    schema = Schema((surveyed,), Labels("sick", ("yes",), None), True, "fill", "survey")
+    column = Columns.of_schema(schema)["seen"]
     assert isinstance(column, Quantity) and column.dates
     bounds = column.low, column.high
     for each in (dates, frame):
-        schema = Schema((surveyed,), Labels("sick", ("yes",), None), True, "fill", "survey")
         found = dpmpc.stats(each, [f"mean(seen, range=[{bounds[0]}, {bounds[1]}])"], owners="site", schema=schema,
                             hopeless="allow", **PROMISE)  # fmt: skip
         mean = found.answers[0].lines[0].number.estimate
