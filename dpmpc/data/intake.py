@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 from dpmpc.data.forms import FORMS, LIKELY_MISSING, Forms, core_sql, has_unit_sql, proposed, unit_sql
-from dpmpc.data.oddities import oddities, shell
+from dpmpc.data.oddities import IDENTIFIER, oddities, shell
 from dpmpc.data.reading import literal
 from dpmpc.data.spelling import PLAIN, Spelling, canonical
 from dpmpc.data.table import Table, clock, held
@@ -26,12 +26,6 @@ _FEW = 20  # records: fewer say nothing of identifiers
 _TOP = 1000
 _EXACT = 100_000  # records: of more, different numbers are counted approximately
 _AT_ONCE = 16  # columns a query, so that its plan stays small
-_ID = re.compile(
-    r"(^|[^a-z])(id|ids|nr|no|n[°º]|n\.º|num|number|nummer|n[uú]mero|num[eé]ro|key|code|mrn|ssn|uuid|guid|pid|case|fall"
-    r"|dossier|prontu[aá]rio|matr[ií]cula|registro|historia|expediente|folio|cpf|dni|nhc|ipp|nip|pesel|lp|bsn|codice"
-    r"|matricola|aadhaar|mpi|zeile|row|index)([^a-z]|$)|(id|nr|nummer|number|#|号|番号|编号)$",
-    re.I,
-)
 _CODE = re.compile(r"(^|[^a-z])(plz|zip|npa|postcode|postal|postleitzahl|icd|code|ops)([^a-z]|$)", re.I)
 
 
@@ -298,7 +292,7 @@ def _numbered(table: Table, found: Looked, fact: _Fact) -> Looked:
         return found
     assert found.least is not None and found.greatest is not None
     dense = found.greatest - found.least < 1.1 * found.present
-    named = _ID.search(found.name)
+    named = IDENTIFIER.search(found.name)
     if not (dense or named) or not _all_different(table, found):
         return found
     why = "whole numbers, all different" + ", one after the other" * dense
