@@ -280,7 +280,8 @@ class _OwnPulls:
 
     def __call__(self, tile: Tile, X: Floats, y: Floats, weights: Floats | None) -> tuple[Floats, ...]:
         own = self.theta[tile.first : tile.last]
-        score = scored(X, own[0]) if len(own) == 1 else np.einsum("id,id->i", X, np.repeat(own, np.diff(tile.cuts), axis=0))
+        each = np.repeat(own, np.diff(tile.cuts), axis=0) if len(own) > 1 else own
+        score = np.einsum("id,id->i", X, each) if len(own) > 1 else scored(X, own[0])
         return (_sums(self.loss.derivative(score, y), X, tile.cuts),)
 
 
