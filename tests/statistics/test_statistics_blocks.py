@@ -220,7 +220,8 @@ def test_columns_come_from_a_schema() -> None:
     gain, job, income = columns["gain"], columns["job"], columns["income"]
     assert isinstance(gain, Quantity) and (gain.low, gain.high) == (-3.0, 5.0)
     assert Levels(job).labels == ("bucket 3", "bucket 9", "(other)", "(missing)")  # type: ignore[arg-type]
-    assert list(job.read([np.array([3.0, 9.0, -1.0, 5.0])])) == [0, 1, -1, -2]
+    numbers = np.array([np.inf, np.inf, np.nan, np.inf, 7.0, 7.0, np.inf])
+    assert list(job.read([numbers, np.array([3.0, 9.0, -1.0, 5.0, 3.0, -1.0, -1.0])])) == [0, 1, -1, -2, -2, -2, -1]
     assert isinstance(income, Category) and Levels(income).labels == ("other", "1", "(missing)")
     assert list(income.read([np.array([1, 0, -1, -2])])) == [1, 0, -1, 0]
     assert width(Counts((Levels(columns["race"]),))) == 4  # type: ignore[arg-type]
