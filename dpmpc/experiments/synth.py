@@ -139,7 +139,7 @@ def released(parts: Sequence[float], copies: int = 1, target: str | None = TARGE
         opened = [_opened(asking.first(columns), data, mu * parts[0] ** 0.5, rng, copies)]
         shape = structure(Noisy(columns, opened[0]), target)
         if len(parts) > 1:
-            opened.append(_opened(asking.second(columns, shape.edges), data, mu * parts[1] ** 0.5, rng, copies))
+            opened.append(_opened(asking.second(columns, shape.edges, target), data, mu * parts[1] ** 0.5, rng, copies))
         noisy = Noisy(columns, pooled(opened))
         return draw(model_of(noisy, shape), noisy, data.train.n, rng)
 
