@@ -165,6 +165,7 @@ def bounds_of(counts: Floats, noise: float, summary: Summary, places: int | None
     low, high = (low, high) if low < high else (min(ends), max(ends))
     if places is None:
         return low, high
-    unit = 10.0**-places
-    low, high = between(low - unit * 0.5, places), between(high, places)
-    return (low, high) if low < high else (low, low + unit)
+    # octaves hold neither their upper end nor, below zero, their lower one
+    first, last = np.nextafter(low, math.inf) if low < 0 else low, np.nextafter(high, -math.inf)
+    low, high = -between(-float(first), places), between(float(last), places)
+    return (low, high) if low < high else (high, high + 10.0**-places)
