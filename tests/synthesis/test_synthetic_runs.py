@@ -467,8 +467,8 @@ def spelt(n: int, seed: int = 5) -> pd.DataFrame:
 
 
 def test_surveyed_numbers_have_the_decimals_that_records_have(tmp_path: Path) -> None:
-    """Whole numbers come out whole, one value everywhere as nearly that value, prices with two decimals; bounds that are
-    public change nothing of it."""
+    """Whole numbers come out whole, one value everywhere nearly as that value, prices with two decimals; bounds may
+    be public."""
     frame = spelt(8000)
     bounds = {"children": [0, 9], "price": [0, 400], "flag": [0, 1], "same": [40, 45]}
     for given, names in ((None, list(frame.columns[1:])), (bounds, list(bounds))):
