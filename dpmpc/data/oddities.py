@@ -1,5 +1,5 @@
 """What a look finds beside kinds and spellings, a line each for the owner's own eyes: columns that are there twice, a
-row of totals, words for what is missing."""
+row of totals, persons with several records, words for what is missing."""
 
 import re
 from collections import defaultdict
@@ -26,7 +26,14 @@ _LEAST = 20  # records: among fewer nothing is odd
 _PAIRS = 64  # at most so many columns are held against each other
 _VALUES = 5  # different ones: of fewer none is far from the others
 _SHARED = 0.01  # of the records: so many share a code
+_PERSONS = 0.05  # of the records: fewer identifiers are wards, doctors and devices
 CODES = frozenset(float(str(digit) * times) for digit in (7, 8, 9) for times in range(1, 7))  # with either sign
+IDENTIFIER = re.compile(
+    r"(^|[^a-z])(id|ids|nr|no|n[°º]|n\.º|num|number|nummer|n[uú]mero|num[eé]ro|key|code|mrn|ssn|uuid|guid|pid|case|fall"
+    r"|dossier|prontu[aá]rio|matr[ií]cula|registro|historia|expediente|folio|cpf|dni|nhc|ipp|nip|pesel|lp|bsn|codice"
+    r"|matricola|aadhaar|mpi|zeile|row|index)([^a-z]|$)|(id|nr|nummer|number|#|号|番号|编号)$",
+    re.I,
+)  # in a column's name
 _DAY = re.compile(r"(19|20)\d\d(0[1-9]|1[0-2])(0[1-9]|[12]\d|3[01])")
 
 
@@ -45,6 +52,7 @@ def oddities(
         *_names(source, seen),
         *_contents(table, seen),
         *_totals(table, seen),
+        *_persons(seen),
         *_codes(seen),
         *_days(seen),
         *_words(seen, words),
@@ -81,15 +89,32 @@ def _totals(table: Table, columns: Sequence["Looked"]) -> Iterator[str]:
     texts = [c.name for c in columns if table[c.name].kind == "text" and c.rows >= _LEAST]
     if not texts:
         return
-    words = ", ".join(map(literal, TOTALS))
-    counts = table.one(*(f"count(*) FILTER (WHERE lower({table.text(name)}) IN ({words}))" for name in texts))
-    for name, count in zip(texts, counts, strict=True):
+    listed = {c.name: c.values for c in columns if c.listed}
+    held = {name: sum(count for word, count in listed[name] if word.lower() in TOTALS) for name in listed}
+    if rest := [name for name in texts if name not in held]:
+        words = ", ".join(map(literal, TOTALS))
+        counts = table.one(*(f"count(*) FILTER (WHERE lower({table.text(name)}) IN ({words}))" for name in rest))
+        held |= dict(zip(rest, counts, strict=True))
+    for name in texts:
+        count = held[name]
         if 0 < count <= _ROWS_OF_TOTALS:
             yield (
                 f"{number_of(count, 'record')} of '{name}' {'is' if count == 1 else 'are'} called a total or a sum; a "
                 "row of totals is no record: take it out of the source"
             )
             return
+
+
+def _persons(columns: Sequence["Looked"]) -> Iterator[str]:
+    """Columns of identifiers, by their names, of which many stand in several records."""
+    for c in columns:
+        several = max(_LEAST, _PERSONS * c.present) <= c.distinct < (1 - _SHARED) * c.present
+        if c.role == "feature" and c.kind in ("number", "category") and several and IDENTIFIER.search(c.name):
+            yield (
+                f"column '{c.name}' has {c.distinct} different values in {number_of(c.present, 'record')}; if it says "
+                "whose records they are, a promise of records is weaker for who has several: --person "
+                f"{shell(c.name)} makes it one of persons; else leave it out: --drop {shell(c.name)}"
+            )
 
 
 def _codes(columns: Sequence["Looked"]) -> Iterator[str]:

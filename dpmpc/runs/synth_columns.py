@@ -11,7 +11,8 @@ from dpmpc.data.ownership import Kept
 from dpmpc.data.schema import Schema, checked_bounds, read_bounds
 from dpmpc.data.table import Table, quoted, some
 from dpmpc.errors import RecordError, UsageError
-from dpmpc.learning.survey import CELLS, NUMBER, Survey
+from dpmpc.learning.survey import Survey
+from dpmpc.learning.survey_numbers import CELLS, NUMBER
 from dpmpc.statistics.columns import Bucketed, Column, Columns, Quantity
 from dpmpc.statistics.intervals import Floats
 from dpmpc.synthesis import cuts as cells_of

@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 
 from dpmpc.errors import UsageError
-from dpmpc.learning.survey import CELLS, LOWEST, NUMBER, OCTAVES, Summary, Survey
+from dpmpc.learning.survey import Survey
+from dpmpc.learning.survey_numbers import CELLS, LOWEST, NUMBER, OCTAVES, Summary
 from dpmpc.statistics.cells import Bins, even
 from dpmpc.statistics.columns import Column, Columns, Quantity
 from dpmpc.statistics.intervals import Floats

@@ -352,7 +352,8 @@ def test_expected_errors_are_of_the_size_that_errors_have() -> None:
 
 
 def test_cells_follow_a_survey_and_cuts_are_checked() -> None:
-    from dpmpc.learning.survey import CELLS, Survey
+    from dpmpc.learning.survey import Survey
+    from dpmpc.learning.survey_numbers import CELLS
 
     def counted(values: Any) -> Any:
         return Survey(("x",)).encode({"x": np.stack([values, np.full(len(values), -1.0)], axis=1)})[:CELLS]

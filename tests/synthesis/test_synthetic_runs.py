@@ -23,7 +23,7 @@ from dpmpc.data.loading import opened
 from dpmpc.data.schema import checked_bounds
 from dpmpc.data.spelling import PLAIN
 from dpmpc.errors import RecordError, UsageError
-from dpmpc.learning.survey import CELLS
+from dpmpc.learning.survey_numbers import CELLS
 from dpmpc.privacy.gaussian import mu_of_budget
 from dpmpc.privacy.ledgers import read_ledgers
 from dpmpc.runs.stages import settled_plan
