@@ -33,18 +33,21 @@ def read_queries(path: Path) -> list[str | Mapping[str, Any]]:
 def check_read(table: Table, tables: Tables) -> None:
     """Errors: RecordError where columns that are asked for numbers hold texts that are spelled otherwise than was
     stated, before anything is spent: they would count as missing."""
+    asked = [each.name for each in tables.columns.columns if isinstance(each, Quantity) and each.name in tables.reads]
+    check_spelled(table, asked, "ask nothing about them")
+
+
+def check_spelled(table: Table, asked: Sequence[str], way: str) -> None:
+    """Errors: as of `check_read`, for these columns; `way`: what else to do."""
     from dpmpc.data.derive import spelled_otherwise  # which look at records; parties have none
     from dpmpc.data.intake import look
 
-    asked = [each.name for each in tables.columns.columns if isinstance(each, Quantity) and each.name in tables.reads]
     texts = [name for name in asked if name in table and table[name].kind == "text"]
     if not texts:
         return
     found = look(held(table, texts))[0]
     if odd := spelled_otherwise(replace(found, columns=tuple(c for c in found.columns if c.name in texts))):
-        raise RecordError(
-            f"{odd}, or ask nothing about them", "an owner's records are spelled otherwise than it stated"
-        )
+        raise RecordError(f"{odd}, or {way}", "an owner's records are spelled otherwise than it stated")
 
 
 def tell_of(table: Table, tables: Tables, tell: Callable[[str], None] | None = None) -> None:

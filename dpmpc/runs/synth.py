@@ -15,6 +15,7 @@ from dpmpc.data.schema import Schema
 from dpmpc.data.spelling import PLAIN, Spelling
 from dpmpc.data.written import read_written
 from dpmpc.errors import UsageError
+from dpmpc.runs.questions import check_spelled
 from dpmpc.runs.stats import RELEASES, Statistics, kept_of
 from dpmpc.runs.synth_columns import public_columns, surveyed_columns, touched_at_most
 from dpmpc.runs.synth_releases import Kept, Releases
@@ -164,6 +165,7 @@ def synth(
         touched = touched_at_most(table, kept_of(settings, owners))
         public = public_columns(table, owners, schema, bounds, cuts_of(cuts), cells, drop, digits, touched)
         public.check(target, lines, digits or {})
+        check_spelled(table, public.of_numbers, "leave them out with <<drop>>")
         kept = Kept(folder, wait, budget, account)
         with Releases.of(table, public, owners, data_id, kept, settings, capacity) as run:
             if public.survey is not None:

@@ -39,6 +39,11 @@ class Public:
     dates: tuple[str, ...] = ()
     places: Mapping[str, int] = field(default_factory=dict)
 
+    @property
+    def of_numbers(self) -> tuple[str, ...]:
+        """The columns that may be of numbers: all, where a survey finds them."""
+        return self.names if self.columns is None else tuple(_numbers(self.columns))
+
     def check(self, target: str | None, constraints: Sequence[str], stated: Mapping[str, int]) -> None:
         """Errors: what is said of columns that are not there, or not such; before anything is spent."""
         if self.columns is not None:

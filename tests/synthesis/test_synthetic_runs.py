@@ -260,6 +260,8 @@ def test_odd_columns_make_a_sensible_table() -> None:
         ({"rows": 0}, "at least 1"),
         ({"delta": 0.0}, "Gaussian noise, which needs"),
         ({"constraints": ["ward = d"]}, "one of its levels"),
+        ({"constraints": ["ward = c and age in 20..40"]}, "end at 18, 40, 60"),
+        ({"constraints": ["ward = c and age in 18..40"], "cuts": None}, "made of public cells"),
         ({"digits": {"sex": 1}}, "decimals of a column of numbers"),
         ({"owners": None}, "owners must be known"),
         ({"schema": "schema.json"}, "both were given"),
@@ -505,6 +507,15 @@ def test_no_single_record_decides_how_many_decimals_a_column_has(tmp_path: Path)
     with opened(pd.DataFrame({"site": "a", "x": whole + fine}), memory=None, spelling=PLAIN) as (table, _):
         assert decimals_of(table, ["x"], {}) == {"x": 2} and decimals_of(table, ["x"], {"x": 0}) == {"x": 0}
         assert decimals_of(table, ["x"], {}, touched=5) == {}
+
+
+def test_numbers_that_are_spelled_otherwise_are_named_before_anything_is_spent(tmp_path: Path) -> None:
+    frame = spelt(2000)
+    frame["price"] = [f"{value:.2f}".replace(".", ",") for value in frame["price"]]
+    for bounds in (None, {"price": [0, 100], "age": [0, 99]}):
+        with pytest.raises(RecordError, match=r"are not|is not \(price\)"):
+            dpmpc.synth(frame, owners="site", bounds=bounds, engine="clear", out=tmp_path / "no", **PROMISE)
+        assert not (tmp_path / "no").exists()
 
 
 def test_releases_of_one_table_count_as_one_run(tmp_path: Path) -> None:
