@@ -224,14 +224,19 @@ def _asked(table: Table, name: str) -> Iterator[tuple[str, str]]:
 def _texts(table: Table, name: str) -> str:
     """The different texts `t` of a column that are there, each with how often (k), the number n and the date d that it
     reads as, and if neither, and it has digits, itself as o and without what looks like a unit as c."""
-    column, text = table[name], table.text(name)
-    each = f"(SELECT {column.sql}, count(*) AS k FROM {table.relation} WHERE NOT {table.missing(name)} GROUP BY 1)"
-    value = table.number(name)
+    text, value = table.text(name), table.number(name)
     number = f"CASE WHEN isfinite({value}) THEN {value} END AS n"
     day = f"CASE WHEN NOT coalesce(isfinite({value}), false) THEN {table.days(name)} END AS d"
-    read = f"(SELECT k, {text} AS t, {number}, {day} FROM {each})"
+    read = f"(SELECT k, {text} AS t, {number}, {day} FROM {_different(table, name)})"
     odd = f"(SELECT *, CASE WHEN n IS NULL AND d IS NULL AND regexp_matches(t, '\\d') THEN t END AS o FROM {read})"
     return f"(SELECT *, {core_sql('o')} AS c FROM {odd})"
+
+
+def _different(table: Table, name: str) -> str:
+    """The different values of a column that are there, each with how often (k): what is worked out of a value is then
+    worked out once."""
+    where = f"WHERE NOT {table.missing(name)} GROUP BY 1"
+    return f"(SELECT {table[name].sql}, count(*) AS k FROM {table.relation} {where})"
 
 
 def _asked_of_texts(table: Table, name: str) -> Iterator[tuple[str, str]]:
@@ -366,9 +371,9 @@ def _worded(base: Looked, fact: _Fact, there: int) -> Looked:
 
 def _counted(table: Table, base: Looked) -> Looked:
     """With its most frequent values, as they are compared; all of them if they are few."""
-    where = f"WHERE NOT {table.missing(base.name)}"
     text = table.text(base.name)
-    rows = table.rows(f"{text} AS t, count(*) AS k", f"{where} GROUP BY 1 ORDER BY k DESC, t LIMIT {_TOP + 1}")
+    ordering = f"GROUP BY 1 ORDER BY 2 DESC, t LIMIT {_TOP + 1}"
+    rows = table.rows(f"{text} AS t, CAST(sum(k) AS BIGINT)", ordering, _different(table, base.name))
     counts: dict[str, int] = {}
     for value, count in rows:
         spelled = canonical(str(value), PLAIN if table[base.name].kind == "number" else table.spelling)

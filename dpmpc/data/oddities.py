@@ -89,9 +89,14 @@ def _totals(table: Table, columns: Sequence["Looked"]) -> Iterator[str]:
     texts = [c.name for c in columns if table[c.name].kind == "text" and c.rows >= _LEAST]
     if not texts:
         return
-    words = ", ".join(map(literal, TOTALS))
-    counts = table.one(*(f"count(*) FILTER (WHERE lower({table.text(name)}) IN ({words}))" for name in texts))
-    for name, count in zip(texts, counts, strict=True):
+    listed = {c.name: c.values for c in columns if c.listed}
+    held = {name: sum(count for word, count in listed[name] if word.lower() in TOTALS) for name in listed}
+    if rest := [name for name in texts if name not in held]:
+        words = ", ".join(map(literal, TOTALS))
+        counts = table.one(*(f"count(*) FILTER (WHERE lower({table.text(name)}) IN ({words}))" for name in rest))
+        held |= dict(zip(rest, counts, strict=True))
+    for name in texts:
+        count = held[name]
         if 0 < count <= _ROWS_OF_TOTALS:
             yield (
                 f"{number_of(count, 'record')} of '{name}' {'is' if count == 1 else 'are'} called a total or a sum; a "

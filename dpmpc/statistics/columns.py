@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from dpmpc.data.schema import Categorical, Classes, Date, Labels, Numeric, Range, Schema, Surveyed, column_of_bounds
 from dpmpc.data.schema import Column as SchemaColumn
 from dpmpc.data.spelling import canonical
-from dpmpc.errors import UsageError
+from dpmpc.errors import RecordError, UsageError
 
 if TYPE_CHECKING:
     from dpmpc.data.table import Table  # a party derives a release without a database engine
@@ -39,9 +39,16 @@ class Quantity:
     dates: bool = False
 
     def sql(self, table: "Table") -> list[str]:
-        """The expressions that are read for it."""
+        """The expressions that are read for it. Errors: RecordError for a column of dates that is asked for numbers,
+        which as text in another file would be missing."""
         from dpmpc.data.table import value_sql
 
+        if table[self.name].kind == "date" and not self.dates:
+            raise RecordError(
+                f"a column that is asked for numbers holds numbers; '{self.name}' of {table.source} is a date; make it "
+                "days since a fixed day, or ask nothing about it",
+                "an owner has dates where numbers are asked for",
+            )
         return [value_sql(table, self.name, read="either" if self.dates else "number")]
 
     def read(self, parts: list[Values]) -> Values:
@@ -139,6 +146,8 @@ class Columns:
         for column in self.columns:
             if column.name in names:
                 match column:
+                    case Quantity(name, low, high, dates=True):
+                        found.append(Surveyed(name, number=True, low=low, high=high, missing=True))
                     case Quantity(name, low, high):
                         found.append(Numeric(name, low, high))
                     case Category(name, _, codes):
@@ -146,6 +155,11 @@ class Columns:
                     case Bucketed(name, buckets, kept):
                         found.append(Surveyed(name, buckets=buckets, kept=kept, missing=True))
         return found
+
+    @property
+    def open_lists(self) -> tuple[str, ...]:
+        """The categories of which a value without a level counts as one of the levels."""
+        return tuple(c.name for c in self.columns if not isinstance(c, Quantity) and c.others is not None)
 
     @staticmethod
     def of_schema(schema: Schema) -> "Columns":
@@ -189,7 +203,7 @@ def _of(part: Any) -> list[Column]:
             return [_listed(name, part.names)]
         case Surveyed(name=name, number=True, low=low, high=high) if low < high:
             away = (high - low) / 2 * (_WIDER - 1)
-            return [Quantity(name, low - away, high + away)]
+            return [Quantity(name, low - away, high + away, dates=True)]
         case Surveyed(name=name, kept=kept) if kept:
             return [Bucketed(name, part.buckets, kept)]
         case Labels(name=name):
