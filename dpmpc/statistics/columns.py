@@ -92,17 +92,20 @@ class Bucketed:
         return tuple(f"bucket {k}" for k in self.kept)
 
     def sql(self, table: "Table") -> list[str]:
-        """The expressions that are read for it."""
+        """The expressions that are read for it: the number or date that a value is, and the bucket of its text."""
         from dpmpc.data.hashing import bucket_sql
+        from dpmpc.data.table import value_sql
 
-        return [bucket_sql(table, self.name, self.buckets)]
+        return [value_sql(table, self.name, read="either"), bucket_sql(table, self.name, self.buckets)]
 
     def read(self, parts: list[Values]) -> Values:
-        """(n,) places of levels, -1 where a value is missing, -2 where it has no level."""
+        """(n,) places of levels, -1 where a value is missing, -2 where it has no level. A number is no text, as in the
+        survey; whether it has a bucket depends on the other values of its column, which is held as numbers or texts."""
         place = np.full(self.buckets + 1, -2, dtype=np.int64)
         place[list(self.kept)] = np.arange(len(self.kept))
         place[-1] = -1
-        return place[parts[0].astype(np.int64)]
+        found = place[parts[1].astype(np.int64)]
+        return np.where(np.isnan(parts[0]), -1, np.where(np.isfinite(parts[0]), -2, found))
 
 
 Grouped = Category | Bucketed
