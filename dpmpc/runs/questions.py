@@ -1,13 +1,14 @@
 """Questions and models that stand in files."""
 
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from dpmpc.aggregation.plan.asked import plan_path
 from dpmpc.aggregation.plan.plan import Plan
+from dpmpc.data.check import check_columns
 from dpmpc.data.schema import Schema, checked_bounds, read_bounds
 from dpmpc.data.table import Table, held
 from dpmpc.data.written import read_written
@@ -44,6 +45,23 @@ def check_read(table: Table, tables: Tables) -> None:
         raise RecordError(
             f"{odd}, or ask nothing about them", "an owner's records are spelled otherwise than it stated"
         )
+
+
+def tell_of(table: Table, tables: Tables, tell: Callable[[str], None] | None = None) -> None:
+    """Tells what becomes of the values that questions are about, a line each, for the eyes of the records' owner: in
+    nothing that is published. Without `tell`: a Python warning of each column nearly none of whose values fit.
+
+    Errors: RecordError as of `check_read`."""
+    check_read(table, tables)
+    reads = [name for name in tables.reads if name in table]
+    found = check_columns(tables.columns.as_read(reads), held(table, reads), (), tables.columns.open_lists)
+    if tell is not None:
+        for line in found.lines():
+            tell(f"your records: {line}")
+        return
+    for each in found.found:
+        if each.severity == "warning":
+            warnings.warn(f"column '{each.column}': {each.text}", stacklevel=3)
 
 
 def flattered(models: Mapping[str, Path | str | Model] | None, data_id: str) -> list[str]:

@@ -170,6 +170,14 @@ def test_commands_of_the_page_that_try_cheats_start(tmp_path: Path) -> None:
     subprocess.run([sys.executable, "-c", code], cwd=tmp_path, check=True)
 
 
+def test_tests_that_the_page_names_are_there() -> None:
+    """By their names or how these begin."""
+    files = (ROOT / "tests").rglob("test_*.py")
+    there = [name for file in files for name in (file.stem, *re.findall(r"def (test_\w+)", file.read_text()))]
+    named = set(re.findall(r"test_\w+", (ROOT / "docs/active.md").read_text()))
+    assert len(named) > 20 and all(any(name.startswith(start) for name in there) for start in named)
+
+
 def test_a_wrong_product_is_released_where_nobody_checks() -> None:
     """The control of the tests above: the same judge, the same changes, parties that do not check."""
 
