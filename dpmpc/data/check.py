@@ -10,7 +10,7 @@ from dpmpc.data.hashing import bucket_sql
 from dpmpc.data.mapping import Counts, complete
 from dpmpc.data.planned import other_sizes
 from dpmpc.data.schema import Categorical, Classes, Column, Date, Labels, Numeric, Range, Schema, Surveyed
-from dpmpc.data.spelling import canonical
+from dpmpc.data.spelling import canonical, stating
 from dpmpc.data.table import Reads, Table, code_sql, value_sql
 from dpmpc.data.written import checked, written
 from dpmpc.errors import UsageError, number_of
@@ -211,7 +211,7 @@ def _target(table: Table, schema: Schema, rows: int, found: list[Finding]) -> No
             known = tuple(target.codes)
             have = number_of(bad, "record has", "records have")
             text = f"{have} neither class: {_examples(table, target.name, wrong, known)}"
-            found.append(Finding("refused", target.name, text))
+            found.append(_misfits(table, target.name, text))
         text = f"{up} of {rows} records are {target.positive_name} (+1)"
         found.append(Finding("note" if 0 < up < rows else "warning", target.name, text))
         return
@@ -222,7 +222,7 @@ def _target(table: Table, schema: Schema, rows: int, found: list[Finding]) -> No
         if bad:
             have = number_of(bad, "record has", "records have")
             text = f"{have} none of the classes: {_examples(table, target.name, f'{code} < 0', target.names)}"
-            found.append(Finding("refused", target.name, text))
+            found.append(_misfits(table, target.name, text))
         text = ", ".join(f"{name} x {count}" for name, count in zip(target.names, counts, strict=True))
         found.append(Finding("note" if all(counts) else "warning", target.name, f"records by class: {text}"))
         return
@@ -235,9 +235,17 @@ def _target(table: Table, schema: Schema, rows: int, found: list[Finding]) -> No
     if bad:
         have = number_of(bad, "record has", "records have")
         text = f"{have} no finite number: {_examples(table, target.name, f'NOT isfinite({value})')}"
-        found.append(Finding("refused", target.name, text))
+        found.append(_misfits(table, target.name, text))
     if clipped:
         found.append(Finding("note", target.name, f"{clipped} of {rows} values are outside the range"))
+
+
+def _misfits(table: Table, name: str, text: str) -> Finding:
+    """A finding on records whose target does not fit: they are refused, or count as their owner has stated."""
+    if table.spelling.misfits == "zero":
+        return Finding("note", name, f"{text}; they count as zero vectors, as was stated")
+    way = f"correct or remove such records, or let them count as zero vectors: {stating(misfits='zero')}"
+    return Finding("refused", name, f"{text}; {way}")
 
 
 def _number_of_records(table: Table, schema: Schema, rows: int, sizes: Sequence[int], found: list[Finding]) -> None:
