@@ -127,7 +127,7 @@ def surveyed(split: Split, on: Basis, rng: np.random.Generator, draft: Schema | 
     sigma = survey.spread / math.sqrt(spent)
     cells = {**split.cells, "(target)": np.column_stack([raw.y, np.full(raw.n, -1.0)])}
     total = survey.encode({name: cells[name][split.train] for name in survey.names})
-    found = survey.findings(total + sigma * rng.standard_normal(len(total)), n, sigma)
+    found = survey.findings(total + sigma * rng.standard_normal(len(total)), n, sigma, narrow=(draft.target.name,))
     return mapped_by(surveyed_schema(found, draft), split, spent)
 
 

@@ -27,7 +27,7 @@ alone holds.
 """
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, partial
 from typing import TYPE_CHECKING, ClassVar
@@ -38,7 +38,17 @@ from numpy.typing import NDArray
 from dpmpc.data.hashing import BUCKETS, bucket_sql
 from dpmpc.errors import UsageError
 from dpmpc.learning.source import PART, Source, of_means
-from dpmpc.learning.survey_numbers import CELLS, MOMENT, NUMBER, WIDEST, Summary, count_numbers, summary_of, window
+from dpmpc.learning.survey_numbers import (
+    CELLS,
+    MOMENT,
+    NEAR,
+    NUMBER,
+    WIDEST,
+    Summary,
+    count_numbers,
+    summary_of,
+    window,
+)
 from dpmpc.privacy.checks import check_count, check_nonnegative
 from dpmpc.privacy.sensitivity import Sensitivity, Weights, arithmetic_bound, owner_weights
 
@@ -200,9 +210,12 @@ class Survey(Source):
         number = value_sql(table, name, read="either")
         return [number] if table[name].kind == "number" else [number, bucket_sql(table, name, self.buckets)]
 
-    def findings(self, total: Floats, records: int, noise: float) -> "Findings":
-        """What the opened sum says: total (coordinates,), the number of records, the noise's deviation a
-        coordinate."""
+    def findings(self, total: Floats, records: int, noise: float, narrow: Container[str] = ()) -> "Findings":
+        """What the opened sum says: total (coordinates,), the number of records, the noise's deviation a coordinate.
+
+        `narrow`: numbers whose range matters more than their last records, such as what is predicted: an empty cell
+        that noise keeps doubles the scale of a target and with it all errors, and that of a feature costs little,
+        while a feature whose rare large values are cut off says less."""
         if len(total) != self.coordinates:
             raise UsageError(f"this survey has {self.coordinates} coordinates; got {len(total)}; use the same survey")
         check_nonnegative("noise", noise)
@@ -218,7 +231,8 @@ class Survey(Source):
                 kept = _fullest(filled, high, self.most_kept(records, noise))
                 spread = not kept and _spread(row, filled, records)
                 number = spread or bool((row[1:CELLS] > high).any())
-            summary = summary_of(row, high, noise, *self.range_of(name)) if number else None
+            near = NEAR if name in narrow else math.inf
+            summary = summary_of(row, high, noise, *self.range_of(name), near) if number else None
             found[name] = Found(summary, self.buckets, kept, bool(row[0] > high))
         return Findings(found)
 

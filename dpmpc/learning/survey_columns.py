@@ -22,7 +22,7 @@ from dpmpc.learning.task import TASKS
 from dpmpc.privacy.checks import check_epsilon
 
 ANY = (-WIDEST, WIDEST)  # the range of a number of which none is known
-RULE = 3  # by which findings become a schema
+RULE = 4  # by which findings become a schema
 SURVEY = "survey"  # the name of a survey before training
 
 
@@ -69,7 +69,7 @@ class Draft:
 
     def after(self, opened: Sum) -> Schema:
         """The schema of what a survey has opened. Errors: nothing stood out of its noise."""
-        found = self.questions.findings(opened.total, opened.count, opened.noise)
+        found = self.questions.findings(opened.total, opened.count, opened.noise, narrow=(self.schema.target.name,))
         return surveyed_schema(found, self.schema)
 
     def weights(self, opened: Sum) -> tuple[float, ...]:

@@ -26,7 +26,7 @@ _UNITS = np.ldexp(1.0, np.arange(LOWEST, HIGHEST))
 _FROM, _TO = np.concatenate([-2 * _UNITS, _UNITS]), np.concatenate([-_UNITS, 2 * _UNITS])  # of each octave
 WIDEST = math.ldexp(1.0, HIGHEST)  # what a range reaches to that is not known
 BESIDE = 2.5  # deviations of the noise that a cell beside a kept one must exceed
-NEAR = 4.0  # deviations of a column, from its mean, that such a cell begins within
+NEAR = 4.0  # deviations of a narrow column, from its mean, that such a cell begins within
 SETTLED = 0.99  # of a deviation: with no less after another look it is found
 WIDTH = 2.0  # of the scaled range, in standard deviations on either side of the centre
 NARROWEST = 1e-4  # the least standard deviation, of the range: noise must not blow a constant column up
@@ -78,20 +78,20 @@ def count_numbers(values: Floats, group: Ints, groups: int) -> Floats:
     return np.concatenate([counts, first[:, octaves], second[:, octaves]], axis=1)
 
 
-def summary_of(row: Floats, high: float, noise: float, least: float, most: float) -> Summary:
+def summary_of(row: Floats, high: float, noise: float, least: float, most: float, far: float = math.inf) -> Summary:
     """Range, mean and deviation from the cells of one column that stand out of the noise, within least .. most.
 
     A cell stands out whose count exceeds `high`; if none does, those of the window that does most. Cells beside these
-    are kept from BESIDE deviations of the noise on, no further than NEAR of the column's own from the mean: a law with
-    one peak has less than 2.8 % beyond 4, and an empty cell there, kept by noise, would widen the column most.
+    are kept from BESIDE deviations of the noise on, no further than `far` of the column's own from the mean: a law
+    with one peak has less than 2.8 % beyond 4, and an empty cell there, kept by noise, would widen the column most.
     """
     count, zeros = np.where(_within(least, most), row[2:CELLS], 0.0), row[1] if least <= 0 <= most else 0.0
     kept, empty, loud = count > high, bool(zeros > high), BESIDE * noise
     if not kept.any() and not empty:
         kept = window(count)
     while True:
-        found = _narrowed(row, kept, zeros if empty else None, noise, (least, most))
-        sides, reach = np.pad(kept.reshape(2, OCTAVES), ((0, 0), (1, 1))), NEAR * found.deviation
+        found = _narrowed(row, kept, zeros if empty else None, noise, (least, most), far)
+        sides, reach = np.pad(kept.reshape(2, OCTAVES), ((0, 0), (1, 1))), far * found.deviation
         near = (sides[:, 2:] | sides[:, :-2]).reshape(-1) & (np.maximum(_FROM - found.mean, found.mean - _TO) <= reach)
         zero, grown = empty or bool(zeros > loud and abs(found.mean) <= reach), kept | (near & (count > loud))
         if zero == empty and (grown == kept).all():
@@ -100,14 +100,19 @@ def summary_of(row: Floats, high: float, noise: float, least: float, most: float
 
 
 def _narrowed(
-    row: Floats, kept: NDArray[np.bool_], zeros: float | None, noise: float, within: tuple[float, float]
+    row: Floats,
+    kept: NDArray[np.bool_],
+    zeros: float | None,
+    noise: float,
+    within: tuple[float, float],
+    far: float,
 ) -> Summary:
-    """The summary of cells whose records are looked for within NEAR deviations of the mean, as far as the cells reach
+    """The summary of cells whose records are looked for within `far` deviations of the mean, as far as cells reach
     there: what little an octave of few records tells of their place would set the scale of a narrow column else."""
     places = np.flatnonzero(kept)
     found = _of_cells(row, places, zeros, noise, within, within)
     while True:
-        reach = NEAR * found.deviation
+        reach = far * found.deviation
         ends = max(within[0], found.mean - reach), min(within[1], found.mean + reach)
         narrower = _of_cells(row, places, zeros, noise, within, ends)
         if narrower.deviation >= SETTLED * found.deviation:

@@ -123,7 +123,7 @@ def surveyed_columns(public: Public, total: Floats, noise: float) -> Columns:
     if public.columns is not None:
         return cells_of.surveyed(public.columns, survey, total, noise, public.places)
     records = 0  # of no use where only what stands out is asked
-    found = survey.findings(total, records, noise)
+    found = survey.findings(total, records, noise, narrow=survey.names)
     made: list[Column] = []
     at = 0
     for name in survey.names:

@@ -11,8 +11,9 @@ from dpmpc.data.loading import opened
 from dpmpc.data.schema import Labels, Numeric, Range, Schema
 from dpmpc.errors import UsageError
 from dpmpc.learning import survey as sv
+from dpmpc.learning.source import Sum
 from dpmpc.learning.survey import Survey
-from dpmpc.learning.survey_columns import ANY, survey_of, surveyed_columns, surveyed_schema
+from dpmpc.learning.survey_columns import ANY, Draft, survey_of, surveyed_columns, surveyed_schema
 from dpmpc.learning.survey_numbers import CELLS, HIGHEST, LOWEST, MOMENT, NUMBER, OCTAVES, cell_of
 
 EDGES = [0.0, -0.0, 1.0, -1.0, 2.0, 1.9999999, -3.5, 5e-324, -1e-300, 2.0**LOWEST, 2.0**LOWEST * 0.999, 1e300, -1e300,
@@ -125,9 +126,11 @@ def test_without_noise_mean_and_deviation_are_exact() -> None:
     assert [name for name in made if found[name].missing] == ["gap"]
 
 
-def noisy(survey: Survey, columns: dict[str, np.ndarray], n: int, sigma: float, seed: int) -> sv.Findings:
+def noisy(
+    survey: Survey, columns: dict[str, np.ndarray], n: int, sigma: float, seed: int, narrow: tuple[str, ...] = ()
+) -> sv.Findings:
     total = survey.encode({k: v if v.ndim == 2 else numbers(v) for k, v in columns.items()})
-    return survey.findings(total + sigma * np.random.default_rng(seed).standard_normal(len(total)), n, sigma)
+    return survey.findings(total + sigma * np.random.default_rng(seed).standard_normal(len(total)), n, sigma, narrow)
 
 
 def test_with_noise_of_a_fiftieth_of_the_records_columns_keep_their_scale() -> None:
@@ -147,19 +150,20 @@ def test_with_noise_of_a_fiftieth_of_the_records_columns_keep_their_scale() -> N
 
 
 def test_an_empty_cell_far_from_a_narrow_column_widens_nothing_and_a_near_one_is_taken_up() -> None:
-    """Counts as noise feigns them, three and a half deviations of it: beside logarithms of prices they would make the
-    column several times as wide; where numbers are spread over octaves, they are the end of a tail."""
+    """Counts as noise feigns them, three and a half deviations of it: beside logarithms of prices they would make a
+    target several times as wide; where numbers are spread over octaves, they are the end of a tail. Of features rare
+    large values count, and an empty cell is the lesser evil."""
     rng = np.random.default_rng(8)
     survey, n, noise = Survey(("y",)), 5000, 120.0
     narrow = np.clip(7.55 + 0.1 * rng.standard_normal(n), 4.1, 7.99)
     wide = np.concatenate([rng.uniform(4, 32, n - 420), rng.uniform(32, 40, 420)])
     first = 2 + OCTAVES - LOWEST  # the octave from 1 on
 
-    def seen(values: np.ndarray, extra: dict[int, float]) -> sv.Summary:
+    def seen(values: np.ndarray, extra: dict[int, float], narrow: tuple[str, ...] = ("y",)) -> sv.Summary:
         total = survey.encode({"y": numbers(values)})
         for cell, count in extra.items():
             total[cell] += count
-        found = survey.findings(total, n, noise).columns["y"].numbers
+        found = survey.findings(total, n, noise, narrow).columns["y"].numbers
         assert found is not None
         return found
 
@@ -167,6 +171,7 @@ def test_an_empty_cell_far_from_a_narrow_column_widens_nothing_and_a_near_one_is
     for cell in (1, first + 1):  # zero, from 2 on
         assert seen(narrow, {cell: 3.5 * noise}) == plain, cell
         assert seen(narrow, {cell: 8 * noise}).deviation > 2 * plain.deviation, cell  # what stands out is there
+        assert seen(narrow, {cell: 3.5 * noise}, ()).deviation > plain.deviation, cell
     assert (plain.low, plain.high) == (4, 8) and abs(plain.mean - 7.55) < 0.1
     assert seen(wide, {}).high == 64 and seen(wide, {first + 5: -200.0}).high == 32
     assert seen(wide, {1: 3.5 * noise}).low == 0
@@ -178,7 +183,9 @@ def test_a_narrow_column_on_the_edge_of_an_octave_keeps_its_scale() -> None:
     rng = np.random.default_rng(9)
     prices = 7.6 + 0.3 * rng.standard_normal(5000)
     assert 0.05 < np.mean(prices > 8) < 0.15
-    found = [noisy(Survey(("y",)), {"y": prices}, 5000, 110.0, seed).columns["y"].numbers for seed in range(200)]
+    found = [
+        noisy(Survey(("y",)), {"y": prices}, 5000, 110.0, seed, ("y",)).columns["y"].numbers for seed in range(200)
+    ]
     assert 0.3 < np.median([seen.deviation for seen in found if seen is not None]) < 0.9
     assert abs(np.median([seen.mean for seen in found if seen is not None]) - 7.6) < 0.15
 
@@ -252,6 +259,19 @@ def test_features_and_rows() -> None:
     out = np.empty((1, 3))
     second.write(texts("c", ["never seen"], 32), out)  # type: ignore[arg-type]
     assert out.sum() in (0.0, 1.0)
+
+
+def test_a_draft_narrows_what_is_predicted_and_no_feature() -> None:
+    """The same counts in both columns: two empty octaves above theirs are of the feature's range and not of the
+    target's."""
+    rng, n, noise = np.random.default_rng(8), 5000, 120.0
+    values = numbers(np.clip(7.55 + 0.1 * rng.standard_normal(n), 4.1, 7.99))
+    draft = Draft(Schema((Numeric("x", *ANY),), Range("y", *ANY)), 0.1)
+    total = draft.questions.encode({"x": values, "y": values})
+    for column in range(2):
+        total[column * NUMBER + 3 + OCTAVES - LOWEST] += 3.5 * noise
+    schema = draft.after(Sum(total, n, noise))
+    assert schema.target.high <= 8 and schema.columns[0].high > 8  # type: ignore[union-attr]
 
 
 def test_a_surveyed_target_has_a_range() -> None:
