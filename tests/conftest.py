@@ -3,6 +3,7 @@ suite's helpers whatever a command of an earlier test has set, kept bytecode, an
 
 import atexit
 import faulthandler
+import gc
 import os
 import shutil
 import signal
@@ -28,6 +29,19 @@ if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
 FOREVER = 1200.0  # seconds; no test takes a tenth of it, and one that waits for ever would keep all others waiting
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_collection_finish() -> None:
+    """What the tests are, and what they have imported, is looked through by no collection of garbage: each would take a
+    fifth of a second for it, and a listener with TLS asks for some hundred."""
+    gc.collect()
+    gc.freeze()
+
+
+def pytest_unconfigure() -> None:
+    """An end as any other."""
+    gc.unfreeze()
 
 
 @pytest.hookimpl(wrapper=True)

@@ -118,44 +118,44 @@ def coalitions(n: int, t: int) -> list[tuple[int, ...]]:
     return list(itertools.combinations(range(n), t))
 
 
-def rank(rows: Sequence[Sequence[int]], p: int = field.P) -> int:
-    """The rank of a matrix mod p."""
-    left = [[x % p for x in row] for row in rows]
-    found = 0
-    for column in range(len(left[0]) if left else 0):
-        pivot = next((k for k in range(found, len(left)) if left[k][column]), None)
-        if pivot is None:
-            continue
-        left[found], left[pivot] = left[pivot], left[found]
-        inverse = pow(left[found][column], -1, p)
-        head = [x * inverse % p for x in left[found]]
-        left[found] = head
-        for k in range(found + 1, len(left)):
-            if factor := left[k][column]:
-                left[k] = [(x - factor * y) % p for x, y in zip(left[k], head, strict=True)]
-        found += 1
-    return found
+def matrix_of(rows: Sequence[Sequence[int]]) -> Words:
+    """(rows, columns): the numbers mod p."""
+    return np.array([[x % field.P for x in row] for row in rows], dtype=np.uint64).reshape(len(rows), -1)
 
 
-def solve(columns: Sequence[Sequence[int]], wanted: Sequence[int], p: int = field.P) -> list[int] | None:
-    """x with sum of x[k] * columns[k] = wanted mod p, or None."""
-    rows = [[*(c[i] % p for c in columns), wanted[i] % p] for i in range(len(wanted))]
-    pivots: list[int] = []
-    for column in range(len(columns)):
-        pivot = next((k for k in range(len(pivots), len(rows)) if rows[k][column]), None)
-        if pivot is None:
+def echelon(left: Words, columns: int) -> list[int]:
+    """Brings the first `columns` columns to reduced row echelon form, in place; the column of each pivot's row."""
+    arithmetic, pivots = Mersenne(), list[int]()
+    for column in range(columns):
+        at = len(pivots)
+        if not (below := np.flatnonzero(left[at:, column])).size:
             continue
-        here = len(pivots)
-        rows[here], rows[pivot] = rows[pivot], rows[here]
-        inverse = pow(rows[here][column], -1, p)
-        rows[here] = [x * inverse % p for x in rows[here]]
-        for k in range(len(rows)):
-            if k != here and (factor := rows[k][column]):
-                rows[k] = [(x - factor * y) % p for x, y in zip(rows[k], rows[here], strict=True)]
+        left[[at, at + below[0]]] = left[[at + below[0], at]]
+        inverse = np.uint64(pow(int(left[at, column]), -1, field.P))
+        left[at] = head = arithmetic.multiply(left[at], np.full(left.shape[1], inverse))
+        others = np.flatnonzero(left[:, column])
+        others = others[others != at]
+        if others.size:
+            factors = np.repeat(left[others, column], left.shape[1])
+            moved = arithmetic.multiply(factors, np.tile(head, others.size)).reshape(others.size, -1)
+            left[others] = arithmetic.subtract(left[others], moved)
         pivots.append(column)
-    if any(row[-1] for row in rows[len(pivots) :]):
+    return pivots
+
+
+def rank(rows: Sequence[Sequence[int]]) -> int:
+    """The rank of a matrix mod p."""
+    left = matrix_of(rows)
+    return len(echelon(left, left.shape[1]))
+
+
+def solve(columns: Sequence[Sequence[int]], wanted: Sequence[int]) -> list[int] | None:
+    """x with sum of x[k] * columns[k] = wanted mod p, or None."""
+    left = matrix_of([[*(c[i] for c in columns), wanted[i]] for i in range(len(wanted))])
+    pivots = echelon(left, len(columns))
+    if left[len(pivots) :, -1].any():
         return None
     x = [0] * len(columns)
     for k, column in enumerate(pivots):
-        x[column] = rows[k][-1]
+        x[column] = int(left[k, -1])
     return x

@@ -184,7 +184,7 @@ def product_leaks(n: int, t: int, coalition: tuple[int, ...], spoil: Spoil = no_
         if not table:
             continue
         moved = [[(x - y) % field.P for x, y in zip(row, table[0], strict=True)] for row in table[1:]]
-        leaks += any(rank([*moved[:unknown], row]) > rank(moved[:unknown]) for row in moved[unknown:])
+        leaks += rank(moved) > rank(moved[:unknown])
     return leaks
 
 
