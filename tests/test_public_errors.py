@@ -67,7 +67,8 @@ LOOKED_AT = {
         "list(self.parts) | list(spelled)[:8] | low | name | part.name | rule | self.first | self.last | "
         "self.low | self.name | self.version | shown | type(value).__name__ | value.get('version') | what"
     ),
-    "data/partitions.py": "_PLACE | known | name | path.name | paths[0].name | self.source",
+    "data/partitions.py": "_PLACE | known | name | path.name | paths[0].name | source",
+    "data/ranges.py": "name",
     "data/scratch.py": "base | error.strerror",
     "data/seeds.py": "seed",
     "data/sets.py": (

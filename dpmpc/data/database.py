@@ -12,7 +12,7 @@ import sqlite3
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
-from urllib.parse import parse_qs, unquote, urlsplit
+from urllib.parse import SplitResult, parse_qs, quote, unquote, urlsplit
 
 from dpmpc.data.csvfile import spooled, write_csv
 from dpmpc.data.engine import duckdb
@@ -48,10 +48,13 @@ def filtered_by(query: str | None) -> str:
     )
 
 
-def open_database(url: str, query: str, connection: duckdb.DuckDBPyConnection, folder: Path) -> Table:
+def open_database(
+    url: str, query: str, connection: duckdb.DuckDBPyConnection, folder: Path, *, empty: bool = False
+) -> Table:
     """The rows of a query, copied into `folder`. `url`: sqlite:///FILE, or postgresql://[HOST[:PORT]]/DATABASE.
 
-    Errors: a database that is away or says no, a query that it cannot answer, no rows, columns of one name.
+    Errors: a database that is away or says no, a query that it cannot answer, no rows unless it may be `empty`, columns
+    of one name.
     """
     scheme, _, rest = url.partition(":")
     path = folder / f"{len(list(folder.iterdir()))}.rows.csv"
@@ -75,9 +78,19 @@ def open_database(url: str, query: str, connection: duckdb.DuckDBPyConnection, f
             f"records need room on the disk while they are read; the query's rows: {error.strerror}; free some"
         ) from None
     table = Table(f"the {scheme} query", columns, spooled(path, len(columns)), connection, parsed=True)
-    if not table.rows("1", "LIMIT 1"):
+    if not empty and not table.rows("1", "LIMIT 1"):
         raise UsageError("a table needs records; the query has no rows; change <<sql>>")
     return table
+
+
+def reachable(url: str) -> str:
+    """The URL as another process reaches the same database by it. Errors: it has a password, or names no file here."""
+    scheme, _, rest = url.partition(":")
+    if scheme == "sqlite":
+        path = _file(unquote(rest.removeprefix("//").partition("?")[0])).absolute()
+        return f"sqlite:///{quote(str(path))}"
+    _options(url)
+    return url
 
 
 def _file(name: str) -> Path:
@@ -125,13 +138,7 @@ def _postgresql(url: str, query: str, path: Path) -> tuple[Column, ...]:
         raise UsageError(
             "PostgreSQL is read by psycopg, which is not installed; pip install 'dpmpc[postgresql]'"
         ) from None
-    parts = urlsplit(url)
-    options = {key: values[-1] for key, values in parse_qs(parts.query).items()}
-    if parts.password or "password" in options:
-        raise UsageError(
-            "a password does not belong into a command line, where others see it; <<database>> has one; put it into"
-            " PGPASSWORD or a password file (PGPASSFILE) and change it"
-        )
+    parts, options = _options(url)
     if (parts.hostname or options.get("host", "")) not in _LOOPBACK and "sslmode" not in options:
         options["sslmode"] = "require"  # libpq would go on in the clear
     target = parts._replace(query="").geturl()
@@ -141,6 +148,18 @@ def _postgresql(url: str, query: str, path: Path) -> tuple[Column, ...]:
             return _copied(database, query, path)
     except psycopg.Error as error:
         raise UsageError(_refused(error)) from None
+
+
+def _options(url: str) -> tuple[SplitResult, dict[str, str]]:
+    """The parts of a URL, and what it says after its question mark. Errors: it has a password."""
+    parts = urlsplit(url)
+    options = {key: values[-1] for key, values in parse_qs(parts.query).items()}
+    if parts.password or "password" in options:
+        raise UsageError(
+            "a password does not belong into a command line, where others see it; <<database>> has one; put it into"
+            " PGPASSWORD or a password file (PGPASSFILE) and change it"
+        )
+    return parts, options
 
 
 def _copied(database: Any, query: str, path: Path) -> tuple[Column, ...]:

@@ -6,7 +6,7 @@ is the same record for everybody, and a file that is no longer what it was is re
 
 import contextlib
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -48,14 +48,23 @@ class Partitions:
     def n(self) -> int:
         return sum(part.rows for part in self.parts)
 
+    @property
+    def pieces(self) -> int:
+        """How many files there are."""
+        return len(self.parts)
+
     def check(self, names: Sequence[str]) -> None:
         """Errors: a column is not there."""
-        for name in names:
-            if name not in dict(self.columns):
-                known = some([name for name, _ in self.columns])
-                raise UsageError(
-                    f"a column must exist to be used; {self.source} has no '{name}'; its columns are {known}"
-                )
+        check_names_of(self.source, self.columns, names)
+
+    def having(self, names: Sequence[str]) -> "Partitions":
+        """The same rows, of which these columns alone are read. Errors: a column is not there."""
+        self.check(names)
+        return replace(self, columns=tuple((name, dict(self.columns)[name]) for name in names))
+
+    def part(self, begin: int, end: int) -> "Partitions":
+        """The same: what rows begin ... end - 1 need is little."""
+        return self
 
     @contextlib.contextmanager
     def rows(self, begin: int, end: int) -> Iterator[Table]:
@@ -111,6 +120,14 @@ def partitions_of(source: str, spelling: Spelling = PLAIN, memory: int | None = 
         finally:
             connection.close()
     return Partitions(Path(source).name or source, tuple(found), columns, spelling, memory)
+
+
+def check_names_of(source: str, columns: Sequence[tuple[str, str]], names: Sequence[str]) -> None:
+    """Errors: a column is not among these."""
+    for name in names:
+        if name not in dict(columns):
+            known = some([name for name, _ in columns])
+            raise UsageError(f"a column must exist to be used; {source} has no '{name}'; its columns are {known}")
 
 
 def places_of(mine: NDArray[np.bool_], kept: list[int]) -> list[int]:

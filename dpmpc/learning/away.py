@@ -23,6 +23,7 @@ from numpy.typing import NDArray
 from dpmpc.data.blocks import DTYPES, Precision, Records, Rows, double, in_memory
 from dpmpc.data.mapping import Counts, Mapping, zeroed
 from dpmpc.data.partitions import Partitions, partitions_of, places_of
+from dpmpc.data.ranges import Ranges, ranges_of
 from dpmpc.data.schema import Schema
 from dpmpc.data.spelling import Spelling
 from dpmpc.data.table import Table
@@ -35,7 +36,9 @@ Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 Mine = NDArray[np.bool_]
 Sums = tuple[NDArray[Any], ...]
+Placed = Partitions | Ranges  # rows in one order, any range of which is read alone
 TILES = 128  # of a task: 2^25 numbers
+COPIED = 16  # of a task whose rows a worker copies out of a database: 2^22 numbers
 _DIGEST = 32
 _COUNTED = ("rows", "missing", "unknown", "clipped", "unread")
 
@@ -78,7 +81,7 @@ def versions() -> tuple[str, ...]:
 class Task:
     """A job over a range of rows, as a worker is sent it. `mine`: of these rows, as packed bits."""
 
-    partitions: Partitions
+    partitions: Placed
     begin: int
     end: int
     mine: bytes | None
@@ -103,13 +106,16 @@ class Task:
 
 @dataclass(frozen=True)
 class _Opening:
-    """Names, types and numbers of rows of what a source names, as a worker sees it."""
+    """Names, types and numbers of rows of what a source names, as a worker sees it. `sql`: of a database's URL."""
 
     source: str
+    sql: str | None
     spelling: Spelling
     memory: int | None
 
     def __call__(self) -> Answer:
+        if self.sql is not None:
+            return answering(partial(ranges_of, self.source, self.sql, self.spelling, self.memory))
         return answering(partial(partitions_of, self.source, self.spelling, self.memory))
 
 
@@ -162,7 +168,7 @@ class Owner:
     `tiles`: how many a task has."""
 
     workers: Workers
-    partitions: Partitions
+    partitions: Placed
     mine: Mine | None = None
     tiles: int = TILES
 
@@ -173,7 +179,7 @@ class Owner:
     def task(self, begin: int, end: int, job: Job) -> Task:
         """The job over rows begin ... end - 1 of the partitions."""
         mine = None if self.mine is None else np.packbits(self.mine[begin:end]).tobytes()
-        return Task(self.partitions, begin, end, mine, job)
+        return Task(self.partitions.part(begin, end), begin, end, mine, job)
 
     def borders(self, at: list[int]) -> list[int]:
         """Of the partitions' rows, those at which these numbers of the owner's rows begin."""
@@ -313,7 +319,7 @@ class Away(Records):
                 not_sums()
         if self._digests.setdefault(parts[k][0].begin, digest) != digest:
             raise UsageError(
-                "records must stay as they are while a run reads them; some partitions gave others in a later pass; "
+                "records must stay as they are while a run reads them; workers read others in a later pass; "
                 "run again when nobody writes to them"
             )
 
@@ -345,12 +351,13 @@ def _held_elsewhere() -> NoReturn:
     )
 
 
-def owner_of(workers: Workers, source: str, spelling: Spelling, memory: int | None) -> Owner:
-    """The rows of what a source names, as workers see it. Errors: as of `partitions_of`, and of workers."""
+def owner_of(workers: Workers, source: str, spelling: Spelling, memory: int | None, sql: str | None = None) -> Owner:
+    """The rows of what a source names, or of a query to the database that it names, as workers see it. Errors: as
+    `partitions_of` or `ranges_of`, and of workers."""
 
     def check(k: int, value: Any) -> None:
-        if not isinstance(value, Partitions):
+        if not isinstance(value, Partitions if sql is None else Ranges):
             not_sums()
 
-    (found,) = workers.results([_Opening(source, spelling, memory)], check)
-    return Owner(workers, found)
+    (found,) = workers.results([_Opening(source, sql, spelling, memory)], check)
+    return Owner(workers, found, tiles=TILES if sql is None else COPIED)

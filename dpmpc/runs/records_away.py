@@ -11,7 +11,9 @@ import numpy as np
 from dpmpc.aggregation.plan.plan import Plan
 from dpmpc.data import Dataset
 from dpmpc.data.blocks import Floats
+from dpmpc.data.database import reachable
 from dpmpc.data.memory import parse_memory
+from dpmpc.data.ranges import ordered
 from dpmpc.errors import UsageError, number_of
 from dpmpc.learning.away import Away, Owner, check_away, mean_away, owner_of
 from dpmpc.learning.erm_blocks import tiles
@@ -37,19 +39,23 @@ def workers_of(request: Request) -> Iterator[Workers]:
 
 
 def owner_away(request: Request, plan: Plan, workers: Workers) -> Owner:
-    """All rows of what the request names, as workers see them. Errors: records that are no partitions of one owner."""
-    if request.records is None:
+    """All rows of what the request names, as workers see them. Errors: records that are no partitions of one owner, and
+    no table in the order of a key."""
+    if request.records is None and request.database is None:
         raise UsageError(
-            "workers of an executor read Parquet files, a folder of them or a pattern; no <<records>> were named; name "
-            "them, or leave <<executor>> out"
+            "workers of an executor read Parquet files, or ranges of a database's table; no <<records>> and no "
+            "<<database>> were named; name them, or leave <<executor>> out"
         )
     if not plan.counted or request.test_fraction or request.max_rows is not None:
         raise UsageError(
             "workers of an executor read all of an owner's records in their order; places of persons, <<capacity>>, "
             "<<max_rows>> or a <<test_fraction>> of the owner's own choose among them; leave <<executor>> out"
         )
-    source = str(Path(request.records).absolute())
-    return owner_of(workers, source, request.spelling, None if request.memory is None else parse_memory(request.memory))
+    memory = None if request.memory is None else parse_memory(request.memory)
+    if request.database is not None:
+        ordered(request.sql or "")
+        return owner_of(workers, reachable(request.database), request.spelling, memory, request.sql)
+    return owner_of(workers, str(Path(str(request.records)).absolute()), request.spelling, memory)
 
 
 def load_away(request: Request, plan: Plan, number: int, folder: Path, workers: Workers) -> Dataset:
@@ -89,7 +95,8 @@ def _in_part(owner: Owner, request: Request, whole: Plan, plan: Plan, number: in
     """The owner's rows in the part that a plan is of. The ids, or the bytes of the files that say which rows these are,
     are read here. Errors: as `rows_of`; not as many rows as planned."""
     if (parted := whole.source.parted(plan.data_id)) is not None:
-        with owner.partitions.rows(0, owner.n) as table:
+        rows = owner.partitions if request.ids is None else owner.partitions.having([request.ids])
+        with rows.rows(0, owner.n) as table:
             owner = replace(owner, mine=rows_of(request, whole, parted, plan.part, number, table))
     check_sizes((owner.n,), (plan.sizes[number],))
     return owner
@@ -99,5 +106,5 @@ def tried(request: Request, plan: Plan) -> str:
     """A line on the records as workers see them; none is read. Errors: as `owner_away`, as of workers."""
     with workers_of(request) as workers:
         found = owner_away(as_planned(request, plan), plan, workers).partitions
-    parts = number_of(len(found.parts), "partition")
+    parts = number_of(found.pieces, "partition" if request.database is None else "range")
     return f"your records: workers see {number_of(found.n, 'record')} in {parts}; a run's first pass looks at them"

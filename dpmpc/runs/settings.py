@@ -64,8 +64,9 @@ class RecordSettings(Settings):
     )
     executor: str | None = setting(
         None,
-        "Of an owner's own process: workers that read its Parquet files where they are and bring it nothing but sums: "
-        "processes, joblib, dask:ADDRESS, or MODULE:FUNCTION, a function of yours that returns an Executor.",
+        "Of an owner's own process: workers that read its Parquet files, or ranges of a database's table, where they "
+        "are and bring it nothing but sums: processes, joblib, dask:ADDRESS, or MODULE:FUNCTION, a function of yours "
+        "that returns an Executor.",
         metavar="NAME",
         rule="the process reads the records itself",
     )

@@ -278,7 +278,7 @@ def test_a_partition_that_changes_between_passes_ends_the_run(tmp_path: Path) ->
     unseen = replace(away._owner.partitions.parts[1], size=part.stat().st_size, changed=part.stat().st_mtime_ns)
     parts = (away._owner.partitions.parts[0], unseen, away._owner.partitions.parts[2])
     away._owner.partitions = replace(away._owner.partitions, parts=parts)
-    with pytest.raises(UsageError, match="some partitions gave others in a later pass"):
+    with pytest.raises(UsageError, match="workers read others in a later pass"):
         owner_gradients(LOGISTIC, np.zeros(D + 1), away, offsets)
     here.close()
 
