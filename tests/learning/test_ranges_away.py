@@ -90,7 +90,7 @@ def check_same(url: str, here: Workers, mine: Any, tiles_of_task: int) -> None:
     away, offsets = Away(mine_here, SCHEMA, "double"), np.array([0, len(kept)])
     assert (away.n, away.d) == (one.n, one.d) == (len(kept), D + 1)
     whole = list(tiles(offsets, away.d))
-    assert len(whole) == 3
+    assert len(whole) == 5
     assert [vars(each) for each in away.looked_over(whole)] == [vars(each) for each in one.counts]
     assert sum(each.missing for each in one.counts) > 100
     for theta in (np.zeros(D + 1), np.linspace(-3, 3, D + 1)):
