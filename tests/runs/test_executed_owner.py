@@ -1,5 +1,8 @@
 """An owner of a run over several machines whose records workers read."""
 
+import contextlib
+import sqlite3
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -29,18 +32,36 @@ def planned(folder: Path) -> Path:
     return folder / "plan.json"
 
 
-def test_an_owner_takes_part_by_its_workers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A survey, training and an evaluation on held-out records, each with one owner's records in partitions."""
+def partitions(file: Path, folder: Path) -> dict[str, Any]:
+    """A site's records as a folder of Parquet files."""
     import pyarrow.csv
     import pyarrow.parquet as pq
 
+    table = pyarrow.csv.read_csv(file)
+    (folder / "parts").mkdir()
+    for k in range(3):
+        pq.write_table(table.slice(150 * k, 150), folder / "parts" / f"{k}.parquet")
+    return {"records": str(folder / "parts")}
+
+
+def database(file: Path, folder: Path) -> dict[str, Any]:
+    """The same in a table with a key."""
+    import pandas as pd
+
+    with contextlib.closing(sqlite3.connect(folder / "bank.db")) as connection:
+        pd.read_csv(file).to_sql("records", connection, index_label="row")
+    sql = "SELECT * FROM records ORDER BY row"
+    return {"database": f"sqlite:///{folder / 'bank.db'}", "sql": sql, "ids": "row"}
+
+
+@pytest.mark.parametrize("kept", [partitions, database])
+def test_an_owner_takes_part_by_its_workers(
+    kept: Callable[[Path, Path], dict[str, Any]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A survey, training and an evaluation on held-out records, each by workers of one owner."""
     monkeypatch.setattr(evaluating, "LOUDEST", 0.5)  # with few records, for the test to be quick
     seen, plan = list[bytes](), planned(tmp_path)
     records = files(tmp_path)
-    table = pyarrow.csv.read_csv(records[0])
-    (tmp_path / "parts").mkdir()
-    for k in range(3):
-        pq.write_table(table.slice(150 * k, 150), tmp_path / "parts" / f"{k}.parquet")
     vectors = Learner.vectors
 
     def noted(self: Learner, at_once: int | None = None) -> Any:
@@ -52,7 +73,7 @@ def test_an_owner_takes_part_by_its_workers(tmp_path: Path, monkeypatch: pytest.
     monkeypatch.setattr(Learner, "vectors", noted)
     addresses = own_addresses(3)
     request = Request(
-        records=str(tmp_path / "parts"), executor="tests.learning.test_away:threads", workers=2, planned=True,
+        **kept(records[0], tmp_path), executor="tests.learning.test_away:threads", workers=2, planned=True,
         evaluate=False,
     )  # fmt: skip
     parties = [process(plan, tmp_path, str(i), addresses, None) for i in range(3)]
