@@ -22,8 +22,9 @@ SOUGHT = {
     "anonymous": "answer/questions", "personal data": "answer/questions", "how many records": "howto/epsilon",
     "noise": "noise", "federated": "reference/words", "crash": "reference/words", "windows": "reference/words",
     "kubernetes": "reference/words", "docker": "howto/services", "firewall": "network", "excel": "reference/words",
-    "missing values": "data", "duplicates": "reference/words", "csv": "start/hospitals", "exit code": "reference/exit-codes",
-    "resume": "howto/failures", "malicious": "reference/words", "renyi": "reference/words", "kaplan": "reference/words",
+    "missing values": "data", "duplicates": "reference/words", "csv": "start/hospitals",
+    "exit code": "reference/exit-codes", "resume": "howto/failures", "malicious": "reference/words",
+    "renyi": "reference/words", "kaplan": "reference/words",
     "overfitting": "reference/words", "neural network": "howto/index", "install": "project/install",
     "epsilon": "howto/epsilon", "budget": "howto/budgets", "report": "answer/report", "audit": "answer/questions",
 }  # fmt: skip

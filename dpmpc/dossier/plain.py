@@ -82,8 +82,8 @@ def what_happened(facts: Facts) -> list[str]:
     if report["engine"] == "mpc":
         said.append(_parties(facts))
         said.append(
-            "The parties added up what the owners sent, in shares that look random. They made one copy of noise "
-            "together, which nobody knows, and added it to the sum before it was opened."
+            "The parties added up what the owners sent, in shares that look random. Together they made one copy of "
+            f"noise{' for each sum' * (_sums(facts) > 1)}, which nobody knows, and added it before the sum was opened."
         )
     else:
         said.append("No parties took part: one process saw everything, and added the noise.")
@@ -117,6 +117,10 @@ def _owners(facts: Facts) -> str:
     said = f"Who brought data: {_some(report['owners'], 'owner')}, each with {what}s of its own."
     if plan.capacity:
         return f"{said} How many is private. Public are only the places, at least as many: {_shown(each)}."
+    held = (report.get("figures") or {}).get("records")
+    if held:
+        more = f"{_some(held, what)} more {'were' if held > 1 else 'was'} held out, to see how good the model is"
+        return f"{said} How many it learnt from is public: {_shown(each)}. {more}."
     return f"{said} How many is public: {_shown(each)}."
 
 
@@ -130,6 +134,12 @@ def _parties(facts: Facts) -> str:
         names = tuple(f"{name} at {where}" for name, where in zip(names, facts.site.addresses, strict=True))
     both = " Every owner is a party too, in one process." if plan.role == "both" else ""
     return f"Who computed: {_some(n, 'party')}{_listed(names)}.{both}"
+
+
+def _sums(facts: Facts) -> int:
+    """How many sums were opened, or 2 for several."""
+    figures = facts.report.get("figures")
+    return int(facts.report["privacy"]["releases"]) + any(before(facts.plan)) + bool(figures and figures["inside"])
 
 
 def _opened(facts: Facts) -> str:
@@ -179,9 +189,9 @@ def at_worst(facts: Facts) -> list[str]:
         f"Suppose that a study or a lawsuit claims: {_CLAIMS[unit(facts)]}, and here is a test that shows it. A hit: "
         f"the test says so of {_OF[unit(facts)][0]}. A false alarm: it says so of {_OF[unit(facts)][1]}.",
         "The table says how often the best test can hit, whatever else is known and however long is computed. It "
-        "counts on those under Trust.",
-        f"Its first line says: with 1 false alarm in 100, at most {hits(facts.plan, 1.0):.3g} hits in 100. Who throws "
-        "dice has 1.",
+        "holds if those whom the table under Trust names do as it says.",
+        f"Its first line says: with 1 false alarm in 100, at most {hits(facts.plan, 1.0):.3g} hits in 100. Throwing "
+        "dice gives 1.",
     ]
     said += [f"This holds if {assumption}." for assumption in facts.report["privacy"]["assumptions"]]
     if not facts.of_records or facts.plan.neighbours == "owner":

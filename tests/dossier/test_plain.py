@@ -128,7 +128,7 @@ def test_the_claim_is_about_what_the_promise_hides(finished: Path) -> None:
 def test_what_the_promise_does_not_cover_and_rests_on_is_said_on_the_first_page(finished: Path) -> None:
     facts = facts_of(finished)
     privacy = {**facts.report["privacy"], "assumptions": ["the list of classes is public"]}
-    figures = {"inside": False}
+    figures = {"inside": False, "records": 40}
     said = " ".join(plain.at_worst(replace(facts, report={**facts.report, "privacy": privacy})))
     assert "This holds if the list of classes is public." in said
     for inside in (False, True):
@@ -136,6 +136,9 @@ def test_what_the_promise_does_not_cover_and_rests_on_is_said_on_the_first_page(
         said = " ".join(plain.what_happened(other))
         assert ("Keep the page where the records are" in said) == (not inside)
         assert ("after them one that says how good the model is" in said) == inside
+        assert "How many it learnt from is public: " in said and "40 records more were held out" in said
+    assert "held out" not in " ".join(plain.what_happened(facts)) and facts.report["privacy"]["releases"] > 1
+    assert "one copy of noise for each sum" in " ".join(plain.what_happened(facts))
     open_to_all = replace(facts, report={**facts.report, "threshold": 0})
     assert "each of the 3 parties" in [who for who, _, _ in plain.trust(open_to_all)]
 
@@ -167,7 +170,7 @@ def test_questions_have_the_same_first_pages_and_their_answers(asked: Path) -> N
     facts = facts_of(asked / "answers")
     said = " ".join(plain.what_happened(facts))
     assert "answers to 1 question ('x.csv'): table(ward) by out." in said and "300, 300, 300." in said
-    assert f"1 noisy sum of {facts.plan.dimension:,} numbers. Nothing else." in said
+    assert f"1 noisy sum of {facts.plan.dimension:,} numbers. Nothing else." in said and "for each sum" not in said
     text = page(facts)
     assert "Answers to the questions" in text and "the answers, this page" in text and "each intermediate" not in text
     assert 1.0 < float(plain.readings(facts)[0][1].split()[0]) < math.e
