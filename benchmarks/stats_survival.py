@@ -8,10 +8,12 @@ a trial in which too few are at risk has no answer, and is counted as refused.
 """
 
 from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
+from dpmpc.benchmarks.result_file import replace_rows
 from dpmpc.benchmarks.stats_coverage import LOW
 from dpmpc.privacy.gaussian import gaussian_scale
 from dpmpc.statistics.intervals import Level
@@ -84,8 +86,9 @@ def trial(null: Null, n: int, sigma: float, rng: np.random.Generator) -> dict[st
     return found
 
 
-def run(trials: int, sizes: tuple[int, ...], epsilons: tuple[float, ...]) -> int:
-    """Prints a line a null; how many tests reject too often, or late intervals hold the truth too rarely."""
+def run(trials: int, sizes: tuple[int, ...], epsilons: tuple[float, ...], out: Path | None = None) -> int:
+    """Prints a line a null; how many tests reject too often, or late intervals hold the truth too rarely. `out`: a CSV
+    file whose rows of the same null, number of records and epsilon become these."""
     print(f"{trials} trials each; size of the log-rank test, naive, refused; late survival, naive")
     bad = 0
     for name, null in NULLS.items():
@@ -106,4 +109,8 @@ def run(trials: int, sizes: tuple[int, ...], epsilons: tuple[float, ...]) -> int
                     f"{trials - answered:5}   {share['late']:.3f} {share['naive late']:.3f} {'BAD' if wrong else ''}",
                     flush=True,
                 )
+                row = {"null": name, "n": n, "epsilon": epsilon, "trials": trials, "answered": answered}
+                row |= {key.replace(" ", "_"): round(value, 4) for key, value in share.items()}
+                if out is not None:
+                    replace_rows(out, [row | {"bad": int(wrong)}], ("null", "n", "epsilon"))
     return bad
