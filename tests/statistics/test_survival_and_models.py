@@ -78,6 +78,16 @@ def test_correlations_and_coefficients_are_those_of_numpy() -> None:
         assert slopes[(name,)].estimate == pytest.approx(value, abs=1e-3)
 
 
+def test_what_a_population_is_taken_to_be_is_said() -> None:
+    with opened(frame()) as (table, _):
+        tables = Tables.of(COLUMNS, ["corr(x, y)", "lm(y, x)"])
+        total = tables.encode(table)[0]
+    for about, words in (("population", ("normal columns", "errors of one variance")), ("data", ("", ""))):
+        answers = tables.answers(total, 0.0, (len(frame()),), Level(about=about))  # type: ignore[arg-type]
+        for answer, word in zip(answers, words, strict=True):
+            assert word in answer.notes[-1] and ("too narrow" in answer.notes[-1]) == bool(word)
+
+
 def test_their_intervals_cover_the_data() -> None:
     """250 releases, of one seed: all lines together within 92.5 to 97.5 %, each within 89 and 99.6 %; noise that
     is stated a third too small is seen."""
