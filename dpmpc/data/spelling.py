@@ -9,6 +9,7 @@ import codecs
 import datetime
 import math
 import re
+import unicodedata
 from dataclasses import asdict, dataclass
 from typing import Any, Literal, get_args
 
@@ -83,8 +84,9 @@ class Spelling:
                 raise UsageError(
                     f"a unit is a word or sign without digits at its ends, such as kg; got {unit!r}; correct <<units>>"
                 )
-        object.__setattr__(self, "missing", tuple(dict.fromkeys(word.strip().lower() for word in self.missing)))
-        object.__setattr__(self, "units", tuple(dict.fromkeys(unit.strip() for unit in self.units)))
+        words = (composed(word.strip()).lower() for word in self.missing)
+        object.__setattr__(self, "missing", tuple(dict.fromkeys(words)))
+        object.__setattr__(self, "units", tuple(dict.fromkeys(composed(unit.strip()) for unit in self.units)))
         if self.encoding:
             try:
                 codecs.lookup(self.encoding)
@@ -100,11 +102,11 @@ class Spelling:
 
     def is_missing(self, text: str | None) -> bool:
         """Whether a text without space around it means that there is no value."""
-        return is_missing(text) or str(text).lower() in self.missing
+        return is_missing(text) or composed(str(text)).lower() in self.missing
 
     def number(self, text: str) -> float | None:
         """The finite number that a text spells; None if it spells none."""
-        text = text.strip()
+        text = composed(text.strip())
         if text.startswith(MINUS):
             text = text.replace(MINUS, "-", 1)
         found = self._number(text)
@@ -158,7 +160,7 @@ class Spelling:
         (an offset from UTC does not count); None if it spells none."""
         for order in self.date_orders:
             pattern, names = DATE_PATTERNS[order]
-            found = re.fullmatch(pattern, text.strip(), re.ASCII)
+            found = re.fullmatch(pattern, composed(text.strip()), re.ASCII)
             if found is not None:
                 return self._days(dict(zip(names, found.groups(), strict=True)))
         return None
@@ -201,6 +203,12 @@ def _month(text: str) -> int:
 PLAIN = Spelling()
 
 
+def composed(text: str) -> str:
+    """The text in Unicode's form C: an accent that a machine writes as a character of its own is part of its letter, as
+    others write it, so that both are one value. Case is left as it is."""
+    return text if text.isascii() else unicodedata.normalize("NFC", text)
+
+
 def is_number(text: str) -> bool:
     """Whether a text is a finite decimal number."""
     return NUMBER.fullmatch(text) is not None and math.isfinite(float(text))
@@ -213,7 +221,7 @@ def is_missing(text: str | None) -> bool:
 
 def canonical(text: str, spelling: Spelling = PLAIN) -> str:
     """The spelling under which values are compared: the shortest one of a number, so that `4.0` is `4`; true, false."""
-    text = text.strip()
+    text = composed(text.strip())
     number = spelling.number(text)
     if number is not None:
         return f"{number + 0.0!r}".removesuffix(".0")
