@@ -112,8 +112,10 @@ def opened_in_any_encoding(source: Any, memory: int | None, spelling: "Spelling"
             except (EncodingError, HeaderError) as error:
                 if last or not error.likely:
                     raise
-                name = "encoding" if isinstance(error, EncodingError) else "header"
-                spelling = replace(spelling, **{name: error.likely})
+                if isinstance(error, EncodingError):
+                    spelling = replace(spelling, encoding=error.likely)
+                else:
+                    spelling = replace(spelling, header=error.likely)
         yield table
 
 

@@ -70,7 +70,7 @@ class EncodingError(UsageError):
     likely = ""
 
 
-class HeaderError(UsageError):
+class HeaderError(RecordError):
     """The first row of a file does not name its columns. `likely`: the line that seems to."""
 
     likely = 0
@@ -137,10 +137,10 @@ def open_csv(
 ) -> Table:
     """The table in a text file: its first row names the columns unless `names` does; every value is text.
 
-    Lines that start with `comment` do not count, nor do those above line `header`. The separator is found from the first lines unless given. `folder` may
-    get a clean copy. Columns without a name, or with one that others have, get one that says so. Errors: rows of
-    unequal length (with the line), but for empty fields at their ends; quotes that do not pair up; no rows; another
-    row that seems to name the columns, where `header` is 0.
+    Lines that start with `comment` do not count, nor do those above line `header`. The separator is found from the
+    first lines unless given. `folder` may get a clean copy. Columns without a name, or with one that others have, get
+    one that says so. Errors: rows of unequal length (with the line), but for empty fields at their ends; quotes that do
+    not pair up; no rows; another row that seems to name the columns, where `header` is 0.
     """
     separator = _declared(path) or separator or _sniff(path, header)
     skip, notes = 0, [""] * len(names or ())
@@ -245,20 +245,22 @@ def _check_first(path: Path, name: str, separator: str) -> None:
         texts = [line for line in islice(_lines(path), _TOP)]
     except UnicodeError:
         return
-    for mark in dict.fromkeys((separator, *_SEPARATORS)):
+    cut = any(len(row) > 1 for _, row in islice(_each_line(texts, separator), 1))
+    for mark in (separator,) if cut else dict.fromkeys((separator, *_SEPARATORS)):
         rows = [(row, k) for k, row in _each_line(texts, mark) if any(cell.strip() for cell in row)]
         if _declared(path):
             rows = rows[1:]
         width = max((len(row) for row, _ in rows), default=0)
         if width < 3 or not _titled(rows[0][0], width):
             continue
-        below = [(row, k) for row, k in rows[1:] if not _titled(row, width)]
+        below = [(row, k) for row, k in rows[1:] if sum(bool(cell.strip()) for cell in row) == width]
         if below and len(below) > 1 and _names_alone(below[0][0], width) and not _names_alone(below[1][0], width):
             row, k = below[0]
             error = HeaderError(
                 f"the first row of a data file names its columns; that of {name} does not, and line {k} seems to "
                 f"({', '.join(cell.strip()[:20] for cell in row[:4])}, ...); state {stating(header=k)}, or take the "
-                f"lines above it away ({stating(header=rows[0][1])} where the first row is meant)"
+                f"lines above it away ({stating(header=rows[0][1])} where the first row is meant)",
+                "the first row of an owner's file does not seem to name its columns",
             )
             error.likely = k
             raise error

@@ -114,13 +114,12 @@ def _titles(table: Table, columns: Sequence["Looked"]) -> Iterator[str]:
     texts = [c.name for c in columns if table[c.name].kind == "text"][:_PAIRS]
     if len(texts) < 2:
         return
-    same = (f"CAST(coalesce(replace({table.text(name)}, chr(65279), '') = {literal(name)}, false) AS INTEGER)" for name in texts)
+    plain = {name: f"replace({table.text(name)}, chr(65279), '')" for name in texts}
+    same = (f"CAST(coalesce({text} = {literal(name)}, false) AS INTEGER)" for name, text in plain.items())
     (count,) = table.one(f"count(*) FILTER (WHERE {' + '.join(same)} >= {max(2, len(texts) // 2)})")
     if count:
-        yield (
-            f"{number_of(count, 'record names', 'records name')} the columns again, and {'is' if count == 1 else 'are'} "
-            f"no record{'' if count == 1 else 's'}: take {'it' if count == 1 else 'them'} out of the source"
-        )
+        named = number_of(count, "record names", "records name")
+        yield f"{named} the columns again; a second row of names is no record: take it out of the source"
 
 
 def _codes(columns: Sequence["Looked"]) -> Iterator[str]:
@@ -184,7 +183,7 @@ def _groups(table: Table, columns: Sequence["Looked"], stated: Spelling) -> Iter
     for name, pointed, three in zip(seen, counts[::2], counts[1::2], strict=True):
         if pointed == three >= _LEAST:
             yield (
-                f"column '{name}': all {three} numbers with a point have three digits after it, and are read as decimals; "
+                f"column '{name}': all {three} numbers with a point have three digits after it, read as decimals; "
                 "if the point stands between thousands: --decimal , --thousands ."
             )
 
@@ -197,8 +196,8 @@ def _figures(columns: Sequence["Looked"]) -> Iterator[str]:
         if c.kind in ("category", "free text", "identifier") and c.distinct > _MANY_VALUES and not ID.search(c.name):
             if not CODE.search(c.name):
                 yield (
-                    f"column '{c.name}': {c.figures} fields have digits and signs that no option reads as numbers, dates "
-                    "or times, and count as words; write such numbers plainly, and dates as yyyy-mm-dd"
+                    f"column '{c.name}': {c.figures} fields have digits and signs that no option reads as numbers, "
+                    "dates or times, and count as words; write such numbers plainly, and dates as yyyy-mm-dd"
                 )
 
 

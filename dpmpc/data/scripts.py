@@ -23,7 +23,8 @@ ENGLISH_LIST = "".join(word for word in ENGLISH if len(word) == 3)
 # that name different months in two languages none is read.
 _MONTHS = (
     "jan january januar jänner janvier janv enero ene gennaio gen janeiro januari ocak oca января",
-    "feb february februar febr feber février févr fév fevrier febrero febbraio fevereiro fev februari şubat şub февраля",
+    "feb february februar febr feber février févr fév fevrier febrero febbraio fevereiro fev februari şubat "
+    "şub февраля",
     "mar march märz maerz mär mrz mars marzo março marco maart mrt marts mart марта",
     "apr april avril avr abril abr aprile nisan nis апреля",
     "may mai mayo maggio mag maio mei maj mayıs mayis мая",

@@ -1,5 +1,5 @@
-"""What is asked of a column of texts at a look: how many fields read as numbers, dates and times, and how the others are
-spelled."""
+"""What is asked of a column of texts at a look: how many fields read as numbers, dates and times, and how the others
+are spelled."""
 
 from collections.abc import Iterator
 from typing import Literal
@@ -21,7 +21,8 @@ from dpmpc.data.table import Table
 
 def different_texts(table: Table, name: str) -> str:
     """The different texts `t` of a column that are there, each with how often (k), the number n and the date d that it
-    reads as, and if neither, and it has digits, itself in ASCII digits as o, without what marks it as negative as u and without a unit as c."""
+    reads as, and if neither, and it has digits, itself in ASCII digits as o, without what marks it as negative as u and
+    without a unit as c."""
     column, text = table[name], table.text(name)
     each = f"(SELECT {column.sql}, count(*) AS k FROM {table.relation} WHERE NOT {table.missing(name)} GROUP BY 1)"
     value = table.number(name)
