@@ -16,9 +16,10 @@ from dpmpc.runs.plan_of_machines import plan_of_machines
 from dpmpc.runs.request import Request
 from tests.data.exports import EXPORTS, Export
 
-EACH, COLUMNS = 400, 5  # of each kind
+EACH, COLUMNS = 400, 3  # of each kind
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("export", EXPORTS, ids=lambda e: e.name)
 def test_sites_with_the_habits_of_a_country_are_surveyed_and_read(export: Export, tmp_path: Path) -> None:
     """Noise makes no column of every record vanish: its counts are some 30 deviations of it."""
