@@ -35,6 +35,7 @@ CASES: dict[str, dict[str, Any]] = {
     "gaussian d=122": {"law": "gaussian", "count": 122, "times": 40},
     "box-muller": {"law": "gaussian", "sampler": "box-muller", "count": 100_000},
     "active": {"law": "gaussian", "count": 500_000, "backend": "checked"},
+    "active long": {"law": "gaussian", "count": 3 << 20, "backend": "checked"},
     "ot": {"law": "gaussian", "count": 100_000, "parties": 2, "backend": "ot"},
     "garbled": {"law": "gaussian", "count": 4_096, "parties": 2, "backend": "garbled"},
     "shamir n=9": {"law": "gaussian", "count": 30_000, "parties": 9, "backend": "shamir"},

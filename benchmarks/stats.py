@@ -5,11 +5,13 @@
     python -m dpmpc.benchmarks.stats joint --data adult --repeat 200
     python -m dpmpc.benchmarks.stats survival --trials 5000
     python -m dpmpc.benchmarks.stats timing
+    python -m dpmpc.benchmarks.stats language --lines 100000
 
 `search` makes random sets of questions and looks for two records whose vectors lie farther apart than claimed.
 `coverage` counts how often intervals hold the truth (`stats_coverage`), `joint` does so where one plan asks, trains and
 evaluates (`stats_study`).
 `survival` does so where it is hardest (`stats_survival`). `timing` measures one release (`stats_timing`).
+`language` reads lines of a generator, right and wrong ones (`stats_language`).
 """
 
 import argparse
@@ -19,6 +21,7 @@ from pathlib import Path
 import numpy as np
 
 from dpmpc.benchmarks.stats_coverage import adult, made, run
+from dpmpc.benchmarks.stats_language import lines_hold
 from dpmpc.benchmarks.stats_study import run as joint
 from dpmpc.benchmarks.stats_survival import run as survived
 from dpmpc.benchmarks.stats_timing import LIMITS
@@ -186,6 +189,9 @@ def main() -> None:
     timing.add_argument("--data-dir", type=Path, help="of adult [$DPMPC_DATA]")
     timing.add_argument("--only", nargs="+", default=(), choices=tuple(LIMITS))
     timing.add_argument("--rows", type=int, default=1_000_000)
+    language = commands.add_parser("language")
+    language.add_argument("--lines", type=int, default=100_000)
+    language.add_argument("--seed", type=int, default=1)
     try:
         _do(parser.parse_args())
     except DpmpcError as error:
@@ -195,6 +201,8 @@ def main() -> None:
 def _do(asked: argparse.Namespace) -> None:
     if asked.command == "search":
         search(asked.sets, asked.seed)
+    elif asked.command == "language":
+        print(", ".join(f"{many} {what}" for what, many in sorted(lines_hold(asked.lines, asked.seed).items())))
     elif asked.command == "joint":
         texts = adult(asked.data_dir) if asked.data == "adult" else made()
         if joint(texts, asked.repeat, tuple(asked.n), tuple(asked.epsilon)):

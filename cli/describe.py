@@ -133,7 +133,8 @@ def _show(found: "Description", target: str | None) -> None:
         console.print(Text(line, style="yellow"), soft_wrap=True)
     grid = Grid(box=box.SIMPLE, pad_edge=False, padding=(0, 1, 0, 0))
     widest = min(10, max((len(end) for described in found.columns for end in described.ends), default=0))  # a date's
-    grid.add_column("column", overflow="ellipsis", max_width=24, no_wrap=True)
+    named = min(18, max((len(described.looked.name) for described in found.columns), default=0))
+    grid.add_column("column", min_width=named, overflow="ellipsis", max_width=24, no_wrap=True)
     grid.add_column("kind", min_width=8, no_wrap=True)
     grid.add_column("missing", min_width=7, justify="right", no_wrap=True)
     grid.add_column("distinct", min_width=8, justify="right", no_wrap=True)

@@ -9,8 +9,9 @@ import click
 
 from dpmpc.aggregation.plan.settings import Accounting, Choosing, Computing, Promise
 from dpmpc.cli.settings import options_of
+from dpmpc.cli.settings import spelling as as_options
 from dpmpc.cli.sources import memory_of, source_of, source_options, warn_of_filters
-from dpmpc.errors import UsageError
+from dpmpc.errors import UsageError, spelt
 from dpmpc.runs.settings import OwnerSettings
 
 _FORMS = ("text", "markdown", "csv", "json", "html")
@@ -63,7 +64,8 @@ def run_command(
         warnings.simplefilter("always", UserWarning)
         found = asking.stats(
             source, questions, about=level.about, confidence=confidence, at_once=at_once, data_id=data_id, out=out,  # type: ignore[arg-type]
-            hopeless="allow" if hopeless else "refuse", wait=wait, budget=budget, account=account, **given,
+            hopeless="allow" if hopeless else "refuse", wait=wait, budget=budget, account=account,
+            tell=lambda line: click.echo(spelt(line, as_options), err=True), **given,
         )  # fmt: skip
     for each in told:
         click.echo(f"warning: {each.message}", err=True)

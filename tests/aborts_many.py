@@ -1,12 +1,16 @@
-"""Whether what a check says tells of a secret bit: in a small field, where wrong batches pass now and then, how often
-each cheat passes given the bit. No secrecy, no sockets.
+"""Whether what a check says tells of a secret bit: in a small field, where wrong batches pass now and then, each cheat
+is tried on a bit and on its opposite, with all that the corrupt know, send and hear of coins the same. No secrecy, no
+sockets.
 
-python tests/aborts_many.py RUNS [CHEAT ...]
+A bit is r / (2 y) + 1/2 for the root y of r^2. Beside every run stands another one, whose honest parties' shares of the
+first r are moved by a multiple of the polynomial that is 0 at the corrupt parties' points, so that r is -r. Honest
+dealings make either as often. If the verdicts of no pair differ, a cheat passes as often given either bit.
+
+python tests/aborts_many.py PAIRS [CHEAT ...]
 """
 
-import math
 import sys
-from collections.abc import Callable
+import unittest.mock
 from typing import Any
 
 import numpy as np
@@ -60,13 +64,18 @@ class Streams:
 
 
 class Engine(ManyCheckedEngine):
-    """Keeps its shares of r, and cheats where it is told to. `errors`: numbers of this run's choice."""
+    """Keeps its shares of r, and cheats where it is told to. `errors`: numbers of this run's choice. `moved`: what the
+    first r is moved by."""
 
+    first = 0  # of the corrupt ones
     corrupt: tuple[int, ...] = ()
+    moved = 0
     r: Words
     errors: Words
 
     def _squares(self, first: int, r: Words, zero: Words) -> Any:
+        p, nodes = self._arithmetic.p, (0, *(i + 1 for i in self.corrupt))
+        r[0] = (int(r[0]) + self.moved * field.lagrange(nodes, self.party + 1, p)[0]) % p  # by 0 for the corrupt
         self.r = r.copy()
         return super()._squares(first, r, zero)
 
@@ -119,8 +128,10 @@ def guessing(n: int, t: int) -> type[Engine]:
     """Without agreement on roots: a cheat that chooses the bit, and guesses that r is its square's own root. It passes
     if that is so."""
 
-    class Guessing(forging(NoRoots, Pool(ManyLayout(n, t, SMALL.p), tuple(range(1, t + 1)), one=True, sign=1)), Engine):  # type: ignore[misc]
-        pass
+    class Guessing(
+        forging(NoRoots, Pool(ManyLayout(n, t, SMALL.p), tuple(range(n // 2, n // 2 + t)), one=True, sign=1)), Engine
+    ):  # type: ignore[misc]
+        first = n // 2  # the first bit's king
 
     return Guessing
 
@@ -142,9 +153,9 @@ def _sharings() -> int:
 SHARINGS = _sharings()
 
 
-def outcome(kind: type[Engine], n: int, t: int, run: int) -> tuple[int, bool] | None:
-    """(the sign of the secret bit's r, whether the check held) of a run; None where r was 0."""
-    network, layout = Ending(n, t), ManyLayout(n, t, SMALL.p)
+def outcome(kind: type[Engine], n: int, t: int, run: int, moved: int = 0) -> tuple[int, bool]:
+    """(the secret bit's r, whether the check held) of a run."""
+    network, layout, corrupt = Ending(n, t), ManyLayout(n, t, SMALL.p), tuple(range(kind.first, kind.first + t))
     engines: dict[int, Engine] = {}
     errors = SMALL.uniform(Prg(b"errors", run), 64)
 
@@ -152,7 +163,7 @@ def outcome(kind: type[Engine], n: int, t: int, run: int) -> tuple[int, bool] | 
         session.cheat = lambda what, party=None: CheatError(what)
         streams: Any = Streams(session.party, run)
         engine = kind(session, session.channel(7), layout, streams, 1, SHARINGS, arithmetic=SMALL)
-        engine.corrupt, engine.errors = tuple(range(t)), errors
+        engine.corrupt, engine.errors, engine.moved = corrupt, errors, moved
         engines[session.party] = engine
         try:
             await _small(engine)
@@ -162,44 +173,42 @@ def outcome(kind: type[Engine], n: int, t: int, run: int) -> tuple[int, bool] | 
             return False
         return True
 
-    results = network.run(party)
-    honest = range(t, 2 * t + 1)
+    parts = np.random.default_rng(run).bytes
+    with unittest.mock.patch("dpmpc.mpc.parties.promised_coins.secrets.token_bytes", parts):
+        results = network.run(party)
+    honest = [i for i in range(n) if i not in corrupt]
     weights = field.lagrange(tuple(i + 1 for i in honest), 0, SMALL.p)
-    r = sum(w * int(engines[i].r[0]) for w, i in zip(weights, honest, strict=True)) % SMALL.p
-    root = SMALL.inverse_root(np.array([r * r % SMALL.p], dtype=np.uint64))
-    return (r * int(root[0]) % SMALL.p, all(results)) if r else None
+    return sum(w * int(engines[i].r[0]) for w, i in zip(weights, honest, strict=True)) % SMALL.p, all(results)
 
 
-def score(kind: type[Engine], n: int, t: int, runs: int, tell: Callable[[str], None] = lambda text: None) -> float:
-    """How many standard deviations lie between the rates at which a cheat passes given either sign."""
-    passed, seen = {1: 0, SMALL.p - 1: 0}, {1: 0, SMALL.p - 1: 0}
-    run, part = 0, max(1, runs // 8)
-    while (least := min(seen.values())) < runs:
-        found = outcome(kind, n, t, run)
+def verdicts(kind: type[Engine], n: int, t: int, run: int) -> tuple[bool, bool] | None:
+    """Whether the check held of a run, and of the run with the opposite bit; None where r was 0."""
+    r, held = outcome(kind, n, t, run)
+    if not r:
+        return None
+    opposite, also = outcome(kind, n, t, run, -2 * r)
+    assert opposite == SMALL.p - r
+    return held, also
+
+
+def compared(kind: type[Engine], n: int, t: int, pairs: int) -> tuple[int, int]:
+    """(in how many of so many pairs the first one's check held, in how many the two verdicts differ)."""
+    held = differ = run = 0
+    while pairs:
+        found = verdicts(kind, n, t, run)
         run += 1
-        if found is None:
-            continue
-        seen[found[0]] += 1
-        passed[found[0]] += found[1]
-        if min(seen.values()) > least and (least + 1) % part == 0:
-            rates = " and ".join(f"{passed[s] / seen[s]:.4f}" for s in seen)
-            tell(f"{kind.__name__:8} n = {n}: passed {rates} of {list(seen.values())}, z = {_apart(passed, seen):+.2f}")
-    return _apart(passed, seen)
+        if found is not None:
+            held, differ, pairs = held + found[0], differ + (found[0] != found[1]), pairs - 1
+    return held, differ
 
 
-def _apart(passed: dict[int, int], seen: dict[int, int]) -> float:
-    """Standard deviations between two rates of the same."""
-    pooled = sum(passed.values()) / sum(seen.values())
-    deviation = math.sqrt(pooled * (1 - pooled) * sum(1 / m for m in seen.values()))
-    first, second = (passed[s] / seen[s] for s in seen)
-    return (first - second) / deviation if deviation else 0.0
-
-
-def main(runs: int, names: list[str]) -> None:
-    """Prints the rates of every cheat, in eight parts of its runs."""
+def main(pairs: int, names: list[str]) -> None:
+    """Prints what became of every cheat."""
     for name in names or CHEATS:
         for n in (3, 5):
-            score(CHEATS[name], n, (n - 1) // 2, runs, lambda text: print(text, flush=True))
+            held, differ = compared(CHEATS[name], n, (n - 1) // 2, pairs)
+            print(f"{name:8} n = {n}: {pairs} runs given either bit, {held / pairs:.4f} passed", end="", flush=True)
+            print(f"; the bit made a difference in {differ}", flush=True)
 
 
 if __name__ == "__main__":

@@ -36,7 +36,7 @@ def honest(sender: int, receiver: int, label: int, payload: bytearray) -> bytear
     return payload
 
 
-@dataclass
+@dataclass(repr=False)  # the loop's signal handler makes texts of what it runs
 class Wires:
     """All messages, in order, and what the cheat makes of them."""
 

@@ -7,12 +7,13 @@ of these bits, in the clear, plus a constant that stands for owners' vectors, an
 
 import sys
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 from cheating import Tamper, Wires, honest, play
+from clear_arithmetic import ClearArithmetic
 
 from dpmpc.circuits.arithmetic import Arithmetic, Values, multiply
 from dpmpc.circuits.trace import evaluate
@@ -24,7 +25,6 @@ from dpmpc.mpc.shamir_checked.backend import ShamirCheckedHolder
 from dpmpc.mpc.shamir_checked.counts import count_checked_circuit
 from dpmpc.mpc.shamir_checked.engine import ManyCheckedEngine
 from dpmpc.mpc.transport.channels import CONFIRM, KEYS, exchange_label
-from tests.clear_arithmetic import ClearArithmetic
 
 BATCH, OPENED = 7, 8  # channels
 LANES, OWNERS = 3, 12345
@@ -127,7 +127,8 @@ def kinds(parties: int, threshold: int) -> dict[int, str]:
     return named | {exchange_label(OPENED, 0): "share", exchange_label(OPENED, 1): "digest of the vector"}
 
 
-WAYS = ["bit", "word", "random", "zeros", "ones", "add", "negate", "replay", "swap", "length"]
+WAYS = ["bit", "word", "random", "zeros", "ones", "add", "cancel", "negate", "replay", "attempt", "swap", "length"]
+Place = tuple[int, int, int]  # sender, receiver, label
 
 
 @dataclass
@@ -135,9 +136,10 @@ class Change:
     """Changes of messages of the corrupt parties, each `(sender, receiver, label)`, all in one way and by the same
     numbers; `how` picks what is changed."""
 
-    places: frozenset[tuple[int, int, int]]
+    places: frozenset[Place]
     way: str
     how: int
+    earlier: Mapping[Place, bytes] = field(default_factory=dict)  # what was sent there in another attempt
     for_itself: bool = False  # whether a cheat goes on with what it has sent, where it keeps it
     made: int = 0
     _seen: dict[Any, bytes] = field(default_factory=dict)
@@ -165,39 +167,48 @@ class Change:
             changed = bytearray(b"\xff" * len(payload))
         elif self.way == "replay" and before[0] is not None:  # what it sent before, of this length
             changed = bytearray(before[0])
+        elif self.way == "attempt" and (sender, receiver, label) in self.earlier:
+            changed = bytearray(self.earlier[sender, receiver, label])
         elif self.way == "swap" and before[1] is not None:  # what it sent to another party
             changed = bytearray(before[1])
         elif self.way == "length":
             changed = [changed[:-1], changed + b"\0", changed[:-8], changed + bytes(8), bytearray()][self.how % 5]
         elif len(payload) % 8 == 0:
             old = int.from_bytes(payload[at : at + 8], "little")
-            new = -old if self.way == "negate" else old + int(random.integers(1, p))
+            error = int(random.integers(1, p))  # of every second one the opposite, where errors may cancel
+            error *= -1 if self.way == "cancel" and self.made % 2 == 0 else 1
+            new = -old if self.way == "negate" else old + error
             changed[at : at + 8] = (new % p).to_bytes(8, "little")
         return changed
 
 
-def messages(parties: int, threshold: int, corrupt: Sequence[int]) -> list[tuple[int, int, int]]:
-    """(sender, receiver, label) of all that corrupt parties send to others in a run."""
+def messages(parties: int, threshold: int, corrupt: Sequence[int]) -> dict[Place, bytes]:
+    """(sender, receiver, label) of all that corrupt parties send to others in a run; and what they send."""
     run = Run(parties, threshold).play()
     assert run.outcome == "right for all"
-    sent = [(s, r, label) for s, r, label, _ in run.wires.sent]
-    return [place for place in sent if place[0] in corrupt and place[1] not in corrupt]
+    sent = {(s, r, label): payload for s, r, label, payload in run.wires.sent}
+    return {place: payload for place, payload in sent.items() if place[0] in corrupt and place[1] not in corrupt}
 
 
-def random_change(places: Sequence[tuple[int, int, int]], random: np.random.Generator) -> Change:
-    """One message, or some that go together: of one exchange to all or some, or of neighbouring exchanges; or any two
-    or three."""
+def random_change(sent: Mapping[Place, bytes], random: np.random.Generator) -> Change:
+    """One message, or some that go together: of one exchange or of two neighbouring ones, to all or some; what one
+    sends another in neighbouring exchanges; one in each of two or three exchanges that follow; or any two or three.
+    `sent`: in another attempt."""
+    places = list(sent)
     first = places[int(random.integers(len(places)))]
-    kind = int(random.integers(5))
+    kind = int(random.integers(7))
+    later = [p for p in places if first[2] < p[2] <= first[2] + 4] or places
     alike = {
         0: [first],
         1: [p for p in places if p[2] == first[2]],  # all messages of an exchange
         2: [p for p in places if p[2] == first[2] and p[0] == first[0]],  # of one sender
         3: [p for p in places if p[0] == first[0] and p[1] == first[1] and abs(p[2] - first[2]) <= 1],
-        4: [first, *(places[int(k)] for k in random.integers(len(places), size=2))],
+        4: [first, *(places[int(k)] for k in random.integers(len(places), size=1 + random.integers(2)))],
+        5: [first, *(later[int(k)] for k in random.integers(len(later), size=1 + random.integers(2)))],
+        6: [p for p in places if 0 <= p[2] - first[2] <= 1],
     }[kind]
-    some = [p for p in alike if p == first or kind != 1 or random.random() < 0.7]
-    return Change(frozenset(some), WAYS[int(random.integers(len(WAYS)))], int(random.integers(1 << 30)))
+    some = [p for p in alike if p == first or kind not in (1, 6) or random.random() < 0.7]
+    return Change(frozenset(some), WAYS[int(random.integers(len(WAYS)))], int(random.integers(1 << 30)), sent)
 
 
 def some_coalition(parties: int, threshold: int, random: np.random.Generator) -> tuple[int, ...]:
@@ -211,22 +222,33 @@ def main(count: int) -> None:
     random = np.random.default_rng()
     found: Counter[tuple[str, str]] = Counter()
     unchanged = 0
-    known: dict[Any, list[tuple[int, int, int]]] = {}
+    known: dict[Any, dict[Place, bytes]] = {}
     for k in range(count):
         n, t = SIZES[k % len(SIZES)]
         corrupt = some_coalition(n, t, random)
-        places = known.setdefault((n, t, corrupt), [])
-        if not places:
-            places += messages(n, t, corrupt)
-        change = random_change(places, random)
-        run = Run(n, t, corrupt).play(change)
+        if (n, t, corrupt) not in known:
+            known[n, t, corrupt] = messages(n, t, corrupt)
+        change = random_change(known[n, t, corrupt], random)
+        try:
+            outcome = Run(n, t, corrupt).play(change).outcome
+        except TimeoutError:
+            outcome = "left waiting"
         names = {kinds_of(n, t)[label] for *_, label in change.places}
         unchanged += not change.made
-        found["+".join(sorted(names)) if len(names) < 2 else "several", run.outcome] += 1
+        found["+".join(sorted(names)) if len(names) < 2 else "several", outcome] += 1
+        if (k + 1) % 1000 == 0 or k + 1 == count:
+            tell(found, unchanged)
+
+
+def tell(found: Counter[tuple[str, str]], unchanged: int) -> None:
+    """Prints what became of cheats, by what was changed."""
     for (kind, outcome), times in sorted(found.items()):
         print(f"{kind:22} {outcome:14} {times}")
-    bad = sum(times for (_, outcome), times in found.items() if outcome == "released")
-    print(f"{count} cheats ({unchanged} came to nothing, for the run had ended), {bad} released")
+    released, left = (
+        sum(times for (_, outcome), times in found.items() if outcome == bad) for bad in ("released", "left waiting")
+    )
+    nothing = f"{unchanged} came to nothing, for the run had ended"
+    print(f"{found.total()} cheats ({nothing}), {released} released, {left} left honest parties waiting", flush=True)
 
 
 _KINDS: dict[tuple[int, int], dict[int, str]] = {}

@@ -4,6 +4,8 @@
 """
 
 import asyncio
+import os
+import signal
 from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass
 from typing import Any
@@ -50,6 +52,19 @@ def cheating_site(**arguments: Any) -> Any:
         return field.add(share, np.full(share.shape, 1000, dtype=np.uint64))
 
     with mock.patch.object(ReleaseSteps, "add", add):
+        return sites.serve(**arguments)
+
+
+def dying_site(**arguments: Any) -> Any:
+    """A site's role; one site is killed when all have its share of a release."""
+    right = ReleaseSteps.publish
+
+    def publish(self: ReleaseSteps, release: int, opened: Ints) -> None:
+        if (self.holder.party, release) == (CHEATING_SITE, FIRST_CHEATED):
+            os.kill(os.getpid(), signal.SIGKILL)
+        right(self, release, opened)
+
+    with mock.patch.object(ReleaseSteps, "publish", publish):
         return sites.serve(**arguments)
 
 

@@ -1,7 +1,8 @@
 """Records held against a schema, for their owner alone: what is missing, unknown or clipped, and what is refused."""
 
+import unicodedata
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
 
@@ -9,7 +10,7 @@ from dpmpc.data.hashing import bucket_sql
 from dpmpc.data.mapping import Counts, complete
 from dpmpc.data.planned import other_sizes
 from dpmpc.data.schema import Categorical, Classes, Column, Date, Labels, Numeric, Range, Schema, Surveyed
-from dpmpc.data.spelling import canonical
+from dpmpc.data.spelling import canonical, stating
 from dpmpc.data.table import Reads, Table, code_sql, value_sql
 from dpmpc.data.written import checked, written
 from dpmpc.errors import UsageError, number_of
@@ -63,27 +64,27 @@ def check(schema: Schema, table: Table, sizes: Sequence[int] = (), also: Sequenc
     _target(table, schema, rows, found)
     if not any(finding.severity == "refused" for finding in found):
         _number_of_records(table, schema, rows, sizes, found)
+    found += copies(table)
     used = (*(column.name for column in (*schema.columns, *also)), *schema.unknown, schema.target.name)
-    return _rest(table, used, counts, found)
-
-
-def check_columns(columns: Sequence[Column], table: Table, sizes: Sequence[int] = ()) -> Findings:
-    """The same for records that are counted and not learned from: these columns are read, and there is no target."""
-    found: list[Finding] = []
-    counts = _columns(columns, table, table.n, found)
-    if sizes and table.n not in (*sizes, sum(sizes)):
-        found.append(Finding("refused", "records", other_sizes(sizes, (table.n,))))
-    return _rest(table, [column.name for column in columns], counts, found)
-
-
-def _rest(table: Table, used: Sequence[str], counts: list[Counts], found: list[Finding]) -> Findings:
-    """The findings, with what is said of whole records and of columns that are not `used`."""
-    rows = table.n
-    _copies(table, rows, found)
     if extra := [name for name in table.names if name not in used]:
         found.append(Finding("note", ", ".join(extra[:8]), "not in the schema; not read"))
     table.unchanged()
     return Findings(rows, tuple(counts), tuple(found))
+
+
+def check_columns(
+    columns: Sequence[Column], table: Table, sizes: Sequence[int] = (), open_lists: Sequence[str] = ()
+) -> Findings:
+    """The same for records that are counted and not learned from: these columns are read, and there is no target.
+    `open_lists`: categories of which every value that is not listed counts as a listed one."""
+    found: list[Finding] = []
+    counts = _columns(columns, table, table.n, found)
+    counts = [replace(count, unknown=0) if count.name in open_lists else count for count in counts]
+    found = [each for each in found if each.column not in open_lists]
+    if sizes and table.n not in (*sizes, sum(sizes)):
+        found.append(Finding("refused", "records", other_sizes(sizes, (table.n,))))
+    table.unchanged()
+    return Findings(table.n, tuple(counts), tuple(found))
 
 
 def _columns(columns: Sequence[Column], table: Table, rows: int, found: list[Finding]) -> list[Counts]:
@@ -145,6 +146,14 @@ def _number(table: Table, column: Numeric | Date, rows: int, found: list[Finding
         )
         text = f"{number_of(bad, one, more)} as missing: {shown}"
         found.append(Finding("note", column.name, text))
+    if clipped:
+        ends = (
+            f"{column.first} to {column.last}" if isinstance(column, Date) else f"{column.low:.6g} to {column.high:.6g}"
+        )
+        outside = f"isfinite({value}) AND NOT ({value} BETWEEN {column.low!r} AND {column.high!r})"
+        beyond = number_of(clipped, "value lies beyond", "values lie beyond")
+        text = f"{beyond} {ends}: {_examples(table, column.name, outside)}"
+        found.append(Finding("note", column.name, text))
     return Counts(column.name, rows, missing, 0, clipped, bad)
 
 
@@ -202,7 +211,7 @@ def _target(table: Table, schema: Schema, rows: int, found: list[Finding]) -> No
             known = tuple(target.codes)
             have = number_of(bad, "record has", "records have")
             text = f"{have} neither class: {_examples(table, target.name, wrong, known)}"
-            found.append(Finding("refused", target.name, text))
+            found.append(_misfits(table, target.name, text))
         text = f"{up} of {rows} records are {target.positive_name} (+1)"
         found.append(Finding("note" if 0 < up < rows else "warning", target.name, text))
         return
@@ -213,7 +222,7 @@ def _target(table: Table, schema: Schema, rows: int, found: list[Finding]) -> No
         if bad:
             have = number_of(bad, "record has", "records have")
             text = f"{have} none of the classes: {_examples(table, target.name, f'{code} < 0', target.names)}"
-            found.append(Finding("refused", target.name, text))
+            found.append(_misfits(table, target.name, text))
         text = ", ".join(f"{name} x {count}" for name, count in zip(target.names, counts, strict=True))
         found.append(Finding("note" if all(counts) else "warning", target.name, f"records by class: {text}"))
         return
@@ -226,9 +235,17 @@ def _target(table: Table, schema: Schema, rows: int, found: list[Finding]) -> No
     if bad:
         have = number_of(bad, "record has", "records have")
         text = f"{have} no finite number: {_examples(table, target.name, f'NOT isfinite({value})')}"
-        found.append(Finding("refused", target.name, text))
+        found.append(_misfits(table, target.name, text))
     if clipped:
         found.append(Finding("note", target.name, f"{clipped} of {rows} values are outside the range"))
+
+
+def _misfits(table: Table, name: str, text: str) -> Finding:
+    """A finding on records whose target does not fit: they are refused, or count as their owner has stated."""
+    if table.spelling.misfits == "zero":
+        return Finding("note", name, f"{text}; they count as zero vectors, as was stated")
+    way = f"correct or remove such records, or let them count as zero vectors: {stating(misfits='zero')}"
+    return Finding("refused", name, f"{text}; {way}")
 
 
 def _number_of_records(table: Table, schema: Schema, rows: int, sizes: Sequence[int], found: list[Finding]) -> None:
@@ -244,12 +261,14 @@ def _number_of_records(table: Table, schema: Schema, rows: int, sizes: Sequence[
         found.append(Finding("refused", "records", other_sizes(sizes, (training,))))
 
 
-def _copies(table: Table, rows: int, found: list[Finding]) -> None:
-    columns = ", ".join(column.sql for column in table.columns)
+def copies(table: Table) -> list[Finding]:
+    """What is to be said of records that are alike in all columns."""
+    rows, columns = table.n, ", ".join(column.sql for column in table.columns)
     different = table.one("count(*)", relation=f"(SELECT DISTINCT {columns} FROM {table.relation})")[0]
-    if rows - different > _MANY_COPIES * rows:
-        text = f"{rows - different} of {rows} are exact copies of others in all columns; the promise is for one of them"
-        found.append(Finding("note", "records", text))
+    if rows - different <= _MANY_COPIES * rows:
+        return []
+    text = f"{rows - different} of {rows} are exact copies of others in all columns; the promise is for one of them"
+    return [Finding("note", "records", text)]
 
 
 def _examples(table: Table, name: str, where: str, known: tuple[str, ...] = ()) -> str:
@@ -259,8 +278,11 @@ def _examples(table: Table, name: str, where: str, known: tuple[str, ...] = ()) 
     shown = []
     for value, count in rows:
         spelled = "" if value is None else str(value)
-        near = next(
-            (k for k in known if k.casefold() == canonical(spelled).casefold() and k != canonical(spelled)), None
-        )
+        near = next((k for k in known if _letters(k) == _letters(spelled) and k != canonical(spelled)), None)
         shown.append(f"'{spelled[:30]}' x {count}" + (f" (listed as '{near}')" if near else ""))
     return ", ".join(shown)
+
+
+def _letters(text: str) -> str:
+    """A spelling without case, repeated spaces and ways to encode an accent."""
+    return " ".join(unicodedata.normalize("NFKC", canonical(text)).casefold().split())

@@ -11,6 +11,7 @@ from __future__ import annotations
 import codecs
 import csv
 import hashlib
+import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
@@ -27,6 +28,7 @@ _SEPARATORS = (",", ";", "\t", "|")
 _HEAD = 1 << 16
 _TOP = 12  # lines, among which the one is that names the columns
 _CHUNK = 1 << 20
+_LINE_BREAK = re.compile(r"\s*[\r\n]+\s*")
 _LONGEST_LINE = 1 << 21  # DuckDB holds several times as much for each thread
 
 
@@ -139,16 +141,19 @@ def open_csv(
 
     Lines that start with `comment` do not count, nor do those above line `header`. The separator is found from the
     first lines unless given. `folder` may get a clean copy. Columns without a name, or with one that others have, get
-    one that says so. Errors: rows of unequal length (with the line), but for empty fields at their ends; quotes that do
-    not pair up; no rows; another row that seems to name the columns, where `header` is 0.
+    one that says so; a line break in a name, as spreadsheets have it, is a space. Errors: rows of unequal length (with
+    the line), but for empty fields at their ends; quotes that do not pair up; no rows; another row that seems to name
+    the columns, where `header` is 0.
     """
     separator = _declared(path) or separator or _sniff(path, header)
-    skip, notes = 0, [""] * len(names or ())
+    skip, notes, broken = 0, [""] * len(names or ()), False
     if names is None:
         if not header and comment is None:
             _check_first(path, name, separator)
         found, skip = _header(path, name, separator, comment, header)
-        names, notes = distinct_names(found)
+        whole = [_LINE_BREAK.sub(" ", word) for word in found]
+        broken = whole != found
+        names, notes = distinct_names(whole)
     check_names(names, name)
     columns = tuple(Column(word, f"c{k}", "VARCHAR", note=notes[k]) for k, word in enumerate(names))
     width = len(columns)
@@ -164,7 +169,8 @@ def open_csv(
 
     look_at(_relation(path, width, separator, skip))
     table = Table(name, columns, view, connection, loose, repair=repair, parsed=True)
-    if comment is not None or width == 1:  # in a file of one column DuckDB takes a blank line for a record
+    # in a file of one column DuckDB takes a blank line for a record; a header over several lines is one line to `skip`
+    if comment is not None or width == 1 or broken:
         repair()
         table = replace(table, repair=None)
     if not table.rows("1", "LIMIT 1"):

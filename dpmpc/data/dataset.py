@@ -128,8 +128,10 @@ def split(
         return drawn[held_out:], drawn[:held_out]
     test = np.zeros(len(drawn), dtype=bool)
     member = groups[drawn]
-    order = np.argsort(member, kind="stable")
-    counts = np.bincount(member, minlength=int(groups.max()) + 1)
+    owners = int(groups.max()) + 1
+    # of short numbers NumPy sorts by digits: a tenth of the time
+    order = np.argsort(member.astype(np.uint16) if owners <= 1 << 16 else member, kind="stable")
+    counts = np.bincount(member, minlength=owners)
     if counts.min() < 1:
         raise UsageError(
             f"every owner needs at least one record; a sample of {len(drawn)} rows leaves owner"

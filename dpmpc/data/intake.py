@@ -9,10 +9,10 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 from dpmpc.data.forms import FORMS, NEGATIVE, Forms, proposed
-from dpmpc.data.oddities import CODE, ID, oddities, shell
+from dpmpc.data.oddities import CODE, IDENTIFIER, oddities, shell
 from dpmpc.data.spelling import PLAIN, Spelling, canonical
 from dpmpc.data.table import Table, clock, held
-from dpmpc.data.texts import asked_of_texts, different_texts, listed_words, odd_texts, units_of
+from dpmpc.data.texts import asked_of_texts, different, different_texts, listed_words, odd_texts, units_of
 from dpmpc.errors import UsageError, number_of
 
 Kind = Literal["number", "category", "date", "time", "identifier", "free text", "constant", "empty", "other"]
@@ -260,7 +260,7 @@ def _numbered(table: Table, found: Looked, fact: _Fact) -> Looked:
         return found
     assert found.least is not None and found.greatest is not None
     dense = found.greatest - found.least < 1.1 * found.present
-    named = ID.search(found.name)
+    named = IDENTIFIER.search(found.name)
     if not (dense or named) or not _all_different(table, found):
         return found
     why = "whole numbers, all different" + ", one after the other" * dense
@@ -328,9 +328,9 @@ def _worded(base: Looked, fact: _Fact, there: int) -> Looked:
 
 def _counted(table: Table, base: Looked) -> Looked:
     """With its most frequent values, as they are compared; all of them if they are few."""
-    where = f"WHERE NOT {table.missing(base.name)}"
     text = table.text(base.name)
-    rows = table.rows(f"{text} AS t, count(*) AS k", f"{where} GROUP BY 1 ORDER BY k DESC, t LIMIT {_TOP + 1}")
+    ordering = f"GROUP BY 1 ORDER BY 2 DESC, t LIMIT {_TOP + 1}"
+    rows = table.rows(f"{text} AS t, CAST(sum(k) AS BIGINT)", ordering, different(table, base.name))
     counts: dict[str, int] = {}
     for value, count in rows:
         spelled = canonical(str(value), PLAIN if table[base.name].kind == "number" else table.spelling)

@@ -175,15 +175,11 @@ def load(
             memory=budget or usual_memory(),
             precision=precision,
             name=name,
-            splitting=_as_decided(source) or splitting,
+            splitting=splitting,
+            rows=source.rows if isinstance(source, OpenTable) else None,
             by_person=person is not None,
             arranging=arranging,
         )
-
-
-def _as_decided(source: Source) -> Split | None:
-    rows = source.rows if isinstance(source, OpenTable) else None
-    return None if rows is None else lambda table, groups, by_seed: rows
 
 
 def build(
@@ -200,10 +196,12 @@ def build(
     precision: Precision = "double",
     name: str | None = None,
     splitting: Split | None = None,
+    rows: Rows | None = None,
     by_person: bool = False,
     arranging: Arranging | None = None,
 ) -> Dataset:
-    """The data set of a table's records through a schema, drawn and split by the seed, or by `splitting`.
+    """The data set of a table's records through a schema, drawn and split by the seed, or by `splitting`, or into
+    `rows`, where that is decided already.
     `by_person`: of a table that `persons.kept` made. `arranging`: as of `load`."""
     whole = table
     persons = persons_of(table) if by_person else None
@@ -223,11 +221,12 @@ def build(
     if owners_column is not None:
         sql, names = owner_numbers(table, owners_column)
         groups = owners_of(table, sql)
-    n = table.n
-    by_seed = split(n, test_fraction=test_fraction, max_rows=max_rows, seed=seed, groups=groups)
-    if persons is not None:
-        by_seed = drawn_apart(persons, test_fraction, seed)
-    train, test = by_seed if splitting is None else splitting(whole, groups, by_seed)
+    n, decided = table.n, rows is not None
+    if rows is None and persons is not None:
+        rows = drawn_apart(persons, test_fraction, seed)
+    elif rows is None:
+        rows = split(n, test_fraction=test_fraction, max_rows=max_rows, seed=seed, groups=groups)
+    train, test = rows if decided or splitting is None else splitting(whole, groups, rows)
     placed, own = train, None if groups is None else groups[train]
     if arranging is not None:
         places = arranging(len(train), None if persons is None else persons[train], own)

@@ -1,5 +1,5 @@
 """What a look finds beside kinds and spellings, a line each for the owner's own eyes: columns that are there twice, a
-row of totals, words for what is missing."""
+row of totals, persons with several records, words for what is missing."""
 
 import math
 import re
@@ -22,13 +22,7 @@ TOTALS = (
     "\u0438\u0442\u043e\u0433\u043e", "\u0432\u0441\u0435\u0433\u043e", "\u5408\u8ba1", "\u5408\u8a08",
     "\u603b\u8ba1", "\u7dcf\u8a08", "\u5c0f\u8ba1", "\ud569\uacc4",
 )  # fmt: skip
-# Names of columns of identifiers, and of codes.
-ID = re.compile(
-    r"(^|[^a-z])(id|ids|nr|no|n[°º]|n\.º|num|number|nummer|n[uú]mero|num[eé]ro|key|code|mrn|ssn|uuid|guid|pid|case|fall"
-    r"|dossier|prontu[aá]rio|matr[ií]cula|registro|historia|expediente|folio|cpf|dni|nhc|ipp|nip|pesel|lp|bsn|codice"
-    r"|matricola|aadhaar|mpi|zeile|row|index)([^a-z]|$)|(id|nr|nummer|number|#|号|番号|编号)$",
-    re.I,
-)
+_TOTAL = re.compile(rf"({'|'.join(re.escape(word) for word in dict.fromkeys(TOTALS))})[ :]*(\d[\d.,' ]*.*|\(.*\))?")
 CODE = re.compile(r"(^|[^a-z])(plz|zip|npa|postcode|postal|postleitzahl|icd|code|ops)([^a-z]|$)", re.I)
 _ROWS_OF_TOTALS = 2  # more are a category of that name
 _LEAST = 20  # records: among fewer nothing is odd
@@ -36,7 +30,14 @@ _PAIRS = 64  # at most so many columns are held against each other
 _MANY_VALUES = 20  # of a column: fewer are categories
 _VALUES = 5  # different ones: of fewer none is far from the others
 _SHARED = 0.01  # of the records: so many share a code
+_PERSONS = 0.05  # of the records: fewer identifiers are wards, doctors and devices
 CODES = frozenset(float(str(digit) * times) for digit in (7, 8, 9) for times in range(1, 7))  # with either sign
+IDENTIFIER = re.compile(
+    r"(^|[^a-z])(id|ids|nr|no|n[°º]|n\.º|num|number|nummer|n[uú]mero|num[eé]ro|key|code|mrn|ssn|uuid|guid|pid|case|fall"
+    r"|dossier|prontu[aá]rio|matr[ií]cula|registro|historia|expediente|folio|cpf|dni|nhc|ipp|nip|pesel|lp|bsn|codice"
+    r"|matricola|aadhaar|mpi|zeile|row|index)([^a-z]|$)|(id|nr|nummer|number|#|号|番号|编号)$",
+    re.I,
+)  # in a column's name
 _DAY = re.compile(r"(19|20)\d\d(0[1-9]|1[0-2])(0[1-9]|[12]\d|3[01])")
 
 
@@ -56,6 +57,7 @@ def oddities(
         *_contents(table, seen),
         *_totals(table, seen),
         *_titles(table, seen),
+        *_persons(seen),
         *_codes(seen),
         *_days(seen),
         *_calendars(seen),
@@ -95,12 +97,16 @@ def _totals(table: Table, columns: Sequence["Looked"]) -> Iterator[str]:
     texts = [c.name for c in columns if table[c.name].kind == "text" and c.rows >= _LEAST]
     if not texts:
         return
-    words = "|".join(re.escape(word.removesuffix(":")) for word in dict.fromkeys(TOTALS))
-    called = literal(rf"^({words})[ :]*(\d[\d.,' ]*.*|\(.*\))?$")
-    counts = table.one(
-        *(f"count(*) FILTER (WHERE regexp_matches(lower({table.text(name)}), {called}))" for name in texts)
-    )
-    for name, count in zip(texts, counts, strict=True):
+    listed = {c.name: c.values for c in columns if c.listed}
+    held = {
+        name: sum(count for word, count in values if _TOTAL.fullmatch(word.lower())) for name, values in listed.items()
+    }
+    if rest := [name for name in texts if name not in held]:
+        called = [f"regexp_full_match(lower({table.text(name)}), {literal(_TOTAL.pattern)})" for name in rest]
+        counts = table.one(*(f"count(*) FILTER (WHERE {each})" for each in called))
+        held |= dict(zip(rest, counts, strict=True))
+    for name in texts:
+        count = held[name]
         if 0 < count <= _ROWS_OF_TOTALS:
             yield (
                 f"{number_of(count, 'record')} of '{name}' {'is' if count == 1 else 'are'} called a total or a sum; a "
@@ -120,6 +126,18 @@ def _titles(table: Table, columns: Sequence["Looked"]) -> Iterator[str]:
     if count:
         named = number_of(count, "record names", "records name")
         yield f"{named} the columns again; a second row of names is no record: take it out of the source"
+
+
+def _persons(columns: Sequence["Looked"]) -> Iterator[str]:
+    """Columns of identifiers, by their names, of which many stand in several records."""
+    for c in columns:
+        several = max(_LEAST, _PERSONS * c.present) <= c.distinct < (1 - _SHARED) * c.present
+        if c.role == "feature" and c.kind in ("number", "category") and several and IDENTIFIER.search(c.name):
+            yield (
+                f"column '{c.name}' has {c.distinct} different values in {number_of(c.present, 'record')}; if it says "
+                "whose records they are, a promise of records is weaker for who has several: --person "
+                f"{shell(c.name)} makes it one of persons; else leave it out: --drop {shell(c.name)}"
+            )
 
 
 def _codes(columns: Sequence["Looked"]) -> Iterator[str]:
@@ -193,7 +211,11 @@ def _figures(columns: Sequence["Looked"]) -> Iterator[str]:
     for c in columns:
         if c.role != "feature" or c.forms is None or c.forms.otherwise or 2 * c.figures < max(c.present, 1):
             continue
-        if c.kind in ("category", "free text", "identifier") and c.distinct > _MANY_VALUES and not ID.search(c.name):
+        if (
+            c.kind in ("category", "free text", "identifier")
+            and c.distinct > _MANY_VALUES
+            and not IDENTIFIER.search(c.name)
+        ):
             if not CODE.search(c.name):
                 yield (
                     f"column '{c.name}': {c.figures} fields have digits and signs that no option reads as numbers, "

@@ -167,7 +167,8 @@ def _by_groups(n: int, owners: int | None, groups: NDArray[np.int64]) -> Partiti
         raise UsageError(f"every owner needs at least one record; owner {empty} has none; leave it out")
     if owners is not None and owners != len(counts):
         raise UsageError(f"the owners column decides their number; it has {len(counts)}, not {owners}; drop <<owners>>")
-    return Partition(np.argsort(groups, kind="stable").astype(np.int64), _offsets(counts))
+    short = groups.astype(np.uint16) if len(counts) <= 1 << 16 else groups  # NumPy sorts these by digits
+    return Partition(np.argsort(short, kind="stable").astype(np.int64), _offsets(counts))
 
 
 def _skewed(n: int, owners: int, skew: float) -> Ints:

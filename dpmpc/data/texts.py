@@ -23,15 +23,20 @@ def different_texts(table: Table, name: str) -> str:
     """The different texts `t` of a column that are there, each with how often (k), the number n and the date d that it
     reads as, and if neither, and it has digits, itself in ASCII digits as o, without what marks it as negative as u and
     without a unit as c."""
-    column, text = table[name], table.text(name)
-    each = f"(SELECT {column.sql}, count(*) AS k FROM {table.relation} WHERE NOT {table.missing(name)} GROUP BY 1)"
-    value = table.number(name)
+    text, value = table.text(name), table.number(name)
     number = f"CASE WHEN isfinite({value}) THEN {value} END AS n"
     day = f"CASE WHEN NOT coalesce(isfinite({value}), false) THEN {table.days(name)} END AS d"
-    read = f"(SELECT k, {text} AS t, {number}, {day} FROM {each})"
+    read = f"(SELECT k, {text} AS t, {number}, {day} FROM {different(table, name)})"
     plain = f"CASE WHEN n IS NULL AND d IS NULL AND regexp_matches(t, '\\pN') THEN {western_sql('t')} END"
     odd = f"(SELECT *, {plain} AS o FROM {read})"
     return f"(SELECT *, {core_sql('u')} AS c FROM (SELECT *, {unmarked_sql('o')} AS u FROM {odd}))"
+
+
+def different(table: Table, name: str) -> str:
+    """The different values of a column that are there, each with how often (k): what is worked out of a value is then
+    worked out once."""
+    where = f"WHERE NOT {table.missing(name)} GROUP BY 1"
+    return f"(SELECT {table[name].sql}, count(*) AS k FROM {table.relation} {where})"
 
 
 def asked_of_texts(table: Table, name: str) -> Iterator[tuple[str, str]]:

@@ -19,7 +19,7 @@ from dpmpc.errors import UsageError
 from dpmpc.learning.method import Learning
 from dpmpc.learning.model import read_model
 from dpmpc.privacy.book import Book
-from dpmpc.privacy.composition import PARTS, Spent, spent
+from dpmpc.privacy.composition import PARTS, Spent, run_of, spent
 from dpmpc.privacy.ledgers import ledgers_below, merge, read_ledger
 from dpmpc.processes.provenance import software
 from dpmpc.runs.history import Row, read_history
@@ -220,7 +220,7 @@ def _budget(plan: Plan, folder: Path, runs: Sequence[str]) -> Budget | None:
     before = [entry for entry in entries if entry.run in earlier]
     this = [entry for entry in entries if entry.run in own]
     data = plan.data_id
-    more = len(runs) - 1  # which people count as one
+    more = len({run_of(run) for run in runs}) - 1  # of one table that an earlier version made, under names of their own
     return Budget(
         folder,
         spent(before, data),

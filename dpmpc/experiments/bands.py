@@ -22,7 +22,7 @@ diagonal. All of it is public.
 
 import csv
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -31,7 +31,7 @@ from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]  # c
 from dpmpc.data.blocks import in_memory
 from dpmpc.data.schema import Numeric, Surveyed
 from dpmpc.experiments import corpus
-from dpmpc.experiments.central import DELTA, Floats, Mapped, Split, cells_of, split_of, surveyed
+from dpmpc.experiments.central import DELTA, Floats, Mapped, Split, cells_of, descended, split_of, surveyed
 from dpmpc.experiments.corpus import Raw
 from dpmpc.experiments.report import commit, table
 from dpmpc.learning.erm_blocks import solve
@@ -105,21 +105,8 @@ def curves_of(mapped: Mapped) -> dict[str, Floats]:
 
 def descents(case: Case, runs: int, noise: float = 1.0) -> Floats:
     """(d, runs) the models of so many descents, side by side; `noise`: times what the plan's is."""
-    choice, random = case.choice, np.random.default_rng(9)
-    assert choice.step is not None
-    theta, tail, counted = np.zeros((case.X.shape[1], runs)), np.zeros((case.X.shape[1], runs)), 0
-    moved = np.zeros_like(theta)
-    for t in range(1, choice.iterations + 1):
-        near = np.array([logistic_spread(float(norm)) / 2 for norm in np.linalg.norm(theta, axis=0)])
-        slopes = LOGISTIC.derivative(case.X @ theta, case.y[:, None])
-        drawn = noise * choice.sigma * near * random.standard_normal(theta.shape)
-        slope = case.X.T @ slopes / len(case.y) + drawn + choice.lam * theta
-        moved = choice.momentum * moved - choice.step * slope
-        theta = theta + moved
-        if t >= tail_begins(choice.iterations):
-            counted += 1
-            tail += (theta - tail) / counted
-    return tail
+    choice = replace(case.choice, sigma=noise * case.choice.sigma)
+    return descended(choice, case.X, case.y, None, np.random.default_rng(9), (runs,))
 
 
 def descent_covariance(choice: Choice, hessian: Floats, near: float) -> Floats:

@@ -28,7 +28,7 @@ from dpmpc.data.sets import DATA_DIR_VARIABLE
 from dpmpc.errors import UsageError
 from dpmpc.experiments import corpus
 from dpmpc.experiments.central_rivals import RIVALS
-from dpmpc.experiments.corpus import CHOSEN, LATER, SETS, Raw
+from dpmpc.experiments.corpus import CHOSEN, LATER, LATEST, SETS, Raw
 from dpmpc.experiments.report import commit, table
 from dpmpc.experiments.summary import interval
 from dpmpc.learning.learner import Learner
@@ -47,6 +47,7 @@ MARGIN, SMALL_MARGIN, SMALL = 0.005, 0.02, 2000  # of AUC or R2; below SMALL rec
 OURS = ("linear", "additive")
 QUICK = ("wdbc", "diabetes")
 HEAD = ("set", "epsilon", "split", "learner", "score", "accuracy", "loss", "records")
+_SPREAD = np.vectorize(logistic_spread, otypes=[np.float64])
 Say = Callable[[str], None]
 Key = tuple[str, float, int, str]  # set, epsilon, split, learner
 
@@ -194,17 +195,19 @@ def _learned(choice: Choice, X: Floats, y: Floats, known: Circumstances, rng: np
     return learner.model
 
 
-def descended(choice: Choice, X: Floats, y: Floats, clip: float | None, rng: np.random.Generator) -> Floats:
-    """(d,) the model of a descent: the mean of the last half of the iterates. `clip`: of residuals; None: logistic,
-    whose noise knows theta."""
+def descended(
+    choice: Choice, X: Floats, y: Floats, clip: float | None, rng: np.random.Generator, side: tuple[int, ...] = ()
+) -> Floats:
+    """(d, *side) the models of a descent, or of several side by side: the mean of the last half of the iterates.
+    `clip`: of residuals; None: logistic, whose noise knows theta."""
     assert choice.step is not None
-    loss = LOGISTIC if clip is None else ridge(clip)
-    theta, tail, counted = np.zeros(X.shape[1]), np.zeros(X.shape[1]), 0
-    moved = np.zeros_like(theta)
+    loss, labels = LOGISTIC if clip is None else ridge(clip), y.reshape(-1, *(1 for _ in side))
+    theta, counted = np.zeros((X.shape[1], *side)), 0
+    tail, moved = np.zeros_like(theta), np.zeros_like(theta)
     for t in range(1, choice.iterations + 1):
-        near = 1.0 if clip is not None else logistic_spread(float(np.linalg.norm(theta))) / 2
-        slope = loss.derivative(X @ theta, y)
-        noisy = X.T @ slope / len(y) + choice.sigma * near * rng.standard_normal(len(theta))
+        near = 1.0 if clip is not None else _SPREAD(np.linalg.norm(theta, axis=0)) / 2
+        slope = loss.derivative(X @ theta, labels)
+        noisy = X.T @ slope / len(y) + choice.sigma * near * rng.standard_normal(theta.shape)
         moved = choice.momentum * moved - choice.step * (noisy + choice.lam * theta)
         theta = theta + moved
         if t >= tail_begins(choice.iterations):
@@ -358,7 +361,8 @@ def report(known: Known) -> list[str]:
             continue
         mean, half, count = paired(known, name, epsilon, mine, rival)
         bent, wide, _ = paired(known, name, epsilon, "additive", "linear")
-        part = "chosen" if SETS[name] in CHOSEN else "later" if SETS[name] in LATER else "confirmed"
+        parts = {"chosen": CHOSEN, "later": LATER, "latest": LATEST}
+        part = next((word for word, sets in parts.items() if SETS[name] in sets), "confirmed")
         rows.append([name, part, f"{epsilon:g}", str(count), mine, rival, f"{mean:+.4f} +- {half:.4f}",
                      verdict(mean, half, margin_of(known, name, epsilon)), f"{bent:+.4f} +- {wide:.4f}"])  # fmt: skip
     head = ["set", "part", "epsilon", "splits", "ours", "best rival", "AUC or R2, ours less it", "verdict",

@@ -6,7 +6,7 @@ findings into a private descent with what is left of the budget. For study, in t
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -23,13 +23,13 @@ from dpmpc.data.scratch import scratch_folder
 from dpmpc.data.sets import find_file
 from dpmpc.data.table import Table, connect, value_sql
 from dpmpc.errors import UsageError
+from dpmpc.experiments.central import descended
 from dpmpc.experiments.noise import generator
 from dpmpc.learning import erm
 from dpmpc.learning.method import DEFAULT_METHOD
 from dpmpc.learning.survey import Survey
 from dpmpc.learning.survey_columns import surveyed_columns
 from dpmpc.privacy.gaussian import mu_of_budget
-from dpmpc.privacy.spread import logistic_spread
 from dpmpc.runs.adviser import Circumstances, advise, survey_share
 
 Array = NDArray[np.float64]
@@ -150,7 +150,7 @@ def score(columns: Columns, way: str, epsilon: float, delta: float, seed: int, o
     assert choice.step is not None
     mu = mu_of_budget(epsilon, delta) * math.sqrt(1 - share)
     sigma = math.sqrt(choice.iterations) * 2 / (n * mu)
-    theta = _descend(X[train], columns.y[train], sigma, choice.iterations, choice.step, choice.lam, rng)
+    theta = descended(replace(choice, sigma=sigma), X[train], columns.y[train], None, rng)
     return erm.accuracy(theta, X[test], columns.y[test])
 
 
@@ -189,19 +189,6 @@ def _read_off(columns: Columns) -> Array:
         place = columns.raw[name][:, 1]
         parts.append((place[:, None] == np.unique(place[place >= 0])[None, :]).astype(np.float64))
     return _in_the_ball(np.column_stack(parts))
-
-
-def _descend(
-    X: Array, y: Array, sigma: float, iterations: int, step: float, lam: float, rng: np.random.Generator
-) -> Array:
-    theta, tail, counted = np.zeros(X.shape[1]), np.zeros(X.shape[1]), 0
-    for t in range(1, iterations + 1):
-        noise = sigma * logistic_spread(float(np.linalg.norm(theta))) / 2 * rng.standard_normal(len(theta))
-        theta = theta - step * (erm.gradient(erm.LOGISTIC, theta, X, y, lam) + noise)
-        if 2 * t > iterations:
-            counted += 1
-            tail += (theta - tail) / counted
-    return tail
 
 
 def scores(columns: Columns, way: str, epsilon: float, delta: float, seeds: Sequence[int], owners: int) -> list[float]:

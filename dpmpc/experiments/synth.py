@@ -25,7 +25,7 @@ from dpmpc.experiments.report import commit, table
 from dpmpc.experiments.synth_attack import Found, attack
 from dpmpc.privacy.gaussian import mu_of_budget
 from dpmpc.statistics.cells import Ints, Records
-from dpmpc.statistics.columns import Category, Column, Columns, Quantity, category
+from dpmpc.statistics.columns import Column, Columns, Quantity, category
 from dpmpc.statistics.compile import axis_of
 from dpmpc.statistics.intervals import Floats
 from dpmpc.statistics.opened import Opened
@@ -35,7 +35,7 @@ from dpmpc.synthesis import asking
 from dpmpc.synthesis.noisy import Noisy
 from dpmpc.synthesis.table import draw, model_of, structure
 
-DATASETS = ("adult", "bank", "insurance", "customers")  # nobody tuned on the last two
+DATASETS = ("adult", "bank", "insurance", "customers", "lending", "chains")  # nobody tuned on the last two
 TARGET = "target"
 DELTA = 1e-5
 EPSILONS = (0.2, 1.0)
@@ -139,7 +139,7 @@ def released(parts: Sequence[float], copies: int = 1, target: str | None = TARGE
         opened = [_opened(asking.first(columns), data, mu * parts[0] ** 0.5, rng, copies)]
         shape = structure(Noisy(columns, opened[0]), target)
         if len(parts) > 1:
-            opened.append(_opened(asking.second(columns, shape.edges), data, mu * parts[1] ** 0.5, rng, copies))
+            opened.append(_opened(asking.second(columns, shape.edges, target), data, mu * parts[1] ** 0.5, rng, copies))
         noisy = Noisy(columns, pooled(opened))
         return draw(model_of(noisy, shape), noisy, data.train.n, rng)
 
@@ -239,6 +239,8 @@ def run(
     """The path of the report: out/synth/report.md, with every run in runs.csv, which is carried on from what it holds,
     and the runs through parties in parties.csv. `draws`: of methods that get others than `repeats`. Errors: none of
     the sets is there."""
+    from dpmpc.experiments import synth_parties
+
     folder = out / "synth"
     folder.mkdir(parents=True, exist_ok=True)
     data_dir = data_dir or (Path(os.environ[DATA_DIR_VARIABLE]) if DATA_DIR_VARIABLE in os.environ else None)
@@ -260,11 +262,18 @@ def run(
                         found = dict(zip(COLUMNS, key, strict=False)) | {"seconds": spent, **judged(data, drawn, k)}
                         _add(folder / "runs.csv", found)
                 say(f"{name}, {method}, epsilon {epsilon:g}: done")
-        if name not in {row["dataset"] for row in rows_of(folder / "parties.csv")}:
-            _add(folder / "parties.csv", through_parties(data, parties=3))
+        for epsilon, k in synth_parties.planned(name, quick):
+            known = {(row["dataset"], row["epsilon"], row["seed"]) for row in rows_of(folder / "parties.csv")}
+            if (name, f"{epsilon:g}", str(seed + k)) not in known:
+                _add(folder / "parties.csv", synth_parties.through(data, epsilon, seed + k, parties=3))
+                say(f"{name}, through three parties, epsilon {epsilon:g}: done")
     attacks = [found for epsilon in ATTACKED for found in attack(epsilon, 100 if quick else TRIALS, seed)]
     path = folder / "report.md"
-    said = report(rows_of(folder / "runs.csv")) + of_parties(rows_of(folder / "parties.csv")) + of_attacks(attacks)
+    said = (
+        report(rows_of(folder / "runs.csv"))
+        + synth_parties.as_page(rows_of(folder / "parties.csv"))
+        + of_attacks(attacks)
+    )
     path.write_text(said, encoding="utf-8")
     return path
 
@@ -288,44 +297,6 @@ def _add(path: Path, row: Row) -> None:
         if fresh:
             writer.writeheader()
         writer.writerow({name: f"{value:.6g}" if isinstance(value, float) else value for name, value in row.items()})
-
-
-def through_parties(data: Set, epsilon: float = 1.0, **settings: Any) -> Row:
-    """What the two releases of a set take as they are, by `dpmpc.synth` with these settings: five unequal owners,
-    public cells."""
-    import pandas as pd
-
-    from dpmpc.runs.synth import synth
-
-    whose = np.random.default_rng(1).choice(OWNERS, data.train.n, p=np.arange(1, OWNERS + 1) / 15)
-    frame: dict[str, Any] = {"owner": whose}
-    bounds: dict[str, Any] = {}
-    cuts: dict[str, Any] = {}
-    for column, values in data.train.values.items():
-        assert isinstance(column, Quantity | Category)
-        if isinstance(column, Quantity):
-            bounds[column.name], cuts[column.name] = [column.low, column.high], list(column.cuts)
-            frame[column.name] = values
-        else:
-            bounds[column.name] = list(column.levels)
-            frame[column.name] = np.array([*column.levels, None], dtype=object)[values]
-    began = time.perf_counter()
-    made = synth(
-        pd.DataFrame(frame), owners="owner", bounds=bounds, cuts=cuts, target=TARGET, epsilon=epsilon, delta=DELTA,
-        hopeless="allow", **settings,
-    )  # fmt: skip
-    spent = time.perf_counter() - began
-    cells = made.releases[0].tables.coordinates
-    return {"dataset": data.name, "records": data.train.n, "columns": len(data.columns.names), "cells": cells,
-            "seconds": spent, "megabytes": made.bytes_of_parties / 1e6}  # fmt: skip
-
-
-def of_parties(rows: Sequence[Row]) -> str:
-    """What runs through parties took, as a part of the page."""
-    head = ["set", "records", "columns", "cells of the first release", "seconds in all", "a party sends at most, MB"]
-    body = [[row["dataset"], row["records"], row["columns"], row["cells"], f"{float(row['seconds']):.1f}",
-             f"{float(row['megabytes']):.1f}"] for row in rows]  # fmt: skip
-    return "\n".join(["\n## Two releases through three parties", "", *table(head, body), ""])
 
 
 def of_attacks(found: Sequence[Found]) -> str:

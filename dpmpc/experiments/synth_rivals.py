@@ -48,7 +48,7 @@ def mst(
     sigma = math.sqrt(max(len(edges), 1) / rho)
     two = {edge: on_simplex(exact[_known(exact, edge)] + rng.normal(0, sigma, exact[_known(exact, edge)].shape), n)
            for edge in edges}  # fmt: skip
-    tree = _rooted(names, edges)
+    tree = [(names[0], ()), *((child, (parent,)) for parent, child in _rooted(names, edges))]
     drawn = fitted(names, None, tree, one, two).draw(n, rng)
     return {name: _spread(drawn[name], merged[name], rng) for name in names}
 

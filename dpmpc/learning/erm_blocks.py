@@ -36,12 +36,16 @@ Ints = NDArray[np.int64]
 Result = TypeVar("Result")
 
 _TILE = 1 << 18  # numbers in a tile: 2 MB, which a core's cache holds
+_ROWS = 1 << 13  # of a tile, at most: temporaries of as many doubles are below what malloc asks the system for
 _STREAMED = 1 << 22  # an owner with more numbers than this has its optimum found tile by tile
+_FEWEST, _PER_FEATURE = 16, 64  # tiles, and rows a feature, that the curvature of very many records is read off
+_WELL = 8.0  # by how much a step along such a curvature divides the gradient, or the next has that of all records
+_LONG = 24  # features: from about here on, rows times theta are quicker one row at a time
 
 
 def tile_rows(d: int) -> int:
-    """How many rows a tile has at most: a power of two, 64 to 16,384, so that it has about 2^18 numbers."""
-    return 1 << max(6, min(14, (_TILE // max(1, d)).bit_length() - 1))
+    """How many rows a tile has at most: a power of two, 64 to 8,192, so that it has about 2^18 numbers."""
+    return min(_ROWS, 1 << max(6, (_TILE // max(1, d)).bit_length() - 1))
 
 
 def tiles(offsets: Ints, d: int) -> Iterator[Tile]:
@@ -176,8 +180,12 @@ def objective(loss: Loss, theta: Floats, records: Records, lam: float) -> float:
 
 
 def scored(X: Floats, theta: Floats) -> Floats:
-    """(n,) the scores x . theta of the rows X (n, d), or (n, K) for theta with d K numbers."""
-    return np.asarray(X @ (theta if len(theta) == X.shape[1] else theta.reshape(X.shape[1], -1)), dtype=np.float64)
+    """(n,) the scores x . theta of the rows X (n, d), or (n, K) for theta with d K numbers. Of one score a row has the
+    same bits in every block: from some features on it is multiplied by itself, at about twice BLAS's speed."""
+    d = X.shape[1]
+    if len(theta) == d >= _LONG:
+        return np.asarray(np.einsum("ij,j->i", X, theta), dtype=np.float64)
+    return np.asarray(X @ (theta if len(theta) == d else theta.reshape(d, -1)), dtype=np.float64)
 
 
 def scores(theta: Floats, records: Records) -> Floats:
@@ -240,7 +248,8 @@ def optima(
     while j < len(sizes):
         if streamed[j]:
             problem = _Streamed(loss, lam, records, np.asarray(offsets[j : j + 2], dtype=np.int64))
-            theta[j] = newton(problem, tolerance)[0]
+            with one_thread():  # of a system this small, threads that wait for each other take most
+                theta[j] = newton(problem, tolerance)[0]
             j += 1
             continue
         end = j + 1
@@ -271,7 +280,8 @@ class _OwnPulls:
 
     def __call__(self, tile: Tile, X: Floats, y: Floats, weights: Floats | None) -> tuple[Floats, ...]:
         own = self.theta[tile.first : tile.last]
-        score = X @ own[0] if len(own) == 1 else np.einsum("id,id->i", X, np.repeat(own, np.diff(tile.cuts), axis=0))
+        each = np.repeat(own, np.diff(tile.cuts), axis=0) if len(own) > 1 else own
+        score = np.einsum("id,id->i", X, each) if len(own) > 1 else scored(X, own[0])
         return (_sums(self.loss.derivative(score, y), X, tile.cuts),)
 
 
@@ -286,32 +296,44 @@ class _Valued:
         return (), (d,)
 
     def __call__(self, tile: Tile, X: Floats, y: Floats, weights: Floats | None) -> tuple[Floats, ...]:
-        score = X @ self.theta
+        score = scored(X, self.theta)
         return np.asarray(np.sum(self.loss.value(score, y))), self.loss.derivative(score, y) @ X
 
 
 @dataclass(frozen=True, eq=False)
 class _Curved:
-    """The sum of l'' x x^T, of one owner."""
+    """The sum of l'' x x^T of one owner, whose rows begin at `begin`, over every `step`-th of its tiles."""
 
     loss: Loss
     theta: Floats
+    begin: int
+    step: int
 
     def shapes(self, owners: int, d: int) -> tuple[tuple[int, ...], ...]:
         return ((d, d),)
 
     def __call__(self, tile: Tile, X: Floats, y: Floats, weights: Floats | None) -> tuple[Floats, ...]:
-        return (X.T @ (self.loss.second_derivative(X @ self.theta, y)[:, None] * X),)
+        if (tile.begin - self.begin) // tile_rows(X.shape[1]) % self.step:
+            return (np.zeros((X.shape[1], X.shape[1])),)
+        return (X.T @ (self.loss.second_derivative(scored(X, self.theta), y)[:, None] * X),)
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(eq=False)
 class _Streamed:
-    """The problem of one owner whose records are not held: what `newton` asks of `Problems`, tile by tile."""
+    """The problem of one owner whose records are not held: what `newton` asks of `Problems`, tile by tile.
+
+    Of very many records a part of the tiles gives the curvature, as that costs several times a gradient's pass: with S
+    of n rows its relative error is about sqrt(d / S), so a step divides the gradient by a number of that order instead
+    of squaring it. Where a step divides it by less than _WELL, as with features that nearly no record has, all tiles
+    give it from then on. Value, gradient and certificate are of all records always.
+    """
 
     loss: Loss
     lam: float
     records: Records
     offsets: Ints
+    whole: bool = False
+    norm: float = np.inf  # of the gradient when the curvature was asked for last
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -332,13 +354,19 @@ class _Streamed:
         return Point(theta, np.array([value]), grad[None, :], np.empty((1, 0)))
 
     def hessian(self, point: Point) -> Floats:
-        """(1, d, d) the mean of l'' x x^T, plus lam I."""
-        theta = point.theta[0]
-        total = np.zeros((len(theta), len(theta)))
-        for _, (part,) in over_tiles(self.records, self.offsets, _Curved(self.loss, theta)):
-            total += part
-        n = int(self.offsets[1] - self.offsets[0])
-        return np.asarray((total / n + self.lam * np.eye(len(theta)))[None], dtype=np.float64)
+        """(1, d, d) the mean of l'' x x^T, of all records or of a part of the tiles, plus lam I."""
+        theta, begin = point.theta[0], int(self.offsets[0])
+        n, d, rows = int(self.offsets[1]) - begin, len(theta), tile_rows(len(theta))
+        norm = float(np.linalg.norm(point.grad))
+        self.whole |= norm * _WELL > self.norm
+        self.norm = norm
+        step = 1 if self.whole else max(1, min(n // (_FEWEST * rows), n // (_PER_FEATURE * d)))
+        total, seen = np.zeros((d, d)), 0
+        for tile, (part,) in over_tiles(self.records, self.offsets, _Curved(self.loss, theta, begin, step)):
+            if (tile.begin - begin) // rows % step == 0:
+                total += part
+                seen += tile.end - tile.begin
+        return np.asarray((total / seen + self.lam * np.eye(d))[None], dtype=np.float64)
 
 
 def _sums(coefficients: Floats, X: Floats, cuts: Ints) -> Floats:

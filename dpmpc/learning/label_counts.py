@@ -8,7 +8,8 @@ from numpy.typing import NDArray
 from dpmpc.data.hashing import BUCKETS, bucket
 from dpmpc.data.schema import Classes, Labels, Target
 from dpmpc.errors import UsageError
-from dpmpc.learning.survey import CELLS, NUMBER, Survey, cell_of
+from dpmpc.learning.survey import Survey
+from dpmpc.learning.survey_numbers import CELLS, NUMBER, cell_of
 
 Floats = NDArray[np.float64]
 

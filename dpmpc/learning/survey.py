@@ -21,9 +21,9 @@ Guarantees: a record changes one place of each column for another. In a number's
 squared norm 1 + MOMENT^2 (t^2 + P2(t)^2) <= 1 + 2 MOMENT^2 = 9/8 (t^2 + P2^2 grows to 2 at |t| = 1: P2 in [-1/2, 1]),
 a bucket's has 1, and two different places are orthogonal; within one cell the counts cancel. So two records are
 sqrt(9/4 a) apart at most with a columns (`spread`), which a test attains in the limit t -> 1. Column names, which of
-them hold texts, and the number of records are public. The guarantee covers the thresholds
-too: which cells exist does not depend on records, so that no delta is spent on them; a list of *texts* would have to
-pay for texts that one record alone holds.
+them hold texts, and the number of records are public. The guarantee covers the thresholds too: which cells exist does
+not depend on records, so that no delta is spent on them; a list of *texts* would have to pay for texts that one record
+alone holds.
 """
 
 import math
@@ -37,8 +37,8 @@ from numpy.typing import NDArray
 
 from dpmpc.data.hashing import BUCKETS, bucket_sql
 from dpmpc.errors import UsageError
-from dpmpc.learning.knots import Piece, knots_of, pieces_of
 from dpmpc.learning.source import PART, Source, of_means
+from dpmpc.learning.survey_numbers import CELLS, MOMENT, NUMBER, WIDEST, Summary, count_numbers, summary_of, window
 from dpmpc.privacy.checks import check_count, check_nonnegative
 from dpmpc.privacy.sensitivity import Sensitivity, Weights, arithmetic_bound, owner_weights
 
@@ -48,19 +48,7 @@ if TYPE_CHECKING:
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
-LOWEST, HIGHEST = -24, 40  # octaves: |v| below 2^-24 is zero, from 2^40 on it is the largest number below
-OCTAVES = HIGHEST - LOWEST
-MOMENT = 0.25
-CELLS = 2 + 2 * OCTAVES  # missing, zero, then the negative and the positive octaves
-NUMBER = CELLS + 4 * OCTAVES  # coordinates of a column's numbers: counts, then t and P2 of every octave
-_LEAST, _LARGEST = math.ldexp(1.0, LOWEST), math.nextafter(math.ldexp(1.0, HIGHEST), 0.0)  # sizes with an octave
-_FRACTION, _ONE = (1 << 52) - 1, 1023 << 52  # of the bits of a double: its fraction; 1.0
-WIDEST = math.ldexp(1.0, HIGHEST)  # what a range reaches to that is not known
 FALSE_ALARMS = 1e-3  # expected number of cells kept by noise alone, over all columns
-BESIDE = 2.5  # deviations of the noise that a cell beside a kept one must exceed
-WIDTH = 2.0  # of the scaled range, in standard deviations on either side of the centre
-NARROWEST = 1e-4  # the least standard deviation, of the range: noise must not blow a constant column up
-WIDEST_WINDOW = 10  # octaves
 _BLOCK = 1 << 16  # records that are added up at once
 _AT_ONCE = 1 << 24  # numbers of owners' vectors that are held at once
 WHOLE = 0.5  # of the records: so many numbers make a column of which nothing is known one of numbers
@@ -168,7 +156,7 @@ class Survey(Source):
             text = odd & (place >= 0) if place is not None else None
             if text is not None and text.any():
                 numbers, mine = numbers[~text], group[~text]
-            parts.append(_count_numbers(np.clip(numbers, *self.range_of(name)), mine, groups))
+            parts.append(count_numbers(np.clip(numbers, *self.range_of(name)), mine, groups))
             if name in self.texts:
                 at = np.zeros(0, dtype=np.int64)
                 if text is not None and place is not None:
@@ -230,30 +218,9 @@ class Survey(Source):
                 kept = _fullest(filled, high, self.most_kept(records, noise))
                 spread = not kept and _spread(row, filled, records)
                 number = spread or bool((row[1:CELLS] > high).any())
-            summary = _summary(row, high, noise, *self.range_of(name)) if number else None
+            summary = summary_of(row, high, noise, *self.range_of(name)) if number else None
             found[name] = Found(summary, self.buckets, kept, bool(row[0] > high))
         return Findings(found)
-
-
-@dataclass(frozen=True)
-class Summary:
-    """The numbers of a column as the noisy counts have them."""
-
-    low: float
-    high: float
-    mean: float
-    deviation: float
-    pieces: tuple[Piece, ...] = ()  # where its numbers lie, in rising order
-
-    @property
-    def knots(self) -> tuple[float, ...]:
-        """What the smooth functions of an additive schema bend at; () where two do not stand apart."""
-        return knots_of(self.pieces, self.deviation)
-
-    @property
-    def bounds(self) -> tuple[float, float]:
-        """The range that is mapped on [-1, 1]: WIDTH deviations about the mean, so that 0 is the mean."""
-        return self.mean - WIDTH * self.deviation, self.mean + WIDTH * self.deviation
 
 
 @dataclass(frozen=True)
@@ -273,75 +240,6 @@ class Findings:
     columns: dict[str, Found]
 
 
-def cell_of(values: Floats) -> tuple[Ints, Floats]:
-    """(cell (n,), t (n,)) of each number: cell 0 missing, 1 zero, then negative octaves by size, then positive
-    ones."""
-    size = np.minimum(np.abs(values), _LARGEST)
-    bits = size.view(np.int64)  # exponent and fraction as IEEE 754 has them: no number here is subnormal
-    cell = (bits >> 52) + (2 - 1023 - LOWEST)
-    cell[values > 0] += OCTAVES
-    t = 2.0 * ((bits & _FRACTION) | _ONE).view(np.float64) - 3.0
-    small, gone = size < _LEAST, np.isnan(values)
-    cell[small], cell[gone] = 1, 0
-    t[small | gone] = 0.0
-    return cell, t
-
-
-def _count_numbers(values: Floats, group: Ints, groups: int) -> Floats:
-    """(groups, NUMBER) the counts and moments of each group's numbers."""
-    cell, t = cell_of(values)
-    at, octaves = cell + group * CELLS, slice(2, CELLS)  # t is 0 in the cells before
-    counts = np.bincount(at, minlength=groups * CELLS).reshape(groups, CELLS).astype(np.float64)
-    first = np.bincount(at, weights=MOMENT * t, minlength=groups * CELLS).reshape(groups, CELLS)
-    second = np.bincount(at, weights=MOMENT * (1.5 * t**2 - 0.5), minlength=groups * CELLS).reshape(groups, CELLS)
-    return np.concatenate([counts, first[:, octaves], second[:, octaves]], axis=1)
-
-
-def _summary(row: Floats, high: float, noise: float, least: float, most: float) -> Summary:
-    """Range, mean and deviation from the cells of one column that stand out of the noise and lie in the public range
-    least .. most.
-
-    Moments of an octave are shrunk towards those of a uniform law, by their variance there (1/3 of t, 1/5 of P2)
-    beside the noise's. The deviation is at least what the noise could feign, so that a constant column is not blown
-    up.
-    """
-    count, first, second = row[2:CELLS], row[CELLS : CELLS + 2 * OCTAVES], row[CELLS + 2 * OCTAVES :]
-    count, zeros = np.where(_within(least, most), count, 0.0), row[1] if least <= 0 <= most else 0.0
-    places = np.flatnonzero(_standing_out(count, zeros, high, BESIDE * noise))
-    unit = np.ldexp(1.0, (LOWEST + places % OCTAVES).astype(np.int64))
-    sign = np.where(places < OCTAVES, -1.0, 1.0)
-    n = np.maximum(count[places], 0.0)
-    error = np.square(noise / MOMENT / np.maximum(n, 1.0))
-    t = np.clip(first[places] / MOMENT / np.maximum(n, 1.0), -1.0, 1.0) * (1 / 3) / (1 / 3 + error)
-    q = np.clip(second[places] / MOMENT / np.maximum(n, 1.0), -0.5, 1.0) * (1 / 5) / (1 / 5 + error)
-    centre, inside = sign * unit * (1.5 + 0.5 * t), unit * unit / 4 * np.maximum((2 * q + 1) / 3 - t * t, 0.0)
-    ends = np.concatenate([sign * unit, sign * 2 * unit])
-    if zeros > BESIDE * noise or not len(places):
-        n, unit, centre, inside = (
-            np.append(v, e) for v, e in ((n, max(zeros, 0.0)), (unit, 0), (centre, 0), (inside, 0))
-        )
-        ends = np.append(ends, 0.0)
-    low, top = (min(max(end, least), most) for end in (float(ends.min()), float(ends.max())))
-    total = math.fsum(n)
-    if total <= 0 or low == top:
-        return Summary(low, top, low, 1.0)
-    mean = min(max(math.fsum(n * centre) / total, low), top)
-    away = centre - mean
-    variance = math.fsum(n * (away * away + inside)) / total
-    feigned = np.concatenate([away * away + inside - variance, away * unit / MOMENT, unit * unit / 6 / MOMENT])
-    feint = noise / total * math.sqrt(math.fsum(feigned * feigned))
-    smallest = NARROWEST * (top - low)
-    deviation = math.sqrt(max(variance, feint, smallest * smallest))
-    pieces = pieces_of(n, centre, inside, np.abs(unit), (least, most))
-    return Summary(low, top, mean, min(deviation, (top - low) / 2), pieces)
-
-
-def _within(least: float, most: float) -> NDArray[np.bool_]:
-    """(2 OCTAVES,) whether a cell has a number of the range."""
-    unit = np.ldexp(1.0, np.arange(LOWEST, HIGHEST))
-    return np.concatenate([(-unit >= least) & (-2 * unit < most), (unit <= most) & (2 * unit > least)])
-
-
 def _fullest(filled: Floats, high: float, most: int) -> tuple[int, ...]:
     """The buckets whose counts stand out, the `most` fullest of them, in their order."""
     kept = np.flatnonzero(filled > high)
@@ -357,43 +255,10 @@ def _quantile(p: float) -> float:
         return float(mpmath.sqrt(2) * mpmath.erfinv(1 - 2 * mpmath.mpf(p)))
 
 
-def _standing_out(count: Floats, zeros: float, high: float, beside: float) -> NDArray[np.bool_]:
-    """Octaves whose count exceeds `high`, or `beside` and lie next to a kept one; if nothing stands out, those of the
-    window that does most."""
-    kept = count > high
-    if not kept.any() and zeros <= high:
-        return _window(count)
-    for start in (0, OCTAVES):
-        part, filled = kept[start : start + OCTAVES], count[start : start + OCTAVES] > beside
-        while True:
-            grown = part | (filled & (np.append(part[1:], False) | np.append(False, part[:-1])))
-            if (grown == part).all():
-                break
-            part[:] = grown
-    return kept
-
-
 def _spread(row: Floats, filled: Floats, records: int) -> bool:
     """Whether a column of which nothing stands out is taken for numbers: some neighbouring octaves hold most records.
     The sum of few cells is much less noisy than that of all; where noise alone feigns so many, a column of texts gets a
     number that all its records miss, which costs a coordinate, and a column of numbers would be lost."""
     if not records:
         return math.fsum(row[1:CELLS]) > math.fsum(filled)
-    return math.fsum(row[2:CELLS][_window(row[2:CELLS])]) > WHOLE * records
-
-
-def _window(count: Floats) -> NDArray[np.bool_]:
-    """The neighbouring octaves of one sign or of both whose sum is largest for its noise: a column whose values are
-    spread over many cells, none of which stands out, shows here."""
-    signs = count.reshape(2, OCTAVES)
-    best, kept = -math.inf, np.zeros((2, OCTAVES), dtype=bool)
-    for rows in ((0,), (1,), (0, 1)):
-        sums = np.concatenate([[0.0], np.cumsum(signs[list(rows)].sum(axis=0))])
-        for width in range(1, WIDEST_WINDOW + 1):
-            found = (sums[width:] - sums[:-width]) / math.sqrt(width * len(rows))
-            at = int(np.argmax(found))
-            if found[at] > best:
-                best = float(found[at])
-                kept[:] = False
-                kept[list(rows), at : at + width] = True
-    return kept.reshape(-1)
+    return math.fsum(row[2:CELLS][window(row[2:CELLS])]) > WHOLE * records

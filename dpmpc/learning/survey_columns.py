@@ -16,12 +16,13 @@ from dpmpc.errors import UsageError
 from dpmpc.learning.class_weights import balancing, scaled
 from dpmpc.learning.label_counts import counted, label_counts
 from dpmpc.learning.source import Stage, Sum
-from dpmpc.learning.survey import WIDEST, Findings, Found, Survey
+from dpmpc.learning.survey import Findings, Found, Survey
+from dpmpc.learning.survey_numbers import WIDEST
 from dpmpc.learning.task import TASKS
 from dpmpc.privacy.checks import check_epsilon
 
 ANY = (-WIDEST, WIDEST)  # the range of a number of which none is known
-RULE = 2  # by which findings become a schema
+RULE = 3  # by which findings become a schema
 SURVEY = "survey"  # the name of a survey before training
 
 

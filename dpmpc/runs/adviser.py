@@ -33,7 +33,7 @@ from dpmpc.privacy.sensitivity import Sensitivity, Weights
 OUTPUT_SHARE = 5.0  # lam of output perturbation, over 1/reach
 OUTPUT_LAMS = (1e-3, 0.1)
 SWAMPED = 0.25  # of what there is to gain: a warning from here on
-LITTLE = 0.01  # likewise: what a single release of ridge regression may miss
+LITTLE = 0.005  # likewise: what a single release of ridge regression may miss
 BETTER = 0.6  # of gradient descent's gap: another method is advised below it
 SURVEY_NOISE = 0.04  # of the records: what the noise of a survey's counts may be
 SURVEY_SHARES = (0.02, 0.3)  # of the squared budget mu^2 for a survey: least and most

@@ -270,7 +270,9 @@ def _asked(stats: StatsPart, schema: Schema | None, bounds: dict[str, Any] | Non
     """The questions, and where what they may ask comes from: the schema's columns or bounds, and those that [stats] has
     itself. Errors: as `asked_of`."""
     own = {} if stats.bounds is None else checked_bounds(stats.bounds, path.name)
-    found = list(Columns.of_schema(schema).columns if schema is not None else Columns.of_bounds(bounds or {}).columns)
+    found = (
+        Columns.of_schema(schema).columns if schema is not None else Columns.of_bounds(bounds).columns if bounds else ()
+    )
     here = Columns.of_bounds(own).columns if own else ()
     columns = Columns((*(each for each in found if each.name not in own), *here))
     models = {name: model_of(path.parent / run) for name, run in stats.models.items()}

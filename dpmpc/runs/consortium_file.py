@@ -106,8 +106,8 @@ class ConsortiumFile(msgspec.Struct, forbid_unknown_fields=True):
     run: RunPart
     parties: list[PartyEntry]
     owners: list[OwnerEntry]
-    records: RecordsPart
     privacy: PrivacyPart
+    records: RecordsPart = msgspec.field(default_factory=RecordsPart)
     stats: StatsPart | None = None
     synth: SynthPart | None = None
     learning: LearningPart | None = None

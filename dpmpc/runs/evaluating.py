@@ -255,11 +255,15 @@ def held_sizes(request: Request, dataset: Dataset, owners: int) -> tuple[Ints, t
     else as many each. Errors: RecordError for more than an owner's capacity."""
     n = dataset.test.n
     persons = None if dataset.persons is None else dataset.persons[1]
-    there, number = np.unique(np.arange(n) if persons is None else persons, return_inverse=True)
-    owner = number * owners // max(len(there), 1) if dataset.test_groups is None else dataset.test_groups
+    number, units = np.arange(n), n
+    if persons is not None:
+        there, number = np.unique(persons, return_inverse=True)
+        units = len(there)
+    owner = number * owners // max(units, 1) if dataset.test_groups is None else dataset.test_groups
     owner = owner.astype(np.int64)
-    units = np.unique(np.stack([owner, number]), axis=1)[0]  # records, or persons at an owner
-    found, rows = np.bincount(units, minlength=owners), 1 if persons is None else request.person_rows
+    # records, or persons at an owner
+    each = owner if persons is None else np.unique(owner * units + number) // max(units, 1)
+    found, rows = np.bincount(each, minlength=owners), 1 if persons is None else request.person_rows
     if request.capacity is not None:
         if (found > np.array(request.capacity)).any():
             raise RecordError(

@@ -11,7 +11,7 @@ from dpmpc.aggregation.plan.plan import Plan
 from dpmpc.data import CsvFile, Dataset, Partition, Query, Schema, load_dataset
 from dpmpc.data import load as load_source
 from dpmpc.data.blocks import arranged
-from dpmpc.data.check import Finding, Findings, check, check_columns
+from dpmpc.data.check import Finding, Findings, check, check_columns, copies
 from dpmpc.data.database import filtered_by
 from dpmpc.data.dataset import Split
 from dpmpc.data.derive import spelled_otherwise
@@ -139,9 +139,11 @@ def looked_at(plan: Plan, request: Request, table: Table, sizes: Sequence[int] =
 def held_against(plan: Plan, table: Table, sizes: Sequence[int] = ()) -> Findings:
     """A table's records, held against what a plan reads of them."""
     if isinstance(plan.source, Tables | Synthesis):
-        reads = [name for name in plan.source.reads if table[name].name]
+        whole, reads = table, [name for name in plan.source.reads if table[name].name]
         table = held(table, reads) if reads else table
-        found = check_columns(plan.source.columns.as_read(reads), table, sizes)
+        columns = plan.source.columns
+        found = check_columns(columns.as_read(reads), table, sizes, columns.open_lists)
+        found = replace(found, found=(*found.found, *copies(whole)))
     else:
         schema = described_schema(plan)
         mine = {*(column.name for column in schema.columns), *schema.unknown, schema.target.name}

@@ -1,13 +1,14 @@
 """Questions and models that stand in files."""
 
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from dpmpc.aggregation.plan.asked import plan_path
 from dpmpc.aggregation.plan.plan import Plan
+from dpmpc.data.check import check_columns
 from dpmpc.data.schema import Schema, checked_bounds, read_bounds
 from dpmpc.data.table import Table, held
 from dpmpc.data.written import read_written
@@ -32,18 +33,38 @@ def read_queries(path: Path) -> list[str | Mapping[str, Any]]:
 def check_read(table: Table, tables: Tables) -> None:
     """Errors: RecordError where columns that are asked for numbers hold texts that are spelled otherwise than was
     stated, before anything is spent: they would count as missing."""
+    asked = [each.name for each in tables.columns.columns if isinstance(each, Quantity) and each.name in tables.reads]
+    check_spelled(table, asked, "ask nothing about them")
+
+
+def check_spelled(table: Table, asked: Sequence[str], way: str) -> None:
+    """Errors: as of `check_read`, for these columns; `way`: what else to do."""
     from dpmpc.data.derive import spelled_otherwise  # which look at records; parties have none
     from dpmpc.data.intake import look
 
-    asked = [each.name for each in tables.columns.columns if isinstance(each, Quantity) and each.name in tables.reads]
     texts = [name for name in asked if name in table and table[name].kind == "text"]
     if not texts:
         return
     found = look(held(table, texts))[0]
     if odd := spelled_otherwise(replace(found, columns=tuple(c for c in found.columns if c.name in texts))):
-        raise RecordError(
-            f"{odd}, or ask nothing about them", "an owner's records are spelled otherwise than it stated"
-        )
+        raise RecordError(f"{odd}, or {way}", "an owner's records are spelled otherwise than it stated")
+
+
+def tell_of(table: Table, tables: Tables, tell: Callable[[str], None] | None = None) -> None:
+    """Tells what becomes of the values that questions are about, a line each, for the eyes of the records' owner: in
+    nothing that is published. Without `tell`: a Python warning of each column nearly none of whose values fit.
+
+    Errors: RecordError as of `check_read`."""
+    check_read(table, tables)
+    reads = [name for name in tables.reads if name in table]
+    found = check_columns(tables.columns.as_read(reads), held(table, reads), (), tables.columns.open_lists)
+    if tell is not None:
+        for line in found.lines():
+            tell(f"your records: {line}")
+        return
+    for each in found.found:
+        if each.severity == "warning":
+            warnings.warn(f"column '{each.column}': {each.text}", stacklevel=3)
 
 
 def flattered(models: Mapping[str, Path | str | Model] | None, data_id: str) -> list[str]:

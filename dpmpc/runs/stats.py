@@ -2,7 +2,7 @@
 
 import json
 import secrets
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -34,7 +34,7 @@ from dpmpc.privacy.budget import Budget
 from dpmpc.privacy.composition import parse_budget
 from dpmpc.privacy.law import DEFAULT_LAW
 from dpmpc.privacy.mechanism import Mechanism
-from dpmpc.runs.questions import asked_of, check_read, warn_of
+from dpmpc.runs.questions import asked_of, check_read, tell_of, warn_of
 from dpmpc.runs.stages import MINE, OPENED
 from dpmpc.settings import declared, said
 from dpmpc.statistics.asking import Answer
@@ -208,6 +208,7 @@ def stats(
     spelling: Spelling = PLAIN,
     out: Path | str | None = None,
     wait: float = 60.0,
+    tell: Callable[[str], None] | None = None,
     **settings: Any,
 ) -> Statistics:
     """Answers to questions about the records of several owners, from one release with one copy of noise.
@@ -218,7 +219,8 @@ def stats(
     owners: the column that says whose each record is. schema, bounds: public; what may be asked follows from them.
     models: a name in `evaluate(NAME)` and a run's folder. memory: bytes that the process may hold. spelling: how the
     records are spelled. capacity: of each owner, places for its records or persons, whose numbers are then private.
-    about, confidence, at_once: what intervals hold (docs/statistics.md).
+    about, confidence, at_once: what intervals hold (docs/statistics.md). tell: is called with what becomes of values,
+    for their owner's eyes alone; without it a column nearly none of whose values fit is a Python warning.
     settings: epsilon, delta, neighbours, parties and so on, as of `dpmpc.Plan`. out: a new folder for plan, ledgers,
     transcripts and answers.
     Errors: UsageError for what cannot be asked or would tell nothing (`hopeless`); as of releases.
@@ -231,7 +233,7 @@ def stats(
     tables = asked_of(queries, public, bounds, models)
     with opened(records, memory=memory, spelling=spelling, person=kept_of(settings, owners)) as (table, _):
         own, number, sizes = owned(table, tables.reads, owners, settings, capacity)
-        check_read(own, tables)
+        tell_of(own, tables, tell)
         plan = plan_of_tables(
             tables, sizes, own.source, data_id, settings, bounds_of(public, tables), capacity=capacity is not None,
             by_person=True,

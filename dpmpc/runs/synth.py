@@ -15,8 +15,9 @@ from dpmpc.data.schema import Schema
 from dpmpc.data.spelling import PLAIN, Spelling
 from dpmpc.data.written import read_written
 from dpmpc.errors import UsageError
+from dpmpc.runs.questions import check_spelled
 from dpmpc.runs.stats import RELEASES, Statistics, kept_of
-from dpmpc.runs.synth_columns import public_columns, surveyed_columns
+from dpmpc.runs.synth_columns import public_columns, surveyed_columns, touched_at_most
 from dpmpc.runs.synth_releases import Kept, Releases
 from dpmpc.statistics.columns import Bucketed
 from dpmpc.synthesis import asking, pgm
@@ -161,8 +162,10 @@ def synth(
     lines = lines_of(constraints)
     with opened(records, memory=memory, spelling=spelling, person=kept_of(settings, owners)) as (table, _):
         drop = (*drop, *named_columns(settings))
-        public = public_columns(table, owners, schema, bounds, cuts_of(cuts), cells, drop)
+        touched = touched_at_most(table, kept_of(settings, owners))
+        public = public_columns(table, owners, schema, bounds, cuts_of(cuts), cells, drop, digits, touched)
         public.check(target, lines, digits or {})
+        check_spelled(table, public.of_numbers, "leave them out with <<drop>>")
         kept = Kept(folder, wait, budget, account)
         with Releases.of(table, public, owners, data_id, kept, settings, capacity) as run:
             if public.survey is not None:
@@ -175,7 +178,7 @@ def synth(
             zeros = Constraints.of(lines, columns)
             first = run.release(asking.first(columns), RELEASES[0], asking.FIRST, hopeless == "refuse")
             shape = structure(Noisy(columns, first.opened, zeros), target)
-            second = run.release(asking.second(columns, shape.edges), RELEASES[1], 1.0, False)
+            second = run.release(asking.second(columns, shape.edges, target), RELEASES[1], 1.0, False)
     places = public.digits(columns, digits or {})
     found = made_of((first, second), target, lines, rows=rows, model=model, places=places, seed=seed)
     left_out = tuple(name for name in public.names if name not in columns.names)

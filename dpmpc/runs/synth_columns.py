@@ -3,14 +3,16 @@
 import datetime
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from dpmpc.data.ownership import Kept
 from dpmpc.data.schema import Schema, checked_bounds, read_bounds
-from dpmpc.data.table import Table, some
+from dpmpc.data.table import Table, quoted, some
 from dpmpc.errors import RecordError, UsageError
-from dpmpc.learning.survey import CELLS, NUMBER, Survey
+from dpmpc.learning.survey import Survey
+from dpmpc.learning.survey_numbers import CELLS, NUMBER
 from dpmpc.statistics.columns import Bucketed, Column, Columns, Quantity
 from dpmpc.statistics.intervals import Floats
 from dpmpc.synthesis import cuts as cells_of
@@ -19,6 +21,8 @@ from dpmpc.synthesis.constraints import Constraints
 from dpmpc.synthesis.values import digits_of
 
 MOST_DIGITS = 12
+_MOST_FOUND = 6  # decimals; numbers with more are written as their cells say
+_FEW = 20  # one of so many numbers may have more decimals than its column
 _EPOCH = datetime.date(1970, 1, 1)
 
 
@@ -26,13 +30,19 @@ _EPOCH = datetime.date(1970, 1, 1)
 class Public:
     """What is known before any release. `columns`: those that are public, without cuts where a survey is to find them;
     `survey`: what it asks, None where nothing is to be found; `names`: of all columns; `dates`: of those that a survey
-    is to find, the ones that hold dates."""
+    is to find, the ones that hold dates; `places`: decimals of the numbers whose cells a survey is to find."""
 
     columns: Columns | None
     survey: Survey | None
     names: tuple[str, ...]
     bounds: Any = "public"
     dates: tuple[str, ...] = ()
+    places: Mapping[str, int] = field(default_factory=dict)
+
+    @property
+    def of_numbers(self) -> tuple[str, ...]:
+        """The columns that may be of numbers: all, where a survey finds them."""
+        return self.names if self.columns is None else tuple(_numbers(self.columns))
 
     def check(self, target: str | None, constraints: Sequence[str], stated: Mapping[str, int]) -> None:
         """Errors: what is said of columns that are not there, or not such; before anything is spent."""
@@ -53,8 +63,8 @@ class Public:
                 )
 
     def digits(self, columns: Columns, stated: Mapping[str, int]) -> dict[str, int]:
-        """The decimals of every column of numbers, as stated or by its cells."""
-        return digits_of_columns(columns, stated)
+        """The decimals of every column of numbers, as stated, as its numbers have them, or by its cells."""
+        return digits_of_columns(columns, {**self.places, **stated})
 
 
 def digits_of_columns(columns: Columns, stated: Mapping[str, int]) -> dict[str, int]:
@@ -65,10 +75,11 @@ def digits_of_columns(columns: Columns, stated: Mapping[str, int]) -> dict[str, 
 
 def public_columns(
     table: Table, owners: str | None, schema: Schema | Path | str | None, bounds: Mapping[str, Any] | Path | str | None,
-    cuts: Mapping[str, Any], cells: int | None, drop: Sequence[str],
+    cuts: Mapping[str, Any], cells: int | None, drop: Sequence[str], stated: Mapping[str, int] | None = None,
+    touched: int = 1,
 ) -> Public:  # fmt: skip
-    """What is public of the columns of a table. Errors: both schema and bounds; a column that is not there; columns
-    that cannot be read."""
+    """What is public of the columns of a table. stated: decimals; touched: how many records neighbours differ in.
+    Errors: both schema and bounds; a column that is not there; columns that cannot be read."""
     if schema is not None and bounds is not None:
         raise UsageError(
             "the columns of a synthetic table come from <<schema>> or <<bounds>>; both were given; leave one out"
@@ -76,7 +87,9 @@ def public_columns(
     for name in drop:
         table[name]
     if schema is None and bounds is None:
-        return _all_surveyed(table, owners, drop, cuts)
+        found = _all_surveyed(table, owners, drop, cuts)
+        assert found.survey is not None
+        return replace(found, places=decimals_of(table, found.survey.names, stated or {}, touched))
     kind: Any = "public"
     if schema is not None:
         public = schema if isinstance(schema, Schema) else Schema.read(Path(schema))
@@ -88,7 +101,9 @@ def public_columns(
     columns = Columns(tuple(c for c in columns.columns if c.name not in {*drop, owners}))
     columns = cells_of.stated(columns, cuts, cells)
     open_ones = cells_of.without_cuts(columns)
-    return Public(columns, Survey(open_ones) if open_ones else None, columns.names, kind)
+    numbers = [name for name in open_ones if name in table.names]
+    places = decimals_of(table, numbers, stated or {}, touched)
+    return Public(columns, Survey(open_ones) if open_ones else None, columns.names, kind, places=places)
 
 
 def columns_of_bounds(given: Mapping[str, Any]) -> Columns:
@@ -106,7 +121,7 @@ def surveyed_columns(public: Public, total: Floats, noise: float) -> Columns:
     survey = public.survey
     assert survey is not None
     if public.columns is not None:
-        return cells_of.surveyed(public.columns, survey, total, noise)
+        return cells_of.surveyed(public.columns, survey, total, noise, public.places)
     records = 0  # of no use where only what stands out is asked
     found = survey.findings(total, records, noise)
     made: list[Column] = []
@@ -120,9 +135,10 @@ def surveyed_columns(public: Public, total: Floats, noise: float) -> Columns:
         if this.kept and not numbers:
             made.append(Bucketed(name, this.buckets, this.kept))
         elif this.numbers is not None:
-            low, high = cells_of.bounds_of(counts, noise, this.numbers)
+            places = 0 if name in public.dates else public.places.get(name)
+            low, high = cells_of.bounds_of(counts, noise, this.numbers, places)
             column = Quantity(name, low, high, dates=name in public.dates)
-            made.append(replace(column, cuts=cells_of.edges_of(counts, noise, low, high)))
+            made.append(replace(column, cuts=cells_of.edges_of(counts, noise, low, high, places=places)))
     if len(made) < 2:
         raise UsageError(
             f"two columns at least must stand out of the survey's noise; {len(made)} did; give <<bounds>>, or raise "
@@ -162,6 +178,48 @@ def _with_dates(table: Table, names: Sequence[str], texts: Sequence[str]) -> tup
         if 2 * dates > there:
             found.append(name)
     return tuple(found)
+
+
+def decimals_of(
+    table: Table, names: Sequence[str], stated: Mapping[str, int], touched: int = 1
+) -> dict[str, int]:  # fmt: skip
+    """With how many decimals numbers are written: as stated, or the least that all but a twentieth of them do with.
+
+    Like a column's kind this is taken for public, and an odd value does not decide it: with the records of one person
+    changed, `touched` at most, the answer is the same, or this refuses. A column with too few numbers to tell has none.
+    Errors: a column where it might change."""
+    asked = [name for name in names if name not in stated and table[name].kind in ("number", "text")]
+    parts = []
+    for name in asked:
+        value = table.number(name)
+        parts.append(f"count(*) FILTER (WHERE isfinite({value}))")
+        for places in range(_MOST_FOUND + 1):
+            finer = f"abs({value} - round({value}, {places})) > 1e-12 * abs({value})"
+            parts.append(f"count(*) FILTER (WHERE isfinite({value}) AND {finer})")
+    counts = list(table.one(*parts)) if parts else []
+    found = {name: places for name, places in stated.items() if name in names}
+    for name in asked:
+        there, *finer_ones = (int(counts.pop(0)) for _ in range(_MOST_FOUND + 2))
+        sure = (_FEW + 1) * touched  # how far a person's records move the difference below
+        for places, finer_than in enumerate(finer_ones):
+            more = _FEW * finer_than - there
+            if there > 2 * sure and abs(more) <= sure:
+                raise RecordError(
+                    f"all but a twentieth of a column's numbers have so many decimals, or a finer spelling is stated; "
+                    f"of '{name}' just about a twentieth have more than {places}; state <<digits>> of it"
+                )
+            if there > 2 * sure and more < 0:
+                found[name] = places
+                break
+    return found
+
+
+def touched_at_most(table: Table, kept: Kept | None) -> int:
+    """How many records the promise's neighbours differ in at most: one, or all of a person's that are kept."""
+    if kept is None:
+        return 1
+    owners = 1 if kept.owners is None else len(table.rows(f"DISTINCT {quoted(kept.owners)}"))
+    return kept.rows * (kept.most or owners)
 
 
 def _days(name: str, given: Sequence[Any]) -> Column:

@@ -45,7 +45,7 @@ def dry(
         asking.check_columns(columns, target)
         first = run.plan(asking.first(columns), asking.FIRST)
         run.before = (*run.before, first.derived.mechanism)
-        second = run.plan(asking.second(columns, asking.widest(columns, target)), 1.0)
+        second = run.plan(asking.second(columns, asking.widest(columns, target), target), 1.0)
     return "\n".join([*said, *_noise(first, second), *_costs(first, second)]) + "\n"
 
 

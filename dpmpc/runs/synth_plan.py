@@ -26,7 +26,7 @@ def plan_of_synthesis(
     epsilon, delta = float(settings["epsilon"]), float(settings.get("delta") or 0.0)
     most = at_most(columns)
     asking.check_columns(most, target)
-    widest = asking.second(most, asking.widest(most, target))
+    widest = asking.second(most, asking.widest(most, target), target)
     plain = plan_of_tables(  # with the errors of what cannot be
         widest, sizes, data, data_id, settings, bounds, capacity=capacity, by_person=by_person
     )

@@ -1,9 +1,10 @@
 """The releases of a synthetic table, one after another, each with its part of one promise."""
 
 import contextlib
+import secrets
 import tempfile
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -30,6 +31,7 @@ from dpmpc.runs.stats import Statistics, noise_of, owned, plan_of_survey, plan_o
 from dpmpc.runs.synth_columns import Public
 from dpmpc.statistics.intervals import Level
 from dpmpc.statistics.tables import STEP, Tables
+from dpmpc.synthesis import source as stages
 from dpmpc.synthesis.noisy import Noisy
 
 SURVEY = 0.05  # the part of mu^2 that a survey takes, where cells are not public
@@ -60,6 +62,7 @@ class Releases(Closing):
         self.before: tuple[Any, ...] = ()
         self.spent = 0.0  # of mu^2
         self.bytes = 0  # that the parties sent
+        self._run = secrets.token_hex(8)  # the name under which all of its releases count as one run
         self._whole, self._folder = WholeRun(Path(), "stages"), contextlib.ExitStack()
         self.bounds: Any = "public"
 
@@ -78,12 +81,13 @@ class Releases(Closing):
     def survey(self, questions: Survey) -> tuple[NDArray[np.float64], float]:
         """(the opened sum, the noise's deviation a coordinate, in records) of a survey."""
         sizes, n = self.sizes, sum(self.sizes)
+
         planned = partial(
             plan_of_survey, questions, sizes, self.table.source, self.data_id, capacity=self.capacity
         )  # fmt: skip
-        self.keep(planned(self.settings))
-        plan = planned(self.settings_of(SURVEY))
-        self.keep(plan, planned(self._left()))
+        self.keep(self._named(planned(self.settings)))
+        plan = self._named(planned(self.settings_of(SURVEY)), stages.SURVEY)
+        self.keep(plan, self._named(planned(self._left())))
         owner_of = owners_of(self.table, self.owner)
         release = self._open(plan, questions.means(self.table, owner_of, sizes), "survey")
         return decode(plan, release.total) * n, plan.derived.mechanism.scale * plan.grid.step
@@ -101,13 +105,19 @@ class Releases(Closing):
 
     def plan(self, tables: Tables, share: float) -> Plan:
         """The plan of a release of tables, which is counted as spent."""
-        return self._plan(tables, self.settings_of(share), self.before if share == 1.0 else ())
+        last = share == 1.0
+        made = self._plan(tables, self.settings_of(share), self.before if last else ())
+        return made if last else self._named(made, stages.FIRST)
 
     def _plan(self, tables: Tables, settings: Mapping[str, Any], before: tuple[Any, ...] = ()) -> Plan:
-        return plan_of_tables(
+        return self._named(plan_of_tables(
             tables, self.sizes, self.table.source, self.data_id, settings, self.bounds, before,
             capacity=self.capacity, by_person=True,
-        )  # fmt: skip
+        ))  # fmt: skip
+
+    def _named(self, plan: Plan, stage: str = "") -> Plan:
+        """The plan as a part of this run, which `privacy.composition.run_of` knows by the name of its stage."""
+        return replace(plan, run_id=f"{self._run}+{stage}" if stage else self._run)
 
     def settings_of(self, share: float) -> dict[str, Any]:
         """The settings of the next release, whose part of what is left of mu^2 is `share`. The last one's promise is

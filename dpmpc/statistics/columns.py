@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from dpmpc.data.schema import Categorical, Classes, Date, Labels, Numeric, Range, Schema, Surveyed, column_of_bounds
 from dpmpc.data.schema import Column as SchemaColumn
 from dpmpc.data.spelling import canonical
-from dpmpc.errors import UsageError
+from dpmpc.errors import RecordError, UsageError
 
 if TYPE_CHECKING:
     from dpmpc.data.table import Table  # a party derives a release without a database engine
@@ -39,9 +39,16 @@ class Quantity:
     dates: bool = False
 
     def sql(self, table: "Table") -> list[str]:
-        """The expressions that are read for it."""
+        """The expressions that are read for it. Errors: RecordError for a column of dates that is asked for numbers,
+        which as text in another file would be missing."""
         from dpmpc.data.table import value_sql
 
+        if table[self.name].kind == "date" and not self.dates:
+            raise RecordError(
+                f"a column that is asked for numbers holds numbers; '{self.name}' of {table.source} is a date; make it "
+                "days since a fixed day, or ask nothing about it",
+                "an owner has dates where numbers are asked for",
+            )
         return [value_sql(table, self.name, read="either" if self.dates else "number")]
 
     def read(self, parts: list[Values]) -> Values:
@@ -85,17 +92,20 @@ class Bucketed:
         return tuple(f"bucket {k}" for k in self.kept)
 
     def sql(self, table: "Table") -> list[str]:
-        """The expressions that are read for it."""
+        """The expressions that are read for it: the number or date that a value is, and the bucket of its text."""
         from dpmpc.data.hashing import bucket_sql
+        from dpmpc.data.table import value_sql
 
-        return [bucket_sql(table, self.name, self.buckets)]
+        return [value_sql(table, self.name, read="either"), bucket_sql(table, self.name, self.buckets)]
 
     def read(self, parts: list[Values]) -> Values:
-        """(n,) places of levels, -1 where a value is missing, -2 where it has no level."""
+        """(n,) places of levels, -1 where a value is missing, -2 where it has no level. A number is no text, as in the
+        survey; whether it has a bucket depends on the other values of its column, which is held as numbers or texts."""
         place = np.full(self.buckets + 1, -2, dtype=np.int64)
         place[list(self.kept)] = np.arange(len(self.kept))
         place[-1] = -1
-        return place[parts[0].astype(np.int64)]
+        found = place[parts[1].astype(np.int64)]
+        return np.where(np.isnan(parts[0]), -1, np.where(np.isfinite(parts[0]), -2, found))
 
 
 Grouped = Category | Bucketed
@@ -139,6 +149,8 @@ class Columns:
         for column in self.columns:
             if column.name in names:
                 match column:
+                    case Quantity(name, low, high, dates=True):
+                        found.append(Surveyed(name, number=True, low=low, high=high, missing=True))
                     case Quantity(name, low, high):
                         found.append(Numeric(name, low, high))
                     case Category(name, _, codes):
@@ -146,6 +158,11 @@ class Columns:
                     case Bucketed(name, buckets, kept):
                         found.append(Surveyed(name, buckets=buckets, kept=kept, missing=True))
         return found
+
+    @property
+    def open_lists(self) -> tuple[str, ...]:
+        """The categories of which a value without a level counts as one of the levels."""
+        return tuple(c.name for c in self.columns if not isinstance(c, Quantity) and c.others is not None)
 
     @staticmethod
     def of_schema(schema: Schema) -> "Columns":
@@ -189,7 +206,7 @@ def _of(part: Any) -> list[Column]:
             return [_listed(name, part.names)]
         case Surveyed(name=name, number=True, low=low, high=high) if low < high:
             away = (high - low) / 2 * (_WIDER - 1)
-            return [Quantity(name, low - away, high + away)]
+            return [Quantity(name, low - away, high + away, dates=True)]
         case Surveyed(name=name, kept=kept) if kept:
             return [Bucketed(name, part.buckets, kept)]
         case Labels(name=name):

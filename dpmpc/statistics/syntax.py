@@ -13,12 +13,13 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, NoReturn
+from unicodedata import combining, east_asian_width
 
 from dpmpc.data.spelling import is_number
 from dpmpc.errors import UsageError
 from dpmpc.statistics.where import KEYWORDS, word
 
-_TOKEN = re.compile(r'\s*(?:(\.\.|[()\[\]{},=])|"((?:[^"\\]|\\.)*)"|((?:(?!\.\.)[^\s()\[\]{},="\\])+))')
+_TOKEN = re.compile(r'\s*(?:(\.\.|[()\[\]{},=])|"((?:[^"\\]|\\[\s\S])*)"|((?:(?!\.\.)[^\s()\[\]{},="\\])+))')
 
 
 @dataclass(frozen=True)
@@ -64,15 +65,27 @@ class Written:
 
 def pointed(text: str, begin: int, end: int, rule: str, way: str) -> str:
     """The rule; what was written; the way out; and the question with a caret below the place."""
+    text = one_line(text)
     shown = text[begin:end] or "its end"
     if len(shown) > 60:
         shown, end = f"{shown[:60]}...", begin + 60
-    return f"{rule}; got {shown}; {way}\n  {text}\n  {' ' * begin}{'^' * max(1, end - begin)}"
+    before, below = _columns(text[:begin]), _columns(text[begin:end])
+    return f"{one_line(rule)}; got {shown}; {one_line(way)}\n  {text}\n  {' ' * before}{'^' * max(1, below)}"
+
+
+def one_line(text: str) -> str:
+    """The text with a space for what is no visible character."""
+    return "".join(c if c.isprintable() else " " for c in text)
+
+
+def _columns(text: str) -> int:
+    """How many columns of a terminal a text takes."""
+    return sum(0 if combining(c) else 2 if east_asian_width(c) in "WF" else 1 for c in text)
 
 
 def read(text: str) -> Written:
     """What a line says. Errors: it is no question, with a caret where that shows."""
-    return _Reader(" ".join(text.split("\n"))).question()
+    return _Reader(text).question()
 
 
 def text_of(table: Mapping[str, Any]) -> str:
@@ -124,7 +137,7 @@ class _Reader:
             at = match.end()
             k = match.lastindex or 3
             plain = match[2] is not None
-            said = re.sub(r"\\(.)", r"\1", match[2]) if plain else match[k]
+            said = re.sub(r"\\([\s\S])", r"\1", match[2]) if plain else match[k]
             kind = "quoted" if plain else "mark" if match[1] else "word"
             found.append(Token(said, kind, match.start(k) - plain, match.end(k) + plain))
         rest = text[at:]

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from dpmpc.errors import UsageError
 from dpmpc.statistics.cells import Axis
 from dpmpc.statistics.columns import Columns
+from dpmpc.statistics.intervals import Floats
 from dpmpc.statistics.query import parse
 from dpmpc.statistics.where import Among, Condition
 from dpmpc.synthesis.tree import Edge
@@ -36,6 +37,8 @@ class Constraints:
             where = parse(f"count where {line}", columns).where
             if not 1 <= len(where.conditions) <= 2:
                 raise UsageError(f"a constraint is about one or two columns; got {line}; split it, or leave it out")
+            for condition in where.conditions:
+                _check_range(condition, line)
             found.append(where.conditions)
         return Constraints(tuple(found))
 
@@ -73,9 +76,33 @@ def _cells(condition: Condition, axis: Axis) -> Cells:
         found[list(condition.levels)] = True
         return found
     edges = np.array(getattr(axis, "edges"))  # noqa: B009  a number's axis
-    inside = (edges[:-1] >= condition.low) & (edges[1:] <= condition.high)
+    inside = (edges[:-1] >= condition.low) & (edges[1:] <= _end(condition.high, edges))
     found[1 : len(edges)] = inside
+    # what lies beside the bounds is written as the bound
+    found[0], found[len(edges)] = condition.low <= edges[0], condition.high >= edges[-1]
     return found
+
+
+def _end(high: float, edges: Floats) -> float:
+    """Where a range ends among the cells: at an edge, or at the whole number before one where all edges are whole."""
+    whole = high + 1 in edges and high not in edges and bool((edges == np.rint(edges)).all())
+    return high + 1 if whole else high
+
+
+def _check_range(condition: Condition, line: str) -> None:
+    """Errors: a range that does not consist of whole cells, or of a number whose cells are not public: it could not be
+    held."""
+    if isinstance(condition, Among):
+        return
+    edges = np.array(getattr(condition.column, "cuts", ()))
+    low, high = condition.low, condition.high
+    ends = len(edges) and (low in edges or low <= edges[0]) and (_end(high, edges) in edges or high >= edges[-1])
+    if not ends or low >= _end(high, edges):
+        known = f"its cells end at {', '.join(f'{edge:g}' for edge in edges[:12])}" if len(edges) else "it has none"
+        raise UsageError(
+            f"a range in a constraint is made of public cells; got {line}, and of '{condition.column.name}' {known}; "
+            "give it <<cuts>> at the ends"
+        )
 
 
 def from_file(value: Any) -> list[str]:

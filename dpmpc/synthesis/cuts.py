@@ -3,12 +3,14 @@
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
 
 from dpmpc.errors import UsageError
-from dpmpc.learning.survey import CELLS, LOWEST, NUMBER, OCTAVES, Summary, Survey
+from dpmpc.learning.survey import Survey
+from dpmpc.learning.survey_numbers import CELLS, LOWEST, NUMBER, OCTAVES, Summary
 from dpmpc.statistics.cells import Bins, even
 from dpmpc.statistics.columns import Column, Columns, Quantity
 from dpmpc.statistics.intervals import Floats
@@ -41,29 +43,33 @@ def at_most(columns: Columns) -> Columns:
     return stated(columns, waiting, None) if waiting else columns
 
 
-def surveyed(columns: Columns, survey: Survey, total: Floats, noise: float) -> Columns:
+def surveyed(
+    columns: Columns, survey: Survey, total: Floats, noise: float, places: Mapping[str, int] | None = None
+) -> Columns:  # fmt: skip
     """The columns with cells for those that a survey was about. total: the opened sum; noise: its deviation a
-    coordinate, in records."""
+    coordinate, in records; places: decimals of columns, where they are known."""
     found = {
         name: total[k * NUMBER : (k + 1) * NUMBER][:CELLS] for k, name in enumerate(survey.numbers)
     }  # fmt: skip
     made: list[Column] = []
     for column in columns.columns:
         if isinstance(column, Quantity) and column.name in found:
-            made.append(replace(column, cuts=edges_of(found[column.name], noise, column.low, column.high)))
+            spelt = 0 if column.dates else (places or {}).get(column.name)
+            cuts = edges_of(found[column.name], noise, column.low, column.high, places=spelt)
+            made.append(replace(column, cuts=cuts))
         else:
             made.append(column)
     return Columns(tuple(made))
 
 
 def edges_of(
-    counts: Floats, noise: float, low: float, high: float, cells: int = CELLS_OF_A_NUMBER
+    counts: Floats, noise: float, low: float, high: float, cells: int = CELLS_OF_A_NUMBER, places: int | None = None
 ) -> tuple[float, ...]:
     """Edges from low to high of so many cells of like masses at most. counts (CELLS,): how many are missing, zero, in
-    each negative and each positive octave, as surveyed.
+    each negative and each positive octave, as surveyed; places: decimals that numbers have, if it is known.
 
     Octaves that stand out of the noise are cut evenly, the fullest first; those with little are joined. Zero has a
-    cell of its own where it stands out.
+    cell of its own where it stands out. Numbers of so many decimals have edges between two of them.
     """
     pieces = _pieces(counts, noise, low, high)
     total = math.fsum(mass for _, _, mass in pieces) or 1.0
@@ -79,8 +85,8 @@ def edges_of(
         parts[k] += 1
     edges = [low]
     for (begin, end, _), part in zip(whole, parts, strict=True):
-        edges += [_neat(float(edge), low, high, edges[-1]) for edge in np.linspace(begin, end, part + 1)[1:]]
-    return (*dict.fromkeys(edge for edge in edges[:-1] if edge < high), high)
+        edges += [_neat(float(edge), low, high, edges[-1], places) for edge in np.linspace(begin, end, part + 1)[1:]]
+    return (low, *dict.fromkeys(edge for edge in edges[1:-1] if low < edge < high), high)
 
 
 def _pieces(counts: Floats, noise: float, low: float, high: float) -> list[Piece]:
@@ -115,8 +121,11 @@ def _few(pieces: list[Piece], cells: int) -> list[Piece]:
     return found
 
 
-def _neat(edge: float, low: float, high: float, before: float) -> float:
-    """An edge as a whole number where bounds are whole and cells are wide enough for it."""
+def _neat(edge: float, low: float, high: float, before: float, places: int | None) -> float:
+    """An edge between two numbers of so many decimals; else a whole number where bounds are whole and cells are wide
+    enough for it."""
+    if places is not None:
+        return between(edge, places)
     if low.is_integer() and high.is_integer() and edge > 1 and round(edge) > before and high - low >= 4:
         return float(round(edge))
     return edge
@@ -138,9 +147,14 @@ def _with_cuts(column: Column, cuts: Any) -> Column:
     return replace(column, cuts=edges)
 
 
-def bounds_of(counts: Floats, noise: float, summary: Summary) -> tuple[float, float]:
+def between(edge: float, places: int) -> float:
+    """The middle of the two numbers of so many decimals that are next to an edge, or of it and the one above."""
+    return float((Fraction(math.floor(Fraction(edge) * 10**places)) + Fraction(1, 2)) / 10**places)
+
+
+def bounds_of(counts: Floats, noise: float, summary: Summary, places: int | None = None) -> tuple[float, float]:
     """The ends of the octaves, and zero, that stand out of the noise, and within six deviations of the mean. counts: as
-    of `edges_of`; summary: what the survey found of the column."""
+    of `edges_of`; summary: what the survey found of the column; places: decimals that numbers have, if it is known."""
     ends = []
     for k in np.flatnonzero(counts[2 : 2 + 2 * OCTAVES] > 2 * _BESIDE * noise):
         size = math.ldexp(1.0, int(LOWEST + k % OCTAVES))
@@ -149,4 +163,10 @@ def bounds_of(counts: Floats, noise: float, summary: Summary) -> tuple[float, fl
         ends += [0.0, _ZERO]
     away = _WIDEST * summary.deviation
     low, high = max(min(ends), summary.mean - away), min(max(ends), summary.mean + away)
-    return (low, high) if low < high else (min(ends), max(ends))
+    low, high = (low, high) if low < high else (min(ends), max(ends))
+    if places is None:
+        return low, high
+    # octaves hold neither their upper end nor, below zero, their lower one
+    first, last = np.nextafter(low, math.inf) if low < 0 else low, np.nextafter(high, -math.inf)
+    low, high = -between(-float(first), places), between(float(last), places)
+    return (low, high) if low < high else (high, high + 10.0**-places)

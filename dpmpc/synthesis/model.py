@@ -1,10 +1,12 @@
-"""The model of greatest entropy with the tables of a tree, and rows drawn from it.
+"""The model of greatest entropy with the tables of a tree of cliques, and rows drawn from it.
 
-Without a target the model is that of the tree: a root, and for every child its law given its parent. With one it is
-p(target) p(root | target) prod p(child | parent, target). Each clique (parent, child, target) has the greatest entropy
-for its three tables of two columns, which iterative proportional fitting finds (Csiszar 1975). Cliques meet in
-(parent, target) alone, which the graph of the model, being triangulated, makes a separator: so the product of the
-cliques' laws is the law of greatest entropy with all these tables (Lauritzen 1996, section 4.4).
+A clique is a child, its parents and the target, if there is one. The graph of the tables is triangulated, its cliques
+are a junction tree, and a law that is a product of factors of its edges is that of its cliques: p(first, target) prod
+p(child | parents, target) (Lauritzen 1996, section 4.4). Of the laws with given tables the one of greatest entropy is
+such a product, and iterative proportional fitting from the product of the margins finds it (Csiszar 1975). It goes
+along the junction tree, to and fro: in each clique its own tables are fitted, and what changed is handed to the next
+one by the columns that both have, so that every clique that is fitted has the margin of the whole law (Jirousek and
+Preucil 1995, On the effective implementation of the iterative proportional fitting procedure).
 """
 
 from collections.abc import Mapping, Sequence
@@ -14,10 +16,12 @@ import numpy as np
 
 from dpmpc.statistics.cells import Ints
 from dpmpc.statistics.intervals import Floats
-from dpmpc.synthesis.tree import Edge
+from dpmpc.synthesis.tree import Edge, Family
 
 _SWEEPS = 100
+_ROUNDS = 30  # along all cliques
 _CLOSE = 1e-6  # a fit ends where margins agree to this part of the whole
+_NEAR = 1e-4  # likewise, of the cliques: noisy tables never agree altogether
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,33 +51,121 @@ class Model:
         return np.bincount(place, minlength=int(np.prod(shape))).reshape(shape).astype(np.float64)
 
 
+@dataclass(eq=False)
+class _Clique:
+    """`axes`: its columns, the child last; `law`: its margin of the law, in records; `tables`: (axes, counts) that are
+    fitted here; `up`: the clique that it hangs from; `shared`, `above`: the axes that both have, here and there."""
+
+    axes: tuple[str, ...]
+    law: Floats
+    tables: list[tuple[tuple[int, int], Floats]]
+    up: int | None
+    shared: tuple[int, ...]
+    above: tuple[int, ...]
+
+
 def fitted(
-    names: Sequence[str], target: str | None, edges: Sequence[Edge], one: Mapping[str, Floats],
+    names: Sequence[str], target: str | None, families: Sequence[Family], one: Mapping[str, Floats],
     two: Mapping[Edge, Floats],
 ) -> Model:  # fmt: skip
-    """The model. edges: of the tree without the target, parents first; one: (cells,) of each column, at least 0; two:
-    tables of the edges and of every column with the target, at least 0."""
+    """The model. families: children and parents without the target, parents first; one: (cells,) of each column, at
+    least 0; two: tables of every child with each parent, and of every column with the target, at least 0."""
     sizes = {name: len(one[name]) for name in names}
+    cliques = _cliques(target, families, one, two)
+    before = np.inf
+    for _ in range(_ROUNDS if len(cliques) > 1 or target is not None else 0):
+        off = _round(cliques)
+        if off < _NEAR or off > 0.98 * before:
+            break
+        before = off
+    for clique in cliques:
+        _hand(cliques, clique, down=True)
     laws: list[tuple[str, tuple[str, ...], Floats]] = []
-    with_target: dict[str, Floats] = {}  # (cells, target's cells)
-    others = [name for name in names if name != target]
     if target is not None:
-        laws.append((target, (), _conditional(one[target])))
-        for name in others:
-            with_target[name] = raked(_table(two, name, target), one[name], one[target])
-    root = edges[0][0] if edges else others[0]
-    if target is None:
-        laws.append((root, (), _conditional(one[root])))
-    else:
-        laws.append((root, (target,), _conditional(with_target[root].T)))
-    for parent, child in edges:
-        pair = raked(_table(two, parent, child), one[parent], one[child])
-        if target is None:
-            laws.append((child, (parent,), _conditional(pair)))
-        else:
-            clique = _clique(pair, with_target[parent], with_target[child])
-            laws.append((child, (parent, target), _conditional(clique)))
+        laws.append((target, (), _conditional(cliques[0].law.sum(axis=1))))
+    laws += [(clique.axes[-1], clique.axes[:-1], _conditional(clique.law)) for clique in cliques]
     return Model(tuple(names), sizes, tuple(laws))
+
+
+def _cliques(
+    target: str | None, families: Sequence[Family], one: Mapping[str, Floats], two: Mapping[Edge, Floats]
+) -> list[_Clique]:
+    """The cliques in the order of families, each with the law of independent columns."""
+    hub = () if target is None else (target,)
+    place = {child: k for k, (child, _) in enumerate(families)}
+    made: list[_Clique] = []
+    for child, parents in families:
+        axes = (*parents, *hub, child)
+        law = np.ones(())
+        for name in axes:
+            law = np.multiply.outer(law, one[name] / (float(one[name].sum()) or 1.0))
+        tables = []
+        for k, name in enumerate(axes[:-1]):
+            tables.append(((k, len(axes) - 1), raked(_table(two, name, child), one[name], one[child])))
+        up = max(place[parent] for parent in parents) if parents else None
+        above = () if up is None else tuple(made[up].axes.index(name) for name in axes[:-1])
+        total = float(one[child].sum()) or 1.0
+        made.append(_Clique(axes, law * total, tables, up, tuple(range(len(above))), above))
+    return made
+
+
+def _round(cliques: Sequence[_Clique]) -> float:
+    """Fits every clique once on a walk along the whole tree and back; the largest part of the records by which a table
+    was off when its clique was reached."""
+    below: dict[int, list[int]] = {}
+    for k, clique in enumerate(cliques):
+        if clique.up is not None:
+            below.setdefault(clique.up, []).append(k)
+    worst = _fit(cliques[0])
+    waiting = [(0, iter(below.get(0, ())))]
+    while waiting:
+        at, children = waiting[-1]
+        child = next(children, None)
+        if child is None:
+            waiting.pop()
+            if waiting:
+                _hand(cliques, cliques[at], down=False)
+            continue
+        _hand(cliques, cliques[child], down=True)
+        worst = max(worst, _fit(cliques[child]))
+        waiting.append((child, iter(below.get(child, ()))))
+    return worst
+
+
+def _fit(clique: _Clique) -> float:
+    """Fits a clique's own tables once, one after another."""
+    worst = 0.0
+    for axes, table in clique.tables:
+        found = _margin(clique.law, axes)
+        worst = max(worst, float(np.abs(found - table).sum()) / (float(table.sum()) or 1.0))
+        clique.law = _times(clique.law, _ratio(table, found), axes)
+    return worst
+
+
+def _hand(cliques: Sequence[_Clique], clique: _Clique, down: bool) -> None:
+    """Makes the margin of the columns that a clique shares with the one it hangs from that of the other: `down`, its
+    own follows, else the other's."""
+    if clique.up is None:
+        return
+    above = cliques[clique.up]
+    here, there = _margin(clique.law, clique.shared), _margin(above.law, clique.above)
+    if down:
+        clique.law = _times(clique.law, _ratio(there, here), clique.shared)
+    else:
+        above.law = _times(above.law, _ratio(here, there), clique.above)
+
+
+def _margin(law: Floats, axes: Sequence[int]) -> Floats:
+    """The sum over all other axes, with these in their order here."""
+    kept = law.sum(axis=tuple(k for k in range(law.ndim) if k not in axes))
+    return np.asarray(kept.transpose(np.argsort(np.argsort(axes))))
+
+
+def _times(law: Floats, factor: Floats, axes: Sequence[int]) -> Floats:
+    """The law times a factor of these axes."""
+    ordered = factor.transpose(np.argsort(axes))
+    shape = [law.shape[k] if k in axes else 1 for k in range(law.ndim)]
+    return np.asarray(law * ordered.reshape(shape))
 
 
 def on_simplex(values: Floats, total: float) -> Floats:
@@ -93,19 +185,6 @@ def raked(table: Floats, rows: Floats, columns: Floats) -> Floats:
         found = found * _ratio(rows, found.sum(axis=1))[:, None]
         found = found * _ratio(columns, found.sum(axis=0))[None, :]
         if np.abs(found.sum(axis=1) - rows).sum() < _CLOSE * total:
-            break
-    return np.asarray(found)
-
-
-def _clique(pair: Floats, parent: Floats, child: Floats) -> Floats:
-    """(parent, target, child) of greatest entropy with its three tables of two columns."""
-    found = np.ones((pair.shape[0], parent.shape[1], pair.shape[1]))
-    total = float(pair.sum()) or 1.0
-    for _ in range(_SWEEPS):
-        found = found * _ratio(child.T, found.sum(axis=0))[None, :, :]
-        found = found * _ratio(pair, found.sum(axis=1))[:, None, :]
-        found = found * _ratio(parent, found.sum(axis=2))[:, :, None]
-        if np.abs(found.sum(axis=0) - child.T).sum() < _CLOSE * total:
             break
     return np.asarray(found)
 

@@ -1,5 +1,6 @@
 """The noisy tables that a model is fitted to: made possible, one by one, from what was opened."""
 
+import math
 from collections.abc import Sequence
 from itertools import combinations
 
@@ -16,7 +17,7 @@ from dpmpc.statistics.opened import Consistent, Opened, Weights, unit_weights
 from dpmpc.statistics.where import ALL
 from dpmpc.synthesis.constraints import Constraints
 from dpmpc.synthesis.model import on_simplex
-from dpmpc.synthesis.tree import Edge, dependence
+from dpmpc.synthesis.tree import Edge, dependence, shrunk
 
 _SURE = 4.0  # deviations of the noise that records beside a column's cells must exceed to be drawn
 
@@ -69,15 +70,38 @@ class Noisy:
             )
         return found
 
+    def apart(self, edge: Edge) -> float:
+        """The deviation a cell of the noise in what a table of two columns has beside its margins: centred along both
+        axes, noise of deviation d a cell has d^2 (1 - 1/rows) (1 - 1/columns) in each."""
+        axes = [self.axes[name] for name in edge]
+        centred: Weights = {axis: unit_weights(axis, 0) - 1 / len(axis.labels) for axis in axes}
+        left = math.prod(1 - 1 / len(axis.labels) for axis in axes)
+        return math.sqrt(max(self._tables.covariance(axes, centred, centred), 0.0) / left) if left else 0.0
+
     def two(self, edge: Edge) -> Floats:
-        """The table of two columns, at least 0, the number of records in all; 0 where constraints say so."""
-        values = self.raw(edge)
-        possible = ~self.zeros.of_two(edge, self.axes)
-        found = np.zeros(values.shape)
-        found[possible] = on_simplex(values[possible], self.n)
+        """The table of two columns as far as it stands out of the noise (`tree.shrunk`), at least 0, the number of
+        records in all; 0 where constraints say so, and beside what either column may have."""
+        found = np.zeros([len(self.axes[name].labels) for name in edge])
+        inside = self._inside(edge)
+        values = found[inside]
+        possible = ~self.zeros.of_two(edge, self.axes)[inside]
+        values[possible] = on_simplex(shrunk(self.raw(edge)[inside], self.apart(edge))[possible], self.n)
+        found[inside] = values
         return found
 
     def dependence(self) -> dict[Edge, float]:
         """How much every two columns depend on each other, as far as it stands out of the noise."""
         each = combinations(self.columns.names, 2)
-        return {edge: dependence(self.raw(edge), self.deviation(edge)) for edge in each}
+        return {edge: dependence(self.raw(edge)[self._inside(edge)], self.apart(edge)) for edge in each}
+
+    def size(self, name: str) -> int:
+        """How many cells of a column a row may have."""
+        return int(self._possible[name].sum())
+
+    @cached_property
+    def _possible(self) -> dict[str, NDArray[np.bool_]]:
+        return {name: self.possible(name) for name in self.columns.names}
+
+    def _inside(self, edge: Edge) -> tuple[NDArray[np.int64], ...]:
+        """The cells of a table whose row and column are possible."""
+        return np.ix_(*(np.flatnonzero(self._possible[name]) for name in edge))

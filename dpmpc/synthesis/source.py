@@ -79,7 +79,7 @@ class Synthesis(Source):
         tables = asking.first(self.columns)
         first = tables.opened(opened.total / STEP, opened.noise / STEP, (opened.count,), not self.places)
         shape = structure(self.noisy(first), self.target)
-        second = asking.second(self.columns, shape.edges)
+        second = asking.second(self.columns, shape.edges, self.target)
         return Following(second, second.coordinates)
 
     def noisy(self, opened: Opened) -> Noisy:
@@ -89,7 +89,7 @@ class Synthesis(Source):
     @cached_property
     def widest(self) -> Tables:
         """The second release's tables, if the tree is the one with most cells."""
-        return asking.second(self.cells, asking.widest(self.cells, self.target))
+        return asking.second(self.cells, asking.widest(self.cells, self.target), self.target)
 
     @property
     def coordinates(self) -> int:

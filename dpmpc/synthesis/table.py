@@ -1,5 +1,6 @@
 """A synthetic table: the model that noisy tables lead to, rows drawn from it, and how far off its tables will be."""
 
+import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations
@@ -13,25 +14,32 @@ from dpmpc.statistics.cells import Ints
 from dpmpc.statistics.intervals import Floats
 from dpmpc.statistics.opened import Opened
 from dpmpc.statistics.pooled import pooled
+from dpmpc.synthesis import asking
 from dpmpc.synthesis.model import Model, fitted
 from dpmpc.synthesis.noisy import Noisy
-from dpmpc.synthesis.tree import Edge, spanning_tree
+from dpmpc.synthesis.tree import Edge, Family, clique_tree
 
 _FORCED = 2.0  # the weight of an edge that a constraint needs: more than any dependence
 _ROUNDS = 50  # of drawing again rows that constraints exclude
 REPEATS = 6  # of the noise, for expected errors
 _ENOUGH = 50_000  # rows to see them in
+MOST_OF_A_CLIQUE = 1 << 16  # cells: of one with two parents
 
 
 @dataclass(frozen=True)
 class Structure:
-    """Which tables a model is of: the tree's edges (parent, child), without the target, and every column with the
-    target; `more`: further pairs, of a model that is no tree."""
+    """Which tables a model is of: those of every child with its parents (`families`, without the target, parents
+    first), and every column with the target; `more`: further pairs, of a model by Private-PGM."""
 
     names: tuple[str, ...]
     target: str | None
-    tree: tuple[Edge, ...]
+    families: tuple[Family, ...]
     more: tuple[Edge, ...] = ()
+
+    @property
+    def tree(self) -> tuple[Edge, ...]:
+        """(parent, child) of the tree of cliques."""
+        return tuple((parent, child) for child, parents in self.families for parent in parents)
 
     @property
     def edges(self) -> tuple[Edge, ...]:
@@ -59,13 +67,25 @@ def structure(noisy: Noisy, target: str | None) -> Structure:
             if known in weight:
                 weight[known] += _FORCED
     names = noisy.columns.names
-    return Structure(names, target, spanning_tree([name for name in names if name != target], weight))
+    sizes = {name: len(axis.labels) for name, axis in noisy.axes.items()}
+    each = sizes[target] if target else 1
+    others = [name for name in names if name != target]
+    quieter = asking.quieter(len(names), target is not None)
+
+    def least(a: str, b: str) -> float:
+        """A half of what the second release's noise alone moves of a table: half of E|noise| a cell."""
+        return 0.2 * (noisy.size(a) - 1) * (noisy.size(b) - 1) * noisy.apart((a, b)) * quieter / noisy.n
+
+    def fits(clique: tuple[str, ...]) -> bool:
+        return math.prod(sizes[name] for name in clique) * each <= MOST_OF_A_CLIQUE
+
+    return Structure(names, target, clique_tree(others, weight, least, fits))
 
 
 def model_of(noisy: Noisy, shape: Structure) -> Model:
     """The model of greatest entropy with the noisy tables of a structure, as all releases together have them."""
     one = {name: noisy.one(name) for name in shape.names}
-    return fitted(shape.names, shape.target, shape.tree, one, {edge: noisy.two(edge) for edge in shape.edges})
+    return fitted(shape.names, shape.target, shape.families, one, {edge: noisy.two(edge) for edge in shape.edges})
 
 
 def draw(model: Drawn, noisy: Noisy, rows: int, rng: np.random.Generator) -> dict[str, Ints]:

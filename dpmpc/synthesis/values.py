@@ -86,13 +86,19 @@ def _spelt(days: Floats) -> NDArray[Any]:
 def _numbers(axis: Bins, cells: Ints, wanted: Wanted | None, digits: int, rng: np.random.Generator) -> Floats:
     edges, unit = np.array(axis.edges), 10.0**-digits
     inner = len(edges) - 1
-    low, width = edges[:-1], np.diff(edges)
-    width = width + np.where(np.arange(inner) == inner - 1, unit, 0.0)  # the last cell holds its upper end
+    # a cell has the numbers of so many decimals from the first that is at least its lower end to the next cell's
+    firsts = np.round(np.ceil(edges / unit - 1e-9) * unit, digits)
+    low, high = firsts[:-1], firsts[1:].copy()
+    high[-1] = np.floor(edges[-1] / unit + 1e-9) * unit + unit  # the last cell holds its upper end
+    empty = high <= low  # cells without such a number: their own ends then
+    low, high = np.where(empty, edges[:-1], low), np.where(empty, edges[1:], high)
+    width = high - low
     share = np.bincount(cells, minlength=inner + 3)[: inner + 2].astype(np.float64)
     parts = low[:, None] + width[:, None] * (np.arange(_PARTS) / _PARTS)
     law = _tilted(axis.column, parts, width / _PARTS, unit, share, wanted)
     values = np.full(len(cells), np.nan)
-    values[cells == 0], values[cells == inner + 1] = edges[0], edges[-1]
+    values[cells == 0] = np.round(firsts[0], digits)
+    values[cells == inner + 1] = np.round(np.floor(edges[-1] / unit + 1e-9) * unit, digits)
     inside = (cells > 0) & (cells <= inner)
     place = cells[inside] - 1
     # cumulative laws side by side, those of cell k in (k, k + 1]: one search finds the parts of all rows
@@ -102,7 +108,7 @@ def _numbers(axis: Bins, cells: Ints, wanted: Wanted | None, digits: int, rng: n
     part = np.clip(at - place * _PARTS, 0, _PARTS - 1)
     raw = parts[place, part] + width[place] / _PARTS * rng.random(len(place))
     rounded = np.round(np.floor(raw / unit + 1e-9) * unit, digits)
-    values[inside] = np.clip(rounded, edges[place], edges[place + 1])
+    values[inside] = np.where(empty[place], np.clip(rounded, edges[place], edges[place + 1]), rounded)
     return values
 
 

@@ -12,13 +12,24 @@ import numpy as np
 import pytest
 
 from dpmpc.data import CsvFile, load
-from dpmpc.data.blocks import Records, allocate, arranged
+from dpmpc.data.blocks import Records, allocate, arranged, in_memory
 from dpmpc.data.loading import opened
 from dpmpc.data.memory import parse_memory, usual_memory
 from dpmpc.data.scratch import scratch_folder, sweep
 from dpmpc.errors import UsageError
-from dpmpc.learning import erm
-from dpmpc.learning.erm_blocks import accuracy, mse, objective, optima, owner_gradients, scores, solve, tile_rows, tiles
+from dpmpc.learning import erm, erm_blocks
+from dpmpc.learning.erm_blocks import (
+    accuracy,
+    mse,
+    objective,
+    optima,
+    owner_gradients,
+    scored,
+    scores,
+    solve,
+    tile_rows,
+    tiles,
+)
 from dpmpc.learning.losses import LOGISTIC, ridge
 
 SIZES = (5, 1, 3000, 9000, 40_000, 2, 2)
@@ -96,6 +107,42 @@ def test_optima_objectives_and_scores_are_those_of_arrays(tmp_path: Path, monkey
         optima(LOGISTIC, records, np.array([0, 0, 5]), 0.1)
     with pytest.raises(UsageError, match="at least one row"):
         accuracy(theta, records.part(0, 0))
+
+
+@pytest.mark.parametrize("rare", [False, True], ids=["alike", "a rare feature"])
+def test_the_curvature_of_some_tiles_finds_the_optimum_of_all_records(
+    rare: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With a feature that no record of those tiles has, and hardly a regulariser, all tiles are asked."""
+    monkeypatch.setattr("dpmpc.learning.erm_blocks._STREAMED", 1)
+    monkeypatch.setattr("dpmpc.learning.erm_blocks._FEWEST", 2)
+    rng, (n, d) = np.random.default_rng(3), (40_000, 20)
+    X = rng.standard_normal((n, d))
+    if rare:  # every second of five tiles is looked at
+        X[:, 7] = 0.0
+        X[tile_rows(d) : tile_rows(d) + 300, 7] = 2.0
+    X /= 1.01 * np.linalg.norm(X, axis=1, keepdims=True)
+    y, lam = np.where(X[:, 7] + rng.standard_normal(n) > 0, 1.0, -1.0), 1e-7 if rare else 1e-3
+    asked: list[int] = []
+    curved = erm_blocks._Curved.__call__
+
+    def counted(self: Any, tile: Any, *rest: Any) -> Any:
+        asked.append(self.step)
+        return curved(self, tile, *rest)
+
+    monkeypatch.setattr(erm_blocks._Curved, "__call__", counted)
+    found = solve(LOGISTIC, in_memory(X, y), lam)
+    expected = erm.solve(LOGISTIC, X, y, lam)
+    assert found.gradient_norm < 1e-10 and np.linalg.norm(found.theta - expected.theta) < 2e-10 / lam
+    assert asked[0] == 2 and (min(asked) == 1) == rare
+
+
+def test_a_score_does_not_depend_on_its_block() -> None:
+    rng = np.random.default_rng(5)
+    X, theta = rng.standard_normal((2000, 113)), rng.standard_normal(113)
+    whole = scored(X, theta)
+    assert np.allclose(whole, X @ theta, rtol=0, atol=1e-12)
+    assert all(np.array_equal(scored(X[k : k + m], theta), whole[k : k + m]) for k, m in ((1, 1), (7, 64), (999, 1001)))
 
 
 def test_order_is_kept_through_several_threads_and_both_kinds_of_storage(tmp_path: Path) -> None:

@@ -15,6 +15,7 @@ from dpmpc.cli.describe import command as describe_command
 from dpmpc.data import CsvFile, Schema, load
 from dpmpc.data.check import check, schema_in
 from dpmpc.data.loading import opened
+from dpmpc.data.spelling import Spelling
 from dpmpc.data.writing import write_table
 from dpmpc.errors import RecordError, UsageError
 from tests.tables import cells_of, write
@@ -91,7 +92,15 @@ def test_check_counts_by_column_and_says_what_would_be_refused(tmp_path: Path, s
     assert refused["stage"] == "is not in b.csv" and "age" not in refused
     noted = {f.column: f.text for f in result.found if f.severity == "note"}
     assert "3 fields are no number as they are spelled, and count as missing: 'old' x 3" in noted["age"]
-    assert "3 records have neither class: '2' x 3" in refused["died"]
+    assert "3 records have neither class: '2' x 3" in refused["died"] and "or let them count" in refused["died"]
+
+
+def test_misfits_that_count_as_stated_are_not_refused(tmp_path: Path, schema: Path) -> None:
+    path = site(tmp_path, "b.csv", "age,stage,ward,died\n" + "50,1,surgery,2\n" * 3 + "50,1,surgery,1\n")
+    with opened(path, spelling=Spelling(misfits="zero")) as (table, _):
+        result = check(Schema.read(schema), table)
+    [said] = [f for f in result.found if "neither class" in f.text]
+    assert not result.refused and said.severity == "note" and said.text.endswith("zero vectors, as was stated")
 
 
 def test_check_warns_of_a_column_that_is_nearly_all_unknown_or_clipped(tmp_path: Path, schema: Path) -> None:

@@ -54,6 +54,21 @@ def test_columns_that_are_there_twice_are_said(tmp_path: Path) -> None:
     assert note == "2 columns are called 'age', and are 'age (1)', 'age (2)' here; leave out what is not meant"
 
 
+def test_an_identifier_that_several_records_share_points_at_persons(tmp_path: Path) -> None:
+    """By name and number alone: few wards, a key of every record and a drug's name say nothing of persons."""
+    rows = [[str(1000 + k % 70), row[1], str(k % 5), row[3], row[4]] for k, row in enumerate(records())]
+    (note,) = notes(write(tmp_path, text_of(rows, "Patient-ID,age,ward_id,rest,y\n")))
+    assert (
+        note.startswith("column 'Patient-ID' has 70 different values in 200 records") and "--person Patient-ID" in note
+    )
+    texts = [[f"P{row[0]}", *row[1:]] for row in rows]
+    (note,) = notes(write(tmp_path, text_of(texts, "patient_id,age,ward_id,rest,y\n")))
+    assert note.startswith("column 'patient_id' has 70 different values")
+    assert notes(write(tmp_path, text_of(texts, "drug,age,ward_id,rest,y\n"))) == ()
+    once = [[str(1000 + k), *row[1:]] for k, row in enumerate(rows)]
+    assert notes(write(tmp_path, text_of(once, "patient_id,age,ward_id,rest,y\n"))) == ()
+
+
 @pytest.mark.parametrize("word", ["Total", "Summe", "GESAMT", "Toplam", "合计"])
 def test_a_row_of_totals_is_said_and_a_category_of_that_name_is_not(word: str, tmp_path: Path) -> None:
     assert word.lower() in TOTALS

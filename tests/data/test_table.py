@@ -73,6 +73,15 @@ def test_blank_lines_with_spaces_do_not_count_and_the_rest_is_read_as_ever(tmp_p
     assert csv_cells(write(tmp_path, odd))[1] == [["1", "x, y"], ["2", "z"], ["3", "p q"]]
 
 
+@pytest.mark.parametrize("end", ["\n", "\r\n"])
+@pytest.mark.parametrize("first", ["", "sep=,\n", "\n"])
+def test_a_name_over_several_lines_costs_no_record(tmp_path: Path, first: str, end: str) -> None:
+    """A quoted line break in a header, as spreadsheets write it: each counts as one line to DuckDB's `skip`."""
+    text = first + f'"age {end} (years)",b,"dose{end}{end}mg"{end}' + "".join(f"{k},x,{k}{end}" for k in range(5))
+    names, cells = csv_cells(write(tmp_path, text))
+    assert names == ("age (years)", "b", "dose mg") and cells == [[str(k), "x", str(k)] for k in range(5)]
+
+
 def test_names_may_be_given(tmp_path: Path) -> None:
     assert csv_cells(write(tmp_path, "1,x\n2,yy\n3,z\n"), names=("n", "t")) == (
         ("n", "t"),
@@ -97,7 +106,7 @@ def test_numbers_equal_float_to_the_last_bit(tmp_path: Path) -> None:
 
 
 def test_what_is_no_number_and_what_is_missing(tmp_path: Path) -> None:
-    wrong = ["x", "1,5", "1_0", "nan", "inf", "-inf", "1e999", ".", "-", "--1", "+-1", "1-", "0x1", "1.2.3", "1 2", "١"]
+    wrong = ["x", "1,5", "1_0", "nan", "inf", "-inf", "1e999", ".", "-", "--1", "+-1", "1-", "0x1", "1.2.3", "1 2", "١x"]
     assert np.isinf(values_of(wrong, tmp_path)).all()
     assert not any(map(is_number, wrong)) and is_number("1e3") and not is_number("1_0")
     missing = ["", "?", "NA", "na", "N/A", "null", "NULL", " ? ", "\tNA\n"]

@@ -5,7 +5,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from dpmpc.experiments import synth, synth_rivals
+from dpmpc.experiments import synth, synth_parties, synth_rivals
 from dpmpc.experiments.corpus import Raw
 from dpmpc.experiments.synth_attack import attack
 
@@ -83,20 +83,29 @@ def test_runs_are_carried_on_and_set_beside_what_parties_take(
         drawn.append(epsilon)
         return data.cells
 
-    in_the_clear = synth.through_parties(small, engine="clear")
+    in_the_clear = synth_parties.through(small, engine="clear")
     assert in_the_clear["records"] == 4000 and in_the_clear["columns"] == 4 and in_the_clear["cells"] > 100
+    alike = synth.judged(small, small.cells, 1, boosting=False)
+    assert in_the_clear["tv2"] < 0.1 and abs(in_the_clear["auc"] - alike["auc"]) < 0.1 < in_the_clear["processor"] * 10
     monkeypatch.setattr(synth, "methods", lambda: {"one release": records, "records": records})
     monkeypatch.setattr(synth, "available", lambda *given: True)
     monkeypatch.setattr(synth, "load", lambda *given: None)
     monkeypatch.setattr(synth, "set_of", lambda *given: small)
     monkeypatch.setattr(synth, "attack", lambda *given: [])
-    monkeypatch.setattr(synth, "through_parties", lambda *given, **settings: in_the_clear)
+    asked: list[tuple[float, int]] = []
+
+    def through(data: synth.Set, epsilon: float, seed: int, **settings: object) -> synth.Row:
+        asked.append((epsilon, seed))
+        return {**in_the_clear, "dataset": "adult", "epsilon": f"{epsilon:g}", "seed": seed}
+
+    monkeypatch.setattr(synth_parties, "through", through)
     synth.run(tmp_path, None, repeats=1, names=("adult",))
     assert drawn == [0.2, 1.0, 1.0]
     page = synth.run(tmp_path, None, repeats=3, names=("adult",)).read_text()
     assert drawn == [0.2, 1.0, 1.0, 0.2, 0.2, 1.0, 1.0]
     assert "| adult | 0.2 | one release | 3 |" in page and "| adult | - | records | 1 |" in page
-    assert "## Two releases through three parties" in page
+    assert asked == [(epsilon, k) for epsilon in synth.EPSILONS for k in range(1, 11)]  # once each
+    assert "## Two releases through three parties" in page and "| adult | 1 | 10 | 4000 | 4 |" in page
 
 
 def test_without_any_set_there_is_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -84,7 +84,7 @@ def test_sums_are_those_of_one_machine_to_the_last_bit(precision: Any, held_out:
     assert (away.n, away.d) == (one.n, one.d) == (len(kept), D + 1)
     offsets = np.array([0, one.n])
     whole = list(tiles(offsets, away.d))
-    assert len(whole) == 3
+    assert len(whole) == 5
     assert [vars(each) for each in away.looked_over(whole)] == [vars(each) for each in one.counts]
     for theta in (np.zeros(D + 1), np.linspace(-3, 3, D + 1)):
         found = owner_gradients(LOGISTIC, theta, away, offsets)

@@ -11,8 +11,9 @@ from dpmpc.data.loading import opened
 from dpmpc.data.schema import Labels, Numeric, Range, Schema
 from dpmpc.errors import UsageError
 from dpmpc.learning import survey as sv
-from dpmpc.learning.survey import CELLS, HIGHEST, LOWEST, MOMENT, NUMBER, OCTAVES, Survey, cell_of
+from dpmpc.learning.survey import Survey
 from dpmpc.learning.survey_columns import ANY, survey_of, surveyed_columns, surveyed_schema
+from dpmpc.learning.survey_numbers import CELLS, HIGHEST, LOWEST, MOMENT, NUMBER, OCTAVES, cell_of
 
 EDGES = [0.0, -0.0, 1.0, -1.0, 2.0, 1.9999999, -3.5, 5e-324, -1e-300, 2.0**LOWEST, 2.0**LOWEST * 0.999, 1e300, -1e300,
          2.0**HIGHEST, 2.0**HIGHEST - 1, 255.0, 256.0, float("nan"), 6.02e11]  # fmt: skip
@@ -143,6 +144,43 @@ def test_with_noise_of_a_fiftieth_of_the_records_columns_keep_their_scale() -> N
             assert abs(seen.mean - np.mean(values)) < 0.5 * deviation, (seed, name)
             assert 0.5 * deviation < seen.deviation < 2 * deviation, (seed, name)
             assert seen.high <= 2 ** (1 + math.ceil(math.log2(values.max() + 1)))
+
+
+def test_an_empty_cell_far_from_a_narrow_column_widens_nothing_and_a_near_one_is_taken_up() -> None:
+    """Counts as noise feigns them, three and a half deviations of it: beside logarithms of prices they would make the
+    column several times as wide; where numbers are spread over octaves, they are the end of a tail."""
+    rng = np.random.default_rng(8)
+    survey, n, noise = Survey(("y",)), 5000, 120.0
+    narrow = np.clip(7.55 + 0.1 * rng.standard_normal(n), 4.1, 7.99)
+    wide = np.concatenate([rng.uniform(4, 32, n - 420), rng.uniform(32, 40, 420)])
+    first = 2 + OCTAVES - LOWEST  # the octave from 1 on
+
+    def seen(values: np.ndarray, extra: dict[int, float]) -> sv.Summary:
+        total = survey.encode({"y": numbers(values)})
+        for cell, count in extra.items():
+            total[cell] += count
+        found = survey.findings(total, n, noise).columns["y"].numbers
+        assert found is not None
+        return found
+
+    plain = seen(narrow, {})
+    for cell in (1, first + 1):  # zero, from 2 on
+        assert seen(narrow, {cell: 3.5 * noise}) == plain, cell
+        assert seen(narrow, {cell: 8 * noise}).deviation > 2 * plain.deviation, cell  # what stands out is there
+    assert (plain.low, plain.high) == (4, 8) and abs(plain.mean - 7.55) < 0.1
+    assert seen(wide, {}).high == 64 and seen(wide, {first + 5: -200.0}).high == 32
+    assert seen(wide, {1: 3.5 * noise}).low == 0
+
+
+def test_a_narrow_column_on_the_edge_of_an_octave_keeps_its_scale() -> None:
+    """Logarithms of prices, a tenth beyond 8: the place of these few is noise alone, and they must lie near the rest.
+    The middle of their octave made the column 1.6 wide in the median of seeds."""
+    rng = np.random.default_rng(9)
+    prices = 7.6 + 0.3 * rng.standard_normal(5000)
+    assert 0.05 < np.mean(prices > 8) < 0.15
+    found = [noisy(Survey(("y",)), {"y": prices}, 5000, 110.0, seed).columns["y"].numbers for seed in range(200)]
+    assert 0.3 < np.median([seen.deviation for seen in found if seen is not None]) < 0.9
+    assert abs(np.median([seen.mean for seen in found if seen is not None]) - 7.6) < 0.15
 
 
 def test_a_constant_column_is_not_blown_up_and_nothing_is_invented_from_noise() -> None:

@@ -74,6 +74,21 @@ def test_the_step_is_stable_on_any_records(lam: float, task: str) -> None:
     assert choice.step is not None and 0 < choice.step * (L + lam) < 2
 
 
+@pytest.mark.parametrize("task", ["logistic", "ridge"])
+def test_the_same_records_at_any_number_of_owners_are_trained_alike(task: str) -> None:
+    """By size, the sum over owners is the mean of all records and its noise is that of all records: the plan of one
+    owner, but for the resolution of numbers."""
+    one, *others = (
+        advise(Circumstances(m, smallest, 2_000, 12, 1.0, 1e-6, task=task, columns=9))  # type: ignore[arg-type]
+        for m, smallest in ((1, 2_000), (5, 400), (5, 90), (50, 40), (50, 3))
+    )
+    for many in others:
+        assert (many.choice.method, many.choice.iterations) == (one.choice.method, one.choice.iterations)
+        assert (many.survey_share, many.choice.momentum) == (one.survey_share, one.choice.momentum)
+        for name in ("sigma", "step", "lam", "expected"):
+            assert getattr(many.choice, name) == pytest.approx(getattr(one.choice, name), rel=1e-5), name
+
+
 def test_uneven_owners_are_weighed_by_size() -> None:
     advice = advise(Circumstances(3, 100, 1000, 8, 1.0, 1e-4, method="gradient"))
     assert advice.weights == "size"

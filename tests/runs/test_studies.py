@@ -110,6 +110,7 @@ def test_every_process_has_answers_a_model_and_its_figures(
     status = read_status(tmp_path / names[-1])
     assert status.answers == "questions/answers.html" and status.model and status.figures is not None
     assert status.spent is not None and status.spent.releases == len(entries)
+    assert "a part of what the run keeps in all" in (tmp_path / names[-1] / "questions/answers.html").read_text()
     html = page(facts_of(tmp_path / names[-1], None))
     assert "Answers to the questions" in html and "median(age) by ward" in html
     assert "Released before, by the questions" in html

@@ -4,9 +4,10 @@ import numpy as np
 import pytest
 
 from dpmpc.benchmarks.stats import COLUMNS, MODELS, layout_of, random_line, ratios, search
+from dpmpc.benchmarks.stats_language import lines_hold
 from dpmpc.errors import UsageError
 from dpmpc.statistics.blocks import Counts, Moments, Tree
-from dpmpc.statistics.columns import Columns
+from dpmpc.statistics.columns import Columns, Quantity
 from dpmpc.statistics.compile import parts_of
 from dpmpc.statistics.query import parse, parse_all
 from dpmpc.statistics.syntax import text_of
@@ -21,6 +22,24 @@ def test_the_canonical_form_asks_the_same(seed: int) -> None:
         again = parse(str(query), COLUMNS, tuple(MODELS))
         assert again == query and str(again) == str(query), line
         assert parts_of(again, COLUMNS, MODELS) == parts_of(query, COLUMNS, MODELS)
+
+
+def test_any_line_is_read_as_it_is_printed_or_refused_with_a_caret() -> None:
+    found = lines_hold(1200, seed=4)
+    assert sum(found.values()) == 1200 and min(found["read"], found["refused"]) > 300
+
+
+def test_a_name_may_hold_line_breaks_and_the_caret_stays_below_its_place() -> None:
+    columns = Columns((Quantity("age\n(years)", 0.0, 9.0), Quantity("年", 0.0, 1.0), Quantity('back\\"', 0.0, 1.0)))
+    for name in columns.names:
+        query = parse_all([{"what": "mean", "of": [name]}], columns)[0]
+        assert query.columns == (name,) and parse(str(query), columns) == query
+    with pytest.raises(UsageError) as refused:
+        parse('\thist("age (years)")', columns)
+    assert str(refused.value).split("\n")[1:] == ['   hist("age (years)")', "        ^^^^^^^^^^^^^"]
+    with pytest.raises(UsageError) as refused:
+        parse("corr(年, 月)", columns)
+    assert str(refused.value).split("\n")[2] == "           ^^"  # two columns of a terminal each
 
 
 @pytest.mark.parametrize(

@@ -1,17 +1,24 @@
 """Bounds on how far two records' vectors lie apart, against all pairs; totals, against plain counting."""
 
+import csv
+import random
 from collections import Counter
 from itertools import product
+from pathlib import Path
 
 import numpy as np
 import pytest
 from statistics_tests import AGE, ARM, DOSE, HEIGHT, SEX, SITE, farthest
 
+from dpmpc.data.loading import CsvFile, opened
+from dpmpc.data.schema import Categorical, Labels, Schema, Surveyed
 from dpmpc.errors import UsageError
+from dpmpc.runs.stats import owned
 from dpmpc.statistics.blocks import Block, Counts, Moments, Products, Tree, width
 from dpmpc.statistics.cells import Axis, Bins, Levels, Records, even, logarithmic, octaves
 from dpmpc.statistics.columns import Category, Columns, Quantity
 from dpmpc.statistics.layout import Layout, Unit
+from dpmpc.statistics.tables import Tables
 from dpmpc.statistics.values import Scaled
 from dpmpc.statistics.where import Among, Between, Where
 
@@ -213,7 +220,57 @@ def test_columns_come_from_a_schema() -> None:
     gain, job, income = columns["gain"], columns["job"], columns["income"]
     assert isinstance(gain, Quantity) and (gain.low, gain.high) == (-3.0, 5.0)
     assert Levels(job).labels == ("bucket 3", "bucket 9", "(other)", "(missing)")  # type: ignore[arg-type]
-    assert list(job.read([np.array([3.0, 9.0, -1.0, 5.0])])) == [0, 1, -1, -2]
+    numbers = np.array([np.inf, np.inf, np.nan, np.inf, 7.0, 7.0, np.inf])
+    assert list(job.read([numbers, np.array([3.0, 9.0, -1.0, 5.0, 3.0, -1.0, -1.0])])) == [0, 1, -1, -2, -2, -2, -1]
     assert isinstance(income, Category) and Levels(income).labels == ("other", "1", "(missing)")
     assert list(income.read([np.array([1, 0, -1, -2])])) == [1, 0, -1, 0]
     assert width(Counts((Levels(columns["race"]),))) == 4  # type: ignore[arg-type]
+
+
+_NUMBERS = ("0", "-0", "1", "01", "1e0", "7", "007", "12345678901234567891", "0.1", "0.10", "1e22", "1e-320", "2.5", "")
+_ODD = (
+    "x",
+    "nan",
+    "inf",
+    "1e999",
+    "1_0",
+    "NA",
+    "true",
+    "1 000",
+    "\uff11",
+    "0x1",
+    "1,5",
+    "2024-03-05",
+    'a"b',
+    "e\u0301",
+)
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_a_record_is_read_alike_whatever_the_others_hold(seed: int, tmp_path: Path) -> None:
+    """Columns all of whose values are numbers are held as numbers: one record's text makes all of them texts, and may
+    not move another record's vector, which no distance of one record covers. Files of 20 records of one owner, and one
+    of another owner that is odd or not."""
+    draw = random.Random(seed)
+    schema = Schema(
+        (
+            Surveyed("b", buckets=8, kept=tuple(range(8)), missing=True),
+            Categorical("c", ("1", "7", "12345678901234567891", "0.1", "1e22", "true", "x")),
+            Surveyed("n", number=True, low=-5.0, high=50.0, missing=True),
+        ),
+        Labels("y", ("1", "true"), None), True, "fill", "survey",
+    )  # fmt: skip
+    asked = ["table(b)", 'table(c) where b = "bucket 3"', "table(y)", "median(n)", "mean(n)", "table(c, y)"]
+    tables = Tables.of(Columns.of_schema(schema), asked)
+    rows = [[draw.choice(_NUMBERS) for _ in "bcny"] for _ in range(20)]
+    last = ["1", "1", "1", "1"]
+    found = []
+    for k, other in enumerate((last, [draw.choice(_ODD) for _ in "bcny"])):
+        path = tmp_path / f"{k}.csv"
+        with path.open("w", encoding="utf-8", newline="") as file:
+            csv.writer(file).writerows([[*"bcny", "site"], *([*row, "a"] for row in rows), [*other, "z"]])
+        with opened(CsvFile(path)) as (table, _):
+            own, owner, sizes = owned(table, tables.reads, "site")
+            assert sizes == (20, 1)
+            found.append(tables.encode(own, owner, len(sizes))[0])
+    assert np.array_equal(*found)

@@ -21,13 +21,14 @@ from dpmpc.aggregation.plan.plan import Plan
 from dpmpc.cli.main import group
 from dpmpc.data.loading import opened
 from dpmpc.data.schema import checked_bounds
+from dpmpc.data.spelling import PLAIN
 from dpmpc.errors import RecordError, UsageError
-from dpmpc.learning.survey import CELLS
+from dpmpc.learning.survey_numbers import CELLS
 from dpmpc.privacy.gaussian import mu_of_budget
 from dpmpc.privacy.ledgers import read_ledgers
 from dpmpc.runs.stages import settled_plan
 from dpmpc.runs.stats import RELEASES, noise_of, reopened
-from dpmpc.runs.synth_columns import public_columns
+from dpmpc.runs.synth_columns import decimals_of, public_columns
 from dpmpc.runs.synth_made import made_from
 from dpmpc.runs.synth_plan import plan_of_synthesis
 from dpmpc.statistics.cells import Records
@@ -259,6 +260,8 @@ def test_odd_columns_make_a_sensible_table() -> None:
         ({"rows": 0}, "at least 1"),
         ({"delta": 0.0}, "Gaussian noise, which needs"),
         ({"constraints": ["ward = d"]}, "one of its levels"),
+        ({"constraints": ["ward = c and age in 20..40"]}, "end at 18, 40, 60"),
+        ({"constraints": ["ward = c and age in 18..40"], "cuts": None}, "made of public cells"),
         ({"digits": {"sex": 1}}, "decimals of a column of numbers"),
         ({"owners": None}, "owners must be known"),
         ({"schema": "schema.json"}, "both were given"),
@@ -452,3 +455,73 @@ def test_a_table_of_persons_promises_all_records_of_one(tmp_path: Path) -> None:
     surveyed = dpmpc.synth(frame.drop(columns=["sex"]), person="patient", owners="site", hopeless="allow",
                            engine="clear", epsilon=8.0, delta=1e-5)  # fmt: skip
     assert all(each.plan.neighbours == "person" for each in surveyed.releases) and "patient" not in surveyed.frame()
+
+
+def spelt(n: int, seed: int = 5) -> pd.DataFrame:
+    rng = np.random.default_rng(seed)
+    return pd.DataFrame({
+        "site": rng.choice(["a", "b"], n), "age": np.clip(np.rint(rng.gamma(9, 6, n)), 0, 99).astype(int),
+        "same": 42, "flag": rng.integers(0, 2, n), "frost": rng.integers(-20, 35, n), "children": rng.poisson(1.1, n),
+        "price": np.exp(rng.normal(3, 1, n)).round(2), "bmi": rng.normal(26, 4, n).round(1),
+        "year": rng.integers(1950, 2011, n), "odd": np.where(np.arange(n) < 20, 0.5, rng.integers(1, 9, n)),
+        "fine": rng.normal(0, 1, n),
+    })  # fmt: skip
+
+
+def test_surveyed_numbers_have_the_decimals_that_records_have(tmp_path: Path) -> None:
+    """Whole numbers come out whole, one value everywhere nearly as that value, prices with two decimals; bounds may
+    be public."""
+    frame = spelt(8000)
+    bounds = {"children": [0, 9], "price": [0, 400], "flag": [0, 1], "same": [40, 45]}
+    for given, names in ((None, list(frame.columns[1:])), (bounds, list(bounds))):
+        made = dpmpc.synth(frame, owners="site", bounds=given, engine="clear", seed=1, epsilon=4.0, delta=1e-5)
+        rows = made.frame()
+        whole = dict.fromkeys(("age", "flag", "children", "frost", "year", "odd"), 0)
+        for name, places in {**whole, "price": 2, "bmi": 1}.items():
+            if name in names:
+                known = rows[name].dropna()
+                assert len(known) and made.digits[name] == places and (known == known.round(places)).all(), name
+        assert given is not None or ((rows["same"] == 42).mean() > 0.75 and made.digits["fine"] > 2)
+        assert (rows["same"] == rows["same"].round()).all()
+        assert set(rows["flag"]) == {0, 1} and rows["children"].min() == 0
+    made.write(tmp_path / "out")
+    assert (tmp_path / "out" / "synthetic.csv").read_text().splitlines()[-1].split(",")[3] in (
+        str(value) for value in range(40, 46)
+    )
+
+
+def test_no_single_record_decides_how_many_decimals_a_column_has(tmp_path: Path) -> None:
+    """With one number more that has decimals the answer is the same, or one of both files is refused."""
+    whole, fine = [5.0] * 50, [5.25] * 50
+    for there in (30, 42, 43, 84, 200, 441):
+        for finer in range(min(30, there)):
+            found = []
+            for more in (0, 1):
+                values = fine[: finer + more] + (whole * 10)[: there - finer - more]
+                with opened(pd.DataFrame({"site": "a", "x": values}), memory=None, spelling=PLAIN) as (table, _):
+                    try:
+                        found.append(decimals_of(table, ["x"], {}))
+                    except RecordError:
+                        found.append({"refused": 1})
+            assert found[0] == found[1] or {"refused": 1} in found
+    with opened(pd.DataFrame({"site": "a", "x": whole + fine}), memory=None, spelling=PLAIN) as (table, _):
+        assert decimals_of(table, ["x"], {}) == {"x": 2} and decimals_of(table, ["x"], {"x": 0}) == {"x": 0}
+        assert decimals_of(table, ["x"], {}, touched=5) == {}
+
+
+def test_numbers_that_are_spelled_otherwise_are_named_before_anything_is_spent(tmp_path: Path) -> None:
+    frame = spelt(2000)
+    frame["price"] = [f"{value:.2f}".replace(".", ",") for value in frame["price"]]
+    for bounds in (None, {"price": [0, 100], "age": [0, 99]}):
+        with pytest.raises(RecordError, match=r"are not|is not \(price\)"):
+            dpmpc.synth(frame, owners="site", bounds=bounds, engine="clear", out=tmp_path / "no", **PROMISE)
+        assert not (tmp_path / "no").exists()
+
+
+def test_releases_of_one_table_count_as_one_run(tmp_path: Path) -> None:
+    out = tmp_path / "a"
+    dpmpc.synth(people(3000), owners="site", bounds=BOUNDS, engine="clear", out=out, data_id="once", **PROMISE)
+    found = CliRunner().invoke(group, ["budget", str(out), "--json"])
+    row = json.loads(found.output)["data"][0]
+    assert (row["runs"], row["releases"], row["attempts"]) == (1, 3, 1)
+    assert row["epsilon"] == pytest.approx(1.0, abs=2e-3)
