@@ -55,7 +55,8 @@ _PLAIN = rf"[+-]?\d[\d.,{_GAP}{_TICK}]*"
 def unmarked_sql(text: str) -> str:
     """SQL for a number without what marks it as negative: a minus after it, or parentheses around it."""
     trailing = literal(rf"^(\d[\d.,{_GAP}{_TICK}]*?)[{_GAP}]*-$")
-    return f"regexp_replace(regexp_replace({text}, '^\\(([\\d.,].*)\\)$', '\\1'), {trailing}, '\\1')"
+    bare = f"regexp_replace(regexp_replace({text}, '^\\(([\\d.,].*)\\)$', '\\1'), {trailing}, '\\1')"
+    return f"CASE WHEN ends_with({text}, '-') OR ends_with({text}, ')') THEN {bare} ELSE {text} END"
 
 
 def plain_sql(text: str) -> str:

@@ -48,7 +48,7 @@ class Looked:
     odd: tuple[str, ...] = ()
     why: str = ""
     day: bool = False  # a constant that is a date
-    figures: int = 0  # fields that look like a number or a date and are read as neither
+    digits: int = 0  # fields with digits that are read as neither a number nor a date
     forms: Forms | None = field(default=None, repr=False)
 
     @property
@@ -146,6 +146,12 @@ def look(
 
     Errors: the source cannot be read; a column that was named is not there. Cost: one parsing, some scans of it.
     """
+    found, plain = _look(table, target, owners, drop)
+    return replace(found, notes=oddities(table, plain, found.columns, table.spelling, found.proposed)), plain
+
+
+def _look(table: Table, target: str | None, owners: str | None, drop: Sequence[str]) -> tuple[Intake, Table]:
+    """The same without notes."""
     for name in (target, owners, *drop):
         if name is not None:
             table[name]
@@ -172,8 +178,7 @@ def look(
     noted = (replace(c, why=f"{c.why}; {note}") if (note := table[c.name].note) else c for c in columns.values())
     columns = {column.name: column for column in noted}
     found = tuple(columns[name] for name in table.names)
-    notes = oddities(table, plain, found, table.spelling, spelling)
-    return Intake(table.source, plain.n, found, table.spelling, spelling, asks, notes), plain
+    return Intake(table.source, plain.n, found, table.spelling, spelling, asks), plain
 
 
 def explore(
@@ -183,12 +188,14 @@ def explore(
     stated = table.spelling
     asks: tuple[str, ...] = ()
     for _ in range(4):
-        found, plain = look(table, target=target, owners=owners, drop=drop)
+        read = table
+        found, plain = _look(read, target, owners, drop)
         asks = (*asks, *(ask for ask in found.asks if ask not in asks))
         if found.proposed == table.spelling:
             break
         table = replace(table, spelling=found.proposed)
-    return replace(found, stated=stated, proposed=table.spelling, asks=asks), plain
+    notes = oddities(read, plain, found.columns, read.spelling, found.proposed)
+    return replace(found, stated=stated, proposed=table.spelling, asks=asks, notes=notes), plain
 
 
 _Fact = dict[str, Any]
@@ -289,7 +296,7 @@ def _text(table: Table, base: Looked, fact: _Fact) -> Looked:
     units = units_of(table, base.name) if fact["units"] and 2 * fact["odd"] >= there else {}
     counts = {form: int(fact[form]) for form in (*FORMS, *NEGATIVE)}
     forms = Forms(there, counts, units, words, int(fact["point three"]), (numbers, dates))
-    base = replace(base, forms=forms, figures=int(fact["figures"]))
+    base = replace(base, forms=forms, digits=int(fact["odd"]))
     if base.distinct <= 20 * _TOP:
         base = _counted(table, base)
     mostly = _NEARLY if base.distinct <= MOST_LISTED else _MOSTLY  # words among many numbers are remarks

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from dpmpc.data.reading import literal
 from dpmpc.data.spelling import Spelling, is_number
 from dpmpc.data.table import Table, some
+from dpmpc.data.texts import figures_of
 from dpmpc.errors import number_of
 
 if TYPE_CHECKING:
@@ -32,6 +33,7 @@ _VALUES = 5  # different ones: of fewer none is far from the others
 _SHARED = 0.01  # of the records: so many share a code
 _PERSONS = 0.05  # of the records: fewer identifiers are wards, doctors and devices
 CODES = frozenset(float(str(digit) * times) for digit in (7, 8, 9) for times in range(1, 7))  # with either sign
+MARK = "\ufeff"  # of byte order, between files that were put together
 IDENTIFIER = re.compile(
     r"(^|[^a-z])(id|ids|nr|no|n[°º]|n\.º|num|number|nummer|n[uú]mero|num[eé]ro|key|code|mrn|ssn|uuid|guid|pid|case|fall"
     r"|dossier|prontu[aá]rio|matr[ií]cula|registro|historia|expediente|folio|cpf|dni|nhc|ipp|nip|pesel|lp|bsn|codice"
@@ -61,8 +63,8 @@ def oddities(
         *_codes(seen),
         *_days(seen),
         *_calendars(seen),
-        *_groups(source, seen, stated),
-        *_figures(seen),
+        *_groups(source, table, seen, stated),
+        *_figures(table, seen),
         *_words(seen, words),
     )
 
@@ -120,8 +122,8 @@ def _titles(table: Table, columns: Sequence["Looked"]) -> Iterator[str]:
     texts = [c.name for c in columns if table[c.name].kind == "text"][:_PAIRS]
     if len(texts) < 2:
         return
-    plain = {name: f"replace({table.text(name)}, chr(65279), '')" for name in texts}
-    same = (f"CAST(coalesce({text} = {literal(name)}, false) AS INTEGER)" for name, text in plain.items())
+    named = {name: f"{table.text(name)} IN ({literal(name)}, {literal(MARK + name)})" for name in texts}
+    same = (f"CAST(coalesce({test}, false) AS INTEGER)" for test in named.values())
     (count,) = table.one(f"count(*) FILTER (WHERE {' + '.join(same)} >= {max(2, len(texts) // 2)})")
     if count:
         named = number_of(count, "record names", "records name")
@@ -179,7 +181,7 @@ def _calendars(columns: Sequence["Looked"]) -> Iterator[str]:
                 )
 
 
-def _groups(table: Table, columns: Sequence["Looked"], stated: Spelling) -> Iterator[str]:
+def _groups(source: Table, table: Table, columns: Sequence["Looked"], stated: Spelling) -> Iterator[str]:
     """Numbers all of which have three digits after the point, which may then stand between thousands."""
     if stated.decimal != "." or stated.thousands == ".":
         return
@@ -187,40 +189,47 @@ def _groups(table: Table, columns: Sequence["Looked"], stated: Spelling) -> Iter
         c.name
         for c in columns
         if c.kind == "number" and c.rows >= _LEAST and c.least is not None and c.greatest is not None
-        and table[c.name].kind == "text" and max(abs(c.least), abs(c.greatest)) < 1000
-        and any(value.partition(".")[2] for value, _ in c.values[:_VALUES] or [("0.5", 1)])
+        and source[c.name].kind == "text" and max(abs(c.least), abs(c.greatest)) < 1000
     ]  # fmt: skip
-    if not seen:
-        return
-    parts = []
-    for name in seen:
-        text = table.text(name)
-        parts += [f"count(*) FILTER (WHERE contains({text}, '.'))"]
-        parts += [f"count(*) FILTER (WHERE regexp_full_match({text}, '[+-]?[1-9]\\d{{0,2}}\\.\\d{{3}}'))"]
-    counts = table.one(*parts)
-    for name, pointed, three in zip(seen, counts[::2], counts[1::2], strict=True):
-        if pointed == three >= _LEAST:
+    for name in _of_three_digits(table, seen):
+        text = source.text(name)
+        three = f"regexp_full_match({text}, '[+-]?[1-9]\\d{{0,2}}\\.\\d{{3}}')"
+        asked = (f"count(*) FILTER (WHERE {test})" for test in (f"contains({text}, '.')", three))
+        pointed, grouped = source.one(*asked)
+        if pointed == grouped >= _LEAST:
             yield (
-                f"column '{name}': all {three} numbers with a point have three digits after it, read as decimals; "
+                f"column '{name}': all {grouped} numbers with a point have three digits after it, read as decimals; "
                 "if the point stands between thousands: --decimal , --thousands ."
             )
 
 
-def _figures(columns: Sequence["Looked"]) -> Iterator[str]:
+def _of_three_digits(table: Table, names: Sequence[str]) -> list[str]:
+    """The columns of numbers whose values are thousandths, half of those that are not whole no hundredths."""
+    if not names:
+        return []
+    parts = []
+    for value in map(table.number, names):
+        off = (f"abs({value} * {scale} - round({value} * {scale})) > 1e-6" for scale in (1, 100, 1000))
+        parts += [f"count(*) FILTER (WHERE isfinite({value}) AND {test})" for test in off]
+    counts = iter(table.one(*parts))
+    found = zip(names, counts, counts, counts, strict=True)
+    return [name for name, broken, hundredths, finer in found if not finer and 0 < broken <= 2 * hundredths]
+
+
+def _figures(table: Table, columns: Sequence["Looked"]) -> Iterator[str]:
     """Columns whose fields look like numbers or dates and are read as neither."""
     for c in columns:
-        if c.role != "feature" or c.forms is None or c.forms.otherwise or 2 * c.figures < max(c.present, 1):
+        worded = c.role == "feature" and c.kind in ("category", "free text", "identifier") and c.distinct > _MANY_VALUES
+        if not worded or 2 * c.digits < c.present or c.forms is None or c.forms.otherwise:
             continue
-        if (
-            c.kind in ("category", "free text", "identifier")
-            and c.distinct > _MANY_VALUES
-            and not IDENTIFIER.search(c.name)
-        ):
-            if not CODE.search(c.name):
-                yield (
-                    f"column '{c.name}': {c.figures} fields have digits and signs that no option reads as numbers, "
-                    "dates or times, and count as words; write such numbers plainly, and dates as yyyy-mm-dd"
-                )
+        if IDENTIFIER.search(c.name) or CODE.search(c.name) or table[c.name].kind != "text":
+            continue
+        count = figures_of(table, c.name)
+        if 2 * count >= c.present:
+            yield (
+                f"column '{c.name}': {count} fields have digits and signs that no option reads as numbers, "
+                "dates or times, and count as words; write such numbers plainly, and dates as yyyy-mm-dd"
+            )
 
 
 def _words(columns: Sequence["Looked"], words: Sequence[str]) -> Iterator[str]:

@@ -2,6 +2,7 @@
 are spelled."""
 
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Literal
 
 from dpmpc.data.forms import (
@@ -17,6 +18,8 @@ from dpmpc.data.forms import (
 )
 from dpmpc.data.reading import clock_sql, literal, western_sql
 from dpmpc.data.table import Table
+
+_FIRST = 1000  # fields: they say whether the others are worth a look
 
 
 def different_texts(table: Table, name: str) -> str:
@@ -39,12 +42,13 @@ def different(table: Table, name: str) -> str:
     return f"(SELECT {table[name].sql}, count(*) AS k FROM {table.relation} {where})"
 
 
+def fields(condition: str) -> str:
+    """An aggregate over `different_texts`: the fields of which a condition holds."""
+    return f"CAST(coalesce(sum(k) FILTER (WHERE {condition}), 0) AS BIGINT)"
+
+
 def asked_of_texts(table: Table, name: str) -> Iterator[tuple[str, str]]:
     """Aggregates over `different_texts`, by name."""
-
-    def fields(condition: str) -> str:
-        return f"CAST(coalesce(sum(k) FILTER (WHERE {condition}), 0) AS BIGINT)"
-
     yield from (("present", fields("true")), ("distinct", "count(*)"))
     yield from (("numbers", fields("n IS NOT NULL")), ("least", "min(n)"), ("greatest", "max(n)"))
     yield "whole", fields("n = floor(n)")
@@ -57,8 +61,7 @@ def asked_of_texts(table: Table, name: str) -> Iterator[tuple[str, str]]:
     yield "likely", fields(f"strlen(t) < 16 AND lower(t) IN ({likely})")
     yield "odd", fields("o IS NOT NULL")
     yield "units", fields(has_unit_sql("u", "c"))
-    yield "times", fields(f"{clock_sql('o')} IS NOT NULL")
-    yield "figures", fields(f"regexp_full_match(o, {literal(FIGURES)})")
+    yield "times", fields(f"CASE WHEN contains(o, ':') THEN {clock_sql('o')} IS NOT NULL END")
     for mark, sign in zip(NEGATIVE, ("-", ")"), strict=True):
         yield mark, fields(f"u <> o AND u = c AND ends_with(o, '{sign}') AND {plain_sql('c')}")
     for form, pattern in FORMS.items():
@@ -66,25 +69,35 @@ def asked_of_texts(table: Table, name: str) -> Iterator[tuple[str, str]]:
 
 
 def listed_words(table: Table, name: str) -> dict[str, int]:
+    """The words that look like "missing", and how many fields have each."""
     text = table.text(name)
     likely = ", ".join(map(literal, LIKELY_MISSING))
-    found = table.rows(
-        f"lower({text}) AS t, count(*)", f"WHERE strlen({text}) < 16 AND lower({text}) IN ({likely}) GROUP BY 1"
-    )
-    return {str(word): int(count) for word, count in found}
+    return _counts(table, name, f"lower({text})", f"strlen({text}) < 16 AND lower({text}) IN ({likely})")
 
 
 def units_of(table: Table, name: str) -> dict[str, int]:
+    """What looks like a unit, the eight commonest, and how many fields have each."""
     text = table.text(name)
-    unit = unit_sql(text)
-    tail = f"WHERE {has_unit_sql(text, core_sql(text))} GROUP BY 1 ORDER BY 2 DESC, 1 LIMIT 8"
-    return {str(word): int(count) for word, count in table.rows(f"{unit} AS u, count(*)", tail)}
+    return _counts(table, name, unit_sql(text), has_unit_sql(text, core_sql(text)), most=8)
 
 
 def odd_texts(table: Table, name: str, kind: Literal["number", "date"]) -> tuple[str, ...]:
     """The three commonest texts of a column that are there and are no number, or no date."""
-    text = table.text(name)
     read = f"isfinite({table.number(name)})" if kind == "number" else f"{table.days(name)} IS NOT NULL"
-    where = f"WHERE NOT {table.missing(name)} AND NOT coalesce({read}, false)"
-    rows = table.rows(f"{text} AS t, count(*) AS k", f"{where} GROUP BY 1 ORDER BY k DESC, t LIMIT 3")
-    return tuple(str(value) for value, _ in rows)
+    return tuple(_counts(table, name, table.text(name), f"NOT coalesce({read}, false)", most=3))
+
+
+def figures_of(table: Table, name: str) -> int:
+    """How many fields of a column of texts look like a number, a time or a date that is read as none; 0 if less than a
+    quarter of the first ones do."""
+    asked = fields(f"regexp_full_match(o, {literal(FIGURES)})")
+    first = replace(table, relation=f"(SELECT * FROM {table.relation} LIMIT {_FIRST})")
+    present, count = first.one(fields("true"), asked, relation=different_texts(first, name))
+    return int(table.one(asked, relation=different_texts(table, name))[0]) if 4 * count >= present else 0
+
+
+def _counts(table: Table, name: str, text: str, where: str, most: int | None = None) -> dict[str, int]:
+    """How many fields of a condition have each text, worked out once of each different value; the commonest first."""
+    tail = f"WHERE {where} GROUP BY 1 ORDER BY 2 DESC, 1" + (f" LIMIT {most}" if most else "")
+    rows = table.rows(f"{text} AS t, CAST(sum(k) AS BIGINT)", tail, different(table, name))
+    return {str(word): int(count) for word, count in rows}
