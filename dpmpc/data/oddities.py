@@ -122,8 +122,8 @@ def _titles(table: Table, columns: Sequence["Looked"]) -> Iterator[str]:
     texts = [c.name for c in columns if table[c.name].kind == "text"][:_PAIRS]
     if len(texts) < 2:
         return
-    named = {name: f"{table.text(name)} IN ({literal(name)}, {literal(MARK + name)})" for name in texts}
-    same = (f"CAST(coalesce({test}, false) AS INTEGER)" for test in named.values())
+    tests = {name: f"{table.text(name)} IN ({literal(name)}, {literal(MARK + name)})" for name in texts}
+    same = (f"CAST(coalesce({test}, false) AS INTEGER)" for test in tests.values())
     (count,) = table.one(f"count(*) FILTER (WHERE {' + '.join(same)} >= {max(2, len(texts) // 2)})")
     if count:
         named = number_of(count, "record names", "records name")
