@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from dpmpc.data.reading import literal
-from dpmpc.data.spelling import Spelling
+from dpmpc.data.spelling import Spelling, composed
 from dpmpc.data.table import Column, Table
 
 
@@ -34,9 +34,10 @@ def frame_without_codes(frame: Mapping[str, Any], spelling: Spelling) -> dict[st
 
 def _stated(spelling: Spelling, names: tuple[str, ...]) -> Iterator[tuple[str, str]]:
     """Each column that has a word of its own, "" for all of them, with the word."""
+    spelled = {composed(name): name for name in names}
     for word in spelling.missing:
         of, _, rest = word.partition("=")
-        yield (of.strip(), rest.strip()) if rest and of.strip() in names else ("", word)
+        yield (spelled[of.strip()], rest.strip()) if rest and of.strip() in spelled else ("", word)
 
 
 def _numbers(stated: list[tuple[str, str]], name: str, spelling: Spelling) -> list[float]:

@@ -9,6 +9,7 @@ import codecs
 import datetime
 import math
 import re
+import unicodedata
 from dataclasses import asdict, dataclass
 from typing import Any, Literal, get_args
 
@@ -104,9 +105,10 @@ class Spelling:
                 )
         if self.header < 0:
             raise UsageError(f"<<header>> is the number of a line, from 1 on; got {self.header}; correct it")
-        words = (word.strip() if "=" in word else word.strip().lower() for word in self.missing)
+        words = (composed(word.strip()) for word in self.missing)
+        words = (word if "=" in word else word.lower() for word in words)
         object.__setattr__(self, "missing", tuple(dict.fromkeys(words)))
-        object.__setattr__(self, "units", tuple(dict.fromkeys(unit.strip() for unit in self.units)))
+        object.__setattr__(self, "units", tuple(dict.fromkeys(composed(unit.strip()) for unit in self.units)))
         if self.encoding:
             try:
                 codecs.lookup(self.encoding)
@@ -122,11 +124,11 @@ class Spelling:
 
     def is_missing(self, text: str | None) -> bool:
         """Whether a text without space around it means that there is no value."""
-        return is_missing(text) or str(text).lower() in self.missing
+        return is_missing(text) or composed(str(text)).lower() in self.missing
 
     def number(self, text: str) -> float | None:
         """The finite number that a text spells; None if it spells none."""
-        text = text.strip()
+        text = composed(text.strip())
         found = self._signed(text)
         return self._signed(western(text, self.decimal).strip()) if found is None and not text.isascii() else found
 
@@ -193,7 +195,7 @@ class Spelling:
     def days(self, text: str) -> float | None:
         """The days from 1970-01-01 to the date that a text spells, with a part of a day for its time, as it is written
         (an offset from UTC does not count); None if it spells none."""
-        plain = western(text, ".").strip()
+        plain = western(composed(text.strip()), ".").strip()
         for order in self.date_orders:
             pattern, names = DATE_PATTERNS[order]
             found = re.fullmatch(pattern, plain, re.ASCII)
@@ -254,6 +256,12 @@ def _month(text: str) -> int:
 PLAIN = Spelling()
 
 
+def composed(text: str) -> str:
+    """The text in Unicode's form C: an accent that a machine writes as a character of its own is part of its letter, as
+    others write it, so that both are one value. Case is left as it is."""
+    return text if text.isascii() else unicodedata.normalize("NFC", text)
+
+
 def is_number(text: str) -> bool:
     """Whether a text is a finite decimal number."""
     return NUMBER.fullmatch(text) is not None and math.isfinite(float(text))
@@ -266,7 +274,7 @@ def is_missing(text: str | None) -> bool:
 
 def canonical(text: str, spelling: Spelling = PLAIN) -> str:
     """The spelling under which values are compared: the shortest one of a number, so that `4.0` is `4`; true, false."""
-    text = text.strip()
+    text = composed(text.strip())
     number = spelling.number(text)
     if number is not None:
         return f"{number + 0.0!r}".removesuffix(".0")

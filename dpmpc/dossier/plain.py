@@ -10,6 +10,7 @@ from dpmpc.dossier.facts import Facts
 from dpmpc.dossier.words import before, caught, tls_of
 from dpmpc.learning.task import TASKS
 from dpmpc.privacy.composition import spending_of
+from dpmpc.statistics.held_out import Evaluated
 from dpmpc.statistics.tables import Tables
 
 FALSE_ALARMS = (1.0, 5.0)  # in 100
@@ -117,7 +118,18 @@ def _owners(facts: Facts) -> str:
     said = f"Who brought data: {_some(report['owners'], 'owner')}, each with {what}s of its own."
     if plan.capacity:
         return f"{said} How many is private. Public are only the places, at least as many: {_shown(each)}."
+    if _held_out(facts):
+        return f"{said} How many the model learnt from is public: {_shown(each)}. Others were held out to try it on."
     return f"{said} How many is public: {_shown(each)}."
+
+
+def _held_out(facts: Facts) -> bool:
+    """Whether owners brought more than the model learnt from."""
+    if not facts.trains:
+        return False
+    return bool(facts.report.get("figures")) or bool(
+        isinstance(facts.plan.source, Evaluated) and facts.plan.source.held
+    )
 
 
 def _parties(facts: Facts) -> str:

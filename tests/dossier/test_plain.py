@@ -64,6 +64,8 @@ def test_a_reader_is_told_who_where_what_and_how_well(finished: Path) -> None:
     facts = facts_of(finished)
     said = " ".join([*plain.what_happened(facts), *plain.at_worst(facts), *plain.verdicts(facts)])
     sizes = ", ".join(f"{size:,}" for size in facts.report["owner_sizes"])
+    held = replace(facts, report={**facts.report, "figures": {"inside": True}})
+    assert f"How many the model learnt from is public: {sizes}. Others were held out" in plain.what_happened(held)[1]
     assert f"How many is public: {sizes}." in said and "one copy of noise" in said and "TLS was off" in said
     assert "Who computed: 3 parties, all on this one machine" in said and "one model" in said
     assert "what the parties did: holds" in said and "the files of all parties" in said and "cannot see" not in said
