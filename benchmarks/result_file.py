@@ -1,6 +1,7 @@
 """The result file of the suite: what was measured, where, as JSON or CSV."""
 
 import csv
+import io
 import json
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
@@ -50,6 +51,22 @@ class Results:
     def find(self, kind: str, **key: Any) -> list[Record]:
         """The records of a kind whose key has these values."""
         return [r for r in self.records if r.kind == kind and all(r.key.get(k) == v for k, v in key.items())]
+
+
+def replace_rows(path: Path, rows: Sequence[dict[str, Any]], key: Sequence[str]) -> None:
+    """Writes rows into a CSV file in place of those that have the same values of the columns `key`, after all others.
+    Errors: a path that cannot be written."""
+    mine = {tuple(str(row[name]) for name in key) for row in rows}
+    kept: list[dict[str, Any]] = []
+    if path.is_file():
+        with path.open(encoding="utf-8", newline="") as file:
+            kept = [row for row in csv.DictReader(file) if tuple(row[name] for name in key) not in mine]
+    path.parent.mkdir(parents=True, exist_ok=True)
+    text = io.StringIO()
+    writer = csv.DictWriter(text, list(rows[0]), lineterminator="\n")
+    writer.writeheader()
+    writer.writerows([*kept, *rows])
+    _write(path, text.getvalue())
 
 
 def write_json(results: Results, path: Path) -> None:

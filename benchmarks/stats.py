@@ -175,6 +175,7 @@ def main() -> None:
     covering.add_argument("--n", type=int, nargs="+", default=[500, 2000, 20000])
     covering.add_argument("--epsilon", type=float, nargs="+", default=[0.3, 1.0])
     covering.add_argument("--only", nargs="+", default=(), metavar="GROUP", help="such as survival, or 'of several'")
+    covering.add_argument("--out", type=Path, help="a CSV file: its rows of the same cells are replaced")
     whole = commands.add_parser("joint")
     whole.add_argument("--data", choices=("adult", "made"), default="made")
     whole.add_argument("--data-dir", type=Path, help="of adult [$DPMPC_DATA]")
@@ -185,6 +186,7 @@ def main() -> None:
     survival.add_argument("--trials", type=int, default=5000)
     survival.add_argument("--n", type=int, nargs="+", default=[500, 2000, 20000])
     survival.add_argument("--epsilon", type=float, nargs="+", default=[0.3, 1.0])
+    survival.add_argument("--out", type=Path, help="a CSV file: its rows of the same cells are replaced")
     timing = commands.add_parser("timing")
     timing.add_argument("--data-dir", type=Path, help="of adult [$DPMPC_DATA]")
     timing.add_argument("--only", nargs="+", default=(), choices=tuple(LIMITS))
@@ -208,12 +210,14 @@ def _do(asked: argparse.Namespace) -> None:
         if joint(texts, asked.repeat, tuple(asked.n), tuple(asked.epsilon)):
             raise SystemExit("some kinds of intervals hold the truth too rarely")
     elif asked.command == "survival":
-        if survived(asked.trials, tuple(asked.n), tuple(asked.epsilon)):
+        if survived(asked.trials, tuple(asked.n), tuple(asked.epsilon), asked.out):
             raise SystemExit("some tests reject too often, or some late intervals hold the truth too rarely")
     elif asked.command == "timing":
         if timed(asked.only, asked.rows, asked.data_dir):
             raise SystemExit("some releases take more than is asked of them")
-    elif run(asked.data, asked.data_dir, asked.repeat, tuple(asked.n), tuple(asked.epsilon), tuple(asked.only)):
+    elif run(
+        asked.data, asked.data_dir, asked.repeat, tuple(asked.n), tuple(asked.epsilon), tuple(asked.only), asked.out
+    ):
         raise SystemExit("some kinds of intervals hold the truth too rarely")
 
 

@@ -14,6 +14,7 @@ from typing import Literal
 
 import numpy as np
 
+from dpmpc.benchmarks.result_file import replace_rows
 from dpmpc.benchmarks.stats_models import Judged, judged
 from dpmpc.data.sets import find_file
 from dpmpc.privacy.gaussian import gaussian_scale
@@ -25,6 +26,7 @@ from dpmpc.statistics.scores import Model
 from dpmpc.statistics.tables import Tables
 
 LOW, HIGH = 0.93, 0.97
+COUNTED = (": count", ": records")  # of these records, about no population
 ABOUT: tuple[Literal["data", "population"], ...] = ("data", "population")
 NAIVE = 5  # in every so many releases intervals that do not know the noise are made too
 ADULT = (
@@ -205,8 +207,10 @@ def run(
     sizes: tuple[int, ...],
     epsilons: tuple[float, ...],
     only: tuple[str, ...] = (),
+    out: Path | None = None,
 ) -> int:
-    """Prints a line a kind of answer; how many are too low. `only`: of these groups of questions."""
+    """Prints a line a kind of answer; how many are too low. `only`: of these groups of questions; `out`: a CSV file
+    whose rows of the same group, number of records and epsilon become these."""
     columns = Columns.of_bounds(ADULT_BOUNDS if data == "adult" else MADE_BOUNDS)
     texts = adult(folder) if data == "adult" else made()
     whole = records_of(texts, columns)
@@ -225,15 +229,33 @@ def run(
             for epsilon in epsilons:
                 found = coverage(on.records, on.columns, asked, n, epsilon, repeat, models=on.models)
                 low += report(name, n, epsilon, found)
+                if out is not None:
+                    replace_rows(out, rows_of(data, name, n, epsilon, found), ("data", "group", "n", "epsilon"))
     return low
+
+
+def rows_of(
+    data: str, name: str, n: int, epsilon: float, found: dict[tuple[str, str], Tally]
+) -> list[dict[str, object]]:
+    """A row a kind of answer."""
+    return [
+        {
+            "data": data, "group": name, "n": n, "epsilon": epsilon, "releases": tally.releases, "about": about,
+            "kind": kind, "given": tally.given, "refused": tally.refused, "share": round(tally.share, 4),
+            "worst": round(tally.worst, 4), "missed": round(tally.missed, 4),
+            "naive": round(float(np.mean(tally.naive)), 4) if tally.naive else float("nan"), "verdict": tally.verdict,
+        }
+        for (about, kind), tally in found.items()
+        if about == "data" or not kind.endswith(COUNTED)
+    ]  # fmt: skip
 
 
 def report(name: str, n: int, epsilon: float, found: dict[tuple[str, str], Tally]) -> int:
     """Prints a line a kind of answer; how many are too low."""
     low = 0
     for (about, kind), tally in found.items():
-        if about == "population" and kind.endswith((": count", ": records")):
-            continue  # a count is of these records
+        if about == "population" and kind.endswith(COUNTED):
+            continue
         low += tally.verdict == "TOO LOW"
         naive = float(np.mean(tally.naive)) if tally.naive else float("nan")
         print(

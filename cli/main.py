@@ -135,8 +135,7 @@ def _main(arguments: list[str], stopped: list[int]) -> Any:
             raise
         from dpmpc.cli.settings import spelling
 
-        text = f"error: {error.spelt(spelling)}"
-        click.echo(logs.json_line(text) if logs.as_json() else text, err=True)
+        _last_line(f"error: {error.spelt(spelling)}")
         sys.exit(error.exit_code)
     except (OSError, MemoryError) as error:
         said = machine_text(error)
@@ -144,8 +143,7 @@ def _main(arguments: list[str], stopped: list[int]) -> Any:
             raise
         from dpmpc.cli.settings import spelling
 
-        text = f"error: {spelt(said, spelling)}"
-        click.echo(logs.json_line(text) if logs.as_json() else text, err=True)
+        _last_line(f"error: {spelt(said, spelling)}")
         sys.exit(1)
     except click.ClickException as error:
         if isinstance(error, click.exceptions.NoArgsIsHelpError):
@@ -153,13 +151,17 @@ def _main(arguments: list[str], stopped: list[int]) -> Any:
             sys.exit(error.exit_code)
         context = getattr(error, "ctx", None)
         where = context.command_path if context is not None else "dpmpc"
-        click.echo(f"error: {error.format_message().rstrip('.')}; see {where} --help", err=True)
+        rule = " ".join(error.format_message().split())  # choices that are missing stand on lines of their own
+        _last_line(f"error: {rule.rstrip('.')}; see {where} --help")
         sys.exit(error.exit_code)
     except (click.Abort, KeyboardInterrupt):
         by, code = ("SIGTERM", 143) if stopped else ("the user", 130)
-        text = f"error: stopped by {by}; finished iterations are kept"
-        click.echo(logs.json_line(text) if logs.as_json() else text, err=True)
+        _last_line(f"error: stopped by {by}; finished iterations are kept")
         sys.exit(code)
+
+
+def _last_line(text: str) -> None:
+    click.echo(logs.json_line(text) if logs.as_json() else text, err=True)
 
 
 @contextlib.contextmanager

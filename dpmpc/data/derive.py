@@ -65,7 +65,8 @@ def features_of(table: Table, asked: Asked) -> list[str]:
     for name in (asked.target, *([asked.owners_column] if asked.owners_column is not None else []), *asked.drop):
         table[name]
     _check_asked(asked)
-    features = [name for name in table.names if name not in {asked.target, asked.owners_column, *asked.drop}]
+    others = {_own(table, name) for name in (asked.target, asked.owners_column, *asked.drop) if name is not None}
+    features = [name for name in table.names if name not in others]
     if not features:
         raise UsageError(
             f"training needs features; {table.source} has no column besides target and owners; add columns"
@@ -74,6 +75,11 @@ def features_of(table: Table, asked: Asked) -> list[str]:
         if table[name].kind == "other" or (table[name].kind == "date" and name == asked.target):
             raise UsageError(table.refusal(table[name]))
     return features
+
+
+def _own(table: Table, name: str) -> str:
+    """A column's name as the table itself has it, of which others may have another encoding."""
+    return table[name].name if name in table else name
 
 
 def _check_asked(asked: Asked) -> None:
@@ -88,15 +94,16 @@ def schema_of_bounds(table: Table, asked: Asked, public: PublicBounds) -> Schema
 
     Errors: a feature or the target has no bounds; a target's bounds do not suit the task.
     """
-    features = features_of(table, asked)
-    if absent := [name for name in (*features, asked.target) if name not in public]:
+    features, target_name = features_of(table, asked), table[asked.target].name
+    public = {_own(table, name): entry for name, entry in public.items()}
+    if absent := [name for name in (*features, target_name) if name not in public]:
         raise UsageError(
             f"public bounds must cover every feature and the target; what was given lacks {some(absent, 8)}; add them,"
             " or leave such columns out with <<drop>>"
         )
     # in the order of the bounds, which owners share; the order of a file's columns is each owner's own
     columns = tuple(column_of_bounds(name, public[name]) for name in public if name in set(features))
-    target = asked.taken(_given_target(asked, public[asked.target]))
+    target = asked.taken(_given_target(asked, public[target_name]))
     return Schema(columns, target, asked.intercept, asked.missing, "public", task=asked.task)
 
 

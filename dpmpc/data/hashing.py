@@ -1,13 +1,14 @@
 """Texts as numbers of buckets, so that a category can be counted and mapped without its text being known or sent.
 
-The bucket of a text is the first 60 bits of SHA-256(column name, 0x1f, text) modulo their number: the same on every
-machine, in DuckDB and in Python. `true` and `false` count in any case. Two texts may share a bucket.
+The bucket of a text is the first 60 bits of SHA-256(column name, 0x1f, text in Unicode's form C) modulo their number:
+the same on every machine, in DuckDB and in Python. `true` and `false` count in any case. Two texts may share a bucket.
 """
 
 import hashlib
 from typing import TYPE_CHECKING
 
 from dpmpc.data.reading import literal
+from dpmpc.data.spelling import composed
 
 if TYPE_CHECKING:  # a party, which reads no records, starts without a database engine
     from dpmpc.data.table import Table
@@ -19,7 +20,8 @@ _DIGITS = 15  # of 4 bits: below 2^63, which DuckDB's BIGINT holds
 
 def bucket(name: str, text: str, buckets: int) -> int:
     """The bucket, 0 ... buckets - 1, of a text in column `name`."""
-    spelled = text.lower() if text.lower() in ("true", "false") else text
+    spelled = composed(text)
+    spelled = spelled.lower() if spelled.lower() in ("true", "false") else spelled
     digest = hashlib.sha256(f"{name}{_SEPARATOR}{spelled}".encode()).hexdigest()
     return int(digest[:_DIGITS], 16) % buckets
 

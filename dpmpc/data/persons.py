@@ -2,7 +2,8 @@
 
 Which records are kept follows from their own person's records alone: the first K in the source's order, at each owner.
 So replacing one person changes what is in its own places and nowhere else. Ids are compared as texts, exactly (but for
-space around them): of a person whose id is spelt in two ways two are made, of two persons with one id one.
+space and the encoding of accents): of a person whose id is spelt in two ways two are made, of two persons with one id
+one.
 """
 
 from dataclasses import replace

@@ -1,7 +1,8 @@
 """A table of records, wherever it lies: column names, kinds, and streams of blocks of numbers. DuckDB reads it.
 
-Rules, the same for every source. Space around a text does not belong to it. A value that is null, or a text that is
-empty, `?`, `NA`, `N/A` or `null` (any case), is missing. Numbers are decimal, with a point, finite: `nan` and `inf` are
+Rules, the same for every source. Space around a text does not belong to it, and an accent is part of its letter
+(Unicode's form C), in values and in names of columns. A value that is null, or a text that is empty, `?`, `NA`, `N/A`
+or `null` (any case), is missing. Numbers are decimal, with a point, finite: `nan` and `inf` are
 none. A number's text is read as `float` reads it: rounded correctly. What its owner stated of a source's spelling
 (`data.spelling`) comes on top. Nothing is guessed from other rows: text is read as text, field by field, and other
 sources keep their own types.
@@ -21,13 +22,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpmpc.data.engine import duckdb, nanoarrow
-from dpmpc.data.reading import days_sql, literal, number_sql
-from dpmpc.data.spelling import MISSING, PLAIN, Spelling, is_number
+from dpmpc.data.reading import clock_sql, days_sql, literal, number_sql
+from dpmpc.data.spelling import MISSING, PLAIN, Spelling, composed, is_number
 from dpmpc.errors import RecordError, UsageError
 from dpmpc.lazy import cached_property
 
 Kind = Literal["text", "number", "date", "other"]
-Reads = Literal["number", "date", "either"]
+Reads = Literal["number", "date", "time", "either"]
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 Block = list[NDArray[Any]]
@@ -94,12 +95,12 @@ class Table:
         return tuple(column.name for column in self.columns)
 
     def __contains__(self, name: object) -> bool:
-        return name in self.names
+        return isinstance(name, str) and any(composed(column.name) == composed(name) for column in self.columns)
 
     def __getitem__(self, name: str) -> Column:
         """The column of this name. Errors: there is none."""
         for column in self.columns:
-            if column.name == name:
+            if column.name == name or composed(column.name) == composed(name):
                 return column
         raise UsageError(
             f"a column must exist to be used; {self.source} has no '{name}'; its columns are {some(self.names)}"
@@ -130,7 +131,7 @@ class Table:
         return days_sql(self.text(name), self.spelling)
 
     def text(self, name: str) -> str:
-        """SQL for a column's value as text, without the space around it; line ends within it are spaces."""
+        """SQL for a column's value as text, in Unicode's form C, without space around it; line ends are spaces."""
         column = self[name]
         if column.kind == "number":
             return f"CAST({column.sql} AS VARCHAR)"
@@ -140,7 +141,7 @@ class Table:
             text = column.sql if column.type == "VARCHAR" else f"CAST({column.sql} AS VARCHAR)"
             odd = " OR ".join(f"contains({text}, E'{mark}')" for mark in _SPACES)  # rare, and trimming them is slow
             whole = f"translate(trim({text}, E' {''.join(_SPACES)}'), E'\\n\\r', '  ')"
-            return f"(CASE WHEN {odd} THEN {whole} ELSE trim({text}) END)"
+            return f"nfc_normalize(CASE WHEN {odd} THEN {whole} ELSE trim({text}) END)"
         raise UsageError(self.refusal(column))
 
     def missing(self, name: str) -> str:
@@ -320,7 +321,8 @@ def explained(error: Exception, source: str) -> str:
 
 def check_names(names: Sequence[str], source: str) -> None:
     """Errors: two columns of one name, or a name that is empty."""
-    double = sorted({name for name in names if list(names).count(name) > 1})
+    same = [composed(name) for name in names]
+    double = sorted({name for name in same if same.count(name) > 1})
     if double or "" in names:
         raise UsageError(f"column names are unique and not empty; {source} has {double or ['']}; rename them")
 
@@ -372,12 +374,14 @@ def _look_up(text: str, codes: Mapping[str, int]) -> str:
 def value_sql(table: Table, name: str, missing: str = "CAST('nan' AS DOUBLE)", read: Reads = "number") -> str:
     """SQL for a column's value as a DOUBLE: NaN (or `missing`) if it is missing, infinite if it is no finite number.
 
-    `read`: what a value is read as: a number; a date, in days since 1970-01-01; or either, for a column of which
-    nothing was stated (a number first)."""
+    `read`: what a value is read as: a number; a date, in days since 1970-01-01; a time of day, alone or of a date, in
+    days; or any of these, for a column of which nothing was stated (a number first)."""
     kind = table[name].kind
-    value = table.days(name) if read == "date" or kind == "date" else table.number(name)
+    value = table.days(name) if read in ("date", "time") or kind == "date" else table.number(name)
     if read == "either" and kind == "text":
-        value = f"coalesce({value}, {table.days(name)})"
+        value = f"coalesce({value}, {table.days(name)}, {clock_sql(table.text(name))})"
+    if read == "time" and kind == "text":
+        value = f"coalesce({value}, {clock_sql(table.text(name))})"
     return (
         f"CASE WHEN isfinite({value}) THEN {value} WHEN {value} IS NULL AND {table.missing(name)} THEN {missing}"
         " ELSE CAST('inf' AS DOUBLE) END"

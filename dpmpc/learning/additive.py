@@ -37,7 +37,8 @@ _DAYS = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
 
 class Curve(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
     """What a column, or a part of a date, adds to the score. `points` and `scores`: of numbers (dates: of days since
-    1970, or of the time of day); `table`: of categories, or of the numbers of hashed `buckets`; `missing`: of no value.
+    1970, or of the time of day); `table`: of categories (in Unicode's form C), or of the numbers of hashed `buckets`;
+    `missing`: of no value.
     """
 
     column: str

@@ -11,15 +11,15 @@ from dpmpc.data import NAMES
 from dpmpc.errors import UsageError
 from dpmpc.mpc.transport.addresses import owner_endpoints
 from dpmpc.runs.placement import Placement
-from dpmpc.runs.stages import is_settled, settled_plan
+from dpmpc.runs.stages import followed, is_settled
 
 
 def next_meeting(plan: Plan, where: Placement) -> Plan:
     """The plan that this process meets the others for next: of the first stage that is not over here."""
-    while before := plan.source.schedule.before:
+    while plan.source.schedule.before:
         if where.overwrite or not is_settled(plan, where.out):
             return plan.first
-        plan = Plan.read(settled_plan(where.out, before[0].name))
+        plan = followed(plan, where.out)
     return plan
 
 

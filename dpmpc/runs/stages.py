@@ -3,7 +3,8 @@
 A stage is a run of its own in a folder of its name, between the same processes, with the checks of owners that the plan
 has. Each process makes the plan of what follows of what was opened, by itself; the digests of these plans are compared
 when the processes meet again, as those of any plan are, so that two that made different ones end there. A stage stays
-spent, and what it opened stays here: a process that is started again goes on with it.
+spent, and what it opened stays here: a process that is started again goes on with it, after it has made of what was
+opened, once more, the plan that followed: no file that says otherwise is believed.
 """
 
 import contextlib
@@ -26,12 +27,13 @@ from dpmpc.aggregation.wire.transcript import read_opened
 from dpmpc.errors import PeerError, UsageError
 from dpmpc.learning.source import Sum
 from dpmpc.privacy.budget import Budget
+from dpmpc.privacy.ledgers import read_ledgers
 from dpmpc.privacy.whole import WholeRun, path_of
 from dpmpc.runs.folder import make_private
 from dpmpc.runs.job import OPENED as OWNERS
 from dpmpc.runs.job import OWN_LEDGER, WHOLE, StageJob
 from dpmpc.runs.placement import Placement
-from dpmpc.runs.resume import presence_anywhere
+from dpmpc.runs.resume import opened_anywhere, presence_anywhere
 
 MINE, SETTLED, OPENED = "stage.json", "stage.after.json", "opened.npy"
 PRESENT, PARTIAL = "present.json", "opened.tmp.npy"
@@ -64,6 +66,52 @@ def is_settled(plan: Plan, out: Path) -> bool:
             f"<<out>> holds the {folder.name} of another run ({folder}); name another directory, or add <<overwrite>>"
         )
     return True
+
+
+def check_begins(where: Placement) -> None:
+    """Errors: UsageError for a run that is started with the plan that follows a stage, whose limits would be those of
+    another file."""
+    if not begins(where):
+        raise UsageError(
+            f"a run is started with its plan.json, which goes on where it was; got {SETTLED}, which a process made for "
+            "itself after a stage; name plan.json"
+        )
+
+
+def followed(plan: Plan, out: Path) -> Plan:
+    """The plan that follows what the next stage of `plan`, which is over in `out`, has opened. Errors: UsageError where
+    that is not here, or nothing can follow."""
+    return after_first(plan, *_opened(plan.first, out / plan.source.schedule.before[0].name))
+
+
+def _opened(made: Plan, folder: Path) -> tuple[Ints, Presence | None]:
+    """What a stage that is over opened, and the owners in it. Errors: it is not here."""
+    found = opened_anywhere(folder, made)
+    if 0 not in found:
+        raise _disagree(folder)
+    return found[0], presence_anywhere(folder, made).get(0) if made.names_owners else None
+
+
+def check_behind(plan: Plan, where: Placement) -> None:
+    """Every stage that is over has its sum in its folder, of which answers are made. Errors: UsageError where it has
+    another plan there than what it opened leads to, or has spent another price than the plan counts for it."""
+    while plan.source.schedule.before and not where.overwrite and is_settled(plan, where.out):
+        made, folder = plan.first, where.out / plan.source.schedule.before[0].name
+        entries = [entry for book in read_ledgers(folder) for entry in book.entries if entry.run == made.run_id]
+        total, present = _opened(made, folder)
+        after = after_first(plan, total, present)
+        known = [(folder / name).is_file() and Plan.read(folder / name) for name in (MINE, SETTLED)]
+        if known != [made, after] or any(entry.mechanism != made.derived.mechanism for entry in entries):
+            raise _disagree(folder)
+        np.save(folder / OPENED, sum_of(made, total, present).total)
+        plan = after
+
+
+def _disagree(folder: Path) -> UsageError:
+    return UsageError(
+        f"a plan follows from what its {folder.name} opened, and counts what that cost; the files in {folder} do not "
+        "agree on it; restore them, or start a new run, which spends anew: another <<out>> at every process"
+    )
 
 
 def run_before(

@@ -44,6 +44,8 @@ from dpmpc.runs.stages import OPENED as STAGE_OPENED
 from dpmpc.runs.stages import (
     SETTLED,
     begins,
+    check_begins,
+    check_behind,
     coming,
     decided_on,
     opened_by_party,
@@ -89,6 +91,7 @@ def take_part(plan: Plan, request: Request | None, where: Placement, progress: P
     """This machine's part of a run whose plan is in the file of the placement, stages and all. `request`: which records
     an owner has here; None for a party. Errors: as the processes report them."""
     check_role(plan, where)
+    check_begins(where)
     where = replace(where, own_records=request is not None and request.source is not None)
     if where.party is None:
         check_alone(plan, where.owner)
@@ -103,6 +106,7 @@ def take_part(plan: Plan, request: Request | None, where: Placement, progress: P
         with contextlib.ExitStack() as whole:
             with told_by(partial(next_meeting, plan, where), where):
                 if staged:
+                    check_behind(plan, where)
                     _check_limits(plan, where)
                 whole.enter_context(whole_of(plan, where, _budget(where, plan)))
             plan, where = run_before(plan, where, part, say, keep_answers)

@@ -302,8 +302,11 @@ def reopened(out: Path | str, level: Level | None = None) -> Statistics:
 
 def stage_of(folder: Path) -> Statistics:
     """What a stage of tables before a release opened, from its folder."""
-    plan = Plan.read(folder / MINE)
-    return Statistics(plan, np.load(folder / OPENED, allow_pickle=False), Level(), promise_of(plan).sentence)
+    try:
+        plan, total = Plan.read(folder / MINE), np.load(folder / OPENED, allow_pickle=False)
+    except (OSError, ValueError) as error:
+        raise UsageError(f"a stage that is over has {OPENED}; {folder}: {error}; restore it") from None
+    return Statistics(plan, total, Level(), promise_of(plan).sentence)
 
 
 def kept_of(settings: Mapping[str, Any], owners: str | None) -> Kept | None:

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from dpmpc.data.schema import Categorical, Classes, Date, Labels, Numeric, Range, Schema, Surveyed, column_of_bounds
 from dpmpc.data.schema import Column as SchemaColumn
-from dpmpc.data.spelling import canonical
+from dpmpc.data.spelling import canonical, composed
 from dpmpc.errors import RecordError, UsageError
 
 if TYPE_CHECKING:
@@ -128,12 +128,12 @@ class Columns:
         return tuple(column.name for column in self.columns)
 
     def __contains__(self, name: object) -> bool:
-        return name in self.names
+        return isinstance(name, str) and any(composed(known) == composed(name) for known in self.names)
 
     def __getitem__(self, name: str) -> Column:
         """The column of this name. Errors: there is none; the nearest name."""
         for column in self.columns:
-            if column.name == name:
+            if composed(column.name) == composed(name):
                 return column
         raise UsageError(f"a column must be in the schema; there is no '{name}'; {self.nearest(name)}")
 

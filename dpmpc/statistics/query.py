@@ -143,7 +143,7 @@ class _Binder:
     def _known(self, token: Token) -> str:
         if token.text not in self.columns:
             self.written.refuse(token, "a column must be in the schema", self.columns.nearest(token.text))
-        return token.text
+        return self.columns[token.text].name
 
     def _model(self, names: list[Token]) -> str:
         w = self.written
@@ -208,15 +208,15 @@ class _Binder:
         found: dict[str, Condition] = {}
         for name, how, values in self.written.conditions:
             column = self.columns[self._known(name)]
-            if name.text in found:
+            if column.name in found:
                 self.written.refuse(name, "a column has one condition", "join them: there is AND alone")
             if isinstance(column, Quantity):
-                found[name.text] = self._between(column, how, values)
+                found[column.name] = self._between(column, how, values)
             else:
                 if how == "..":
                     self.written.refuse(values[0], "a category has no order", f"write {word(name.text)} in {{...}}")
                 places = [self._level(column, value) for value in values]
-                found[name.text] = Among(column, tuple(sorted(set(places))))
+                found[column.name] = Among(column, tuple(sorted(set(places))))
         return Where(tuple(found[name] for name in self.columns.names if name in found))
 
     def _between(self, column: Quantity, how: str, values: tuple[Token, ...]) -> Between:

@@ -6,9 +6,14 @@ are ends of observation; records of which one of the two is not known are in no 
 risk to the end. A curve ends, and the test stops, where those at risk are fewer than FEWEST deviations of their noise.
 Where they are hardly more, a point is shown because noise has raised them, which has moved the curve too: within MARGIN
 deviations of the end intervals are WIDER, and labelled conservative.
+
+Who leaves within a bin is at risk to its end, as where times are whole months. In a population that leaves at any
+moment such a curve lies too high: where hazards are even within a bin, d of r die and c leave, -log S grows in it by
+-log(1 - (d + c) / r) d / (d + c), and not by -log(1 - d / r). Intervals for the population reach further down by that.
 """
 
 import math
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -75,36 +80,51 @@ def survival(deaths: Floats, gone: Floats, deviation: float, others: int, level:
     noise = deviation * np.sqrt((others + 1.0) * np.arange(bins, -1, -1)[:bins] + others + 1)
     alive = risk > FEWEST * noise if deviation else risk > 0
     last = int(np.argmin(alive)) if not alive.all() else bins
-    found: list[Number] = []
-    variance_of = np.concatenate([np.full(bins, deviation**2), np.full(bins + 1, others * deviation**2)])
-    variance_of[-1] += deviation**2
-    if level.population:
-        variance_of = variance_of + np.maximum(np.concatenate([deaths, gone]), 0.0)
-    near_the_end = np.minimum.accumulate(risk - (FEWEST + MARGIN) * noise) < 0
     rest = risk - deaths
-    with np.errstate(divide="ignore", invalid="ignore"):
-        by_risk, by_death = deaths / (risk * rest), 1 / rest
-    value, through = 1.0, 0.0
-    slope_deaths, slope_gone = np.zeros(bins), np.zeros(bins + 1)
-    for j in range(bins):
-        if j >= last or rest[j] <= 0:
+    used = (np.arange(bins) < last) & (rest > 0)
+    own = np.full(bins, deviation**2), np.append(np.full(bins, others), others + 1) * deviation**2
+    near = np.minimum.accumulate(risk - (FEWEST + MARGIN) * noise) < 0
+    by_risk, by_death = (np.divide(x, y, out=np.zeros(bins), where=used) for x, y in ((deaths, risk * rest), (1, rest)))
+    values = np.cumprod(np.divide(rest, risk, out=np.ones(bins), where=used))
+    made = np.abs(values) * _slopes(by_risk, by_death, *own)
+    spread, early = made, np.zeros(bins)
+    if level.population:
+        sampled = own[0] + np.maximum(deaths, 0.0), own[1] + np.maximum(gone, 0.0)
+        spread = np.abs(values) * _slopes(by_risk, by_death, *sampled)
+        parts = ((deaths[j] / risk[j], gone[j] / risk[j]) if used[j] else (0.0, 0.0) for j in range(bins))
+        early = np.cumsum([_early(*part) for part in parts])
+    found: list[Number] = []
+    for j, value in enumerate(values.tolist()):
+        if not used[j]:
             found.append(Number(0.0, None, 0.0, 0.0) if j < last and rest[j] == 0 and not deviation else
                          Number(None, None, None, None, NO_ESTIMATE))  # fmt: skip
             continue
-        value *= rest[j] / risk[j]
-        through += float(by_risk[j])
-        # who dies or leaves in bin j or later is at risk in it; who dies in it is one death more
-        slope_deaths[j:] += by_risk[j]
-        slope_gone[j:] += by_risk[j]
-        slope_deaths[j] -= by_death[j]
-        slopes = np.concatenate([slope_deaths, slope_gone])
-        spread = abs(value) * math.sqrt(float(slopes**2 @ variance_of))
-        own = np.concatenate([np.full(bins, deviation**2), np.full(bins + 1, others * deviation**2)])
-        made = abs(value) * math.sqrt(float(slopes**2 @ own))
-        near = bool(deviation) and near_the_end[j]
-        reach = (level.z + (WIDER if near else 0.0)) * spread
-        found.append(Number(value, made, value - reach, value + reach, "conservative" if near else "").within(0.0, 1.0))
+        ending = bool(deviation) and bool(near[j])
+        reach = (level.z + (WIDER if ending else 0.0)) * float(spread[j])
+        high = abs(value) * -math.expm1(-max(float(early[j]), 0.0))
+        note = "conservative" if ending or 4 * high > spread[j] else ""
+        found.append(Number(value, float(made[j]), value - reach - high, value + reach, note).within(0.0, 1.0))
     return found
+
+
+def _slopes(by_risk: Floats, by_death: Floats, deaths: Floats, gone: Floats) -> Floats:
+    """(bins,) the deviation of log S to the end of each bin, to first order, where counts have these variances: who
+    dies or leaves in a bin or later is at risk in it, and who dies in it is one death more."""
+    through = np.cumsum(by_risk)
+    before = np.cumsum((through - by_death) ** 2 * deaths + through**2 * gone[:-1])
+    later = deaths.sum() + gone.sum() - np.cumsum(deaths + gone[:-1])
+    return np.asarray(np.sqrt(before + through**2 * later))
+
+
+def _early(died: float, left: float) -> float:
+    """How much more than a curve of those at risk says -log S grows in a bin in which these parts of them die and
+    leave, at any moment."""
+
+    def per(part: float) -> float:  # -log(1 - part) / part
+        part = min(part, 0.99)
+        return -math.log1p(-part) / part if abs(part) > 1e-6 else 1 + part / 2
+
+    return died * (per(died + left) - per(died))
 
 
 def log_rank(deaths: Floats, gone: Floats, deviation: float, others: int) -> float | None:
@@ -120,28 +140,38 @@ def log_rank(deaths: Floats, gone: Floats, deviation: float, others: int) -> flo
     last = int(np.argmin(usable)) if not usable.all() else bins
     if last == 0:
         return None
-    u = _excess(deaths, gone, last)
+    u = _excess(deaths[:, :last], risk[:, :last])
     d, r = np.maximum(deaths.sum(axis=0), 0.0)[:last], risk.sum(axis=0)[:last]
     part = risk[1:, :last] / r
     each = d * np.maximum(r - d, 0.0) / np.maximum(r - 1, 1.0)
     covariance = np.diag(part @ each) - (part * each) @ part.T
     if deviation:
-        rng = np.random.default_rng(_SEED)
-        more = gone + deviation * math.sqrt(others) * rng.normal(size=(DRAWS, *gone.shape))
-        more[..., -1] += deviation * rng.normal(size=(DRAWS, len(gone)))
-        draws = _excess(deaths + deviation * rng.normal(size=(DRAWS, *deaths.shape)), more, last) - u
+        more = _noise(*deaths.shape, others)
+        noisy = (x[:, :last, None] + deviation * y[:, :last] for x, y in zip((deaths, risk), more, strict=True))
+        draws = (_excess(*noisy) - u[:, None]).T
         covariance = covariance + draws.T @ draws / DRAWS
     if np.linalg.matrix_rank(covariance) < len(u):
         return None
     return chi_square_tail(float(u @ np.linalg.solve(covariance, u)), len(u))
 
 
-def _excess(deaths: Floats, gone: Floats, last: int) -> Floats:
-    """(..., arms - 1) deaths less those expected, over the first `last` bins, of (..., arms, bins)."""
-    risk = at_risk(deaths, gone)[..., :last]
-    total = risk.sum(axis=-2, keepdims=True)
-    expected = risk * (deaths[..., :last].sum(axis=-2, keepdims=True) / np.where(total == 0, 1.0, total))
-    return np.asarray((deaths[..., :last] - expected).sum(axis=-1)[..., 1:])
+@lru_cache(maxsize=8)
+def _noise(arms: int, bins: int, others: int) -> tuple[Floats, Floats]:
+    """(arms, bins, DRAWS) draws of what noise of deviation 1 adds to deaths and to those at risk: the same for each
+    table of this shape."""
+    rng = np.random.default_rng(_SEED)
+    gone = math.sqrt(others) * rng.normal(size=(DRAWS, arms, bins + 1))
+    gone[..., -1] += rng.normal(size=(DRAWS, arms))
+    deaths = rng.normal(size=(DRAWS, arms, bins))
+    first, second = (np.ascontiguousarray(np.moveaxis(x, 0, -1)) for x in (deaths, at_risk(deaths, gone)))
+    return first, second
+
+
+def _excess(deaths: Floats, risk: Floats) -> Floats:
+    """(arms - 1, ...) deaths less those expected of those at risk, each (arms, bins, ...), over all bins."""
+    total = risk.sum(axis=0)
+    hazard = deaths.sum(axis=0) / np.where(total == 0, 1.0, total)
+    return np.asarray((deaths[1:] - risk[1:] * hazard).sum(axis=1))
 
 
 def chi_square_tail(x: float, degrees: int) -> float:

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from typing import Any, NoReturn
 from unicodedata import combining, east_asian_width
 
-from dpmpc.data.spelling import is_number
+from dpmpc.data.spelling import composed, is_number
 from dpmpc.errors import UsageError
 from dpmpc.statistics.where import KEYWORDS, word
 
@@ -85,7 +85,7 @@ def _columns(text: str) -> int:
 
 def read(text: str) -> Written:
     """What a line says. Errors: it is no question, with a caret where that shows."""
-    return _Reader(text).question()
+    return _Reader(composed(text)).question()
 
 
 def text_of(table: Mapping[str, Any]) -> str:

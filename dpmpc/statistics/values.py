@@ -34,5 +34,6 @@ class Scaled:
 
     def of(self, records: Records) -> Values:
         """(n,) numbers."""
-        t = (np.clip(records[self.column], self.column.low, self.column.high) - self.middle) / self.half
+        with np.errstate(divide="ignore", invalid="ignore"):  # bounds that a plan has as near each other as doubles are
+            t = (np.clip(records[self.column], self.column.low, self.column.high) - self.middle) / self.half
         return np.asarray(np.clip(t, -1.0, 1.0))

@@ -16,9 +16,11 @@ from dpmpc.learning.survey import Survey
 from dpmpc.runs.planning import facts_of_schema, plan_of
 from dpmpc.runs.request import Request
 from dpmpc.runs.stats import plan_of_tables
+from dpmpc.runs.synth_plan import plan_of_synthesis
 from dpmpc.settings import said
 from dpmpc.statistics.columns import Columns, Quantity, category
 from dpmpc.statistics.tables import Tables
+from dpmpc.synthesis.cuts import stated
 
 RECORDS = 100  # of owner 0, who is asked to take part
 SIZES = (RECORDS, RECORDS + 1, RECORDS)
@@ -28,6 +30,7 @@ FEATURES = (*NUMBERS, Categorical("c", ("a", "b", "d")))
 LABEL = Schema(FEATURES, Labels("ill", ("1",), ("0",)))
 AMOUNT = Schema(FEATURES, Range("cost", 0.0, 10.0))
 COLUMNS = Columns((Quantity("x", -1.0, 1.0), category("c", ("a", "b", "d"))))
+ALL = Columns((*COLUMNS.columns, Quantity("y", 0.0, 50.0, (0.0, 10.0, 30.0, 50.0)), category("s", ("f", "m"))))
 
 
 def vectors(**settings: Any) -> Plan:
@@ -60,6 +63,17 @@ def tables(**settings: Any) -> Plan:
     asked = ["count", "mean(x)", "table(c)", "hist(x, bins=5)", "median(x)"]
     given = {"epsilon": EPSILON, "delta": DELTA, **settings}
     return plan_of_tables(Tables.of(COLUMNS, asked), SIZES, "ward", None, given, by_person=True)
+
+
+def synthesis(cut: bool = True, target: str | None = "c", never: str = "", **settings: Any) -> Plan:
+    """Two releases; three where the cells of x are not public."""
+    given = {"epsilon": EPSILON, "delta": DELTA, "parties": 3, **settings}
+    columns = stated(ALL, {"x": [-1.0, 0.0, 1.0]} if cut else {}, None)
+    capacity = bool(given.pop("capacity", False))
+    lines = [never] if never else []
+    return plan_of_synthesis(
+        columns, target, lines, SIZES, "ward", None, given, "public", hopeless=True, capacity=capacity, by_person=True
+    )
 
 
 def honest() -> dict[str, list[Plan]]:
@@ -97,6 +111,12 @@ def honest() -> dict[str, list[Plan]]:
         ],
         "survey": [survey(), *(survey(**unit) for unit in units)],
         "tables": [tables(), *(tables(**unit) for unit in units)],
+        "synthesis": [
+            synthesis(never="c = a and s = f"),
+            synthesis(cut=False),
+            synthesis(target=None, capacity=True),
+            *(synthesis(**unit) for unit in units),
+        ],
     }
 
 

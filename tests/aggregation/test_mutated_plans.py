@@ -1,5 +1,6 @@
 """Nothing that a plan says is believed where it could lower privacy: any field of plans of every source is put to
-anything else, an owner with limits answers, and what it takes part in is held against what its vector really loses.
+anything else, an owner with limits answers, and what it takes part in is held against what its vectors really lose,
+in all stages together where there are several.
 
 150 plans here; `python -m tests.aggregation.test_mutated_plans` draws 10,000.
 """
@@ -25,6 +26,7 @@ from dpmpc.aggregation.plan import limits as limits_module
 from dpmpc.aggregation.plan.asked import data_digest
 from dpmpc.aggregation.plan.limits import Limits
 from dpmpc.aggregation.plan.plan import Plan
+from dpmpc.aggregation.plan.stages import after_first
 from dpmpc.data.blocks import Records
 from dpmpc.data.schema import Labels, Numeric, Schema
 from dpmpc.errors import UsageError
@@ -40,6 +42,7 @@ from dpmpc.statistics.columns import Quantity
 from dpmpc.statistics.tables import STEP, Tables
 from tests.aggregation.histories import least_epsilon
 from tests.aggregation.mutants import (
+    ALL,
     DELTA,
     EPSILON,
     FEATURES,
@@ -114,7 +117,8 @@ def _vectors(plan: Plan, neighbours: str, rng: np.random.Generator) -> list[Floa
     if isinstance(source, Survey):
         return _of_survey(source, neighbours, _rows_of(plan, neighbours), rng)
     assert isinstance(source, Tables)
-    return _of_tables(source, neighbours, _rows_of(plan, neighbours), rng)
+    found = _of_tables(source, neighbours, _rows_of(plan, neighbours), rng, plan.capacity)
+    return [each * RECORDS / plan.sizes[0] for each in found] if plan.capacity else found  # a mean over all places
 
 
 def _of_program(plan: Plan, source: Vectors, neighbours: str, rng: np.random.Generator) -> list[Floats]:
@@ -206,9 +210,11 @@ def _of_survey(survey: Survey, neighbours: str, wide: int, rng: np.random.Genera
     return _of_sums([mean(k) for k in range(6)], None if neighbours == "owner" else mean(None), neighbours)
 
 
-def _of_tables(tables: Tables, neighbours: str, wide: int, rng: np.random.Generator) -> list[Floats]:
+def _of_tables(
+    tables: Tables, neighbours: str, wide: int, rng: np.random.Generator, places: bool
+) -> list[Floats]:  # fmt: skip
     fields = tables.layout.fields
-    if {field.name for field in fields} - {"x", "c"}:
+    if {field.name for field in fields} - set(ALL.names):
         raise UsageError("a file has the columns of the questions; one is missing; mend it")
 
     def drawn(field: Any, n: int) -> Any:
@@ -226,7 +232,9 @@ def _of_tables(tables: Tables, neighbours: str, wide: int, rng: np.random.Genera
         n = RECORDS - wide * (first is None)
         return tables.layout.encode(cells.Records(n, values), None, 1)[0] * STEP
 
-    return _of_sums([total(k) for k in range(12)], None if neighbours == "owner" else total(None), neighbours)
+    empty = [total(None)] if places and neighbours != "owner" else []
+    sums = [*(total(k) for k in range(12)), *empty]
+    return _of_sums(sums, None if neighbours == "owner" else total(None), neighbours)
 
 
 def _of_sums(sums: list[Floats], absent: Floats | None, neighbours: str) -> list[Floats]:
@@ -253,6 +261,26 @@ def loses(plan: Plan, moved: Floats, delta: float) -> float:
         return least_epsilon(min(mu2, 400.0), {}, delta)
     by_sum = moved[np.argsort(np.abs(moved).sum(axis=1))[-1]]
     return max(laplace_epsilon(np.abs(each) / scale, plan.releases, delta) for each in (worst, by_sum))
+
+
+def lost_by(plan: Plan, neighbours: str, delta: float, rng: np.random.Generator) -> float:
+    """The same of all stages of a plan, whatever they open, and of what follows: Gaussian releases of fixed questions
+    each, once those before are opened."""
+    mu2 = 0.0
+    while plan.source.schedule.before:
+        mu2 += square(plan.first, moves(plan.first, neighbours, rng))
+        far = rng.choice([0.0, 1.0, 50.0]) * plan.first.derived.sampler.scale
+        plan = after_first(plan, np.rint(rng.normal(size=plan.first.dimension) * far).astype(np.int64))
+    moved = moves(plan, neighbours, rng)
+    if not mu2:
+        return loses(plan, moved, delta)
+    return least_epsilon(min(mu2 + square(plan, moved), 400.0), {}, delta)
+
+
+def square(plan: Plan, moved: Floats) -> float:
+    """mu^2 of the releases of a plan between these neighbours."""
+    assert plan.law == "gaussian" and plan.scale != 0
+    return plan.releases * float((moved**2).sum(axis=1).max()) / plan.derived.sampler.scale**2
 
 
 def laplace_epsilon(shifts: Floats, releases: int, delta: float) -> float:
@@ -296,19 +324,19 @@ def answers(text: str, limits: Limits, seed: int) -> tuple[str, Plan | None]:
         program = isinstance(plan.source, Vectors)
         (limits if program else replace(limits, records=RECORDS)).check_owner(plan, 0, vectors=program)
         stage = "records"
-        hold(plan, limits, moves(plan, limits.neighbours or plan.neighbours, np.random.default_rng(seed)))
+        hold(plan, limits, np.random.default_rng(seed))
     except UsageError as error:
         assert "\n" not in str(error) or "^" in str(error), error  # a question is pointed into
         return (stage if "stage" in locals() else "text"), None
     return "takes part", plan
 
 
-def hold(plan: Plan, limits: Limits, moved: Floats) -> None:
-    """A fault: the owner's vector loses more than its limits say, or may be read by one party, or all hangs on less
+def hold(plan: Plan, limits: Limits, rng: np.random.Generator) -> None:
+    """A fault: the owner's vectors lose more than its limits say, or may be read by one party, or all hangs on less
     than 40 bits or on what is not proved."""
     epsilon = plan.epsilon if limits.epsilon is None else limits.epsilon
     delta = (DELTA if limits.epsilon is not None else plan.delta) if limits.delta is None else limits.delta
-    lost = loses(plan, moved, delta)
+    lost = lost_by(plan, limits.neighbours or plan.neighbours, delta, rng)
     assert lost <= epsilon * (1 + SLACK), (lost, epsilon, delta, plan)
     assert plan.delta <= max(delta, 1 / 3) and plan.security_bits >= 40 and plan.parties > plan.threshold >= 1, plan
     assert plan.data_id == data_digest("ward") and plan.derived.sampler.discrete and plan.bounds != "data", plan
@@ -356,7 +384,7 @@ def test_every_honest_plan_is_taken_part_in_and_loses_nearly_what_it_says() -> N
             limits = limits_for(plan)
             who, made = answers(plan.to_text(), limits, 1)
             assert who == "takes part" and made is not None, (kind, who)
-            lost = loses(plan, moves(plan, plan.neighbours, np.random.default_rng(1)), plan.delta)
+            lost = lost_by(plan, plan.neighbours, plan.delta, np.random.default_rng(1))
             shares.append(lost / plan.epsilon)
     assert max(shares) <= 1 + SLACK and sum(share > 0.95 for share in shares) >= 25 and min(shares) > 0.5, sorted(
         shares
@@ -392,7 +420,7 @@ def test_no_plan_that_anybody_could_write_takes_more_than_an_owner_allows() -> N
     found = draw(150, 5)
     taken = sum(count for who, count in found.items() if who.endswith("takes part"))
     assert 5 < taken < 120 and sum(count for who, count in found.items() if who.endswith("limits")) > 0, found
-    assert {who.split(":")[0] for who in found} == {"vectors", "learning", "survey", "tables"}
+    assert {who.split(":")[0] for who in found} == set(honest())
 
 
 # -- the mends undone --------------------------------------------------------------------------------------------------
@@ -475,15 +503,17 @@ def test_a_single_bit_of_security_would_be_caught(monkeypatch: pytest.MonkeyPatc
     )
 
 
-@pytest.mark.parametrize("kind", ["vectors", "learning", "survey", "tables"])
+@pytest.mark.parametrize("kind", ["vectors", "learning", "survey", "tables", "synthesis"])
 def test_a_distance_that_is_believed_would_be_caught(kind: str) -> None:
-    """As with `spread` in plan.json, which no plan holds any more: the source says a hundredth of what it moves."""
+    """As with `spread` in plan.json, which no plan holds any more: the source says a hundredth of what it moves, or
+    that of its releases does."""
     plan = next(plan for plan in honest()[kind] if plan.neighbours == "record")
     limits = limits_for(plan)
     assert answers(plan.to_text(), limits, 1)[0] == "takes part"
     with pytest.MonkeyPatch.context() as patch:
-        by_record = type(plan.source).by_record
-        patch.setattr(type(plan.source), "by_record", lambda self, *at: by_record(self, *at) * 0.01)
+        source = Tables if kind == "synthesis" else type(plan.source)
+        by_record = source.by_record
+        patch.setattr(source, "by_record", lambda self, *at: by_record(self, *at) * 0.01)
         with pytest.raises(AssertionError):
             answers(plan.to_text(), limits, 1)
     value = json.loads(plan.to_text())

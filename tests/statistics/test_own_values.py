@@ -43,17 +43,16 @@ def test_the_command_tells_the_owner_and_publishes_nothing_of_it(frame: pd.DataF
     assert result.exit_code == 0, result.output
     for line in (
         "column 'sex': 400 not listed of 400",
-        "column 'ward': 100 not listed of 400",
         "column 'age': 9 clipped of 400",
         "column 'seen': 400 not read of 400",
         "column 'sick': 7 not listed of 400",
         "'F' x 200 (listed as 'f')",
-        f"'{DECOMPOSED}' x 100 (listed as '{COMPOSED}')",
         "9 values lie beyond 18 to 90: '-9.0' x 9",
         "'2024-03-05' x 400",
         "warning: sex: 400 of 400 values are unknown",
     ):
         assert line in result.stderr, line
+    assert "column 'ward'" not in result.stderr  # both spellings of its accent are one value
     assert "your records" not in result.stdout and "site" not in result.stderr
     published = "".join(p.read_text(errors="replace") for p in (tmp_path / "run").iterdir() if p.is_file())
     assert "not listed" not in published and "perhaps" not in published and "2024-03-05" not in published

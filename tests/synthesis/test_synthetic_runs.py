@@ -1,9 +1,6 @@
 """Synthetic tables through plans and real parties: price, files, answers, odd columns, and what may not be."""
 
-import datetime
 import json
-from dataclasses import replace
-from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -19,16 +16,13 @@ import dpmpc
 from dpmpc.aggregation.plan.guarantee import promise_of
 from dpmpc.aggregation.plan.plan import Plan
 from dpmpc.cli.main import group
-from dpmpc.data.loading import opened
 from dpmpc.data.schema import checked_bounds
-from dpmpc.data.spelling import PLAIN
 from dpmpc.errors import RecordError, UsageError
 from dpmpc.learning.survey_numbers import CELLS
 from dpmpc.privacy.gaussian import mu_of_budget
 from dpmpc.privacy.ledgers import read_ledgers
 from dpmpc.runs.stages import settled_plan
 from dpmpc.runs.stats import RELEASES, noise_of, reopened
-from dpmpc.runs.synth_columns import decimals_of, public_columns
 from dpmpc.runs.synth_made import made_from
 from dpmpc.runs.synth_plan import plan_of_synthesis
 from dpmpc.statistics.cells import Records
@@ -206,48 +200,6 @@ def test_noisy_tables_travel_with_it_and_answer_at_no_cost(
         _ = reopened(out).asked(["table(sex, ward) by died"]).answers
 
 
-ODD = {
-    "when": "a column of dates", "city": "texts", "constant": "one value", "empty": "nothing", "x": "numbers",
-}  # fmt: skip
-
-
-def odd(n: int) -> pd.DataFrame:
-    rng = np.random.default_rng(2)
-    day = datetime.date(2020, 1, 1)
-    return pd.DataFrame({
-        "site": rng.choice(["x", "y"], n),
-        "when": [(day + datetime.timedelta(days=int(d))).isoformat() for d in rng.integers(0, 1000, n)],
-        "city": rng.choice(["Rome", "Oslo", "Bern, CH"], n), "constant": "same", "empty": None,
-        "x": np.where(rng.random(n) < 0.1, np.nan, rng.normal(0, 1, n)),
-        "weight": [("", "unknown", "82")[int(k)] if k < 3 else str(60 + int(k)) for k in rng.integers(0, 40, n)],
-    })  # fmt: skip
-
-
-def test_odd_columns_make_a_sensible_table() -> None:
-    frame = odd(12_000)
-    bounds = {
-        "when": ["2020-01-01", "2022-12-31"], "city": ["Rome", "Oslo", "Bern, CH"], "constant": ["same"],
-        "x": [-4.0, 4.5],
-    }  # fmt: skip
-    found = dpmpc.synth(frame, owners="site", bounds=bounds, cells=6, engine="clear", seed=1, **PROMISE)
-    rows = found.frame()
-    assert set(rows["constant"]) == {"same"} and set(rows["city"].dropna()) == {"Rome", "Oslo", "Bern, CH"}
-    dates = [datetime.date.fromisoformat(value) for value in rows["when"].dropna()]
-    assert datetime.date(2020, 1, 1) <= min(dates) < max(dates) <= datetime.date(2022, 12, 31) and len(dates) > 11_000
-    assert 0.06 < rows["x"].isna().mean() < 0.14 and abs(rows["x"].std() - 1) < 0.2
-    frame["typed"] = pd.to_datetime(frame["when"])
-    surveyed = dpmpc.synth(frame, owners="site", engine="clear", seed=1, rows=500, epsilon=3.0, delta=1e-5)
-    again = surveyed.frame()
-    known = [name for name in frame.columns if name in again]
-    assert list(again) == known and {"when", "typed", "city", "x", "weight"} <= set(known)  # in their order
-    assert pd.to_datetime(again["typed"].dropna()).dt.year.between(2012, 2060).all()
-    assert 60 < again["weight"].mean() < 105  # numbers among texts are numbers, no dates
-    assert any("Left out" in line and line.endswith(": note.") for line in replace(surveyed, left_out=("note",)).lines)
-    assert len(again) == 500 and again["city"].dropna().str.match(r"bucket \d+$|\(other\)$").all()
-    assert any("hashed" in line and "city" in line for line in surveyed.lines)
-    assert pd.to_datetime(again["when"].dropna()).dt.year.between(2012, 2060).all()
-
-
 @pytest.mark.parametrize(
     ("change", "words"),
     [
@@ -404,36 +356,6 @@ def test_a_survey_leads_to_no_more_cells_than_were_planned() -> None:
         assert all(np.diff(edges) > 0)
 
 
-def dates_of(tmp_path: Path, dates: int, others: int, numbers: int = 0) -> tuple[str, ...]:
-    """The columns that are taken for dates, of a file with so many values of each kind."""
-    file = tmp_path / "t.csv"
-    file.write_text("\n".join(["c,x", *["2020-01-02,1"] * dates, *["Rome,2"] * others, *["7,3"] * numbers, ",4", ""]))
-    with opened(str(file)) as (table, _):
-        return public_columns(table, None, None, None, {}, None, ()).dates
-
-
-def test_no_single_record_decides_whether_a_column_holds_dates(tmp_path: Path) -> None:
-    """That is public. An odd value ends nothing; where one more or less would decide, it is refused."""
-    assert dates_of(tmp_path, 1, 400) == dates_of(tmp_path, 0, 3, 1) == dates_of(tmp_path, 200, 200) == ()
-    assert dates_of(tmp_path, 400, 1) == dates_of(tmp_path, 400, 0, 390) == ("c",)
-    for dates, others in ((201, 200), (201, 199), (1, 0)):
-        with pytest.raises(RecordError, match=f"of 'c' {dates} of {dates + others} values are dates"):
-            dates_of(tmp_path, dates, others)
-    answers = [dates_of(tmp_path, k, 40 - k) if 2 * k - 40 not in (1, 2) else None for k in range(15, 26)]
-    assert not any({a, b} == {(), ("c",)} for a, b in pairwise(answers))
-
-
-def test_an_odd_value_in_a_file_ends_no_table_and_numbers_stay_numbers(tmp_path: Path) -> None:
-    file, frame = tmp_path / "t.csv", odd(6000).drop(columns=["empty"])
-    frame["odd"] = ["n.v.t.", *(str(k % 50) for k in range(5999))]
-    frame.to_csv(file, index=False)
-    surveyed = dpmpc.synth(str(file), owners="site", engine="clear", seed=1, rows=300, epsilon=6.0, delta=1e-5)
-    rows = surveyed.frame()
-    assert {"when", "city", "x", "odd"} <= set(rows)
-    assert pd.api.types.is_numeric_dtype(rows["odd"]) and pd.api.types.is_numeric_dtype(rows["x"])
-    assert 15 < rows["odd"].mean() < 35 and pd.to_datetime(rows["when"].dropna()).dt.year.between(2012, 2060).all()
-
-
 def test_a_table_of_persons_promises_all_records_of_one(tmp_path: Path) -> None:
     """One row is kept of each person and owner: sizes are numbers of persons, and a release moves as tables of persons
     do (`tests/statistics` hold that), which is all owners' records where a person is at each of three."""
@@ -455,68 +377,6 @@ def test_a_table_of_persons_promises_all_records_of_one(tmp_path: Path) -> None:
     surveyed = dpmpc.synth(frame.drop(columns=["sex"]), person="patient", owners="site", hopeless="allow",
                            engine="clear", epsilon=8.0, delta=1e-5)  # fmt: skip
     assert all(each.plan.neighbours == "person" for each in surveyed.releases) and "patient" not in surveyed.frame()
-
-
-def spelt(n: int, seed: int = 5) -> pd.DataFrame:
-    rng = np.random.default_rng(seed)
-    return pd.DataFrame({
-        "site": rng.choice(["a", "b"], n), "age": np.clip(np.rint(rng.gamma(9, 6, n)), 0, 99).astype(int),
-        "same": 42, "flag": rng.integers(0, 2, n), "frost": rng.integers(-20, 35, n), "children": rng.poisson(1.1, n),
-        "price": np.exp(rng.normal(3, 1, n)).round(2), "bmi": rng.normal(26, 4, n).round(1),
-        "year": rng.integers(1950, 2011, n), "odd": np.where(np.arange(n) < 20, 0.5, rng.integers(1, 9, n)),
-        "fine": rng.normal(0, 1, n),
-    })  # fmt: skip
-
-
-def test_surveyed_numbers_have_the_decimals_that_records_have(tmp_path: Path) -> None:
-    """Whole numbers come out whole, one value everywhere nearly as that value, prices with two decimals; bounds may
-    be public."""
-    frame = spelt(8000)
-    bounds = {"children": [0, 9], "price": [0, 400], "flag": [0, 1], "same": [40, 45]}
-    for given, names in ((None, list(frame.columns[1:])), (bounds, list(bounds))):
-        made = dpmpc.synth(frame, owners="site", bounds=given, engine="clear", seed=1, epsilon=4.0, delta=1e-5)
-        rows = made.frame()
-        whole = dict.fromkeys(("age", "flag", "children", "frost", "year", "odd"), 0)
-        for name, places in {**whole, "price": 2, "bmi": 1}.items():
-            if name in names:
-                known = rows[name].dropna()
-                assert len(known) and made.digits[name] == places and (known == known.round(places)).all(), name
-        # 0.73 and more of the values are 42 itself in 40 runs, the others beside it
-        assert given is not None or (abs(rows["same"].median() - 42) <= 1 and made.digits["fine"] > 2)
-        assert (rows["same"] == rows["same"].round()).all()
-        assert set(rows["flag"]) == {0, 1} and rows["children"].min() == 0
-    made.write(tmp_path / "out")
-    assert (tmp_path / "out" / "synthetic.csv").read_text().splitlines()[-1].split(",")[3] in (
-        str(value) for value in range(40, 46)
-    )
-
-
-def test_no_single_record_decides_how_many_decimals_a_column_has(tmp_path: Path) -> None:
-    """With one number more that has decimals the answer is the same, or one of both files is refused."""
-    whole, fine = [5.0] * 50, [5.25] * 50
-    for there in (30, 42, 43, 84, 200, 441):
-        for finer in range(min(30, there)):
-            found = []
-            for more in (0, 1):
-                values = fine[: finer + more] + (whole * 10)[: there - finer - more]
-                with opened(pd.DataFrame({"site": "a", "x": values}), memory=None, spelling=PLAIN) as (table, _):
-                    try:
-                        found.append(decimals_of(table, ["x"], {}))
-                    except RecordError:
-                        found.append({"refused": 1})
-            assert found[0] == found[1] or {"refused": 1} in found
-    with opened(pd.DataFrame({"site": "a", "x": whole + fine}), memory=None, spelling=PLAIN) as (table, _):
-        assert decimals_of(table, ["x"], {}) == {"x": 2} and decimals_of(table, ["x"], {"x": 0}) == {"x": 0}
-        assert decimals_of(table, ["x"], {}, touched=5) == {}
-
-
-def test_numbers_that_are_spelled_otherwise_are_named_before_anything_is_spent(tmp_path: Path) -> None:
-    frame = spelt(2000)
-    frame["price"] = [f"{value:.2f}".replace(".", ",") for value in frame["price"]]
-    for bounds in (None, {"price": [0, 100], "age": [0, 99]}):
-        with pytest.raises(RecordError, match=r"are not|is not \(price\)"):
-            dpmpc.synth(frame, owners="site", bounds=bounds, engine="clear", out=tmp_path / "no", **PROMISE)
-        assert not (tmp_path / "no").exists()
 
 
 def test_releases_of_one_table_count_as_one_run(tmp_path: Path) -> None:

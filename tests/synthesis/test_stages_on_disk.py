@@ -1,0 +1,194 @@
+"""A synthetic table whose processes were killed between its releases, and whose files say something else when they are
+started again: refused, or all costs what was promised."""
+
+import json
+import random
+import shutil
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from dpmpc.aggregation.plan.plan import Plan
+from dpmpc.aggregation.plan.stages import after_first
+from dpmpc.errors import DpmpcError, PeerError, UsageError
+from dpmpc.privacy.ledgers import merge, read_ledgers
+from dpmpc.runs import start as starting
+from dpmpc.runs.job import WHOLE
+from dpmpc.runs.placement import Placement
+from dpmpc.runs.resume import opened_anywhere
+from dpmpc.runs.stages import MINE, SETTLED, check_behind, run_before
+from dpmpc.runs.start import take_part
+from dpmpc.runs.synth_plan import plan_of_synthesis
+from dpmpc.statistics.columns import Columns, Quantity, category
+from tests.aggregation.histories import least_epsilon
+from tests.aggregation.mutants import RECORDS, mutate, text_of, words_of
+from tests.aggregation.test_mutated_plans import lost_by
+from tests.machines import sites
+
+COLUMNS = Columns((
+    Quantity("x", -1.0, 1.0, (-1.0, 0.0, 1.0)), category("c", ("a", "b", "d")),
+    Quantity("y", 0.0, 50.0, (0.0, 10.0, 30.0, 50.0)), category("s", ("f", "m")),
+))  # fmt: skip
+SITES = "012"
+
+
+@pytest.fixture(scope="module")
+def killed(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with plan.json, records, and what three sites have that were killed after their first release."""
+    folder, rng = tmp_path_factory.mktemp("killed"), np.random.default_rng(4)
+    settings: dict[str, Any] = {"epsilon": 1.0, "delta": 1e-5, "role": "both", "parties": 3}
+    plan_of_synthesis(COLUMNS, "c", (), (RECORDS,) * 3, "ward", None, settings, "public", hopeless=True).write(
+        folder / "plan.json"
+    )
+    for site in SITES:
+        x = rng.normal(0, 0.4, RECORDS)
+        rows = zip(x, rng.choice(["a", "b", "d"], RECORDS), 25 + 20 * x, rng.choice(["f", "m"], RECORDS), strict=True)
+        lines = [f"{a:.3f},{c},{y:.2f},{s}" for a, c, y, s in rows]
+        (folder / f"{site}.csv").write_text("\n".join(["x,c,y,s", *lines, ""]))
+
+    def dies(*given: Any) -> Any:
+        run_before(*given)
+        raise PeerError("killed")
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(starting, "run_before", dies)
+        ends = again(folder)
+    assert [str(end) for end in ends] == ["killed"] * 3
+    assert all((folder / site / "first" / SETTLED).is_file() for site in SITES)
+    return folder
+
+
+def again(folder: Path, wait: float = 60.0) -> list[DpmpcError | None]:
+    return sites(folder / "plan.json", folder, [folder / f"{site}.csv" for site in SITES], wait=wait)
+
+
+def copied(killed: Path, tmp_path: Path) -> Path:
+    return Path(shutil.copytree(killed, tmp_path / "copy"))
+
+
+def goes_on(folder: Path) -> Plan:
+    """The plan that site 0 goes on with, of the files that it has. Errors: UsageError."""
+
+    def never(*given: Any) -> None:
+        raise AssertionError("the stage is over")
+
+    plan, where = Plan.read(folder / "plan.json"), Placement(folder / "0", index="0", plan_file=folder / "plan.json")
+    check_behind(plan, where)
+    return run_before(plan, where, never, lambda text: None, never)[0]
+
+
+def changed(folder: Path, name: str, change: Callable[[dict[str, Any]], None], where: str = SITES) -> None:
+    for site in where:
+        path = folder / site / "first" / name
+        value = json.loads(path.read_text())
+        change(value)
+        path.write_text(text_of(value))
+
+
+def test_whatever_plans_on_disk_say_a_process_goes_on_with_what_it_opened_leads_to(
+    killed: Path, tmp_path: Path
+) -> None:
+    """Any field of any of the plans that a process keeps of a stage, put to anything: it is refused in a line, or is
+    what follows after all."""
+    folder, rng = copied(killed, tmp_path), random.Random(3)
+    true = goes_on(folder)
+    assert len(true.before) == 1 and true.released == Plan.read(folder / "plan.json").before
+    refused, same = 0, 0
+    for path in (folder / "0" / "first" / SETTLED, folder / "0" / "first" / MINE, folder / "0" / "first" / WHOLE):
+        text = path.read_text()
+        words = words_of([json.loads(text)])
+        for _ in range(25):
+            path.write_text(text_of(mutate(json.loads(text), rng, words)))
+            try:
+                assert goes_on(folder) == true
+                same += 1
+            except UsageError as error:
+                assert "\n" not in str(error) or "^" in str(error)
+                refused += 1
+        path.write_text(text)
+    assert goes_on(folder) == true and refused > 45, (refused, same)
+
+
+def test_another_sum_than_was_opened_leads_to_no_second_release(killed: Path, tmp_path: Path) -> None:
+    folder = copied(killed, tmp_path)
+    path = folder / "0" / "first" / "owners.opened.bin"
+    content = path.read_bytes()
+    for k in (len(content) // 2, len(content) - 3):
+        path.write_bytes(content[:k] + bytes([content[k] ^ 0x55]) + content[k + 1 :])
+        with pytest.raises(UsageError):
+            goes_on(folder)
+    for path in (folder / "0" / "first").glob("*.opened.bin"):
+        path.unlink()
+    with pytest.raises(UsageError, match="do not agree on it"):
+        goes_on(folder)
+
+
+def forget(value: dict[str, Any]) -> None:
+    """The first release, in the price of the second: its noise would be what a single release of (1, 1e-5) has."""
+    assert len(value["released"]) == 1
+    value["released"] = []
+
+
+def test_what_all_sites_files_say_alike_is_not_believed_and_the_whole_costs_what_was_promised(
+    killed: Path, tmp_path: Path
+) -> None:
+    """Files that leave the first release out of the price are refused at every site with nothing spent; as they were,
+    the run goes on to its end, where both releases, as parties drew their noise, lose nearly what was promised and no
+    more: by distances between encoded records, and Gaussian integrals."""
+    folder = copied(killed, tmp_path)
+    changed(folder, SETTLED, forget)
+    ends = again(folder)
+    assert all(isinstance(end, UsageError) and "do not agree on it" in str(end) for end in ends), ends
+    assert len(merge(read_ledgers(folder))) == 1
+    for site in SITES:
+        shutil.copy(killed / site / "first" / SETTLED, folder / site / "first" / SETTLED)
+    assert again(folder) == [None] * 3
+    entries = merge(read_ledgers(folder))
+    assert [(entry.run.partition("+")[2], entry.release) for entry in entries] == [("first", 0), ("", 0)]
+    plan = Plan.read(folder / "plan.json")
+    assert 0.95 < lost_by(plan, "record", 1e-5, np.random.default_rng(2)) <= 1.0
+    mu2 = sum((entry.mechanism.sensitivity.l2 / entry.mechanism.scale) ** 2 for entry in entries)
+    assert 0.95 < least_epsilon(mu2, {}, 1e-5) <= 1.0
+
+
+def test_a_first_release_cannot_have_cost_less_than_it_did(killed: Path, tmp_path: Path) -> None:
+    """Where every plan on disk says so, and they agree with each other, ledgers do not."""
+    folder = copied(killed, tmp_path)
+    plan = Plan.read(folder / "plan.json")
+    cheap = replace(plan, source=replace(plan.source, epsilon=0.2))  # type: ignore[type-var]
+    assert cheap.derived.mechanism.scale < plan.derived.mechanism.scale
+    opened = opened_anywhere(folder / "0" / "first", plan.first)[0]
+    cheap.write(folder / "plan.json")
+    with pytest.raises(UsageError, match="of another run"):
+        goes_on(folder)
+    for site in SITES:
+        for name, each in ((WHOLE, cheap), (MINE, cheap.first), (SETTLED, after_first(cheap, opened))):
+            each.write(folder / site / "first" / name)
+    ends = again(folder)
+    assert all(isinstance(end, UsageError) and "do not agree on it" in str(end) for end in ends), ends
+    assert len(merge(read_ledgers(folder))) == 1
+
+
+def test_no_run_is_started_with_the_plan_that_follows_a_stage(killed: Path) -> None:
+    """Its limits would be those of the file beside it."""
+    where = Placement(out=killed / "new", index="0", role="both", plan_file=killed / "0" / "first" / SETTLED)
+    with pytest.raises(UsageError, match=r"started with its plan.json"):
+        take_part(Plan.read(where.plan_file or ""), None, where, lambda event: None)
+
+
+@pytest.mark.parametrize("lost", ["party_1.transcript.jsonl", "opened.npy", SETTLED, ""])
+def test_a_site_that_lost_files_goes_on_or_all_end_with_a_line(killed: Path, tmp_path: Path, lost: str) -> None:
+    """Without files that say nothing new the run goes on. A site that knows no more that the stage is over comes to its
+    meeting, where nobody is: all end with a line, and no release is made twice."""
+    folder = copied(killed, tmp_path)
+    path = folder / "1" / "first" / lost
+    shutil.rmtree(path) if path.is_dir() else path.unlink()
+    known = lost not in (SETTLED, "")
+    ends = again(folder, 60.0 if known else 4.0)
+    entries = merge(read_ledgers(folder))
+    assert len(entries) == 1 + known and len({(entry.run, entry.release) for entry in entries}) == len(entries)
+    assert all((end is None) == known and "\n" not in str(end) for end in ends), ends
