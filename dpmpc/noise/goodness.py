@@ -117,9 +117,9 @@ def product_tail(sums: Reals, edges: Reals) -> Reals:
 def _chernoff(sums: Reals, edges: Reals) -> tuple[Reals, Reals]:
     """(edges / 2 log(1 + r^2) - r / (1 + r^2) sums, r), with the r in [0, 1) that makes it least, about.
 
-    That is the root of f(r) = r (1 + r^2) - aim (1 - r^2), aim = sums / edges, which rises and is convex. Newton's steps
-    come down to it from where f >= 0, as at min(aim, 1): f is 2 aim^3 and 2 there. Each about squares the error. Where
-    they stop matters to the bound's height alone, since any r gives a bound."""
+    That is the root of f(r) = r (1 + r^2) - aim (1 - r^2), aim = sums / edges, which rises and is convex. Newton's
+    steps come down to it from where f >= 0, as at min(aim, 1): f is 2 aim^3 and 2 there. Each about squares the error.
+    Where they stop matters to the bound's height alone, since any r gives a bound."""
     aim = np.maximum(sums, 0.0) / edges
     r = np.minimum(aim, 1.0)
     for _ in range(_STEPS):
