@@ -231,17 +231,15 @@ def _with_schema(request: Request, plan: Plan, schema: Schema, folder: Path) -> 
     return Surveyed(mapped, (plan.derived.mechanism,))
 
 
-def owners_of_records(
-    request: Request, table: Table, plain: Table | None = None
-) -> tuple[Rows, Ints, tuple[int, ...]]:
+def owners_of_records(request: Request, table: Table, plain: Table | None = None) -> tuple[Rows, Ints, tuple[int, ...]]:
     """The rows for training and for the test; (n,) the owner of each record, -1 for those that are held out; and how
     many each owner has for training. The same split as training's. `plain`: the same records with their texts parsed,
     of which some columns may be left out, that of the ids among them."""
     groups, name = None, request.owners_column
     if name is not None:
         # a number is held as what it means, and an owner's name is a text
-        of = plain if plain is not None and name in plain and plain[name].kind == "text" else table
-        groups = owners_of(of, owner_numbers(of, name)[0])
+        named = plain if plain is not None and name in plain and plain[name].kind == "text" else table
+        groups = owners_of(named, owner_numbers(named, name)[0])
     elif request.owners is None and request.owner_sizes is None:
         raise UsageError(
             "the owners must be known; add <<owners=M>>, <<owner_sizes=N1,N2>>,..., or <<owners_column>> for a CSV file"
