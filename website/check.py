@@ -3,7 +3,7 @@
 Files alone: every link and picture leads to something, every picture has a text, every page a language, a title and one
 first heading, nothing is fetched from elsewhere. With Chromium, where there is one: every page opens from the file
 system without an error in the console, its text stands out (4.5 to 1, light and dark), nothing of it is wider than a
-telephone; the search finds, keys reach the search and the links, a page prints.
+telephone; the search finds what strangers type, keys reach the search and the links, a page prints.
 """
 
 import sys
@@ -11,11 +11,23 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from html.parser import HTMLParser
 from pathlib import Path
-from urllib.parse import unquote, urlsplit
+from urllib.parse import quote, unquote, urlsplit
 
 from website.browser import Browser, found
 
 PALETTES = {"dark": "slate", "light": "default"}
+# What strangers type -> a page that is then among the first three.
+SOUGHT = {
+    "threshold": "reference/glossary", "hipaa": "reference/words", "gdpr": "reference/words", "dpia": "reference/words",
+    "anonymous": "answer/questions", "personal data": "answer/questions", "how many records": "howto/epsilon",
+    "noise": "noise", "federated": "reference/words", "crash": "reference/words", "windows": "reference/words",
+    "kubernetes": "reference/words", "docker": "howto/services", "firewall": "network", "excel": "reference/words",
+    "missing values": "data", "duplicates": "reference/words", "csv": "start/hospitals",
+    "exit code": "reference/exit-codes", "resume": "howto/failures", "malicious": "reference/words",
+    "renyi": "reference/words", "kaplan": "reference/words",
+    "overfitting": "reference/words", "neural network": "howto/index", "install": "project/install",
+    "epsilon": "howto/epsilon", "budget": "howto/budgets", "report": "answer/report", "audit": "answer/questions",
+}  # fmt: skip
 TELEPHONE = 390  # pixels
 CONTRAST = (Path(__file__).parent / "contrast.js").read_text(encoding="utf-8")
 
@@ -102,6 +114,15 @@ def pages_seen(site: Path, command: str, scheme: str) -> list[str]:
         return wrong + browser.trouble
 
 
+def hits(browser: Browser, home: str, words: str) -> list[str]:
+    """The pages that the search finds, best first."""
+    browser.open(f"{home}/index.html?q={quote(words)}")
+    browser.wait("document.querySelectorAll('.md-search-result__item').length > 0")
+    links = "[...document.querySelectorAll('.md-search-result__item a:first-child')].map(a => a.href)"
+    places = (unquote(urlsplit(link).path) for link in browser.run(links))
+    return list(dict.fromkeys(place.removeprefix(f"{unquote(urlsplit(home).path)}/") for place in places))
+
+
 def seen(site: Path, command: str) -> Iterator[str]:
     """What is wrong in a browser."""
     home = site.resolve().as_uri()
@@ -109,9 +130,10 @@ def seen(site: Path, command: str) -> Iterator[str]:
         for wrong in pool.map(lambda scheme: pages_seen(site, command, scheme), PALETTES):
             yield from wrong
     with Browser(command) as browser:
-        browser.open(f"{home}/index.html?q=threshold")
-        if not browser.wait("document.querySelectorAll('.md-search-result__item').length > 2"):
-            yield "the search finds nothing"
+        for words, page in SOUGHT.items():
+            first = hits(browser, home, words)[:3]
+            if f"{page}.html" not in first:
+                yield f"the search for '{words}' finds {first}, and not {page}.html among the first"
         browser.open(f"{home}/index.html")
         browser.key("Tab", 9)
         if browser.run("document.activeElement.tagName") != "A":

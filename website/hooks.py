@@ -32,6 +32,11 @@ GENERATED: Mapping[str, Callable[[], str]] = {
     "reference/exit-codes.md": reference.exit_codes,
     "reference/errors.md": reference.errors,
 }
+# How much a hit on a page weighs in the search: what a stranger is to read comes before lists and records of work.
+WEIGHTS: Mapping[str, float] = {
+    "reference/words": 4, "answer": 3, "start": 3, "howto": 3, "reference/glossary": 4, "project/install": 3,
+    "reference/errors": 0.5, "examples": 0.5, "files": 0.3, "experiments": 0.5, "papers": 0.5, "project/changelog": 0.2,
+}  # fmt: skip
 _LINK = re.compile(r"(\]\(|(?:src|href)=\")([^)\s\"#:]+)(#[^)\s\"]*)?")
 
 
@@ -127,9 +132,15 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
     return files
 
 
+def weight(place: str) -> float:
+    """How much a hit on the page at this place weighs in the search."""
+    return next((value for start, value in WEIGHTS.items() if place.startswith((f"{start}/", f"{start}."))), 1.0)
+
+
 def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Files) -> str:
     markdown = re.sub(r"^```(\w+) [\w -]+$", r"```\1", markdown, flags=re.MULTILINE)  # marks for tests
     source = ROOT / "docs" / page.file.src_uri
+    page.meta.setdefault("search", {"boost": weight(page.file.src_uri)})
     if source in tutorials.pages() and source.parent.name == "start":
         markdown += f"\n---\n\n[This page as a notebook]({source.stem}.ipynb)\n"
     return relinked(markdown, source, page.file.src_uri) if source.exists() else markdown

@@ -83,8 +83,8 @@ def what_happened(facts: Facts) -> list[str]:
     if report["engine"] == "mpc":
         said.append(_parties(facts))
         said.append(
-            "The parties added up what the owners sent, in shares that look random. They made one copy of noise "
-            "together, which nobody knows, and added it to the sum before it was opened."
+            "The parties added up what the owners sent, in shares that look random. Together they made one copy of "
+            f"noise{' for each sum' * (_sums(facts) > 1)}, which nobody knows, and added it before the sum was opened."
         )
     else:
         said.append("No parties took part: one process saw everything, and added the noise.")
@@ -144,6 +144,12 @@ def _parties(facts: Facts) -> str:
     return f"Who computed: {_some(n, 'party')}{_listed(names)}.{both}"
 
 
+def _sums(facts: Facts) -> int:
+    """How many sums were opened, or 2 for several."""
+    figures = facts.report.get("figures")
+    return int(facts.report["privacy"]["releases"]) + any(before(facts.plan)) + bool(figures and figures["inside"])
+
+
 def _opened(facts: Facts) -> str:
     plan, releases = facts.plan, facts.report["privacy"]["releases"]
     opened = f"{_some(releases, 'noisy sum')} of {plan.dimension:,} numbers{' each' * (releases > 1)}"
@@ -191,9 +197,9 @@ def at_worst(facts: Facts) -> list[str]:
         f"Suppose that a study or a lawsuit claims: {_CLAIMS[unit(facts)]}, and here is a test that shows it. A hit: "
         f"the test says so of {_OF[unit(facts)][0]}. A false alarm: it says so of {_OF[unit(facts)][1]}.",
         "The table says how often the best test can hit, whatever else is known and however long is computed. It "
-        "counts on those under Trust.",
-        f"Its first line says: with 1 false alarm in 100, at most {hits(facts.plan, 1.0):.3g} hits in 100. Who throws "
-        "dice has 1.",
+        "holds if those whom the table under Trust names do as it says.",
+        f"Its first line says: with 1 false alarm in 100, at most {hits(facts.plan, 1.0):.3g} hits in 100. Throwing "
+        "dice gives 1.",
     ]
     said += [f"This holds if {assumption}." for assumption in facts.report["privacy"]["assumptions"]]
     if not facts.of_records or facts.plan.neighbours == "owner":

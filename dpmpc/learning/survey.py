@@ -59,6 +59,7 @@ Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
 FALSE_ALARMS = 1e-3  # expected number of cells kept by noise alone, over all columns
+LONE_ALARMS = 1e-7  # as much, of cells that alone would set the scale of a column
 _BLOCK = 1 << 16  # records that are added up at once
 _AT_ONCE = 1 << 24  # numbers of owners' vectors that are held at once
 WHOLE = 0.5  # of the records: so many numbers make a column of which nothing is known one of numbers
@@ -131,10 +132,11 @@ class Survey(Source):
         """The public range of a column of numbers; all numbers that can be told apart, if there is none."""
         return next(((low, high) for each, low, high in self.ranges if each == name), (-math.inf, math.inf))
 
-    def high(self, noise: float) -> float:
-        """What a count must exceed to stand out of noise of this deviation a coordinate."""
+    def high(self, noise: float, alarms: float = FALSE_ALARMS) -> float:
+        """What a count must exceed to stand out of noise of this deviation a coordinate; `alarms`: so many cells do by
+        noise alone, over all columns."""
         cells = len(self.names) * CELLS + len(self.texts) * self.buckets
-        return noise * _quantile(min(0.5, FALSE_ALARMS / cells))
+        return noise * _quantile(min(0.5, alarms / cells))
 
     def most_kept(self, records: int, noise: float) -> int:
         """The most buckets of one column that are kept: as many as can stand out, whose counts add up to that of all
@@ -219,7 +221,7 @@ class Survey(Source):
         if len(total) != self.coordinates:
             raise UsageError(f"this survey has {self.coordinates} coordinates; got {len(total)}; use the same survey")
         check_nonnegative("noise", noise)
-        high = self.high(noise)
+        high, sure = self.high(noise), self.high(noise, LONE_ALARMS)
         found: dict[str, Found] = {}
         at = 0
         for name in self.names:
@@ -232,7 +234,7 @@ class Survey(Source):
                 spread = not kept and _spread(row, filled, records)
                 number = spread or bool((row[1:CELLS] > high).any())
             near = NEAR if name in narrow else math.inf
-            summary = summary_of(row, high, noise, *self.range_of(name), near) if number else None
+            summary = summary_of(row, high, sure, noise, *self.range_of(name), near) if number else None
             found[name] = Found(summary, self.buckets, kept, bool(row[0] > high))
         return Findings(found)
 

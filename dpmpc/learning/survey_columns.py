@@ -22,7 +22,7 @@ from dpmpc.learning.task import TASKS
 from dpmpc.privacy.checks import check_epsilon
 
 ANY = (-WIDEST, WIDEST)  # the range of a number of which none is known
-RULE = 4  # by which findings become a schema
+RULE = 5  # by which findings become a schema
 SURVEY = "survey"  # the name of a survey before training
 
 

@@ -78,10 +78,13 @@ def count_numbers(values: Floats, group: Ints, groups: int) -> Floats:
     return np.concatenate([counts, first[:, octaves], second[:, octaves]], axis=1)
 
 
-def summary_of(row: Floats, high: float, noise: float, least: float, most: float, far: float = math.inf) -> Summary:
+def summary_of(
+    row: Floats, high: float, sure: float, noise: float, least: float, most: float, far: float = math.inf
+) -> Summary:
     """Range, mean and deviation from the cells of one column that stand out of the noise, within least .. most.
 
-    A cell stands out whose count exceeds `high`; if none does, those of the window that does most. Cells beside these
+    A cell stands out whose count exceeds `high`; if none does, those of the window that does most. One whose numbers
+    are larger than all others', with an octave between, must exceed `sure` (`_lone`). Cells beside these
     are kept from BESIDE deviations of the noise on, no further than `far` of the column's own from the mean: a law
     with one peak has less than 2.8 % beyond 4, and an empty cell there, kept by noise, would widen the column most.
     """
@@ -89,6 +92,7 @@ def summary_of(row: Floats, high: float, noise: float, least: float, most: float
     kept, empty, loud = count > high, bool(zeros > high), BESIDE * noise
     if not kept.any() and not empty:
         kept = window(count)
+    kept = _lone(count, kept, sure, loud)
     while True:
         found = _narrowed(row, kept, zeros if empty else None, noise, (least, most), far)
         sides, reach = np.pad(kept.reshape(2, OCTAVES), ((0, 0), (1, 1))), far * found.deviation
@@ -97,6 +101,21 @@ def summary_of(row: Floats, high: float, noise: float, least: float, most: float
         if zero == empty and (grown == kept).all():
             return found
         empty, kept = zero, grown
+
+
+def _lone(count: Floats, kept: NDArray[np.bool_], sure: float, loud: float) -> NDArray[np.bool_]:
+    """What is kept without the largest octaves that noise alone may have raised: up to `sure`, with all others far
+    smaller, so that such an octave alone would set the scale of the column, thousands of times too wide."""
+    sizes, counts = kept.reshape(2, OCTAVES), count.reshape(2, OCTAVES)
+    kept_at: NDArray[np.bool_] = sizes.max(axis=0)
+    loud_at = (counts > loud).max(axis=0)
+    while kept_at.any():
+        top = int(np.flatnonzero(kept_at)[-1])
+        alone = top and not (kept_at[top - 1] or loud_at[top - 1])
+        if not alone or not kept_at[: top - 1].any() or counts[:, top].max() > sure:
+            break
+        kept_at[top] = False
+    return kept & np.tile(kept_at, 2)
 
 
 def _narrowed(

@@ -138,6 +138,8 @@ def test_what_the_promise_does_not_cover_and_rests_on_is_said_on_the_first_page(
         said = " ".join(plain.what_happened(other))
         assert ("Keep the page where the records are" in said) == (not inside)
         assert ("after them one that says how good the model is" in said) == inside
+    assert facts.report["privacy"]["releases"] > 1
+    assert "one copy of noise for each sum" in " ".join(plain.what_happened(facts))
     open_to_all = replace(facts, report={**facts.report, "threshold": 0})
     assert "each of the 3 parties" in [who for who, _, _ in plain.trust(open_to_all)]
 
@@ -169,7 +171,7 @@ def test_questions_have_the_same_first_pages_and_their_answers(asked: Path) -> N
     facts = facts_of(asked / "answers")
     said = " ".join(plain.what_happened(facts))
     assert "answers to 1 question ('x.csv'): table(ward) by out." in said and "300, 300, 300." in said
-    assert f"1 noisy sum of {facts.plan.dimension:,} numbers. Nothing else." in said
+    assert f"1 noisy sum of {facts.plan.dimension:,} numbers. Nothing else." in said and "for each sum" not in said
     text = page(facts)
     assert "Answers to the questions" in text and "the answers, this page" in text and "each intermediate" not in text
     assert 1.0 < float(plain.readings(facts)[0][1].split()[0]) < math.e

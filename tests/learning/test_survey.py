@@ -177,6 +177,29 @@ def test_an_empty_cell_far_from_a_narrow_column_widens_nothing_and_a_near_one_is
     assert seen(wide, {1: 3.5 * noise}).low == 0
 
 
+def test_a_cell_far_above_all_others_must_stand_out_beyond_doubt() -> None:
+    """Noise keeps one empty cell in 1,000 surveys; where it alone would set a column's scale it needs one in 10^7."""
+    n, noise = 2000, 12.0
+    survey = Survey(("x",))
+    values = 100.0 + 20.0 * np.random.default_rng(8).standard_normal(n)
+    exact = survey.encode({"x": numbers(values)})
+
+    def seen(cell: int, count: float) -> sv.Summary:
+        found = survey.findings(exact + count * (np.arange(len(exact)) == cell), n, noise).columns["x"].numbers
+        assert found is not None
+        return found
+
+    plain, top = seen(0, 0.0), slow_cell(values.max())[0]
+    high, sure = survey.high(noise), survey.high(noise, sv.LONE_ALARMS)
+    assert high < 1.01 * high < sure < 1.7 * high
+    for far in (top + 2, top + 20, top - OCTAVES + 3):  # of either sign
+        assert seen(far, sure - 1.0) == plain, far
+        assert seen(far, sure + 1.0).deviation > 1.5 * plain.deviation, far
+    assert seen(top + 1, high + 1.0).deviation > plain.deviation  # beside the others: a tail
+    small = slow_cell(2.0**-8)[0]
+    assert seen(small, high + 1.0).low == 2.0**-8  # smaller numbers set no scale
+
+
 def test_a_narrow_column_on_the_edge_of_an_octave_keeps_its_scale() -> None:
     """Logarithms of prices, a tenth beyond 8: the place of these few is noise alone, and they must lie near the rest.
     The middle of their octave made the column 1.6 wide in the median of seeds."""
