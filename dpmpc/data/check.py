@@ -131,7 +131,7 @@ def schema_in(path: Path) -> Schema:
 
 
 def _number(table: Table, column: Numeric | Date, rows: int, found: list[Finding]) -> Counts:
-    what: Reads = "date" if isinstance(column, Date) else "number"
+    what: Reads = column.reads if isinstance(column, Date) else "number"
     value = value_sql(table, column.name, read=what)
     missing, bad, clipped = table.one(
         f"count(*) FILTER (WHERE isnan({value}))",
