@@ -42,7 +42,7 @@ EPSILONS = (0.2, 1.0)
 OWNERS = 5
 CELLS = 12
 TRIPLES = 60
-ATTACKED, TRIALS = (0.5, 1.0, 2.0, 4.0, 8.0), 2000
+ATTACKED, TRIALS = (0.5, 1.0, 2.0, 4.0, 8.0), 1000
 LEFT_OUT = {"adult": ("fnlwgt",)}  # a survey weight, not of a person
 COLUMNS = (
     "dataset",
