@@ -35,7 +35,8 @@ from dpmpc.synthesis import asking
 from dpmpc.synthesis.noisy import Noisy
 from dpmpc.synthesis.table import draw, model_of, structure
 
-DATASETS = ("adult", "bank", "insurance", "customers", "lending", "chains")  # nobody tuned on the last two
+# nobody tuned on lending and chains, nor on the last three, which were picked after those had been looked at
+DATASETS = ("adult", "bank", "insurance", "customers", "lending", "chains", "calls", "crashes", "tips")
 TARGET = "target"
 DELTA = 1e-5
 EPSILONS = (0.2, 1.0)
