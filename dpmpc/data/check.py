@@ -66,7 +66,8 @@ def check(schema: Schema, table: Table, sizes: Sequence[int] = (), also: Sequenc
         _number_of_records(table, schema, rows, sizes, found)
     found += copies(table)
     used = (*(column.name for column in (*schema.columns, *also)), *schema.unknown, schema.target.name)
-    if extra := [name for name in table.names if name not in used]:
+    read = {table[name].name for name in used if name in table}
+    if extra := [name for name in table.names if name not in read]:
         found.append(Finding("note", ", ".join(extra[:8]), "not in the schema; not read"))
     table.unchanged()
     return Findings(rows, tuple(counts), tuple(found))
