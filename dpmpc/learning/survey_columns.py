@@ -104,7 +104,8 @@ def survey_of(draft: Schema) -> Survey:
             "<<preprocessing=survey>> out"
         )
     ranges = tuple((each.name, each.low, each.high) for each in quantities if (each.low, each.high) != ANY)
-    return Survey(tuple(each.name for each in quantities), draft.unknown, ranges=ranges)
+    twice = (draft.target.name,) if isinstance(draft.target, Range) else ()
+    return Survey(tuple(each.name for each in quantities), draft.unknown, ranges=ranges, twice=twice)
 
 
 def leaves_open(draft: Schema) -> bool:

@@ -194,7 +194,8 @@ def survey_noise(c: Circumstances, share: float) -> float:
         raise UsageError(
             "a survey of columns without bounds needs a delta; none was given; add <<delta>> or <<bounds>>"
         )
-    survey = Survey(tuple(map(str, range(c.columns))))
+    names = tuple(map(str, range(c.columns)))
+    survey = Survey(names, twice=names[:1] if c.task == "ridge" else ())
     return survey.spread / (c.records * mu_of_budget(c.epsilon, c.delta) * math.sqrt(share))
 
 
