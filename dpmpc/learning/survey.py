@@ -63,6 +63,7 @@ Ints = NDArray[np.int64]
 FALSE_ALARMS = 1e-3  # expected number of cells kept by noise alone, over all columns
 LONE_ALARMS = 1e-7  # as much, of cells that alone would set the scale of a column
 TWICE = 2.0  # a range of what is predicted that is too wide scales all errors; of a feature it costs that feature
+MANY = 6  # columns from which on that is done: the noise of the others grows by less than a quarter
 _BLOCK = 1 << 16  # records that are added up at once
 _AT_ONCE = 1 << 24  # numbers of owners' vectors that are held at once
 WHOLE = 0.5  # of the records: so many numbers make a column of which nothing is known one of numbers

@@ -339,12 +339,17 @@ def test_a_draft_narrows_what_is_predicted_and_no_feature() -> None:
 def test_a_surveyed_target_has_a_range() -> None:
     rng = np.random.default_rng(7)
     columns = {"x": numbers(rng.random(500)), "y": numbers(50 + 10 * rng.standard_normal(500))}
-    survey = Survey(("x", "y"), twice=("y",))
+    survey = Survey(("x", "y"))
     draft = Schema((Numeric("x", *ANY),), Range("y", *ANY))
     assert survey_of(draft) == survey
     schema = surveyed_schema(survey.findings(survey.encode(columns), 500, 0.0), draft)
     assert isinstance(schema.target, Range) and [column.name for column in schema.columns] == ["x"]
     assert 15 < schema.target.low < 25 and 75 < schema.target.high < 85
+    # where there are few columns the others would pay too much for half its noise
+    for others in range(1, 8):
+        columns = tuple(Numeric(f"x{k}", *ANY) for k in range(others))
+        assert survey_of(Schema(columns, Range("y", *ANY))).twice == (("y",) if others >= 5 else ())
+        assert not survey_of(Schema(columns, Labels("y", ("1",), ("0",)))).twice
 
 
 def test_errors() -> None:
