@@ -10,6 +10,9 @@ deviations of the end intervals are WIDER, and labelled conservative.
 Who leaves within a bin is at risk to its end, as where times are whole months. In a population that leaves at any
 moment such a curve lies too high: where hazards are even within a bin, d of r die and c leave, -log S grows in it by
 -log(1 - (d + c) / r) d / (d + c), and not by -log(1 - d / r). Intervals for the population reach further down by that.
+Where more than half of those at risk leave within a bin, as where observation ends at its first edge, next to nothing
+is known of what happens in it: the test stops there, and curves for the population end. Not so in the last bin, whose
+upper edge is in it: observation ends there, and who is there then was at risk all through.
 """
 
 import math
@@ -80,6 +83,8 @@ def survival(deaths: Floats, gone: Floats, deviation: float, others: int, level:
     noise = deviation * np.sqrt((others + 1.0) * np.arange(bins, -1, -1)[:bins] + others + 1)
     alive = risk > FEWEST * noise if deviation else risk > 0
     last = int(np.argmin(alive)) if not alive.all() else bins
+    if level.population:
+        last = min(last, _emptied(risk, gone))
     rest = risk - deaths
     used = (np.arange(bins) < last) & (rest > 0)
     own = np.full(bins, deviation**2), np.append(np.full(bins, others), others + 1) * deviation**2
@@ -91,8 +96,9 @@ def survival(deaths: Floats, gone: Floats, deviation: float, others: int, level:
     if level.population:
         sampled = own[0] + np.maximum(deaths, 0.0), own[1] + np.maximum(gone, 0.0)
         spread = np.abs(values) * _slopes(by_risk, by_death, *sampled)
-        parts = ((deaths[j] / risk[j], gone[j] / risk[j]) if used[j] else (0.0, 0.0) for j in range(bins))
-        early = np.cumsum([_early(*part) for part in parts])
+        parts = ((deaths[j] / risk[j], gone[j] / risk[j]) for j in range(bins - 1) if used[j])
+        early[:-1][used[:-1]] = [_early(*part) for part in parts]
+        early = np.cumsum(early)
     found: list[Number] = []
     for j, value in enumerate(values.tolist()):
         if not used[j]:
@@ -105,6 +111,13 @@ def survival(deaths: Floats, gone: Floats, deviation: float, others: int, level:
         note = "conservative" if ending or 4 * high > spread[j] else ""
         found.append(Number(value, float(made[j]), value - reach - high, value + reach, note).within(0.0, 1.0))
     return found
+
+
+def _emptied(risk: Floats, gone: Floats) -> int:
+    """The first bin, but the last, that more than half of those at risk leave, in any arm; without one, how many bins
+    there are."""
+    empty = np.any(np.atleast_2d(gone[..., :-1] > risk / 2), axis=0)[:-1]
+    return int(np.argmax(empty)) if np.any(empty) else risk.shape[-1]
 
 
 def _slopes(by_risk: Floats, by_death: Floats, deaths: Floats, gone: Floats) -> Floats:
@@ -137,7 +150,7 @@ def log_rank(deaths: Floats, gone: Floats, deviation: float, others: int) -> flo
     bins, risk = deaths.shape[1], at_risk(deaths, gone)
     noise = deviation * np.sqrt((others + 1.0) * (np.arange(bins, 0, -1) + 1))
     usable = (risk > FEWEST * noise).all(axis=0) if deviation else (risk > 0.5).all(axis=0)
-    last = int(np.argmin(usable)) if not usable.all() else bins
+    last = min(int(np.argmin(usable)) if not usable.all() else bins, _emptied(risk, gone))
     if last == 0:
         return None
     u = _excess(deaths[:, :last], risk[:, :last])
