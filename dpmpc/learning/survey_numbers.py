@@ -31,6 +31,7 @@ SETTLED = 0.99  # of a deviation: with no less after another look it is found
 WIDTH = 2.0  # of the scaled range, in standard deviations on either side of the centre
 NARROWEST = 1e-4  # the least standard deviation, of the range: noise must not blow a constant column up
 WIDEST_WINDOW = 10  # octaves
+LONE = 5  # octaves above all others: the numbers of such a cell are more than 16 times theirs
 
 
 @dataclass(frozen=True)
@@ -84,7 +85,7 @@ def summary_of(
     """Range, mean and deviation from the cells of one column that stand out of the noise, within least .. most.
 
     A cell stands out whose count exceeds `high`; if none does, those of the window that does most. One whose numbers
-    are larger than all others', with an octave between, must exceed `sure` (`_lone`). Cells beside these
+    are much larger than all others' must exceed `sure` (`_lone`). Cells beside these
     are kept from BESIDE deviations of the noise on, no further than `far` of the column's own from the mean: a law
     with one peak has less than 2.8 % beyond 4, and an empty cell there, kept by noise, would widen the column most.
     """
@@ -92,7 +93,7 @@ def summary_of(
     kept, empty, loud = count > high, bool(zeros > high), BESIDE * noise
     if not kept.any() and not empty:
         kept = window(count)
-    kept = _lone(count, kept, sure, loud)
+    kept = _lone(count, kept, sure)
     while True:
         found = _narrowed(row, kept, zeros if empty else None, noise, (least, most), far)
         sides, reach = np.pad(kept.reshape(2, OCTAVES), ((0, 0), (1, 1))), far * found.deviation
@@ -103,19 +104,17 @@ def summary_of(
         empty, kept = zero, grown
 
 
-def _lone(count: Floats, kept: NDArray[np.bool_], sure: float, loud: float) -> NDArray[np.bool_]:
-    """What is kept without the largest octaves that noise alone may have raised: up to `sure`, with all others far
-    smaller, so that such an octave alone would set the scale of the column, thousands of times too wide."""
-    sizes, counts = kept.reshape(2, OCTAVES), count.reshape(2, OCTAVES)
-    kept_at: NDArray[np.bool_] = sizes.max(axis=0)
-    loud_at = (counts > loud).max(axis=0)
-    while kept_at.any():
-        top = int(np.flatnonzero(kept_at)[-1])
-        alone = top and not (kept_at[top - 1] or loud_at[top - 1])
-        if not alone or not kept_at[: top - 1].any() or counts[:, top].max() > sure:
+def _lone(count: Floats, kept: NDArray[np.bool_], sure: float) -> NDArray[np.bool_]:
+    """What is kept without the largest octaves that noise alone may have raised: up to `sure`, and at least LONE above
+    all others, so that such an octave would set the scale of the column, up to thousands of times too wide."""
+    at: NDArray[np.bool_] = kept.reshape(2, OCTAVES).max(axis=0)
+    counts = count.reshape(2, OCTAVES).max(axis=0)
+    while at.sum() > 1:
+        below, top = (int(place) for place in np.flatnonzero(at)[-2:])
+        if top - below < LONE or counts[top] > sure:
             break
-        kept_at[top] = False
-    return kept & np.tile(kept_at, 2)
+        at[top] = False
+    return kept & np.tile(at, 2)
 
 
 def _narrowed(
