@@ -11,7 +11,8 @@
 `coverage` counts how often intervals hold the truth (`stats_coverage`), `joint` does so where one plan asks, trains and
 evaluates (`stats_study`).
 `survival` does so where it is hardest (`stats_survival`). `timing` measures one release (`stats_timing`).
-`language` reads lines of a generator, right and wrong ones (`stats_language`).
+`language` reads lines of a generator, right and wrong ones (`stats_language`). `lines` prints what docs/statistics.md
+says of files that `coverage --out` and `survival --out` wrote (`stats_docs`).
 """
 
 import argparse
@@ -21,6 +22,7 @@ from pathlib import Path
 import numpy as np
 
 from dpmpc.benchmarks.stats_coverage import adult, made, run
+from dpmpc.benchmarks.stats_docs import lines
 from dpmpc.benchmarks.stats_language import lines_hold
 from dpmpc.benchmarks.stats_study import run as joint
 from dpmpc.benchmarks.stats_survival import run as survived
@@ -191,6 +193,8 @@ def main() -> None:
     timing.add_argument("--data-dir", type=Path, help="of adult [$DPMPC_DATA]")
     timing.add_argument("--only", nargs="+", default=(), choices=tuple(LIMITS))
     timing.add_argument("--rows", type=int, default=1_000_000)
+    docs = commands.add_parser("lines")
+    docs.add_argument("folder", type=Path, help="with the files of --out: coverage.csv, survival.csv")
     language = commands.add_parser("language")
     language.add_argument("--lines", type=int, default=100_000)
     language.add_argument("--seed", type=int, default=1)
@@ -203,6 +207,8 @@ def main() -> None:
 def _do(asked: argparse.Namespace) -> None:
     if asked.command == "search":
         search(asked.sets, asked.seed)
+    elif asked.command == "lines":
+        print(*lines(asked.folder), sep="\n")
     elif asked.command == "language":
         print(", ".join(f"{many} {what}" for what, many in sorted(lines_hold(asked.lines, asked.seed).items())))
     elif asked.command == "joint":

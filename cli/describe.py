@@ -81,6 +81,7 @@ def command(
     named = source_of(csv, source or records, database, sql)
     with opened_in_any_encoding(named, memory_of(memory), spelling) as table:
         found = describe(table, target=target, owners=owners_column, drop=drop)
+    found = replace(found, intake=replace(found.intake, stated=spelling))  # what was guessed is proposed
     if as_json:
         click.echo(json.dumps(found.to_json(), ensure_ascii=False, indent=1))
     else:
@@ -98,19 +99,23 @@ def command(
 
 @contextlib.contextmanager
 def opened_in_any_encoding(source: Any, memory: int | None, spelling: "Spelling") -> "Iterator[Table]":
-    """The table of a source; where its text is not UTF-8 and nothing was stated, in the encoding that it seems to be
-    in, which is then part of what is proposed."""
-    from dpmpc.data.csvfile import EncodingError
+    """The table of a source; where its text is not UTF-8, or its first row does not name the columns, and nothing was
+    stated, by the encoding and the line that seem to be meant, which are then part of what is proposed."""
+    from dpmpc.data.csvfile import EncodingError, HeaderError
     from dpmpc.data.loading import opened
 
     with contextlib.ExitStack() as stack:
-        try:
-            table, _ = stack.enter_context(opened(source, memory=memory, spelling=spelling))
-        except EncodingError as error:
-            if not error.likely:
-                raise
-            guessed = replace(spelling, encoding=error.likely)
-            table, _ = stack.enter_context(opened(source, memory=memory, spelling=guessed))
+        for last in (False, False, True):
+            try:
+                table, _ = stack.enter_context(opened(source, memory=memory, spelling=spelling))
+                break
+            except (EncodingError, HeaderError) as error:
+                if last or not error.likely:
+                    raise
+                if isinstance(error, EncodingError):
+                    spelling = replace(spelling, encoding=error.likely)
+                else:
+                    spelling = replace(spelling, header=error.likely)
         yield table
 
 

@@ -36,13 +36,25 @@ SPELLING = (
         ["--missing-word", "missing_word"],
         multiple=True,
         metavar="WORD",
-        help="A word that means that there is no value, besides empty, ?, NA, N/A and null; may be repeated.",
+        help="A word or number that means that there is no value, besides empty, ?, NA, N/A and null; age=999 says so"
+        " of one column; may be repeated.",
     ),
     click.Option(
         ["--unit"],
         multiple=True,
         metavar="WORD",
         help="A unit before or after your numbers, such as kg or $, that is not part of them; may be repeated.",
+    ),
+    click.Option(
+        ["--negative"],
+        type=click.Choice(["trailing", "parentheses"]),
+        help="How your numbers below zero are marked, besides a sign before them: 12-, or (12).",
+    ),
+    click.Option(
+        ["--header"],
+        type=int,
+        metavar="LINE",
+        help="The line of your text files that names the columns; those above are not read.  [default: the first]",
     ),
     click.Option(["--encoding"], metavar="NAME", help="Of your text files, such as cp1252.  [default: utf-8]"),
     click.Option(
@@ -84,7 +96,9 @@ def spelling_of(given: dict[str, Any]) -> Any:
 
     stated = {str(option.name): given.pop(str(option.name)) for option in SPELLING}
     thousands = stated.pop("thousands") or ""
-    settings = {name: stated[name] for name in ("decimal", "dates", "century", "encoding", "misfits")}
+    settings = {
+        name: stated[name] for name in ("decimal", "dates", "century", "encoding", "misfits", "negative", "header")
+    }
     return Spelling(
         thousands=_NAMES.get(thousands, thousands),  # type: ignore[arg-type]
         missing=tuple(stated["missing_word"]),

@@ -74,7 +74,9 @@ LOOKED_AT = {
     "data/sets.py": (
         "', '.join(NAMES) | DATA_DIR_VARIABLE | data_dir | dimension | files.split('|')[0] | folder | name | rows"
     ),
-    "data/spelling.py": "getattr(self, name) | known | name | self.century | self.decimal | self.encoding | unit",
+    "data/spelling.py": (
+        "getattr(self, name) | known | name | self.century | self.decimal | self.encoding | self.header | unit"
+    ),
     "data/table.py": "double or [''] | name | self.source | some(self.names) | source",
     "data/targets.py": "high | list(both) | list(spelled)[:8] | low | part.name | self.name",
     "data/writing.py": "kinds | path | path.name | reason",

@@ -66,7 +66,8 @@ def check(schema: Schema, table: Table, sizes: Sequence[int] = (), also: Sequenc
         _number_of_records(table, schema, rows, sizes, found)
     found += copies(table)
     used = (*(column.name for column in (*schema.columns, *also)), *schema.unknown, schema.target.name)
-    if extra := [name for name in table.names if name not in used]:
+    read = {table[name].name for name in used if name in table}
+    if extra := [name for name in table.names if name not in read]:
         found.append(Finding("note", ", ".join(extra[:8]), "not in the schema; not read"))
     table.unchanged()
     return Findings(rows, tuple(counts), tuple(found))
@@ -131,7 +132,7 @@ def schema_in(path: Path) -> Schema:
 
 
 def _number(table: Table, column: Numeric | Date, rows: int, found: list[Finding]) -> Counts:
-    what: Reads = "date" if isinstance(column, Date) else "number"
+    what: Reads = column.reads if isinstance(column, Date) else "number"
     value = value_sql(table, column.name, read=what)
     missing, bad, clipped = table.one(
         f"count(*) FILTER (WHERE isnan({value}))",

@@ -155,6 +155,11 @@ class Date(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_default
         return tuple(name for part in self.parts for name in names[part])
 
     @property
+    def reads(self) -> Literal["date", "time"]:
+        """What its values are read as: where the hour alone is asked for, times of day without a date too."""
+        return "time" if self.parts == ("hour",) else "date"
+
+    @property
     def longest(self) -> float:
         """The largest norm of its features: 1 a part."""
         return math.sqrt(len(self.parts))

@@ -14,9 +14,10 @@ import hashlib
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import islice
 from pathlib import Path
 
-from dpmpc.data.encodings import likely
+from dpmpc.data.encodings import likely, two_bytes
 from dpmpc.data.engine import duckdb
 from dpmpc.data.reading import literal
 from dpmpc.data.spelling import stating
@@ -25,6 +26,7 @@ from dpmpc.errors import RecordError, UsageError
 
 _SEPARATORS = (",", ";", "\t", "|")
 _HEAD = 1 << 16
+_TOP = 12  # lines, among which the one is that names the columns
 _CHUNK = 1 << 20
 _LINE_BREAK = re.compile(r"\s*[\r\n]+\s*")
 _LONGEST_LINE = 1 << 21  # DuckDB holds several times as much for each thread
@@ -46,6 +48,8 @@ def scan(path: Path, name: str) -> Scan:
         while chunk := file.read(_CHUNK):
             digest.update(chunk)
             if b"\0" in chunk:
+                if position == 0 and (wide := two_bytes(chunk)):
+                    raise _not_utf8(path, name, chunk.index(b"\0"), wide)
                 raise UsageError(f"a data file is text; {name} holds binary bytes; save it as CSV in UTF-8")
             loose |= b"_" in chunk or b"+-" in last + chunk
             last = chunk[-1:]
@@ -68,8 +72,14 @@ class EncodingError(UsageError):
     likely = ""
 
 
-def _not_utf8(path: Path, name: str, at: int) -> EncodingError:
-    seems = likely(path)
+class HeaderError(RecordError):
+    """The first row of a file does not name its columns. `likely`: the line that seems to."""
+
+    likely = 0
+
+
+def _not_utf8(path: Path, name: str, at: int, seems: str = "") -> EncodingError:
+    seems = seems or likely(path)
     error = EncodingError(
         f"a data file is UTF-8; {name} is not at byte {at} (it seems to be {seems}); state"
         f" {stating(encoding=seems)}, or save it as UTF-8"
@@ -125,18 +135,22 @@ def open_csv(
     separator: str | None = None,
     comment: str | None = None,
     loose: bool = True,
+    header: int = 0,
 ) -> Table:
     """The table in a text file: its first row names the columns unless `names` does; every value is text.
 
-    Lines that start with `comment` do not count. The separator is found from the first lines unless given. `folder` may
-    get a clean copy. Columns without a name, or with one that others have, get one that says so; a line break in a
-    name, as spreadsheets have it, is a space. Errors: rows of unequal length (with the line), but for empty fields at
-    their ends; quotes that do not pair up; no rows.
+    Lines that start with `comment` do not count, nor do those above line `header`. The separator is found from the
+    first lines unless given. `folder` may get a clean copy. Columns without a name, or with one that others have, get
+    one that says so; a line break in a name, as spreadsheets have it, is a space. Errors: rows of unequal length (with
+    the line), but for empty fields at their ends; quotes that do not pair up; no rows; another row that seems to name
+    the columns, where `header` is 0.
     """
-    separator = _declared(path) or separator or _sniff(path)
+    separator = _declared(path) or separator or _sniff(path, header)
     skip, notes, broken = 0, [""] * len(names or ()), False
     if names is None:
-        found, skip = _header(path, name, separator, comment)
+        if not header and comment is None:
+            _check_first(path, name, separator)
+        found, skip = _header(path, name, separator, comment, header)
         whole = [_LINE_BREAK.sub(" ", word) for word in found]
         broken = whole != found
         names, notes = distinct_names(whole)
@@ -198,11 +212,12 @@ def _declared(path: Path) -> str:
     return first[4:] if first[:4].lower() == "sep=" and first[4:] in _SEPARATORS else ""
 
 
-def _sniff(path: Path) -> str:
-    """The separator that cuts the first lines into most fields, all lines alike."""
+def _sniff(path: Path, header: int = 0) -> str:
+    """The separator that cuts the first lines, from line `header` on, into most fields, all lines alike."""
     with path.open("rb") as file:
         head = file.read(_HEAD + 1)
-    lines = [line for line in head[:_HEAD].decode("utf-8-sig", errors="replace").splitlines() if line.strip()][:20]
+    text = head[:_HEAD].decode("utf-8-sig", errors="replace").splitlines()[max(0, header - 1) :]
+    lines = [line for line in text if line.strip()][:20]
     if len(head) > _HEAD and len(lines) > 1:
         lines = lines[: max(1, len(lines) - 1)]
     best, most = ",", 1
@@ -220,13 +235,60 @@ def _surplus(row: Sequence[str], width: int) -> bool:
     return len(row) > width and not any(cell.strip() for cell in row[width:])
 
 
-def _header(path: Path, name: str, separator: str, comment: str | None) -> tuple[list[str], int]:
+def _header(path: Path, name: str, separator: str, comment: str | None, header: int) -> tuple[list[str], int]:
     """The column names in the first row that counts, and how many lines there are up to its end."""
-    declared = bool(_declared(path))
-    for row, line in _rows(_lines(path), name, separator, comment):
-        if not (declared and line == 1):
-            return [cell.strip() for cell in row], line
+    declared, above = bool(_declared(path)), max(0, header - 1)
+    for row, line in _rows(islice(_lines(path), above, None), name, separator, comment):
+        if not (declared and line + above == 1):
+            return [cell.strip() for cell in row], line + above
     raise UsageError(f"a CSV file starts with a row of column names; {name} is empty; check the file")
+
+
+def _check_first(path: Path, name: str, separator: str) -> None:
+    """Errors: a row below the first seems to name the columns: it fills a table of several columns whose first lines
+    do not, and has words alone."""
+    try:
+        texts = [line for line in islice(_lines(path), _TOP)]
+    except UnicodeError:
+        return
+    cut = any(len(row) > 1 for _, row in islice(_each_line(texts, separator), 1))
+    for mark in (separator,) if cut else dict.fromkeys((separator, *_SEPARATORS)):
+        rows = [(row, k) for k, row in _each_line(texts, mark) if any(cell.strip() for cell in row)]
+        if _declared(path):
+            rows = rows[1:]
+        width = max((len(row) for row, _ in rows), default=0)
+        if width < 3 or not _titled(rows[0][0], width):
+            continue
+        below = [(row, k) for row, k in rows[1:] if sum(bool(cell.strip()) for cell in row) == width]
+        if below and len(below) > 1 and _names_alone(below[0][0], width) and not _names_alone(below[1][0], width):
+            row, k = below[0]
+            error = HeaderError(
+                f"the first row of a data file names its columns; that of {name} does not, and line {k} seems to "
+                f"({', '.join(cell.strip()[:20] for cell in row[:4])}, ...); state {stating(header=k)}, or take the "
+                f"lines above it away ({stating(header=rows[0][1])} where the first row is meant)",
+                "the first row of an owner's file does not seem to name its columns",
+            )
+            error.likely = k
+            raise error
+
+
+def _each_line(texts: Sequence[str], separator: str) -> Iterator[tuple[int, list[str]]]:
+    """Each line's number and cells; none after a quote that is not closed within its line."""
+    for k, text in enumerate(texts, 1):
+        if text.count('"') % 2:
+            return
+        yield k, next(csv.reader([text], delimiter=separator, skipinitialspace=True), [])
+
+
+def _titled(row: Sequence[str], width: int) -> bool:
+    """Whether at least half of the cells, of which there should be so many, are empty or not there."""
+    return 2 * sum(bool(cell.strip()) for cell in row) <= width
+
+
+def _names_alone(row: Sequence[str], width: int) -> bool:
+    """Whether there are so many different names and nothing else."""
+    cells = [cell.strip() for cell in row]
+    return len(cells) == width and all(cells) and not any(cell[0] in "0123456789+-.<>=" for cell in cells)
 
 
 def _rows(lines: Iterable[str], name: str, separator: str, comment: str | None) -> Iterator[tuple[list[str], int]]:

@@ -82,6 +82,8 @@ def column_of(found: Looked, *, hashed: bool) -> Column:
         low, high = rounded(found.least or 0.0, found.greatest or 0.0)
         kept = tuple(sorted(k for k, n in held.items() if n > 1))
         return Surveyed(found.name, number, low, high, BUCKETS, kept)
+    if found.kind == "time":
+        return Date(found.name, _EPOCH, _EPOCH + datetime.timedelta(days=1), ("hour",))
     assert found.least is not None and found.greatest is not None
     if found.kind == "date":
         return Date(found.name, *years(found.least, found.greatest))
@@ -132,7 +134,12 @@ def target_of(found: Looked, kind: Kind | None, positive: str | None) -> Target:
         else:
             kind = "several" if found.listed and 2 < len(names) <= MOST_CLASSES else "two"
     if kind == "number":
-        if found.least is None or found.greatest is None or found.dates or found.kind in ("category", "free text"):
+        if (
+            found.least is None
+            or found.greatest is None
+            or found.dates
+            or found.kind in ("category", "free text", "time")
+        ):
             shown = f", such as '{names[0][:40]}'" if names else ""
             raise RecordError(
                 f"a quantity is a target of finite numbers; {held_by}{shown}; choose another target", public

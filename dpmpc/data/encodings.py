@@ -19,6 +19,15 @@ _SIGNS = "°²³µ€£§«»“”„‘’–—…·\u00a0º"
 _NEARLY = 0.5  # of the bytes that are not ASCII
 
 
+def two_bytes(head: bytes) -> str:
+    """The name of the encoding of a text without mark each of whose characters has two bytes; "" if it is none."""
+    even, odd = head[0:_HEAD:2], head[1:_HEAD:2]
+    for name, high, low in (("utf-16-le", odd, even), ("utf-16-be", even, odd)):
+        if high.count(0) > len(high) // 4 and not low.count(0):
+            return name
+    return ""
+
+
 def likely(path: Path) -> str:
     """The name of the encoding that the first part of a text file, which is not UTF-8, seems to be in; "cp1252" where
     none stands out."""

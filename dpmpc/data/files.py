@@ -102,6 +102,7 @@ def open_file(
             separator=separator or _CSV.get(suffix),
             comment=comment,
             loose=seen.loose,
+            header=spelling.header,
         )
     table = replace(table, loose=seen.loose, spelling=spelling)
     return table if unchanged is None else replace(table, unchanged=unchanged)

@@ -9,7 +9,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from dpmpc.data.reading import literal
-from dpmpc.data.spelling import GAPS, MONTHS, TIME, Order, Spelling
+from dpmpc.data.scripts import ENGLISH
+from dpmpc.data.spelling import GAPS, TIME, Negative, Order, Spelling
 from dpmpc.errors import number_of
 
 _GAP = GAPS[" "]
@@ -32,17 +33,35 @@ FORMS = {
     "month first": rf"{_LOW}[-/.]{_HIGH}[-/.]{_YEAR}{TIME}",
     "day or month": rf"{_LOW}[-/.]{_LOW}[-/.]{_YEAR}{TIME}",
     "dots": rf"\d{{1,2}}\.\d{{1,2}}\.{_YEAR}{TIME}",
-    "short year": rf"\d{{1,2}}[-/.](\d{{1,2}}|(?i:{'|'.join(MONTHS)}))[-/.]\d{{2}}{TIME}",
+    "short year": rf"\d{{1,2}}[-/.](\d{{1,2}}|(?i:{'|'.join(ENGLISH)}))[-/.]\d{{2}}{TIME}",
 }
 LIKELY_MISSING = (
     "-", "--", "---", ".", "..", "...", "nan", "nil", "#n/a", "#na", "#n/v", "#value!", "#ref!", "#div/0!", "n.a.",
     "n. a.", "k.a.", "k. a.", "<na>", "(null)", "not available", "missing", "n/d", "n.d.", "s.o.", "\u2013", "\u2014",
 )  # fmt: skip
+# A number with signs around it, a time, a fraction, a date with a foreign word or a letter for its era.
+FIGURES = (
+    r"[^\pL\pN\s]{1,3}\pN[\pN.,' ]*[^\pL\pN]{0,2}|\pN[\pN.,' ]*[^\pL\pN\s.,']{1,2}|\d+:\d+(:\d+)?|\d+/\d+"
+    r"|\d{1,2}\W{0,2}\pL{3,12}\W{0,2}(\d{4}|\d{2})|\pL{1,2}\d{1,2}[./-]\d{1,2}[./-]\d{1,2}"
+)
+NEGATIVE = ("trailing", "parentheses")  # counted beside FORMS
 _MANY = 0.5  # of a column's fields: so many that are of a kind make a proposal
 _SOME = 0.02  # of a column's fields: so many must be in another spelling
 
 
 _PLAIN = rf"[+-]?\d[\d.,{_GAP}{_TICK}]*"
+
+
+def unmarked_sql(text: str) -> str:
+    """SQL for a number without what marks it as negative: a minus after it, or parentheses around it."""
+    trailing = literal(rf"^(\d[\d.,{_GAP}{_TICK}]*?)[{_GAP}]*-$")
+    bare = f"regexp_replace(regexp_replace({text}, '^\\(([\\d.,].*)\\)$', '\\1'), {trailing}, '\\1')"
+    return f"CASE WHEN ends_with({text}, '-') OR ends_with({text}, ')') THEN {bare} ELSE {text} END"
+
+
+def plain_sql(text: str) -> str:
+    """SQL for whether a text is digits, and what stands between and within numbers."""
+    return f"regexp_full_match({text}, {literal(_PLAIN)})"
 
 
 def core_sql(text: str) -> str:
@@ -52,7 +71,7 @@ def core_sql(text: str) -> str:
 
 def has_unit_sql(text: str, core: str) -> str:
     """SQL for whether a text is a number and a unit. `core`: SQL for the text without what looks like one."""
-    return f"({core} <> {text} AND regexp_full_match({core}, {literal(_PLAIN)}))"
+    return f"({core} <> {text} AND {plain_sql(core)})"
 
 
 def unit_sql(text: str) -> str:
@@ -80,7 +99,8 @@ class Forms:
     @property
     def numbers(self) -> int:
         """Fields that would be numbers in another spelling."""
-        return sum(self.counts[k] for k in ("comma", "comma groups", "comma three", "point groups", "gap", "tick"))
+        commas = ("comma", "comma groups", "comma three", "point groups", "gap", "tick")
+        return max(sum(self.counts[k] for k in commas), sum(self.counts.get(k, 0) for k in NEGATIVE))
 
     @property
     def dates(self) -> int:
@@ -144,6 +164,12 @@ def _numbers(stated: Spelling, columns: list[Forms], asks: list[str]) -> Spellin
                 asks.append("numbers: fields such as 1,234 have decimal commas, or commas between thousands")
         elif total["gap"] or total["tick"]:
             result = replace(result, thousands=" " if total["gap"] >= total["tick"] else "'")
+    below = {mark: sum(c.counts.get(mark, 0) for c in columns) for mark in NEGATIVE}
+    if any(below.values()) and not stated.negative:
+        mark: Negative = "trailing" if below["trailing"] >= below["parentheses"] else "parentheses"
+        result = replace(result, negative=mark)
+        if all(below.values()):
+            asks.append(f"numbers: {below['trailing']} have a minus after them and {below['parentheses']} parentheses")
     units: dict[str, int] = {}
     for c in columns:
         common = {unit: count for unit, count in c.units.items() if 10 * count >= c.present}

@@ -4,19 +4,18 @@ What a column seems to hold, in which spelling, how much of it is missing or not
 look only proposes: what a field reads as follows from that field and from what was stated (`data.spelling`).
 """
 
-import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
-from dpmpc.data.forms import FORMS, LIKELY_MISSING, Forms, core_sql, has_unit_sql, proposed, unit_sql
-from dpmpc.data.oddities import IDENTIFIER, oddities, shell
-from dpmpc.data.reading import literal
+from dpmpc.data.forms import FORMS, NEGATIVE, Forms, proposed
+from dpmpc.data.oddities import CODE, IDENTIFIER, oddities, shell
 from dpmpc.data.spelling import PLAIN, Spelling, canonical
 from dpmpc.data.table import Table, clock, held
+from dpmpc.data.texts import asked_of_texts, different, different_texts, listed_words, odd_texts, units_of
 from dpmpc.errors import UsageError, number_of
 
-Kind = Literal["number", "category", "date", "identifier", "free text", "constant", "empty", "other"]
+Kind = Literal["number", "category", "date", "time", "identifier", "free text", "constant", "empty", "other"]
 HOLLOW: tuple[Kind, ...] = ("identifier", "free text", "constant", "empty", "other")  # of no use to a model
 Role = Literal["feature", "target", "owners", "dropped"]
 MOST_LISTED = 100  # values of a category that a draft lists
@@ -26,7 +25,6 @@ _FEW = 20  # records: fewer say nothing of identifiers
 _TOP = 1000
 _EXACT = 100_000  # records: of more, different numbers are counted approximately
 _AT_ONCE = 16  # columns a query, so that its plan stays small
-_CODE = re.compile(r"(^|[^a-z])(plz|zip|npa|postcode|postal|postleitzahl|icd|code|ops)([^a-z]|$)", re.I)
 
 
 @dataclass(frozen=True)
@@ -50,6 +48,7 @@ class Looked:
     odd: tuple[str, ...] = ()
     why: str = ""
     day: bool = False  # a constant that is a date
+    digits: int = 0  # fields with digits that are read as neither a number nor a date
     forms: Forms | None = field(default=None, repr=False)
 
     @property
@@ -71,7 +70,7 @@ class Looked:
     def used(self) -> bool:
         """Whether a run that reads kinds off the records has features of it."""
         return self.role == "feature" and (
-            self.kind in ("number", "date") or (self.kind == "category" and bool(self.shared))
+            self.kind in ("number", "date", "time") or (self.kind == "category" and bool(self.shared))
         )
 
     @property
@@ -86,6 +85,8 @@ class Looked:
             return f"a number{gone}"
         if self.kind == "date":
             return f"days since a date{gone}"
+        if self.kind == "time":
+            return f"the part of a day{gone}"
         if self.kind == "category" and self.used:
             rare = self.distinct - len(self.shared)
             return f"a feature for each of {len(self.shared)} values" + (f"; {rare} rare ones have none" * bool(rare))
@@ -145,6 +146,12 @@ def look(
 
     Errors: the source cannot be read; a column that was named is not there. Cost: one parsing, some scans of it.
     """
+    found, plain = _look(table, target, owners, drop)
+    return replace(found, notes=oddities(table, plain, found.columns, table.spelling, found.proposed)), plain
+
+
+def _look(table: Table, target: str | None, owners: str | None, drop: Sequence[str]) -> tuple[Intake, Table]:
+    """The same without notes."""
     for name in (target, owners, *drop):
         if name is not None:
             table[name]
@@ -171,8 +178,7 @@ def look(
     noted = (replace(c, why=f"{c.why}; {note}") if (note := table[c.name].note) else c for c in columns.values())
     columns = {column.name: column for column in noted}
     found = tuple(columns[name] for name in table.names)
-    notes = oddities(table, plain, found, table.spelling, spelling)
-    return Intake(table.source, plain.n, found, table.spelling, spelling, asks, notes), plain
+    return Intake(table.source, plain.n, found, table.spelling, spelling, asks), plain
 
 
 def explore(
@@ -182,12 +188,14 @@ def explore(
     stated = table.spelling
     asks: tuple[str, ...] = ()
     for _ in range(4):
-        found, plain = look(table, target=target, owners=owners, drop=drop)
+        read = table
+        found, plain = _look(read, target, owners, drop)
         asks = (*asks, *(ask for ask in found.asks if ask not in asks))
         if found.proposed == table.spelling:
             break
         table = replace(table, spelling=found.proposed)
-    return replace(found, stated=stated, proposed=table.spelling, asks=asks), plain
+    notes = oddities(read, plain, found.columns, read.spelling, found.proposed)
+    return replace(found, stated=stated, proposed=table.spelling, asks=asks, notes=notes), plain
 
 
 _Fact = dict[str, Any]
@@ -200,8 +208,10 @@ def _facts(table: Table, names: Sequence[str]) -> list[_Fact]:
     facts = {name: {key: next(row) for key in one} for name, one in plain.items()}
     for name in names:
         if name not in facts:
-            asked = dict(_asked_of_texts(table, name))
-            facts[name] = dict(zip(asked, table.one(*asked.values(), relation=_texts(table, name)), strict=True))
+            asked = dict(asked_of_texts(table, name))
+            facts[name] = dict(
+                zip(asked, table.one(*asked.values(), relation=different_texts(table, name)), strict=True)
+            )
     return [facts[name] for name in names]
 
 
@@ -219,46 +229,6 @@ def _asked(table: Table, name: str) -> Iterator[tuple[str, str]]:
     elif column.kind == "date" and not clock(column):
         days = table.days(name)
         yield from (("first", f"min({days})"), ("last", f"max({days})"), ("dates", f"count({days})"))
-
-
-def _texts(table: Table, name: str) -> str:
-    """The different texts `t` of a column that are there, each with how often (k), the number n and the date d that it
-    reads as, and if neither, and it has digits, itself as o and without what looks like a unit as c."""
-    text, value = table.text(name), table.number(name)
-    number = f"CASE WHEN isfinite({value}) THEN {value} END AS n"
-    day = f"CASE WHEN NOT coalesce(isfinite({value}), false) THEN {table.days(name)} END AS d"
-    read = f"(SELECT k, {text} AS t, {number}, {day} FROM {_different(table, name)})"
-    odd = f"(SELECT *, CASE WHEN n IS NULL AND d IS NULL AND regexp_matches(t, '\\d') THEN t END AS o FROM {read})"
-    return f"(SELECT *, {core_sql('o')} AS c FROM {odd})"
-
-
-def _different(table: Table, name: str) -> str:
-    """The different values of a column that are there, each with how often (k): what is worked out of a value is then
-    worked out once."""
-    where = f"WHERE NOT {table.missing(name)} GROUP BY 1"
-    return f"(SELECT {table[name].sql}, count(*) AS k FROM {table.relation} {where})"
-
-
-def _asked_of_texts(table: Table, name: str) -> Iterator[tuple[str, str]]:
-    """Aggregates over `_texts`, by name."""
-
-    def fields(condition: str) -> str:
-        return f"CAST(coalesce(sum(k) FILTER (WHERE {condition}), 0) AS BIGINT)"
-
-    yield from (("present", fields("true")), ("distinct", "count(*)"))
-    yield from (("numbers", fields("n IS NOT NULL")), ("least", "min(n)"), ("greatest", "max(n)"))
-    yield "whole", fields("n = floor(n)")
-    yield "coded", fields("n IS NOT NULL AND t LIKE '0_%' AND NOT regexp_matches(t, '\\D')")
-    yield "point three", fields("regexp_full_match(t, '[+-]?[1-9]\\d{0,2}\\.\\d{3}')")
-    yield from (("dates", fields("d IS NOT NULL")), ("first", "min(d)"), ("last", "max(d)"))
-    yield "length", "sum(k * length(t)) / sum(k)"
-    yield "spaced", fields("contains(t, ' ')")
-    likely = ", ".join(map(literal, LIKELY_MISSING))
-    yield "likely", fields(f"strlen(t) < 16 AND lower(t) IN ({likely})")
-    yield "odd", fields("o IS NOT NULL")
-    yield "units", fields(has_unit_sql("o", "c"))
-    for form, pattern in FORMS.items():
-        yield form, fields(f"regexp_full_match(c, {literal(pattern)})")
 
 
 def _looked(table: Table, name: str, type_: str, role: Role, fact: _Fact) -> Looked:
@@ -291,7 +261,7 @@ def _number(table: Table, base: Looked, fact: _Fact) -> Looked:
 def _numbered(table: Table, found: Looked, fact: _Fact) -> Looked:
     """Whole numbers that are all different are an identifier if the column's name says so; if they follow each other,
     that is asked."""
-    if _CODE.search(found.name) and fact["whole"] == found.present - found.unread and 2 < found.distinct:
+    if CODE.search(found.name) and fact["whole"] == found.present - found.unread and 2 < found.distinct:
         return replace(found, kind="category", why=f"{found.distinct} different numbers that are codes, by their name")
     if found.present < _FEW or fact["whole"] < found.present - found.unread or found.distinct < _NEARLY * found.present:
         return found
@@ -321,35 +291,29 @@ def _other(table: Table, base: Looked, fact: _Fact) -> Looked:
 
 def _text(table: Table, base: Looked, fact: _Fact) -> Looked:
     present, numbers, dates = base.present, int(fact["numbers"]), int(fact["dates"])
-    words = _listed_words(table, base.name) if fact["likely"] else {}
+    words = listed_words(table, base.name) if fact["likely"] else {}
     there = present - sum(words.values())
-    units = _units(table, base.name) if fact["units"] and 2 * fact["odd"] >= there else {}
-    counts = {form: int(fact[form]) for form in FORMS}
+    units = units_of(table, base.name) if fact["units"] and 2 * fact["odd"] >= there else {}
+    counts = {form: int(fact[form]) for form in (*FORMS, *NEGATIVE)}
     forms = Forms(there, counts, units, words, int(fact["point three"]), (numbers, dates))
-    base = replace(base, forms=forms)
+    base = replace(base, forms=forms, digits=int(fact["odd"]))
     if base.distinct <= 20 * _TOP:
         base = _counted(table, base)
     mostly = _NEARLY if base.distinct <= MOST_LISTED else _MOSTLY  # words among many numbers are remarks
     if numbers >= mostly * there > 0 and not (fact["coded"] and 2 * fact["coded"] >= numbers):
         why = f"{numbers} of {there} values are numbers" if numbers < there else "its values are numbers"
-        odd = _odd(table, base.name, "number") if numbers < there else ()
+        odd = odd_texts(table, base.name, "number") if numbers < there else ()
         found = replace(base, kind="number", unread=present - numbers, least=fact["least"], greatest=fact["greatest"])
         found = replace(found, odd=odd)
         return _numbered(table, replace(found, why=why), {**fact, "whole": fact["whole"]})
     if dates >= mostly * there > 0:
         found = replace(base, kind="date", unread=present - dates, least=fact["first"], greatest=fact["last"])
-        found = replace(found, odd=_odd(table, base.name, "date") if dates < there else ())
+        found = replace(found, odd=odd_texts(table, base.name, "date") if dates < there else ())
         return replace(found, why=f"{dates} of {there} values are dates" if dates < there else "its values are dates")
+    if (times := int(fact["times"])) >= mostly * there > 0:
+        why = f"{times} of {there} values are times of day" if times < there else "its values are times of day"
+        return replace(base, kind="time", unread=present - times, why=why)
     return _worded(base, fact, there)
-
-
-def _odd(table: Table, name: str, kind: Literal["number", "date"]) -> tuple[str, ...]:
-    """The three commonest texts of a column that are there and are no number, or no date."""
-    text = table.text(name)
-    read = f"isfinite({table.number(name)})" if kind == "number" else f"{table.days(name)} IS NOT NULL"
-    where = f"WHERE NOT {table.missing(name)} AND NOT coalesce({read}, false)"
-    rows = table.rows(f"{text} AS t, count(*) AS k", f"{where} GROUP BY 1 ORDER BY k DESC, t LIMIT 3")
-    return tuple(str(value) for value, _ in rows)
 
 
 def _worded(base: Looked, fact: _Fact, there: int) -> Looked:
@@ -373,7 +337,7 @@ def _counted(table: Table, base: Looked) -> Looked:
     """With its most frequent values, as they are compared; all of them if they are few."""
     text = table.text(base.name)
     ordering = f"GROUP BY 1 ORDER BY 2 DESC, t LIMIT {_TOP + 1}"
-    rows = table.rows(f"{text} AS t, CAST(sum(k) AS BIGINT)", ordering, _different(table, base.name))
+    rows = table.rows(f"{text} AS t, CAST(sum(k) AS BIGINT)", ordering, different(table, base.name))
     counts: dict[str, int] = {}
     for value, count in rows:
         spelled = canonical(str(value), PLAIN if table[base.name].kind == "number" else table.spelling)
@@ -381,19 +345,3 @@ def _counted(table: Table, base: Looked) -> Looked:
     ordered = tuple(sorted(counts.items(), key=lambda item: (-item[1], item[0])))
     listed = len(rows) <= _TOP
     return replace(base, values=ordered, listed=listed, distinct=len(counts) if listed else base.distinct)
-
-
-def _listed_words(table: Table, name: str) -> dict[str, int]:
-    text = table.text(name)
-    likely = ", ".join(map(literal, LIKELY_MISSING))
-    found = table.rows(
-        f"lower({text}) AS t, count(*)", f"WHERE strlen({text}) < 16 AND lower({text}) IN ({likely}) GROUP BY 1"
-    )
-    return {str(word): int(count) for word, count in found}
-
-
-def _units(table: Table, name: str) -> dict[str, int]:
-    text = table.text(name)
-    unit = unit_sql(text)
-    tail = f"WHERE {has_unit_sql(text, core_sql(text))} GROUP BY 1 ORDER BY 2 DESC, 1 LIMIT 8"
-    return {str(word): int(count) for word, count in table.rows(f"{unit} AS u, count(*)", tail)}

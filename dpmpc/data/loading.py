@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from dpmpc.data.absent import without_codes
 from dpmpc.data.blocks import Precision, Records, allocate
 from dpmpc.data.database import open_database
 from dpmpc.data.dataset import Dataset, Rows, Split, split
@@ -91,12 +92,14 @@ def opened(
 def open_source(source: Source, connection: Any, private: Path, spelling: Spelling = PLAIN) -> Table:
     """The table of a source. Errors: as for each kind of source."""
     if isinstance(source, CsvFile):
-        return open_file(Path(source.path), connection, private, kind=".csv", spelling=spelling)
-    if isinstance(source, str | os.PathLike):
-        return open_files(os.fspath(source), connection, private, spelling)
-    if isinstance(source, Query):
-        return replace(open_database(source.url, source.sql, connection, private), spelling=spelling)
-    return replace(open_object(source, connection, private), spelling=spelling)
+        table = open_file(Path(source.path), connection, private, kind=".csv", spelling=spelling)
+    elif isinstance(source, str | os.PathLike):
+        table = open_files(os.fspath(source), connection, private, spelling)
+    elif isinstance(source, Query):
+        table = replace(open_database(source.url, source.sql, connection, private), spelling=spelling)
+    else:
+        table = replace(open_object(source, connection, private), spelling=spelling)
+    return without_codes(table)
 
 
 def load(

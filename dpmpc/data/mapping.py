@@ -194,7 +194,7 @@ def column_sql(table: Table, column: Column) -> list[str]:
         number = value_sql(table, column.name, read="either")
         return [number, bucket_sql(table, column.name, column.buckets)]
     if isinstance(column, Numeric | Date):
-        return [value_sql(table, column.name, read="date" if isinstance(column, Date) else "number")]
+        return [value_sql(table, column.name, read=column.reads if isinstance(column, Date) else "number")]
     return [code_sql(table, column.name, {value: k for k, value in enumerate(column.values)})]
 
 
@@ -222,11 +222,11 @@ def misfit_sql(table: Table, schema: Schema) -> str:
 def complete(table: Table, schema: Schema) -> Table:
     """The records that miss none of the schema's columns. Errors: there are none."""
     missing = [
-        f"{code_sql(table, column.name, {v: k for k, v in enumerate(column.values)})} = -1"
+        f"{column_sql(table, column)[0]} = -1"
         if isinstance(column, Categorical)
         else table.missing(column.name)
         if isinstance(column, Surveyed)
-        else f"NOT isfinite({value_sql(table, column.name, read='date' if isinstance(column, Date) else 'number')})"
+        else f"NOT isfinite({column_sql(table, column)[0]})"
         for column in schema.columns
     ]
     left = replace(table, relation=f"(SELECT * FROM {table.relation} WHERE NOT ({' OR '.join(missing)}))")

@@ -1,6 +1,7 @@
 """What a look finds beside kinds and spellings, a line each for the owner's own eyes: columns that are there twice, a
 row of totals, persons with several records, words for what is missing."""
 
+import math
 import re
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
@@ -9,6 +10,7 @@ from typing import TYPE_CHECKING
 from dpmpc.data.reading import literal
 from dpmpc.data.spelling import Spelling, is_number
 from dpmpc.data.table import Table, some
+from dpmpc.data.texts import figures_of
 from dpmpc.errors import number_of
 
 if TYPE_CHECKING:
@@ -21,13 +23,17 @@ TOTALS = (
     "\u0438\u0442\u043e\u0433\u043e", "\u0432\u0441\u0435\u0433\u043e", "\u5408\u8ba1", "\u5408\u8a08",
     "\u603b\u8ba1", "\u7dcf\u8a08", "\u5c0f\u8ba1", "\ud569\uacc4",
 )  # fmt: skip
+_TOTAL = re.compile(rf"({'|'.join(re.escape(word) for word in dict.fromkeys(TOTALS))})[ :]*(\d[\d.,' ]*.*|\(.*\))?")
+CODE = re.compile(r"(^|[^a-z])(plz|zip|npa|postcode|postal|postleitzahl|icd|code|ops)([^a-z]|$)", re.I)
 _ROWS_OF_TOTALS = 2  # more are a category of that name
 _LEAST = 20  # records: among fewer nothing is odd
 _PAIRS = 64  # at most so many columns are held against each other
+_MANY_VALUES = 20  # of a column: fewer are categories
 _VALUES = 5  # different ones: of fewer none is far from the others
 _SHARED = 0.01  # of the records: so many share a code
 _PERSONS = 0.05  # of the records: fewer identifiers are wards, doctors and devices
 CODES = frozenset(float(str(digit) * times) for digit in (7, 8, 9) for times in range(1, 7))  # with either sign
+MARK = "\ufeff"  # of byte order, between files that were put together
 IDENTIFIER = re.compile(
     r"(^|[^a-z])(id|ids|nr|no|n[°º]|n\.º|num|number|nummer|n[uú]mero|num[eé]ro|key|code|mrn|ssn|uuid|guid|pid|case|fall"
     r"|dossier|prontu[aá]rio|matr[ií]cula|registro|historia|expediente|folio|cpf|dni|nhc|ipp|nip|pesel|lp|bsn|codice"
@@ -52,9 +58,13 @@ def oddities(
         *_names(source, seen),
         *_contents(table, seen),
         *_totals(table, seen),
+        *_titles(table, seen),
         *_persons(seen),
         *_codes(seen),
         *_days(seen),
+        *_calendars(seen),
+        *_groups(source, table, seen, stated),
+        *_figures(table, seen),
         *_words(seen, words),
     )
 
@@ -90,10 +100,12 @@ def _totals(table: Table, columns: Sequence["Looked"]) -> Iterator[str]:
     if not texts:
         return
     listed = {c.name: c.values for c in columns if c.listed}
-    held = {name: sum(count for word, count in listed[name] if word.lower() in TOTALS) for name in listed}
+    held = {
+        name: sum(count for word, count in values if _TOTAL.fullmatch(word.lower())) for name, values in listed.items()
+    }
     if rest := [name for name in texts if name not in held]:
-        words = ", ".join(map(literal, TOTALS))
-        counts = table.one(*(f"count(*) FILTER (WHERE lower({table.text(name)}) IN ({words}))" for name in rest))
+        called = [f"regexp_full_match(lower({table.text(name)}), {literal(_TOTAL.pattern)})" for name in rest]
+        counts = table.one(*(f"count(*) FILTER (WHERE {each})" for each in called))
         held |= dict(zip(rest, counts, strict=True))
     for name in texts:
         count = held[name]
@@ -103,6 +115,19 @@ def _totals(table: Table, columns: Sequence["Looked"]) -> Iterator[str]:
                 "row of totals is no record: take it out of the source"
             )
             return
+
+
+def _titles(table: Table, columns: Sequence["Looked"]) -> Iterator[str]:
+    """Rows that name the columns again, as files have that were put together of several."""
+    texts = [c.name for c in columns if table[c.name].kind == "text"][:_PAIRS]
+    if len(texts) < 2:
+        return
+    tests = {name: f"{table.text(name)} IN ({literal(name)}, {literal(MARK + name)})" for name in texts}
+    same = (f"CAST(coalesce({test}, false) AS INTEGER)" for test in tests.values())
+    (count,) = table.one(f"count(*) FILTER (WHERE {' + '.join(same)} >= {max(2, len(texts) // 2)})")
+    if count:
+        named = number_of(count, "record names", "records name")
+        yield f"{named} the columns again; a second row of names is no record: take it out of the source"
 
 
 def _persons(columns: Sequence["Looked"]) -> Iterator[str]:
@@ -128,8 +153,8 @@ def _codes(columns: Sequence["Looked"]) -> Iterator[str]:
             far = min(abs(code - rest[0]), abs(code - rest[-1])) > rest[-1] - rest[0]
             if far and abs(code) in CODES and counts[code] >= max(3, _SHARED * c.present):
                 yield (
-                    f"column '{c.name}': {counts[code]} records have {code:g}, far from all other numbers; if it says "
-                    "that there is none, leave it empty in the source"
+                    f"column '{c.name}': {counts[code]} records have {code:g}, far from all other numbers; to state "
+                    f"that it says that there is none: --missing-word {shell(f'{c.name}={code:g}')}"
                 )
 
 
@@ -141,6 +166,69 @@ def _days(columns: Sequence["Looked"]) -> Iterator[str]:
             yield (
                 f"column '{c.name}' has whole numbers that look like dates (yyyymmdd), and are read as numbers; write "
                 "yyyy-mm-dd for dates, or leave it out"
+            )
+
+
+def _calendars(columns: Sequence["Looked"]) -> Iterator[str]:
+    """Dates whose years are those of another calendar."""
+    for c in columns:
+        if c.kind == "date" and c.least is not None and c.greatest is not None:
+            first, last = (1970 + math.floor(days / 365.2425) for days in (c.least, c.greatest))
+            if (1300 <= first and last <= 1500) or first >= 2400:
+                yield (
+                    f"column '{c.name}' has the years {first} to {last}, and is read as if these were of the Gregorian "
+                    "calendar; if they are of another, write Gregorian dates"
+                )
+
+
+def _groups(source: Table, table: Table, columns: Sequence["Looked"], stated: Spelling) -> Iterator[str]:
+    """Numbers all of which have three digits after the point, which may then stand between thousands."""
+    if stated.decimal != "." or stated.thousands == ".":
+        return
+    seen = [
+        c.name
+        for c in columns
+        if c.kind == "number" and c.rows >= _LEAST and c.least is not None and c.greatest is not None
+        and source[c.name].kind == "text" and max(abs(c.least), abs(c.greatest)) < 1000
+    ]  # fmt: skip
+    for name in _of_three_digits(table, seen):
+        text = source.text(name)
+        three = f"regexp_full_match({text}, '[+-]?[1-9]\\d{{0,2}}\\.\\d{{3}}')"
+        asked = (f"count(*) FILTER (WHERE {test})" for test in (f"contains({text}, '.')", three))
+        pointed, grouped = source.one(*asked)
+        if pointed == grouped >= _LEAST:
+            yield (
+                f"column '{name}': all {grouped} numbers with a point have three digits after it, read as decimals; "
+                "if the point stands between thousands: --decimal , --thousands ."
+            )
+
+
+def _of_three_digits(table: Table, names: Sequence[str]) -> list[str]:
+    """The columns of numbers whose values are thousandths, half of those that are not whole no hundredths."""
+    if not names:
+        return []
+    parts = []
+    for value in map(table.number, names):
+        off = (f"abs({value} * {scale} - round({value} * {scale})) > 1e-6" for scale in (1, 100, 1000))
+        parts += [f"count(*) FILTER (WHERE isfinite({value}) AND {test})" for test in off]
+    counts = iter(table.one(*parts))
+    found = zip(names, counts, counts, counts, strict=True)
+    return [name for name, broken, hundredths, finer in found if not finer and 0 < broken <= 2 * hundredths]
+
+
+def _figures(table: Table, columns: Sequence["Looked"]) -> Iterator[str]:
+    """Columns whose fields look like numbers or dates and are read as neither."""
+    for c in columns:
+        worded = c.role == "feature" and c.kind in ("category", "free text", "identifier") and c.distinct > _MANY_VALUES
+        if not worded or 2 * c.digits < c.present or c.forms is None or c.forms.otherwise:
+            continue
+        if IDENTIFIER.search(c.name) or CODE.search(c.name) or table[c.name].kind != "text":
+            continue
+        count = figures_of(table, c.name)
+        if 2 * count >= c.present:
+            yield (
+                f"column '{c.name}': {count} fields have digits and signs that no option reads as numbers, "
+                "dates or times, and count as words; write such numbers plainly, and dates as yyyy-mm-dd"
             )
 
 

@@ -12,6 +12,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from dpmpc.data.absent import without_codes
 from dpmpc.data.engine import duckdb
 from dpmpc.data.files import open_file, paths_of
 from dpmpc.data.reading import literal
@@ -95,7 +96,8 @@ class Partitions:
         unchanged()
         columns = tuple(Column(name, quoted(name), type_) for name, type_ in self.columns)
         relation = f"({' UNION ALL '.join(selects)})"
-        return Table(self.source, columns, relation, connection, unchanged=unchanged, spelling=self.spelling)
+        table = Table(self.source, columns, relation, connection, unchanged=unchanged, spelling=self.spelling)
+        return without_codes(table)
 
 
 def partitions_of(source: str, spelling: Spelling = PLAIN, memory: int | None = None) -> Partitions:

@@ -1,6 +1,7 @@
 """SQL for what a text reads as: a number, or a date in days. The same as `data.spelling` says in Python."""
 
-from dpmpc.data.spelling import DATE_PATTERNS, GAPS, MINUS, MONTHS, Spelling
+from dpmpc.data.scripts import ARABIC_COMMA, ARABIC_POINT, ENGLISH, ENGLISH_LIST, ERAS, FIRST, FROM, MONTH_LIST, TO
+from dpmpc.data.spelling import CLOCK, DATE_PATTERNS, GAPS, Spelling
 
 
 def literal(text: str) -> str:
@@ -12,10 +13,25 @@ def number_sql(text: str, spelling: Spelling, *, loose: bool) -> str:
     """SQL for the DOUBLE that a text without space around it spells, NULL where it spells none (NaN and infinity may
     come out). `loose`: whether a text may hold `_` or `+-`, which DuckDB allows within numbers."""
     value = _signed(text, spelling)
-    turned = f"regexp_replace({text}, '^\\s*{MINUS}', '-')"
-    minus = f"list_transform([{turned}], lambda s: {_signed('s', spelling)})[1]"
-    value = f"coalesce({value}, CASE WHEN contains({text}, '{MINUS}') THEN {minus} END)"
+    other = f"list_transform([{_western(text, spelling.decimal)}], lambda s: {_signed('s', spelling)})[1]"
+    value = f"coalesce({value}, CASE WHEN {_foreign(text)} THEN {other} END)"
     return f"CASE WHEN contains({text}, '_') OR contains({text}, '+-') THEN NULL ELSE {value} END" if loose else value
+
+
+def _foreign(text: str) -> str:
+    """SQL for whether a text has characters that are not ASCII."""
+    return f"strlen({text}) <> length({text})"
+
+
+def western_sql(text: str) -> str:
+    """SQL for a text with ASCII digits and signs in place of others."""
+    return f"CASE WHEN {_foreign(text)} THEN {_western(text, '.')} ELSE {text} END"
+
+
+def _western(text: str, decimal: str) -> str:
+    """SQL for `scripts.western`."""
+    plain = f"replace(translate({text}, {literal(FROM)}, {literal(TO)}), '{ARABIC_POINT}', '{decimal}')"
+    return f"trim(regexp_replace({plain}, '{ARABIC_COMMA}(\\d{{3}})', '\\1', 'g'))"
 
 
 def _signed(text: str, spelling: Spelling) -> str:
@@ -36,6 +52,15 @@ def _without_unit(text: str, spelling: Spelling) -> str:
 
 
 def _read(text: str, spelling: Spelling) -> str:
+    value = _digits(text, spelling)
+    if not spelling.negative:
+        return value
+    pattern = literal(rf"^{spelling.negative_pattern}$")
+    below = _digits(f"regexp_replace({text}, {pattern}, '-\\1', 's')", spelling)
+    return f"coalesce({value}, CASE WHEN regexp_matches({text}, {pattern}, 's') THEN {below} END)"
+
+
+def _digits(text: str, spelling: Spelling) -> str:
     plain = f"TRY_CAST({text} AS DOUBLE)"
     if spelling.decimal == ",":
         plain = f"CASE WHEN contains({text}, '.') THEN NULL ELSE TRY_CAST(replace({text}, ',', '.') AS DOUBLE) END"
@@ -50,14 +75,27 @@ def _read(text: str, spelling: Spelling) -> str:
 
 def days_sql(text: str, spelling: Spelling) -> str:
     """SQL for the DOUBLE of days since 1970-01-01 of the date that a text spells, NULL where it spells none."""
-    ways = {order: _days(text, order, spelling) for order in spelling.date_orders}
+    ways = {order: _days(text, order, spelling) for order in spelling.date_orders if order != "era"}
     words = ways.pop("bdy")
-    months = ", ".join(map(literal, MONTHS))
+    every = {order: _days("s", order, spelling) for order in spelling.date_orders}
+    other = f"list_transform([{_western(text, '.')}], lambda s: coalesce({', '.join(every.values())}))[1]"
+    months = ", ".join(literal(word) for word in ENGLISH if len(word) == 3)
     # most texts are no dates, and a look at the first characters is cheap
     return (
-        f"CASE WHEN left({text}, 1) BETWEEN '0' AND '9' THEN coalesce({', '.join(ways.values())})"
+        f"CASE WHEN {_foreign(text)} THEN CASE WHEN regexp_matches({text}, '\\pN') THEN {other} END"
+        f" WHEN left({text}, 1) BETWEEN '0' AND '9' THEN coalesce({', '.join(ways.values())})"
         f" WHEN lower(left({text}, 3)) IN ({months}) THEN {words} END"
     )
+
+
+def clock_sql(text: str) -> str:
+    """SQL for the part of a day that a time of day alone spells, NULL where a text spells none."""
+
+    def read(text: str) -> str:
+        part = f"regexp_extract({text}, {literal(f'^{CLOCK}$')}, ['h', 'i', 's', 'half'])"
+        return f"list_transform([{part}], lambda p: CASE WHEN p.h <> '' THEN {_time()} END)[1]"
+
+    return f"list_transform([{western_sql(text)}], lambda s: CASE WHEN contains(s, ':') THEN {read('s')} END)[1]"
 
 
 def _days(text: str, order: str, spelling: Spelling) -> str:
@@ -65,7 +103,11 @@ def _days(text: str, order: str, spelling: Spelling) -> str:
     listed = ", ".join(literal(name) for name in names)
     part = f"regexp_extract({text}, {literal(f'^{pattern}$')}, [{listed}])"
     year = "p.y"
-    if order != "ymd":
+    if order == "era":
+        base = " ".join(f"WHEN {literal(era)} THEN {first}" for era, first in ERAS.items())
+        within = f"CASE WHEN p.y = {literal(FIRST)} THEN 1 ELSE TRY_CAST(p.y AS INTEGER) END"
+        year = f"CAST(CASE p.e {base} END + {within} AS VARCHAR)"
+    elif order != "ymd":
         short = "NULL"
         if spelling.century is not None:
             first, rest = spelling.century - spelling.century % 100, spelling.century % 100
@@ -73,14 +115,20 @@ def _days(text: str, order: str, spelling: Spelling) -> str:
             short = f"CAST({two} + {first} + CASE WHEN {two} < {rest} THEN 100 ELSE 0 END AS VARCHAR)"
         year = f"CASE WHEN strlen(p.y) = 2 THEN {short} ELSE p.y END"
     month = "p.m"
-    if order in ("dby", "bdy"):
-        month = f"(strpos({literal(''.join(MONTHS))}, lower(left(p.m, 3))) + 2) // 3"
+    if order == "bdy":
+        month = f"(strpos({literal(ENGLISH_LIST)}, lower(left(p.m, 3))) + 2) // 3"
+    elif order == "dby":
+        month = f"left(split_part({literal(MONTH_LIST)}, concat(',', lower(p.m), '='), 2), 2)"
     date = f"CAST(TRY_CAST(concat({year}, '-', {month}, '-', p.d) AS DATE) - DATE '1970-01-01' AS DOUBLE)"
+    time = f"CASE WHEN p.h = '' THEN 0 ELSE {_time()} END"
+    return f"list_transform([{part}], lambda p: CASE WHEN p.y NOT IN ('', '0000') THEN {date} + {time} END)[1]"
+
+
+def _time() -> str:
+    """SQL for the part of a day that p.h, p.i, p.s and p.half say, NULL where there is no such time."""
     hour = "TRY_CAST(p.h AS INTEGER)"
     later = "CASE WHEN lower(p.half) = 'p' THEN 12 ELSE 0 END"
     clock = f"CASE WHEN p.half = '' THEN {hour} WHEN {hour} BETWEEN 1 AND 12 THEN {hour} % 12 + {later} END"
-    second = "coalesce(TRY_CAST(p.s AS INTEGER), 0)"
-    minute = "TRY_CAST(p.i AS INTEGER)"
+    second, minute = "coalesce(TRY_CAST(p.s AS INTEGER), 0)", "TRY_CAST(p.i AS INTEGER)"
     within = f"{clock} <= 23 AND {minute} <= 59 AND {second} <= 60"
-    time = f"CASE WHEN p.h = '' THEN 0 WHEN {within} THEN (({clock}) * 3600 + {minute} * 60 + {second}) / 86400 END"
-    return f"list_transform([{part}], lambda p: CASE WHEN p.y NOT IN ('', '0000') THEN {date} + {time} END)[1]"
+    return f"CASE WHEN {within} THEN (({clock}) * 3600 + {minute} * 60 + {second}) / 86400 END"

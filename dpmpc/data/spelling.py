@@ -13,6 +13,7 @@ import unicodedata
 from dataclasses import asdict, dataclass
 from typing import Any, Literal, get_args
 
+from dpmpc.data.scripts import ENGLISH, ERAS, FIRST, MONTHS, western
 from dpmpc.errors import UsageError
 
 MISSING = ("", "?", "na", "n/a", "null")
@@ -21,8 +22,8 @@ NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?", re.ASCII)
 Decimal = Literal[".", ","]
 Thousands = Literal["", ",", ".", " ", "'"]
 Order = Literal["", "dmy", "mdy"]
+Negative = Literal["", "trailing", "parentheses"]
 Misfits = Literal["ask", "zero"]
-MINUS = "\u2212"  # what spreadsheets in Sweden, Norway and Finland write before negative numbers
 # What a person types as a space or an apostrophe is one of several characters.
 GAPS = {"": "", ",": ",", ".": ".", " ": " \u00a0\u202f\u2009", "'": "'\u2019"}
 _DAY = r"(\d{1,2})"
@@ -30,18 +31,30 @@ TIME = (
     r"(?:(?:[T ] *|, *)(\d{1,2}):(\d{2})(?::(\d{2})(?:[.,]\d+)?)?(?: *([AaPp])\.?[Mm]\.?)?"
     r"(?: ?(?:Z|UTC|[+-]\d{2}(?::?\d{2})?))?)?"
 )
-MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
-_NAMED = r"(?:of )?((?i:jan(?:uary)?|feb(?:ruary)?|mar(?:ch)?|apr(?:il)?|may|june?|july?|aug(?:ust)?|sept?(?:ember)?|"
-_NAMED += r"oct(?:ober)?|nov(?:ember)?|dec(?:ember)?))\.?"
-_TH = r"(?:st|nd|rd|th)?"
-# The parts of a date, by name: read in RE2 (DuckDB) as in Python. "dby", "bdy": the month is an English word.
+_TH = r"(?:st|nd|rd|th|er|º|°)?"
+
+_WORD = r"([^\x00-@\[-\x60\{-\x7f]{3,12})"  # letters, and all that is not ASCII: `MONTHS` decides
+_NAMED = rf"((?i:{'|'.join(sorted(ENGLISH, key=len, reverse=True))}))\.?"
+# The parts of a date, by name: read in RE2 (DuckDB) as in Python. "dby", "bdy": the month is a word. "era": a year of a
+# Japanese era.
 DATE_PATTERNS = {
-    "ymd": (rf"(\d{{4}})[-/.年]{_DAY}[-/.月]{_DAY}日?{TIME}", ("y", "m", "d", "h", "i", "s", "half")),
-    "dby": (rf"{_DAY}{_TH}[-/. ]*{_NAMED}[-/., ]*(\d{{4}}|\d{{2}}){TIME}", ("d", "m", "y", "h", "i", "s", "half")),
-    "bdy": (rf"{_NAMED}[-/. ]*{_DAY}{_TH}[-/., ]+(\d{{4}}|\d{{2}}){TIME}", ("m", "d", "y", "h", "i", "s", "half")),
+    "ymd": (rf"(\d{{4}})[-/.年년] ?{_DAY}[-/.月월] ?{_DAY}[日일.]?{TIME}", ("y", "m", "d", "h", "i", "s", "half")),
+    "dby": (
+        rf"{_DAY}{_TH}[-/. ]*(?:of |de )?{_WORD}\.?[-/., ]*(?:de |del )?(\d{{4}}|\d{{2}}){TIME}",
+        ("d", "m", "y", "h", "i", "s", "half"),
+    ),
+    "bdy": (
+        rf"{_NAMED}[-/. ]*{_DAY}{_TH}[-/., ]+(\d{{4}}|\d{{2}}){TIME}",
+        ("m", "d", "y", "h", "i", "s", "half"),
+    ),
     "dmy": (rf"{_DAY}[-/.]{_DAY}[-/.](\d{{4}}|\d{{2}}){TIME}", ("d", "m", "y", "h", "i", "s", "half")),
     "mdy": (rf"{_DAY}[-/.]{_DAY}[-/.](\d{{4}}|\d{{2}}){TIME}", ("m", "d", "y", "h", "i", "s", "half")),
+    "era": (
+        rf"({'|'.join(ERAS)})(\d{{1,2}}|{FIRST})年{_DAY}月{_DAY}日?{TIME}",
+        ("e", "y", "m", "d", "h", "i", "s", "half"),
+    ),
 }
+CLOCK = r"(\d{1,2}):(\d{2})(?::(\d{2})(?:[.,]\d+)?)?(?: *([AaPp])\.?[Mm]\.?)?"
 _EPOCH = datetime.date(1970, 1, 1)
 
 
@@ -51,10 +64,13 @@ class Spelling:
 
     `decimal`, `thousands`: of numbers (a space or an apostrophe stands for all its variants; groups have three digits,
     and with commas the last alone may: 12,34,567 as in India). `dates`: the order of day and month where the year comes
-    last; a year of four digits that comes first needs none, nor does a month that is an English word.
+    last; a year of four digits that comes first needs none, nor does a month that is a word.
     `century`: two digits of a year mean one of the hundred years from this one on (None: they are not read).
-    `missing`: more words, in any case, that mean that there is no value. `units`: words before or after a number that
-    do not belong to it. `encoding`: of text files ("" is UTF-8, or UTF-16 with its mark). `misfits`: what becomes of
+    `missing`: more words, in any case, that mean that there is no value; `age=999` says so of one column, and of a
+    column of numbers too. `units`: words before or after a number that do not belong to it. `negative`: how numbers
+    below zero are marked besides a sign before them: "trailing" is 12-, "parentheses" is (12). `encoding`: of text
+    files ("" is UTF-8, or UTF-16 with its mark). `header`: the line of a text file that names its columns (0: the first
+    that is not empty); what stands above is not read. `misfits`: what becomes of
     records whose target is missing or does not fit the schema: "ask" refuses them before anything is spent, "zero" lets
     each count as the zero vector, which no feature or class of it can move.
     """
@@ -67,9 +83,12 @@ class Spelling:
     units: tuple[str, ...] = ()
     encoding: str = ""
     misfits: Misfits = "ask"
+    negative: Negative = ""
+    header: int = 0
 
     def __post_init__(self) -> None:
-        for name, kind in (("decimal", Decimal), ("thousands", Thousands), ("dates", Order), ("misfits", Misfits)):
+        kinds = {"decimal": Decimal, "thousands": Thousands, "dates": Order, "misfits": Misfits, "negative": Negative}
+        for name, kind in kinds.items():
             if getattr(self, name) not in get_args(kind):
                 known = ", ".join(repr(value) for value in get_args(kind))
                 raise UsageError(f"<<{name}>> is one of {known}; got {getattr(self, name)!r}; choose one of them")
@@ -84,7 +103,10 @@ class Spelling:
                 raise UsageError(
                     f"a unit is a word or sign without digits at its ends, such as kg; got {unit!r}; correct <<units>>"
                 )
-        words = (composed(word.strip()).lower() for word in self.missing)
+        if self.header < 0:
+            raise UsageError(f"<<header>> is the number of a line, from 1 on; got {self.header}; correct it")
+        words = (composed(word.strip()) for word in self.missing)
+        words = (word if "=" in word else word.lower() for word in words)
         object.__setattr__(self, "missing", tuple(dict.fromkeys(words)))
         object.__setattr__(self, "units", tuple(dict.fromkeys(composed(unit.strip()) for unit in self.units)))
         if self.encoding:
@@ -98,7 +120,7 @@ class Spelling:
     @property
     def plain(self) -> bool:
         """Whether numbers are read as `float` reads them and nothing else is."""
-        return self.decimal == "." and not self.thousands and not self.units
+        return self.decimal == "." and not (self.thousands or self.units or self.negative)
 
     def is_missing(self, text: str | None) -> bool:
         """Whether a text without space around it means that there is no value."""
@@ -107,8 +129,11 @@ class Spelling:
     def number(self, text: str) -> float | None:
         """The finite number that a text spells; None if it spells none."""
         text = composed(text.strip())
-        if text.startswith(MINUS):
-            text = text.replace(MINUS, "-", 1)
+        found = self._signed(text)
+        return self._signed(western(text, self.decimal).strip()) if found is None and not text.isascii() else found
+
+    def _signed(self, text: str) -> float | None:
+        """With a plain sign or none: as it stands, without its unit, or in parentheses with one."""
         found = self._number(text)
         if found is None and self.units:
             owed = re.fullmatch(self.owed_pattern, text, re.DOTALL)
@@ -119,6 +144,13 @@ class Spelling:
         return found
 
     def _number(self, text: str) -> float | None:
+        found = self._plain(text)
+        if found is None and self.negative:
+            below = re.fullmatch(self.negative_pattern, text, re.DOTALL)
+            found = None if below is None else self._plain(f"-{below[1]}")
+        return found
+
+    def _plain(self, text: str) -> float | None:
         plain = text
         if self.decimal == ",":
             plain = "x" if "." in text else text.replace(",", ".")
@@ -147,42 +179,47 @@ class Spelling:
         return rf"\((?:(?:{units})[{GAPS[' ']}]*([\d.,].*)|([\d.,].*?)[{GAPS[' ']}]*(?:{units}))\)"
 
     @property
+    def negative_pattern(self) -> str:
+        """A number that is marked as negative as was stated, for RE2 and Python alike."""
+        return rf"([\d.,].*?)[{GAPS[' ']}]*-" if self.negative == "trailing" else r"\(([\d.,].*)\)"
+
+    @property
     def _units_pattern(self) -> str:
         return "|".join(re.escape(unit) for unit in sorted(self.units, key=len, reverse=True))
 
     @property
     def date_orders(self) -> tuple[str, ...]:
         """The orders in which a date is read."""
-        return ("ymd", *([self.dates] if self.dates else []), "dby", "bdy")
+        return ("ymd", *([self.dates] if self.dates else []), "dby", "bdy", "era")
 
     def days(self, text: str) -> float | None:
         """The days from 1970-01-01 to the date that a text spells, with a part of a day for its time, as it is written
         (an offset from UTC does not count); None if it spells none."""
+        plain = western(composed(text.strip()), ".").strip()
         for order in self.date_orders:
             pattern, names = DATE_PATTERNS[order]
-            found = re.fullmatch(pattern, composed(text.strip()), re.ASCII)
+            found = re.fullmatch(pattern, plain, re.ASCII)
             if found is not None:
                 return self._days(dict(zip(names, found.groups(), strict=True)))
         return None
 
     def _days(self, part: dict[str, str | None]) -> float | None:
-        year = int(part["y"] or "")
-        if len(part["y"] or "") == 2:
+        era = part.get("e")
+        year = 1 if part["y"] == FIRST else int(part["y"] or "")
+        if era is not None:
+            year += ERAS[era]
+        elif len(part["y"] or "") == 2:
             if self.century is None:
                 return None
             year += self.century - self.century % 100 + (100 if year < self.century % 100 else 0)
-        hour, minute, second = (int(part[key] or 0) for key in ("h", "i", "s"))
-        if part["half"] is not None:
-            if not 1 <= hour <= 12:
-                return None
-            hour = hour % 12 + (12 if part["half"] in "Pp" else 0)
-        if hour > 23 or minute > 59 or second > 60:
+        time = time_of(*(part[key] for key in ("h", "i", "s", "half")))
+        if time is None:
             return None
         try:
             date = datetime.date(year, _month(part["m"] or ""), int(part["d"] or ""))
         except ValueError:
             return None
-        return (date - _EPOCH).days + (hour * 3600 + minute * 60 + second) / 86400
+        return (date - _EPOCH).days + time
 
     def options(self) -> dict[str, Any]:
         """What differs from the default, by the setting's name."""
@@ -195,9 +232,25 @@ def stating(**settings: Any) -> str:
     return f"<<spelling=Spelling({', '.join(f'{name}={value!r}' for name, value in settings.items())})>>"
 
 
+def time_of(hour: str | None, minute: str | None, second: str | None, half: str | None) -> float | None:
+    """The part of a day that these parts of a time of day say; None if there is no such time."""
+    h, m, s = int(hour or 0), int(minute or 0), int(second or 0)
+    if half is not None:
+        if not 1 <= h <= 12:
+            return None
+        h = h % 12 + (12 if half in "Pp" else 0)
+    return None if h > 23 or m > 59 or s > 60 else (h * 3600 + m * 60 + s) / 86400
+
+
+def clock_time(text: str) -> float | None:
+    """The part of a day that a time of day alone spells (13:45, 1:45 pm); None if it spells none."""
+    found = re.fullmatch(CLOCK, western(text, ".").strip(), re.ASCII)
+    return None if found is None else time_of(*found.groups())
+
+
 def _month(text: str) -> int:
-    """1 to 12, for a number or an English word. Errors: ValueError."""
-    return int(text) if text.isdigit() else MONTHS.index(text[:3].lower()) + 1
+    """1 to 12, for a number or a word. Errors: ValueError."""
+    return int(text) if text.isdigit() else MONTHS.get(text.lower(), 0)
 
 
 PLAIN = Spelling()

@@ -22,13 +22,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpmpc.data.engine import duckdb, nanoarrow
-from dpmpc.data.reading import days_sql, literal, number_sql
+from dpmpc.data.reading import clock_sql, days_sql, literal, number_sql
 from dpmpc.data.spelling import MISSING, PLAIN, Spelling, composed, is_number
 from dpmpc.errors import RecordError, UsageError
 from dpmpc.lazy import cached_property
 
 Kind = Literal["text", "number", "date", "other"]
-Reads = Literal["number", "date", "either"]
+Reads = Literal["number", "date", "time", "either"]
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 Block = list[NDArray[Any]]
@@ -374,12 +374,14 @@ def _look_up(text: str, codes: Mapping[str, int]) -> str:
 def value_sql(table: Table, name: str, missing: str = "CAST('nan' AS DOUBLE)", read: Reads = "number") -> str:
     """SQL for a column's value as a DOUBLE: NaN (or `missing`) if it is missing, infinite if it is no finite number.
 
-    `read`: what a value is read as: a number; a date, in days since 1970-01-01; or either, for a column of which
-    nothing was stated (a number first)."""
+    `read`: what a value is read as: a number; a date, in days since 1970-01-01; a time of day, alone or of a date, in
+    days; or any of these, for a column of which nothing was stated (a number first)."""
     kind = table[name].kind
-    value = table.days(name) if read == "date" or kind == "date" else table.number(name)
+    value = table.days(name) if read in ("date", "time") or kind == "date" else table.number(name)
     if read == "either" and kind == "text":
-        value = f"coalesce({value}, {table.days(name)})"
+        value = f"coalesce({value}, {table.days(name)}, {clock_sql(table.text(name))})"
+    if read == "time" and kind == "text":
+        value = f"coalesce({value}, {clock_sql(table.text(name))})"
     return (
         f"CASE WHEN isfinite({value}) THEN {value} WHEN {value} IS NULL AND {table.missing(name)} THEN {missing}"
         " ELSE CAST('inf' AS DOUBLE) END"

@@ -13,6 +13,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_data
 
+from dpmpc.data.absent import frame_without_codes
 from dpmpc.data.schema import Range
 from dpmpc.data.spelling import PLAIN, Spelling
 from dpmpc.data.table import Floats, Ints
@@ -101,14 +102,18 @@ class PrivateLinear(BaseEstimator):
                 self, X, y, dtype=np.float64, ensure_all_finite="allow-nan", ensure_min_samples=2,
                 y_numeric=self._number,
             )  # fmt: skip
-            return frame_of_array(numbers, self._names(numbers.shape[1])), values
+            return self._read(frame_of_array(numbers, self._names(numbers.shape[1]))), values
         columns, values = frame_of(X), column_or_1d(np.asarray(y), warn=True)
         validate_data(self, X, skip_check_array=True)
         if len(X) != len(values):
             raise EstimatorError(f"there is one target for each record; got {len(values)} for {len(X)}; mend y")
         if len(values) < 2 or not columns:
             raise EstimatorError(f"a fit needs 2 records and a column; got {len(values)} and {len(columns)}; add some")
-        return _finite(columns), values
+        return self._read(_finite(columns)), values
+
+    def _read(self, columns: Frame) -> Frame:
+        """The columns of numbers without those that were stated to stand for none."""
+        return frame_without_codes(columns, self.spelling or PLAIN)
 
     def _given(self, columns: Frame, y: Any, groups: Ints) -> Given:
         """What a fit is given. Errors: targets or a schema that the estimator is not for."""
@@ -135,7 +140,9 @@ class PrivateLinear(BaseEstimator):
                 known = getattr(self, "feature_names_in_", None)
                 names = self._names(numbers.shape[1]) if known is None else [str(name) for name in known]
                 columns = frame_of_array(numbers, names)
-            return scored(rows(self.schema_, columns, ball=False, spelling=self.spelling or PLAIN), self._theta)
+            return scored(
+                rows(self.schema_, self._read(columns), ball=False, spelling=self.spelling or PLAIN), self._theta
+            )
 
     @property
     def additive_(self) -> Additive:

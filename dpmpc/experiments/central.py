@@ -13,7 +13,7 @@ import csv
 import math
 import os
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
@@ -122,7 +122,8 @@ def surveyed(split: Split, on: Basis, rng: np.random.Generator, draft: Schema | 
         target = Range("(target)", *ANY) if split.ridge else Labels("(target)", ("1",), ("0",))
         draft = Schema(tuple(Numeric(name, *ANY) for name in raw.numbers), target, unknown=raw.texts, basis=on)
     survey = survey_of(draft)
-    share = survey_share(Circumstances(1, n, n, 1, split.epsilon, split.delta, columns=len(survey.names)))
+    known = Circumstances(1, n, n, 1, split.epsilon, split.delta, columns=len(survey.names))
+    share = survey_share(replace(known, task="ridge") if split.ridge else known)
     spent = mu_of_budget(split.epsilon, split.delta) ** 2 * share
     sigma = survey.spread / math.sqrt(spent)
     cells = {**split.cells, "(target)": np.column_stack([raw.y, np.full(raw.n, -1.0)])}

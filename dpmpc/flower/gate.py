@@ -15,9 +15,9 @@ from collections.abc import AsyncIterator, Iterable, Iterator, Mapping, Sequence
 from itertools import pairwise
 from typing import IO, Any
 
+from dpmpc.aggregation.party.admission import Guest
 from dpmpc.aggregation.party.owner_gate import OwnerGate
 from dpmpc.aggregation.party.release import Skipped
-from dpmpc.aggregation.party.roster import Guest
 from dpmpc.aggregation.plan.asked import Presence
 from dpmpc.aggregation.plan.plan import Plan
 from dpmpc.aggregation.wire.frames import (
@@ -119,7 +119,7 @@ class SealedGate(OwnerGate):
     async def agree(self, release: int) -> Presence:
         """The owners whose shares of this release have reached all parties. One round, when the server has sent them.
         Errors: PeerError where they are too few: nothing was spent; `Skipped` where the server has none for anybody."""
-        ((_, peer),) = self._owners.values()
+        ((_, _, peer),) = self._admission.guests
         if self._heads is not None:
             peer.send(heads_label(release), self._heads.begin(release, self._purpose))
         kept = self._kept[release] = await self._take(release, peer)

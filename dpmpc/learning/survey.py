@@ -20,9 +20,11 @@ integers by mpmath. No matrix product, whose order of additions is a library's o
 Guarantees: a record changes one place of each column for another. In a number's cells its part of the vector has
 squared norm 1 + MOMENT^2 (t^2 + P2(t)^2) <= 1 + 2 MOMENT^2 = 9/8 (t^2 + P2^2 grows to 2 at |t| = 1: P2 in [-1/2, 1]),
 a bucket's has 1, and two different places are orthogonal; within one cell the counts cancel. So two records are
-sqrt(9/4 a) apart at most with a columns (`spread`), which a test attains in the limit t -> 1. Column names, which of
-them hold texts, and the number of records are public. The guarantee covers the thresholds too: which cells exist does
-not depend on records, so that no delta is spent on them; a list of *texts* would have to pay for texts that one record
+sqrt(9/4 a) apart at most with a columns (`spread`), which a test attains in the limit t -> 1. A column that counts
+twice (`Survey.twice`: a number that is predicted, whose range scales every error) has its coordinates sent times 2, so
+that a is the columns and three more; divided by 2 again, its noise is half. Column names, which of them hold texts, and
+the number of records are public. The guarantee covers the thresholds too: which cells exist does not depend on records,
+so that no delta is spent on them; a list of *texts* would have to pay for texts that one record
 alone holds.
 """
 
@@ -59,6 +61,9 @@ Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
 FALSE_ALARMS = 1e-3  # expected number of cells kept by noise alone, over all columns
+LONE_ALARMS = 1e-7  # as much, of cells that alone would set the scale of a column
+TWICE = 2.0  # a range of what is predicted that is too wide scales all errors; of a feature it costs that feature
+MANY = 6  # columns from which on that is done: the noise of the others grows by less than a quarter
 _BLOCK = 1 << 16  # records that are added up at once
 _AT_ONCE = 1 << 24  # numbers of owners' vectors that are held at once
 WHOLE = 0.5  # of the records: so many numbers make a column of which nothing is known one of numbers
@@ -68,6 +73,7 @@ WHOLE = 0.5  # of the records: so many numbers make a column of which nothing is
 class Survey(Source):
     """What is asked of every record; public. `numbers`: columns of numbers; `texts`: columns of texts, or of both, or
     of which nothing is known; `buckets`: of each of those; `ranges`: (column, low, high) of numbers, where public.
+    `twice`: columns whose coordinates are sent times TWICE, for half the noise of the others: what is predicted.
     """
 
     KIND: ClassVar[str] = "survey"
@@ -76,6 +82,7 @@ class Survey(Source):
     texts: tuple[str, ...] = ()
     buckets: int = BUCKETS
     ranges: tuple[tuple[str, float, float], ...] = ()
+    twice: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         check_count("the number of buckets", self.buckets)
@@ -87,6 +94,9 @@ class Survey(Source):
         if not all(name in self.numbers and -WIDEST <= low < high <= WIDEST for name, low, high in ranges):
             raise UsageError(f"ranges of a survey are low < high of its numbers; got {ranges[:4]}; mend them")
         object.__setattr__(self, "ranges", ranges)
+        object.__setattr__(self, "twice", tuple(map(str, self.twice)))
+        if len(set(self.twice)) < len(self.twice) or not set(self.twice) <= set(self.names):
+            raise UsageError(f"a survey asks for columns twice that it asks for; got {self.twice[:4]}; mend them")
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -97,11 +107,15 @@ class Survey(Source):
     def coordinates(self) -> int:
         return len(self.numbers) * NUMBER + len(self.texts) * (NUMBER + self.buckets)
 
+    def times(self, name: str) -> float:
+        """What a column's coordinates are multiplied by; a power of two, so that sums are exact as before."""
+        return TWICE if name in self.twice else 1.0
+
     @property
     def clip(self) -> float:
         """The largest norm of one record's vector: what an owner clips its mean to, to be safe from its own
         errors."""
-        return math.sqrt((1 + 2 * MOMENT**2) * len(self.names))
+        return math.sqrt((1 + 2 * MOMENT**2) * sum(self.times(name) ** 2 for name in self.names))
 
     @property
     def spread(self) -> float:
@@ -110,8 +124,13 @@ class Survey(Source):
 
     @property
     def sensitivity(self) -> Sensitivity:
-        """The same in every norm: in L1 a column moves by at most 2 (1 + 2 MOMENT), in one cell by 1."""
-        return Sensitivity(2 * (1 + 2 * MOMENT) * len(self.names), self.spread, 1.0)
+        """In L1 a column moves by at most 2 (1 + 2 MOMENT) `times`, in one cell by `times`."""
+        return Sensitivity(2 * self._length, self.spread, max(map(self.times, self.names)))
+
+    @property
+    def _length(self) -> float:
+        """The largest L1 norm of one record's vector."""
+        return (1 + 2 * MOMENT) * sum(map(self.times, self.names))
 
     def by_record(self, sizes: Sequence[int], weights: Weights, dimension: int) -> Sensitivity:
         return of_means(self.sensitivity, self.clip, sizes, weights, dimension)
@@ -124,17 +143,18 @@ class Survey(Source):
         return (self.sensitivity * most).within(dimension) + doubles
 
     def by_presence(self, sizes: Sequence[int], weights: Weights, dimension: int) -> Sensitivity:
-        absent = Sensitivity((1 + 2 * MOMENT) * len(self.names), self.clip, 1.0)  # against the zero vector
+        absent = Sensitivity(self._length, self.clip, self.sensitivity.linf)  # against the zero vector
         return of_means(absent, self.clip, sizes, weights, dimension)
 
     def range_of(self, name: str) -> tuple[float, float]:
         """The public range of a column of numbers; all numbers that can be told apart, if there is none."""
         return next(((low, high) for each, low, high in self.ranges if each == name), (-math.inf, math.inf))
 
-    def high(self, noise: float) -> float:
-        """What a count must exceed to stand out of noise of this deviation a coordinate."""
+    def high(self, noise: float, alarms: float = FALSE_ALARMS) -> float:
+        """What a count must exceed to stand out of noise of this deviation a coordinate; `alarms`: so many cells do by
+        noise alone, over all columns."""
         cells = len(self.names) * CELLS + len(self.texts) * self.buckets
-        return noise * _quantile(min(0.5, FALSE_ALARMS / cells))
+        return noise * _quantile(min(0.5, alarms / cells))
 
     def most_kept(self, records: int, noise: float) -> int:
         """The most buckets of one column that are kept: as many as can stand out, whose counts add up to that of all
@@ -166,13 +186,14 @@ class Survey(Source):
             text = odd & (place >= 0) if place is not None else None
             if text is not None and text.any():
                 numbers, mine = numbers[~text], group[~text]
-            parts.append(count_numbers(np.clip(numbers, *self.range_of(name)), mine, groups))
+            times = self.times(name)
+            parts.append(times * count_numbers(np.clip(numbers, *self.range_of(name)), mine, groups))
             if name in self.texts:
                 at = np.zeros(0, dtype=np.int64)
                 if text is not None and place is not None:
                     at = group[text] * self.buckets + place[text].astype(np.int64)
                 filled = np.bincount(at, minlength=groups * self.buckets)
-                parts.append(filled.reshape(groups, self.buckets).astype(np.float64))
+                parts.append(times * filled.reshape(groups, self.buckets).astype(np.float64))
         return np.concatenate(parts, axis=1)
 
     def means(self, table: "Table", owner: Ints, sizes: Sequence[int]) -> Iterator[Floats]:
@@ -219,20 +240,22 @@ class Survey(Source):
         if len(total) != self.coordinates:
             raise UsageError(f"this survey has {self.coordinates} coordinates; got {len(total)}; use the same survey")
         check_nonnegative("noise", noise)
-        high = self.high(noise)
         found: dict[str, Found] = {}
         at = 0
         for name in self.names:
-            row, at = total[at : at + NUMBER], at + NUMBER
+            times = self.times(name)
+            mine = noise / times
+            high, sure = self.high(mine), self.high(mine, LONE_ALARMS)
+            row, at = total[at : at + NUMBER] / times, at + NUMBER
             kept: tuple[int, ...] = ()
             number = True
             if name in self.texts:
-                filled, at = total[at : at + self.buckets], at + self.buckets
-                kept = _fullest(filled, high, self.most_kept(records, noise))
+                filled, at = total[at : at + self.buckets] / times, at + self.buckets
+                kept = _fullest(filled, high, self.most_kept(records, mine))
                 spread = not kept and _spread(row, filled, records)
                 number = spread or bool((row[1:CELLS] > high).any())
             near = NEAR if name in narrow else math.inf
-            summary = summary_of(row, high, noise, *self.range_of(name), near) if number else None
+            summary = summary_of(row, high, sure, mine, *self.range_of(name), near) if number else None
             found[name] = Found(summary, self.buckets, kept, bool(row[0] > high))
         return Findings(found)
 

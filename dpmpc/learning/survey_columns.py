@@ -16,13 +16,13 @@ from dpmpc.errors import UsageError
 from dpmpc.learning.class_weights import balancing, scaled
 from dpmpc.learning.label_counts import counted, label_counts
 from dpmpc.learning.source import Stage, Sum
-from dpmpc.learning.survey import Findings, Found, Survey
+from dpmpc.learning.survey import MANY, Findings, Found, Survey
 from dpmpc.learning.survey_numbers import WIDEST
 from dpmpc.learning.task import TASKS
 from dpmpc.privacy.checks import check_epsilon
 
 ANY = (-WIDEST, WIDEST)  # the range of a number of which none is known
-RULE = 4  # by which findings become a schema
+RULE = 5  # by which findings become a schema
 SURVEY = "survey"  # the name of a survey before training
 
 
@@ -104,7 +104,9 @@ def survey_of(draft: Schema) -> Survey:
             "<<preprocessing=survey>> out"
         )
     ranges = tuple((each.name, each.low, each.high) for each in quantities if (each.low, each.high) != ANY)
-    return Survey(tuple(each.name for each in quantities), draft.unknown, ranges=ranges)
+    asks = Survey(tuple(each.name for each in quantities), draft.unknown, ranges=ranges)
+    many = isinstance(draft.target, Range) and len(asks.names) >= MANY
+    return replace(asks, twice=(draft.target.name,)) if many else asks
 
 
 def leaves_open(draft: Schema) -> bool:

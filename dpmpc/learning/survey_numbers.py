@@ -31,6 +31,7 @@ SETTLED = 0.99  # of a deviation: with no less after another look it is found
 WIDTH = 2.0  # of the scaled range, in standard deviations on either side of the centre
 NARROWEST = 1e-4  # the least standard deviation, of the range: noise must not blow a constant column up
 WIDEST_WINDOW = 10  # octaves
+LONE = 5  # octaves above all others: the numbers of such a cell are more than 16 times theirs
 
 
 @dataclass(frozen=True)
@@ -78,10 +79,13 @@ def count_numbers(values: Floats, group: Ints, groups: int) -> Floats:
     return np.concatenate([counts, first[:, octaves], second[:, octaves]], axis=1)
 
 
-def summary_of(row: Floats, high: float, noise: float, least: float, most: float, far: float = math.inf) -> Summary:
+def summary_of(
+    row: Floats, high: float, sure: float, noise: float, least: float, most: float, far: float = math.inf
+) -> Summary:
     """Range, mean and deviation from the cells of one column that stand out of the noise, within least .. most.
 
-    A cell stands out whose count exceeds `high`; if none does, those of the window that does most. Cells beside these
+    A cell stands out whose count exceeds `high`; if none does, those of the window that does most. One whose numbers
+    are much larger than all others' must exceed `sure` (`_lone`). Cells beside these
     are kept from BESIDE deviations of the noise on, no further than `far` of the column's own from the mean: a law
     with one peak has less than 2.8 % beyond 4, and an empty cell there, kept by noise, would widen the column most.
     """
@@ -89,6 +93,7 @@ def summary_of(row: Floats, high: float, noise: float, least: float, most: float
     kept, empty, loud = count > high, bool(zeros > high), BESIDE * noise
     if not kept.any() and not empty:
         kept = window(count)
+    kept = _lone(count, kept, sure)
     while True:
         found = _narrowed(row, kept, zeros if empty else None, noise, (least, most), far)
         sides, reach = np.pad(kept.reshape(2, OCTAVES), ((0, 0), (1, 1))), far * found.deviation
@@ -97,6 +102,19 @@ def summary_of(row: Floats, high: float, noise: float, least: float, most: float
         if zero == empty and (grown == kept).all():
             return found
         empty, kept = zero, grown
+
+
+def _lone(count: Floats, kept: NDArray[np.bool_], sure: float) -> NDArray[np.bool_]:
+    """What is kept without the largest octaves that noise alone may have raised: up to `sure`, and at least LONE above
+    all others, so that such an octave would set the scale of the column, up to thousands of times too wide."""
+    at: NDArray[np.bool_] = kept.reshape(2, OCTAVES).max(axis=0)
+    counts = count.reshape(2, OCTAVES).max(axis=0)
+    while at.sum() > 1:
+        below, top = (int(place) for place in np.flatnonzero(at)[-2:])
+        if top - below < LONE or counts[top] > sure:
+            break
+        at[top] = False
+    return kept & np.tile(at, 2)
 
 
 def _narrowed(

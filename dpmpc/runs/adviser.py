@@ -22,7 +22,7 @@ from dpmpc.learning.losses import RESIDUAL_CLIP
 from dpmpc.learning.method import DEFAULT_METHOD, METHODS, Learning, Method
 from dpmpc.learning.rehearsal import WIDEST, Descends, Rehearsed, Stage, Task
 from dpmpc.learning.settings import Average
-from dpmpc.learning.survey import Survey
+from dpmpc.learning.survey import MANY, Survey
 from dpmpc.privacy.checks import check_count, check_delta, check_epsilon, delta_warning
 from dpmpc.privacy.gaussian import mu_of_budget
 from dpmpc.privacy.law import DEFAULT_LAW, LAWS, Law
@@ -164,8 +164,10 @@ def rehearsed(c: Circumstances) -> Advice | None:
     if not choices:
         return None
     # without a wish, the default comes first and another method must be clearly better; but a quadratic objective needs
-    # one release, where hundreds would gain next to nothing
-    single = [choice for choice in choices if c.task == "ridge" and choice.iterations == 1 and choice.left <= LITTLE]
+    # one release, where hundreds would gain next to nothing; a surveyed range of the target may be far wider than its
+    # values are, and then one release misses more than is rehearsed
+    quadratic = c.task == "ridge" and not share and not c.spent
+    single = [choice for choice in choices if quadratic and choice.iterations == 1 and choice.left <= LITTLE]
     best = min(single or choices, key=lambda x: x.expected * (1.0 if x.method == choices[0].method else 1 / BETTER))
     others = [choice for choice in choices if choice is not best]
     return Advice(best, weights, best.lam, _grid_bits(c, best, weights), share, others,
@@ -194,7 +196,8 @@ def survey_noise(c: Circumstances, share: float) -> float:
         raise UsageError(
             "a survey of columns without bounds needs a delta; none was given; add <<delta>> or <<bounds>>"
         )
-    survey = Survey(tuple(map(str, range(c.columns))))
+    names = tuple(map(str, range(c.columns)))
+    survey = Survey(names, twice=names[:1] if c.task == "ridge" and c.columns >= MANY else ())
     return survey.spread / (c.records * mu_of_budget(c.epsilon, c.delta) * math.sqrt(share))
 
 

@@ -98,7 +98,7 @@ def survey(
         if asked.kind == "number":
             target_of(intake[asked.target], "number", None)
     draft = draft_for(request, records.table, table, asked, features)
-    rows, owner_of, sizes = owners_of_records(request, records.table)  # with the column of ids
+    rows, owner_of, sizes = owners_of_records(request, records.table, table)
     persons = None if request.person is None else persons_of(records.table)
     part = training_part(request, counted_of(request, sum(map(len, rows)), persons), table.source)
     asking = Asking(table, draft, owner_of, sizes, part)
@@ -231,18 +231,23 @@ def _with_schema(request: Request, plan: Plan, schema: Schema, folder: Path) -> 
     return Surveyed(mapped, (plan.derived.mechanism,))
 
 
-def owners_of_records(request: Request, table: Table) -> tuple[Rows, Ints, tuple[int, ...]]:
+def owners_of_records(request: Request, table: Table, plain: Table | None = None) -> tuple[Rows, Ints, tuple[int, ...]]:
     """The rows for training and for the test; (n,) the owner of each record, -1 for those that are held out; and how
-    many each owner has for training. The same split as training's."""
-    groups = None
-    if request.owners_column is not None:
-        groups = owners_of(table, owner_numbers(table, request.owners_column)[0])
+    many each owner has for training. The same split as training's. `plain`: the same records with their texts parsed,
+    of which some columns may be left out, that of the ids among them."""
+    groups, name = None, request.owners_column
+    if name is not None:
+        # a number is held as what it means, and an owner's name is a text
+        named = plain if plain is not None and name in plain and plain[name].kind == "text" else table
+        groups = owners_of(named, owner_numbers(named, name)[0])
     elif request.owners is None and request.owner_sizes is None:
         raise UsageError(
             "the owners must be known; add <<owners=M>>, <<owner_sizes=N1,N2>>,..., or <<owners_column>> for a CSV file"
         )
     fraction = 0.2 if request.test_fraction is None else request.test_fraction
     persons = None if request.person is None else persons_of(table)
+    if plain is not None and persons is None and request.ids is None:
+        table = plain
     if persons is None:
         by_seed = split(table.n, test_fraction=fraction, max_rows=request.max_rows, seed=request.seed, groups=groups)
     else:

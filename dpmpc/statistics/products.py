@@ -30,7 +30,7 @@ def correlations(asking: "Asking") -> "Answer":
                 number = correlation(moments(raw, len(names)), i + 1, j + 1, asking.opened.deviation(block),
                                      asking.level)  # fmt: skip
                 found.append(((*group, names[i], names[j]), "correlation", number))
-    return asking.made(("column", "with"), asking.lines(found), _bounds(block))
+    return asking.made(("column", "with"), asking.lines(found), _bounds(block), *_assumed(asking, "normal columns"))
 
 
 def linear_model(asking: "Asking") -> "Answer":
@@ -46,7 +46,8 @@ def linear_model(asking: "Asking") -> "Answer":
         found.append(((*group, "(intercept)"), "coefficient", intercept))
         for value, number, unit in zip(x, slopes[1:], units, strict=True):
             found.append(((*group, value.name), "coefficient", number.mapped(unit)))
-    return asking.made(("term",), asking.lines(found), _bounds(block))
+    assumed = _assumed(asking, "errors of one variance, whatever the columns are")
+    return asking.made(("term",), asking.lines(found), _bounds(block), *assumed)
 
 
 def moments(raw: Floats, q: int) -> Floats:
@@ -131,6 +132,12 @@ def _products(asking: "Asking") -> Products:
     block = next(asking.blocks)
     assert isinstance(block, Products)
     return block
+
+
+def _assumed(asking: "Asking", what: str) -> tuple[str, ...]:
+    """What intervals for a population take for granted: fourth moments, which would tell, are not in the release."""
+    said = f"intervals for the population are those of {what}; where that is not so they may be too narrow"
+    return (said,) if asking.level.population else ()
 
 
 def _bounds(block: Products) -> str:

@@ -10,6 +10,9 @@ deviations of the end intervals are WIDER, and labelled conservative.
 Who leaves within a bin is at risk to its end, as where times are whole months. In a population that leaves at any
 moment such a curve lies too high: where hazards are even within a bin, d of r die and c leave, -log S grows in it by
 -log(1 - (d + c) / r) d / (d + c), and not by -log(1 - d / r). Intervals for the population reach further down by that.
+Where more than half of those at risk leave within a bin, as where observation ends at its first edge, next to nothing
+is known of what happens in it: the test stops there, and curves for the population end. Not so in the last bin, whose
+upper edge is in it: observation ends there, and who is there then was at risk all through.
 """
 
 import math
@@ -58,8 +61,8 @@ def kaplan_meier(asking: "Asking") -> "Answer":
     notes = [f"event: {ends.labels[levels[-1]]}; survival to the end of each bin"]
     arms = [k for k, group in enumerate(asking.groups) if group and group[0] not in (OTHER, MISSING)]
     if len(arms) > 1:
-        p = log_rank(deaths[arms], gone[arms], deviation, others)
-        notes.append("log-rank test of the arms: " + ("no estimate" if p is None else f"p = {p:.3g}"))
+        p = log_rank_within(deaths[arms], gone[arms], deviation, others)
+        notes.append("log-rank test of the arms: " + ("no estimate" if p is None else _p_value(*p)))
     return asking.made((time,), asking.lines(found), *notes)
 
 
@@ -80,6 +83,8 @@ def survival(deaths: Floats, gone: Floats, deviation: float, others: int, level:
     noise = deviation * np.sqrt((others + 1.0) * np.arange(bins, -1, -1)[:bins] + others + 1)
     alive = risk > FEWEST * noise if deviation else risk > 0
     last = int(np.argmin(alive)) if not alive.all() else bins
+    if level.population:
+        last = min(last, _emptied(risk, gone))
     rest = risk - deaths
     used = (np.arange(bins) < last) & (rest > 0)
     own = np.full(bins, deviation**2), np.append(np.full(bins, others), others + 1) * deviation**2
@@ -91,8 +96,9 @@ def survival(deaths: Floats, gone: Floats, deviation: float, others: int, level:
     if level.population:
         sampled = own[0] + np.maximum(deaths, 0.0), own[1] + np.maximum(gone, 0.0)
         spread = np.abs(values) * _slopes(by_risk, by_death, *sampled)
-        parts = ((deaths[j] / risk[j], gone[j] / risk[j]) if used[j] else (0.0, 0.0) for j in range(bins))
-        early = np.cumsum([_early(*part) for part in parts])
+        parts = ((deaths[j] / risk[j], gone[j] / risk[j]) for j in range(bins - 1) if used[j])
+        early[:-1][used[:-1]] = [_early(*part) for part in parts]
+        early = np.cumsum(early)
     found: list[Number] = []
     for j, value in enumerate(values.tolist()):
         if not used[j]:
@@ -105,6 +111,13 @@ def survival(deaths: Floats, gone: Floats, deviation: float, others: int, level:
         note = "conservative" if ending or 4 * high > spread[j] else ""
         found.append(Number(value, float(made[j]), value - reach - high, value + reach, note).within(0.0, 1.0))
     return found
+
+
+def _emptied(risk: Floats, gone: Floats) -> int:
+    """The first bin, but the last, that more than half of those at risk leave, in any arm; without one, how many bins
+    there are."""
+    empty = np.any(np.atleast_2d(gone[..., :-1] > risk / 2), axis=0)[:-1]
+    return int(np.argmax(empty)) if np.any(empty) else risk.shape[-1]
 
 
 def _slopes(by_risk: Floats, by_death: Floats, deaths: Floats, gone: Floats) -> Floats:
@@ -128,7 +141,14 @@ def _early(died: float, left: float) -> float:
 
 
 def log_rank(deaths: Floats, gone: Floats, deviation: float, others: int) -> float | None:
-    """The p-value of the log-rank test of arms (arms, bins), (arms, bins + 1); None where too few are at risk.
+    """The p-value of the log-rank test of arms (arms, bins), (arms, bins + 1), where who leaves within a bin is at risk
+    to its end; None where too few are at risk."""
+    found = log_rank_within(deaths, gone, deviation, others)
+    return None if found is None else found[0]
+
+
+def log_rank_within(deaths: Floats, gone: Floats, deviation: float, others: int) -> tuple[float, float] | None:
+    """The same, and the largest p-value there is, at whatever moments within their bins the people of each arm left.
 
     Every arm but the first has U = sum of deaths less those expected; its covariance is the hypergeometric one and that
     which the noise gives U, from draws of the noise. About the population, whose hazards are equal where arms do not
@@ -137,7 +157,7 @@ def log_rank(deaths: Floats, gone: Floats, deviation: float, others: int) -> flo
     bins, risk = deaths.shape[1], at_risk(deaths, gone)
     noise = deviation * np.sqrt((others + 1.0) * (np.arange(bins, 0, -1) + 1))
     usable = (risk > FEWEST * noise).all(axis=0) if deviation else (risk > 0.5).all(axis=0)
-    last = int(np.argmin(usable)) if not usable.all() else bins
+    last = min(int(np.argmin(usable)) if not usable.all() else bins, _emptied(risk, gone))
     if last == 0:
         return None
     u = _excess(deaths[:, :last], risk[:, :last])
@@ -152,7 +172,32 @@ def log_rank(deaths: Floats, gone: Floats, deviation: float, others: int) -> flo
         covariance = covariance + draws.T @ draws / DRAWS
     if np.linalg.matrix_rank(covariance) < len(u):
         return None
-    return chi_square_tail(float(u @ np.linalg.solve(covariance, u)), len(u))
+    inverse = np.linalg.inv(covariance)
+    p = chi_square_tail(float(u @ inverse @ u), len(u))
+    left = np.where(np.arange(last) < bins - 1, gone[:, :last], 0.0)  # the last bin is closed: they leave at its end
+    moved = []
+    for arm in range(len(deaths)):
+        there = risk[:, :last].copy()
+        there[arm] -= left[arm]
+        moved.append(_excess(deaths[:, :last], there) - u)
+    nearest = _nearest(u, np.array(moved), inverse)
+    return p, max(p, chi_square_tail(float(nearest @ inverse @ nearest), len(u)))
+
+
+def _nearest(u: Floats, moved: Floats, inverse: Floats) -> Floats:
+    """u + f moved, f in [0, 1] for each of its rows, that is nearest to 0 in this metric: a convex problem, solved one
+    part at a time."""
+    f, squares = np.zeros(len(moved)), np.einsum("ai,ij,aj->a", moved, inverse, moved)
+    for _ in range(100):
+        for a in np.flatnonzero(squares > 0):
+            rest = u + f @ moved - f[a] * moved[a]
+            f[a] = min(max(-float(moved[a] @ inverse @ rest) / float(squares[a]), 0.0), 1.0)
+    return np.asarray(u + f @ moved)
+
+
+def _p_value(p: float, most: float) -> str:
+    more = f"; at most {most:.3g}, at whatever moments within their bins people left" if most > 1.1 * p else ""
+    return f"p = {p:.3g}{more}"
 
 
 @lru_cache(maxsize=8)

@@ -27,7 +27,7 @@ from dpmpc.verify.claim import claim_of, shift_of
 from dpmpc.verify.scores import Sample
 
 Send = Callable[[Plan, Ints], Ints]  # what an owner makes of its vectors before it shares them
-DATA_SETS = 100  # different inputs of one series of releases by parties
+EACH, FEWEST = 10, 20  # releases of one series by parties that have the same input; different inputs of a series
 _WAIT = 120.0  # seconds: a busy machine may start processes slowly
 
 
@@ -103,7 +103,7 @@ class Outcome:
         )
 
 
-def known_inputs(plan: Plan, canaries: Canaries, data_sets: int = DATA_SETS) -> tuple[list[Known], NDArray[np.int64]]:
+def known_inputs(plan: Plan, canaries: Canaries, data_sets: int) -> tuple[list[Known], NDArray[np.int64]]:
     """At most so many different inputs, and which of them each release has: they come again and again, noise never
     does."""
     known = [canaries.draw() for _ in range(min(plan.releases, data_sets))]
@@ -140,7 +140,7 @@ def by_parties(
     _clear(out)
     prepare(out, overwrite=True, resume=False)
     plan.write(plan_path(out))
-    known, used = known_inputs(plan, canaries)
+    known, used = known_inputs(plan, canaries, max(FEWEST, plan.releases // EACH))
     opened: list[Ints] = []
     with ExitStack() as stack:
         parties = PartiesHere(plan.parties, out, **settings)

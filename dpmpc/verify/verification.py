@@ -133,10 +133,10 @@ def default_cases(
 
 def cases_like(plan: Plan) -> list[Case]:
     """Fresh releases with a run's law, sampler, parties, dimension (2 .. _WIDEST), and ratio of noise to sensitivity.
-    Where that ratio, one of L2 norms, does not depend on the dimension, they have the one of `verify --fresh` at least:
-    a release costs much, a value little."""
+    Where that ratio, one of L2 norms, does not depend on the dimension, they have the largest: a release costs much, a
+    value little."""
     law = LAWS[plan.law]
-    least = law.audit.fresh_dimension if law.norm == 2 else 2
+    least = _WIDEST if law.norm == 2 else 2
     dimension = min(max(plan.dimension, least), _WIDEST)
     claim = claim_of(plan)  # of one release; the run's delta is not one release's
     return [

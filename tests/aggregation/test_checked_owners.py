@@ -390,5 +390,6 @@ def test_parties_that_cannot_check_norms_say_so() -> None:
 def test_all_parties_are_needed_where_owners_are_checked() -> None:
     """Owners count no party as spare: one that leaves ends the run."""
     asked = {**ASKED, "parties": 5, "backend": "sharing"}
-    spare = [OwnerClient(Plan.create(**asked, check_owners=word), FIRST_ATTEMPT)._spare for word in (None, "zero")]
+    plans = [Plan.create(**asked, check_owners=word) for word in (None, "zero")]
+    spare = [OwnerClient(plan, FIRST_ATTEMPT)._needed.spare for plan in plans]
     assert spare == [2, 0]

@@ -90,7 +90,7 @@ def test_the_second_of_two_owners_of_one_name_counts_and_the_first_is_told() -> 
             await second.connect(where, HANG)  # type: ignore[arg-type]
             with pytest.raises(PeerError, match="every owner must come once; owner 0 came again; mend index"):
                 await first.ready()
-            assert list(gate._owners) == [0]
+            assert [first for first, _, _ in gate._admission.guests] == [0]
             second.abandon()
 
     asyncio.run(body())
@@ -105,7 +105,7 @@ def test_the_owner_of_this_process_is_not_replaced_by_another() -> None:
             mine = OwnerClient(PLAN, FIRST_ATTEMPT, 1, 2, {0: to_party})
             gate.join(to_owner)
             await mine.connect(where, HANG)  # type: ignore[arg-type]
-            with pytest.raises(PeerError, match="owner 1 is in one process with party 0; mend index"):
+            with pytest.raises(PeerError, match="owner 1 is in one process with this party; mend index"):
                 await owner(1).connect(where, HANG)  # type: ignore[arg-type]
             others = [owner(j) for j in (0, 2)]
             await asyncio.gather(gate.admit(HANG), *(o.connect(where, HANG) for o in others))  # type: ignore[arg-type]
@@ -139,7 +139,7 @@ def test_an_owner_may_send_what_is_due_and_no_more() -> None:
             big, many = owner(0), owner(1)
             for each in (big, many):
                 await each.connect(where, HANG)  # type: ignore[arg-type]
-            peers = {first: peer for first, (_, peer) in gate._owners.items()}
+            peers = {first: peer for first, _, peer in gate._admission.guests}
             await big.send(0, 0, [np.zeros(PLAN.dimension + 1, dtype="<u8").tobytes()])
             for block in range(20):
                 many.peers[0].send(1000 + block, bytes(8 * PLAN.dimension))

@@ -350,7 +350,85 @@ JAPANESE = Export(
     encoding="cp932",
 )
 
-EXPORTS = (GERMAN, US, UK, SWISS, FRENCH, INDIAN, BRAZILIAN, CHINESE, EXCEL, TURKISH, JAPANESE)
+PERSIAN_DIGITS = str.maketrans("0123456789.,", "۰۱۲۳۴۵۶۷۸۹٫٬")
+WIDE_DIGITS = str.maketrans("0123456789.,", "０１２３４５６７８９．，")
+
+
+def turned(spell: Spell, digits: dict[int, int]) -> Spell:
+    """In other digits."""
+    return lambda rng, k: spell(rng, k).translate(digits)
+
+
+def era(rng: Rng, k: int) -> str:
+    """A day of a Japanese era."""
+    year, month, day = rng.integers(1, 7), rng.integers(5, 13), rng.integers(1, 29)
+    first = "元" if year == 1 else year
+    return f"令和{first}年{month}月{day}日"
+
+
+def balance(mark: str, decimal: str, thousands: str) -> Spell:
+    """Amounts of which some are below zero, as accounts mark them."""
+
+    def spell(rng: Rng, k: int) -> str:
+        value = rng.normal(0, 4000)
+        return (mark if value < 0 else "{}").format(grouped(abs(value), 2, decimal, thousands))
+
+    return spell
+
+
+PERSIAN = Export(
+    "bimarestan.csv",
+    Spelling(),
+    {
+        "پرونده id": ("identifier", numbered("P{:05d}")),
+        "سن": ("number", turned(number(18, 95, 0, "."), PERSIAN_DIGITS)),
+        "هزینه": ("number", turned(number(1_000, 9e6, 1, ".", ","), PERSIAN_DIGITS)),
+        "پذیرش": ("date", turned(date("%Y-%m-%d"), PERSIAN_DIGITS)),
+        "بخش": ("category", choice("داخلی", "جراحی")),
+    },
+    "فوت",
+    ("خیر", "بله"),
+    separator=",",
+)
+
+LEDGER = Export(
+    "buchungen.csv",
+    Spelling(",", ".", "dmy", None, (), ("EUR",), "", "ask", "trailing", 3),
+    {
+        "Beleg-Nr": ("identifier", numbered("{:08d}")),
+        "Datum": ("date", date("%d.%m.%Y")),
+        "Gebucht": ("date", mixed(lambda rng, k: f"{rng.integers(1, 29)}. März 2023", date("%d. Mai %Y"))),
+        "Uhrzeit": ("time", date("%H:%M")),
+        "Saldo": ("number", balance("{}-", ",", ".")),
+        "Betrag": ("number", number(1_000, 90_000, 2, ",", ".", after=" EUR")),
+        "Werk": ("category", choice("Nord", "Süd")),
+    },
+    "storniert",
+    ("nein", "ja"),
+    first_line="Auszug der Buchungen\r\nStand: heute\r\n",
+)
+
+WARD = Export(
+    "byoutou.csv",
+    Spelling(".", ",", "", None, (), (), "cp932", "ask", "parentheses"),
+    {
+        "患者番号": ("identifier", numbered("W{:06d}")),
+        "入院": ("date", era),
+        "費用": ("number", turned(number(1_000, 900_000, 0, ".", ","), WIDE_DIGITS)),
+        "年齢": ("number", turned(number(18, 95, 0, "."), WIDE_DIGITS)),
+        "残高": ("number", balance("({})", ".", ",")),
+        "時刻": ("time", date("%H:%M:%S")),
+        "病棟": ("category", choice("内科", "外科")),
+    },
+    "死亡",
+    ("いいえ", "はい"),
+    separator=",",
+    encoding="cp932",
+)
+
+EXPORTS = (
+    GERMAN, US, UK, SWISS, FRENCH, INDIAN, BRAZILIAN, CHINESE, EXCEL, TURKISH, JAPANESE, PERSIAN, LEDGER, WARD
+)  # fmt: skip
 
 
 def random_export(seed: int) -> Export:
@@ -367,7 +445,7 @@ def random_export(seed: int) -> Export:
     word = pick("-", "--", "#N/A", "k.A.", "n.d.")
     clock = pick("", " %H:%M", " %I:%M %p", " %H:%M:%S")
     form = sign.join("%d %m %Y".split() if order == "dmy" else "%m %d %Y".split()) + clock
-    gap = pick("", " ", "\u00a0")
+    gap = pick("", " ", " ")
     columns = {
         "case_id": ("identifier", numbered(pick("{:d}", "C{:05d}"))),
         "dose": ("number", number(1, 99, 2, decimal, after=gap + unit if unit else "", gone=(word,), share=0.2)),

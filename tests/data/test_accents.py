@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from dpmpc.data.check import check
 from dpmpc.data.derive import Asked, schema_of_bounds
 from dpmpc.data.hashing import bucket, bucket_sql
 from dpmpc.data.loading import CsvFile, opened
@@ -98,6 +99,8 @@ def test_owners_persons_and_training_rows() -> None:
         bounds = {DECOMPOSED: [decomposed("é"), "x"], "sick": ["nein", "ja"]}
         schema = schema_of_bounds(table, Asked("sick", "site", ("who",)), bounds)  # type: ignore[arg-type]
         assert schema.columns == (Categorical(COMPOSED, ("é", "x")),)
+        others = [each.column for each in check(schema, table).found if "not read" in each.text]
+        assert others == ["site, who"]
         codes, y = next((values[0], y) for values, y, _ in Mapping(table, schema).blocks())
     assert codes.tolist() == [0, 0, 1, 1] and y.tolist() == [1, -1, 1, -1]
 

@@ -39,13 +39,13 @@ def settled(spelling: Spelling, export: Export) -> Spelling:
 @pytest.mark.parametrize("export", EXPORTS, ids=lambda e: e.name)
 def test_every_column_of_an_export_is_found_and_accounted_for(export: Export, tmp_path: Path) -> None:
     path = export.write(tmp_path, 400)
-    stated = Spelling(encoding=settled(export.spelling, export).encoding)
+    stated = Spelling(encoding=settled(export.spelling, export).encoding, header=export.spelling.header)
     with opened(CsvFile(path), spelling=stated) as (table, _):
         found, _plain = explore(table, target=export.target)
     assert {c.name: c.kind for c in found.columns if c.role == "feature"} == export.kinds
     assert found.proposed == settled(export.spelling, export)
     assert {c.name for c in found.features} == {
-        name for name, kind in export.kinds.items() if kind in ("number", "category", "date")
+        name for name, kind in export.kinds.items() if kind in ("number", "category", "date", "time")
     }
     for c in found.columns:
         assert c.does and c.why and (c.change or c.kind in ("constant", "empty") or c.role == "target")
@@ -80,7 +80,7 @@ def test_from_file_to_model_in_the_first_try(export: Export, tmp_path: Path) -> 
         assert f"{name}: {kind}, " in shown.output
     schema = Schema.read(draft)
     used = {column.name for column in schema.columns}
-    assert used == {name for name, kind in export.kinds.items() if kind in ("number", "category", "date")}
+    assert used == {name for name, kind in export.kinds.items() if kind in ("number", "category", "date", "time")}
     left = draft.read_text().partition("# Left out:")[2]
     assert all(json.dumps(name, ensure_ascii=False) in left for name in export.kinds.keys() - used)
     trained = run(

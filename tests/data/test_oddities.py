@@ -89,8 +89,8 @@ def test_codes_for_missing_and_dates_as_numbers_are_said_where_they_stand_out(tm
              for k, row in enumerate(rows)]  # fmt: skip
     age, rest = notes(write(tmp_path, text_of(coded)))
     assert age == (
-        "column 'age': 20 records have 999, far from all other numbers; if it says that there is none, leave "
-        "it empty in the source"
+        "column 'age': 20 records have 999, far from all other numbers; to state that it says that there is none: "
+        "--missing-word 'age=999'"
     )
     assert rest.startswith("column 'rest': 29 records have -99,")
     empty = [["" if field in ("999", "-99") else field for field in row] for row in coded]

@@ -110,6 +110,44 @@ def test_the_sensitivity_is_attained_in_the_limit_and_never_exceeded() -> None:
     assert apart <= Survey(("a",)).spread and max(np.linalg.norm(r) for r in rows) <= Survey(("a",)).clip
 
 
+def test_a_column_that_counts_twice_has_half_the_noise_and_its_price() -> None:
+    """Every sensitivity is attained, in L1 and L2 in the limit; for records that are replaced, and that come."""
+    survey = Survey(("a", "y"), ("c",), buckets=64, twice=("y",))
+    top = math.nextafter(2.0, 0.0)
+    first, second = one(survey, a=top, y=-top, c=top), one(survey, a=-top * 2, y=top * 8, c=-top)
+    allowed = survey.sensitivity
+    assert survey.spread == pytest.approx(1.5 * math.sqrt(1 + 4 + 1)) == pytest.approx(allowed.l2)
+    assert np.linalg.norm(first - second) == pytest.approx(allowed.l2, rel=1e-12)
+    assert np.abs(first - second).sum() == pytest.approx(allowed.l1, rel=1e-12)
+    assert np.abs(first - second).max() == allowed.linf == 2.0
+    assert np.linalg.norm(first) == pytest.approx(survey.clip, rel=1e-12)
+    absent = survey.by_presence([1], "size", survey.coordinates)
+    plain = Survey(("a", "y"), ("c",), buckets=64)
+    ratio = absent.l2 / plain.by_presence([1], "size", plain.coordinates).l2
+    assert ratio == pytest.approx(math.sqrt(6 / 3), rel=1e-9) and absent.linf == pytest.approx(2.0, rel=1e-9)
+    rng = np.random.default_rng(3)
+    rows = [one(survey, a=float(v), y=float(w), c=str(k)) for k, (v, w) in enumerate(rng.standard_normal((40, 2)) * 50)]
+    for p in rows:
+        for q in rows:
+            moved = np.abs(p - q)
+            assert moved.sum() <= allowed.l1 and math.sqrt(moved @ moved) <= allowed.l2 and moved.max() <= allowed.linf
+    values, n, sigma = 100 + 15 * rng.standard_normal(800), 800, 40.0
+    columns = {"a": numbers(values), "y": numbers(values), "c": texts("c", ["x"] * 800, 64)}
+    exact = survey.findings(survey.encode(columns), n, 0.0).columns
+    assert exact["a"] == exact["y"]
+    off: dict[str, list[float]] = {"a": [], "y": []}
+    for seed in range(200):
+        noise = sigma * np.random.default_rng(seed).standard_normal(survey.coordinates)
+        found = survey.findings(survey.encode(columns) + noise, n, sigma).columns
+        for name, each in off.items():
+            seen = found[name].numbers
+            assert seen is not None
+            each.append(abs(seen.mean - 100.0))
+    assert np.median(off["y"]) < 0.8 * np.median(off["a"])
+    with pytest.raises(UsageError, match="twice that it asks for"):
+        Survey(("a",), twice=("b",))
+
+
 def test_without_noise_mean_and_deviation_are_exact() -> None:
     rng = np.random.default_rng(3)
     made = {"age": rng.integers(18, 90, 500).astype(float), "year": rng.integers(1995, 2024, 500).astype(float),
@@ -175,6 +213,30 @@ def test_an_empty_cell_far_from_a_narrow_column_widens_nothing_and_a_near_one_is
     assert (plain.low, plain.high) == (4, 8) and abs(plain.mean - 7.55) < 0.1
     assert seen(wide, {}).high == 64 and seen(wide, {first + 5: -200.0}).high == 32
     assert seen(wide, {1: 3.5 * noise}).low == 0
+
+
+def test_a_cell_far_above_all_others_must_stand_out_beyond_doubt() -> None:
+    """Noise keeps one empty cell in 1,000 surveys; where it alone would set a column's scale it needs one in 10^7."""
+    n, noise = 2000, 12.0
+    survey = Survey(("x",))
+    values = 100.0 + 20.0 * np.random.default_rng(8).standard_normal(n)
+    exact = survey.encode({"x": numbers(values)})
+
+    def seen(cell: int, count: float) -> sv.Summary:
+        found = survey.findings(exact + count * (np.arange(len(exact)) == cell), n, noise).columns["x"].numbers
+        assert found is not None
+        return found
+
+    plain, top = seen(0, 0.0), slow_cell(values.max())[0]
+    high, sure = survey.high(noise), survey.high(noise, sv.LONE_ALARMS)
+    assert high < 1.01 * high < sure < 1.7 * high
+    for far in (top + 5, top + 20, top - OCTAVES + 6):  # of either sign
+        assert seen(far, sure - 1.0) == plain, far
+        assert seen(far, sure + 1.0).deviation > 1.5 * plain.deviation, far
+    for near in (1, 2, 4):  # a tail, or a gap in what is there
+        assert seen(top + near, high + 1.0).deviation > plain.deviation, near
+    small = slow_cell(2.0**-8)[0]
+    assert seen(small, high + 1.0).low == 2.0**-8  # smaller numbers set no scale
 
 
 def test_a_narrow_column_on_the_edge_of_an_octave_keeps_its_scale() -> None:
@@ -283,6 +345,11 @@ def test_a_surveyed_target_has_a_range() -> None:
     schema = surveyed_schema(survey.findings(survey.encode(columns), 500, 0.0), draft)
     assert isinstance(schema.target, Range) and [column.name for column in schema.columns] == ["x"]
     assert 15 < schema.target.low < 25 and 75 < schema.target.high < 85
+    # where there are few columns the others would pay too much for half its noise
+    for others in range(1, 8):
+        columns = tuple(Numeric(f"x{k}", *ANY) for k in range(others))
+        assert survey_of(Schema(columns, Range("y", *ANY))).twice == (("y",) if others >= 5 else ())
+        assert not survey_of(Schema(columns, Labels("y", ("1",), ("0",)))).twice
 
 
 def test_errors() -> None:

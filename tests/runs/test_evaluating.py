@@ -1,7 +1,7 @@
 """Figures inside the promise: who is held out, what that costs, and what comes of it."""
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -12,7 +12,9 @@ import pytest
 
 from dpmpc.aggregation.plan.asked import data_digest
 from dpmpc.aggregation.plan.plan import Plan
+from dpmpc.data.derive import looked
 from dpmpc.data.loading import opened
+from dpmpc.data.table import Block, Table
 from dpmpc.errors import UsageError
 from dpmpc.learning.model import read_model
 from dpmpc.privacy.composition import spent
@@ -21,7 +23,7 @@ from dpmpc.runs.evaluating import LOUDEST, off_by, parting, splitting
 from dpmpc.runs.named_records import load
 from dpmpc.runs.request import Request
 from dpmpc.runs.summary import summary
-from dpmpc.runs.surveying import owners_of_records
+from dpmpc.runs.surveying import asked_of, owners_of_records
 from dpmpc.statistics.evaluated import figures_of, tables_of, totals
 from dpmpc.statistics.figures import plain
 from tests.runs import run, small
@@ -103,6 +105,33 @@ def test_the_survey_reads_the_training_part_alone(tmp_path: Path) -> None:
     out = set(frame["id"].iloc[rows[1]])
     assert out == held(asked, frame) and set(np.flatnonzero(owner < 0)) == set(rows[1])
     assert sum(sizes) == ENOUGH - len(out)
+
+
+@pytest.mark.parametrize("sites", [["a", " b"], ["01", "1"], ["7", "8.0"]], ids=str)
+@pytest.mark.parametrize("ids", [None, "id"])
+def test_who_owns_a_record_is_read_off_the_texts_that_lie_ready(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, sites: list[str], ids: str | None
+) -> None:
+    """The file is parsed no second time for names that are texts: the same rows, owners and sizes. Names that are
+    numbers are read off the file, where they stand as they are spelled."""
+    path, frame = tmp_path / "people.csv", people(ENOUGH)
+    frame["site"] = np.where(frame["site"] == "a", *sites)
+    frame.to_csv(path, index=False)
+    asked = request(path, bounds=None, **({} if ids is None else {"ids": ids}))
+    parsed, blocks = list[str](), Table.blocks
+
+    def noted(table: Table, expressions: Sequence[str], tail: str = "") -> Iterator[Block]:
+        parsed.append(table.relation)
+        return blocks(table, expressions, tail)
+
+    with opened(path) as (table, _):
+        _, plain = looked(table, asked_of(asked))
+        expected = owners_of_records(asked, table)
+        monkeypatch.setattr(Table, "blocks", noted)
+        found = owners_of_records(asked, table, plain)
+        assert (table.relation in parsed) == (sites[0] != "a")
+    assert all(np.array_equal(*each) for each in zip(found[0], expected[0], strict=True))
+    assert np.array_equal(found[1], expected[1]) and found[2] == expected[2]
 
 
 def test_a_run_ends_with_figures_from_inside_its_promise(tmp_path: Path) -> None:

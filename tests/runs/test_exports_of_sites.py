@@ -16,17 +16,20 @@ from dpmpc.runs.plan_of_machines import plan_of_machines
 from dpmpc.runs.request import Request
 from tests.data.exports import EXPORTS, Export
 
-EACH, COLUMNS = 400, 5  # of each kind
+EACH, COLUMNS = 400, 3  # of each kind
 
 
-@pytest.mark.parametrize("export", EXPORTS[::3], ids=lambda e: e.name)
+@pytest.mark.slow
+@pytest.mark.parametrize("export", EXPORTS, ids=lambda e: e.name)
 def test_sites_with_the_habits_of_a_country_are_surveyed_and_read(export: Export, tmp_path: Path) -> None:
     """Noise makes no column of every record vanish: its counts are some 30 deviations of it."""
     files = []
     for site in range(2):
         (tmp_path / str(site)).mkdir()
         files.append(export.write(tmp_path / str(site), EACH, seed=site + 1))
-    kinds = {k: [name for name, kind in export.kinds.items() if kind == k] for k in ("number", "date", "category")}
+    kinds = {
+        k: [name for name, kind in export.kinds.items() if kind == k] for k in ("number", "date", "time", "category")
+    }
     features = tuple(name for some in kinds.values() for name in some[:COLUMNS])
     low, high = export.classes
     draft = Schema((), Labels(export.target, (high,), (low,)), unknown=features)
@@ -43,7 +46,7 @@ def test_sites_with_the_habits_of_a_country_are_surveyed_and_read(export: Export
     after = after_first(plan, np.rint((total + noise) / plan.first.grid.step))
     assert after.schema is not None
     found = Schema.from_json(after.schema)
-    numbers = {*kinds["number"], *kinds["date"]} & {*features}
+    numbers = {*kinds["number"], *kinds["date"], *kinds["time"]} & {*features}
     columns = {column.name: column for column in found.columns}
     assert numbers <= columns.keys()
     assert all(columns[name].number for name in numbers)  # type: ignore[union-attr]

@@ -11,6 +11,7 @@ from functools import partial
 from types import MappingProxyType
 from typing import Any
 
+from dpmpc.aggregation.owner.needed import Needed
 from dpmpc.aggregation.plan.asked import AGREED, Attempt, Presence
 from dpmpc.aggregation.plan.grid import Ints
 from dpmpc.aggregation.plan.identities import certificate_name, greeting, shows_accounts
@@ -22,9 +23,7 @@ from dpmpc.aggregation.wire.frames import (
     BEGINNING,
     COUNT,
     HELLO,
-    OVER,
     READY,
-    RUNNING,
     WINDOW,
     PartyCost,
     exact,
@@ -79,7 +78,7 @@ class OwnerClient:
         self.lost: dict[int, PeerError] = {}  # parties that left after noise was made and are not needed
         backend = BACKENDS[plan.backend]
         spares = isinstance(backend, Spares) and not plan.checks_owners  # which all parties do together
-        self._spare = backend.spare(plan.parties, plan.threshold) if isinstance(backend, Spares) and spares else 0
+        spare = backend.spare(plan.parties, plan.threshold) if isinstance(backend, Spares) and spares else 0
         self._sent: dict[int, int] = {}  # bytes of each party, as it said last
         self._within = within
         self._account = Shown(account) if shows_accounts(plan, secret) else None
@@ -87,8 +86,8 @@ class OwnerClient:
         self._heartbeat = Heartbeat(stall, say)
         self._greeting = greeting(plan, attempt, secret)
         self._returns = attempt == AGREED
+        self._needed = Needed(plan.parties, spare, self._returns)
         self._all_made = all_made
-        self._left_out: set[int] = set()  # parties without which the run goes on, as others say: they may be back
         self._where: tuple[Sequence[Endpoint], Tls | None] = ((), None)
         self._cause: PeerError | None = None  # the first loss that was noticed here
         self._catches_up = False  # whether the parties wait to hear with which release this process begins
@@ -148,11 +147,12 @@ class OwnerClient:
             await rendezvous.end()
             if asking is not None:
                 asking.cancel()
-        for i in self._left_out & self._here.keys():  # it waits for the end, and answers nothing
+        self._needed = self._needed.meets(self._here)
+        for i in self._needed.lost & self._here.keys():
             self._here.pop(i).close()
         self.peers = dict(sorted(self._here.items()))
-        self.lost = {i: PeerError(f"party {i} has left the run") for i in range(len(calls)) if i not in self.peers}
-        if len(self.lost) > self._spare:
+        self.lost = {i: PeerError(f"party {i} has left the run") for i in sorted(self._needed.lost)}
+        if self._needed.failed:
             raise next(iter(self.lost.values()))
         await self._show_account()
 
@@ -187,17 +187,9 @@ class OwnerClient:
         await loop.create_future()
 
     def _hear(self, rendezvous: Rendezvous, party: int, news: News) -> bool:
-        """Parties without which the run goes on are not waited for; where it is over, one party is enough."""
-        if not self._returns:  # then nobody is left out, and what one party says of others is not believed
-            return False
-        state, gone = news
-        if state == OVER:
-            self._spare = self.plan.parties - 1
-            if party in rendezvous.here:
-                gone = rendezvous.missing()
-        if state == RUNNING:
-            self._left_out.update(gone)
-        for j in gone:
+        """Parties without which the run goes on are not waited for."""
+        self._needed, excused = self._needed.hears(party, news, rendezvous.here)
+        for j in excused:
             rendezvous.excuse(j)
         return False
 
@@ -298,7 +290,8 @@ class OwnerClient:
         """Go on without a party. Errors: the given one, if too many have left."""
         self.lost[party] = error
         self._cause = self._cause or error
-        if len(self.lost) > self._spare:
+        self._needed = self._needed.loses(party)
+        if self._needed.failed:
             raise self._cause
 
     def _left(self) -> list[tuple[int, Connection]]:
@@ -362,7 +355,7 @@ class OwnerClient:
             with contextlib.suppress(PeerError):  # it may have left already
                 peer.send(channels.COST, b"" if self._account is None else self._account.since(party))
         (endpoints, tls), run_id = self._where, self.plan.session_id(self.attempt)
-        cut_off = [i for i in range(len(endpoints)) if i not in self._left_out and self._cut_off(i)]
+        cut_off = [i for i in range(len(endpoints)) if i not in self._needed.left_out and self._cut_off(i)]
         self.abandon()
         await asyncio.sleep(0)
         if self._returns and cut_off:  # they would wait for this process

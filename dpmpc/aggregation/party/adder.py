@@ -4,7 +4,7 @@ import asyncio
 import time
 from collections.abc import AsyncIterator, Callable
 
-from dpmpc.aggregation.party.roster import Guest
+from dpmpc.aggregation.party.admission import Guest
 from dpmpc.aggregation.plan.plan import Plan
 from dpmpc.aggregation.wire.frames import WINDOW, Piece, pieces_of
 from dpmpc.errors import PeerError

@@ -4,11 +4,12 @@ import asyncio
 import contextlib
 import socket
 from collections.abc import AsyncIterator, Callable
+from dataclasses import replace
 
 from dpmpc.aggregation.party.adder import Adder
+from dpmpc.aggregation.party.admission import Admission, Guest, listed
 from dpmpc.aggregation.party.archive import Archive
 from dpmpc.aggregation.party.resume import Past
-from dpmpc.aggregation.party.roster import Guest, Roster, listed
 from dpmpc.aggregation.plan.asked import AGREED, Attempt, Presence
 from dpmpc.aggregation.plan.grid import Ints
 from dpmpc.aggregation.plan.identities import certificate_name, greeting, shows_accounts
@@ -79,6 +80,7 @@ class OwnerGate:
         self._accounts = Remembered(plan, holder.party, memory) if shows_accounts(plan, secret) else None
         self._run = plan.session_id(attempt)  # as callers know it, whatever attempt is agreed on
         self.returns = attempt == AGREED  # processes may come again, after a run was interrupted and at its end
+        self._admission: Admission[Guest] = Admission(plan.owners, self.returns, self.takes_late)
         self.state = WAITING
         self.token = NO_TOKEN  # of the attempt, when the parties have drawn it
         self.kernels: dict[str, bytes] = {}  # what owners' processes say of theirs, by name
@@ -89,10 +91,7 @@ class OwnerGate:
         self._after: list[asyncio.Task[None]] = []
         self._tls = False
         self._listener = Listener(self._make, self._greeted, log)
-        self._owners = Roster()
-        self._within: InMemory | None = None
         self._joining: list[asyncio.Task[None]] = []
-        self._begun = False  # whether all have come
         self._changed = asyncio.Event()
 
     async def listen(self, endpoint: Endpoint, tls: Tls | None = None, bound: socket.socket | None = None) -> None:
@@ -119,12 +118,6 @@ class OwnerGate:
         has_all = bool(first & HAVE) and self.returns and isinstance(peer, Peer)
         if has_all:
             first -= HAVE
-        if not first < end <= plan.owners:
-            raise Refused(
-                f"owners are numbered from 0 to {plan.owners - 1}; {first}..{end - 1} came; mend <<index>>, or "
-                f"copy plan.json "
-                "again"
-            )
         if self._tls and isinstance(peer, Peer):
             try:
                 check_name(peer.certificate, certificate_name(plan, first, end))
@@ -141,9 +134,23 @@ class OwnerGate:
                 self._archive.deliver(first, end)
             self._asked(peer, NOBODY, other)
             return
-        if self._begun and self.returns and not self.takes_late and self._archive is None:
-            self._begin_anew(first, end)
-        self._forget(first, end)
+        self._admit(first, end, peer)
+
+    def _admit(self, first: int, end: int, peer: Guest) -> None:
+        """The process of these owners is let in, if it may be. Errors: Refused; PeerError where the run fails, with
+        which it is hung up on: it calls again."""
+        plan = self.plan
+        self._admission, called = self._admission.comes(first, end, peer)
+        if called.then == "turn away":
+            raise Refused(called.why)
+        if called.then == "begin anew":
+            self._fail(PeerError(f"{peer.name} has come again; its earlier process is gone"))
+            raise PeerError("all begin anew")
+        for start, gone in called.dropped:
+            if isinstance(gone, Peer):
+                gone.farewell(f"every owner must come once; owner {max(first, start)} came again; mend <<index>>")
+                gone.discard()
+            gone.close()
         peer.send(channels.HELLO, self._answer())
         start, stop, begin, end_of_piece = pieces_of(first, end, plan.dimension)[0]  # no other is larger
         backend, width = BACKENDS[plan.backend], end_of_piece - begin
@@ -157,7 +164,6 @@ class OwnerGate:
             self._heartbeat.watch(peer)
             if self._accounts is not None:
                 self._accounts.ask(peer, first, end)
-        self._owners[first] = (end, peer)
         if self._archive is not None:
             self._after.append(asyncio.ensure_future(self._serve_after(self._archive, first, end, peer)))
         else:
@@ -193,9 +199,10 @@ class OwnerGate:
             except PeerError as error:
                 raise Refused(str(error)) from None
         self._check_plan(other)
-        if not self._begun and self._archive is None and name not in self._heartbeat.connected:
+        if self._admission.stage == "waiting" and name not in self._heartbeat.connected:
             self._log(f"{name} refuses to take part")
-            if not (self.takes_late and first != PARTY):
+            self._admission = self._admission.refuses(owner=first != PARTY)
+            if self._admission.stage == "failed":
                 self._fail(stays_away(name))
         self._asked(peer, NOBODY, other)
 
@@ -204,13 +211,6 @@ class OwnerGate:
             self.lost.set_exception(error)
             self.lost.exception()
 
-    def _begin_anew(self, first: int, end: int) -> None:
-        """These owners have come again, so their earlier process is gone, noticed or not: the run is interrupted.
-        Errors: PeerError, with which they are hung up on; they call again."""
-        for _, peer in self._owners.within(first, end):
-            self._on_lost(peer, PeerError(f"{peer.name} has come again; its earlier process is gone"))
-        raise PeerError("all begin anew")
-
     def _parties_gone(self) -> list[int]:
         """The parties that have left, without which the run goes on."""
         return sorted(self.holder.gone) if isinstance(self.holder, ToleratesLoss) else []
@@ -218,31 +218,12 @@ class OwnerGate:
     def _came(self, first: int, end: int, peer: Guest) -> None:
         """An owners' process was admitted."""
 
-    def _forget(self, first: int, end: int) -> None:
-        """These owners have come again by another connection: the one they have may be dead, and is dropped. Errors:
-        Refused, where it is in this process."""
-        for start, peer in self._owners.within(first, end):
-            if peer is self._within:
-                raise Refused(
-                    f"every owner must come once; owner {start} is in one process with party {self.holder.party}; "
-                    "mend <<index>>"
-                )
-            del self._owners[start]
-            if isinstance(peer, Peer):
-                peer.farewell(f"every owner must come once; owner {max(first, start)} came again; mend <<index>>")
-                peer.discard()
-            peer.close()
-
-    def _missing(self) -> set[int]:
-        """The owners that are not connected."""
-        return self._owners.missing(self.plan.owners)
-
     def _missing_text(self) -> str:
-        return listed(self._missing())
+        return listed(self._admission.missing)
 
     def join(self, owner: InMemory) -> None:
         """The owner in this process comes in; it needs no certificate and no heartbeats."""
-        self._within = owner
+        self._admission = replace(self._admission, within=owner)
         owner.on_lost = self._on_lost
 
         async def come() -> None:
@@ -261,23 +242,23 @@ class OwnerGate:
         try:
             with self._heartbeat.waiting(self._missing_text):
                 async with asyncio.timeout(seconds):
-                    while self._missing():
+                    while self._admission.missing:
                         self._changed.clear()
                         await self._changed.wait()
         except TimeoutError:
-            missing = len(self._missing())
+            missing = len(self._admission.missing)
             raise PeerError(
                 f"all owners must come within {seconds:g} s; {missing} of {self.plan.owners} did not: "
                 f"{self._missing_text()}; start their processes{self._listener.refusals()}"
             ) from None
-        self._begun = True
+        self._admission = self._admission.begins()
         if not self.returns:
             self._listener.close()
 
     async def see_accounts(self) -> None:
         """Returns when all owners have shown that their accounts go on from where they were. Errors: PeerError where
         one does not."""
-        for first, end, peer in self._owners.each():
+        for first, end, peer in self._admission.guests:
             await self._see_account(first, end, peer)
 
     async def _see_account(self, first: int, end: int, peer: Guest) -> None:
@@ -291,7 +272,7 @@ class OwnerGate:
 
     async def spent(self) -> int:
         """The releases that the owners' own ledgers have lines of: one more than the last."""
-        waited = [(peer, peer.receive(channels.SPENT)) for _, _, peer in self._owners.each()]
+        waited = [(peer, peer.receive(channels.SPENT)) for _, _, peer in self._admission.guests]
         return max([self._read_spent(peer, await each) for peer, each in waited], default=0)
 
     def _read_spent(self, peer: Guest, payload: bytearray) -> int:
@@ -302,7 +283,7 @@ class OwnerGate:
     def begin(self, attempt: Attempt, past: Past) -> None:
         """The parties have agreed on the attempt: the owners are told, with what was opened before."""
         self.attempt, self._past = attempt, past
-        for _, _, peer in self._owners.each():
+        for _, _, peer in self._admission.guests:
             self._tell_past(peer)
         self._past = {}
 
@@ -314,7 +295,7 @@ class OwnerGate:
     def announce(self, bytes_sent: int) -> None:
         """Tell the owners that the noise made ahead is there, how many bytes this party has sent for it, and the token
         of the attempt."""
-        for _, _, peer in self._owners.each():
+        for _, _, peer in self._admission.guests:
             peer.send(channels.READY, READY.pack(bytes_sent, self.token))
 
     async def agree(self, release: int) -> Presence:
@@ -327,7 +308,7 @@ class OwnerGate:
 
         No message but consent.
         """
-        owners = self._owners.each()
+        owners = self._admission.guests
         awaited = [peer.receive(block_label(release, 0)) for _, _, peer in owners]
         for (first, end, peer), payload in zip(owners, awaited, strict=True):
             yield first, end, await self._adder.taken(first, end, peer, release, payload)
@@ -335,7 +316,7 @@ class OwnerGate:
     async def rows(self, release: int) -> AsyncIterator[tuple[int, int, list[Share]]]:
         """(first, end, shares): this party's shares (k, d) of the vectors of owners first .. end - 1, in order, for
         each owners' process as it arrives. All are kept: 8 bytes a coordinate and owner. No message but consent."""
-        owners = self._owners.each()
+        owners = self._admission.guests
         awaited = [peer.receive(block_label(release, 0)) for _, _, peer in owners]
         for (first, end, peer), payload in zip(owners, awaited, strict=True):
             yield first, end, await self._adder.rows(first, end, peer, release, payload)
@@ -343,15 +324,15 @@ class OwnerGate:
     def publish(self, release: int, opened: Ints, bytes_sent: int, present: Presence | None = None) -> None:
         """Send an opened release to all owners, with the bytes this party has sent so far, and who is in it where some
         may be missing."""
-        bytes_sent += len(self._owners) * (HEADER.size + result_size(self.plan))  # these frames too
+        bytes_sent += len(self._admission.guests) * (HEADER.size + result_size(self.plan))  # these frames too
         payload = pack_result(self.plan, opened, bytes_sent, present)
-        for _, _, peer in self._owners.each():
+        for _, _, peer in self._admission.guests:
             peer.send(block_label(release, -1), payload)
 
     async def finish(self, cost: PartyCost) -> None:
         """Send the costs and end the connections in agreement. Everything was opened: an owner that has left, or does
         not agree within `FINISH_SECONDS`, is not waited for."""
-        owners = self._owners.each()
+        owners = self._admission.guests
         for _, _, peer in owners:
             peer.expects_end = True
             with contextlib.suppress(PeerError):
@@ -367,8 +348,8 @@ class OwnerGate:
     async def linger(self, archive: Archive, cost: PartyCost, seconds: float) -> None:
         """Everything was opened. Returns when all owners have got it, those too that come again, and parties that came
         again know; at the latest after `seconds`, and after `PARTY_SECONDS` where only parties are missing."""
-        self._archive, self.state = archive, OVER
-        for first, end, peer in self._owners.each():
+        self._archive, self.state, self._admission = archive, OVER, self._admission.ends()
+        for first, end, peer in self._admission.guests:
             self._after.append(asyncio.ensure_future(self._part(archive, cost, first, end, peer)))
         loop = asyncio.get_running_loop()
         begin = loop.time()
@@ -413,30 +394,33 @@ class OwnerGate:
 
     def connections(self) -> list[Connection]:
         """The connections with owners."""
-        admitted: list[Connection] = [peer for _, _, peer in self._owners.each()]
-        return admitted if self._within is None or self._within in admitted else [*admitted, self._within]
+        admitted: list[Connection] = [peer for _, _, peer in self._admission.guests]
+        within = self._admission.within
+        return admitted if within is None or within in admitted else [*admitted, within]
 
     def abandon(self) -> None:
         """Close everything at once."""
         self._listener.close()
         for task in (*self._joining, *self._after):
             task.cancel()
-        for _, _, peer in self._owners.each():
+        for _, _, peer in self._admission.guests:
             peer.close()
         for asker in self._askers:
             asker.close()
 
     def _on_lost(self, peer: Connection, error: PeerError) -> None:
-        first = self._owners.first_of(peer)
-        if (peer is not self._within and first is None) or self._archive is not None:
-            return
-        if first is not None and peer is not self._within and not self._begun and not refuses(error):  # it comes again
-            del self._owners[first]
-            if isinstance(peer, Peer):
-                peer.discard()
-            self._log(f"{peer.name} left before the run began: {error}")
-            return
-        self._fail(error)
+        before = self._admission
+        self._admission = before.loses(peer, final=refuses(error))
+        if self._admission.stage == "failed":
+            self._fail(error)
+        elif self._admission is not before:
+            self._left(peer, error)
+
+    def _left(self, peer: Connection, error: PeerError) -> None:
+        """It may come again."""
+        if isinstance(peer, Peer):
+            peer.discard()
+        self._log(f"{peer.name} left before the run began: {error}")
 
     @property
     def adding_s(self) -> float:
@@ -445,8 +429,8 @@ class OwnerGate:
 
     @property
     def bytes_sent(self) -> int:
-        return sum(peer.bytes_sent for _, peer in self._owners.values())
+        return sum(peer.bytes_sent for _, _, peer in self._admission.guests)
 
     @property
     def bytes_received(self) -> int:
-        return sum(peer.bytes_received for _, peer in self._owners.values())
+        return sum(peer.bytes_received for _, _, peer in self._admission.guests)

@@ -14,10 +14,10 @@ import contextlib
 from collections.abc import AsyncIterator
 from typing import Any
 
+from dpmpc.aggregation.party.admission import Guest
 from dpmpc.aggregation.party.agreement import Agreement, TooFew
 from dpmpc.aggregation.party.owner_gate import OwnerGate
 from dpmpc.aggregation.party.resume import Past
-from dpmpc.aggregation.party.roster import Guest
 from dpmpc.aggregation.plan.asked import Attempt, Presence
 from dpmpc.aggregation.plan.grid import Ints
 from dpmpc.aggregation.wire.frames import COUNT, READY, WINDOW, exact, pack_result, pieces_of, result_size
@@ -63,18 +63,18 @@ class ResumingGate(OwnerGate):
             loop = asyncio.get_running_loop()
             end = loop.time() + seconds
             with self._heartbeat.waiting(self._missing_text):
-                while self._owners.here < self.plan.fewest and loop.time() < end:
+                while self._admission.here < self.plan.fewest and loop.time() < end:
                     await self._wait(end - loop.time())
                 late = min(loop.time() + self.plan.release_wait, end)
-                while self._missing() and loop.time() < late:
+                while self._admission.missing and loop.time() < late:
                     await self._wait(late - loop.time())
-        if self._owners.here < self.plan.fewest:
+        if self._admission.here < self.plan.fewest:
             raise PeerError(
                 f"at least {self.plan.fewest} of {self.plan.owners} owners must come within {seconds:g} s; "
-                f"{self._owners.here} did; missing: {self._missing_text()}; start their processes"
+                f"{self._admission.here} did; missing: {self._missing_text()}; start their processes"
                 f"{self._listener.refusals()}"
             )
-        self._begun = True
+        self._admission = self._admission.begins()
 
     async def _wait(self, seconds: float) -> None:
         """Returns when something has changed, after `seconds` at the latest."""
@@ -87,6 +87,7 @@ class ResumingGate(OwnerGate):
         if first in self._serving:
             self._serving[first].cancel()
         self._joined.pop(first, None)
+        self._served.discard(first)
         if first in self._seen or self._open > self.attempt.first_release:
             self._behind.add(first)
         self._serving[first] = asyncio.ensure_future(self._serve(first, end, peer))
@@ -124,7 +125,8 @@ class ResumingGate(OwnerGate):
                 if isinstance(peer, Peer):
                     peer.farewell(str(error))
                 peer.close()
-                self._drop(first, peer)
+                self._admission = self._admission.without(peer)
+                self._changed.set()
 
     async def _take(self, first: int, end: int, peer: Guest, release: int) -> None:
         """The shares of one release; those of one that is closed are read and dropped, as the owner waits for
@@ -146,7 +148,7 @@ class ResumingGate(OwnerGate):
 
     async def spent(self) -> int:
         """As `OwnerGate.spent`, of the owners that are there."""
-        while any(first not in self._spent for first in self._owners):
+        while any(first not in self._spent for first, _, _ in self._admission.guests):
             await self._wait(self._patience)
         return max(self._spent.values(), default=0)
 
@@ -193,7 +195,7 @@ class ResumingGate(OwnerGate):
         sent = self._shares.get(release, {})
         late = [
             peer.name
-            for first, (_, peer) in sorted(self._owners.items())
+            for first, _, peer in self._admission.guests
             if first not in self._behind and self._joined.get(first, release) <= release and first not in sent
         ]
         return ", ".join(late[:8]) + (f" and {len(late) - 8} more" if len(late) > 8 else "")
@@ -217,7 +219,7 @@ class ResumingGate(OwnerGate):
         self._noise.set()
 
     def publish(self, release: int, opened: Ints, bytes_sent: int, present: Presence | None = None) -> None:
-        owners = [(first, peer) for first, _, peer in self._owners.each() if first in self._served]
+        owners = [(first, peer) for first, _, peer in self._admission.guests if first in self._served]
         bytes_sent += len(owners) * (HEADER.size + result_size(self.plan))
         payload = pack_result(self.plan, opened, bytes_sent, present)
         self._history.append(payload)
@@ -226,22 +228,9 @@ class ResumingGate(OwnerGate):
                 peer.send(block_label(release, -1), payload)
 
     # -- owners leave ------------------------------------------------------------------------------------------------
-    def _on_lost(self, peer: Connection, error: PeerError) -> None:
-        first = self._owners.first_of(peer)
-        if first is not None:
-            self._log(f"{peer.name} has left: {error}")
-            self._drop(first, peer)
-
-    def _forget(self, first: int, end: int) -> None:
-        for start, _ in self._owners.within(first, end):
-            self._served.discard(start)
-        super()._forget(first, end)
-
-    def _drop(self, first: int, peer: Connection) -> None:
-        if first in self._owners and self._owners[first][1] is peer:
-            del self._owners[first]
-            self._served.discard(first)
-            self._changed.set()
+    def _left(self, peer: Connection, error: PeerError) -> None:
+        self._log(f"{peer.name} has left: {error}")
+        self._changed.set()
 
     def abandon(self) -> None:
         for task in self._serving.values():

@@ -7,6 +7,7 @@ from collections.abc import Awaitable, Callable, Iterable
 from dpmpc.errors import PeerError
 from dpmpc.mpc.transport.abort_reason import Told
 from dpmpc.mpc.transport.link import Connection, Parting
+from dpmpc.mpc.transport.meeting import Meeting
 from dpmpc.mpc.transport.wire import Peer
 
 
@@ -16,33 +17,31 @@ class Rendezvous:
     def __init__(self, needed: Iterable[int], on_lost: Callable[[Connection, PeerError], None], *, again: bool) -> None:
         """`again`: whether one that leaves before all are here may come again; if not, its loss is the run's. `on_lost`
         hears of losses after all have come. Needs a running event loop."""
-        self.needed = sorted(needed)
+        self._meeting = Meeting(frozenset(needed), again)
         self.here: dict[int, Connection] = {}
-        self._on_lost, self._again = on_lost, again
+        self._on_lost = on_lost
         self._left: dict[int, asyncio.Event] = {}
         self._complete: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._calling: list[asyncio.Future[None]] = []
 
     def missing(self) -> list[int]:
         """Those that are not here, in order."""
-        return [number for number in self.needed if number not in self.here]
+        return self._meeting.missing
 
     def come(self, number: int, peer: Connection) -> None:
         """This one is here now."""
         assert number not in self.here
-        if number not in self.needed:
-            self.needed = sorted([*self.needed, number])
         self.here[number] = peer
         self._left[number] = asyncio.Event()
-        if not self.missing() and not self._complete.done():
-            self._complete.set_result(None)
+        self._take(self._meeting.comes(number))
 
     def excuse(self, number: int) -> None:
         """This one is not waited for any more."""
-        if number in self.here or number not in self.needed:
-            return
-        self.needed.remove(number)
-        if not self.missing() and not self._complete.done():
+        self._take(self._meeting.excuses(number))
+
+    def _take(self, meeting: Meeting) -> None:
+        self._meeting = meeting
+        if meeting.stage == "met" and not self._complete.done():
             self._complete.set_result(None)
 
     def lost(self, peer: Connection, error: PeerError) -> None:
@@ -52,7 +51,9 @@ class Rendezvous:
             return
         if self._complete.done():
             self._on_lost(peer, error)
-        elif isinstance(error, Told) or not self._again:  # the run has failed
+            return
+        self._take(self._meeting.loses(number, final=isinstance(error, Told)))
+        if self._meeting.stage == "failed":
             self._complete.set_exception(error)
         else:
             del self.here[number]
@@ -64,6 +65,7 @@ class Rendezvous:
         """This one has come again by another connection; the one it has is told so."""
         peer = self.here.pop(number, None)
         if peer is not None:
+            self._take(self._meeting.leaves(number))
             self._left[number].set()
             if isinstance(peer, Parting):
                 peer.farewell(why)

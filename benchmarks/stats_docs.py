@@ -1,0 +1,72 @@
+"""The lines of docs/statistics.md on coverage, from the result files of `coverage` and `survival`.
+
+python -m dpmpc.benchmarks.stats lines docs/experiments/stats
+"""
+
+import csv
+import math
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from dpmpc.benchmarks.stats_coverage import HIGH
+
+ANSWERS: dict[str, tuple[tuple[str, str], ...]] = {
+    "counts of tables": (("tables", "table: count"), ("tables", "count: count"), ("all", "table1: count")),
+    "percentages": (("tables", "table: percent"), ("all", "table1: percent")),
+    "means": (("numbers", "mean: mean"), ("heavy tail", "mean: mean"), ("all", "table1: mean")),
+    "standard deviations": (("numbers", "sd: sd"), ("all", "table1: sd")),
+    "correlations": (("models", "corr: correlation"),),
+    "linear models": (("models", "lm: coefficient"),),
+    "survival": (("survival", "km: survival"),),
+}
+CELLS = 6  # sizes and epsilons
+SOME = 0.05  # of trials: a share of fewer answers says nothing
+
+
+def lines(folder: Path) -> Iterator[str]:
+    """A line of Markdown for each answer and each null that the files of a folder have all of."""
+    rows = _read(folder / "coverage.csv")
+    for answer, kinds in ANSWERS.items():
+        mine = [row for row in rows if (row["group"], row["kind"]) in kinds]
+        if len({(row["group"], row["kind"], row["n"], row["epsilon"]) for row in mine}) == CELLS * len(kinds):
+            yield _answer(answer, mine)
+    nulls = _read(folder / "survival.csv")
+    for null in dict.fromkeys(row["null"] for row in nulls):
+        yield _null(null, [row for row in nulls if row["null"] == null])
+
+
+def _answer(answer: str, rows: Sequence[dict[str, str]]) -> str:
+    found = []
+    for about in ("data", "population"):
+        told = [row for row in rows if row["about"] == about and float(row["given"])]
+        if not told:
+            found += ["-", "-"]
+            continue
+        most = max(float(row["share"]) for row in told)
+        found.append(_span(told, "share") + (", conservative" if most > HIGH else ""))
+        found.append(_span(told, "naive"))
+    return f"| {answer} | {' | '.join(found)} |"
+
+
+def _null(null: str, rows: Sequence[dict[str, str]]) -> str:
+    told = [row for row in rows if float(row["answered"]) >= SOME * float(row["trials"])]
+    late = [row for row in rows if not math.isnan(float(row["late"]))]
+    refused = [f"{row['n']} at {float(row['epsilon']):g}" for row in rows if row not in told]
+    tests = f"{_span(told, 'test', 3)} | {_span(told, 'naive_test')}"
+    return f"| {null} | {tests} | {', '.join(refused) or '-'} | {_span(late, 'late')} | {_span(late, 'naive_late')} |"
+
+
+def _span(rows: Sequence[dict[str, str]], name: str, digits: int = 2) -> str:
+    ends = [float(row[name]) for row in rows]
+    low, high = (_spelt(end, digits) for end in (min(ends), max(ends)))
+    return low if low == high else f"{low} to {high}"
+
+
+def _spelt(share: float, digits: int) -> str:
+    text = f"{share:.{digits}f}"
+    return f"{float(text):g}" if float(text) in (0, 1) else text.removeprefix("0")
+
+
+def _read(path: Path) -> list[dict[str, str]]:
+    with path.open(encoding="utf-8", newline="") as file:
+        return list(csv.DictReader(file))

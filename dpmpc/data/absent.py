@@ -1,0 +1,56 @@
+"""Values that stand for none, as their owner stated: of all columns (`k.a.`, 999), or of one (`age=999`).
+
+A number that stands for none is one in whatever way it is spelled and in columns of numbers too: 999, 999.0, 9.99e2.
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from dpmpc.data.reading import literal
+from dpmpc.data.spelling import Spelling, composed
+from dpmpc.data.table import Column, Table
+
+
+def without_codes(table: Table) -> Table:
+    """The table, with NULL wherever a field stands for none by a number or by a word of its column alone."""
+    if not table.spelling.missing:
+        return table
+    stated = list(_stated(table.spelling, table.names))
+    return replace(table, columns=tuple(_without(table, column, stated) for column in table.columns))
+
+
+def frame_without_codes(frame: Mapping[str, Any], spelling: Spelling) -> dict[str, Any]:
+    """The same of columns of a frame that are floats (n,): NaN. Columns of texts stay, as they are read by a table."""
+    stated, found = list(_stated(spelling, tuple(frame))), dict(frame)
+    for name, values in frame.items():
+        codes = _numbers(stated, name, spelling)
+        if codes and isinstance(values, np.ndarray) and values.dtype.kind == "f":
+            found[name] = np.where(np.isin(values, codes), np.nan, values)
+    return found
+
+
+def _stated(spelling: Spelling, names: tuple[str, ...]) -> Iterator[tuple[str, str]]:
+    """Each column that has a word of its own, "" for all of them, with the word."""
+    spelled = {composed(name): name for name in names}
+    for word in spelling.missing:
+        of, _, rest = word.partition("=")
+        yield (spelled[of.strip()], rest.strip()) if rest and of.strip() in spelled else ("", word)
+
+
+def _numbers(stated: list[tuple[str, str]], name: str, spelling: Spelling) -> list[float]:
+    read = (spelling.number(word) for of, word in stated if of in ("", name))
+    return sorted({value for value in read if value is not None})
+
+
+def _without(table: Table, column: Column, stated: list[tuple[str, str]]) -> Column:
+    if column.kind not in ("text", "number") or column.type == "BOOLEAN":
+        return column
+    codes = ", ".join(f"{value!r}::DOUBLE" for value in _numbers(stated, column.name, table.spelling))
+    words = ", ".join(literal(word.lower()) for of, word in stated if of == column.name)
+    tests = [f"{table.number(column.name)} IN ({codes})"] if codes else []
+    if words and column.kind == "text":
+        tests.append(f"lower({table.text(column.name)}) IN ({words})")
+    return replace(column, sql=f"(CASE WHEN {' OR '.join(tests)} THEN NULL ELSE {column.sql} END)") if tests else column

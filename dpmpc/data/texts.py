@@ -1,0 +1,103 @@
+"""What is asked of a column of texts at a look: how many fields read as numbers, dates and times, and how the others
+are spelled."""
+
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Literal
+
+from dpmpc.data.forms import (
+    FIGURES,
+    FORMS,
+    LIKELY_MISSING,
+    NEGATIVE,
+    core_sql,
+    has_unit_sql,
+    plain_sql,
+    unit_sql,
+    unmarked_sql,
+)
+from dpmpc.data.reading import clock_sql, literal, western_sql
+from dpmpc.data.table import Table
+
+_FIRST = 1000  # fields: they say whether the others are worth a look
+
+
+def different_texts(table: Table, name: str) -> str:
+    """The different texts `t` of a column that are there, each with how often (k), the number n and the date d that it
+    reads as, and if neither, and it has digits, itself in ASCII digits as o, without what marks it as negative as u and
+    without a unit as c."""
+    text, value = table.text(name), table.number(name)
+    number = f"CASE WHEN isfinite({value}) THEN {value} END AS n"
+    day = f"CASE WHEN NOT coalesce(isfinite({value}), false) THEN {table.days(name)} END AS d"
+    read = f"(SELECT k, {text} AS t, {number}, {day} FROM {different(table, name)})"
+    plain = f"CASE WHEN n IS NULL AND d IS NULL AND regexp_matches(t, '\\pN') THEN {western_sql('t')} END"
+    odd = f"(SELECT *, {plain} AS o FROM {read})"
+    return f"(SELECT *, {core_sql('u')} AS c FROM (SELECT *, {unmarked_sql('o')} AS u FROM {odd}))"
+
+
+def different(table: Table, name: str) -> str:
+    """The different values of a column that are there, each with how often (k): what is worked out of a value is then
+    worked out once."""
+    where = f"WHERE NOT {table.missing(name)} GROUP BY 1"
+    return f"(SELECT {table[name].sql}, count(*) AS k FROM {table.relation} {where})"
+
+
+def fields(condition: str) -> str:
+    """An aggregate over `different_texts`: the fields of which a condition holds."""
+    return f"CAST(coalesce(sum(k) FILTER (WHERE {condition}), 0) AS BIGINT)"
+
+
+def asked_of_texts(table: Table, name: str) -> Iterator[tuple[str, str]]:
+    """Aggregates over `different_texts`, by name."""
+    yield from (("present", fields("true")), ("distinct", "count(*)"))
+    yield from (("numbers", fields("n IS NOT NULL")), ("least", "min(n)"), ("greatest", "max(n)"))
+    yield "whole", fields("n = floor(n)")
+    yield "coded", fields("n IS NOT NULL AND t LIKE '0_%' AND NOT regexp_matches(t, '\\D')")
+    yield "point three", fields("regexp_full_match(t, '[+-]?[1-9]\\d{0,2}\\.\\d{3}')")
+    yield from (("dates", fields("d IS NOT NULL")), ("first", "min(d)"), ("last", "max(d)"))
+    yield "length", "sum(k * length(t)) / sum(k)"
+    yield "spaced", fields("contains(t, ' ')")
+    likely = ", ".join(map(literal, LIKELY_MISSING))
+    yield "likely", fields(f"strlen(t) < 16 AND lower(t) IN ({likely})")
+    yield "odd", fields("o IS NOT NULL")
+    yield "units", fields(has_unit_sql("u", "c"))
+    yield "times", fields(f"CASE WHEN contains(o, ':') THEN {clock_sql('o')} IS NOT NULL END")
+    for mark, sign in zip(NEGATIVE, ("-", ")"), strict=True):
+        yield mark, fields(f"u <> o AND u = c AND ends_with(o, '{sign}') AND {plain_sql('c')}")
+    for form, pattern in FORMS.items():
+        yield form, fields(f"regexp_full_match(c, {literal(pattern)})")
+
+
+def listed_words(table: Table, name: str) -> dict[str, int]:
+    """The words that look like "missing", and how many fields have each."""
+    text = table.text(name)
+    likely = ", ".join(map(literal, LIKELY_MISSING))
+    return _counts(table, name, f"lower({text})", f"strlen({text}) < 16 AND lower({text}) IN ({likely})")
+
+
+def units_of(table: Table, name: str) -> dict[str, int]:
+    """What looks like a unit, the eight commonest, and how many fields have each."""
+    text = table.text(name)
+    return _counts(table, name, unit_sql(text), has_unit_sql(text, core_sql(text)), most=8)
+
+
+def odd_texts(table: Table, name: str, kind: Literal["number", "date"]) -> tuple[str, ...]:
+    """The three commonest texts of a column that are there and are no number, or no date."""
+    read = f"isfinite({table.number(name)})" if kind == "number" else f"{table.days(name)} IS NOT NULL"
+    return tuple(_counts(table, name, table.text(name), f"NOT coalesce({read}, false)", most=3))
+
+
+def figures_of(table: Table, name: str) -> int:
+    """How many fields of a column of texts look like a number, a time or a date that is read as none; 0 if less than a
+    quarter of the first ones do."""
+    asked = fields(f"regexp_full_match(o, {literal(FIGURES)})")
+    first = replace(table, relation=f"(SELECT * FROM {table.relation} LIMIT {_FIRST})")
+    present, count = first.one(fields("true"), asked, relation=different_texts(first, name))
+    return int(table.one(asked, relation=different_texts(table, name))[0]) if 4 * count >= present else 0
+
+
+def _counts(table: Table, name: str, text: str, where: str, most: int | None = None) -> dict[str, int]:
+    """How many fields of a condition have each text, worked out once of each different value; the commonest first."""
+    tail = f"WHERE {where} GROUP BY 1 ORDER BY 2 DESC, 1" + (f" LIMIT {most}" if most else "")
+    rows = table.rows(f"{text} AS t, CAST(sum(k) AS BIGINT)", tail, different(table, name))
+    return {str(word): int(count) for word, count in rows}

@@ -1,0 +1,237 @@
+"""Fields, codes and lines that files of other offices have: read as what they are, or said, never dropped unsaid. A
+clean table in other habits' dress is the same matrix."""
+
+import csv
+import io
+import json
+import math
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from click.testing import CliRunner
+from sklearn.datasets import load_diabetes, load_wine
+
+from dpmpc.cli.describe import command as describe_command
+from dpmpc.codec import of_json
+from dpmpc.data import CsvFile, Schema, load
+from dpmpc.data.absent import frame_without_codes
+from dpmpc.data.csvfile import EncodingError, HeaderError
+from dpmpc.data.intake import look
+from dpmpc.data.loading import opened
+from dpmpc.data.reading import clock_sql, days_sql, number_sql
+from dpmpc.data.schema import VERSION
+from dpmpc.data.scripts import ARABIC_COMMA, ARABIC_POINT
+from dpmpc.data.spelling import Spelling, clock_time
+from dpmpc.errors import UsageError
+from dpmpc.estimators import PrivateLogisticRegression
+from tests.data.exports import PERSIAN_DIGITS, WIDE_DIGITS, grouped
+from tests.tables import write
+
+DAYS = {
+    "26 nov. 2022": 19322, "1er mars 2024": 19783, "3. März 2024": 19785, "12-Okt-2023": 19642,
+    "5 de marzo de 2022": 19056,
+    "26 DÉCEMBRE 2020": 18622, "7 kasım 2019": 18207, "5 марта 2024": 19787, "令和4年11月26日": 19322,
+    "平成元年1月8日": 6947, "2024년 3월 5일": 19787, "2024. 3. 5.": 19787, "２０２４／１／５": 19727,
+    "۲۰۲۱-۰۱-۰۲": 18629,
+}  # fmt: skip
+NUMBERS = {
+    "۱۲٬۳۴۵٫۵": 12345.5, "１２３": 123.0, "५०": 50.0, "－5": -5.0, "–5": -5.0, "\u200e5": 5.0, "\ufeff18": 18.0,
+}  # fmt: skip
+NONE = (
+    "12 foo 2020",
+    "mars 5, 2024",
+    "令和04年13月1日",
+    "()",
+    "-",
+    "(",
+    "1e5e",
+    "٬5",
+    "５％",
+    "((5))",
+    "-5-",
+    "(-5)",
+    "1-2",
+)
+CLOCKS = {"13:45": 0.5729166666666666, "1:45 pm": 0.5729166666666666, "９：０５": 9.0 / 24 + 5 / 1440, "12:00 AM": 0.0}
+NO_CLOCKS = ("24:00", "13:65", "7:5", "0:10 am", "1345")
+SPELLINGS = (
+    Spelling(),
+    Spelling(",", ".", "dmy", negative="trailing"),
+    Spelling(".", ",", "mdy", 1930, units=("kg", "$", "%"), negative="parentheses"),
+)
+
+
+@pytest.mark.parametrize("spelling", SPELLINGS, ids=str)
+def test_other_digits_months_eras_and_marks_are_read_alike_by_rule_and_database(spelling: Spelling) -> None:
+    marked = ["5-", "5 -", "(5)", "(1,234.5)", "1.234,5-", "$(12)", "(12) kg", "12- kg", "(12.5", "12-13"]
+    texts = [*DAYS, *NUMBERS, *NONE, *CLOCKS, *NO_CLOCKS, *marked]
+    texts += [f"{a}{b}" for a in NUMBERS for b in ("-", " kg", ")")]
+    with opened({"t": np.array(texts, dtype=object), "k": np.arange(len(texts))}) as (table, _):
+        text = table.text("t")
+        for sql, rule in (
+            (number_sql(text, spelling, loose=True), spelling.number),
+            (days_sql(text, spelling), spelling.days),
+            (clock_sql(text), clock_time),
+        ):
+            found = [row[0] for row in table.rows(sql, 'ORDER BY "k"')]
+            assert [None if v is None or not math.isfinite(v) else v for v in found] == [rule(text) for text in texts]
+    assert [spelling.days(text) for text in DAYS] == list(DAYS.values())
+    assert [spelling.number(text) for text in NUMBERS] == list(NUMBERS.values())
+    assert [clock_time(text) for text in (*CLOCKS, *NO_CLOCKS)] == [*CLOCKS.values(), *[None] * len(NO_CLOCKS)]
+    assert all(spelling.days(text) is None for text in NONE)
+    below = {"": [None] * 3, "trailing": [-5, None, -1234.5], "parentheses": [None, -1234.5, None]}[spelling.negative]
+    assert [spelling.number(text) for text in ("5-", "(1,234.5)", "1.234,5-")] == below
+
+
+def test_a_number_that_stands_for_none_is_none_where_it_was_stated(tmp_path: Path) -> None:
+    text = "age,cost,y\n" + "".join(f"{999 if k % 5 == 0 else k},{999.0 if k % 3 else 7},{k % 2}\n" for k in range(60))
+    columns = [{"kind": "number", "name": name, "low": 0, "high": 1000} for name in ("age", "cost")]
+    target = {"kind": "label", "name": "y", "positive": [1], "negative": [0]}
+    schema = Schema.from_json({"version": VERSION, "columns": columns, "target": target})
+    path = write(tmp_path, text)
+    frame = {name: np.array(part) for name, part in zip(
+        ("age", "cost", "y"), np.genfromtxt(io.StringIO(text), delimiter=",", skip_header=1).T, strict=True
+    )}  # fmt: skip
+    for stated, gone in (((), (0, 0)), (("age=999",), (12, 0)), (("999",), (12, 40)), (("AGE=999",), (0, 0))):
+        for source in (CsvFile(path), frame):
+            data = load(source, schema=schema, spelling=Spelling(missing=stated), test_fraction=0.0)
+            assert tuple(count.missing for count in data.counts) == gone
+    swedish = write(tmp_path, "a;y\n" + "9,99e2;1\n999;0\n1;1\n" * 9, "s.csv")
+    with opened(CsvFile(swedish), spelling=Spelling(",", missing=("999",))) as (table, _):
+        assert table.one(f"count(*) FILTER (WHERE {table.missing('a')})") == (18,)
+    assert np.isnan(frame_without_codes(frame, Spelling(missing=("age=999",)))["age"]).sum() == 12
+
+
+def test_an_estimator_keeps_codes_out_as_if_they_were_missing() -> None:
+    rng = np.random.default_rng(1)
+    X = rng.uniform(0, 90, (400, 2))
+    coded, y = X.copy(), np.where(X[:, 0] > 45, 1, 0)
+    gone = rng.random(400) < 0.1
+    coded[gone, 1], X[gone, 1] = 999.0, np.nan
+    asked: dict[str, Any] = {"epsilon": 5, "delta": 1e-5, "engine": "clear", "bounds": (0, 100), "classes": [0, 1]}
+    model = PrivateLogisticRegression(**asked, iterations=2, spelling=Spelling(missing=("999",))).fit(coded, y)
+    assert np.array_equal(model.predict_proba(coded), model.predict_proba(X))
+    assert not np.array_equal(model.predict_proba(coded[gone]), model.predict_proba(np.nan_to_num(X[gone], nan=0.0)))
+
+
+ROWS = "".join(f"{20 + k};{k / 7:.2f};{'yes' if k % 3 else 'no'}\n" for k in range(40))
+ABOVE = {
+    "title": ("Export of the clinic\nPeriod;2021\nage;cost;y\n", 3),
+    "empty cells": ("Export;;\n;;\nage;cost;y\n", 3),
+    "two lines": ("Patient;;\nage;cost;y\n", 2),
+    "sep": ("sep=;\nExport;;\nage;cost;y\n", 3),
+}
+
+
+@pytest.mark.parametrize("above", ABOVE)
+def test_lines_above_the_names_are_found_and_stated(above: str, tmp_path: Path) -> None:
+    head, line = ABOVE[above]
+    path = write(tmp_path, head + ROWS)
+    with pytest.raises(HeaderError, match=rf"line {line} seems to \(age, cost, y, ...\); state") as error:
+        with opened(CsvFile(path)):
+            pass
+    assert error.value.likely == line and "age" not in error.value.public
+    with opened(CsvFile(path), spelling=Spelling(header=line)) as (table, _):
+        assert table.names == ("age", "cost", "y") and table.n == 40
+    shown = CliRunner().invoke(describe_command, [str(path), "--target", "y"], standalone_mode=False)
+    assert f"read as with these options, which a run needs too: --header {line}" in shown.output
+
+
+@pytest.mark.parametrize(
+    "text", ["a;;;\n1;2;3;4\n" * 2, "a,b\n1,x; y; z\n2,u; v; w\n3,4\n", "only\nx\ny\n", "id;;y\n1;2;3\nu;v;w\n"]
+)
+def test_other_files_are_what_they_were(text: str, tmp_path: Path) -> None:
+    with opened(CsvFile(write(tmp_path, text))) as (table, _):
+        assert table.n > 0
+    with pytest.raises(UsageError, match="number of a line"):
+        Spelling(header=-1)
+
+
+@pytest.mark.parametrize("encoding", ["utf-16-le", "utf-16-be"])
+def test_a_file_of_two_bytes_a_character_without_mark_is_known(encoding: str, tmp_path: Path) -> None:
+    path = write(tmp_path, ("größe;y\n" + "1;0\n" * 9).encode(encoding))
+    with pytest.raises(EncodingError, match=f"it seems to be {encoding}") as error:
+        with opened(CsvFile(path)):
+            pass
+    with opened(CsvFile(path), spelling=Spelling(encoding=error.value.likely)) as (table, _):
+        assert table.names == ("größe", "y")
+    with pytest.raises(UsageError, match="binary bytes"):
+        with opened(CsvFile(write(tmp_path, b"a,b\n\0\0\1,2\n"))):
+            pass
+
+
+ODD = {
+    "second": (["a;b;c;y"] + ["1;2;x;0", "3;4;z;1"] * 20 + ["\ufeffa;b;c;y"], "1 record names the columns again"),
+    "totals": (["id;b;y"] + [f"{k};2;{k % 2}" for k in range(40)] + ["Total (40 records);80;"], "called a total"),
+    "years": (["d;y"] + [f"256{k % 8}-01-1{k % 9};{k % 2}" for k in range(40)], "years 2560 to 2567"),
+    "groups": (["v;y"] + [f"{1 + k % 9}.{100 + k};{k % 2}" for k in range(40)], "all 40 numbers with a point have"),
+    "figures": (["v;y"] + [f'"=""{k}""";{k % 2}' for k in range(40)], "40 fields have digits and signs that no option"),
+    "eras": (["v;y"] + [f"R4.1{k % 3}.{1 + k % 28};{k % 2}" for k in range(99)], "99 fields have digits and signs"),
+}  # fmt: skip
+EVEN = {
+    "identifier": ["v;y"] + [f"P-{k:05d};{k % 2}" for k in range(40)],
+    "decimals": ["v;y"] + [f"{k / 8};{k % 2}" for k in range(40)],
+    "codes": ["icd;y"] + [f"I{k % 30}.9;{k % 2}" for k in range(90)],
+    "ranges": ["v;y"] + [f"{k % 9}0-{k % 9}9;{k % 2}" for k in range(90)],
+}
+
+
+def test_what_no_option_reads_is_said_and_what_is_even_is_not(tmp_path: Path) -> None:
+    def said(lines: list[str]) -> str:
+        with opened(CsvFile(write(tmp_path, "\n".join(lines) + "\n"))) as (table, _):
+            return "; ".join(look(table, target="y")[0].notes)
+
+    for lines, words in ODD.values():
+        assert words in said(lines)
+    for lines in EVEN.values():
+        assert said(lines) == ""
+
+
+CLEAN = {"wine": load_wine, "diabetes": load_diabetes}
+WIDE = {**WIDE_DIGITS, ord("-"): "\uff0d"}
+PERSIAN = {**PERSIAN_DIGITS, ord("."): ARABIC_POINT, ord(","): ARABIC_COMMA}
+DRESSES: dict[str, tuple[Any, dict[str, Any]]] = {  # how a number is written, and how the file is
+    "German": (lambda v: grouped(v, 4, ",", "."), {"separator": ";", "encoding": "cp1252", "end": "\r\n"}),
+    "Swiss": (lambda v: grouped(v, 4, ".", "\u2019"), {"separator": "\t", "above": "Auszug\nStand heute\n"}),
+    "SAP": (lambda v: grouped(abs(v), 4, ",", ".") + "-" * int(v < 0), {"separator": "|", "end": "\r"}),
+    "accounts": (lambda v: f"({grouped(-v, 4, '.', ',')})" if v < 0 else grouped(v, 4, ".", ","),
+                 {"encoding": "utf-16-le"}),
+    "French": (lambda v: grouped(v, 4, ",", "\u202f") + "\u00a0mg", {"separator": ";", "encoding": "utf-8-sig"}),
+    "Persian": (lambda v: f"{v:,.4f}".translate(PERSIAN), {"tail": ","}),
+    "full-width": (lambda v: f"{v:.4f}".translate(WIDE), {"encoding": "utf-16"}),
+}  # fmt: skip
+
+
+def dressed(folder: Path, X: Any, y: Any, write_number: Any, habits: dict[str, Any]) -> Path:
+    """A file of these records in a dress."""
+    out, separator, end = io.StringIO(), habits.get("separator", ","), habits.get("end", "\n")
+    out.write(habits.get("above", ""))
+    rows = csv.writer(out, delimiter=separator, lineterminator=habits.get("tail", "") + end)
+    rows.writerow([*(f"x{k}" for k in range(X.shape[1])), "y"])
+    for row, label in zip(X, y, strict=True):
+        rows.writerow([*("" if math.isnan(v) else write_number(v) for v in row), label])
+    path = folder / "dressed.csv"
+    path.write_bytes(out.getvalue().encode(habits.get("encoding", "utf-8")))
+    return path
+
+
+@pytest.mark.parametrize("dress", DRESSES)
+def test_a_clean_table_in_any_dress_is_the_same_matrix(dress: str, tmp_path: Path) -> None:
+    """By the spelling that a look proposes, and by nothing else; so a model of it is the same, and its figures are."""
+    bunch = CLEAN["wine" if dress == "SAP" else "diabetes"]()
+    rng, few = np.random.default_rng(4), np.s_[20:160, :6]
+    X = np.round(np.asarray(bunch.data, dtype=float)[few] * np.array([1000, 1, 1, 1000, 1, 1]) - 1, 4)
+    X[rng.random(X.shape) < 0.03] = np.nan
+    y = np.where(np.asarray(bunch.target)[20:160] > 0.5 + (dress != "SAP") * 140, "sick", "well")
+    path = dressed(tmp_path, X, y, *DRESSES[dress])
+    shown = CliRunner().invoke(describe_command, [str(path), "--target", "y", "--json"], standalone_mode=False)
+    proposed = of_json(Spelling, json.loads(shown.stdout)["proposed"])
+    columns = [{"kind": "number", "name": f"x{k}", "low": -50.0, "high": 2e6} for k in range(X.shape[1])]
+    target = {"kind": "label", "name": "y", "positive": ["sick"], "negative": ["well"]}
+    schema = Schema.from_json({"version": VERSION, "columns": columns, "target": target})
+    plain = load({**{f"x{k}": v for k, v in enumerate(X.T)}, "y": y.astype(object)}, schema=schema, test_fraction=0.0)
+    found = load(CsvFile(path), schema=schema, spelling=proposed, test_fraction=0.0)
+    assert len(set(y)) == 2 and np.isnan(X).any() and (X < 0).any()
+    assert np.array_equal(found.X, plain.X) and np.array_equal(found.y, plain.y)
