@@ -313,7 +313,7 @@ class Away(Records):
             case (list() as sums, bytes() as digest, list() as counts) if len(digest) == _DIGEST:
                 shapes = [() if work is None else work.shapes(len(t.cuts) - 1, self.d) for t in parts[k]]
                 check_sums([] if work is None else shapes, sums)
-                if len(counts) != len(self._schema.columns) or any(len(c) != len(_COUNTED) for c in counts):
+                if len(counts) != len(self._schema.columns) or not all(map(_are_counts, counts)):
                     not_sums()
             case _:
                 not_sums()
@@ -324,6 +324,12 @@ class Away(Records):
             )
 
 
+def _are_counts(found: Any) -> bool:
+    """Whether a worker's counts of one column are such."""
+    each = isinstance(found, tuple) and len(found) == len(_COUNTED)
+    return each and all(type(number) is int and number >= 0 for number in found)
+
+
 def check_sums(shapes: Sequence[Sequence[tuple[int, ...]]], sums: Sequence[Any]) -> None:
     """Errors: these are no finite sums of these shapes, tile by tile."""
     if len(sums) != len(shapes):
@@ -332,7 +338,7 @@ def check_sums(shapes: Sequence[Sequence[tuple[int, ...]]], sums: Sequence[Any])
         if not isinstance(each, tuple) or len(each) != len(expected):
             not_sums()
         for part, shape in zip(each, expected, strict=True):
-            if not isinstance(part, np.ndarray) or part.dtype not in (np.float64, np.int64) or part.shape != shape:
+            if type(part) is not np.ndarray or part.dtype not in (np.float64, np.int64) or part.shape != shape:
                 not_sums()
             if not np.isfinite(part).all():
                 raise UsageError(

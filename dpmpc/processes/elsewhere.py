@@ -1,15 +1,19 @@
 """An owner's tasks, worked out by workers elsewhere: results in the tasks' order, and a lost worker's tasks again.
 
 A worker answers ("sums", value), or says in public words why not (`answering`): nothing that it raised travels, for a
-stack and a message may quote records. What is raised all the same is an executor's own: its task was lost.
+stack and a message may quote records. What is raised all the same is an executor's own: its task was lost. With an
+answer comes the mark that its task was sent with, drawn for each: an executor that hands out an answer twice, another
+task's, or one of a pass before is found out.
 """
 
 import queue
+import secrets
 import threading
 import traceback
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import BrokenExecutor, CancelledError, Executor, Future
+from dataclasses import dataclass, field
 from pathlib import PurePath
 from typing import Any
 
@@ -21,6 +25,18 @@ PATIENCE = 3600.0  # seconds without any answer
 _LEAVING = 10.0  # seconds that an executor has to let its workers go
 AHEAD = 4  # tasks for each worker that are out at once
 Answer = tuple[str, Any]
+_MARK = 16  # bytes
+
+
+@dataclass(frozen=True)
+class _Marked:
+    """A task as it is sent: its answer is followed by its mark."""
+
+    task: Callable[[], Answer]
+    mark: bytes = field(default_factory=lambda: secrets.token_bytes(_MARK))
+
+    def __call__(self) -> tuple[str, Any, bytes]:
+        return *self.task(), self.mark
 
 
 def answering(task: Callable[[], Any]) -> Answer:
@@ -54,6 +70,7 @@ class Workers:
         Errors: UsageError that a worker said; for a task that was lost `TRIES` times, for an answer that is none, and
         for workers that bring nothing in so long a time.
         """
+        marked = [_Marked(task) for task in tasks]
         events: queue.SimpleQueue[tuple[int, Future[Any] | BaseException]] = queue.SimpleQueue()
         lost, ready = Counter[int](), dict[int, Any]()
         sent = done = 0
@@ -61,17 +78,17 @@ class Workers:
         try:
             while done < len(tasks):
                 while sent < min(len(tasks), done + max(64, AHEAD * self.count)):
-                    self._send(sent, tasks[sent], events, over)
+                    self._send(sent, marked[sent], events, over)
                     sent += 1
                 k, came = self._next(events)
                 failed = came if isinstance(came, BaseException) else _failure(came)
                 if failed is not None:
                     lost[k] += 1
                     _check_lost(failed, lost[k])
-                    self._send(k, tasks[k], events, over)
+                    self._send(k, marked[k], events, over)
                     continue
                 assert isinstance(came, Future)
-                ready[k] = _opened(came.result())
+                ready[k] = _opened(came.result(), marked[k].mark)
                 check(k, ready[k])
                 while done in ready:
                     yield ready.pop(done)
@@ -89,9 +106,7 @@ class Workers:
                 f"workers bring sums; for {self._patience:g} s none did; look at the executor, then start again"
             ) from None
 
-    def _send(
-        self, k: int, task: Callable[[], Answer], events: "queue.SimpleQueue[Any]", over: threading.Event
-    ) -> None:
+    def _send(self, k: int, task: _Marked, events: "queue.SimpleQueue[Any]", over: threading.Event) -> None:
         """Has a thread submit the task: an executor that hangs there must not hold its owner. `over`: nobody waits."""
 
         def order() -> None:
@@ -168,11 +183,13 @@ def _failure(future: "Future[Any]") -> BaseException | None:
     return CancelledError() if future.cancelled() else future.exception()
 
 
-def _opened(answer: Any) -> Any:
-    """The value of an answer. Errors: what a worker said, or an answer that is none."""
+def _opened(answer: Any, mark: bytes) -> Any:
+    """The value of an answer to the task with this mark. Errors: what a worker said, or an answer that is none."""
     match answer:
-        case ("sums", value):
+        case (_, _, bytes(other)) if other != mark:
+            raise UsageError("a worker answers the task that it was sent; one gave another's answer; mend the executor")
+        case ("sums", value, bytes()):
             return value
-        case ("refused", str(text)):
+        case ("refused", str(text), bytes()):
             raise UsageError(text)
     raise UsageError(f"a worker answers with sums; one gave {type(answer).__name__}; mend the executor")

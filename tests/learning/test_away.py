@@ -191,7 +191,9 @@ class Answering(Executor):
         future: Future[Any] = Future()
         self.asked += 1
         try:
-            future.set_result(self.answer(fn()) if self.asked > 1 else fn())
+            *found, mark = fn()
+            answer = self.answer(tuple(found)) if self.asked > 1 else tuple(found)
+            future.set_result((*answer, mark) if isinstance(answer, tuple) else answer)
         except Exception as error:  # noqa: BLE001
             future.set_exception(error)
         return future

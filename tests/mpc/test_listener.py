@@ -2,9 +2,12 @@
 
 import asyncio
 import contextlib
+import socket
+import ssl
 import struct
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any, cast
 
 import pytest
 
@@ -133,6 +136,17 @@ def test_so_many_callers_may_wait_and_one_more_takes_the_place_of_the_first() ->
         await hang_up()
 
     asyncio.run(body())
+
+
+def test_dead_tls_connections_are_collected_once_for_every_eight(monkeypatch: pytest.MonkeyPatch) -> None:
+    """However many callers had come when they end: 17 that are there together, and end together, cost two."""
+    collected, listener = list[int](), Listener(lambda: Peer("a caller", RUN), lambda *_: None, lambda text: None)
+    monkeypatch.setattr(door_module.gc, "collect", lambda: collected.append(1))
+    listener._tls, listener.met = ssl.create_default_context(), 16
+    for _ in range(17):
+        with socket.socket() as connection:
+            listener._met(connection, cast(Any, None))
+    assert len(collected) == 2
 
 
 def test_who_does_not_greet_in_time_is_dropped(monkeypatch: pytest.MonkeyPatch) -> None:

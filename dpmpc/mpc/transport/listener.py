@@ -54,6 +54,7 @@ class Listener:
         self._unmet: set[socket.socket] = set()  # whose turn has not come yet
         self._refused: deque[str] = deque(maxlen=_KEPT)
         self.met = 0  # callers so far
+        self._over = 0  # those whose turn is over
 
     async def open(self, endpoint: Endpoint, bound: socket.socket | None, tls: Tls | None, what: str) -> None:
         """Listen at `endpoint`, on the socket that was bound before if there is one. `what` (party 1 must listen for
@@ -122,7 +123,8 @@ class Listener:
 
     def _met(self, connection: socket.socket, task: "asyncio.Task[None]") -> None:
         self._pending.pop(task, None)
-        if self._tls is not None and self.met % _COLLECT == 0:
+        self._over += 1
+        if self._tls is not None and self._over % _COLLECT == 0:  # not by `met`, which stands still while many end
             gc.collect()  # dead TLS connections are cycles with half a megabyte of buffers each
         if connection in self._unmet:  # it was dropped before its turn came
             self._unmet.discard(connection)
