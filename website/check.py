@@ -18,7 +18,7 @@ from website.browser import Browser, found
 PALETTES = {"dark": "slate", "light": "default"}
 # What strangers type -> a page that is then among the first three.
 SOUGHT = {
-    "threshold": "reference/glossary", "hipaa": "reference/words", "gdpr": "reference/words", "dpia": "reference/words",
+    "hipaa": "reference/words", "gdpr": "reference/words", "dpia": "reference/words",
     "anonymous": "answer/questions", "personal data": "answer/questions", "how many records": "howto/epsilon",
     "noise": "noise", "federated": "reference/words", "crash": "reference/words", "windows": "reference/words",
     "kubernetes": "reference/words", "docker": "howto/services", "firewall": "network", "excel": "reference/words",
