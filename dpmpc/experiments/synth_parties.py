@@ -84,7 +84,8 @@ def as_page(rows: Sequence[Row]) -> str:
 def taken(rows: Sequence[Row]) -> list[str]:
     """The table of runs through parties."""
     head = ["set", "epsilon", "runs", "records", "columns", "cells of the first release", "seconds in all",
-            "of processor, with the records", "a party sends at most, MB", "tables of two", "of three", "accuracy", "AUC"]  # fmt: skip
+            "of processor, with the records", "a party sends at most, MB", "tables of two",
+            "of three", "accuracy", "AUC"]  # fmt: skip
     body = []
     for key in dict.fromkeys((row["dataset"], row["epsilon"]) for row in rows):
         mine = [row for row in rows if (row["dataset"], row["epsilon"]) == key]
