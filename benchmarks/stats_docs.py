@@ -11,10 +11,10 @@ from pathlib import Path
 from dpmpc.benchmarks.stats_coverage import HIGH
 
 ANSWERS: dict[str, tuple[tuple[str, str], ...]] = {
-    "counts of tables": (("tables", "table: count"), ("tables", "count: count")),
-    "percentages": (("tables", "table: percent"),),
-    "means": (("numbers", "mean: mean"), ("heavy tail", "mean: mean")),
-    "standard deviations": (("numbers", "sd: sd"),),
+    "counts of tables": (("tables", "table: count"), ("tables", "count: count"), ("all", "table1: count")),
+    "percentages": (("tables", "table: percent"), ("all", "table1: percent")),
+    "means": (("numbers", "mean: mean"), ("heavy tail", "mean: mean"), ("all", "table1: mean")),
+    "standard deviations": (("numbers", "sd: sd"), ("all", "table1: sd")),
     "correlations": (("models", "corr: correlation"),),
     "linear models": (("models", "lm: coefficient"),),
     "survival": (("survival", "km: survival"),),

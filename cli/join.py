@@ -11,7 +11,8 @@ from dpmpc.cli.sources import source_options
 from dpmpc.processes import logs
 from dpmpc.processes.logs import LEVELS
 
-_RESULTS = (("answers", "questions/answers.html"), ("answers", "answers.html"), ("model", "model.npz"))
+_RESULTS = (("answers", "questions/answers.html"), ("answers", "answers.html"), ("model", "model.npz"),
+            ("rows", "synthetic.parquet"), ("report on the rows", "synthetic.md"))  # fmt: skip
 
 
 @click.command("join")

@@ -22,7 +22,7 @@ from dpmpc.errors import UsageError
 from dpmpc.experiments import synth_rivals
 from dpmpc.experiments.corpus import SETS, Raw, available, load
 from dpmpc.experiments.report import commit, table
-from dpmpc.experiments.synth_attack import Found, attack
+from dpmpc.experiments.synth_attack import attack
 from dpmpc.privacy.gaussian import mu_of_budget
 from dpmpc.statistics.cells import Ints, Records
 from dpmpc.statistics.columns import Column, Columns, Quantity, category
@@ -35,14 +35,15 @@ from dpmpc.synthesis import asking
 from dpmpc.synthesis.noisy import Noisy
 from dpmpc.synthesis.table import draw, model_of, structure
 
-DATASETS = ("adult", "bank", "insurance", "customers", "lending", "chains")  # nobody tuned on the last two
+# nobody tuned on lending and chains, nor on the last three, which were picked after those had been looked at
+DATASETS = ("adult", "bank", "insurance", "customers", "lending", "chains", "calls", "crashes", "tips")
 TARGET = "target"
 DELTA = 1e-5
 EPSILONS = (0.2, 1.0)
 OWNERS = 5
 CELLS = 12
 TRIPLES = 60
-ATTACKED, TRIALS = (0.5, 1.0, 4.0), 2000
+ATTACKED, TRIALS = (0.5, 1.0, 2.0, 4.0, 8.0), 1000
 LEFT_OUT = {"adult": ("fnlwgt",)}  # a survey weight, not of a person
 COLUMNS = (
     "dataset",
@@ -236,9 +237,9 @@ def run(
     say: Callable[[str], None] = lambda text: None, names: Sequence[str] = DATASETS,
     draws: Mapping[str, int] | None = None,
 ) -> Path:  # fmt: skip
-    """The path of the report: out/synth/report.md, with every run in runs.csv, which is carried on from what it holds,
-    and the runs through parties in parties.csv. `draws`: of methods that get others than `repeats`. Errors: none of
-    the sets is there."""
+    """The path of the report: out/synth/report.md, with every run in runs.csv, the runs through parties in parties.csv
+    and the attacks in attacks.csv, which are carried on from what they hold. `draws`: of methods that get others than
+    `repeats`. Errors: none of the sets is there."""
     from dpmpc.experiments import synth_parties
 
     folder = out / "synth"
@@ -267,12 +268,16 @@ def run(
             if (name, f"{epsilon:g}", str(seed + k)) not in known:
                 _add(folder / "parties.csv", synth_parties.through(data, epsilon, seed + k, parties=3))
                 say(f"{name}, through three parties, epsilon {epsilon:g}: done")
-    attacks = [found for epsilon in ATTACKED for found in attack(epsilon, 100 if quick else TRIALS, seed)]
+    for epsilon in ATTACKED:
+        if f"{epsilon:g}" not in {row["epsilon"] for row in rows_of(folder / "attacks.csv")}:
+            for each in attack(epsilon, 100 if quick else TRIALS, seed):
+                _add(folder / "attacks.csv", each.row)
+            say(f"membership at epsilon {epsilon:g}: done")
     path = folder / "report.md"
     said = (
         report(rows_of(folder / "runs.csv"))
         + synth_parties.as_page(rows_of(folder / "parties.csv"))
-        + of_attacks(attacks)
+        + of_attacks(rows_of(folder / "attacks.csv"))
     )
     path.write_text(said, encoding="utf-8")
     return path
@@ -293,28 +298,29 @@ def rows_of(path: Path) -> list[Row]:
 def _add(path: Path, row: Row) -> None:
     fresh = not path.is_file()
     with path.open("a", newline="", encoding="utf-8") as file:
-        writer = csv.DictWriter(file, list(row) if path.name == "parties.csv" else COLUMNS, lineterminator="\n")
+        writer = csv.DictWriter(file, COLUMNS if path.name == "runs.csv" else list(row), lineterminator="\n")
         if fresh:
             writer.writeheader()
         writer.writerow({name: f"{value:.6g}" if isinstance(value, float) else value for name, value in row.items()})
 
 
-def of_attacks(found: Sequence[Found]) -> str:
+def of_attacks(found: Sequence[Row]) -> str:
     """What membership attacks came to, as the last part of the page."""
-    body = [
-        [f"{f.epsilon:g}", f.attacker, str(f.trials), f"{f.bound:.3f}", *(f"{x:.3f}" for x in f.linked)] for f in found
-    ]
-    head = [
-        "epsilon promised",
-        "attacker sees",
-        "tables",
-        "epsilon measured, at least",
-        "linked if in",
-        "linked if not in",
-    ]
     lines = ["## Membership", "", "An outlier with values that nobody else has is among 300 records, or is not.",
-             "Linked: some row of the table has all of its values.", "", *table(head, body), ""]  # fmt: skip
+             "Linked: some row of the table has all of its values.", "", *attacked(found), ""]  # fmt: skip
     return "\n" + "\n".join(lines)
+
+
+def attacked(found: Sequence[Row]) -> list[str]:
+    """The table of attacks."""
+    body = [
+        [row["epsilon"], row["attacker"], row["trials"],
+         *(f"{float(row[name]):.3f}" for name in ("bound", "linked_with", "linked_without"))]
+        for row in found
+    ]  # fmt: skip
+    head = ["epsilon promised", "attacker sees", "tables", "epsilon measured, at least",
+            "linked if in", "linked if not in"]  # fmt: skip
+    return table(head, body)
 
 
 def report(rows: Sequence[Row]) -> str:
@@ -322,17 +328,36 @@ def report(rows: Sequence[Row]) -> str:
     lines = [
         "# synth: synthetic tables at equal promises", "",
         f"At commit {commit()}. delta {DELTA:g}, one record of one owner replaced; noise in the clear, of the",
-        "deviation that the parties' has. tv: mean total variation of tables of two and of three columns against the",
-        "training records; accuracy and AUC: of models trained on the rows and tested on real records. Levels and",
+        "deviation that the parties' has. Tables: mean total variation of tables of two and of three columns against",
+        "the training records; accuracy and AUC: of models trained on the rows and tested on real records. Levels and",
         "cells are taken for public, for all methods alike. MST is our own implementation of it.", "",
     ]  # fmt: skip
     if not synth_rivals.installed():
         lines += ["AIM was left out: smartnoise-synth is not installed.", ""]
-    figures = COLUMNS[4:]
+    return "\n".join([*lines, *compared(rows), ""])
+
+
+def compared(rows: Sequence[Row]) -> list[str]:
+    """The table of all methods' means, by set."""
     keys = list(dict.fromkeys((row["dataset"], row["epsilon"], row["method"]) for row in rows))
-    body = []
-    for key in sorted(keys, key=lambda key: (key[0], str(key[1]))):
+    known, body = list(METHODS), []
+
+    def place(key: tuple[str, str, str]) -> tuple[int, float, int]:
+        name, epsilon, method = key
+        return (
+            DATASETS.index(name) if name in DATASETS else len(DATASETS),
+            0.0 if epsilon == "-" else -float(epsilon),
+            known.index(method) if method in known else known.index("no noise"),
+        )
+
+    for key in sorted(keys, key=place):
         mine = [row for row in rows if (row["dataset"], row["epsilon"], row["method"]) == key]
-        means = [float(np.mean([float(row[name]) for row in mine])) for name in figures]
-        body.append([*map(str, key), str(len(mine)), *(f"{value:.3f}" for value in means)])
-    return "\n".join([*lines, *table(["set", "epsilon", "method", "runs", *figures], body), ""])
+        mean = {name: float(np.mean([float(row[name]) for row in mine])) for name in COLUMNS[4:]}
+        body.append([
+            *map(str, key), str(len(mine)), f"{mean['tv2']:.3f}", f"{mean['tv3']:.3f}",
+            f"{mean['accuracy']:.3f}/{mean['auc']:.3f}", f"{mean['boosting']:.3f}/{mean['boosting_auc']:.3f}",
+            "-" if key[2] == "records" else f"{mean['seconds']:.{int(mean['seconds'] < 10)}f}",
+        ])  # fmt: skip
+    head = ["set", "epsilon", "method", "draws", "tables of two", "of three", "logistic regression: accuracy/AUC",
+            "boosting: accuracy/AUC", "seconds"]  # fmt: skip
+    return table(head, body)

@@ -45,6 +45,13 @@ class Found:
     trials: int
     linked: tuple[float, float]
 
+    @property
+    def row(self) -> dict[str, object]:
+        """As a line of a file."""
+        with_it, without = self.linked
+        return {"epsilon": f"{self.epsilon:g}", "attacker": self.attacker, "trials": str(self.trials),
+                "bound": self.bound, "linked_with": with_it, "linked_without": without}  # fmt: skip
+
 
 def attack(
     epsilon: float, trials: int, seed: int = 1, narrowed: float = 1.0, alpha: float = 0.05

@@ -77,6 +77,11 @@ def cells_of(values: Mapping[str, Any], columns: Columns) -> dict[str, Ints]:
 
 def as_page(rows: Sequence[Row]) -> str:
     """What runs through parties took, and the means of their rows' figures, as a part of the page."""
+    return "\n".join(["\n## Two releases through three parties", "", *taken(rows), ""])
+
+
+def taken(rows: Sequence[Row]) -> list[str]:
+    """The table of runs through parties."""
     head = ["set", "epsilon", "runs", "records", "columns", "cells of the first release", "seconds in all",
             "of processor", "a party sends at most, MB", "tables of two", "of three", "accuracy", "AUC"]  # fmt: skip
     body = []
@@ -88,4 +93,4 @@ def as_page(rows: Sequence[Row]) -> str:
             f"{mean['processor']:.1f}", f"{max(float(row['megabytes']) for row in mine):.1f}",
             *(f"{mean[name]:.3f}" for name in ("tv2", "tv3", "accuracy", "auc")),
         ])  # fmt: skip
-    return "\n".join(["\n## Two releases through three parties", "", *table(head, body), ""])
+    return table(head, body)

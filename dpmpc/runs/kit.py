@@ -24,6 +24,7 @@ from dpmpc.mpc.transport.credentials import make_authority, remember_sites
 from dpmpc.runs import kit_texts
 from dpmpc.runs.consortium import Consortium, Site
 from dpmpc.runs.stats import ASKED_FIRST
+from dpmpc.synthesis.source import Synthesis
 
 SITE = "site.toml"
 LIMITS = "limits.toml"
@@ -130,6 +131,8 @@ def _write_kit(consortium: Consortium, site: Site, folder: Path, certificate: by
 
 def _result(consortium: Consortium) -> str:
     """Where a site finds what came of the run."""
+    if isinstance(consortium.plan.source, Synthesis):
+        return "the rows come to `run/synthetic.parquet`, what they are good for to `run/synthetic.md`"
     if consortium.schema is None:
         return "the answers come to `run/answers.html`"
     model = "the model comes to `run/model.npz`"

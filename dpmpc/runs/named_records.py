@@ -150,15 +150,15 @@ def held_against(plan: Plan, table: Table, sizes: Sequence[int] = ()) -> Finding
         tables = plan.source.tables if isinstance(plan.source, Study) else None
         reads = [] if tables is None else [name for name in tables.reads if name not in mine]
         found = check(schema, table, sizes, [] if tables is None else tables.columns.as_read(reads))
-    return with_spelling(found, table)
+    return with_spelling(found, table, isinstance(plan.source, Synthesis))
 
 
-def with_spelling(found: Findings, table: Table) -> Findings:
-    """The findings, with what is to be stated of fields that are spelled otherwise than was stated, and what
-    is odd about whole columns."""
+def with_spelling(found: Findings, table: Table, refuses: bool = False) -> Findings:
+    """The findings, with what is to be stated of fields that are spelled otherwise than was stated, at which a
+    synthetic table `refuses` records, and what is odd about whole columns."""
     intake = look(table)[0]
     odd = spelled_otherwise(intake)
-    said = [Finding("warning", "records", odd)] if odd else []
+    said = [Finding("refused" if refuses else "warning", "records", odd)] if odd else []
     notes = [Finding("note", "records", note) for note in intake.notes]
     return replace(found, found=(*found.found, *said, *notes))
 

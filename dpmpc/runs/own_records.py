@@ -20,8 +20,10 @@ from dpmpc.runs.evaluating import all_of, training_part
 from dpmpc.runs.job import OwnersJob
 from dpmpc.runs.named_records import as_planned, check_shape, check_sizes, load, load_owner, looked_at, open_records
 from dpmpc.runs.planning import expectation, facts_of, plan_of, settled
+from dpmpc.runs.questions import check_spelled
 from dpmpc.runs.surveying import earlier, survey, wanted
 from dpmpc.runs.whole_run import keep_both
+from dpmpc.synthesis.source import Synthesis
 
 
 def surveyed(
@@ -87,8 +89,11 @@ def own_records(job: OwnersJob, plan: Plan, emit: Emit) -> Iterator[OpenTable]:
             yield records
         return
     with open_records(request, job.out) as records:
-        for line in looked_at(plan if job.stage is None else job.stage.whole, request, records.table):
+        whole = plan if job.stage is None else job.stage.whole
+        for line in looked_at(whole, request, records.table):
             emit("part", text=line)
+        if isinstance(whole.source, Synthesis):
+            check_spelled(records.table, whole.source.reads, "plan without them")
         yield records if request.kept is None else replace(records, table=kept(records.table, request.kept))
 
 

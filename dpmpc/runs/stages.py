@@ -89,7 +89,14 @@ def _opened(made: Plan, folder: Path) -> tuple[Ints, Presence | None]:
     found = opened_anywhere(folder, made)
     if 0 not in found:
         raise _disagree(folder)
-    return found[0], presence_anywhere(folder, made).get(0) if made.names_owners else None
+    if not made.names_owners:
+        return found[0], None
+    if not (folder / PRESENT).is_file():
+        return found[0], presence_anywhere(folder, made).get(0)
+    present = json.loads((folder / PRESENT).read_text(encoding="utf-8"))
+    if not isinstance(present, list) or not all(j in range(made.owners) for j in present):
+        raise _disagree(folder)
+    return found[0], tuple(present)
 
 
 def check_behind(plan: Plan, where: Placement) -> None:
@@ -126,6 +133,8 @@ def run_before(
         if where.overwrite or not is_settled(plan, where.out):
 
             def settle(total: Ints, present: Presence | None, plan: Plan = plan, settled: Path = settled) -> None:
+                if present is not None:
+                    (settled.parent / PRESENT).write_text(json.dumps(list(present)), encoding="utf-8")
                 np.save(settled.parent / OPENED, sum_of(plan.first, total, present).total)
                 keep(plan.first, total, settled.parent)
                 after_first(plan, total, present).write(settled)

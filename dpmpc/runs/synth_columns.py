@@ -151,6 +151,8 @@ def _all_surveyed(table: Table, owners: str | None, drop: Sequence[str], cuts: M
     if cuts:
         raise UsageError("<<cuts>> go with <<schema>> or <<bounds>>; neither was given; a survey finds its own cells")
     names = [name for name in table.names if name not in {*drop, owners}]
+    if len(names) < 2:
+        raise UsageError(f"a synthetic table has at least two columns; got {some(names)}; name another file")
     for name in names:
         if table[name].kind == "other":
             raise UsageError(table.refusal(table[name]))

@@ -124,8 +124,10 @@ class Bins:
 
 
 def even(column: Quantity, bins: int) -> Bins:
-    """Cells of equal widths between the column's bounds."""
-    return Bins(column, tuple(_round(e) for e in np.linspace(column.low, column.high, bins + 1)))
+    """Cells of equal widths between the column's bounds. Errors: no numbers lie between them that doubles have."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        edges = np.linspace(column.low, column.high, bins + 1)
+    return Bins(column, tuple(_round(e) for e in edges))
 
 
 def octaves(column: Quantity, finest: float | None = None) -> Bins:

@@ -14,6 +14,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
+import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
@@ -278,14 +279,10 @@ def columns_from_json(value: Sequence[Mapping[str, Any]]) -> Columns:
 
 
 def _column(value: dict[str, Any]) -> Column:
-    """A column that `Tables.to_json` wrote. Errors: UsageError for another kind, TypeError for other fields."""
+    """A column that `Tables.to_json` wrote. Errors: UsageError for another kind, ValueError for what is no such."""
     kinds: dict[str, Any] = {kind.__name__.lower(): kind for kind in (Quantity, Category, Bucketed)}
     kind = kinds.get(value.pop("kind", ""))
     if kind is None:
         raise UsageError(f"a plan's columns are {', '.join(kinds)}; one is none of them; copy it again")
-    made: Column = kind(**{name: _tuples(part) for name, part in value.items()})
+    made: Column = msgspec.convert(value, kind)
     return made
-
-
-def _tuples(value: Any) -> Any:
-    return tuple(_tuples(part) for part in value) if isinstance(value, list) else value

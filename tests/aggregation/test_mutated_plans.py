@@ -19,6 +19,7 @@ from typing import Any
 import numpy as np
 import pytest
 from numpy.typing import NDArray
+from scipy.stats import norm
 
 import dpmpc
 from dpmpc.aggregation.owner.encoding import as_blocks, encode
@@ -259,8 +260,14 @@ def loses(plan: Plan, moved: Floats, delta: float) -> float:
         if mu2 > 400 and delta < 0.45:  # at epsilon mu^2 / 2 delta is 1/2 - 1 / (mu sqrt(2 pi)) at least
             return mu2 / 2
         return least_epsilon(min(mu2, 400.0), {}, delta)
-    by_sum = moved[np.argsort(np.abs(moved).sum(axis=1))[-1]]
-    return max(laplace_epsilon(np.abs(each) / scale, plan.releases, delta) for each in (worst, by_sum))
+    return by_laplace(plan, moved, delta)
+
+
+def by_laplace(plan: Plan, moved: Floats, delta: float, mu: float = 0.0) -> float:
+    """Of Laplace noise, after Gaussian releases that come to mu."""
+    each = [moved[np.argsort((np.abs(moved) ** power).sum(axis=1))[-1]] for power in (1, 2)]
+    scale = plan.derived.sampler.scale
+    return max(laplace_epsilon(np.abs(far) / scale, plan.releases, delta, mu) for far in each)
 
 
 def lost_by(plan: Plan, neighbours: str, delta: float, rng: np.random.Generator) -> float:
@@ -272,26 +279,28 @@ def lost_by(plan: Plan, neighbours: str, delta: float, rng: np.random.Generator)
         far = rng.choice([0.0, 1.0, 50.0]) * plan.first.derived.sampler.scale
         plan = after_first(plan, np.rint(rng.normal(size=plan.first.dimension) * far).astype(np.int64))
     moved = moves(plan, neighbours, rng)
-    if not mu2:
-        return loses(plan, moved, delta)
+    if not mu2 or plan.law != "gaussian":
+        return by_laplace(plan, moved, delta, mu2**0.5) if mu2 else loses(plan, moved, delta)
     return least_epsilon(min(mu2 + square(plan, moved), 400.0), {}, delta)
 
 
 def square(plan: Plan, moved: Floats) -> float:
     """mu^2 of the releases of a plan between these neighbours."""
-    assert plan.law == "gaussian" and plan.scale != 0
+    assert plan.law == "gaussian" and plan.derived.sampler.scale
     return plan.releases * float((moved**2).sum(axis=1).max()) / plan.derived.sampler.scale**2
 
 
-def laplace_epsilon(shifts: Floats, releases: int, delta: float) -> float:
-    """The epsilon at `delta` of so many releases of Laplace noise, each coordinate shifted by so many scales, from
-    below: losses are rounded down to a grid before they are convolved, and some releases may be left out."""
+def laplace_epsilon(shifts: Floats, releases: int, delta: float, mu: float = 0.0) -> float:
+    """The epsilon at `delta` of so many releases of Laplace noise, each coordinate shifted by so many scales, and of a
+    Gaussian one by mu deviations, from below: losses are rounded down to a grid before they are convolved, and some
+    releases may be left out."""
     if not delta:
         return releases * float(shifts.sum())
     n, used = 1 << 16, min(releases, 64)
     largest = used * float(shifts.sum())
     if largest > 60:
         return largest - 60
+    largest += mu**2 / 2 + 10 * mu
     h = 2 * (largest + 1e-9) / (n // 2)
     whole = np.ones(n // 2 + 1, dtype=complex)
     for s in shifts[shifts > 0]:
@@ -303,7 +312,13 @@ def laplace_epsilon(shifts: Floats, releases: int, delta: float) -> float:
         pmf = np.zeros(n)
         pmf[np.round(edges[:-1] / h).astype(int) % n] += mass
         whole = whole * np.fft.rfft(pmf)
-    pmf = np.clip(np.fft.irfft(whole**used, n), 0, None)
+    whole = whole**used
+    if mu:
+        edges = np.arange(math.floor(-10 * mu / h), math.floor(largest / h) + 2) * h
+        pmf = np.zeros(n)
+        pmf[np.round(edges[:-1] / h).astype(int) % n] = np.diff(norm.cdf(edges, mu**2 / 2, mu))
+        whole = whole * np.fft.rfft(pmf)
+    pmf = np.clip(np.fft.irfft(whole, n), 0, None)
     at = np.fft.fftfreq(n, 1 / n) * h
     low, high = 0.0, largest
     for _ in range(45):
@@ -528,6 +543,9 @@ def test_the_bound_for_laplace_noise_is_nearly_the_truth() -> None:
         exact = shift + 2 * math.log1p(-delta)
         assert exact - 1e-3 <= laplace_epsilon(np.array([shift]), 1, delta) <= exact + 1e-9
     assert laplace_epsilon(np.full(6, 0.02), 5, 1e-5) < 0.6
+    for mu in (0.2, 1.0):  # with next to no Laplace release: the Gaussian's
+        alone = least_epsilon(mu**2, {}, 1e-5)
+        assert alone * 0.995 <= laplace_epsilon(np.array([1e-6]), 1, 1e-5, mu) <= alone + 1e-5
 
 
 def main(arguments: Sequence[str]) -> None:

@@ -7,7 +7,7 @@ import pytest
 
 from dpmpc.experiments import synth, synth_parties, synth_rivals
 from dpmpc.experiments.corpus import Raw
-from dpmpc.experiments.synth_attack import attack
+from dpmpc.experiments.synth_attack import Found, attack
 
 
 @pytest.fixture(scope="module")
@@ -71,7 +71,7 @@ def test_an_attack_stays_below_the_promise_and_finds_too_little_noise() -> None:
         assert 0 <= found.bound <= 0.5 and found.trials == 20
     everything, rows = attack(0.5, 130, narrowed=0.02, alpha=1e-9)
     assert everything.bound > 0.5
-    assert "| 0.5 | the rows alone | 130 |" in synth.of_attacks([everything, rows])
+    assert "| 0.5 | the rows alone | 130 |" in synth.of_attacks([everything.row, rows.row])
 
 
 def test_runs_are_carried_on_and_set_beside_what_parties_take(
@@ -91,7 +91,13 @@ def test_runs_are_carried_on_and_set_beside_what_parties_take(
     monkeypatch.setattr(synth, "available", lambda *given: True)
     monkeypatch.setattr(synth, "load", lambda *given: None)
     monkeypatch.setattr(synth, "set_of", lambda *given: small)
-    monkeypatch.setattr(synth, "attack", lambda *given: [])
+    attacks: list[float] = []
+
+    def attack_of(epsilon: float, trials: int, seed: int) -> list[Found]:
+        attacks.append(epsilon)
+        return [Found(epsilon, "the rows alone", 0.5, 3, (0.25, 0.125))]
+
+    monkeypatch.setattr(synth, "attack", attack_of)
     asked: list[tuple[float, int]] = []
 
     def through(data: synth.Set, epsilon: float, seed: int, **settings: object) -> synth.Row:
@@ -105,7 +111,19 @@ def test_runs_are_carried_on_and_set_beside_what_parties_take(
     assert drawn == [0.2, 1.0, 1.0, 0.2, 0.2, 1.0, 1.0]
     assert "| adult | 0.2 | one release | 3 |" in page and "| adult | - | records | 1 |" in page
     assert asked == [(epsilon, k) for epsilon in synth.EPSILONS for k in range(1, 11)]  # once each
+    assert len(attacks) == len(synth.ATTACKED) and "| 8 | the rows alone | 3 | 0.500 |" in page  # once each
     assert "## Two releases through three parties" in page and "| adult | 1 | 10 | 4000 | 4 |" in page
+
+
+def test_the_page_has_the_tables_of_the_files_beside_it() -> None:
+    docs = Path(__file__).parents[2] / "docs"
+    runs, parties, attacks = (
+        synth.rows_of(docs / "experiments" / "synth" / f"{name}.csv") for name in ("runs", "parties", "attacks")
+    )
+    text = (docs / "synth.md").read_text(encoding="utf-8")
+    for lines, least in ((synth.compared(runs), 60), (synth_parties.taken(parties), 6), (synth.attacked(attacks), 10)):
+        assert "\n".join(lines) in text and len(lines) >= least
+    assert all(float(row["bound"]) <= float(row["epsilon"]) for row in attacks)
 
 
 def test_without_any_set_there_is_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -531,6 +531,7 @@ def test_a_file_of_a_synthetic_table_is_a_plan_of_two_releases(tmp_path: Path) -
     assert isinstance(one.plan.source, Synthesis) and (one.plan.epsilon, len(one.plan.before)) == (1, 1)
     folder = write_kits(one, tmp_path / "kits", tmp_path / "authority")[0]
     Limits.read(folder / "limits.toml").check(read_kit(folder).plan)
+    assert "run/synthetic.parquet" in (folder / "README.md").read_text()
     dated = text.replace(asked, "[synth]\n").replace(
         "age = [0, 100]", 'age = [0, 100]\nseen = ["2020-01-01", "2021-03-04"]'
     )

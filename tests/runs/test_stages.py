@@ -26,7 +26,7 @@ from dpmpc.privacy.ledgers import merge, read_ledgers
 from dpmpc.privacy.sensitivity import Sensitivity, Weights
 from dpmpc.runs.job import OPENED, StageJob
 from dpmpc.runs.placement import Placement
-from dpmpc.runs.stages import run_after, settled_plan, whole_of
+from dpmpc.runs.stages import PRESENT, check_behind, run_after, run_before, settled_plan, whole_of
 from dpmpc.runs.stats import reopened
 from dpmpc.runs.status import read_status
 from dpmpc.statistics.columns import Columns, Quantity, category
@@ -261,3 +261,24 @@ def test_two_runs_of_several_stages_beside_each_other_are_not_both_begun(tmp_pat
     with whole_of(other, second, budget):
         assert len(merge(read_ledgers(tmp_path))) == 2
     assert not merge(read_ledgers(tmp_path))
+
+
+def test_an_owner_goes_on_after_a_stage_without_some_others(tmp_path: Path) -> None:
+    """Its ledger does not say who was there, on whose number of records what follows may depend; its folder does."""
+    plan = planned(Fullest(), parties=3, min_owners=2)
+    where = Placement(tmp_path / "mine", index="owner0", plan_file=tmp_path / "plan.json")
+    total = 100 * np.eye(plan.first.dimension, dtype=np.int64)[1]
+
+    def run(made: Plan, inside: Placement, stage: StageJob) -> None:
+        opened = Opened(inside.out / OPENED)
+        opened.append(0, total)
+        opened.close()
+        stage.settle(total, (0, 1))
+
+    made = run_before(plan, where, run, lambda text: None, lambda *given: None)[0]
+    check_behind(plan, where)
+    assert made == after_first(plan, total, (0, 1))
+    for wrong in ("[0, 7]", "{}"):
+        (where.out / "first" / PRESENT).write_text(wrong)
+        with pytest.raises(UsageError, match="do not agree on it"):
+            check_behind(plan, where)

@@ -14,7 +14,13 @@ import dpmpc
 from dpmpc.data.loading import opened
 from dpmpc.data.spelling import PLAIN
 from dpmpc.errors import RecordError
+from dpmpc.privacy.ledgers import merge, read_ledgers
 from dpmpc.runs.synth_columns import decimals_of, public_columns
+from dpmpc.runs.synth_plan import plan_of_synthesis
+from dpmpc.statistics.columns import Columns
+from dpmpc.synthesis.cuts import stated
+from tests.machines import process
+from tests.runs import own_addresses
 
 PROMISE: dict[str, Any] = {"epsilon": 1.0, "delta": 1e-5}
 
@@ -146,3 +152,16 @@ def test_numbers_that_are_spelled_otherwise_are_named_before_anything_is_spent(t
         with pytest.raises(RecordError, match=r"are not|is not \(price\)"):
             dpmpc.synth(frame, owners="site", bounds=bounds, engine="clear", out=tmp_path / "no", **PROMISE)
         assert not (tmp_path / "no").exists()
+
+
+def test_so_are_a_sites_before_it_meets_the_others(tmp_path: Path) -> None:
+    plan, file = tmp_path / "plan.json", tmp_path / "mine.csv"
+    columns = stated(Columns.of_bounds({"age": [0, 99], "price": [0, 400]}), {}, 4)
+    settings = PROMISE | {"role": "both", "parties": 3}
+    plan_of_synthesis(columns, None, (), (2000,) * 3, "shops", None, settings, "public").write(plan)
+    frame = spelt(2000)
+    frame["price"] = [f"{value:.2f}".replace(".", ",") for value in frame["price"]]
+    frame.to_csv(file, index=False, sep=";")
+    with pytest.raises(RecordError, match=r"of mine.csv is not \(price\).*decimal"):
+        process(plan, tmp_path, "1", own_addresses(3), file, role="both")()
+    assert not merge(read_ledgers(tmp_path))

@@ -205,6 +205,7 @@ def test_noisy_tables_travel_with_it_and_answer_at_no_cost(
     [
         ({"bounds": {**BOUNDS, "town": [f"t{k}" for k in range(200_000)]}}, "'town' alone 200002 levels"),
         ({"bounds": {"age": [18, 90]}}, "at least two columns"),
+        ({"bounds": None, "cuts": None, "drop": ["sex", "died", "ward"]}, "at least two columns; got age"),
         ({"target": "dead"}, "did you mean 'died'"),
         ({"target": "dead", "cuts": None}, "no 'dead'"),
         ({"bounds": None, "cuts": None, "constraints": ["ward = c"]}, "a survey is to find"),
