@@ -10,6 +10,8 @@ sigma, not only products of a radix: 183 ANDs for the table, then about 5 to 8 f
 
 import functools
 import math
+import os
+import threading
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
@@ -96,12 +98,21 @@ async def sample_gaussian(engine: Engine, plan: GaussianPlan) -> Heap:
     return heap
 
 
-@functools.lru_cache(maxsize=64)
+_planning = threading.Lock()  # threads that ask for one plan at once wait for the first
+os.register_at_fork(before=_planning.acquire, after_in_parent=_planning.release, after_in_child=_planning.release)
+
+
 def plan_gaussian(sigma: float) -> tuple[GaussianPlan, GaussianCertificate]:
     """The sampler for `sigma` grid steps, exactly as asked, and its certificate.
 
     Errors: ValueError outside 2^7 .. 2^30.
     """
+    with _planning:
+        return _plan_gaussian(sigma)
+
+
+@functools.lru_cache(maxsize=64)
+def _plan_gaussian(sigma: float) -> tuple[GaussianPlan, GaussianCertificate]:
     if not MINIMUM_SIGMA <= sigma <= MAXIMUM_SIGMA:
         raise ValueError(
             f"the discrete Gaussian takes sigma in 2^7 .. 2^30 grid steps; got {sigma:g}; choose a finer or a "
