@@ -57,7 +57,8 @@ def through(data: Set, epsilon: float = 1.0, seed: int = 1, **settings: Any) -> 
 
 
 def _processor() -> float:
-    """Seconds that this process and those that it has started and seen end have computed."""
+    """Seconds that this process, which has the records, has computed, and those that it has started and seen end: no
+    parties, which another process starts."""
     each = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
     return sum(used.ru_utime + used.ru_stime for used in each)
 
@@ -83,7 +84,8 @@ def as_page(rows: Sequence[Row]) -> str:
 def taken(rows: Sequence[Row]) -> list[str]:
     """The table of runs through parties."""
     head = ["set", "epsilon", "runs", "records", "columns", "cells of the first release", "seconds in all",
-            "of processor", "a party sends at most, MB", "tables of two", "of three", "accuracy", "AUC"]  # fmt: skip
+            "of processor, with the records", "a party sends at most, MB", "tables of two",
+            "of three", "accuracy", "AUC"]  # fmt: skip
     body = []
     for key in dict.fromkeys((row["dataset"], row["epsilon"]) for row in rows):
         mine = [row for row in rows if (row["dataset"], row["epsilon"]) == key]

@@ -152,7 +152,7 @@ def logarithmic(column: Quantity, bins: int) -> Bins:
 
 def spelled(value: float) -> str:
     """A number in at most six digits, and all of a whole one."""
-    return f"{value:.0f}" if value == int(value) and abs(value) < 1e15 else f"{value:.6g}"
+    return f"{value:.0f}" if abs(value) < 1e15 and value == int(value) else f"{value:.6g}"
 
 
 def _round(value: float) -> float:
