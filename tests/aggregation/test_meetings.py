@@ -293,7 +293,6 @@ LARGER = [
     ("one of two parties or the owner dies, and losses are noticed late", Game(1, 2), 1),
     ("two owners, two parties, a death", Game(2, 2, lags=1), 1),
     ("two owners, one party, two deaths", Game(2, 1), 2),
-    ("owners come late to two parties", Game(2, 2, late=True, lags=1), 1),
 ]
 
 

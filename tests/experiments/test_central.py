@@ -61,6 +61,7 @@ def test_what_is_simulated_is_what_an_estimator_fits() -> None:
 def test_a_look_writes_every_run_a_page_and_a_picture_and_computes_nothing_twice(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.delenv(central.DATA_DIR_VARIABLE, raising=False)
     here = {name: rival for name, rival in RIVALS.items() if rival.package is None}  # whatever is installed
     monkeypatch.setattr(central, "RIVALS", here)
     said: list[str] = []
