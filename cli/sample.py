@@ -8,12 +8,13 @@ from typing import Any
 import click
 
 from dpmpc.cli.settings import setting_option
+from dpmpc.privacy.law import DEFAULT_LAW
 
 GATES = {"ands": "ANDs"}
 
 
 @click.command("sample")
-@setting_option("law", default="gaussian")
+@setting_option("law", default=DEFAULT_LAW)
 @setting_option("scale", default=65536.0, help="sigma (gaussian) or b (laplace), in grid steps.")
 @click.option("--count", type=int, default=100_000, show_default=True, help="Samples to draw.")
 @setting_option("parties", type=click.IntRange(1), default=3, help="Local parties, each a process.")
