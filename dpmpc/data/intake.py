@@ -48,6 +48,7 @@ class Looked:
     odd: tuple[str, ...] = ()
     why: str = ""
     day: bool = False  # a constant that is a date
+    whole: bool = True  # none of its numbers has a fraction
     digits: int = 0  # fields with digits that are read as neither a number nor a date
     forms: Forms | None = field(default=None, repr=False)
 
@@ -245,8 +246,9 @@ def _looked(table: Table, name: str, type_: str, role: Role, fact: _Fact) -> Loo
 
 def _number(table: Table, base: Looked, fact: _Fact) -> Looked:
     found = replace(
-        base, kind="number", least=fact["least"], greatest=fact["greatest"], why="all its values are numbers"
-    )
+        base, kind="number", least=fact["least"], greatest=fact["greatest"], why="all its values are numbers",
+        whole=fact["whole"] == fact["numbers"],
+    )  # fmt: skip
     if fact["numbers"] < base.present:  # NaN is the greatest
         value = table.number(base.name)
         finite = f"WHERE isfinite({value})"
@@ -296,7 +298,7 @@ def _text(table: Table, base: Looked, fact: _Fact) -> Looked:
     units = units_of(table, base.name) if fact["units"] and 2 * fact["odd"] >= there else {}
     counts = {form: int(fact[form]) for form in (*FORMS, *NEGATIVE)}
     forms = Forms(there, counts, units, words, int(fact["point three"]), (numbers, dates))
-    base = replace(base, forms=forms, digits=int(fact["odd"]))
+    base = replace(base, forms=forms, digits=int(fact["odd"]), whole=fact["whole"] == numbers)
     if base.distinct <= 20 * _TOP:
         base = _counted(table, base)
     mostly = _NEARLY if base.distinct <= MOST_LISTED else _MOSTLY  # words among many numbers are remarks

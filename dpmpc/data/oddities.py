@@ -134,7 +134,13 @@ def _persons(columns: Sequence["Looked"]) -> Iterator[str]:
     """Columns of identifiers, by their names, of which many stand in several records."""
     for c in columns:
         several = max(_LEAST, _PERSONS * c.present) <= c.distinct < (1 - _SHARED) * c.present
-        if c.role == "feature" and c.kind in ("number", "category") and several and IDENTIFIER.search(c.name):
+        if (
+            c.role == "feature"
+            and c.kind in ("number", "category")
+            and c.whole
+            and several
+            and IDENTIFIER.search(c.name)
+        ):
             yield (
                 f"column '{c.name}' has {c.distinct} different values in {number_of(c.present, 'record')}; if it says "
                 "whose records they are, a promise of records is weaker for who has several: --person "

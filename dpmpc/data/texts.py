@@ -61,7 +61,7 @@ def asked_of_texts(table: Table, name: str) -> Iterator[tuple[str, str]]:
     yield "likely", fields(f"strlen(t) < 16 AND lower(t) IN ({likely})")
     yield "odd", fields("o IS NOT NULL")
     yield "units", fields(has_unit_sql("u", "c"))
-    yield "times", fields(f"CASE WHEN contains(o, ':') THEN {clock_sql('o')} IS NOT NULL END")
+    yield "times", fields(f"CASE WHEN contains(o, ':') OR contains(o, 'h') THEN {clock_sql('o')} IS NOT NULL END")
     for mark, sign in zip(NEGATIVE, ("-", ")"), strict=True):
         yield mark, fields(f"u <> o AND u = c AND ends_with(o, '{sign}') AND {plain_sql('c')}")
     for form, pattern in FORMS.items():
