@@ -103,7 +103,10 @@ def _guessed(source: Source, connection: Any, private: Path, spelling: Spelling,
             table = open_source(source, connection, private, guessed)
             break
         except (EncodingError, HeaderError) as error:
-            first, before = first or error, guessed
+            first = first or error
+            if not error.likely:
+                raise first from None
+            before = guessed
             if isinstance(error, EncodingError):
                 guessed = replace(guessed, encoding=error.likely)
             else:
@@ -131,6 +134,9 @@ def open_source(source: Source, connection: Any, private: Path, spelling: Spelli
         table = replace(open_database(source.url, source.sql, connection, private), spelling=spelling)
     else:
         table = replace(open_object(source, connection, private), spelling=spelling)
+    if isinstance(source, CsvFile | Query | str | os.PathLike):
+        for name in spelling.other_decimal:
+            table[name]
     return without_codes(table)
 
 
