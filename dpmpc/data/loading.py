@@ -26,7 +26,7 @@ from dpmpc.data.schema import USUAL_GOALS, Basis, Goal, Schema, read_bounds
 from dpmpc.data.scratch import scratch_folder
 from dpmpc.data.spelling import PLAIN, Spelling, stating
 from dpmpc.data.table import Ints, Table, connect, held
-from dpmpc.errors import UsageError
+from dpmpc.errors import RecordError, UsageError
 
 # Public reasons why a column is not used; what its records look like is for its owner's eyes.
 OFF_THE_RECORDS = "as its owner's look at the records had it, outside the guarantee"
@@ -121,7 +121,7 @@ def _guessed(source: Source, connection: Any, private: Path, spelling: Spelling,
     if len(more) < 2:
         raise first
     asks = "".join(f" ({ask})" for ask in found.asks)
-    raise type(first)(f"{first.rule}; its fields need more: state {stating(**more)}{asks}", first.public) from None
+    raise RecordError(f"{first.rule}; its fields need more: state {stating(**more)}{asks}", first.public) from None
 
 
 def open_source(source: Source, connection: Any, private: Path, spelling: Spelling = PLAIN) -> Table:
