@@ -150,7 +150,7 @@ def target_of(found: Looked, kind: Kind | None, positive: str | None) -> Target:
     if len(names) == 1:
         raise RecordError(
             f"a target must vary; '{name}' is always '{names[0][:40]}'; choose another, or state both classes in"
-            " a schema",
+            ' a schema, "" for an empty field',
             public,
         )
     rare = [value for value, count in found.values if count < 2]

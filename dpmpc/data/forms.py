@@ -41,6 +41,9 @@ FORMS = {
 LIKELY_MISSING = (
     "-", "--", "---", ".", "..", "...", "nan", "nil", "#n/a", "#na", "#n/v", "#value!", "#ref!", "#div/0!", "n.a.",
     "n. a.", "k.a.", "k. a.", "<na>", "(null)", "not available", "missing", "n/d", "n.d.", "s.o.", "\u2013", "\u2014",
+    "no data", "s/d", "sin datos",
+    "keine angabe", "uppgift saknas", "ikke oplyst", "brak danych", "n\u00e3o informado", "veri yok", "\u043d/\u0434",
+    "\u043d.\u0434.", "\u043d\u0435\u0442 \u0434\u0430\u043d\u043d\u044b\u0445",
 )  # fmt: skip
 # A number with signs around it, a time, a fraction, a date with a foreign word or a letter for its era.
 FIGURES = (

@@ -340,6 +340,7 @@ def quoted(name: str) -> str:
 
 def code_sql(table: Table, name: str, values: Mapping[str, int]) -> str:
     """SQL for a column's value as an INTEGER: values[its canonical spelling], -1 if it is missing, -2 if it is unknown.
+    Where "" is one of the values, a missing one is that.
 
     Numbers are compared as numbers, all else as text; true and false in any case. Each is one look-up in a hash table.
     """
@@ -355,7 +356,7 @@ def code_sql(table: Table, name: str, values: Mapping[str, int]) -> str:
             str(row[0]): numbers[text] for text in numbers for row in duckdb_spelling(table.connection, float(text))
         }
         parts.append(_look_up(f"CAST({table.number(name)} + 0.0 AS VARCHAR)", spelled))
-    parts.append(f"CASE WHEN {table.missing(name)} THEN -1 ELSE -2 END")
+    parts.append(f"CASE WHEN {table.missing(name)} THEN {values.get('', -1)} ELSE -2 END")
     return f"CAST(coalesce({', '.join(parts)}) AS INTEGER)"
 
 

@@ -60,7 +60,7 @@ def asked_of_texts(table: Table, name: str) -> Iterator[tuple[str, str]]:
     yield "length", "sum(k * length(t)) / sum(k)"
     yield "spaced", fields("contains(t, ' ')")
     likely = ", ".join(map(literal, LIKELY_MISSING))
-    yield "likely", fields(f"strlen(t) < 16 AND lower(t) IN ({likely})")
+    yield "likely", fields(f"strlen(t) < 24 AND lower(t) IN ({likely})")
     yield "odd", fields("o IS NOT NULL")
     yield "units", fields(has_unit_sql("u", "c"))
     yield "times", fields(f"CASE WHEN contains(o, ':') OR contains(o, 'h') THEN {clock_sql('o')} IS NOT NULL END")
@@ -87,7 +87,7 @@ def listed_words(table: Table, name: str) -> dict[str, int]:
     """The words that look like "missing", and how many fields have each."""
     text = table.text(name)
     likely = ", ".join(map(literal, LIKELY_MISSING))
-    return _counts(table, name, f"lower({text})", f"strlen({text}) < 16 AND lower({text}) IN ({likely})")
+    return _counts(table, name, f"lower({text})", f"strlen({text}) < 24 AND lower({text}) IN ({likely})")
 
 
 def units_of(table: Table, name: str) -> dict[str, int]:

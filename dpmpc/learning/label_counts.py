@@ -39,12 +39,14 @@ def label_counts(questions: Survey, total: Floats, target: Labels | Classes, n: 
             break
         at += wide
     row = total[at : at + wide]
-    found = []
-    for values in _values(target):
+    found: list[float] = []
+    of_class = _values(target)
+    for values in of_class:
         places = {_place(target.name, value, questions.buckets) for value in values}
         found.append(float(sum(row[place] for place in places if place < len(row))))
-    if isinstance(target, Labels) and target.negative is None:
-        found[0] = n - found[1]
+    for k, values in enumerate(of_class):
+        if not values or "" in values:  # all others, or those without a value, which no coordinate of a value counts
+            found[k] = n - sum(found[:k]) - sum(found[k + 1 :])
     return found
 
 

@@ -18,6 +18,7 @@ from dpmpc.cli.describe import command as describe_command
 from dpmpc.codec import of_json
 from dpmpc.data import CsvFile, Schema, load
 from dpmpc.data.absent import frame_without_codes
+from dpmpc.data.check import check
 from dpmpc.data.csvfile import EncodingError, HeaderError
 from dpmpc.data.intake import look
 from dpmpc.data.loading import opened
@@ -188,6 +189,27 @@ def test_one_refusal_says_all_that_a_file_needs_stated(tmp_path: Path) -> None:
         assert found.proposed == stated and [c.kind for c in found.columns] == ["number", "date", "number", "number"]
     with pytest.raises(EncodingError, match=r"stated; .* is not in ascii"):
         load(CsvFile(path), target="y", spelling=Spelling(encoding="ascii"))
+
+
+def test_an_empty_field_may_be_a_class(tmp_path: Path) -> None:
+    """As where a cross is made or none: the refusal says how to state it."""
+    path = write(tmp_path, "age,flag,y\n" + "".join(f"{k},{'A' * (k % 2)},{'X' * (k % 3 == 0)}\n" for k in range(60)))
+    with pytest.raises(RecordError, match='state both classes in a schema, "" for an empty field'):
+        load(CsvFile(path), target="y")
+    columns = [{"kind": "number", "name": "age", "low": 0, "high": 60}]
+    columns += [{"kind": "category", "name": "flag", "categories": ["A", ""]}]
+    target = {"kind": "label", "name": "y", "positive": ["X"], "negative": [""]}
+    schema = Schema.from_json({"version": VERSION, "columns": columns, "target": target})
+    frame = {name: np.array(part, dtype=object) for name, part in zip(
+        ("age", "flag", "y"), zip(*(line.split(",") for line in path.read_text().split()[1:]), strict=True), strict=True
+    )}  # fmt: skip
+    for source in (CsvFile(path), frame):
+        data = load(source, schema=schema, test_fraction=0.0)
+        assert np.array_equal(data.y, np.where(np.arange(60) % 3 == 0, 1.0, -1.0))
+        assert np.array_equal(np.asarray(data.X)[:, 1:3] > 0, [[k % 2 == 1, k % 2 == 0] for k in range(60)])
+    with opened(CsvFile(path)) as (table, _):
+        found = check(schema, table)
+    assert not found.refused and "20 of 60 records are X" in "; ".join(found.lines())
 
 
 ROWS = "".join(f"{20 + k};{k / 7:.2f};{'yes' if k % 3 else 'no'}\n" for k in range(40))

@@ -89,6 +89,7 @@ def test_weighted_optima_are_scikit_learns() -> None:
         (LABELS, ["yes"] * 3 + ["no"] * 9),
         (Labels("y", ("1",), ("0",)), [1.0] * 3 + [0.0] * 9),
         (Labels("y", ("yes",), None), ["yes"] * 3 + ["no"] * 5 + ["never"] * 4),
+        (Labels("y", ("X",), ("",)), ["X"] * 3 + [""] * 9),
     ],
 )
 def test_a_survey_counts_labels(target: Labels, values: list[object]) -> None:
@@ -96,7 +97,8 @@ def test_a_survey_counts_labels(target: Labels, values: list[object]) -> None:
 
     number = isinstance(values[0], float)
     questions = Survey(("x", "y"), ()) if number else Survey(("x",), ("y",))
-    y = [(v, -1.0) if number else (np.inf, bucket("y", str(v), questions.buckets)) for v in values]
+    texts = [(np.inf, bucket("y", str(v), questions.buckets)) if v != "" else (np.nan, -1.0) for v in values]
+    y = [(v, -1.0) for v in values] if number else texts
     x = np.stack([np.arange(12.0), np.full(12, -1.0)], axis=1)
     total = questions.encode({"x": x, "y": np.array(y, dtype=np.float64)})
     assert counted(target) == "y" and list(label_counts(questions, total, target, 12)) == [9, 3]
