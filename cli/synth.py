@@ -53,7 +53,7 @@ def run_command(
     if dry:
         from dpmpc.runs.synth_dry import dry as foreseen
 
-        click.echo(foreseen(source, **given), nl=False)
+        click.echo(foreseen(source, digits=drawing["digits"], **given), nl=False)
         return
     if out is None:
         raise UsageError("--out is a new folder, or a file .parquet or .csv; none was given; name one, or say --dry")

@@ -261,7 +261,7 @@ def _plan_of_synthesis(file: ConsortiumFile, synth: SynthPart, path: Path) -> Pl
     data, origin = file.run.data_id, "public" if schema is None else schema.bounds
     made = plan_of_synthesis(
         columns, synth.target, synth.constraints, _sizes(file), data, data, _settings(file), origin,
-        hopeless=synth.hopeless == "allow", capacity=_private(file), by_person=True,
+        hopeless=synth.hopeless == "allow", capacity=_private(file), by_person=True, digits=synth.digits,
     )  # fmt: skip
     return replace(made, run_id=file.run.run_id or _run_id(file, made.source), names=_called(file))
 

@@ -79,12 +79,13 @@ class StatsPart(msgspec.Struct, forbid_unknown_fields=True):
 class SynthPart(msgspec.Struct, forbid_unknown_fields=True):
     """[synth]: a synthetic table instead of training. `constraints`: what cannot be, such as "sex = M and role = wife";
     `cuts`: edges of numbers' cells, or how many; `cells`: how many for all other numbers; a survey finds those of a
-    number with neither."""
+    number with neither; `digits`: decimals of a column of numbers."""
 
     target: str | None = None
     constraints: list[str] = msgspec.field(default_factory=list)
     cuts: dict[str, Any] = msgspec.field(default_factory=dict)
     cells: Annotated[int, msgspec.Meta(ge=1)] | None = None
+    digits: dict[str, int] = msgspec.field(default_factory=dict)
     hopeless: Literal["refuse", "allow"] = "refuse"
 
 

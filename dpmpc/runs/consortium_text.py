@@ -157,6 +157,7 @@ _STATS = """\
 # target = "outcome"         # the column that the rows are to tell most about
 # cells = 12                 # of every column of numbers, even ones
 # cuts = { age = [18, 40, 65, 90] }  # or edges; both are public
+# digits = { weight = 1 }    # decimals of a column of numbers; without, as its cells are wide
 # constraints = ["sex = M and role = wife"]  # what cannot be
 # hopeless = "allow"         # to make even what the noise will drown
 

@@ -227,7 +227,7 @@ def stats(
     """
     level = Level(confidence, about, 0 if at_once else 1)
     folder = None if out is None else Path(out)
-    if folder is not None and folder.exists() and any(folder.iterdir()):
+    if folder is not None and folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
         raise UsageError(f"<<out>> must be a new or empty directory; {folder} is not; name another")
     public = None if schema is None else schema if isinstance(schema, Schema) else Schema.read(Path(schema))
     tables = asked_of(queries, public, bounds, models)

@@ -4,6 +4,7 @@ under one promise; all else is post-processing."""
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from numbers import Integral
 from pathlib import Path
 from typing import Any, Literal
 
@@ -38,6 +39,7 @@ from dpmpc.synthesis.table import (
 )
 from dpmpc.synthesis.values import written
 
+_LEFT_OUT = "name their levels in <<bounds>>, or leave them out with <<drop>>"
 FITS: dict[str, Fit] = {"tree": lambda noisy, _, shape: model_of(noisy, shape), "mbi": pgm.fitted}
 
 
@@ -74,7 +76,7 @@ class Synthetic:
             "own figure is in synthetic.md.",
             *([hashed] if buckets else []),
             *left,
-        ])  # fmt: skip
+        ], self.structure.target)  # fmt: skip
 
     def frame(self) -> Any:
         """A pandas data frame with the rows; what is to be said of them is in its `attrs`."""
@@ -151,21 +153,18 @@ def synth(
     Errors: UsageError for what cannot be; for noise that would drown the tables (`hopeless`); as of releases.
     """
     folder = None if out is None else Path(out)
-    if folder is not None and folder.exists() and any(folder.iterdir()):
+    if folder is not None and folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
         raise UsageError(f"<<out>> must be a new or empty directory; {folder} is not; name another")
-    if model not in FITS:
-        raise UsageError(f"<<model>> is one of {', '.join(FITS)}; got {model}; choose one")
-    if model == "mbi":
-        pgm.check_installed()
-    if rows is not None and rows < 1:
-        raise UsageError(f"<<rows>> are at least 1; got {rows}; give another number")
+    check_drawing(rows, model, seed, digits)
+    if hopeless not in ("refuse", "allow"):
+        raise UsageError(f"<<hopeless>> is refuse or allow; got {hopeless!r}; choose one")
     lines = lines_of(constraints)
     with opened(records, memory=memory, spelling=spelling, person=kept_of(settings, owners)) as (table, _):
         drop = (*drop, *named_columns(settings))
         touched = touched_at_most(table, kept_of(settings, owners))
         public = public_columns(table, owners, schema, bounds, cuts_of(cuts), cells, drop, digits, touched)
         public.check(target, lines, digits or {})
-        check_spelled(table, public.of_numbers, "leave them out with <<drop>>")
+        check_spelled(table, public.of_numbers, _LEFT_OUT)
         kept = Kept(folder, wait, budget, account)
         with Releases.of(table, public, owners, data_id, kept, settings, capacity) as run:
             if public.survey is not None:
@@ -186,6 +185,20 @@ def synth(
     if folder is not None:
         found.write(folder)
     return found
+
+
+def check_drawing(rows: int | None, model: str, seed: int | None, digits: Mapping[str, int] | None) -> None:
+    """Errors: rows that cannot be drawn; a model that is none, or whose package is not there; a seed or decimals that
+    are none."""
+    if digits is not None and not isinstance(digits, Mapping):
+        raise UsageError(f"<<digits>> map columns to decimals; got {digits!r}; say age = 1 so")
+    if model not in FITS:
+        raise UsageError(f"<<model>> is one of {', '.join(FITS)}; got {model}; choose one")
+    if model == "mbi":
+        pgm.check_installed()
+    for name, given, least in (("rows", rows, 1), ("seed", seed, 0)):
+        if given is not None and (isinstance(given, bool) or not isinstance(given, Integral) or given < least):
+            raise UsageError(f"<<{name}>> is a whole number, {least} or more; got {given!r}; give another")
 
 
 def named_columns(settings: Mapping[str, Any]) -> tuple[str, ...]:
@@ -222,9 +235,9 @@ def lines_of(constraints: Sequence[str] | Path | str | None) -> list[str]:
 def cuts_of(cuts: Mapping[str, Any] | Path | str | None) -> Mapping[str, Any]:
     if cuts is None or isinstance(cuts, Mapping):
         return cuts or {}
-    value = read_written(Path(cuts), Any, "a cuts")
+    file = isinstance(cuts, str | Path)
+    value = read_written(Path(cuts), Any, "a cuts") if file else cuts
     if not isinstance(value, dict):
-        raise UsageError(
-            f"a file of <<cuts>> maps columns to edges or numbers of cells; {Path(cuts).name} is none; write one"
-        )
+        said = Path(cuts).name if file else repr(cuts)
+        raise UsageError(f"<<cuts>> map columns to edges or numbers of cells; {said} does not; write age = 12 so")
     return value

@@ -18,9 +18,8 @@ from dpmpc.statistics.intervals import Floats
 from dpmpc.synthesis import cuts as cells_of
 from dpmpc.synthesis.asking import check_columns
 from dpmpc.synthesis.constraints import Constraints
-from dpmpc.synthesis.values import digits_of
+from dpmpc.synthesis.values import check_digits, digits_of, numbers_of
 
-MOST_DIGITS = 12
 _MOST_FOUND = 6  # decimals; numbers with more are written as their cells say
 _FEW = 20  # one of so many numbers may have more decimals than its column
 _EPOCH = datetime.date(1970, 1, 1)
@@ -42,10 +41,12 @@ class Public:
     @property
     def of_numbers(self) -> tuple[str, ...]:
         """The columns that may be of numbers: all, where a survey finds them."""
-        return self.names if self.columns is None else tuple(_numbers(self.columns))
+        return self.names if self.columns is None else tuple(numbers_of(self.columns))
 
     def check(self, target: str | None, constraints: Sequence[str], stated: Mapping[str, int]) -> None:
         """Errors: what is said of columns that are not there, or not such; before anything is spent."""
+        if target is not None and not isinstance(target, str):
+            raise UsageError(f"<<target>> is a column's name; got {target!r}; give one of {some(self.names)}")
         if self.columns is not None:
             Constraints.of(constraints, self.columns)
             if self.survey is None:
@@ -54,13 +55,7 @@ class Public:
             raise UsageError("<<constraints>> name public values; a survey is to find these columns; give <<bounds>>")
         if target is not None and target not in self.names:
             raise UsageError(f"<<target>> is a column; there is no '{target}'; the columns are {some(self.names)}")
-        numbers = self.names if self.columns is None else _numbers(self.columns)
-        for name, count in stated.items():
-            if name not in numbers or not isinstance(count, int) or not 0 <= count <= MOST_DIGITS:
-                raise UsageError(
-                    f"<<digits>> are 0 to {MOST_DIGITS} decimals of a column of numbers; got {name}={count!r}; "
-                    "correct it"
-                )
+        check_digits(stated, self.of_numbers)
 
     def digits(self, columns: Columns, stated: Mapping[str, int]) -> dict[str, int]:
         """The decimals of every column of numbers, as stated, as its numbers have them, or by its cells."""
@@ -69,7 +64,7 @@ class Public:
 
 def digits_of_columns(columns: Columns, stated: Mapping[str, int]) -> dict[str, int]:
     """As `Public.digits`, of columns with cells."""
-    found = {name: digits_of(column) for name, column in _numbers(columns).items()}
+    found = {name: digits_of(column) for name, column in numbers_of(columns).items()}
     return found | {name: count for name, count in stated.items() if name in found}
 
 
@@ -110,10 +105,6 @@ def columns_of_bounds(given: Mapping[str, Any]) -> Columns:
     """The columns of checked bounds, two dates as a range of dates. Errors: a range of dates that runs backwards."""
     others = {column.name: column for column in Columns.of_bounds(given).columns}
     return Columns(tuple(others[name] if name in others else _days(name, entry) for name, entry in given.items()))
-
-
-def _numbers(columns: Columns) -> dict[str, Quantity]:
-    return {column.name: column for column in columns.columns if isinstance(column, Quantity)}
 
 
 def surveyed_columns(public: Public, total: Floats, noise: float) -> Columns:

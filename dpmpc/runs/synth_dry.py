@@ -25,14 +25,14 @@ def dry(
     bounds: Mapping[str, Any] | Path | str | None = None, cuts: Mapping[str, Any] | Path | str | None = None,
     cells: int | None = None, drop: Sequence[str] = (), target: str | None = None,
     constraints: Sequence[str] | Path | str | None = None, memory: int | None = None, spelling: Spelling = PLAIN,
-    capacity: Sequence[int] | None = None, **settings: Any,
+    digits: Mapping[str, int] | None = None, capacity: Sequence[int] | None = None, **settings: Any,
 ) -> str:  # fmt: skip
     """Lines: records, columns and cells; the part of each column's records that noise alone is expected to move; what
     the releases take. Nothing is spent; of records only their owners are read. Errors: as of `synth`."""
     with opened(records, memory=memory, spelling=spelling, person=kept_of(settings, owners)) as (table, _):
         drop = (*drop, *named_columns(settings))
-        public = public_columns(table, owners, schema, bounds, cuts_of(cuts), cells, drop)
-        public.check(target, lines_of(constraints), {})
+        public = public_columns(table, owners, schema, bounds, cuts_of(cuts), cells, drop, digits)
+        public.check(target, lines_of(constraints), digits or {})
         run = Releases.of(table, public, owners, None, Kept(None, 0.0), settings, capacity)
         what = "records" if capacity is None else "places for records"
         said = [f"{sum(run.sizes):,} {what} of {len(run.sizes)} owners, {len(public.names)} columns"]

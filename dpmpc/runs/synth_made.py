@@ -9,9 +9,10 @@ from dpmpc.aggregation.plan.plan import Plan
 from dpmpc.errors import UsageError
 from dpmpc.runs.job import WHOLE
 from dpmpc.runs.stats import reopened
-from dpmpc.runs.synth import Synthetic, made_of
+from dpmpc.runs.synth import Synthetic, check_drawing, made_of
 from dpmpc.runs.synth_columns import digits_of_columns
 from dpmpc.synthesis.source import FIRST, Synthesis
+from dpmpc.synthesis.values import check_digits, numbers_of
 
 
 def is_synthesis(out: Path) -> bool:
@@ -29,8 +30,10 @@ def made_from(
         raise UsageError(f"a synthetic table is made of a run that planned one; {out} has none; name its folder")
     source = Plan.read(out / FIRST / WHOLE).source
     assert isinstance(source, Synthesis)
+    check_drawing(rows, model, seed, digits)
+    check_digits(digits or {}, numbers_of(source.columns))
     second = reopened(out)
     (first,) = second.earlier
     releases = (first, replace(second, earlier=()))
-    places = digits_of_columns(source.columns, digits or {})
+    places = digits_of_columns(second.tables.columns, {**dict(source.digits), **(digits or {})})
     return made_of(releases, source.target, source.constraints, rows=rows, model=model, places=places, seed=seed)

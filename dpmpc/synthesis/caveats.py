@@ -12,6 +12,7 @@ CAVEATS = (
 )
 
 
-def first_lines(guarantee: str, notes: Sequence[str]) -> list[str]:
+def first_lines(guarantee: str, notes: Sequence[str], target: str | None) -> list[str]:
     """The lines that stand before any synthetic row."""
-    return [*CAVEATS, f"Privacy: {guarantee}", *notes]
+    said = CAVEATS if target is not None else [line.replace(", models of the target column", "") for line in CAVEATS]
+    return [*said, f"Privacy: {guarantee}", *notes]

@@ -154,12 +154,16 @@ def between(edge: float, places: int) -> float:
 
 def bounds_of(counts: Floats, noise: float, summary: Summary, places: int | None = None) -> tuple[float, float]:
     """The ends of the octaves, and zero, that stand out of the noise, and within six deviations of the mean. counts: as
-    of `edges_of`; summary: what the survey found of the column; places: decimals that numbers have, if it is known."""
+    of `edges_of`; summary: what the survey found of the column; places: decimals that numbers have, if it is known.
+
+    Of all octaves some are far from zero by noise alone, so five deviations count there; of an octave beside such a
+    one, and so on, and of zero, half of that."""
     ends = []
-    for k in np.flatnonzero(counts[2 : 2 + 2 * OCTAVES] > 2 * _BESIDE * noise):
-        size = math.ldexp(1.0, int(LOWEST + k % OCTAVES))
-        ends += [-2 * size, -size] if k < OCTAVES else [size, 2 * size]
-    if counts[1] > 2 * _BESIDE * noise or not ends:
+    for octave in _standing(counts[2 : 2 + OCTAVES], noise):
+        ends += [-math.ldexp(2.0, LOWEST + octave), -math.ldexp(1.0, LOWEST + octave)]
+    for octave in _standing(counts[2 + OCTAVES : 2 + 2 * OCTAVES], noise):
+        ends += [math.ldexp(1.0, LOWEST + octave), math.ldexp(2.0, LOWEST + octave)]
+    if counts[1] > _BESIDE * noise or not ends:
         ends += [0.0, _ZERO]
     away = _WIDEST * summary.deviation
     low, high = max(min(ends), summary.mean - away), min(max(ends), summary.mean + away)
@@ -170,3 +174,15 @@ def bounds_of(counts: Floats, noise: float, summary: Summary, places: int | None
     first, last = np.nextafter(low, math.inf) if low < 0 else low, np.nextafter(high, -math.inf)
     low, high = -between(-float(first), places), between(float(last), places)
     return (low, high) if low < high else (high, high + 10.0**-places)
+
+
+def _standing(counts: Floats, noise: float) -> list[int]:
+    """The octaves that stand out of the noise by themselves, and those that do beside them."""
+    found = set(np.flatnonzero(counts > 2 * _BESIDE * noise).tolist())
+    for step in (-1, 1):
+        for k in sorted(found, reverse=step < 0):
+            at = k + step
+            while 0 <= at < len(counts) and at not in found and counts[at] > _BESIDE * noise:
+                found.add(at)
+                at += step
+    return sorted(found)

@@ -25,6 +25,7 @@ from dpmpc.synthesis.constraints import Constraints
 from dpmpc.synthesis.cuts import at_most, surveyed, without_cuts
 from dpmpc.synthesis.noisy import Noisy
 from dpmpc.synthesis.table import structure
+from dpmpc.synthesis.values import check_digits, numbers_of
 
 SURVEY, FIRST = "survey", "first"  # the stages' names, and their folders'
 
@@ -33,7 +34,8 @@ SURVEY, FIRST = "survey", "first"  # the stages' names, and their folders'
 class Synthesis(Source):
     """Columns, the column that rows are to tell about, impossible combinations, and what the first release comes to
     alone; all public. `survey`: what the survey comes to alone, where it is still to find the cells of numbers that
-    have none; else None. `places`: whether owners' sizes are of places, so that the number of records is private."""
+    have none; else None. `places`: whether owners' sizes are of places, so that the number of records is private.
+    `digits`: decimals of columns of numbers, as everybody knows them; (name, count) each."""
 
     KIND: ClassVar[str] = "synthesis"
 
@@ -43,9 +45,11 @@ class Synthesis(Source):
     epsilon: float = 0.5
     survey: float | None = None
     places: bool = False
+    digits: tuple[tuple[str, int], ...] = ()
 
     def __post_init__(self) -> None:
         asking.check_columns(self.cells, self.target)
+        check_digits(dict(self.digits), numbers_of(self.columns))
         Constraints.of(self.constraints, self.columns)
         if bool(without_cuts(self.columns)) != (self.survey is not None):
             raise UsageError(
@@ -73,7 +77,7 @@ class Synthesis(Source):
         differ in the last bits between processors, so two could choose differently where two trees are equally good to
         1e-12; their plans' digests then differ, and the run ends before the second release."""
         if self.survey is not None:
-            columns = surveyed(self.columns, self.questions, opened.total, opened.noise)
+            columns = surveyed(self.columns, self.questions, opened.total, opened.noise, dict(self.digits))
             found = replace(self, columns=columns, survey=None)
             return Following(found, found.coordinates)
         tables = asking.first(self.columns)
@@ -130,13 +134,16 @@ class Synthesis(Source):
             "epsilon": self.epsilon,
             "survey": self.survey,
             "places": self.places,
+            "digits": dict(self.digits),
         }
 
     @classmethod
     def from_json(cls, value: dict[str, Any]) -> "Synthesis":
-        only_known(value, ("columns", "target", "constraints", "epsilon", "survey", "places"), "a plan's synthesis")
+        known = ("columns", "target", "constraints", "epsilon", "survey", "places", "digits")
+        only_known(value, known, "a plan's synthesis")
         columns, survey = columns_from_json(value["columns"]), value["survey"]
         return cls(
             columns, value["target"], tuple(value["constraints"]), float(value["epsilon"]),
             None if survey is None else float(survey), bool(value["places"]),
+            tuple(value["digits"].items()),
         )  # fmt: skip

@@ -6,13 +6,14 @@ all. They minimise a convex function of two variables; the noise of the moments 
 alone does not bend the density. Below and above the bounds a number is drawn as the bound itself.
 """
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from dpmpc.errors import UsageError
 from dpmpc.statistics.blocks import Moments
 from dpmpc.statistics.cells import Bins, Ints
 from dpmpc.statistics.columns import MISSING, Columns, Quantity
@@ -21,6 +22,7 @@ from dpmpc.statistics.intervals import Floats
 from dpmpc.statistics.opened import Opened
 from dpmpc.statistics.values import Scaled
 
+MOST_DIGITS = 12
 _PARTS = 32  # of a cell, each of even density
 _STEPS = 60  # of Newton's method
 
@@ -48,6 +50,21 @@ def moments_of(opened: Opened, column: Quantity) -> Wanted | None:
     return Wanted(mean, square, float(noise[1] / n**2), float(noise[2] / (4 * n**2)))
 
 
+def numbers_of(columns: Columns) -> dict[str, Quantity]:
+    """The columns of numbers, by name."""
+    return {column.name: column for column in columns.columns if isinstance(column, Quantity)}
+
+
+def check_digits(stated: Mapping[str, Any], numbers: Collection[str]) -> None:
+    """Errors: decimals of a column that is none of these, or that are no such number."""
+    for name, count in stated.items():
+        whole = isinstance(count, int) and not isinstance(count, bool)
+        if name not in numbers or not whole or not 0 <= count <= MOST_DIGITS:
+            raise UsageError(
+                f"<<digits>> are 0 to {MOST_DIGITS} decimals of a column of numbers; got {name}={count!r}; correct it"
+            )
+
+
 def digits_of(column: Quantity) -> int:
     """How many decimals a column is written with: none where bounds and cuts are whole numbers, else so many that the
     narrowest cell has a hundred values."""
@@ -55,7 +72,7 @@ def digits_of(column: Quantity) -> int:
     if all(float(edge).is_integer() for edge in edges):
         return 0
     widths = np.diff(edges)
-    return int(min(12, max(0, 2 - np.floor(np.log10(widths[widths > 1e-6].min(initial=np.inf))))))
+    return int(min(MOST_DIGITS, max(0, 2 - np.floor(np.log10(widths[widths > 1e-6].min(initial=np.inf))))))
 
 
 def written(

@@ -528,6 +528,10 @@ def test_a_file_of_a_synthetic_table_is_a_plan_of_two_releases(tmp_path: Path) -
     text = asks(tmp_path).read_text()
     asked = '[stats]\nqueries = ["table(sex)", "median(age)"]\n'
     one = read_consortium(write(tmp_path, text.replace(asked, "[synth]\ncells = 6\n"), "consortium.toml"))
+    spelt = read_consortium(
+        write(tmp_path, text.replace(asked, "[synth]\ncells = 6\ndigits.age = 1\n"), "consortium.toml")
+    )
+    assert isinstance(spelt.plan.source, Synthesis) and spelt.plan.source.digits == (("age", 1),)
     assert isinstance(one.plan.source, Synthesis) and (one.plan.epsilon, len(one.plan.before)) == (1, 1)
     folder = write_kits(one, tmp_path / "kits", tmp_path / "authority")[0]
     Limits.read(folder / "limits.toml").check(read_kit(folder).plan)
@@ -544,6 +548,7 @@ def test_a_file_of_a_synthetic_table_is_a_plan_of_two_releases(tmp_path: Path) -
         ('[synth]\ncells = 6\ntarget = "aeg"\n', "did you mean 'age'?"),
         ('[synth]\ncells = 6\nconstraints = ["aeg = 3"]\n', "did you mean 'age'?"),
         ("[synth]\ncells = 3000\n", "noise alone would move"),
+        ("[synth]\ncells = 6\ndigits = { sex = 1 }\n", "0 to 12 decimals of a column of numbers"),
     ):
         with pytest.raises(UsageError) as caught:
             read_consortium(write(tmp_path, text.replace(asked, part), "consortium.toml"))

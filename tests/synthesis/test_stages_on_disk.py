@@ -26,7 +26,7 @@ from dpmpc.runs.synth_plan import plan_of_synthesis
 from dpmpc.statistics.columns import Columns, Quantity, category
 from tests.aggregation.histories import least_epsilon
 from tests.aggregation.mutants import RECORDS, mutate, text_of, words_of
-from tests.aggregation.test_mutated_plans import lost_by
+from tests.aggregation.owners_losses import lost_by
 from tests.machines import sites
 
 COLUMNS = Columns((

@@ -2,7 +2,6 @@
 
 import itertools
 import math
-from typing import Any
 
 import numpy as np
 import pytest
@@ -18,7 +17,6 @@ from dpmpc.statistics.pooled import pooled
 from dpmpc.statistics.tables import Tables
 from dpmpc.synthesis import asking
 from dpmpc.synthesis.constraints import Constraints
-from dpmpc.synthesis.cuts import edges_of, stated
 from dpmpc.synthesis.model import fitted, on_simplex, raked
 from dpmpc.synthesis.noisy import Noisy
 from dpmpc.synthesis.table import draw, expected_errors, model_of, structure
@@ -351,30 +349,6 @@ def test_expected_errors_are_of_the_size_that_errors_have() -> None:
             true.append(0.5 * np.abs(off).sum() / 5000)
             said.append(error.whole)
     assert 0.6 < np.mean(true) / np.mean(said) < 1.6
-
-
-def test_cells_follow_a_survey_and_cuts_are_checked() -> None:
-    from dpmpc.learning.survey import Survey
-    from dpmpc.learning.survey_numbers import CELLS
-
-    def counted(values: Any) -> Any:
-        return Survey(("x",)).encode({"x": np.stack([values, np.full(len(values), -1.0)], axis=1)})[:CELLS]
-
-    rng = np.random.default_rng(10)
-    values = np.where(rng.random(40_000) < 0.9, 0.0, rng.gamma(2, 3000, 40_000))
-    counts = counted(values) + rng.normal(0, 40, CELLS)
-    edges = edges_of(counts, 40.0, 0.0, 100_000.0)
-    assert edges[0] == 0 and edges[1] < 1e-6 and edges[-1] == 100_000 and 5 <= len(edges) <= 16
-    assert all(a < b for a, b in itertools.pairwise(edges))
-    even = edges_of(counted(rng.uniform(18, 90, 40_000)), 40.0, 18.0, 90.0)
-    share = np.histogram(rng.uniform(18, 90, 100_000), even)[0] / 100_000
-    assert 0.02 < share.min() and share.max() < 0.4
-    for cuts in ([3, 1], "many", [1], True, [0, math.inf]):
-        with pytest.raises(UsageError):
-            stated(COLUMNS, {"age": cuts}, None)
-    with pytest.raises(UsageError, match="'sex' has levels"):
-        stated(COLUMNS, {"sex": [0, 1]}, None)
-    assert stated(COLUMNS, {"age": 4}, None)["age"].cuts == (18, 36, 54, 72, 90)  # type: ignore[union-attr]
 
 
 def test_intervals_of_both_releases_hold_what_the_records_say() -> None:

@@ -18,7 +18,6 @@ from dpmpc.aggregation.plan.plan import Plan
 from dpmpc.cli.main import group
 from dpmpc.data.schema import checked_bounds
 from dpmpc.errors import RecordError, UsageError
-from dpmpc.learning.survey_numbers import CELLS
 from dpmpc.privacy.gaussian import mu_of_budget
 from dpmpc.privacy.ledgers import read_ledgers
 from dpmpc.runs.stages import settled_plan
@@ -30,7 +29,7 @@ from dpmpc.statistics.columns import Columns
 from dpmpc.statistics.tables import STEP
 from dpmpc.synthesis.asking import pairs
 from dpmpc.synthesis.caveats import CAVEATS
-from dpmpc.synthesis.cuts import CELLS_OF_A_NUMBER, edges_of, stated
+from dpmpc.synthesis.cuts import stated
 from dpmpc.synthesis.noisy import Noisy
 from dpmpc.synthesis.source import Synthesis
 from tests.machines import apart, sites
@@ -210,7 +209,12 @@ def test_noisy_tables_travel_with_it_and_answer_at_no_cost(
         ({"target": "dead", "cuts": None}, "no 'dead'"),
         ({"bounds": None, "cuts": None, "constraints": ["ward = c"]}, "a survey is to find"),
         ({"cuts": {"sex": [1, 2]}}, "'sex' has levels"),
-        ({"rows": 0}, "at least 1"),
+        ({"rows": 0}, "1 or more"),
+        ({"seed": -1}, "0 or more"),
+        ({"digits": ["age"]}, "map columns to decimals"),
+        ({"cuts": [18, 90]}, "map columns to edges"),
+        ({"target": 3}, "is a column's name"),
+        ({"hopeless": "maybe"}, "is refuse or allow"),
         ({"delta": 0.0}, "Gaussian noise, which needs"),
         ({"constraints": ["ward = d"]}, "one of its levels"),
         ({"constraints": ["ward = c and age in 20..40"]}, "end at 18, 40, 60"),
@@ -274,6 +278,8 @@ def test_a_dry_run_and_a_budget_that_is_too_small_spend_nothing(tmp_path: Path) 
     said = dpmpc_command(*command, "--dry")
     assert said.returncode == 0 and said.stdout.startswith("3,000 records of 3 owners, 4 columns\n"), said.stdout
     assert "  age: 7 cells, " in said.stdout and "Second, at most: " in said.stdout
+    wrong = CliRunner().invoke(group, [*command, "--dry", "--digits", "age=13"])
+    assert wrong.exit_code != 0 and "decimals of a column" in str(wrong.exception)
     again = dpmpc_command(*command)
     assert again.returncode == 2 and "--out is a new folder, or a file" in again.stderr
     account = tmp_path / "account"
@@ -294,12 +300,14 @@ def test_over_several_machines_every_process_makes_the_same_second_release(role:
     role both a survey comes first, which finds the cells of age; without, owners have capacities, and how many rows
     there are is what the noisy tables say: within 300 of the truth, more than eight deviations of their noise."""
     surveyed = role == "both"
+    digits = {"age": 1} if surveyed else None
     frame = people(6000, 2)
     sizes = tuple(int((frame.site == site).sum()) for site in "xyz") if surveyed else (4096, 2048, 1024)
     columns = stated(Columns.of_bounds(checked_bounds(BOUNDS, "test")), {} if surveyed else CUTS, None)
     settings = PROMISE | {"neighbours": "record", "role": role, "parties": 3}
     never = ["ward = c and age in 18..40"] * (not surveyed)
-    plan = plan_of_synthesis(columns, "died", never, sizes, "people", None, settings, "public", capacity=not surveyed)
+    plan = plan_of_synthesis(columns, "died", never, sizes, "people", None, settings, "public", capacity=not surveyed,
+                             digits=digits)  # fmt: skip
     path = tmp_path / "plan.json"
     plan.write(path)
     assert Plan.read(path) == plan and promise_of(plan).epsilon == 1.0
@@ -328,10 +336,19 @@ def test_over_several_machines_every_process_makes_the_same_second_release(role:
         assert mu**2 + sum(mu2) == pytest.approx(whole / 0.95, rel=0.03) and mu**2 == pytest.approx(whole / 19, rel=0.1)
         cuts = found.tables.columns["age"].cuts
         assert 8 <= len(cuts) <= 15 and (cuts[0], cuts[-1]) == (18, 90)
+        assert all(10 * cut % 1 == pytest.approx(0.5) for cut in cuts[1:-1])  # between two numbers of one decimal
+        assert (rows.age % 1 != 0).any() and np.allclose(10 * rows.age, np.rint(10 * rows.age))
         assert abs(rows.age.mean() - frame.age.mean()) < 2
     assert len(found.asked(pairs(found.tables.columns)).answers) == 6
     again = made_from(owner, rows=500, seed=1)
     assert len(again.frame()) == 500 and again.structure == made_from(tmp_path / names[-1]).structure
+    for wrong, words in (
+        ({"rows": -5}, "1 or more"),
+        ({"seed": -1}, "0 or more"),
+        ({"digits": {"ward": 1}}, "decimals"),
+    ):
+        with pytest.raises(UsageError, match=words):
+            made_from(owner, **wrong)
     for name in names:
         assert sum(len(book.entries) for book in read_ledgers(tmp_path / name)) == (3 if surveyed else 2)
 
@@ -344,17 +361,13 @@ def test_what_a_plan_of_a_synthetic_table_cannot_be() -> None:
             Synthesis(wrong, survey=survey)
     with pytest.raises(UsageError, match="noise alone would move"):
         plan_of_synthesis(known, None, [], (40, 40, 40), "p", None, PROMISE | {"parties": 3}, "public")
+    for digits in ({"ward": 1}, {"age": 13}, {"age": True}, {"eag": 1}):
+        with pytest.raises(UsageError, match="decimals of a column of numbers"):
+            plan_of_synthesis(
+                known, None, [], (4000,) * 3, "p", None, PROMISE | {"parties": 3}, "public", digits=digits
+            )
     with pytest.raises(UsageError, match="dyed"):
         plan_of_synthesis(known, "dyed", [], (4000,) * 3, "p", None, PROMISE | {"parties": 3}, "public")
-
-
-def test_a_survey_leads_to_no_more_cells_than_were_planned() -> None:
-    """The plan's length is public before the survey: octaves that all stand out are joined."""
-    counts = np.full(CELLS, 1000.0)
-    for low, high in ((-1e9, 1e9), (0.0, 1e9), (-3.0, 5.0), (0.0, 1.0)):
-        edges = edges_of(counts, 1.0, low, high)
-        assert len(edges) <= CELLS_OF_A_NUMBER + 1 and (edges[0], edges[-1]) == (low, high)
-        assert all(np.diff(edges) > 0)
 
 
 def test_a_table_of_persons_promises_all_records_of_one(tmp_path: Path) -> None:

@@ -165,7 +165,7 @@ class Aggregator(ByOneSession):
         one they are gone when the aggregator is closed. Errors: UsageError for what no run can do."""
         own = ("self", "out", "wait", "stall", "budget", "account")
         plan = Plan.create(**{name: value for name, value in locals().items() if name not in (*own, "own")})
-        if out is not None and Path(out).exists() and any(Path(out).iterdir()):
+        if out is not None and Path(out).exists() and (not Path(out).is_dir() or any(Path(out).iterdir())):
             raise UsageError(f"out must be a new or empty directory; {out} is not; name another")
         settings = {
             "account": partial(account_of, said=account, keeps=out is not None, callers=True),
