@@ -1,13 +1,11 @@
 """`dpmpc describe`: a look at one's own records."""
 
-import contextlib
 import html
 import json
 import os
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
@@ -18,7 +16,6 @@ from dpmpc.errors import UsageError, number_of, spelt
 if TYPE_CHECKING:
     from dpmpc.data.describe import Described, Description
     from dpmpc.data.spelling import Spelling
-    from dpmpc.data.table import Table
 
 _EYES = "for the eyes of the records' owner alone: nothing below is protected"
 _SPARKS = " ▁▂▃▄▅▆▇█"
@@ -75,11 +72,12 @@ def command(
         return
     from dpmpc.data.describe import NOT_PUBLIC, describe
     from dpmpc.data.draft import schema_of, toml_of
+    from dpmpc.data.loading import opened
 
     if source is not None and records is not None:
         raise UsageError("one source of records is needed; got SOURCE and --records; leave one out")
     named = source_of(csv, source or records, database, sql)
-    with opened_in_any_encoding(named, memory_of(memory), spelling) as table:
+    with opened(named, memory=memory_of(memory), spelling=spelling, guess=True) as (table, _):
         found = describe(table, target=target, owners=owners_column, drop=drop)
     found = replace(found, intake=replace(found.intake, stated=spelling))  # what was guessed is proposed
     if as_json:
@@ -95,28 +93,6 @@ def command(
         as_text = json.dumps(schema.to_json(), indent=2) + "\n" if schema_out.suffix == ".json" else None
         _write(schema_out, as_text or toml_of(schema, found.intake))
         click.echo(f'{schema_out}: a first schema, bounds "data"; {NOT_PUBLIC}', err=True)
-
-
-@contextlib.contextmanager
-def opened_in_any_encoding(source: Any, memory: int | None, spelling: "Spelling") -> "Iterator[Table]":
-    """The table of a source; where its text is not UTF-8, or its first row does not name the columns, and nothing was
-    stated, by the encoding and the line that seem to be meant, which are then part of what is proposed."""
-    from dpmpc.data.csvfile import EncodingError, HeaderError
-    from dpmpc.data.loading import opened
-
-    with contextlib.ExitStack() as stack:
-        for last in (False, False, True):
-            try:
-                table, _ = stack.enter_context(opened(source, memory=memory, spelling=spelling))
-                break
-            except (EncodingError, HeaderError) as error:
-                if last or not error.likely:
-                    raise
-                if isinstance(error, EncodingError):
-                    spelling = replace(spelling, encoding=error.likely)
-                else:
-                    spelling = replace(spelling, header=error.likely)
-        yield table
 
 
 def _show(found: "Description", target: str | None) -> None:

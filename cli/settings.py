@@ -16,6 +16,7 @@ _PROCESS = {"index": "-I", "addresses": "-P", "base_port": "-B", "plan_file": "-
 _SOURCE = {
     "missing": "--missing-word",
     "units": "--unit",
+    "other_decimal": "--other-decimal",
 }  # settings of `data.spelling`: of others the name is the flag
 
 

@@ -58,6 +58,12 @@ SPELLING = (
     ),
     click.Option(["--encoding"], metavar="NAME", help="Of your text files, such as cp1252.  [default: utf-8]"),
     click.Option(
+        ["--other-decimal"],
+        multiple=True,
+        metavar="COLUMN",
+        help="A column whose numbers have the other decimal sign, point or comma; may be repeated.",
+    ),
+    click.Option(
         ["--misfits"],
         type=click.Choice(["ask", "zero"]),
         help="Records whose target is missing or none of the schema's: ask stops before anything is spent, zero counts"
@@ -103,6 +109,7 @@ def spelling_of(given: dict[str, Any]) -> Any:
         thousands=_NAMES.get(thousands, thousands),  # type: ignore[arg-type]
         missing=tuple(stated["missing_word"]),
         units=tuple(stated["unit"]),
+        other_decimal=tuple(stated["other_decimal"]),
         **{name: value for name, value in settings.items() if value is not None},
     )
 

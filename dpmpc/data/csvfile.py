@@ -66,25 +66,27 @@ def scan(path: Path, name: str) -> Scan:
     return Scan(digest.hexdigest(), loose)
 
 
-class EncodingError(UsageError):
-    """A file whose text is not in the encoding that it should be in. `likely`: the one that it seems to be in."""
+NOT_ENCODED = "a text file of an owner is not in the encoding that was stated"
 
-    likely = ""
+
+class EncodingError(RecordError):
+    """A file whose text is not in the encoding that it should be in. `likely`: the one that it seems to be in; `rule`:
+    what is said before the way out."""
+
+    likely, rule = "", ""
 
 
 class HeaderError(RecordError):
-    """The first row of a file does not name its columns. `likely`: the line that seems to."""
+    """The first row of a file does not name its columns. `likely`: the line that seems to; `rule`: as above."""
 
-    likely = 0
+    likely, rule = 0, ""
 
 
 def _not_utf8(path: Path, name: str, at: int, seems: str = "") -> EncodingError:
     seems = seems or likely(path)
-    error = EncodingError(
-        f"a data file is UTF-8; {name} is not at byte {at} (it seems to be {seems}); state"
-        f" {stating(encoding=seems)}, or save it as UTF-8"
-    )
-    error.likely = seems
+    rule = f"a data file is UTF-8; {name} is not at byte {at} (it seems to be {seems})"
+    error = EncodingError(f"{rule}; state {stating(encoding=seems)}, or save it as UTF-8", NOT_ENCODED)
+    error.likely, error.rule = seems, rule
     return error
 
 
@@ -106,7 +108,8 @@ def transcoded(path: Path, name: str, encoding: str, folder: Path) -> Path:
                 out.write(piece)
     except UnicodeError:
         raise EncodingError(
-            f"a data file is in the encoding that was stated; {name} is not in {encoding}; correct <<encoding>>"
+            f"a data file is in the encoding that was stated; {name} is not in {encoding}; correct <<encoding>>",
+            NOT_ENCODED,
         ) from None
     except OSError as error:
         raise UsageError(
@@ -262,13 +265,16 @@ def _check_first(path: Path, name: str, separator: str) -> None:
         below = [(row, k) for row, k in rows[1:] if sum(bool(cell.strip()) for cell in row) == width]
         if below and len(below) > 1 and _names_alone(below[0][0], width) and not _names_alone(below[1][0], width):
             row, k = below[0]
-            error = HeaderError(
+            rule = (
                 f"the first row of a data file names its columns; that of {name} does not, and line {k} seems to "
-                f"({', '.join(cell.strip()[:20] for cell in row[:4])}, ...); state {stating(header=k)}, or take the "
-                f"lines above it away ({stating(header=rows[0][1])} where the first row is meant)",
+                f"({', '.join(cell.strip()[:20] for cell in row[:4])}, ...)"
+            )
+            error = HeaderError(
+                f"{rule}; state {stating(header=k)}, or take the lines above it away ({stating(header=rows[0][1])} "
+                "where the first row is meant)",
                 "the first row of an owner's file does not seem to name its columns",
             )
-            error.likely = k
+            error.likely, error.rule = k, rule
             raise error
 
 

@@ -10,20 +10,23 @@ from dataclasses import dataclass, replace
 
 from dpmpc.data.reading import literal
 from dpmpc.data.scripts import ENGLISH
-from dpmpc.data.spelling import GAPS, TIME, Negative, Order, Spelling
+from dpmpc.data.spelling import GAPS, TIME, Negative, Order, Spelling, composed, is_unit
+from dpmpc.data.table import some
 from dpmpc.errors import number_of
 
 _GAP = GAPS[" "]
 _TICK = GAPS["'"]
 _YEAR = r"(\d{4}|\d{2})"
 _LOW, _HIGH = "(0?[1-9]|1[0-2])", r"(1[3-9]|2\d|3[01])"
-SUFFIX = rf"([\d.,])[{_GAP}]*([\pL°%\p{{Sc}}][^\s\d]{{0,9}}[²³23]?)$"
-PREFIX = rf"^([+-]?)([A-Z]{{0,3}}\p{{Sc}}|[A-Z]{{3}}|Rs\.?|kr\.?)[{_GAP}]*([+-]?\d)"
+SUFFIX = rf"([\d.,])[{_GAP}]*([\pL°%‰\p{{Sc}}\p{{So}}][^\s\d]{{0,9}}[²³23]?|/-)$"
+PREFIX = rf"^([+-]?)([A-Z]{{0,3}}\p{{Sc}}|[A-Z]{{3}}|(?:Rs|Fr|[Kk]r|Rp|RM)\.?)[{_GAP}]*([+-]?\d)"
 FORMS = {
     "comma": r"[+-]?(\d+,\d{1,2}|\d+,\d{4,}|\d{4,},\d+|0\d*,\d+|,\d+)",
+    "point": r"[+-]?(\d+\.\d{1,2}|\d+\.\d{4,}|\d{4,}\.\d+|0\d*\.\d+|\.\d+)",
     "comma groups": r"[+-]?[1-9]\d{0,2}(,\d{3}){2,}(\.\d+)?|[+-]?[1-9]\d{0,2},\d{3}\.\d+"
     r"|[+-]?\d{1,2}(,\d{2})+,\d{3}(\.\d+)?",
     "comma three": r"[+-]?[1-9]\d{0,2},\d{3}",
+    "point three": r"[+-]?[1-9]\d{0,2}\.\d{3}",
     "point groups": r"[+-]?[1-9]\d{0,2}((\.\d{3}){2,}(,\d+)?|\.\d{3},\d+)",
     "gap": rf"[+-]?\d{{1,3}}([{_GAP}]\d{{3}})+([.,]\d+)?",
     "gap comma": rf"[+-]?\d{{1,3}}([{_GAP}]\d{{3}})+,\d+",
@@ -42,13 +45,15 @@ LIKELY_MISSING = (
 # A number with signs around it, a time, a fraction, a date with a foreign word or a letter for its era.
 FIGURES = (
     r"[^\pL\pN\s]{1,3}\pN[\pN.,' ]*[^\pL\pN]{0,2}|\pN[\pN.,' ]*[^\pL\pN\s.,']{1,2}|\d+:\d+(:\d+)?|\d+/\d+"
-    r"|\d{1,2}\W{0,2}\pL{3,12}\W{0,2}(\d{4}|\d{2})|\pL{1,2}\d{1,2}[./-]\d{1,2}[./-]\d{1,2}"
+    r"|\d{1,4}[./-]\d{1,2}[./-]\d{1,4}\b.{0,20}|\d{1,2}\W{0,2}\pL{3,12}\W{0,2}(\d{4}|\d{2})|\pL{1,2}\d{1,2}[./-]\d{1,2}[./-]\d{1,2}"
 )
 NEGATIVE = ("trailing", "parentheses")  # counted beside FORMS
 _MANY = 0.5  # of a column's fields: so many that are of a kind make a proposal
-_SOME = 0.02  # of a column's fields: so many must be in another spelling
+SOME = 0.02  # of a column's fields: so many must be in another spelling
 
 
+BOTH = "\x1f"
+_DOTTED = r"\d{1,2}\.\d{1,2}\.(\d{4}|\d{2})"  # a date and what stands after it
 _PLAIN = rf"[+-]?\d[\d.,{_GAP}{_TICK}]*"
 
 
@@ -71,36 +76,46 @@ def core_sql(text: str) -> str:
 
 def has_unit_sql(text: str, core: str) -> str:
     """SQL for whether a text is a number and a unit. `core`: SQL for the text without what looks like one."""
-    return f"({core} <> {text} AND {plain_sql(core)})"
+    return f"({core} <> {text} AND {plain_sql(core)} AND NOT regexp_full_match({core}, {literal(_DOTTED)}))"
 
 
 def unit_sql(text: str) -> str:
-    """SQL for what looks like the unit of a text; empty if nothing does."""
-    return (
-        f"coalesce(nullif(regexp_extract({text}, {literal(SUFFIX)}, 2), ''),"
-        f" regexp_extract({text}, {literal(PREFIX)}, 2))"
-    )
+    """SQL for what looks like the unit of a text; empty if nothing does. One before and one after have BOTH between."""
+    before, after = f"regexp_extract({text}, {literal(PREFIX)}, 2)", f"regexp_extract({text}, {literal(SUFFIX)}, 2)"
+    return f"concat_ws('{BOTH}', nullif({before}, ''), nullif({after}, ''))"
 
 
 @dataclass(frozen=True)
 class Forms:
     """What one column's fields look like. `counts`: of each of FORMS, of fields that are neither number nor date;
     `present`: of all that are there; `units`, `words`: what looks like a unit, or a missing value, and how often;
-    `point_three`: numbers such as 1.234, which decimal commas would make thousands; `read`: fields that are read as
-    numbers, and as dates, as it is."""
+    `points`: numbers such as 1.234, which decimal commas would make thousands, and all with a point; `read`: fields
+    that are read as numbers, and as dates, as it is; `name`: of the column."""
 
     present: int
     counts: Mapping[str, int]
     units: Mapping[str, int]
     words: Mapping[str, int]
-    point_three: int = 0
+    points: tuple[int, int] = (0, 0)
     read: tuple[int, int] = (0, 0)
+    name: str = ""
 
     @property
     def numbers(self) -> int:
         """Fields that would be numbers in another spelling."""
-        commas = ("comma", "comma groups", "comma three", "point groups", "gap", "tick")
-        return max(sum(self.counts[k] for k in commas), sum(self.counts.get(k, 0) for k in NEGATIVE))
+        commas = ("comma", "comma groups", "comma three", "point groups", "point three", "gap", "tick")
+        below = sum(self.counts.get(k, 0) for k in NEGATIVE)
+        return max(sum(self.counts[k] for k in commas), below, self.counts["point"])
+
+    @property
+    def commas(self) -> int:
+        """Fields that would be numbers with a decimal comma."""
+        return sum(self.counts[k] for k in ("comma", "point groups", "gap comma", "tick comma"))
+
+    @property
+    def odd(self) -> int:
+        """Fields that would be numbers in another spelling, with or without a unit."""
+        return self.numbers + sum(self.units.values())
 
     @property
     def dates(self) -> int:
@@ -137,33 +152,37 @@ def proposed(stated: Spelling, columns: list[Forms]) -> tuple[Spelling, tuple[st
 
 def _mostly(odd: int, read: int, present: int) -> bool:
     """Whether a column is mostly of a kind, of which some fields are spelled otherwise than was stated."""
-    return odd >= _SOME * present and odd + read >= _MANY * present > 0
+    return odd >= SOME * present and odd + read >= _MANY * present > 0
 
 
 def _numbers(stated: Spelling, columns: list[Forms], asks: list[str]) -> Spelling:
     """Decimal sign, thousands and units. A decimal sign is that of columns that it makes readable for the most part:
     another one unmakes numbers; signs between thousands and units only add some."""
-    unread = [c for c in columns if c.numbers + sum(c.units.values()) >= _MANY * c.present]
-    columns = [c for c in columns if _mostly(c.numbers + sum(c.units.values()), c.read[0], c.present)]
-    commas = {form: sum(c.counts[form] for c in unread) for form in FORMS}
-    comma = commas["comma"] + commas["point groups"] + commas["gap comma"] + commas["tick comma"]
-    total = {form: sum(c.counts[form] for c in columns) for form in FORMS}
-    groups = total["comma groups"]
-    result = stated
-    if comma and groups:
-        have = number_of(comma, "field has", "fields have")
-        asks.append(f"numbers: {have} a decimal comma and {groups} commas between thousands")
-    if stated.decimal == "." and comma > groups:
-        result = replace(result, decimal=",", thousands="" if stated.thousands == "," else stated.thousands)
+    result = _decimal(stated, columns, asks)
+    three = sum(_in_thousands(c) for c in columns if composed(c.name) not in result.other_decimal)
+    columns = [c for c in columns if _mostly(c.odd, c.read[0], c.present)]
+    other = [c for c in columns if composed(c.name) in result.other_decimal]
+    own = [c for c in columns if c not in other]
+    total = {form: sum(c.counts[form] for c in own) for form in FORMS}
+    swapped = {form: sum(c.counts[form] for c in other) for form in FORMS}
     if not stated.thousands:
-        if result.decimal == "," and (total["point groups"] or sum(c.point_three for c in columns)):
-            result = replace(result, thousands=".")
-        elif result.decimal == "." and (groups or total["comma three"]):
-            result = replace(result, thousands=",")
-            if not groups:
+        if result.decimal == ",":
+            between = total["point groups"] or three or swapped["comma groups"]
+            if three and not (total["point groups"] or swapped["comma groups"]):
+                asks.append("numbers: fields such as 1.234 have decimal points, or points between thousands")
+        else:
+            between = total["comma groups"] or total["comma three"] or swapped["point groups"]
+            if total["comma three"] and not (total["comma groups"] or swapped["point groups"]):
                 asks.append("numbers: fields such as 1,234 have decimal commas, or commas between thousands")
-        elif total["gap"] or total["tick"]:
-            result = replace(result, thousands=" " if total["gap"] >= total["tick"] else "'")
+        gap, tick = (total[form] + swapped[form] for form in ("gap", "tick"))
+        if between:
+            result = replace(result, thousands="." if result.decimal == "," else ",")
+        elif gap or tick:
+            result = replace(result, thousands=" " if gap >= tick else "'")
+        kinds = {"spaces": gap, "apostrophes": tick, "points or commas": between}
+        if sum(map(bool, kinds.values())) > 1:
+            found = " and ".join(f"{count} {kind}" for kind, count in kinds.items() if count)
+            asks.append(f"numbers: between thousands {found} stand; a source has one of them")
     below = {mark: sum(c.counts.get(mark, 0) for c in columns) for mark in NEGATIVE}
     if any(below.values()) and not stated.negative:
         mark: Negative = "trailing" if below["trailing"] >= below["parentheses"] else "parentheses"
@@ -172,12 +191,56 @@ def _numbers(stated: Spelling, columns: list[Forms], asks: list[str]) -> Spellin
             asks.append(f"numbers: {below['trailing']} have a minus after them and {below['parentheses']} parentheses")
     units: dict[str, int] = {}
     for c in columns:
-        common = {unit: count for unit, count in c.units.items() if 10 * count >= c.present}
+        often = {unit: count for unit, count in c.units.items() if 10 * count >= c.present}
+        common = {unit: count for unit, count in often.items() if all(map(is_unit, unit.split(BOTH)))}
         if len(common) > 1:
-            asks.append(f"units: one column has {' and '.join(sorted(common))}; state one of them")
+            words = " and ".join(unit.replace(BOTH, " with ") for unit in sorted(common))
+            asks.append(f"units: one column has {words}; state one of them")
             common = dict([max(common.items(), key=lambda item: item[1])])
-        units |= common
+        units |= {part: count for unit, count in common.items() for part in unit.split(BOTH)}
     return replace(result, units=(*stated.units, *sorted(units)))
+
+
+def _decimal(stated: Spelling, columns: list[Forms], asks: list[str]) -> Spelling:
+    """With the decimal sign of most columns, and those that have the other one. Whether a point among plain numbers is
+    one of decimals follows from those that have not three digits after it."""
+    known = {*stated.other_decimal}
+    columns = [c for c in columns if composed(c.name) not in known]
+    unread = [c for c in columns if c.odd >= _MANY * c.present > 0]
+    if stated.decimal == ",":
+        other = [c for c in unread if c.counts["point"] + c.counts["comma groups"] >= _MANY * c.present]
+        result = stated
+    else:
+        groups = sum(c.counts["comma groups"] for c in columns if _mostly(c.odd, c.read[0], c.present))
+        comma = [c for c in columns if c.commas > _pointed(c) and _mostly(c.odd, c.read[0], c.present)]
+        point = [c for c in columns if c not in comma and _pointed(c) >= SOME * c.present > 0 and _numeric(c)]
+        if len(comma) > len(point):
+            between = "" if stated.thousands == "," else stated.thousands
+            result, other = replace(stated, decimal=",", thousands=between), point
+        else:
+            result, other = stated, comma
+        commas = sum(c.commas for c in unread)
+        if commas and groups and not other:
+            have = number_of(commas, "field has", "fields have")
+            asks.append(f"numbers: {have} a decimal comma and {groups} commas between thousands")
+    if other:
+        sign = "commas" if result.decimal == "." else "points"
+        asks.append(f"numbers: {some([c.name for c in other], 8)} may have decimal {sign}, other columns have not")
+    return replace(result, other_decimal=(*stated.other_decimal, *sorted(c.name for c in other)))
+
+
+def _in_thousands(c: Forms) -> int:
+    """Fields of a column of numbers that may all have points between thousands."""
+    return c.points[0] if c.points[0] >= SOME * c.present and _numeric(c) and not _pointed(c) else 0
+
+
+def _pointed(c: Forms) -> int:
+    """Fields of a column that have a decimal point."""
+    return max(0, c.points[1] - c.points[0]) + c.counts["point"] + c.counts["comma groups"]
+
+
+def _numeric(c: Forms) -> bool:
+    return c.odd + c.read[0] >= _MANY * c.present
 
 
 def _words(columns: list[Forms]) -> tuple[str, ...]:

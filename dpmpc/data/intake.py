@@ -4,15 +4,16 @@ What a column seems to hold, in which spelling, how much of it is missing or not
 look only proposes: what a field reads as follows from that field and from what was stated (`data.spelling`).
 """
 
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
-from dpmpc.data.forms import FORMS, NEGATIVE, Forms, proposed
+from dpmpc.data.forms import FORMS, NEGATIVE, SOME, Forms, proposed
 from dpmpc.data.oddities import CODE, IDENTIFIER, oddities, shell
 from dpmpc.data.spelling import PLAIN, Spelling, canonical
 from dpmpc.data.table import Table, clock, held
-from dpmpc.data.texts import asked_of_texts, different, different_texts, listed_words, odd_texts, units_of
+from dpmpc.data.texts import asked_of_texts, different, different_texts, listed_words, odd_texts, plain_forms, units_of
 from dpmpc.errors import UsageError, number_of
 
 Kind = Literal["number", "category", "date", "time", "identifier", "free text", "constant", "empty", "other"]
@@ -23,6 +24,7 @@ ALIKE = 2  # records that share a value before it is listed
 _NEARLY, _MOSTLY = 0.9, 0.6
 _FEW = 20  # records: fewer say nothing of identifiers
 _TOP = 1000
+_LONG = 1e7  # numbers from here on that have as many digits as each other and are all different may be identifiers
 _EXACT = 100_000  # records: of more, different numbers are counted approximately
 _AT_ONCE = 16  # columns a query, so that its plan stays small
 
@@ -48,6 +50,7 @@ class Looked:
     odd: tuple[str, ...] = ()
     why: str = ""
     day: bool = False  # a constant that is a date
+    whole: bool = True  # none of its numbers has a fraction
     digits: int = 0  # fields with digits that are read as neither a number nor a date
     forms: Forms | None = field(default=None, repr=False)
 
@@ -173,7 +176,12 @@ def _look(table: Table, target: str | None, owners: str | None, drop: Sequence[s
             column.name: _looked(plain, column.name, table[column.name].type, roles[column.name], fact)
             for column, fact in zip(some, facts, strict=True)
         }
-    spelling, asks = proposed(table.spelling, [c.forms for c in columns.values() if c.forms is not None])
+    forms = [c.forms for c in columns.values() if c.forms is not None]
+    if table.spelling.decimal == "." and any(each.commas for each in forms):  # are the points of others decimals?
+        broken = [c for c in columns.values() if c.forms is None and c.kind == "number" and not c.whole]
+        texts = {c.name: c.present - c.unread for c in broken if table[c.name].kind == "text"}
+        forms += plain_forms(table, texts)
+    spelling, asks = proposed(table.spelling, forms)
     table.unchanged()
     noted = (replace(c, why=f"{c.why}; {note}") if (note := table[c.name].note) else c for c in columns.values())
     columns = {column.name: column for column in noted}
@@ -245,8 +253,9 @@ def _looked(table: Table, name: str, type_: str, role: Role, fact: _Fact) -> Loo
 
 def _number(table: Table, base: Looked, fact: _Fact) -> Looked:
     found = replace(
-        base, kind="number", least=fact["least"], greatest=fact["greatest"], why="all its values are numbers"
-    )
+        base, kind="number", least=fact["least"], greatest=fact["greatest"], why="all its values are numbers",
+        whole=fact["whole"] == fact["numbers"],
+    )  # fmt: skip
     if fact["numbers"] < base.present:  # NaN is the greatest
         value = table.number(base.name)
         finite = f"WHERE isfinite({value})"
@@ -267,8 +276,9 @@ def _numbered(table: Table, found: Looked, fact: _Fact) -> Looked:
         return found
     assert found.least is not None and found.greatest is not None
     dense = found.greatest - found.least < 1.1 * found.present
+    long = found.least >= _LONG and math.floor(math.log10(found.least)) == math.floor(math.log10(found.greatest))
     named = IDENTIFIER.search(found.name)
-    if not (dense or named) or not _all_different(table, found):
+    if not (dense or long or named) or not _all_different(table, found):
         return found
     why = "whole numbers, all different" + ", one after the other" * dense
     return replace(found, kind="identifier", why=why) if named else replace(found, why=f"{why}: an identifier?")
@@ -293,10 +303,12 @@ def _text(table: Table, base: Looked, fact: _Fact) -> Looked:
     present, numbers, dates = base.present, int(fact["numbers"]), int(fact["dates"])
     words = listed_words(table, base.name) if fact["likely"] else {}
     there = present - sum(words.values())
-    units = units_of(table, base.name) if fact["units"] and 2 * fact["odd"] >= there else {}
+    worth = 2 * (fact["odd"] + numbers) >= there and fact["odd"] >= SOME * there
+    units = units_of(table, base.name) if fact["units"] and worth else {}
     counts = {form: int(fact[form]) for form in (*FORMS, *NEGATIVE)}
-    forms = Forms(there, counts, units, words, int(fact["point three"]), (numbers, dates))
-    base = replace(base, forms=forms, digits=int(fact["odd"]))
+    points = (int(fact["three"]), int(fact["pointed"]))
+    forms = Forms(there, counts, units, words, points, (numbers, dates), base.name)
+    base = replace(base, forms=forms, digits=int(fact["odd"]), whole=fact["whole"] == numbers)
     if base.distinct <= 20 * _TOP:
         base = _counted(table, base)
     mostly = _NEARLY if base.distinct <= MOST_LISTED else _MOSTLY  # words among many numbers are remarks
@@ -335,12 +347,12 @@ def _worded(base: Looked, fact: _Fact, there: int) -> Looked:
 
 def _counted(table: Table, base: Looked) -> Looked:
     """With its most frequent values, as they are compared; all of them if they are few."""
-    text = table.text(base.name)
+    text, spelling = table.text(base.name), table.spelling.of(base.name)
     ordering = f"GROUP BY 1 ORDER BY 2 DESC, t LIMIT {_TOP + 1}"
     rows = table.rows(f"{text} AS t, CAST(sum(k) AS BIGINT)", ordering, different(table, base.name))
     counts: dict[str, int] = {}
     for value, count in rows:
-        spelled = canonical(str(value), PLAIN if table[base.name].kind == "number" else table.spelling)
+        spelled = canonical(str(value), PLAIN if table[base.name].kind == "number" else spelling)
         counts[spelled] = counts.get(spelled, 0) + int(count)
     ordered = tuple(sorted(counts.items(), key=lambda item: (-item[1], item[0])))
     listed = len(rows) <= _TOP

@@ -11,10 +11,12 @@ import numpy as np
 
 from dpmpc.data.absent import without_codes
 from dpmpc.data.blocks import Precision, Records, allocate
+from dpmpc.data.csvfile import EncodingError, HeaderError
 from dpmpc.data.database import open_database
 from dpmpc.data.dataset import Dataset, Rows, Split, split
 from dpmpc.data.derive import Asked, PublicBounds, looked, schema_of_bounds, schema_of_records
 from dpmpc.data.files import open_file, open_files
+from dpmpc.data.intake import look
 from dpmpc.data.mapping import Mapping, complete, owner_numbers, owners_of, zeroed
 from dpmpc.data.memory import parse_memory, usual_memory
 from dpmpc.data.objects import open_object
@@ -22,9 +24,9 @@ from dpmpc.data.ownership import EMPTY, Kept
 from dpmpc.data.persons import drawn_apart, kept, persons_of
 from dpmpc.data.schema import USUAL_GOALS, Basis, Goal, Schema, read_bounds
 from dpmpc.data.scratch import scratch_folder
-from dpmpc.data.spelling import PLAIN, Spelling
+from dpmpc.data.spelling import PLAIN, Spelling, stating
 from dpmpc.data.table import Ints, Table, connect, held
-from dpmpc.errors import UsageError
+from dpmpc.errors import RecordError, UsageError
 
 # Public reasons why a column is not used; what its records look like is for its owner's eyes.
 OFF_THE_RECORDS = "as its owner's look at the records had it, outside the guarantee"
@@ -69,13 +71,15 @@ def opened(
     folder: Path | None = None,
     spelling: Spelling = PLAIN,
     person: Kept | None = None,
+    guess: bool = False,
 ) -> Iterator[tuple[Table, Path]]:
     """The table of a source while it is open, and a private folder that goes with it.
 
     memory: how many bytes DuckDB may hold, a quarter of what the process may use. folder: where the private folder is.
     spelling: what its owner states of its texts; a table that is open already keeps its own, and its own persons.
-    person: what is kept of each person's records.
-    Errors: as for each kind of source.
+    person: what is kept of each person's records. guess: whether a text file is read by the encoding and the line of
+    names that it seems to have where none was stated, which then are of the table's spelling.
+    Errors: as for each kind of source; a file that must be guessed, with all that its fields need stated.
     """
     if isinstance(source, OpenTable):
         yield source.table, source.private
@@ -83,10 +87,41 @@ def opened(
     with scratch_folder(folder) as private:
         connection = connect(private, None if memory is None else memory // 4)
         try:
-            table = open_source(source, connection, private, spelling)
+            table = _guessed(source, connection, private, spelling, refused=not guess)
             yield (table if person is None else kept(table, person)), private
         finally:
             connection.close()
+
+
+def _guessed(source: Source, connection: Any, private: Path, spelling: Spelling, *, refused: bool) -> Table:
+    """The table of a source, with the encoding and the line of names that it seems to have. `refused`: whether these
+    must have been stated; then the error says all else that the fields need stated, too."""
+    first: EncodingError | HeaderError | None = None
+    guessed = spelling
+    while True:
+        try:
+            table = open_source(source, connection, private, guessed)
+            break
+        except (EncodingError, HeaderError) as error:
+            first = first or error
+            if not error.likely:
+                raise first from None
+            before = guessed
+            if isinstance(error, EncodingError):
+                guessed = replace(guessed, encoding=error.likely)
+            else:
+                guessed = replace(guessed, header=error.likely)
+            if guessed == before:
+                raise first from None
+    if first is None or not refused:
+        return table
+    found, _ = look(table)
+    stated = {name for name, value in spelling.options().items() if found.proposed.options().get(name) == value}
+    more = {name: value for name, value in found.proposed.options().items() if name not in {*stated, "missing"}}
+    if len(more) < 2:
+        raise first
+    asks = "".join(f" ({ask})" for ask in found.asks)
+    raise RecordError(f"{first.rule}; its fields need more: state {stating(**more)}{asks}", first.public) from None
 
 
 def open_source(source: Source, connection: Any, private: Path, spelling: Spelling = PLAIN) -> Table:
@@ -99,6 +134,9 @@ def open_source(source: Source, connection: Any, private: Path, spelling: Spelli
         table = replace(open_database(source.url, source.sql, connection, private), spelling=spelling)
     else:
         table = replace(open_object(source, connection, private), spelling=spelling)
+    if isinstance(source, CsvFile | Query | str | os.PathLike):
+        for name in spelling.other_decimal:
+            table[name]
     return without_codes(table)
 
 

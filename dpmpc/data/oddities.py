@@ -37,7 +37,8 @@ MARK = "\ufeff"  # of byte order, between files that were put together
 IDENTIFIER = re.compile(
     r"(^|[^a-z])(id|ids|nr|no|n[°º]|n\.º|num|number|nummer|n[uú]mero|num[eé]ro|key|code|mrn|ssn|uuid|guid|pid|case|fall"
     r"|dossier|prontu[aá]rio|matr[ií]cula|registro|historia|expediente|folio|cpf|dni|nhc|ipp|nip|pesel|lp|bsn|codice"
-    r"|matricola|aadhaar|mpi|zeile|row|index)([^a-z]|$)|(id|nr|nummer|number|#|号|番号|编号)$",
+    r"|matricola|aadhaar|mpi|zeile|row|index|cpr|uhid|hn|amka|αμκα|№)([^a-z]|$)|^ת\.? ?ז"
+    r"|(id|nr|nummer|number|#|号|番号|编号|编码|번호|رقم الملف)$",
     re.I,
 )  # in a column's name
 _DAY = re.compile(r"(19|20)\d\d(0[1-9]|1[0-2])(0[1-9]|[12]\d|3[01])")
@@ -134,7 +135,13 @@ def _persons(columns: Sequence["Looked"]) -> Iterator[str]:
     """Columns of identifiers, by their names, of which many stand in several records."""
     for c in columns:
         several = max(_LEAST, _PERSONS * c.present) <= c.distinct < (1 - _SHARED) * c.present
-        if c.role == "feature" and c.kind in ("number", "category") and several and IDENTIFIER.search(c.name):
+        if (
+            c.role == "feature"
+            and c.kind in ("number", "category")
+            and c.whole
+            and several
+            and IDENTIFIER.search(c.name)
+        ):
             yield (
                 f"column '{c.name}' has {c.distinct} different values in {number_of(c.present, 'record')}; if it says "
                 "whose records they are, a promise of records is weaker for who has several: --person "

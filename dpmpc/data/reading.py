@@ -95,7 +95,8 @@ def clock_sql(text: str) -> str:
         part = f"regexp_extract({text}, {literal(f'^{CLOCK}$')}, ['h', 'i', 's', 'half'])"
         return f"list_transform([{part}], lambda p: CASE WHEN p.h <> '' THEN {_time()} END)[1]"
 
-    return f"list_transform([{western_sql(text)}], lambda s: CASE WHEN contains(s, ':') THEN {read('s')} END)[1]"
+    marked = "contains(s, ':') OR contains(s, 'h')"
+    return f"list_transform([{western_sql(text)}], lambda s: CASE WHEN {marked} THEN {read('s')} END)[1]"
 
 
 def _days(text: str, order: str, spelling: Spelling) -> str:

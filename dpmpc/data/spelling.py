@@ -10,7 +10,7 @@ import datetime
 import math
 import re
 import unicodedata
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any, Literal, get_args
 
 from dpmpc.data.scripts import ENGLISH, ERAS, FIRST, MONTHS, western
@@ -31,6 +31,7 @@ TIME = (
     r"(?:(?:[T ] *|, *)(\d{1,2}):(\d{2})(?::(\d{2})(?:[.,]\d+)?)?(?: *([AaPp])\.?[Mm]\.?)?"
     r"(?: ?(?:Z|UTC|[+-]\d{2}(?::?\d{2})?))?)?"
 )
+_YEAR = r"(\d{4}|\d{2})(?: ?[rг]\.)?"  # with the word for "year" that Slavic dates end in
 _TH = r"(?:st|nd|rd|th|er|º|°)?"
 
 _WORD = r"([^\x00-@\[-\x60\{-\x7f]{3,12})"  # letters, and all that is not ASCII: `MONTHS` decides
@@ -40,22 +41,35 @@ _NAMED = rf"((?i:{'|'.join(sorted(ENGLISH, key=len, reverse=True))}))\.?"
 DATE_PATTERNS = {
     "ymd": (rf"(\d{{4}})[-/.年년] ?{_DAY}[-/.月월] ?{_DAY}[日일.]?{TIME}", ("y", "m", "d", "h", "i", "s", "half")),
     "dby": (
-        rf"{_DAY}{_TH}[-/. ]*(?:of |de )?{_WORD}\.?[-/., ]*(?:de |del )?(\d{{4}}|\d{{2}}){TIME}",
+        rf"{_DAY}{_TH}[-/. ]*(?:of |de )?{_WORD}\.?[-/., ]*(?:de |del )?{_YEAR}{TIME}",
         ("d", "m", "y", "h", "i", "s", "half"),
     ),
     "bdy": (
-        rf"{_NAMED}[-/. ]*{_DAY}{_TH}[-/., ]+(\d{{4}}|\d{{2}}){TIME}",
+        rf"{_NAMED}[-/. ]*{_DAY}{_TH}[-/., ]+{_YEAR}{TIME}",
         ("m", "d", "y", "h", "i", "s", "half"),
     ),
-    "dmy": (rf"{_DAY}[-/.]{_DAY}[-/.](\d{{4}}|\d{{2}}){TIME}", ("d", "m", "y", "h", "i", "s", "half")),
-    "mdy": (rf"{_DAY}[-/.]{_DAY}[-/.](\d{{4}}|\d{{2}}){TIME}", ("m", "d", "y", "h", "i", "s", "half")),
+    "dmy": (rf"{_DAY}[-/.]{_DAY}[-/.]{_YEAR}{TIME}", ("d", "m", "y", "h", "i", "s", "half")),
+    "mdy": (rf"{_DAY}[-/.]{_DAY}[-/.]{_YEAR}{TIME}", ("m", "d", "y", "h", "i", "s", "half")),
     "era": (
         rf"({'|'.join(ERAS)})(\d{{1,2}}|{FIRST})年{_DAY}月{_DAY}日?{TIME}",
         ("e", "y", "m", "d", "h", "i", "s", "half"),
     ),
 }
-CLOCK = r"(\d{1,2}):(\d{2})(?::(\d{2})(?:[.,]\d+)?)?(?: *([AaPp])\.?[Mm]\.?)?"
+CLOCK = r"(\d{1,2})(?::| ?h ?)(\d{2})(?::(\d{2})(?:[.,]\d+)?)?(?: *([AaPp])\.?[Mm]\.?)?"
 _EPOCH = datetime.date(1970, 1, 1)
+
+
+def is_unit(text: str) -> bool:
+    """Whether a word can be a unit of numbers: it has no digit or sign of one, but for the `/-` that ends an amount of
+    rupees, and no comma, apostrophe or point at an end, but for the point of a word cut short (kr., Fr.)."""
+    unit = text.strip()
+    return unit == "/-" or bool(unit and not re.search(r"[\d+-]|^[.,']|[,']$|(^|[^\w.])\.$|\.\.$", unit))
+
+
+def composed(text: str) -> str:
+    """The text in Unicode's form C: an accent that a machine writes as a character of its own is part of its letter, as
+    others write it, so that both are one value. Case is left as it is."""
+    return text if text.isascii() else unicodedata.normalize("NFC", text)
 
 
 @dataclass(frozen=True)
@@ -72,7 +86,8 @@ class Spelling:
     files ("" is UTF-8, or UTF-16 with its mark). `header`: the line of a text file that names its columns (0: the first
     that is not empty); what stands above is not read. `misfits`: what becomes of
     records whose target is missing or does not fit the schema: "ask" refuses them before anything is spent, "zero" lets
-    each count as the zero vector, which no feature or class of it can move.
+    each count as the zero vector, which no feature or class of it can move. `other_decimal`: columns whose numbers have
+    the other decimal sign, and the other one of point and comma between thousands.
     """
 
     decimal: Decimal = "."
@@ -85,6 +100,7 @@ class Spelling:
     misfits: Misfits = "ask"
     negative: Negative = ""
     header: int = 0
+    other_decimal: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         kinds = {"decimal": Decimal, "thousands": Thousands, "dates": Order, "misfits": Misfits, "negative": Negative}
@@ -99,9 +115,9 @@ class Spelling:
                 f"<<century>> is the first of a hundred years, such as 1930; got {self.century}; correct it"
             )
         for unit in self.units:
-            if not unit.strip() or re.search(r"[\d+-]|^[.,']|[.,']$", unit.strip()):
+            if not is_unit(unit):
                 raise UsageError(
-                    f"a unit is a word or sign without digits at its ends, such as kg; got {unit!r}; correct <<units>>"
+                    f"a unit is a word or sign without digits, such as kg; got {unit!r}; correct <<units>>"
                 )
         if self.header < 0:
             raise UsageError(f"<<header>> is the number of a line, from 1 on; got {self.header}; correct it")
@@ -109,6 +125,7 @@ class Spelling:
         words = (word if "=" in word else word.lower() for word in words)
         object.__setattr__(self, "missing", tuple(dict.fromkeys(words)))
         object.__setattr__(self, "units", tuple(dict.fromkeys(composed(unit.strip()) for unit in self.units)))
+        object.__setattr__(self, "other_decimal", tuple(dict.fromkeys(map(composed, self.other_decimal))))
         if self.encoding:
             try:
                 codecs.lookup(self.encoding)
@@ -120,7 +137,16 @@ class Spelling:
     @property
     def plain(self) -> bool:
         """Whether numbers are read as `float` reads them and nothing else is."""
-        return self.decimal == "." and not (self.thousands or self.units or self.negative)
+        return self.decimal == "." and not (self.thousands or self.units or self.negative or self.other_decimal)
+
+    def of(self, column: str) -> "Spelling":
+        """The spelling of a column's numbers."""
+        if composed(column) not in self.other_decimal:
+            return self if not self.other_decimal else replace(self, other_decimal=())
+        decimal: Decimal = "," if self.decimal == "." else "."
+        between: dict[str, Thousands] = {",": ".", ".": ","}
+        thousands = between.get(self.thousands, self.thousands)
+        return replace(self, decimal=decimal, thousands=thousands, other_decimal=())
 
     def is_missing(self, text: str | None) -> bool:
         """Whether a text without space around it means that there is no value."""
@@ -254,12 +280,6 @@ def _month(text: str) -> int:
 
 
 PLAIN = Spelling()
-
-
-def composed(text: str) -> str:
-    """The text in Unicode's form C: an accent that a machine writes as a character of its own is part of its letter, as
-    others write it, so that both are one value. Case is left as it is."""
-    return text if text.isascii() else unicodedata.normalize("NFC", text)
 
 
 def is_number(text: str) -> bool:

@@ -118,7 +118,8 @@ class Table:
         if column.kind == "text":
             text = column.sql if column.type == "VARCHAR" else f"CAST({column.sql} AS VARCHAR)"
             # to trim a plain number would be for nothing: the cast does
-            return number_sql(text if self.spelling.plain else self.text(name), self.spelling, loose=self.loose)
+            spelling = self.spelling.of(column.name)
+            return number_sql(text if spelling.plain else self.text(name), spelling, loose=self.loose)
         raise UsageError(self.refusal(column))
 
     def days(self, name: str) -> str:
@@ -247,7 +248,7 @@ def _staged(table: Table, names: Sequence[str]) -> Table:
         read.append(f"r{k}")
         if column.kind == "text":
             raw.append(f"{table.text(column.name)} AS x{k}")
-            read.append(f"x{k}, {number_sql(f'x{k}', table.spelling, loose=table.loose)} AS v{k}")
+            read.append(f"x{k}, {number_sql(f'x{k}', table.spelling.of(column.name), loose=table.loose)} AS v{k}")
             columns.append(replace(column, sql=f"x{k}", value=f"v{k}"))
         else:
             columns.append(replace(column, sql=f"r{k}"))

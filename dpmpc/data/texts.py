@@ -1,7 +1,7 @@
 """What is asked of a column of texts at a look: how many fields read as numbers, dates and times, and how the others
 are spelled."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Literal
 
@@ -10,6 +10,7 @@ from dpmpc.data.forms import (
     FORMS,
     LIKELY_MISSING,
     NEGATIVE,
+    Forms,
     core_sql,
     has_unit_sql,
     plain_sql,
@@ -53,7 +54,8 @@ def asked_of_texts(table: Table, name: str) -> Iterator[tuple[str, str]]:
     yield from (("numbers", fields("n IS NOT NULL")), ("least", "min(n)"), ("greatest", "max(n)"))
     yield "whole", fields("n = floor(n)")
     yield "coded", fields("n IS NOT NULL AND t LIKE '0_%' AND NOT regexp_matches(t, '\\D')")
-    yield "point three", fields("regexp_full_match(t, '[+-]?[1-9]\\d{0,2}\\.\\d{3}')")
+    yield "three", fields(f"regexp_full_match(t, {literal(FORMS['point three'])})")
+    yield "pointed", fields("n IS NOT NULL AND contains(t, '.')")
     yield from (("dates", fields("d IS NOT NULL")), ("first", "min(d)"), ("last", "max(d)"))
     yield "length", "sum(k * length(t)) / sum(k)"
     yield "spaced", fields("contains(t, ' ')")
@@ -61,11 +63,24 @@ def asked_of_texts(table: Table, name: str) -> Iterator[tuple[str, str]]:
     yield "likely", fields(f"strlen(t) < 16 AND lower(t) IN ({likely})")
     yield "odd", fields("o IS NOT NULL")
     yield "units", fields(has_unit_sql("u", "c"))
-    yield "times", fields(f"CASE WHEN contains(o, ':') THEN {clock_sql('o')} IS NOT NULL END")
+    yield "times", fields(f"CASE WHEN contains(o, ':') OR contains(o, 'h') THEN {clock_sql('o')} IS NOT NULL END")
     for mark, sign in zip(NEGATIVE, ("-", ")"), strict=True):
         yield mark, fields(f"u <> o AND u = c AND ends_with(o, '{sign}') AND {plain_sql('c')}")
     for form, pattern in FORMS.items():
         yield form, fields(f"regexp_full_match(c, {literal(pattern)})")
+
+
+def plain_forms(source: Table, present: Mapping[str, int]) -> list[Forms]:
+    """How the points of columns of plain numbers stand in their texts. `present`: the columns, and how many numbers."""
+    if not present:
+        return []
+    parts = []
+    for text in map(source.text, present):
+        tests = (f"contains({text}, '.')", f"regexp_full_match({text}, {literal(FORMS['point three'])})")
+        parts += [f"count(*) FILTER (WHERE {test})" for test in tests]
+    counts, none = iter(source.one(*parts)), dict.fromkeys((*FORMS, *NEGATIVE), 0)
+    found = zip(present.items(), counts, counts, strict=True)
+    return [Forms(n, none, {}, {}, (three, pointed), (n, 0), name) for (name, n), pointed, three in found]
 
 
 def listed_words(table: Table, name: str) -> dict[str, int]:

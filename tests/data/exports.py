@@ -245,12 +245,13 @@ def often(spell: Spell, *words: str, share: float = 0.1) -> Spell:
 
 INDIAN = Export(
     "hospital_in.csv",
-    Spelling(".", ",", "dmy", None, ("-",), ("yrs", "₹")),
+    Spelling(".", ",", "dmy", None, ("-",), ("/-", "Rs.", "yrs", "₹")),
     {
         "Patient ID": ("identifier", numbered("OPD/{:05d}")),
         "Admitted": ("date", date("%d-%m-%Y")),
         "Discharged": ("date", date("%d-%b-%Y")),
         "Bill": ("number", lambda rng, k: f"₹ {lakh(rng.uniform(900, 3e6))}"),
+        "Deposit": ("number", lambda rng, k: f"Rs. {lakh(rng.uniform(900, 9e5))}/-"),
         "Age": ("number", number(1, 95, 0, ".", after=" yrs")),
         "Sugar": ("number", number(70, 400, 0, ".", gone=("NA", "-", ""), share=0.6)),
         "Ward": ("category", choice("General", "ICU", "Private")),
@@ -426,8 +427,75 @@ WARD = Export(
     encoding="cp932",
 )
 
+DANISH = Export(
+    "sygehus.txt",
+    Spelling(",", ".", "dmy", None, (), ("%", "kr.")),
+    {
+        "CPR": ("identifier", numbered("010170-{:04d}")),
+        "Indlagt": ("date", date("%d-%m-%Y")),
+        "Beløb": ("number", number(10, 90_000, 2, ",", ".", after=" kr.")),
+        "Andel": ("number", number(0, 100, 1, ",", after=" %")),
+        "Tid": ("time", date("%H:%M")),
+        "Afsnit": ("category", choice("A1", "B2", "C3")),
+        "Note": ("free text", prose("patienten", "klager", "over", "smerter;", "i", "brystet", line="\n")),
+    },
+    "Død",
+    ("nej", "ja"),
+    separator="\t",
+)
+
+RUSSIAN = Export(
+    "bolnitsa.csv",
+    Spelling(",", " ", "dmy", None, ("—",), ("лет", "руб."), "cp1251"),
+    {
+        "ИБ №": ("identifier", numbered("{:d}/23")),
+        "Поступил": ("date", date("%d.%m.%Y г.")),
+        "Выписан": ("date", date("%d.%m.%Y %H:%M")),
+        "Сумма": ("number", number(100, 90_000, 2, ",", " ", after=" руб.")),
+        "Возраст": ("number", number(18, 95, 0, ",", after=" лет")),
+        "Лейкоциты": ("number", number(1, 30, 1, ",", gone=("—", ""), share=0.2)),
+        "Отделение": ("category", choice("Терапия", "Хирургия")),
+    },
+    "Умер",
+    ("нет", "да"),
+    encoding="cp1251",
+)
+
+HEBREW = Export(
+    "beit_holim.csv",
+    Spelling(".", ",", "dmy", None, (), ("₪",), "cp1255"),
+    {
+        "ת.ז.": ("identifier", numbered("3{:08d}")),
+        "קבלה": ("date", date("%d/%m/%Y")),
+        "עלות": ("number", number(100, 90_000, 2, ".", ",", before="₪")),
+        "גיל": ("number", number(18, 95, 0, ".")),
+        "מחלקה": ("category", choice("פנימית", "כירורגית")),
+    },
+    "נפטר",
+    ("לא", "כן"),
+    separator=",",
+    encoding="cp1255",
+)
+
+DEVICES = Export(  # columns of devices with points among those of a German office
+    "geraete.csv",
+    Spelling(",", ".", "", None, (), ("$",), other_decimal=("Preis", "Sonde")),
+    {
+        "Lauf-Nr": ("identifier", numbered("{:d}")),
+        "Gewicht": ("number", number(40, 120, 1, ",")),
+        "Dosis": ("number", number(0, 9, 2, ",")),
+        "Menge": ("number", number(1_000, 2e6, 0, ",", ".")),
+        "Sonde": ("number", number(0.5, 9, 3, ".")),
+        "Preis": ("number", number(100, 9_000, 2, ".", ",", before="$")),
+        "Gruppe": ("category", choice("a", "b")),
+    },
+    "defekt",
+    ("nein", "ja"),
+)
+
 EXPORTS = (
-    GERMAN, US, UK, SWISS, FRENCH, INDIAN, BRAZILIAN, CHINESE, EXCEL, TURKISH, JAPANESE, PERSIAN, LEDGER, WARD
+    GERMAN, US, UK, SWISS, FRENCH, INDIAN, BRAZILIAN, CHINESE, EXCEL, TURKISH, JAPANESE, PERSIAN, LEDGER, WARD, DANISH,
+    RUSSIAN, HEBREW, DEVICES,
 )  # fmt: skip
 
 

@@ -5,6 +5,7 @@ import csv
 import io
 import json
 import math
+import re
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +25,7 @@ from dpmpc.data.reading import clock_sql, days_sql, number_sql
 from dpmpc.data.schema import VERSION
 from dpmpc.data.scripts import ARABIC_COMMA, ARABIC_POINT
 from dpmpc.data.spelling import Spelling, clock_time
-from dpmpc.errors import UsageError
+from dpmpc.errors import RecordError, UsageError
 from dpmpc.estimators import PrivateLogisticRegression
 from tests.data.exports import PERSIAN_DIGITS, WIDE_DIGITS, grouped
 from tests.tables import write
@@ -41,6 +42,8 @@ NUMBERS = {
 }  # fmt: skip
 NONE = (
     "12 foo 2020",
+    "-5 kr.kr.",
+    "5/-/-",
     "mars 5, 2024",
     "令和04年13月1日",
     "()",
@@ -60,12 +63,14 @@ SPELLINGS = (
     Spelling(),
     Spelling(",", ".", "dmy", negative="trailing"),
     Spelling(".", ",", "mdy", 1930, units=("kg", "$", "%"), negative="parentheses"),
+    Spelling(".", ",", "dmy", 1990, units=("kr.", "Rs.", "/-")),
 )
 
 
 @pytest.mark.parametrize("spelling", SPELLINGS, ids=str)
 def test_other_digits_months_eras_and_marks_are_read_alike_by_rule_and_database(spelling: Spelling) -> None:
     marked = ["5-", "5 -", "(5)", "(1,234.5)", "1.234,5-", "$(12)", "(12) kg", "12- kg", "(12.5", "12-13"]
+    marked += ["12 kr.", "kr. 5", "5kr", "Rs. 1,23,456/-", "5/-", "12.03.2023 r.", "5 марта 2024 г.", "1.2.99 г. 13:05"]
     texts = [*DAYS, *NUMBERS, *NONE, *CLOCKS, *NO_CLOCKS, *marked]
     texts += [f"{a}{b}" for a in NUMBERS for b in ("-", " kg", ")")]
     with opened({"t": np.array(texts, dtype=object), "k": np.arange(len(texts))}) as (table, _):
@@ -114,6 +119,75 @@ def test_an_estimator_keeps_codes_out_as_if_they_were_missing() -> None:
     model = PrivateLogisticRegression(**asked, iterations=2, spelling=Spelling(missing=("999",))).fit(coded, y)
     assert np.array_equal(model.predict_proba(coded), model.predict_proba(X))
     assert not np.array_equal(model.predict_proba(coded[gone]), model.predict_proba(np.nan_to_num(X[gone], nan=0.0)))
+
+
+UNITS = {"kr.": True, "Fr.": True, "/-": True, "mg/dl": True, "\u20ac": True, "%": True, "m\u00b2": True,
+         "": False, ".": False, "kr..": False, "-": False, "x1": False, "'kg": False, "kg,": False,
+         "/.": False}  # fmt: skip
+
+
+def test_no_unit_is_proposed_that_may_not_be_stated(tmp_path: Path) -> None:
+    for unit, good in UNITS.items():
+        if good:
+            Spelling(units=(unit,))
+        else:
+            with pytest.raises(UsageError, match="a unit is a word or sign without digits"):
+                Spelling(units=(unit,))
+    odd = ("kr.", "kr..", "r.'", "e.-", "\u2103", "\u2030", "a1", "\u043b\u0435\u0442", "#", "/-", "h/2")
+    for k, unit in enumerate(odd):
+        path = write(tmp_path, "v;y\n" + "".join(f"{k},5 {unit};{k % 2}\n" for k in range(40)), f"{k}.csv")
+        with opened(CsvFile(path)) as (table, _):
+            found, _ = look(table, target="y")  # no error
+        assert set(found.proposed.units) <= {unit}, found.proposed
+
+
+MIXED = "own;three;dollar;y\n" + "".join(f"{k},25;{1 + k % 9}.1{k % 7}3;${270 + k}.48;{k % 2}\n" for k in range(60))
+
+
+def test_columns_may_have_the_other_decimal_sign(tmp_path: Path) -> None:
+    """What has a point among decimal commas is flagged before anything is spent, and is read where it is stated."""
+    path = write(tmp_path, MIXED)
+    with pytest.raises(RecordError, match=r"state spelling=Spelling\(") as refused:
+        load(CsvFile(path), target="y", spelling=Spelling(","))
+    assert "other_decimal=('dollar',)" in str(refused.value) and "thousands='.'" in str(refused.value)
+    assert "fields such as 1.234 have decimal points, or points between thousands" in str(refused.value)
+    assert "dollar may have decimal points" in str(refused.value) and "270" not in refused.value.public
+    both = Spelling(",", units=("$",), other_decimal=("three", "dollar"))
+    with opened(CsvFile(path), spelling=both) as (table, _):
+        rows = table.rows(", ".join(table.number(name) for name in ("own", "three", "dollar")))
+        found, plain = look(table, target="y")
+        assert found.proposed == both and not found.asks
+        assert [row[0] for row in plain.rows(plain.number("dollar"))] == [270.48 + k for k in range(60)]
+    texts = [line.split(";") for line in MIXED.splitlines()[1:]]
+    names = ("own", "three", "dollar")
+    assert rows == [tuple(both.of(n).number(text) for n, text in zip(names, line, strict=False)) for line in texts]
+    assert both.of("three") == Spelling(".", units=("$",)) and both.of("own") == Spelling(",", units=("$",))
+    assert Spelling(".", ",", other_decimal=("a",)).of("a") == Spelling(",", ".")
+    with pytest.raises(UsageError, match="'thre'"):
+        with opened(CsvFile(path), spelling=Spelling(other_decimal=("thre",))):
+            pass
+    shown = CliRunner().invoke(describe_command, [str(path), "--decimal", ","], standalone_mode=False)
+    assert "--other-decimal dollar" in shown.output
+
+
+def test_one_refusal_says_all_that_a_file_needs_stated(tmp_path: Path) -> None:
+    """Where the encoding or the line of names must be stated, the fields' spelling is in the same refusal: as it says
+    it, the file is read, and nothing is left to ask."""
+    text = "Auszug der Klinik\nStand;heute;;\n\nGr\u00f6\u00dfe;Tag;Kosten;y\n"
+    text += "".join(f"{k},5;{13 + k % 9}.01.2024;{k + 1}.234,50 \u20ac;{k % 2}\n" for k in range(60))
+    path = write(tmp_path, text.encode("cp1252"))
+    for source in (CsvFile(path), str(path)):
+        with pytest.raises(RecordError) as refused:
+            load(source, target="y")
+        said = str(refused.value)
+        assert "Gr\u00f6" not in refused.value.public and not re.search(r"\d", refused.value.public)
+        stated = eval(re.search(r"Spelling\(.*?\)(?=>|$| \()", said)[0], {"Spelling": Spelling})  # type: ignore[index]
+        assert stated == Spelling(",", ".", "dmy", units=("\u20ac",), encoding="cp1252", header=4)
+        with opened(source, spelling=stated) as (table, _):
+            found, _ = look(table, target="y")
+        assert found.proposed == stated and [c.kind for c in found.columns] == ["number", "date", "number", "number"]
+    with pytest.raises(EncodingError, match=r"stated; .* is not in ascii"):
+        load(CsvFile(path), target="y", spelling=Spelling(encoding="ascii"))
 
 
 ROWS = "".join(f"{20 + k};{k / 7:.2f};{'yes' if k % 3 else 'no'}\n" for k in range(40))

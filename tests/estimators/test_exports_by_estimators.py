@@ -13,7 +13,19 @@ import pytest
 
 from dpmpc.data.spelling import Spelling
 from dpmpc.estimators import PrivateLogisticRegression
-from tests.data.exports import FRENCH, GERMAN, INDIAN, JAPANESE, LEDGER, PERSIAN, TURKISH, WARD, Export
+from tests.data.exports import (
+    DEVICES,
+    FRENCH,
+    GERMAN,
+    INDIAN,
+    JAPANESE,
+    LEDGER,
+    PERSIAN,
+    RUSSIAN,
+    TURKISH,
+    WARD,
+    Export,
+)
 
 ASKED: dict[str, Any] = {"epsilon": 25.0, "delta": 1e-5, "engine": "clear", "iterations": 2, "basis": "linear"}
 
@@ -26,7 +38,9 @@ def frame_of(export: Export, folder: Path, rows: int) -> tuple[pd.DataFrame, Any
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    "export", (GERMAN, FRENCH, INDIAN, TURKISH, JAPANESE, PERSIAN, LEDGER, WARD), ids=lambda e: e.name
+    "export",
+    (GERMAN, FRENCH, INDIAN, TURKISH, JAPANESE, PERSIAN, LEDGER, WARD, RUSSIAN, DEVICES),
+    ids=lambda e: e.name,
 )
 def test_every_column_of_an_export_is_read_by_an_estimator(export: Export, tmp_path: Path) -> None:
     """A number or a date in every record is some 20 deviations of a survey's noise here, and one of a hundred rare
