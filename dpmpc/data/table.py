@@ -22,6 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpmpc.data.engine import duckdb, nanoarrow
+from dpmpc.data.once import once, worked_out
 from dpmpc.data.reading import clock_sql, days_sql, literal, number_sql
 from dpmpc.data.spelling import MISSING, PLAIN, Spelling, composed, is_number
 from dpmpc.errors import RecordError, UsageError
@@ -142,7 +143,7 @@ class Table:
             text = column.sql if column.type == "VARCHAR" else f"CAST({column.sql} AS VARCHAR)"
             odd = " OR ".join(f"contains({text}, E'{mark}')" for mark in _SPACES)  # rare, and trimming them is slow
             whole = f"translate(trim({text}, E' {''.join(_SPACES)}'), E'\\n\\r', '  ')"
-            return f"nfc_normalize(CASE WHEN {odd} THEN {whole} ELSE trim({text}) END)"
+            return once(f"nfc_normalize(CASE WHEN {odd} THEN {whole} ELSE trim({text}) END)")
         raise UsageError(self.refusal(column))
 
     def missing(self, name: str) -> str:
@@ -188,10 +189,11 @@ class Table:
         Errors: the source cannot be read, or has changed when all was read.
         """
         select = ", ".join(f"{expression} AS e{k}" for k, expression in enumerate(expressions))
+        select, relation = worked_out(select, self.relation)
         if self.repair is not None:
             self.n  # noqa: B018  reads everything once, so that what needs repair is repaired before the first block
         with self.reading():
-            query = self.connection.sql(f"SELECT {select} FROM {self.relation} {tail}")
+            query = self.connection.sql(f"SELECT {select} FROM {relation} {tail}")
             with nanoarrow.ArrayStream(query) as stream:
                 for part in stream:
                     yield [_values(part.child(k)) for k in range(len(expressions))]
@@ -229,7 +231,8 @@ def held(table: Table, names: Sequence[str]) -> Table:
         columns = tuple(_held_column(table[name], f"h{k}", name in numbers) for k, name in enumerate(names))
         select = ", ".join(f"{_held_sql(table, column)} AS {column.sql}" for column in columns)
         along = f", {table.along}" if table.along else ""
-        table.run(f"CREATE OR REPLACE TEMP TABLE held AS SELECT {select}{along} FROM {table.relation}")
+        select, relation = worked_out(select, table.relation)
+        table.run(f"CREATE OR REPLACE TEMP TABLE held AS SELECT {select}{along} FROM {relation}")
         table.unchanged()
         result = replace(table, columns=columns, relation="held", repair=None, parsed=False, unchanged=lambda: None)
         counts = {c.name: f"count(*) FILTER (WHERE isinf({c.sql}))" for c in columns if c.name in numbers}
@@ -383,6 +386,7 @@ def value_sql(table: Table, name: str, missing: str = "CAST('nan' AS DOUBLE)", r
         value = f"coalesce({value}, {table.days(name)}, {clock_sql(table.text(name))})"
     if read == "time" and kind == "text":
         value = f"coalesce({value}, {clock_sql(table.text(name))})"
+    value = once(value)
     return (
         f"CASE WHEN isfinite({value}) THEN {value} WHEN {value} IS NULL AND {table.missing(name)} THEN {missing}"
         " ELSE CAST('inf' AS DOUBLE) END"

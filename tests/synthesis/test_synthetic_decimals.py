@@ -130,16 +130,16 @@ def test_no_single_record_decides_how_many_decimals_a_column_has(tmp_path: Path)
     """With one number more that has decimals the answer is the same, or one of both files is refused."""
     whole, fine = [5.0] * 50, [5.25] * 50
     for there in (30, 42, 43, 84, 200, 441):
-        for finer in range(min(30, there)):
-            found = []
-            for more in (0, 1):
-                values = fine[: finer + more] + (whole * 10)[: there - finer - more]
-                with opened(pd.DataFrame({"site": "a", "x": values}), memory=None, spelling=PLAIN) as (table, _):
-                    try:
-                        found.append(decimals_of(table, ["x"], {}))
-                    except RecordError:
-                        found.append({"refused": 1})
-            assert found[0] == found[1] or {"refused": 1} in found
+        columns = {str(finer): fine[:finer] + (whole * 10)[: there - finer] for finer in range(min(30, there) + 1)}
+        found = []
+        with opened(pd.DataFrame({"site": "a", **columns}), memory=None, spelling=PLAIN) as (table, _):
+            for name in columns:
+                try:
+                    found.append(decimals_of(table, [name], {}).get(name))
+                except RecordError:
+                    found.append("refused")
+        assert len(found) == min(30, there) + 1 and ("refused" in found) == (there > 42)
+        assert all(one == other or "refused" in (one, other) for one, other in pairwise(found))
     with opened(pd.DataFrame({"site": "a", "x": whole + fine}), memory=None, spelling=PLAIN) as (table, _):
         assert decimals_of(table, ["x"], {}) == {"x": 2} and decimals_of(table, ["x"], {"x": 0}) == {"x": 0}
         assert decimals_of(table, ["x"], {}, touched=5) == {}
