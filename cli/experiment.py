@@ -7,7 +7,7 @@ from typing import Any
 import click
 
 NAMES = ("table1", "convergence", "epsilon", "skew", "parties", "cape", "calibration", "utility")
-_OURS = ("synth", "central", "lengths", "bands", "bounds")  # comparisons that no paper has
+_OURS = ("synth", "central", "lengths", "curves", "bands", "bounds")  # comparisons that no paper has
 
 
 @click.command("experiment")
@@ -47,9 +47,9 @@ def command(
     NAME is table1, convergence, epsilon, skew, parties, cape, calibration, utility, or all of them; or synth, which
     compares synthetic tables by several methods (docs/synth.md), central, which holds the defaults against what a
     trusted curator could learn with the same promise, lengths, which tries shorter and longer descents than the
-    adviser's, or bounds, which holds public bounds that restrict a survey against a survey alone and bounds alone
-    (docs/accuracy.md); or bands, which measures how often bands of noise around an additive model's curves would hold
-    the truth (docs/data.md).
+    adviser's, curves, which tries straight and bent numbers with descents of several lengths, or bounds, which holds
+    public bounds that restrict a survey against a survey alone and bounds alone (docs/accuracy.md); or bands, which
+    measures how often bands of noise around an additive model's curves would hold the truth (docs/data.md).
     """
     from rich.console import Console
 
@@ -57,13 +57,14 @@ def command(
     from dpmpc.experiments.plan import Plan
 
     if name in _OURS:
-        from dpmpc.experiments import bands, bounds, central, lengths, synth
+        from dpmpc.experiments import bands, bounds, central, curves, lengths, synth
 
         said = Console(stderr=True)
         runs: dict[str, Any] = {
             "synth": synth.run,
             "central": central.run,
             "lengths": lengths.run,
+            "curves": curves.run,
             "bands": bands.run,
             "bounds": bounds.run,
         }

@@ -21,7 +21,6 @@ from dpmpc.experiments.central import DELTA, Floats, Known, Split, add, cells_of
 from dpmpc.experiments.corpus import SETS, Raw
 from dpmpc.experiments.report import commit, table
 from dpmpc.learning.survey_columns import leaves_open
-from dpmpc.runs.adviser import Circumstances, basis
 
 WAYS = ("survey", "restricted", "bounds")
 EPSILON = 1.0
@@ -54,8 +53,8 @@ def _ends(values: Floats) -> tuple[float, float]:
 
 def scores(split: Split, way: str) -> Floats:
     """(held out,) the scores of a private model by one of WAYS."""
-    n, rng = len(split.train), central.generator(split)
-    on = basis(Circumstances(1, n, n, 1, split.epsilon, split.delta, "ridge" if split.ridge else "logistic"))
+    rng = central.generator(split)
+    on = central.default_basis(split)
     if way == "survey":
         return central.learnt(split, central.surveyed(split, on, rng), rng)
     if way == "restricted" and leaves_open(draft := public(split.raw, on)):

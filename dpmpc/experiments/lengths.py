@@ -21,6 +21,7 @@ from dpmpc.experiments.central import (
     Split,
     cells_of,
     circumstances,
+    default_basis,
     descended,
     predicted,
     scored,
@@ -30,10 +31,9 @@ from dpmpc.experiments.central import (
 from dpmpc.experiments.corpus import CHOSEN
 from dpmpc.experiments.report import commit, table
 from dpmpc.experiments.summary import interval
-from dpmpc.learning.lengths import of_length
+from dpmpc.learning.lengths import Descent, of_length
 from dpmpc.learning.losses import LOGISTIC, ridge
-from dpmpc.learning.rehearsal import Task
-from dpmpc.runs.adviser import Choice, Circumstances, advise, basis
+from dpmpc.runs.adviser import Choice, advise
 
 FACTORS = (0.3, 0.6, 1.0, 2.0, 4.0)
 PLAIN = 0.0  # in place of a factor: the adviser's length, without momentum
@@ -45,16 +45,20 @@ def stretched(choice: Choice, split: Split, residual_clip: float, factor: float)
     """The descent of `factor` times the length; PLAIN: of the same, without momentum. The budget is the same."""
     assert choice.step is not None
     length = choice.step * choice.iterations / (1 - choice.momentum) * (factor or 1.0)
-    how = of_length(ridge(residual_clip) if split.ridge else LOGISTIC, length, momentum=None if factor else 0.0)
+    return of_budget(
+        choice, of_length(ridge(residual_clip) if split.ridge else LOGISTIC, length, momentum=None if factor else 0.0)
+    )
+
+
+def of_budget(choice: Choice, how: Descent) -> Choice:
+    """Another descent, for the budget of a choice."""
     return replace(choice, **how._asdict(), sigma=choice.sigma * math.sqrt(how.iterations / choice.iterations))
 
 
 def of_split(split: Split) -> dict[float, tuple[int, Scores]]:
     """By factor: how many releases there are, and what the model is worth."""
     rng = np.random.default_rng([0x1E, split.seed])
-    n = len(split.train)
-    task: Task = "ridge" if split.ridge else "logistic"
-    mapped = surveyed(split, basis(Circumstances(1, n, n, 1, split.epsilon, split.delta, task=task)), rng)
+    mapped = surveyed(split, default_basis(split), rng)
     known, y = circumstances(split, mapped)
     choice = advise(replace(known, method="gradient")).choice
     found = {}

@@ -11,14 +11,17 @@ STEP_SHARE = 1.5
 REPEATED = 4.0  # iterations, of so many without momentum: this times their root; fewer lose on what is learnt last
 LENGTHS = {"ridge": 2.0, "softmax": 1.5}  # L times the length, over reach/sqrt(d): docs/accuracy.md
 LENGTH = 1.0  # of all others
-CURVED = {"logistic": 3.0, "ridge": 5.0}  # times that where records are enough for curves, before it in proportion
+CURVED = {"logistic": 3.0, "ridge": 5.0}  # times that at most, where records are many
+GROWS = {"logistic": 7000.0 / 3, "ridge": 1500.0}  # the reach from which it grows so, in proportion
 LONGEST = 10_000.0  # L times the length, at most
 LEARNT = 2.6  # over lam: a length by which e^-5 is left of the slowest direction
 ENOUGH = 0.1  # lam times length: what a descent stopped there does not feel
 LAMS = (1e-6, 1e-3)  # of a descent, least and most
 FEWEST = 10  # iterations: tail averages need some
-# records over one deviation of the noise (`reach`) from which a surveyed number bends: docs/accuracy.md
-BENT = {"logistic": 7000.0, "ridge": 2500.0}
+# records over one deviation of the noise (`reach`) from which a surveyed number bends, at all and for each column that
+# is surveyed: docs/accuracy.md
+BENT = {"logistic": 7000.0, "ridge": 1000.0}
+BENT_COLUMN = 50.0
 
 
 def reach(loss: Loss, deviation: float) -> float:
@@ -49,9 +52,18 @@ def descent(
     Source: docs/accuracy.md.
     """
     near = reach(loss, deviation)
-    more = min(max(1.0, CURVED[task] * near / BENT[task]), CURVED[task]) if task in CURVED else 1.0
-    share = LENGTHS.get(task, LENGTH) * more
-    return of_length(loss, min(share * near / math.sqrt(dimension), LONGEST) / loss.L, lam, momentum)
+    return of_length(loss, length_of(loss, factor(task, near), near, dimension), lam, momentum)
+
+
+def factor(task: str, near: float) -> float:
+    """L times the length, over reach / sqrt(d), by the reach: the rule's c."""
+    more = min(max(1.0, near / GROWS[task]), CURVED[task]) if task in CURVED else 1.0
+    return LENGTHS.get(task, LENGTH) * more
+
+
+def length_of(loss: Loss, c: float, near: float, dimension: int) -> float:
+    """The length by a c, at a reach, of so many features."""
+    return min(c * near / math.sqrt(dimension), LONGEST) / loss.L
 
 
 def of_length(loss: Loss, length: float, lam: float | None = None, momentum: float | None = None) -> Descent:

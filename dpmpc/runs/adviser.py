@@ -17,7 +17,7 @@ from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]  # c
 from dpmpc.aggregation.plan.grid import choose_grid
 from dpmpc.data.schema import Basis
 from dpmpc.errors import UsageError, spelt
-from dpmpc.learning.lengths import BENT, Descent, descent, reach
+from dpmpc.learning.lengths import BENT, BENT_COLUMN, Descent, descent, reach
 from dpmpc.learning.losses import RESIDUAL_CLIP
 from dpmpc.learning.method import DEFAULT_METHOD, METHODS, Learning, Method
 from dpmpc.learning.rehearsal import WIDEST, Descends, Rehearsed, Stage, Task
@@ -183,11 +183,13 @@ def survey_share(c: Circumstances) -> float:
 
 
 def basis(c: Circumstances) -> Basis:
-    """Whether numbers that are surveyed bend: where there are enough records for the budget, of whatever they say."""
+    """Whether numbers that are surveyed bend: where there are enough records for the budget and for the columns, of
+    whatever they say."""
     enough = BENT.get(c.task)
     if enough is None or c.delta is None:
         return "linear"
-    return "additive" if c.records * mu_of_budget(c.epsilon, c.delta) >= enough else "linear"
+    reached = c.records * mu_of_budget(c.epsilon, c.delta)
+    return "additive" if reached >= max(enough, BENT_COLUMN * c.columns) else "linear"
 
 
 def survey_noise(c: Circumstances, share: float) -> float:

@@ -276,7 +276,8 @@ def on_advised_basis(request: Request, draft: Schema, sizes: tuple[int, ...]) ->
     from dpmpc.runs.adviser import Circumstances, basis
 
     task: Literal["logistic", "ridge"] = "ridge" if draft.task == "ridge" else "logistic"
-    known = Circumstances(1, sum(sizes), sum(sizes), 1, request.epsilon, request.delta, task)
+    columns = len(survey_of(draft).names) if leaves_open(draft) else 0
+    known = Circumstances(1, sum(sizes), sum(sizes), 1, request.epsilon, request.delta, task, columns=columns)
     return draft.on(basis(known))
 
 

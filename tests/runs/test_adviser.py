@@ -3,6 +3,7 @@
 import json
 import math
 from dataclasses import replace
+from typing import Literal
 
 import numpy as np
 import pytest
@@ -12,7 +13,7 @@ from dpmpc.cli.advise import command
 from dpmpc.data import Dataset, load_dataset
 from dpmpc.errors import UsageError
 from dpmpc.learning import erm
-from dpmpc.learning.lengths import BENT, CURVED, ENOUGH, LAMS, LONGEST, STEP_SHARE
+from dpmpc.learning.lengths import CURVED, ENOUGH, GROWS, LAMS, LONGEST, STEP_SHARE
 from dpmpc.learning.losses import RESIDUAL_CLIP
 from dpmpc.learning.rehearsal import WIDEST, Stage
 from dpmpc.privacy.gaussian import gaussian_scale, mu_of_budget
@@ -25,6 +26,7 @@ from dpmpc.runs.adviser import (
     Choice,
     Circumstances,
     advise,
+    basis,
     survey_share,
 )
 
@@ -178,16 +180,31 @@ def test_length_grows_with_what_stands_against_the_noise_and_lam_falls_with_leng
     learn."""
     known = {"owners": 5, "smallest": 400, "records": 2000, "dimension": 20, "epsilon": 1.0, "delta": 1e-5}
     mu = mu_of_budget(1.0, 1e-5)
-    for task, share in (("logistic", 4.0), ("ridge", 2.0 * CURVED["ridge"] * 2000 * mu / BENT["ridge"])):
+    for task, share in (("logistic", 4.0), ("ridge", 2.0)):
         for clip in (0.25, 1.0):
             c = advise(Circumstances(**known, task=task, residual_clip=clip, method="gradient")).choice  # type: ignore[arg-type]
             assert length(c) == pytest.approx(share * 2000 * mu / math.sqrt(20), rel=1e-6)
             assert c.lam == pytest.approx(max(LAMS[0], min(LAMS[1], ENOUGH / length(c))))
+    many = advise(Circumstances(1, 20_000, 20_000, 20, 1.0, 1e-5, "ridge", method="gradient")).choice
+    reach = 20_000 * mu
+    assert 1 < reach / GROWS["ridge"] < CURVED["ridge"]
+    assert length(many) == pytest.approx(2.0 * reach / GROWS["ridge"] * reach / math.sqrt(20), rel=1e-6)
     for n, L_length in ((200, 200 * mu / math.sqrt(5)), (10**6, LONGEST)):
         c = advise(Circumstances(1, n, n, 5, 1.0, 1e-5, method="gradient")).choice
         assert c.lam == pytest.approx(min(LAMS[1], ENOUGH * 0.25 / L_length))
     given = advise(Circumstances(**known, lam=0.1, method="gradient")).choice  # type: ignore[arg-type]
     assert given.lam == 0.1 and length(given) < 27
+
+
+@pytest.mark.parametrize(
+    ("task", "columns", "reach"), [("logistic", 10, 7000), ("ridge", 10, 1000), ("ridge", 49, 2450)]
+)
+def test_numbers_bend_where_records_are_enough_for_the_budget_and_the_columns(
+    task: Literal["logistic", "ridge"], columns: int, reach: int
+) -> None:
+    n = math.ceil(reach / mu_of_budget(1.0, 1e-6))
+    for records, found in ((n, "additive"), (n - 1, "linear")):
+        assert basis(Circumstances(1, records, records, 1, 1.0, 1e-6, task, columns=columns)) == found
 
 
 def test_momentum_makes_the_same_descent_of_fewer_releases() -> None:

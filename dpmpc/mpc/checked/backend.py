@@ -8,7 +8,6 @@ import asyncio
 import math
 from collections.abc import Sequence
 from fractions import Fraction
-from typing import Any
 
 from dpmpc.circuits.sampler import Sampler, lanes_for
 from dpmpc.circuits.trace import evaluate
@@ -56,7 +55,7 @@ class CheckedHolder(SeededShares, CheckedSession):
     def batch_samples(self, sampler: Sampler, count: int) -> int:
         return CHECKED.batch_samples(sampler, count, self.parties, self.threshold)
 
-    async def open(self, share: Words, channel: Any) -> Ints:
+    async def open(self, share: Words, channel: int) -> Ints:
         return field.to_int64(await self.open_words(share, self.channel(channel)))
 
     async def inspect(self, rows: list[Words], test: OwnerTest, channel: int) -> Found:

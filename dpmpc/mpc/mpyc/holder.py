@@ -5,9 +5,10 @@ import asyncio
 import contextlib
 import hashlib
 from collections.abc import Awaitable, Mapping, Sequence
-from typing import Any, TypeVar
+from typing import Any, Protocol, Self, TypeVar
 
 import numpy as np
+from numpy.typing import NDArray
 
 from dpmpc.circuits.sampler import Sampler
 from dpmpc.errors import PeerError
@@ -24,6 +25,16 @@ WORD = 8  # bytes of an element of F_p
 _VERSION = 16  # bytes
 _CLOSE = 30.0  # seconds for the others to say that they have everything
 T = TypeVar("T")
+
+
+class Elements(Protocol):
+    """An array over F_p, as MPyC has it: of its interface what is used here, since mpyc ships no types."""
+
+    value: NDArray[np.object_]
+
+    def __len__(self) -> int: ...
+    def __add__(self, other: Self) -> Self: ...
+    def __getitem__(self, part: slice) -> Self: ...
 
 
 class MpycHolder:
@@ -128,7 +139,7 @@ class MpycHolder:
             self._link.abandon()
 
     # -- shares ------------------------------------------------------------------------------------------------------
-    def collect(self, payload: bytes | bytearray, owners: int, dimension: int) -> Any:
+    def collect(self, payload: bytes | bytearray, owners: int, dimension: int) -> Elements:
         if len(payload) != WORD * owners * dimension:
             raise PeerError(
                 f"{owners} shares of {dimension} numbers have {WORD * owners * dimension} bytes; {len(payload)} came; "
@@ -137,25 +148,30 @@ class MpycHolder:
         words = np.frombuffer(payload, dtype="<u8").reshape(owners, dimension)
         if words.max(initial=0) >= P:
             raise PeerError("shares must be below p = 2^61 - 1; larger ones came; are all processes of one version?")
-        return self.field.array(words.astype(object), check=False).sum(axis=0)
+        total: Elements = self.field.array(words.astype(object), check=False).sum(axis=0)
+        return total
 
-    def zero(self, dimension: int) -> Any:
-        return self.field.array(np.zeros(dimension, dtype=object), check=False)
+    def _array(self, values: NDArray[np.object_]) -> Elements:
+        array: Elements = self.field.array(values, check=False)
+        return array
 
-    def add(self, a: Any, b: Any) -> Any:
+    def zero(self, dimension: int) -> Elements:
+        return self._array(np.zeros(dimension, dtype=object))
+
+    def add(self, a: Elements, b: Elements) -> Elements:
         return a + b
 
-    def cut(self, share: Any, dimension: int) -> list[Any]:
+    def cut(self, share: Elements, dimension: int) -> list[Elements]:
         return [share[at : at + dimension] for at in range(0, len(share), dimension)]
 
-    def join(self, shares: Sequence[Any]) -> Any:
-        return self.field.array(np.concatenate([share.value for share in shares]), check=False)
+    def join(self, shares: Sequence[Elements]) -> Elements:
+        return self._array(np.concatenate([share.value for share in shares]))
 
-    def fingerprint(self, share: Any) -> str:
+    def fingerprint(self, share: Elements) -> str:
         return hashlib.sha256(self.field.to_bytes(share.value.tolist())).hexdigest()
 
     # -- noise and openings ------------------------------------------------------------------------------------------
-    async def noise(self, sampler: Sampler, channel: int, count: int) -> Any:
+    async def noise(self, sampler: Sampler, channel: int, count: int) -> Elements:
         async with self._turn:
             parts = []
             self._use(channel)
@@ -163,19 +179,21 @@ class MpycHolder:
                 parts.append(await self._on(channel, self._draw(sampler, size)))
         return self.join(parts) if parts else self.zero(0)
 
-    async def _draw(self, sampler: Sampler, size: int) -> Any:
+    async def _draw(self, sampler: Sampler, size: int) -> Elements:
         if isinstance(sampler, fixed.SecFxpSampler):
             self.mpc.options.sec_param = sampler.sec_param
             bits = fixed.LENGTH + fixed.FRACTION + sampler.sec_param + 2
             fxp = self.mpc.SecFxp(fixed.LENGTH, fixed.FRACTION, p=mpyc_runtime.prime_of(bits))
             drawn = await self.mpc.gather(await fixed.draw(self.mpc, sampler, fxp, self.secfld, size))
-            return self.field.array([each.value for each in drawn][:size])
+            array: Elements = self.field.array([each.value for each in drawn][:size])
+            return array
         chosen = drawn_exactly(sampler)
         engine = MpycArithmetic(self.mpc, self.field, chosen.lanes(size))
         values = await chosen.circuit(engine, size)
-        return values.reshape(-1)[:size]
+        flat: Elements = values.reshape(-1)
+        return flat[:size]
 
-    async def open(self, share: Any, channel: int) -> Ints:
+    async def open(self, share: Elements, channel: int) -> Ints:
         async with self._turn:
             self._use(channel)
             opened = await self._on(channel, self.mpc.output(self.secfld.array(share)))
@@ -195,7 +213,7 @@ class MpycHolder:
                 "start all parties again"
             )
 
-    async def stand(self, share: Any, said: bytes, channel: int) -> None:
+    async def stand(self, share: Elements, said: bytes, channel: int) -> None:
         await self.here(BARRIER + channel, said)
 
     def _use(self, channel: int) -> None:

@@ -145,7 +145,7 @@ class Mesh:
             "all parties again"
         )
 
-    async def stand(self, share: Any, said: bytes, channel: int) -> None:
+    async def stand(self, share: Words, said: bytes, channel: int) -> None:
         """The barrier before the opening on this channel: see `Holder.stand`. Cost: one round, on a channel of its own.
         Nothing is said of shares: one that is known, and a digest of another, would let values be tried out."""
         await self.here(BARRIER + channel, said)

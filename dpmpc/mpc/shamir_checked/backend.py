@@ -8,7 +8,6 @@ import asyncio
 import hashlib
 from collections.abc import Sequence
 from fractions import Fraction
-from typing import Any
 
 from dpmpc.circuits.field_sampler import FieldSampler
 from dpmpc.circuits.sampler import Sampler
@@ -86,7 +85,7 @@ class ShamirCheckedHolder(ManyHolder, CheckedMesh):
             self._sharings[key] = count_checked(sampler, samples, self.parties, self.threshold).sharings
         return self._sharings[key]
 
-    async def open(self, share: Words, channel: Any) -> Ints:
+    async def open(self, share: Words, channel: int) -> Ints:
         return field.to_int64(await self.open_words(share, self.channel(channel)))
 
     async def inspect(self, rows: list[Words], test: OwnerTest, channel: int) -> Found:
