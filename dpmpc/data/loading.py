@@ -11,10 +11,11 @@ import numpy as np
 
 from dpmpc.data.absent import without_codes
 from dpmpc.data.blocks import Precision, Records, allocate
-from dpmpc.data.csvfile import EncodingError, HeaderError
+from dpmpc.data.csvfile import EncodingError
 from dpmpc.data.database import open_database
 from dpmpc.data.dataset import Dataset, Rows, Split, split
 from dpmpc.data.derive import Asked, PublicBounds, looked, schema_of_bounds, schema_of_records
+from dpmpc.data.edges import FooterError, HeaderError
 from dpmpc.data.files import open_file, open_files
 from dpmpc.data.intake import look
 from dpmpc.data.mapping import Mapping, complete, owner_numbers, owners_of, zeroed
@@ -77,8 +78,8 @@ def opened(
 
     memory: how many bytes DuckDB may hold, a quarter of what the process may use. folder: where the private folder is.
     spelling: what its owner states of its texts; a table that is open already keeps its own, and its own persons.
-    person: what is kept of each person's records. guess: whether a text file is read by the encoding and the line of
-    names that it seems to have where none was stated, which then are of the table's spelling.
+    person: what is kept of each person's records. guess: whether a text file is read by the encoding, the line of
+    names and the last lines that it seems to have where none was stated, which then are of the table's spelling.
     Errors: as for each kind of source; a file that must be guessed, with all that its fields need stated.
     """
     if isinstance(source, OpenTable):
@@ -94,23 +95,25 @@ def opened(
 
 
 def _guessed(source: Source, connection: Any, private: Path, spelling: Spelling, *, refused: bool) -> Table:
-    """The table of a source, with the encoding and the line of names that it seems to have. `refused`: whether these
-    must have been stated; then the error says all else that the fields need stated, too."""
-    first: EncodingError | HeaderError | None = None
+    """The table of a source, with the encoding and the lines around its records that it seems to have. `refused`:
+    whether these must have been stated; then the error says all else that the fields need stated, too."""
+    first: EncodingError | HeaderError | FooterError | None = None
     guessed = spelling
     while True:
         try:
             table = open_source(source, connection, private, guessed)
             break
-        except (EncodingError, HeaderError) as error:
+        except (EncodingError, HeaderError, FooterError) as error:
             first = first or error
             if not error.likely:
                 raise first from None
             before = guessed
             if isinstance(error, EncodingError):
                 guessed = replace(guessed, encoding=error.likely)
-            else:
+            elif isinstance(error, HeaderError):
                 guessed = replace(guessed, header=error.likely)
+            else:
+                guessed = replace(guessed, footer=error.likely)
             if guessed == before:
                 raise first from None
     if first is None or not refused:

@@ -28,7 +28,7 @@ Misfits = Literal["ask", "zero"]
 GAPS = {"": "", ",": ",", ".": ".", " ": " \u00a0\u202f\u2009", "'": "'\u2019"}
 _DAY = r"(\d{1,2})"
 TIME = (
-    r"(?:(?:[T ] *|, *)(\d{1,2}):(\d{2})(?::(\d{2})(?:[.,]\d+)?)?(?: *([AaPp])\.?[Mm]\.?)?"
+    r"(?:(?:[T:] *| +|, *)(\d{1,2})[:.](\d{2})(?:[:.](\d{2})(?:[.,]\d+)?)?(?: *([AaPp])\.?[Mm]\.?)?"
     r"(?: ?(?:Z|UTC|[+-]\d{2}(?::?\d{2})?))?)?"
 )
 _YEAR = r"(\d{4}|\d{2})(?: ?[rг]\.)?"  # with the word for "year" that Slavic dates end in
@@ -84,10 +84,11 @@ class Spelling:
     column of numbers too. `units`: words before or after a number that do not belong to it. `negative`: how numbers
     below zero are marked besides a sign before them: "trailing" is 12-, "parentheses" is (12). `encoding`: of text
     files ("" is UTF-8, or UTF-16 with its mark). `header`: the line of a text file that names its columns (0: the first
-    that is not empty); what stands above is not read. `misfits`: what becomes of
-    records whose target is missing or does not fit the schema: "ask" refuses them before anything is spent, "zero" lets
-    each count as the zero vector, which no feature or class of it can move. `other_decimal`: columns whose numbers have
-    the other decimal sign, and the other one of point and comma between thousands.
+    that is not empty); what stands above is not read. `footer`: how many of the last lines that are not blank are no
+    records. `misfits`: what becomes of records whose target is missing or does not fit the schema: "ask" refuses them
+    before anything is spent, "zero" lets each count as the zero vector, which no feature or class of it can move.
+    `other_decimal`: columns whose numbers have the other decimal sign, and the other one of point and comma between
+    thousands.
     """
 
     decimal: Decimal = "."
@@ -101,6 +102,7 @@ class Spelling:
     negative: Negative = ""
     header: int = 0
     other_decimal: tuple[str, ...] = ()
+    footer: int = 0
 
     def __post_init__(self) -> None:
         kinds = {"decimal": Decimal, "thousands": Thousands, "dates": Order, "misfits": Misfits, "negative": Negative}
@@ -121,6 +123,8 @@ class Spelling:
                 )
         if self.header < 0:
             raise UsageError(f"<<header>> is the number of a line, from 1 on; got {self.header}; correct it")
+        if self.footer < 0:
+            raise UsageError(f"<<footer>> is a number of last lines, from 0 on; got {self.footer}; correct it")
         words = (composed(word.strip()) for word in self.missing)
         words = (word if "=" in word else word.lower() for word in words)
         object.__setattr__(self, "missing", tuple(dict.fromkeys(words)))
