@@ -100,13 +100,12 @@ def _names_alone(row: Sequence[str], width: int) -> bool:
 
 
 def check_last(path: Path, name: str, separator: str, width: int) -> None:
-    """Errors: the last lines have another number of fields than `width` or no field with a value, while those above
-    them are rows."""
+    """Errors: the last lines have fewer fields than `width` or no field with a value, while those above are rows."""
     texts, whole = _last_lines(path)
     rows = [next(csv.reader([text], delimiter=separator, skipinitialspace=True), []) for _, text in texts]
     odd = 0
     for (_, text), row in reversed(list(zip(texts, rows, strict=True))):
-        if text.count('"') % 2 or (len(row) == width and any(cell.strip() for cell in row)) or surplus(row, width):
+        if text.count('"') % 2 or (len(row) >= width and any(cell.strip() for cell in row)):
             break
         odd += 1
     above = len(rows) - odd

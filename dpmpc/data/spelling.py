@@ -59,11 +59,14 @@ CLOCK = r"(\d{1,2})(?::| ?h ?)(\d{2})(?::(\d{2})(?:[.,]\d+)?)?(?: *([AaPp])\.?[M
 _EPOCH = datetime.date(1970, 1, 1)
 
 
+NO_CENTS = ("/-", ",-", ",--", ".-", ".--", ",\u2013", ".\u2013", ",\u2014", ".\u2014")  # at the end of a whole amount
+
+
 def is_unit(text: str) -> bool:
-    """Whether a word can be a unit of numbers: it has no digit or sign of one, but for the `/-` that ends an amount of
-    rupees, and no comma, apostrophe or point at an end, but for the point of a word cut short (kr., Fr.)."""
+    """Whether a word can be a unit of numbers: it has no digit or sign of one, but for what ends a whole amount (`/-`,
+    `,-`), and no comma, apostrophe or point at an end, but for the point of a word cut short (kr., Fr.)."""
     unit = text.strip()
-    return unit == "/-" or bool(unit and not re.search(r"[\d+-]|^[.,']|[,']$|(^|[^\w.])\.$|\.\.$", unit))
+    return unit in NO_CENTS or bool(unit and not re.search(r"[\d+-]|^[.,']|[,']$|(^|[^\w.])\.$|\.\.$", unit))
 
 
 def composed(text: str) -> str:
@@ -211,7 +214,7 @@ class Spelling:
     @property
     def negative_pattern(self) -> str:
         """A number that is marked as negative as was stated, for RE2 and Python alike."""
-        return rf"([\d.,].*?)[{GAPS[' ']}]*-" if self.negative == "trailing" else r"\(([\d.,].*)\)"
+        return rf"(\d|[\d.,].*?[^.,{GAPS[' ']}])[{GAPS[' ']}]*-" if self.negative == "trailing" else r"\(([\d.,].*)\)"
 
     @property
     def _units_pattern(self) -> str:
