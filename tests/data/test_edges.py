@@ -2,12 +2,14 @@
 
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from dpmpc.data.intake import explore, look
 from dpmpc.data.loading import CsvFile, load, opened
 from dpmpc.data.spelling import PLAIN, Spelling
 from dpmpc.errors import RecordError, UsageError
+from dpmpc.estimators import PrivateRidge
 from tests.runs import dpmpc
 
 ROWS = [f"{20 + k % 70};{k % 7},{k % 10};{('no', 'yes')[k % 3 == 0]}" for k in range(90)]
@@ -126,6 +128,15 @@ def test_whole_amounts_that_end_in_a_dash_are_not_negative(
 def test_whole_amounts_are_proposed_beside_others(tmp_path: Path) -> None:
     kind, _, proposed = found_in(tmp_path, [f"€ {k},-" if k % 2 else f"€ {k},50" for k in range(90)])
     assert kind == "number" and set(proposed.units) == {"€", ",-"} and not proposed.negative
+
+
+def test_frames_say_in_a_line_what_is_to_be_changed() -> None:
+    with pytest.raises(UsageError, match="unique and not empty"), opened({"": np.ones(9), "a": np.ones(9)}):
+        pass
+    with pytest.raises(ValueError, match="these hold texts; read them first"):
+        PrivateRidge(epsilon=1.0, delta=1e-5, engine="clear").fit(
+            {"a": np.arange(90.0)}, [f"{k},5 €" for k in range(90)]
+        )
 
 
 @pytest.mark.parametrize("word", ["\\N", "#WERT!", "#VALEUR!", "#¡DIV/0!", "#NV"])
