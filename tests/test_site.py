@@ -179,6 +179,41 @@ def test_the_page_on_installing_knows_every_package_that_is_installed() -> None:
     assert {f"what={group} :" in page for group in installed.GROUPS} == {True}
 
 
+def prose(path: Path) -> str:
+    """A page without programs, comments, pictures and headings."""
+    text = re.sub(
+        r"<!--.*?-->|^```.*?^```$|^#.*?$", "", path.read_text(encoding="utf-8"), flags=re.DOTALL | re.MULTILINE
+    )
+    return re.sub(r"!?\[([^\]]*)\]\([^)]*\)", r"\1", text)
+
+
+def test_every_table_has_its_head() -> None:
+    """Rows that a blank line cuts off from theirs are shown as a line of bars."""
+    for path in figures.texts():
+        for table in re.findall(r"(?:^\|.*\n?)+", prose(path), re.MULTILINE):
+            assert re.match(r"\|.*\n\|[ :|-]+\|\n", table), f"{path.name}: {table[:80]}"
+
+
+def test_pages_that_strangers_read_have_short_sentences() -> None:
+    """17 words in the mean: README, the ways in, and what someone who answers for data reads."""
+    ways = [
+        ROOT / "README.md",
+        ROOT / "SECURITY.md",
+        *(ROOT / "docs" / f"{name}.md" for name in ("sharp-edges", "flower")),
+    ]
+    ways += [
+        path
+        for name in ("start", "howto", "answer", "explain", "project")
+        for path in (ROOT / "docs" / name).glob("*.md")
+    ]
+    assert len(ways) > 35
+    for path in ways:
+        text = re.sub(r"^\|.*$", "", re.sub(r"`[^`]*`", "code", prose(path)), flags=re.MULTILINE)
+        parts = [" ".join(part.split()) for part in re.split(r"\n\s*\n|\n(?=\s*(?:[-*]|\d+\.) )", text)]
+        lengths = [len(one.split()) for part in parts for one in re.split(r"(?<=[.!?:;]) (?=\S)", part) if " " in one]
+        assert sum(lengths) <= 17 * len(lengths), f"{path}: {sum(lengths) / len(lengths):.1f} words a sentence"
+
+
 def test_parts_of_pages_are_written_from_result_files(tmp_path: Path) -> None:
     """Every part that there is stands on a page; one that was changed by hand, or whose file was, is noticed."""
     marks = {mark for path in figures.texts() for mark in re.findall(r"<!--# (\S+)", path.read_text(encoding="utf-8"))}
