@@ -101,6 +101,11 @@ def narrowed(_: pytest.MonkeyPatch) -> None:
     resource.setrlimit(resource.RLIMIT_NOFILE, (soft - 1, hard))
 
 
+def variable(patch: pytest.MonkeyPatch) -> None:
+    """A kind of processor that the environment does not name yet."""
+    patch.setenv("OPENBLAS_CORETYPE", "Prescott" if os.environ.get("OPENBLAS_CORETYPE") == "Haswell" else "Haswell")
+
+
 def killed(_: pytest.MonkeyPatch) -> None:
     """It dies."""
     process = standing._standing[0].process
@@ -111,7 +116,7 @@ def killed(_: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize(
     "change",
     [
-        lambda patch: patch.setenv("OPENBLAS_CORETYPE", "Haswell"),
+        variable,
         lambda patch: patch.setattr(sys, "path", [*sys.path, "/another"]),
         narrowed,
         killed,
