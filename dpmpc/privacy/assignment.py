@@ -118,6 +118,21 @@ class Assignment:
         )
 
 
+def in_places(
+    drawn: Assignment, ids: Iterable[Any], places: Mapping[str, int], hashed: Hashes = hashes
+) -> NDArray[np.int64]:
+    """(n,) the number of the part in which each id has a place, -1 for one whose part is full. Ids that the smallest
+    hashes belong to come first, so an id that comes or goes changes who has a place in its own part alone, and there
+    for one other id at most. `places`: of each part. Errors: as `Assignment.parts_of`."""
+    texts = list(ids)
+    found = drawn.parts_of(texts, hashed)
+    values = hashed(bytes.fromhex(drawn.key), [id_text(each) for each in texts])
+    for part, name in enumerate(drawn.names):
+        mine = np.flatnonzero(found == part)
+        found[mine[np.argsort(values[mine], kind="stable")][places[name] :]] = -1
+    return found
+
+
 @dataclass(frozen=True)
 class Parted:
     """Parts of exact, public sizes at every owner: `sizes` by the assignment's names, one number an owner. Public.
@@ -127,10 +142,15 @@ class Parted:
     sets differ in one part, as `Assignment` needs it, and where an id is new or gone they may differ in both. So this
     is for neighbours whose ids stay. `assignment` is what plans and ledgers call these parts: of the data's digest and
     of `draw`, which is the same for plans whose parts go on from each other's.
+
+    `places`: sizes are of places, which may stay empty, and who has one is drawn by hashes (`in_places`), so that
+    neighbours may come and go. Records are drawn by a key of their owner's, persons by that of `assignment`, which is
+    public: a person is then in one part at all owners. No promise rests on the key; the draw has to look at no value.
     """
 
     assignment: Assignment
     sizes: Mapping[str, tuple[int, ...]]
+    places: bool = False
 
     @staticmethod
     def of(data: str, draw: str, sizes: Mapping[str, tuple[int, ...]]) -> "Parted":
@@ -141,9 +161,17 @@ class Parted:
         key = hashlib.blake2b(b"dpmpc exact parts\0" + said.encode(), digest_size=16).hexdigest()
         return Parted(Assignment(tuple((name, 1) for name in sizes), "record", key), sizes)
 
+    @staticmethod
+    def into_places(
+        data: str, draw: str, parts: Mapping[str, int], sizes: Mapping[str, tuple[int, ...]], by: By
+    ) -> "Parted":
+        """Those whose sizes are of places, drawn with these weights. Errors: as `of`."""
+        exact = Parted.of(data, f"places {by} {draw}", sizes)
+        return Parted(Assignment(tuple(parts.items()), by, exact.assignment.key), sizes, places=True)
+
     @property
     def whole(self) -> tuple[int, ...]:
-        """How many records each owner has in all."""
+        """How many records, or places, each owner has in all."""
         return tuple(map(sum, zip(*self.sizes.values(), strict=True)))
 
 

@@ -7,7 +7,7 @@ parts.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -17,12 +17,15 @@ from dpmpc.aggregation.owner.accounts import account_of
 from dpmpc.aggregation.plan.plan import Plan
 from dpmpc.data.dataset import Rows, Split
 from dpmpc.data.files import files_digest
+from dpmpc.data.ownership import fitting
+from dpmpc.data.persons import persons_of
 from dpmpc.data.planned import OTHER_SIZES, other_sizes
 from dpmpc.data.spelling import canonical
 from dpmpc.data.table import Ints, Table
 from dpmpc.errors import RecordError, UsageError
+from dpmpc.mpc.native.hashes import keyed_hashes
 from dpmpc.privacy.account import Account
-from dpmpc.privacy.assignment import Parted
+from dpmpc.privacy.assignment import Parted, in_places
 from dpmpc.privacy.stored_parts import by_id, by_place
 from dpmpc.runs.request import Request
 
@@ -43,6 +46,8 @@ def split_of(request: Request, plan: Plan, owner: int) -> Split | None:
 def rows_of(request: Request, whole: Plan, parted: Parted, label: str, owner: int, table: Table) -> NDArray[np.bool_]:
     """(n,) which rows of an owner's table are in the part of this label. Errors: they are not as many as planned; no
     ids, or others than an earlier run had, before anything is spent."""
+    if parted.places:
+        return _in_places(request, whole, parted, label.rpartition("/")[2], owner, table)
     planned = (parted.whole[owner],)
     if (table.n,) != planned:
         raise RecordError(other_sizes(planned, (table.n,)), OTHER_SIZES)
@@ -52,6 +57,34 @@ def rows_of(request: Request, whole: Plan, parted: Parted, label: str, owner: in
     _, second = parted.assignment.names
     held = _drawn(_Place(account, whole.data_id, parted, owner), known, table.n, parted.sizes[second][owner])
     return held if label.rpartition("/")[2] == second else ~held
+
+
+def _in_places(request: Request, whole: Plan, parted: Parted, part: str, owner: int, table: Table) -> NDArray[np.bool_]:
+    """The same where parts have places. Of persons the table has what `persons.kept` kept. Errors: as `rows_of`; more
+    than there are places for."""
+    drawn, rows = parted.assignment, 1 if whole.persons is None else whole.persons.rows
+    if whole.persons is not None:
+        assert whole.person is not None
+        _, first, unit = np.unique(persons_of(table), return_index=True, return_inverse=True)
+        texts = ids_of(table, whole.person)
+        ids = [texts[row] for row in first]
+    elif request.ids is not None:
+        ids, unit = ids_of(table, request.ids), np.arange(table.n)
+        account = account_of(whole, request.account, callers=request.source is not None)
+        assert account is not None  # records of the caller's own count somewhere
+        secret = account.assignment(whole.data_id, f"{drawn.identity}: key", dict(drawn.parts))
+        drawn = replace(drawn, key=secret.key)
+    else:
+        raise UsageError(
+            "where numbers of records are private they are held out by their ids, for places change as records come "
+            "and go; none was named; name the column of ids with <<ids>>, or plan with <<test_fraction=0>>"
+        )
+    there = parted.whole[owner] // rows
+    if not whole.capacity and len(ids) != there:
+        raise RecordError(other_sizes((there,), (len(ids),)), OTHER_SIZES)
+    fitting((len(ids),), (there,))
+    found = in_places(drawn, ids, {name: sizes[owner] // rows for name, sizes in parted.sizes.items()}, keyed_hashes)
+    return np.asarray(found[unit] == drawn.names.index(part))
 
 
 @dataclass(frozen=True)

@@ -1,9 +1,11 @@
 """`Evaluated`: training over several machines, and one release after it of how good the model is on held-out records.
 
 Every owner holds out a public number of its records, which no stage before and no release of training reads; the parts
-are drawn by the owner once, of ids alone (`privacy.assignment.Parted`). After training every process makes the
-model of what was opened, and of the model the question; the sum over held-out records is opened with noise for the
-plan's (epsilon, delta), which none of them has paid yet. So the run costs the larger price, not the sum.
+are drawn by the owner once, of ids alone (`privacy.assignment.Parted`). Where there are places, of persons or up to a
+capacity, either part has some, and a hash of the id says in which one a record, or a person at all owners, may be.
+After training every process makes the model of what was opened, and of the model the question; the sum over held-out
+records is opened with noise for the plan's (epsilon, delta), which none of them has paid yet. So the run costs the
+larger price, not the sum.
 
 The model that is evaluated is the one that is written, with numbers rounded to multiples of `GRAIN`: processors add in
 different orders, and all processes have to ask the same question to the last bit.
@@ -11,8 +13,9 @@ different orders, and all processes have to ask the same question to the last bi
 
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
+from fractions import Fraction
 from functools import lru_cache
-from typing import Any, ClassVar
+from typing import Any, ClassVar, cast
 
 import numpy as np
 
@@ -23,7 +26,7 @@ from dpmpc.learning.learner import Learner
 from dpmpc.learning.method import Learning
 from dpmpc.learning.source import Schedule, Source, Stage, Sum
 from dpmpc.learning.task import TASKS, modelled
-from dpmpc.privacy.assignment import Parted
+from dpmpc.privacy.assignment import By, Parted
 from dpmpc.statistics.evaluated import tables_of
 
 EVALUATION = "evaluation"  # the name of the stage
@@ -34,14 +37,17 @@ GRAIN = 0.5**20
 @dataclass(frozen=True, kw_only=True)
 class Evaluated(Learning):
     """Training on all but `held` of each owner's `records`, and an evaluation on these. `draw`: the same for plans in
-    which records keep their part. Public."""
+    which records keep their part. `by`: what has places, "record" or "person", of which `share` are held out; "" where
+    parts have exact sizes. Public."""
 
     KIND: ClassVar[str] = "evaluated"
-    UNITS: ClassVar[tuple[str, ...]] = ("record", "presence")
+    UNITS: ClassVar[tuple[str, ...]] = ("record", "presence", "person")
 
     records: tuple[int, ...]
     held: tuple[int, ...]
     draw: str
+    by: str = ""
+    share: float = 0.0
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -58,12 +64,23 @@ class Evaluated(Learning):
             raise UsageError(
                 "each owner holds out some of its records, and not all; the plan says otherwise of one; plan again"
             )
+        if (
+            self.by not in ("", "record", "person")
+            or type(self.share) is not float
+            or not _drawable(self.by, self.share)
+        ):
+            raise UsageError(
+                f"parts are drawn of records or persons, a share between 0 and 1; the plan says {str(self.by)[:20]!r}, "
+                f"{self.share!r}; plan again"
+            )
 
     @staticmethod
-    def of(learning: Learning, records: Sequence[int], held: Sequence[int], draw: str) -> "Evaluated":
+    def of(
+        learning: Learning, records: Sequence[int], held: Sequence[int], draw: str, by: str = "", share: float = 0.0
+    ) -> "Evaluated":
         """The same training, with an evaluation after it."""
         values = {each.name: getattr(learning, each.name) for each in fields(Learning)}
-        return Evaluated(**values, records=tuple(records), held=tuple(held), draw=draw)
+        return Evaluated(**values, records=tuple(records), held=tuple(held), draw=draw, by=by, share=share)
 
     @property
     def schedule(self) -> Schedule:
@@ -71,9 +88,16 @@ class Evaluated(Learning):
         return Schedule(super().schedule.before, (after,))
 
     def parted(self, data_id: str) -> Parted | None:
-        return exact_parts(
-            data_id, self.draw, tuple(n - k for n, k in zip(self.records, self.held, strict=True)), self.held
-        )
+        trained = tuple(n - k for n, k in zip(self.records, self.held, strict=True))
+        return parts_of(data_id, self.draw, trained, self.held, self.by, self.share)
+
+    def check(self, neighbours: str, dimension: int) -> None:
+        super().check(neighbours, dimension)
+        if self.held and (self.by == "person") != (neighbours == "person"):
+            raise UsageError(
+                f"held-out records are persons where the promise is of persons; the plan holds out "
+                f"{self.by or 'record'}s for neighbours by {neighbours}; plan again"
+            )
 
     def ends(self, stage: Stage, opened: Sequence[Sum], plan: Any) -> Source:
         if plan.schema is None:
@@ -88,9 +112,26 @@ class Evaluated(Learning):
 
 
 @lru_cache(maxsize=64)
-def exact_parts(data_id: str, draw: str, trained: tuple[int, ...], held: tuple[int, ...]) -> Parted:
-    """The parts of the records of this digest, so many of each owner."""
-    return Parted.of(data_id, draw, {TRAINING: trained, HELD_OUT: held})
+def parts_of(
+    data_id: str, draw: str, trained: tuple[int, ...], held: tuple[int, ...], by: str = "", share: float = 0.0
+) -> Parted:
+    """The parts of the records of this digest, so many of each owner, or places for so many; the rest as of
+    `Evaluated`."""
+    sizes = {TRAINING: trained, HELD_OUT: held}
+    if by not in ("record", "person"):
+        return Parted.of(data_id, draw, sizes)
+    out = _fraction(share)
+    weights = {TRAINING: out.denominator - out.numerator, HELD_OUT: out.numerator}
+    return Parted.into_places(data_id, draw, weights, sizes, cast(By, by))
+
+
+def _fraction(share: float) -> Fraction:
+    return Fraction(share).limit_denominator(1000)
+
+
+def _drawable(by: str, share: float) -> bool:
+    """Whether a share is one of two parts of places, or none where parts have exact sizes."""
+    return 0 < _fraction(share) < 1 if by and 0 < share < 1 else share == 0 and not by
 
 
 @lru_cache(maxsize=64)
