@@ -146,33 +146,41 @@ class Parted:
     `places`: sizes are of places, which may stay empty, and who has one is drawn by hashes (`in_places`), so that
     neighbours may come and go. Records are drawn by a key of their owner's, persons by that of `assignment`, which is
     public: a person is then in one part at all owners. No promise rests on the key; the draw has to look at no value.
+    `column`: of persons; other persons have other parts, which no ledger takes for these.
     """
 
     assignment: Assignment
     sizes: Mapping[str, tuple[int, ...]]
     places: bool = False
+    column: str = ""
 
     @staticmethod
     def of(data: str, draw: str, sizes: Mapping[str, tuple[int, ...]]) -> "Parted":
         """Those of the data of this digest. Errors: an owner has nobody in a part, or parts differ in their owners."""
         if len({len(each) for each in sizes.values()}) != 1 or min(map(min, sizes.values())) < 1:
             raise UsageError("each owner has at least one record in every part; one has none; hold out another share")
-        said = json.dumps([data, draw, list(sizes)], separators=(",", ":"))
-        key = hashlib.blake2b(b"dpmpc exact parts\0" + said.encode(), digest_size=16).hexdigest()
+        key = _key(b"dpmpc exact parts\0", [data, draw, list(sizes)])
         return Parted(Assignment(tuple((name, 1) for name in sizes), "record", key), sizes)
 
     @staticmethod
     def into_places(
-        data: str, draw: str, parts: Mapping[str, int], sizes: Mapping[str, tuple[int, ...]], by: By
+        data: str, draw: str, parts: Mapping[str, int], sizes: Mapping[str, tuple[int, ...]], column: str = ""
     ) -> "Parted":
-        """Those whose sizes are of places, drawn with these weights. Errors: as `of`."""
-        exact = Parted.of(data, f"places {by} {draw}", sizes)
-        return Parted(Assignment(tuple(parts.items()), by, exact.assignment.key), sizes, places=True)
+        """Those whose sizes are of places, drawn with these weights: of the persons in a column, or of records. Errors:
+        as `of`."""
+        key = _key(b"dpmpc parts of places\0", [data, draw, column])
+        by: By = "person" if column else "record"
+        return Parted(Assignment(tuple(parts.items()), by, key), Parted.of(data, draw, sizes).sizes, True, column)
 
     @property
     def whole(self) -> tuple[int, ...]:
         """How many records, or places, each owner has in all."""
         return tuple(map(sum, zip(*self.sizes.values(), strict=True)))
+
+
+def _key(domain: bytes, said: list[Any]) -> str:
+    """What tells the parts of one plan from those of others."""
+    return hashlib.blake2b(domain + json.dumps(said, separators=(",", ":")).encode(), digest_size=16).hexdigest()
 
 
 def apart(label: str, neighbours: str) -> tuple[str, str] | None:

@@ -123,7 +123,7 @@ def shared(request: Request, schema: Schema, sizes: tuple[int, ...]) -> tuple[tu
     rows = request.person_rows if request.person else 1
     held = tuple(rows * math.floor(size // rows * share + 0.5) for size in sizes)
     reason = why_not(request)
-    if not reason and drawn_by(request)[0] == "record" and request.test_fraction is None:
+    if not reason and request.capacity is not None and not request.person and request.test_fraction is None:
         reason = "where numbers of records are private they are held out by their ids; state <<test_fraction>> for that"
     if not reason and schema.missing == "drop":
         reason = "held-out records are drawn from all records"
@@ -140,13 +140,12 @@ def shared(request: Request, schema: Schema, sizes: tuple[int, ...]) -> tuple[tu
     return (), f"no figures of the model inside the promise, all records are trained on: {reason}"
 
 
-def drawn_by(request: Request) -> tuple[str, float]:
-    """What is drawn into places of parts over several machines, and which share of it; ("", 0) where parts have exact
-    sizes."""
+def in_places(request: Request) -> tuple[float, str]:
+    """The share of places, or of the persons in a column, that owners of several machines hold out; (0, "") where parts
+    have exact sizes."""
     if not request.person and request.capacity is None:
-        return "", 0.0
-    share = TEST if request.test_fraction is None else request.test_fraction
-    return "person" if request.person else "record", float(share)
+        return 0.0, ""
+    return float(TEST if request.test_fraction is None else request.test_fraction), request.person or ""
 
 
 def plainly(request: Request, inside: bool) -> bool:

@@ -24,7 +24,7 @@ from dpmpc.data.spelling import canonical
 from dpmpc.data.table import Ints, Table
 from dpmpc.errors import RecordError, UsageError
 from dpmpc.mpc.native.hashes import keyed_hashes
-from dpmpc.privacy.account import Account
+from dpmpc.privacy.account import Account, Writer
 from dpmpc.privacy.assignment import Parted, in_places
 from dpmpc.privacy.stored_parts import by_id, by_place
 from dpmpc.runs.request import Request
@@ -72,7 +72,11 @@ def _in_places(request: Request, whole: Plan, parted: Parted, part: str, owner: 
         ids, unit = ids_of(table, request.ids), np.arange(table.n)
         account = account_of(whole, request.account, callers=request.source is not None)
         assert account is not None  # records of the caller's own count somewhere
-        secret = account.assignment(whole.data_id, f"{drawn.identity}: key", dict(drawn.parts))
+        place, parts = _Place(account, whole.data_id, parted, owner), dict(drawn.parts)
+        with account.writing(whole.data_id) as file:
+            name = _told_alike(file, place, _Known("", request.ids))
+            secret = file.assignment(f"{drawn.identity}: key", parts)
+            file.assignment(name, parts, "record", drawn)
         drawn = replace(drawn, key=secret.key)
     else:
         raise UsageError(
@@ -89,10 +93,11 @@ def _in_places(request: Request, whole: Plan, parted: Parted, part: str, owner: 
 
 @dataclass(frozen=True)
 class _Known:
-    """What tells records: their ids, or the digest of their file."""
+    """What tells records: their ids, which a column has, or the digest of their file."""
 
     file: str
-    ids: Sequence[str] | None = None
+    column: str | None = None
+    ids: Sequence[str] = ()
 
 
 @dataclass(frozen=True)
@@ -118,7 +123,7 @@ class _Place:
 def _identified(request: Request, table: Table) -> _Known:
     """What tells the records. Errors: nothing does."""
     if request.ids is not None:
-        return _Known("", ids_of(table, request.ids))
+        return _Known("", request.ids, ids_of(table, request.ids))
     if request.database or request.source is None:
         raise UsageError(
             "held-out records are known again by an id; rows of a database have no place; name the column of their ids "
@@ -130,26 +135,33 @@ def _identified(request: Request, table: Table) -> _Known:
 def _drawn(place: _Place, known: _Known, n: int, held: int) -> NDArray[np.bool_]:
     """(n,) which rows are held out. Errors: they are told otherwise than by an earlier run, or their file changed, or
     the account has lost their parts; as `by_id`."""
-    name = place.whose + ("ids" if known.ids is not None else f"{held} of {n} places in {known.file}")
     drawn = place.parted.assignment
     parts, secret = dict(drawn.parts), f"{drawn.identity}: key"
     with place.account.writing(place.data) as file:  # alone: two runs at once would draw a new record's part twice
-        earlier = [each for each, _ in file.contents.assignments if each.startswith(place.whose)]
-        if any(each != name for each in earlier):
-            raise UsageError(
-                "records are held out by their place in a file that stays as it is, or by their ids; since an earlier "
-                "run on this data id the file is another, or they are told apart otherwise; use the file as it was, or "
-                "name the column of ids that it had with <<ids>>, or plan with another data_id"
-            )
-        if known.ids is not None and earlier and not place.file.exists():
+        name = _told_alike(file, place, known, f"{held} of {n} places in {known.file}")
+        earlier = any(each == name for each, _ in file.contents.assignments)
+        if known.column is not None and earlier and not place.file.exists():
             raise UsageError(
                 f"which records are held out is kept in the account; {place.account.folder} has lost it; restore that "
                 "folder, or plan with another data_id"
             )
         key = file.assignment(secret, parts).key
-        found = by_place(key, known.file, n, held) if known.ids is None else by_id(place.file, key, known.ids, held)
+        found = by_place(key, known.file, n, held) if known.column is None else by_id(place.file, key, known.ids, held)
         file.assignment(name, parts, "record", drawn)
     return found
+
+
+def _told_alike(file: Writer, place: _Place, known: _Known, places: str = "") -> str:
+    """What the account calls the way in which an owner's records are told from each other. Errors: an earlier run told
+    them otherwise, so a record could be in another part."""
+    name = place.whose + (places if known.column is None else f"ids of {known.column}")
+    if any(each.startswith(place.whose) and each != name for each, _ in file.contents.assignments):
+        raise UsageError(
+            "records are held out by their place in a file that stays as it is, or by their ids; since an earlier run "
+            "on this data id the file is another, or they are told apart otherwise; use the file as it was, or name "
+            "the column of ids that it had with <<ids>>, or plan with another data_id"
+        )
+    return name
 
 
 def ids_of(table: Table, name: str) -> list[str]:

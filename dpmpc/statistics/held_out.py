@@ -15,7 +15,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from fractions import Fraction
 from functools import lru_cache
-from typing import Any, ClassVar, cast
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -26,7 +26,7 @@ from dpmpc.learning.learner import Learner
 from dpmpc.learning.method import Learning
 from dpmpc.learning.source import Schedule, Source, Stage, Sum
 from dpmpc.learning.task import TASKS, modelled
-from dpmpc.privacy.assignment import By, Parted
+from dpmpc.privacy.assignment import Parted
 from dpmpc.statistics.evaluated import tables_of
 
 EVALUATION = "evaluation"  # the name of the stage
@@ -37,8 +37,8 @@ GRAIN = 0.5**20
 @dataclass(frozen=True, kw_only=True)
 class Evaluated(Learning):
     """Training on all but `held` of each owner's `records`, and an evaluation on these. `draw`: the same for plans in
-    which records keep their part. `by`: what has places, "record" or "person", of which `share` are held out; "" where
-    parts have exact sizes. Public."""
+    which records keep their part. `share`: of records with places, or of the persons in a `column`, how many are held
+    out; 0 where parts have exact sizes. Public."""
 
     KIND: ClassVar[str] = "evaluated"
     UNITS: ClassVar[tuple[str, ...]] = ("record", "presence", "person")
@@ -46,8 +46,8 @@ class Evaluated(Learning):
     records: tuple[int, ...]
     held: tuple[int, ...]
     draw: str
-    by: str = ""
     share: float = 0.0
+    column: str = ""
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -64,23 +64,20 @@ class Evaluated(Learning):
             raise UsageError(
                 "each owner holds out some of its records, and not all; the plan says otherwise of one; plan again"
             )
-        if (
-            self.by not in ("", "record", "person")
-            or type(self.share) is not float
-            or not _drawable(self.by, self.share)
-        ):
+        drawn = self.share or self.column != ""
+        if type(self.share) is not float or type(self.column) is not str or (drawn and not _drawable(self.share)):
             raise UsageError(
-                f"parts are drawn of records or persons, a share between 0 and 1; the plan says {str(self.by)[:20]!r}, "
-                f"{self.share!r}; plan again"
+                f"a share between 0 and 1 of places, or of persons, is held out; the plan says {self.share!r}; plan "
+                "again"
             )
 
     @staticmethod
     def of(
-        learning: Learning, records: Sequence[int], held: Sequence[int], draw: str, by: str = "", share: float = 0.0
+        learning: Learning, records: Sequence[int], held: Sequence[int], draw: str, share: float = 0.0, column: str = ""
     ) -> "Evaluated":
         """The same training, with an evaluation after it."""
         values = {each.name: getattr(learning, each.name) for each in fields(Learning)}
-        return Evaluated(**values, records=tuple(records), held=tuple(held), draw=draw, by=by, share=share)
+        return Evaluated(**values, records=tuple(records), held=tuple(held), draw=draw, share=share, column=column)
 
     @property
     def schedule(self) -> Schedule:
@@ -89,15 +86,7 @@ class Evaluated(Learning):
 
     def parted(self, data_id: str) -> Parted | None:
         trained = tuple(n - k for n, k in zip(self.records, self.held, strict=True))
-        return parts_of(data_id, self.draw, trained, self.held, self.by, self.share)
-
-    def check(self, neighbours: str, dimension: int) -> None:
-        super().check(neighbours, dimension)
-        if self.held and (self.by == "person") != (neighbours == "person"):
-            raise UsageError(
-                f"held-out records are persons where the promise is of persons; the plan holds out "
-                f"{self.by or 'record'}s for neighbours by {neighbours}; plan again"
-            )
+        return parts_of(data_id, self.draw, trained, self.held, self.share, self.column)
 
     def ends(self, stage: Stage, opened: Sequence[Sum], plan: Any) -> Source:
         if plan.schema is None:
@@ -113,25 +102,25 @@ class Evaluated(Learning):
 
 @lru_cache(maxsize=64)
 def parts_of(
-    data_id: str, draw: str, trained: tuple[int, ...], held: tuple[int, ...], by: str = "", share: float = 0.0
+    data_id: str, draw: str, trained: tuple[int, ...], held: tuple[int, ...], share: float = 0.0, column: str = ""
 ) -> Parted:
     """The parts of the records of this digest, so many of each owner, or places for so many; the rest as of
     `Evaluated`."""
     sizes = {TRAINING: trained, HELD_OUT: held}
-    if by not in ("record", "person"):
+    if not share:
         return Parted.of(data_id, draw, sizes)
     out = _fraction(share)
     weights = {TRAINING: out.denominator - out.numerator, HELD_OUT: out.numerator}
-    return Parted.into_places(data_id, draw, weights, sizes, cast(By, by))
+    return Parted.into_places(data_id, draw, weights, sizes, column)
 
 
 def _fraction(share: float) -> Fraction:
     return Fraction(share).limit_denominator(1000)
 
 
-def _drawable(by: str, share: float) -> bool:
-    """Whether a share is one of two parts of places, or none where parts have exact sizes."""
-    return 0 < _fraction(share) < 1 if by and 0 < share < 1 else share == 0 and not by
+def _drawable(share: float) -> bool:
+    """Whether a share leaves something of both parts."""
+    return 0 < share < 1 and 0 < _fraction(share) < 1
 
 
 @lru_cache(maxsize=64)

@@ -159,25 +159,26 @@ def test_who_comes_or_goes_moves_one_other_of_its_own_part_at_most() -> None:
 def test_parts_of_places_are_part_of_what_a_plan_may_say() -> None:
     """Persons without their parts, records by persons', a share that is none, sizes that are no persons': refused."""
     plan = planned((12, 12), **KINDS["persons"][1])
-    assert isinstance(plan.source, Evaluated) and plan.part.startswith("person:") and plan.source.by == "person"
+    assert isinstance(plan.source, Evaluated) and plan.part.startswith("person:") and plan.source.column == "who"
     for changed in (
-        {"by": "record"},
-        {"by": "", "share": 0.0},
-        {"by": "person", "share": 0.0},
+        {"column": ""},
+        {"column": "x"},
+        {"share": 0.0},
+        {"share": 0.0, "column": ""},
         {"share": float("nan")},
         {"share": 0.3},
         {"held": (3, 3)},
-        {"by": "owner"},
+        {"draw": "other"},
     ):
         with pytest.raises(UsageError):
             replace(plan, source=replace(plan.source, **changed))
     capacity = planned((10, 10), capacity=(10, 10))
     assert isinstance(capacity.source, Evaluated)
-    for other in ({"capacity": False}, {"capacity": True, "source": replace(capacity.source, by="", share=0.0)}):
+    for other in ({"capacity": False}, {"capacity": True, "source": replace(capacity.source, share=0.0)}):
         with pytest.raises(UsageError):
             replace(capacity, **other)
     exact = planned((10, 10))
-    assert isinstance(exact.source, Evaluated) and not exact.source.by
+    assert isinstance(exact.source, Evaluated) and not exact.source.share
     with pytest.raises(UsageError):
         replace(exact, capacity=True)
 
@@ -185,9 +186,14 @@ def test_parts_of_places_are_part_of_what_a_plan_may_say() -> None:
 @pytest.mark.usefixtures("quiet")
 def test_where_numbers_are_private_records_are_known_by_ids_alone(tmp_path: Path) -> None:
     plan = planned((7, 7), capacity=(7, 7))
-    rows = {f"p{k}": [(0.1, "1")] for k in range(6)}
+    rows: Rows = {f"p{k}": [(k / 10, "1")] for k in range(6)}
     with pytest.raises(UsageError, match="ids"):
         vectors(tmp_path, plan, 0, rows, None)
+    vectors(tmp_path, plan, 0, rows, "who")
+    for each in (plan, planned((6, 6))):  # another column of ids would put records into other parts
+        vectors(tmp_path, each, 0, rows, "who")
+        with pytest.raises(UsageError, match="told apart otherwise"):
+            vectors(tmp_path, each, 0, rows, "x")
     request = Request(
         schema="s.json", owner_sizes=(900, 900), capacity=(900, 900), evaluate=False, epsilon=4, delta=1e-5
     )

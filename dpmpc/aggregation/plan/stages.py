@@ -121,6 +121,8 @@ def check_stages(plan: Any) -> None:
                 "parts of exact sizes need public numbers of records, and places have parts of places; the plan says "
                 "otherwise; plan again"
             )
+        if parted.column != (plan.person or "" if plan.persons is not None else ""):
+            raise UsageError("parts of persons are of the promise's column; the plan says another; plan again")
         if plan.persons is not None and any(n % plan.persons.rows for each in parted.sizes.values() for n in each):
             raise UsageError(
                 "each person has as many places, in whichever part; the plan's sizes are others; plan again"
