@@ -9,11 +9,12 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
+from dpmpc.data.few import different
 from dpmpc.data.forms import FORMS, NEGATIVE, SOME, Forms, proposed
 from dpmpc.data.oddities import CODE, IDENTIFIER, oddities, shell
 from dpmpc.data.spelling import PLAIN, Spelling, canonical
 from dpmpc.data.table import Table, clock, held
-from dpmpc.data.texts import asked_of_texts, different, different_texts, listed_words, odd_texts, plain_forms, units_of
+from dpmpc.data.texts import asked_of_texts, different_texts, listed_words, odd_texts, plain_forms, units_of
 from dpmpc.errors import UsageError, number_of
 
 Kind = Literal["number", "category", "date", "time", "identifier", "free text", "constant", "empty", "other"]

@@ -5,6 +5,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Literal
 
+from dpmpc.data.few import different
 from dpmpc.data.forms import (
     FIGURES,
     FORMS,
@@ -34,13 +35,6 @@ def different_texts(table: Table, name: str) -> str:
     plain = f"CASE WHEN n IS NULL AND d IS NULL AND regexp_matches(t, '\\pN') THEN {western_sql('t')} END"
     odd = f"(SELECT *, {plain} AS o FROM {read})"
     return f"(SELECT *, {core_sql('u')} AS c FROM (SELECT *, {unmarked_sql('o')} AS u FROM {odd}))"
-
-
-def different(table: Table, name: str) -> str:
-    """The different values of a column that are there, each with how often (k): what is worked out of a value is then
-    worked out once."""
-    where = f"WHERE NOT {table.missing(name)} GROUP BY 1"
-    return f"(SELECT {table[name].sql}, count(*) AS k FROM {table.relation} {where})"
 
 
 def fields(condition: str) -> str:

@@ -6,8 +6,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from dpmpc.data.few import different, few, lacks
 from dpmpc.data.hashing import BUCKETS, bucket_sql
 from dpmpc.data.loading import opened
+from dpmpc.data.mapping import first_missing, first_row
 from dpmpc.data.spelled import readers
 from dpmpc.data.table import Block, Table, code_sql, value_sql
 
@@ -79,3 +81,31 @@ def test_all_columns_are_asked_in_one_query_and_none_has_another_ones_spellings(
             found = [np.concatenate(parts) for parts in zip(*map(how.read, read(table, how.expressions)), strict=True)]
             assert [each.tobytes() for each in plain] == [each.tobytes() for each in found]
             assert all(len(values) == {"a": 4, "b": 6}[name] for values in how.values)
+
+
+@pytest.mark.parametrize("many", [False, True])
+def test_different_values_are_those_of_all_records_and_few_are_asked_for_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, many: bool
+) -> None:
+    rng = np.random.default_rng(3)
+    texts = [TEXTS[k] for k in rng.integers(len(TEXTS), size=3000)]
+    if many:
+        texts = [text if k % 2 else f"{text} {k}" for k, text in enumerate(texts)]
+    with opened({"t": np.array(texts, dtype=object)}, folder=tmp_path) as (table, _):
+        there = f"WHERE NOT {table.missing('t')}"
+        plain = table.rows("t, count(*)", f"{there} GROUP BY 1 ORDER BY 1")
+        queries: list[str] = []
+        run = Table.run
+        monkeypatch.setattr(Table, "run", lambda self, query: queries.append(query) or run(self, query))
+        found = [table.rows("t, k", "ORDER BY 1", different(table, "t")) for _ in range(2)]
+        readings = sum(table.relation in query for query in queries)
+        assert found == [plain, plain] and (few(table, "t") is None) is many
+        assert readings == (3 if many else 2)  # of the first records; of all, with few at the first time alone
+        assert not lacks(table, "t") and first_missing(table, "t") == first_row(table, table.missing("t")) > 0
+
+
+def test_a_column_without_missing_values_needs_no_reading_to_say_so(tmp_path: Path) -> None:
+    with opened({"t": np.array(["a", "b"] * 50, dtype=object)}, folder=tmp_path) as (table, _):
+        assert lacks(table, "t") and first_missing(table, "t") == 0
+    with opened({"t": np.array(["a", "NA"] * 50, dtype=object)}, folder=tmp_path) as (table, _):
+        assert not lacks(table, "t") and first_missing(table, "t") == 2
