@@ -57,6 +57,7 @@ LOOKED_AT = {
     "data/objects.py": (
         "KINDS | array.dtype | error.strerror or error | name | sorted(shapes)[:4] | source | type(value).__name__"
     ),
+    "data/scikit.py": "what",
     "data/ownership.py": (
         "_shown(counts) | counts.sum() | empty | groups.min() | len(capacity) | len(counts) | len(found) | "
         "len(groups) | n | owners | skew"

@@ -1,6 +1,8 @@
 """The documentation site: what is generated is whole, pages that run become notebooks, and the check finds faults."""
 
 import json
+import re
+import shutil
 from pathlib import Path
 
 import pytest
@@ -9,7 +11,7 @@ import yaml
 import dpmpc
 from dpmpc import errors
 from dpmpc.cli.main import COMMANDS
-from website import check, figures, hooks, raised, reference, tutorials
+from website import check, figures, hooks, measured, raised, reference, tutorials
 
 ROOT = Path(__file__).parents[1]
 NAV = yaml.safe_load((ROOT / "mkdocs.yml").read_text())["nav"]
@@ -159,6 +161,27 @@ def test_no_figure_in_prose_is_stale(tmp_path: Path) -> None:
     (tmp_path / "docs" / "r.csv").write_text("m,error\n11,6.9\n")
     with pytest.raises(KeyError, match="0 rows with m=10"):
         list(figures.stale(root=tmp_path))
+
+
+def test_parts_of_pages_are_written_from_result_files(tmp_path: Path) -> None:
+    """Every part that there is stands on a page; one that was changed by hand, or whose file was, is noticed."""
+    marks = {mark for path in figures.texts() for mark in re.findall(r"<!--# (\S+)", path.read_text(encoding="utf-8"))}
+    assert marks == set(measured.PARTS)
+    results, file = tmp_path / "benchmarks" / "results", "benchmarks/results/full.json"
+    results.mkdir(parents=True)
+    shutil.copy(ROOT / file, results)
+    text = f"# Costs\n\n<!--# where {file} -->\n<!--#-->\n\nBetween.\n\n<!--# targets {file} -->\nold\n<!--#-->\n"
+    (tmp_path / "README.md").write_text(text)
+    assert list(figures.stale(write=True, root=tmp_path)) == ["README.md"]
+    written = (tmp_path / "README.md").read_text()
+    assert "2 cores for all processes" in written and "| target |" in written and "Between." in written
+    assert "old" not in written and list(figures.stale(root=tmp_path)) == []
+    found = json.loads((results / "full.json").read_text())
+    found["machine"]["load"][0], found["machine"]["kernels"] = 31.0, "C (avx2)"
+    (results / "full.json").write_text(json.dumps(found))
+    assert list(figures.stale(write=True, root=tmp_path)) == ["README.md"]
+    assert "Kernels: C (avx2). Load 31.0 before" in (tmp_path / "README.md").read_text()
+    assert "compare rows with each other" in (tmp_path / "README.md").read_text()
 
 
 def test_the_picture_is_drawn_from_its_result_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

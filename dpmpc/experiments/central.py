@@ -19,7 +19,7 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]  # comes with scikit-learn
+from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
 from dpmpc.data.blocks import in_memory
 from dpmpc.data.hashing import BUCKETS, bucket

@@ -158,9 +158,9 @@ class Survey(Source):
 
     def most_kept(self, records: int, noise: float) -> int:
         """The most buckets of one column that are kept: as many as can stand out, whose counts add up to that of all
-        records."""
+        records; `records`: 0 where their number is private, and then as many as do."""
         high = self.high(noise)
-        return self.buckets if high * self.buckets <= records else max(1, math.floor(records / high))
+        return self.buckets if not records or high * self.buckets <= records else max(1, math.floor(records / high))
 
     def most_features(self, records: int, noise: float, knots: int = 0) -> int:
         """The most features that its columns can come to, with so many knots to a number."""

@@ -168,7 +168,7 @@ def synth(
         kept = Kept(folder, wait, budget, account)
         with Releases.of(table, public, owners, data_id, kept, settings, capacity) as run:
             if public.survey is not None:
-                total, noise = run.survey(public.survey)
+                total, noise = run.survey(public.survey, hopeless == "refuse")
                 columns = surveyed_columns(public, total, noise)
             else:
                 assert public.columns is not None

@@ -219,6 +219,11 @@ def test_noisy_tables_travel_with_it_and_answer_at_no_cost(
         ({"constraints": ["ward = d"]}, "one of its levels"),
         ({"constraints": ["ward = c and age in 20..40"]}, "end at 18, 40, 60"),
         ({"constraints": ["ward = c and age in 18..40"], "cuts": None}, "made of public cells"),
+        (
+            {"constraints": [f"sex = {s} and ward = {w}" for s in "FM" for w in "abc"]},
+            "leave none of sex, ward together",
+        ),
+        ({"bounds": None, "cuts": None, "epsilon": 0.01}, "a survey finds cells of more than"),
         ({"digits": {"sex": 1}}, "decimals of a column of numbers"),
         ({"owners": None}, "owners must be known"),
         ({"schema": "schema.json"}, "both were given"),
