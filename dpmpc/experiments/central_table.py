@@ -27,7 +27,10 @@ def beside(known: Known) -> list[str]:
     order = {each.name: place for place, each in enumerate(SETS.values())}
     cases = sorted({key[:2] for key in known if key[3] in OURS}, key=lambda case: (order[case[0]], case[1]))
     ran = [name for name in RIVALS if any(key[3] == name for key in known)]
-    rows = [row for name, epsilon in cases if (row := _row(known, name, epsilon, ran))]
+    of_set: dict[str, Known] = {}
+    for key, scores in known.items():
+        of_set.setdefault(key[0], {})[key] = scores  # each cell of the table looks through its set's alone
+    rows = [row for name, epsilon in cases if (row := _row(of_set[name], name, epsilon, ran))]
     shown = [_HEAD.get(name, name) for name in ran]
     return table(["set", "records", "epsilon", "splits", *OURS, *shown, "default less best rival", "verdict"], rows)
 
