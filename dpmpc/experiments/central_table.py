@@ -42,7 +42,8 @@ class Compared(NamedTuple):
 def beside(known: Known) -> list[str]:
     """The lines of the table: a comparison each, in the corpus' order; ours by default in bold."""
     ran = [name for name in RIVALS if any(key[3] == name for key in known)]
-    rows = [_row(known, each, ran) for each in compared(known)]
+    of_set = _by_set(known)  # each cell of the table looks through its set's alone
+    rows = [_row(of_set[each.name], each, ran) for each in compared(known)]
     shown = [_HEAD.get(name, name) for name in ran]
     return table(["set", "records", "epsilon", "splits", *OURS, *shown, "default less best rival", "verdict"], rows)
 
@@ -84,17 +85,23 @@ def bent(known: Known, cases: Sequence[tuple[str, float]]) -> list[str]:
 
 def compared(known: Known) -> list[Compared]:
     """Every comparison of ours by default with the best rival, in the corpus' order."""
-    order = {each.name: place for place, each in enumerate(SETS.values())}
-    found = []
-    for name, epsilon in sorted(
-        {key[:2] for key in known if key[3] in OURS}, key=lambda case: (order[case[0]], case[1])
-    ):
-        rival = best_rival(known, name, epsilon)
-        if rival is not None:
-            mine = default_of(known, name, epsilon)
-            mean, half, count = paired(known, name, epsilon, mine, rival)
-            said = verdict(mean, half, margin_of(known, name, epsilon))
-            found.append(Compared(name, epsilon, mine, rival, mean, half, count, said))
+    found, of_set = [], _by_set(known)
+    for name in (each.name for each in SETS.values() if each.name in of_set):
+        of = of_set[name]
+        for epsilon in sorted({key[1] for key in of if key[3] in OURS}):
+            rival = best_rival(of, name, epsilon)
+            if rival is not None:
+                mine = default_of(of, name, epsilon)
+                mean, half, count = paired(of, name, epsilon, mine, rival)
+                said = verdict(mean, half, margin_of(of, name, epsilon))
+                found.append(Compared(name, epsilon, mine, rival, mean, half, count, said))
+    return found
+
+
+def _by_set(known: Known) -> dict[str, Known]:
+    found: dict[str, Known] = {}
+    for key, scores in known.items():
+        found.setdefault(key[0], {})[key] = scores
     return found
 
 
