@@ -387,5 +387,5 @@ def test_a_line_that_says_almost_what_one_before_it_said_is_read_by_itself(path:
 @pytest.mark.parametrize("given", [(1.0, 1e-5), 1.0, None, b"1,1e-5", "1", "1,2,3", "one,two"])
 def test_a_budget_of_another_form_is_one_line(given: object) -> None:
     assert parse_budget("1,1e-5") == (1.0, 1e-5)
-    with pytest.raises(UsageError, match="two numbers EPS,DELTA"):
+    with pytest.raises(UsageError, match="two numbers in one text, EPS,DELTA"):
         parse_budget(given)  # type: ignore[arg-type]
