@@ -368,6 +368,21 @@ def test_a_surveyed_target_has_a_range() -> None:
         assert not survey_of(Schema(columns, Labels("y", ("1",), ("0",)))).twice
 
 
+def test_a_target_of_curves_has_three_deviations_to_either_side_whatever_stood_out() -> None:
+    """A range that ends where values do clips residuals by less than a deviation's part, and curves follow the median
+    then. Other tasks mean something else by the clip, and few records cannot pay for a wide range."""
+    columns = {"x": numbers(np.linspace(0, 1, 500)), "y": numbers(np.repeat([0.0, 8.0], 250))}
+    survey, ranges = Survey(("x", "y")), {}
+    found = survey.findings(survey.encode(columns), 500, 0.0)
+    for basis, task in (("linear", "ridge"), ("additive", "ridge"), ("additive", "median")):
+        draft = Schema((Numeric("x", *ANY),), Range("y", *ANY), basis=basis, task=task)  # type: ignore[arg-type]
+        target = surveyed_schema(found, draft).target
+        assert isinstance(target, Range)
+        ranges[basis, task] = target.low, target.high
+    assert ranges["additive", "ridge"] == pytest.approx((4 - 12, 4 + 12), abs=0.1)
+    assert ranges["linear", "ridge"] == ranges["additive", "median"] == (0.0, 16.0)
+
+
 def test_errors() -> None:
     with pytest.raises(UsageError, match="'b' is not in the data"):
         Survey(("a", "b")).encode({"a": numbers(np.zeros(2))})
