@@ -131,8 +131,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
             f"{row['processor_times']:9.1f}"
         )
     if asked.json is not None:
-        said = {**measured_here(), "rows": {str(row["what"]).translate(str.maketrans(" :", "__")): row for row in found}}
-        asked.json.write_text(json.dumps(said, indent=1) + "\n", encoding="utf-8")
+        named = {str(row["what"]).translate(str.maketrans(" :", "__")): row for row in found}
+        asked.json.write_text(json.dumps({**measured_here(), "rows": named}, indent=1) + "\n", encoding="utf-8")
 
 
 if __name__ == "__main__":
