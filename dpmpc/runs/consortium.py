@@ -174,7 +174,10 @@ def _schema(records: RecordsPart, path: Path) -> Schema:
     if records.schema is not None:
         here = [name for name in _HERE if getattr(records, name) is not None]
         if here:
-            raise UsageError(f"the schema file says all about the columns; {here[0]} was given too; leave it out")
+            was, it = ("was", "it") if len(here) == 1 else ("were", "them")
+            raise UsageError(
+                f"the schema file says all about the columns; {', '.join(here)} {was} given too; leave {it} out"
+            )
         schema = Schema.read(path.parent / records.schema)
     else:
         schema = _schema_here(records, path)
