@@ -136,7 +136,8 @@ def kit_spelling(name: str, value: str | None) -> str:
         return f"<<{name}>>" if value is None else f"<<{name}={value}>>"
     known = declared(Request).get(name)
     if known is None or known.group is RecordSettings:
-        flag = "`join --" + name.replace("_", "-")
+        given = () if known is None else known.setting.flags
+        flag = "`join " + (given or ("--" + name.replace("_", "-"),))[0]
         return f"{flag}`" if value is None else f"{flag} {value}`"
     section = f"[{known.group.SECTION}] of consortium.toml"  # type: ignore[attr-defined]
     return f"{name} in {section}" if value is None else f"{name} = {value} in {section}"
