@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from dpmpc.data.draft import MOST_CLASSES, check_features, label_of, schema_of
-from dpmpc.data.few import different, few
+from dpmpc.data.few import TIMES, different, few
 from dpmpc.data.intake import HOLLOW, Intake, Looked, look
 from dpmpc.data.mapping import first_missing
 from dpmpc.data.schema import Classes, Goal, Kind, Labels, Missing, Range, Schema, Target, column_of_bounds
@@ -209,7 +209,7 @@ def labels_of(table: Table, asked: Asked) -> Labels:
     name = asked.target
     _check_target(table, name)
     text = table.text(name)
-    found = table.rows(f"{text} AS t, CAST(sum(k) AS BIGINT)", _ORDERED, different(table, name))
+    found = table.rows(f"{text} AS t, CAST(sum({TIMES}) AS BIGINT)", _ORDERED, different(table, name))
     held: dict[str, int] = {}
     for row in found:
         spelled = canonical(str(row[0]))
@@ -295,7 +295,7 @@ def _no_numbers(table: Table, name: str) -> int:
 def _values(table: Table, name: str) -> dict[str, int]:
     """How often each value of a column is there, at most _MOST_CATEGORIES of them: numbers in their order, else texts
     in theirs."""
-    found = table.rows(f"{table.text(name)} AS t, CAST(sum(k) AS BIGINT)", _ORDERED, different(table, name))
+    found = table.rows(f"{table.text(name)} AS t, CAST(sum({TIMES}) AS BIGINT)", _ORDERED, different(table, name))
     counts: dict[str, int] = {}
     for value, count in found:
         counts[canonical(str(value))] = counts.get(canonical(str(value)), 0) + int(count)

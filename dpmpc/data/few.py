@@ -1,12 +1,16 @@
 """The different values of a column. Those of a column of texts that has few are asked for once, and whatever is worked
 out of them then needs no other reading of the records."""
 
+from collections.abc import Sequence
+
 from dpmpc.data.reading import literal
 from dpmpc.data.table import Table
 
 MOST = 256  # texts of one column
 _LONGEST = 256  # characters of one
 _SAMPLE = 1 << 14  # rows that say whether the others are looked at
+
+TIMES, COLUMN = '"(times)"', '"(column)"'  # no column of records has such a name
 
 Texts = tuple[tuple[str | None, int], ...]  # each text of a column, None for a field without one, and how often
 
@@ -17,9 +21,10 @@ def few(table: Table, name: str) -> Texts | None:
     column = table[name]
     if column.type != "VARCHAR" or table.parsed:
         return None
-    if column.name not in table.found:
-        table.found[column.name] = _few(table, column.sql)
-    found: Texts | None = table.found[column.name]
+    key = f"texts {column.name}"
+    if key not in table.found:
+        table.found[key] = _few(table, column.sql)
+    found: Texts | None = table.found[key]
     return found
 
 
@@ -36,25 +41,31 @@ def _few(table: Table, sql: str) -> Texts | None:
 
 
 def listed(table: Table, name: str) -> str | None:
-    """A relation of the different values of a column, missing ones too, each with how often (k); None where they are
-    not `few`."""
-    found = few(table, name)
-    if found is None:
-        return None
-    texts = ", ".join("NULL" if text is None else literal(text) for text, _ in found)
-    counts = ", ".join(str(count) for _, count in found)
-    named = f"unnest(CAST([{texts}] AS VARCHAR[])) AS {table[name].sql}"
-    return f"(SELECT {named}, unnest(CAST([{counts}] AS BIGINT[])) AS k)"
+    """A relation of the different values of a column, missing ones too, each with how often (TIMES); None where they
+    are not `few`."""
+    return None if few(table, name) is None else listed_together(table, [name], table[name].sql)
+
+
+def listed_together(table: Table, names: Sequence[str], sql: str) -> str:
+    """The same as `sql` of several columns that have few, each with the number of its COLUMN."""
+    rows = [(c, text, count) for c, name in enumerate(names) for text, count in few(table, name) or ()]
+    columns = ", ".join(str(c) for c, _, _ in rows)
+    texts = ", ".join("NULL" if text is None else literal(text) for _, text, _ in rows)
+    counts = ", ".join(str(count) for _, _, count in rows)
+    return (
+        f"(SELECT unnest(CAST([{columns}] AS INTEGER[])) AS {COLUMN}, unnest(CAST([{texts}] AS VARCHAR[])) AS {sql},"
+        f" unnest(CAST([{counts}] AS BIGINT[])) AS {TIMES})"
+    )
 
 
 def different(table: Table, name: str) -> str:
-    """A relation of the different values of a column that are there, each with how often (k): what is worked out of a
-    value is then worked out once."""
+    """A relation of the different values of a column that are there, each with how often (TIMES): what is worked out of
+    a value is then worked out once."""
     there, sql = f"WHERE NOT {table.missing(name)}", table[name].sql
     values = listed(table, name)
     if values is not None:
-        return f"(SELECT {sql}, k FROM {values} {there})"
-    return f"(SELECT {sql}, count(*) AS k FROM {table.relation} {there} GROUP BY 1)"
+        return f"(SELECT {sql}, {TIMES} FROM {values} {there})"
+    return f"(SELECT {sql}, count(*) AS {TIMES} FROM {table.relation} {there} GROUP BY 1)"
 
 
 def lacks(table: Table, name: str) -> bool:
