@@ -9,6 +9,7 @@ import time
 from pathlib import Path
 from typing import Any
 
+from dpmpc.mpc.native import describe
 from dpmpc.processes.provenance import commit
 
 PACKAGES = ("dpmpc", "mpyc", "numpy", "gmpy2", "cryptography")
@@ -22,6 +23,7 @@ def machine() -> dict[str, Any]:
         "versions": {"python": platform.python_version(), **{name: _version(name) for name in PACKAGES}},
         "system": f"{platform.system()} {platform.machine()}",
         "processor": processor(),
+        "kernels": describe(),
         "cores": os.cpu_count(),
         "memory_bytes": os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"),
         "load": [round(x, 2) for x in os.getloadavg()],

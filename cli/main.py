@@ -15,7 +15,7 @@ from typing import Any
 import click
 
 from dpmpc.aggregation.owner.imports import PRELOAD
-from dpmpc.errors import DpmpcError, machine_text, spelt
+from dpmpc.errors import DpmpcError, UsageError, machine_text, spelt
 from dpmpc.processes import logs, standing
 from dpmpc.processes.paths import keep_children_safe
 
@@ -145,6 +145,11 @@ def _main(arguments: list[str], stopped: list[int]) -> Any:
 
         _last_line(f"error: {spelt(said, spelling)}")
         sys.exit(1)
+    except ModuleNotFoundError as error:
+        if debug or (error.name or "").partition(".")[0] != "sklearn":
+            raise
+        _last_line("error: this needs scikit-learn, which is not installed; pip install scikit-learn")
+        sys.exit(UsageError.exit_code)
     except click.ClickException as error:
         if isinstance(error, click.exceptions.NoArgsIsHelpError):
             error.show()

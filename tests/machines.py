@@ -40,9 +40,10 @@ def process(
     return lambda: start(request, where, lambda event: None)
 
 
-def apart(plan: Path, out: Path, records: list[Path]) -> list[DpmpcError | None]:
+def apart(plan: Path, out: Path, records: list[Path], wait: float = 60.0) -> list[DpmpcError | None]:
+    """Owners and parties, which wait so long for owners."""
     addresses = own_addresses(3)
-    parties = [process(plan, out, str(i), addresses, None) for i in range(3)]
+    parties = [process(plan, out, str(i), addresses, None, wait) for i in range(3)]
     return together([*parties, *(process(plan, out, f"owner{j}", addresses, r) for j, r in enumerate(records))])
 
 

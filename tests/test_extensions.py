@@ -58,7 +58,7 @@ if __name__ == "__main__":
     assert check_backend("boxed", (3,)) == 1
     assert 0.5 < check_method("centroid") <= 1
     check_source(Halves(("a", "b", "c"), (0.5, 0.5, 2.0)), (10, 20))
-    assert 0.99 < check_task("poisson") <= 1
+    assert 0.99 < check_task("poisson", trials=50) <= 1  # as ours
     print("all pass")
 """
 
@@ -239,11 +239,12 @@ def test_a_source_is_sent_and_opened_over_several_machines(tmp_path: Path, monke
     assert apart(tmp_path / "plan.json", tmp_path, records) == [None] * 5, "it is over, and is not made again"
     short = replace(plan, run_id="short", sizes=(41, 60))
     short.write(tmp_path / "short.json")
-    ends = apart(tmp_path / "short.json", tmp_path / "short", records)
+    ends = apart(tmp_path / "short.json", tmp_path / "short", records, wait=2.0)
     assert any("as many training records as the plan says" in str(end) for end in ends), ends
     two = replace(plan, run_id="two", releases=2)
     two.write(tmp_path / "two.json")
-    assert any("makes one release" in str(end) for end in apart(tmp_path / "two.json", tmp_path / "two", records))
+    ends = apart(tmp_path / "two.json", tmp_path / "two", records, wait=2.0)
+    assert any("makes one release" in str(end) for end in ends), ends
 
 
 def test_a_task_of_another_kind_of_target_is_refused(tmp_path: Path) -> None:

@@ -58,6 +58,7 @@ LOOKED_AT = {
     "data/objects.py": (
         "KINDS | array.dtype | error.strerror or error | name | sorted(shapes)[:4] | source | type(value).__name__"
     ),
+    "data/scikit.py": "what",
     "data/ownership.py": (
         "_shown(counts) | counts.sum() | empty | groups.min() | len(capacity) | len(counts) | len(found) | "
         "len(groups) | n | owners | skew"
@@ -76,7 +77,8 @@ LOOKED_AT = {
         "', '.join(NAMES) | DATA_DIR_VARIABLE | data_dir | dimension | files.split('|')[0] | folder | name | rows"
     ),
     "data/spelling.py": (
-        "getattr(self, name) | known | name | self.century | self.decimal | self.encoding | self.footer | self.header | unit"
+        "getattr(self, name) | known | name | self.century | self.decimal | self.encoding | self.footer | "
+        "self.header | unit"
     ),
     "data/table.py": "double or [''] | name | self.source | some(self.names) | source",
     "data/targets.py": "high | list(both) | list(spelled)[:8] | low | part.name | self.name",

@@ -23,7 +23,9 @@ from dpmpc.cli.train_options import OPTIONS
 from dpmpc.data.written import known_keys
 from dpmpc.errors import PeerError, UsageError
 from dpmpc.estimators import PrivateLogisticRegression, PrivateRegressor, PrivateRidge
-from dpmpc.runs.consortium_file import ConsortiumFile
+from dpmpc.runs.consortium import read_consortium
+from dpmpc.runs.consortium_file import _SECTIONS, ConsortiumFile
+from dpmpc.runs.consortium_text import Founding, text_of
 from dpmpc.runs.joining import kit_spelling
 from dpmpc.runs.request import Request
 from dpmpc.runs.settings import OwnerSettings, RecordSettings
@@ -149,11 +151,11 @@ def test_every_setting_of_a_plan_has_a_limit_or_a_reason() -> None:
 @pytest.mark.parametrize(
     ("name", "value", "flag", "python", "kit"),
     [
-        ("parties", "5", "-M 5", "parties=5", "[[parties]] in consortium.toml"),
+        ("parties", "5", "-M 5", "parties=5", "[[parties]] of consortium.toml"),
         ("threshold", None, "-T", "threshold", "threshold in [mpc] of consortium.toml"),
-        ("data_id", "NAME", "--data-id NAME", "data_id=NAME", "data_id = NAME in [run] of consortium.toml"),
+        ("data_id", "NAME", "--data-id NAME", "data_id=NAME", 'data_id = "NAME" in [run] of consortium.toml'),
         ("epsilon", "2", "--epsilon 2", "epsilon=2", "epsilon = 2 in [privacy] of consortium.toml"),
-        ("pool", "False", "--no-pool", "pool=False", "pool = False in [mpc] of consortium.toml"),
+        ("pool", "False", "--no-pool", "pool=False", "pool = false in [mpc] of consortium.toml"),
         ("csv", None, "--csv", "csv", "`join --csv`"),
     ],
 )
@@ -187,6 +189,24 @@ def test_no_error_below_the_command_line_names_a_flag() -> None:
     wrong = [f"{file}:{line}: {text}" for file, line, text in texts if FLAG.search(text) and file not in ELSEWHERE]
     wrong = [text for text in wrong if "`dpmpc " not in text and "dpmpc " not in text]
     assert wrong == []
+
+
+def test_errors_of_a_consortium_file_name_its_keys(tmp_path: Path) -> None:
+    """Nonsense for every key: whoever prints the error, it says where in the file, and no flag."""
+    path, lines, refused = tmp_path / "consortium.toml", text_of(Founding()).splitlines(), 0
+    parts = {**_SECTIONS, "limits": AcceptFile}
+    del parts["records"]
+    for section, name in ((section, name) for section, kind in parts.items() for name in kind.__struct_fields__):
+        rest = [line for line in lines if not re.match(rf"{name} +=", line)]
+        at = next(k for k, line in enumerate(rest) if line.startswith(f"[{section}]"))
+        for value in ('"nonsense"', "-7", '["nonsense"]'):
+            path.write_text("\n".join([*rest[: at + 1], f"{name} = {value}", *rest[at + 1 :]]) + "\n")
+            try:
+                read_consortium(path)
+            except UsageError as error:
+                refused += 1
+                assert not FLAG.search(said := error.spelt(spelling)), said
+    assert refused > 100
 
 
 def test_a_name_that_no_setting_has_is_answered_with_the_nearest() -> None:

@@ -1,15 +1,19 @@
 """The documentation site: what is generated is whole, pages that run become notebooks, and the check finds faults."""
 
 import json
+import re
+import shutil
+from importlib import metadata
 from pathlib import Path
 
 import pytest
 import yaml
+from packaging.requirements import Requirement
 
 import dpmpc
 from dpmpc import errors
 from dpmpc.cli.main import COMMANDS
-from website import check, figures, hooks, raised, reference, tutorials
+from website import check, figures, hooks, installed, measured, raised, reference, tutorials
 
 ROOT = Path(__file__).parents[1]
 NAV = yaml.safe_load((ROOT / "mkdocs.yml").read_text())["nav"]
@@ -159,6 +163,76 @@ def test_no_figure_in_prose_is_stale(tmp_path: Path) -> None:
     (tmp_path / "docs" / "r.csv").write_text("m,error\n11,6.9\n")
     with pytest.raises(KeyError, match="0 rows with m=10"):
         list(figures.stale(root=tmp_path))
+
+
+def test_the_page_on_installing_knows_every_package_that_is_installed() -> None:
+    """By name, down to what packages need themselves; what it says of them stands in its result file."""
+    needed, seen = ["dpmpc"], set[str]()
+    while needed:
+        name = needed.pop()
+        if name not in seen:
+            seen.add(name)
+            asked = map(Requirement, metadata.requires(name) or ())
+            needed += [each.name.lower() for each in asked if not each.marker or each.marker.evaluate({"extra": ""})]
+    assert {installed.group(name) for name in seen} == set(installed.GROUPS)
+    page = (ROOT / "docs" / "project" / "install.md").read_text(encoding="utf-8")
+    assert {f"what={group} :" in page for group in installed.GROUPS} == {True}
+
+
+def prose(path: Path) -> str:
+    """A page without programs, comments, pictures and headings."""
+    text = re.sub(
+        r"<!--.*?-->|^```.*?^```$|^#.*?$", "", path.read_text(encoding="utf-8"), flags=re.DOTALL | re.MULTILINE
+    )
+    return re.sub(r"!?\[([^\]]*)\]\([^)]*\)", r"\1", text)
+
+
+def test_every_table_has_its_head() -> None:
+    """Rows that a blank line cuts off from theirs are shown as a line of bars."""
+    for path in figures.texts():
+        for table in re.findall(r"(?:^\|.*\n?)+", prose(path), re.MULTILINE):
+            assert re.match(r"\|.*\n\|[ :|-]+\|\n", table), f"{path.name}: {table[:80]}"
+
+
+def test_pages_that_strangers_read_have_short_sentences() -> None:
+    """17 words in the mean: README, the ways in, and what someone who answers for data reads."""
+    ways = [
+        ROOT / "README.md",
+        ROOT / "SECURITY.md",
+        *(ROOT / "docs" / f"{name}.md" for name in ("sharp-edges", "flower")),
+    ]
+    ways += [
+        path
+        for name in ("start", "howto", "answer", "explain", "project")
+        for path in (ROOT / "docs" / name).glob("*.md")
+    ]
+    assert len(ways) > 35
+    for path in ways:
+        text = re.sub(r"^\|.*$", "", re.sub(r"`[^`]*`", "code", prose(path)), flags=re.MULTILINE)
+        parts = [" ".join(part.split()) for part in re.split(r"\n\s*\n|\n(?=\s*(?:[-*]|\d+\.) )", text)]
+        lengths = [len(one.split()) for part in parts for one in re.split(r"(?<=[.!?:;]) (?=\S)", part) if " " in one]
+        assert sum(lengths) <= 17 * len(lengths), f"{path}: {sum(lengths) / len(lengths):.1f} words a sentence"
+
+
+def test_parts_of_pages_are_written_from_result_files(tmp_path: Path) -> None:
+    """Every part that there is stands on a page; one that was changed by hand, or whose file was, is noticed."""
+    marks = {mark for path in figures.texts() for mark in re.findall(r"<!--# (\S+)", path.read_text(encoding="utf-8"))}
+    assert marks == set(measured.PARTS)
+    results, file = tmp_path / "benchmarks" / "results", "benchmarks/results/full.json"
+    results.mkdir(parents=True)
+    shutil.copy(ROOT / file, results)
+    text = f"# Costs\n\n<!--# where {file} -->\n<!--#-->\n\nBetween.\n\n<!--# targets {file} -->\nold\n<!--#-->\n"
+    (tmp_path / "README.md").write_text(text)
+    assert list(figures.stale(write=True, root=tmp_path)) == ["README.md"]
+    written = (tmp_path / "README.md").read_text()
+    assert "2 cores for all processes" in written and "| target |" in written and "Between." in written
+    assert "old" not in written and list(figures.stale(root=tmp_path)) == []
+    found = json.loads((results / "full.json").read_text())
+    found["machine"]["load"][0], found["machine"]["kernels"] = 31.0, "C (avx2)"
+    (results / "full.json").write_text(json.dumps(found))
+    assert list(figures.stale(write=True, root=tmp_path)) == ["README.md"]
+    assert "Kernels: C (avx2). Load 31.0 before" in (tmp_path / "README.md").read_text()
+    assert "compare rows with each other" in (tmp_path / "README.md").read_text()
 
 
 def test_the_picture_is_drawn_from_its_result_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -8,7 +8,13 @@ A figure stands between two comments, which readers do not see. The first says w
     <!--= docs/one-copy.csv noise=one owners=1000 : error .1f -->16.7<!--=-->
 
 A CSV file, the row by the values of its columns, the column; or a JSON file and the keys that lead to a number. The
-last word is how it is written, as Python formats numbers.
+last word is how it is written, as Python formats numbers; `s` is a text as it stands.
+
+A table, or a line on a machine, is a part of `website.measured`, from result files of `dpmpc bench`:
+
+    <!--# targets benchmarks/results/full.json -->
+    ...
+    <!--#-->
 """
 
 import csv
@@ -19,6 +25,7 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
+_PART = re.compile(r"(<!--# (\S+) (\S+(?: \S+)*) -->\n).*?(<!--#-->)", re.DOTALL)
 _FIGURE = re.compile(r"<!--= (\S+) ([^:>]*): (\S+) (\S+) -->(.*?)<!--=-->", re.DOTALL)
 
 
@@ -35,7 +42,7 @@ def value(root: Path, name: str, where: str, column: str, form: str) -> str:
         rows = [row for row in csv.DictReader(file) if all(row[key] == wanted[key] for key in wanted)]
     if len(rows) != 1:
         raise KeyError(f"{name}: {len(rows)} rows with {where}")
-    return format(float(rows[0][column]), form)
+    return rows[0][column] if form == "s" else format(float(rows[0][column]), form)
 
 
 def renewed(text: str, root: Path = ROOT) -> str:
@@ -44,7 +51,13 @@ def renewed(text: str, root: Path = ROOT) -> str:
     def new(found: re.Match[str]) -> str:
         return found[0][: found.start(5) - found.start()] + value(root, *found.group(1, 2, 3, 4)) + "<!--=-->"
 
-    return _FIGURE.sub(new, text)
+    def part(found: re.Match[str]) -> str:
+        from website import measured  # which imports the library
+
+        said = measured.part(found[2], [root / name for name in found[3].split()])
+        return f"{found[1]}\n{said}\n\n{found[4]}"
+
+    return _FIGURE.sub(new, _PART.sub(part, text))
 
 
 def texts(root: Path = ROOT) -> list[Path]:

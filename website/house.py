@@ -11,10 +11,12 @@ import math
 import random
 import sys
 import tomllib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import combinations
 from pathlib import Path
 from xml.sax.saxutils import escape, quoteattr
+
+import numpy as np
 
 ROOT = Path(__file__).parents[1]
 ROOMS, STATES = ROOT / "docs" / "explain" / "rooms.svg", ROOT / "docs" / "explain" / "states.svg"
@@ -125,6 +127,31 @@ def least(arrows: set[Arrow]) -> set[Arrow]:
     return {arrow for arrow in arrows if arrow[1] not in reached(arrow[0], arrow)}
 
 
+def _cost(levels: Sequence[Sequence[str]], drawn: Sequence[Arrow]) -> Callable[[Mapping[str, int]], float]:
+    """What is to be least, of the half column of each room."""
+    floor_of = {name: k for k, floor in enumerate(levels) for name in floor}
+    place = {name: k for k, name in enumerate(floor_of)}
+    low, high = (np.array([floor_of[arrow[end]] for arrow in drawn])[:, None] for end in (0, 1))
+    begin, finish = (np.array([place[arrow[end]] for arrow in drawn]) for end in (0, 1))
+    down = np.arange(len(levels)) - low
+    by = [(e, k, place[other]) for e, (a, b) in enumerate(drawn)
+          for k in range(floor_of[a] + 1, floor_of[b]) for other in levels[k]]  # fmt: skip
+    arrow, floor, passed_by = np.array(by).T
+    both = [(e, f, inside[0], inside[-1]) for e, f in combinations(range(len(drawn)), 2)
+            if len(inside := range(max(low[e, 0], low[f, 0]), min(high[e, 0], high[f, 0]) + 1)) > 1]  # fmt: skip
+    one, other, first, last = np.array(both).T
+
+    def cost(at: Mapping[str, int]) -> float:
+        columns = np.array([at[name] for name in floor_of])
+        x, u = columns[begin][:, None], columns[finish][:, None]
+        between = x + (u - x) * down / (high - low)  # by arrow and floor
+        passed = np.abs(between[arrow, floor] - columns[passed_by]) < 1.4
+        crossed = (between[one, first] - between[other, first]) * (between[one, last] - between[other, last]) < 0
+        return float(30 * passed.sum() + 4 * crossed.sum() + np.abs(x - u).sum() / 4)
+
+    return cost
+
+
 def placed(levels: Sequence[Sequence[str]], drawn: set[Arrow]) -> dict[str, tuple[int, int]]:
     """(half column, floor) of each room: arrows pass by few other rooms, cross little and are short. The best of a
     search that goes the same way each time."""
@@ -134,24 +161,8 @@ def placed(levels: Sequence[Sequence[str]], drawn: set[Arrow]) -> dict[str, tupl
     for floor in levels:
         at |= dict(zip(floor, rng.sample(spots, len(floor)), strict=True))
 
-    def between(arrow: Arrow, floor: int) -> float:
-        (x, y), (u, v) = ((at[name], floor_of[name]) for name in arrow)
-        return x + (u - x) * (floor - y) / (v - y)
-
-    def cost() -> float:
-        passed = sum(
-            abs(between((a, b), k) - at[other]) < 1.4
-            for a, b in drawn for k in range(floor_of[a] + 1, floor_of[b]) for other in levels[k]
-        )  # fmt: skip
-        crossed = sum(
-            len(inside) > 1 and (between(e, inside[0]) - between(f, inside[0]))
-            * (between(e, inside[-1]) - between(f, inside[-1])) < 0
-            for e, f in combinations(sorted(drawn), 2)
-            if (inside := range(max(floor_of[e[0]], floor_of[f[0]]), min(floor_of[e[1]], floor_of[f[1]]) + 1))
-        )  # fmt: skip
-        return 30 * passed + 4 * crossed + sum(abs(at[a] - at[b]) for a, b in drawn) / 4
-
-    least_cost, names = cost(), sorted(floor_of)
+    cost = _cost(levels, sorted(drawn))
+    least_cost, names = cost(at), sorted(floor_of)
     for turn in range(TURNS):
         before, name = dict(at), rng.choice(names)
         spot = rng.choice(spots)
@@ -159,7 +170,7 @@ def placed(levels: Sequence[Sequence[str]], drawn: set[Arrow]) -> dict[str, tupl
             if at[other] == spot:
                 at[other] = at[name]
         at[name] = spot
-        now = cost()
+        now = cost(at)
         if now <= least_cost or rng.random() < math.exp((least_cost - now) / (8 * (1 - turn / TURNS) + 0.01)):
             least_cost = now
         else:

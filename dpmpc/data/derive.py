@@ -10,14 +10,16 @@ from dataclasses import dataclass
 import numpy as np
 
 from dpmpc.data.draft import MOST_CLASSES, check_features, label_of, schema_of
+from dpmpc.data.few import TIMES, different, few
 from dpmpc.data.intake import HOLLOW, Intake, Looked, look
-from dpmpc.data.mapping import first_row
+from dpmpc.data.mapping import first_missing
 from dpmpc.data.schema import Classes, Goal, Kind, Labels, Missing, Range, Schema, Target, column_of_bounds
 from dpmpc.data.spelling import canonical, composed, is_number, stating
 from dpmpc.data.table import Table, some
 from dpmpc.errors import RecordError, UsageError, number_of
 
 _MOST_CATEGORIES = 1000
+_ORDERED = f"GROUP BY 1 ORDER BY 1 LIMIT {_MOST_CATEGORIES}"
 PublicBounds = Given[str, list[float] | list[str]]
 
 
@@ -220,8 +222,7 @@ def labels_of(table: Table, asked: Asked) -> Labels:
     name = asked.target
     _check_target(table, name)
     text = table.text(name)
-    there = f"WHERE NOT {table.missing(name)} GROUP BY 1"
-    found = table.rows(f"{text} AS t, count(*)", f"{there} ORDER BY 1 LIMIT {_MOST_CATEGORIES}")
+    found = table.rows(f"{text} AS t, CAST(sum({TIMES}) AS BIGINT)", _ORDERED, different(table, name))
     held: dict[str, int] = {}
     for row in found:
         spelled = canonical(str(row[0]))
@@ -239,7 +240,7 @@ def labels_of(table: Table, asked: Asked) -> Labels:
 
 def _check_target(table: Table, name: str) -> None:
     """Errors: a record misses its target, as a line of totals does, and is not stated to count as the zero vector."""
-    if table.spelling.misfits == "ask" and (record := first_row(table, table.missing(name))):
+    if table.spelling.misfits == "ask" and (record := first_missing(table, name)):
         raise RecordError(
             f"the target is never missing; '{name}' is in record {record}; remove such records, or let them count as "
             f"zero vectors: {stating(misfits='zero')}",
@@ -290,17 +291,24 @@ def has_classes(table: Table, asked: Asked) -> bool:
     """Whether a target is for softmax regression: it is asked for, or texts are more than two that records share."""
     if asked.kind is not None or asked.positive is not None:
         return asked.kind == "several"
-    if not survey(table, [asked.target])[asked.target][1]:
+    if not _no_numbers(table, asked.target):
         return False
     seen = _values(table, asked.target)
     return 2 < len(seen) <= MOST_CLASSES and min(seen.values()) > 1
 
 
+def _no_numbers(table: Table, name: str) -> int:
+    """How many values, or different ones, of a column are there and are no numbers."""
+    if few(table, name) is None:
+        return survey(table, [name])[name][1]
+    words = f"count(*) FILTER (WHERE NOT coalesce(isfinite({table.number(name)}), false))"
+    return int(table.one(words, relation=different(table, name))[0])
+
+
 def _values(table: Table, name: str) -> dict[str, int]:
     """How often each value of a column is there, at most _MOST_CATEGORIES of them: numbers in their order, else texts
     in theirs."""
-    there = f"WHERE NOT {table.missing(name)} GROUP BY 1"
-    found = table.rows(f"{table.text(name)} AS t, count(*)", f"{there} ORDER BY 1 LIMIT {_MOST_CATEGORIES}")
+    found = table.rows(f"{table.text(name)} AS t, CAST(sum({TIMES}) AS BIGINT)", _ORDERED, different(table, name))
     counts: dict[str, int] = {}
     for value, count in found:
         counts[canonical(str(value))] = counts.get(canonical(str(value)), 0) + int(count)

@@ -41,7 +41,7 @@ def likely(path: Path) -> str:
     if scores[best] <= _NEARLY:
         best = "cp1252" if _decoded(whole, "cp1252") else "mac_roman"
     if best == "cp1252" and b"\xa4" in whole and not re.search(rb"[\x80-\x9f]", whole):
-        return "iso8859_15"  # the sign of the euro, where cp1252 has one of no currency
+        return "iso8859-15"  # the sign of the euro, where cp1252 has one of no currency
     return best
 
 
@@ -89,7 +89,7 @@ _LETTERS = {  # of two that suit as well the commoner, which comes first
     "cp874": "".join(map(chr, (*range(0xE01, 0xE2F), *range(0xE30, 0xE3B), *range(0xE40, 0xE4F)))),
     "cp1251": _CYRILLIC,
     "cp1253": "αβγδεζηθικλμνξοπρσςτυφχψωάέήίόύώϊϋΑΒΓΔΕΖΗΘΙΚΛΜΝΞΟΠΡΣΤΥΦΧΨΩΆΈΉΊΌΎΏ",
-    "iso8859_2": _CENTRAL,
+    "iso8859-2": _CENTRAL,
     "mac_roman": _WEST.replace("š", "").replace("ž", ""),
     "cp850": _WEST,
     "cp852": _CENTRAL,
@@ -103,7 +103,7 @@ _LANGUAGES: dict[str, tuple[str, ...]] = {
     "cp1254": ("çğıöşüâîû",),
     "cp1250": _CENTRALS,
     "cp1257": ("ąčęėįšųūž", "āčēģīķļņšūž", "äöõüšž"),
-    "iso8859_2": _CENTRALS,
+    "iso8859-2": _CENTRALS,
     "mac_roman": _WESTERN,
     "cp850": _WESTERN,
     "cp852": _CENTRALS,

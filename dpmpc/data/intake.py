@@ -9,11 +9,12 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
+from dpmpc.data.few import TIMES, different
 from dpmpc.data.forms import FORMS, NEGATIVE, SOME, Forms, proposed
 from dpmpc.data.oddities import CODE, IDENTIFIER, oddities, shell
 from dpmpc.data.spelling import PLAIN, Spelling, canonical
 from dpmpc.data.table import Table, clock, held
-from dpmpc.data.texts import asked_of_texts, different, different_texts, listed_words, odd_texts, plain_forms, units_of
+from dpmpc.data.texts import facts_of_texts, listed_words, odd_texts, plain_forms, units_of
 from dpmpc.errors import UsageError, number_of
 
 Kind = Literal["number", "category", "date", "time", "identifier", "free text", "constant", "empty", "other"]
@@ -214,12 +215,7 @@ def _facts(table: Table, names: Sequence[str]) -> list[_Fact]:
     plain = {name: dict(_asked(table, name)) for name in names if table[name].kind != "text"}
     row = iter(table.one(*(sql for one in plain.values() for sql in one.values())) if plain else ())
     facts = {name: {key: next(row) for key in one} for name, one in plain.items()}
-    for name in names:
-        if name not in facts:
-            asked = dict(asked_of_texts(table, name))
-            facts[name] = dict(
-                zip(asked, table.one(*asked.values(), relation=different_texts(table, name)), strict=True)
-            )
+    facts |= facts_of_texts(table, [name for name in names if name not in facts])
     return [facts[name] for name in names]
 
 
@@ -355,7 +351,7 @@ def _counted(table: Table, base: Looked) -> Looked:
     """With its most frequent values, as they are compared; all of them if they are few."""
     text, spelling = table.text(base.name), table.spelling.of(base.name)
     ordering = f"GROUP BY 1 ORDER BY 2 DESC, t LIMIT {_TOP + 1}"
-    rows = table.rows(f"{text} AS t, CAST(sum(k) AS BIGINT)", ordering, different(table, base.name))
+    rows = table.rows(f"{text} AS t, CAST(sum({TIMES}) AS BIGINT)", ordering, different(table, base.name))
     counts: dict[str, int] = {}
     for value, count in rows:
         spelled = canonical(str(value), PLAIN if table[base.name].kind == "number" else spelling)

@@ -10,15 +10,16 @@ from typing import Any
 import numpy as np
 
 from dpmpc.data.absent import without_codes
-from dpmpc.data.blocks import Precision, Records, allocate
+from dpmpc.data.blocks import Precision
 from dpmpc.data.csvfile import EncodingError
 from dpmpc.data.database import open_database
 from dpmpc.data.dataset import Dataset, Rows, Split, split
 from dpmpc.data.derive import Asked, PublicBounds, looked, schema_of_bounds, schema_of_records, task_of
 from dpmpc.data.edges import FooterError, HeaderError
 from dpmpc.data.files import open_file, open_files
+from dpmpc.data.filling import filled
 from dpmpc.data.intake import look
-from dpmpc.data.mapping import Mapping, complete, owner_numbers, owners_of, zeroed
+from dpmpc.data.mapping import Mapping, complete, owners_in
 from dpmpc.data.memory import parse_memory, usual_memory
 from dpmpc.data.objects import open_object
 from dpmpc.data.ownership import EMPTY, Kept
@@ -120,6 +121,10 @@ def _guessed(
                 guessed = replace(guessed, footer=error.likely)
             if guessed == before:
                 raise first from None
+        except (RecordError, UsageError):  # what was guessed does not fit, and nobody stated it
+            if first is None:
+                raise
+            raise first from None
     if first is None or not refused:
         return table
     found, _ = look(table)
@@ -266,8 +271,7 @@ def build(
     groups: Ints | None = None
     names: tuple[str, ...] = ()
     if owners_column is not None:
-        sql, names = owner_numbers(table, owners_column)
-        groups = owners_of(table, sql)
+        groups, names = owners_in(table, owners_column)
     n, decided = table.n, rows is not None
     if rows is None and persons is not None:
         rows = drawn_apart(persons, test_fraction, seed)
@@ -278,7 +282,7 @@ def build(
     if arranging is not None:
         places = arranging(len(train), None if persons is None else persons[train], own)
         placed = np.where(places < 0, EMPTY, train[places])
-    records = _filled(mapping, n, np.concatenate([placed, test]), private, memory, precision)
+    records = filled(mapping, n, np.concatenate([placed, test]), private, memory, precision)
     return Dataset(
         name or table.source,
         schema,
@@ -292,42 +296,3 @@ def build(
         None if persons is None else (persons[train], persons[test]),
         whole.beyond,
     )
-
-
-def _filled(mapping: Mapping, n: int, order: Ints, private: Path, memory: int, precision: Precision) -> Records:
-    """The records in this order: row k is record order[k], or a zero vector if that is EMPTY."""
-    d = len(mapping.schema.feature_names)
-    width = d * (8 if precision == "double" else 4)
-    records = allocate(len(order), d, precision, private if len(order) * width > memory // 2 else None)
-    straight = len(order) == n and bool((order == np.arange(n)).all())
-    place, filled = np.full(n, -1, dtype=np.int64), np.flatnonzero(order != EMPTY)
-    place[order[filled]] = filled
-    records.y[order == EMPTY] = 0.0  # X is zeros when it is made
-    step = max(64, (1 << 18) // max(1, d))  # rows that stay in a core's cache while their columns are written
-    put, room, seen = mapping.schema.writer(), np.empty((0 if straight else step, d), dtype=records.X.dtype), 0
-    for values, labels, _ in mapping.blocks():
-        for begin in range(0, len(labels), step):
-            end = min(begin + step, len(labels))
-            part = slice(begin, end)
-            rows = slice(seen, seen + end - begin)
-            X = records.X[rows] if straight else room[: end - begin]
-            put([v[part] for v in values], X)
-            _keep(records, rows if straight else place[rows], X, zeroed(X, labels[part]))
-            seen = rows.stop
-    assert seen == n
-    records.forget()
-    return records
-
-
-def _keep(records: Records, to: slice | Ints, X: Any, y: Any) -> None:
-    """Puts rows where they belong: those that lie there already, or each to its place, below 0 for none."""
-    if isinstance(to, slice):
-        records.y[to] = y
-        records.forget(to.start, to.stop)
-        return
-    if to.min() < 0:
-        kept = to >= 0
-        to, X, y = to[kept], X[kept], y[kept]
-    records.X[to] = X
-    records.y[to] = y
-    records.forget()

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from dpmpc.data.few import different, lacks
 from dpmpc.data.hashing import bucket_sql
 from dpmpc.data.reading import literal
 from dpmpc.data.schema import Categorical, Classes, Column, Date, Labels, Numeric, Schema, Surveyed
@@ -243,9 +244,9 @@ def owner_numbers(table: Table, name: str) -> tuple[str, tuple[str, ...]]:
     Errors: a record without owner; names that are nearly the same (`VA`, `va`).
     """
     text = table.text(name)
-    if row := first_row(table, table.missing(name)):
+    if row := first_missing(table, name):
         raise RecordError(f"every record has an owner; '{name}' is empty in record {row}; fill it in")
-    spellings = [str(row[0]) for row in table.rows(f"DISTINCT {text}")]
+    spellings = [str(row[0]) for row in table.rows(f"DISTINCT {text}", relation=different(table, name))]
     names = sorted({canonical(spelling) for spelling in spellings}, key=str.encode)
     alike: dict[str, str] = {}
     for owner in names:
@@ -270,6 +271,24 @@ def first_row(table: Table, condition: str) -> int:
             return seen + int(np.argmax(flags)) + 1
         seen += len(flags)
     return 0
+
+
+def first_missing(table: Table, name: str) -> int:
+    """The number, from 1, of the first record that misses a column's value; 0 if there is none."""
+    return 0 if lacks(table, name) else first_row(table, table.missing(name))
+
+
+def owners_in(table: Table, name: str) -> tuple[Ints, tuple[str, ...]]:
+    """(n,) the number of each record's owner, and the owners' names. A survey and the training after it ask alike: the
+    table is read once. Errors: as `owner_numbers`."""
+    key = f"owners {name}"
+    if key not in table.found:
+        sql, names = owner_numbers(table, name)
+        numbers = owners_of(table, sql)
+        numbers.setflags(write=False)
+        table.found[key] = numbers, names
+    found: tuple[Ints, tuple[str, ...]] = table.found[key]
+    return found
 
 
 def owners_of(table: Table, sql: str) -> Ints:

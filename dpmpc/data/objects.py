@@ -1,4 +1,5 @@
-"""Records that are Python objects: pandas, Polars, Arrow, DuckDB and NumPy, without a copy where that works."""
+"""Records that are Python objects: pandas, Polars, Arrow, DuckDB and NumPy, without a copy where that works; frames of
+Dask and Ray, part by part."""
 
 from __future__ import annotations
 
@@ -10,12 +11,13 @@ from typing import Any
 import numpy as np
 
 from dpmpc.data.engine import duckdb
-from dpmpc.data.files import described, open_file, pyarrow_module
+from dpmpc.data.files import described, open_file, open_files, pyarrow_module
 from dpmpc.data.reading import literal
 from dpmpc.data.table import Table, check_names, connect, explained, quoted
 from dpmpc.errors import RecordError, UsageError
 
-KINDS = "a pandas, Polars or PyArrow table, a DuckDB relation, or {column: NumPy array}"
+KINDS = "a pandas, Polars or PyArrow table, a DuckDB relation, a frame of Dask or Ray, or {column: NumPy array}"
+_SPREAD = {"dask": "to_parquet", "dask_expr": "to_parquet", "ray": "write_parquet"}  # frames in parts: what writes them
 
 
 def open_object(value: Any, connection: duckdb.DuckDBPyConnection, folder: Path, source: str = "records") -> Table:
@@ -39,16 +41,25 @@ def open_object(value: Any, connection: duckdb.DuckDBPyConnection, folder: Path,
         frame = value.collect() if hasattr(value, "collect") else value
         check_names(frame.columns, source)
         return _through_parquet(frame.write_parquet, connection, folder, source)
+    if is_spread(value):
+        return replace(open_files(_in_parts(value, folder, source), connection, folder), source=source)
     if hasattr(value, "__arrow_c_stream__"):
         table = pyarrow_module("pyarrow", source).table(value)
         return _registered(table, connection, source, list(table.schema.names))
     raise UsageError(f"records are a path or {KINDS}; got {type(value).__name__}; convert it")
 
 
+def is_spread(value: Any) -> bool:
+    """Whether it is a frame of Dask or Ray, whose parts may lie with workers."""
+    return hasattr(value, _SPREAD.get(type(value).__module__.split(".")[0], "")) and hasattr(value, "columns")
+
+
 def stored(value: Any, folder: Path) -> Path:
-    """A Parquet file in `folder` with the records of a Python object, for other processes to read.
+    """A Parquet file in `folder` with the records of a Python object, or a folder of them, for other processes to read.
 
     Errors: as `open_object`; the disk is full."""
+    if is_spread(value):
+        return _in_parts(value, folder, "records")
     path = folder / "records.parquet"
     connection = connect(folder, None)
     try:
@@ -76,6 +87,21 @@ def _arrays(value: Mapping[Any, Any]) -> dict[str, Any]:
         elif array.dtype.kind in "iuf" and not array.dtype.isnative:
             arrays[name] = array.astype(array.dtype.newbyteorder("="))
     return arrays
+
+
+def _in_parts(value: Any, folder: Path, source: str) -> Path:
+    """A folder with a Parquet file for each part, in their order, written by whoever holds the parts: no process need
+    hold them all. Workers that are on other machines must see the folder."""
+    names = value.columns() if callable(value.columns) else value.columns
+    check_names([str(name) for name in names], source)
+    into = folder / f"parts{len(list(folder.iterdir()))}"
+    into.mkdir()
+    if hasattr(value, "to_parquet"):
+        named = value.rename(columns={name: str(name) for name in names})
+        named.to_parquet(str(into), write_index=False, name_function=lambda k: f"{k:09d}.parquet")
+    else:
+        value.write_parquet(str(into))
+    return into
 
 
 def _registered(value: Any, connection: duckdb.DuckDBPyConnection, source: str, names: list[str] | None) -> Table:

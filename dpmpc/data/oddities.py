@@ -7,6 +7,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
+from dpmpc.data.few import listed
 from dpmpc.data.reading import literal
 from dpmpc.data.spelling import Spelling, is_number
 from dpmpc.data.table import Table, some
@@ -121,9 +122,13 @@ def _totals(table: Table, columns: Sequence["Looked"]) -> Iterator[str]:
 def _titles(table: Table, columns: Sequence["Looked"]) -> Iterator[str]:
     """Rows that name the columns again, as files have that were put together of several."""
     texts = [c.name for c in columns if table[c.name].kind == "text"][:_PAIRS]
-    if len(texts) < 2:
-        return
     tests = {name: f"{table.text(name)} IN ({literal(name)}, {literal(MARK + name)})" for name in texts}
+    for name in texts:
+        values = listed(table, name)
+        if values is not None and not table.one(f"count(*) FILTER (WHERE {tests[name]})", relation=values)[0]:
+            del tests[name]  # no record names this column
+    if len(texts) < 2 or len(tests) < max(2, len(texts) // 2):
+        return
     same = (f"CAST(coalesce({test}, false) AS INTEGER)" for test in tests.values())
     (count,) = table.one(f"count(*) FILTER (WHERE {' + '.join(same)} >= {max(2, len(texts) // 2)})")
     if count:

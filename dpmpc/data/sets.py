@@ -1,6 +1,5 @@
 """The data sets that go by a name: embedded in scikit-learn, drawn at random, or UCI files in a data folder."""
 
-import importlib.util
 import os
 from collections.abc import Mapping
 from pathlib import Path
@@ -18,6 +17,7 @@ from dpmpc.data.mapping import complete
 from dpmpc.data.memory import usual_memory
 from dpmpc.data.schema import Basis, Classes, Column, Labels, Numeric, Range, Scale, Schema
 from dpmpc.data.schemas import CLASS_SETS, DIABETES_COLUMNS, FILE_SETS, WDBC_COLUMNS, FileSet
+from dpmpc.data.scikit import scikit_learn
 from dpmpc.data.scratch import scratch_folder
 from dpmpc.data.seeds import Stream, generator
 from dpmpc.data.table import connect
@@ -163,6 +163,7 @@ def _read(schema: FileSet, files: list[str], data_dir: Path | None, rules: Schem
 def _embedded(name: str, intercept: bool, scale: Scale) -> tuple[Mapping[str, Any], Schema]:
     target: Labels | Range | Classes
     schema: tuple[Column, ...]
+    shipped = scikit_learn(f"<<data={name}>> is a set of")
     if name in CLASS_SETS:
         from sklearn import datasets  # slow to import, and only these sets need it
 
@@ -173,12 +174,12 @@ def _embedded(name: str, intercept: bool, scale: Scale) -> tuple[Mapping[str, An
         each = ranges if len(ranges) > 1 else ranges * len(names)
         schema = tuple(Numeric(key, float(low), float(high)) for key, (low, high) in zip(names, each, strict=True))
     elif name == "breast-cancer":
-        table, schema = _shipped("breast_cancer.csv", delimiter=",", skiprows=1), WDBC_COLUMNS
+        table, schema = _shipped(shipped, "breast_cancer.csv", delimiter=",", skiprows=1), WDBC_COLUMNS
         target = Labels("diagnosis", ("malignant",), ("benign",), "malignant", "benign")
         X, values = table[:, :-1], np.where(table[:, -1] == 0, "malignant", "benign")
     else:
-        X, schema = _shipped("diabetes_data_raw.csv.gz"), DIABETES_COLUMNS
-        target, values = Range("progression", 25.0, 350.0), _shipped("diabetes_target.csv.gz")
+        X, schema = _shipped(shipped, "diabetes_data_raw.csv.gz"), DIABETES_COLUMNS
+        target, values = Range("progression", 25.0, 350.0), _shipped(shipped, "diabetes_target.csv.gz")
     columns: dict[str, Any] = {column.name: X[:, k] for k, column in enumerate(schema)}
     columns[target.name] = values
     return columns, Schema(_scaled(schema, scale), target, intercept, "fill", "public")
@@ -189,11 +190,9 @@ def _scaled(columns: tuple[Column, ...], scale: Scale) -> tuple[Column, ...]:
     return tuple(msgspec.structs.replace(c, scale=scale) if isinstance(c, Numeric) else c for c in columns)
 
 
-def _shipped(file: str, **options: Any) -> Any:
+def _shipped(package: Path, file: str, **options: Any) -> Any:
     """A table that scikit-learn carries, without the second and more that importing scikit-learn takes."""
-    package = importlib.util.find_spec("sklearn")
-    assert package is not None and package.origin is not None
-    return np.loadtxt(Path(package.origin).parent / "datasets" / "data" / file, **options)
+    return np.loadtxt(package / "datasets" / "data" / file, **options)
 
 
 def _synthetic(rows: int, dimension: int, seed: int, intercept: bool) -> tuple[Mapping[str, Any], Schema]:

@@ -7,12 +7,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from dpmpc.data.few import few
 from dpmpc.data.reading import literal
 from dpmpc.data.table import Block, Table
-
-_MOST = 256  # spellings of one column
-_LONGEST = 256  # characters of one
-_SAMPLE = 1 << 14  # rows that say whether the others are looked at
 
 
 @dataclass(frozen=True)
@@ -32,52 +29,37 @@ class Reader:
 def readers(table: Table, asked: Mapping[str, Callable[[Table], Sequence[str]]]) -> dict[str, Reader]:
     """Of each column, a reader of the expressions (as of `Table.blocks`) that `asked` makes over it and nothing else.
     Cost: for texts that lie ready, one reading of the column more. Errors: the source cannot be read."""
-    found = {name: _spellings(table, name) for name in asked}
-    few = {name: texts for name, texts in found.items() if texts}
-    made = _once_a_spelling(table, few, asked) if few else {}
+    found = {name: few(table, name) for name in asked}
+    own = {name: [text for text, _ in texts if text is not None] for name, texts in found.items() if texts}
+    made = _once_a_spelling(table, own, asked) if own else {}
     return {name: made[name] if name in made else Reader(tuple(asked[name](table))) for name in asked}
 
 
 def _once_a_spelling(
-    table: Table, few: Mapping[str, list[str]], asked: Mapping[str, Callable[[Table], Sequence[str]]]
+    table: Table, own: Mapping[str, list[str]], asked: Mapping[str, Callable[[Table], Sequence[str]]]
 ) -> dict[str, Reader]:
     """Readers of columns that have these texts. One query has each expression once, for the texts of all columns: what
     it costs is to be parsed."""
-    texts = sorted({text for each in few.values() for text in each})
+    texts = sorted({text for each in own.values() for text in each})
     listed = ", ".join(map(literal, texts))
     every = replace(
         table,
-        columns=tuple(replace(table[name], sql="v") for name in few),
+        columns=tuple(replace(table[name], sql="v") for name in own),
         relation=f"(SELECT unnest([{listed}, NULL]) AS v)",
         unchanged=lambda: None,
         repair=None,
     )
-    wanted = {name: tuple(asked[name](every)) for name in few}
+    wanted = {name: tuple(asked[name](every)) for name in own}
     expressions = tuple(dict.fromkeys(each for some in wanted.values() for each in some))
     places, *answers = _joined(every.blocks([_place("v", listed), *expressions]))
     answered = dict(zip(expressions, answers, strict=True))
     row = {texts[k] if k >= 0 else None: at for at, k in enumerate(places.tolist())}
     made = {}
-    for name, own in few.items():
-        rows = np.array([row[text] for text in (*own, None)])
-        place = _place(table[name].sql, ", ".join(map(literal, own)))
+    for name, mine in own.items():
+        rows = np.array([row[text] for text in (*mine, None)])
+        place = _place(table[name].sql, ", ".join(map(literal, mine)))
         made[name] = Reader((place,), tuple(answered[each][rows] for each in wanted[name]))
     return made
-
-
-def _spellings(table: Table, name: str) -> list[str]:
-    """The different texts of a column; none where they do not lie ready, are many or long."""
-    column = table[name]
-    if column.type != "VARCHAR" or table.parsed:
-        return []
-    found: list[str] = []
-    for tail in (f"LIMIT {_SAMPLE}", ""):
-        relation = f"(SELECT {column.sql} AS v FROM {table.relation} {tail})"
-        rows = table.rows("DISTINCT v", f"LIMIT {_MOST + 2}", relation)
-        found = [str(row[0]) for row in rows if row[0] is not None]
-        if not 0 < len(found) <= _MOST or any(len(text) > _LONGEST or "\0" in text for text in found):
-            return []
-    return found
 
 
 def read_columns(table: Table, readers: Sequence[Reader], rows: int) -> Iterator[list[list[NDArray[Any]]]]:

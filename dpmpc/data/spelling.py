@@ -299,9 +299,13 @@ def is_missing(text: str | None) -> bool:
     return text is None or text.lower() in MISSING
 
 
+_LINE_ENDS = str.maketrans("\n\r", "  ")
+
+
 def canonical(text: str, spelling: Spelling = PLAIN) -> str:
-    """The spelling under which values are compared: the shortest one of a number, so that `4.0` is `4`; true, false."""
-    text = composed(text.strip())
+    """The spelling under which values are compared: the shortest one of a number, so that `4.0` is `4`; true, false;
+    line ends are spaces, as in records."""
+    text = composed(text.strip()).translate(_LINE_ENDS)
     number = spelling.number(text)
     if number is not None:
         return f"{number + 0.0!r}".removesuffix(".0")

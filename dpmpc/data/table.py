@@ -86,6 +86,7 @@ class Table:
     parsed: bool = False  # every reading parses text: worth holding
     spelling: Spelling = PLAIN
     along: str = ""  # a column of the relation that is none of the table's, and that goes where its rows go
+    found: dict[str, Any] = field(default_factory=dict, init=False, repr=False)  # what was asked for before
     beyond: int = 0  # records of persons who have more than are kept: none of these is read; for their owner alone
 
     def __post_init__(self) -> None:
@@ -184,10 +185,8 @@ class Table:
             return self.connection.execute(query).fetchall()
 
     def blocks(self, expressions: Sequence[str], tail: str = "") -> Iterator[Block]:
-        """The values of expressions (DOUBLE or INTEGER, never NULL) for every row in order, some rows at a time.
-
-        Errors: the source cannot be read, or has changed when all was read.
-        """
+        """The values of expressions (DOUBLE or INTEGER, never NULL) for every row in order, some at a time. Errors:
+        the source cannot be read, or has changed when all was read."""
         select = ", ".join(f"{expression} AS e{k}" for k, expression in enumerate(expressions))
         select, relation = worked_out(select, self.relation)
         if self.repair is not None:

@@ -1,10 +1,12 @@
 """What is asked of a column of texts at a look: how many fields read as numbers, dates and times, and how the others
 are spelled."""
 
-from collections.abc import Iterator, Mapping
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import Literal
+from typing import Any, Literal
 
+from dpmpc.data.few import COLUMN, TIMES, different, few, listed_together
 from dpmpc.data.forms import (
     FIGURES,
     FORMS,
@@ -27,21 +29,19 @@ _FIRST = 1000  # fields: they say whether the others are worth a look
 def different_texts(table: Table, name: str) -> str:
     """The different texts `t` of a column that are there, each with how often (k), the number n and the date d that it
     reads as, and if neither, and it has digits, itself in ASCII digits as o, without what marks it as negative as u and
-    without a unit as c."""
+    without a unit as b."""
+    return _read(table, name, different(table, name))
+
+
+def _read(table: Table, name: str, relation: str, along: str = "") -> str:
+    """The same of a relation of values; `along`: what else goes with each."""
     text, value = table.text(name), table.number(name)
     number = f"CASE WHEN isfinite({value}) THEN {value} END AS n"
     day = f"CASE WHEN NOT coalesce(isfinite({value}), false) THEN {table.days(name)} END AS d"
-    read = f"(SELECT k, {text} AS t, {number}, {day} FROM {different(table, name)})"
+    read = f"(SELECT {along}{TIMES} AS k, {text} AS t, {number}, {day} FROM {relation})"
     plain = f"CASE WHEN n IS NULL AND d IS NULL AND regexp_matches(t, '\\pN') THEN {western_sql('t')} END"
     odd = f"(SELECT *, {plain} AS o FROM {read})"
-    return f"(SELECT *, {core_sql('u')} AS c FROM (SELECT *, {unmarked_sql('o')} AS u FROM {odd}))"
-
-
-def different(table: Table, name: str) -> str:
-    """The different values of a column that are there, each with how often (k): what is worked out of a value is then
-    worked out once."""
-    where = f"WHERE NOT {table.missing(name)} GROUP BY 1"
-    return f"(SELECT {table[name].sql}, count(*) AS k FROM {table.relation} {where})"
+    return f"(SELECT *, {core_sql('u')} AS b FROM (SELECT *, {unmarked_sql('o')} AS u FROM {odd}))"
 
 
 def fields(condition: str) -> str:
@@ -49,7 +49,31 @@ def fields(condition: str) -> str:
     return f"CAST(coalesce(sum(k) FILTER (WHERE {condition}), 0) AS BIGINT)"
 
 
-def asked_of_texts(table: Table, name: str) -> Iterator[tuple[str, str]]:
+def facts_of_texts(table: Table, names: Sequence[str]) -> dict[str, dict[str, Any]]:
+    """What `_asked` has of each column. Those that have few texts, and are spelled alike, are asked for together: such
+    a query takes longer to plan than to run."""
+    asked, found = dict(_asked()), dict[str, dict[str, Any]]()
+    alike: dict[object, list[str]] = defaultdict(list)
+    for name in names:
+        column = table[name]
+        if few(table, name) is not None and not column.value:
+            alike[table.spelling.of(column.name), column.clean].append(name)
+    for some in alike.values():
+        column = replace(table[some[0]], sql="v")
+        every = replace(table, columns=(column,))
+        values = f"(SELECT * FROM {listed_together(table, some, 'v')} WHERE NOT {every.missing(column.name)})"
+        rows = table.rows(
+            f"c, {', '.join(asked.values())}", "GROUP BY c", _read(every, column.name, values, f"{COLUMN} AS c, ")
+        )
+        found |= {some[row[0]]: dict(zip(asked, row[1:], strict=True)) for row in rows}
+    for name in names:
+        if name not in found:
+            answers = table.one(*asked.values(), relation=different_texts(table, name))
+            found[name] = dict(zip(asked, answers, strict=True))
+    return found
+
+
+def _asked() -> Iterator[tuple[str, str]]:
     """Aggregates over `different_texts`, by name."""
     yield from (("present", fields("true")), ("distinct", "count(*)"))
     yield from (("numbers", fields("n IS NOT NULL")), ("least", "min(n)"), ("greatest", "max(n)"))
@@ -62,13 +86,13 @@ def asked_of_texts(table: Table, name: str) -> Iterator[tuple[str, str]]:
     yield "spaced", fields("contains(t, ' ')")
     yield "likely", fields(missing_sql("t"))
     yield "odd", fields("o IS NOT NULL")
-    yield "units", fields(has_unit_sql("u", "c"))
-    yield "padded", fields(f"{has_unit_sql('u', 'c')} AND regexp_full_match(c, '0\\d+')")
+    yield "units", fields(has_unit_sql("u", "b"))
+    yield "padded", fields(f"{has_unit_sql('u', 'b')} AND regexp_full_match(b, '0\\d+')")
     yield "times", fields(f"CASE WHEN contains(o, ':') OR contains(o, 'h') THEN {clock_sql('o')} IS NOT NULL END")
     for mark, sign in zip(NEGATIVE, ("-", ")"), strict=True):
-        yield mark, fields(f"u <> o AND u = c AND ends_with(o, '{sign}') AND {plain_sql('c')}")
+        yield mark, fields(f"u <> o AND u = b AND ends_with(o, '{sign}') AND {plain_sql('b')}")
     for form, pattern in FORMS.items():
-        yield form, fields(f"regexp_full_match(c, {literal(pattern)})")
+        yield form, fields(f"regexp_full_match(b, {literal(pattern)})")
 
 
 def plain_forms(source: Table, present: Mapping[str, int]) -> list[Forms]:
@@ -114,5 +138,5 @@ def figures_of(table: Table, name: str) -> int:
 def _counts(table: Table, name: str, text: str, where: str, most: int | None = None) -> dict[str, int]:
     """How many fields of a condition have each text, worked out once of each different value; the commonest first."""
     tail = f"WHERE {where} GROUP BY 1 ORDER BY 2 DESC, 1" + (f" LIMIT {most}" if most else "")
-    rows = table.rows(f"{text} AS t, CAST(sum(k) AS BIGINT)", tail, different(table, name))
+    rows = table.rows(f"{text} AS t, CAST(sum({TIMES}) AS BIGINT)", tail, different(table, name))
     return {str(word): int(count) for word, count in rows}

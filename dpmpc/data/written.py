@@ -80,6 +80,8 @@ def _said(message: str, kind: Any) -> str:
     unknown = re.search(r"Object contains unknown field `(.*)`", message)
     if unknown:
         near = difflib.get_close_matches(unknown[1], known_keys(kind), 1, 0.5)
+        if near == [unknown[1]]:
+            return f"'{unknown[1]}' is no key of this section; move it to one that has it"
         return f"'{unknown[1]}' is no known key; " + (f"did you mean '{near[0]}'?" if near else "leave it out")
     missing = re.search(r"Object missing required field `(.*)`", message)
     if missing:

@@ -3,6 +3,8 @@
 import importlib
 from typing import TYPE_CHECKING, Any
 
+from dpmpc.data.scikit import scikit_learn
+
 if TYPE_CHECKING:
     from dpmpc.estimators.linear import PrivateLogisticRegression
     from dpmpc.estimators.regression import PrivateRegressor, PrivateRidge
@@ -19,7 +21,9 @@ _HOMES = {
 
 
 def __getattr__(name: str) -> Any:
-    """A name on its first use: whoever imports the package alone does not import scikit-learn."""
+    """A name on its first use: whoever imports the package alone does not import scikit-learn. Errors: UsageError where
+    it is not installed."""
     if name not in _HOMES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    scikit_learn("dpmpc.estimators needs")
     return getattr(importlib.import_module(f"{__name__}.{_HOMES[name]}"), name)

@@ -10,6 +10,7 @@ from dpmpc.data.blocks import Records, arranged, in_memory
 from dpmpc.data.derive import Asked, looked, schema_of_bounds, schema_of_records
 from dpmpc.data.loading import opened
 from dpmpc.data.mapping import Mapping as Mapped
+from dpmpc.data.objects import is_spread
 from dpmpc.data.ownership import Partition
 from dpmpc.data.schema import USUAL_GOALS, Classes, Column, Labels, Numeric, Range, Schema, Surveyed, Target
 from dpmpc.data.spelling import PLAIN, Spelling
@@ -21,9 +22,12 @@ Frame = dict[str, Any]  # name -> column (n,)
 
 
 def table_of(X: Any) -> Any:
-    """X; in place of a DuckDB relation or a lazy Polars table, which have no rows yet, the table that it stands for."""
+    """X; in place of a DuckDB relation, a lazy Polars table or a frame of Dask or Ray, whose rows are not here yet, the
+    table that it stands for."""
     if type(X).__name__ == "DuckDBPyRelation":
         return X.to_arrow_table()
+    if is_spread(X):
+        return X.compute() if hasattr(X, "compute") else X.to_pandas()
     return X.collect() if type(X).__name__ == "LazyFrame" else X
 
 

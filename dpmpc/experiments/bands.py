@@ -26,7 +26,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
-from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]  # comes with scikit-learn
+from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
 from dpmpc.data.blocks import in_memory
 from dpmpc.data.schema import Numeric, Surveyed

@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import numpy as np
-from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]  # comes with scikit-learn
+from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
 from dpmpc.data.schema import Basis, Categorical, Column, Labels, Numeric, Range, Schema
 from dpmpc.data.sets import DATA_DIR_VARIABLE

@@ -19,7 +19,7 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]  # comes with scikit-learn
+from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
 from dpmpc.data.blocks import in_memory
 from dpmpc.data.hashing import BUCKETS, bucket
@@ -28,7 +28,7 @@ from dpmpc.data.sets import DATA_DIR_VARIABLE
 from dpmpc.errors import UsageError
 from dpmpc.experiments import corpus
 from dpmpc.experiments.central_rivals import RIVALS
-from dpmpc.experiments.corpus import CHOSEN, FINAL, LAST, LATER, LATEST, SETS, Raw
+from dpmpc.experiments.corpus import CHOSEN, FINAL, FRESH, LAST, LATER, LATEST, SETS, Raw
 from dpmpc.experiments.report import commit, table
 from dpmpc.experiments.summary import interval
 from dpmpc.learning.learner import Learner
@@ -260,10 +260,10 @@ def run(
     out: Path, data_dir: Path | None, repeats: int = 5, seed: int = 1, quick: bool = False,
     say: Say = lambda text: None, names: Sequence[str] = (), epsilons: Sequence[float] = EPSILONS,
 ) -> Path:  # fmt: skip
-    """The path of the report, out/central/report.md, with every run in runs.csv, the table of docs/accuracy.md in
+    """The path of the report, out/central/report.md, with every run in runs.csv, table and lists of docs/accuracy.md in
     table.md and a picture. `names`: of sets; all of them that are there and are for logistic regression or ridge, if
     none are said. Errors: none of them is there."""
-    from dpmpc.experiments.central_table import beside, draw
+    from dpmpc.experiments.central_table import beside, draw, lists
 
     folder = out / "central"
     folder.mkdir(parents=True, exist_ok=True)
@@ -295,7 +295,7 @@ def run(
     draw(known, folder / "central.png")
     path = folder / "report.md"
     path.write_text("\n".join(report(known)) + "\n", encoding="utf-8")
-    (folder / "table.md").write_text("\n".join(beside(known)) + "\n", encoding="utf-8")
+    (folder / "table.md").write_text("\n".join([*beside(known), "", *lists(known)]) + "\n", encoding="utf-8")
     return path
 
 
@@ -371,7 +371,7 @@ def report(known: Known) -> list[str]:
             continue
         mean, half, count = paired(known, name, epsilon, mine, rival)
         bent, wide, _ = paired(known, name, epsilon, "additive", "linear")
-        parts = {"chosen": CHOSEN, "later": LATER, "latest": LATEST, "last": LAST, "final": FINAL}
+        parts = {"chosen": CHOSEN, "later": LATER, "latest": LATEST, "last": LAST, "final": FINAL, "fresh": FRESH}
         part = next((word for word, sets in parts.items() if SETS[name] in sets), "confirmed")
         rows.append([name, part, f"{epsilon:g}", str(count), mine, rival, f"{mean:+.4f} +- {half:.4f}",
                      verdict(mean, half, margin_of(known, name, epsilon)), f"{bent:+.4f} +- {wide:.4f}"])  # fmt: skip

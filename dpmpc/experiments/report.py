@@ -5,6 +5,7 @@ import platform
 import subprocess
 from collections.abc import Sequence
 from importlib.metadata import version
+from importlib.util import find_spec
 from pathlib import Path
 
 from dpmpc.experiments.plan import Plan, Section
@@ -29,7 +30,8 @@ def markdown(section: Section, folder: str = "") -> list[str]:
 
 def provenance(plan: Plan, computed: Sequence[str], repeats: int) -> list[str]:
     """One paragraph: what was `computed` at which commits, seeds, versions and host."""
-    packages = ", ".join(f"{name} {version(name)}" for name in ("numpy", "scipy", "scikit-learn"))
+    names = ("numpy", "scipy", *(["scikit-learn"] if find_spec("sklearn") else []))
+    packages = ", ".join(f"{name} {version(name)}" for name in names)
     return [
         f"Computed: {'; '.join(computed)}. Noise seeds {plan.seed} to {plan.seed + repeats - 1}"
         f"{', --quick' if plan.quick else ''}. Python {platform.python_version()}, {packages}; {platform.machine()}, "

@@ -31,7 +31,7 @@ import secrets
 import shutil
 import sys
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Container, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal
@@ -262,7 +262,7 @@ class Writer:
         Errors: LedgerError where this ledger is older than the account remembers."""
         assert ledger.identity is not None  # its first line is written
         self.settle()
-        for each in _known(self.contents, {}):
+        for each in _known(self.contents, {}, {ledger.identity}):
             if each.state == "older" and each.book.source == ledger.identity:
                 raise LedgerError(
                     f"a ledger goes on where it ended; {ledger.path} is older than the account {self._account.folder} "
@@ -288,7 +288,8 @@ class Writer:
 
     def settle(self) -> None:
         """Ends every attempt whose writer has died and whose ledger is here."""
-        books = {each.book.source: each.book for each in _known(self.contents, {}) if each.state == "there"}
+        open_ = {hold.ledger for hold in self.contents.holds.values() if hold.ended is None}
+        books = {each.book.source: each.book for each in _known(self.contents, {}, open_) if each.state == "there"}
         for hold in list(self.contents.holds.values()):
             if hold.ended is None and hold.ledger in books:
                 self.end(hold.key, books[hold.ledger])
@@ -347,10 +348,12 @@ def _hold_of(record: dict[str, Any]) -> Hold:
     return Hold(record["key"], record["ledger"], record["name"], path, record["head"], reservation, record["kept"])
 
 
-def _known(contents: _Contents, found: Mapping[str, Path]) -> list[Known]:
+def _known(contents: _Contents, found: Mapping[str, Path], only: Container[str] | None = None) -> list[Known]:
+    """What counts of each ledger, or `only` of those with these identities: the others are not read."""
     ledgers: dict[str, list[Hold]] = {}
     for hold in contents.holds.values():
-        ledgers.setdefault(hold.ledger, []).append(hold)
+        if only is None or hold.ledger in only:
+            ledgers.setdefault(hold.ledger, []).append(hold)
     return [_state(holds, contents.heads[identity], found.get(identity)) for identity, holds in ledgers.items()]
 
 

@@ -118,6 +118,21 @@ class Assignment:
         )
 
 
+def in_places(
+    drawn: Assignment, ids: Iterable[Any], places: Mapping[str, int], hashed: Hashes = hashes
+) -> NDArray[np.int64]:
+    """(n,) the number of the part in which each id has a place, -1 for one whose part is full. Ids that the smallest
+    hashes belong to come first, so an id that comes or goes changes who has a place in its own part alone, and there
+    for one other id at most. `places`: of each part. Errors: as `Assignment.parts_of`."""
+    texts = list(ids)
+    found = drawn.parts_of(texts, hashed)
+    values = hashed(bytes.fromhex(drawn.key), [id_text(each) for each in texts])
+    for part, name in enumerate(drawn.names):
+        mine = np.flatnonzero(found == part)
+        found[mine[np.argsort(values[mine], kind="stable")][places[name] :]] = -1
+    return found
+
+
 @dataclass(frozen=True)
 class Parted:
     """Parts of exact, public sizes at every owner: `sizes` by the assignment's names, one number an owner. Public.
@@ -127,24 +142,45 @@ class Parted:
     sets differ in one part, as `Assignment` needs it, and where an id is new or gone they may differ in both. So this
     is for neighbours whose ids stay. `assignment` is what plans and ledgers call these parts: of the data's digest and
     of `draw`, which is the same for plans whose parts go on from each other's.
+
+    `places`: sizes are of places, which may stay empty, and who has one is drawn by hashes (`in_places`), so that
+    neighbours may come and go. Records are drawn by a key of their owner's, persons by that of `assignment`, which is
+    public: a person is then in one part at all owners. No promise rests on the key; the draw has to look at no value.
+    `column`: of persons; other persons have other parts, which no ledger takes for these.
     """
 
     assignment: Assignment
     sizes: Mapping[str, tuple[int, ...]]
+    places: bool = False
+    column: str = ""
 
     @staticmethod
     def of(data: str, draw: str, sizes: Mapping[str, tuple[int, ...]]) -> "Parted":
         """Those of the data of this digest. Errors: an owner has nobody in a part, or parts differ in their owners."""
         if len({len(each) for each in sizes.values()}) != 1 or min(map(min, sizes.values())) < 1:
             raise UsageError("each owner has at least one record in every part; one has none; hold out another share")
-        said = json.dumps([data, draw, list(sizes)], separators=(",", ":"))
-        key = hashlib.blake2b(b"dpmpc exact parts\0" + said.encode(), digest_size=16).hexdigest()
+        key = _key(b"dpmpc exact parts\0", [data, draw, list(sizes)])
         return Parted(Assignment(tuple((name, 1) for name in sizes), "record", key), sizes)
+
+    @staticmethod
+    def into_places(
+        data: str, draw: str, parts: Mapping[str, int], sizes: Mapping[str, tuple[int, ...]], column: str = ""
+    ) -> "Parted":
+        """Those whose sizes are of places, drawn with these weights: of the persons in a column, or of records. Errors:
+        as `of`."""
+        key = _key(b"dpmpc parts of places\0", [data, draw, column])
+        by: By = "person" if column else "record"
+        return Parted(Assignment(tuple(parts.items()), by, key), Parted.of(data, draw, sizes).sizes, True, column)
 
     @property
     def whole(self) -> tuple[int, ...]:
-        """How many records each owner has in all."""
+        """How many records, or places, each owner has in all."""
         return tuple(map(sum, zip(*self.sizes.values(), strict=True)))
+
+
+def _key(domain: bytes, said: list[Any]) -> str:
+    """What tells the parts of one plan from those of others."""
+    return hashlib.blake2b(domain + json.dumps(said, separators=(",", ":")).encode(), digest_size=16).hexdigest()
 
 
 def apart(label: str, neighbours: str) -> tuple[str, str] | None:

@@ -203,7 +203,9 @@ def parse_budget(text: str) -> tuple[float, float]:
     try:
         epsilon, delta = (float(part) for part in text.split(","))
     except (TypeError, ValueError, AttributeError):
-        raise UsageError(f"a budget is two numbers EPS,DELTA; got {text!r}; write for example 1,1e-5") from None
+        raise UsageError(
+            f'<<budget>> is two numbers in one text, EPS,DELTA; got {text!r}; write for example "1,1e-5"'
+        ) from None
     if delta != 0:
         check_delta(delta)
     return check_epsilon(epsilon), delta

@@ -26,6 +26,7 @@ What was spent is added up in `composition`.
 import os
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import lru_cache
 from pathlib import Path
 
 from dpmpc.errors import UsageError
@@ -34,6 +35,8 @@ from dpmpc.privacy.entry import ATTEMPT, ELSEWHERE, GENESIS, RELEASE, Entry, Lin
 from dpmpc.processes.closing import Closing
 from dpmpc.processes.durable import write_whole
 from dpmpc.processes.locks import lock
+
+_REMEMBERED = 1 << 18  # bytes of a ledger whose contents are kept for the next who asks
 
 
 class Ledger(Closing):
@@ -123,12 +126,18 @@ class Ledger(Closing):
             content = path.read_bytes()
         except OSError as error:
             raise UsageError(f"a ledger must be readable; {path}: {error.strerror}; check the path") from None
-        reader = Reader(path)
-        reader.feed(content)
-        book = reader.book()
+        book = (_book if len(content) <= _REMEMBERED else _book.__wrapped__)(path, content)
         if head is not None and head not in {GENESIS, *map(digest_of, content.split(b"\n"))}:
             raise LedgerError(f"ledger {path} lost its end: the line with digest {head[:12]} is gone; restore the file")
         return book
+
+
+@lru_cache(maxsize=64)
+def _book(path: Path, content: bytes) -> Book:
+    """What a ledger of these bytes says. A run asks several times about the ledgers of earlier ones, which stay."""
+    reader = Reader(path)
+    reader.feed(content)
+    return reader.book()
 
 
 def sync_directory(directory: Path) -> None:

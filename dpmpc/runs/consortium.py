@@ -14,6 +14,7 @@ from typing import Any
 import msgspec
 
 from dpmpc.aggregation.plan.asked import Bounds
+from dpmpc.aggregation.plan.limits import Limits
 from dpmpc.aggregation.plan.names import Names
 from dpmpc.aggregation.plan.plan import Plan
 from dpmpc.aggregation.plan.settings import Attendance
@@ -28,11 +29,11 @@ from dpmpc.data.schema import (
     column_of_bounds,
 )
 from dpmpc.data.written import checked, read_written
-from dpmpc.errors import UsageError
+from dpmpc.errors import UsageError, python_spelling, spelt
 from dpmpc.learning.source import Source
 from dpmpc.learning.task import modelled
 from dpmpc.mpc.transport.addresses import Endpoint, check_loopback, owner_endpoints, parse_endpoints
-from dpmpc.runs.consortium_file import ConsortiumFile, LearningPart, RecordsPart, StatsPart, SynthPart
+from dpmpc.runs.consortium_file import ConsortiumFile, LearningPart, RecordsPart, StatsPart, SynthPart, file_spelling
 from dpmpc.runs.plan_of_machines import Beforehand, plan_of_machines
 from dpmpc.runs.questions import flattered, model_of
 from dpmpc.runs.request import Request
@@ -86,12 +87,18 @@ def read_consortium(path: Path) -> Consortium:
     try:
         return _consortium(file, path)
     except UsageError as error:
-        raise UsageError(f"{path.name}: {error.message}") from None
+        raise UsageError(f"{path.name}: {spelt(error.message, _spelling)}") from None
+
+
+def _spelling(name: str, value: str | None) -> str:
+    """A setting as the file writes it, or in plain words."""
+    return file_spelling(name, value) or python_spelling(name, value)
 
 
 def _consortium(file: ConsortiumFile, path: Path) -> Consortium:
     addresses = _addresses(file)
     sites = _sites(file)
+    Limits.of(file.limits)  # what every site will read
     if file.stats is not None and file.synth is not None:
         raise UsageError("[stats] asks and [synth] makes rows; a run does one of them; take the other out")
     if file.stats is not None and file.learning is None:
@@ -167,7 +174,10 @@ def _schema(records: RecordsPart, path: Path) -> Schema:
     if records.schema is not None:
         here = [name for name in _HERE if getattr(records, name) is not None]
         if here:
-            raise UsageError(f"the schema file says all about the columns; {here[0]} was given too; leave it out")
+            was, it = ("was", "it") if len(here) == 1 else ("were", "them")
+            raise UsageError(
+                f"the schema file says all about the columns; {', '.join(here)} {was} given too; leave {it} out"
+            )
         schema = Schema.read(path.parent / records.schema)
     else:
         schema = _schema_here(records, path)

@@ -1,5 +1,6 @@
 """The keys of `consortium.toml`, section by section."""
 
+import re
 from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias
 
 import msgspec
@@ -119,3 +120,32 @@ class ConsortiumFile(msgspec.Struct, forbid_unknown_fields=True):
 def editor_schema() -> dict[str, Any]:
     """The JSON schema of `consortium.toml`, for editors."""
     return json_schema(ConsortiumFile)
+
+
+_SECTIONS = {"run": RunPart, "records": RecordsPart, "learning": LearningPart, "privacy": PrivacyPart, "mpc": MpcPart}
+_PLACES = {  # of what is no key under its own name
+    "addresses": "`address` under [[parties]]",
+    "base_port": "`address` under [[parties]]",
+    "parties": "[[parties]]",
+    "owners": "[[owners]]",
+    "owner_sizes": "`records` under [[owners]]",
+    "schema": "[records]",
+    "bounds": "[records.bounds]",
+}
+
+
+def file_spelling(name: str, value: str | None) -> str | None:
+    """A setting as this file writes it: `min_owners = 2 in [run]`. None for what it does not hold."""
+    if name in _PLACES:
+        return _PLACES[name]
+    section = next((key for key, kind in _SECTIONS.items() if name in kind.__struct_fields__), None)
+    if section is None:
+        return None
+    return f"{name} in [{section}]" if value is None else f"{name} = {_toml(value)} in [{section}]"
+
+
+def _toml(value: str) -> str:
+    """A value of an error as TOML has it."""
+    if value in ("True", "False"):
+        return value.lower()
+    return value if re.fullmatch(r"[-+.0-9e]+|\[.*\]", value) else f'"{value}"'

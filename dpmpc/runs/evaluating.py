@@ -120,12 +120,11 @@ def shared(request: Request, schema: Schema, sizes: tuple[int, ...]) -> tuple[tu
 
     Errors: UsageError where a share was stated and there can be no figures."""
     share = TEST if request.test_fraction is None else request.test_fraction
-    held = tuple(math.floor(size * share + 0.5) for size in sizes)
+    rows = request.person_rows if request.person else 1
+    held = tuple(rows * math.floor(size // rows * share + 0.5) for size in sizes)
     reason = why_not(request)
-    if not reason and request.neighbours == "person":
-        reason = "a person may have records at several machines, which do not know each other's"
-    if not reason and request.capacity is not None:
-        reason = "parts of exact sizes need public numbers of records"
+    if not reason and request.capacity is not None and not request.person and request.test_fraction is None:
+        reason = "where numbers of records are private they are held out by their ids; state <<test_fraction>> for that"
     if not reason and schema.missing == "drop":
         reason = "held-out records are drawn from all records"
     if not reason and not all(0 < part < size for part, size in zip(held, sizes, strict=True)):
@@ -139,6 +138,14 @@ def shared(request: Request, schema: Schema, sizes: tuple[int, ...]) -> tuple[tu
             "<<epsilon>>, or use <<test_fraction=0>>"
         )
     return (), f"no figures of the model inside the promise, all records are trained on: {reason}"
+
+
+def in_places(request: Request) -> tuple[float, str]:
+    """The share of places, or of the persons in a column, that owners of several machines hold out; (0, "") where parts
+    have exact sizes."""
+    if not request.person and request.capacity is None:
+        return 0.0, ""
+    return float(TEST if request.test_fraction is None else request.test_fraction), request.person or ""
 
 
 def plainly(request: Request, inside: bool) -> bool:
@@ -348,6 +355,7 @@ def section(plan: Plan) -> dict[str, Any]:
     return {
         "promise": {"epsilon": promise.epsilon, "delta": promise.delta, "neighbours": promise.neighbours},
         "held_out": list(plan.sizes),
+        "counted": plan.counted,
         "cost": (
             f"epsilon = {promise.epsilon:.6g}, delta = {promise.delta:.3g} for held-out records"
             f"{' with the questions, which read all' * bool(plan.released)}, which training did not see, so that no "

@@ -33,7 +33,8 @@ def held_out(report: dict[str, Any]) -> str:
     """Which records the figures are of, and what they cost."""
     figures = report["figures"]
     n, of = figures["records"], sum(report["owner_sizes"]) + figures["records"]
-    which = f"{n:,} of {of:,} records"
+    counted = (report.get("evaluation") or {}).get("counted", True)
+    which = f"{n:,} of {of:,} {'records' if counted else 'places for records'}"
     if not figures["inside"]:
         return f"{which}; {OUTSIDE}"
     cost = (report.get("evaluation") or {}).get("cost")

@@ -12,6 +12,7 @@ from dpmpc.aggregation.plan.names import named_errors
 from dpmpc.data.spelling import PLAIN, Spelling
 from dpmpc.errors import DpmpcError, UsageError, reworded, spelt
 from dpmpc.mpc.transport.credentials import check_certificate, check_key
+from dpmpc.runs.consortium_file import file_spelling
 from dpmpc.runs.kit import LIMITS, Kit, read_kit
 from dpmpc.runs.named_records import looked_at, open_records
 from dpmpc.runs.owner_process import Progress
@@ -112,18 +113,12 @@ def try_out(folder: Path, own: Joining, progress: Progress) -> None:
         say(line)
 
 
-_ADDRESS = "`address` under [[parties]] in consortium.toml"
-_PLACES = {  # where a site, or whoever made the kits, changes what is no key of the file under its own name
-    "addresses": _ADDRESS,
-    "base_port": _ADDRESS,
-    "parties": "[[parties]] in consortium.toml",
-    "owners": "[[owners]] in consortium.toml",
-    "owner_sizes": "`records` under [[owners]] in consortium.toml",
+_ADDRESS = "`address` under [[parties]] of consortium.toml"
+_PLACES = {  # where a site changes what is neither in the file nor an option of `join`
+    "budget": "budget in limits.toml",
     "index": "which kit is started here",
     "plan_file": "plan.json of the kit",
     "tls": "the files in keys/",
-    "schema": "[records] in consortium.toml",
-    "bounds": "[records.bounds] in consortium.toml",
 }
 _SPELLED = {each.name for each in fields(Spelling)}
 
@@ -134,12 +129,13 @@ def kit_spelling(name: str, value: str | None) -> str:
         return _PLACES[name]
     if name == "spelling" or name in _SPELLED:  # options of `join`, as the command line spells them
         return f"<<{name}>>" if value is None else f"<<{name}={value}>>"
-    known = declared(Request).get(name)
-    if known is None or known.group is RecordSettings:
-        flag = "`join --" + name.replace("_", "-")
+    in_file, known = file_spelling(name, value), declared(Request).get(name)
+    own = known is not None and known.group is RecordSettings and name not in ("schema", "bounds")
+    if in_file is None or own:  # how a site reads its records
+        given = () if known is None else known.setting.flags
+        flag = "`join " + (given or ("--" + name.replace("_", "-"),))[0]
         return f"{flag}`" if value is None else f"{flag} {value}`"
-    section = f"[{known.group.SECTION}] of consortium.toml"  # type: ignore[attr-defined]
-    return f"{name} in {section}" if value is None else f"{name} = {value} in {section}"
+    return f"{in_file} of consortium.toml"
 
 
 def where_of(kit: Kit, own: Joining) -> Placement:

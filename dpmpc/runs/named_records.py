@@ -248,15 +248,16 @@ def load_owner(
     if request.test_fraction is None:
         request = replace(request, test_fraction=0.0)
     request = as_planned(request, plan)
-    dataset = load_records(request, folder, planned_schema(plan), records, split=split_of(request, plan, owner))
+    split = split_of(request, plan, owner)
+    dataset = load_records(request, folder, planned_schema(plan), records, split=split)
     check_shape(plan, dataset)
     left_out = () if folder is None else found_nothing(folder, dataset.schema)
     dataset = replace(dataset, left_out=left_out)  # what else is in its file is nobody's business
     if not plan.counted:
         persons, alone = dataset.persons and dataset.persons[0], np.zeros(dataset.n, dtype=np.int64)
-        places = request.capacity and request.capacity[owner : owner + 1]
-        split = shares(dataset.n, persons, alone, rows=plan.person_rows, capacity=places, seed=request.seed)
-        dataset = _arranged(dataset, split.order, folder)
+        places = (plan.sizes[owner] // plan.person_rows,) if plan.capacity or split is not None else None
+        order = shares(dataset.n, persons, alone, rows=plan.person_rows, capacity=places, seed=request.seed).order
+        dataset = _arranged(dataset, order, folder)
     check_sizes((dataset.n,), (plan.sizes[owner],))
     return dataset
 

@@ -7,7 +7,7 @@ parts.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -17,12 +17,15 @@ from dpmpc.aggregation.owner.accounts import account_of
 from dpmpc.aggregation.plan.plan import Plan
 from dpmpc.data.dataset import Rows, Split
 from dpmpc.data.files import files_digest
+from dpmpc.data.ownership import fitting
+from dpmpc.data.persons import persons_of
 from dpmpc.data.planned import OTHER_SIZES, other_sizes
 from dpmpc.data.spelling import canonical
 from dpmpc.data.table import Ints, Table
 from dpmpc.errors import RecordError, UsageError
-from dpmpc.privacy.account import Account
-from dpmpc.privacy.assignment import Parted
+from dpmpc.mpc.native.hashes import keyed_hashes
+from dpmpc.privacy.account import Account, Writer
+from dpmpc.privacy.assignment import Parted, in_places
 from dpmpc.privacy.stored_parts import by_id, by_place
 from dpmpc.runs.request import Request
 
@@ -43,6 +46,8 @@ def split_of(request: Request, plan: Plan, owner: int) -> Split | None:
 def rows_of(request: Request, whole: Plan, parted: Parted, label: str, owner: int, table: Table) -> NDArray[np.bool_]:
     """(n,) which rows of an owner's table are in the part of this label. Errors: they are not as many as planned; no
     ids, or others than an earlier run had, before anything is spent."""
+    if parted.places:
+        return _in_places(request, whole, parted, label.rpartition("/")[2], owner, table)
     planned = (parted.whole[owner],)
     if (table.n,) != planned:
         raise RecordError(other_sizes(planned, (table.n,)), OTHER_SIZES)
@@ -54,12 +59,45 @@ def rows_of(request: Request, whole: Plan, parted: Parted, label: str, owner: in
     return held if label.rpartition("/")[2] == second else ~held
 
 
+def _in_places(request: Request, whole: Plan, parted: Parted, part: str, owner: int, table: Table) -> NDArray[np.bool_]:
+    """The same where parts have places. Of persons the table has what `persons.kept` kept. Errors: as `rows_of`; more
+    than there are places for."""
+    drawn, rows = parted.assignment, 1 if whole.persons is None else whole.persons.rows
+    if whole.persons is not None:
+        assert whole.person is not None
+        _, first, unit = np.unique(persons_of(table), return_index=True, return_inverse=True)
+        texts = ids_of(table, whole.person)
+        ids = [texts[row] for row in first]
+    elif request.ids is not None:
+        ids, unit = ids_of(table, request.ids), np.arange(table.n)
+        account = account_of(whole, request.account, callers=request.source is not None)
+        assert account is not None  # records of the caller's own count somewhere
+        place, parts = _Place(account, whole.data_id, parted, owner), dict(drawn.parts)
+        with account.writing(whole.data_id) as file:
+            name = _told_alike(file, place, _Known("", request.ids))
+            secret = file.assignment(f"{drawn.identity}: key", parts)
+            file.assignment(name, parts, "record", drawn)
+        drawn = replace(drawn, key=secret.key)
+    else:
+        raise UsageError(
+            "where numbers of records are private they are held out by their ids, for places change as records come "
+            "and go; none was named; name the column of ids with <<ids>>, or have all plan with a test_fraction of 0"
+        )
+    there = parted.whole[owner] // rows
+    if not whole.capacity and len(ids) != there:
+        raise RecordError(other_sizes((there,), (len(ids),)), OTHER_SIZES)
+    fitting((len(ids),), (there,))
+    found = in_places(drawn, ids, {name: sizes[owner] // rows for name, sizes in parted.sizes.items()}, keyed_hashes)
+    return np.asarray(found[unit] == drawn.names.index(part))
+
+
 @dataclass(frozen=True)
 class _Known:
-    """What tells records: their ids, or the digest of their file."""
+    """What tells records: their ids, which a column has, or the digest of their file."""
 
     file: str
-    ids: Sequence[str] | None = None
+    column: str | None = None
+    ids: Sequence[str] = ()
 
 
 @dataclass(frozen=True)
@@ -85,7 +123,7 @@ class _Place:
 def _identified(request: Request, table: Table) -> _Known:
     """What tells the records. Errors: nothing does."""
     if request.ids is not None:
-        return _Known("", ids_of(table, request.ids))
+        return _Known("", request.ids, ids_of(table, request.ids))
     if request.database or request.source is None:
         raise UsageError(
             "held-out records are known again by an id; rows of a database have no place; name the column of their ids "
@@ -97,26 +135,33 @@ def _identified(request: Request, table: Table) -> _Known:
 def _drawn(place: _Place, known: _Known, n: int, held: int) -> NDArray[np.bool_]:
     """(n,) which rows are held out. Errors: they are told otherwise than by an earlier run, or their file changed, or
     the account has lost their parts; as `by_id`."""
-    name = place.whose + ("ids" if known.ids is not None else f"{held} of {n} places in {known.file}")
     drawn = place.parted.assignment
     parts, secret = dict(drawn.parts), f"{drawn.identity}: key"
     with place.account.writing(place.data) as file:  # alone: two runs at once would draw a new record's part twice
-        earlier = [each for each, _ in file.contents.assignments if each.startswith(place.whose)]
-        if any(each != name for each in earlier):
-            raise UsageError(
-                "records are held out by their place in a file that stays as it is, or by their ids; since an earlier "
-                "run on this data id the file is another, or they are told apart otherwise; use the file as it was, or "
-                "name the column of ids that it had with <<ids>>, or plan with another data_id"
-            )
-        if known.ids is not None and earlier and not place.file.exists():
+        name = _told_alike(file, place, known, f"{held} of {n} places in {known.file}")
+        earlier = any(each == name for each, _ in file.contents.assignments)
+        if known.column is not None and earlier and not place.file.exists():
             raise UsageError(
                 f"which records are held out is kept in the account; {place.account.folder} has lost it; restore that "
                 "folder, or plan with another data_id"
             )
         key = file.assignment(secret, parts).key
-        found = by_place(key, known.file, n, held) if known.ids is None else by_id(place.file, key, known.ids, held)
+        found = by_place(key, known.file, n, held) if known.column is None else by_id(place.file, key, known.ids, held)
         file.assignment(name, parts, "record", drawn)
     return found
+
+
+def _told_alike(file: Writer, place: _Place, known: _Known, places: str = "") -> str:
+    """What the account calls the way in which an owner's records are told from each other. Errors: an earlier run told
+    them otherwise, so a record could be in another part."""
+    name = place.whose + (places if known.column is None else f"ids of {known.column}")
+    if any(each.startswith(place.whose) and each != name for each, _ in file.contents.assignments):
+        raise UsageError(
+            "records are held out by their place in a file that stays as it is, or by their ids; since an earlier run "
+            "on this data id the file is another, or they are told apart otherwise; use the file as it was, or name "
+            "the column of ids that it had with <<ids>>, or plan with another data_id"
+        )
+    return name
 
 
 def ids_of(table: Table, name: str) -> list[str]:

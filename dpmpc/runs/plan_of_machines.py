@@ -13,11 +13,11 @@ from dpmpc.aggregation.plan.plan import Plan
 from dpmpc.data.schema import Schema
 from dpmpc.privacy.gaussian import epsilon_of_mu, mu_of_budget
 from dpmpc.privacy.mechanism import Mechanism
-from dpmpc.runs.evaluating import TEST, shared
+from dpmpc.runs.evaluating import TEST, in_places, shared
 from dpmpc.runs.planning import asked_of_machines, facts_of_schema, left, plan_of, surveyed_first
 from dpmpc.runs.request import Request
 from dpmpc.runs.stats import plan_of_tables
-from dpmpc.statistics.held_out import TRAINING, Evaluated, exact_parts
+from dpmpc.statistics.held_out import TRAINING, Evaluated, parts_of
 from dpmpc.statistics.study import Study
 from dpmpc.statistics.tables import Tables
 
@@ -73,9 +73,11 @@ def _evaluated(
         plan = _trained(request, schema, sizes, complete, "", before)
         return plan, plan.source, note
     trained = tuple(n - k for n, k in zip(sizes, held, strict=True))
-    part = exact_parts(data_digest(request.data_id or "records"), draw, trained, held).assignment.label(TRAINING)
+    share, column = in_places(request)
+    parted = parts_of(data_digest(request.data_id or "records"), draw, trained, held, share, column)
+    part = parted.assignment.label(TRAINING)
     plan = _trained(replace(request, owner_sizes=trained), schema, trained, complete, part, before)
-    source = Evaluated.of(plan.learning, sizes, held, draw)
+    source = Evaluated.of(plan.learning, sizes, held, draw, share, column)
     return (plan if before else replace(plan, source=source)), source, ""
 
 

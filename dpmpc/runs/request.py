@@ -8,6 +8,7 @@ from dpmpc.aggregation.plan.settings import Accounting, Attendance, Choosing, Co
 from dpmpc.codec import of_json, to_json
 from dpmpc.data.memory import parse_memory
 from dpmpc.data.ownership import Kept
+from dpmpc.data.scikit import scikit_learn
 from dpmpc.data.spelling import PLAIN, Spelling
 from dpmpc.errors import UsageError
 from dpmpc.learning.method import DEFAULT_METHOD, METHODS, Method
@@ -191,6 +192,8 @@ def _check_executor(r: Request) -> None:
 
 
 def _check_choices(r: Request) -> None:
+    if r.baseline:
+        scikit_learn("<<baseline>> needs")  # before anything is spent
     law = r.noise_law  # refuses an unknown one
     if r.calibration not in law.calibrations:
         raise UsageError(

@@ -7,12 +7,14 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from dpmpc.data.hashing import BUCKETS
 from dpmpc.data.ownership import Kept
 from dpmpc.data.schema import Schema, checked_bounds, read_bounds
 from dpmpc.data.table import Table, quoted, some
 from dpmpc.errors import RecordError, UsageError
 from dpmpc.learning.survey import Survey
 from dpmpc.learning.survey_numbers import CELLS, NUMBER
+from dpmpc.statistics.cells import MOST_CELLS
 from dpmpc.statistics.columns import Bucketed, Column, Columns, Quantity
 from dpmpc.statistics.intervals import Floats
 from dpmpc.synthesis import cuts as cells_of
@@ -116,7 +118,7 @@ def surveyed_columns(public: Public, total: Floats, noise: float) -> Columns:
     records = 0  # of no use where only what stands out is asked
     found = survey.findings(total, records, noise, narrow=survey.names)
     made: list[Column] = []
-    at = 0
+    at, most = 0, most_levels(len(survey.names))
     for name in survey.names:
         counts, at = total[at : at + NUMBER], at + NUMBER
         filled = total[at : at + survey.buckets] if name in survey.texts else total[:0]
@@ -124,7 +126,8 @@ def surveyed_columns(public: Public, total: Floats, noise: float) -> Columns:
         this = found.columns[name]
         numbers = this.numbers is not None and math.fsum(counts[1:CELLS]) > math.fsum(filled)
         if this.kept and not numbers:
-            made.append(Bucketed(name, this.buckets, this.kept))
+            fullest = sorted(this.kept, key=lambda k: -filled[k])[:most]
+            made.append(Bucketed(name, this.buckets, tuple(sorted(fullest))))
         elif this.numbers is not None:
             places = 0 if name in public.dates else public.places.get(name)
             low, high = cells_of.bounds_of(counts, noise, this.numbers, places)
@@ -136,6 +139,13 @@ def surveyed_columns(public: Public, total: Floats, noise: float) -> Columns:
             "<<epsilon>>"
         )
     return Columns(tuple(sorted(made, key=lambda column: public.names.index(column.name))))
+
+
+def most_levels(columns: int) -> int:
+    """The most buckets of one column with which all tables of two such columns still fit into a release, with a cell
+    for others and one for missing values."""
+    pairs = columns * (columns + 1) // 2
+    return min(BUCKETS, max(1, math.isqrt(MOST_CELLS // pairs) - 2))
 
 
 def _all_surveyed(table: Table, owners: str | None, drop: Sequence[str], cuts: Mapping[str, Any]) -> Public:

@@ -78,15 +78,18 @@ class Releases(Closing):
         run.bounds = "survey" if public.survey is not None else public.bounds
         return run
 
-    def survey(self, questions: Survey) -> tuple[NDArray[np.float64], float]:
-        """(the opened sum, the noise's deviation a coordinate, in records) of a survey."""
+    def survey(self, questions: Survey, refuse: bool) -> tuple[NDArray[np.float64], float]:
+        """(the opened sum, the noise's deviation a coordinate, in records) of a survey. refuse: one that finds
+        nothing."""
         sizes, n = self.sizes, sum(self.sizes)
 
         planned = partial(
             plan_of_survey, questions, sizes, self.table.source, self.data_id, capacity=self.capacity
         )  # fmt: skip
-        self.keep(self._named(planned(self.settings)))
         plan = self._named(planned(self.settings_of(SURVEY)), stages.SURVEY)
+        if refuse:
+            refuse_faint(questions, plan)
+        self.keep(self._named(planned(self.settings)))
         self.keep(plan, self._named(planned(self._left())))
         owner_of = owners_of(self.table, self.owner)
         release = self._open(plan, questions.means(self.table, owner_of, sizes), "survey")
@@ -160,6 +163,17 @@ class Releases(Closing):
         self.bytes += max((cost.bytes_to_parties + cost.bytes_to_owners for cost in costs), default=0)
         self.before = (*self.before, plan.derived.mechanism)
         return release
+
+
+def refuse_faint(questions: Survey, plan: Plan) -> None:
+    """Errors: UsageError where the records are fewer than what stands out of the survey's noise."""
+    n = sum(plan.sizes)
+    least = questions.high(plan.derived.mechanism.scale * plan.grid.step)
+    if n <= least:
+        raise UsageError(
+            f"a survey finds cells of more than {least:,.0f} records beside its noise; there are {n:,}; give "
+            "<<bounds>> and <<cuts>>, raise <<epsilon>>, or find more records"
+        )
 
 
 def refuse_hopeless(tables: Tables, plan: Plan) -> None:

@@ -135,8 +135,9 @@ def train(
 
         dpmpc.train("runs/demo", data="breast-cancer", owners=5, epsilon=1.0, delta=1e-4)
 
-    `records` may also be a pandas, Polars or Arrow table, a DuckDB relation or {column: array}; the owners' process
-    reads it from a private file, which is gone afterwards. `spelling`: how the records spell numbers and dates, which
+    `records` may also be a pandas, Polars or Arrow table, a DuckDB relation, a frame of Dask or Ray or {column: array};
+    the owners' process reads it from a private file (of Dask and Ray: a folder that their workers write a file a part
+    into), which is gone afterwards. `spelling`: how the records spell numbers and dates, which
     the command line says with --decimal and its like (docs/data.md).
 
     Errors: as the command's, as exceptions.

@@ -6,7 +6,8 @@ no list has is a level of its own.
 """
 
 import difflib
-from collections.abc import Mapping, Sequence
+import math
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
 
 Values = NDArray[Any]
 MISSING, OTHER = "(missing)", "(other)"  # cells beside the levels
+_MOST_BUCKETS = 1 << 20
 _WIDER = 2.0  # a survey maps two deviations on either side of the mean; statistics take four
 
 
@@ -37,6 +39,13 @@ class Quantity:
     high: float
     cuts: tuple[float, ...] = ()
     dates: bool = False
+
+    def __post_init__(self) -> None:
+        if not all(math.isfinite(value) for value in (self.low, self.high, *self.cuts)) or self.low > self.high:
+            raise UsageError(
+                f"a column of numbers lies between finite bounds; those of '{self.name}' are {self.low:g} and "
+                f"{self.high:g}; correct them"
+            )
 
     def sql(self, table: "Table") -> list[str]:
         """The expressions that are read for it. Errors: RecordError for a column of dates that is asked for numbers,
@@ -66,6 +75,9 @@ class Category:
     codes: tuple[tuple[str, int], ...]
     others: int | None = None
 
+    def __post_init__(self) -> None:
+        _check_places(self.name, (*(k for _, k in self.codes), self.others), len(self.levels))
+
     def sql(self, table: "Table") -> list[str]:
         """The expressions that are read for it."""
         from dpmpc.data.table import code_sql
@@ -86,6 +98,14 @@ class Bucketed:
     buckets: int
     kept: tuple[int, ...]
     others: int | None = None
+
+    def __post_init__(self) -> None:
+        _check_places(self.name, self.kept, self.buckets)
+        _check_places(self.name, (self.others,), len(self.kept))
+        if len(set(self.kept)) < len(self.kept) or self.buckets > _MOST_BUCKETS:
+            raise UsageError(
+                f"a column's buckets differ, and are at most {_MOST_BUCKETS}; those of '{self.name}' do not; plan again"
+            )
 
     @property
     def levels(self) -> tuple[str, ...]:
@@ -193,6 +213,13 @@ def category(name: str, values: list[str] | tuple[str, ...]) -> Category:
             "correct them"
         )
     return Category(name, levels, tuple((level, k) for k, level in enumerate(levels)))
+
+
+def _check_places(name: str, places: Iterable[int | None], many: int) -> None:
+    """Errors: one lies beyond the levels: what a plan says is held here, for else a record of that value would end its
+    owner's process, and tell of itself."""
+    if not all(place is None or 0 <= place < many for place in places):
+        raise UsageError(f"a value has one of its column's {many} levels; '{name}' names another; plan again")
 
 
 def _of(part: Any) -> list[Column]:

@@ -1,9 +1,11 @@
 """`Evaluated`: training over several machines, and one release after it of how good the model is on held-out records.
 
 Every owner holds out a public number of its records, which no stage before and no release of training reads; the parts
-are drawn by the owner once, of ids alone (`privacy.assignment.Parted`). After training every process makes the
-model of what was opened, and of the model the question; the sum over held-out records is opened with noise for the
-plan's (epsilon, delta), which none of them has paid yet. So the run costs the larger price, not the sum.
+are drawn by the owner once, of ids alone (`privacy.assignment.Parted`). Where there are places, of persons or up to a
+capacity, either part has some, and a hash of the id says in which one a record, or a person at all owners, may be.
+After training every process makes the model of what was opened, and of the model the question; the sum over held-out
+records is opened with noise for the plan's (epsilon, delta), which none of them has paid yet. So the run costs the
+larger price, not the sum.
 
 The model that is evaluated is the one that is written, with numbers rounded to multiples of `GRAIN`: processors add in
 different orders, and all processes have to ask the same question to the last bit.
@@ -11,6 +13,7 @@ different orders, and all processes have to ask the same question to the last bi
 
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
+from fractions import Fraction
 from functools import lru_cache
 from typing import Any, ClassVar
 
@@ -34,14 +37,17 @@ GRAIN = 0.5**20
 @dataclass(frozen=True, kw_only=True)
 class Evaluated(Learning):
     """Training on all but `held` of each owner's `records`, and an evaluation on these. `draw`: the same for plans in
-    which records keep their part. Public."""
+    which records keep their part. `share`: of records with places, or of the persons in a `column`, how many are held
+    out; 0 where parts have exact sizes. Public."""
 
     KIND: ClassVar[str] = "evaluated"
-    UNITS: ClassVar[tuple[str, ...]] = ("record", "presence")
+    UNITS: ClassVar[tuple[str, ...]] = ("record", "presence", "person")
 
     records: tuple[int, ...]
     held: tuple[int, ...]
     draw: str
+    share: float = 0.0
+    column: str = ""
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -58,12 +64,20 @@ class Evaluated(Learning):
             raise UsageError(
                 "each owner holds out some of its records, and not all; the plan says otherwise of one; plan again"
             )
+        drawn = self.share or self.column != ""
+        if type(self.share) is not float or type(self.column) is not str or (drawn and not _drawable(self.share)):
+            raise UsageError(
+                f"a share between 0 and 1 of places, or of persons, is held out; the plan says {self.share!r}; plan "
+                "again"
+            )
 
     @staticmethod
-    def of(learning: Learning, records: Sequence[int], held: Sequence[int], draw: str) -> "Evaluated":
+    def of(
+        learning: Learning, records: Sequence[int], held: Sequence[int], draw: str, share: float = 0.0, column: str = ""
+    ) -> "Evaluated":
         """The same training, with an evaluation after it."""
         values = {each.name: getattr(learning, each.name) for each in fields(Learning)}
-        return Evaluated(**values, records=tuple(records), held=tuple(held), draw=draw)
+        return Evaluated(**values, records=tuple(records), held=tuple(held), draw=draw, share=share, column=column)
 
     @property
     def schedule(self) -> Schedule:
@@ -71,9 +85,8 @@ class Evaluated(Learning):
         return Schedule(super().schedule.before, (after,))
 
     def parted(self, data_id: str) -> Parted | None:
-        return exact_parts(
-            data_id, self.draw, tuple(n - k for n, k in zip(self.records, self.held, strict=True)), self.held
-        )
+        trained = tuple(n - k for n, k in zip(self.records, self.held, strict=True))
+        return parts_of(data_id, self.draw, trained, self.held, self.share, self.column)
 
     def ends(self, stage: Stage, opened: Sequence[Sum], plan: Any) -> Source:
         if plan.schema is None:
@@ -88,9 +101,26 @@ class Evaluated(Learning):
 
 
 @lru_cache(maxsize=64)
-def exact_parts(data_id: str, draw: str, trained: tuple[int, ...], held: tuple[int, ...]) -> Parted:
-    """The parts of the records of this digest, so many of each owner."""
-    return Parted.of(data_id, draw, {TRAINING: trained, HELD_OUT: held})
+def parts_of(
+    data_id: str, draw: str, trained: tuple[int, ...], held: tuple[int, ...], share: float = 0.0, column: str = ""
+) -> Parted:
+    """The parts of the records of this digest, so many of each owner, or places for so many; the rest as of
+    `Evaluated`."""
+    sizes = {TRAINING: trained, HELD_OUT: held}
+    if not share:
+        return Parted.of(data_id, draw, sizes)
+    out = _fraction(share)
+    weights = {TRAINING: out.denominator - out.numerator, HELD_OUT: out.numerator}
+    return Parted.into_places(data_id, draw, weights, sizes, column)
+
+
+def _fraction(share: float) -> Fraction:
+    return Fraction(share).limit_denominator(1000)
+
+
+def _drawable(share: float) -> bool:
+    """Whether a share leaves something of both parts."""
+    return 0 < share < 1 and 0 < _fraction(share) < 1
 
 
 @lru_cache(maxsize=64)

@@ -113,12 +113,12 @@ class Model:
         found = np.empty((records.n, theta.shape[1]))
         for begin in range(0, records.n, _ROWS):
             part = records.part(begin, begin + _ROWS)
-            X = np.empty((part.n, d))
+            X = np.empty((d, part.n)).T  # a column lies together
             if self.mapped:
                 X[:] = part[MAPPED]
             else:
                 self.schema.rows([part[field] for field in self.fields], X, ball=False)
-            found[begin : begin + part.n] = X @ theta
+            found[begin : begin + part.n] = _by_columns(X, theta)
         return TASKS[self.schema.task].link(found[:, 0] if theta.shape[1] == 1 else found)
 
     def logits(self, records: Records, output: int | None) -> Floats:
@@ -164,6 +164,15 @@ class Model:
             inside -= inside[np.argmin(np.abs(inside))]  # neighbouring cells stay about equally wide
         kept = {float(f"{e:.12g}") for e in inside if abs(e) < furthest and e != 0}
         return tuple(sorted([*kept, 0.0]))
+
+
+def _by_columns(X: Floats, theta: Floats) -> Floats:
+    """(n, K) X theta, added up column by column. What a matrix product makes of a row depends on its place among others
+    in the last bit, so a record that comes or goes could move others across an edge."""
+    found = np.zeros((theta.shape[1], len(X)))
+    for column, weights in zip(X.T, theta, strict=True):
+        found += weights[:, None] * column
+    return found.T
 
 
 def _law(column: MappedColumn) -> tuple[Floats, Floats]:

@@ -54,8 +54,10 @@ class Study(Evaluated):
     def asking(learning: Learning, tables: Tables, price: float, records: Sequence[int]) -> "Study":
         """The same training, and evaluation where it has one, with questions before it."""
         values = {each.name: getattr(learning, each.name) for each in fields(Learning)}
-        held, draw = (learning.held, learning.draw) if isinstance(learning, Evaluated) else ((), "")
-        return Study(**values, records=tuple(records), held=held, draw=draw, price=price, tables=tables)
+        parts: dict[str, Any] = {"held": (), "draw": ""}
+        if isinstance(learning, Evaluated):
+            parts = {name: getattr(learning, name) for name in ("held", "draw", "share", "column")}
+        return Study(**values, **parts, records=tuple(records), price=price, tables=tables)
 
     @property
     def asked(self) -> Stage | None:

@@ -8,14 +8,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpmpc.errors import UsageError
-from dpmpc.statistics.cells import Axis
-from dpmpc.statistics.columns import Columns
+from dpmpc.statistics.cells import Axis, Bins
+from dpmpc.statistics.columns import MISSING, OTHER, Columns
+from dpmpc.statistics.compile import axis_of
 from dpmpc.statistics.intervals import Floats
 from dpmpc.statistics.query import parse
 from dpmpc.statistics.where import Among, Condition
 from dpmpc.synthesis.tree import Edge
 
 Cells = NDArray[np.bool_]
+_STEPS = 100_000  # of a search for a possible row; one that takes more is left to drawing
 
 
 @dataclass(frozen=True)
@@ -40,7 +42,23 @@ class Constraints:
             for condition in where.conditions:
                 _check_range(condition, line)
             found.append(where.conditions)
-        return Constraints(tuple(found))
+        made = Constraints(tuple(found))
+        made.check(columns)
+        return made
+
+    def check(self, columns: Columns) -> None:
+        """Errors: UsageError where no choice of a level or a cell of every column is possible."""
+        names = list(dict.fromkeys(condition.column.name for each in self.impossible for condition in each))
+        axes = {name: axis_of(name, columns) for name in names}
+        free = {name: ~beside(axes[name]) & ~self.of_one(name, axes) for name in names}
+        tables = {edge: ~self.of_two(edge, axes) for edge in self.edges}
+        tables |= {(b, a): table.T for (a, b), table in tables.items()}
+        if not _some_choice(free, tables, [_STEPS]):
+            last = names[-1]
+            told = f"'{last}'" if len(names) == 1 else f"{', '.join(names[:6])} together"
+            raise UsageError(
+                f"some level of every column must be possible; <<constraints>> leave none of {told}; mend them"
+            )
 
     def of_one(self, name: str, axes: Mapping[str, Axis]) -> Cells:
         """(cells,) which cells of a column are impossible."""
@@ -67,6 +85,34 @@ class Constraints:
             tuple(sorted(c.column.name for c in conditions)) for conditions in self.impossible if len(conditions) == 2
         ]
         return tuple(dict.fromkeys(found))  # type: ignore[arg-type]
+
+
+def beside(axis: Axis) -> Cells:
+    """(cells,) which cells of an axis are no level and lie in no bounds: missing, other, below and above."""
+    found = np.array([label in (MISSING, OTHER) for label in axis.labels])
+    if isinstance(axis, Bins):
+        found[[0, -2]] = True
+    return found
+
+
+def _some_choice(free: Mapping[str, Cells], tables: Mapping[Edge, Cells], left: list[int]) -> bool:
+    """Whether each column has a cell among `free` such that every two of them are possible by `tables`, which hold a
+    pair in both orders. A search with looking ahead; True where it takes more than `left` steps."""
+    if not all(cells.any() for cells in free.values()):
+        return False
+    if not free or left[0] <= 0:
+        return True
+    name = min(free, key=lambda each: int(free[each].sum()))
+    for cell in np.flatnonzero(free[name]):
+        left[0] -= 1
+        rest = {
+            other: cells & tables[name, other][cell] if (name, other) in tables else cells
+            for other, cells in free.items()
+            if other != name
+        }
+        if _some_choice(rest, tables, left):
+            return True
+    return False
 
 
 def _cells(condition: Condition, axis: Axis) -> Cells:

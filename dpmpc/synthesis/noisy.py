@@ -9,13 +9,13 @@ from numpy.typing import NDArray
 
 from dpmpc.errors import UsageError
 from dpmpc.lazy import cached_property
-from dpmpc.statistics.cells import Axis, Bins
-from dpmpc.statistics.columns import MISSING, OTHER, Columns
+from dpmpc.statistics.cells import Axis
+from dpmpc.statistics.columns import Columns
 from dpmpc.statistics.compile import axis_of
 from dpmpc.statistics.intervals import Floats
 from dpmpc.statistics.opened import Consistent, Opened, Weights, unit_weights
 from dpmpc.statistics.where import ALL
-from dpmpc.synthesis.constraints import Constraints
+from dpmpc.synthesis.constraints import Constraints, beside
 from dpmpc.synthesis.model import on_simplex
 from dpmpc.synthesis.tree import Edge, dependence, shrunk
 
@@ -59,11 +59,9 @@ class Noisy:
 
     def possible(self, name: str) -> NDArray[np.bool_]:
         """(cells,) those of a column that a row may have. Errors: UsageError where none is left."""
-        labels, least = self.axes[name].labels, _SURE * self.deviation([name])
-        beside = np.array([label in (MISSING, OTHER) for label in labels])
-        if isinstance(self.axes[name], Bins):
-            beside[[0, -2]] = True
-        found = np.asarray(~(beside & (self.raw([name]) < least)) & ~self.zeros.of_one(name, self.axes))
+        least = _SURE * self.deviation([name])
+        faint = beside(self.axes[name]) & (self.raw([name]) < least)
+        found = np.asarray(~faint & ~self.zeros.of_one(name, self.axes))
         if not found.any():
             raise UsageError(
                 f"some level of a column must be possible; <<constraints>> leave none of '{name}'; mend them"

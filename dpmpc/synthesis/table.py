@@ -101,7 +101,12 @@ def draw(model: Drawn, noisy: Noisy, rows: int, rng: np.random.Generator) -> dic
         for name, cells in drawn.items():
             cells[wrong[: len(good)]] = again[name][good]
         bad = _excluded(noisy, drawn)
-    raise UsageError(f"<<constraints>> leave some rows possible; {int(bad.sum())} of {rows} meet none; mend them")
+    if bad.all():
+        raise UsageError(f"<<constraints>> leave some rows possible; none of {rows} that were drawn is; mend them")
+    like = rng.choice(np.flatnonzero(~bad), int(bad.sum()))  # possible rows are rare: they are drawn more than once
+    for cells in drawn.values():
+        cells[bad] = cells[like]
+    return drawn
 
 
 def _excluded(noisy: Noisy, drawn: Mapping[str, Ints]) -> NDArray[np.bool_]:

@@ -68,9 +68,8 @@ async def owner(
     try:
         await client.connect(where, HANG)
         attempt, known = await client.begin(spent)
-        first, _ = (await client.join(attempt.first_release)) if plan.dropouts else (attempt.first_release, 0)
-        if not plan.dropouts:
-            await client.ready()
+        await (client.join(attempt.first_release) if plan.dropouts else client.ready())
+        first = client.joining.first
         for release in known:
             history[release] = (await client.opened(release))[0].tolist()
         for release in range(attempt.first_release, plan.releases):

@@ -75,14 +75,15 @@ class OneOwner:
         dealer = BACKENDS["sharing"].dealer(PARTIES, 1)
         try:
             await client.connect(self.where, HANG)
-            joins, _ = await client.join(0)
+            await client.join(0)
+            joins = client.joining.first
             self.joined = True
             if self.lives > 1 and self.may_catch_up is not None:
                 await self.may_catch_up.wait()
             for release in range(self.plan.releases):
-                if release >= joins and client.missed(release):
-                    self.late.append(release)
-                elif release >= joins:
+                if client.missed(release):
+                    self.late += [release] if release >= joins else []
+                else:
                     self._may_die(release, "before")
                     if release in self.pauses:
                         await self.pauses[release].wait()

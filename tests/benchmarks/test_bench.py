@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 from click.testing import CliRunner
 
-from dpmpc.aggregation.wire.frames import blocks_of
+import dpmpc
 from dpmpc.benchmarks import counts, parties, parties_plot, scale, suite, tables
 from dpmpc.benchmarks import result_file as records
 from dpmpc.benchmarks.bare import Traffic
@@ -342,7 +342,7 @@ def test_result_files_come_back_as_written(tmp_path: Path) -> None:
     path = tmp_path / "r.json"
     records.write_json(results, path)
     assert records.read(path) == results
-    assert {"commit", "versions", "processor", "cores", "load", "load_after"} <= results.machine.keys()
+    assert {"commit", "versions", "processor", "kernels", "cores", "load", "load_after"} <= results.machine.keys()
     records.write_csv(results, tmp_path / "r.csv")
     with (tmp_path / "r.csv").open(newline="") as file:
         (row,) = csv.DictReader(file)
@@ -441,42 +441,20 @@ def test_the_profiles_hold_the_cells_that_the_targets_speak_of() -> None:
     assert set(suite.scale_cells(False)) >= {Cell(dimension=100_000), Cell(owners=50_000)}
 
 
-def not_expanded(cell: Cell, owners: int) -> int:
-    """The bytes that owners sent more when the committed results were made: t of n vectors were not seeds then."""
-    blocks = blocks_of(0, owners, cell.dimension)
-    return sum(cell.threshold * (8 * (end - start) * cell.dimension - SEED) for start, end in blocks)
-
-
-def no_barrier(cell: Cell) -> int:
-    """The bytes that a party sends more since the committed results were made: its barrier."""
-    return HEADER + 64 if cell.parties == 2 else (cell.parties - 1) * (HEADER + 24)
-
-
 def test_the_page_on_cost_shows_the_committed_results() -> None:
-    root = Path(__file__).parents[2]
-    committed = records.read(root / "benchmarks" / "results" / "full.json")
-    page = (root / "docs" / "cost.md").read_text(encoding="utf-8")
-    assert tables.readme(committed) in page
-    assert tables.markdown(tables.noise_rows(committed.find("noise", parties=3))) in page
-    assert tables.markdown(tables.target_rows([f for f in committed.findings if f["kind"] == "target"])) in page
+    """And what was counted then is what the formulas say now, of results of this version."""
+    committed = records.read(Path(__file__).parents[2] / "benchmarks" / "results" / "full.json")
     cells = committed.find("iteration")
-    assert len(cells) > 60
-    for record in cells:  # what was measured then is what the formulas say now
-        cell = Cell(**record.key)
-        now = counts.release_counts(cell)
-        then = record.counts["bytes_party_to_parties"] + no_barrier(cell)
-        assert (then,) * cell.parties == now.parties_bytes, record.title()
-        assert record.counts["bytes_owners"] == now.owners_bytes + not_expanded(cell, cell.owners)
+    assert len(cells) > 60  # tests/test_site.py holds the page against the file
+    if committed.machine["versions"]["dpmpc"] != dpmpc.__version__:
+        return  # which the page says
+    for record in cells:
+        cell, now = Cell(**record.key), counts.release_counts(Cell(**record.key))
+        assert (record.counts["bytes_party_to_parties"],) * cell.parties == now.parties_bytes, record.title()
+        assert record.counts["bytes_owners"] == now.owners_bytes, record.title()
     for record in cells[::9]:
         cell = Cell(**record.key)
-        all_of_it = counts.counts_record(cell, WARM_UP + repetitions(cell, False))
-        all_of_it["bytes_owners"] += not_expanded(cell, cell.owners)
-        all_of_it["bytes_one_owner"] += not_expanded(cell, 1)
-        all_of_it["bytes_party_received"] = counts.release_counts(cell).busiest_bytes - no_barrier(cell)
-        all_of_it["bytes_party_to_parties"] -= no_barrier(cell)
-        all_of_it["rounds"] -= 1
-        measured = {k: v for k, v in record.counts.items() if not k.startswith("noise_")}  # made otherwise then
-        assert measured.items() <= all_of_it.items(), record.title()
+        assert record.counts == counts.counts_record(cell, WARM_UP + repetitions(cell, False)), record.title()
 
 
 def test_the_pages_on_many_parties_show_the_committed_results() -> None:

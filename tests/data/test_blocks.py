@@ -171,6 +171,23 @@ def test_order_is_kept_through_several_threads_and_both_kinds_of_storage(tmp_pat
     assert np.array_equal(again.X, one.records.X[order]) and np.array_equal(again.y, one.records.y[order])
 
 
+@pytest.mark.parametrize("fraction", [0.0, 0.25])
+def test_records_do_not_depend_on_how_many_cores_write_them(monkeypatch: pytest.MonkeyPatch, fraction: float) -> None:
+    from dpmpc.data import ahead, filling
+
+    rng = np.random.default_rng(2)
+    columns = {f"x{k}": rng.standard_normal(6000) for k in range(3)} | {"y": rng.integers(0, 2, 6000)}
+    given: dict[str, Any] = {"target": "y", "bounds": {f"x{k}": [-2.0, 2.0] for k in range(3)} | {"y": [0.0, 1.0]}}
+    monkeypatch.setattr(filling, "_NUMBERS", 300)
+    found, written = [], []
+    for cores in (1, 3):
+        monkeypatch.setattr(ahead, "cores", lambda cores=cores: cores)
+        monkeypatch.setattr(filling, "cores", lambda cores=cores: cores)
+        written.append(load(columns, test_fraction=fraction, **given).records)
+        found.append((written[-1].X.tobytes(), written[-1].y.tobytes()))
+    assert found[0] == found[1] and written[0].X.any(axis=1).all()
+
+
 def test_features_in_a_file_have_no_name_and_are_forgotten(tmp_path: Path) -> None:
     records, _ = made("double", tmp_path)
     assert list(tmp_path.iterdir()) == [] and not records.resident

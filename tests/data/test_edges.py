@@ -135,7 +135,7 @@ def test_frames_say_in_a_line_what_is_to_be_changed() -> None:
         pass
     with pytest.raises(ValueError, match="these hold texts; read them first"):
         PrivateRidge(epsilon=1.0, delta=1e-5, engine="clear").fit(
-            {"a": np.arange(90.0)}, [f"{k},5 €" for k in range(90)]
+            np.arange(90.0)[:, None], [f"{k},5 €" for k in range(90)]
         )
 
 

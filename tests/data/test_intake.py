@@ -69,13 +69,14 @@ def test_from_file_to_model_in_the_first_try(export: Export, tmp_path: Path) -> 
     """describe proposes the options, and drafts a schema that train accepts; every column is accounted for."""
     rows = 2100 if export is GERMAN else 300  # more than DuckDB reads at once
     path, draft, out = export.write(tmp_path, rows), tmp_path / "schema.toml", tmp_path / "run"
-    first = run(describe_command, path, "--target", export.target, "--json")
-    proposed = json.loads(first.stdout)["proposed"]
-    assert of_json(Spelling, {**proposed, "encoding": ""}) == replace(export.spelling, encoding="")
+    if export in EXPORTS[::5]:  # as `explore` has it of all of them above
+        first = run(describe_command, path, "--target", export.target, "--json")
+        proposed = json.loads(first.stdout)["proposed"]
+        assert of_json(Spelling, {**proposed, "encoding": ""}) == replace(export.spelling, encoding="")
     shown = run(describe_command, path, "--target", export.target, "--schema", draft)
     line = next((line for line in shown.output.splitlines() if line.startswith("read as with these options")), "")
     options = shlex.split(line.partition(": ")[2])
-    assert bool(options) == bool(proposed)
+    assert bool(options) == bool(settled(export.spelling, export).options())
     for name, kind in export.kinds.items():
         assert f"{name}: {kind}, " in shown.output
     schema = Schema.read(draft)

@@ -1,13 +1,20 @@
 """Columns of few spellings: what is worked out once a spelling is what is worked out once a record, to the last bit."""
 
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
+from dpmpc.data.derive import Asked, has_classes, labels_of
+from dpmpc.data.few import TIMES, different, few, lacks
 from dpmpc.data.hashing import BUCKETS, bucket_sql
+from dpmpc.data.intake import Looked, look
 from dpmpc.data.loading import opened
+from dpmpc.data.mapping import first_missing, first_row, owner_numbers
+from dpmpc.data.schema import Labels
 from dpmpc.data.spelled import readers
 from dpmpc.data.table import Block, Table, code_sql, value_sql
 
@@ -79,3 +86,65 @@ def test_all_columns_are_asked_in_one_query_and_none_has_another_ones_spellings(
             found = [np.concatenate(parts) for parts in zip(*map(how.read, read(table, how.expressions)), strict=True)]
             assert [each.tobytes() for each in plain] == [each.tobytes() for each in found]
             assert all(len(values) == {"a": 4, "b": 6}[name] for values in how.values)
+
+
+@pytest.mark.parametrize("many", [False, True])
+def test_different_values_are_those_of_all_records_and_few_are_asked_for_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, many: bool
+) -> None:
+    rng = np.random.default_rng(3)
+    texts = [TEXTS[k] for k in rng.integers(len(TEXTS), size=3000)]
+    if many:
+        texts = [text if k % 2 else f"{text} {k}" for k, text in enumerate(texts)]
+    with opened({"t": np.array(texts, dtype=object)}, folder=tmp_path) as (table, _):
+        there = f"WHERE NOT {table.missing('t')}"
+        plain = table.rows("t, count(*)", f"{there} GROUP BY 1 ORDER BY 1")
+        queries: list[str] = []
+        run = Table.run
+
+        def counted(self: Table, query: str) -> list[tuple[Any, ...]]:
+            queries.append(query)
+            return run(self, query)
+
+        monkeypatch.setattr(Table, "run", counted)
+        found = [table.rows(f"t, {TIMES}", "ORDER BY 1", different(table, "t")) for _ in range(2)]
+        readings = sum(table.relation in query for query in queries)
+        assert found == [plain, plain] and (few(table, "t") is None) is many
+        assert readings == (3 if many else 2)  # of the first records; of all, with few at the first time alone
+        assert not lacks(table, "t") and first_missing(table, "t") == first_row(table, table.missing("t")) > 0
+
+
+def test_a_column_without_missing_values_needs_no_reading_to_say_so(tmp_path: Path) -> None:
+    with opened({"t": np.array(["a", "b"] * 50, dtype=object)}, folder=tmp_path) as (table, _):
+        assert lacks(table, "t") and first_missing(table, "t") == 0
+    with opened({"t": np.array(["a", "NA"] * 50, dtype=object)}, folder=tmp_path) as (table, _):
+        assert not lacks(table, "t") and first_missing(table, "t") == 2
+
+
+def test_what_a_look_finds_does_not_depend_on_names_or_on_other_columns(tmp_path: Path) -> None:
+    rng = np.random.default_rng(4)
+    names = ["k", "t", "n", "d", "o", "u", "b", "c", "v", "e0", "h0", "r0"]  # as queries call what they work out
+    texts = [*TEXTS, "3,5", "(5)", "5-", "12:30", "1 kg", "1,234.5"]
+    values = {name: [texts[k] for k in rng.integers(len(texts), size=200)] for name in names}
+    values["u"] = [None] * 200
+    values["d"] = [f"{text} {k}" for k, text in enumerate(values["d"])]
+    values["k"][0] = "7" * 300  # too long to be listed
+    numbers = {name.upper(): rng.integers(0, 4, 200).astype(float) for name in ("ka", "ta")} | {"t1": np.arange(200.0)}
+
+    def found(named: dict[str, str]) -> list[Looked]:
+        columns = {named[name]: np.array(column, dtype=object) for name, column in values.items()}
+        with opened(columns | numbers, folder=tmp_path) as (table, _):
+            together = [column for column in look(table)[0].columns if column.name in columns]
+        for name, column in columns.items():
+            with opened({name: column}, folder=tmp_path) as (table, _):
+                assert look(table)[0].columns == tuple(each for each in together if each.name == name)
+        return [replace(each, name="", why="", forms=each.forms and replace(each.forms, name="")) for each in together]
+
+    assert found({name: name for name in names}) == found({name: f"column {k}" for k, name in enumerate(names)})
+
+
+@pytest.mark.parametrize("name", ["k", "t", "v"])
+def test_a_target_may_be_called_as_queries_call_counts(tmp_path: Path, name: str) -> None:
+    with opened({name: np.array(["a", "b", "b"] * 9, dtype=object)}, folder=tmp_path) as (table, _):
+        assert labels_of(table, Asked(name)) == Labels(name, ("b",), ("a",))
+        assert not has_classes(table, Asked(name)) and owner_numbers(table, name)[1] == ("a", "b")

@@ -125,11 +125,20 @@ def test_row_4_000_000_may_be_the_first_with_text(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("text", "same"),
-    [("4.0", "4"), ("04", "4"), ("4e0", "4"), ("+4", "4"), ("-0", "0"), ("TRUE", "true"), ("False", "false")],
+    [
+        ("4.0", "4"),
+        ("04", "4"),
+        ("4e0", "4"),
+        ("+4", "4"),
+        ("-0", "0"),
+        ("TRUE", "true"),
+        ("False", "false"),
+        ("a\nb", "a b"),
+    ],
 )
 def test_values_are_compared_as_what_they_are(tmp_path: Path, text: str, same: str) -> None:
     assert canonical(text) == canonical(same) == same and canonical("4a") != canonical("4")
-    path = write(tmp_path, f"k,v\n1,{text}\n2,{same}\n3,other\n4,\n")
+    path = write(tmp_path, f'k,v\n1,"{text}"\n2,{same}\n3,other\n4,\n')
     with opened(CsvFile(path)) as (table, _):
         codes = [block[0] for block in table.blocks([code_sql(table, "v", {"else": 0, same: 7})])]
         assert codes[0].tolist() == [7, 7, -2, -1]

@@ -11,6 +11,7 @@ record.
 """
 
 import argparse
+import contextlib
 import csv
 import datetime
 import json
@@ -28,6 +29,7 @@ from pathlib import Path
 import numpy as np
 
 from dpmpc.data.schema import Categorical, Date, Labels, Numeric, Schema
+from tests.forked_commands import Forked, Server
 from tests.runs import own_addresses
 
 WORDS = ("Xyzzy-canary", "qwertz canary", "canary.4711")
@@ -139,9 +141,25 @@ def environment(folder: Path) -> dict[str, str]:
 PLAYED: set[str] = set()  # the commands that a scenario has called
 
 
-def begun(folder: Path, *arguments: str | Path | float) -> "subprocess.Popen[str]":
+FORKED: list[Server] = []  # what commands are forked from, where they are no programs of their own
+
+
+@contextlib.contextmanager
+def forked(folder: Path) -> Iterator[None]:
+    """Commands in that folder share their imports; what is watched of a process is of those forked from it too."""
+    FORKED.append(Server(environment(folder)))
+    try:
+        yield
+    finally:
+        FORKED.pop().end()
+
+
+def begun(folder: Path, *arguments: str | Path | float) -> "subprocess.Popen[str] | Forked":
     """A command of dpmpc in that folder, under way."""
     PLAYED.add(str(arguments[0]))
+    if FORKED:
+        with contextlib.chdir(folder):
+            return FORKED[0].start([*map(str, arguments)], environment(folder))
     return subprocess.Popen(
         [*COMMAND, *map(str, arguments)], cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
         env=environment(folder),
@@ -151,12 +169,14 @@ def begun(folder: Path, *arguments: str | Path | float) -> "subprocess.Popen[str
 Done = subprocess.CompletedProcess[str]
 
 
-def ended(process: "subprocess.Popen[str]") -> Done:
+def ended(process: "subprocess.Popen[str] | Forked") -> Done:
     """The same, over."""
-    try:
-        output, errors = process.communicate(timeout=HANG)
-    finally:
-        process.kill()
+    with process:
+        try:
+            output, errors = process.communicate(timeout=HANG)
+        finally:
+            process.kill()
+    assert process.returncode is not None
     return Done(process.args, process.returncode, output, errors)
 
 

@@ -425,7 +425,7 @@ def test_a_budget_refuses_the_fit_that_would_exceed_it(tmp_path: Path) -> None:
         ({"bounds": (1, 0)}, {}, "low"),
         ({"epsilon": -1.0}, {}, "epsilon must be positive"),
         ({"method": "magic"}, {}, "magic"),
-        ({"budget": "1"}, {}, "a budget is two numbers EPS,DELTA"),
+        ({"budget": "1"}, {}, "budget is two numbers in one text, EPS,DELTA"),
         ({"budget": "0.5,1e-5"}, {}, "the budget for data records is epsilon 0.5"),
     ],
 )

@@ -51,3 +51,9 @@ def test_runs_are_kept_and_make_the_table(tmp_path: Path) -> None:
     head, _, row = beside({**known, **more})
     shown = [f"{known['wdbc', 1.0, 1, way].score:.3f}".removeprefix("0") for way in WAYS]
     assert row.split(" | ")[1:5] == ["2", *shown] and head.count("|") == row.count("|") == line.count("|")
+
+
+def test_the_page_has_the_table_of_the_runs_that_are_kept() -> None:
+    docs = Path(__file__).parents[2] / "docs"
+    lines = beside(read(docs / "experiments" / "bounds" / "runs.csv"))
+    assert "\n".join(lines) in (docs / "accuracy.md").read_text("utf-8") and len(lines) > 10

@@ -11,9 +11,25 @@ from dpmpc.errors import UsageError
 from dpmpc.estimators import PrivateLogisticRegression
 from dpmpc.experiments import central
 from dpmpc.experiments.bands import made_up
-from dpmpc.experiments.central import Known, Scores, best_rival, cells_of, ours, paired, read, report, split_of, verdict
+from dpmpc.experiments.central import (
+    Known,
+    Scores,
+    best_rival,
+    cells_of,
+    default_of,
+    ours,
+    paired,
+    read,
+    report,
+    split_of,
+    verdict,
+)
 from dpmpc.experiments.central_rivals import RIVALS
-from dpmpc.experiments.central_table import beside, counted
+from dpmpc.experiments.central_table import bent, beside, counted, lists
+from dpmpc.experiments.corpus import FINAL, FRESH, LAST, LATER, LATEST
+
+DOCS = Path(__file__).parents[2] / "docs"
+TEXT = (DOCS / "accuracy.md").read_text("utf-8")
 
 
 def test_a_wide_interval_decides_nothing() -> None:
@@ -36,14 +52,33 @@ def test_differences_are_paired_by_split_and_against_the_best_private_rival() ->
     assert "| wdbc | chosen | 1 | 5 |" in text and "no worse" in text and "0.990 / 0.900" in text
 
 
-def test_the_page_has_the_table_of_the_runs_that_are_kept() -> None:
-    docs = Path(__file__).parents[2] / "docs"
-    known, text = read(docs / "experiments" / "central" / "runs.csv"), (docs / "accuracy.md").read_text("utf-8")
-    lines = beside(known)
-    assert "\n".join(lines) in text and len(lines) > 40
+def test_the_page_says_what_the_runs_that_are_kept_say() -> None:
+    """Its tables, its lists and its counts, of all and by when sets were picked; and the CHANGELOG's."""
+    known, lines = read(DOCS / "experiments" / "central" / "runs.csv"), TEXT.splitlines()
+    assert "\n".join(beside(known)) in TEXT and "\n".join(lists(known)) in TEXT
+    head = lines.index("| set | epsilon | reach | additive less linear |")
+    rows = [line.strip("| ").split(" | ") for line in lines[head + 2 : lines.index("", head)]]
+    assert bent(known, [(row[0], float(row[1])) for row in rows]) == lines[head : head + 2 + len(rows)]
     found = counted(known)
-    assert sum(found.values()) == len(lines) - 2 and f"comparisons {found['no worse']} are no worse" in text
-    assert f"{found['undecided']} are\nundecided" in text and (found["behind"] > 0 or "none is behind" in text)
+    whole = ", ".join(f"{number} {word}" for word, number in found.items() if number)
+    assert sum(found.values()) == len(beside(known)) - 2
+    assert f"Of {sum(found.values())} comparisons: {whole}" in TEXT
+    for when, sets in (("the rule of length", LATER), ("rule 3 of the survey", LATEST), ("rule 5", LAST),
+                       ("the rule of curves", FINAL), ("rule 6", FRESH)):  # fmt: skip
+        of = counted(known, [each.name for each in sets])
+        said = ", ".join(f"{number} {word}" for word, number in of.items() if number)
+        assert f"- {len(sets)} that were picked after {when}: {said}" in TEXT, when
+    changes = (DOCS.parent / "CHANGELOG.md").read_text("utf-8")
+    assert f"of {sum(found.values())} comparisons of the defaults, 20 splits or more each, {whole}" in changes
+
+
+def test_the_page_says_how_the_defaults_stand_beside_opacus() -> None:
+    known = read(DOCS / "experiments" / "central" / "runs.csv")
+    cases = sorted({key[:2] for key in known if key[3] == "Opacus"})
+    less = {name: paired(known, name, e, default_of(known, name, e), "Opacus")[:2] for name, e in cases}
+    ahead = sum(mean > 0 for mean, _ in less.values())
+    assert f"Opacus was run on {len(less)} sets. The default's mean is ahead on {ahead} of them" in TEXT
+    assert all(mean + half > 0 for mean, half in less.values()) and "none of them by more than chance" in TEXT
 
 
 def test_what_is_simulated_is_what_an_estimator_fits() -> None:

@@ -5,11 +5,11 @@ import pytest
 from sklearn import datasets
 
 from dpmpc.errors import UsageError
-from dpmpc.experiments.corpus import CHOSEN, CONFIRMED, FINAL, LAST, LATER, LATEST, SETS, Set, available, load
+from dpmpc.experiments.corpus import CHOSEN, CONFIRMED, FINAL, FRESH, LAST, LATER, LATEST, SETS, Set, available, load
 
 
 def test_what_constants_are_chosen_on_is_not_what_confirms_them() -> None:
-    assert len(SETS) == sum(map(len, (CHOSEN, CONFIRMED, LATER, LATEST, LAST, FINAL)))
+    assert len(SETS) == sum(map(len, (CHOSEN, CONFIRMED, LATER, LATEST, LAST, FINAL, FRESH)))
     assert len(CHOSEN) >= 8 and len(CONFIRMED) >= 4
     assert len({each.source for each in SETS.values()}) == len(SETS)
 

@@ -1,5 +1,6 @@
 """Lengths of descents: the rule's stands among parts and multiples of it, in a report that says what momentum saves."""
 
+import csv
 from pathlib import Path
 
 import pytest
@@ -25,3 +26,13 @@ def test_the_report_has_a_line_a_set(tmp_path: Path) -> None:
     assert "| wdbc |" in text and len((tmp_path / "lengths" / "runs.csv").read_text().splitlines()) == 7
     with pytest.raises(UsageError, match="none was found"):
         lengths.run(tmp_path, None, names=("adult",))
+
+
+def test_the_page_has_the_table_of_the_runs_that_are_kept() -> None:
+    docs = Path(__file__).parents[2] / "docs"
+    with (docs / "experiments" / "lengths" / "runs.csv").open(newline="", encoding="utf-8") as file:
+        kept = list(csv.reader(file))[1:]
+    rows = [(r[0], float(r[1]), int(r[2]), int(r[3]), float(r[4]), float(r[5])) for r in kept]
+    text, lines = (docs / "accuracy.md").read_text("utf-8"), lengths.report(rows)
+    table = [line.replace("| 0.", "| .") for line in lines[lines.index("") + 3 :] if line.startswith("|")]
+    assert "\n".join(table[2:]) in text and len(table) > 15

@@ -415,10 +415,10 @@ def test_two_parties_compute_by_transfers_unless_told_otherwise() -> None:
     for name in ("ot", "ot-k1", "ot-k2", "ot-k8", "garbled"):
         backend = BACKENDS[name]
         assert backend.threshold(2) == 1 and backend.threshold(3) < 0
-        with pytest.raises(UsageError, match=r"is for 2 parties; got 3; use parties=2, or backend sharing"):
+        with pytest.raises(UsageError, match=r"is for 2 parties; got 3; use parties=2, or backend=sharing"):
             backend.check(3, 1)
         with pytest.raises(
-            UsageError, match=r"t = 1; got t = 0; leave threshold out, or use backend sharing threshold=0"
+            UsageError, match=r"t = 1; got t = 0; leave threshold out, or use backend=sharing threshold=0"
         ):
             backend.check(2, 0)
 

@@ -14,15 +14,16 @@ import numpy as np
 import pytest
 
 from dpmpc.errors import UsageError
+from dpmpc.privacy import account as accounts
 from dpmpc.privacy.account import Account, account_folder, process_folder
 from dpmpc.privacy.assignment import Assignment, apart
-from dpmpc.privacy.book import LedgerError
+from dpmpc.privacy.book import Book, LedgerError
 from dpmpc.privacy.budget import Budget, check_fits, reserved
 from dpmpc.privacy.composition import OWNER, require_budget, total
 from dpmpc.privacy.entry import Entry
 from dpmpc.privacy.gaussian import gaussian_scale
 from dpmpc.privacy.ledger import Ledger
-from dpmpc.privacy.ledgers import Reservation, merge
+from dpmpc.privacy.ledgers import Reservation, merge, read_ledger
 from dpmpc.privacy.mechanism import Mechanism
 from dpmpc.privacy.sensitivity import Sensitivity
 
@@ -106,6 +107,30 @@ def test_a_part_of_a_run_counts_by_its_lines_and_whole_when_they_are_gone(tmp_pa
         spend(account, ledger, first=1)
     ledger.unlink()
     assert counted(account) == [0, 1, 2, 3]  # both attempts had reserved them: each counts once
+
+
+def test_a_run_reads_no_ledger_of_a_finished_one_unless_a_budget_asks(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    account = Account(tmp_path / "account")
+    for k in range(5):
+        spend(account, tmp_path / f"runs/{k}/ledger_0.jsonl", run=f"r{k}")
+    with Ledger(tmp_path / "runs/dead/ledger_0.jsonl") as book:  # its writer dies: nothing notes its end
+        book.identify(line(0, "dead"))
+        with account.writing(DATA) as file:
+            file.reserve(book, asked("dead"))
+    read: list[str] = []
+    ledger_of = read_ledger
+
+    def counting(path: Path) -> Book:
+        read.append(path.parent.name)
+        return ledger_of(path)
+
+    monkeypatch.setattr(accounts, "read_ledger", counting)
+    spend(account, tmp_path / "runs/new/ledger_0.jsonl", run="new")
+    assert set(read) == {"dead"}
+    read.clear()
+    assert refused(account, 1) and set(read) == {"0", "1", "2", "3", "4", "dead", "new"}
 
 
 def test_a_moved_run_is_found_below_the_folder_of_ledgers(tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from dpmpc.errors import UsageError
-from dpmpc.privacy.book import LedgerError
+from dpmpc.privacy.book import LedgerError, Reader
 from dpmpc.privacy.composition import parse_budget, releases_left, require_budget, spending_of, spent, total
 from dpmpc.privacy.discrete import discrete_gaussian_guarantee, discrete_gaussian_scale
 from dpmpc.privacy.entry import GENESIS, Entry, parsed
@@ -48,6 +48,37 @@ def test_round_trip_chain_and_resume(path: Path) -> None:
     assert (book.torn, book.unknown, book.lines, book.head) == (0, 0, 5, head)
     assert json.loads(path.read_text().splitlines()[0])["prev"] == GENESIS
     assert os.stat(path).st_mode & 0o077 == 0
+
+
+def test_a_ledger_is_parsed_once_for_all_who_ask_and_anew_whatever_byte_changes(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fed: list[int] = []
+    feed = Reader.feed
+
+    def counted(self: Reader, content: bytes) -> None:
+        fed.append(len(content))
+        feed(self, content)
+
+    monkeypatch.setattr(Reader, "feed", counted)
+    assert Ledger.read(path) == Ledger.read(path) and len(fed) == 1
+    head = Ledger.read(path).head
+    with Ledger(path) as ledger:
+        ledger.append(entry(4))
+    fed.clear()
+    assert Ledger.read(path).lines == 5 and len(fed) == 1
+    changed = path.read_bytes().replace(b'"release":2', b'"release":7')
+    stamp = os.stat(path)
+    path.write_bytes(changed)
+    os.utime(path, ns=(stamp.st_atime_ns, stamp.st_mtime_ns))
+    with pytest.raises(LedgerError):
+        Ledger.read(path)
+    path.write_bytes(b"".join(changed.splitlines(keepends=True)[:2]))
+    with pytest.raises(LedgerError):
+        Ledger.read(path, head=head)
+    path.unlink()
+    with pytest.raises(UsageError):
+        Ledger.read(path)
 
 
 def format_1(path: Path) -> str:
@@ -356,5 +387,5 @@ def test_a_line_that_says_almost_what_one_before_it_said_is_read_by_itself(path:
 @pytest.mark.parametrize("given", [(1.0, 1e-5), 1.0, None, b"1,1e-5", "1", "1,2,3", "one,two"])
 def test_a_budget_of_another_form_is_one_line(given: object) -> None:
     assert parse_budget("1,1e-5") == (1.0, 1e-5)
-    with pytest.raises(UsageError, match="two numbers EPS,DELTA"):
+    with pytest.raises(UsageError, match="two numbers in one text, EPS,DELTA"):
         parse_budget(given)  # type: ignore[arg-type]

@@ -19,7 +19,7 @@ PARTED = Parted.of(DATA, "training", {"training": (150,), "test": (150,)})
 
 def drawn(folder: Path, ids: range | None, file: str = "") -> np.ndarray:
     """(300,) which rows of these ids, or of a file, are held out: half of them."""
-    known = parting._Known(file, None if ids is None else [str(each) for each in ids])
+    known = parting._Known(file, None if ids is None else "id", [str(each) for each in ids or ()])
     return parting._drawn(parting._Place(Account(folder), DATA, PARTED, 0), known, 300, 150)
 
 

@@ -95,6 +95,11 @@ def test_a_command_starts_its_parties_imports_first_and_once(
     assert not ended.value.code and len(none_yet) == starts, capsys.readouterr().err
 
 
+def other_core() -> str:
+    """A kind of core other than the one that this machine's environment may state."""
+    return "Nehalem" if os.environ.get("OPENBLAS_CORETYPE") == "Haswell" else "Haswell"
+
+
 def narrowed(_: pytest.MonkeyPatch) -> None:
     """The most descriptors that a process may have, one less than before."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
@@ -111,7 +116,7 @@ def killed(_: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize(
     "change",
     [
-        lambda patch: patch.setenv("OPENBLAS_CORETYPE", "Haswell"),
+        lambda patch: patch.setenv("OPENBLAS_CORETYPE", other_core()),
         lambda patch: patch.setattr(sys, "path", [*sys.path, "/another"]),
         narrowed,
         killed,

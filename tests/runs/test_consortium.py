@@ -150,13 +150,13 @@ def test_editors_know_the_file(tmp_path: Path) -> None:
         (('name = "owner1"', 'name = "party1"'), "a site is a party or an owner; 'party1' is both"),
         (('name = "owner1"', 'name = "../up"'), "a site's name has up to 40 letters"),
         (('target = "outcome"\n', ""), "add schema = 'FILE' to [records], or target and [records.bounds]"),
-        (('# schema = "schema.toml"', 'schema = "s.toml"'), "the schema file says all about the columns; bounds was"),
+        (('# schema = "schema.toml"', 'schema = "s.toml"'), "bounds, target, positive, negative were given too"),
         (("# range = [0, 10]", "range = [0, 10]"), "a target has positive (and negative) values, or classes, or a"),
         (("age = [0, 120]", "age = [120, 0]"), "low < high; 'age' has [120, 0]"),
         (('# task = "logistic"', 'task = "ridge"'), "the task ridge is for a quantity; the target 'outcome' is two"),
         (("epsilon = 1.0  ", "epsilon = -1.0 "), "epsilon"),
         (("# threshold = 1              #", "threshold = 2 #"), "t = 2, n = 3"),
-        (("# min_owners = 2 ", "min_owners = 7 "), "min_owners must lie in 1..3"),
+        (("# min_owners = 2 ", "min_owners = 7 "), "min_owners in [run] must lie in 1..3"),
         (("# tls = true", "tls = false"), ""),
     ],
 )
@@ -284,7 +284,11 @@ def test_a_kit_has_nothing_secret_and_limits_that_its_plan_keeps(tmp_path: Path,
             Limits.read(write(folder, (folder / "limits.toml").read_text().replace("1.0", "0.9"), "l.toml")).check(
                 kit.plan
             )
-        assert len((folder / "README.md").read_text().splitlines()) <= 10
+        text = (folder / "README.md").read_text()
+        assert len(text.splitlines()) <= 12
+        site, party, owner = read_kit(folder).site, "is a party" in text, "an owner" in text
+        verdict = f"`dpmpc verify . --structure --json verify_{site.role}.json`"
+        assert (verdict in text, "`dpmpc report .`" in text) == (party, owner)
 
 
 def test_limits_of_the_file_reach_every_kit(tmp_path: Path) -> None:
@@ -442,7 +446,7 @@ def test_a_taken_port_is_told_by_its_place_in_the_file(tmp_path: Path) -> None:
         file.write_text(file.read_text().replace(f":{port}", f":{taken.getsockname()[1]}"))
         with pytest.raises(UsageError, match=r"consortium\.toml") as caught:
             join(folder, Joining(wait=0.1), lambda event: None)
-    assert "under [[parties]] in consortium.toml" in str(caught.value) and not re.search(r"-[BPI]\b", str(caught.value))
+    assert "under [[parties]] of consortium.toml" in str(caught.value) and not re.search(r"-[BPI]\b", str(caught.value))
 
 
 def test_every_way_out_is_one_that_a_site_has() -> None:

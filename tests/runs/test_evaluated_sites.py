@@ -135,7 +135,7 @@ def test_a_death_before_the_evaluation_is_carried_on_and_another_file_is_refused
     records[1].write_text("\n".join([lines[0], *reversed(lines[1:]), ""]))
     other = Plan.read(plan)
     replace(other, run_id="again").write(tmp_path / "again.json")
-    ends = sites(tmp_path / "again.json", tmp_path / "again", records, wait=15.0)
+    ends = sites(tmp_path / "again.json", tmp_path / "again", records, wait=2.0)  # for the one that is refused
     assert "since an earlier run" in str(ends[1]) and all(ends)
     for name in "012":
         assert not [e for e in merge(read_ledgers(tmp_path / "again" / name)) if e.run.startswith("again")]

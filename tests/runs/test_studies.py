@@ -174,11 +174,9 @@ def test_an_owner_hears_of_what_is_asked_and_of_what_is_trained_on(tmp_path: Pat
     assert said["made"] == [] and len(said["less"]) == 1 and "ward: is not in" in said["less"][0]
 
 
-@pytest.mark.parametrize(
-    ("kind", "why"), [("persons", "do not know each other's"), ("capacity", "parts of exact sizes")]
-)
-def test_persons_and_places_are_asked_about_and_trained_on_without_figures(kind: str, why: str, tmp_path: Path) -> None:
-    """That there are none is said before anything is spent; where held-out records were asked for it is refused."""
+@pytest.mark.parametrize("kind", ["persons", "capacity"])
+def test_persons_and_places_are_asked_about_trained_on_and_held_out(kind: str, tmp_path: Path) -> None:
+    """Where numbers of records are private, which takes a column of ids, if a share was stated."""
     person = '\nneighbours = "person"\nperson = "who"\nperson_rows = 2' if kind == "persons" else ""
 
     def written(records: str) -> Path:
@@ -186,8 +184,11 @@ def test_persons_and_places_are_asked_about_and_trained_on_without_figures(kind:
         path.write_text(path.read_text().replace(f"records = {EACH}", f"{kind} = {EACH}"), encoding="utf-8")
         return path
 
-    made = read_consortium(written(""))
-    assert isinstance(made.plan.source, Study) and not made.plan.source.held and made.plan.source.tables is not None
-    assert any(why in note and "no figures" in note for note in made.notes)
-    with pytest.raises(UsageError, match=why):
-        read_consortium(written("test_fraction = 0.2"))
+    made, places = read_consortium(written("")), 2 if person else 1
+    assert isinstance(made.plan.source, Study) and made.plan.source.tables is not None
+    assert bool(made.plan.source.held) == bool(person)
+    assert bool(person) or any("held out by their ids" in note and "no figures" in note for note in made.notes)
+    plan = read_consortium(written("test_fraction = 0.2")).plan
+    assert isinstance(plan.source, Study) and plan.source.held == (places * HELD,) * OWNERS
+    assert plan.all_sizes == (places * EACH,) * OWNERS and plan.first.sizes == plan.all_sizes
+    assert promise_of(plan).epsilon == 12.0

@@ -5,19 +5,21 @@ import random
 from collections import Counter
 from itertools import product
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 from statistics_tests import AGE, ARM, DOSE, HEIGHT, SEX, SITE, farthest
 
 from dpmpc.data.loading import CsvFile, opened
-from dpmpc.data.schema import Categorical, Labels, Schema, Surveyed
+from dpmpc.data.schema import Categorical, Classes, Labels, Numeric, Schema, Surveyed
 from dpmpc.errors import UsageError
 from dpmpc.runs.stats import owned
 from dpmpc.statistics.blocks import Block, Counts, Moments, Products, Tree, width
 from dpmpc.statistics.cells import Axis, Bins, Levels, Records, even, logarithmic, octaves
-from dpmpc.statistics.columns import Category, Columns, Quantity
+from dpmpc.statistics.columns import Bucketed, Category, Columns, Quantity, category
 from dpmpc.statistics.layout import Layout, Unit
+from dpmpc.statistics.scores import Feature, Model
 from dpmpc.statistics.tables import Tables
 from dpmpc.statistics.values import Scaled
 from dpmpc.statistics.where import Among, Between, Where
@@ -274,3 +276,43 @@ def test_a_record_is_read_alike_whatever_the_others_hold(seed: int, tmp_path: Pa
             assert sizes == (20, 1)
             found.append(tables.encode(own, owner, len(sizes))[0])
     assert np.array_equal(*found)
+
+
+@pytest.mark.parametrize("classes", [2, 4])
+def test_a_records_score_does_not_depend_on_its_place(classes: int) -> None:
+    """A matrix product rounds a row otherwise where few rows are left over; records that are alike were then in other
+    cells, as others came or went."""
+    rng = np.random.default_rng(classes)
+    columns = tuple(Numeric(f"x{k}", -1.0, 1.0) for k in range(40))
+    names = ("no", "yes", "perhaps", "never")[:classes]
+    target = Labels("y", ("yes",), ("no",)) if classes == 2 else Classes("y", names)
+    schema = Schema(columns, target, True, "fill", "public")
+    for n in (1, 2, 3, 5, 7, 61, 200):
+        theta = rng.normal(size=(41, 1 if classes == 2 else classes))
+        model, one = Model.of(schema, theta), {Feature(column): rng.uniform(-1, 1) for column in columns}
+        scores = model.scores(Records(n, {field: np.full(n, value) for field, value in one.items()}))
+        assert np.array_equal(scores, np.broadcast_to(scores[:1], scores.shape))
+
+
+@pytest.mark.parametrize(
+    ("column", "change"),
+    [
+        (0, {"codes": [["F", 0], ["M", 7]]}),
+        (0, {"codes": [["F", -1], ["M", 1]]}),
+        (0, {"others": 2}),
+        (1, {"kept": [1, 8]}),
+        (1, {"kept": [1, 1]}),
+        (1, {"others": 3}),
+        (2, {"low": float("nan")}),
+        (2, {"high": float("inf")}),
+        (2, {"low": 99.0}),
+    ],
+)
+def test_a_plan_whose_columns_are_none_is_refused(column: int, change: dict[str, Any]) -> None:
+    """A value with a level that the column has not would end an owner's process, if some record has that value."""
+    columns = Columns((category("sex", ("F", "M")), Bucketed("city", 8, (1, 3)), Quantity("age", 18.0, 90.0)))
+    value = Tables.of(columns, ["table(sex, city)", "mean(age)"]).to_json()
+    assert Tables.from_json(value)
+    value["columns"][column] |= change
+    with pytest.raises(UsageError):
+        Tables.from_json(value)

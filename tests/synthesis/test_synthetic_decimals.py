@@ -11,13 +11,15 @@ import pandas as pd
 import pytest
 
 import dpmpc
+from dpmpc.data.hashing import BUCKETS
 from dpmpc.data.loading import opened
 from dpmpc.data.spelling import PLAIN
 from dpmpc.errors import RecordError
 from dpmpc.privacy.ledgers import merge, read_ledgers
-from dpmpc.runs.synth_columns import decimals_of, public_columns
+from dpmpc.runs.synth_columns import decimals_of, most_levels, public_columns
 from dpmpc.runs.synth_plan import plan_of_synthesis
-from dpmpc.statistics.columns import Columns
+from dpmpc.statistics.columns import Bucketed, Columns
+from dpmpc.synthesis.asking import check_columns
 from dpmpc.synthesis.cuts import stated
 from tests.machines import process
 from tests.runs import own_addresses
@@ -52,6 +54,8 @@ def test_odd_columns_make_a_sensible_table() -> None:
     frame["typed"] = pd.to_datetime(frame["when"])
     surveyed = dpmpc.synth(frame, owners="site", engine="clear", seed=1, rows=500, epsilon=3.0, delta=1e-5)
     again = surveyed.frame()
+    cities = again["city"].value_counts(normalize=True)  # each of the three has a bucket of its own
+    assert len(cities) == 3 and "(other)" not in cities and 0.2 < cities.min() < cities.max() < 0.46
     known = [name for name in frame.columns if name in again]
     assert list(again) == known and {"when", "typed", "city", "x", "weight"} <= set(known)  # in their order
     assert pd.to_datetime(again["typed"].dropna()).dt.year.between(2012, 2060).all()
@@ -60,6 +64,14 @@ def test_odd_columns_make_a_sensible_table() -> None:
     assert len(again) == 500 and again["city"].dropna().str.match(r"bucket \d+$|\(other\)$").all()
     assert any("hashed" in line and "city" in line for line in surveyed.lines)
     assert pd.to_datetime(again["when"].dropna()).dt.year.between(2012, 2060).all()
+
+
+def test_buckets_of_many_columns_fit_into_a_release() -> None:
+    expected = {2: 256, 5: 256, 10: 136, 40: 33, 200: 5}
+    assert {columns: most_levels(columns) for columns in expected} == expected
+    for columns, most in expected.items():
+        names = [f"c{k}" for k in range(columns)]
+        check_columns(Columns(tuple(Bucketed(name, BUCKETS, tuple(range(most))) for name in names)), None)
 
 
 def dates_of(tmp_path: Path, dates: int, others: int, numbers: int = 0) -> tuple[str, ...]:

@@ -15,7 +15,7 @@ from dpmpc.statistics.intervals import Floats, Level, Number
 from dpmpc.statistics.opened import Opened
 from dpmpc.statistics.pooled import pooled
 from dpmpc.statistics.tables import Tables
-from dpmpc.synthesis import asking
+from dpmpc.synthesis import asking, table
 from dpmpc.synthesis.constraints import Constraints
 from dpmpc.synthesis.model import fitted, on_simplex, raked
 from dpmpc.synthesis.noisy import Noisy
@@ -326,6 +326,50 @@ def test_impossible_combinations_are_never_drawn_wherever_they_are() -> None:
     for bad in ("sex = M and role = wife and ill = no", "age = 3 or 4", "size = 3", "age in 20..30", "age in 18..40"):
         with pytest.raises(UsageError):
             Constraints.of([bad], COLUMNS)
+
+
+def test_constraints_that_leave_no_row_are_told_by_trying_all_rows() -> None:
+    """Of random constraints of four small columns, where each pair alone may look harmless."""
+    columns = Columns(tuple(category(name, ("x", "y")) for name in "abcd"))
+    rng, left = np.random.default_rng(5), [0, 0]
+    pairs = list(itertools.combinations("abcd", 2))
+    for _ in range(300):
+        lines = []
+        for _ in range(int(rng.integers(4, 12))):
+            (a, b), (u, v) = pairs[rng.integers(6)], rng.choice(["x", "y"], 2)
+            lines.append(((a, str(u)), (b, str(v))))
+        rows = [dict(zip("abcd", row, strict=True)) for row in itertools.product("xy", repeat=4)]
+        possible = any(all(not all(row[name] == value for name, value in line) for line in lines) for row in rows)
+        left[possible] += 1
+        spelled = [" and ".join(f"{name} = {value}" for name, value in line) for line in lines]
+        if possible:
+            Constraints.of(spelled, columns)
+        else:
+            with pytest.raises(UsageError, match="leave none of"):
+                Constraints.of(spelled, columns)
+    assert min(left) > 50
+
+
+def test_rows_that_are_possible_and_rare_are_drawn_more_than_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The model is fitted without the constraints, and draws once: what is left is filled with rows that meet them."""
+    monkeypatch.setattr(table, "_ROUNDS", 0)
+    rng = np.random.default_rng(6)
+    records = records_of(rng, 4000)
+    opened = opened_of(asking.first(COLUMNS), records, 0.0, rng)
+    free = Noisy(COLUMNS, opened)
+    model = model_of(free, structure(free, None))
+    zeros = [
+        "sex = F and role = wife",
+        "sex = F and role = child",
+        "sex = M and role = child",
+        "sex = M and age in 30..90",
+    ]
+    noisy = Noisy(COLUMNS, opened, Constraints.of(zeros, COLUMNS))
+    drawn = draw(model, noisy, 3000, rng)
+    assert (
+        len(drawn["sex"]) == 3000
+        and not (noisy.zeros.of_two(("sex", "role"), noisy.axes)[drawn["sex"], drawn["role"]]).any()
+    )
 
 
 def test_expected_errors_are_of_the_size_that_errors_have() -> None:

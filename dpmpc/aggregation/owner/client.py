@@ -11,6 +11,7 @@ from functools import partial
 from types import MappingProxyType
 from typing import Any
 
+from dpmpc.aggregation.owner.joining import Joining
 from dpmpc.aggregation.owner.needed import Needed
 from dpmpc.aggregation.plan.asked import AGREED, Attempt, Presence
 from dpmpc.aggregation.plan.grid import Ints
@@ -23,6 +24,7 @@ from dpmpc.aggregation.wire.frames import (
     BEGINNING,
     COUNT,
     HELLO,
+    LATER,
     READY,
     WINDOW,
     PartyCost,
@@ -90,7 +92,7 @@ class OwnerClient:
         self._all_made = all_made
         self._where: tuple[Sequence[Endpoint], Tls | None] = ((), None)
         self._cause: PeerError | None = None  # the first loss that was noticed here
-        self._catches_up = False  # whether the parties wait to hear with which release this process begins
+        self.joining = Joining(attempt.first_release)
 
     @property
     def name(self) -> str:
@@ -258,30 +260,39 @@ class OwnerClient:
         told = [bytes(payload) for payload in (await self._from_all(channels.BEGIN)).values()]
         if any(each != told[0] for each in told[1:]):
             raise PeerError("all parties must tell of the same attempt; they differ; start all processes again")
-        return unpack_beginning(told[0])
+        attempt, opened = unpack_beginning(told[0])
+        self.joining = Joining(attempt.first_release)
+        return attempt, opened
 
-    async def join(self, known: int, least: int = 0) -> tuple[int, int]:
-        """(the first release that this process may take part in, the bytes all parties have sent so far), where owners
-        may come late: it has the opened vectors of the releases before `known`, and gets the others; it takes part from
-        `least` on. Returns when the parties have the noise that they make ahead. With which release it begins is said
-        when it sends the first one: until then nobody waits for it, if it has something to catch up with."""
+    async def join(self, known: int, least: int = 0) -> int:
+        """The bytes all parties have sent so far, where owners may come late: with which release this process may begin
+        is known now (`joining`). It has the opened vectors of the releases before `known`, and gets the others; it
+        takes part from `least` on. Returns when the parties have the noise that they make ahead. With which release it
+        begins is said when it sends the first one: until then nobody waits for it, if it has something to catch up
+        with."""
         for _, peer in self._left():
             with contextlib.suppress(PeerError):
                 peer.send(channels.KNOWN, COUNT.pack(known))
         sent = await self.ready()
-        joins = [COUNT.unpack(payload)[0] for payload in (await self._from_all(channels.JOIN, COUNT.size)).values()]
-        self._catches_up = True
-        return min(max(*joins, least), self.plan.releases), sent
+        answers = await self._from_all(channels.JOIN, COUNT.size)
+        named = {party: int(COUNT.unpack(payload)[0]) for party, payload in answers.items()}
+        self.joining = self.joining.named(named.values(), least, self.plan.releases)
+        for party, peer in self._left():
+            if self.joining.first > named.get(party, 0):  # it would wait for shares that do not come
+                with contextlib.suppress(PeerError):
+                    peer.send(channels.JOIN, COUNT.pack(LATER))
+        return sent
 
     def missed(self, release: int) -> bool:
-        """Whether all parties have told this release already, while this process catches up."""
+        """Whether this process gets a release without having taken part, as it comes late or catches up."""
         label, peers = block_label(release, -1), [peer for _, peer in self._left()]
-        return self._catches_up and all(isinstance(peer, Peer) and peer.has(label) for peer in peers)
+        told = all(isinstance(peer, Peer) and peer.has(label) for peer in peers)
+        return self.joining.misses(release, told=told)
 
     def _begins(self, release: int) -> None:
         """The parties hear with which release this process begins, if it has not begun."""
-        if self._catches_up:
-            self._catches_up = False
+        if self.joining.behind:
+            self.joining = self.joining.begins()
             for _, peer in self._left():
                 with contextlib.suppress(PeerError):
                     peer.send(channels.JOIN, COUNT.pack(release))

@@ -186,7 +186,7 @@ class Connected:
         when one does not come, UsageError for a taken port."""
         self.plan, self._company, self.attempt, self._ledger = plan, company, attempt, ledger
         self._first, self._end = owners
-        self.next = self._joins = attempt.first_release  # `_joins`: the first one that the owners here take part in
+        self.next = attempt.first_release
         self._known: set[int] | None = None  # releases of before this attempt whose vectors come; None: there are none
         self._spent = 0 if ledger is None else ledger.spent
         self.bytes_before, self.sharing_s = 0, 0.0
@@ -248,7 +248,7 @@ class Connected:
         """The attempt that the parties have agreed on, where they do."""
         if self.attempt == AGREED:
             self.attempt, known = self._run(partial(self.client.begin, self._spent))
-            self._known, self._joins = set(known), self.attempt.first_release
+            self._known = set(known)
 
     def wait_for_noise(self) -> None:
         client = self.client
@@ -256,13 +256,13 @@ class Connected:
             return
         self._agree()
         if self.plan.dropouts:
-            self._joins, sent = self._run(partial(client.join, self._joins, self._spent))
+            sent = self._run(partial(client.join, client.joining.first, self._spent))
             self.bytes_before = sent + client.bytes_sent
         self.ready()
 
     def missed(self) -> Iterator[Release]:
         client = self.client
-        while self.next < self._joins or client.missed(self.next):
+        while client.missed(self.next):
             if self._known is not None and self.next < self.attempt.first_release and self.next not in self._known:
                 self.next += 1  # spent, and never opened
                 continue
@@ -279,10 +279,9 @@ class Connected:
         result, which saves a change of threads."""
         self.wait_for_noise()
         number, d, columns = self.next, self.plan.dimension, columns_of(self.plan.dimension)
-        if number < self._joins:
+        if (missed := self.client.joining.first - number) > 0:
             raise UsageError(
-                f"an owner that comes late takes the releases it missed first; {self._joins - number} were made; call "
-                "catch_up()"
+                f"an owner that comes late takes the releases it missed first; {missed} were made; call catch_up()"
             )
         due = blocks_of(self._first, self._end, d)
         last, k = len(due) * len(columns) - 1, -1

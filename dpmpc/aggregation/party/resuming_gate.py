@@ -17,10 +17,11 @@ from typing import Any
 from dpmpc.aggregation.party.admission import Guest
 from dpmpc.aggregation.party.agreement import Agreement, TooFew
 from dpmpc.aggregation.party.owner_gate import OwnerGate
+from dpmpc.aggregation.party.participation import Participation
 from dpmpc.aggregation.party.resume import Past
 from dpmpc.aggregation.plan.asked import Attempt, Presence
 from dpmpc.aggregation.plan.grid import Ints
-from dpmpc.aggregation.wire.frames import COUNT, READY, WINDOW, exact, pack_result, pieces_of, result_size
+from dpmpc.aggregation.wire.frames import COUNT, LATER, READY, WINDOW, exact, pack_result, pieces_of, result_size
 from dpmpc.errors import PeerError
 from dpmpc.mpc.contract.backend import BACKENDS, Share, Spares
 from dpmpc.mpc.transport import channels
@@ -36,16 +37,11 @@ class ResumingGate(OwnerGate):
 
     def __init__(self, *arguments: Any, **settings: Any) -> None:
         super().__init__(*arguments, **settings)
-        self._open = self.attempt.first_release  # the release that takes shares
-        self._joined: dict[int, int] = {}  # by first owner: the first release it takes part in
-        self._shares: dict[int, dict[int, tuple[int, Share]]] = {}  # release -> first owner -> (end, share)
+        self._participation: Participation[Share] = Participation.of(self.attempt.first_release)
         self._agreed: Presence = ()
         self._history: list[bytes] = []  # what was published, by release from the attempt's first
         self._noise = asyncio.Event()  # is there
         self._announced = 0
-        self._seen: set[int] = set()  # by first owner: those that were told a release to join
-        self._behind: set[int] = set()  # by first owner: those that came late and have not said when they begin
-        self._served: set[int] = set()  # by first owner: those that get what is published
         self._serving: dict[int, asyncio.Task[None]] = {}
         self._patience = 600.0
         self._settled = asyncio.Event()  # whether the attempt is agreed on
@@ -86,10 +82,7 @@ class ResumingGate(OwnerGate):
     def _came(self, first: int, end: int, peer: Guest) -> None:
         if first in self._serving:
             self._serving[first].cancel()
-        self._joined.pop(first, None)
-        self._served.discard(first)
-        if first in self._seen or self._open > self.attempt.first_release:
-            self._behind.add(first)
+        self._participation = self._participation.comes(first, end)
         self._serving[first] = asyncio.ensure_future(self._serve(first, end, peer))
 
     async def _serve(self, first: int, end: int, peer: Guest) -> None:
@@ -104,19 +97,17 @@ class ResumingGate(OwnerGate):
             known = COUNT.unpack(exact(peer, await peer.receive(channels.KNOWN), COUNT.size))[0]
             await self._noise.wait()
             peer.send(channels.READY, READY.pack(self._announced, self.token))
-            # One that was here before has sent shares of the open release at most, and they count where they have
-            # reached all parties. It shares the next one anew: of two sharings, parties could add up different ones;
-            # a party that has left may be the one that saw it.
-            again = first in self._seen or bool(self._parties_gone())
-            peer.send(channels.JOIN, COUNT.pack(self._open + again))
-            self._seen.add(first)
+            self._participation, release = self._participation.names(first, end, lost=bool(self._parties_gone()))
+            peer.send(channels.JOIN, COUNT.pack(release))
             for k, payload in enumerate(self._history):  # no await since the release was named: none is left out
                 if (number := self.attempt.first_release + k) >= known:
                     peer.send(block_label(number, -1), payload)
-            self._served.add(first)
             joins = COUNT.unpack(exact(peer, await peer.receive(channels.JOIN), COUNT.size))[0]
-            self._joined[first] = joins
-            self._behind.discard(first)
+            if joins == LATER:
+                self._participation = self._participation.lags(first)
+                self._changed.set()
+                joins = COUNT.unpack(exact(peer, await peer.receive(channels.JOIN), COUNT.size))[0]
+            self._participation = self._participation.joins(first, joins)
             for release in range(joins, self.plan.releases):
                 await self._take(first, end, peer, release)
         except PeerError as error:
@@ -134,13 +125,13 @@ class ResumingGate(OwnerGate):
         pieces, totals = pieces_of(first, end, self.plan.dimension), dict[int, Share]()
         for k, piece in enumerate(pieces):
             payload = await peer.receive(block_label(release, k))
-            if release >= self._open:
+            if self._participation.takes(release):
                 share, at = self._adder.collect(peer, release, payload, piece), piece.begin
                 totals[at] = share if at not in totals else self._adder.add(totals[at], share)
             if k + WINDOW < len(pieces):
                 peer.send(block_label(release, k), b"")
-        if release >= self._open:
-            self._shares.setdefault(release, {})[first] = (end, self._adder.joined(totals))
+        if self._participation.takes(release):
+            self._participation = self._participation.shared(release, first, end, self._adder.joined(totals))
             self._changed.set()
 
     async def see_accounts(self) -> None:
@@ -154,7 +145,8 @@ class ResumingGate(OwnerGate):
 
     def begin(self, attempt: Attempt, past: Past) -> None:
         """As `OwnerGate.begin`; who comes later is told, too."""
-        self.attempt, self._past, self._open = attempt, past, attempt.first_release
+        self.attempt, self._past = attempt, past
+        self._participation = Participation.of(attempt.first_release)
         self._settled.set()
 
     # -- a release ---------------------------------------------------------------------------------------------------
@@ -171,14 +163,14 @@ class ResumingGate(OwnerGate):
         await self._complete(release)
         agreement = Agreement(self.plan, self.holder, release, self._enough)
         try:
-            found = await agreement.reached(lambda: self._present(release), more)
+            found = await agreement.reached(lambda: self._participation.present(release), more)
         except TooFew:
             raise PeerError(
                 f"a release needs {self.plan.fewest} of {self.plan.owners} owners; within {loop.time() - begin:.0f} s "
                 f"only {len(agreement.short)} sent shares for release {release}; start the missing ones: "
                 f"{self._missing_text()}"
             ) from None
-        self._agreed, self._open = found, release + 1  # closed: later shares are dropped
+        self._agreed, self._participation = found, self._participation.closes(release)
         return found
 
     async def _complete(self, release: int) -> None:
@@ -187,39 +179,30 @@ class ResumingGate(OwnerGate):
         loop = asyncio.get_running_loop()
         end = loop.time() + self.plan.release_wait
         with self._heartbeat.waiting(lambda: self._late(release)):
-            while (self._late(release) or len(self._present(release)) < self.plan.fewest) and loop.time() < end:
+            while (self._late(release) or self._few(release)) and loop.time() < end:
                 await self._wait(end - loop.time())
 
     def _late(self, release: int) -> str:
         """Those that take part and have not sent their shares."""
-        sent = self._shares.get(release, {})
-        late = [
-            peer.name
-            for first, _, peer in self._admission.guests
-            if first not in self._behind and self._joined.get(first, release) <= release and first not in sent
-        ]
+        here = {first: peer.name for first, _, peer in self._admission.guests}
+        late = [here[first] for first in self._participation.late(release, here)]
         return ", ".join(late[:8]) + (f" and {len(late) - 8} more" if len(late) > 8 else "")
 
-    def _present(self, release: int) -> Presence:
-        sent = self._shares.get(release, {})
-        return tuple(j for first in sorted(sent) for j in range(first, sent[first][0]))
+    def _few(self, release: int) -> bool:
+        return len(self._participation.present(release)) < self.plan.fewest
 
     async def contributions(self, release: int) -> AsyncIterator[tuple[int, int, Share]]:
         """As `OwnerGate.contributions`, of those that the parties agreed on."""
-        sent = self._shares.pop(release, {})
-        if not set(self._agreed) <= {j for first in sent for j in range(first, sent[first][0])}:
-            raise AssertionError(f"release {release} was agreed with owners whose shares are not here")
-        for first in sorted(sent):
-            end, share = sent[first]
-            if first in self._agreed:
-                yield first, end, share
+        self._participation, found = self._participation.taken(release, self._agreed)
+        for each in found:
+            yield each.first, each.end, each.share
 
     def announce(self, bytes_sent: int) -> None:
         self._announced = bytes_sent
         self._noise.set()
 
     def publish(self, release: int, opened: Ints, bytes_sent: int, present: Presence | None = None) -> None:
-        owners = [(first, peer) for first, _, peer in self._admission.guests if first in self._served]
+        owners = [(first, peer) for first, _, peer in self._admission.guests if first in self._participation.served]
         bytes_sent += len(owners) * (HEADER.size + result_size(self.plan))
         payload = pack_result(self.plan, opened, bytes_sent, present)
         self._history.append(payload)

@@ -162,7 +162,12 @@ def _asked(plan: Asked, law: Law, steps: Sensitivity) -> tuple[float, Sampler, f
 
 def _sampler(plan: Asked, law: Law, scale: float) -> Sampler:
     """The law's sampler, as the plan's backend draws it."""
-    sampler = law.sampler(plan.sampler, scale)
+    try:
+        sampler = law.sampler(plan.sampler, scale)
+    except UsageError as error:
+        if plan.grid_bits is None or plan.sampler not in law.samplers:
+            raise
+        raise UsageError(f"{error} than <<grid_bits={plan.grid_bits}>>, or leave it out") from None
     if not plan.parties:
         return sampler
     failure = min((plan.delta or 1.0) / _SHARE, 2.0**-plan.security_bits)

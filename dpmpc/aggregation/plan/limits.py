@@ -161,7 +161,10 @@ class Limits:
     @staticmethod
     def of(file: AcceptFile) -> "Limits":
         """Those of a file that was read. Errors: UsageError for what is no limit."""
-        return Limits(**msgspec.structs.asdict(file))
+        try:
+            return Limits(**msgspec.structs.asdict(file))
+        except UsageError as error:  # a key of the file is called as its setting
+            raise UsageError(f"limits: {error}") from None
 
     def also(self, other: "Limits") -> "Limits":
         """Both: where both say something, the stricter. Errors: they name different records or schemas."""

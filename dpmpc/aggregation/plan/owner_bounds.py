@@ -42,7 +42,7 @@ def what_is_checked(plan: Asked) -> tuple[str, ...]:
         raise UsageError(
             f"<<check_owners>> is for the backends sharing, shamir and checked; got {plan.backend}, whose parties "
             f"cannot "
-            "check owners; use <<parties=3>> or more with <<backend>> sharing, or leave <<check_owners>> out"
+            "check owners; use <<parties=3>> or more with <<backend=sharing>>, or leave <<check_owners>> out"
         )
     return backend.owner_checks(plan.parties, plan.threshold)
 

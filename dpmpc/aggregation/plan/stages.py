@@ -116,8 +116,17 @@ def check_stages(plan: Any) -> None:
                 "the parts of the records, and their sizes, follow from the plan's data and its numbers of records; "
                 "those of this plan are others; plan again"
             )
-        if plan.capacity:
-            raise UsageError("parts of exact sizes need public numbers of records; the plan has places; plan again")
+        if parted.places == plan.counted:
+            raise UsageError(
+                "parts of exact sizes need public numbers of records, and places have parts of places; the plan says "
+                "otherwise; plan again"
+            )
+        if parted.column != (plan.person or "" if plan.persons is not None else ""):
+            raise UsageError("parts of persons are of the promise's column; the plan says another; plan again")
+        if plan.persons is not None and any(n % plan.persons.rows for each in parted.sizes.values() for n in each):
+            raise UsageError(
+                "each person has as many places, in whichever part; the plan's sizes are others; plan again"
+            )
     for stage in schedule.after:
         if not stage.part or not plan.part or plan.part.endswith(f"/{stage.part}"):
             raise UsageError(

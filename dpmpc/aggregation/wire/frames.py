@@ -25,6 +25,7 @@ READY = struct.Struct("<Q16s")  # bytes sent so far, token of the attempt; zeros
 TOKEN_BYTES = 16
 NO_TOKEN = bytes(TOKEN_BYTES)
 COUNT = struct.Struct("<Q")  # of releases
+LATER = (1 << 64) - 1  # in its place: a release that is not known yet, and not the one that was named
 COST = struct.Struct("<QQQQQddQ")  # see PartyCost
 BLOCK_WORDS = 1 << 19  # numbers a frame at most: 4 MiB
 WINDOW = 4  # frames to one party that may be under way without its consent

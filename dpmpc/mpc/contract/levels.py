@@ -62,7 +62,7 @@ def _speed(link: str) -> float:
         speed = math.nan
     if not (speed > 0 and math.isfinite(speed)):
         raise UsageError(
-            f"<<link>> is {', '.join(LINKS)}, or a number of Mb/s above 0; got {link!r}; write <<link>> wan, or "
+            f"<<link>> is {', '.join(LINKS)}, or a number of Mb/s above 0; got {link!r}; write <<link=wan>>, or "
             f"what was "
             "measured, such as <<link=50>>"
         )

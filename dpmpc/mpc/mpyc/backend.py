@@ -37,7 +37,7 @@ class Mpyc:
             raise UsageError(
                 "among n > 2t + 1 parties MPyC lets its program counter choose who reshares, so that what a party sends"
                 f" cannot be counted ahead; got n = {parties}, t = {threshold}; use an odd <<parties>>, or "
-                f"<<backend>> sharing"
+                f"<<backend=sharing>>"
             )
 
     def dealer(self, parties: int, threshold: int) -> OwnersDealer:

@@ -74,9 +74,8 @@ class Sharing:
         if (parts := math.comb(parties - 1, threshold)) > MOST_PARTS:
             raise UsageError(
                 f"a replicated share has comb(n - 1, t) parts, at most {MOST_PARTS}; with n = {parties} and "
-                f"t = {threshold} there are {parts:,}, and {hopeless(parties, threshold)}; use <<backend>> "
-                f"shamir, or a "
-                "smaller <<threshold>>"
+                f"t = {threshold} there are {parts:,}, and {hopeless(parties, threshold)}; use "
+                "<<backend=shamir>>, or a smaller <<threshold>>"
             )
 
     def spare(self, parties: int, threshold: int) -> int:

@@ -99,14 +99,14 @@ class TwoServers:
     def check(self, parties: int, threshold: int) -> None:
         if parties != SERVERS:
             raise UsageError(
-                f"<<backend={self.name}>> is for 2 parties; got {parties}; use <<parties=2>>, or <<backend>> "
-                f"sharing for more"
+                f"<<backend={self.name}>> is for 2 parties; got {parties}; use <<parties=2>>, or "
+                "<<backend=sharing>> for more"
             )
         if threshold != 1:
             raise UsageError(
                 f"with <<backend={self.name}>> either of the 2 parties learns nothing alone: t = 1; got t = "
                 f"{threshold}; "
-                "leave <<threshold>> out, or use <<backend>> sharing <<threshold=0>>, which hides nothing from either"
+                "leave <<threshold>> out, or use <<backend=sharing>> <<threshold=0>>, which hides nothing from either"
             )
 
     def dealer(self, parties: int, threshold: int) -> AdditiveDealer:
