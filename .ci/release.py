@@ -20,7 +20,7 @@ COPIES = {  # file -> what stands before the version there
     "Dockerfile": r"dpmpc:",
     "compose.yaml": r"dpmpc:",
     "docs/consortium.md": r"dpmpc:",
-    "docs/howto/services.md": r"dpmpc:",
+    "docs/howto/services.md": r"dpmpc(?::|==)",
     "docs/project/install.md": r"dpmpc-",
 }
 _VERSION = r"\d+\.\d+\.\d+(?:(?:a|b|rc)\d+)?"

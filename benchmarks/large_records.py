@@ -23,7 +23,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from dpmpc.benchmarks.startup import IMPORT, timed
+from dpmpc.benchmarks.startup import IMPORT, measured_here, timed
 
 OWNERS = 3
 NUMBERS, TEXTS = 15, 5  # columns of records of one's own
@@ -101,8 +101,8 @@ class Read:
         return (X.sum(),)
 
 
-def own(rows: int, folder: Path) -> None:
-    """Makes both files and measures a process for each."""
+def own(rows: int, folder: Path, out: Path | None = None) -> None:
+    """Makes both files and measures a process for each; `out`: a file for the figures."""
     import duckdb
 
     spread = ("round(18 + 70 * random())", "random() * 2 - 1", "exp(8 * random())", "floor(random() * 5)",
@@ -115,6 +115,7 @@ def own(rows: int, folder: Path) -> None:
     duckdb.sql(f"COPY (SELECT * FROM '{folder}/own.parquet') TO '{folder}/own.csv' (HEADER)")
     environment = {**os.environ, "DPMPC_ACCOUNT": str(folder / "account")}
     least = min(timed([sys.executable, "-c", IMPORT], environment)[1] for _ in range(3))
+    result: dict[str, Any] = {**measured_here(), "rows": rows}
     for kind in ("parquet", "csv"):
         command = [sys.executable, __file__, "own-worker", f"{folder}/own.{kind}"]
         found = json.loads(subprocess.run(command, check=True, capture_output=True).stdout)
@@ -122,12 +123,15 @@ def own(rows: int, folder: Path) -> None:
         train += ["--owners-column", "site", "--epsilon", "1", "--delta", "1e-6", "-M", "3", "--method", "output"]
         found["dpmpc train"] = timed([*train, "--out", f"{folder}/run-{kind}"], environment)
         scan = found["scan"][1]
+        result[kind] = {what.split()[-1]: {"seconds": s, "processor": cpu} for what, (s, cpu) in found.items()}
         for what, (wall, cpu) in found.items():
             print(
                 f"{kind:8} {what:11} {wall:7.2f} s {cpu:7.2f} s of processor {cpu / scan:6.1f} x scan"
                 f" {cpu / least:7.1f} x {IMPORT}",
                 flush=True,
             )
+    if out is not None:
+        out.write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")
 
 
 def own_worker(path: str) -> None:
@@ -220,6 +224,7 @@ def main() -> None:
     one.add_argument("--folder", type=Path, default=None)
     three = commands.add_parser("own")
     three.add_argument("--rows", type=int, default=3_000_000)
+    three.add_argument("--json", type=Path)
     two = commands.add_parser("csv")
     two.add_argument("file", type=Path)
     two.add_argument("--target", required=True)
@@ -230,7 +235,7 @@ def main() -> None:
         return
     with tempfile.TemporaryDirectory() as temporary:
         if given.command == "own":
-            own(given.rows, Path(temporary))
+            own(given.rows, Path(temporary), given.json)
             return
         parquet(given.rows, given.columns, given.memory, given.folder or Path(temporary))
 

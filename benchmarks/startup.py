@@ -46,10 +46,23 @@ Row = dict[str, Any]
 def commands(folder: Path) -> dict[str, list[str]]:
     """What is timed from the start of a process to its end, by name."""
     out = ["--out", str(folder / "run"), "--overwrite"]
+    first = ["--csv", str(folder / "hospitals.csv"), "--target", "readmitted", "--owners-column", "site"]
     return {
         IMPORT: [sys.executable, "-c", IMPORT],
         "import dpmpc": [sys.executable, "-c", "import dpmpc"],
         "dpmpc --help": [*_COMMAND, "--help"],
+        "dpmpc train: README's first": [
+            *_COMMAND,
+            "train",
+            *first,
+            "--epsilon",
+            "1",
+            "--delta",
+            "1e-5",
+            "--out",
+            str(folder / "first"),
+            "--overwrite",
+        ],
         "dpmpc train: 50 releases": [*_COMMAND, "train", "--data", "breast-cancer", *_TRAIN, *out],
         "dpmpc report": [*_COMMAND, "report", str(folder / "run"), "--out", str(folder / "page.html")],
         "dpmpc verify --structure": [*_COMMAND, "verify", str(folder / "run"), "--structure"],
@@ -71,6 +84,9 @@ def rows(repetitions: int, engines: Sequence[str] = ("clear", "mpc"), verify: bo
         folder = Path(name)
         environment = {**os.environ, "DPMPC_ACCOUNT": str(folder / "account")}
         environment.pop("PYTHONDONTWRITEBYTECODE", None)  # who installs a package has its bytecode
+        subprocess.run(
+            [*_COMMAND, "example", "hospitals", "--out", name], env=environment, check=True, capture_output=True
+        )
         for k in range(WARM_UPS + repetitions):
             for what, words in commands(folder).items():
                 seconds = timed(words, environment)
@@ -95,6 +111,11 @@ def rows(repetitions: int, engines: Sequence[str] = ("clear", "mpc"), verify: bo
     ]
 
 
+def measured_here() -> Row:
+    """The day, how busy this machine is, and its cores: for a result file."""
+    return {"day": time.strftime("%Y-%m-%d"), "load": os.getloadavg()[0], "cores": os.cpu_count()}
+
+
 def main(arguments: Sequence[str] | None = None) -> None:
     """Prints the table."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -110,7 +131,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
             f"{row['processor_times']:9.1f}"
         )
     if asked.json is not None:
-        asked.json.write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
+        named = {str(row["what"]).translate(str.maketrans(" :", "__")): row for row in found}
+        asked.json.write_text(json.dumps({**measured_here(), "rows": named}, indent=1) + "\n", encoding="utf-8")
 
 
 if __name__ == "__main__":

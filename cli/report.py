@@ -26,8 +26,9 @@ def command(run: Path, out: Path | None, ledgers: Path | None, curves: Path | No
     The page says what was promised in plain words and exactly, who could see what, what was verified and what that
     cannot show, the budget before and after, schema, noise, cost, warnings, versions and digests. It needs no network
     and prints. Without verify.json the transcripts' structure is checked while the page is made. Of a run over several
-    machines every owner's folder or kit gives a page; a party alone has no report, and of questions the answers. The
-    page of questions has the answers, that of a synthetic table what its rows are good for.
+    machines every owner's folder or kit gives a page; a party's gives one of answers to questions alone. Verdicts that
+    parties sent (verify_*.json in RUN) are on it. The page of questions has the answers, that of a synthetic table what
+    its rows are good for.
 
     \b
     Examples:

@@ -11,7 +11,7 @@ Every process of a run finds them that way, and the command line's choices are r
 
 import importlib
 import warnings
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from importlib.metadata import entry_points
 from typing import Any, Generic, TypeVar
 
@@ -22,10 +22,13 @@ T = TypeVar("T")
 
 
 class Registry(Generic[T]):
-    """The things of one kind, by name. `kind` is what messages call one; `group` is that of the entry points."""
+    """The things of one kind, by name. `kind` is what messages call one; `group` is that of the entry points. `fits`:
+    whether another package's thing is one."""
 
-    def __init__(self, kind: str, group: str, own: Mapping[str, str]) -> None:
-        self.kind, self.group = kind, group
+    def __init__(
+        self, kind: str, group: str, own: Mapping[str, str], fits: Callable[[Any], bool] = lambda thing: True
+    ) -> None:
+        self.kind, self.group, self._fits = kind, group, fits
         self._own = dict(own)
         self._loaded: dict[str, T] = {}
         self._warned: set[str] = set()
@@ -44,14 +47,21 @@ class Registry(Generic[T]):
                     "package that has it"
                 )
             try:
-                self._loaded[name] = _load(target)
-            except Exception as error:
+                thing = _load(target)
+            except (Exception, SystemExit) as error:  # the latter of a module that reads sys.argv, as some do
                 if name in self._own:
                     raise
+                said = " ".join(f"{type(error).__name__}: {error}".split())
                 raise UsageError(
-                    f"a {self.kind} of another package must import; {name!r} is {target}, which fails with"
-                    f" {type(error).__name__}: {error}; mend or uninstall that package"
+                    f"a {self.kind} of another package must import; {name!r} is {target}, which fails with {said}; "
+                    "mend or uninstall that package"
                 ) from error
+            if name not in self._own and not self._fits(thing):
+                raise UsageError(
+                    f"a {self.kind} of another package must be one; {name!r} is {target}, of type "
+                    f"{type(thing).__name__}; mend or uninstall that package"
+                )
+            self._loaded[name] = thing
         return self._loaded[name]
 
     def __contains__(self, name: object) -> bool:

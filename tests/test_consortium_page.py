@@ -73,7 +73,7 @@ def test_three_parties_and_four_owners_start_by_the_page(tmp_path: Path) -> None
     assert "spent: 21 releases (survey among them), epsilon 1 at delta 0.0001" in done.stdout
     assert len((tmp_path / "predictions.csv").read_text().splitlines()) == 101
     assert "10 of 10" in done.stdout and "8 of 8" in done.stdout
-    assert "the files of party 1, 2 are elsewhere, and what they say was not compared" in done.stdout
+    assert "the files of parties 1, 2 are elsewhere, and what they say was not compared" in done.stdout
     whole = json.loads((tmp_path / "kits" / "verify.json").read_text())["structure"]
     assert whole["holds"] and "elsewhere" not in whole["note"]
     (row,) = json.loads((tmp_path / "budget.json").read_text())["data"]  # three parties' ledgers and four owners'

@@ -13,6 +13,8 @@ from dpmpc import registry
 from dpmpc.errors import UsageError
 from dpmpc.learning.method import DEFAULT_METHOD, METHODS
 from dpmpc.learning.rehearsal import Descends
+from dpmpc.learning.source import SOURCES
+from dpmpc.learning.task import TASKS
 from dpmpc.mpc.contract.backend import BACKENDS, BY_LEVEL, CHECKED, DEFAULT, FOR_MANY, FOR_TWO, GARBLED
 from dpmpc.mpc.contract.levels import transfers_k
 from dpmpc.mpc.transport.link import LINKS
@@ -53,6 +55,25 @@ def test_things_are_loaded_when_they_are_first_asked_for(
 def test_an_unknown_name_is_told_the_known_ones(installed: list[EntryPoint], name: str) -> None:
     with pytest.raises(UsageError, match=rf"^a thing is one of pi, mean; got {name!r}; choose one, or install"):
         things()[name]
+
+
+def test_what_another_package_breaks_is_one_warning(
+    installed: list[EntryPoint], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A module that ends the program, as one that reads sys.argv does, and things that are none."""
+    (tmp_path / "ends_the_program.py").write_text("raise SystemExit('usage:\\nof another program')")
+    monkeypatch.syspath_prepend(tmp_path)
+    installed.append(EntryPoint("ends", "ends_the_program:thing", GROUP))
+    broken = things()
+    with pytest.warns(UserWarning, match="'ends' .* fails with SystemExit: usage: of another program; mend") as said:
+        assert [name for name, _ in (*broken.items(), *broken.items())] == ["pi", "mean"] * 2
+    assert len(said) == 1
+    for ours in (LAWS, BACKENDS, METHODS, TASKS, SOURCES):
+        installed.append(EntryPoint("number", "math:pi", ours.group))
+        again = type(ours)(ours.kind, ours.group, ours._own, ours._fits)
+        with pytest.warns(UserWarning, match="must be one; 'number' is math:pi, of type float") as said:
+            assert [name for name, _ in again.items()] == [name for name in ours.names() if name != "number"]
+        assert len(said) == 1
 
 
 def test_a_name_belongs_to_one_package(installed: list[EntryPoint]) -> None:

@@ -42,6 +42,22 @@ def test_the_version_stands_in_one_place_and_its_copies_agree(release: ModuleTyp
     assert release.current() == dpmpc.__version__ and release.stale() == []
 
 
+def test_every_text_that_names_the_version_is_set_by_a_release(release: ModuleType) -> None:
+    """What one installs, builds or downloads by it: none names the last one after a release."""
+    texts = [
+        *(ROOT / "docs").rglob("*.md"),
+        *(ROOT / name for name in ("README.md", "SECURITY.md", "Dockerfile", "compose.yaml")),
+    ]
+    named = re.compile(rf"dpmpc(?::|==|-){re.escape(dpmpc.__version__)}")
+    for path in texts:
+        name = path.relative_to(ROOT).as_posix()
+        whole = path.read_text(encoding="utf-8")
+        told = (
+            re.findall(f"{release.COPIES[name]}{re.escape(dpmpc.__version__)}", whole) if name in release.COPIES else []
+        )
+        assert len(named.findall(whole)) == len(told), f"{name} names the version where .ci/release.py does not set it"
+
+
 def test_a_release_sets_version_and_date_everywhere(release: ModuleType, tree: Path) -> None:
     log = tree / "CHANGELOG.md"
     log.write_text("# Changes\n\n## Unreleased\n\n- a line\n")

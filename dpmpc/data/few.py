@@ -21,9 +21,10 @@ def few(table: Table, name: str) -> Texts | None:
     column = table[name]
     if column.type != "VARCHAR" or table.parsed:
         return None
-    if column.name not in table.found:
-        table.found[column.name] = _few(table, column.sql)
-    found: Texts | None = table.found[column.name]
+    key = f"texts {column.name}"
+    if key not in table.found:
+        table.found[key] = _few(table, column.sql)
+    found: Texts | None = table.found[key]
     return found
 
 

@@ -1,16 +1,15 @@
 """A table's records in their storage, each in its place. Rows are worked out by all cores: each is of one record
 alone, so that it is the same to the last bit whoever works it out."""
 
-import os
 from collections import deque
-from collections.abc import Callable
-from concurrent.futures import Future, ThreadPoolExecutor
+from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from dpmpc.data.ahead import cores, in_order
 from dpmpc.data.blocks import Precision, Records, allocate
 from dpmpc.data.mapping import Mapping, zeroed
 from dpmpc.data.ownership import EMPTY
@@ -18,6 +17,8 @@ from dpmpc.data.table import Floats, Ints
 
 _AHEAD = 8  # steps of each core whose values are held
 _NUMBERS = 1 << 18  # of a step: rows that stay in a core's cache while their columns are written
+
+Step = tuple[int, list[Any], Floats]  # the number of the first record, values or codes, one array a column, labels
 
 
 def filled(mapping: Mapping, n: int, order: Ints, private: Path, memory: int, precision: Precision) -> Records:
@@ -32,38 +33,29 @@ def filled(mapping: Mapping, n: int, order: Ints, private: Path, memory: int, pr
         place, there = np.full(n, -1, dtype=np.int64), np.flatnonzero(order != EMPTY)
         place[order[there]] = there
     step = max(64, _NUMBERS // max(1, d))
-    cores = 1 if n <= step else _cores()
-    writers = deque(_Writer(mapping, records, place, step) for _ in range(cores))
-    waiting: deque[Future[None]] = deque()
-    seen = 0
-    with ThreadPoolExecutor(cores) as pool:
-        for values, labels, _ in mapping.blocks():
-            for begin in range(0, len(labels), step):
-                part = slice(begin, min(begin + step, len(labels)))
-                write = partial(_write, writers, seen + begin, [v[part] for v in values], labels[part])
-                if cores == 1:
-                    write()
-                    continue
-                waiting.append(pool.submit(write))
-                if len(waiting) >= _AHEAD * cores:
-                    waiting.popleft().result()
-            seen += len(labels)
-        for each in waiting:
-            each.result()
-    assert seen == n
+    writers = deque(_Writer(mapping, records, place, step) for _ in range(cores()))
+    for _ in in_order(partial(_write, writers), _steps(mapping, step), _AHEAD):
+        pass
     records.forget()
     return records
 
 
-def _cores() -> int:
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+def _steps(mapping: Mapping, step: int) -> Iterator[Step]:
+    """All records, at most so many at a time."""
+    seen = 0
+    for values, labels, _ in mapping.blocks():
+        for begin in range(0, len(labels), step):
+            part = slice(begin, begin + step)
+            yield seen + begin, [v[part] for v in values], labels[part]
+        seen += len(labels)
+    assert seen == mapping.table.n
 
 
-def _write(writers: "deque[_Writer]", first: int, values: list[Any], labels: Floats) -> None:
+def _write(writers: "deque[_Writer]", step: Step) -> None:
     """Has one of the writers, of which each thread has one, put some records where they belong."""
     mine = writers.pop()
     try:
-        mine(first, values, labels)
+        mine(*step)
     finally:
         writers.append(mine)
 

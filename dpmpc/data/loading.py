@@ -18,7 +18,7 @@ from dpmpc.data.derive import Asked, PublicBounds, looked, schema_of_bounds, sch
 from dpmpc.data.files import open_file, open_files
 from dpmpc.data.filling import filled
 from dpmpc.data.intake import look
-from dpmpc.data.mapping import Mapping, complete, owner_numbers, owners_of
+from dpmpc.data.mapping import Mapping, complete, owners_in
 from dpmpc.data.memory import parse_memory, usual_memory
 from dpmpc.data.objects import open_object
 from dpmpc.data.ownership import EMPTY, Kept
@@ -258,8 +258,7 @@ def build(
     groups: Ints | None = None
     names: tuple[str, ...] = ()
     if owners_column is not None:
-        sql, names = owner_numbers(table, owners_column)
-        groups = owners_of(table, sql)
+        groups, names = owners_in(table, owners_column)
     n, decided = table.n, rows is not None
     if rows is None and persons is not None:
         rows = drawn_apart(persons, test_fraction, seed)

@@ -86,7 +86,7 @@ class Table:
     parsed: bool = False  # every reading parses text: worth holding
     spelling: Spelling = PLAIN
     along: str = ""  # a column of the relation that is none of the table's, and that goes where its rows go
-    found: dict[str, Any] = field(default_factory=dict, init=False, repr=False)  # what `few` has of a column
+    found: dict[str, Any] = field(default_factory=dict, init=False, repr=False)  # what was asked for before
     beyond: int = 0  # records of persons who have more than are kept: none of these is read; for their owner alone
 
     def __post_init__(self) -> None:

@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Callable, Sequence
+from datetime import UTC, datetime
 
 from dpmpc.aggregation.plan.derive import spent_before
 from dpmpc.aggregation.plan.guarantee import ideal
@@ -256,13 +257,21 @@ def verdicts(facts: Facts) -> list[str]:
         for kind, value in facts.evidence.items()
     ]
     found += [
-        f"{', '.join(names[i] for i in one.parties) or 'unknown'} sent: {'; '.join(one.lines)} ({one.made})"
+        f"{', '.join(names[i] for i in one.parties) or 'unknown'} sent: {'; '.join(one.lines)} ({_when(one.made)})"
         for one in facts.sent
     ]
     told = {i for one in facts.sent for i in one.parties} | set(facts.seen)
     if missing := [name for i, name in enumerate(names) if i not in told]:
         found.append(f"No verdict came from {_shown(missing)}. Each can run dpmpc verify and send what it writes.")
     return found or ["Nothing was verified: no parties took part."]
+
+
+def _when(text: str) -> str:
+    """A time as the page writes times; what is none stays as it came."""
+    try:
+        return f"{datetime.fromisoformat(text).astimezone(UTC):%Y-%m-%d %H:%M} UTC"
+    except ValueError:
+        return text
 
 
 def _some(count: int, what: str) -> str:

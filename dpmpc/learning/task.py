@@ -86,6 +86,7 @@ TASKS: Registry[Task] = Registry(
         "quantile10": "dpmpc.learning.quantiles:QUANTILE10",
         "quantile90": "dpmpc.learning.quantiles:QUANTILE90",
     },
+    lambda thing: isinstance(thing, Task),
 )
 
 

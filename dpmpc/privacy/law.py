@@ -289,6 +289,7 @@ LAWS: Registry[Law] = Registry(
     "law of noise",
     "dpmpc.laws",
     {"gaussian": "dpmpc.privacy.gaussian_law:GAUSSIAN", "laplace": "dpmpc.privacy.laplace_law:LAPLACE"},
+    lambda thing: isinstance(thing, Law),
 )
 DEFAULT_LAW = "gaussian"  # `by_mu`: the adviser and surveys share its budget out
 PURE_LAW = "laplace"

@@ -45,13 +45,22 @@ def _readme(about: About) -> str:
             f"`dpmpc keys request .` makes a key, which stays here; send `keys/{about.role}.csr` to the authority.",
             f"Put the `{about.role}.crt` that comes back into `keys`.",
         ]
+    if about.port is not None:
+        steps += [f"Others must reach port {about.port} (parties) and {about.port + about.parties} (owners) here."]
     if about.owner:
         steps += ["`dpmpc check --plan plan.json --csv records.csv` shows how your records fit; for your eyes only."]
     steps += [f"`{' '.join(join_words(about))} --dry-run`, with all sites, tries everything before the day."]
     steps += [f"`{' '.join(join_words(about))}` takes part; {about.result}."]
-    steps += ["`dpmpc status .` says how far it is. site.service and compose.yaml start the same."]
     if about.port is not None:
-        steps += [f"Others must reach port {about.port} (parties) and {about.port + about.parties} (owners) here."]
+        verdict = f"verify_{about.role}.json"
+        steps += [
+            f"Then `dpmpc verify . --structure --json {verdict}` checks what this party did. Send owners that file."
+        ]
+    if about.owner:
+        steps += [
+            "`dpmpc report .` writes the page for who answers for the data, with parties' `verify_*.json` in `run`."
+        ]
+    steps += ["`dpmpc status .` says how far it is. site.service and compose.yaml start the same."]
     lines = [f"# {about.name}: {about.role} of run {about.run_id}", f"This site is {kind}."]
     lines += [f"{k}. {step}" for k, step in enumerate(steps, 1)]
     return "\n".join(lines) + "\n"

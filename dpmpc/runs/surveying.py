@@ -37,7 +37,7 @@ from dpmpc.data.derive import (
 from dpmpc.data.draft import target_of
 from dpmpc.data.intake import Intake
 from dpmpc.data.loading import OpenTable
-from dpmpc.data.mapping import owner_numbers, owners_of
+from dpmpc.data.mapping import owners_in
 from dpmpc.data.persons import drawn_apart, persons_of
 from dpmpc.data.schema import Numeric, Range, Target, read_bounds
 from dpmpc.data.table import Ints, Table
@@ -239,7 +239,7 @@ def owners_of_records(request: Request, table: Table, plain: Table | None = None
     if name is not None:
         # a number is held as what it means, and an owner's name is a text
         named = plain if plain is not None and name in plain and plain[name].kind == "text" else table
-        groups = owners_of(named, owner_numbers(named, name)[0])
+        groups = owners_in(named, name)[0]
     elif request.owners is None and request.owner_sizes is None:
         raise UsageError(
             "the owners must be known; add <<owners=M>>, <<owner_sizes=N1,N2>>,..., or <<owners_column>> for a CSV file"

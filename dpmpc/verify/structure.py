@@ -52,12 +52,12 @@ def structure_of(records: Records) -> Evidence:
     if records.plan.checks_owners:
         checks = (*checks, check_owners_events(records))
     unfinished = [a.name for a in records.all if not a.ended]
-    note = f"{len(records.all)} transcripts"
+    note = number_of(len(records.all), "transcript")
     if unfinished:
         note += f"; cut short, so that their noise traffic is not counted: {', '.join(unfinished)}"
     if records.elsewhere:
-        who = ", ".join(map(str, records.elsewhere))
-        note += f"; part of the run: the files of party {who} are elsewhere, and what they say was not compared"
+        who = f"{'party' if len(records.elsewhere) == 1 else 'parties'} {', '.join(map(str, records.elsewhere))}"
+        note += f"; part of the run: the files of {who} are elsewhere, and what they say was not compared"
     return Evidence("structure", checks, 0.0, note)
 
 

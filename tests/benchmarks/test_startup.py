@@ -12,7 +12,7 @@ from dpmpc.benchmarks import startup
 def test_its_commands_are_commands(tmp_path: Path) -> None:
     found = startup.commands(tmp_path)
     spoken = {what: words[3:] for what, words in found.items() if words[1:3] == ["-m", "dpmpc"]}
-    assert len(spoken) == 4
+    assert len(spoken) == 5
     for what, words in spoken.items():
         if words != ["--help"]:
             assert parsed(words) and what.startswith(f"dpmpc {words[0]}")

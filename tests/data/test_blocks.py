@@ -173,7 +173,7 @@ def test_order_is_kept_through_several_threads_and_both_kinds_of_storage(tmp_pat
 
 @pytest.mark.parametrize("fraction", [0.0, 0.25])
 def test_records_do_not_depend_on_how_many_cores_write_them(monkeypatch: pytest.MonkeyPatch, fraction: float) -> None:
-    from dpmpc.data import filling
+    from dpmpc.data import ahead, filling
 
     rng = np.random.default_rng(2)
     columns = {f"x{k}": rng.standard_normal(6000) for k in range(3)} | {"y": rng.integers(0, 2, 6000)}
@@ -181,7 +181,8 @@ def test_records_do_not_depend_on_how_many_cores_write_them(monkeypatch: pytest.
     monkeypatch.setattr(filling, "_NUMBERS", 300)
     found, written = [], []
     for cores in (1, 3):
-        monkeypatch.setattr(filling, "_cores", lambda cores=cores: cores)
+        monkeypatch.setattr(ahead, "cores", lambda cores=cores: cores)
+        monkeypatch.setattr(filling, "cores", lambda cores=cores: cores)
         written.append(load(columns, test_fraction=fraction, **given).records)
         found.append((written[-1].X.tobytes(), written[-1].y.tobytes()))
     assert found[0] == found[1] and written[0].X.any(axis=1).all()

@@ -107,9 +107,10 @@ def test_a_site_s_page_names_parties_with_addresses_and_who_gave_no_verdict(fini
     assert "bern at 10.0.0.1:1, basel at 10.0.0.2:1, chur at 10.0.0.3:1." in said and "TLS was on" in said
     assert f"h0 {facts.report['owner_sizes'][0]}" in said and "on the files of bern alone" in said
     assert "No verdict came from basel, chur." in said
-    sent = Sent("verify_basel.json", (1,), "today", True, ("structure holds: 8 of 8 checks",))
+    sent = Sent("verify_basel.json", (1,), "2026-11-24T09:08:07+00:00", True, ("structure holds: 8 of 8 checks",))
     told = " ".join(plain.verdicts(replace(there, sent=[sent])))
     assert "basel sent: structure holds" in told and "No verdict came from chur." in told
+    assert "structure holds: 8 of 8 checks (2026-11-24 09:08 UTC)" in told
 
 
 def test_the_claim_is_about_what_the_promise_hides(finished: Path) -> None:

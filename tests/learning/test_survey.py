@@ -6,6 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from dpmpc.data import ahead
 from dpmpc.data.hashing import BUCKETS, bucket
 from dpmpc.data.loading import opened
 from dpmpc.data.schema import Labels, Numeric, Range, Schema
@@ -88,6 +89,21 @@ def test_owners_read_together_are_as_each_read_alone_to_the_last_bit(tmp_path: P
     for k, mean in enumerate(means):
         mine = {"a": numbers(a[owner == k]), "a2": numbers(a[owner == k]), "c": c[owner == k]}
         assert (survey.encode(mine) / sizes[k]).tobytes() == mean.tobytes()
+
+
+def test_sums_do_not_depend_on_how_many_cores_add_up_blocks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    rng, n = np.random.default_rng(3), 3000
+    values, owner = rng.standard_normal(n), rng.integers(-1, 3, n)
+    survey, sizes = Survey(("a",)), tuple(int((owner == k).sum()) for k in range(3))
+    monkeypatch.setattr(sv, "_BLOCK", 64)
+    monkeypatch.setattr(sv, "PART", 640)
+    found = []
+    for many in (1, 3):
+        monkeypatch.setattr(ahead, "cores", lambda many=many: many)
+        with opened({"a": values}, folder=tmp_path) as (table, _):
+            terms = list(survey.sums(table, owner, 3))
+            found.append([term.tobytes() for term in (*terms, *survey.means(table, owner, sizes))])
+    assert found[0] == found[1] and len(terms) == 5
 
 
 def test_the_sensitivity_is_attained_in_the_limit_and_never_exceeded() -> None:

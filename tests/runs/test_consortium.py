@@ -284,7 +284,11 @@ def test_a_kit_has_nothing_secret_and_limits_that_its_plan_keeps(tmp_path: Path,
             Limits.read(write(folder, (folder / "limits.toml").read_text().replace("1.0", "0.9"), "l.toml")).check(
                 kit.plan
             )
-        assert len((folder / "README.md").read_text().splitlines()) <= 10
+        text = (folder / "README.md").read_text()
+        assert len(text.splitlines()) <= 12
+        site, party, owner = read_kit(folder).site, "is a party" in text, "an owner" in text
+        verdict = f"`dpmpc verify . --structure --json verify_{site.role}.json`"
+        assert (verdict in text, "`dpmpc report .`" in text) == (party, owner)
 
 
 def test_limits_of_the_file_reach_every_kit(tmp_path: Path) -> None:

@@ -28,24 +28,8 @@ from tests.runs import (
     wait_until,
 )
 
-LONG = [
-    "train",
-    "--data",
-    "synthetic",
-    "--max-rows",
-    "100",
-    "--dimension",
-    "3",
-    "--owners",
-    "2",
-    "--delta",
-    "1e-3",
-    "--no-evaluate",
-    "--iterations",
-    "100000",
-    "-M",
-    "3",
-]
+SMALL_RUN = "train --data synthetic --max-rows 100 --dimension 3 --owners 2 --delta 1e-3 --no-evaluate".split()
+LONG = [*SMALL_RUN, *"--iterations 100000 -M 3".split()]
 
 BAD = [
     (["--csv", "nowhere.csv", "--target", "y", "--owners", "2"], "nowhere.csv"),

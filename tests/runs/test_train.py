@@ -190,20 +190,7 @@ def test_many_owners_in_several_blocks(tmp_path: Path, monkeypatch: pytest.Monke
 
 def test_an_interrupted_run_is_carried_on_within_its_budget(tmp_path: Path) -> None:
     out = tmp_path / "run"
-    arguments = [
-        "train",
-        "--data",
-        "synthetic",
-        "--max-rows",
-        "100",
-        "--dimension",
-        "3",
-        "--owners",
-        "2",
-        "--delta",
-        "1e-3",
-        "--no-evaluate",
-    ]
+    arguments = "train --data synthetic --max-rows 100 --dimension 3 --owners 2 --delta 1e-3 --no-evaluate".split()
     with started(*arguments, "--iterations", "400", "-M", "3", "--out", out) as process:
         wait_until(lambda: rows(out) > 50)
         victims = children_of(process.pid)

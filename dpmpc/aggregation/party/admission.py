@@ -90,10 +90,6 @@ class Admission(Generic[G]):
         """The first owner of this connection, if it is one of these."""
         return next((first for first, _, each in self.guests if each is guest), None)
 
-    def guest_of(self, first: int) -> G | None:
-        """The connection whose first owner this is."""
-        return next((guest for start, _, guest in self.guests if start == first), None)
-
     @property
     def missing(self) -> frozenset[int]:
         """The owners that are not connected."""

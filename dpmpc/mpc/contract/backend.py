@@ -234,6 +234,7 @@ class Needs(Protocol):
         """(seconds of one core, bytes) of a party, about, for one batch of `count` samples; None: not known."""
 
 
+@runtime_checkable
 class Backend(Protocol):
     """A way to compute on shares; it holds no state."""
 
@@ -287,6 +288,7 @@ BACKENDS: Registry[Backend] = Registry(
         "ot-k8": "dpmpc.mpc.two_servers.backend:OT_8",
         "garbled": "dpmpc.mpc.two_servers.backend:GARBLED",
     },
+    lambda thing: isinstance(thing, Backend),
 )
 DEFAULT = "sharing"
 FOR_TWO = "ot"  # two parties have no honest majority
