@@ -26,7 +26,9 @@ SOUGHT = {
     "exit code": "reference/exit-codes", "resume": "howto/failures", "malicious": "reference/words",
     "renyi": "reference/words", "kaplan": "reference/words",
     "overfitting": "reference/words", "neural network": "howto/index", "install": "project/install",
-    "epsilon": "howto/epsilon", "budget": "howto/budgets", "report": "answer/report", "audit": "answer/questions",
+    "epsilon": "howto/epsilon", "xgboost": "reference/words", "jupyter": "reference/words", "smpc": "reference/words",
+    "imbalance": "reference/words", "license": "reference/words", "oracle": "reference/words",
+    "fairness": "reference/words", "budget": "howto/budgets", "report": "answer/report", "audit": "answer/questions",
 }  # fmt: skip
 TELEPHONE = 390  # pixels
 CONTRAST = (Path(__file__).parent / "contrast.js").read_text(encoding="utf-8")

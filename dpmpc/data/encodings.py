@@ -69,6 +69,7 @@ _LETTERS = {
     "cp1252": "àáâãäåæçèéêëìíîïñòóôõöøùúûüýÿœšžßÀÁÂÃÄÅÆÇÈÉÊËÌÍÎÏÑÒÓÔÕÖØÙÚÛÜÝŒŠŽª",
     "cp1254": "çğıöşüâîûÇĞİÖŞÜÂÎÛ",
     "cp1250": "ąćęłńóśźżáčďéěíňřšťúůýžäöüßôľĺŕőűăâîşţđĄĆĘŁŃÓŚŹŻÁČĎÉĚÍŇŘŠŤÚŮÝŽÄÖÜÔĽĹŔŐŰĂÂÎŞŢĐ",
+    "iso8859-2": "ąćęłńóśźżáčďéěíňřšťúůýžäöüßôľĺŕőűăâîşţđĄĆĘŁŃÓŚŹŻÁČĎÉĚÍŇŘŠŤÚŮÝŽÄÖÜÔĽĹŔŐŰĂÂÎŞŢĐ",
     "cp1257": "ąčęėįšųūžāēģīķļņõäöüĄČĘĖĮŠŲŪŽĀĒĢĪĶĻŅÕÄÖÜ",
     "cp1255": "".join(map(chr, range(0x5D0, 0x5EB))),
     "cp1256": "".join(map(chr, range(0x621, 0x64B))) + "\u067e\u0686\u0698\u06a9\u06af\u06cc",
@@ -82,7 +83,7 @@ def _letters(text: bytes, name: str) -> float:
     """The part of the high bytes that are letters in words of this script, or signs between them. Latin letters stand
     among ASCII ones; those of other scripts among themselves; none is a capital after a small one."""
     decoded = _decoded(text, name)
-    latin, letters = name in ("cp1252", "cp1254", "cp1250", "cp1257"), _LETTERS[name]
+    latin, letters = name in ("cp1252", "cp1254", "cp1250", "iso8859-2", "cp1257"), _LETTERS[name]
     fits = high = 0
     for at, character in enumerate(decoded):
         if ord(character) < 0x80:

@@ -114,6 +114,10 @@ def _guessed(source: Source, connection: Any, private: Path, spelling: Spelling,
                 guessed = replace(guessed, header=error.likely)
             if guessed == before:
                 raise first from None
+        except (RecordError, UsageError):  # what was guessed does not fit, and nobody stated it
+            if first is None:
+                raise
+            raise first from None
     if first is None or not refused:
         return table
     found, _ = look(table)

@@ -72,6 +72,8 @@ def read_model(run: Path) -> Model:
                 json.loads(str(saved["figures"])) if "figures" in saved else None,
             )
     except FileNotFoundError:
+        if not run.exists():
+            raise UsageError(f"a run has a folder; {run} is not there; check the path") from None
         raise UsageError(
             f"a finished run has a model.npz; {run} has none; train it, or carry it on with <<resume>>"
         ) from None

@@ -132,7 +132,8 @@ def kit_spelling(name: str, value: str | None) -> str:
     in_file, known = file_spelling(name, value), declared(Request).get(name)
     own = known is not None and known.group is RecordSettings and name not in ("schema", "bounds")
     if in_file is None or own:  # how a site reads its records
-        flag = "`join --" + name.replace("_", "-")
+        given = () if known is None else known.setting.flags
+        flag = "`join " + (given or ("--" + name.replace("_", "-"),))[0]
         return f"{flag}`" if value is None else f"{flag} {value}`"
     return f"{in_file} of consortium.toml"
 

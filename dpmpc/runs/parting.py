@@ -81,7 +81,7 @@ def _in_places(request: Request, whole: Plan, parted: Parted, part: str, owner: 
     else:
         raise UsageError(
             "where numbers of records are private they are held out by their ids, for places change as records come "
-            "and go; none was named; name the column of ids with <<ids>>, or plan with <<test_fraction=0>>"
+            "and go; none was named; name the column of ids with <<ids>>, or have all plan with a test_fraction of 0"
         )
     there = parted.whole[owner] // rows
     if not whole.capacity and len(ids) != there:

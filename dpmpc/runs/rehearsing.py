@@ -84,7 +84,9 @@ def site(*, kit: str, records: str | None, account: str, emit: Emit, log: Log) -
     """The role of one site's process."""
     os.environ[ENVIRONMENT] = account  # what is spent here counts nowhere
     folder = Path(kit)
-    join(folder, Joining(csv=records, ledgers=folder), lambda event: log(str(event.get("text", event.get("event")))))
+    ids = None if records is None else id_column(read_kit(folder).plan)
+    own = Joining(csv=records, ids=ids, ledgers=folder)
+    join(folder, own, lambda event: log(str(event.get("text", event.get("event")))))
 
 
 def _take_keys(source: Path, target: Path, name: str) -> None:
@@ -121,10 +123,24 @@ def write_records(plan: Plan, records: int, seed: int, path: Path) -> None:
     if plan.person is not None:  # every place is filled
         number = itertools.count()
         columns[plan.person] = lambda draw: f"p{next(number) // plan.person_rows}"
+    if (name := id_column(plan)) is not None:
+        order = itertools.count()
+        columns[name] = lambda draw: next(order)
     with path.open("w", encoding="utf-8") as file:
         file.write(",".join(map(_quoted, columns)) + "\n")
         for _ in range(records):
             file.write(",".join(_quoted(str(make(draw))) for make in columns.values()) + "\n")
+
+
+def id_column(plan: Plan) -> str | None:
+    """The column of ids that made-up records need: where their number is private, and some are held out by ids."""
+    parted = plan.source.parted(plan.data_id)
+    if parted is None or not parted.places or plan.person is not None:
+        return None
+    taken, name = dict(_columns(plan)), "id"
+    while name in taken:
+        name += "_"
+    return name
 
 
 Make = Callable[[random.Random], Any]

@@ -203,6 +203,8 @@ def read_report(run: Path) -> dict[str, Any]:
     try:
         report: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
     except OSError:
+        if not run.exists():
+            raise UsageError(f"a run has a folder; {run} is not there; check the path") from None
         raise UsageError(
             f"a finished run has a report.json; {run} has none; train it, or carry it on with <<resume>>"
         ) from None

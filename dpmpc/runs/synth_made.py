@@ -9,7 +9,7 @@ from dpmpc.aggregation.plan.plan import Plan
 from dpmpc.errors import UsageError
 from dpmpc.runs.job import WHOLE
 from dpmpc.runs.stats import reopened
-from dpmpc.runs.synth import Synthetic, check_drawing, made_of
+from dpmpc.runs.synth import Synthetic, check_drawing, check_room, made_of
 from dpmpc.runs.synth_columns import digits_of_columns
 from dpmpc.synthesis.source import FIRST, Synthesis
 from dpmpc.synthesis.values import check_digits, numbers_of
@@ -31,6 +31,7 @@ def made_from(
     source = Plan.read(out / FIRST / WHOLE).source
     assert isinstance(source, Synthesis)
     check_drawing(rows, model, seed, digits)
+    check_room(rows, len(source.columns.names))
     check_digits(digits or {}, numbers_of(source.columns))
     second = reopened(out)
     (first,) = second.earlier

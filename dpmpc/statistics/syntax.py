@@ -63,12 +63,19 @@ class Written:
         raise UsageError(pointed(self.text, token.begin, token.end, rule, way))
 
 
+_SHOWN = 100  # characters of a long question on either side of the place
+
+
 def pointed(text: str, begin: int, end: int, rule: str, way: str) -> str:
     """The rule; what was written; the way out; and the question with a caret below the place."""
     text = one_line(text)
     shown = text[begin:end] or "its end"
     if len(shown) > 60:
         shown, end = f"{shown[:60]}...", begin + 60
+    if (cut := begin - _SHOWN) > 0:
+        text, begin, end = f"... {text[cut:]}", begin - cut + 4, end - cut + 4
+    if len(text) > end + _SHOWN:
+        text = f"{text[: end + _SHOWN]} ..."
     before, below = _columns(text[:begin]), _columns(text[begin:end])
     return f"{one_line(rule)}; got {shown}; {one_line(way)}\n  {text}\n  {' ' * before}{'^' * max(1, below)}"
 

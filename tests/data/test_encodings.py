@@ -17,6 +17,7 @@ TEXTS = {
         "plain;all ASCII\n1;2\n",
     ),
     "cp1250": ("Wrocław;Łódź;śmierć\nnie;tak;Poznań\n",),
+    "iso8859-2": ("pacjent|płeć|ciśnienie|uwagi\nP1|K|120|tak\nP2|M|ł|ś\n",),
     "cp1254": ("Yaş;Şehir;Ölüm\n5;İstanbul;hayır\n6;Muğla;evet\n",),
     "cp1251": ("Возраст;пол;умер\n5;мужской;нет\n", "Вік;стать;помер\nні;так;жінка\n"),
     "cp1253": ("Ηλικία;θάνατος\n5;όχι\n",),

@@ -230,6 +230,8 @@ def test_the_command_writes_the_page_and_refuses_what_is_no_run(finished: Path, 
     assert result.returncode == 0 and (tmp_path / "page.html").read_text().startswith("<!DOCTYPE html>")
     with pytest.raises(UsageError, match=r"a finished run has a report\.json"):
         facts_of(tmp_path)
+    with pytest.raises(UsageError, match="gone is not there; check the path"):
+        facts_of(tmp_path / "gone")
     assert dpmpc("report", finished / "first", "--out", tmp_path / "no" / "page.html").returncode == 2
     shutil.copytree(finished / "first", tmp_path / "changed")
     ledger = tmp_path / "changed" / "ledger_0.jsonl"

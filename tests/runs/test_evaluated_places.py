@@ -23,11 +23,13 @@ from dpmpc.privacy.ledgers import merge, read_ledgers
 from dpmpc.runs import evaluating
 from dpmpc.runs.figure_lines import read_lines
 from dpmpc.runs.job import OwnersJob, StageJob
+from dpmpc.runs.joining import kit_spelling
 from dpmpc.runs.named_records import load_owner
 from dpmpc.runs.one_release import vectors_of
 from dpmpc.runs.own_records import own_records
 from dpmpc.runs.placement import Placement
 from dpmpc.runs.plan_of_machines import plan_of_machines
+from dpmpc.runs.rehearsing import id_column, write_records
 from dpmpc.runs.request import Request
 from dpmpc.runs.start import start
 from dpmpc.statistics.evaluated import tables_of
@@ -201,6 +203,16 @@ def test_where_numbers_are_private_records_are_known_by_ids_alone(tmp_path: Path
     assert "no figures" in note and "held out by their ids" in note, (
         "nobody is asked for ids who did not ask for figures"
     )
+
+
+@pytest.mark.usefixtures("quiet")
+def test_a_rehearsals_records_have_ids_where_a_run_needs_them(tmp_path: Path) -> None:
+    for plan, column in ((planned((9, 9), capacity=(9, 9)), "id"), (planned((9, 9)), None)):
+        assert id_column(plan) == column
+        write_records(plan, 9, 1, tmp_path / "made-up.csv")
+        request = Request(csv=str(tmp_path / "made-up.csv"), planned=True, evaluate=False, delta=1e-5, ids=column)
+        assert load_owner(request, plan, 0).n == plan.sizes[0]
+    assert kit_spelling("ids", None) == "`join --id`"
 
 
 EACH, OWNERS = 300, 3

@@ -7,7 +7,7 @@ from dpmpc.benchmarks.stats import COLUMNS, MODELS, layout_of, random_line, rati
 from dpmpc.benchmarks.stats_language import lines_hold
 from dpmpc.errors import UsageError
 from dpmpc.statistics.blocks import Counts, Moments, Tree
-from dpmpc.statistics.columns import Columns, Quantity
+from dpmpc.statistics.columns import Columns, Quantity, category
 from dpmpc.statistics.compile import parts_of
 from dpmpc.statistics.query import parse, parse_all
 from dpmpc.statistics.syntax import text_of
@@ -195,3 +195,14 @@ def test_two_dates_are_a_range_of_days_and_no_two_levels() -> None:
     assert columns.names == ("age", "sex")
     with pytest.raises(UsageError, match="must be in the schema; got admitted"):
         Tables.of(columns, ["count by admitted"])
+
+
+def test_of_a_long_line_what_is_near_the_place_is_shown() -> None:
+    columns = Columns((category("sex", ("f", "m")),))
+    line = "count where " + " and ".join(["sex = f"] * 1000) + " or sex = m"
+    for text in (line, line.replace("sex = f", "xes = f", 1)):
+        with pytest.raises(UsageError) as caught:
+            parse(text, columns)
+        _, shown, caret = str(caught.value).split("\n")
+        assert len(shown) < 260 and "..." in shown
+        assert shown[len(caret) - caret.count("^") : len(caret)] in ("xes", "or", "sex", "and")

@@ -9,6 +9,7 @@ from dpmpc.aggregation.plan.derive import levels, spent_before
 from dpmpc.aggregation.plan.owner_bounds import what_is_checked
 from dpmpc.aggregation.plan.plan import Plan
 from dpmpc.circuits.convert import FIELD_BITS
+from dpmpc.errors import number_of
 from dpmpc.learning.adaptive_clipping import ClippingBound
 from dpmpc.learning.vectors import Vectors
 from dpmpc.mpc.contract.owner_checks import NORMS
@@ -70,7 +71,7 @@ def neighbours_of(plan: Plan) -> str:
             unit = unit.replace("replaced", "replaced, added or removed", 1)
             rest = rest.replace("are public", "are private, the numbers of places public")
         if plan.persons is not None and plan.touched < plan.owners:
-            unit = unit.replace("at every owner", f"at {plan.touched} owners")
+            unit = unit.replace("at every owner", f"at {number_of(plan.touched, 'owner')}")
         stated = f", in means of records' vectors clipped to norm {plan.clip:g}, as the caller states"
         return f"{unit}{stated if isinstance(plan.source, Vectors) else ''}; {rest}"
     assert isinstance(plan.source, Vectors)
