@@ -19,6 +19,30 @@ import pytest
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 sys.dont_write_bytecode = False
 
+# Ledgers are synced to disk before what they tell of may happen, some ten thousand times in all tests. Where memory has
+# much room, temporary files are kept there: tests of ledgers take a sixth less processor time so, and a fifth less
+# waiting; the calls are the same. Workers inherit it; whoever sets TMPDIR has them there.
+ROOM, MEMORY = 8 << 30, Path("/dev/shm")
+
+
+def has_room() -> bool:
+    """Whether files may be kept and run in memory, and much of it is free."""
+    try:
+        disk, said = os.statvfs(MEMORY), Path("/proc/meminfo").read_text()
+        limit = Path("/sys/fs/cgroup/memory.max")
+        most = limit.read_text().strip() if limit.exists() else "max"
+    except OSError:
+        return False
+    free = next(int(line.split()[1]) << 10 for line in said.splitlines() if line.startswith("MemAvailable:"))
+    least = min(free, disk.f_bavail * disk.f_frsize, 2 * ROOM if most == "max" else int(most) - ROOM)
+    return os.access(MEMORY, os.W_OK) and not disk.f_flag & os.ST_NOEXEC and least >= ROOM
+
+
+if "PYTEST_XDIST_WORKER" not in os.environ and not os.environ.get("TMPDIR") and has_room():
+    os.environ["TMPDIR"] = tempfile.tempdir = tempfile.mkdtemp(prefix="", dir=MEMORY)
+    os.chmod(tempfile.tempdir, 0o711)  # a database of the tests runs as another user
+    atexit.register(shutil.rmtree, os.environ["TMPDIR"], ignore_errors=True)
+
 # What a module's fixtures spend comes before any test's own account: it is not this user's either. Workers inherit it.
 if "PYTEST_XDIST_WORKER" not in os.environ:
     os.environ["DPMPC_ACCOUNT"] = tempfile.mkdtemp(prefix="dpmpc-tests-account-")

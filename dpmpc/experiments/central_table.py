@@ -75,10 +75,10 @@ def _listed(known: Known, which: Callable[[Compared], bool]) -> list[str]:
 
 def bent(known: Known, cases: Sequence[tuple[str, float]]) -> list[str]:
     """The lines of a table: what smooth functions change, by set and epsilon."""
-    rows = []
+    rows, of_set = [], _by_set(known)
     for name, epsilon in cases:
-        mean, half, _ = paired(known, name, epsilon, "additive", "linear")
-        reach = records_of(known, name, epsilon) * mu_of_budget(epsilon, DELTA)
+        mean, half, _ = paired(of_set[name], name, epsilon, "additive", "linear")
+        reach = records_of(of_set[name], name, epsilon) * mu_of_budget(epsilon, DELTA)
         rows.append([name, f"{epsilon:g}", f"{reach:,.0f}", f"{mean:+.4f} +- {half:.4f}"])
     return table(["set", "epsilon", "reach", "additive less linear"], rows)
 

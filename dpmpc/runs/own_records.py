@@ -38,7 +38,8 @@ def surveyed(
     if found is None and not job.resume:
         emit("stage", text="surveying the records")
         records = while_read.enter_context(open_records(request, job.out, request.kept))
-        found = survey(request, records, job.out, job.wait, partial(keep_both, whole, job), budget_of(job))
+        check, tell = partial(keep_both, whole, job), lambda text: emit("stage", text=text)
+        found = survey(request, records, job.out, job.wait, check, budget_of(job), tell)
     if found is None:
         while_read.close()
         return job, (), None

@@ -156,6 +156,8 @@ def _run(job: OwnersJob, opener: Opener, log: Log, emit: Emit, whole: WholeRun, 
         for line in job.check(plan):
             log(line)
     tell(dataset, plan, job.request.sql, log, emit)
+    for text in () if advice is None or before else advice.warnings:  # those of a survey were told before it
+        emit("stage", text=f"warning: {text}")
     attempt, known = FIRST_ATTEMPT, dict[int, Ints]()
     if job.resume:
         plan, attempt, known = resume(job.out, plan)

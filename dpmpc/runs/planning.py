@@ -268,6 +268,19 @@ def silence(draft: Schema, sizes: tuple[int, ...]) -> str:
     )
 
 
+def warned_of(request: Request, draft: Schema, sizes: tuple[int, ...]) -> list[str]:
+    """What the adviser warns of before a survey, of public numbers alone, where each column is one feature; more make
+    it no better."""
+    if not request.advised or not TASKS[draft.task].rehearsed:
+        return []
+    from dpmpc.runs.adviser import rehearsed
+
+    facts = Facts("", draft.task, len(draft.columns) + len(draft.unknown), sizes, draft.bounds, None)
+    known = replace(_circumstances(request, facts), columns=len(survey_of(draft).names), method=request.method)
+    advice = rehearsed(known)
+    return [] if advice is None else advice.warnings
+
+
 def on_advised_basis(request: Request, draft: Schema, sizes: tuple[int, ...]) -> Schema:
     """The draft on the basis that the request asks for; where it says none and the draft is straight, on the adviser's,
     from public numbers alone."""

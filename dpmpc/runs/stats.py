@@ -322,7 +322,7 @@ def owned(
     """(the table with these columns held, SQL for each record's owner, the owners' numbers of records, or of places for
     them). Errors: RecordError for an owner with more than its capacity."""
     if owners is None:
-        raise UsageError("the owners must be known; no column says whose a record is; add one: <<owners_column>>")
+        raise UsageError("the owners must be known; no column is named; give <<owners_column>>, in Python owners=")
     of = kept_of(settings or {}, owners)
     persons = None if of is None else persons_at(table, owner_numbers(table, owners)[0])
     own = held(table, [owners, *(name for name in reads if name != owners)])

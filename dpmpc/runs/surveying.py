@@ -50,7 +50,15 @@ from dpmpc.privacy.mechanism import Mechanism
 from dpmpc.runs.evaluating import counted as counted_of
 from dpmpc.runs.evaluating import splitting, training_part
 from dpmpc.runs.named_records import shared_out
-from dpmpc.runs.planning import may_survey, on_advised_basis, plan_with_survey, silence, surveyed_first, too_loud
+from dpmpc.runs.planning import (
+    may_survey,
+    on_advised_basis,
+    plan_with_survey,
+    silence,
+    surveyed_first,
+    too_loud,
+    warned_of,
+)
 from dpmpc.runs.request import Request
 
 WEIGHTS = "class_weight.json"  # of the classes, as the survey's counts have them
@@ -82,8 +90,10 @@ def survey(
     wait: float,
     check: Callable[[Plan, Plan], None] = lambda survey, training: None,
     budget: Budget | None = None,
+    tell: Callable[[str], None] = lambda text: None,
 ) -> Surveyed | None:
-    """Surveys the records that the request names and writes out/survey/schema.json.
+    """Surveys the records that the request names and writes out/survey/schema.json. `tell`: what is warned of, before
+    anything is spent.
 
     None if the budget is too small for it or bounds leave nothing open, and none was asked for by name.
     `check` may refuse its plan and one of the training after it, of a usual number of features.
@@ -103,7 +113,7 @@ def survey(
     part = training_part(request, counted_of(request, sum(map(len, rows)), persons), table.source)
     asking = Asking(table, draft, owner_of, sizes, part)
     account = partial(account_of, said=request.account, callers=request.source is not None)
-    found = release(request, asking, out / SURVEY, wait, check, budget, account)
+    found = release(request, asking, out / SURVEY, wait, check, budget, account, tell)
     if found is None:
         return None
     plan, schema, request = found
@@ -174,6 +184,7 @@ def release(
     check: Callable[[Plan, Plan], None] = lambda survey, training: None,
     budget: Budget | None = None,
     account: Choose = lambda plan: None,
+    tell: Callable[[str], None] = lambda text: None,
 ) -> tuple[Plan, Schema, Request] | None:
     """The plan of the survey, the schema that its one release led to, and the request with the weights of classes that
     it counted; `folder` has its files. None and errors: as `survey`."""
@@ -187,6 +198,8 @@ def release(
     asked, plan = whole.learning.survey, replace(whole.first, role="apart", min_owners=0)
     assert asked is not None
     check(plan, whole)
+    for warning in warned_of(request, draft, asking.sizes):
+        tell(f"warning: {warning}")
     with Aggregator.of_plan(plan, out=folder, wait=wait, budget=budget, account=account) as aggregator:
         release = aggregator.open(asked.questions.means(asking.table, asking.owner_of, asking.sizes))
         aggregator.finish()

@@ -16,6 +16,7 @@ from dpmpc.data.schema import Schema
 from dpmpc.data.spelling import PLAIN, Spelling
 from dpmpc.data.written import read_written
 from dpmpc.errors import UsageError
+from dpmpc.processes.room import free_memory
 from dpmpc.runs.questions import check_spelled
 from dpmpc.runs.stats import RELEASES, Statistics, kept_of
 from dpmpc.runs.synth_columns import public_columns, surveyed_columns, touched_at_most
@@ -41,6 +42,7 @@ from dpmpc.synthesis.values import written
 
 _LEFT_OUT = "name their levels in <<bounds>>, or leave them out with <<drop>>"
 FITS: dict[str, Fit] = {"tree": lambda noisy, _, shape: model_of(noisy, shape), "mbi": pgm.fitted}
+_OF_A_VALUE = 36  # bytes of memory, while rows are drawn and written
 
 
 @dataclass(frozen=True, eq=False)
@@ -164,6 +166,7 @@ def synth(
         touched = touched_at_most(table, kept_of(settings, owners))
         public = public_columns(table, owners, schema, bounds, cuts_of(cuts), cells, drop, digits, touched)
         public.check(target, lines, digits or {})
+        check_room(rows, len(public.names))
         check_spelled(table, public.of_numbers, _LEFT_OUT)
         kept = Kept(folder, wait, budget, account)
         with Releases.of(table, public, owners, data_id, kept, settings, capacity) as run:
@@ -199,6 +202,16 @@ def check_drawing(rows: int | None, model: str, seed: int | None, digits: Mappin
     for name, given, least in (("rows", rows, 1), ("seed", seed, 0)):
         if given is not None and (isinstance(given, bool) or not isinstance(given, Integral) or given < least):
             raise UsageError(f"<<{name}>> is a whole number, {least} or more; got {given!r}; give another")
+
+
+def check_room(rows: int | None, columns: int) -> None:
+    """Errors: UsageError for so many rows that were asked for that they do not fit into the memory that is free."""
+    need, free = _OF_A_VALUE * (rows or 0) * columns, free_memory()
+    if need > free:
+        raise UsageError(
+            f"rows must fit into the memory that is free, {free / 1e6:,.0f} MB; {rows:,} of {columns} columns take "
+            f"about {need / 1e6:,.0f} MB; ask for fewer <<rows>>"
+        )
 
 
 def named_columns(settings: Mapping[str, Any]) -> tuple[str, ...]:

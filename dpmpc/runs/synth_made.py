@@ -9,7 +9,7 @@ from dpmpc.aggregation.plan.plan import Plan
 from dpmpc.errors import UsageError
 from dpmpc.runs.job import WHOLE
 from dpmpc.runs.stats import reopened
-from dpmpc.runs.synth import Synthetic, check_drawing, made_of
+from dpmpc.runs.synth import Synthetic, check_drawing, check_room, made_of
 from dpmpc.runs.synth_columns import digits_of_columns
 from dpmpc.synthesis.source import FIRST, Synthesis
 from dpmpc.synthesis.values import check_digits, numbers_of
@@ -27,10 +27,14 @@ def made_from(
 ) -> Synthetic:  # fmt: skip
     """The synthetic table of the run in this folder. Errors: UsageError where there is none, or it has not ended."""
     if not is_synthesis(out):
-        raise UsageError(f"a synthetic table is made of a run that planned one; {out} has none; name its folder")
+        raise UsageError(
+            f"other rows are drawn of a run over several machines that planned a synthetic table; {out} has none; name "
+            "such a run's folder, or ask for <<rows>> and <<seed>> when a table is made on one machine"
+        )
     source = Plan.read(out / FIRST / WHOLE).source
     assert isinstance(source, Synthesis)
     check_drawing(rows, model, seed, digits)
+    check_room(rows, len(source.columns.names))
     check_digits(digits or {}, numbers_of(source.columns))
     second = reopened(out)
     (first,) = second.earlier

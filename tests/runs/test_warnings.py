@@ -3,6 +3,7 @@
 import json
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from tests.runs import dpmpc
@@ -16,3 +17,27 @@ def test_uneven_owners_are_told_what_weights_by_size_would_save(tmp_path: Path, 
     found = [text for text in json.loads((tmp_path / "run/report.json").read_text())["warnings"] if "weights" in text]
     assert bool(found) == warned
     assert all("3 times less" in text for text in found)  # (2/8) / (2 * 2/48)
+
+
+@pytest.mark.parametrize(
+    ("records", "columns", "epsilon", "before"), [(40, 3, 0.5, "training"), (1000, 20, 0.5, "loading")]
+)
+def test_too_few_records_are_told_before_anything_is_spent(
+    records: int, columns: int, epsilon: float, before: str, tmp_path: Path
+) -> None:
+    """Without a survey, for which there are too few, and with one, whose release is spent before records are loaded."""
+    rng = np.random.default_rng(1)
+    names = [f"c{k}" for k in range(columns)]
+    rows = [
+        ",".join([*(f"{x:.3f}" for x in rng.normal(size=columns)), "ny"[k % 2], "ab"[k % 4 // 2]])
+        for k in range(records)
+    ]
+    (tmp_path / "t.csv").write_text("\n".join([",".join([*names, "y", "site"]), *rows, ""]))
+    outcome = dpmpc(
+        "train", "--csv", tmp_path / "t.csv", "--target", "y", "--owners-column", "site", "--epsilon", f"{epsilon}",
+        "--delta", "1e-6", "--engine", "clear", "--out", tmp_path / "run",
+    )  # fmt: skip
+    assert outcome.returncode == 0, outcome.stderr
+    lines = outcome.stderr.splitlines()
+    (told,) = [k for k, line in enumerate(lines) if line.startswith("warning: noise will swamp the signal")]
+    assert told < next(k for k, line in enumerate(lines) if line.startswith(before))

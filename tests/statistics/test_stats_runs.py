@@ -131,7 +131,7 @@ def test_what_cannot_be_asked_spends_nothing(people: pd.DataFrame, tmp_path: Pat
     for given, match in cases:
         with pytest.raises(UsageError, match=match):
             dpmpc.stats(people, ["count by sex"], owners="site", **given)
-    with pytest.raises(UsageError, match="the owners must be known"):
+    with pytest.raises(UsageError, match="no column is named; give owners_column, in Python owners="):
         dpmpc.stats(people, ["count by sex"], bounds=BOUNDS, **PROMISE)
 
 

@@ -210,6 +210,7 @@ def test_noisy_tables_travel_with_it_and_answer_at_no_cost(
         ({"bounds": None, "cuts": None, "constraints": ["ward = c"]}, "a survey is to find"),
         ({"cuts": {"sex": [1, 2]}}, "'sex' has levels"),
         ({"rows": 0}, "1 or more"),
+        ({"rows": 10**15}, "ask for fewer rows"),
         ({"seed": -1}, "0 or more"),
         ({"digits": ["age"]}, "map columns to decimals"),
         ({"cuts": [18, 90]}, "map columns to edges"),
