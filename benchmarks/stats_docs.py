@@ -15,9 +15,27 @@ ANSWERS: dict[str, tuple[tuple[str, str], ...]] = {
     "percentages": (("tables", "table: percent"), ("all", "table1: percent")),
     "means": (("numbers", "mean: mean"), ("heavy tail", "mean: mean"), ("all", "table1: mean")),
     "standard deviations": (("numbers", "sd: sd"), ("all", "table1: sd")),
+    "medians, quantiles": (
+        ("quantiles", "median: median"),
+        ("quantiles", "quantiles: quantile 0.1"),
+        ("quantiles", "quantiles: quantile 0.9"),
+    ),
     "correlations": (("models", "corr: correlation"),),
     "linear models": (("models", "lm: coefficient"),),
     "survival": (("survival", "km: survival"),),
+    "two classes: AUC, accuracy, balanced accuracy, sensitivity, specificity, Brier score": tuple(
+        ("of two", f"evaluate: {name}")
+        for name in ("AUC", "accuracy", "balanced accuracy", "sensitivity", "specificity", "Brier score")
+    ),
+    "two classes: calibration": (("of two", "evaluate: percent positive"),),
+    "several classes: accuracy, recall, precision, counts": tuple(
+        ("of several", f"evaluate: {name}") for name in ("accuracy", "recall", "precision", "count")
+    ),
+    "several classes: AUC of one against the rest": (("of several", "evaluate: AUC"),),
+    "a number: root mean squared error, mean error": (
+        ("of number", "evaluate: rmse"),
+        ("of number", "evaluate: mean error"),
+    ),
 }
 CELLS = 6  # sizes and epsilons
 SOME = 0.05  # of trials: a share of fewer answers says nothing

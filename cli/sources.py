@@ -56,6 +56,12 @@ SPELLING = (
         metavar="LINE",
         help="The line of your text files that names the columns; those above are not read.  [default: the first]",
     ),
+    click.Option(
+        ["--footer"],
+        type=int,
+        metavar="LINES",
+        help="How many of the last lines of your text files are no records, such as totals.  [default: none]",
+    ),
     click.Option(["--encoding"], metavar="NAME", help="Of your text files, such as cp1252.  [default: utf-8]"),
     click.Option(
         ["--other-decimal"],
@@ -102,9 +108,8 @@ def spelling_of(given: dict[str, Any]) -> Any:
 
     stated = {str(option.name): given.pop(str(option.name)) for option in SPELLING}
     thousands = stated.pop("thousands") or ""
-    settings = {
-        name: stated[name] for name in ("decimal", "dates", "century", "encoding", "misfits", "negative", "header")
-    }
+    single = ("decimal", "dates", "century", "encoding", "misfits", "negative", "header", "footer")
+    settings = {name: stated[name] for name in single}
     return Spelling(
         thousands=_NAMES.get(thousands, thousands),  # type: ignore[arg-type]
         missing=tuple(stated["missing_word"]),

@@ -36,6 +36,7 @@ LOOKED_AT = {
     "data/blocks.py": "error.strerror | size / 1000000000.0",
     "data/check.py": "path.name",
     "data/csvfile.py": "encoding | error.strerror | name | path | reason",
+    "data/edges.py": "error.strerror | lines | name",
     "data/columns.py": (
         "column.name | list(self.kept)[:8] | list(self.parts) | self.first | self.high | self.knots[-1] | "
         "self.knots[0] | self.last | self.low | self.name | shown | what"
@@ -76,7 +77,8 @@ LOOKED_AT = {
         "', '.join(NAMES) | DATA_DIR_VARIABLE | data_dir | dimension | files.split('|')[0] | folder | name | rows"
     ),
     "data/spelling.py": (
-        "getattr(self, name) | known | name | self.century | self.decimal | self.encoding | self.header | unit"
+        "getattr(self, name) | known | name | self.century | self.decimal | self.encoding | self.footer | "
+        "self.header | unit"
     ),
     "data/table.py": "double or [''] | name | self.source | some(self.names) | source",
     "data/targets.py": "high | list(both) | list(spelled)[:8] | low | part.name | self.name",

@@ -17,6 +17,7 @@ from dataclasses import dataclass, replace
 from itertools import islice
 from pathlib import Path
 
+from dpmpc.data.edges import SEPARATORS, check_first, check_last, declared, lines_of, surplus, without_last
 from dpmpc.data.encodings import likely, two_bytes
 from dpmpc.data.engine import duckdb
 from dpmpc.data.reading import literal
@@ -24,9 +25,7 @@ from dpmpc.data.spelling import stating
 from dpmpc.data.table import Column, Table, check_names
 from dpmpc.errors import RecordError, UsageError
 
-_SEPARATORS = (",", ";", "\t", "|")
 _HEAD = 1 << 16
-_TOP = 12  # lines, among which the one is that names the columns
 _CHUNK = 1 << 20
 _LINE_BREAK = re.compile(r"\s*[\r\n]+\s*")
 _LONGEST_LINE = 1 << 21  # DuckDB holds several times as much for each thread
@@ -74,12 +73,6 @@ class EncodingError(RecordError):
     what is said before the way out."""
 
     likely, rule = "", ""
-
-
-class HeaderError(RecordError):
-    """The first row of a file does not name its columns. `likely`: the line that seems to; `rule`: as above."""
-
-    likely, rule = 0, ""
 
 
 def _not_utf8(path: Path, name: str, at: int, seems: str = "") -> EncodingError:
@@ -139,20 +132,23 @@ def open_csv(
     comment: str | None = None,
     loose: bool = True,
     header: int = 0,
+    footer: int = 0,
 ) -> Table:
     """The table in a text file: its first row names the columns unless `names` does; every value is text.
 
-    Lines that start with `comment` do not count, nor do those above line `header`. The separator is found from the
-    first lines unless given. `folder` may get a clean copy. Columns without a name, or with one that others have, get
-    one that says so; a line break in a name, as spreadsheets have it, is a space. Errors: rows of unequal length (with
-    the line), but for empty fields at their ends; quotes that do not pair up; no rows; another row that seems to name
-    the columns, where `header` is 0.
+    Lines that start with `comment` do not count, nor do those above line `header` and the last `footer` ones. The
+    separator is found from the first lines unless given. `folder` may get a clean copy. Columns without a name, or with
+    one that others have, get one that says so; a line break in a name, as spreadsheets have it, is a space. Errors:
+    rows of unequal length (with the line), but for empty fields at their ends; quotes that do not pair up; no rows;
+    another row that seems to name the columns, where `header` is 0; last lines that are no rows, where `footer` is 0.
     """
-    separator = _declared(path) or separator or _sniff(path, header)
+    if footer:
+        path = without_last(path, name, footer, folder)
+    separator = declared(path) or separator or _sniff(path, header)
     skip, notes, broken = 0, [""] * len(names or ()), False
     if names is None:
         if not header and comment is None:
-            _check_first(path, name, separator)
+            check_first(path, name, separator)
         found, skip = _header(path, name, separator, comment, header)
         whole = [_LINE_BREAK.sub(" ", word) for word in found]
         broken = whole != found
@@ -160,6 +156,8 @@ def open_csv(
     check_names(names, name)
     columns = tuple(Column(word, f"c{k}", "VARCHAR", note=notes[k]) for k, word in enumerate(names))
     width = len(columns)
+    if not footer and comment is None and width > 1:
+        check_last(path, name, separator, width)
     view = f"csv{len(connection.execute('SHOW TABLES').fetchall())}"
 
     def look_at(text: str) -> None:
@@ -203,18 +201,6 @@ def _relation(path: Path, width: int, separator: str, skip: int) -> str:
     )
 
 
-def _lines(path: Path) -> Iterator[str]:
-    """The file's lines with their ends (any of \\n, \\r\\n and \\r), without a byte order mark."""
-    with path.open(encoding="utf-8-sig", newline="") as file:
-        yield from file
-
-
-def _declared(path: Path) -> str:
-    """The separator in a first line `sep=;`, which Excel writes and reads; nothing if there is none."""
-    first = next(_lines(path), "").strip("\r\n")
-    return first[4:] if first[:4].lower() == "sep=" and first[4:] in _SEPARATORS else ""
-
-
 def _sniff(path: Path, header: int = 0) -> str:
     """The separator that cuts the first lines, from line `header` on, into most fields, all lines alike."""
     with path.open("rb") as file:
@@ -224,77 +210,22 @@ def _sniff(path: Path, header: int = 0) -> str:
     if len(head) > _HEAD and len(lines) > 1:
         lines = lines[: max(1, len(lines) - 1)]
     best, most = ",", 1
-    for separator in _SEPARATORS:
+    for separator in SEPARATORS:
         rows = list(csv.reader(lines, delimiter=separator, skipinitialspace=True))
         rows = rows[:-1] or rows  # the last may be cut within quotes
         width = len(rows[0]) if rows else 0
-        if width > most and all(len(row) == width or _surplus(row, width) for row in rows):
+        if width > most and all(len(row) == width or surplus(row, width) for row in rows):
             best, most = separator, width
     return best
 
 
-def _surplus(row: Sequence[str], width: int) -> bool:
-    """Whether a row has separators at its end beyond this width, and nothing between them."""
-    return len(row) > width and not any(cell.strip() for cell in row[width:])
-
-
 def _header(path: Path, name: str, separator: str, comment: str | None, header: int) -> tuple[list[str], int]:
     """The column names in the first row that counts, and how many lines there are up to its end."""
-    declared, above = bool(_declared(path)), max(0, header - 1)
-    for row, line in _rows(islice(_lines(path), above, None), name, separator, comment):
-        if not (declared and line + above == 1):
+    said, above = bool(declared(path)), max(0, header - 1)
+    for row, line in _rows(islice(lines_of(path), above, None), name, separator, comment):
+        if not (said and line + above == 1):
             return [cell.strip() for cell in row], line + above
     raise UsageError(f"a CSV file starts with a row of column names; {name} is empty; check the file")
-
-
-def _check_first(path: Path, name: str, separator: str) -> None:
-    """Errors: a row below the first seems to name the columns: it fills a table of several columns whose first lines
-    do not, and has words alone."""
-    try:
-        texts = [line for line in islice(_lines(path), _TOP)]
-    except UnicodeError:
-        return
-    cut = any(len(row) > 1 for _, row in islice(_each_line(texts, separator), 1))
-    for mark in (separator,) if cut else dict.fromkeys((separator, *_SEPARATORS)):
-        rows = [(row, k) for k, row in _each_line(texts, mark) if any(cell.strip() for cell in row)]
-        if _declared(path):
-            rows = rows[1:]
-        width = max((len(row) for row, _ in rows), default=0)
-        if width < 3 or not _titled(rows[0][0], width):
-            continue
-        below = [(row, k) for row, k in rows[1:] if sum(bool(cell.strip()) for cell in row) == width]
-        if below and len(below) > 1 and _names_alone(below[0][0], width) and not _names_alone(below[1][0], width):
-            row, k = below[0]
-            rule = (
-                f"the first row of a data file names its columns; that of {name} does not, and line {k} seems to "
-                f"({', '.join(cell.strip()[:20] for cell in row[:4])}, ...)"
-            )
-            error = HeaderError(
-                f"{rule}; state {stating(header=k)}, or take the lines above it away ({stating(header=rows[0][1])} "
-                "where the first row is meant)",
-                "the first row of an owner's file does not seem to name its columns",
-            )
-            error.likely, error.rule = k, rule
-            raise error
-
-
-def _each_line(texts: Sequence[str], separator: str) -> Iterator[tuple[int, list[str]]]:
-    """Each line's number and cells; none after a quote that is not closed within its line."""
-    for k, text in enumerate(texts, 1):
-        if text.count('"') % 2:
-            return
-        yield k, next(csv.reader([text], delimiter=separator, skipinitialspace=True), [])
-
-
-def _titled(row: Sequence[str], width: int) -> bool:
-    """Whether at least half of the cells, of which there should be so many, are empty or not there."""
-    return 2 * sum(bool(cell.strip()) for cell in row) <= width
-
-
-def _names_alone(row: Sequence[str], width: int) -> bool:
-    """Whether there are so many different names and nothing else."""
-    cells = [cell.strip() for cell in row]
-    return len(cells) == width and all(cells) and not any(cell[0] in "0123456789+-.<>=" for cell in cells)
 
 
 def _rows(lines: Iterable[str], name: str, separator: str, comment: str | None) -> Iterator[tuple[list[str], int]]:
@@ -328,10 +259,10 @@ def _clean(path: Path, clean: Path, name: str, separator: str, comment: str | No
     try:
         with clean.open("w", encoding="utf-8", newline="") as file:
             writer = csv.writer(file, quoting=csv.QUOTE_ALL, lineterminator="\n")
-            for row, line in _rows(_lines(path), name, separator, comment):
+            for row, line in _rows(lines_of(path), name, separator, comment):
                 if line <= skip:
                     continue
-                if _surplus(row, width):
+                if surplus(row, width):
                     row = row[:width]
                 if len(row) != width:
                     raise RecordError(

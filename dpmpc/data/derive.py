@@ -14,7 +14,7 @@ from dpmpc.data.few import TIMES, different, few
 from dpmpc.data.intake import HOLLOW, Intake, Looked, look
 from dpmpc.data.mapping import first_missing
 from dpmpc.data.schema import Classes, Goal, Kind, Labels, Missing, Range, Schema, Target, column_of_bounds
-from dpmpc.data.spelling import canonical, is_number, stating
+from dpmpc.data.spelling import canonical, composed, is_number, stating
 from dpmpc.data.table import Table, some
 from dpmpc.errors import RecordError, UsageError, number_of
 
@@ -133,7 +133,7 @@ def looked(table: Table, asked: Asked) -> tuple[Intake, Table]:
     intake, plain = look(table, target=asked.target, owners=asked.owners_column, drop=tuple(asked.drop))
     if intake.rows < 2:
         raise UsageError(f"a model is of several records; {table.source} has one; add records")
-    check_spelled(intake)
+    check_spelled(intake, "" if asked.kind is not None or asked.classes else asked.target)
     if not asked.classes and asked.kind != "number":
         _check_classes(intake[asked.target])
     check_features(intake, [c for c in intake.columns if c.role == "feature" and c.kind not in HOLLOW])
@@ -155,12 +155,12 @@ def _check_classes(target: Looked) -> None:
         )
 
 
-def check_spelled(intake: Intake) -> None:
+def check_spelled(intake: Intake, unsaid: str = "") -> None:
     """Errors: many fields are spelled otherwise than was stated, so that they would count as missing: which columns,
-    and what to state. For the owner's eyes."""
+    and what to state. For the owner's eyes. `unsaid`: a target of which no task was stated."""
     if odd := spelled_otherwise(intake):
         raise RecordError(
-            f"{odd}, leave such columns out, or give a schema; `dpmpc describe` shows all",
+            f"{odd}{task_of(intake, unsaid)}, leave such columns out, or give a schema; `dpmpc describe` shows all",
             "an owner's records are spelled otherwise than it stated",
         )
 
@@ -180,6 +180,19 @@ def spelled_otherwise(intake: Intake) -> str:
     return (
         f"numbers and dates are read as they were stated to be spelled; {number_of(len(odd), 'column')} of"
         f" {intake.source} {'is' if len(odd) == 1 else 'are'} not ({some(odd, 8)}); state {stating(**more)}{asks}"
+    )
+
+
+def task_of(intake: Intake, target: str) -> str:
+    """What else must be stated where a target seems to have numbers, of which no task was stated; else nothing."""
+    found = next((c for c in intake.columns if composed(c.name) == composed(target)), None)
+    if found is None or found.distinct <= 2 or found.dates:
+        return ""
+    numbers = found.forms is not None and 2 * (found.forms.odd + found.forms.read[0]) >= found.present > 0
+    if not numbers and found.kind not in ("number", "identifier"):
+        return ""
+    return (
+        f" (target: '{found.name}' has numbers; state <<task=ridge>> too, or <<task=softmax>> where they are classes)"
     )
 
 

@@ -5,6 +5,7 @@ of a Western encoding stands alone among ASCII letters or nearly so; those of Ch
 pairs, whose first byte lies in the rows of the frequent characters.
 """
 
+import re
 from pathlib import Path
 
 _HEAD = 1 << 18
@@ -14,8 +15,9 @@ _PAIRS = {  # of two that suit as well the narrower, which comes first
     "gb18030": ((0xB0, 0xD7), (0xA1, 0xFE)),
     "big5": ((0xA4, 0xC6), (0x40, 0xFE)),
     "cp932": ((0x82, 0x97), (0x40, 0xFC)),
+    "euc_jp": ((0xA4, 0xCF), (0xA1, 0xFE)),
 }
-_SIGNS = "°²³µ€£§«»“”„‘’–—…·\u00a0º"
+_SIGNS = "°²³µ€£₪§«»“”„‘’–—…·\u00a0º"
 _NEARLY = 0.5  # of the bytes that are not ASCII
 
 
@@ -29,14 +31,18 @@ def two_bytes(head: bytes) -> str:
 
 
 def likely(path: Path) -> str:
-    """The name of the encoding that the first part of a text file, which is not UTF-8, seems to be in; "cp1252" where
-    none stands out."""
+    """The name of the encoding that the first part of a text file, which is not UTF-8, seems to be in; of those that
+    its bytes can be in "cp1252" or "mac_roman" where none stands out."""
     with path.open("rb") as file:
         head = file.read(_HEAD)
-    whole = head[: head.rfind(b"\n") + 1] or head
+    whole = head[: max(head.rfind(b"\n"), head.rfind(b"\r")) + 1] or head
     scores = {name: _pairs(whole, name) for name in _PAIRS} | {name: _letters(whole, name) for name in _LETTERS}
     best = max(scores, key=lambda name: scores[name])
-    return best if scores[best] > _NEARLY else "cp1252"
+    if scores[best] <= _NEARLY:
+        best = "cp1252" if _decoded(whole, "cp1252") else "mac_roman"
+    if best == "cp1252" and b"\xa4" in whole and not re.search(rb"[\x80-\x9f]", whole):
+        return "iso8859-15"  # the sign of the euro, where cp1252 has one of no currency
+    return best
 
 
 def _decoded(text: bytes, name: str) -> str:
@@ -65,26 +71,54 @@ def _pairs(text: bytes, name: str) -> float:
     return fits / max(1, fits + odd)
 
 
-_LETTERS = {
-    "cp1252": "àáâãäåæçèéêëìíîïñòóôõöøùúûüýÿœšžßÀÁÂÃÄÅÆÇÈÉÊËÌÍÎÏÑÒÓÔÕÖØÙÚÛÜÝŒŠŽª",
+_WEST = "àáâãäåæçèéêëìíîïðñòóôõöøùúûüýþÿœšžßÀÁÂÃÄÅÆÇÈÉÊËÌÍÎÏÑÒÓÔÕÖØÙÚÛÜÝŒŠŽª"
+_CENTRAL = "ąćęłńóśźżáčďéěíňřšťúůýžäöüßôľĺŕőűăâîşţđĄĆĘŁŃÓŚŹŻÁČĎÉĚÍŇŘŠŤÚŮÝŽÄÖÜÔĽĹŔŐŰĂÂÎŞŢĐ"
+_WESTERN = (  # what one language has: letters of several are in fewer texts than other letters of another encoding
+    "äöüß", "éèêàâçëîïôùûüÿœæ", "áéíñóúüº", "ãáàâçéêíõóôúü", "àèéìíîòóù", "åäöé", "æøåé", "áðéíóúýþæö", "éëïèöü",
+    "àçèéíïòóúü", "äöåšž",
+)  # fmt: skip
+_CENTRALS = ("ąćęłńóśźż", "áčďéěíňóřšťúůýž", "áäčďéíĺľňóôŕšťúýž", "áéíóöőúüű", "ăâîşţ", "čćđšž", "äöüß")
+_CYRILLIC = "абвгдежзийклмнопрстуфхцчшщъыьэюяёіїєґАБВГДЕЖЗИЙКЛМНОПРСТУФХЦЧШЩЪЫЬЭЮЯЁІЇЄҐ"
+_LETTERS = {  # of two that suit as well the commoner, which comes first
+    "cp1252": _WEST,
     "cp1254": "çğıöşüâîûÇĞİÖŞÜÂÎÛ",
-    "cp1250": "ąćęłńóśźżáčďéěíňřšťúůýžäöüßôľĺŕőűăâîşţđĄĆĘŁŃÓŚŹŻÁČĎÉĚÍŇŘŠŤÚŮÝŽÄÖÜÔĽĹŔŐŰĂÂÎŞŢĐ",
-    "iso8859-2": "ąćęłńóśźżáčďéěíňřšťúůýžäöüßôľĺŕőűăâîşţđĄĆĘŁŃÓŚŹŻÁČĎÉĚÍŇŘŠŤÚŮÝŽÄÖÜÔĽĹŔŐŰĂÂÎŞŢĐ",
+    "cp1250": _CENTRAL,
     "cp1257": "ąčęėįšųūžāēģīķļņõäöüĄČĘĖĮŠŲŪŽĀĒĢĪĶĻŅÕÄÖÜ",
     "cp1255": "".join(map(chr, range(0x5D0, 0x5EB))),
     "cp1256": "".join(map(chr, range(0x621, 0x64B))) + "\u067e\u0686\u0698\u06a9\u06af\u06cc",
     "cp874": "".join(map(chr, (*range(0xE01, 0xE2F), *range(0xE30, 0xE3B), *range(0xE40, 0xE4F)))),
-    "cp1251": "абвгдежзийклмнопрстуфхцчшщъыьэюяёіїєґАБВГДЕЖЗИЙКЛМНОПРСТУФХЦЧШЩЪЫЬЭЮЯЁІЇЄҐ",
+    "cp1251": _CYRILLIC,
     "cp1253": "αβγδεζηθικλμνξοπρσςτυφχψωάέήίόύώϊϋΑΒΓΔΕΖΗΘΙΚΛΜΝΞΟΠΡΣΤΥΦΧΨΩΆΈΉΊΌΎΏ",
+    "iso8859-2": _CENTRAL,
+    "mac_roman": _WEST.replace("š", "").replace("ž", ""),
+    "cp850": _WEST,
+    "cp852": _CENTRAL,
+    "koi8_r": _CYRILLIC,
+    "cp866": _CYRILLIC,
+    "mac_cyrillic": _CYRILLIC,
+    "mac_latin2": _CENTRAL,
+}
+_LANGUAGES: dict[str, tuple[str, ...]] = {
+    "cp1252": _WESTERN,
+    "cp1254": ("çğıöşüâîû",),
+    "cp1250": _CENTRALS,
+    "cp1257": ("ąčęėįšųūž", "āčēģīķļņšūž", "äöõüšž"),
+    "iso8859-2": _CENTRALS,
+    "mac_roman": _WESTERN,
+    "cp850": _WESTERN,
+    "cp852": _CENTRALS,
+    "mac_latin2": _CENTRALS,
 }
 
 
 def _letters(text: bytes, name: str) -> float:
     """The part of the high bytes that are letters in words of this script, or signs between them. Latin letters stand
-    among ASCII ones; those of other scripts among themselves; none is a capital after a small one."""
+    among ASCII ones; those of other scripts among themselves; none is a capital after a small one. Half of it is what
+    fits the one language of a Latin encoding that fits best."""
     decoded = _decoded(text, name)
-    latin, letters = name in ("cp1252", "cp1254", "cp1250", "iso8859-2", "cp1257"), _LETTERS[name]
+    latin, letters, languages = name in _LANGUAGES, _LETTERS[name], _LANGUAGES.get(name, ("",))
     fits = high = 0
+    of_language = [0] * len(languages)
     for at, character in enumerate(decoded):
         if ord(character) < 0x80:
             continue
@@ -93,7 +127,11 @@ def _letters(text: bytes, name: str) -> float:
         if character in letters:
             beside = sum(other.isascii() and other.isalpha() if latin else other in letters for other in around)
             turned = at > 0 and character.isupper() and decoded[at - 1].islower()
-            fits += not turned and (beside > 0 or (latin and not any(ord(other) >= 0x80 for other in around)))
-        elif character in _SIGNS:
-            fits += not all(other.isalpha() for other in around) or len(around) < 2
-    return fits / max(1, high)
+            fit = not turned and (beside > 0 or (latin and not any(ord(other) >= 0x80 for other in around)))
+            own = [fit and (not latin or character.lower() in each) for each in languages]
+        else:
+            fit = character in _SIGNS and (not all(other.isalpha() for other in around) or len(around) < 2)
+            own = [fit] * len(languages)
+        fits += fit
+        of_language = [count + each for count, each in zip(of_language, own, strict=True)]
+    return (fits + max(of_language)) / max(1, 2 * high)

@@ -103,6 +103,7 @@ def open_file(
             comment=comment,
             loose=seen.loose,
             header=spelling.header,
+            footer=spelling.footer,
         )
     table = replace(table, loose=seen.loose, spelling=spelling)
     return table if unchanged is None else replace(table, unchanged=unchanged)

@@ -10,15 +10,16 @@ from dataclasses import dataclass, replace
 
 from dpmpc.data.reading import literal
 from dpmpc.data.scripts import ENGLISH
-from dpmpc.data.spelling import GAPS, TIME, Negative, Order, Spelling, composed, is_unit
+from dpmpc.data.spelling import GAPS, NO_CENTS, TIME, Negative, Order, Spelling, composed, is_unit
 from dpmpc.data.table import some
 from dpmpc.errors import number_of
 
 _GAP = GAPS[" "]
 _TICK = GAPS["'"]
+_DASH = "\u2013\u2014"
 _YEAR = r"(\d{4}|\d{2})"
 _LOW, _HIGH = "(0?[1-9]|1[0-2])", r"(1[3-9]|2\d|3[01])"
-SUFFIX = rf"([\d.,])[{_GAP}]*([\pL°%‰\p{{Sc}}\p{{So}}][^\s\d]{{0,9}}[²³23]?|/-)$"
+SUFFIX = rf"([\d.,])[{_GAP}]*([\pL°%‰\p{{Sc}}\p{{So}}][^\s\d]{{0,9}}[²³23]?|/-|[.,](--?|[{_DASH}]))$"
 PREFIX = rf"^([+-]?)([A-Z]{{0,3}}\p{{Sc}}|[A-Z]{{3}}|(?:Rs|Fr|[Kk]r|Rp|RM)\.?)[{_GAP}]*([+-]?\d)"
 FORMS = {
     "comma": r"[+-]?(\d+,\d{1,2}|\d+,\d{4,}|\d{4,},\d+|0\d*,\d+|,\d+)",
@@ -39,7 +40,7 @@ FORMS = {
     "short year": rf"\d{{1,2}}[-/.](\d{{1,2}}|(?i:{'|'.join(ENGLISH)}))[-/.]\d{{2}}{TIME}",
 }
 LIKELY_MISSING = (
-    "-", "--", "---", ".", "..", "...", "nan", "nil", "#n/a", "#na", "#n/v", "#value!", "#ref!", "#div/0!", "n.a.",
+    "-", "--", "---", "\\n", ".", "..", "...", "nan", "nil", "#n/a", "#na", "#n/v", "#nv", "#n/d", "n.a.",
     "n. a.", "k.a.", "k. a.", "<na>", "(null)", "not available", "missing", "n/d", "n.d.", "s.o.", "\u2013", "\u2014",
     "no data", "s/d", "sin datos",
     "keine angabe", "uppgift saknas", "ikke oplyst", "brak danych", "n\u00e3o informado", "veri yok", "\u043d/\u0434",
@@ -60,9 +61,16 @@ _DOTTED = r"\d{1,2}\.\d{1,2}\.(\d{4}|\d{2})"  # a date and what stands after it
 _PLAIN = rf"[+-]?\d[\d.,{_GAP}{_TICK}]*"
 
 
+def missing_sql(text: str) -> str:
+    """SQL for whether a text looks like a word for "missing": one of LIKELY_MISSING, or a spreadsheet's error."""
+    listed = ", ".join(map(literal, LIKELY_MISSING))
+    error = f"starts_with({text}, '#') AND regexp_full_match({text}, '#[\\p{{Lu}}\u00a1/]+0?[!?]')"
+    return f"(strlen({text}) < 24 AND (lower({text}) IN ({listed}) OR {error}))"
+
+
 def unmarked_sql(text: str) -> str:
     """SQL for a number without what marks it as negative: a minus after it, or parentheses around it."""
-    trailing = literal(rf"^(\d[\d.,{_GAP}{_TICK}]*?)[{_GAP}]*-$")
+    trailing = literal(rf"^(\d|\d[\d.,{_GAP}{_TICK}]*?\d)[{_GAP}]*-$")
     bare = f"regexp_replace(regexp_replace({text}, '^\\(([\\d.,].*)\\)$', '\\1'), {trailing}, '\\1')"
     return f"CASE WHEN ends_with({text}, '-') OR ends_with({text}, ')') THEN {bare} ELSE {text} END"
 
@@ -196,7 +204,8 @@ def _numbers(stated: Spelling, columns: list[Forms], asks: list[str]) -> Spellin
     for c in columns:
         often = {unit: count for unit, count in c.units.items() if 10 * count >= c.present}
         common = {unit: count for unit, count in often.items() if all(map(is_unit, unit.split(BOTH)))}
-        if len(common) > 1:
+        real = {tuple(part for part in unit.split(BOTH) if part not in NO_CENTS) for unit in common}
+        if len(real - {()}) > 1:
             words = " and ".join(unit.replace(BOTH, " with ") for unit in sorted(common))
             asks.append(f"units: one column has {words}; state one of them")
             common = dict([max(common.items(), key=lambda item: item[1])])

@@ -242,6 +242,9 @@ def _looked(table: Table, name: str, type_: str, role: Role, fact: _Fact) -> Loo
     if not present:
         return base
     found = kind_of(table, replace(base, distinct=min(int(fact["distinct"]), present)), fact)
+    if found.distinct == 1 and found.kind in ("category", "number", "identifier") and found.listed:
+        if SOME * rows <= present <= (1 - SOME) * rows:
+            return replace(found, kind="category", why="one value or none")
     if found.distinct == 1 and found.kind != "other":
         return replace(found, kind="constant", why="all its values are the same", day=found.kind == "date")
     return found
@@ -300,7 +303,10 @@ def _text(table: Table, base: Looked, fact: _Fact) -> Looked:
     words = listed_words(table, base.name) if fact["likely"] else {}
     there = present - sum(words.values())
     worth = 2 * (fact["odd"] + numbers) >= there and fact["odd"] >= SOME * there
-    units = units_of(table, base.name) if fact["units"] and worth else {}
+    codes = bool(fact["padded"] and numbers)  # 0001A among 99213
+    units = units_of(table, base.name) if fact["units"] and worth and not codes else {}
+    if len(units) > 2 and base.distinct <= 2 * len(units):  # 1234 AB, 9711 LM: each has a unit of its own
+        units = {}
     counts = {form: int(fact[form]) for form in (*FORMS, *NEGATIVE)}
     points = (int(fact["three"]), int(fact["pointed"]))
     forms = Forms(there, counts, units, words, points, (numbers, dates), base.name)

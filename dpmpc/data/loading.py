@@ -11,10 +11,11 @@ import numpy as np
 
 from dpmpc.data.absent import without_codes
 from dpmpc.data.blocks import Precision
-from dpmpc.data.csvfile import EncodingError, HeaderError
+from dpmpc.data.csvfile import EncodingError
 from dpmpc.data.database import open_database
 from dpmpc.data.dataset import Dataset, Rows, Split, split
-from dpmpc.data.derive import Asked, PublicBounds, looked, schema_of_bounds, schema_of_records
+from dpmpc.data.derive import Asked, PublicBounds, looked, schema_of_bounds, schema_of_records, task_of
+from dpmpc.data.edges import FooterError, HeaderError
 from dpmpc.data.files import open_file, open_files
 from dpmpc.data.filling import filled
 from dpmpc.data.intake import look
@@ -73,13 +74,15 @@ def opened(
     spelling: Spelling = PLAIN,
     person: Kept | None = None,
     guess: bool = False,
+    unsaid: str = "",
 ) -> Iterator[tuple[Table, Path]]:
     """The table of a source while it is open, and a private folder that goes with it.
 
     memory: how many bytes DuckDB may hold, a quarter of what the process may use. folder: where the private folder is.
     spelling: what its owner states of its texts; a table that is open already keeps its own, and its own persons.
-    person: what is kept of each person's records. guess: whether a text file is read by the encoding and the line of
-    names that it seems to have where none was stated, which then are of the table's spelling.
+    person: what is kept of each person's records. guess: whether a text file is read by the encoding, the line of
+    names and the last lines that it seems to have where none was stated, which then are of the table's spelling.
+    unsaid: a target of which no task was stated, which a refusal then asks for too.
     Errors: as for each kind of source; a file that must be guessed, with all that its fields need stated.
     """
     if isinstance(source, OpenTable):
@@ -88,30 +91,34 @@ def opened(
     with scratch_folder(folder) as private:
         connection = connect(private, None if memory is None else memory // 4)
         try:
-            table = _guessed(source, connection, private, spelling, refused=not guess)
+            table = _guessed(source, connection, private, spelling, refused=not guess, unsaid=unsaid)
             yield (table if person is None else kept(table, person)), private
         finally:
             connection.close()
 
 
-def _guessed(source: Source, connection: Any, private: Path, spelling: Spelling, *, refused: bool) -> Table:
-    """The table of a source, with the encoding and the line of names that it seems to have. `refused`: whether these
-    must have been stated; then the error says all else that the fields need stated, too."""
-    first: EncodingError | HeaderError | None = None
+def _guessed(
+    source: Source, connection: Any, private: Path, spelling: Spelling, *, refused: bool, unsaid: str = ""
+) -> Table:
+    """The table of a source, with the encoding and the lines around its records that it seems to have. `refused`:
+    whether these must have been stated; then the error says all else that the fields need stated, too."""
+    first: EncodingError | HeaderError | FooterError | None = None
     guessed = spelling
     while True:
         try:
             table = open_source(source, connection, private, guessed)
             break
-        except (EncodingError, HeaderError) as error:
+        except (EncodingError, HeaderError, FooterError) as error:
             first = first or error
             if not error.likely:
                 raise first from None
             before = guessed
             if isinstance(error, EncodingError):
                 guessed = replace(guessed, encoding=error.likely)
-            else:
+            elif isinstance(error, HeaderError):
                 guessed = replace(guessed, header=error.likely)
+            else:
+                guessed = replace(guessed, footer=error.likely)
             if guessed == before:
                 raise first from None
         except (RecordError, UsageError):  # what was guessed does not fit, and nobody stated it
@@ -123,9 +130,9 @@ def _guessed(source: Source, connection: Any, private: Path, spelling: Spelling,
     found, _ = look(table)
     stated = {name for name, value in spelling.options().items() if found.proposed.options().get(name) == value}
     more = {name: value for name, value in found.proposed.options().items() if name not in {*stated, "missing"}}
-    if len(more) < 2:
+    if len(more) < 2 and not task_of(found, unsaid):
         raise first
-    asks = "".join(f" ({ask})" for ask in found.asks)
+    asks = "".join(f" ({ask})" for ask in found.asks) + task_of(found, unsaid)
     raise RecordError(f"{first.rule}; its fields need more: state {stating(**more)}{asks}", first.public) from None
 
 
@@ -188,7 +195,9 @@ def load(
     """
     left: dict[str, str] = dict.fromkeys(drop, "as asked")
     budget = parse_memory(memory) if isinstance(memory, str) else memory
-    with opened(source, memory=budget, folder=folder, spelling=spelling, person=person) as (table, private):
+    unsaid = (target or "") * (schema is None and task is None and not classes)
+    with opened(source, memory=budget, folder=folder, spelling=spelling, person=person, unsaid=unsaid) as opening:
+        table, private = opening
         if schema is None:
             if target is None:
                 raise UsageError(

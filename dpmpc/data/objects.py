@@ -28,6 +28,8 @@ def open_object(value: Any, connection: duckdb.DuckDBPyConnection, folder: Path,
     """
     library = type(value).__module__.split(".")[0]
     if isinstance(value, Mapping):
+        if "" in value:
+            check_names([*map(str, value)], source)
         return _registered(_arrays(value), connection, source, None)
     if library == "pandas":
         names = [str(name) for name in value.columns]

@@ -28,7 +28,7 @@ Misfits = Literal["ask", "zero"]
 GAPS = {"": "", ",": ",", ".": ".", " ": " \u00a0\u202f\u2009", "'": "'\u2019"}
 _DAY = r"(\d{1,2})"
 TIME = (
-    r"(?:(?:[T ] *|, *)(\d{1,2}):(\d{2})(?::(\d{2})(?:[.,]\d+)?)?(?: *([AaPp])\.?[Mm]\.?)?"
+    r"(?:(?:[T:] *| +|, *)(\d{1,2})[:.](\d{2})(?:[:.](\d{2})(?:[.,]\d+)?)?(?: *([AaPp])\.?[Mm]\.?)?"
     r"(?: ?(?:Z|UTC|[+-]\d{2}(?::?\d{2})?))?)?"
 )
 _YEAR = r"(\d{4}|\d{2})(?: ?[rг]\.)?"  # with the word for "year" that Slavic dates end in
@@ -59,11 +59,14 @@ CLOCK = r"(\d{1,2})(?::| ?h ?)(\d{2})(?::(\d{2})(?:[.,]\d+)?)?(?: *([AaPp])\.?[M
 _EPOCH = datetime.date(1970, 1, 1)
 
 
+NO_CENTS = ("/-", ",-", ",--", ".-", ".--", ",\u2013", ".\u2013", ",\u2014", ".\u2014")  # at the end of a whole amount
+
+
 def is_unit(text: str) -> bool:
-    """Whether a word can be a unit of numbers: it has no digit or sign of one, but for the `/-` that ends an amount of
-    rupees, and no comma, apostrophe or point at an end, but for the point of a word cut short (kr., Fr.)."""
+    """Whether a word can be a unit of numbers: it has no digit or sign of one, but for what ends a whole amount (`/-`,
+    `,-`), and no comma, apostrophe or point at an end, but for the point of a word cut short (kr., Fr.)."""
     unit = text.strip()
-    return unit == "/-" or bool(unit and not re.search(r"[\d+-]|^[.,']|[,']$|(^|[^\w.])\.$|\.\.$", unit))
+    return unit in NO_CENTS or bool(unit and not re.search(r"[\d+-]|^[.,']|[,']$|(^|[^\w.])\.$|\.\.$", unit))
 
 
 def composed(text: str) -> str:
@@ -84,10 +87,11 @@ class Spelling:
     column of numbers too. `units`: words before or after a number that do not belong to it. `negative`: how numbers
     below zero are marked besides a sign before them: "trailing" is 12-, "parentheses" is (12). `encoding`: of text
     files ("" is UTF-8, or UTF-16 with its mark). `header`: the line of a text file that names its columns (0: the first
-    that is not empty); what stands above is not read. `misfits`: what becomes of
-    records whose target is missing or does not fit the schema: "ask" refuses them before anything is spent, "zero" lets
-    each count as the zero vector, which no feature or class of it can move. `other_decimal`: columns whose numbers have
-    the other decimal sign, and the other one of point and comma between thousands.
+    that is not empty); what stands above is not read. `footer`: how many of the last lines that are not blank are no
+    records. `misfits`: what becomes of records whose target is missing or does not fit the schema: "ask" refuses them
+    before anything is spent, "zero" lets each count as the zero vector, which no feature or class of it can move.
+    `other_decimal`: columns whose numbers have the other decimal sign, and the other one of point and comma between
+    thousands.
     """
 
     decimal: Decimal = "."
@@ -101,6 +105,7 @@ class Spelling:
     negative: Negative = ""
     header: int = 0
     other_decimal: tuple[str, ...] = ()
+    footer: int = 0
 
     def __post_init__(self) -> None:
         kinds = {"decimal": Decimal, "thousands": Thousands, "dates": Order, "misfits": Misfits, "negative": Negative}
@@ -121,6 +126,8 @@ class Spelling:
                 )
         if self.header < 0:
             raise UsageError(f"<<header>> is the number of a line, from 1 on; got {self.header}; correct it")
+        if self.footer < 0:
+            raise UsageError(f"<<footer>> is a number of last lines, from 0 on; got {self.footer}; correct it")
         words = (composed(word.strip()) for word in self.missing)
         words = (word if "=" in word else word.lower() for word in words)
         object.__setattr__(self, "missing", tuple(dict.fromkeys(words)))
@@ -207,7 +214,7 @@ class Spelling:
     @property
     def negative_pattern(self) -> str:
         """A number that is marked as negative as was stated, for RE2 and Python alike."""
-        return rf"([\d.,].*?)[{GAPS[' ']}]*-" if self.negative == "trailing" else r"\(([\d.,].*)\)"
+        return rf"(\d|[\d.,].*?[^.,{GAPS[' ']}])[{GAPS[' ']}]*-" if self.negative == "trailing" else r"\(([\d.,].*)\)"
 
     @property
     def _units_pattern(self) -> str:

@@ -10,11 +10,11 @@ from dpmpc.data.few import COLUMN, TIMES, different, few, listed_together
 from dpmpc.data.forms import (
     FIGURES,
     FORMS,
-    LIKELY_MISSING,
     NEGATIVE,
     Forms,
     core_sql,
     has_unit_sql,
+    missing_sql,
     plain_sql,
     unit_sql,
     unmarked_sql,
@@ -22,6 +22,7 @@ from dpmpc.data.forms import (
 from dpmpc.data.reading import clock_sql, literal, western_sql
 from dpmpc.data.table import Table
 
+_UNITS = 64
 _FIRST = 1000  # fields: they say whether the others are worth a look
 
 
@@ -83,10 +84,10 @@ def _asked() -> Iterator[tuple[str, str]]:
     yield from (("dates", fields("d IS NOT NULL")), ("first", "min(d)"), ("last", "max(d)"))
     yield "length", "sum(k * length(t)) / sum(k)"
     yield "spaced", fields("contains(t, ' ')")
-    likely = ", ".join(map(literal, LIKELY_MISSING))
-    yield "likely", fields(f"strlen(t) < 24 AND lower(t) IN ({likely})")
+    yield "likely", fields(missing_sql("t"))
     yield "odd", fields("o IS NOT NULL")
     yield "units", fields(has_unit_sql("u", "b"))
+    yield "padded", fields(f"{has_unit_sql('u', 'b')} AND regexp_full_match(b, '0\\d+')")
     yield "times", fields(f"CASE WHEN contains(o, ':') OR contains(o, 'h') THEN {clock_sql('o')} IS NOT NULL END")
     for mark, sign in zip(NEGATIVE, ("-", ")"), strict=True):
         yield mark, fields(f"u <> o AND u = b AND ends_with(o, '{sign}') AND {plain_sql('b')}")
@@ -110,14 +111,13 @@ def plain_forms(source: Table, present: Mapping[str, int]) -> list[Forms]:
 def listed_words(table: Table, name: str) -> dict[str, int]:
     """The words that look like "missing", and how many fields have each."""
     text = table.text(name)
-    likely = ", ".join(map(literal, LIKELY_MISSING))
-    return _counts(table, name, f"lower({text})", f"strlen({text}) < 24 AND lower({text}) IN ({likely})")
+    return _counts(table, name, f"lower({text})", missing_sql(text))
 
 
 def units_of(table: Table, name: str) -> dict[str, int]:
-    """What looks like a unit, the eight commonest, and how many fields have each."""
+    """What looks like a unit, the commonest ones, and how many fields have each."""
     text = table.text(name)
-    return _counts(table, name, unit_sql(text), has_unit_sql(text, core_sql(text)), most=8)
+    return _counts(table, name, unit_sql(text), has_unit_sql(text, core_sql(text)), most=_UNITS)
 
 
 def odd_texts(table: Table, name: str, kind: Literal["number", "date"]) -> tuple[str, ...]:

@@ -26,7 +26,12 @@ class _Regression(RegressorMixin, PrivateLinear):
         return TASKS[USUAL["number"]]
 
     def _given(self, columns: Frame, y: Any, groups: Ints) -> Given:
-        values = np.asarray(y, dtype=np.float64)
+        try:
+            values = np.asarray(y, dtype=np.float64)
+        except (TypeError, ValueError):
+            raise EstimatorError(
+                "targets are numbers; these hold texts; read them first, as with [spelling.number(text) for text in y]"
+            ) from None
         if not np.isfinite(values).all():
             raise EstimatorError("targets are finite numbers; one is NaN or infinity; remove such records")
         task = self._modelled

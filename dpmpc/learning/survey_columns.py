@@ -180,5 +180,5 @@ def _range(findings: Findings, draft: Schema, target: Range) -> Range:
         )
     low, high = numbers.mean - 3 * numbers.deviation, numbers.mean + 3 * numbers.deviation
     if draft.task == "ridge" and draft.basis == "additive":
-        return Range(target.name, low, high)
+        return Range(target.name, max(target.low, low), min(target.high, high))  # what is public still holds
     return Range(target.name, max(numbers.low, low), min(numbers.high, high))

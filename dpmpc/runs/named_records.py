@@ -117,8 +117,11 @@ def open_records(request: Request, folder: Path | None = None, person: Kept | No
     """The table of the request's source while it is open; `folder` may take temporary files. `person`: what is kept of
     each person's records. Errors: as for each kind of source."""
     memory = None if request.memory is None else parse_memory(request.memory)
-    source = opened(source_named(request), memory=memory, folder=folder, spelling=request.spelling, person=person)
-    with source as (table, private):
+    known = request.schema is not None or request.task is not None or request.bounds is not None or request.classes
+    unsaid = "" if known or request.planned else request.target or ""
+    source = source_named(request)
+    found = opened(source, memory=memory, folder=folder, spelling=request.spelling, person=person, unsaid=unsaid)
+    with found as (table, private):
         yield OpenTable(table, private)
 
 

@@ -27,7 +27,10 @@ def made_from(
 ) -> Synthetic:  # fmt: skip
     """The synthetic table of the run in this folder. Errors: UsageError where there is none, or it has not ended."""
     if not is_synthesis(out):
-        raise UsageError(f"a synthetic table is made of a run that planned one; {out} has none; name its folder")
+        raise UsageError(
+            f"other rows are drawn of a run over several machines that planned a synthetic table; {out} has none; name "
+            "such a run's folder, or ask for <<rows>> and <<seed>> when a table is made on one machine"
+        )
     source = Plan.read(out / FIRST / WHOLE).source
     assert isinstance(source, Synthesis)
     check_drawing(rows, model, seed, digits)

@@ -19,7 +19,8 @@ from dpmpc.codec import of_json
 from dpmpc.data import CsvFile, Schema, load
 from dpmpc.data.absent import frame_without_codes
 from dpmpc.data.check import check
-from dpmpc.data.csvfile import EncodingError, HeaderError
+from dpmpc.data.csvfile import EncodingError
+from dpmpc.data.edges import HeaderError
 from dpmpc.data.intake import look
 from dpmpc.data.loading import opened
 from dpmpc.data.reading import clock_sql, days_sql, number_sql

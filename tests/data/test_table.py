@@ -149,7 +149,8 @@ def test_values_are_compared_as_what_they_are(tmp_path: Path, text: str, same: s
     [
         (b"", "empty"),
         (b"a,b\n", "column names only"),
-        (b"a,b\n1,2\n3\n", "line 3 has 1"),
+        (b"a,b\n1,2\n3\n", "the last line of t.csv is none"),
+        (b"a,b\n1,2\n3\n4,5\n", "line 3 has 1"),
         (b"a,b\n1,2\n\n3,4,5\n", "line 4 has 3"),
         (b"a,a,a (1)\n1,2,3\n", "unique"),
         (b"a,b\n\x001,2\n", "binary"),

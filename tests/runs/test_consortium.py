@@ -518,7 +518,7 @@ def test_a_file_of_questions_is_a_plan_of_one_release(tmp_path: Path, run: str) 
         ({"queries": "[]"}, "queries"),
         ({"queries": '["hist(age, bins=5000) by sex"]'}, "off"),
         ({"run": 'role = "both"\nmin_owners = 2'}, "min_owners"),
-        ({"more": "models = { risk = 'nowhere' }"}, "model.npz"),
+        ({"more": "models = { risk = 'nowhere' }"}, "nowhere is not there"),
     ],
 )
 def test_questions_that_no_run_can_answer_are_refused(tmp_path: Path, changes: dict[str, str], words: str) -> None:

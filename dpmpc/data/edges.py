@@ -1,0 +1,157 @@
+"""What stands above and below the records of a text file: titles, a first line `sep=;`, lines of totals and remarks.
+
+They are found here and proposed, for the file's owner states which line names the columns and how many of the last
+lines are no records.
+"""
+
+import csv
+import shutil
+from collections.abc import Iterator, Sequence
+from itertools import islice
+from pathlib import Path
+
+from dpmpc.data.spelling import stating
+from dpmpc.errors import RecordError, UsageError
+
+SEPARATORS = (",", ";", "\t", "|")
+_TOP = 12  # lines, among which the one is that names the columns
+_LAST = 8  # lines at most that are proposed as no records
+_TAIL = 1 << 16  # bytes that are looked at for them
+
+
+class HeaderError(RecordError):
+    """The first row of a file does not name its columns. `likely`: the line that seems to; `rule`: what is said before
+    the way out."""
+
+    likely, rule = 0, ""
+
+
+class FooterError(RecordError):
+    """The last lines of a file are no records. `likely`: how many; `rule`: what is said before the way out."""
+
+    likely, rule = 0, ""
+
+
+def lines_of(path: Path) -> Iterator[str]:
+    """The file's lines with their ends (any of \\n, \\r\\n and \\r), without a byte order mark."""
+    with path.open(encoding="utf-8-sig", newline="") as file:
+        yield from file
+
+
+def declared(path: Path) -> str:
+    """The separator in a first line `sep=;`, which Excel writes and reads; nothing if there is none."""
+    first = next(lines_of(path), "").strip("\r\n")
+    return first[4:] if first[:4].lower() == "sep=" and first[4:] in SEPARATORS else ""
+
+
+def surplus(row: Sequence[str], width: int) -> bool:
+    """Whether a row has separators at its end beyond this width, and nothing between them."""
+    return len(row) > width and not any(cell.strip() for cell in row[width:])
+
+
+def check_first(path: Path, name: str, separator: str) -> None:
+    """Errors: a row below the first seems to name the columns: it fills a table of several columns whose first lines
+    do not, and has words alone."""
+    try:
+        texts = [line for line in islice(lines_of(path), _TOP)]
+    except UnicodeError:
+        return
+    cut = any(len(row) > 1 for _, row in islice(_each_line(texts, separator), 1))
+    for mark in (separator,) if cut else dict.fromkeys((separator, *SEPARATORS)):
+        rows = [(row, k) for k, row in _each_line(texts, mark) if any(cell.strip() for cell in row)]
+        if declared(path):
+            rows = rows[1:]
+        width = max((len(row) for row, _ in rows), default=0)
+        if width < 3 or not _titled(rows[0][0], width):
+            continue
+        below = [(row, k) for row, k in rows[1:] if sum(bool(cell.strip()) for cell in row) == width]
+        if below and len(below) > 1 and _names_alone(below[0][0], width) and not _names_alone(below[1][0], width):
+            row, k = below[0]
+            rule = (
+                f"the first row of a data file names its columns; that of {name} does not, and line {k} seems to "
+                f"({', '.join(cell.strip()[:20] for cell in row[:4])}, ...)"
+            )
+            error = HeaderError(
+                f"{rule}; state {stating(header=k)}, or take the lines above it away ({stating(header=rows[0][1])} "
+                "where the first row is meant)",
+                "the first row of an owner's file does not seem to name its columns",
+            )
+            error.likely, error.rule = k, rule
+            raise error
+
+
+def _each_line(texts: Sequence[str], separator: str) -> Iterator[tuple[int, list[str]]]:
+    """Each line's number and cells; none after a quote that is not closed within its line."""
+    for k, text in enumerate(texts, 1):
+        if text.count('"') % 2:
+            return
+        yield k, next(csv.reader([text], delimiter=separator, skipinitialspace=True), [])
+
+
+def _titled(row: Sequence[str], width: int) -> bool:
+    """Whether at least half of the cells, of which there should be so many, are empty or not there."""
+    return 2 * sum(bool(cell.strip()) for cell in row) <= width
+
+
+def _names_alone(row: Sequence[str], width: int) -> bool:
+    """Whether there are so many different names and nothing else."""
+    cells = [cell.strip() for cell in row]
+    return len(cells) == width and all(cells) and not any(cell[0] in "0123456789+-.<>=" for cell in cells)
+
+
+def check_last(path: Path, name: str, separator: str, width: int) -> None:
+    """Errors: the last lines have fewer fields than `width` or no field with a value, while those above are rows."""
+    texts, whole = _last_lines(path)
+    rows = [next(csv.reader([text], delimiter=separator, skipinitialspace=True), []) for _, text in texts]
+    odd = 0
+    for (_, text), row in reversed(list(zip(texts, rows, strict=True))):
+        if text.count('"') % 2 or (len(row) >= width and any(cell.strip() for cell in row)):
+            break
+        odd += 1
+    above = len(rows) - odd
+    if not 0 < odd <= _LAST or above < (2 if whole else 1):
+        return
+    shown = next((cell.strip()[:20] for row in rows[above:] for cell in row if cell.strip()), "")
+    last = "the last line" if odd == 1 else f"the last {odd} lines"
+    rule = (
+        f"every row is a record with as many fields as there are columns, {width}; {last} of {name} "
+        f"{'is none' if odd == 1 else 'are none'}" + (f" ('{shown}')" if shown else "")
+    )
+    error = FooterError(
+        f"{rule}; state {stating(footer=odd)}, or correct the file", "the last lines of an owner's file are no records"
+    )
+    error.likely, error.rule = odd, rule
+    raise error
+
+
+def _last_lines(path: Path) -> tuple[list[tuple[int, str]], bool]:
+    """The last lines of a file that are not blank, each with where it begins in bytes; whether the first line of the
+    file is among them."""
+    with path.open("rb") as file:
+        size = file.seek(0, 2)
+        begin = file.seek(max(0, size - _TAIL))
+        tail = file.read()
+    found, at = [], begin
+    for line in tail.splitlines(keepends=True):
+        if line.strip():
+            found.append((at, line.decode("utf-8-sig", errors="replace").strip("\r\n")))
+        at += len(line)
+    return (found if begin == 0 else found[1:]), begin == 0
+
+
+def without_last(path: Path, name: str, lines: int, folder: Path) -> Path:
+    """A copy of a text file without so many of its last lines that are not blank. Errors: there are not so many of at
+    most some kilobytes; the disk is full."""
+    texts, _ = _last_lines(path)
+    if len(texts) < lines:
+        raise UsageError(f"<<footer>> is a number of last lines; {name} has not {lines}; correct it")
+    copy = folder / f"{len(list(folder.iterdir()))}.cut"
+    try:
+        with path.open("rb") as file, copy.open("wb") as out:
+            shutil.copyfileobj(file, out)
+            out.truncate(texts[-lines][0])
+    except OSError as error:
+        raise UsageError(
+            f"records need room on the disk while they are read; {name}: {error.strerror}; free some"
+        ) from None
+    return copy
