@@ -1,11 +1,11 @@
 """The page itself: one HTML file without scripts, fonts, images or links, for screens light and dark and for print."""
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from html import escape
 from pathlib import Path
 
-from dpmpc.data.schema import Categorical, Classes, Date, Labels, Numeric, Range, Schema, Surveyed
+from dpmpc.data.schema import Categorical, Classes, Date, Numeric, Range, Schema, Surveyed
 from dpmpc.dossier import plain, words
 from dpmpc.dossier.facts import KINDS, Facts
 from dpmpc.learning.model import read_model
@@ -274,10 +274,10 @@ def _data(facts: Facts) -> str:
     if schema is None:
         return _table("The records", rows)
     rows.append(("Digest of the schema", schema.digest))
-    return _table("The records", rows) + _schema(schema)
+    return _table("The records", rows) + _schema(schema, (report.get("columns") or {}).get("left_out", {}))
 
 
-def _schema(schema: Schema) -> str:
+def _schema(schema: Schema, left: Mapping[str, str]) -> str:
     rows: list[tuple[str, ...]] = []
     for column in (*schema.columns, schema.target):
         if isinstance(column, Numeric | Range):
@@ -291,8 +291,9 @@ def _schema(schema: Schema) -> str:
         elif isinstance(column, Classes):
             kind, values = "classes", ", ".join(column.names)
         else:
-            kind, values = "label", _classes(column)
+            kind, values = "label", f"{column.negative_name}, {column.positive_name}"
         rows.append((column.name + (" (target)" if column is schema.target else ""), kind, values))
+    rows += [(name, "left out", why) for name, why in left.items()]
     filled = "filled with the middle of the range" if schema.missing == "fill" else "dropped with their records"
     one = "A constant feature is added. " if schema.intercept else ""
     return (
@@ -306,10 +307,6 @@ def _surveyed(column: Surveyed) -> str:
         [f"{len(column.kept)} of {column.buckets} buckets of texts"] if column.kept else []
     )
     return ", ".join([*found, *(["whether it is missing"] if column.missing else [])]) or "nothing"
-
-
-def _classes(target: Labels) -> str:
-    return f"{target.negative_name}, {target.positive_name}"
 
 
 def _has_answers(run: Path) -> bool:

@@ -124,14 +124,15 @@ def test_every_colour_of_text_has_contrast_in_both_themes(finished: Path) -> Non
 
 
 def test_what_users_wrote_is_text_and_not_markup(tmp_path: Path) -> None:
-    rows = [f"{i % 7},{i % 2},{'AB'[i % 2]}" for i in range(40)]
-    (tmp_path / "x.csv").write_text("\n".join(["<b>dose</b>,outcome,site", *rows]) + "\n")
+    rows = [f"{i % 7},{i % 2},{'AB'[i % 2]},note {i}" for i in range(40)]
+    (tmp_path / "x.csv").write_text("\n".join(["<b>dose</b>,outcome,site,<i>notes</i>", *rows]) + "\n")
     settings = {"data": None, "max_rows": None, "dimension": None, "owners": None, "engine": "clear"}
     request = small(**settings, csv=str(tmp_path / "x.csv"), target="outcome", owners_column="site")
     run(request, tmp_path / "run")
     (tmp_path / "run" / "ledger_0.jsonl").unlink()
     text = page(facts_of(tmp_path / "run"))
     assert "<b>" not in text and "&lt;b&gt;dose" in text
+    assert re.search(r"&lt;i&gt;notes&lt;/i&gt;</th><td>left out</td><td>[a-z]", text)  # no column is passed over
     assert "read off the records" in Outline(text).text
     assert "for study" in Outline(text).text and "No ledger of this run was found" in Outline(text).text
 
