@@ -1,6 +1,8 @@
 """An owner whose records workers read: seconds and bytes of a pass over Parquet partitions, beside one release.
 
-    python benchmarks/executed_owner.py --rows 10000000 --columns 20 --workers 1,2 [--passes 3] [--folder DIR]
+    python benchmarks/executed_owner.py --rows 10000000 --workers 1,2 [--columns 20] [--copies 10] [--passes 3]
+
+Each copy is the same rows once more, by other names of the same files: 10^8 records take the disk of 10^7.
 
 The workers are those of a Dask cluster on this machine, processes of one thread each, and every pass reads the
 partitions anew. Bytes are those of tasks and of answers, as they are pickled; memory is the largest of a worker's. One
@@ -45,7 +47,7 @@ class Counting(Executor):
         self.of.shutdown(wait=wait)
 
 
-def write(folder: Path, rows: int, columns: int) -> None:
+def write(folder: Path, rows: int, columns: int, copies: int = 1) -> None:
     """Partitions of numbers in 32 bits and a label."""
     import duckdb
 
@@ -61,6 +63,10 @@ def write(folder: Path, rows: int, columns: int) -> None:
         )
         duckdb.sql(f"COPY ({select}) TO '{path}.new' (FORMAT parquet, ROW_GROUP_SIZE 122880)")
         Path(f"{path}.new").rename(path)
+    for more in range(PARTS, copies * PARTS):
+        of, path = folder / f"part-{more % PARTS:03}.parquet", folder / f"part-{more:03}.parquet"
+        if of.exists() and not path.exists():
+            os.link(of, path)
 
 
 def measured(folder: Path, columns: int, workers: int, passes: int) -> dict[str, Any]:
@@ -129,6 +135,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rows", type=int, default=10_000_000)
     parser.add_argument("--columns", type=int, default=20)
+    parser.add_argument("--copies", type=int, default=1)
     parser.add_argument("--workers", default="1,2")
     parser.add_argument("--passes", type=int, default=3)
     parser.add_argument("--folder", type=Path)
@@ -136,9 +143,9 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as temporary:
         folder = asked.folder or Path(temporary)
         folder.mkdir(parents=True, exist_ok=True)
-        write(folder, asked.rows, asked.columns)
+        write(folder, asked.rows, asked.columns, asked.copies)
         size = sum(path.stat().st_size for path in folder.iterdir())
-        print(json.dumps({"parquet_GB": round(size / 1e9, 2), "partitions": PARTS}), flush=True)
+        print(json.dumps({"parquet_GB": round(size / 1e9, 2), "partitions": PARTS * asked.copies}), flush=True)
         for workers in map(int, asked.workers.split(",")):
             print(json.dumps(measured(folder, asked.columns, workers, asked.passes)), flush=True)
     print(json.dumps(one_release(asked.columns + 1)), flush=True)
