@@ -31,7 +31,7 @@ from dpmpc.data.spelling import PLAIN
 from dpmpc.data.table import Floats, Ints, Table
 from dpmpc.estimators.frames import TARGET, Frame, rows, sorted_by_owner
 from dpmpc.estimators.persons import Persons
-from dpmpc.estimators.spending import PrivacyWarning, ledger_of, spent_on, warn
+from dpmpc.estimators.spending import PrivacyWarning, expect, ledger_of, spent_on, warn
 from dpmpc.lazy import cached_property
 from dpmpc.learning.class_weights import BALANCED, names_of, stated
 from dpmpc.learning.learner import Learner
@@ -45,7 +45,7 @@ from dpmpc.privacy.law import law_for
 from dpmpc.privacy.mechanism import Mechanism
 from dpmpc.privacy.whole import WholeRun, path_of
 from dpmpc.runs.before_release import budget_below, check_budget
-from dpmpc.runs.planning import facts_of_schema, plan_of
+from dpmpc.runs.planning import facts_of_schema, plan_of, settled
 from dpmpc.runs.request import Request
 from dpmpc.runs.surveying import Asking, draft_of, release, wanted
 from dpmpc.settings import declared, said
@@ -204,7 +204,9 @@ def _preprocessing(
                 books.check(out, training, survey)
 
             folder = out / SURVEY
-            found = release(request, asking, folder, check=check, budget=books.budget, account=books.account)
+            found = release(
+                request, asking, folder, check=check, budget=books.budget, account=books.account, tell=expect
+            )
     schema = modelled(given.read_off().on(request.basis), given.task) if found is None else found[1]
     if found is not None and not given.robust:
         schema = msgspec.structs.replace(schema, bounds="data")
@@ -243,7 +245,11 @@ def _learned(
     books: _Books,
 ) -> Fitted:
     records, sizes = sorted_by_owner(X, given.scaled(schema), given.split, given.weights), given.sizes
-    plan = plan_of(request, facts_of_schema(str(request.data_id), schema, sizes, before))
+    facts = facts_of_schema(str(request.data_id), schema, sizes, before)
+    request, advice = settled(request, facts)
+    plan = plan_of(request, facts)
+    for text in () if advice is None or before else advice.warnings:  # those of a survey were told before it
+        expect(text)
     books.check(out, plan)
     noise = plan.derived.mechanism.scale * plan.grid.step / plan.divisor
     learner = Learner(plan.learning, plan.releases, records, sizes, noise)

@@ -40,6 +40,11 @@ def warn(fits: int, total: Spent, plan: Plan) -> None:
     )
 
 
+def expect(text: str) -> None:
+    """Warns of what is to be expected of a fit, from public numbers alone: that noise will swamp the signal, say."""
+    warnings.warn(f"before anything is spent: {text.removeprefix('warning: ')}", UserWarning, stacklevel=5)
+
+
 def ledger_of(run: Path) -> tuple[Entry, ...]:
     """The releases that the parties' ledgers in a run directory hold, each counted once."""
     return merge(read_ledgers(run))

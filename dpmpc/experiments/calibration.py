@@ -154,7 +154,7 @@ def _text() -> list[str]:
         "Ours. Convergence's setting (m = 1,000), with every method beside what its formula truly guarantees. "
         "`paper` is the printed Theorem 3.4, `zcdp` solves the same equation without dropping rho, `tight` is the "
         "exact privacy curve of Gaussian releases. MPC Out P's Laplace coordinates with L2 sensitivity guarantee "
-        "sqrt(d) epsilon; with L1 sensitivity, with the density exp(-|v|_2/scale), or with Gaussian noise, the "
+        "sqrt(d) epsilon. With L1 sensitivity, with the density exp(-|v|_2/scale), or with Gaussian noise, the "
         "promise is kept.",
     ]
 

@@ -139,7 +139,7 @@ def _formulas() -> list[str]:
         "", *table(head, lines), "",
         f"Theorem 1's relation, as inferred, gives delta = {theorem_delta(eps, cape):.2g} at epsilon = {eps:.2g}, "
         f"10 sites, where {delta_of_mu(cape, eps):.2g} is exact. Remark 3's ratio H(n) for sites of 50, 200, 250, "
-        f"500 records is {variance_ratio([50, 200, 250, 500]):.2f} with plain means; weights n_s/n make it 1.",
+        f"500 records is {variance_ratio([50, 200, 250, 500]):.2f} with plain means. Weights n_s/n make it 1.",
     ]  # fmt: skip
 
 
@@ -259,15 +259,15 @@ def _read(path: Path, key: str) -> dict[str, list[float]]:
 def _text() -> list[str]:
     return [
         "Imtiaz, Mohammadi and Sarwate 2019. Sites add zero-sum noise, which cancels, and a little of their own, "
-        "which sums up to what a trusted centre would add. The seed of this section stops inside their section "
-        "4.2, most formulas are lost, and no data set is named: formulas are derived anew "
-        "(`dpmpc/privacy/cape.py`), data sets are ours. The aggregate's noise is the pooled one by construction "
-        "(Lemma 1); what is compared is what it costs in privacy, or what it leaves of the accuracy when the same "
+        "which sums up to what a trusted centre would add. The text that this section is made from stops inside their "
+        "section 4.2. Most formulas are lost, and no data set is named. So formulas are derived anew "
+        "(`dpmpc/privacy/cape.py`), and data sets are ours. The aggregate's noise is the pooled one by construction "
+        "(Lemma 1). What is compared is what it costs in privacy, or what it leaves of the accuracy when the same "
         "(epsilon, delta) is kept towards ceil(S/3) - 1 colluding sites.",
         "",
-        "**What MPC buys**: a colluding site knows its own part of the zero-sum noise and of the rest, so CAPE's "
-        "noise is worth less the more sites collude; noise made inside MPC is known to nobody. The size of the "
-        "zero-sum noise is free, since it cancels: made uniform (secure aggregation) it hides all but the sum, and "
+        "**What MPC buys.** A colluding site knows its own part of the zero-sum noise and of the rest, so CAPE's "
+        "noise is worth less the more sites collude. Noise made inside MPC is known to nobody. The size of the "
+        "zero-sum noise is free, since it cancels. Made uniform (secure aggregation) it hides all but the sum, and "
         "only sqrt(S/S_H) is lost.",
         "",
         "The functional mechanism releases the coefficients of a quadratic objective once. Eigenvalues of the "

@@ -327,32 +327,33 @@ def _order(rows: Sequence[Row]) -> list[Check]:
 def _text() -> list[str]:
     return [
         "Jayaraman et al. 2018, Figures 1-2 and Appendix B: lambda = 1e-3, G = 1, step 1, epsilon = 0.5, delta = "
-        "1e-3, T = 1,500; KDDCup99 (10 % file) with 122 features, Adult with 104, no intercept. Models aggregated "
-        "after t local updates carry noise of their own at every t, as in the figures. The gap is against the "
-        "exact optimum (gradient norm below 1e-10). MPC Grad P is calibrated by exact zCDP (as the paper means it) "
+        "1e-3, T = 1,500. KDDCup99 (10 % file) has 122 features, Adult 104, and there is no intercept. Models "
+        "aggregated after t local updates carry noise of their own at every t, as in the figures. The gap is against "
+        "the exact optimum (gradient norm below 1e-10). MPC Grad P is calibrated by exact zCDP (as the paper means it) "
         "and tightly (the same true promise, less noise). With owners of equal size a trusted centre's private "
         "descent has MPC Grad P's law, and is not drawn.",
         "",
         "**Two readings are inferred.** The poster's 15 points at 0, 100, ..., 1,400 are read as means over blocks "
-        "of 100 iterations: then the first points fit, which single iterations miss by a factor of 3.5. Its "
+        "of 100 iterations. Then the first points fit, which single iterations miss by a factor of 3.5. Its "
         "relative accuracy loss is read as the absolute difference of test accuracies, as the authors' public code "
         "has it, in blocks "
-        'too; and it fits only when connections are attacks of any kind or normal, not "a denial-of-service attack or '
-        'not" as the text says: probes, which are no denial of service, are learnt late and cost 2e-3 at iteration '
+        'too. It fits only when connections are attacks of any kind or normal, not "a denial-of-service attack or '
+        'not" as the text says. Probes, which are no denial of service, are learnt late and cost 2e-3 at iteration '
         "200. Both labels are run and shown.",
         "",
         "**How verdicts are reached.** A line of the poster is reproduced if ours over it has a geometric mean over "
-        f"the 15 blocks within a factor of {CLOSE:g}, and no block is off by more than {WORST:g} (not asked of "
-        f"accuracy losses above {COARSE:g}, which a few runs make). Accuracy losses below {FEW_RECORDS:g}, "
-        f"{FEW_RECORDS * TEST_RECORDS:.0f} of {TEST_RECORDS:,} test records, are less than this test set resolves, and "
-        f"are taken for {FEW_RECORDS:g} on both sides; the ratio of the losses as they are stands beside it. A loss is "
-        "held against 1e-3 with an interval that has the chance of the test records in it, not the noise's alone.",
+        f"the 15 blocks within a factor of {CLOSE:g}, and no block is off by more than {WORST:g}. The latter "
+        f"is not asked of accuracy losses above {COARSE:g}, which a few runs make. Accuracy losses below "
+        f"{FEW_RECORDS:g}, {FEW_RECORDS * TEST_RECORDS:.0f} of {TEST_RECORDS:,} test records, are less than this test "
+        f"set resolves. They are taken for {FEW_RECORDS:g} on both sides. The ratio of the losses as they are "
+        "stands beside it. A loss is held against 1e-3 with an interval that has the chance of the test records in "
+        "it, not the noise's alone.",
         "",
         "Some lines follow a paper's text and some its picture. *Local Obj P* is Algorithm 2 of Chaudhuri et al. "
-        "with a vector of its own for every owner; *(printed)* is Table 1's formula, Laplace(2G/(n_(1) epsilon)) "
-        "and no extra regulariser; *(as drawn)* lets all owners share one Laplace vector. *Rajkumar and Agarwal* "
-        "is their Algorithm 1 with sigma* from the proof's chi-squared condition; *(printed sigma*)* has the "
-        "condition as printed, which is next to no noise, so that rho alone is left; *(as drawn)* takes sigma* = 2 "
+        "with a vector of its own for every owner. *(printed)* is Table 1's formula, Laplace(2G/(n_(1) epsilon)) "
+        "and no extra regulariser. *(as drawn)* lets all owners share one Laplace vector. *Rajkumar and Agarwal* "
+        "is their Algorithm 1 with sigma* from the proof's chi-squared condition. *(printed sigma*)* has the "
+        "condition as printed, which is next to no noise, so rho alone is left. *(as drawn)* takes sigma* = 2 "
         "sqrt(2 log(1.25/delta))/epsilon, which does not grow with d, one copy of each noise and a constant step.",
     ]
 
@@ -396,14 +397,14 @@ def _notes(rows: Sequence[Row]) -> list[str]:
     central = [row for row in select(rows, method="Centralised non-private") if row["iteration"] == ITERATIONS]
     for row in {str(row["dataset"]): row for row in central}.values():
         lines.append(
-            f"{row['dataset']}: {ITERATIONS:,} noiseless updates end {float(row['gap']):.2g} above the optimum, so "
-            "that an 'optimum' of as many updates, as in the authors' code, shifts every gap by that much."
+            f"{row['dataset']}: {ITERATIONS:,} noiseless updates end {float(row['gap']):.2g} above the optimum. "
+            "An 'optimum' of as many updates, as in the authors' code, shifts every gap by that much."
         )
     spent = select(rows, method="Rajkumar and Agarwal")
     if spent:
         lines.append(
-            "Rajkumar and Agarwal's rho spends epsilon = 0.5 at each of 1,500 updates: 750 in total by basic "
-            f"composition, {laplace_epsilon(1.0, EPSILON, ITERATIONS, DELTA):.0f} at delta = 1e-3 by optimal "
+            "Rajkumar and Agarwal's rho spends epsilon = 0.5 at each of 1,500 updates. That is 750 in total by "
+            f"basic composition, {laplace_epsilon(1.0, EPSILON, ITERATIONS, DELTA):.0f} at delta = 1e-3 by optimal "
             f"composition, {gaussian_epsilon(1 / EPSILON, DELTA, 1.0, ITERATIONS, 'zcdp'):.0f} by zCDP. Their theorem "
             "counts the once-drawn eta alone."
         )

@@ -164,14 +164,14 @@ def _pl(rows: Sequence[Row], label: str) -> Check:
 def _text() -> list[str]:
     return [
         "Kang et al. 2019, Figures 1 and 3-11: T = 1,000, delta = 1e-3, G = 1, sizes drawn from the simplex with a "
-        "tenth of an even share as the least; KDDCup99 with 122 features and Adult with 104, no intercept; the "
-        "others with one. The paper gives neither lambda (here 1e-3) nor the constant c of its noise (here exact "
+        "tenth of an even share as the least. KDDCup99 has 122 features and Adult 104, with no intercept; the "
+        "others have one. The paper gives neither lambda (here 1e-3) nor the constant c of its noise (here exact "
         "zCDP for every method). It chooses the step among five by cross-validation, which spends privacy "
-        "uncounted; here the step minimises a bound made of public numbers, and where equal weights do better it "
+        "uncounted. Here the step minimises a bound made of public numbers. Where equal weights do better it "
         "gave them a shorter step. Noise is added once, after aggregation, which is what its proof covers. Credit "
         "card fraud is not at hand.",
         "",
-        "Their statement that size weights do as well as a trusted centre is **true by construction** here: with "
+        "Their statement that size weights do as well as a trusted centre is **true by construction** here. With "
         "the same constant both add the same noise to the same mean gradient. It is not counted as reproduced, and "
         "no line is drawn for it. A test holds the two equal.",
     ]

@@ -179,21 +179,21 @@ def _notes(rows: Sequence[Row]) -> list[str]:
             lines.append(f"{TITLES[str(dataset)]}, epsilon = {budget}: {size:.2f}")
     return [
         "The noise of GOP and PSGD on the mean gradient, whose own norm is at most 1, has a norm of about sigma* "
-        f"sqrt(d)/n: {'; '.join(lines)}. Where it is above 1 no method with this noise learns; whatever the paper's "
-        "Figure 2 shows on WDBC, it cannot be that. With the condition on sigma* as printed there would be next to "
-        "no noise.",
+        f"sqrt(d)/n. By setting: {'; '.join(lines)}. Where it is above 1 no method with this noise learns. Whatever "
+        "the paper's Figure 2 shows on WDBC, it cannot be that. With the condition on sigma* as printed there would "
+        "be next to no noise.",
     ]
 
 
 def _text() -> list[str]:
     return [
-        "Rajkumar and Agarwal 2012, Figures 1-2. The paper prints no numbers, and neither lambda (here 0.1 for the "
-        "simulated sets, 0.01 for WDBC), nor the steps z_t, nor their number (here 200). Simulated: five sets of "
-        "1,000 + 1,000 records in the ball of R^10; WDBC: five folds of 569 x 30, features scaled to [0, 1] by "
+        "Rajkumar and Agarwal 2012, Figures 1-2. The paper prints no numbers. It gives neither lambda (here 0.1 for "
+        "the simulated sets, 0.01 for WDBC), nor the steps z_t, nor their number (here 200). Simulated: five sets of "
+        "1,000 + 1,000 records in the ball of R^10. WDBC: five folds of 569 x 30, features scaled to [0, 1] by "
         "public ranges, no intercept. Each point is over five sets or folds with a random partition each, and 40 "
-        "noise seeds of its own for each of them; bands are of the noise, given the sets and partitions. LA has "
+        "noise seeds of its own for each of them. Bands are of the noise, given the sets and partitions. LA has "
         "their density exp(-|v|_2/scale) at Pathak et al.'s scale 2/(n_(1) lambda epsilon), which makes a coin of "
-        "every classifier here; with the factor 1/K that the mean over K parties earns (MPC Out P) it does what "
+        "every classifier here. With the factor 1/K that the mean over K parties earns (MPC Out P) it does what "
         "their figures say. WD-DP with tight calibration keeps the same (epsilon, delta) and is ours to compare "
         "with.",
     ]

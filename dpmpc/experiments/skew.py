@@ -97,12 +97,12 @@ def _steady(rows: Sequence[Row], label: str) -> list[Check]:
 
 def _text() -> list[str]:
     return [
-        "Kang et al. 2019, Figures 2 and 12-16: half of the owners hold u times as many records as the others; the "
-        "rest as in the previous section. Equal weights pay for the smallest owner, sigma ~ 1/(m n_(1)), which is "
+        "Kang et al. 2019, Figures 2 and 12-16: half of the owners hold u times as many records as the others. The "
+        "rest is as in the previous section. Equal weights pay for the smallest owner, sigma ~ 1/(m n_(1)), which is "
         "(1 + u)/2 times that of size weights, sigma ~ 1/n. All methods take the step of size weights, so that a "
         "shorter step does not hide the noise. That size weights are steady is **true by construction** (their "
-        "noise and objective do not depend on u): noise seeds are fresh at every u, so the line shows chance "
-        "alone, and it is not counted as reproduced.",
+        "noise and objective do not depend on u). Noise seeds are fresh at every u, so the line shows chance "
+        "alone. It is not counted as reproduced.",
     ]
 
 

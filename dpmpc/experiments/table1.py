@@ -108,7 +108,7 @@ def report(rows: Sequence[Row], folder: Path, plan: Plan) -> Section:
         "Table 1: noise of each method",
         [
             "Jayaraman et al. 2018, m = 100, n_(1) = 500, lambda = 0.01, epsilon = 0.5, G = 1, T = 100. A Laplace "
-            "column prints the scale b, its deviation is sqrt(2) b. Deviations are over 1,000 samples.",
+            "column prints the scale b. Its deviation is sqrt(2) b. Deviations are over 1,000 samples.",
         ],
         checks,
         notes=[

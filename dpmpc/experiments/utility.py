@@ -297,9 +297,9 @@ def _notes(rows: Sequence[Row]) -> list[str]:
 def _text() -> list[str]:
     return [
         "Ours. The noise of a private descent does not depend on the number of iterations T once the product of "
-        "step and T is fixed, and that product decides between noise and unfinished learning. `dpmpc advise` "
+        "step and T is fixed. That product decides between noise and unfinished learning. `dpmpc advise` "
         "rehearses it on synthetic records of the same shape. At a public theta two records' logistic gradients "
-        "differ by less than 2G; owners scale their gradients accordingly, and the same noise counts for less. "
+        "differ by less than 2G. Owners scale their gradients accordingly, and the same noise counts for less. "
         "Output perturbation with a given delta takes Gaussian noise. Ranges, centres, scales and categories come "
         "from one noisy survey inside the promise.",
     ]

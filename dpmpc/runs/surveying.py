@@ -197,9 +197,9 @@ def release(
     # the parties of a run that is all here are processes of their own, and all its owners come
     asked, plan = whole.learning.survey, replace(whole.first, role="apart", min_owners=0)
     assert asked is not None
-    check(plan, whole)
     for warning in warned_of(request, draft, asking.sizes):
         tell(f"warning: {warning}")
+    check(plan, whole)
     with Aggregator.of_plan(plan, out=folder, wait=wait, budget=budget, account=account) as aggregator:
         release = aggregator.open(asked.questions.means(asking.table, asking.owner_of, asking.sizes))
         aggregator.finish()

@@ -43,8 +43,8 @@ def frame_of(export: Export, folder: Path, rows: int) -> tuple[pd.DataFrame, Any
     ids=lambda e: e.name,
 )
 def test_every_column_of_an_export_is_read_by_an_estimator(export: Export, tmp_path: Path) -> None:
-    """A number or a date in every record is some 20 deviations of a survey's noise here, and one of a hundred rare
-    texts none: neither happens otherwise once in 10^9 runs."""
+    """A number or a date in every record is some 20 deviations of a survey's noise here. A bucket of rare texts stands
+    out by chance, once in some hundred fits; five of them, with what else a column has, once in 10^9 runs."""
     frame, y = frame_of(export, tmp_path, 1000)
     asked = {**ASKED, "classes": list(export.classes), "data_id": export.name}
     spelling = Spelling()
@@ -64,7 +64,7 @@ def test_every_column_of_an_export_is_read_by_an_estimator(export: Export, tmp_p
     read = {column.name for column in model.schema_.columns if getattr(column, "number", False)}
     assert plain <= read, plain - read
     texts = {name for name, kind in export.kinds.items() if kind in ("identifier", "free text")}
-    assert texts - read <= left.keys()
+    assert all(used.get(name, 0) <= 6 for name in texts - read), used
     looks = "; ".join(str(warning.message) for warning in said)
     assert all(f"column '{name}' looks like {export.kinds[name]}" in looks for name in texts)
     shares = model.predict_proba(frame)

@@ -54,7 +54,7 @@ def test_plans_and_requests_take_it_unless_one_is_named() -> None:
 def test_replicated_sharing_refuses_more_parts_than_it_can_list() -> None:
     BACKENDS["sharing"].check(11, 5)
     with pytest.raises(
-        UsageError, match=r"with n = 16 and t = 7 there are 6,435, and a sample would take .* use backend shamir"
+        UsageError, match=r"with n = 16 and t = 7 there are 6,435, and a sample would take .* use backend=shamir"
     ):
         small(parties=16, backend="sharing")
 
