@@ -2,6 +2,7 @@
 
 import base64
 import hashlib
+import inspect
 import json
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,6 +17,7 @@ from dpmpc.lazy import cached_property
 from dpmpc.learning.vectors import Vectors
 from dpmpc.mpc.contract.backend import BACKENDS
 from dpmpc.privacy.heads import HEAD
+from dpmpc.settings import only_known
 
 VERSION = 1
 FILE = "flower.json"
@@ -122,6 +124,12 @@ def prepare(
     default; `settings`: as of `Plan.create`, `releases` being the rounds. Errors: UsageError for what no run can do,
     for `records` (whole updates are clipped, not records' parts), and where keys are in the folder already.
     """
+    only_known(settings, inspect.signature(Plan.create).parameters, "dpmpc.flower.prepare")
+    if settings.get("security") == "active":
+        raise UsageError(
+            "under Flower clients are sampled, and some fail, and active security needs all of them in every round; "
+            "got <<security=active>>; use <<security=semi-honest>>"
+        )
     plan = Plan.create(
         owners=owners,
         dimension=dimension,

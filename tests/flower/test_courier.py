@@ -296,3 +296,17 @@ def test_a_client_remembers_on_disk_what_it_sealed_for(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(UsageError, match="remembers for which releases it has sealed"):
         Seals(tmp_path / "file", one.digest).check(one)
+
+
+@pytest.mark.parametrize(
+    ("more", "said"),
+    [
+        ({"nonsense": 1}, "dpmpc.flower.prepare has no setting 'nonsense'"),
+        ({"security": "active"}, "active security needs all of them in every round"),
+    ],
+)
+def test_what_prepare_refuses_is_said_of_prepare(more: dict[str, object], said: str, tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match=said) as error:
+        prepare(tmp_path, owners=4, dimension=3, clip=1.0, delta=1e-5, **more)
+    assert "Plan.create" not in str(error.value) and "min_owners" not in str(error.value)
+    assert not list(tmp_path.iterdir())
