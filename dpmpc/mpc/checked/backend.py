@@ -138,10 +138,10 @@ class Checked(Sharing):
     def undetected(self, sampler: Sampler, sizes: Sequence[int], parties: int, threshold: int) -> float:
         """How likely a run whose noise is made in batches of these sizes uses a batch with a wrong AND, at most.
 
-        The first failed check ends an attempt: of the batches that are cheated in, the first to be judged, and what was
-        in the making beside it, are all that can pass before that; any later one needs an earlier one to have passed
-        (docs/active.md). So AT_ONCE tries an attempt, MOST_ATTEMPTS attempts, and the square of it for all later
-        batches.
+        The first failed check ends an attempt, and AT_ONCE batches are under way at most. In the order in which they
+        are first cheated in, any later one begins when the verdict on an earlier one has fallen, so the first wrong one
+        to pass is among the first AT_ONCE (docs/active.md). The square of it for all later batches is room to spare.
+        MOST_ATTEMPTS attempts.
         """
         errors = (counted(sampler, size, parties, threshold).error for size in set(sizes))
         return undetected_in(max(errors, default=Fraction(0)), len(sizes))
