@@ -165,6 +165,38 @@ def test_no_figure_in_prose_is_stale(tmp_path: Path) -> None:
         list(figures.stale(root=tmp_path))
 
 
+@pytest.mark.parametrize(
+    ("asked", "said"),
+    [
+        ("method=ours : mean(error) .2f-", ".20"),
+        ("method=ours : min(error) .1f", "0.1"),
+        ("method=ours : max(error) .1f", "0.3"),
+        ("method=ours|alone : count(error) .0f", "4"),
+        ("method=ours seed=1 : error/of .3f", "0.025"),
+        ("method=ours less method='one copy' : mean(error) +.2f-", "-.40"),
+        ("by=seed method=ours less method='one copy' : mean(error) +.2f-", "-.25"),
+        ("by=set method='one copy' : max(error) .2f", "0.80"),
+    ],
+)
+def test_a_figure_may_be_of_several_rows(asked: str, said: str, tmp_path: Path) -> None:
+    """By hand: ours has .1, .2, .3; one copy .3, .5 and, of a seed and a set of its own, .9 and .7."""
+    (tmp_path / "r.csv").write_text(
+        "method,set,seed,error,of\nours,a,1,.1,4\nours,a,2,.2,4\nours,a,3,.3,4\nalone,a,1,.9,4\n"
+        "one copy,a,1,.3,4\none copy,a,2,.5,4\none copy,b,4,.9,4\none copy,b,5,.7,4\n"
+    )
+    (tmp_path / "README.md").write_text(f"It is <!--= r.csv {asked} -->?<!--=-->.\n")
+    (tmp_path / "docs").mkdir()
+    assert list(figures.stale(write=True, root=tmp_path)) == ["README.md"]
+    assert f"-->{said}<!--=-->" in (tmp_path / "README.md").read_text()
+
+
+def test_a_figure_of_several_rows_has_to_say_what_of_them(tmp_path: Path) -> None:
+    (tmp_path / "r.csv").write_text("method,error\nours,1\nours,2\n")
+    for asked, named in (("method=ours", "2 rows"), ("method=theirs", "0 rows"), ("by=error less method=x", "0 rows")):
+        with pytest.raises(KeyError, match=f"r.csv: {named} with"):
+            figures.value(tmp_path, "r.csv", asked, "error", ".1f")
+
+
 def test_the_page_on_installing_knows_every_package_that_is_installed() -> None:
     """By name, down to what packages need themselves; what it says of them stands in its result file."""
     needed, seen = ["dpmpc"], set[str]()

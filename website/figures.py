@@ -8,7 +8,14 @@ A figure stands between two comments, which readers do not see. The first says w
     <!--= docs/one-copy.csv noise=one owners=1000 : error .1f -->16.7<!--=-->
 
 A CSV file, the row by the values of its columns, the column; or a JSON file and the keys that lead to a number. The
-last word is how it is written, as Python formats numbers; `s` is a text as it stands.
+last word is how it is written, as Python formats numbers; `s` is a text as it stands, and `.3f-` writes .375 for 0.375.
+
+Of several rows there is `mean(error)`, `min(error)`, `max(error)` or `count(error)`; `given/releases` divides two
+columns. A value with spaces is quoted, `set=iris|wine` takes both, and what follows `less` is taken off:
+
+    method=ours seed=1 less method="one copy" : mean(error) .1f
+
+With `by=seed` the rows of one seed are one, their mean; of two methods only seeds that both have are compared.
 
 A table, or a line on a machine, is a part of `website.measured`, from result files of `dpmpc bench`:
 
@@ -20,29 +27,88 @@ A table, or a line on a machine, is a part of `website.measured`, from result fi
 import csv
 import json
 import re
+import shlex
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import lru_cache
 from pathlib import Path
+from statistics import fmean
 
 ROOT = Path(__file__).resolve().parents[1]
 _PART = re.compile(r"(<!--# (\S+) (\S+(?: \S+)*) -->\n).*?(<!--#-->)", re.DOTALL)
-_FIGURE = re.compile(r"<!--= (\S+) ([^:>]*): (\S+) (\S+) -->(.*?)<!--=-->", re.DOTALL)
+_FIGURE = re.compile(r"<!--= (\S+) ([^>]*?): (\S+) (\S+) -->(.*?)<!--=-->", re.DOTALL)
+
+
+_OF: Mapping[str, Callable[[list[float]], float]] = {"mean": fmean, "min": min, "max": max, "count": len}
+_Row = dict[str, str]
+
+
+@lru_cache(maxsize=2)  # the next figure is most often of the same file
+def _table(path: Path, changed: int) -> list[_Row]:
+    with path.open(encoding="utf-8", newline="") as file:
+        return list(csv.DictReader(file))
+
+
+def _chosen(rows: list[_Row], wanted: _Row) -> list[_Row]:
+    allowed = {key: values.split("|") for key, values in wanted.items()}
+    return [row for row in rows if all(row[key] in allowed[key] for key in allowed)]
+
+
+def _number(row: _Row, column: str) -> float:
+    above, _, below = column.partition("/")
+    return float(row[above]) / (float(row[below]) if below else 1.0)
+
+
+def _groups(rows: list[_Row], by: list[str], column: str) -> dict[tuple[str, ...], float]:
+    """The mean of the column by what these columns say; without them a row each."""
+    found: dict[tuple[str, ...], list[float]] = {}
+    for at, row in enumerate(rows):
+        found.setdefault(tuple(row[key] for key in by) if by else (str(at),), []).append(_number(row, column))
+    return {key: fmean(numbers) for key, numbers in found.items()}
+
+
+def _found(rows: list[_Row], where: str, column: str) -> float:
+    """One number of these rows.
+
+    Errors: KeyError where there is no such row, or several and nothing says what of them is meant."""
+    one, _, other = where.partition(" less ")
+    first = dict(part.split("=", 1) for part in shlex.split(one))
+    by = [key for key in first.pop("by", "").split(",") if key]
+    sides = [first] + ([{**first, **dict(part.split("=", 1) for part in shlex.split(other))}] if other else [])
+    named = re.fullmatch(r"(\w+)\((.+)\)", column)
+    of = _OF[named[1]] if named else None
+    found = [_groups(_chosen(rows, side), by, named[2] if named else column) for side in sides]
+    if by and other:
+        both = found[0].keys() & found[1].keys()
+        found = [{key: found[0][key] - found[1][key] for key in both}]
+    for numbers in found:
+        if not numbers or (of is None and len(numbers) != 1):
+            raise KeyError(f"{len(numbers)} rows with {where}")
+    said = [(of or min)(list(each.values())) for each in found]
+    return said[0] - sum(said[1:])
 
 
 def value(root: Path, name: str, where: str, column: str, form: str) -> str:
     """The figure as it is written. Errors: KeyError where the file has no such row, or several."""
     path = root / name
+    bare, form = form.endswith("-"), form.removesuffix("-")
+    number: float | str
     if path.suffix == ".json":
         found = json.loads(path.read_text(encoding="utf-8"))
-        for key in [*where.split(), column]:
+        for key in [*shlex.split(where), column]:
             found = found[int(key)] if isinstance(found, list) else found[key]
-        return format(found, form)
-    wanted = dict(part.split("=", 1) for part in where.split())
-    with path.open(encoding="utf-8", newline="") as file:
-        rows = [row for row in csv.DictReader(file) if all(row[key] == wanted[key] for key in wanted)]
-    if len(rows) != 1:
-        raise KeyError(f"{name}: {len(rows)} rows with {where}")
-    return rows[0][column] if form == "s" else format(float(rows[0][column]), form)
+        number = found
+    else:
+        rows = _table(path, path.stat().st_mtime_ns)
+        try:
+            if form == "s":
+                (row,) = _chosen(rows, dict(part.split("=", 1) for part in shlex.split(where)))
+                return row[column]
+            number = _found(rows, where, column)
+        except (KeyError, ValueError) as e:
+            raise KeyError(f"{name}: {e.args[0]}") from e
+    said = format(number, form)
+    return re.sub(r"^([+-]?)0\.", r"\1.", said) if bare else said
 
 
 def renewed(text: str, root: Path = ROOT) -> str:

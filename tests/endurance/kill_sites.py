@@ -20,6 +20,7 @@ What was really released is told by witness files outside of all that the produc
 
 import argparse
 import json
+import math
 import os
 import random
 import shutil
@@ -321,11 +322,11 @@ def kill_sites(
     folder.mkdir(parents=True, exist_ok=True)
     kind = KINDS[seed % len(KINDS)] if kind is None else kind
     make_credentials(folder / "keys", NAMES)
-    plan_file = plan_for(folder, 30 + 40 * kills, kind)
+    plan_file = plan_for(folder, 200 + 40 * kills, kind)
     run = Run(folder, folder / "keys", plan_file, host or own_host(seed), rng, stall=stall)
     for name in NAMES:
         run.start(name)
-    due, seen, at = begin + 2.0, run.progress(), begin
+    due, seen, at = math.inf, run.progress(), begin
     try:
         while len(run.finished) < len(NAMES):
             run.look()
@@ -334,6 +335,7 @@ def kill_sites(
                 run.strike()
                 due = now + rng.choice([0.0, 0.3, 1.0, 2.5, 5.0]) * rng.random()
             if (present := run.progress()) != seen:
+                due = now if due == math.inf else due  # from the first file on: a run may be over within a second
                 seen, at = present, now
             waiting = sorted(set(NAMES) - run.finished)
             assert now - at < LIMITS * stall, f"{waiting} hang: {[run.tail(name)[-300:] for name in waiting]}"
