@@ -145,7 +145,12 @@ def written(plan: Plan, folder: Path | str) -> Prepared:
     _ = plan.derived  # what no run can keep is refused before a key is written
     Prepared(plan, (bytes(_KEY),) * plan.parties)
     folder = Path(folder)
-    folder.mkdir(parents=True, exist_ok=True)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise UsageError(
+            f"the keys' folder must be one that can be written; {folder}: {error.strerror}; name another"
+        ) from None
     prepared = Prepared(plan, tuple(write_key(key_path(folder, party)) for party in range(plan.parties)))
     (folder / FILE).write_text(prepared.to_text(), encoding="utf-8")
     return prepared
