@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from dpmpc.data.spelling import PLAIN, Spelling
+from dpmpc.errors import spelt
 from dpmpc.learning.model import Model, read_model
 from dpmpc.runs.curve_charts import plot
 from dpmpc.runs.figure_page import notebook_part
@@ -145,11 +146,15 @@ def train(
     asked = {
         name: value for name, value in locals().items() if name not in ("out", "overwrite", "progress", "spelling")
     }
+
+    def told(event: dict[str, Any]) -> None:
+        progress({**event, "text": spelt(event["text"])} if "text" in event else event)
+
     with contextlib.ExitStack() as stack:
         if not isinstance(records, str | os.PathLike | None):
             from dpmpc.data.objects import stored  # only frames need DuckDB here
             from dpmpc.data.scratch import scratch_folder
 
             asked["records"] = str(stored(records, stack.enter_context(scratch_folder())))
-        launch(Request(**said(asked), spelling=spelling), Path(out), overwrite=overwrite, progress=progress)
+        launch(Request(**said(asked), spelling=spelling), Path(out), overwrite=overwrite, progress=told)
     return Trained(Path(out), read_report(Path(out)), read_model(Path(out)))
