@@ -124,7 +124,7 @@ def _show(found: "Description", target: str | None) -> None:
     console.print(grid)
     for described in found.columns:
         c = described.looked
-        change = f" [to change it: {c.change}]" if c.change else ""
+        change = f" [to change it: {spelt(c.change, spelling)}]" if c.change else ""
         notes = "".join(f"; {note}" for note in described.notes)
         style = "" if c.used or c.role != "feature" else "yellow"
         console.print(Text(f"{c.name}: {c.kind}, {c.does}: {c.why}{notes}{change}", style=style), soft_wrap=True)
@@ -142,7 +142,11 @@ def spelled(found: "Description") -> list[str]:
     lines = []
     if intake.proposed != intake.stated:
         lines.append(f"read as with these options, which a run needs too: {options_stating(intake.proposed.options())}")
-    return [*lines, *(f"please decide: {spelt(ask, spelling)}" for ask in intake.asks), *intake.notes]
+    return [
+        *lines,
+        *(f"please decide: {spelt(ask, spelling)}" for ask in intake.asks),
+        *(spelt(note, spelling) for note in intake.notes),
+    ]
 
 
 def _balance(found: "Description", target: str) -> str:
@@ -180,7 +184,9 @@ def page(found: "Description", target: str | None) -> str:
     for described in found.columns:
         c = described.looked
         first, last = described.ends
-        notes = "; ".join((c.why, *described.notes)) + (f"; to change it: {c.change}" if c.change else "")
+        notes = "; ".join((c.why, *described.notes)) + (
+            f"; to change it: {spelt(c.change, spelling)}" if c.change else ""
+        )
         parts.append(
             f"<tr><td>{html.escape(c.name)}<td>{c.kind}<td class='n'>{c.missing}<td class='n'>{c.distinct}"
             f"<td>{html.escape(first)}<td>{html.escape(last)}<td>{_bars(described)}"

@@ -122,6 +122,10 @@ def spelling(name: str, value: str | None) -> str:
         assert isinstance(call, ast.Call)
         return options_stating({str(each.arg): ast.literal_eval(each.value) for each in call.keywords})
     known = declared(Request).get(name)
+    if name in ("drop", "person") and value is not None and value[:1] in ("[", "'", '"'):  # columns, as Python has them
+        columns = ast.literal_eval(value)
+        each = columns if isinstance(columns, list) else [columns]
+        return shlex.join(word for column in each for word in (f"--{name}", column))
     flag = flags_of(known)[0] if known is not None else (_PROCESS | _SOURCE).get(name, "--" + name.replace("_", "-"))
     if known is not None and known.kind is bool and value in ("True", "False"):
         return flag if value == "True" else f"--no-{flag.removeprefix('--')}"

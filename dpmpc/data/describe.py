@@ -55,7 +55,7 @@ class Described:
             "values": dict(self.bars),
             "used": c.used,
             "does": c.does,
-            "change": c.change,
+            "change": spelt(c.change),
             "why": c.why,
             "notes": list(self.notes),
         }

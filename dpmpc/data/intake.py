@@ -11,7 +11,7 @@ from typing import Any, Literal
 
 from dpmpc.data.few import TIMES, different
 from dpmpc.data.forms import FORMS, NEGATIVE, SOME, Forms, proposed
-from dpmpc.data.oddities import CODE, IDENTIFIER, oddities, shell
+from dpmpc.data.oddities import CODE, IDENTIFIER, dropping, oddities
 from dpmpc.data.spelling import PLAIN, Spelling, canonical
 from dpmpc.data.table import Table, clock, held
 from dpmpc.data.texts import facts_of_texts, listed_words, odd_texts, plain_forms, units_of
@@ -98,11 +98,11 @@ class Looked:
 
     @property
     def change(self) -> str:
-        """The option or the line of a schema that changes that."""
+        """The setting or the line of a schema that changes that."""
         if self.role != "feature":
             return ""
         if self.used:
-            return f"--drop {shell(self.name)}"
+            return dropping([self.name])
         kind = {"identifier": "category", "free text": "category", "category": "category"}.get(self.kind, "number")
         rest = 'categories = ["...", "..."]' if kind == "category" else "low = ..., high = ..."
         return f'schema: kind = "{kind}", {rest}' if self.kind not in ("empty", "constant", "other") else ""
@@ -130,11 +130,14 @@ class Intake:
 
     def useless(self) -> list[str]:
         """What is odd; a line on each column that seems to hold nothing to learn from, as a survey asks about it all
-        the same; and one with the options that leave them all out."""
+        the same; and one with the setting that leaves them all out."""
         odd = [c for c in self.columns if c.role == "feature" and not c.used]
         lines = [f"column '{c.name}' looks like {c.kind} ({c.why})" for c in odd]
-        drop = " ".join(f"--drop {shell(c.name)}" for c in odd)
-        last = [f"a column that is left out costs no noise; to leave these out: {drop}"] if odd else []
+        last = (
+            [f"a column that is left out costs no noise; to leave these out: {dropping([c.name for c in odd])}"]
+            if odd
+            else []
+        )
         return [*self.notes, *lines, *last]
 
     @property

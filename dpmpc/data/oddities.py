@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from dpmpc.data.few import listed
 from dpmpc.data.reading import literal
-from dpmpc.data.spelling import Spelling, is_number
+from dpmpc.data.spelling import Spelling, is_number, stating
 from dpmpc.data.table import Table, some
 from dpmpc.data.texts import figures_of
 from dpmpc.errors import number_of
@@ -45,9 +45,14 @@ IDENTIFIER = re.compile(
 _DAY = re.compile(r"(19|20)\d\d(0[1-9]|1[0-2])(0[1-9]|[12]\d|3[01])")
 
 
-def shell(name: str) -> str:
-    """A name as a shell takes it."""
-    return name if re.fullmatch(r"[\w./-]+", name) else "'" + name.replace("'", "'\\''") + "'"
+def dropping(names: Sequence[str]) -> str:
+    """How a note says that its reader leaves these columns out: a setting, its value as Python writes it."""
+    return f"<<drop={quoted(list(names))}>>"
+
+
+def quoted(value: object) -> str:
+    """A value as Python writes it, in which no mark of a setting ends."""
+    return repr(value).replace(">>", ">\\x3e")
 
 
 def oddities(
@@ -93,7 +98,7 @@ def _contents(table: Table, columns: Sequence["Looked"]) -> Iterator[str]:
             what = "the target" if kept.role == "target" else "column"
             yield (
                 f"column '{other.name}' has the same value as {what} '{kept.name}' in every record; leave it out: "
-                f"--drop {shell(other.name)}"
+                f"{dropping([other.name])}"
             )
 
 
@@ -149,8 +154,8 @@ def _persons(columns: Sequence["Looked"]) -> Iterator[str]:
         ):
             yield (
                 f"column '{c.name}' has {c.distinct} different values in {number_of(c.present, 'record')}; if it says "
-                "whose records they are, a promise of records is weaker for who has several: --person "
-                f"{shell(c.name)} makes it one of persons; else leave it out: --drop {shell(c.name)}"
+                "whose records they are, a promise of records is weaker for who has several: "
+                f"<<person={quoted(c.name)}>> makes it one of persons; else leave it out: {dropping([c.name])}"
             )
 
 
@@ -166,7 +171,7 @@ def _codes(columns: Sequence["Looked"]) -> Iterator[str]:
             if far and abs(code) in CODES and counts[code] >= max(3, _SHARED * c.present):
                 yield (
                     f"column '{c.name}': {counts[code]} records have {code:g}, far from all other numbers; to state "
-                    f"that it says that there is none: --missing-word {shell(f'{c.name}={code:g}')}"
+                    f"that it says that there is none: {stating(missing=(f'{c.name}={code:g}',))}"
                 )
 
 
@@ -211,7 +216,7 @@ def _groups(source: Table, table: Table, columns: Sequence["Looked"], stated: Sp
         if pointed == grouped >= _LEAST:
             yield (
                 f"column '{name}': all {grouped} numbers with a point have three digits after it, read as decimals; "
-                "if the point stands between thousands: --decimal , --thousands ."
+                f"if the point stands between thousands: {stating(decimal=',', thousands='.')}"
             )
 
 
@@ -248,9 +253,8 @@ def _words(columns: Sequence["Looked"], words: Sequence[str]) -> Iterator[str]:
     """Words that look like "missing" and were not stated to be."""
     found = {c.name: sum(c.forms.words.values()) for c in columns if c.forms is not None and c.forms.words}
     if found and words:
-        stated = " ".join(f"--missing-word {shell(word)}" for word in words)
         fields = number_of(sum(found.values()), "field")
         yield (
             f"{fields} of {some(list(found), 6)} look like words for what is missing, and count as values or as not "
-            f"read; to state that they are: {stated}"
+            f"read; to state that they are: {stating(missing=tuple(words))}"
         )

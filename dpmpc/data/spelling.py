@@ -262,7 +262,8 @@ class Spelling:
 
 def stating(**settings: Any) -> str:
     """How an error says that its reader states these of a source's spelling: one setting, as Python writes it."""
-    return f"<<spelling=Spelling({', '.join(f'{name}={value!r}' for name, value in settings.items())})>>"
+    said = ", ".join(f"{name}={value!r}" for name, value in settings.items())
+    return f"<<spelling=Spelling({said.replace('>>', '>' + chr(92) + 'x3e')})>>"
 
 
 def time_of(hour: str | None, minute: str | None, second: str | None, half: str | None) -> float | None:

@@ -29,6 +29,7 @@ from dpmpc.data.ownership import Partition, shares
 from dpmpc.data.schema import Labels, Range, Schema, Surveyed, Target
 from dpmpc.data.spelling import PLAIN
 from dpmpc.data.table import Floats, Ints, Table
+from dpmpc.errors import python_spelling, spelt
 from dpmpc.estimators.frames import TARGET, Frame, rows, sorted_by_owner
 from dpmpc.estimators.persons import Persons
 from dpmpc.estimators.spending import PrivacyWarning, expect, ledger_of, spent_on, warn
@@ -232,7 +233,14 @@ def _look(records: Table, said: bool) -> None:
         check_spelled(intake)
     odd = [*([text] if (text := spelled_otherwise(intake)) else []), *intake.useless()]
     if odd:
-        warnings.warn("; ".join(odd), UserWarning, stacklevel=5)
+        warnings.warn(spelt("; ".join(odd), _spelling), UserWarning, stacklevel=5)
+
+
+def _spelling(name: str, value: str | None) -> str:
+    """A setting as who fits an estimator writes it."""
+    if name == "drop":
+        return "X.drop(columns=...)" if value is None else f"X.drop(columns={value})"
+    return python_spelling(name, value)
 
 
 def _learned(

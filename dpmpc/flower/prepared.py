@@ -2,6 +2,7 @@
 
 import base64
 import hashlib
+import inspect
 import json
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,6 +17,7 @@ from dpmpc.lazy import cached_property
 from dpmpc.learning.vectors import Vectors
 from dpmpc.mpc.contract.backend import BACKENDS
 from dpmpc.privacy.heads import HEAD
+from dpmpc.settings import only_known
 
 VERSION = 1
 FILE = "flower.json"
@@ -122,6 +124,12 @@ def prepare(
     default; `settings`: as of `Plan.create`, `releases` being the rounds. Errors: UsageError for what no run can do,
     for `records` (whole updates are clipped, not records' parts), and where keys are in the folder already.
     """
+    only_known(settings, inspect.signature(Plan.create).parameters, "dpmpc.flower.prepare")
+    if settings.get("security") == "active":
+        raise UsageError(
+            "under Flower clients are sampled, and some fail, and active security needs all of them in every round; "
+            "got <<security=active>>; use <<security=semi-honest>>"
+        )
     plan = Plan.create(
         owners=owners,
         dimension=dimension,
@@ -137,7 +145,12 @@ def written(plan: Plan, folder: Path | str) -> Prepared:
     _ = plan.derived  # what no run can keep is refused before a key is written
     Prepared(plan, (bytes(_KEY),) * plan.parties)
     folder = Path(folder)
-    folder.mkdir(parents=True, exist_ok=True)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise UsageError(
+            f"the keys' folder must be one that can be written; {folder}: {error.strerror}; name another"
+        ) from None
     prepared = Prepared(plan, tuple(write_key(key_path(folder, party)) for party in range(plan.parties)))
     (folder / FILE).write_text(prepared.to_text(), encoding="utf-8")
     return prepared

@@ -191,7 +191,7 @@ def _warnings(figures: Figures) -> Iterator[str]:
             every = "every held-out record, or of so many that noise hides the others"
         yield (
             f"the model says '{figures.classes[alone[0]]}' of {every}: its accuracy is that class's share; give the "
-            "rarer class more weight (class_weight balanced)"
+            'rarer class more weight (class_weight="balanced"; as an option, --class-weight balanced)'
         )
         return
     names = ("accuracy", "base rate", "balanced accuracy")

@@ -1,5 +1,6 @@
 """What is odd about whole columns is said once, to their owner, by every surface; what only looks odd is not."""
 
+import ast
 import shlex
 from pathlib import Path
 
@@ -9,15 +10,16 @@ import pytest
 from click.testing import CliRunner
 
 from dpmpc.cli.main import group
+from dpmpc.cli.settings import spelling
 from dpmpc.data import CsvFile, Schema
 from dpmpc.data.derive import Asked, looked
 from dpmpc.data.intake import look
 from dpmpc.data.loading import opened
 from dpmpc.data.mapping import Mapping
-from dpmpc.data.oddities import TOTALS
+from dpmpc.data.oddities import TOTALS, dropping
 from dpmpc.data.schema import VERSION
 from dpmpc.data.spelling import Spelling
-from dpmpc.errors import RecordError, UsageError
+from dpmpc.errors import RecordError, UsageError, python_spelling, spelt
 from dpmpc.estimators import PrivateLogisticRegression
 from tests.tables import write
 
@@ -44,7 +46,7 @@ def notes(path: Path, spelling: Spelling | None = None) -> tuple[str, ...]:
 def test_columns_that_are_there_twice_are_said(tmp_path: Path) -> None:
     rows = records()
     (note,) = notes(write(tmp_path, text_of(rows)))
-    assert note == "column 'again' has the same value as column 'age' in every record; leave it out: --drop again"
+    assert note == "column 'again' has the same value as column 'age' in every record; leave it out: <<drop=['again']>>"
     rows[7][2] = "17"  # one value is enough to be another column
     assert notes(write(tmp_path, text_of(rows))) == ()
     leak = [[*row[:2], row[4], *row[3:]] for row in rows]
@@ -58,9 +60,9 @@ def test_an_identifier_that_several_records_share_points_at_persons(tmp_path: Pa
     """By name and number alone: few wards, a key of every record and a drug's name say nothing of persons."""
     rows = [[str(1000 + k % 70), row[1], str(k % 5), row[3], row[4]] for k, row in enumerate(records())]
     (note,) = notes(write(tmp_path, text_of(rows, "Patient-ID,age,ward_id,rest,y\n")))
-    assert (
-        note.startswith("column 'Patient-ID' has 70 different values in 200 records") and "--person Patient-ID" in note
-    )
+    assert note.startswith(
+        "column 'Patient-ID' has 70 different values in 200 records"
+    ) and "--person Patient-ID" in spelt(note, spelling)
     texts = [[f"P{row[0]}", *row[1:]] for row in rows]
     (note,) = notes(write(tmp_path, text_of(texts, "patient_id,age,ward_id,rest,y\n")))
     assert note.startswith("column 'patient_id' has 70 different values")
@@ -90,7 +92,7 @@ def test_codes_for_missing_and_dates_as_numbers_are_said_where_they_stand_out(tm
     age, rest = notes(write(tmp_path, text_of(coded)))
     assert age == (
         "column 'age': 20 records have 999, far from all other numbers; to state that it says that there is none: "
-        "--missing-word 'age=999'"
+        "<<spelling=Spelling(missing=('age=999',))>>"
     )
     assert rest.startswith("column 'rest': 29 records have -99,")
     empty = [["" if field in ("999", "-99") else field for field in row] for row in coded]
@@ -118,7 +120,7 @@ def test_words_for_what_is_missing_are_proposed_by_look_and_check(tmp_path: Path
     (note,) = notes(path)
     fields = sum(row[3] in WORDS[1:] for row in rows)  # n/a is one that nobody need state
     assert note.startswith(f"{fields} fields of rest look like words for what is missing")
-    options = shlex.split(note.partition("state that they are: ")[2])
+    options = shlex.split(spelt(note, spelling).partition("state that they are: ")[2])
     assert sorted(options[1::2]) == ["-", ".", "k.a."]
     assert notes(path, Spelling(missing=tuple(options[1::2]))) == ()
     column = {"kind": "number", "name": "rest", "low": 0, "high": 150}
@@ -182,3 +184,19 @@ def test_a_column_of_which_a_survey_published_nothing_blames_no_file(tmp_path: P
     where = "check the file, how it spells numbers and dates, and the schema"
     assert said["id"] is None and said["age"] == f"column 'age': 50 of 50 values are not read; {where}"
     assert said["ward"] is not None and "none of those that stood out of the survey's noise" in said["ward"]
+
+
+@pytest.mark.parametrize("name", ["age", "blood pressure", "o'neil", "a>>b", "größe"])
+def test_a_note_names_columns_as_its_surface_writes_them(name: str) -> None:
+    note = f"leave it out: {dropping([name, 'x'])}"
+    words = shlex.split(spelt(note, spelling).removeprefix("leave it out: "))
+    assert words == ["--drop", name, "--drop", "x"]
+    as_python = spelt(note, python_spelling).removeprefix("leave it out: drop=")
+    assert ast.literal_eval(as_python) == [name, "x"]
+
+
+def test_no_surface_of_python_is_told_of_options(tmp_path: Path) -> None:
+    rows = [[row[0], "999" if k % 10 == 0 else row[1], row[2], "-" if k % 4 == 0 else row[3], row[4]]
+            for k, row in enumerate(records())]  # fmt: skip
+    for note in notes(write(tmp_path, text_of(rows))):
+        assert "--" not in spelt(note) and "<<" not in spelt(note)

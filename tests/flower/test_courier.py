@@ -296,3 +296,26 @@ def test_a_client_remembers_on_disk_what_it_sealed_for(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(UsageError, match="remembers for which releases it has sealed"):
         Seals(tmp_path / "file", one.digest).check(one)
+
+
+@pytest.mark.parametrize(
+    ("more", "said"),
+    [
+        ({"nonsense": 1}, "dpmpc.flower.prepare has no setting 'nonsense'"),
+        ({"security": "active"}, "active security needs all of them in every round"),
+    ],
+)
+def test_what_prepare_refuses_is_said_of_prepare(more: dict[str, object], said: str, tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match=said) as error:
+        prepare(tmp_path, owners=4, dimension=3, clip=1.0, delta=1e-5, **more)
+    assert "Plan.create" not in str(error.value) and "min_owners" not in str(error.value)
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_folder_that_cannot_be_made_is_one_line(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    wrong = tmp_path / "file" / "x"
+    with pytest.raises(UsageError, match="must be one that can be written"):
+        prepare(wrong, owners=4, dimension=3, clip=1.0, delta=1e-5)
+    with pytest.raises(UsageError, match="out must be a directory that can be written"):
+        dpmpc.Aggregator(owners=3, dimension=3, clip=1.0, delta=1e-5, out=wrong)

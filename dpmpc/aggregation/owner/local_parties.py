@@ -146,7 +146,12 @@ class PartiesHere:
         temporary = tempfile.mkdtemp(prefix="dpmpc-") if out is None else None
         folder = Path(temporary) if temporary else out
         assert folder is not None
-        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        try:
+            folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        except OSError as error:
+            raise UsageError(
+                f"<<out>> must be a directory that can be written; {folder}: {error.strerror}; name another"
+            ) from None
         self.parties = LocalParties(parties, folder, **settings)
         self.owner_addresses, self.secret = self.parties.owner_addresses, self.parties.secret
         self.within: Mapping[int, InMemory] = {}  # all connections need a wire

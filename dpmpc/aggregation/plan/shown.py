@@ -45,8 +45,9 @@ def taking_part(plan: Plan, addresses: Sequence[str] = ()) -> list[str]:
             schema = [*schema, line] if began else [f"{line}: {schema[0]}", *schema[1:]]
             began = True
     schema = [*asked, *([f"then trains: {schema[0]}", *schema[1:]] if asked and not began else schema)]
+    held = "records" if plan.counted else "places for records"
     schema += [
-        f"then {stage.name}: one release of {sum(stage.sizes):,} other records, which no other release is of"
+        f"then {stage.name}: one release of {sum(stage.sizes):,} other {held}, which no other release is of"
         f"{' but the questions' * bool(stage.shared)}, so that no record pays twice; "
         f"{stage.source.coordinates} coordinates at most"
         for stage in schedule.after
