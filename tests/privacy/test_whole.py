@@ -119,7 +119,7 @@ def test_a_ledger_that_is_gone_while_its_run_goes_on_counts_whole(tmp_path: Path
 def test_one_of_two_processes_gets_all_its_stages_whichever_comes_first(tmp_path: Path) -> None:
     account = Account(tmp_path / "account")
     budget = Budget(1.0, 1e-5, None, account)
-    (go, start), (heard, said) = os.pipe(), os.pipe()
+    (go, start), (heard, said), (over, end) = os.pipe(), os.pipe(), os.pipe()
 
     def attempt(run: str) -> None:
         try:
@@ -130,7 +130,7 @@ def test_one_of_two_processes_gets_all_its_stages_whichever_comes_first(tmp_path
                     os.write(said, b"had;")
                 except UsageError:
                     os.write(said, b"refused;")
-                os.read(go, 1)  # both have said it
+                os.read(over, 1)  # both have said it
         finally:
             os._exit(0)
 
@@ -143,7 +143,7 @@ def test_one_of_two_processes_gets_all_its_stages_whichever_comes_first(tmp_path
     answers = b""
     while answers.count(b";") < 2:
         answers += os.read(heard, 100)
-    os.write(start, b"12")
+    os.write(end, b"12")
     for child in children:
         os.waitpid(child, 0)
     assert sorted(answers.split(b";")[:2]) == [b"had", b"refused"]
