@@ -6,6 +6,7 @@ from itertools import islice
 import numpy as np
 from numpy.typing import NDArray
 
+from dpmpc.data.ahead import in_order
 from dpmpc.mpc.native import choice
 from dpmpc.privacy.assignment import hashes
 
@@ -13,6 +14,7 @@ Words = NDArray[np.uint64]
 Joined = tuple[bytes | NDArray[np.uint8], Words]
 
 _AT_ONCE = 1 << 16  # texts
+_AHEAD = 2  # as many times so many texts that each core has begun
 
 
 def keyed_hashes(key: bytes, texts: Iterable[object]) -> Words:
@@ -20,12 +22,16 @@ def keyed_hashes(key: bytes, texts: Iterable[object]) -> Words:
     stands for its numbers in digits. Not of secrets: how long it takes tells the texts' lengths."""
     if choice.compiled is None:
         return hashes(key, texts)
-    found = [np.zeros(0, dtype=np.uint64)]
-    for whole, ends in _counted(len(texts)) if isinstance(texts, range) and texts[:1] == range(1) else _joined(texts):
+    compiled = choice.compiled
+
+    def hashed(joined: Joined) -> Words:
+        whole, ends = joined
         out = np.empty(len(ends), dtype=np.uint64)
-        choice.compiled.keyed_hashes(key, whole, ends, out)
-        found.append(out.byteswap())
-    return np.concatenate(found)
+        compiled.keyed_hashes(key, whole, ends, out)
+        return out.byteswap()
+
+    pieces = _counted(len(texts)) if isinstance(texts, range) and texts[:1] == range(1) else _joined(texts)
+    return np.concatenate([np.zeros(0, dtype=np.uint64), *in_order(hashed, pieces, _AHEAD)])
 
 
 def _counted(n: int) -> Iterator[Joined]:
