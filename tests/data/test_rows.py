@@ -3,6 +3,7 @@
 import datetime
 import hashlib
 import itertools
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -119,6 +120,10 @@ def test_records_without_a_label_are_zero_vectors_in_both(monkeypatch: pytest.Mo
     assert _loaded(path, schema, spelling=Spelling(misfits="zero"))[:2] == found[:2]
 
 
+def _with_memory(much: int, mapping: Any, n: int, order: Any, private: Path, memory: int, precision: Any) -> Any:
+    return filling.filled(mapping, n, order, private, much, precision)
+
+
 @needs_kernel
 def test_neither_threads_nor_memory_nor_steps_decide_a_bit(monkeypatch: pytest.MonkeyPatch) -> None:
     schema = Schema(MIXED, Labels("label", ("yes",), ("no",)), True, basis="additive")
@@ -127,7 +132,7 @@ def test_neither_threads_nor_memory_nor_steps_decide_a_bit(monkeypatch: pytest.M
         monkeypatch.setattr("dpmpc.data.filling.cores", lambda cores=cores: cores)
         monkeypatch.setattr("dpmpc.data.ahead.cores", lambda cores=cores: cores)
         monkeypatch.setattr(rows, "_STEP", numbers)
-        monkeypatch.setattr(loading, "filled", lambda *of, memory=memory: filling.filled(*of[:4], memory, *of[5:]))
+        monkeypatch.setattr(loading, "filled", partial(_with_memory, memory))
         digest, _, records = _loaded(table, schema)
         assert records.resident == (memory > 1)  # else it lies in a file
         found.add(digest)

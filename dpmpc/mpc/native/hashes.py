@@ -1,20 +1,21 @@
 """Keyed BLAKE2b of many short texts, to 64 bits. The twin is `dpmpc.privacy.assignment.hashes`."""
 
 from collections.abc import Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from itertools import islice
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dpmpc.data.ahead import in_order
 from dpmpc.mpc.native import choice
 from dpmpc.privacy.assignment import hashes
+from dpmpc.processes.cores import threads_for
 
 Words = NDArray[np.uint64]
 Joined = tuple[bytes | NDArray[np.uint8], Words]
 
 _AT_ONCE = 1 << 16  # texts
-_AHEAD = 2  # as many times so many texts that each core has begun
+_AHEAD = 4  # as many times so many texts for each core, at most
 
 
 def keyed_hashes(key: bytes, texts: Iterable[object]) -> Words:
@@ -31,7 +32,11 @@ def keyed_hashes(key: bytes, texts: Iterable[object]) -> Words:
         return out.byteswap()
 
     pieces = _counted(len(texts)) if isinstance(texts, range) and texts[:1] == range(1) else _joined(texts)
-    return np.concatenate([np.zeros(0, dtype=np.uint64), *in_order(hashed, pieces, _AHEAD)])
+    found, many = [np.zeros(0, dtype=np.uint64)], threads_for(1)
+    with ThreadPoolExecutor(many) as pool:
+        while some := list(islice(pieces, _AHEAD * many)):
+            found += pool.map(hashed, some) if len(some) > 1 else [hashed(some[0])]
+    return np.concatenate(found)
 
 
 def _counted(n: int) -> Iterator[Joined]:
