@@ -1,4 +1,4 @@
-"""Folders to write into."""
+"""Folders to write into: each is made here, and what keeps it from being made or written is one line."""
 
 import errno
 import os
@@ -24,3 +24,17 @@ def make_folder(
         raise UsageError(f"{rule}; {folder}: {said}; {way}") from None
     except OSError as error:
         raise UsageError(f"{rule}; {folder}: {error.strerror}; {way}") from None
+
+
+def check_folder(folder: Path, rule: str, way: str = "name another") -> Path:
+    """The folder, or the nearest one above it that is there: one that can be written, so that `make_folder` could.
+    Nothing is made. Errors: as `make_folder`."""
+    there = next(path for path in (folder.absolute(), *folder.absolute().parents) if os.path.lexists(path))
+    said = ""
+    if not there.is_dir():
+        said = "it is a file"
+    elif not os.access(there, os.W_OK | os.X_OK):
+        said = os.strerror(errno.EACCES)
+    if said:
+        raise UsageError(f"{rule}; {there}: {said}; {way}")
+    return there

@@ -37,7 +37,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from dpmpc.errors import UsageError
-from dpmpc.folders import make_folder
+from dpmpc.folders import check_folder, make_folder
 from dpmpc.privacy.assignment import Assignment, By
 from dpmpc.privacy.book import Book, LedgerError
 from dpmpc.privacy.entry import GENESIS, Entry, bare, digest_of
@@ -54,13 +54,15 @@ _WAY = f"name another folder with <<account>>, or in {ENVIRONMENT}"
 State = Literal["there", "at work", "not kept", "missing", "older"]
 
 
-def account_folder(environment: Mapping[str, str] = os.environ, platform: str = sys.platform) -> Path:
+def account_folder(
+    environment: Mapping[str, str] = os.environ, platform: str = sys.platform, home: Path | None = None
+) -> Path:
     """Where this user's account is: $DPMPC_ACCOUNT, else the platform's place for data that programs keep:
     $XDG_DATA_HOME/dpmpc/account (~/.local/share/dpmpc/account), on macOS ~/Library/Application Support/dpmpc/account.
     """
     if environment.get(ENVIRONMENT):
         return Path(environment[ENVIRONMENT]).expanduser().absolute()
-    home = Path.home()
+    home = home or Path.home()
     if platform == "darwin":
         return home / "Library" / "Application Support" / "dpmpc" / "account"
     given = Path(environment.get("XDG_DATA_HOME") or "")
@@ -166,6 +168,10 @@ class Account:
         except OSError:  # whoever writes to it says so
             return []
         return [bytes.fromhex(digest_of(line)) for line in lines]
+
+    def check(self) -> None:
+        """Errors: UsageError where nothing could be written here; nothing is."""
+        check_folder(self.folder, _RULE, _WAY)
 
     def data(self) -> list[str]:
         """The digests of all data sets that it knows, sorted."""
