@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from dpmpc.data import CsvFile, load
-from dpmpc.data.blocks import Records, allocate, arranged, in_memory
+from dpmpc.data.blocks import Precision, Records, allocate, arranged, in_memory
 from dpmpc.data.loading import opened
 from dpmpc.data.memory import parse_memory, usual_memory
 from dpmpc.data.scratch import scratch_folder, sweep
@@ -199,7 +199,8 @@ def test_rows_are_put_into_a_file_as_into_memory(precision: Precision, tmp_path:
         records.y[:] = 0.0
     for size in (0, 1, 40, 200):
         to = rng.permutation(300)[:size] if size < 200 else np.arange(17, 217)
-        X, y = rng.standard_normal((size, 7)).astype(both[0].X.dtype), rng.standard_normal(size)
+        X: Any = rng.standard_normal((size, 7)).astype(both[0].X.dtype)
+        y = rng.standard_normal(size)
         for records in both:
             records.part(100, 450).put(to, X, y)
         assert np.array_equal(both[0].X, both[1].X) and np.array_equal(both[0].y, both[1].y)
