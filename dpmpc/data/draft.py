@@ -71,10 +71,10 @@ def column_of(found: Looked, *, hashed: bool) -> Column:
     text is published; else each text that they share is listed."""
     if found.kind == "category":
         if not hashed:
-            return Categorical(found.name, found.shared)
+            return Categorical(found.name, tuple(dict.fromkeys(map(canonical, found.shared))))
         held: dict[int, int] = {}
         for value, count in found.values:
-            if is_number(value):  # has no bucket
+            if is_number(value) and not found.worded:  # has no bucket
                 continue
             place = bucket(found.name, value, BUCKETS)
             held[place] = held.get(place, 0) + count
