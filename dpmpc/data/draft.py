@@ -11,7 +11,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from dpmpc.data.hashing import BUCKETS, bucket
-from dpmpc.data.intake import Intake, Looked
+from dpmpc.data.intake import Intake
+from dpmpc.data.looked import Looked
 from dpmpc.data.schema import (
     Categorical,
     Classes,

@@ -119,6 +119,7 @@ class Forms:
     read: tuple[int, int] = (0, 0)
     name: str = ""
     codes: bool = False  # numbers that stand for something else
+    results: tuple[str, ...] = ()  # words such as - that are values here, beside +
 
     @property
     def numbers(self) -> int:
@@ -266,8 +267,5 @@ def _numeric(c: Forms) -> bool:
 
 
 def _words(columns: list[Forms]) -> tuple[str, ...]:
-    found: dict[str, int] = {}
-    for c in columns:
-        for word, count in c.words.items():
-            found[word] = found.get(word, 0) + count
-    return tuple(sorted(found))
+    results = {word for c in columns for word in c.results}
+    return tuple(sorted({f"{c.name}={word}" if word in results else word for c in columns for word in c.words}))

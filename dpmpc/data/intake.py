@@ -6,109 +6,28 @@ look only proposes: what a field reads as follows from that field and from what 
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field, replace
-from typing import Any, Literal
+from dataclasses import dataclass, replace
+from typing import Any
 
+from dpmpc.data.absent import as_words, without_codes
 from dpmpc.data.few import TIMES, different
 from dpmpc.data.forms import FORMS, NEGATIVE, SOME, Forms, proposed
+from dpmpc.data.looked import ALIKE, Kind, Looked, Role
 from dpmpc.data.oddities import CODE, IDENTIFIER, dropping, oddities
 from dpmpc.data.spelling import PLAIN, Spelling, canonical, stating
 from dpmpc.data.table import Table, clock, held, some
 from dpmpc.data.texts import facts_of_texts, listed_words, odd_texts, plain_forms, units_of
-from dpmpc.errors import UsageError, number_of
+from dpmpc.errors import UsageError
 
-Kind = Literal["number", "category", "date", "time", "identifier", "free text", "constant", "empty", "other"]
-HOLLOW: tuple[Kind, ...] = ("identifier", "free text", "constant", "empty", "other")  # of no use to a model
-Role = Literal["feature", "target", "owners", "dropped"]
 MOST_LISTED = 100  # values of a category that a draft lists
-ALIKE = 2  # records that share a value before it is listed
 _NEARLY, _MOSTLY = 0.9, 0.6
+RESULTS = ("-", "--", "\u2013", "nil", "neg")  # beside + and ++
 _FEW = 20  # records: fewer say nothing of identifiers
 _TOP = 1000
 _LONG = 1e7  # numbers from here on that have as many digits as each other and are all different may be identifiers
 _PADDED = "numbers with zeros before them, such as 0123"
 _EXACT = 100_000  # records: of more, different numbers are counted approximately
 _AT_ONCE = 16  # columns a query, so that its plan stays small
-
-
-@dataclass(frozen=True)
-class Looked:
-    """One column. `unread`: fields that are there but are no number (or date) in a column of these, and `odd`: the
-    commonest of them. `least`, `greatest`: of numbers, or of dates in days since 1970-01-01. `values`: the most
-    frequent ones as they are compared, and how often; all of them if `listed`. `why`: what makes it of this kind."""
-
-    name: str
-    type: str
-    kind: Kind
-    role: Role
-    rows: int
-    missing: int
-    distinct: int  # of numbers and dates about, where records are more than _EXACT
-    unread: int = 0
-    least: float | None = None
-    greatest: float | None = None
-    values: tuple[tuple[str, int], ...] = ()
-    listed: bool = False
-    odd: tuple[str, ...] = ()
-    why: str = ""
-    day: bool = False  # a constant that is a date
-    whole: bool = True  # none of its numbers has a fraction
-    digits: int = 0  # fields with digits that are read as neither a number nor a date
-    worded: bool = False  # its owner stated that it has words, whatever they look like
-    codes: bool = False  # numbers that seem to stand for something else, and are read as numbers
-    forms: Forms | None = field(default=None, repr=False)
-
-    @property
-    def present(self) -> int:
-        """How many fields are there."""
-        return self.rows - self.missing
-
-    @property
-    def shared(self) -> tuple[str, ...]:
-        """The listed values that several records share, in their order."""
-        return tuple(sorted(value for value, count in self.values if count >= ALIKE)) if self.listed else ()
-
-    @property
-    def dates(self) -> bool:
-        """Whether its values are dates."""
-        return self.kind == "date" or self.day
-
-    @property
-    def used(self) -> bool:
-        """Whether a run that reads kinds off the records has features of it."""
-        return self.role == "feature" and (
-            self.kind in ("number", "date", "time") or (self.kind == "category" and bool(self.shared))
-        )
-
-    @property
-    def does(self) -> str:
-        """What becomes of it."""
-        if self.role != "feature":
-            return {"target": "what is predicted", "owners": "says who owns a record", "dropped": "left out, as asked"}[
-                self.role
-            ]
-        gone = f"; not read, so missing: {number_of(self.unread, 'field')}" if self.unread else ""
-        if self.kind == "number":
-            return f"a number{gone}"
-        if self.kind == "date":
-            return f"days since a date{gone}"
-        if self.kind == "time":
-            return f"the part of a day{gone}"
-        if self.kind == "category" and self.used:
-            rare = self.distinct - len(self.shared)
-            return f"a feature for each of {len(self.shared)} values" + (f"; {rare} rare ones have none" * bool(rare))
-        return "left out"
-
-    @property
-    def change(self) -> str:
-        """The setting or the line of a schema that changes that."""
-        if self.role != "feature":
-            return ""
-        if self.used:
-            return dropping([self.name])
-        kind = {"identifier": "category", "free text": "category", "category": "category"}.get(self.kind, "number")
-        rest = 'categories = ["...", "..."]' if kind == "category" else "low = ..., high = ..."
-        return f'schema: kind = "{kind}", {rest}' if self.kind not in ("empty", "constant", "other") else ""
 
 
 @dataclass(frozen=True)
@@ -219,7 +138,7 @@ def explore(
     table: Table, *, target: str | None = None, owners: str | None = None, drop: Sequence[str] = ()
 ) -> tuple[Intake, Table]:
     """The same under the spelling that it proposes, until it proposes no other. `stated` stays what was stated."""
-    stated = table.spelling
+    first = table
     asks: tuple[str, ...] = ()
     for _ in range(4):
         read = table
@@ -227,9 +146,9 @@ def explore(
         asks = (*asks, *(ask for ask in found.asks if ask not in asks))
         if found.proposed == table.spelling:
             break
-        table = replace(table, spelling=found.proposed)
+        table = as_words(without_codes(replace(first, spelling=found.proposed)))
     notes = oddities(read, plain, found.columns, read.spelling, found.proposed)
-    return replace(found, stated=stated, proposed=table.spelling, asks=asks, notes=notes), plain
+    return replace(found, stated=first.spelling, proposed=table.spelling, asks=asks, notes=notes), plain
 
 
 _Fact = dict[str, Any]
@@ -330,9 +249,8 @@ def _text(table: Table, base: Looked, fact: _Fact) -> Looked:
     words = listed_words(table, base.name) if fact["likely"] else {}
     there = present - sum(words.values())
     worth = 2 * (fact["odd"] + numbers) >= there and fact["odd"] >= SOME * there
-    if int(fact["signs"]) >= SOME * present:  # beside + and ++ these are results
-        words = {word: count for word, count in words.items() if word not in ("-", "--", "\u2013", "nil")}
-        there = present - sum(words.values())
+    results = RESULTS if int(fact["signs"]) >= SOME * present else ()
+    words = {word: count for word, count in words.items() if word not in results}
     codes = bool(fact["padded"] and numbers)  # 0001A among 99213
     lettered = int(fact["lettered"]) >= SOME * there and numbers + fact["point"] + fact["comma"] >= SOME * there > 0
     units = units_of(table, base.name) if fact["units"] and worth and not (codes or lettered) else {}
@@ -340,7 +258,7 @@ def _text(table: Table, base: Looked, fact: _Fact) -> Looked:
         units = {}
     counts = {form: int(fact[form]) for form in (*FORMS, *NEGATIVE)}
     points = (int(fact["three"]), int(fact["pointed"]))
-    forms = Forms(there, counts, units, words, points, (numbers, dates), base.name, lettered)
+    forms = Forms(there, counts, units, words, points, (numbers, dates), base.name, lettered, results)
     base = replace(base, forms=forms, digits=int(fact["odd"]), whole=fact["whole"] == numbers)
     if base.distinct <= 20 * _TOP:
         base = _counted(table, base)

@@ -10,10 +10,10 @@ from typing import Any
 
 import numpy as np
 
-from dpmpc.data.engine import duckdb
+from dpmpc.data.engine import duckdb, explained
 from dpmpc.data.files import described, open_file, open_files, pyarrow_module
 from dpmpc.data.reading import literal
-from dpmpc.data.table import Table, check_names, connect, explained, quoted
+from dpmpc.data.table import Table, check_names, connect, quoted
 from dpmpc.errors import RecordError, UsageError
 
 KINDS = "a pandas, Polars or PyArrow table, a DuckDB relation, a frame of Dask or Ray, or {column: NumPy array}"

@@ -15,7 +15,7 @@ from dpmpc.data.texts import figures_of
 from dpmpc.errors import number_of
 
 if TYPE_CHECKING:
-    from dpmpc.data.intake import Looked
+    from dpmpc.data.looked import Looked
 
 TOTALS = (
     "total", "totals", "total:", "grand total", "subtotal", "sum", "sums", "sum:", "summe", "summe:", "gesamt",
@@ -158,7 +158,7 @@ def _persons(columns: Sequence["Looked"]) -> Iterator[str]:
             yield (
                 f"column '{c.name}' has {c.distinct} different values in {number_of(c.present, 'record')}; if it says "
                 "whose records they are, a promise of records is weaker for who has several: "
-                f"<<person={quoted(c.name)}>> makes it one of persons; else leave it out: {dropping([c.name])}"
+                f"<<person={quoted(c.name)}>> makes a run's one of persons; else leave it out: {dropping([c.name])}"
             )
 
 

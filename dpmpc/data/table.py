@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -21,7 +20,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from dpmpc.data.engine import duckdb, nanoarrow
+from dpmpc.data.engine import duckdb, explained, nanoarrow
 from dpmpc.data.once import once, worked_out
 from dpmpc.data.reading import clock_sql, days_sql, literal, number_sql
 from dpmpc.data.spelling import PLAIN, Spelling, composed, is_number
@@ -310,25 +309,6 @@ def connect(folder: Path | None, memory: int | None, threads: int | None = None)
     with contextlib.suppress(ImportError, duckdb.Error):
         connection.execute("SET enable_progress_bar = false")
     return connection
-
-
-def explained(error: Exception, source: str) -> str:
-    """One line on what DuckDB says of a source: rule, value, way out."""
-    text = str(error).split("\n")[0]
-    lowered = str(error).lower()
-    if "no space left" in lowered or "failed to offload" in lowered or "max_temp_directory_size" in lowered:
-        return f"records need room on the disk while they are read; it is full at {source}; free some, or name another"
-    if isinstance(error, duckdb.OutOfMemoryException) or "out of memory" in lowered:
-        return f"records are read within <<memory>>; {source} needs more; raise it"
-    if any(word in lowered for word in ("parquet", "magic bytes", "snappy", "thrift", "prefetch registered", "gzip")):
-        return f"a data file must be whole; {source} is damaged or cut short; copy it again"
-    if "malformed json" in lowered or "json transform error" in lowered:
-        where = re.search(r"in line (\d+)", lowered)
-        return (
-            f"each line is a JSON object with every key once; {source}, line {where[1] if where else '?'}; correct it"
-        )
-    text = re.sub(r"^[\w ]*Error: ", "", text)
-    return f"records must be readable; {source}: {text[:160]}; correct the source"
 
 
 def check_names(names: Sequence[str], source: str) -> None:
