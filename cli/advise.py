@@ -91,7 +91,7 @@ def _print(advice: dict[str, Any], better: float | None) -> None:
         ]
     if METHODS[best["method"]].may_be_pure:
         words.append(f"--noise {best['noise']}")
-    terminal.text(f"advice     {' '.join(words)}", "bold")
+    terminal.line(f"advice     {' '.join(words)}", style="bold")
     terminal.text(
         f"noise      {best['noise']}, {best['sigma']:.4g} a coordinate of the mean; grid 2^-{advice['grid_bits']}"
     )

@@ -68,8 +68,8 @@ class Terminal:
         self._write([part if isinstance(part, Styled) else Styled(part, style) for part in parts])
 
     def text(self, text: str, style: Style = "") -> None:
-        """Writes a line that a terminal shows broken between words."""
-        for part in _wrapped(text, self.width) if self.live else (text,):
+        """Writes a line that is broken between words, on a terminal and where a width was given."""
+        for part in (text,) if self._width is None and not self.live else _wrapped(text, self.width):
             self.line(part, style=style)
 
     def table(
