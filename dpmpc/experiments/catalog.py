@@ -12,6 +12,7 @@ from dpmpc.experiments.plan import Experiment, Plan
 from dpmpc.experiments.report import commit, markdown, provenance, record
 from dpmpc.experiments.runner import Workers
 from dpmpc.experiments.task import Row
+from dpmpc.folders import OUT, make_folder
 from dpmpc.processes.terminal import Terminal
 
 EXPERIMENTS: dict[str, Experiment] = {
@@ -40,7 +41,7 @@ def run_experiments(
     with Workers(jobs, data_dir, executor) as workers:
         work = {name: EXPERIMENTS[name].tasks(mine[name]) for name in names}
         for name in names:
-            (out / name).mkdir(parents=True, exist_ok=True)
+            make_folder(out / name, OUT)
         batches = {name: workers.submit(tasks, out / name / "runs.csv") for name, tasks in work.items() if tasks}
         try:
             for name in names:

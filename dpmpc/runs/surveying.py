@@ -42,6 +42,7 @@ from dpmpc.data.persons import drawn_apart, persons_of
 from dpmpc.data.schema import Numeric, Range, Target, read_bounds
 from dpmpc.data.table import Ints, Table
 from dpmpc.errors import UsageError
+from dpmpc.folders import OUT, make_folder
 from dpmpc.learning.class_weights import names_of, stated
 from dpmpc.learning.survey_columns import ANY, SURVEY
 from dpmpc.learning.task import TASKS, modelled
@@ -195,7 +196,7 @@ def release(
         raise UsageError(silence(draft, asking.sizes))
     whole = plan_with_survey(request, draft, asking.sizes, asking.table.source, asking.part)
     # the parties of a run that is all here are processes of their own, and all its owners come
-    asked, plan = whole.learning.survey, replace(whole.first, role="apart", min_owners=0)
+    asked, plan = whole.learning.survey, replace(whole.first, role="apart", min_owners=None)
     assert asked is not None
     for warning in warned_of(request, draft, asking.sizes):
         tell(f"warning: {warning}")
@@ -232,7 +233,7 @@ def earlier(request: Request, out: Path) -> Surveyed | None:
 def _with_schema(request: Request, plan: Plan, schema: Schema, folder: Path) -> Surveyed:
     path = folder / "schema.json"
     if not path.exists():
-        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        make_folder(folder, OUT, private=True)
         if not (folder / "plan.json").exists():
             plan.write(folder / "plan.json")
         schema.write(path)
