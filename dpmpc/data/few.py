@@ -30,7 +30,7 @@ def few(table: Table, name: str) -> Texts | None:
 
 def _few(table: Table, sql: str) -> Texts | None:
     found = list[tuple[str | None, int]]()
-    for tail in (f"LIMIT {_SAMPLE}", ""):
+    for tail in (f"LIMIT {_SAMPLE}", "") if table.n > _SAMPLE else ("",):
         relation = f"(SELECT {sql} AS v FROM {table.relation} {tail})"
         rows = table.rows("v, count(*)", f"GROUP BY 1 ORDER BY 1 LIMIT {MOST + 2}", relation)
         found = [(None if row[0] is None else str(row[0]), int(row[1])) for row in rows]
@@ -56,6 +56,15 @@ def listed_together(table: Table, names: Sequence[str], sql: str) -> str:
         f"(SELECT unnest(CAST([{columns}] AS INTEGER[])) AS {COLUMN}, unnest(CAST([{texts}] AS VARCHAR[])) AS {sql},"
         f" unnest(CAST([{counts}] AS BIGINT[])) AS {TIMES})"
     )
+
+
+def counted_together(table: Table, names: Sequence[str], sql: str) -> str:
+    """The same of columns of one type that may have many."""
+    parts = (
+        f"SELECT {c} AS {COLUMN}, {table[name].sql} AS {sql}, count(*) AS {TIMES} FROM {table.relation} GROUP BY 2"
+        for c, name in enumerate(names)
+    )
+    return f"({' UNION ALL '.join(parts)})"
 
 
 def different(table: Table, name: str) -> str:
