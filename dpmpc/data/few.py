@@ -30,13 +30,15 @@ def few(table: Table, name: str) -> Texts | None:
 
 def _few(table: Table, sql: str) -> Texts | None:
     found = list[tuple[str | None, int]]()
-    for tail in (f"LIMIT {_SAMPLE}", "") if table.n > _SAMPLE else ("",):
+    for tail in (f"LIMIT {_SAMPLE}", ""):
         relation = f"(SELECT {sql} AS v FROM {table.relation} {tail})"
         rows = table.rows("v, count(*)", f"GROUP BY 1 ORDER BY 1 LIMIT {MOST + 2}", relation)
         found = [(None if row[0] is None else str(row[0]), int(row[1])) for row in rows]
         texts = [text for text, _ in found if text is not None]
         if not 0 < len(texts) <= MOST or any(len(text) > _LONGEST or "\0" in text for text in texts):
             return None
+        if sum(count for _, count in found) < _SAMPLE:  # these were all
+            break
     return tuple(found)
 
 
