@@ -68,7 +68,7 @@ async def work(law: str, batches: int, threads: int) -> dict[str, float]:
 
 
 def measure(law: str, batches: int, cores: int, processes: int = 1) -> dict[str, float]:
-    """`work` in so many processes at once, each pinned to so many cores of its own; seconds are those of all together."""
+    """`work` in so many processes at once, each pinned to so many cores of its own; seconds: of all together."""
     command = [sys.executable, __file__, "--law", law, "--batches", str(batches // processes), "--work", str(cores)]
     started = [
         subprocess.Popen([*command, "--first", str(k * cores)], stdout=subprocess.PIPE, text=True)
@@ -105,9 +105,10 @@ def main() -> None:
     for (k, processes), found in runs.items():
         seconds, cpu = (1e9 * statistics.median(run[key] for run in found) for key in ("seconds", "cpu"))
         ratios = [one / run["seconds"] for one, run in zip(base, found, strict=True)]
+        who = f"{processes} process{'es' if processes > 1 else ''}, {k} core{'s' if k > 1 else ''} each"
         print(
-            f"{processes} process{'es' if processes > 1 else ''}, {k} core{'s' if k > 1 else ''} each: {seconds:.0f} ns a sample, {1e3 / seconds:.1f} M samples/s, {cpu:.0f} ns "
-            f"of processor; {statistics.median(ratios):.2f} times as fast as with {cores[0]}"
+            f"{who}: {seconds:.0f} ns a sample, {1e3 / seconds:.1f} M samples/s, {cpu:.0f} ns of processor; "
+            f"{statistics.median(ratios):.2f} times as fast as the first"
         )
 
 
