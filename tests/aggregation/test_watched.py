@@ -1,4 +1,4 @@
-"""What an owner's process does while its parties are watched: a failure ends it with the cause, and nothing else does."""
+"""What an owner does while its parties are watched: a failure ends it with the cause, and nothing else does."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
