@@ -239,7 +239,9 @@ def splitting(request: Request) -> Split:
             return by_seed
         held, drawn = parted.held(table), np.sort(np.concatenate(by_seed))
         rows = drawn[~held[drawn]], drawn[held[drawn]]
-        if groups is not None and len(np.unique(groups[rows[0]])) < len(np.unique(groups)):
+        if groups is not None and np.count_nonzero(np.bincount(groups[rows[0]])) < np.count_nonzero(
+            np.bincount(groups)
+        ):
             raise UsageError(
                 "every owner needs at least one record to train on; one has none that is not held out; use a smaller "
                 "<<test_fraction>>, or <<figures=plain>>"

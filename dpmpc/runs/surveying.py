@@ -49,7 +49,7 @@ from dpmpc.learning.task import TASKS, modelled
 from dpmpc.privacy.budget import Budget
 from dpmpc.privacy.mechanism import Mechanism
 from dpmpc.runs.evaluating import counted as counted_of
-from dpmpc.runs.evaluating import splitting, training_part
+from dpmpc.runs.evaluating import parting, splitting, training_part
 from dpmpc.runs.named_records import shared_out
 from dpmpc.runs.planning import (
     may_survey,
@@ -262,7 +262,9 @@ def owners_of_records(request: Request, table: Table, plain: Table | None = None
     persons = None if request.person is None else persons_of(table)
     if plain is not None and persons is None and request.ids is None:
         table = plain
-    if persons is None:
+    if persons is None and _assigned(request, table, fraction):
+        by_seed = np.arange(table.n), np.zeros(0, dtype=np.int64)
+    elif persons is None:
         by_seed = split(table.n, test_fraction=fraction, max_rows=request.max_rows, seed=request.seed, groups=groups)
     else:
         by_seed = drawn_apart(persons, fraction, request.seed)
@@ -277,3 +279,10 @@ def owners_of_records(request: Request, table: Table, plain: Table | None = None
     owner_of, filled = np.full(table.n, -1, dtype=np.int64), of.order[: of.n] >= 0
     owner_of[train[of.order[: of.n][filled]]] = np.repeat(np.arange(of.m), of.sizes)[filled]
     return rows, owner_of, tuple(int(size) for size in of.sizes)
+
+
+def _assigned(request: Request, table: Table, fraction: float) -> bool:
+    """Whether the stored assignment alone says which records are held out, of all of them; then nobody draws."""
+    if request.max_rows is not None or not 0 <= fraction < 1:
+        return False
+    return parting(request, table.n, table.source) is not None
