@@ -15,10 +15,10 @@ from typing import Any
 
 from dpmpc.data.alike import cast, joint, placed
 from dpmpc.data.csvfile import encoding_of, open_csv, readable, scan, transcoded
-from dpmpc.data.engine import duckdb
+from dpmpc.data.engine import duckdb, explained
 from dpmpc.data.reading import literal
 from dpmpc.data.spelling import PLAIN, Spelling
-from dpmpc.data.table import Column, Table, explained, quoted
+from dpmpc.data.table import Column, Table, quoted
 from dpmpc.errors import RecordError, UsageError
 
 _CSV = {".csv": None, ".tsv": "\t", ".txt": None, ".data": None}

@@ -10,10 +10,10 @@ from typing import Any
 
 import numpy as np
 
-from dpmpc.data.engine import duckdb
+from dpmpc.data.engine import duckdb, explained
 from dpmpc.data.files import described, open_file, open_files, pyarrow_module
 from dpmpc.data.reading import literal
-from dpmpc.data.table import Table, check_names, connect, explained, quoted
+from dpmpc.data.table import Table, check_names, connect, quoted
 from dpmpc.errors import RecordError, UsageError
 from dpmpc.folders import make_folder
 

@@ -126,6 +126,14 @@ class Schema(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         names = tuple(feature for column in self.columns for feature in column.features)
         return (*names, INTERCEPT) if self.intercept else names
 
+    @property
+    def listed(self) -> dict[str, tuple[str, ...]]:
+        """The values that are listed, of each column that has a list and of the target."""
+        found = {c.name: c.values for c in self.columns if isinstance(c, Categorical)}
+        if not isinstance(self.target, Range):
+            found[self.target.name] = tuple(self.target.codes)
+        return found
+
     def on(self, basis: Basis | None) -> "Schema":
         """The same on this basis; None: its own."""
         if basis is None or basis == self.basis:

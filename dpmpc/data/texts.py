@@ -6,12 +6,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Literal
 
-from dpmpc.data.few import COLUMN, TIMES, different, few, listed_together
+from dpmpc.data.few import COLUMN, TIMES, counted_together, different, few, listed_together
 from dpmpc.data.forms import (
     FIGURES,
     FORMS,
     NEGATIVE,
     Forms,
+    code_sql,
     core_sql,
     has_unit_sql,
     missing_sql,
@@ -23,6 +24,7 @@ from dpmpc.data.reading import clock_sql, literal, western_sql
 from dpmpc.data.table import Table
 
 _UNITS = 64
+_TOGETHER = 20_000  # records: the different values of all columns of more would need much memory at once
 _FIRST = 1000  # fields: they say whether the others are worth a look
 
 
@@ -35,9 +37,11 @@ def different_texts(table: Table, name: str) -> str:
 
 def _read(table: Table, name: str, relation: str, along: str = "") -> str:
     """The same of a relation of values; `along`: what else goes with each."""
-    text, value = table.text(name), table.number(name)
+    text, value, days = table.text(name), table.number(name), table.days(name)
+    if table.worded(name):
+        value = days = "CAST(NULL AS DOUBLE)"
     number = f"CASE WHEN isfinite({value}) THEN {value} END AS n"
-    day = f"CASE WHEN NOT coalesce(isfinite({value}), false) THEN {table.days(name)} END AS d"
+    day = f"CASE WHEN NOT coalesce(isfinite({value}), false) THEN {days} END AS d"
     read = f"(SELECT {along}{TIMES} AS k, {text} AS t, {number}, {day} FROM {relation})"
     plain = f"CASE WHEN n IS NULL AND d IS NULL AND regexp_matches(t, '\\pN') THEN {western_sql('t')} END"
     odd = f"(SELECT *, {plain} AS o FROM {read})"
@@ -50,18 +54,20 @@ def fields(condition: str) -> str:
 
 
 def facts_of_texts(table: Table, names: Sequence[str]) -> dict[str, dict[str, Any]]:
-    """What `_asked` has of each column. Those that have few texts, and are spelled alike, are asked for together: such
-    a query takes longer to plan than to run."""
+    """What `_asked` has of each column. Those that have few texts, or all of a small table, are asked for together
+    where they are spelled alike: such a query takes longer to plan than to run."""
     asked, found = dict(_asked()), dict[str, dict[str, Any]]()
-    alike: dict[object, list[str]] = defaultdict(list)
+    alike: dict[tuple[bool, object], list[str]] = defaultdict(list)
     for name in names:
-        column = table[name]
-        if few(table, name) is not None and not column.value:
-            alike[table.spelling.of(column.name), column.clean].append(name)
-    for some in alike.values():
+        column, ready = table[name], few(table, name) is not None
+        if (ready or table.n <= _TOGETHER) and not column.value:
+            kind = ("" if ready else column.type, table.spelling.of(name), column.clean, table.worded(name))
+            alike[ready, kind].append(name)
+    for (ready, _), some in alike.items():
         column = replace(table[some[0]], sql="v")
         every = replace(table, columns=(column,))
-        values = f"(SELECT * FROM {listed_together(table, some, 'v')} WHERE NOT {every.missing(column.name)})"
+        listed = listed_together(table, some, "v") if ready else counted_together(table, some, "v")
+        values = f"(SELECT * FROM {listed} WHERE NOT {every.missing(column.name)})"
         rows = table.rows(
             f"c, {', '.join(asked.values())}", "GROUP BY c", _read(every, column.name, values, f"{COLUMN} AS c, ")
         )
@@ -88,6 +94,10 @@ def _asked() -> Iterator[tuple[str, str]]:
     yield "odd", fields("o IS NOT NULL")
     yield "units", fields(has_unit_sql("u", "b"))
     yield "padded", fields(f"{has_unit_sql('u', 'b')} AND regexp_full_match(b, '0\\d+')")
+    yield "lettered", fields(code_sql("o"))
+    yield "signs", fields("regexp_full_match(t, '\\++')")
+    yield "digits", fields("n IS NOT NULL AND NOT regexp_matches(t, '\\D')")
+    yield from (("narrow", "min(length(t))"), ("broad", "max(length(t))"))
     yield "times", fields(f"CASE WHEN contains(o, ':') OR contains(o, 'h') THEN {clock_sql('o')} IS NOT NULL END")
     for mark, sign in zip(NEGATIVE, ("-", ")"), strict=True):
         yield mark, fields(f"u <> o AND u = b AND ends_with(o, '{sign}') AND {plain_sql('b')}")
@@ -116,7 +126,7 @@ def listed_words(table: Table, name: str) -> dict[str, int]:
 
 def units_of(table: Table, name: str) -> dict[str, int]:
     """What looks like a unit, the commonest ones, and how many fields have each."""
-    text = table.text(name)
+    text = western_sql(table.text(name))
     return _counts(table, name, unit_sql(text), has_unit_sql(text, core_sql(text)), most=_UNITS)
 
 
