@@ -35,9 +35,14 @@ Ints = NDArray[np.int64]
 Block = list[NDArray[Any]]
 
 _SPACES = ("\\t", "\\n", "\\r")
+# A time of day is read as its text is; a length of time is a number, of days.
 _TEXT_TYPES = ("VARCHAR", "ENUM", "UUID", "BOOLEAN", "JSON")
-_NUMBER_TYPES = ("DECIMAL", "DOUBLE", "FLOAT", "REAL", "TINYINT", "SMALLINT", "INTEGER", "BIGINT", "HUGEINT")
-_DATE_TYPES = ("DATE", "TIME", "INTERVAL")
+_TIME_TYPES = ("TIME", "TIMETZ", "TIME WITH TIME ZONE", "TIME_NS")
+_LENGTH_TYPE = "INTERVAL"
+_NUMBER_TYPES = (
+    "DECIMAL", "DOUBLE", "FLOAT", "REAL", "TINYINT", "SMALLINT", "INTEGER", "BIGINT", "HUGEINT", _LENGTH_TYPE,
+)  # fmt: skip
+_DATE_TYPES = ("DATE", "TIMESTAMP")
 
 
 @dataclass(frozen=True)
@@ -60,7 +65,7 @@ class Column:
         word = self.type.upper().strip('"')
         if word.endswith("]") or word.startswith(("STRUCT", "MAP", "UNION")):
             return "other"
-        if word.startswith(_TEXT_TYPES) or word == "NULL":
+        if word.startswith(_TEXT_TYPES) or word in (*_TIME_TYPES, "NULL"):
             return "text"
         if word.removeprefix("U").startswith(_NUMBER_TYPES):
             return "number"
@@ -114,11 +119,13 @@ class Table:
         if column.kind == "number":
             if column.type.upper().startswith("DECIMAL"):  # dividing by 10^scale would round twice
                 return f"CAST(CAST({column.sql} AS VARCHAR) AS DOUBLE)"
+            if column.type.upper() == _LENGTH_TYPE:
+                return f"(epoch({column.sql}) / 86400.0)"
             return f"CAST({column.sql} AS DOUBLE)"
         if column.value:
             return column.value
         if column.kind == "text":
-            text = column.sql if column.type == "VARCHAR" else f"CAST({column.sql} AS VARCHAR)"
+            text = _as_text(column)
             # to trim a plain number would be for nothing: the cast does
             spelling = self.spelling.of(column.name)
             return number_sql(text if spelling.plain else self.text(name), spelling, loose=self.loose)
@@ -128,8 +135,6 @@ class Table:
         """SQL for a column's value as a date, in DOUBLE days since 1970-01-01, NULL where it is none."""
         column = self[name]
         if column.kind == "date":
-            if clock(column):
-                raise UsageError(self.refusal(column))
             return f"(epoch(CAST({column.sql} AS TIMESTAMP)) / 86400.0)"
         return days_sql(self.text(name), self.spelling)
 
@@ -137,11 +142,12 @@ class Table:
         """SQL for a column's value as text, in Unicode's form C, without space around it; line ends are spaces."""
         column = self[name]
         if column.kind == "number":
-            return f"CAST({column.sql} AS VARCHAR)"
+            value = self.number(name) if column.type.upper() == _LENGTH_TYPE else column.sql
+            return f"CAST({value} AS VARCHAR)"
         if column.clean or column.value:
             return column.sql
         if column.kind == "text":
-            text = column.sql if column.type == "VARCHAR" else f"CAST({column.sql} AS VARCHAR)"
+            text = _as_text(column)
             odd = " OR ".join(f"contains({text}, E'{mark}')" for mark in _SPACES)  # rare, and trimming them is slow
             whole = f"translate(trim({text}, E' {''.join(_SPACES)}'), E'\\n\\r', '  ')"
             return once(f"nfc_normalize(CASE WHEN {odd} THEN {whole} ELSE trim({text}) END)")
@@ -261,7 +267,7 @@ def _staged(table: Table, names: Sequence[str]) -> Table:
 
 def _held_column(column: Column, sql: str, number: bool) -> Column:
     if column.kind == "date":
-        return Column(column.name, sql, "VARCHAR" if clock(column) else "TIMESTAMP")
+        return Column(column.name, sql, "TIMESTAMP")
     if column.kind == "other":
         return Column(column.name, sql, column.type)
     return Column(column.name, sql, "DOUBLE" if number else "VARCHAR", not number)
@@ -276,9 +282,12 @@ def _held_sql(table: Table, column: Column) -> str:
     return f"CAST({table[column.name].sql} AS {column.type})"
 
 
-def clock(column: Column) -> bool:
-    """Whether a column of the kind date has times of day, or lengths of time, alone."""
-    return column.type.upper() in ("TIME", "TIMETZ", "TIME WITH TIME ZONE", "TIME_NS", "INTERVAL")
+def _as_text(column: Column) -> str:
+    """SQL for the text of a column of texts; of a time of day without its zone."""
+    if column.type == "VARCHAR":
+        return column.sql
+    text = f"CAST({column.sql} AS VARCHAR)"
+    return f"regexp_replace({text}, '[+-].*', '')" if column.type.upper() in _TIME_TYPES[1:3] else text
 
 
 def connect(folder: Path | None, memory: int | None, threads: int | None = None) -> duckdb.DuckDBPyConnection:
