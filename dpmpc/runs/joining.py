@@ -6,6 +6,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
+from dpmpc.aggregation.owner.accounts import account_of
 from dpmpc.aggregation.plan.asked import plan_path
 from dpmpc.aggregation.plan.limits import NO_LIMITS, Limits
 from dpmpc.aggregation.plan.names import named_errors
@@ -85,6 +86,9 @@ def try_out(folder: Path, own: Joining, progress: Progress) -> None:
             say(line)
         (where.limits or NO_LIMITS).check(plan)
         say("limits: this site takes part in such a plan")
+        if (account := account_of(plan, own.account, callers=request is not None)) is not None:
+            account.check()
+            say(f"account: what is spent is counted in {account.folder}")
         party = None if kit.kind == "owner" else kit.number
         owner = None if kit.kind == "party" else kit.number
         if request is not None and request.executor is not None:

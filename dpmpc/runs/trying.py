@@ -18,6 +18,7 @@ from pathlib import Path
 from dpmpc.aggregation.plan.plan import Plan
 from dpmpc.aggregation.plan.shown import taking_part
 from dpmpc.errors import PeerError, UsageError
+from dpmpc.folders import OUT, check_folder
 from dpmpc.mpc.transport.addresses import Endpoint, owner_endpoints
 from dpmpc.mpc.transport.channels import HELLO
 from dpmpc.mpc.transport.dial import Call
@@ -171,7 +172,7 @@ def _certificate(owns: bool, number: int) -> str:
 def before_meeting(plan: Plan, addresses: list[Endpoint], folder: Path) -> list[str]:
     """What the run will be, and whether its files find room. Errors: UsageError where they do not."""
     coming = 3 * 8 * plan.dimension * plan.releases
-    there = next(path for path in (folder.absolute(), *folder.absolute().parents) if path.exists())
+    there = check_folder(folder, OUT)
     free = shutil.disk_usage(there).free
     if free < coming + _SPARE:
         raise UsageError(

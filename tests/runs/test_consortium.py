@@ -28,11 +28,13 @@ from dpmpc.data.written import known_keys
 from dpmpc.errors import UsageError
 from dpmpc.mpc.transport import credentials
 from dpmpc.mpc.transport.credentials import make_request, sign_request
+from dpmpc.privacy.account import account_folder
 from dpmpc.runs.consortium import read_consortium
 from dpmpc.runs.consortium_file import ConsortiumFile, editor_schema
 from dpmpc.runs.consortium_text import Founding, text_of
 from dpmpc.runs.joining import Joining, check_keys, join, kit_spelling, request_of, where_of
 from dpmpc.runs.kit import read_kit, write_kits
+from dpmpc.runs.kit_texts import ACCOUNT
 from dpmpc.statistics.tables import Tables
 from dpmpc.synthesis.source import Synthesis
 from tests.commands import parsed
@@ -320,12 +322,19 @@ def test_units_compose_files_and_readmes_name_commands_that_exist(tmp_path: Path
                 ["systemd-analyze", "verify", folder / "site.service"], capture_output=True, text=True
             )
             assert done.returncode == 0, done.stderr
+        home = re.findall(r"--home-dir (\S+)", (folder / "site.service").read_text())[0]
+        can_be_written = unit["Service"]["ReadWritePaths"].split()
+        for place in (Path(home) / "." / kit.site.name, account_folder({}, "linux", Path(home))):
+            assert any(place.is_relative_to(each) for each in can_be_written), place  # all else is read-only
         start = shlex.split(unit["Service"]["ExecStart"])
         assert start[0] == "/opt/dpmpc/bin/dpmpc" and parsed(start[1:])["kit"] == Path(".")
         services = yaml.safe_load((folder / "compose.yaml").read_text())["services"]
         (service,) = services.values()
         found = parsed(service["command"])
         assert found["kit"] == Path("/kit") and ".:/kit" in service["volumes"]
+        assert service["read_only"] and service["environment"] == {"DPMPC_ACCOUNT": "/account"}
+        assert f"${{DPMPC_ACCOUNT:-{ACCOUNT}}}:/account" in service["volumes"]  # what the user's other runs count in
+        assert Path(ACCOUNT).expanduser() == account_folder({}, "linux")
         assert (found["csv"] is not None) == (kit.kind != "owner" or True) * (kit.kind != "party")
         if tls and kit.kind != "owner":
             port = kit.site.addresses[kit.number].split(":")[1]

@@ -10,6 +10,7 @@ from dpmpc.aggregation.plan.plan import Plan
 from dpmpc.errors import PeerError, UsageError
 from dpmpc.mpc.transport.addresses import bound_socket, owner_endpoints, parse_endpoints
 from dpmpc.mpc.transport.credentials import make_credentials
+from dpmpc.privacy.account import Account
 from dpmpc.runs.trying import Trial, before_meeting
 
 PLAN = Plan.create(owners=2, dimension=5, clip=1.0, delta=1e-5, run_id="trial")
@@ -92,3 +93,17 @@ def test_clocks_ports_and_disks_are_told(tmp_path: Path, monkeypatch: pytest.Mon
     with pytest.raises(UsageError, match=r"a run.s files need some .* MB of disk"):
         before_meeting(PLAN, site.addresses, tmp_path / "run")
     assert not list(tmp_path.iterdir())
+
+
+def test_what_cannot_be_written_on_the_day_is_told_before_it(tmp_path: Path) -> None:
+    """A run's folder, or the account's, in which a service under a user of its own has no rights."""
+    (tmp_path / "notes").write_text("mine")
+    for folder in (tmp_path / "notes", tmp_path / "notes" / "run"):
+        with pytest.raises(
+            UsageError, match=r"out must be a directory .*notes: it is a file; name another"
+        ):
+            before_meeting(PLAN, trials(PLAN)[0].addresses, folder)
+        with pytest.raises(UsageError, match=r"written to an account, .*notes: it is a file; name another folder"):
+            Account(folder).check()
+    Account(tmp_path / "not" / "yet").check()
+    assert [path.name for path in tmp_path.iterdir()] == ["notes"]

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from dpmpc.errors import UsageError
+from dpmpc.folders import make_folder
 
 if TYPE_CHECKING:
     from cryptography import x509
@@ -304,10 +305,7 @@ def _write_key(path: Path, key: "ec.EllipticCurvePrivateKey") -> None:
 
 
 def _make_folder(folder: Path) -> None:
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise UsageError(f"keys need a folder; {folder}: {error.strerror}; name another") from None
+    make_folder(folder, "keys need a folder that can be written")
 
 
 def _write(path: Path, content: bytes, *, mode: int = 0o644, again: bool = False) -> None:
